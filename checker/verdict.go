@@ -1,0 +1,47 @@
+package checker
+
+// An Anomaly names one way in which a lock failed its users.
+type Anomaly string
+
+// The anomalies, in the order in which reports list them. docs/anomalies.md
+// defines each.
+const (
+	Overlap        Anomaly = "overlap"
+	StaleWrite     Anomaly = "stale-write"
+	ForeignRelease Anomaly = "foreign-release"
+	ForeignExtend  Anomaly = "foreign-extend"
+	LostLock       Anomaly = "lost-lock"
+	Unreleasable   Anomaly = "unreleasable"
+	StuckLock      Anomaly = "stuck-lock"
+	Ghost          Anomaly = "ghost"
+	SelfDeadlock   Anomaly = "self-deadlock"
+	Starvation     Anomaly = "starvation"
+	Unavailable    Anomaly = "unavailable"
+)
+
+// Anomalies returns all anomalies in the order in which reports list them.
+func Anomalies() []Anomaly {
+	return []Anomaly{
+		Overlap, StaleWrite, ForeignRelease, ForeignExtend, LostLock, Unreleasable,
+		StuckLock, Ghost, SelfDeadlock, Starvation, Unavailable,
+	}
+}
+
+// A Witness is the smallest part of a history that proves an anomaly.
+type Witness struct {
+	Anomaly Anomaly `json:"anomaly"`
+	// Events are indices into the history, in ascending order.
+	Events []int `json:"events"`
+	// Says is the proof in one plain sentence.
+	Says string `json:"says"`
+}
+
+// A Verdict is what [Check] found. The zero value is not a valid verdict.
+type Verdict struct {
+	// Witnesses holds one witness for each anomaly found, the earliest, in
+	// the order of [Anomalies]. No witness: the lock held.
+	Witnesses []Witness
+	// Linearizable is whether the acquires and releases have a legal order
+	// under an owner-aware mutex in which a client's crash ends its hold.
+	Linearizable bool
+}

@@ -1,0 +1,3 @@
+package scenarios
+
+type layout struct{}

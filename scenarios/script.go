@@ -1,0 +1,141 @@
+// Package scenarios is the script language: what a scenario says, how it is
+// read and written, and the library of scenarios that comes with the program.
+//
+// Text comes in, a [Script] goes out; the harness plays it. The package
+// imports faults for the words of the language and nothing else of this
+// module.
+package scenarios
+
+import (
+	"time"
+
+	"github.com/lockfault/lockfault/faults"
+)
+
+// A Script is one scenario. The zero value is not valid; scripts come from
+// [Parse].
+type Script struct {
+	// Name is the file's name without ".txt".
+	Name string
+	// Doc is the head comment, without the "# ".
+	Doc []string
+	Settings
+	Steps   []Step
+	Expects []Expect
+
+	layout layout
+}
+
+// Settings are what a script declares before its first step. See docs/script.md
+// for the words.
+type Settings struct {
+	TTL      time.Duration // the lease; default 30 s
+	Clients  []string      // participants; at least one
+	Nodes    int           // nodes n1 … that the script may name; a strategy with fewer is not played; default 1
+	Replicas int           // replicas of each node; default 0
+	For      []Selector    // which strategies it applies to; empty means all
+
+	Grace    faults.Span // default 0.5ttl
+	Bound    faults.Span // default 5ttl
+	Patience faults.Span // how long an acquire waits if its step doesn't say; default 3ttl
+
+	Retries        int               // how often a client library repeats a command that got no answer; default 0
+	ReadTimeout    faults.Span       // how long a client library waits for an answer; default 3s
+	IgnoreContext  bool              // client libraries ignore context deadlines on the wire, as go-redis does by default; default false
+	HonourValidity bool              // clients stop at the validity that their lock publishes; default false
+	Threads        map[string]string // thread id of a client; default: a different one for each
+}
+
+// A Step is one line of the script that does something.
+type Step struct {
+	Line int // in the file, from 1
+	Do   Action
+}
+
+// An Action is what a [Step] does: [Call], [Work], [Rounds], [Write], [Await],
+// [Wait], [Measure] or [Inject]. String returns it as scripts write it.
+type Action interface {
+	String() string
+	isAction()
+}
+
+type (
+	// Call makes clients call an operation of their lock.
+	Call struct {
+		Clients []string
+		Op      string      // "acquire", "try", "release" or "extend"
+		Within  faults.Span // patience of acquire; zero means the script's
+		Begin   bool        // don't wait for it to come back
+	}
+	// Work keeps clients busy for a time of their own: it stands still while
+	// they are paused.
+	Work struct {
+		Clients []string
+		For     faults.Span
+		Begin   bool
+	}
+	// Rounds makes clients acquire, write, work and release, Times times.
+	Rounds struct {
+		Clients []string
+		Times   int
+		Work    faults.Span
+		Begin   bool
+	}
+	// Write makes clients write to the protected resource.
+	Write struct {
+		Clients []string
+		Begin   bool
+	}
+	// Await waits until something is so, at most Within (zero means the
+	// harness's limit); then the script goes on.
+	Await struct {
+		Clients []string
+		State   AwaitState
+		Count   int // for AwaitReplies
+		Within  faults.Span
+	}
+	// Wait lets time pass.
+	Wait struct{ For faults.Span }
+	// Measure starts or stops the stopwatch of that name.
+	Measure struct {
+		Name string
+		Stop bool
+	}
+	// Inject applies a fault.
+	Inject struct{ Fault faults.Fault }
+)
+
+// AwaitState is what an [Await] waits for, of every client that it names.
+type AwaitState string
+
+// What can be awaited. Each is given up early when it can no longer happen:
+// the client is idle, or crashed.
+const (
+	AwaitDone    AwaitState = "done"    // it has no operation under way
+	AwaitHeld    AwaitState = "held"    // the gate holds a message of its
+	AwaitReplies AwaitState = "replies" // it received Count replies since its last operation began
+	AwaitHolding AwaitState = "holding" // it believes that it holds the lock
+)
+
+// An Expect says which anomalies a run must show: exactly these.
+type Expect struct {
+	Line int
+	// For selects the strategies; empty means all. Of several lines that
+	// select a strategy the last one counts.
+	For       []Selector
+	Anomalies []string // empty means none
+	Reason    string   // the comment behind it
+}
+
+// A Selector selects strategies: by name ("redlock"), by pattern
+// ("set-nx-px-*"), or by tag ("@single").
+type Selector string
+
+func (Call) isAction()    {}
+func (Work) isAction()    {}
+func (Rounds) isAction()  {}
+func (Write) isAction()   {}
+func (Await) isAction()   {}
+func (Wait) isAction()    {}
+func (Measure) isAction() {}
+func (Inject) isAction()  {}
