@@ -3,9 +3,11 @@
 // in which they happen. Its sub-packages are the worlds.
 //
 // A [Fault] comes in, through [World.Apply]; events for the history come out.
-// Besides the standard library the package imports nothing: scripts, the
+// Of this module the package imports only checker, for the events: scripts, the
 // harness and the worlds all speak in its words.
 package faults
+
+import "errors"
 
 // A Fault is something to do to a client, a node, a link or a clock, or an
 // order to the gate. String returns it as scripts write it.
@@ -199,3 +201,6 @@ func (Drop) isFault()          {}
 func (Reset) isFault()         {}
 func (Pass) isFault()          {}
 func (Clear) isFault()         {}
+
+// ErrUnsupported says that a world can't do a fault.
+var ErrUnsupported = errors.New("faults: not possible in this world")

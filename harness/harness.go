@@ -1,13 +1,16 @@
 // Package harness plays one script with one strategy in one world: the stage
 // on which everything else meets. A [Cell] comes in; an [Outcome] with the
-// history and its verdict goes out.
+// history and its verdict goes out. It knows nothing of commands, worker
+// processes or reports.
 package harness
 
 import (
+	"errors"
 	"testing"
 	"time"
 
 	"github.com/lockfault/lockfault/checker"
+	"github.com/lockfault/lockfault/internal/bubble"
 	"github.com/lockfault/lockfault/scenarios"
 	"github.com/lockfault/lockfault/strategies"
 )
@@ -60,9 +63,51 @@ type Outcome struct {
 
 // Play plays the cell in a bubble of virtual time. It blocks until the cell is
 // done; t is only used to make the bubble, never to report, and a strategy that
-// panics in one of its own goroutines ends the process. Not safe for
-// concurrent use.
+// panics in one of its own goroutines ends the process. A strategy that blocks
+// on a sync.Mutex for ever, or never stops computing, stops virtual time: Play
+// doesn't return then, and somebody with a real clock must end the process.
+// Safe for concurrent use.
 func Play(t *testing.T, cell Cell) Outcome {
-	_ = t
-	return Outcome{Status: Error, Reason: "not built yet"}
+	started := time.Now()
+	outcome := Outcome{Expected: cell.Script.Expected(cell.Strategy.Name, cell.Strategy.Tags)}
+	if ok, why := cell.Script.AppliesTo(cell.Strategy.Name, cell.Strategy.Tags, max(1, cell.Strategy.Nodes)); !ok {
+		outcome.Status, outcome.Reason, outcome.Expected = NotApplicable, why, nil
+		return outcome
+	}
+	var s *stage
+	var failure error
+	err := bubble.Run(t, func() {
+		s, failure = newStage(cell)
+		if failure == nil {
+			failure = s.play()
+		}
+	})
+	outcome.Elapsed = time.Since(started)
+	if s != nil {
+		outcome.History, outcome.Virtual = s.history, s.virtual
+		outcome.RoundTrips, outcome.Measures = s.roundTrips, s.measures
+	}
+	if failure != nil || err != nil {
+		outcome.Status, outcome.Reason = Error, explain(failure, err)
+		return outcome
+	}
+	outcome.Verdict = checker.Check(outcome.History)
+	outcome.Status = Held
+	if len(outcome.Verdict.Witnesses) > 0 {
+		outcome.Status = Violated
+	}
+	return outcome
+}
+
+// explain joins what the stage found and how the bubble ended: the first tells
+// the reason, the second has the stacks.
+func explain(failure, err error) string {
+	var burst *bubble.Error
+	switch {
+	case failure == nil:
+		return err.Error()
+	case errors.As(err, &burst) && burst.Stack != "":
+		return failure.Error() + "\n\n" + burst.Stack
+	}
+	return failure.Error()
 }

@@ -1,0 +1,149 @@
+package faults
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// A Message is what a [Gate] needs to know of a request, reply or push.
+type Message struct {
+	Client, Node string
+	Way          Way
+	// Command is the request's name, or of a reply the name of the request
+	// that it answers, in upper case; empty for a push.
+	Command string
+}
+
+// A Decision is what a [Gate] does with a message.
+type Decision string
+
+// The decisions.
+const (
+	Passes Decision = "pass"
+	Holds  Decision = "hold"
+	Delays Decision = "delay"
+	Drops  Decision = "drop"
+	Resets Decision = "reset"
+)
+
+// A Gate decides on every message by the orders that it was given; a message
+// that no order matches passes. The youngest order that matches counts. The
+// zero value passes everything. Not safe for concurrent use.
+type Gate struct {
+	orders []*order
+	nodes  int
+}
+
+type order struct {
+	match Match
+	does  Decision
+	by    time.Duration
+	left  int // messages to go; negative means no end
+	freed []string
+}
+
+// NewGate returns a gate for a world of that many nodes, by which it knows
+// which node is the [Quorum].
+func NewGate(nodes int) *Gate { return &Gate{nodes: nodes} }
+
+// Order gives the gate an order: a Hold, Delay, Drop or Reset. Spans are in
+// TTLs of the given length. It reports whether f was such an order.
+func (g *Gate) Order(f Fault, ttl time.Duration) bool {
+	switch f := f.(type) {
+	case Hold:
+		g.add(f.Match, Holds, 0, f.Times)
+	case Delay:
+		g.add(f.Match, Delays, f.By.Of(ttl), f.Times)
+	case Drop:
+		g.add(f.Match, Drops, 0, f.Times)
+	case Reset:
+		g.add(f.Match, Resets, 0, f.Times)
+	default:
+		return false
+	}
+	return true
+}
+
+func (g *Gate) add(match Match, does Decision, by time.Duration, times int) {
+	if times == 0 {
+		times = -1
+	}
+	g.orders = append(g.orders, &order{match: match, does: does, by: by, left: times})
+}
+
+// Decide says what to do with a message that arrives, and for Delays by how
+// much. It counts the message against the order that matched.
+func (g *Gate) Decide(m Message) (Decision, time.Duration) {
+	for i := len(g.orders) - 1; i >= 0; i-- {
+		o := g.orders[i]
+		if o.left == 0 || slices.Contains(o.freed, m.Client) || !o.match.Matches(m, g.nodes) {
+			continue
+		}
+		o.left--
+		return o.does, o.by
+	}
+	return Passes, 0
+}
+
+// EndHolds ends the holds for the named clients, or for all if none is named.
+func (g *Gate) EndHolds(clients []string) {
+	g.end(clients, func(d Decision) bool { return d == Holds })
+}
+
+// Clear ends the delays, drops and resets for the named clients, or for all if
+// none is named.
+func (g *Gate) Clear(clients []string) {
+	g.end(clients, func(d Decision) bool { return d != Holds })
+}
+
+func (g *Gate) end(clients []string, which func(Decision) bool) {
+	g.orders = slices.DeleteFunc(g.orders, func(o *order) bool {
+		if !which(o.does) {
+			return false
+		}
+		o.freed = append(o.freed, clients...)
+		return len(clients) == 0
+	})
+}
+
+// Matches reports whether the message is one of those that the match selects,
+// in a world of that many nodes.
+func (m Match) Matches(msg Message, nodes int) bool {
+	return m.Way == msg.Way &&
+		(len(m.Clients) == 0 || slices.Contains(m.Clients, msg.Client)) &&
+		(len(m.Nodes) == 0 || slices.Contains(ResolveNodes(m.Nodes, nodes), msg.Node)) &&
+		(len(m.Commands) == 0 && !isHandshake(msg.Command) || slices.ContainsFunc(m.Commands, func(c string) bool { return sameCommand(c, msg.Command) }))
+}
+
+// isHandshake reports whether a command only sets a connection up. "Any command"
+// doesn't mean those: when a client library opens a connection is its own affair.
+func isHandshake(command string) bool {
+	switch command {
+	case "HELLO", "AUTH", "CLIENT", "SELECT", "READONLY":
+		return true
+	}
+	return false
+}
+
+func sameCommand(want, got string) bool {
+	return want == got || want == "EVAL" && (strings.HasPrefix(got, "EVAL") || strings.HasPrefix(got, "FCALL"))
+}
+
+// ResolveNodes replaces [Quorum] by the node that it means among that many.
+func ResolveNodes(names []string, nodes int) []string {
+	if !slices.Contains(names, Quorum) {
+		return names
+	}
+	names = slices.Clone(names)
+	for i, name := range names {
+		if name == Quorum {
+			names[i] = NodeName(nodes / 2)
+		}
+	}
+	return names
+}
+
+// NodeName returns the name of the i-th node, from 0: n1, n2 …
+func NodeName(i int) string { return "n" + strconv.Itoa(i+1) }

@@ -1,0 +1,330 @@
+package sim
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/lockfault/lockfault/checker"
+	"github.com/lockfault/lockfault/faults"
+)
+
+// Apply implements [faults.World]. Every fault there is can be done here.
+func (w *World) Apply(f faults.Fault) error {
+	if name := clientOf(f); name != "" {
+		w.process(name)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.stirred = true
+	if w.gate.Order(f, w.cfg.TTL) {
+		w.fault(f, "", "")
+		return nil
+	}
+	switch f := f.(type) {
+	case faults.Pass:
+		w.fault(f, "", "")
+		w.pass(f)
+	case faults.Clear:
+		w.fault(f, "", "")
+		w.gate.Clear(f.Clients)
+	case faults.PauseClient, faults.ResumeClient, faults.CrashClient, faults.RestartClient, faults.ClientClock:
+		return w.applyToClient(f, w.clients[clientOf(f)])
+	case faults.Latency:
+		w.fault(f, "", "")
+		w.eachLink(f.Clients, f.Nodes, func(on link) {
+			w.links.latency[on] = latency{f.Base.Of(w.cfg.TTL), f.Jitter.Of(w.cfg.TTL)}
+		})
+	case faults.Partition:
+		w.fault(f, "", "")
+		w.eachLink(f.Clients, f.Nodes, func(on link) { w.links.cut[on] = true })
+	case faults.Heal:
+		w.fault(f, "", "")
+		w.eachLink(f.Clients, f.Nodes, w.heal)
+	default:
+		n := w.node(nodeOf(f, w.cfg.Nodes))
+		if n == nil {
+			return fmt.Errorf("sim: %q: there is no such node among %d", f, w.cfg.Nodes)
+		}
+		w.fault(f, "", n.name)
+		return w.applyToNode(f, n)
+	}
+	return nil
+}
+
+func (w *World) fault(f faults.Fault, client, node string) {
+	w.tell(checker.Event{Kind: checker.Fault, Client: client, Node: node, Text: f.String()})
+}
+
+func clientOf(f faults.Fault) string {
+	switch f := f.(type) {
+	case faults.PauseClient:
+		return f.Client
+	case faults.ResumeClient:
+		return f.Client
+	case faults.CrashClient:
+		return f.Client
+	case faults.RestartClient:
+		return f.Client
+	case faults.ClientClock:
+		return f.Client
+	}
+	return ""
+}
+
+func (w *World) applyToClient(f faults.Fault, c *client) error {
+	tell := func(kind checker.Kind) { w.tell(checker.Event{Kind: kind, Client: c.name}) }
+	switch f := f.(type) {
+	case faults.PauseClient:
+		if c.state.Paused || c.state.Crashed {
+			return nil
+		}
+		tell(checker.Pause)
+		c.state.Paused, c.since = true, time.Now()
+	case faults.ResumeClient:
+		if !c.state.Paused {
+			return nil
+		}
+		tell(checker.Resume)
+		w.resume(c)
+	case faults.CrashClient:
+		if c.state.Crashed {
+			return nil
+		}
+		tell(checker.Crash)
+		c.state.Crashed = true
+		if c.state.Paused {
+			w.resume(c)
+		}
+		// The process is gone, its operating system closes the connections;
+		// what it had written is still on its way.
+		for _, conn := range slices.Clone(c.conns) {
+			conn.hangUp()
+		}
+	case faults.RestartClient:
+		if !c.state.Crashed {
+			return nil
+		}
+		tell(checker.Restart)
+		close(c.ended)
+		next := newClient(c.name)
+		next.skew = c.skew
+		next.state.Lost, next.state.Replies = c.state.Lost, c.state.Replies
+		next.state.RoundTrips, next.state.PausedFor = c.state.RoundTrips, c.state.PausedFor
+		w.clients[c.name] = next
+	case faults.ClientClock:
+		w.fault(f, c.name, "")
+		c.skew += f.By.Of(w.cfg.TTL)
+	}
+	return nil
+}
+
+func (w *World) resume(c *client) {
+	c.state.Paused = false
+	c.state.PausedFor += time.Since(c.since)
+	close(c.freed)
+	c.freed = make(chan struct{})
+	if !c.state.Crashed {
+		w.open(&c.door)
+	}
+	c.door = nil
+}
+
+// eachLink calls do for every link that the lists select; an empty list means
+// all, and clients that have not connected yet are among them.
+func (w *World) eachLink(clients, nodes []string, do func(link)) {
+	if len(clients) == 0 {
+		clients = slices.Sorted(maps.Keys(w.clients))
+	}
+	if len(nodes) == 0 {
+		for _, n := range w.nodes {
+			nodes = append(nodes, n.name)
+		}
+	}
+	for _, c := range clients {
+		for _, n := range faults.ResolveNodes(nodes, w.cfg.Nodes) {
+			do(link{c, n})
+		}
+	}
+}
+
+// heal mends a link. Connections that lost something are of no use any more;
+// their ends find that out now that they can talk again.
+func (w *World) heal(on link) {
+	if !w.links.cut[on] {
+		return
+	}
+	delete(w.links.cut, on)
+	c, n := w.clients[on.client], w.node(on.node)
+	if c == nil || n == nil {
+		return
+	}
+	for _, conn := range slices.Clone(c.conns) {
+		if conn.node == n && (conn.lostToServer || conn.lostToClient) {
+			conn.sever(errReset)
+		}
+	}
+}
+
+func nodeOf(f faults.Fault, nodes int) string {
+	var name string
+	switch f := f.(type) {
+	case faults.CrashNode:
+		name = f.Node
+	case faults.RestartNode:
+		name = f.Node
+	case faults.PauseNode:
+		name = f.Node
+	case faults.ResumeNode:
+		name = f.Node
+	case faults.Failover:
+		name = f.Node
+	case faults.Split:
+		name = f.Node
+	case faults.Join:
+		name = f.Node
+	case faults.NodeClock:
+		name = f.Node
+	case faults.NodeDrift:
+		name = f.Node
+	case faults.Flush:
+		name = f.Node
+	case faults.Evict:
+		name = f.Node
+	case faults.ScriptFlush:
+		name = f.Node
+	case faults.Replication:
+		name = f.Node
+	}
+	return faults.ResolveNodes([]string{name}, nodes)[0]
+}
+
+func (w *World) applyToNode(f faults.Fault, n *node) error {
+	s := n.primary
+	switch f := f.(type) {
+	case faults.CrashNode:
+		s.crash()
+	case faults.RestartNode:
+		if s.up {
+			return nil
+		}
+		s.up = true
+		s.operate("SCRIPT", "FLUSH") // a server keeps scripts in memory only
+		if f.Empty {
+			s.operate("FLUSHALL")
+		}
+		w.observe(s, checker.ByRestart, "", nil)
+	case faults.PauseNode:
+		s.paused = true
+	case faults.ResumeNode:
+		s.paused = false
+		w.open(&s.door)
+	case faults.Failover:
+		next := s.successor()
+		if next == nil {
+			return fmt.Errorf("sim: %q: %s has no replica that is up; declare replicas in the script", f, n.name)
+		}
+		s.crash()
+		w.promote(n, next)
+	case faults.Split:
+		next := s.successor()
+		if next == nil {
+			return fmt.Errorf("sim: %q: %s has no replica that is up; declare replicas in the script", f, n.name)
+		}
+		for _, name := range f.Clients {
+			n.split[name] = next
+			for _, conn := range slices.Clone(s.conns) {
+				if conn.client.name == name {
+					conn.sever(errReset)
+				}
+			}
+		}
+	case faults.Join:
+		return w.join(n)
+	case faults.NodeClock:
+		s.move(f.By.Of(w.cfg.TTL))
+		w.observe(s, checker.ByClock, "", nil)
+	case faults.NodeDrift:
+		s.drift(f.Rate)
+		w.observe(s, checker.ByClock, "", nil)
+	case faults.Flush:
+		s.operate("FLUSHALL")
+		w.observe(s, checker.ByFlush, "", nil)
+	case faults.Evict:
+		s.operate("DEL", w.cfg.Key)
+		w.observe(s, checker.ByEviction, "", nil)
+	case faults.ScriptFlush:
+		s.operate("SCRIPT", "FLUSH")
+	case faults.Replication:
+		w.setReplication(s, f)
+	default:
+		return fmt.Errorf("sim: %T: %w", f, faults.ErrUnsupported)
+	}
+	return nil
+}
+
+// crash ends the server process: it answers nobody any more.
+func (s *redis) crash() {
+	s.up, s.paused = false, false
+	s.door = nil
+	for _, conn := range slices.Clone(s.conns) {
+		conn.sever(errReset)
+	}
+	s.waiters = nil
+}
+
+// successor returns the replica that is promoted when the server fails.
+func (s *redis) successor() *redis {
+	for _, other := range s.node.servers {
+		if other != s && other.up && !other.isPrimaryOfASplit() {
+			return other
+		}
+	}
+	return nil
+}
+
+// promote makes a replica the node's primary.
+func (w *World) promote(n *node, next *redis) {
+	n.primary = next
+	next.known, next.acked = nil, nil
+	next.offset = next.applied
+	w.saw(next, next.look(w.cfg.Key, w.began), checker.ByFailover, "", nil)
+	w.replicate(next)
+}
+
+// join ends a split: what only the old primary had is lost.
+func (w *World) join(n *node) error {
+	var next *redis
+	for _, s := range n.split {
+		next = s
+	}
+	if next == nil {
+		return fmt.Errorf("sim: %s join: it is not split", n.name)
+	}
+	old := n.primary
+	clear(n.split)
+	for _, conn := range slices.Clone(old.conns) {
+		conn.sever(errReset)
+	}
+	w.promote(n, next)
+	old.copyFrom(next)
+	w.observe(old, checker.ByReplication, "", nil)
+	return nil
+}
+
+func (w *World) setReplication(s *redis, f faults.Replication) {
+	switch f.Mode {
+	case faults.ReplicationStop:
+		s.stopped = true
+	case faults.ReplicationDelay:
+		s.delay = f.Delay.Of(w.cfg.TTL)
+	case faults.ReplicationStart:
+		s.stopped, s.delay = false, 0
+		waiting := s.waiting
+		s.waiting = nil
+		for _, e := range waiting {
+			w.stream(s, e)
+		}
+	}
+}

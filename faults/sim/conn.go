@@ -1,0 +1,357 @@
+package sim
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/alicebob/miniredis/v2/server"
+
+	"github.com/lockfault/lockfault/faults"
+	"github.com/lockfault/lockfault/internal/resp"
+)
+
+var (
+	errRefused = os.NewSyscallError("connect", syscall.ECONNREFUSED)
+	errReset   = os.NewSyscallError("read", syscall.ECONNRESET)
+)
+
+// conn is a connection of a client to a server: the client's end is a
+// net.Conn, the server's end a miniredis peer. World.mu guards all of it but
+// outbox, which has a lock of its own.
+type conn struct {
+	world  *World
+	client *client
+	node   *node
+	server *redis
+	peer   *server.Peer
+	out    outbox
+
+	partial  []byte        // what the client wrote of a request that isn't complete
+	received []byte        // what the client has not read yet
+	ready    chan struct{} // holds one note that the above or below changed
+	severed  error         // why the client can no longer use it; nil while it can
+	gone     bool          // the server's end is closed too
+	deadline time.Time     // of reads
+	watch    *item         // ends a read at the deadline, or looks again then
+	reading  bool          // somebody waits in Read
+	expired  bool          // the deadline passed while somebody did
+
+	// lost is set once a message was lost on the way to the server or back:
+	// a stream can't leave out its middle, so the rest is lost with it.
+	lostToServer, lostToClient bool
+	lastToServer, lastToClient time.Time // arrival of the last message: a stream keeps its order
+	travelling                 int       // messages on their way, not counting held ones
+	unanswered                 int       // requests written whose reply has not arrived
+	async                      bool      // the server may speak unasked
+	requests                   []*message
+}
+
+// message is a request, reply or push on its way.
+type message struct {
+	conn    *conn
+	way     faults.Way
+	command string   // the request's name
+	text    string   // the request in full, for replies
+	words   []string // of a request
+	bytes   []byte   // of a reply or push
+	sent    time.Duration
+	delayed bool // the gate has delayed it already
+}
+
+func (m *message) gate() faults.Message {
+	return faults.Message{Client: m.conn.client.name, Node: m.conn.node.name, Way: m.way, Command: m.command}
+}
+
+// newConn connects. Callers hold w.mu.
+func (w *World) newConn(c *client, n *node, s *redis) *conn {
+	conn := &conn{world: w, client: c, node: n, server: s, ready: make(chan struct{}, 1)}
+	conn.peer = newPeer(&conn.out)
+	c.conns = append(c.conns, conn)
+	s.conns = append(s.conns, conn)
+	return conn
+}
+
+// Read implements net.Conn. While its client is paused it blocks, and a
+// deadline that passed meanwhile is met at once when the client goes on, as
+// in a process that was stopped.
+func (c *conn) Read(p []byte) (int, error) {
+	w := c.world
+	w.mu.Lock()
+	for {
+		switch {
+		case c.client.state.Paused || c.client.state.Crashed:
+			w.mu.Unlock()
+			if err := w.running(c.client); err != nil {
+				return 0, err
+			}
+			w.mu.Lock()
+			continue
+		case c.expired:
+			c.expired = false
+			w.mu.Unlock()
+			return 0, os.ErrDeadlineExceeded
+		case len(c.received) > 0:
+			n := copy(p, c.received)
+			c.received = c.received[n:]
+			w.mu.Unlock()
+			return n, nil
+		case c.severed != nil:
+			defer w.mu.Unlock()
+			return 0, c.severed
+		case !c.deadline.IsZero() && !c.deadline.After(time.Now()):
+			w.mu.Unlock()
+			return 0, os.ErrDeadlineExceeded
+		}
+		c.reading = true
+		c.watchDeadline()
+		w.mu.Unlock()
+		<-c.ready
+		w.mu.Lock()
+		c.reading = false
+	}
+}
+
+// watchDeadline plans to end a read that waits for too long. The schedule holds
+// at most one such item for each connection, for the earliest deadline that it
+// had; it renews itself. Callers hold w.mu.
+func (c *conn) watchDeadline() {
+	if c.deadline.IsZero() || c.watch != nil && !c.watch.due.After(c.deadline) {
+		return
+	}
+	if c.watch != nil {
+		c.watch.dead = true
+	}
+	c.watch = c.world.plan(c.deadline, c.client.name+" "+c.node.name+" deadline", func() {
+		c.watch = nil
+		switch {
+		case !c.reading || c.deadline.IsZero():
+		case c.deadline.After(time.Now()):
+			c.watchDeadline()
+		default:
+			c.expired = true
+			c.note()
+		}
+	})
+}
+
+// Write implements net.Conn: each complete request sets out as a message. It
+// blocks while its client is paused.
+func (c *conn) Write(p []byte) (int, error) {
+	w := c.world
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for c.client.state.Paused || c.client.state.Crashed {
+		w.mu.Unlock()
+		err := w.running(c.client)
+		w.mu.Lock()
+		if err != nil {
+			return 0, err
+		}
+	}
+	if c.severed != nil {
+		return 0, c.severed
+	}
+	c.partial = append(c.partial, p...)
+	for {
+		words, n, err := resp.Command(c.partial)
+		if err != nil {
+			c.sever(err)
+			return 0, err
+		}
+		if n == 0 {
+			return len(p), nil
+		}
+		c.partial = c.partial[n:]
+		if len(words) == 0 {
+			continue
+		}
+		if c.unanswered == 0 {
+			c.client.state.RoundTrips++
+		}
+		c.unanswered++
+		w.send(&message{conn: c, way: faults.Before, command: strings.ToUpper(words[0]), words: words})
+	}
+}
+
+// send puts a message on its way. Callers hold w.mu.
+func (w *World) send(m *message) {
+	c := m.conn
+	now := time.Now()
+	m.sent = now.Sub(w.began)
+	due := now.Add(w.links.travel(link{c.client.name, c.node.name}, string(m.way)+m.command, m.sent))
+	last := &c.lastToClient
+	if m.way == faults.Before {
+		last = &c.lastToServer
+	}
+	if !due.After(*last) {
+		due = last.Add(time.Nanosecond)
+	}
+	*last = due
+	c.travelling++
+	w.plan(due, m.rank(), func() {
+		c.travelling--
+		w.arrive(m)
+	})
+}
+
+// plan puts something into the schedule and wakes Run if it comes before what
+// Run waits for. Callers hold w.mu.
+func (w *World) plan(due time.Time, rank string, run func()) *item {
+	it := w.schedule.plan(due, rank, run)
+	if !w.sleeping.IsZero() && due.Before(w.sleeping) {
+		w.rouse()
+	}
+	return it
+}
+
+// rank orders messages that arrive at one instant.
+func (m *message) rank() string {
+	return m.conn.client.name + " " + m.conn.node.name + " " + string(m.way) + " " + m.command
+}
+
+// Close implements net.Conn. What was written before still reaches the server.
+func (c *conn) Close() error {
+	c.world.mu.Lock()
+	defer c.world.mu.Unlock()
+	if c.severed == nil {
+		c.hangUp()
+	}
+	return nil
+}
+
+// hangUp closes the client's end; the server learns of it after all that was
+// written. Callers hold w.mu.
+func (c *conn) hangUp() {
+	w := c.world
+	c.disconnect(net.ErrClosed)
+	due := time.Now().Add(w.links.travel(link{c.client.name, c.node.name}, "fin", time.Since(w.began)))
+	if !due.After(c.lastToServer) {
+		due = c.lastToServer.Add(time.Nanosecond)
+	}
+	w.plan(due, c.client.name+" "+c.node.name+" fin", c.release)
+}
+
+// sever ends the connection at both ends at once; messages on it vanish.
+// Callers hold w.mu.
+func (c *conn) sever(why error) {
+	c.disconnect(why)
+	c.release()
+}
+
+// disconnect ends the client's end.
+func (c *conn) disconnect(why error) {
+	if c.severed != nil {
+		return
+	}
+	c.severed = why
+	c.client.conns = slices.DeleteFunc(c.client.conns, func(other *conn) bool { return other == c })
+	c.note()
+}
+
+// release ends the server's end.
+func (c *conn) release() {
+	if c.gone {
+		return
+	}
+	c.gone = true
+	c.server.conns = slices.DeleteFunc(c.server.conns, func(other *conn) bool { return other == c })
+	c.world.held = slices.DeleteFunc(c.world.held, func(m *message) bool { return m.conn == c })
+	c.server.forget(c)
+	c.world.async = slices.DeleteFunc(c.world.async, func(other *conn) bool { return other == c })
+}
+
+func (c *conn) note() {
+	c.world.stirred = true
+	select {
+	case c.ready <- struct{}{}:
+	default:
+	}
+}
+
+// SetReadDeadline implements net.Conn.
+func (c *conn) SetReadDeadline(t time.Time) error {
+	c.world.mu.Lock()
+	defer c.world.mu.Unlock()
+	c.deadline = t
+	if c.reading {
+		c.note() // let it look at the new one
+	}
+	return nil
+}
+
+// SetWriteDeadline implements net.Conn; writes take no time.
+func (c *conn) SetWriteDeadline(time.Time) error { return nil }
+
+// SetDeadline implements net.Conn.
+func (c *conn) SetDeadline(t time.Time) error { return c.SetReadDeadline(t) }
+
+// LocalAddr implements net.Conn.
+func (c *conn) LocalAddr() net.Addr { return address(c.client.name) }
+
+// RemoteAddr implements net.Conn.
+func (c *conn) RemoteAddr() net.Addr { return address(c.node.name) }
+
+// SyscallConn implements syscall.Conn, by which go-redis finds out whether an
+// idle connection was closed by the other end before it uses it again. There
+// is no file descriptor to look at: a live connection looks at nothing, and a
+// dead one says so.
+func (c *conn) SyscallConn() (syscall.RawConn, error) {
+	c.world.mu.Lock()
+	defer c.world.mu.Unlock()
+	if c.severed != nil {
+		return nil, io.EOF
+	}
+	return noDescriptor{}, nil
+}
+
+type noDescriptor struct{}
+
+var errNoDescriptor = errors.New("sim: a connection in virtual time has no file descriptor")
+
+func (noDescriptor) Control(func(uintptr)) error    { return errNoDescriptor }
+func (noDescriptor) Read(func(uintptr) bool) error  { return nil }
+func (noDescriptor) Write(func(uintptr) bool) error { return errNoDescriptor }
+
+// address is the name of a client or node as a net.Addr.
+type address string
+
+func (address) Network() string  { return "sim" }
+func (a address) String() string { return string(a) }
+
+// outbox is where a server writes what it has to say on a connection. The zero
+// value is empty. It is safe for concurrent use: subscriptions are served by
+// goroutines of their own.
+type outbox struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+// Write implements io.Writer.
+func (o *outbox) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.buf.Write(p)
+}
+
+// take returns the complete values in the box, one by one, and removes them.
+func (o *outbox) take() ([][]byte, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	var frames [][]byte
+	for o.buf.Len() > 0 {
+		n, err := resp.Frame(o.buf.Bytes())
+		if n == 0 || err != nil {
+			return frames, err
+		}
+		frames = append(frames, bytes.Clone(o.buf.Next(n)))
+	}
+	return frames, nil
+}

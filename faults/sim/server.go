@@ -1,0 +1,218 @@
+package sim
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/alicebob/miniredis/v2/server"
+
+	"github.com/lockfault/lockfault/checker"
+	"github.com/lockfault/lockfault/faults"
+)
+
+// node is an independent Redis: a primary and its replicas.
+type node struct {
+	name    string
+	servers []*redis
+	primary *redis
+	// split names the clients that are led to another server than the
+	// primary's while two of them think they are it.
+	split map[string]*redis
+}
+
+// redis is one server process.
+type redis struct {
+	name   string
+	node   *node
+	mini   *miniredis.Miniredis
+	up     bool
+	paused bool
+	door   []*message // requests that wait while it is paused
+	conns  []*conn
+
+	// Its clock shows the true time plus skew, and the skew grows by rate-1
+	// for each unit of time since.
+	skew  time.Duration
+	rate  float64
+	since time.Time
+
+	moved  bool  // the clock was moved while the lock's key had an expiry date
+	expiry *item // when the lock's key will be gone
+	feed
+}
+
+func (w *World) newNode(name string) (*node, error) {
+	n := &node{name: name, split: map[string]*redis{}}
+	for i := range 1 + w.cfg.Replicas {
+		s := &redis{name: fmt.Sprintf("%s/%d", name, i), node: n, mini: miniredis.NewMiniRedis(), up: true, rate: 1, since: time.Now()}
+		// Dial is what makes a server that listens nowhere; the gate hands
+		// it its requests directly, so the connection is not needed.
+		conn, err := s.mini.Dial()
+		if err != nil {
+			return nil, fmt.Errorf("sim: starting %s: %w", s.name, err)
+		}
+		conn.Close()
+		s.mini.SetTime(s.now())
+		s.mini.ClockTTL(true)
+		n.servers = append(n.servers, s)
+	}
+	n.primary = n.servers[0]
+	return n, nil
+}
+
+func newPeer(out io.Writer) *server.Peer { return server.NewPeer(bufio.NewWriter(out)) }
+
+// serverFor returns the server that a client of that name is led to.
+func (n *node) serverFor(client string) *redis {
+	if s := n.split[client]; s != nil {
+		return s
+	}
+	return n.primary
+}
+
+// now reads the server's clock.
+func (s *redis) now() time.Time {
+	now := time.Now()
+	return now.Add(s.skew + time.Duration(float64(now.Sub(s.since))*(s.rate-1)))
+}
+
+// tick sets miniredis to the server's clock; keys whose date has come are gone.
+func (s *redis) tick() { s.mini.SetTime(s.now()) }
+
+// move moves the clock. Redis keeps expiry as dates, so time to live shrinks or
+// grows with it; miniredis keeps what is left, and has to be told when that
+// grows.
+func (s *redis) move(by time.Duration) {
+	s.tick()
+	s.mini.CommandCount() // any look lets it count the time up to now
+	s.mini.DB(0).Keys()
+	s.skew += by
+	s.tick()
+	if by < 0 {
+		s.mini.FastForward(by)
+	}
+}
+
+// drift lets the clock run at another rate from now on.
+func (s *redis) drift(rate float64) {
+	s.skew = s.now().Sub(time.Now())
+	s.since = time.Now()
+	s.rate = rate
+}
+
+// dispatch executes a request; what the server answers is in the connection's
+// outbox, unless the request is one that waits: then it comes there later.
+func (s *redis) dispatch(m *message) {
+	s.tick()
+	run := func() {
+		s.mini.Server().Dispatch(m.conn.peer, m.words)
+		m.conn.peer.Flush()
+	}
+	if waits(m.command) {
+		go run()
+		return
+	}
+	run()
+}
+
+// waits reports whether a command may keep its client waiting.
+func waits(command string) bool {
+	switch command {
+	case "BLPOP", "BRPOP", "BLMOVE", "BRPOPLPUSH", "BLMPOP", "BZPOPMIN", "BZPOPMAX", "XREAD", "XREADGROUP":
+		return true
+	}
+	return false
+}
+
+// operate executes a command of an operator, not of a client.
+func (s *redis) operate(words ...string) {
+	s.tick()
+	peer := newPeer(io.Discard)
+	s.mini.Server().Dispatch(peer, words)
+}
+
+// forget lets go of what a closed connection left behind.
+func (s *redis) forget(c *conn) {
+	if c.async {
+		for _, command := range [...]string{"UNSUBSCRIBE", "PUNSUBSCRIBE"} {
+			s.mini.Server().Dispatch(c.peer, []string{command})
+		}
+	}
+	c.peer.Close()
+}
+
+// look reads a key as it stands, with its expiry on the true clock.
+func (s *redis) look(key string, began time.Time) faults.Key {
+	s.tick()
+	db := s.mini.DB(0)
+	if !s.mini.Exists(key) {
+		return faults.Key{}
+	}
+	var found faults.Key
+	switch db.Type(key) {
+	case "string":
+		found.Value, _ = db.Get(key)
+	case "hash":
+		fields, _ := db.HKeys(key)
+		for i, field := range fields { // more than one would be a bug of the strategy: show them all
+			if i == 0 {
+				found = faults.Key{Value: field, Count: db.HGet(key, field)}
+			} else {
+				found.Count += "," + field + "×" + db.HGet(key, field)
+			}
+		}
+	default:
+		found.Value = "(" + db.Type(key) + ")"
+	}
+	if ttl := db.TTL(key); ttl > 0 {
+		found.Expires = time.Now().Add(time.Duration(float64(ttl) / s.rate)).Sub(began)
+	}
+	return found
+}
+
+// observe records how the lock's key changed on a server, passes writes on to
+// its replicas, and plans the moment at which the key will expire.
+func (w *World) observe(s *redis, cause checker.Cause, client string, words []string) {
+	if cause == checker.ByCommand && s.mini.IsReadOnlyCommand(strings.ToUpper(words[0])) {
+		return
+	}
+	key := s.look(w.cfg.Key, w.began)
+	w.saw(s, key, cause, client, words)
+	if s.up && s == s.node.primary || s.isPrimaryOfASplit() {
+		w.replicate(s)
+	}
+}
+
+func (w *World) saw(s *redis, key faults.Key, cause checker.Cause, client string, words []string) {
+	event, changed := w.ledger.Saw(s.node.name, s.name, key, cause, client, words, slack)
+	if !changed {
+		return
+	}
+	w.tell(event)
+	if s.expiry != nil {
+		s.expiry.dead = true
+		s.expiry = nil
+	}
+	s.moved = cause == checker.ByClock && key.Value != ""
+	if key.Expires != 0 {
+		due := w.began.Add(key.Expires)
+		s.expiry = w.plan(due, "~ "+s.name+" expiry", func() { w.expire(s) })
+	}
+}
+
+// slack is the granularity of expiry dates; Redis counts in milliseconds.
+const slack = time.Millisecond
+
+// expire records that the lock's key is gone, if it is.
+func (w *World) expire(s *redis) {
+	cause := checker.ByExpiry
+	if s.moved {
+		cause = checker.ByClock
+	}
+	s.expiry = nil
+	w.saw(s, s.look(w.cfg.Key, w.began), cause, "", nil)
+}

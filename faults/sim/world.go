@@ -1,0 +1,357 @@
+// Package sim is the world of virtual time: Redis nodes are miniredis servers
+// in this process, links are queues, and the clock is that of a
+// testing/synctest bubble, which stands still while anybody has something to
+// do. Everything that happens is a message or a timer of one schedule, and the
+// next one is taken only when every goroutine waits: so the same script and
+// seed give the same history, byte for byte.
+//
+// Requests and orders come in; events and connections go out. A world must be
+// made, used and closed inside one bubble.
+package sim
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"net"
+	"slices"
+	"sync"
+	"testing/synctest"
+	"time"
+
+	"github.com/lockfault/lockfault/checker"
+	"github.com/lockfault/lockfault/faults"
+)
+
+// Config is what a world is made from.
+type Config struct {
+	// Nodes is how many independent nodes there are; Replicas how many
+	// replicas each has.
+	Nodes, Replicas int
+	// Key is the lock's key, whose changes are recorded.
+	Key string
+	// TTL is the lease; faults that speak in TTLs mean this one.
+	TTL time.Duration
+	// Seed decides the jitter.
+	Seed uint64
+	// Base and Jitter are the latency of every link until a fault changes
+	// it, one way. Zero means 500 µs and 200 µs.
+	Base, Jitter time.Duration
+	// Record receives the events in order, with Time filled in and Index
+	// not. Nil means that nobody wants them.
+	Record func(checker.Event)
+}
+
+// World is a [faults.World] in virtual time.
+type World struct {
+	cfg   Config
+	timer *time.Timer
+	wake  chan struct{} // holds one note that the schedule or a client changed
+
+	mu       sync.Mutex
+	began    time.Time
+	record   func(checker.Event) // nil until Begin
+	schedule schedule
+	sleeping time.Time // until when Run sleeps; zero while it doesn't
+	notified bool
+	stirred  bool // some goroutine may have been set going since the last time all waited
+	closed   bool
+	gate     *faults.Gate
+	ledger   *faults.Ledger
+	links    links
+	nodes    []*node
+	clients  map[string]*client
+	held     []*message
+	async    []*conn // connections on which a server may speak unasked
+}
+
+var _ faults.World = (*World)(nil)
+
+// client is a client's process as the world sees it.
+type client struct {
+	name  string
+	state faults.ClientState
+	since time.Time     // when the present pause began
+	skew  time.Duration // of its wall clock
+	freed chan struct{} // closed when a pause ends; renewed by the next
+	ended chan struct{} // closed when this life is over and the world closes or restarts it
+	conns []*conn
+	door  []*message // replies that wait while it is paused
+}
+
+// New makes a world. It must be called inside a bubble.
+func New(cfg Config) (*World, error) {
+	if cfg.Base == 0 && cfg.Jitter == 0 {
+		cfg.Base, cfg.Jitter = 500*time.Microsecond, 200*time.Microsecond
+	}
+	w := &World{
+		cfg: cfg, timer: time.NewTimer(math.MaxInt64), wake: make(chan struct{}, 1), began: time.Now(),
+		gate: faults.NewGate(cfg.Nodes), ledger: faults.NewLedger(cfg.Key), clients: map[string]*client{},
+		links: links{seed: cfg.Seed, base: cfg.Base, jitter: cfg.Jitter, latency: map[link]latency{}, cut: map[link]bool{}},
+	}
+	for i := range cfg.Nodes {
+		n, err := w.newNode(faults.NodeName(i))
+		if err != nil {
+			return nil, err
+		}
+		w.nodes = append(w.nodes, n)
+	}
+	return w, nil
+}
+
+// Begin implements [faults.World].
+func (w *World) Begin() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.began = time.Now()
+	w.record = w.cfg.Record
+	w.ledger = faults.NewLedger(w.cfg.Key)
+	for _, c := range w.clients {
+		c.state.Lost, c.state.Replies, c.state.RoundTrips, c.state.PausedFor = 0, 0, 0, 0
+	}
+}
+
+// Now implements [faults.World].
+func (w *World) Now() time.Duration { return time.Since(w.began) }
+
+// Wall implements [faults.World].
+func (w *World) Wall(name string) time.Time {
+	c := w.process(name)
+	if err := w.running(c); err != nil {
+		return time.Now()
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return time.Now().Add(c.skew)
+}
+
+// Dial implements [faults.World].
+func (w *World) Dial(ctx context.Context, name, nodeName string) (net.Conn, error) {
+	c := w.process(name)
+	if err := w.running(c); err != nil {
+		return nil, err
+	}
+	w.mu.Lock()
+	n := w.node(nodeName)
+	if n == nil {
+		w.mu.Unlock()
+		return nil, fmt.Errorf("sim: there is no node %s", nodeName)
+	}
+	if w.links.cut[link{name, nodeName}] {
+		w.mu.Unlock()
+		select {
+		case <-ctx.Done():
+		case <-c.ended:
+		}
+		return nil, &net.OpError{Op: "dial", Net: "tcp", Addr: address(nodeName), Err: context.DeadlineExceeded}
+	}
+	defer w.mu.Unlock()
+	server := n.serverFor(name)
+	if !server.up {
+		return nil, &net.OpError{Op: "dial", Net: "tcp", Addr: address(nodeName), Err: errRefused}
+	}
+	return w.newConn(c, n, server), nil
+}
+
+// Client implements [faults.World].
+func (w *World) Client(name string) faults.ClientState {
+	c := w.process(name)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	state := c.state
+	if state.Paused {
+		state.PausedFor += time.Since(c.since)
+	}
+	state.Held = 0
+	for _, m := range w.held {
+		if m.conn.client == c {
+			state.Held++
+		}
+	}
+	state.UnderWay = state.Held
+	for _, conn := range c.conns {
+		state.UnderWay += conn.travelling
+	}
+	return state
+}
+
+// Notify implements [faults.World].
+func (w *World) Notify() {
+	w.mu.Lock()
+	w.notified = true
+	w.mu.Unlock()
+	w.rouse()
+}
+
+func (w *World) rouse() {
+	select {
+	case w.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Run implements [faults.World].
+func (w *World) Run(limit time.Duration, until func() bool) bool {
+	deadline := time.Now().Add(limit)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.stirred = true // the caller may have set anybody going
+	for {
+		if w.stirred {
+			w.quiesce()
+		}
+		w.mu.Unlock()
+		met := until()
+		w.mu.Lock()
+		if met {
+			return true
+		}
+		if w.notified {
+			w.notified, w.stirred = false, true
+			continue
+		}
+		now := time.Now()
+		next, ok := w.schedule.peek()
+		switch {
+		case ok && !next.due.After(now):
+			w.schedule.pop()
+			next.run()
+		case !now.Before(deadline):
+			return false
+		case ok && next.due.Before(deadline):
+			w.sleep(next.due)
+		default:
+			w.sleep(deadline)
+		}
+	}
+}
+
+// quiesce waits until every goroutine of the bubble waits, and collects what
+// servers said of themselves meanwhile. Callers hold w.mu.
+func (w *World) quiesce() {
+	w.stirred = false
+	w.mu.Unlock()
+	synctest.Wait()
+	w.mu.Lock()
+	w.collect()
+}
+
+// sleep lets time pass, until somebody plans something for before then. Timers
+// of the clients may set them going meanwhile. Callers hold w.mu.
+func (w *World) sleep(until time.Time) {
+	w.sleeping, w.stirred = until, true
+	w.timer.Reset(time.Until(until))
+	w.mu.Unlock()
+	select {
+	case <-w.timer.C:
+	case <-w.wake:
+	}
+	w.mu.Lock()
+	w.sleeping = time.Time{}
+}
+
+// Close implements [faults.World]. It must not be called while Run runs.
+func (w *World) Close() error {
+	w.mu.Lock()
+	if w.closed {
+		w.mu.Unlock()
+		return nil
+	}
+	w.closed = true
+	w.record = nil
+	w.timer.Stop()
+	for _, c := range w.clients {
+		w.end(c)
+	}
+	for _, n := range w.nodes {
+		for _, s := range n.servers {
+			s.crash() // connections that clients had closed, but not yet towards the server
+		}
+	}
+	w.schedule, w.held = schedule{}, nil
+	w.mu.Unlock()
+	for _, n := range w.nodes {
+		for _, s := range n.servers {
+			s.mini.Close()
+		}
+	}
+	return nil
+}
+
+// end closes everything that belongs to a client's process and frees whoever
+// is blocked in it.
+func (w *World) end(c *client) {
+	select {
+	case <-c.ended:
+	default:
+		close(c.ended)
+	}
+	for _, conn := range slices.Clone(c.conns) {
+		conn.sever(net.ErrClosed)
+	}
+}
+
+// process returns the present life of a client's process.
+func (w *World) process(name string) *client {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	c := w.clients[name]
+	if c == nil {
+		c = newClient(name)
+		if w.closed {
+			close(c.ended)
+		}
+		w.clients[name] = c
+	}
+	return c
+}
+
+func newClient(name string) *client {
+	return &client{name: name, freed: make(chan struct{}), ended: make(chan struct{})}
+}
+
+// running blocks while the process is paused, and for the rest of its life
+// once it has crashed. It returns net.ErrClosed when that life is over.
+func (w *World) running(c *client) error {
+	for {
+		w.mu.Lock()
+		paused, crashed, freed := c.state.Paused, c.state.Crashed, c.freed
+		w.mu.Unlock()
+		switch {
+		case crashed:
+			<-c.ended
+			return net.ErrClosed
+		case paused:
+			select {
+			case <-freed:
+			case <-c.ended:
+				return net.ErrClosed
+			}
+		default:
+			select {
+			case <-c.ended:
+				return net.ErrClosed
+			default:
+				return nil
+			}
+		}
+	}
+}
+
+// tell records an event at the present time. Callers hold w.mu.
+func (w *World) tell(e checker.Event) {
+	if w.record == nil {
+		return
+	}
+	e.Time = time.Since(w.began)
+	w.record(e)
+}
+
+func (w *World) node(name string) *node {
+	for _, n := range w.nodes {
+		if n.name == name {
+			return n
+		}
+	}
+	return nil
+}

@@ -1,0 +1,123 @@
+package faults
+
+import (
+	"strconv"
+	"strings"
+)
+
+func (f PauseClient) String() string   { return f.Client + " pause" }
+func (f ResumeClient) String() string  { return f.Client + " resume" }
+func (f CrashClient) String() string   { return f.Client + " crash" }
+func (f RestartClient) String() string { return f.Client + " restart" }
+func (f ClientClock) String() string   { return f.Client + " clock " + signed(f.By) }
+
+func (f Latency) String() string {
+	line := words("latency", f.Clients, f.Nodes) + " " + f.Base.String()
+	if !f.Jitter.IsZero() {
+		line += " jitter " + f.Jitter.String()
+	}
+	return line
+}
+
+func (f Partition) String() string { return words("partition", f.Clients) + clause(" from", f.Nodes) }
+func (f Heal) String() string      { return words("heal", f.Clients) + clause(" from", f.Nodes) }
+
+func (f CrashNode) String() string { return f.Node + " crash" }
+
+func (f RestartNode) String() string {
+	if f.Empty {
+		return f.Node + " restart empty"
+	}
+	return f.Node + " restart"
+}
+
+func (f PauseNode) String() string  { return f.Node + " pause" }
+func (f ResumeNode) String() string { return f.Node + " resume" }
+func (f Failover) String() string   { return f.Node + " failover" }
+func (f Split) String() string      { return words(f.Node+" split", f.Clients) }
+func (f Join) String() string       { return f.Node + " join" }
+func (f NodeClock) String() string  { return f.Node + " clock " + signed(f.By) }
+func (f NodeDrift) String() string {
+	return f.Node + " drift " + strconv.FormatFloat(f.Rate, 'f', -1, 64)
+}
+func (f Flush) String() string       { return f.Node + " flush" }
+func (f Evict) String() string       { return f.Node + " evict" }
+func (f ScriptFlush) String() string { return f.Node + " script-flush" }
+
+func (f Replication) String() string {
+	line := f.Node + " replication " + string(f.Mode)
+	if f.Mode == ReplicationDelay {
+		line += " " + f.Delay.String()
+	}
+	return line
+}
+
+func (f Hold) String() string { return "hold" + f.Match.text() + f.Match.on() + times(f.Times) }
+func (f Delay) String() string {
+	return "delay" + f.Match.text() + " by " + f.By.String() + f.Match.on() + times(f.Times)
+}
+func (f Drop) String() string  { return "drop" + f.Match.text() + f.Match.on() + times(f.Times) }
+func (f Reset) String() string { return "reset" + f.Match.text() + f.Match.on() + times(f.Times) }
+
+func (f Pass) String() string {
+	line := words("pass", f.Clients)
+	if f.Once {
+		line += " once"
+	}
+	return line
+}
+
+func (f Clear) String() string { return words("clear", f.Clients) }
+
+// text returns whose messages are meant and which, with a blank in front
+// and without the nodes, as it stands in the middle of an order to the gate.
+func (m Match) text() string {
+	line := words("", m.Clients) + " " + string(m.Way)
+	switch {
+	case m.Way == Messages:
+		return line
+	case len(m.Commands) == 0:
+		return line + " any"
+	}
+	return words(line, m.Commands)
+}
+
+// on returns the clause that names the nodes, with a blank in front; nothing
+// if any node is meant.
+func (m Match) on() string { return clause(" on", m.Nodes) }
+
+// words joins what a line begins with and the lists that follow it.
+func words(first string, lists ...[]string) string {
+	var line strings.Builder
+	line.WriteString(first)
+	for _, list := range lists {
+		for _, word := range list {
+			line.WriteByte(' ')
+			line.WriteString(word)
+		}
+	}
+	return line.String()
+}
+
+// clause is words, or nothing if the list is empty.
+func clause(first string, list []string) string {
+	if len(list) == 0 {
+		return ""
+	}
+	return words(first, list)
+}
+
+func times(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return " times " + strconv.Itoa(n)
+}
+
+// signed returns how far a clock moves; the sign makes the direction plain.
+func signed(s Span) string {
+	if text := s.String(); text[0] == '-' {
+		return text
+	}
+	return "+" + s.String()
+}

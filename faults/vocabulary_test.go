@@ -1,0 +1,27 @@
+package faults_test
+
+import (
+	"regexp"
+	"testing"
+
+	"github.com/lockfault/lockfault/faults"
+)
+
+// That every example parses, and that no fault is left out, is tested beside
+// the parser, in package scenarios.
+func TestVocabulary(t *testing.T) {
+	name := regexp.MustCompile(`^[a-z]+(-[a-z]+)*$`)
+	seen := map[string]bool{}
+	for _, entry := range faults.Vocabulary() {
+		if !name.MatchString(entry.Name) {
+			t.Errorf("%q is not a name of lower-case words joined by dashes", entry.Name)
+		}
+		if seen[entry.Name] {
+			t.Errorf("%s is listed twice", entry.Name)
+		}
+		seen[entry.Name] = true
+		if entry.Syntax == "" || entry.Says == "" {
+			t.Errorf("%s lacks its syntax or its explanation", entry.Name)
+		}
+	}
+}

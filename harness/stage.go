@@ -1,0 +1,339 @@
+package harness
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/lockfault/lockfault/checker"
+	"github.com/lockfault/lockfault/faults"
+	"github.com/lockfault/lockfault/faults/sim"
+	"github.com/lockfault/lockfault/scenarios"
+	"github.com/lockfault/lockfault/strategies"
+)
+
+// lockKey is the name of the lock in every run.
+const lockKey = "lock"
+
+// stage plays one cell. Its methods belong to the goroutine that plays the
+// script; the clients' goroutines reach it only through client.tell.
+type stage struct {
+	cell    Cell
+	script  *scenarios.Script
+	ttl     time.Duration
+	world   faults.World
+	clients map[string]*client
+	names   []string // of the clients, in the script's order
+	history checker.History
+
+	register   register
+	calls      int
+	roundTrips map[checker.Op]int
+	watches    map[string]time.Duration
+	measures   map[string]time.Duration
+	virtual    time.Duration
+	failure    error
+}
+
+func newStage(cell Cell) (*stage, error) {
+	script := cell.Script
+	s := &stage{
+		cell: cell, script: script, ttl: cell.TTL, names: script.Clients,
+		clients: map[string]*client{}, roundTrips: map[checker.Op]int{},
+		watches: map[string]time.Duration{}, measures: map[string]time.Duration{},
+	}
+	if s.ttl == 0 {
+		s.ttl = script.TTL
+	}
+	nodes := max(1, cell.Strategy.Nodes)
+	if cell.World != "sim" && cell.World != "" {
+		return nil, fmt.Errorf("harness: there is no world %q", cell.World)
+	}
+	world, err := sim.New(sim.Config{
+		Nodes: nodes, Replicas: script.Replicas, Key: lockKey, TTL: s.ttl, Seed: cell.Seed, Record: s.record,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("harness: making the world: %w", err)
+	}
+	s.world = world
+	s.history.Meta = checker.Meta{
+		Format: 1, Strategy: cell.Strategy.Name, Scenario: script.Name, World: "sim", Seed: cell.Seed,
+		Clients: script.Clients, TTL: s.ttl, Grace: script.Grace.Of(s.ttl), Bound: script.Bound.Of(s.ttl),
+		HonourValidity: script.HonourValidity,
+	}
+	for i := range nodes {
+		s.history.Meta.Nodes = append(s.history.Meta.Nodes, faults.NodeName(i))
+	}
+	return s, nil
+}
+
+// play plays the script from its first step to the end of all clients. The
+// error says what was wrong with the strategy or the script, as opposed to
+// with the lock.
+func (s *stage) play() error {
+	for _, name := range s.names {
+		if err := s.enter(name); err != nil {
+			s.close()
+			return err
+		}
+	}
+	s.warmUp()
+	s.world.Begin()
+	s.register = register{}
+	for _, step := range s.script.Steps {
+		if s.failure != nil {
+			break
+		}
+		s.record(checker.Event{Kind: checker.Step, Time: s.world.Now(), Line: step.Line, Text: step.Do.String()})
+		s.do(step)
+		s.run(0, never) // whoever was set going comes as far as it gets at once
+	}
+	s.virtual = s.world.Now()
+	s.record(checker.Event{Kind: checker.End, Time: s.virtual})
+	return errors.Join(s.failure, s.close())
+}
+
+// enter brings a client's process to life, or back to it.
+func (s *stage) enter(name string) error {
+	c, err := newClient(s, name)
+	if err != nil {
+		return fmt.Errorf("harness: client %s: %s can't be made: %w", name, s.cell.Strategy.Name, err)
+	}
+	if old := s.clients[name]; old != nil {
+		c.lives = append(old.lives, old)
+	}
+	s.clients[name] = c
+	if _, ok := c.lock.(strategies.Fenced); ok {
+		s.history.Meta.Fenced = true
+	}
+	return nil
+}
+
+// warmUp lets each client use another lock once, so that connections are open
+// and scripts loaded when the script begins: what is tested is the lock, not
+// the first second of its process.
+func (s *stage) warmUp() {
+	for _, name := range s.names {
+		c := s.clients[name]
+		s.begin([]string{name}, false, s.enough(30*time.Second), func(*client) { c.warmUp() })
+	}
+}
+
+// record appends an event to the history.
+func (s *stage) record(e checker.Event) {
+	e.Index = len(s.history.Events)
+	s.history.Events = append(s.history.Events, e)
+}
+
+// fail notes the first failure; the script ends with the present step.
+func (s *stage) fail(err error) {
+	if s.failure == nil {
+		s.failure = err
+	}
+}
+
+func never() bool { return false }
+
+// run lets the world go on until the function returns true, limit has passed,
+// or the stage failed, and reports whether the function did.
+func (s *stage) run(limit time.Duration, until func() bool) bool {
+	met := false
+	s.world.Run(limit, func() bool {
+		s.listen()
+		met = until()
+		return met || s.failure != nil
+	})
+	return met
+}
+
+// listen does what the clients asked for, in the order of their names: what
+// happened at one instant is recorded in one order. A client whose process is
+// stopped is not heard.
+func (s *stage) listen() {
+	for _, name := range s.names {
+		c := s.clients[name]
+		if c == nil {
+			continue
+		}
+		if state := s.world.Client(name); state.Paused || state.Crashed {
+			continue
+		}
+		for _, n := range c.take() {
+			n.do()
+			close(n.done)
+			s.world.Notify() // the client goes on: look again when it waits
+		}
+	}
+}
+
+// forbearance is how long after its context is done an operation may take to
+// return: time for every command that it may have under way to time out.
+func (s *stage) forbearance() time.Duration {
+	timeout := s.script.ReadTimeout.Of(s.ttl)
+	return 10*time.Second + time.Duration(2*len(s.history.Meta.Nodes)*(s.script.Retries+1))*timeout
+}
+
+func (s *stage) do(step scenarios.Step) {
+	switch do := step.Do.(type) {
+	case scenarios.Call:
+		patience := do.Within
+		if patience.IsZero() {
+			patience = s.script.Patience
+		}
+		limit := patience.Of(s.ttl)
+		s.begin(do.Clients, do.Begin, s.enough(limit), func(c *client) { c.call(checker.Op(do.Op), limit) })
+	case scenarios.Work:
+		span := do.For.Of(s.ttl)
+		s.begin(do.Clients, do.Begin, s.enough(span), func(c *client) { c.work(span) })
+	case scenarios.Write:
+		s.begin(do.Clients, do.Begin, s.enough(0), (*client).write)
+	case scenarios.Rounds:
+		patience, work := s.script.Patience.Of(s.ttl), do.Work.Of(s.ttl)
+		limit := time.Duration(do.Times) * s.enough(2*patience+work)
+		s.begin(do.Clients, do.Begin, limit, func(c *client) { c.rounds(do.Times, patience, work) })
+	case scenarios.Await:
+		s.await(do)
+	case scenarios.Wait:
+		s.run(do.For.Of(s.ttl), never)
+	case scenarios.Measure:
+		s.measure(do)
+	case scenarios.Inject:
+		s.inject(step, do.Fault)
+	default:
+		s.fail(fmt.Errorf("harness: line %d: no player for %T", step.Line, do))
+	}
+}
+
+// enough is how long a task that should take that long may take. The time that
+// its client is paused comes on top.
+func (s *stage) enough(span time.Duration) time.Duration { return span + 2*s.forbearance() }
+
+// begin gives clients something to do, and waits for them unless told not to.
+// A client that is stopped is not waited for.
+func (s *stage) begin(names []string, dontWait bool, limit time.Duration, task func(*client)) {
+	s.finish(names)
+	for _, name := range names {
+		c := s.clients[name]
+		switch {
+		case s.world.Client(name).Crashed:
+		case c.busy && s.failure == nil:
+			s.fail(fmt.Errorf("harness: %s was told to do something while it was stopped in the middle of its %s: resume it first", name, c.doing()))
+		case s.failure == nil:
+			c.give(limit, func() { task(c) })
+		}
+	}
+	if !dontWait {
+		s.finish(names)
+	}
+}
+
+// finish waits for clients to be done, but not for those that are stopped. A
+// client that takes longer than its task allows ignores its context.
+func (s *stage) finish(names []string) {
+	for _, name := range names {
+		c := s.clients[name]
+		for c.busy && !s.stopped(name) && s.failure == nil {
+			left := c.due + s.world.Client(name).PausedFor - s.world.Now()
+			if left <= 0 {
+				s.fail(fmt.Errorf("harness: %s ignores its context: %s's %s still runs %v after it should have ended",
+					s.cell.Strategy.Name, name, c.doing(), s.forbearance()))
+				return
+			}
+			s.run(left, func() bool { return !c.busy || s.stopped(name) })
+		}
+	}
+}
+
+// stopped reports whether the client does nothing until the script goes on.
+func (s *stage) stopped(name string) bool {
+	state := s.world.Client(name)
+	return state.Paused || state.Crashed
+}
+
+func (s *stage) await(a scenarios.Await) {
+	limit := a.Within.Of(s.ttl)
+	if limit == 0 {
+		limit = s.script.Patience.Of(s.ttl) + s.forbearance()
+	}
+	s.run(limit, func() bool {
+		return !slices.ContainsFunc(a.Clients, func(name string) bool {
+			c, state := s.clients[name], s.world.Client(name)
+			if !c.busy || state.Crashed {
+				return false // it is so, or can no longer become so
+			}
+			switch a.State {
+			case scenarios.AwaitHeld:
+				return state.Held == 0
+			case scenarios.AwaitReplies:
+				return state.Replies-c.repliesBefore < a.Count
+			case scenarios.AwaitHolding:
+				return c.holds == 0
+			}
+			return true
+		})
+	})
+}
+
+func (s *stage) measure(m scenarios.Measure) {
+	if !m.Stop {
+		s.watches[m.Name] = s.world.Now()
+		return
+	}
+	s.measures[m.Name] = s.world.Now() - s.watches[m.Name]
+	s.record(checker.Event{Kind: checker.Measure, Time: s.world.Now(), Text: m.Name, Took: s.measures[m.Name]})
+}
+
+func (s *stage) inject(step scenarios.Step, f faults.Fault) {
+	if err := s.world.Apply(f); err != nil {
+		s.fail(fmt.Errorf("harness: %s:%d: %w", s.script.Name, step.Line, err))
+		return
+	}
+	switch f := f.(type) {
+	case faults.CrashClient:
+		s.clients[f.Client].busy = false
+	case faults.RestartClient:
+		if err := s.enter(f.Client); err != nil {
+			s.fail(err)
+		}
+	}
+}
+
+// close ends all clients and the world, and says who would not end.
+func (s *stage) close() error {
+	var all []*client
+	for _, name := range slices.Sorted(maps.Keys(s.clients)) {
+		c := s.clients[name]
+		all = append(append(all, c.lives...), c)
+	}
+	s.history.Events = slices.Clip(s.history.Events)
+	for _, c := range all {
+		c.cancel()
+	}
+	// Whoever still talks to a healthy world gets a last chance to end as
+	// its context asks; then the world goes away under the rest.
+	s.world.Run(s.forbearance(), func() bool {
+		return !slices.ContainsFunc(all, func(c *client) bool { return !c.over() && !s.stopped(c.name) })
+	})
+	err := s.world.Close()
+	for _, c := range all {
+		c.leave()
+	}
+	deadline := time.Now().Add(s.forbearance())
+	for time.Now().Before(deadline) && slices.ContainsFunc(all, func(c *client) bool { return !c.over() }) {
+		time.Sleep(time.Second)
+	}
+	var still []string
+	for _, c := range all {
+		if !c.over() {
+			still = append(still, fmt.Sprintf("%s's %s", c.name, c.doing()))
+		}
+	}
+	if len(still) > 0 {
+		err = errors.Join(err, fmt.Errorf("harness: %s ignores its context: %s still running %v after it was cancelled",
+			s.cell.Strategy.Name, strings.Join(still, ", "), s.forbearance()))
+	}
+	return err
+}
