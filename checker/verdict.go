@@ -45,3 +45,13 @@ type Verdict struct {
 	// under an owner-aware mutex in which a client's crash ends its hold.
 	Linearizable bool
 }
+
+// Anomalies returns the anomalies found, in the order of [Anomalies]; nil if
+// the lock held.
+func (v Verdict) Anomalies() []Anomaly {
+	var found []Anomaly
+	for _, w := range v.Witnesses {
+		found = append(found, w.Anomaly)
+	}
+	return found
+}

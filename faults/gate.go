@@ -114,7 +114,7 @@ func (m Match) Matches(msg Message, nodes int) bool {
 	return m.Way == msg.Way &&
 		(len(m.Clients) == 0 || slices.Contains(m.Clients, msg.Client)) &&
 		(len(m.Nodes) == 0 || slices.Contains(ResolveNodes(m.Nodes, nodes), msg.Node)) &&
-		(len(m.Commands) == 0 && !isHandshake(msg.Command) || slices.ContainsFunc(m.Commands, func(c string) bool { return sameCommand(c, msg.Command) }))
+		(m.Way == Messages || len(m.Commands) == 0 && !isHandshake(msg.Command) || slices.ContainsFunc(m.Commands, func(c string) bool { return sameCommand(c, msg.Command) }))
 }
 
 // isHandshake reports whether a command only sets a connection up. "Any command"

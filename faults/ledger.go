@@ -54,6 +54,9 @@ func NewLedger(key string) *Ledger {
 // by their short names. It must be called for each request in the order in
 // which the nodes execute them: that is how the ledger learns the values.
 func (l *Ledger) Command(client string, words []string) string {
+	if len(words) == 0 {
+		return ""
+	}
 	values := l.values(words)
 	var out strings.Builder
 	for i, word := range words {
@@ -184,8 +187,8 @@ func (l *Ledger) print(key Key) string {
 }
 
 func isPlainSet(words []string) bool {
-	return len(words) > 0 && strings.EqualFold(words[0], "SET") &&
-		!slices.ContainsFunc(words, func(w string) bool { return strings.EqualFold(w, "NX") })
+	return len(words) >= 3 && strings.EqualFold(words[0], "SET") &&
+		!slices.ContainsFunc(words[3:], func(w string) bool { return strings.EqualFold(w, "NX") })
 }
 
 func isScript(command string) bool {

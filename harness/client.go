@@ -351,14 +351,15 @@ func classify(err error) checker.Result {
 	return checker.Unknown
 }
 
-// write writes to the protected resource, unless the client was told to stop
-// when its lock is no longer valid, and it isn't.
+// write writes to the protected resource, if the client believes that it holds
+// the lock: one that knows better doesn't. Where clients were told to stop when
+// their lock is no longer valid, they don't believe that for longer.
 func (c *client) write() {
 	s := c.stage
 	c.does("write")
 	c.tell(func() {
 		now := s.world.Now()
-		if s.script.HonourValidity && c.until != 0 && now >= c.until {
+		if c.holds == 0 || s.script.HonourValidity && c.until != 0 && now >= c.until {
 			return
 		}
 		var token int64

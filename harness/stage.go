@@ -325,6 +325,9 @@ func (s *stage) close() error {
 	for time.Now().Before(deadline) && slices.ContainsFunc(all, func(c *client) bool { return !c.over() }) {
 		time.Sleep(time.Second)
 	}
+	// After many refused connections go-redis tries again once a second, and
+	// finds out only then that its client was closed.
+	time.Sleep(2 * time.Second)
 	var still []string
 	for _, c := range all {
 		if !c.over() {

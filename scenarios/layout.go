@@ -1,3 +1,37 @@
 package scenarios
 
-type layout struct{}
+// A layout is what the text of a script holds and its syntax tree does not:
+// comments, paragraphs and the order of the settings. [Script.Format] puts it
+// back. The zero value is the layout of a script that was never text.
+//
+// Notes are kept by line number, which steps and expects carry too, so that a
+// step that is taken out of a script takes its comments along.
+type layout struct {
+	notes    map[int]note
+	settings []placed
+	// tail is what follows the last line that says something.
+	tail []string
+}
+
+// A note is what stands around one line of a script.
+type note struct {
+	// above holds the lines before it, formatted: comments, and "" for a
+	// blank line.
+	above []string
+	// trailing is the text of the comment behind it.
+	trailing string
+}
+
+// placed is one line with a setting.
+type placed struct {
+	key  string // the setting's word; a thread's id too
+	line int
+}
+
+// comment returns the line for a comment with the given text.
+func comment(text string) string {
+	if text == "" {
+		return "#"
+	}
+	return "# " + text
+}

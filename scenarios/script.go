@@ -2,13 +2,14 @@
 // read and written, and the library of scenarios that comes with the program.
 //
 // Text comes in, a [Script] goes out; the harness plays it. The package
-// imports faults for the words of the language and nothing else of this
-// module.
+// imports faults and checker for the words of the language, and no other room
+// of this module.
 package scenarios
 
 import (
 	"time"
 
+	"github.com/lockfault/lockfault/checker"
 	"github.com/lockfault/lockfault/faults"
 )
 
@@ -123,8 +124,8 @@ type Expect struct {
 	// For selects the strategies; empty means all. Of several lines that
 	// select a strategy the last one counts.
 	For       []Selector
-	Anomalies []string // empty means none
-	Reason    string   // the comment behind it
+	Anomalies []checker.Anomaly // empty means none
+	Reason    string            // the comment behind it
 }
 
 // A Selector selects strategies: by name ("redlock"), by pattern

@@ -3,6 +3,7 @@ package sim
 import (
 	"fmt"
 	"maps"
+	"net"
 	"slices"
 	"time"
 
@@ -12,11 +13,11 @@ import (
 
 // Apply implements [faults.World]. Every fault there is can be done here.
 func (w *World) Apply(f faults.Fault) error {
-	if name := clientOf(f); name != "" {
-		w.process(name)
-	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if w.closed {
+		return fmt.Errorf("sim: %q: the world is closed: %w", f, net.ErrClosed)
+	}
 	w.stirred = true
 	if w.gate.Order(f, w.cfg.TTL) {
 		w.fault(f, "", "")
@@ -30,7 +31,7 @@ func (w *World) Apply(f faults.Fault) error {
 		w.fault(f, "", "")
 		w.gate.Clear(f.Clients)
 	case faults.PauseClient, faults.ResumeClient, faults.CrashClient, faults.RestartClient, faults.ClientClock:
-		return w.applyToClient(f, w.clients[clientOf(f)])
+		return w.applyToClient(f, w.process(clientOf(f)))
 	case faults.Latency:
 		w.fault(f, "", "")
 		w.eachLink(f.Clients, f.Nodes, func(on link) {
@@ -47,6 +48,7 @@ func (w *World) Apply(f faults.Fault) error {
 		if n == nil {
 			return fmt.Errorf("sim: %q: there is no such node among %d", f, w.cfg.Nodes)
 		}
+		w.settle(n.primary)
 		w.fault(f, "", n.name)
 		return w.applyToNode(f, n)
 	}
@@ -107,7 +109,7 @@ func (w *World) applyToClient(f faults.Fault, c *client) error {
 			return nil
 		}
 		tell(checker.Restart)
-		close(c.ended)
+		w.former = append(w.former, c) // whoever is blocked in it stays so: a dead process does nothing
 		next := newClient(c.name)
 		next.skew = c.skew
 		next.state.Lost, next.state.Replies = c.state.Lost, c.state.Replies
@@ -126,16 +128,21 @@ func (w *World) resume(c *client) {
 	close(c.freed)
 	c.freed = make(chan struct{})
 	if !c.state.Crashed {
+		for _, conn := range slices.Clone(c.conns) {
+			if len(conn.partial) > 0 {
+				_ = conn.sendWritten() // the connection is severed then
+			}
+		}
 		w.open(&c.door)
 	}
 	c.door = nil
 }
 
 // eachLink calls do for every link that the lists select; an empty list means
-// all, and clients that have not connected yet are among them.
+// all, and the link of anyone stands for clients that are yet to come.
 func (w *World) eachLink(clients, nodes []string, do func(link)) {
 	if len(clients) == 0 {
-		clients = slices.Sorted(maps.Keys(w.clients))
+		clients = append(slices.Sorted(maps.Keys(w.clients)), anyone)
 	}
 	if len(nodes) == 0 {
 		for _, n := range w.nodes {
@@ -161,7 +168,7 @@ func (w *World) heal(on link) {
 		return
 	}
 	for _, conn := range slices.Clone(c.conns) {
-		if conn.node == n && (conn.lostToServer || conn.lostToClient) {
+		if conn.node == n && (conn.toServer.lost || conn.toClient.lost) {
 			conn.sever(errReset)
 		}
 	}
@@ -219,6 +226,7 @@ func (w *World) applyToNode(f faults.Fault, n *node) error {
 		s.paused = true
 	case faults.ResumeNode:
 		s.paused = false
+		w.serve(s)
 		w.open(&s.door)
 	case faults.Failover:
 		next := s.successor()
@@ -228,12 +236,14 @@ func (w *World) applyToNode(f faults.Fault, n *node) error {
 		s.crash()
 		w.promote(n, next)
 	case faults.Split:
-		next := s.successor()
-		if next == nil {
+		if n.rival == nil {
+			n.rival = s.successor()
+		}
+		if n.rival == nil {
 			return fmt.Errorf("sim: %q: %s has no replica that is up; declare replicas in the script", f, n.name)
 		}
 		for _, name := range f.Clients {
-			n.split[name] = next
+			n.split[name] = true
 			for _, conn := range slices.Clone(s.conns) {
 				if conn.client.name == name {
 					conn.sever(errReset)
@@ -274,35 +284,34 @@ func (s *redis) crash() {
 	s.waiters = nil
 }
 
-// successor returns the replica that is promoted when the server fails.
-func (s *redis) successor() *redis {
+// successor returns the replica that is promoted when the server fails: the one
+// that got furthest, as Sentinel chooses among replicas of one priority.
+func (s *redis) successor() (best *redis) {
 	for _, other := range s.node.servers {
-		if other != s && other.up && !other.isPrimaryOfASplit() {
-			return other
+		if other != s && other.up && other != s.node.rival && (best == nil || other.applied > best.applied) {
+			best = other
 		}
 	}
-	return nil
+	return best
 }
 
 // promote makes a replica the node's primary.
 func (w *World) promote(n *node, next *redis) {
 	n.primary = next
 	next.known, next.acked = nil, nil
-	next.offset = next.applied
+	next.offset = max(next.offset, next.applied)
 	w.saw(next, next.look(w.cfg.Key, w.began), checker.ByFailover, "", nil)
 	w.replicate(next)
 }
 
 // join ends a split: what only the old primary had is lost.
 func (w *World) join(n *node) error {
-	var next *redis
-	for _, s := range n.split {
-		next = s
-	}
+	next := n.rival
 	if next == nil {
 		return fmt.Errorf("sim: %s join: it is not split", n.name)
 	}
 	old := n.primary
+	n.rival = nil
 	clear(n.split)
 	for _, conn := range slices.Clone(old.conns) {
 		conn.sever(errReset)

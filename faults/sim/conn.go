@@ -38,20 +38,38 @@ type conn struct {
 	received []byte        // what the client has not read yet
 	ready    chan struct{} // holds one note that the above or below changed
 	severed  error         // why the client can no longer use it; nil while it can
+	finished bool          // the server knows that the client closed it
 	gone     bool          // the server's end is closed too
 	deadline time.Time     // of reads
 	watch    *item         // ends a read at the deadline, or looks again then
 	reading  bool          // somebody waits in Read
 	expired  bool          // the deadline passed while somebody did
 
-	// lost is set once a message was lost on the way to the server or back:
-	// a stream can't leave out its middle, so the rest is lost with it.
-	lostToServer, lostToClient bool
-	lastToServer, lastToClient time.Time // arrival of the last message: a stream keeps its order
-	travelling                 int       // messages on their way, not counting held ones
-	unanswered                 int       // requests written whose reply has not arrived
-	async                      bool      // the server may speak unasked
-	requests                   []*message
+	toServer, toClient stream
+	travelling         int  // messages on their way, not counting held ones
+	unanswered         int  // requests written whose reply has not arrived
+	subscribed         bool // the server may speak unasked
+	multi              bool // a transaction is being queued
+	wrote              int  // the server's offset after the last write from here, for WAIT
+	waiter             *waiter
+	pending            []*message // requests behind the one that waits
+}
+
+// stream is one direction of a connection. It keeps its order and can't leave
+// out its middle.
+type stream struct {
+	last   time.Time  // arrival of the last message
+	lost   bool       // a message was lost, and with it all that follow
+	stuck  *message   // what the gate holds or delays
+	behind []*message // what arrived since and has to wait for it
+}
+
+// stream returns the stream that a message travels on.
+func (m *message) stream() *stream {
+	if m.way == faults.Before {
+		return &m.conn.toServer
+	}
+	return &m.conn.toClient
 }
 
 // message is a request, reply or push on its way.
@@ -62,8 +80,8 @@ type message struct {
 	text    string   // the request in full, for replies
 	words   []string // of a request
 	bytes   []byte   // of a reply or push
-	sent    time.Duration
-	delayed bool // the gate has delayed it already
+	sent    time.Time
+	arrived time.Time // at the gate
 }
 
 func (m *message) gate() faults.Message {
@@ -80,8 +98,8 @@ func (w *World) newConn(c *client, n *node, s *redis) *conn {
 }
 
 // Read implements net.Conn. While its client is paused it blocks, and a
-// deadline that passed meanwhile is met at once when the client goes on, as
-// in a process that was stopped.
+// deadline that passed meanwhile is met at once when the client goes on,
+// whatever else there is to read, as in a process that was stopped.
 func (c *conn) Read(p []byte) (int, error) {
 	w := c.world
 	w.mu.Lock()
@@ -94,7 +112,7 @@ func (c *conn) Read(p []byte) (int, error) {
 			}
 			w.mu.Lock()
 			continue
-		case c.expired:
+		case c.expired || !c.deadline.IsZero() && c.deadline.Before(time.Now()):
 			c.expired = false
 			w.mu.Unlock()
 			return 0, os.ErrDeadlineExceeded
@@ -129,7 +147,7 @@ func (c *conn) watchDeadline() {
 	if c.watch != nil {
 		c.watch.dead = true
 	}
-	c.watch = c.world.plan(c.deadline, c.client.name+" "+c.node.name+" deadline", func() {
+	c.watch = c.world.plan(c.deadline, rank{who: c.client.name, where: c.node.name, what: "deadline"}, func() {
 		c.watch = nil
 		switch {
 		case !c.reading || c.deadline.IsZero():
@@ -143,12 +161,19 @@ func (c *conn) watchDeadline() {
 }
 
 // Write implements net.Conn: each complete request sets out as a message. It
-// blocks while its client is paused.
+// blocks while its client is paused, but not on a connection with
+// subscriptions: go-redis writes to those with a mutex locked, and a goroutine
+// that waits for a mutex stops virtual time. What it writes sets out when the
+// client goes on.
 func (c *conn) Write(p []byte) (int, error) {
 	w := c.world
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for c.client.state.Paused || c.client.state.Crashed {
+		if c.subscribed {
+			c.partial = append(c.partial, p...)
+			return len(p), nil
+		}
 		w.mu.Unlock()
 		err := w.running(c.client)
 		w.mu.Lock()
@@ -160,14 +185,23 @@ func (c *conn) Write(p []byte) (int, error) {
 		return 0, c.severed
 	}
 	c.partial = append(c.partial, p...)
+	if err := c.sendWritten(); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
+
+// sendWritten sends the complete requests in what was written. Callers hold
+// w.mu.
+func (c *conn) sendWritten() error {
 	for {
 		words, n, err := resp.Command(c.partial)
 		if err != nil {
 			c.sever(err)
-			return 0, err
+			return err
 		}
 		if n == 0 {
-			return len(p), nil
+			return nil
 		}
 		c.partial = c.partial[n:]
 		if len(words) == 0 {
@@ -177,24 +211,20 @@ func (c *conn) Write(p []byte) (int, error) {
 			c.client.state.RoundTrips++
 		}
 		c.unanswered++
-		w.send(&message{conn: c, way: faults.Before, command: strings.ToUpper(words[0]), words: words})
+		c.world.send(&message{conn: c, way: faults.Before, command: strings.ToUpper(words[0]), words: words})
 	}
 }
 
 // send puts a message on its way. Callers hold w.mu.
 func (w *World) send(m *message) {
 	c := m.conn
-	now := time.Now()
-	m.sent = now.Sub(w.began)
-	due := now.Add(w.links.travel(link{c.client.name, c.node.name}, string(m.way)+m.command, m.sent))
-	last := &c.lastToClient
-	if m.way == faults.Before {
-		last = &c.lastToServer
+	m.sent = time.Now()
+	due := m.sent.Add(w.links.travel(link{c.client.name, c.node.name}, string(m.way), m.command, m.sent.Sub(w.began)))
+	on := m.stream()
+	if !due.After(on.last) {
+		due = on.last.Add(time.Nanosecond)
 	}
-	if !due.After(*last) {
-		due = last.Add(time.Nanosecond)
-	}
-	*last = due
+	on.last = due
 	c.travelling++
 	w.plan(due, m.rank(), func() {
 		c.travelling--
@@ -204,7 +234,7 @@ func (w *World) send(m *message) {
 
 // plan puts something into the schedule and wakes Run if it comes before what
 // Run waits for. Callers hold w.mu.
-func (w *World) plan(due time.Time, rank string, run func()) *item {
+func (w *World) plan(due time.Time, rank rank, run func()) *item {
 	it := w.schedule.plan(due, rank, run)
 	if !w.sleeping.IsZero() && due.Before(w.sleeping) {
 		w.rouse()
@@ -213,8 +243,8 @@ func (w *World) plan(due time.Time, rank string, run func()) *item {
 }
 
 // rank orders messages that arrive at one instant.
-func (m *message) rank() string {
-	return m.conn.client.name + " " + m.conn.node.name + " " + string(m.way) + " " + m.command
+func (m *message) rank() rank {
+	return rank{who: m.conn.client.name, where: m.conn.node.name, what: string(m.way), message: m}
 }
 
 // Close implements net.Conn. What was written before still reaches the server.
@@ -232,11 +262,23 @@ func (c *conn) Close() error {
 func (c *conn) hangUp() {
 	w := c.world
 	c.disconnect(net.ErrClosed)
-	due := time.Now().Add(w.links.travel(link{c.client.name, c.node.name}, "fin", time.Since(w.began)))
-	if !due.After(c.lastToServer) {
-		due = c.lastToServer.Add(time.Nanosecond)
+	due := time.Now().Add(w.links.travel(link{c.client.name, c.node.name}, "fin", "", time.Since(w.began)))
+	if !due.After(c.toServer.last) {
+		due = c.toServer.last.Add(time.Nanosecond)
 	}
-	w.plan(due, c.client.name+" "+c.node.name+" fin", c.release)
+	w.plan(due, rank{who: c.client.name, where: c.node.name, what: "fin"}, func() {
+		c.finished = true
+		c.releaseIfFinished()
+	})
+}
+
+// releaseIfFinished ends the server's end once the client has closed its own
+// and everything that it wrote before has gone in.
+func (c *conn) releaseIfFinished() {
+	waits := func(m *message) bool { return m.conn == c }
+	if c.finished && c.toServer.stuck == nil && !slices.ContainsFunc(c.server.door, waits) {
+		c.release()
+	}
 }
 
 // sever ends the connection at both ends at once; messages on it vanish.
@@ -264,8 +306,10 @@ func (c *conn) release() {
 	c.gone = true
 	c.server.conns = slices.DeleteFunc(c.server.conns, func(other *conn) bool { return other == c })
 	c.world.held = slices.DeleteFunc(c.world.held, func(m *message) bool { return m.conn == c })
+	c.server.waiters = slices.DeleteFunc(c.server.waiters, func(wait *waiter) bool { return wait == c.waiter })
+	c.pending = nil
 	c.server.forget(c)
-	c.world.async = slices.DeleteFunc(c.world.async, func(other *conn) bool { return other == c })
+	c.world.subscribers = slices.DeleteFunc(c.world.subscribers, func(other *conn) bool { return other == c })
 }
 
 func (c *conn) note() {

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"bytes"
 	"slices"
 	"time"
 
@@ -12,25 +13,37 @@ import (
 // arrive is what happens when a message reaches the door it was sent to: links
 // and gate have their say before it goes in. Callers hold w.mu.
 func (w *World) arrive(m *message) {
-	c := m.conn
+	c, on := m.conn, m.stream()
 	if c.gone || m.way != faults.Before && c.severed != nil {
 		return // nobody is there to take it
 	}
-	if w.links.cut[link{c.client.name, c.node.name}] || m.lost() {
-		w.lose(m)
+	if m.arrived.IsZero() {
+		m.arrived = time.Now()
+	}
+	if on.stuck != nil {
+		on.behind = append(on.behind, m)
+		c.travelling++
 		return
 	}
-	if m.delayed {
-		w.enter(m)
+	if w.links.cut[link{c.client.name, c.node.name}] {
+		on.lost = true
+	}
+	if on.lost {
+		w.lose(m)
 		return
 	}
 	switch does, by := w.gate.Decide(m.gate()); does {
 	case faults.Holds:
 		w.tellMessage(checker.Held, m)
+		on.stuck = m
 		w.held = append(w.held, m)
 	case faults.Delays:
-		m.delayed = true
-		w.postpone(m, by)
+		on.stuck = m
+		c.travelling++
+		w.plan(m.arrived.Add(by), m.rank(), func() {
+			c.travelling--
+			w.loosen(m)
+		})
 	case faults.Drops:
 		w.lose(m)
 	case faults.Resets:
@@ -42,42 +55,33 @@ func (w *World) arrive(m *message) {
 	}
 }
 
-// postpone lets a message, and with it what its connection carries behind it,
-// arrive later.
-func (w *World) postpone(m *message, by time.Duration) {
-	c := m.conn
-	due := time.Now().Add(by)
-	last := &c.lastToClient
-	if m.way == faults.Before {
-		last = &c.lastToServer
+// loosen lets in a message that was stuck, unless its way was cut meanwhile,
+// and then what waited behind it.
+func (w *World) loosen(m *message) {
+	c, on := m.conn, m.stream()
+	on.stuck = nil
+	switch {
+	case c.gone || m.way != faults.Before && c.severed != nil:
+	case w.links.cut[link{c.client.name, c.node.name}]:
+		on.lost = true
+		w.lose(m)
+	default:
+		w.enter(m)
 	}
-	if due.After(*last) {
-		*last = due
-	}
-	c.travelling++
-	w.plan(due, m.rank(), func() {
+	behind := on.behind
+	on.behind = nil
+	for _, next := range behind {
 		c.travelling--
-		w.arrive(m)
-	})
-}
-
-// lost reports whether something before it on its way was lost. Messages of a
-// subscription are not part of that: a server drops them one by one.
-func (m *message) lost() bool {
-	if m.way == faults.Before {
-		return m.conn.lostToServer
+		w.arrive(next)
 	}
-	return m.conn.lostToClient
+	c.releaseIfFinished()
 }
 
 func (w *World) lose(m *message) {
 	w.tellMessage(checker.Dropped, m)
 	m.conn.client.state.Lost++
-	switch m.way {
-	case faults.Before:
-		m.conn.lostToServer = true
-	case faults.After:
-		m.conn.lostToClient = true
+	if m.way != faults.Messages { // a server drops messages of a subscription one by one
+		m.stream().lost = true
 	}
 }
 
@@ -87,6 +91,9 @@ func (w *World) enter(m *message) {
 	switch {
 	case m.way == faults.Before && c.server.paused:
 		c.server.door = append(c.server.door, m)
+		c.travelling++
+	case m.way == faults.Before && c.waiter != nil:
+		c.pending = append(c.pending, m)
 		c.travelling++
 	case m.way == faults.Before:
 		w.execute(m)
@@ -109,6 +116,9 @@ func (w *World) open(door *[]*message) {
 			w.enter(m)
 		}
 	}
+	for _, m := range waiting {
+		m.conn.releaseIfFinished()
+	}
 }
 
 // receive hands a reply or push to the client.
@@ -118,7 +128,7 @@ func (w *World) receive(m *message) {
 		return
 	}
 	event := checker.Event{
-		Kind: checker.Push, Client: c.client.name, Node: c.node.name, Sent: m.sent, Command: m.text,
+		Kind: checker.Push, Client: c.client.name, Node: c.node.name, Sent: w.at(m.sent), Command: m.text,
 	}
 	if m.way == faults.After {
 		event.Kind = checker.Reply
@@ -135,22 +145,36 @@ func (w *World) receive(m *message) {
 
 // execute lets the server do what the request asks, and sends the answer.
 func (w *World) execute(m *message) {
-	c := m.conn
+	c, s := m.conn, m.conn.server
 	m.text = w.ledger.Command(c.client.name, m.words)
 	w.tell(checker.Event{
-		Kind: checker.Request, Client: c.client.name, Node: c.node.name, Server: c.server.name,
-		Command: m.text, Sent: m.sent,
+		Kind: checker.Request, Client: c.client.name, Node: c.node.name, Server: s.name,
+		Command: m.text, Sent: w.at(m.sent),
 	})
-	if m.command == "WAIT" {
-		w.waitForReplicas(m)
-		return
+	w.settle(s)
+	if !c.multi { // in a transaction nothing waits
+		if wait := w.waiting(m); wait != nil {
+			w.keepWaiting(wait)
+			return
+		}
 	}
-	if len(w.async) > 0 || waits(m.command) {
+	if len(w.subscribers) > 0 {
 		w.stirred = true // a publication is passed on by goroutines of the server
 	}
-	c.server.dispatch(m)
-	w.observe(c.server, checker.ByCommand, c.client.name, m.words)
+	s.dispatch(m)
+	w.observeCommand(m)
 	w.answer(m)
+	w.serve(s)
+}
+
+// observeCommand is observe after a client's request.
+func (w *World) observeCommand(m *message) {
+	s := m.conn.server
+	before := s.offset
+	w.observe(s, checker.ByCommand, m.conn.client.name, m.words)
+	if s.offset != before {
+		m.conn.wrote = s.offset
+	}
 }
 
 // answer sends what the server wrote: replies, and messages to subscribers.
@@ -167,17 +191,13 @@ func (w *World) answer(request *message) {
 	if err != nil {
 		c.sever(err)
 	}
-	if len(frames) == 0 && err == nil && !c.async {
-		// The server keeps the client waiting: the answer comes on its own.
-		c.async = true
-		w.async = append(w.async, c)
-		c.requests = append(c.requests, request)
-	}
 	switch request.command {
+	case "MULTI", "EXEC", "DISCARD":
+		c.multi = request.command == "MULTI" && len(frames) == 1 && frames[0][0] == '+'
 	case "SUBSCRIBE", "PSUBSCRIBE":
-		if !c.async {
-			c.async = true
-			w.async = append(w.async, c)
+		if !c.subscribed && !c.gone {
+			c.subscribed = true
+			w.subscribers = append(w.subscribers, c)
 		}
 	}
 }
@@ -185,20 +205,13 @@ func (w *World) answer(request *message) {
 // collect sends what servers said unasked since the last time. It must be
 // called when all goroutines wait. Callers hold w.mu.
 func (w *World) collect() {
-	if len(w.async) == 0 {
-		return
-	}
-	for _, c := range slices.Clone(w.async) {
+	for _, c := range slices.Clone(w.subscribers) {
 		frames, err := c.out.take()
+		// miniredis has one goroutine for channels and one for patterns, in
+		// no order; Redis tells channels first.
+		slices.SortStableFunc(frames, func(a, b []byte) int { return bytes.Compare(a[:2], b[:2]) })
 		for _, frame := range frames {
-			m := &message{conn: c, way: faults.Messages, bytes: frame}
-			if !resp.IsPush(frame) && len(c.requests) > 0 {
-				request := c.requests[0]
-				c.requests = c.requests[1:]
-				m.way, m.command, m.text = faults.After, request.command, request.text
-				w.observe(c.server, checker.ByCommand, c.client.name, request.words)
-			}
-			w.send(m)
+			w.send(&message{conn: c, way: faults.Messages, bytes: frame})
 		}
 		if err != nil {
 			c.sever(err)
@@ -213,7 +226,7 @@ func (w *World) pass(p faults.Pass) {
 	}
 	var passing []*message
 	w.held = slices.DeleteFunc(w.held, func(m *message) bool {
-		if !slices.Contains(p.Clients, m.conn.client.name) || p.Once && len(passing) > 0 {
+		if len(p.Clients) > 0 && !slices.Contains(p.Clients, m.conn.client.name) || p.Once && len(passing) > 0 {
 			return false
 		}
 		passing = append(passing, m)
@@ -221,9 +234,7 @@ func (w *World) pass(p faults.Pass) {
 	})
 	for _, m := range passing {
 		w.tellMessage(checker.Passed, m)
-		if !m.conn.gone {
-			w.enter(m)
-		}
+		w.loosen(m)
 	}
 }
 
@@ -238,7 +249,7 @@ func (w *World) tellMessage(kind checker.Kind, m *message) {
 	direction := map[faults.Way]string{faults.Before: "request", faults.After: "reply", faults.Messages: "push"}[m.way]
 	e := checker.Event{
 		Kind: kind, Client: m.conn.client.name, Node: m.conn.node.name, Direction: direction,
-		Command: text, Sent: m.sent,
+		Command: text, Sent: w.at(m.sent),
 	}
 	if m.bytes != nil {
 		e.Reply = resp.Print(m.bytes, w.ledger.Name)

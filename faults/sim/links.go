@@ -1,12 +1,12 @@
 package sim
 
-import (
-	"hash/fnv"
-	"time"
-)
+import "time"
 
 // link is the way between a client and a node.
 type link struct{ client, node string }
+
+// anyone is the client of links that stand for all clients that are yet to come.
+const anyone = ""
 
 type latency struct{ base, jitter time.Duration }
 
@@ -18,36 +18,55 @@ type links struct {
 	cut          map[link]bool
 }
 
+// join lets a new client have what was said about all.
+func (l *links) join(client, node string) {
+	if set, ok := l.latency[link{anyone, node}]; ok {
+		l.latency[link{client, node}] = set
+	}
+	if l.cut[link{anyone, node}] {
+		l.cut[link{client, node}] = true
+	}
+}
+
 // travel returns how long a message takes that sets out now. It draws from a
 // hash of what the message is and when it was sent, not from a stream: two
 // goroutines that send at one instant must not be able to swap their draws.
-func (l *links) travel(on link, what string, sent time.Duration) time.Duration {
+func (l *links) travel(on link, what, command string, sent time.Duration) time.Duration {
 	time, ok := l.latency[on]
 	if !ok {
 		time = latency{l.base, l.jitter}
 	}
-	return time.base + l.draw(time.jitter, on.client, on.node, what, sent)
+	return max(0, time.base+l.draw(time.jitter, on, what, command, sent))
 }
 
 // draw returns a duration in [-jitter, +jitter].
-func (l *links) draw(jitter time.Duration, client, node, what string, sent time.Duration) time.Duration {
+func (l *links) draw(jitter time.Duration, on link, what, command string, sent time.Duration) time.Duration {
 	if jitter <= 0 {
 		return 0
 	}
-	var number [8]byte
-	put := func(v uint64) []byte {
-		for i := range number {
-			number[i] = byte(v >> (8 * i))
+	// FNV-1a, by hand because hash/fnv allocates and this runs for every message.
+	x := uint64(14695981039346656037)
+	add := func(c byte) { x = (x ^ uint64(c)) * 1099511628211 }
+	number := func(v uint64) {
+		for i := range 8 {
+			add(byte(v >> (8 * i)))
 		}
-		return number[:]
 	}
-	h := fnv.New64a()
-	h.Write(put(l.seed))
-	h.Write([]byte(client + "\x00" + node + "\x00" + what))
-	h.Write(put(uint64(sent)))
+	text := func(s string) {
+		for i := range len(s) {
+			add(s[i])
+		}
+	}
+	number(l.seed)
+	text(on.client)
+	add(0)
+	text(on.node)
+	add(0)
+	text(what)
+	text(command)
+	number(uint64(sent))
 	// FNV leaves the high bits of short inputs weak: mix once more, as
 	// SplitMix64 ends (Steele, Lea, Flood 2014).
-	x := h.Sum64()
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
 	x = (x ^ x>>27) * 0x94d049bb133111eb
 	x ^= x >> 31

@@ -13,7 +13,7 @@ import (
 // feed is the replication stream of a server to its replicas.
 type feed struct {
 	offset  int               // how many effects the server has had
-	known   map[string]record // what the replicas were told
+	known   map[string]record // what the replicas were told; nil if they followed another server
 	stopped bool
 	waiting []effect // while stopped
 	delay   time.Duration
@@ -31,10 +31,12 @@ type record struct {
 	until   time.Time // on the server's clock; zero means for ever
 }
 
-// effect is a change of some keys; a nil record means that the key is gone.
+// effect is a change of some keys; a nil record means that the key is gone. A
+// full one carries all data there is: whatever else a replica has is gone too.
 type effect struct {
 	offset int
 	keys   map[string]*record
+	full   bool
 }
 
 // replicate compares the data with what the replicas were told and sends them
@@ -44,7 +46,7 @@ func (w *World) replicate(s *redis) {
 	if len(s.node.servers) == 1 {
 		return
 	}
-	now := s.records()
+	now, full := s.records(), s.known == nil
 	changed := map[string]*record{}
 	for key, r := range now {
 		was, ok := s.known[key]
@@ -58,11 +60,11 @@ func (w *World) replicate(s *redis) {
 		}
 	}
 	s.known = now
-	if len(changed) == 0 {
+	if len(changed) == 0 && !full {
 		return
 	}
 	s.offset++
-	e := effect{s.offset, changed}
+	e := effect{s.offset, changed, full}
 	if s.stopped {
 		s.waiting = append(s.waiting, e)
 		return
@@ -73,48 +75,51 @@ func (w *World) replicate(s *redis) {
 // stream sends an effect to the replicas.
 func (w *World) stream(s *redis, e effect) {
 	now := time.Now()
-	what := "effect" + strconv.Itoa(e.offset)
-	due := now.Add(w.links.travel(link{s.name, s.node.name}, what, now.Sub(w.began)) + s.delay)
+	due := now.Add(w.links.travel(link{s.name, s.node.name}, "effect", strconv.Itoa(e.offset), now.Sub(w.began)) + s.delay)
 	if !due.After(s.last) {
 		due = s.last.Add(time.Nanosecond)
 	}
 	s.last = due
 	for _, replica := range s.replicas() {
-		w.plan(due, "~ "+replica.name+" effect", func() { w.follow(s, replica, e) })
+		w.plan(due, rank{who: servers + replica.name, what: "effect"}, func() { w.follow(s, replica, e) })
 	}
 }
 
 // replicas returns who follows the server.
 func (s *redis) replicas() []*redis {
 	if s != s.node.primary {
-		return nil // an old primary of a split has nobody left
+		return nil // the rival of a split has nobody
 	}
 	return slices.DeleteFunc(slices.Clone(s.node.servers), func(other *redis) bool {
-		return other == s || !other.up || other.isPrimaryOfASplit()
+		return other == s || !other.up || other == s.node.rival
 	})
-}
-
-func (s *redis) isPrimaryOfASplit() bool {
-	return slices.Contains(slices.Collect(maps.Values(s.node.split)), s)
 }
 
 // follow applies an effect on a replica, which then says how far it got.
 func (w *World) follow(primary, replica *redis, e effect) {
-	if primary != replica.node.primary || !replica.up {
-		return // it has another primary by now
+	if primary != replica.node.primary || !replica.up || replica.leads() {
+		return // it has another primary by now, or is one
+	}
+	w.settle(replica)
+	if e.full {
+		for key := range replica.records() {
+			if e.keys[key] == nil {
+				replica.apply(key, nil)
+			}
+		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(e.keys)) {
 		replica.apply(key, e.keys[key])
 	}
 	replica.applied = e.offset
 	w.observe(replica, checker.ByReplication, "", nil)
-	due := time.Now().Add(w.links.travel(link{replica.name, replica.node.name}, "ack", time.Since(w.began)))
-	w.plan(due, "~ "+replica.name+" ack", func() {
+	due := time.Now().Add(w.links.travel(link{replica.name, replica.node.name}, "ack", "", time.Since(w.began)))
+	w.plan(due, rank{who: servers + replica.name, what: "ack"}, func() {
 		if primary.acked == nil {
 			primary.acked = map[*redis]int{}
 		}
 		primary.acked[replica] = max(primary.acked[replica], e.offset)
-		w.recount(primary)
+		w.serve(primary)
 	})
 }
 
@@ -181,12 +186,12 @@ func (s *redis) apply(key string, r *record) {
 	}
 }
 
-// copyFrom makes the data what another server has: a full resynchronisation.
+// copyFrom makes the data what another server has, and the server its replica.
 func (s *redis) copyFrom(other *redis) {
 	data := other.records()
 	s.mini.DB(0).FlushDB()
 	for key, r := range data {
 		s.apply(key, &r)
 	}
-	s.known, s.offset, s.applied = nil, 0, other.offset
+	s.feed = feed{applied: other.offset}
 }

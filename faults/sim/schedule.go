@@ -1,8 +1,11 @@
 package sim
 
 import (
+	"bytes"
 	"cmp"
 	"container/heap"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -12,10 +15,42 @@ import (
 // plan must be told apart by what it is.
 type item struct {
 	due  time.Time
-	rank string
+	rank rank
 	seq  uint64
 	run  func() // called with World.mu held
 	dead bool
+}
+
+// rank says what an item is about.
+type rank struct {
+	who     string // a client, or one of the servers, which come after all clients
+	where   string // the node
+	what    string
+	message *message // if it is one
+}
+
+// servers stands before the name of a server in rank.who: it sorts after the
+// letters that clients' names begin with.
+const servers = "~ "
+
+func (r rank) compare(other rank) int {
+	if c := cmp.Or(strings.Compare(r.who, other.who), strings.Compare(r.where, other.where), strings.Compare(r.what, other.what)); c != 0 {
+		return c
+	}
+	if r.message == nil || other.message == nil {
+		return 0
+	}
+	return r.message.compare(other.message)
+}
+
+// compare tells two messages of one client and node apart by what they say:
+// which connections they are on depends on the order of goroutines.
+func (m *message) compare(other *message) int {
+	return cmp.Or(
+		strings.Compare(m.command, other.command),
+		slices.Compare(m.words, other.words),
+		bytes.Compare(m.bytes, other.bytes),
+	)
 }
 
 // schedule is what will happen. The zero value is empty.
@@ -25,7 +60,7 @@ type schedule struct {
 }
 
 // plan adds an item; setting dead on what it returns takes it out again.
-func (s *schedule) plan(due time.Time, rank string, run func()) *item {
+func (s *schedule) plan(due time.Time, rank rank, run func()) *item {
 	s.seq++
 	it := &item{due: due, rank: rank, seq: s.seq, run: run}
 	heap.Push(&s.items, it)
@@ -54,7 +89,10 @@ func (h itemHeap) Less(i, j int) bool {
 	if c := a.due.Compare(b.due); c != 0 {
 		return c < 0
 	}
-	return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.seq, b.seq)) < 0
+	if c := a.rank.compare(b.rank); c != 0 {
+		return c < 0
+	}
+	return a.seq < b.seq
 }
 func (h itemHeap) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
 func (h *itemHeap) Push(x any)   { *h = append(*h, x.(*item)) }

@@ -19,9 +19,10 @@ type node struct {
 	name    string
 	servers []*redis
 	primary *redis
-	// split names the clients that are led to another server than the
-	// primary's while two of them think they are it.
-	split map[string]*redis
+	// rival is a second server that thinks it is the primary; split names
+	// the clients that are led to it.
+	rival *redis
+	split map[string]bool
 }
 
 // redis is one server process.
@@ -40,15 +41,15 @@ type redis struct {
 	rate  float64
 	since time.Time
 
-	moved  bool  // the clock was moved while the lock's key had an expiry date
+	moved  bool  // the clock was moved since the lock's key got its expiry date
 	expiry *item // when the lock's key will be gone
 	feed
 }
 
 func (w *World) newNode(name string) (*node, error) {
-	n := &node{name: name, split: map[string]*redis{}}
+	n := &node{name: name, split: map[string]bool{}}
 	for i := range 1 + w.cfg.Replicas {
-		s := &redis{name: fmt.Sprintf("%s/%d", name, i), node: n, mini: miniredis.NewMiniRedis(), up: true, rate: 1, since: time.Now()}
+		s := &redis{name: fmt.Sprintf("%s/%d", name, i), node: n, mini: miniredis.NewMiniRedis(), up: true, rate: 1, since: time.Now(), feed: feed{known: map[string]record{}}}
 		// Dial is what makes a server that listens nowhere; the gate hands
 		// it its requests directly, so the connection is not needed.
 		conn, err := s.mini.Dial()
@@ -68,10 +69,15 @@ func newPeer(out io.Writer) *server.Peer { return server.NewPeer(bufio.NewWriter
 
 // serverFor returns the server that a client of that name is led to.
 func (n *node) serverFor(client string) *redis {
-	if s := n.split[client]; s != nil {
-		return s
+	if n.split[client] {
+		return n.rival
 	}
 	return n.primary
+}
+
+// leads reports whether the server takes itself for the node's primary.
+func (s *redis) leads() bool {
+	return s.up && (s == s.node.primary || s == s.node.rival)
 }
 
 // now reads the server's clock.
@@ -88,8 +94,7 @@ func (s *redis) tick() { s.mini.SetTime(s.now()) }
 // grows.
 func (s *redis) move(by time.Duration) {
 	s.tick()
-	s.mini.CommandCount() // any look lets it count the time up to now
-	s.mini.DB(0).Keys()
+	s.mini.DB(0) // miniredis counts the time up to now when it is asked for something
 	s.skew += by
 	s.tick()
 	if by < 0 {
@@ -105,27 +110,11 @@ func (s *redis) drift(rate float64) {
 }
 
 // dispatch executes a request; what the server answers is in the connection's
-// outbox, unless the request is one that waits: then it comes there later.
+// outbox.
 func (s *redis) dispatch(m *message) {
 	s.tick()
-	run := func() {
-		s.mini.Server().Dispatch(m.conn.peer, m.words)
-		m.conn.peer.Flush()
-	}
-	if waits(m.command) {
-		go run()
-		return
-	}
-	run()
-}
-
-// waits reports whether a command may keep its client waiting.
-func waits(command string) bool {
-	switch command {
-	case "BLPOP", "BRPOP", "BLMOVE", "BRPOPLPUSH", "BLMPOP", "BZPOPMIN", "BZPOPMAX", "XREAD", "XREADGROUP":
-		return true
-	}
-	return false
+	s.mini.Server().Dispatch(m.conn.peer, m.words)
+	m.conn.peer.Flush()
 }
 
 // operate executes a command of an operator, not of a client.
@@ -137,7 +126,7 @@ func (s *redis) operate(words ...string) {
 
 // forget lets go of what a closed connection left behind.
 func (s *redis) forget(c *conn) {
-	if c.async {
+	if c.subscribed {
 		for _, command := range [...]string{"UNSUBSCRIBE", "PUNSUBSCRIBE"} {
 			s.mini.Server().Dispatch(c.peer, []string{command})
 		}
@@ -182,7 +171,7 @@ func (w *World) observe(s *redis, cause checker.Cause, client string, words []st
 	}
 	key := s.look(w.cfg.Key, w.began)
 	w.saw(s, key, cause, client, words)
-	if s.up && s == s.node.primary || s.isPrimaryOfASplit() {
+	if s.leads() {
 		w.replicate(s)
 	}
 }
@@ -197,22 +186,47 @@ func (w *World) saw(s *redis, key faults.Key, cause checker.Cause, client string
 		s.expiry.dead = true
 		s.expiry = nil
 	}
-	s.moved = cause == checker.ByClock && key.Value != ""
+	s.moved = cause == checker.ByClock
+	w.planExpiry(s, key)
+}
+
+func (w *World) planExpiry(s *redis, key faults.Key) {
 	if key.Expires != 0 {
-		due := w.began.Add(key.Expires)
-		s.expiry = w.plan(due, "~ "+s.name+" expiry", func() { w.expire(s) })
+		s.expiry = w.plan(w.began.Add(key.Expires), rank{who: servers + s.name, what: "expiry"}, func() { w.expire(s) })
 	}
 }
 
 // slack is the granularity of expiry dates; Redis counts in milliseconds.
 const slack = time.Millisecond
 
-// expire records that the lock's key is gone, if it is.
+// expire records that the lock's key is gone, and tells the replicas. If it
+// isn't gone yet, because its expiry date moved by less than slack or a drifting
+// clock was rounded, it looks again then.
 func (w *World) expire(s *redis) {
 	cause := checker.ByExpiry
-	if s.moved {
+	if s.moved || s.rate != 1 {
 		cause = checker.ByClock
 	}
 	s.expiry = nil
-	w.saw(s, s.look(w.cfg.Key, w.began), cause, "", nil)
+	key := s.look(w.cfg.Key, w.began)
+	if key.Expires != 0 {
+		w.planExpiry(s, key)
+		return
+	}
+	w.saw(s, key, cause, "", nil)
+	if s.leads() {
+		w.replicate(s)
+	}
+}
+
+// settle records that the lock's key is gone before something else happens on
+// the server that would be taken for the reason.
+func (w *World) settle(s *redis) {
+	if s.expiry == nil || time.Until(s.expiry.due) > slack {
+		return
+	}
+	if key := s.look(w.cfg.Key, w.began); key.Expires == 0 {
+		s.expiry.dead = true
+		w.expire(s)
+	}
 }

@@ -1,52 +1,75 @@
 package sim
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/lockfault/lockfault/faults"
 )
 
-// waiter is a client that waits for replicas.
+// waiter is a request that the server has not answered yet. Requests behind it
+// on its connection wait too, as Redis does it.
 type waiter struct {
 	request *message
-	need    int
-	offset  int
-	done    bool
+	limit   time.Duration // 0 means for ever
+	over    bool          // the limit has passed
+	// poll returns the answer, nil if there is none yet. The last time it
+	// must have one.
+	poll func(last bool) []byte
 }
 
-// waitForReplicas answers WAIT: when enough replicas have everything that the
-// primary has now, or when time is up. miniredis has no replicas to ask.
-func (w *World) waitForReplicas(m *message) {
-	s := m.conn.server
+// waiting returns how a request waits, nil if it is not of that kind. miniredis
+// has no replicas to wait for; and what it does for BLPOP and its like is done
+// by goroutines that race each other, where Redis serves the longest waiter
+// first.
+func (w *World) waiting(m *message) *waiter {
+	if m.command == "WAIT" {
+		return m.conn.server.waitForReplicas(m)
+	}
+	limit, ok := blocksFor(m.words)
+	if !ok {
+		return nil
+	}
+	if m.command == "XREAD" && slices.Contains(m.words, "$") {
+		return refuse(m, "XREAD with BLOCK and $ is not possible in this world")
+	}
+	return &waiter{request: m, limit: limit, poll: func(last bool) []byte { return w.tryOnce(m, last) }}
+}
+
+// waitForReplicas is WAIT: it is answered when enough replicas have what was
+// last written on this connection, or when time is up.
+// https://redis.io/docs/latest/commands/wait/
+func (s *redis) waitForReplicas(m *message) *waiter {
 	if len(m.words) != 3 {
-		w.reply(m, "-ERR wrong number of arguments for 'wait' command\r\n")
-		return
+		return refuse(m, "wrong number of arguments for 'wait' command")
 	}
 	need, err := strconv.Atoi(m.words[1])
-	millis, err2 := strconv.Atoi(m.words[2])
-	if err != nil || err2 != nil || need < 0 || millis < 0 {
-		w.reply(m, "-ERR value is not an integer or out of range\r\n")
-		return
+	if err != nil {
+		return refuse(m, "value is not an integer or out of range")
 	}
-	waiting := &waiter{request: m, need: need, offset: s.offset}
-	s.waiters = append(s.waiters, waiting)
-	w.recount(s)
-	if !waiting.done && millis > 0 {
-		due := time.Now().Add(time.Duration(millis) * time.Millisecond)
-		w.plan(due, "~ "+s.name+" wait", func() { w.finish(s, waiting) })
+	millis, err := strconv.ParseInt(m.words[2], 10, 32)
+	if err != nil {
+		return refuse(m, "timeout is not an integer or out of range")
 	}
+	if millis < 0 {
+		return refuse(m, "timeout is negative")
+	}
+	offset := m.conn.wrote
+	return &waiter{request: m, limit: time.Duration(millis) * time.Millisecond, poll: func(last bool) []byte {
+		if have := s.caughtUp(offset); last || have >= need {
+			return fmt.Appendf(nil, ":%d\r\n", have)
+		}
+		return nil
+	}}
 }
 
-// recount answers the waiters that have enough replicas now.
-func (w *World) recount(s *redis) {
-	for _, waiting := range slices.Clone(s.waiters) {
-		if s.caughtUp(waiting.offset) >= waiting.need {
-			w.finish(s, waiting)
-		}
-	}
+// refuse returns how a request waits that is answered by an error at once.
+func refuse(m *message, text string) *waiter {
+	return &waiter{request: m, poll: func(bool) []byte { return []byte("-ERR " + text + "\r\n") }}
 }
 
 func (s *redis) caughtUp(offset int) (count int) {
@@ -58,18 +81,99 @@ func (s *redis) caughtUp(offset int) (count int) {
 	return count
 }
 
-func (w *World) finish(s *redis, waiting *waiter) {
-	if waiting.done {
-		return
+// blocksFor reports whether a command may keep its client waiting, and for how
+// long. A limit that is no number is for the server to refuse.
+func blocksFor(words []string) (limit time.Duration, ok bool) {
+	at, unit := len(words)-1, float64(time.Second)
+	switch strings.ToUpper(words[0]) {
+	case "BLPOP", "BRPOP", "BLMOVE", "BRPOPLPUSH", "BZPOPMIN", "BZPOPMAX":
+	case "BZMPOP":
+		at = min(1, at)
+	case "XREAD", "XREADGROUP":
+		block := slices.IndexFunc(words, func(word string) bool { return strings.EqualFold(word, "BLOCK") })
+		if block < 0 || block == at {
+			return 0, false
+		}
+		at, unit = block+1, float64(time.Millisecond)
+	default:
+		return 0, false
 	}
-	waiting.done = true
-	s.waiters = slices.DeleteFunc(s.waiters, func(other *waiter) bool { return other == waiting })
-	w.reply(waiting.request, fmt.Sprintf(":%d\r\n", s.caughtUp(waiting.offset)))
+	number, err := strconv.ParseFloat(words[at], 64)
+	if err != nil || number != number || number < 0 {
+		number = 0
+	}
+	return time.Duration(min(number*unit, float64(100*365*24*time.Hour))), true
 }
 
-func (w *World) reply(request *message, text string) {
-	if request.conn.gone {
-		return
+// tryOnce executes a command that blocks as a transaction would: there it
+// never does, but answers nil.
+func (w *World) tryOnce(m *message, last bool) []byte {
+	s := m.conn.server
+	s.tick()
+	var out outbox
+	peer := newPeer(&out)
+	peer.Resp3 = m.conn.peer.Resp3
+	for _, words := range [...][]string{{"MULTI"}, m.words, {"EXEC"}} {
+		s.mini.Server().Dispatch(peer, words)
 	}
-	w.send(&message{conn: request.conn, way: faults.After, command: request.command, text: request.text, bytes: []byte(text)})
+	peer.Flush()
+	frames, err := out.take()
+	if err != nil || len(frames) != 3 {
+		return []byte("-ERR the server is confused\r\n")
+	}
+	if frames[1][0] == '-' {
+		return frames[1]
+	}
+	answer := bytes.TrimPrefix(frames[2], []byte("*1\r\n"))
+	nothing := len(answer) > 1 && (answer[0] == '_' || answer[1] == '-' && answer[0] != '-')
+	if nothing && !last {
+		return nil
+	}
+	if !nothing {
+		w.observeCommand(m)
+	}
+	return answer
+}
+
+// keepWaiting answers a request if that is possible at once, and else lets it
+// wait.
+func (w *World) keepWaiting(wait *waiter) {
+	c := wait.request.conn
+	s := c.server
+	c.waiter = wait
+	s.waiters = append(s.waiters, wait)
+	w.serve(s)
+	if c.waiter == wait && wait.limit > 0 {
+		rank := rank{who: servers + s.name, where: c.client.name, what: "wait", message: wait.request}
+		w.plan(time.Now().Add(wait.limit), rank, func() {
+			wait.over = true
+			w.serve(s)
+		})
+	}
+}
+
+// serve answers the requests that can be answered now, the longest waiting
+// first, until none is left: one answer may make way for another.
+func (w *World) serve(s *redis) {
+	for i := 0; i < len(s.waiters) && !s.paused; {
+		wait := s.waiters[i]
+		answer := wait.poll(wait.over)
+		if answer == nil {
+			i++
+			continue
+		}
+		s.waiters = slices.Delete(s.waiters, i, i+1)
+		c, request := wait.request.conn, wait.request
+		c.waiter = nil
+		w.send(&message{conn: c, way: faults.After, command: request.command, text: request.text, bytes: answer})
+		pending := c.pending
+		c.pending = nil
+		for _, m := range pending {
+			c.travelling--
+			if !c.gone {
+				w.enter(m)
+			}
+		}
+		i = 0
+	}
 }

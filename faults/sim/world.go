@@ -62,7 +62,9 @@ type World struct {
 	nodes    []*node
 	clients  map[string]*client
 	held     []*message
-	async    []*conn // connections on which a server may speak unasked
+
+	subscribers []*conn   // connections on which a server may speak unasked
+	former      []*client // crashed lives of clients that live again
 }
 
 var _ faults.World = (*World)(nil)
@@ -74,7 +76,7 @@ type client struct {
 	since time.Time     // when the present pause began
 	skew  time.Duration // of its wall clock
 	freed chan struct{} // closed when a pause ends; renewed by the next
-	ended chan struct{} // closed when this life is over and the world closes or restarts it
+	ended chan struct{} // closed when the world closes
 	conns []*conn
 	door  []*message // replies that wait while it is paused
 }
@@ -108,6 +110,7 @@ func (w *World) Begin() {
 	w.ledger = faults.NewLedger(w.cfg.Key)
 	for _, c := range w.clients {
 		c.state.Lost, c.state.Replies, c.state.RoundTrips, c.state.PausedFor = 0, 0, 0, 0
+		c.since = w.began
 	}
 }
 
@@ -116,7 +119,7 @@ func (w *World) Now() time.Duration { return time.Since(w.began) }
 
 // Wall implements [faults.World].
 func (w *World) Wall(name string) time.Time {
-	c := w.process(name)
+	c := w.present(name)
 	if err := w.running(c); err != nil {
 		return time.Now()
 	}
@@ -127,7 +130,7 @@ func (w *World) Wall(name string) time.Time {
 
 // Dial implements [faults.World].
 func (w *World) Dial(ctx context.Context, name, nodeName string) (net.Conn, error) {
-	c := w.process(name)
+	c := w.present(name)
 	if err := w.running(c); err != nil {
 		return nil, err
 	}
@@ -143,6 +146,9 @@ func (w *World) Dial(ctx context.Context, name, nodeName string) (net.Conn, erro
 		case <-ctx.Done():
 		case <-c.ended:
 		}
+		if err := w.running(c); err != nil {
+			return nil, err
+		}
 		return nil, &net.OpError{Op: "dial", Net: "tcp", Addr: address(nodeName), Err: context.DeadlineExceeded}
 	}
 	defer w.mu.Unlock()
@@ -155,9 +161,9 @@ func (w *World) Dial(ctx context.Context, name, nodeName string) (net.Conn, erro
 
 // Client implements [faults.World].
 func (w *World) Client(name string) faults.ClientState {
-	c := w.process(name)
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	c := w.process(name)
 	state := c.state
 	if state.Paused {
 		state.PausedFor += time.Since(c.since)
@@ -263,6 +269,9 @@ func (w *World) Close() error {
 	for _, c := range w.clients {
 		w.end(c)
 	}
+	for _, c := range w.former {
+		w.end(c)
+	}
 	for _, n := range w.nodes {
 		for _, s := range n.servers {
 			s.crash() // connections that clients had closed, but not yet towards the server
@@ -291,10 +300,14 @@ func (w *World) end(c *client) {
 	}
 }
 
-// process returns the present life of a client's process.
-func (w *World) process(name string) *client {
+func (w *World) present(name string) *client {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	return w.process(name)
+}
+
+// process returns the present life of a client's process. Callers hold w.mu.
+func (w *World) process(name string) *client {
 	c := w.clients[name]
 	if c == nil {
 		c = newClient(name)
@@ -302,6 +315,9 @@ func (w *World) process(name string) *client {
 			close(c.ended)
 		}
 		w.clients[name] = c
+		for _, n := range w.nodes {
+			w.links.join(name, n.name)
+		}
 	}
 	return c
 }
@@ -346,6 +362,9 @@ func (w *World) tell(e checker.Event) {
 	e.Time = time.Since(w.began)
 	w.record(e)
 }
+
+// at returns a time since Begin; what came before it was at 0.
+func (w *World) at(t time.Time) time.Duration { return max(0, t.Sub(w.began)) }
 
 func (w *World) node(name string) *node {
 	for _, n := range w.nodes {

@@ -2,7 +2,11 @@ package sim_test
 
 import (
 	"context"
+	"fmt"
+	"io"
 	"net"
+	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -11,46 +15,247 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"github.com/lockfault/lockfault/checker"
+	"github.com/lockfault/lockfault/faults"
 	"github.com/lockfault/lockfault/faults/sim"
 )
 
-func client(dial func(context.Context, string, string) (net.Conn, error)) *redis.Client {
-	return redis.NewClient(&redis.Options{
-		Addr:     "127.0.0.1:6379",
-		Protocol: 2, DisableIdentity: true, MaxRetries: -1, PoolSize: 64, ContextTimeoutEnabled: true,
-		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
-		Dialer:                   dial,
-	})
+const (
+	ttl   = 30 * time.Second
+	trip  = time.Millisecond       // there and back
+	shake = 400 * time.Microsecond // how much less or more that may take
+)
+
+var bg = context.Background()
+
+// stage is a world with clients that a test plays with.
+type stage struct {
+	*sim.World
+	t       *testing.T
+	events  []checker.Event
+	closers []io.Closer
 }
 
-func connect(w *sim.World, name, node string) *redis.Client {
-	return client(func(ctx context.Context, _, _ string) (net.Conn, error) { return w.Dial(ctx, name, node) })
-}
-
-func TestSpike(t *testing.T) {
+// play runs a test in a bubble with a world that has begun. The bubble itself
+// checks that nobody is left behind once the world is closed.
+func play(t *testing.T, cfg sim.Config, test func(s *stage)) []checker.Event {
+	t.Helper()
+	var events []checker.Event
 	synctest.Test(t, func(t *testing.T) {
-		var events []checker.Event
-		w, err := sim.New(sim.Config{Nodes: 1, Replicas: 1, Key: "lock", TTL: 30 * time.Second, Seed: 1, Record: func(e checker.Event) { events = append(events, e) }})
+		s := &stage{t: t}
+		cfg.Nodes, cfg.Key, cfg.TTL = max(1, cfg.Nodes), "lock", ttl
+		cfg.Record = func(e checker.Event) { s.events = append(s.events, e) }
+		w, err := sim.New(cfg)
 		if err != nil {
 			t.Fatal(err)
 		}
+		s.World = w
 		w.Begin()
-		a := connect(w, "A", "n1")
-		done := false
-		go func() {
-			t.Log(a.SetNX(context.Background(), "lock", "value-of-a-1234", 30*time.Second).Result())
-			t.Log(a.Wait(context.Background(), 1, time.Second).Result())
-			t.Log(redis.NewScript("return redis.call('del',KEYS[1])").Run(context.Background(), a, []string{"lock"}).Result())
-			time.Sleep(time.Second)
-			done = true
-			w.Notify()
+		defer func() {
+			if err := w.Close(); err != nil {
+				t.Errorf("Close: %v", err)
+			}
+			for _, c := range s.closers {
+				_ = c.Close()
+			}
+			events = s.events
 		}()
-		t.Log(w.Run(10*time.Second, func() bool { return done }))
-		t.Log(w.Now())
-		a.Close()
-		w.Close()
-		for _, e := range events {
-			t.Logf("%+v", e)
+		test(s)
+	})
+	return events
+}
+
+// client returns a go-redis client that never tries twice.
+func client(dial func(context.Context, string, string) (net.Conn, error), options ...func(*redis.Options)) *redis.Client {
+	o := &redis.Options{
+		Addr:     "127.0.0.1:6379",
+		Protocol: 2, DisableIdentity: true, MaxRetries: -1, PoolSize: 64, ContextTimeoutEnabled: true, DialerRetries: 1,
+		ReadTimeout:              3 * time.Second,
+		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
+		Dialer:                   dial,
+	}
+	for _, option := range options {
+		option(o)
+	}
+	return redis.NewClient(o)
+}
+
+// client returns a client's connection pool to a node.
+func (s *stage) client(name, node string, options ...func(*redis.Options)) *redis.Client {
+	c := client(func(ctx context.Context, _, _ string) (net.Conn, error) { return s.Dial(ctx, name, node) }, options...)
+	s.closers = append(s.closers, c)
+	return c
+}
+
+// dial returns a bare connection of a client.
+func (s *stage) dial(name, node string) *wire {
+	s.t.Helper()
+	conn, err := s.Dial(bg, name, node)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return &wire{Conn: conn, stage: s}
+}
+
+// task is something that a client does meanwhile.
+type task struct {
+	stage    *stage
+	done     bool
+	ended    time.Duration
+	err      error
+	value    any
+	deadline time.Duration
+}
+
+// begin lets a client do something meanwhile.
+func (s *stage) begin(do func() (any, error)) *task {
+	work := &task{stage: s}
+	go func() {
+		value, err := do()
+		work.value, work.err, work.ended, work.done = value, err, s.Now(), true
+		s.Notify()
+	}()
+	s.run(0)
+	return work
+}
+
+// wait waits until the task is done.
+func (w *task) wait() *task {
+	w.stage.t.Helper()
+	if !w.stage.Run(time.Hour, func() bool { return w.done }) {
+		w.stage.t.Fatal("still not done after an hour")
+	}
+	return w
+}
+
+// want waits for the task and checks what came out, printed.
+func (w *task) want(value string) *task {
+	w.stage.t.Helper()
+	w.wait()
+	if got := w.said(); got != value {
+		w.stage.t.Errorf("got %s; want %s", got, value)
+	}
+	return w
+}
+
+func (w *task) said() string {
+	switch {
+	case !w.done:
+		return "nothing yet"
+	case w.err != nil:
+		return w.err.Error()
+	}
+	return fmt.Sprint(w.value)
+}
+
+// do lets a client do something and waits for it.
+func (s *stage) do(do func() (any, error)) *task {
+	s.t.Helper()
+	return s.begin(do).wait()
+}
+
+// command sends a command of a client and begins to wait for the answer.
+func (s *stage) command(c redis.UniversalClient, words ...any) *task {
+	return s.begin(func() (any, error) { return c.Do(bg, words...).Result() })
+}
+
+// run lets time pass.
+func (s *stage) run(d time.Duration) { s.Run(d, func() bool { return false }) }
+
+// apply does faults.
+func (s *stage) apply(list ...faults.Fault) {
+	s.t.Helper()
+	for _, f := range list {
+		if err := s.Apply(f); err != nil {
+			s.t.Fatalf("%s: %v", f, err)
 		}
+	}
+}
+
+// told returns the events of some kinds, or of all, one a line, but not how
+// go-redis greets a server.
+func (s *stage) told(kinds ...checker.Kind) string { return lines(s.events, kinds...) }
+
+// forget starts a new page.
+func (s *stage) forget() { s.events = nil }
+
+// want checks the events of some kinds since forget.
+func (s *stage) want(want string, kinds ...checker.Kind) {
+	s.t.Helper()
+	var trimmed []string
+	for line := range strings.Lines(want) {
+		if line = strings.TrimSpace(line); line != "" {
+			trimmed = append(trimmed, line)
+		}
+	}
+	if got := s.told(kinds...); got != strings.Join(trimmed, "\n") {
+		s.t.Errorf("got events\n%s\nwant\n%s", got, strings.Join(trimmed, "\n"))
+	}
+}
+
+func lines(events []checker.Event, kinds ...checker.Kind) string {
+	var all []string
+	for _, e := range events {
+		if (len(kinds) == 0 || slices.Contains(kinds, e.Kind)) && !strings.HasPrefix(e.Command, "HELLO") {
+			all = append(all, line(e))
+		}
+	}
+	return strings.Join(all, "\n")
+}
+
+// line writes an event without its times, but with how long the key will live,
+// in seconds.
+func line(e checker.Event) string {
+	switch e.Kind {
+	case checker.Request:
+		return fmt.Sprintf("%s > %s %s", e.Client, e.Server, e.Command)
+	case checker.Reply:
+		return fmt.Sprintf("%s < %s %s = %s", e.Client, e.Node, e.Command, e.Reply)
+	case checker.Push:
+		return fmt.Sprintf("%s < %s %s", e.Client, e.Node, e.Reply)
+	case checker.Held, checker.Passed, checker.Dropped:
+		return strings.TrimSpace(fmt.Sprintf("%s %s %s %s", e.Kind, e.Client, e.Direction, e.Command))
+	case checker.State:
+		what := "gone"
+		if e.Value != "" {
+			what = e.Value
+			if e.Expires != 0 {
+				what += fmt.Sprintf(" for %.0fs", (e.Expires - e.Time).Seconds())
+			}
+		}
+		return fmt.Sprintf("%s %s by %s", e.Server, what, strings.TrimSpace(string(e.Cause)+" "+e.Client))
+	case checker.Fault:
+		return "fault " + e.Text
+	}
+	return fmt.Sprintf("%s %s", e.Kind, e.Client)
+}
+
+// wire is a bare connection: it shows what a client library would hide.
+type wire struct {
+	net.Conn
+	stage *stage
+}
+
+// send writes requests, one a word list, in one go.
+func (w *wire) send(requests ...string) {
+	w.stage.t.Helper()
+	var all strings.Builder
+	for _, request := range requests {
+		words := strings.Fields(request)
+		fmt.Fprintf(&all, "*%d\r\n", len(words))
+		for _, word := range words {
+			fmt.Fprintf(&all, "$%d\r\n%s\r\n", len(word), word)
+		}
+	}
+	if _, err := io.WriteString(w, all.String()); err != nil {
+		w.stage.t.Errorf("writing %q: %v", requests, err)
+	}
+}
+
+// receive begins to read until n bytes came or nothing more can.
+func (w *wire) receive(n int) *task {
+	return w.stage.begin(func() (any, error) {
+		b := make([]byte, n)
+		got, err := io.ReadFull(w, b)
+		return string(b[:got]), err
 	})
 }

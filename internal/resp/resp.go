@@ -20,6 +20,17 @@ const MaxDepth = 32
 // maxBulk is the longest bulk string that Redis accepts.
 const maxBulk = 512 << 20
 
+// maxCount is the longest array that is taken for one: no lock needs more, and
+// twice as much is still a number.
+const maxCount = 1 << 20
+
+// null is the length of what doesn't exist.
+const null = -1
+
+// minWord is how many bytes the shortest word of a request takes: $0, and two
+// line ends.
+const minWord = 6
+
 // ErrProtocol says that the bytes are not RESP. Errors of this package wrap it.
 var ErrProtocol = errors.New("resp: protocol error")
 
@@ -41,11 +52,11 @@ func Command(b []byte) (words []string, n int, err error) {
 	if n == 0 || err != nil {
 		return nil, 0, err
 	}
-	if count < 0 || count > 1<<20 {
+	if count > maxCount {
 		return nil, 0, fmt.Errorf("%w: a request of %d words", ErrProtocol, count)
 	}
-	words = make([]string, 0, count)
-	for range count {
+	words = make([]string, 0, max(0, min(count, len(b)/minWord))) // a count is only a claim
+	for range count {                                             // none for *-1, which Redis ignores as it does *0
 		if n == len(b) {
 			return nil, 0, nil
 		}
@@ -86,8 +97,11 @@ func frame(b []byte, depth int) (int, error) {
 		return n, nil
 	case '$', '!', '=':
 		size, n, err := number(b)
-		if n == 0 || err != nil || size < 0 {
+		if n == 0 || err != nil || size == null {
 			return n, err
+		}
+		if size < 0 {
+			return 0, fmt.Errorf("%w: a string of %d bytes", ErrProtocol, size)
 		}
 		if size > maxBulk {
 			return 0, fmt.Errorf("%w: a string of %d bytes", ErrProtocol, size)
@@ -98,8 +112,11 @@ func frame(b []byte, depth int) (int, error) {
 		return n + size + 2, nil
 	case '*', '>', '~', '%', '|':
 		count, n, err := number(b)
-		if n == 0 || err != nil || count < 0 {
+		if n == 0 || err != nil || count == null {
 			return n, err
+		}
+		if count < 0 || count > maxCount {
+			return 0, fmt.Errorf("%w: an array of %d values", ErrProtocol, count)
 		}
 		if b[0] == '%' || b[0] == '|' {
 			count *= 2
@@ -126,7 +143,10 @@ func IsPush(b []byte) bool {
 		return false
 	}
 	if b[0] == '>' {
-		return !bytes.Contains(b, []byte("subscribe\r\n"))
+		_, n := cutLine(b)
+		head, used := cutLine(b[n:])
+		kind, _ := cutLine(b[n+used:])
+		return bytes.HasPrefix(head, []byte("$")) && !bytes.HasSuffix(kind, []byte("subscribe"))
 	}
 	for _, head := range [...]string{"*3\r\n$7\r\nmessage\r\n", "*4\r\n$8\r\npmessage\r\n", "*3\r\n$8\r\nsmessage\r\n"} {
 		if bytes.HasPrefix(b, []byte(head)) {
@@ -170,17 +190,24 @@ func show(out *strings.Builder, b []byte, rename func(string) string, depth int)
 	case ',', '(':
 		out.WriteString(text)
 	case '$', '!', '=':
-		if text == "-1" {
+		if n == head {
 			out.WriteString("(nil)")
 			break
 		}
 		value := string(b[head : n-2])
+		if b[0] == '!' {
+			out.WriteString("(error) " + value)
+			break
+		}
+		if b[0] == '=' && len(value) > len("txt:") {
+			value = value[len("txt:"):] // how to show it; here there is one way only
+		}
 		if rename != nil {
 			value = rename(value)
 		}
 		out.WriteString(strconv.Quote(value))
 	default:
-		if text == "-1" {
+		if count, _, _ := number(b); count == null {
 			out.WriteString("(nil)")
 			break
 		}
@@ -217,7 +244,7 @@ func number(b []byte) (value, n int, err error) {
 		return 0, 0, nil
 	}
 	value, err = strconv.Atoi(string(line[1:]))
-	if err != nil || value < -1 {
+	if err != nil {
 		return 0, 0, fmt.Errorf("%w: %q is no length", ErrProtocol, line[1:])
 	}
 	return value, n, nil

@@ -1,0 +1,245 @@
+package checker
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"time"
+	"unicode/utf8"
+)
+
+// Format is the version of the history format that Encode writes and Decode
+// understands.
+const Format = 1
+
+// maxLine is how long a line of a history may be; whoever writes one caps what
+// servers say long before.
+const maxLine = 1 << 20
+
+// Encode writes a history as JSON lines: first Meta, then each event.
+// docs/history.md describes the fields. The same history always yields the
+// same bytes. Bytes of a text that are not valid UTF-8 become U+FFFD. It
+// returns the first error of w, and refuses nothing.
+func Encode(w io.Writer, h History) error {
+	buffer := bufio.NewWriterSize(w, 1<<16)
+	var first bytes.Buffer
+	encoder := json.NewEncoder(&first)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(h.Meta); err != nil { // Meta has nothing that JSON can't say
+		return fmt.Errorf("checker: writing the history's first line: %w", err)
+	}
+	if _, err := buffer.Write(first.Bytes()); err != nil {
+		return fmt.Errorf("checker: writing the history: %w", err)
+	}
+	line := make([]byte, 0, 512)
+	for i := range h.Events {
+		line = append(appendEvent(line[:0], &h.Events[i]), '\n')
+		if _, err := buffer.Write(line); err != nil {
+			return fmt.Errorf("checker: writing event %d of the history: %w", i, err)
+		}
+	}
+	if err := buffer.Flush(); err != nil {
+		return fmt.Errorf("checker: writing the history: %w", err)
+	}
+	return nil
+}
+
+// appendEvent appends what encoding/json makes of the event, several times as
+// fast: histories are long, and written on every run.
+func appendEvent(b []byte, e *Event) []byte {
+	b = strconv.AppendInt(append(b, `{"i":`...), int64(e.Index), 10)
+	b = strconv.AppendInt(append(b, `,"t":`...), int64(e.Time), 10)
+	b = appendString(append(b, `,"kind":`...), string(e.Kind))
+	b = appendText(b, `,"client":`, e.Client)
+	b = appendText(b, `,"node":`, e.Node)
+	b = appendText(b, `,"server":`, e.Server)
+	b = appendText(b, `,"op":`, string(e.Op))
+	b = appendNumber(b, `,"call":`, int64(e.Call))
+	b = appendText(b, `,"result":`, string(e.Result))
+	b = appendText(b, `,"error":`, e.Error)
+	b = appendNumber(b, `,"token":`, e.Token)
+	b = appendNumber(b, `,"until":`, int64(e.Until))
+	if e.Accepted {
+		b = append(b, `,"accepted":true`...)
+	}
+	b = appendNumber(b, `,"conn":`, int64(e.Conn))
+	b = appendText(b, `,"direction":`, e.Direction)
+	b = appendText(b, `,"command":`, e.Command)
+	b = appendText(b, `,"reply":`, e.Reply)
+	b = appendNumber(b, `,"sent":`, int64(e.Sent))
+	b = appendText(b, `,"owner":`, e.Owner)
+	b = appendText(b, `,"value":`, e.Value)
+	b = appendNumber(b, `,"expires":`, int64(e.Expires))
+	b = appendText(b, `,"cause":`, string(e.Cause))
+	b = appendText(b, `,"text":`, e.Text)
+	b = appendNumber(b, `,"took":`, int64(e.Took))
+	b = appendNumber(b, `,"line":`, int64(e.Line))
+	return append(b, '}')
+}
+
+// appendText appends a field, unless it is empty.
+func appendText(b []byte, field, text string) []byte {
+	if text == "" {
+		return b
+	}
+	return appendString(append(b, field...), text)
+}
+
+// appendNumber appends a field, unless it is 0.
+func appendNumber(b []byte, field string, n int64) []byte {
+	if n == 0 {
+		return b
+	}
+	return strconv.AppendInt(append(b, field...), n, 10)
+}
+
+// appendString appends a JSON string, escaped as encoding/json does it when it
+// is told to leave HTML alone.
+func appendString(b []byte, text string) []byte {
+	const hex = "0123456789abcdef"
+	b = append(b, '"')
+	from := 0
+	for i := 0; i < len(text); {
+		c := text[i]
+		if c < utf8.RuneSelf {
+			if c >= ' ' && c != '"' && c != '\\' {
+				i++
+				continue
+			}
+			b = append(b, text[from:i]...)
+			switch c {
+			case '"', '\\':
+				b = append(b, '\\', c)
+			case '\b':
+				b = append(b, '\\', 'b')
+			case '\f':
+				b = append(b, '\\', 'f')
+			case '\n':
+				b = append(b, '\\', 'n')
+			case '\r':
+				b = append(b, '\\', 'r')
+			case '\t':
+				b = append(b, '\\', 't')
+			default:
+				b = append(b, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
+			}
+			i++
+			from = i
+			continue
+		}
+		r, size := utf8.DecodeRuneInString(text[i:])
+		switch {
+		case r == utf8.RuneError && size == 1:
+			b = append(append(b, text[from:i]...), `\ufffd`...)
+			from = i + size
+		case r == '\u2028' || r == '\u2029': // line ends to JavaScript
+			b = append(append(b, text[from:i]...), `\u202`...)
+			b = append(b, hex[r&15])
+			from = i + size
+		}
+		i += size
+	}
+	return append(append(b, text[from:]...), '"')
+}
+
+// Decode reads a history that Encode wrote. It refuses, naming the line, what is
+// not one: another format, unknown fields or kinds, events out of order. It
+// reads until r ends; an error of r is returned wrapped.
+func Decode(r io.Reader) (History, error) {
+	lines := &lineReader{in: bufio.NewReaderSize(r, 1<<16)}
+	text, err := lines.next()
+	if errors.Is(err, io.EOF) {
+		return History{}, errors.New("checker: the history is empty; its first line should say what it is of")
+	}
+	if err != nil {
+		return History{}, fmt.Errorf("checker: line 1: %w", err)
+	}
+	var h History
+	if err := decodeLine(text, &h.Meta); err != nil {
+		return History{}, fmt.Errorf("checker: line 1: %w", err)
+	}
+	if h.Meta.Format != Format {
+		return History{}, fmt.Errorf("checker: line 1: history format %d; this program reads format %d", h.Meta.Format, Format)
+	}
+	last := time.Duration(0)
+	for {
+		text, err := lines.next()
+		if errors.Is(err, io.EOF) {
+			return h, nil
+		}
+		if err != nil {
+			return History{}, fmt.Errorf("checker: line %d: %w", lines.n, err)
+		}
+		var e Event
+		err = decodeLine(text, &e)
+		switch {
+		case err != nil:
+		case e.Index != len(h.Events):
+			err = fmt.Errorf("event %d where event %d should be", e.Index, len(h.Events))
+		case len(h.Events) > 0 && e.Time < last:
+			err = fmt.Errorf("time goes back from %s to %s", last, e.Time)
+		case !e.Kind.known():
+			err = fmt.Errorf("no kind of event is called %q", e.Kind)
+		}
+		if err != nil {
+			return History{}, fmt.Errorf("checker: line %d: %w", lines.n, err)
+		}
+		last = e.Time
+		h.Events = append(h.Events, e)
+	}
+}
+
+func (k Kind) known() bool {
+	switch k {
+	case Invoke, Return, Lost, Write, Request, Reply, Push, Held, Passed, Dropped, State,
+		Pause, Resume, Crash, Restart, Fault, Measure, Step, End:
+		return true
+	}
+	return false
+}
+
+// decodeLine reads one JSON object that has no other fields than v.
+func decodeLine(text []byte, v any) error {
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(v); err != nil {
+		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+			err = errors.New("the line ends too soon")
+		}
+		return err
+	}
+	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
+		return errors.New("more than one object on the line")
+	}
+	return nil
+}
+
+type lineReader struct {
+	in *bufio.Reader
+	n  int // lines read
+}
+
+// next returns the next line without its end; io.EOF behind the last.
+func (l *lineReader) next() ([]byte, error) {
+	l.n++
+	var line []byte
+	for {
+		part, err := l.in.ReadSlice('\n')
+		line = append(line, part...)
+		switch {
+		case len(line) > maxLine:
+			return nil, fmt.Errorf("longer than %d bytes", maxLine)
+		case err == nil:
+			return line[:len(line)-1], nil
+		case errors.Is(err, bufio.ErrBufferFull):
+		case errors.Is(err, io.EOF) && len(line) > 0:
+			return line, nil
+		default:
+			return nil, err
+		}
+	}
+}

@@ -1,0 +1,287 @@
+package checker
+
+import (
+	"slices"
+	"sort"
+	"time"
+)
+
+// facts is what one pass over a history derives from it. Clients, servers and
+// calls are numbers; events are indices. An end that never came is the number
+// of events, and its time that of the last event.
+type facts struct {
+	meta   Meta
+	events []Event
+	last   time.Duration
+
+	clients  []*client
+	clientID map[string]int
+
+	calls     []call // by invoke
+	acquires  []int  // the calls of acquire and try, by end
+	byID      map[int]int
+	holds     []hold // by begin
+	necessary []hold // by begin; see linearizable
+	writes    []write
+
+	servers    []*server
+	serverID   map[[2]string]int
+	nodes      map[string]*node
+	changes    []change
+	ownerships []ownership
+	departures []departure
+	leftovers  []leftover
+
+	held intervals // holds, by begin: item i is holds[i]
+
+	// How things stand at the present event of the pass.
+	deadlines deadlines
+	holding   int           // how many clients hold
+	freeSince int           // where the last hold ended, -1 if none did,
+	freeFrom  time.Duration // and when
+	lastOwned map[clientNode]int
+}
+
+// client is one name that did something.
+type client struct {
+	id       int
+	name     string
+	holds    []int   // its holds, by begin
+	acquires []int   // its calls of acquire and try, by invoke
+	pauses   []pause // by time, disjoint
+	replaced []int   // changes that put another's value in place of its own
+	last     int     // its latest hold, or -1
+
+	// How things stand at the present event of the pass.
+	hold, necessary int // or -1
+	depth           int // how many acquires are not released yet
+	until           time.Duration
+	lapsed          bool // its hold ended by validity and was not released
+	grant           time.Duration
+	hasGrant        bool
+	open            int // its call under way, or -1
+	paused          bool
+	owned           int // on how many servers that count it owns the key
+}
+
+type pause struct {
+	begin, end int
+	from, to   time.Duration
+}
+
+// call is an operation from its Invoke to its Return, or to the crash of its
+// client, or to the end.
+type call struct {
+	client     int
+	op         Op
+	invoke     int
+	from       time.Duration
+	end        int
+	to         time.Duration
+	result     Result // empty if there was no Return
+	done       bool   // it returned, or its client crashed
+	crashed    bool
+	hold       int // what its client held when it called, or -1
+	grant      time.Duration
+	hasGrant   bool // grant is when the last acquire or extend before it returned OK
+	idleAtExit bool // its client was paused when the history ended
+}
+
+func (c *call) takes() bool        { return c.op == Acquire || c.op == TryAcquire }
+func (c *call) span() stretch      { return stretch{c.from, c.to} }
+func (c *call) failed() bool       { return c.result == Fail || c.result == Unknown }
+func (f *facts) endOf(c *call) int { return min(c.end, len(f.events)-1) }
+
+// write is a decision of the protected resource.
+type write struct {
+	at     int
+	client int
+	hold   int // its client's latest hold, or -1
+}
+
+type clientNode struct {
+	client int
+	node   string
+}
+
+func derive(h History) *facts {
+	f := &facts{
+		meta: h.Meta, events: h.Events, freeSince: -1,
+		clientID: map[string]int{}, byID: map[int]int{},
+		serverID: map[[2]string]int{}, nodes: map[string]*node{}, lastOwned: map[clientNode]int{},
+	}
+	for i := range h.Events {
+		e := &h.Events[i]
+		f.lapse(i, e.Time)
+		f.take(i, e)
+		f.last = e.Time
+	}
+	f.finish()
+	return f
+}
+
+// client returns the client of that name; the empty name is nobody.
+func (f *facts) client(name string) *client {
+	if name == "" {
+		return nil
+	}
+	id, ok := f.clientID[name]
+	if !ok {
+		id = len(f.clients)
+		f.clientID[name] = id
+		f.clients = append(f.clients, &client{id: id, name: name, last: -1, hold: -1, necessary: -1, open: -1})
+	}
+	return f.clients[id]
+}
+
+func (f *facts) take(i int, e *Event) {
+	switch e.Kind {
+	case State:
+		f.changed(i, e)
+		return
+	case Fault:
+		f.led(i, e)
+		return
+	}
+	c := f.client(e.Client)
+	if c == nil {
+		return
+	}
+	switch e.Kind {
+	case Invoke:
+		f.invoked(c, i, e)
+	case Return:
+		f.returned(c, i, e)
+	case Lost:
+		f.disbelieve(c, i, e.Time, ByLoss, -1)
+	case Write:
+		if e.Accepted {
+			f.writes = append(f.writes, write{i, c.id, c.last})
+		}
+	case Pause:
+		if !c.paused {
+			c.paused = true
+			c.pauses = append(c.pauses, pause{begin: i, from: e.Time})
+		}
+	case Resume:
+		c.wake(i, e.Time)
+	case Crash, Restart:
+		f.died(c, i, e.Time)
+	}
+}
+
+func (c *client) wake(i int, t time.Duration) {
+	if c.paused {
+		c.paused = false
+		p := &c.pauses[len(c.pauses)-1]
+		p.end, p.to = i, t
+	}
+}
+
+func (f *facts) died(c *client, i int, t time.Duration) {
+	f.disbelieve(c, i, t, ByCrash, -1)
+	f.endNecessary(c, i, t, ByCrash)
+	c.depth, c.lapsed, c.hasGrant = 0, false, false
+	c.wake(i, t)
+	if c.open >= 0 {
+		open := &f.calls[c.open]
+		open.end, open.to, open.done, open.crashed = i, t, true, true
+		c.open = -1
+	}
+}
+
+func (f *facts) invoked(c *client, i int, e *Event) int {
+	at := len(f.calls)
+	f.calls = append(f.calls, call{
+		client: c.id, op: e.Op, invoke: i, from: e.Time,
+		hold: c.hold, grant: c.grant, hasGrant: c.hasGrant,
+	})
+	f.byID[e.Call] = at
+	c.open = at
+	switch e.Op {
+	case Acquire, TryAcquire:
+		c.acquires = append(c.acquires, at)
+	case Release:
+		f.released(c, at, i, e.Time)
+	}
+	return at
+}
+
+func (f *facts) returned(c *client, i int, e *Event) {
+	at, known := f.byID[e.Call]
+	if !known {
+		at = f.invoked(c, i, e)
+	}
+	ret := &f.calls[at]
+	if ret.done || ret.client != c.id {
+		return
+	}
+	ret.end, ret.to, ret.result, ret.done = i, e.Time, e.Result, true
+	if c.open == at {
+		c.open = -1
+	}
+	switch {
+	case e.Result == OK && (ret.takes() || ret.op == Extend):
+		f.granted(c, at, i, e)
+	case ret.takes() && ret.failed():
+		f.leave(at)
+	}
+}
+
+// finish closes what is open at the end of the history, and sorts.
+func (f *facts) finish() {
+	end := len(f.events)
+	for at := range f.calls {
+		c := &f.calls[at]
+		if !c.done {
+			c.end, c.to = end, f.last
+			c.idleAtExit = f.clients[c.client].paused
+			if c.takes() {
+				f.leave(at)
+			}
+		}
+		if c.takes() {
+			f.acquires = append(f.acquires, at)
+		}
+	}
+	slices.SortStableFunc(f.acquires, func(a, b int) int { return f.calls[a].end - f.calls[b].end })
+	for _, c := range f.clients {
+		f.disbelieve(c, end, f.last, StillOpen, -1)
+		f.endNecessary(c, end, f.last, StillOpen)
+		c.wake(end, f.last)
+	}
+	for i := range f.ownerships {
+		if f.ownerships[i].end < 0 {
+			f.ownerships[i].end = end
+		}
+	}
+	f.held = newIntervals(spans(f.holds))
+}
+
+func spans(holds []hold) []interval {
+	items := make([]interval, len(holds))
+	for i, b := range holds {
+		items[i] = interval{b.client, b.begin, b.end}
+	}
+	return items
+}
+
+// acquiring returns the client's latest acquire or try that was called before
+// event i and whether it was under way then; -1 if there was none.
+func (f *facts) acquiring(c *client, i int) (at int, underWay bool) {
+	n := sort.Search(len(c.acquires), func(k int) bool { return f.calls[c.acquires[k]].invoke >= i })
+	if n == 0 {
+		return -1, false
+	}
+	at = c.acquires[n-1]
+	return at, !f.calls[at].done || f.calls[at].end > i
+}
+
+// pausedDuring reports whether the caller stood still for a part of the call.
+func (f *facts) pausedDuring(c *call) bool {
+	pauses := f.clients[c.client].pauses
+	i := sort.Search(len(pauses), func(i int) bool { return pauses[i].end > c.invoke })
+	return i < len(pauses) && pauses[i].begin < c.end
+}
+
+func (f *facts) name(client int) string { return f.clients[client].name }

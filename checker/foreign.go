@@ -1,0 +1,91 @@
+package checker
+
+import "fmt"
+
+// foreignRelease finds the first command that removed, or shortened, a key
+// that another client owned.
+func foreignRelease(f *facts) *Witness {
+	for i := range f.changes {
+		ch := &f.changes[i]
+		if !ch.foreign() {
+			continue
+		}
+		switch sooner := ch.before.expires - ch.after.expires; {
+		case ch.after.value == "" && ch.after.owner < 0:
+			return f.foreignWitness(ch, "removed")
+		case ch.sameValue() && ch.before.expires != 0 && ch.after.expires != 0 && sooner > f.tolerance():
+			return f.foreignWitness(ch, "shortened the lease of")
+		}
+	}
+	return nil
+}
+
+// foreignExtend finds the first command that prolonged a key that another
+// client owned, or brought back one that its own client had lost.
+func foreignExtend(f *facts) *Witness {
+	for i := range f.changes {
+		ch := &f.changes[i]
+		if ch.recreated {
+			return f.recreatedWitness(ch)
+		}
+		later := ch.after.expires - ch.before.expires
+		if ch.foreign() && ch.sameValue() && ch.before.expires != 0 && (ch.after.expires == 0 || later > f.tolerance()) {
+			return f.foreignWitness(ch, "prolonged the lease of")
+		}
+	}
+	return nil
+}
+
+// foreign reports whether a client changed the key while another owned it.
+func (ch *change) foreign() bool {
+	return ch.by >= 0 && ch.before.owner >= 0 && ch.by != ch.before.owner
+}
+
+func (ch *change) sameValue() bool {
+	return ch.before.owner == ch.after.owner && ch.before.value == ch.after.value
+}
+
+func (f *facts) foreignWitness(ch *change, did string) *Witness {
+	since := f.ownerships[ch.before.ownership].begin
+	doer := f.doer(ch, since)
+	return witness(fmt.Sprintf("%s %s %s's key on %s at %s%s; the key had been %[3]s's since %[7]s.",
+		f.name(ch.by), did, f.name(ch.before.owner), f.servers[ch.server].node, seconds(f.events[ch.at].Time),
+		f.with(doer), seconds(f.events[since].Time)), since, doer)
+}
+
+func (f *facts) recreatedWitness(ch *change) *Witness {
+	at, _ := f.acquiring(f.clients[ch.by], ch.at)
+	got := f.calls[at]
+	doer := f.doer(ch, got.end)
+	return witness(fmt.Sprintf("%s brought its key on %s back at %s%s, without acquiring again: it had acquired at %s and lost the key since.",
+		f.name(ch.by), f.servers[ch.server].node, seconds(f.events[ch.at].Time), f.with(doer), seconds(got.to)),
+		got.end, doer)
+}
+
+// doer returns the request, after event since, that made a change: the one
+// right before it, with nothing but other changes by the same client to the
+// same node in between. If there is none, the change itself must do.
+func (f *facts) doer(ch *change, since int) int {
+	state := &f.events[ch.at]
+	for i := ch.at - 1; i > since; i-- {
+		e := &f.events[i]
+		if e.Client != state.Client || e.Node != state.Node {
+			break
+		}
+		if e.Kind == Request {
+			return i
+		}
+		if e.Kind != State {
+			break
+		}
+	}
+	return ch.at
+}
+
+// with says by which command, if it is known.
+func (f *facts) with(doer int) string {
+	if command := f.events[doer].Command; command != "" {
+		return " (" + command + ")"
+	}
+	return ""
+}

@@ -1,0 +1,55 @@
+package checker
+
+import (
+	"fmt"
+	"sort"
+)
+
+// ghostKey is what a failed acquire left behind: an ownership that the caller's
+// own command began.
+type ghostKey struct {
+	call, ownership int
+	proof           int // the Return, or the State if that came later
+}
+
+// ghosts returns all of them in the order of their proofs.
+func (f *facts) ghosts() []ghostKey {
+	var found []ghostKey
+	for at, o := range f.ownerships {
+		if o.by != o.client {
+			continue
+		}
+		c, underWay := f.acquiring(f.clients[o.client], o.begin)
+		if c < 0 {
+			continue
+		}
+		switch ret := &f.calls[c]; {
+		case ret.result != Fail || ret.hold >= 0:
+		case underWay && o.end > ret.end && f.holdAt(o.client, ret.end) == nil:
+			found = append(found, ghostKey{c, at, ret.end})
+		case !underWay:
+			found = append(found, ghostKey{c, at, o.begin})
+		}
+	}
+	sort.SliceStable(found, func(a, b int) bool { return found[a].proof < found[b].proof })
+	return found
+}
+
+// ghost finds the first acquire that reported failure and left the key with
+// the caller.
+func ghost(f *facts) *Witness {
+	all := f.ghosts()
+	if len(all) == 0 {
+		return nil
+	}
+	g, c := all[0], &f.calls[all[0].call]
+	o := f.ownerships[g.ownership]
+	node := f.servers[o.server].node
+	says := fmt.Sprintf("%s's %s failed at %s, yet the key on %s had been %[1]s's since %[5]s.",
+		f.name(c.client), c.op, seconds(c.to), node, seconds(f.events[o.begin].Time))
+	if o.begin > c.end {
+		says = fmt.Sprintf("%s's %s failed at %s, yet at %s the key on %s became %[1]s's.",
+			f.name(c.client), c.op, seconds(c.to), seconds(f.events[o.begin].Time), node)
+	}
+	return witness(says, o.begin, c.end)
+}

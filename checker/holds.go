@@ -1,0 +1,191 @@
+package checker
+
+import (
+	"container/heap"
+	"time"
+)
+
+// An Ending says what ended a [Hold].
+type Ending string
+
+// The endings of a hold.
+const (
+	ByRelease  Ending = "release"  // its client called release, as often as it had acquired
+	ByLoss     Ending = "lost"     // the lock told its client that it was lost
+	ByCrash    Ending = "crash"    // its client died
+	ByValidity Ending = "validity" // the published validity was over, and clients honour it
+	StillOpen  Ending = "open"     // nothing: it lasted until the end of the history
+)
+
+// A Hold is a time during which one client believed that it had the lock. It
+// includes its beginning and excludes its end: a hold that begins with the
+// event that ends another does not overlap it, nor does one that begins at the
+// same Time but with a later event.
+type Hold struct {
+	Client string
+	// Token is the fencing token that came with the hold; 0 means none.
+	Token int64
+	// Began is the index of the Return that began it, Start its time.
+	Began int
+	Start time.Duration
+	// Ended is the index of the first event at which it no longer lasted:
+	// the release's Invoke, Lost, Crash, or whatever came first once the
+	// validity was over. If By is StillOpen it is the number of events.
+	Ended int
+	// End is when it ended: the time of that event, or the end of the
+	// validity. If By is StillOpen it is the time of the last event; so 0 is
+	// an end like any other, and only By tells an open hold.
+	End time.Duration
+	By  Ending
+}
+
+// Holds returns all holds of all clients in the order in which they began. The
+// holds of one client are disjoint. docs/anomalies.md has the exact rules.
+func Holds(h History) []Hold {
+	f := derive(h)
+	all := make([]Hold, len(f.holds))
+	for i, b := range f.holds {
+		all[i] = Hold{
+			Client: f.clients[b.client].name, Token: b.token,
+			Began: b.begin, Start: b.from, Ended: b.end, End: b.to, By: b.by,
+		}
+	}
+	return all
+}
+
+// hold is a Hold, or a necessary hold, as facts keeps it.
+type hold struct {
+	client     int
+	call       int // the call whose Return began it
+	begin, end int
+	from, to   time.Duration
+	by         Ending
+	release    int // the release that ended it, or -1
+	token      int64
+}
+
+// granted notes that an acquire of c, or an extend, returned OK at event i.
+func (f *facts) granted(c *client, at int, i int, e *Event) {
+	c.grant, c.hasGrant = e.Time, true
+	until := time.Duration(0)
+	if f.meta.HonourValidity {
+		until = e.Until
+	}
+	if f.calls[at].op == Extend {
+		switch {
+		case until <= 0:
+		case c.hold >= 0:
+			f.validUntil(c, until)
+		case c.lapsed: // it stopped in time, and may go on again
+			f.believe(c, at, i, e, until)
+		}
+		return
+	}
+	if c.hold < 0 {
+		c.depth = 0
+		f.believe(c, at, i, e, until)
+	} else if until > 0 {
+		f.validUntil(c, until)
+	}
+	c.depth++
+	if c.necessary < 0 {
+		c.necessary = len(f.necessary)
+		f.necessary = append(f.necessary, newHold(c, at, i, e))
+	}
+}
+
+func newHold(c *client, at, i int, e *Event) hold {
+	return hold{client: c.id, call: at, begin: i, from: e.Time, release: -1, token: e.Token}
+}
+
+// believe begins a hold, unless its validity is over already.
+func (f *facts) believe(c *client, at, i int, e *Event, until time.Duration) {
+	if until > 0 && until <= e.Time {
+		c.lapsed = true
+		return
+	}
+	c.hold, c.last, c.until, c.lapsed = len(f.holds), len(f.holds), 0, false
+	c.holds = append(c.holds, c.hold)
+	f.holds = append(f.holds, newHold(c, at, i, e))
+	f.holding++
+	if until > 0 {
+		f.validUntil(c, until)
+	}
+}
+
+func (f *facts) validUntil(c *client, until time.Duration) {
+	c.until = until
+	heap.Push(&f.deadlines, deadline{until, c.id, c.hold})
+}
+
+// released notes a call of release, which is call at, at event i.
+func (f *facts) released(c *client, at, i int, t time.Duration) {
+	if c.depth == 0 {
+		return
+	}
+	if c.depth--; c.depth > 0 {
+		return
+	}
+	f.disbelieve(c, i, t, ByRelease, at)
+	f.endNecessary(c, i, t, ByRelease)
+	c.lapsed = false
+}
+
+// disbelieve ends the hold of c, if it has one.
+func (f *facts) disbelieve(c *client, i int, t time.Duration, by Ending, release int) {
+	if c.hold < 0 {
+		return
+	}
+	b := &f.holds[c.hold]
+	b.end, b.to, b.by, b.release = i, t, by, release
+	c.hold, c.until = -1, 0
+	c.lapsed = by == ByValidity
+	if by != StillOpen {
+		f.holding--
+		f.freeSince, f.freeFrom = i, t
+	}
+}
+
+func (f *facts) endNecessary(c *client, i int, t time.Duration, by Ending) {
+	if c.necessary < 0 {
+		return
+	}
+	b := &f.necessary[c.necessary]
+	b.end, b.to, b.by = i, t, by
+	c.necessary = -1
+}
+
+// lapse ends the holds whose validity is over at event i.
+func (f *facts) lapse(i int, t time.Duration) {
+	for len(f.deadlines) > 0 && f.deadlines[0].until <= t {
+		d := heap.Pop(&f.deadlines).(deadline)
+		c := f.clients[d.client]
+		if c.hold == d.hold && c.until == d.until { // or it was moved meanwhile
+			f.disbelieve(c, i, d.until, ByValidity, -1)
+		}
+	}
+}
+
+// A deadline is the end of a hold's validity, as it was published last.
+type deadline struct {
+	until  time.Duration
+	client int
+	hold   int
+}
+
+type deadlines []deadline
+
+func (d deadlines) Len() int { return len(d) }
+func (d deadlines) Less(i, j int) bool {
+	if d[i].until != d[j].until {
+		return d[i].until < d[j].until
+	}
+	return d[i].client < d[j].client
+}
+func (d deadlines) Swap(i, j int) { d[i], d[j] = d[j], d[i] }
+func (d *deadlines) Push(x any)   { *d = append(*d, x.(deadline)) }
+func (d *deadlines) Pop() any {
+	last := (*d)[len(*d)-1]
+	*d = (*d)[:len(*d)-1]
+	return last
+}

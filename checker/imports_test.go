@@ -1,0 +1,41 @@
+package checker
+
+import (
+	"go/parser"
+	"go/token"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// TestImports keeps the package free of everything but the standard library,
+// and recheck of everything but this package.
+func TestImports(t *testing.T) {
+	for dir, allowed := range map[string]string{
+		".":       "",
+		"recheck": "github.com/lockfault/lockfault/checker",
+	} {
+		files, err := filepath.Glob(filepath.Join(dir, "*.go"))
+		if err != nil || len(files) == 0 {
+			t.Fatalf("%s: no files (%v)", dir, err)
+		}
+		for _, file := range files {
+			if strings.HasSuffix(file, "_test.go") {
+				continue
+			}
+			parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ImportsOnly)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, spec := range parsed.Imports {
+				path, _ := strconv.Unquote(spec.Path.Value)
+				// A path of the standard library has no dot in its first element.
+				first, _, _ := strings.Cut(path, "/")
+				if strings.Contains(first, ".") && path != allowed {
+					t.Errorf("%s imports %s", file, path)
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,86 @@
+package checker
+
+import (
+	"slices"
+	"sort"
+	"time"
+)
+
+// An interval of one client, in indices: it covers what comes after begin and
+// before end.
+type interval struct {
+	client     int
+	begin, end int
+}
+
+// intervals answers whether a client other than a given one has an interval
+// in a range. The zero value holds none; build it with newIntervals.
+type intervals struct {
+	items []interval // by begin
+	// top[i] is which of items[:i+1] ends last, and next[i] which ends last
+	// of those whose client is not top's; -1 if there is none.
+	top, next []int
+}
+
+func newIntervals(items []interval) intervals {
+	slices.SortStableFunc(items, func(a, b interval) int { return a.begin - b.begin })
+	s := intervals{items: items, top: make([]int, len(items)), next: make([]int, len(items))}
+	top, next := -1, -1
+	for i, item := range items {
+		switch {
+		case top < 0:
+			top = i
+		case item.client == items[top].client:
+			if item.end > items[top].end {
+				top = i
+			}
+		case item.end > items[top].end:
+			top, next = i, top
+		case next < 0 || item.end > items[next].end:
+			next = i
+		}
+		s.top[i], s.next[i] = top, next
+	}
+	return s
+}
+
+// other returns which interval of a client other than x begins before to and
+// ends after from (of several one that ends last), or -1.
+func (s intervals) other(x, from, to int) int {
+	p := sort.Search(len(s.items), func(i int) bool { return s.items[i].begin >= to }) - 1
+	if p < 0 {
+		return -1
+	}
+	at := s.top[p]
+	if s.items[at].client == x {
+		at = s.next[p]
+	}
+	if at < 0 || s.items[at].end <= from {
+		return -1
+	}
+	return at
+}
+
+// A stretch is a length of time.
+type stretch struct{ from, to time.Duration }
+
+func (s stretch) length() time.Duration { return s.to - s.from }
+
+// within returns the part of s that lies in o; its length may be negative.
+func (s stretch) within(o stretch) stretch { return stretch{max(s.from, o.from), min(s.to, o.to)} }
+
+// longEnough returns the first part of s, outside the given pauses, which are
+// disjoint and in order, that is at least bound long.
+func (s stretch) longEnough(bound time.Duration, pauses []pause) (stretch, bool) {
+	first := sort.Search(len(pauses), func(i int) bool { return pauses[i].to > s.from })
+	for _, p := range pauses[first:] {
+		if p.from >= s.to {
+			break
+		}
+		if part := (stretch{s.from, p.from}); part.length() >= bound {
+			return part, true
+		}
+		s.from = max(s.from, p.to)
+	}
+	return s, s.length() >= bound
+}

@@ -1,0 +1,258 @@
+package checker
+
+import (
+	"slices"
+	"strings"
+	"time"
+)
+
+// key is how the lock's key stands on a server. owner is -1 for nobody.
+type key struct {
+	owner   int
+	value   string
+	expires time.Duration
+	// due is the expiry that was granted, whatever clocks did to it since.
+	due time.Duration
+	// ownership is since when the owner has it, or -1; renewed the last
+	// State, if any, by which a command prolonged it for the same value.
+	ownership, renewed int
+}
+
+// server is one server process of a node. One that counts speaks for its node
+// to some client; a replica does not.
+type server struct {
+	name, node string
+	key        key
+	counts     bool
+	changes    []int
+}
+
+// node is a group of servers, several of which count while it is split.
+type node struct {
+	counting []int // servers
+	primary  int   // the server promoted last, or -1
+	split    bool
+}
+
+// change is a State: how the key stood before and after.
+type change struct {
+	at            int
+	server        int
+	by            int // the client whose command it was, or -1
+	cause         Cause
+	before, after key
+	recreated     bool // by is the new owner once more, with no acquire that asked for it
+}
+
+// ownership is a time during which one client owned the key on one server.
+type ownership struct {
+	server, client int
+	begin, end     int
+	by             int // the client whose command began it, or -1
+}
+
+// departure is a client's ceasing to own the key anywhere: at is the event,
+// key what it had last.
+type departure struct {
+	at    int
+	key   key
+	cause Cause
+}
+
+// leftover is a key found on a server that counts when an acquire had failed,
+// or was still under way at the end.
+type leftover struct {
+	call, ownership int
+	renewed         int // as in key
+	// forever is whether nobody held and the key would never go by itself:
+	// it had no time to live, or had been renewed since the last hold ended.
+	forever bool
+	// since is from when nobody had held, and the key had been there.
+	since time.Duration
+}
+
+func (f *facts) server(e *Event) int {
+	name := [2]string{e.Node, e.Server}
+	id, ok := f.serverID[name]
+	if !ok {
+		id = len(f.servers)
+		f.serverID[name] = id
+		f.servers = append(f.servers, &server{name: e.Server, node: e.Node, key: key{owner: -1, ownership: -1, renewed: -1}})
+	}
+	return id
+}
+
+func (f *facts) node(name string) *node {
+	n, ok := f.nodes[name]
+	if !ok {
+		n = &node{primary: -1}
+		f.nodes[name] = n
+	}
+	return n
+}
+
+// changed takes a State.
+func (f *facts) changed(i int, e *Event) {
+	id := f.server(e)
+	s, n := f.servers[id], f.node(e.Node)
+	ch := change{at: i, server: id, by: -1, cause: e.Cause, before: s.key, after: f.next(i, id, e)}
+	if c := f.client(e.Client); c != nil && e.Cause == ByCommand {
+		ch.by = c.id
+	}
+	ch.recreated = f.recreates(&ch, e.Node)
+	if before, after := ch.before.owner, ch.after.owner; before >= 0 && before != after &&
+		ch.by >= 0 && ch.by != before && ch.after.value != "" {
+		f.clients[before].replaced = append(f.clients[before].replaced, len(f.changes))
+	}
+	for _, owner := range [...]int{ch.before.owner, ch.after.owner} {
+		if owner >= 0 {
+			f.lastOwned[clientNode{owner, e.Node}] = i
+		}
+	}
+	s.changes = append(s.changes, len(f.changes))
+	f.changes = append(f.changes, ch)
+
+	var gone []key
+	if s.counts {
+		gone = append(gone, s.key)
+	}
+	if e.Cause == ByFailover {
+		if !n.split {
+			gone = append(gone, f.discount(n, id)...)
+		}
+		n.primary = id
+	}
+	s.key = ch.after
+	if !s.counts && (e.Cause == ByCommand || e.Cause == ByFailover || len(n.counting) == 0 && e.Cause != ByReplication) {
+		s.counts = true
+		n.counting = append(n.counting, id)
+	}
+	f.recount(gone, -1)
+	if s.counts {
+		f.recount([]key{s.key}, +1)
+	}
+	f.depart(i, gone, e.Cause)
+}
+
+// next returns the key after a State.
+func (f *facts) next(i, id int, e *Event) key {
+	was := f.servers[id].key
+	k := key{owner: -1, value: e.Value, expires: e.Expires, due: e.Expires, ownership: -1, renewed: -1}
+	if owner := f.client(e.Owner); owner != nil {
+		k.owner = owner.id
+	}
+	if k.owner != was.owner {
+		if was.ownership >= 0 {
+			f.ownerships[was.ownership].end = i
+		}
+		if k.owner >= 0 {
+			k.ownership = len(f.ownerships)
+			o := ownership{server: id, client: k.owner, begin: i, end: -1, by: -1}
+			if c := f.client(e.Client); c != nil && e.Cause == ByCommand {
+				o.by = c.id
+			}
+			f.ownerships = append(f.ownerships, o)
+		}
+		return k
+	}
+	k.ownership = was.ownership
+	if k.value != was.value {
+		return k
+	}
+	k.renewed = was.renewed
+	switch {
+	case e.Cause == ByClock:
+		k.due = was.due
+	case e.Cause == ByCommand && was.expires != 0 && (k.expires == 0 || k.expires > was.expires):
+		k.renewed = i
+	}
+	return k
+}
+
+// recreates reports whether a change brings back a key that its client had
+// lost: it is not acquiring, its latest acquire had succeeded, and it had owned
+// the key on this node since it called that.
+func (f *facts) recreates(ch *change, node string) bool {
+	if ch.by < 0 || ch.after.owner != ch.by || ch.before.owner == ch.by {
+		return false
+	}
+	at, underWay := f.acquiring(f.clients[ch.by], ch.at)
+	if at < 0 || underWay || f.calls[at].result != OK {
+		return false
+	}
+	owned, ok := f.lastOwned[clientNode{ch.by, node}]
+	return ok && owned > f.calls[at].invoke
+}
+
+// led takes a Fault: while a node is split, the old primary and the new one
+// both count; once they have joined again, only the new one does.
+func (f *facts) led(i int, e *Event) {
+	words := strings.Fields(e.Text)
+	if len(words) < 2 || e.Node == "" || words[0] != e.Node {
+		return
+	}
+	n := f.node(e.Node)
+	switch words[1] {
+	case "split":
+		n.split = true
+	case "failover":
+		n.split = false
+	case "join":
+		n.split = false
+		if n.primary >= 0 {
+			gone := f.discount(n, n.primary)
+			f.recount(gone, -1)
+			f.depart(i, gone, ByReplication)
+		}
+	}
+}
+
+// discount makes all servers of a node but one no longer count, and returns
+// the keys that they had.
+func (f *facts) discount(n *node, but int) []key {
+	var gone []key
+	n.counting = slices.DeleteFunc(n.counting, func(id int) bool {
+		if id == but {
+			return false
+		}
+		f.servers[id].counts = false
+		gone = append(gone, f.servers[id].key)
+		return true
+	})
+	return gone
+}
+
+func (f *facts) recount(keys []key, by int) {
+	for _, k := range keys {
+		if k.owner >= 0 {
+			f.clients[k.owner].owned += by
+		}
+	}
+}
+
+func (f *facts) depart(i int, gone []key, cause Cause) {
+	for _, k := range gone {
+		if k.owner >= 0 && f.clients[k.owner].owned == 0 {
+			f.departures = append(f.departures, departure{i, k, cause})
+		}
+	}
+}
+
+// leave notes the keys that are there when the acquire at has failed, or at
+// the end of the history.
+func (f *facts) leave(at int) {
+	for _, s := range f.servers {
+		k := s.key
+		if !s.counts || k.owner < 0 {
+			continue
+		}
+		f.leftovers = append(f.leftovers, leftover{
+			call: at, ownership: k.ownership, renewed: k.renewed,
+			forever: f.holding == 0 && (k.expires == 0 || k.renewed > f.freeSince),
+			since:   max(f.freeFrom, f.events[f.ownerships[k.ownership].begin].Time),
+		})
+	}
+}
+
+// tolerance is the difference of two expiry dates that is not worth a word.
+func (f *facts) tolerance() time.Duration { return max(0, f.meta.TTL/100) }

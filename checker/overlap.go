@@ -1,0 +1,47 @@
+package checker
+
+import (
+	"fmt"
+	"slices"
+)
+
+// overlap finds the first hold that began while another client's lasted.
+func overlap(f *facts) *Witness {
+	first, second, ok := f.intersect(f.holds)
+	if !ok {
+		return nil
+	}
+	return witness(fmt.Sprintf("%s acquired at %s while %s, who had acquired at %s, still held it.",
+		f.name(second.client), seconds(second.from), f.name(first.client), seconds(first.from)),
+		first.begin, second.begin)
+}
+
+// linearizable reports whether the acquires and releases have a legal order.
+//
+// With clients that do one thing at a time every legal order has each client
+// own the lock at least from its acquire's return to its release's call, or to
+// its crash: the necessary hold. If two of these intersect there is no legal
+// order. If none do, there is one: put each acquire at its return and each
+// release at its call. What failed, or is unknown, need not have happened, and
+// loss and validity are no operations, so neither ends a necessary hold.
+func linearizable(f *facts) bool {
+	_, _, ok := f.intersect(f.necessary)
+	return !ok
+}
+
+// intersect returns, of holds ordered by their beginning, the first that
+// begins inside one of another client, and that other. Before the first there
+// is at most one such other: what began earlier is disjoint.
+func (f *facts) intersect(holds []hold) (first, second hold, ok bool) {
+	open := make([]int, 0, 4) // the holds that may still last, of different clients
+	for at, b := range holds {
+		open = slices.DeleteFunc(open, func(o int) bool { return holds[o].end <= b.begin })
+		for _, o := range open {
+			if holds[o].client != b.client {
+				return holds[o], b, true
+			}
+		}
+		open = append(open, at)
+	}
+	return hold{}, hold{}, false
+}

@@ -1,0 +1,398 @@
+package recheck
+
+import (
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/lockfault/lockfault/checker"
+)
+
+func overlap(r run, w []int) error {
+	if len(w) != 2 {
+		return errors.New("want two events")
+	}
+	a, b := r.at(w[0]).Client, r.at(w[1]).Client
+	return errors.Join(
+		need(a != b, "two clients"),
+		need(r.begins(w[1]), "the second begins a hold"),
+		need(r.hold(a, w[1]) == w[0], "the first began one that lasts"),
+	)
+}
+
+func staleWrite(r run, w []int) error {
+	last := w[len(w)-1]
+	e := r.at(last)
+	other := w[len(w)-2]
+	if err := need(e.Kind == checker.Write && e.Accepted && r.begins(other) && r.at(other).Client != e.Client, "an accepted write after another's hold began"); err != nil {
+		return err
+	}
+	mine := -1
+	for i := range last {
+		if r.at(i).Client == e.Client && r.begins(i) {
+			mine = i
+		}
+	}
+	if len(w) == 2 {
+		return need(mine < 0 && r.hold(r.at(other).Client, last) == other, "another holds, the writer never did")
+	}
+	c, _ := r.callOf(other)
+	token := e.Token
+	if token == 0 {
+		token = r.at(mine).Token
+	}
+	granted := r.at(other).Token != 0 && r.at(other).Token < token && c.invoke < mine
+	return need(mine == w[0] && mine < other && !granted, "the other began later than the writer's latest hold")
+}
+
+// did proves something of the State that a witness's last event stands for:
+// of that event, or of one of those right behind it if it is a request.
+func (r run) did(w []int, prove func(at int) error) error {
+	if len(w) != 2 {
+		return errors.New("want two events")
+	}
+	first := r.at(w[1])
+	if first.Kind == checker.State {
+		return prove(w[1])
+	}
+	errs := []error{errors.New("a request that changed nothing")}
+	for at := w[1] + 1; at < len(r.Events); at++ {
+		e := r.at(at)
+		if e.Kind != checker.State || e.Client != first.Client || e.Node != first.Node {
+			break
+		}
+		err := prove(at)
+		if err == nil {
+			return nil
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// foreign checks that the State at is a command's on a key that belonged to
+// another client, since the State gave, and returns the key before and after.
+func (r run) foreign(gave, at int) (before, after checker.Event, err error) {
+	after = r.at(at)
+	before = r.key(after.Server, at)
+	return before, after, need(after.Cause == checker.ByCommand && after.Client != "" &&
+		before.Owner != "" && before.Owner != after.Client && r.tenure(after.Server, at) == gave, "a command on another's key")
+}
+
+func foreignRelease(r run, w []int) error {
+	return r.did(w, func(at int) error {
+		before, after, err := r.foreign(w[0], at)
+		same := before.Value == after.Value && before.Owner == after.Owner
+		gone := after.Value == "" && after.Owner == ""
+		shorter := same && before.Expires != 0 && after.Expires != 0 && before.Expires-after.Expires > r.tolerance()
+		return errors.Join(err, need(gone || shorter, "removed or shortened"))
+	})
+}
+
+func foreignExtend(r run, w []int) error {
+	return r.did(w, func(at int) error {
+		if r.at(w[0]).Kind == checker.Return {
+			return r.recreated(w[0], at)
+		}
+		before, after, err := r.foreign(w[0], at)
+		same := before.Value == after.Value && before.Owner == after.Owner
+		longer := after.Expires == 0 || after.Expires-before.Expires > r.tolerance()
+		return errors.Join(err, need(same && before.Expires != 0 && longer, "prolonged"))
+	})
+}
+
+// recreated checks that the State at brought a key back that its client, which
+// had acquired at the Return acquired, had lost.
+func (r run) recreated(acquired, at int) error {
+	e := r.at(at)
+	c, underWay, ok := r.latest(e.Client, at)
+	had := false
+	for i := c.invoke + 1; i < at; i++ {
+		s := r.at(i)
+		had = had || s.Kind == checker.State && s.Node == e.Node &&
+			(s.Owner == e.Client || r.key(s.Server, i).Owner == e.Client)
+	}
+	return errors.Join(
+		need(e.Cause == checker.ByCommand && e.Owner == e.Client, "its own command made it the owner"),
+		need(r.key(e.Server, at).Owner != e.Client, "it was not the owner"),
+		need(ok && !underWay && c.result == checker.OK && c.end == acquired, "it was not acquiring, but had acquired"),
+		need(had, "it had owned the key since"),
+	)
+}
+
+func lostLock(r run, w []int) error {
+	if len(w) != 3 {
+		return errors.New("want three events")
+	}
+	took := w[2]
+	e := r.at(took)
+	// The acquire's return is either of the others: a straggling node may
+	// give the key after it.
+	acquired, gave := w[1], w[0]
+	if r.at(acquired).Kind != checker.Return {
+		acquired, gave = gave, acquired
+	}
+	client := r.at(acquired).Client
+	cause := e.Cause
+	if e.Kind == checker.Fault {
+		cause = checker.ByReplication // a join
+	}
+	lost := false
+	for _, server := range r.owns(client, took) {
+		due := time.Duration(0) // as it was granted
+		for i := r.tenure(server, took); i < took; i++ {
+			s := r.at(i)
+			if s.Kind != checker.State || s.Server != server {
+				continue
+			}
+			if s.Cause != checker.ByClock || s.Value != r.key(server, i).Value || r.key(server, i).Owner != client {
+				due = s.Expires
+			}
+		}
+		lost = lost || r.tenure(server, took) == gave && (due == 0 || due-e.Time > r.tolerance())
+	}
+	return errors.Join(
+		need(r.hold(client, took) == acquired, "the client holds"),
+		need(cause != checker.ByCommand && cause != checker.ByExpiry, "neither a command nor expiry"),
+		need(lost, "it owned the key, and its lease was not over"),
+		need(len(r.owns(client, took+1)) == 0, "it owns the key nowhere any more"),
+	)
+}
+
+func unreleasable(r run, w []int) error {
+	if len(w) != 3 {
+		return errors.New("want three events")
+	}
+	c, _ := r.callOf(w[2])
+	acquired, replaced := w[0], w[1]
+	if r.at(acquired).Kind != checker.Return { // the value was there before the acquire's return
+		acquired, replaced = replaced, acquired
+	}
+	begin, _ := r.callOf(acquired)
+	if begin.op == checker.Extend { // it went on after its validity: its acquire is the one before
+		begin = call{invoke: acquired}
+		for _, other := range r.all {
+			if other.end == acquired {
+				begin = other
+			}
+		}
+	}
+	grant := time.Duration(-1)
+	for i := range c.invoke {
+		e := r.at(i)
+		switch {
+		case e.Client != c.client:
+		case e.Kind == checker.Return && e.Result == checker.OK && e.Op != checker.Release:
+			grant = e.Time
+		case e.Kind == checker.Crash || e.Kind == checker.Restart:
+			grant = -1
+		}
+	}
+	s := r.at(replaced)
+	key := r.key(s.Server, w[2])
+	return errors.Join(
+		need(c.op == checker.Release && (c.result == checker.Fail || c.result == checker.Unknown), "a release that failed"),
+		need(grant >= 0 && c.from < grant+r.Meta.TTL, "within the lease"),
+		need(r.hold(c.client, c.invoke) == acquired, "the holder's"),
+		need(s.Kind == checker.State && s.Cause == checker.ByCommand && s.Client != c.client && s.Client != "" &&
+			s.Value != "" && s.Owner != c.client && r.key(s.Server, replaced).Owner == c.client, "another replaced its value"),
+		need(begin.invoke < replaced && replaced < w[2], "since it acquired"),
+		need(!r.heldByOthers(c.client, w[2]-1, w[2]), "no other client holds"),
+		need(key.Value != "" && key.Owner != c.client, "the key is still there, and another's"),
+	)
+}
+
+func ghost(r run, w []int) error {
+	if len(w) != 2 {
+		return errors.New("want two events")
+	}
+	ret, gave := w[0], w[1]
+	if r.at(ret).Kind != checker.Return {
+		ret, gave = gave, ret
+	}
+	c, _ := r.callOf(ret)
+	s := r.at(gave)
+	errs := errors.Join(
+		need(c.takes() && c.result == checker.Fail, "an acquire that failed"),
+		need(r.hold(c.client, c.invoke) < 0 && r.hold(c.client, ret) < 0, "its client holds nothing"),
+		need(s.Kind == checker.State && s.Cause == checker.ByCommand && s.Client == c.client && s.Owner == c.client, "its own command gave it the key"),
+		need(r.tenure(s.Server, gave+1) == gave && gave > c.invoke, "since it was called"),
+	)
+	if gave < ret {
+		return errors.Join(errs, need(r.tenure(s.Server, ret) == gave, "it has the key still"))
+	}
+	last, _, _ := r.latest(c.client, gave)
+	return errors.Join(errs, need(last == c, "it has not tried again"))
+}
+
+func selfDeadlock(r run, w []int) error {
+	c, _ := r.callOf(w[1])
+	return errors.Join(
+		need(len(w) == 3 && c.takes() && c.invoke == w[1] && r.at(c.end).Index == w[2], "an acquire"),
+		need(r.hold(c.client, c.invoke) == w[0], "called by the holder"),
+		need(!c.crashed && c.result != checker.OK, "did not succeed"),
+		need(c.result != "" || !r.paused(c.client, len(r.Events)), "not for standing still"),
+		need(!r.heldByOthers(c.client, c.invoke, c.end), "nobody else held"),
+	)
+}
+
+func stuckLock(r run, w []int) error {
+	c := r.waiter(w)
+	at := slices.IndexFunc(w, func(i int) bool { return r.at(i).Kind == checker.State })
+	if at < 0 {
+		return errors.New("no key")
+	}
+	gave := w[at] // any other State renewed the key
+	server := r.at(gave).Server
+	key := r.key(server, c.end)
+	free, freed := r.at(gave).Time, -1
+	for _, end := range r.endings() {
+		if end.at <= c.end {
+			free, freed = max(free, end.t), end.at
+		}
+	}
+	renewed := false
+	for i := max(freed, gave) + 1; i < c.end; i++ {
+		e, was := r.at(i), r.key(server, i)
+		renewed = renewed || e.Kind == checker.State && e.Server == server && e.Cause == checker.ByCommand && e.Owner == was.Owner &&
+			e.Value == was.Value && was.Expires != 0 && (e.Expires == 0 || e.Expires > was.Expires)
+	}
+	owner, underWay, _ := r.latest(key.Owner, c.end)
+	return errors.Join(
+		need(c.takes() && !c.crashed && c.result != checker.OK, "an acquire that did not succeed"),
+		need(!r.pausedIn(c), "its caller did not stand still"),
+		need(key.Owner != "" && slices.Contains(r.counting(c.end), server) && r.tenure(server, c.end) == gave, "the key is there"),
+		need(key.Expires == 0 || renewed, "it would never go"),
+		need(!r.heldByAnybody(c.end-1, c.end), "nobody holds"),
+		need(c.to-free >= r.patience(), "nobody has for long"),
+		need(!underWay || owner.result != checker.OK, "its owner is not about to succeed"),
+	)
+}
+
+// ending is the end of a client's hold at event at; release is the call that
+// ended it, if one did.
+type ending struct {
+	client  string
+	at      int
+	t       time.Duration
+	release call
+}
+
+func (r run) endings() []ending {
+	var all []ending
+	for i, e := range r.Events {
+		for _, client := range r.names {
+			before := r.upTo(i)
+			if before.hold(client, i) < 0 {
+				continue
+			}
+			end := ending{client: client, at: i, t: e.Time}
+			switch {
+			case r.hold(client, i) < 0: // its validity is over, and it published that last
+				for _, ret := range before.Events {
+					if ret.Client == client && ret.Kind == checker.Return && ret.Result == checker.OK && ret.Until > 0 {
+						end.t = ret.Until
+					}
+				}
+			case r.upTo(i+1).hold(client, i+1) >= 0:
+				continue
+			case e.Kind == checker.Invoke:
+				end.release, _ = r.callOf(i)
+			}
+			all = append(all, end)
+		}
+	}
+	return all
+}
+
+// waiter returns the call that a witness ends with, or that never came back.
+func (r run) waiter(w []int) call {
+	for _, i := range slices.Backward(w) {
+		if c, ok := r.callOf(i); ok && c.takes() && (i == c.invoke || slices.Contains(w, c.invoke)) {
+			return c
+		}
+	}
+	return call{}
+}
+
+func starvation(r run, w []int) error {
+	// The holder's beginning is the first Return, and the waiter's Invoke the
+	// first of another client; either may come first.
+	holder := slices.IndexFunc(w, func(i int) bool { return r.at(i).Kind == checker.Return })
+	if holder < 0 {
+		return errors.New("want a holder")
+	}
+	holder = w[holder]
+	var c call
+	for _, i := range slices.Backward(w) {
+		if e := r.at(i); e.Kind == checker.Invoke && e.Client != r.at(holder).Client {
+			c, _ = r.callOf(i)
+		}
+	}
+	if !c.takes() || c.crashed {
+		return errors.New("want an acquire that waited")
+	}
+	name := r.at(holder).Client
+	waited := r.longest(c, func(i int) bool { return r.upTo(i).hold(name, i) == holder })
+	return errors.Join(
+		need(name != c.client, "two clients"),
+		need(r.Meta.Bound > 0 && waited >= r.Meta.Bound, "one hold covers the bound"),
+	)
+}
+
+func unavailable(r run, w []int) error {
+	c, _ := r.callOf(w[0])
+	if err := need(len(w) <= 2 && c.takes() && c.invoke == w[0] && !c.crashed && r.hold(c.client, c.invoke) < 0, "an acquire of one who does not hold"); err != nil {
+		return err
+	}
+	if r.haunted(c) {
+		return errors.New("a ghost was in the way")
+	}
+	idle := r.longest(c, func(i int) bool { return !r.heldByAnybody(i-1, i) })
+	if r.Meta.Bound > 0 && idle >= r.Meta.Bound {
+		return nil
+	}
+	inWay := r.heldByOthers(c.client, c.invoke, c.end)
+	for _, other := range r.all {
+		meets := other.client != c.client && other.invoke < c.end && other.end > c.invoke
+		switch {
+		case other.takes() && other.result == checker.OK:
+			inWay = inWay || meets
+		case other.takes() && (other.result == checker.Unknown || other.crashed):
+			inWay = inWay || other.invoke < c.invoke && other.to+r.patience() > c.to
+		}
+	}
+	for _, end := range r.endings() {
+		releasing := end.release
+		if releasing.result == checker.OK {
+			inWay = inWay || end.client != c.client && releasing.invoke < c.end && releasing.end > c.invoke
+			continue
+		}
+		inWay = inWay || end.at < c.invoke && max(end.t, releasing.to)+r.patience() > c.to
+	}
+	return errors.Join(
+		need(c.result == checker.Fail || c.result == checker.Unknown, "it failed, or nobody held for the bound"),
+		need(!r.pausedIn(c), "its caller did not stand still"),
+		need(!inWay, "nobody was in the way"),
+	)
+}
+
+// haunted reports whether a ghost's key was there during the call.
+func (r run) haunted(c call) bool {
+	for _, failed := range r.all {
+		if !failed.takes() || failed.result != checker.Fail {
+			continue
+		}
+		for i := failed.invoke + 1; i < c.end; i++ {
+			s := r.at(i)
+			if s.Kind != checker.State || s.Client != failed.client || s.Owner != failed.client ||
+				ghost(r, []int{min(i, failed.end), max(i, failed.end)}) != nil {
+				continue
+			}
+			if i > c.invoke || r.tenure(s.Server, c.invoke+1) == i {
+				return true
+			}
+		}
+	}
+	return false
+}

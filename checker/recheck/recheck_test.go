@@ -1,0 +1,197 @@
+package recheck_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/lockfault/lockfault/checker"
+	"github.com/lockfault/lockfault/checker/recheck"
+)
+
+// histories draws well-formed histories in which everything goes wrong: few
+// clients and nodes, each event drawn almost without regard to the last.
+func histories(clients []string) *rapid.Generator[checker.History] {
+	return rapid.Custom(func(t *rapid.T) checker.History {
+		g := generator{T: t, clients: clients, calls: map[string]checker.Event{}, keys: map[string]checker.Event{}}
+		g.h.Meta = checker.Meta{
+			Format: 1, TTL: 30 * time.Second, Grace: 5 * time.Second, Bound: 50 * time.Second,
+			HonourValidity: rapid.Bool().Draw(t, "honour"),
+		}
+		for range rapid.IntRange(2, 40).Draw(t, "steps") {
+			g.now += rapid.SampledFrom([]time.Duration{0, 0, time.Millisecond, time.Second, 10 * time.Second, 31 * time.Second}).Draw(t, "later")
+			g.step()
+		}
+		g.add(checker.Event{Kind: checker.End})
+		return g.h
+	})
+}
+
+type generator struct {
+	*rapid.T
+	clients []string
+	h       checker.History
+	now     time.Duration
+	n       int
+	calls   map[string]checker.Event // under way, by client
+	keys    map[string]checker.Event // the last State, by server
+}
+
+func (g *generator) add(e checker.Event) {
+	e.Index, e.Time = len(g.h.Events), g.now
+	g.h.Events = append(g.h.Events, e)
+}
+
+func draw[T any](g *generator, of ...T) T { return rapid.SampledFrom(of).Draw(g.T, "of") }
+
+func (g *generator) step() {
+	client := draw(g, g.clients...)
+	switch draw(g, "call", "call", "call", "call", "state", "state", "state", "write", "life", "fault") {
+	case "call":
+		if call, ok := g.calls[client]; ok {
+			g.comeBack(call)
+			return
+		}
+		g.n++
+		e := checker.Event{Kind: checker.Invoke, Client: client, Call: g.n, Op: draw(g,
+			checker.Acquire, checker.Acquire, checker.TryAcquire, checker.Release, checker.Release, checker.Extend)}
+		g.calls[client] = e
+		g.add(e)
+	case "state":
+		g.state(client)
+	case "write":
+		g.add(checker.Event{Kind: checker.Write, Client: client, Accepted: draw(g, true, true, false), Token: draw[int64](g, 0, 0, 1, 2)})
+	case "life":
+		e := checker.Event{Client: client, Kind: draw(g, checker.Lost, checker.Pause, checker.Resume, checker.Resume, checker.Crash, checker.Restart)}
+		if e.Kind == checker.Crash || e.Kind == checker.Restart {
+			delete(g.calls, client)
+		}
+		g.add(e)
+	case "fault":
+		g.add(checker.Event{Kind: checker.Fault, Node: "n1", Text: draw(g, "n1 split A", "n1 join", "n1 failover", "n1 flush")})
+	}
+}
+
+func (g *generator) comeBack(call checker.Event) {
+	e := call
+	e.Kind, e.Result = checker.Return, draw(g, checker.OK, checker.OK, checker.Fail, checker.Fail, checker.Unknown)
+	if e.Result == checker.OK && e.Op != checker.Release {
+		e.Token = draw[int64](g, 0, 1, 2)
+		if draw(g, true, false) {
+			e.Until = g.now + draw(g, -time.Second, 5*time.Second, 29*time.Second)
+		}
+	}
+	delete(g.calls, call.Client)
+	g.add(e)
+}
+
+func (g *generator) state(client string) {
+	server := draw(g, "n1/0", "n1/0", "n1/1", "n2/0")
+	key := g.keys[server]
+	e := checker.Event{Kind: checker.State, Node: server[:2], Server: server, Owner: key.Owner, Value: key.Value, Expires: key.Expires, Cause: draw(g,
+		checker.ByCommand, checker.ByCommand, checker.ByCommand, checker.ByCommand, checker.ByExpiry, checker.ByClock,
+		checker.ByFailover, checker.ByRestart, checker.ByFlush, checker.ByReplication)}
+	if e.Cause == checker.ByCommand {
+		e.Client = client
+		if draw(g, true, false) {
+			g.add(checker.Event{Kind: checker.Request, Client: client, Node: e.Node, Command: "SET"})
+		}
+	}
+	switch draw(g, "gone", "own", "own", "anybody's", "expiry", "expiry") {
+	case "gone":
+		e.Owner, e.Value, e.Expires = "", "", 0
+	case "own":
+		e.Owner, e.Value = client, client+"1"
+		e.Expires = draw(g, 0, g.now+30*time.Second)
+	case "anybody's":
+		e.Owner = draw(g, g.clients...)
+		e.Value = e.Owner + "1"
+	case "expiry":
+		if e.Value != "" {
+			e.Expires = draw(g, 0, g.now+time.Second, g.now+30*time.Second)
+		}
+	}
+	g.keys[server] = e
+	g.add(e)
+}
+
+func TestWitnessesAreProofs(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		h := histories([]string{"A", "B", "C"}).Draw(t, "history")
+		for _, w := range checker.Check(h).Witnesses {
+			if err := recheck.Witness(h, w); err != nil {
+				var text strings.Builder
+				_ = checker.Encode(&text, h)
+				t.Fatalf("%v\n%s\n%s", err, w.Says, &text)
+			}
+		}
+	})
+}
+
+// TestRandomHistoriesShowAll keeps the property above from being true of
+// nothing: the histories that it draws show every anomaly.
+func TestRandomHistoriesShowAll(t *testing.T) {
+	seen := map[checker.Anomaly]int{}
+	for seed := range 3000 {
+		for _, a := range checker.Check(histories([]string{"A", "B"}).Example(seed)).Anomalies() {
+			seen[a]++
+		}
+	}
+	for _, a := range checker.Anomalies() {
+		if seen[a] == 0 {
+			t.Errorf("no random history shows %s; of the others: %v", a, seen)
+		}
+	}
+	t.Log(seen)
+}
+
+func TestOverlapIsFoundWhereverItIs(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		h := histories([]string{"A", "B", "C"}).Draw(t, "history")
+		v := checker.Check(h)
+		if got, want := slices.Contains(v.Anomalies(), checker.Overlap), recheck.Overlaps(h); got != want {
+			t.Errorf("overlap found: %v, by definition: %v", got, want)
+		}
+		if want := recheck.Linearizable(h); v.Linearizable != want {
+			t.Errorf("linearizable: %v, by definition: %v", v.Linearizable, want)
+		}
+	})
+}
+
+func TestWitnessIsRefused(t *testing.T) {
+	h := checker.History{Events: []checker.Event{
+		{Index: 0, Kind: checker.Invoke, Client: "A", Op: checker.Acquire, Call: 1},
+		{Index: 1, Kind: checker.Return, Client: "A", Op: checker.Acquire, Call: 1, Result: checker.OK},
+		{Index: 2, Kind: checker.Invoke, Client: "A", Op: checker.Release, Call: 2},
+		{Index: 3, Kind: checker.Invoke, Client: "B", Op: checker.Acquire, Call: 3},
+		{Index: 4, Kind: checker.Return, Client: "B", Op: checker.Acquire, Call: 3, Result: checker.OK},
+	}}
+	for _, test := range []struct {
+		name   string
+		w      checker.Witness
+		reason string
+	}{
+		{"no overlap", checker.Witness{Anomaly: checker.Overlap, Events: []int{1, 4}}, "the first began one that lasts"},
+		{"no anomaly", checker.Witness{Anomaly: "overlapping", Events: []int{1, 4}}, "is no anomaly"},
+		{"no events", checker.Witness{Anomaly: checker.Overlap}, "ascending"},
+		{"out of order", checker.Witness{Anomaly: checker.Overlap, Events: []int{4, 1}}, "ascending"},
+		{"out of range", checker.Witness{Anomaly: checker.Overlap, Events: []int{1, 5}}, "in a history of 5"},
+	} {
+		err := recheck.Witness(h, test.w)
+		if err == nil || !strings.Contains(err.Error(), test.reason) {
+			t.Errorf("%s: got %v, want an error about %q", test.name, err, test.reason)
+		}
+	}
+	for _, a := range checker.Anomalies() {
+		for i := range h.Events {
+			for j := i; j < len(h.Events); j++ {
+				if recheck.Witness(h, checker.Witness{Anomaly: a, Events: []int{i, j}}) == nil {
+					t.Errorf("%s %d %d: accepted in a history without anomalies", a, i, j)
+				}
+			}
+		}
+	}
+}

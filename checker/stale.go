@@ -1,0 +1,45 @@
+package checker
+
+import "fmt"
+
+// staleWrite finds the first accepted write of a client after a later holder
+// had begun.
+func staleWrite(f *facts) *Witness {
+	for _, w := range f.writes {
+		e := &f.events[w.at]
+		if w.hold < 0 {
+			if at := f.held.other(w.client, w.at, w.at); at >= 0 {
+				other := f.holds[at]
+				return witness(fmt.Sprintf("The resource accepted a write of %s at %s, who never had the lock, while %s, who had acquired at %s, held it.",
+					f.name(w.client), seconds(e.Time), f.name(other.client), seconds(other.from)), other.begin, w.at)
+			}
+			continue
+		}
+		mine := f.holds[w.hold]
+		token := e.Token
+		if token == 0 {
+			token = mine.token
+		}
+		// No hold of the writer's own follows its latest, so all of these are others'.
+		for _, other := range f.holds[w.hold+1:] {
+			if other.begin > w.at {
+				break
+			}
+			if f.fencedEarlier(other, mine, token) {
+				continue
+			}
+			return witness(fmt.Sprintf("The resource accepted a write of %s, who had acquired at %s, at %s, after %s had acquired at %s.",
+				f.name(w.client), seconds(mine.from), seconds(e.Time), f.name(other.client), seconds(other.from)),
+				mine.begin, other.begin, w.at)
+		}
+	}
+	return nil
+}
+
+// fencedEarlier reports whether a hold that began after mine was nevertheless
+// granted before it: of two acquires under way at once the fencing tokens tell
+// the order. Where one was called after the other had returned they don't,
+// since then a smaller token means that the counter went back.
+func (f *facts) fencedEarlier(other, mine hold, token int64) bool {
+	return other.token != 0 && other.token < token && f.calls[other.call].invoke < mine.begin
+}

@@ -1,0 +1,42 @@
+package checker
+
+import "fmt"
+
+// stuckLock finds the first acquire that failed, or never ended, on a key that
+// nobody held and that would never go by itself.
+func stuckLock(f *facts) *Witness {
+	first := -1
+	for at := range f.leftovers {
+		if f.stuck(at) && (first < 0 || f.calls[f.leftovers[at].call].end < f.calls[f.leftovers[first].call].end) {
+			first = at
+		}
+	}
+	if first < 0 {
+		return nil
+	}
+	l := &f.leftovers[first]
+	c, o := &f.calls[l.call], f.ownerships[l.ownership]
+	why := "has no time to live"
+	events := []int{o.begin, c.invoke, f.endOf(c)}
+	if l.renewed >= 0 {
+		why = "was renewed still at " + seconds(f.events[l.renewed].Time)
+		events = append(events, l.renewed)
+	}
+	return witness(fmt.Sprintf("%s's %s, called at %s, %s, although nobody had held the lock since %s: the key on %s is %s's and %s.",
+		f.name(c.client), c.op, seconds(c.from), f.outcome(c), seconds(l.since),
+		f.servers[o.server].node, f.name(o.client), why), events...)
+}
+
+// stuck reports whether a leftover makes the lock stuck.
+func (f *facts) stuck(at int) bool {
+	l := &f.leftovers[at]
+	c := &f.calls[l.call]
+	patience := f.meta.TTL + f.meta.Grace
+	if !l.forever || patience <= 0 || c.to-l.since < patience || c.idleAtExit || f.pausedDuring(c) {
+		return false
+	}
+	// An owner whose acquire is under way and will succeed is only slow.
+	owner := f.clients[f.ownerships[l.ownership].client]
+	own, underWay := f.acquiring(owner, c.end)
+	return !underWay || f.calls[own].result != OK
+}

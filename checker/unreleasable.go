@@ -1,0 +1,70 @@
+package checker
+
+import (
+	"fmt"
+	"sort"
+)
+
+// unreleasable finds the first rightful release that failed because another
+// client had put its own value in place of the holder's.
+func unreleasable(f *facts) *Witness {
+	for _, at := range f.releasesByEnd() {
+		c := &f.calls[at]
+		if !c.failed() || c.hold < 0 || !c.hasGrant || c.from-c.grant >= f.meta.TTL {
+			continue
+		}
+		if f.held.other(c.client, c.end, c.end) >= 0 {
+			continue // somebody has moved on: the lock is not stuck with that value
+		}
+		hold := f.holds[c.hold]
+		ch := f.overwritten(c, f.calls[hold.call].invoke)
+		if ch == nil {
+			continue
+		}
+		return witness(fmt.Sprintf("%s, who had acquired at %s, could not release at %s, since %s had put %s in place of its value %s on %s at %s.",
+			f.name(c.client), seconds(hold.from), seconds(c.to), f.name(ch.by), ch.after.value, ch.before.value,
+			f.servers[ch.server].node, seconds(f.events[ch.at].Time)), hold.begin, ch.at, c.end)
+	}
+	return nil
+}
+
+// releasesByEnd returns the calls of release that returned, by their returns.
+func (f *facts) releasesByEnd() []int {
+	var all []int
+	for at := range f.calls {
+		if f.calls[at].op == Release && f.calls[at].result != "" {
+			all = append(all, at)
+		}
+	}
+	sort.SliceStable(all, func(a, b int) bool { return f.calls[all[a]].end < f.calls[all[b]].end })
+	return all
+}
+
+// overwritten returns the last change, between event since and the return of
+// the release c, that replaced the releaser's value, provided that the key is
+// there at the return and not the releaser's again.
+func (f *facts) overwritten(c *call, since int) *change {
+	replaced := f.clients[c.client].replaced
+	n := sort.Search(len(replaced), func(k int) bool { return f.changes[replaced[k]].at >= c.end })
+	if n == 0 {
+		return nil
+	}
+	ch := &f.changes[replaced[n-1]]
+	if ch.at <= since {
+		return nil
+	}
+	if k := f.keyAt(ch.server, c.end); k.value == "" || k.owner == c.client {
+		return nil
+	}
+	return ch
+}
+
+// keyAt returns the key as it stood on a server before event i.
+func (f *facts) keyAt(server, i int) key {
+	changes := f.servers[server].changes
+	n := sort.Search(len(changes), func(k int) bool { return f.changes[changes[k]].at >= i })
+	if n == 0 {
+		return key{owner: -1}
+	}
+	return f.changes[changes[n-1]].after
+}

@@ -1,0 +1,207 @@
+package checker
+
+import (
+	"fmt"
+	"slices"
+	"sort"
+	"time"
+)
+
+// starvation finds the first acquire that one other client kept waiting, by
+// one hold, for the bound.
+func starvation(f *facts) *Witness {
+	bound := f.meta.Bound
+	if bound <= 0 {
+		return nil
+	}
+	var long []hold
+	for _, b := range f.holds {
+		if b.to-b.from >= bound {
+			long = append(long, b)
+		}
+	}
+	for _, at := range f.acquires {
+		c := &f.calls[at]
+		if c.crashed || c.span().length() < bound {
+			continue
+		}
+		for _, b := range long {
+			if b.begin >= c.end {
+				break
+			}
+			if b.client == c.client {
+				continue
+			}
+			waited, ok := stretch{b.from, b.to}.within(c.span()).longEnough(bound, f.clients[c.client].pauses)
+			if !ok {
+				continue
+			}
+			return witness(fmt.Sprintf("%s's %s, called at %s, %s; from %s to %s it waited for %s, who held the lock since %s.",
+				f.name(c.client), c.op, seconds(c.from), f.outcome(c), seconds(waited.from), seconds(waited.to),
+				f.name(b.client), seconds(b.from)),
+				b.begin, c.invoke, min(b.end, f.endOf(c)))
+		}
+	}
+	return nil
+}
+
+// unavailable finds the first acquire that failed, or outlasted the bound,
+// although nobody held the lock, and that no other anomaly explains.
+func unavailable(f *facts) *Witness {
+	d := f.demand()
+	for _, at := range f.acquires {
+		c := &f.calls[at]
+		if c.crashed || c.hold >= 0 {
+			continue
+		}
+		says := ""
+		if c.failed() && !f.pausedDuring(c) && d.might.other(c.client, c.invoke, c.end) < 0 && !d.leased(c) {
+			says = "although nobody held the lock in the meantime."
+		} else if idle, ok := d.idle(c, f.meta.Bound, f.clients[c.client].pauses); ok {
+			says = fmt.Sprintf("although nobody held the lock from %s to %s.", seconds(idle.from), seconds(idle.to))
+		}
+		if says == "" || d.explained(f, at) {
+			continue
+		}
+		return witness(fmt.Sprintf("%s's %s, called at %s, %s, %s",
+			f.name(c.client), c.op, seconds(c.from), f.outcome(c), says), c.invoke, f.endOf(c))
+	}
+	return nil
+}
+
+// demand is what unavailable needs to know of the whole history: who may have
+// been in the way of an acquire, and when.
+type demand struct {
+	// might is where a client held the lock or may have done so: from the
+	// invoke of an acquire that succeeded to the return of the release.
+	might intervals
+	// leases is where a key may still have been there without a holder,
+	// because a client died, lost the lock, or doesn't know: by invoke, with
+	// the latest end so far.
+	leases []lease
+	gaps   []stretch // where nobody held, at least the bound long
+	// stuck and haunted are the ownerships that explain a failure.
+	stuck   map[int]bool // of a stuck-lock
+	haunted intervals    // of a ghost
+	ghosts  map[int]bool // the calls that left one
+	left    map[int][]int
+}
+
+type lease struct {
+	begin int
+	until time.Duration
+}
+
+func (f *facts) demand() *demand {
+	d := &demand{stuck: map[int]bool{}, ghosts: map[int]bool{}, left: map[int][]int{}}
+	var might []interval
+	patience := max(0, f.meta.TTL+f.meta.Grace)
+	for _, b := range f.holds {
+		from := f.calls[b.call].invoke
+		to, _, freed := f.freed(b)
+		might = append(might, interval{b.client, from, to})
+		switch {
+		case freed || b.by == StillOpen:
+		case b.release >= 0:
+			d.leases = append(d.leases, lease{from, f.calls[b.release].to + patience})
+		default:
+			d.leases = append(d.leases, lease{from, b.to + patience})
+		}
+	}
+	for at := range f.calls {
+		c := &f.calls[at]
+		switch {
+		case !c.takes():
+		case c.result == OK:
+			might = append(might, interval{c.client, c.invoke, c.end})
+		case c.result == Unknown || c.crashed:
+			d.leases = append(d.leases, lease{c.invoke, c.to + patience})
+		}
+	}
+	d.might = newIntervals(might)
+	slices.SortStableFunc(d.leases, func(a, b lease) int { return a.begin - b.begin })
+	for i := 1; i < len(d.leases); i++ {
+		d.leases[i].until = max(d.leases[i].until, d.leases[i-1].until)
+	}
+	d.gaps = f.gaps()
+
+	for at, l := range f.leftovers {
+		d.left[l.call] = append(d.left[l.call], l.ownership)
+		if f.stuck(at) {
+			d.stuck[l.ownership] = true
+		}
+	}
+	var haunted []interval
+	for _, g := range f.ghosts() {
+		o := f.ownerships[g.ownership]
+		d.ghosts[g.call] = true
+		haunted = append(haunted, interval{o.client, o.begin, o.end})
+	}
+	d.haunted = newIntervals(haunted)
+	return d
+}
+
+// freed returns where a hold no longer stands in the way of others: at the
+// return of its release if that was OK, else at its end. In the latter case
+// its key may outlast it.
+func (f *facts) freed(b hold) (at int, t time.Duration, ok bool) {
+	if b.release >= 0 {
+		if r := &f.calls[b.release]; r.result == OK {
+			return r.end, r.to, true
+		}
+	}
+	return b.end, b.to, false
+}
+
+// gaps returns when nobody held, where that was at least the bound.
+func (f *facts) gaps() []stretch {
+	if f.meta.Bound <= 0 || len(f.events) == 0 {
+		return nil
+	}
+	var all []stretch
+	add := func(gap stretch) {
+		if gap.length() >= f.meta.Bound {
+			all = append(all, gap)
+		}
+	}
+	from := f.events[0].Time
+	for _, b := range f.holds {
+		add(stretch{from, b.from})
+		_, to, _ := f.freed(b)
+		from = max(from, to)
+	}
+	add(stretch{from, f.last})
+	return all
+}
+
+// leased reports whether a key without a holder may have been there all the
+// time that the call took.
+func (d *demand) leased(c *call) bool {
+	n := sort.Search(len(d.leases), func(i int) bool { return d.leases[i].begin >= c.invoke })
+	return n > 0 && d.leases[n-1].until > c.to
+}
+
+// idle returns the first part of the call, at least the bound long, in which
+// the caller was at work and nobody held.
+func (d *demand) idle(c *call, bound time.Duration, pauses []pause) (stretch, bool) {
+	first := sort.Search(len(d.gaps), func(i int) bool { return d.gaps[i].to > c.from })
+	for _, gap := range d.gaps[first:] {
+		if gap.from >= c.to {
+			break
+		}
+		if part, ok := gap.within(c.span()).longEnough(bound, pauses); ok {
+			return part, true
+		}
+	}
+	return stretch{}, false
+}
+
+// explained reports whether a ghost or a stuck-lock is the reason why the call
+// had to fail or to wait.
+func (d *demand) explained(f *facts, at int) bool {
+	c := &f.calls[at]
+	if d.ghosts[at] || d.haunted.other(-1, c.invoke, c.end) >= 0 {
+		return true
+	}
+	return slices.ContainsFunc(d.left[at], func(o int) bool { return d.stuck[o] })
+}

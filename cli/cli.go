@@ -1,0 +1,207 @@
+// Package cli is the command line: it reads what its user wants, spreads cells
+// over worker processes, and has the results reported. Users build binaries of
+// their own with it, which then know their strategies too:
+//
+//	func main() {
+//		registry, err := all.Registry().With(mine)
+//		if err != nil {
+//			log.Fatal(err)
+//		}
+//		os.Exit(cli.Main(registry))
+//	}
+//
+// Arguments and a registry come in; text, a report's directory and an exit
+// status go out. It is the top of the module: nothing else imports it.
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/lockfault/lockfault/internal/nearest"
+	"github.com/lockfault/lockfault/scenarios"
+	"github.com/lockfault/lockfault/strategies"
+)
+
+// The exit statuses.
+const (
+	ExitOK          = 0   // done, and everything as expected
+	ExitDiffers     = 1   // done, but something is not as expected
+	ExitUsage       = 2   // asked for what there isn't; nothing was done
+	ExitUndecided   = 3   // something is unknown or in error
+	ExitInterrupted = 130 // stopped; what was finished is written
+)
+
+// Main runs the command line of this process with the strategies of the
+// registry and returns the exit status for os.Exit. It is all that a main
+// function needs: the same binary serves as its own worker process, which Main
+// takes care of.
+func Main(registry strategies.Registry) int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	// Who interrupts twice wants it to end now.
+	defer context.AfterFunc(ctx, stop)()
+	return Run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr, registry)
+}
+
+// Run runs one command line, without the program's name, and returns its exit
+// status. When ctx is done it winds up and returns [ExitInterrupted]. Commands
+// that play cells start the running executable anew as their worker processes;
+// its main function must call [Main], or Run with its own arguments.
+func Run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer, registry strategies.Registry) int {
+	root := newRoot(&app{registry: registry})
+	root.SetArgs(args)
+	root.SetIn(stdin)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	err := root.ExecuteContext(ctx)
+	var status *statusError
+	var syntax *scenarios.SyntaxError
+	switch {
+	case err == nil:
+		return ExitOK
+	case errors.As(err, &syntax):
+		// Without the program's name in front, editors find the place.
+		fmt.Fprintln(stderr, err)
+		return ExitUsage
+	case errors.As(err, &status):
+		if status.err != nil {
+			fmt.Fprintf(stderr, "lockfault: %v\n", status.err)
+		}
+		return status.code
+	default:
+		fmt.Fprintf(stderr, "lockfault: %v\n", err)
+		return ExitUndecided
+	}
+}
+
+// app is what the commands share.
+type app struct {
+	registry strategies.Registry
+}
+
+// A statusError ends the program with an exit status, and a line on standard
+// error unless err is nil.
+type statusError struct {
+	code int
+	err  error
+}
+
+func (e *statusError) Error() string {
+	if e.err == nil {
+		return fmt.Sprintf("exit status %d", e.code)
+	}
+	return e.err.Error()
+}
+
+func (e *statusError) Unwrap() error { return e.err }
+
+// usage returns the error of somebody who asked for what there isn't.
+func usage(format string, args ...any) error {
+	return &statusError{ExitUsage, fmt.Errorf(format, args...)}
+}
+
+// unknown returns the usage error for a word that is none of the known ones.
+func unknown(kind, word string, known []string, help string) error {
+	if meant, ok := nearest.Of(word, known); ok {
+		return usage("unknown %s %q, did you mean %q?", kind, word, meant)
+	}
+	return usage("unknown %s %q: %s", kind, word, help)
+}
+
+func newRoot(a *app) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "lockfault",
+		Short: "Break distributed locks on purpose, and say what broke",
+		Long: `lockfault plays distributed locks under scripted faults (pauses, lost replies,
+failovers, clock jumps, crashes, partitions), records what every party saw, and
+says whether two holders overlapped and what damage that did.
+
+The exit status is 0 if everything came out as the scenarios expect, 1 if
+something differs, 2 for a wrong command line, 3 if a cell could not be
+decided, and 130 if the run was interrupted.`,
+		Args:          cobra.ArbitraryArgs,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return unknown("command", args[0], visible(cmd), "\"lockfault help\" lists them")
+			}
+			return cmd.Help()
+		},
+	}
+	root.CompletionOptions.HiddenDefaultCmd = true
+	root.SetFlagErrorFunc(flagError)
+	root.AddCommand(
+		newRunCommand(a),
+		newTraceCommand(a),
+		newListCommand(a),
+		newShowCommand(),
+		newFmtCommand(),
+		newVersionCommand(),
+		newWorkerCommand(a),
+	)
+	root.SetHelpCommand(newHelpCommand())
+	return root
+}
+
+// visible returns the names of the commands that a user may call.
+func visible(cmd *cobra.Command) []string {
+	names := []string{"help"}
+	for _, c := range cmd.Root().Commands() {
+		if !c.Hidden {
+			names = append(names, c.Name())
+		}
+	}
+	return names
+}
+
+func newHelpCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "help [COMMAND]",
+		Short: "Explain a command",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			found, rest, err := cmd.Root().Find(args)
+			if err != nil || len(rest) > 0 {
+				return unknown("command", args[0], visible(cmd), "\"lockfault help\" lists them")
+			}
+			found.InitDefaultHelpFlag()
+			return found.Help()
+		},
+	}
+}
+
+// flagError words an error in a command's flags.
+func flagError(cmd *cobra.Command, err error) error {
+	help := fmt.Sprintf("\"%s --help\" explains the flags", cmd.CommandPath())
+	var wrong *pflag.InvalidValueError
+	if errors.As(err, &wrong) {
+		return usage("--%s does not take %q: %s", wrong.GetFlag().Name, wrong.GetValue(), help)
+	}
+	var missing *pflag.ValueRequiredError
+	if errors.As(err, &missing) {
+		return usage("--%s needs a value: %s", missing.GetFlag().Name, help)
+	}
+	var absent *pflag.NotExistError
+	if !errors.As(err, &absent) {
+		return usage("%v: %s", err, help)
+	}
+	if short := absent.GetSpecifiedShortnames(); short != "" {
+		return usage("unknown flag \"-%s\": %s", absent.GetSpecifiedName(), help)
+	}
+	var known []string
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if !f.Hidden {
+			known = append(known, "--"+f.Name)
+		}
+	})
+	return unknown("flag", "--"+absent.GetSpecifiedName(), known, help)
+}

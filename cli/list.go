@@ -1,0 +1,47 @@
+package cli
+
+import (
+	"fmt"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lockfault/lockfault/faults"
+	"github.com/lockfault/lockfault/scenarios"
+)
+
+func newListCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:       "list strategies|scenarios|faults",
+		Short:     "List what there is",
+		ValidArgs: []string{"strategies", "scenarios", "faults"},
+		Args:      exactArgs("strategies, scenarios or faults"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
+			switch args[0] {
+			case "strategies":
+				fmt.Fprintln(w, "NAME\tNODES\tWHAT IT DOES")
+				for _, s := range a.registry.All() {
+					fmt.Fprintf(w, "%s\t%d\t%s\n", s.Name, max(1, s.Nodes), s.Summary)
+				}
+			case "scenarios":
+				fmt.Fprintln(w, "NAME\tWHAT HAPPENS")
+				list, err := scenarios.Library()
+				if err != nil {
+					return err
+				}
+				for _, s := range list {
+					fmt.Fprintf(w, "%s\t%s\n", s.Name, s.Summary())
+				}
+			case "faults":
+				fmt.Fprintln(w, "NAME\tEXAMPLE\tWHAT IT DOES")
+				for _, e := range faults.Vocabulary() {
+					fmt.Fprintf(w, "%s\t%s\t%s\n", e.Name, e.Syntax, e.Says)
+				}
+			default:
+				return unknown("list", args[0], cmd.ValidArgs, "there are strategies, scenarios and faults")
+			}
+			return w.Flush()
+		},
+	}
+}

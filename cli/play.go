@@ -1,0 +1,111 @@
+package cli
+
+import (
+	"context"
+	"iter"
+	"path"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lockfault/lockfault/internal/pool"
+	"github.com/lockfault/lockfault/reports"
+	"github.com/lockfault/lockfault/strategies"
+)
+
+// playOptions say how cells are played, for every command that plays some.
+type playOptions struct {
+	world       string
+	seed        uint64
+	ttl         time.Duration
+	cellTimeout time.Duration
+}
+
+func (o *playOptions) addFlags(cmd *cobra.Command) {
+	cmd.Flags().Uint64Var(&o.seed, "seed", 1, "`number` that decides latencies, tie-breaks and the strategies' randomness")
+	cmd.Flags().DurationVar(&o.ttl, "ttl", 0, "lease to use in place of each script's own, such as 10s")
+	cmd.Flags().StringVar(&o.world, "world", "sim", "`name` of the world to play in: sim")
+	cmd.Flags().DurationVar(&o.cellTimeout, "cell-timeout", 20*time.Second, "real time that one cell may take")
+}
+
+// shortestTTL is the shortest lease that Redis can count.
+const shortestTTL = time.Millisecond
+
+func (o *playOptions) check(cmd *cobra.Command) error {
+	switch {
+	case o.world != "sim":
+		return unknown("world", o.world, []string{"sim"}, "the only one is sim")
+	case cmd.Flags().Changed("ttl") && o.ttl < shortestTTL:
+		return usage("--ttl %v is too short: the shortest lease is %v", o.ttl, shortestTTL)
+	case o.cellTimeout <= 0:
+		return usage("--cell-timeout %v leaves no time: give some, such as 20s", o.cellTimeout)
+	}
+	return nil
+}
+
+// cells yields the job of every pair of a scenario and a strategy, scenario by
+// scenario, with histories below the directory.
+func (o *playOptions) cells(scripts []chosen, list []strategies.Strategy, dir string) iter.Seq[job] {
+	return func(yield func(job) bool) {
+		place := 0
+		for _, script := range scripts {
+			for _, strategy := range list {
+				link := path.Join(reports.HistoryDir, strategy.Name, script.Name+".jsonl")
+				j := job{
+					Place:       place,
+					Strategy:    strategy.Name,
+					Scenario:    script.Name,
+					File:        script.file,
+					Source:      script.source,
+					World:       o.world,
+					Seed:        o.seed,
+					TTL:         o.ttl,
+					Expected:    script.Expected(strategy.Name, strategy.Tags),
+					History:     filepath.Join(dir, filepath.FromSlash(link)),
+					HistoryLink: link,
+				}
+				if !yield(j) {
+					return
+				}
+				place++
+			}
+		}
+	}
+}
+
+// play plays the jobs in worker processes and calls done with the cell of
+// each, in the order in which they finish.
+func (o *playOptions) play(ctx context.Context, workers int, jobs iter.Seq[job], done func(job, reports.Cell) error) error {
+	start, err := startWorker()
+	if err != nil {
+		return err
+	}
+	options := pool.Options{Workers: workers, Start: start, Limit: o.cellTimeout}
+	return pool.Run(ctx, options, jobs, func(j job, r pool.Result[reports.Cell]) error {
+		cell := r.Value
+		if r.Failure != nil {
+			reports.RemoveHistory(j.History) // half of it may be there
+			cell = reports.Cell{
+				Strategy: j.Strategy,
+				Scenario: j.Scenario,
+				Verdict:  reports.Error,
+				Expected: j.Expected,
+				Reason:   r.Failure.Error(),
+			}
+			cell.Settle()
+		}
+		return done(j, cell)
+	})
+}
+
+// verdictStatus returns how a command ends that came to these verdicts.
+func verdictStatus(t reports.Tally) error {
+	switch {
+	case t.Unknown+t.Failed > 0:
+		return &statusError{code: ExitUndecided}
+	case t.Differing > 0:
+		return &statusError{code: ExitDiffers}
+	}
+	return nil
+}

@@ -1,0 +1,184 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lockfault/lockfault/reports"
+)
+
+type runOptions struct {
+	playOptions
+	strategies []string
+	scenarios  []string
+	jobs       int
+	format     string
+	out        string
+}
+
+// The formats of a run's output.
+const (
+	formatTable    = "table"
+	formatMarkdown = "markdown"
+	formatJSON     = "json"
+)
+
+func newRunCommand(a *app) *cobra.Command {
+	var o runOptions
+	cmd := &cobra.Command{
+		Use:   "run",
+		Short: "Play strategies under scenarios and compare them",
+		Long: `Play every strategy under every scenario, or those that are named, print the
+comparison and write the report: results.json, report.md, and the history of
+each cell as JSON lines.`,
+		Example: `  lockfault run
+  lockfault run --strategy redlock,'set-nx-*' --scenario gc-pause-holding
+  lockfault run --scenario ./mine.txt --seed 7 --ttl 10s --format json`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return o.run(cmd, a)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringSliceVar(&o.strategies, "strategy", nil, "`names`, patterns or @tags of strategies, with commas between them; default all")
+	flags.StringSliceVar(&o.scenarios, "scenario", nil, "`names`, patterns or files of scenarios, with commas between them; default the whole library")
+	flags.IntVar(&o.jobs, "jobs", runtime.NumCPU(), "`number` of worker processes")
+	flags.StringVar(&o.format, "format", formatTable, "`form` of the comparison on standard output: table, markdown or json")
+	flags.StringVar(&o.out, "out", "lockfault-report", "`directory` to write the report to")
+	o.addFlags(cmd)
+	return cmd
+}
+
+func (o *runOptions) check(cmd *cobra.Command) error {
+	switch o.format {
+	case formatTable, formatMarkdown, formatJSON:
+	default:
+		return unknown("format", o.format, []string{formatTable, formatMarkdown, formatJSON}, "there are table, markdown and json")
+	}
+	if o.jobs < 1 {
+		return usage("--jobs %d plays nothing: give 1 or more", o.jobs)
+	}
+	if o.out == "" {
+		return usage("--out is empty: name a directory for the report")
+	}
+	return o.playOptions.check(cmd)
+}
+
+func (o *runOptions) run(cmd *cobra.Command, a *app) error {
+	if err := o.check(cmd); err != nil {
+		return err
+	}
+	list, err := chooseStrategies(a.registry, o.strategies)
+	if err != nil {
+		return err
+	}
+	scripts, err := chooseScenarios(o.scenarios)
+	if err != nil {
+		return err
+	}
+	report, err := reports.Create(o.out, reports.Head{Version: version(), World: o.world, Seed: o.seed, TTL: o.ttl})
+	if err != nil {
+		return &statusError{ExitUsage, err}
+	}
+
+	total := len(list) * len(scripts)
+	progress := newProgress(cmd.ErrOrStderr(), total)
+	var matrix reports.Matrix
+	err = o.play(cmd.Context(), min(o.jobs, total), o.cells(scripts, list, o.out), func(j job, cell reports.Cell) error {
+		progress.finished(j)
+		return report.Add(j.Place, cell)
+	})
+	progress.close()
+	interrupted := errors.Is(err, context.Canceled)
+	if closed := report.Close(interrupted); err == nil || interrupted {
+		if closed != nil {
+			return closed
+		}
+	}
+	if err != nil && !interrupted {
+		return err
+	}
+
+	results := filepath.Join(o.out, reports.ResultsFile)
+	if err := o.print(cmd.OutOrStdout(), cmd.ErrOrStderr(), &matrix, results); err != nil {
+		return err
+	}
+	if interrupted {
+		return &statusError{ExitInterrupted, fmt.Errorf("interrupted: %d of %d cells are finished", matrix.Tally().Cells, total)}
+	}
+	return verdictStatus(matrix.Tally())
+}
+
+// print writes the comparison to out in the chosen form. What differed, and
+// where the report lies, goes with the table, but must not spoil a document:
+// with those it goes to side.
+func (o *runOptions) print(out, side io.Writer, m *reports.Matrix, results string) error {
+	var measures reports.Measures
+	_, err := reports.Scan(results, func(c reports.Cell) error {
+		measures.Add(c)
+		return m.Add(c)
+	})
+	if err != nil {
+		return err
+	}
+	markdown := filepath.Join(o.out, reports.MarkdownFile)
+	switch o.format {
+	case formatTable:
+		if err := m.Table(out); err != nil {
+			return err
+		}
+		fmt.Fprintln(out)
+		if !measures.Empty() {
+			if err := measures.Write(out); err != nil {
+				return err
+			}
+			fmt.Fprintln(out)
+		}
+		side = out
+	case formatMarkdown:
+		if err := copyFile(out, markdown); err != nil {
+			return err
+		}
+	case formatJSON:
+		if err := copyFile(out, results); err != nil {
+			return err
+		}
+	}
+	b := bufio.NewWriter(side)
+	left := 40 // a screenful; the report has them all
+	_, err = reports.Scan(results, func(c reports.Cell) error {
+		if difference := c.Difference(); difference != "" {
+			if left--; left >= 0 {
+				fmt.Fprintf(b, "%s under %s: %s\n", c.Strategy, c.Scenario, difference)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if left < 0 {
+		fmt.Fprintf(b, "and %d more\n", -left)
+	}
+	fmt.Fprintf(b, "%s\n", m.Tally())
+	fmt.Fprintf(b, "report: %s\n", markdown)
+	return b.Flush()
+}
+
+func copyFile(w io.Writer, name string) error {
+	f, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	_, err = io.Copy(w, f)
+	return err
+}

@@ -1,0 +1,32 @@
+package cli
+
+import "github.com/spf13/cobra"
+
+func newShowCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "show SCENARIO",
+		Short:   "Print a scenario's script",
+		Example: "  lockfault show getset-race",
+		Args:    exactArgs("the name or file of a scenario"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			script, err := chooseScenario(args[0])
+			if err != nil {
+				return err
+			}
+			_, err = cmd.OutOrStdout().Write(script.Format())
+			return err
+		},
+	}
+}
+
+// chooseScenario returns the one scenario that the word names.
+func chooseScenario(word string) (chosen, error) {
+	list, err := chooseScenarios([]string{word})
+	if err != nil {
+		return chosen{}, err
+	}
+	if len(list) > 1 {
+		return chosen{}, usage("%q names %d scenarios: name one", word, len(list))
+	}
+	return list[0], nil
+}

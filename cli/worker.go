@@ -1,0 +1,160 @@
+package cli
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"runtime/debug"
+	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lockfault/lockfault/checker"
+	"github.com/lockfault/lockfault/harness"
+	"github.com/lockfault/lockfault/internal/bubble"
+	"github.com/lockfault/lockfault/internal/pool"
+	"github.com/lockfault/lockfault/reports"
+	"github.com/lockfault/lockfault/scenarios"
+	"github.com/lockfault/lockfault/strategies"
+)
+
+// workerCommand is the name of the hidden command that makes a process a
+// worker.
+const workerCommand = "worker"
+
+// A job is one cell for a worker to play.
+type job struct {
+	Place    int // in the order of the report
+	Strategy string
+	Scenario string
+	File     string // of a user's own script, with its Source
+	Source   []byte
+	World    string
+	Seed     uint64
+	TTL      time.Duration
+	Expected []checker.Anomaly
+	// History is the file to write the history to, and HistoryLink what to
+	// call it in the results.
+	History, HistoryLink string
+}
+
+// startWorker returns the command of a worker process: this executable.
+func startWorker() (func() *exec.Cmd, error) {
+	executable, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("find this program's file, to start it as a worker: %w", err)
+	}
+	return func() *exec.Cmd {
+		cmd := exec.Command(executable, workerCommand)
+		cmd.Args[0] = os.Args[0] // for a program that goes by several names
+		return cmd
+	}, nil
+}
+
+func newWorkerCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:    workerCommand,
+		Short:  "Play cells for a parent process",
+		Hidden: true,
+		Args:   cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return work(a.registry)
+		},
+	}
+}
+
+// work is the life of a worker process. It does not return.
+func work(registry strategies.Registry) error {
+	in, out := os.Stdin, os.Stdout
+	// What a strategy reads is not meant to be the next job.
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		return err
+	}
+	os.Stdin = null
+	// A worker's memory is small and it has a lot of garbage.
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(400)
+	}
+	bubble.Main(func(t *testing.T) {
+		p := player{registry: registry}
+		if err := pool.Serve(in, out, func(j job) (reports.Cell, bool) { return p.play(t, j) }); err != nil {
+			fmt.Fprintf(os.Stderr, "lockfault worker: %v\n", err)
+			t.Fail()
+		}
+	})
+	return nil
+}
+
+// A player plays jobs, one at a time.
+type player struct {
+	registry strategies.Registry
+	// script is the last one parsed: neighbouring cells share theirs.
+	script *scenarios.Script
+	name   string
+	file   string
+}
+
+// play plays a cell. Its process had better not be used again if goroutines
+// may be left over from it.
+func (p *player) play(t *testing.T, j job) (cell reports.Cell, retire bool) {
+	cell = reports.Cell{Strategy: j.Strategy, Scenario: j.Scenario, Verdict: reports.Error}
+	defer func() { cell.Settle() }()
+	strategy, ok := p.registry.Lookup(j.Strategy)
+	if !ok {
+		cell.Reason = fmt.Sprintf("the worker process knows no strategy %q: does its main function give cli.Main the same registry each time?", j.Strategy)
+		return cell, false
+	}
+	script, err := p.load(j)
+	if err != nil {
+		cell.Reason = err.Error()
+		return cell, false
+	}
+	outcome := harness.Play(t, harness.Cell{
+		Strategy: strategy,
+		Script:   script,
+		World:    j.World,
+		Seed:     j.Seed,
+		TTL:      j.TTL,
+	})
+	cell.Verdict = reports.Verdict(outcome.Status)
+	cell.Reason = outcome.Reason
+	cell.Expected = outcome.Expected
+	cell.Linearizable = outcome.Verdict.Linearizable
+	cell.Witnesses = outcome.Verdict.Witnesses
+	for _, w := range cell.Witnesses {
+		cell.Anomalies = append(cell.Anomalies, w.Anomaly)
+	}
+	cell.RoundTrips = outcome.RoundTrips
+	cell.Measures = maps.Clone(outcome.Measures)
+	cell.Virtual, cell.Elapsed = outcome.Virtual, outcome.Elapsed
+	if len(outcome.History.Events) > 0 && j.History != "" {
+		if err := reports.WriteHistory(j.History, outcome.History); err != nil {
+			cell.Verdict, cell.Reason = reports.Error, err.Error()
+			return cell, true
+		}
+		cell.History = j.HistoryLink
+	}
+	return cell, outcome.Status == harness.Error
+}
+
+// load returns the job's script.
+func (p *player) load(j job) (*scenarios.Script, error) {
+	if p.script != nil && p.name == j.Scenario && p.file == j.File {
+		return p.script, nil
+	}
+	var script *scenarios.Script
+	var err error
+	if j.File != "" {
+		script, err = scenarios.Parse(j.File, j.Source)
+	} else {
+		script, err = scenarios.Lookup(j.Scenario)
+	}
+	if err != nil {
+		return nil, err
+	}
+	p.script, p.name, p.file = script, j.Scenario, j.File
+	return script, nil
+}

@@ -1,0 +1,193 @@
+package faults_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lockfault/lockfault/faults"
+)
+
+// request and reply make messages from "client node COMMAND".
+func request(text string) faults.Message { return message(text, faults.Before) }
+func reply(text string) faults.Message   { return message(text, faults.After) }
+func push(text string) faults.Message    { return message(text+" ", faults.Messages) }
+
+func message(text string, way faults.Way) faults.Message {
+	client, rest, _ := strings.Cut(text, " ")
+	node, command, _ := strings.Cut(rest, " ")
+	return faults.Message{Client: client, Node: node, Way: way, Command: strings.TrimSpace(command)}
+}
+
+func TestMatch(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		in   faults.Match
+		yes  []faults.Message
+		no   []faults.Message
+	}{
+		{"everything before", faults.Match{Way: faults.Before},
+			[]faults.Message{request("A n1 SET"), request("B n2 EVALSHA")},
+			[]faults.Message{reply("A n1 SET"), push("A n1")}},
+		{"any is not the handshake", faults.Match{Way: faults.Before},
+			[]faults.Message{request("A n1 PING")},
+			[]faults.Message{request("A n1 HELLO"), request("A n1 AUTH"), request("A n1 CLIENT"), request("A n1 SELECT"), request("A n1 READONLY")}},
+		{"the handshake by name", faults.Match{Way: faults.After, Commands: []string{"HELLO"}},
+			[]faults.Message{reply("A n1 HELLO")},
+			[]faults.Message{request("A n1 HELLO"), reply("A n1 SET")}},
+		{"clients", faults.Match{Way: faults.Before, Clients: []string{"A", "C"}},
+			[]faults.Message{request("A n1 SET"), request("C n1 SET")},
+			[]faults.Message{request("B n1 SET")}},
+		{"nodes", faults.Match{Way: faults.Before, Nodes: []string{"n2"}},
+			[]faults.Message{request("A n2 SET")},
+			[]faults.Message{request("A n1 SET")}},
+		{"the quorum of five", faults.Match{Way: faults.Before, Nodes: []string{faults.Quorum}},
+			[]faults.Message{request("A n3 SET")},
+			[]faults.Message{request("A n1 SET"), request("A n5 SET"), request("A quorum SET")}},
+		{"commands", faults.Match{Way: faults.Before, Commands: []string{"SET", "DEL"}},
+			[]faults.Message{request("A n1 SET"), request("A n1 DEL")},
+			[]faults.Message{request("A n1 SETNX"), request("A n1 GET")}},
+		{"EVAL stands for all scripts", faults.Match{Way: faults.Before, Commands: []string{"EVAL"}},
+			[]faults.Message{request("A n1 EVAL"), request("A n1 EVALSHA"), request("A n1 EVAL_RO"), request("A n1 FCALL"), request("A n1 FCALL_RO")},
+			[]faults.Message{request("A n1 SCRIPT")}},
+		{"EVALSHA stands for itself", faults.Match{Way: faults.Before, Commands: []string{"EVALSHA"}},
+			[]faults.Message{request("A n1 EVALSHA")},
+			[]faults.Message{request("A n1 EVAL")}},
+		{"messages of subscriptions", faults.Match{Way: faults.Messages, Clients: []string{"A"}},
+			[]faults.Message{push("A n1")},
+			[]faults.Message{push("B n1"), reply("A n1 SUBSCRIBE")}},
+		{"messages have no command", faults.Match{Way: faults.Messages, Commands: []string{"PUBLISH"}},
+			[]faults.Message{push("A n1")}, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			for _, m := range c.yes {
+				if !c.in.Matches(m, 5) {
+					t.Errorf("%+v does not match %+v", c.in, m)
+				}
+			}
+			for _, m := range c.no {
+				if c.in.Matches(m, 5) {
+					t.Errorf("%+v matches %+v", c.in, m)
+				}
+			}
+		})
+	}
+}
+
+const ttl = 10 * time.Second
+
+// gate plays orders and messages: what is decided of each message, as
+// "pass hold delay:1s".
+func gate(t *testing.T, steps ...any) string {
+	t.Helper()
+	g := faults.NewGate(1)
+	var said []string
+	for _, step := range steps {
+		switch step := step.(type) {
+		case faults.Message:
+			does, by := g.Decide(step)
+			text := string(does)
+			if by != 0 {
+				text += ":" + by.String()
+			}
+			said = append(said, text)
+		case faults.Pass:
+			g.EndHolds(step.Clients)
+		case faults.Clear:
+			g.Clear(step.Clients)
+		case faults.Fault:
+			if !g.Order(step, ttl) {
+				t.Fatalf("%q is no order to the gate", step)
+			}
+		}
+	}
+	return strings.Join(said, " ")
+}
+
+func TestGate(t *testing.T) {
+	before := func(clients ...string) faults.Match { return faults.Match{Way: faults.Before, Clients: clients} }
+	a, b := request("A n1 SET"), request("B n1 SET")
+	for _, c := range []struct {
+		name  string
+		steps []any
+		want  string
+	}{
+		{"nothing ordered", []any{a}, "pass"},
+		{"each order", []any{
+			faults.Hold{Match: before()}, a,
+			faults.Drop{Match: before()}, a,
+			faults.Reset{Match: before()}, a,
+			faults.Delay{Match: before(), By: faults.Span{TTLs: 0.5}}, a,
+			faults.Delay{Match: before(), By: faults.Span{Abs: time.Second}}, a,
+		}, "hold drop reset delay:5s delay:1s"},
+		{"the youngest that matches wins", []any{
+			faults.Drop{Match: before()}, faults.Hold{Match: before("A")}, a, b,
+		}, "hold drop"},
+		{"an order that is used up makes way", []any{
+			faults.Drop{Match: before()}, faults.Hold{Match: before(), Times: 2}, a, b, a,
+		}, "hold hold drop"},
+		{"times counts matches only", []any{
+			faults.Hold{Match: before("A"), Times: 1}, b, b, a, a,
+		}, "pass pass hold pass"},
+		{"pass ends holds, for the named", []any{
+			faults.Hold{Match: before()}, faults.Drop{Match: before("A")}, faults.Pass{Clients: []string{"A", "B"}}, a, b, request("C n1 SET"),
+		}, "drop pass hold"},
+		{"pass without names ends all holds", []any{
+			faults.Hold{Match: before()}, faults.Pass{}, a, b,
+		}, "pass pass"},
+		{"clear ends all but holds, for the named", []any{
+			faults.Hold{Match: before("A")}, faults.Drop{Match: before()}, faults.Clear{Clients: []string{"A"}}, a, b,
+		}, "hold drop"},
+		{"clear without names", []any{
+			faults.Hold{Match: before("A")}, faults.Drop{Match: before()}, faults.Delay{Match: before(), By: faults.Span{TTLs: 1}}, faults.Clear{}, a, b,
+		}, "hold pass"},
+		{"an order after a pass counts again", []any{
+			faults.Hold{Match: before()}, faults.Pass{Clients: []string{"A"}}, a, faults.Hold{Match: before("A")}, a,
+		}, "pass hold"},
+		{"freed of one hold, stopped by another", []any{
+			faults.Hold{Match: before(), Times: 1}, faults.Pass{Clients: []string{"A"}}, a, b, b,
+		}, "pass hold pass"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if got := gate(t, c.steps...); got != c.want {
+				t.Errorf("the gate decided %q; want %q", got, c.want)
+			}
+		})
+	}
+}
+
+func TestGateTakesOrdersOnly(t *testing.T) {
+	g := faults.NewGate(1)
+	for _, f := range []faults.Fault{faults.Pass{}, faults.Clear{}, faults.PauseClient{Client: "A"}, faults.Flush{Node: "n1"}} {
+		if g.Order(f, ttl) {
+			t.Errorf("Order took %q", f)
+		}
+	}
+}
+
+func TestGateZeroValuePasses(t *testing.T) {
+	var g faults.Gate
+	if does, by := g.Decide(request("A n1 SET")); does != faults.Passes || by != 0 {
+		t.Errorf("Decide = %s, %v", does, by)
+	}
+}
+
+func TestResolveNodes(t *testing.T) {
+	for _, c := range []struct {
+		in    []string
+		nodes int
+		want  []string
+	}{
+		{nil, 5, nil},
+		{[]string{"n2"}, 5, []string{"n2"}},
+		{[]string{"quorum"}, 1, []string{"n1"}},
+		{[]string{"quorum"}, 3, []string{"n2"}},
+		{[]string{"n1", "quorum"}, 5, []string{"n1", "n3"}},
+	} {
+		before := slices.Clone(c.in)
+		if got := faults.ResolveNodes(c.in, c.nodes); !slices.Equal(got, c.want) || !slices.Equal(c.in, before) {
+			t.Errorf("ResolveNodes(%v, %d) = %v; want %v", before, c.nodes, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,152 @@
+package harness_test
+
+import (
+	"bytes"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/lockfault/lockfault/checker"
+	"github.com/lockfault/lockfault/checker/recheck"
+	"github.com/lockfault/lockfault/harness"
+	"github.com/lockfault/lockfault/scenarios"
+	"github.com/lockfault/lockfault/strategies"
+	"github.com/lockfault/lockfault/strategies/all"
+)
+
+// eachCell calls f for every strategy under every scenario of the library, a
+// scenario at a time in parallel.
+func eachCell(t *testing.T, f func(t *testing.T, strategy strategies.Strategy, script *scenarios.Script)) {
+	library, err := scenarios.Library()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, script := range library {
+		t.Run(script.Name, func(t *testing.T) {
+			t.Parallel()
+			for _, strategy := range all.Registry().All() {
+				f(t, strategy, script)
+			}
+		})
+	}
+}
+
+// naiveLimit is how many events the naive definitions are asked to look at: some
+// take cubic time. Only locks that poll five nodes for several leases exceed it.
+const naiveLimit = 400
+
+// without returns a history and a witness without the messages that the witness
+// doesn't name, at which no definition looks.
+func without(h checker.History, w checker.Witness) (checker.History, checker.Witness) {
+	slim := checker.History{Meta: h.Meta}
+	var named []int
+	for i, e := range h.Events {
+		isNamed := slices.Contains(w.Events, i)
+		switch e.Kind {
+		case checker.Request, checker.Reply, checker.Push, checker.Held, checker.Passed, checker.Dropped, checker.Step:
+			if !isNamed {
+				continue
+			}
+		}
+		e.Index = len(slim.Events)
+		if isNamed {
+			named = append(named, e.Index)
+		}
+		slim.Events = append(slim.Events, e)
+	}
+	w.Events = named
+	return slim, w
+}
+
+// encode returns the bytes of a history's file.
+func encode(t *testing.T, h checker.History) []byte {
+	t.Helper()
+	var file bytes.Buffer
+	if err := checker.Encode(&file, h); err != nil {
+		t.Fatal(err)
+	}
+	return file.Bytes()
+}
+
+// Every cell comes out as its script expects, each witness proves what it says
+// by a second, naive definition, and playing the cell again yields the same
+// bytes.
+func TestEveryCellTwice(t *testing.T) {
+	var found, rechecked sync.Map // by anomaly
+	t.Cleanup(func() {
+		found.Range(func(anomaly, _ any) bool {
+			if _, ok := rechecked.Load(anomaly); !ok {
+				t.Errorf("%s was found, but none of its witnesses was checked again", anomaly)
+			}
+			return true
+		})
+	})
+	eachCell(t, func(t *testing.T, strategy strategies.Strategy, script *scenarios.Script) {
+		cell := harness.Cell{Strategy: strategy, Script: script, Seed: 1}
+		first := harness.Play(t, cell)
+		if first.Status == harness.NotApplicable {
+			return
+		}
+		if first.Status == harness.Error || !slices.Equal(first.Verdict.Anomalies(), first.Expected) {
+			t.Errorf("%s: %s %v, want %v\n%s", strategy.Name, first.Status, first.Verdict.Anomalies(), first.Expected, first.Reason)
+		}
+		for _, w := range first.Verdict.Witnesses {
+			found.Store(w.Anomaly, true)
+			slim, w := without(first.History, w)
+			if len(slim.Events) > naiveLimit {
+				continue
+			}
+			rechecked.Store(w.Anomaly, true)
+			if err := recheck.Witness(slim, w); err != nil {
+				t.Errorf("%s: the witness of %s proves nothing: %v", strategy.Name, w.Anomaly, err)
+			}
+		}
+		second := harness.Play(t, cell)
+		if a, b := encode(t, first.History), encode(t, second.History); !bytes.Equal(a, b) {
+			t.Errorf("%s: the same seed gave two histories, which differ from line %s", strategy.Name, difference(a, b))
+		}
+	})
+}
+
+// Another seed changes latencies and ties, never what a scripted scenario shows.
+func TestEverySeedAgrees(t *testing.T) {
+	eachCell(t, func(t *testing.T, strategy strategies.Strategy, script *scenarios.Script) {
+		for seed := range seeds {
+			outcome := harness.Play(t, harness.Cell{Strategy: strategy, Script: script, Seed: uint64(seed) + 2})
+			if outcome.Status == harness.NotApplicable {
+				return
+			}
+			if outcome.Status == harness.Error || !slices.Equal(outcome.Verdict.Anomalies(), outcome.Expected) {
+				t.Errorf("%s with seed %d: %s %v, want %v\n%s", strategy.Name, seed+2, outcome.Status, outcome.Verdict.Anomalies(), outcome.Expected, outcome.Reason)
+			}
+		}
+	})
+}
+
+// A lease of another length changes the times, not what a scenario shows.
+func TestEveryLeaseAgrees(t *testing.T) {
+	library, err := scenarios.Library()
+	if err != nil {
+		t.Fatal(err)
+	}
+	strategy, _ := all.Registry().Lookup("set-nx-px-lua")
+	for _, script := range library {
+		for _, ttl := range leases {
+			outcome := harness.Play(t, harness.Cell{Strategy: strategy, Script: script, Seed: 1, TTL: ttl})
+			if outcome.Status == harness.Error || !slices.Equal(outcome.Verdict.Anomalies(), outcome.Expected) {
+				t.Errorf("%s with a TTL of %v: %s %v, want %v\n%s", script.Name, ttl, outcome.Status, outcome.Verdict.Anomalies(), outcome.Expected, outcome.Reason)
+			}
+		}
+	}
+}
+
+// difference shows where two files part.
+func difference(a, b []byte) string {
+	linesA, linesB := bytes.Split(a, []byte("\n")), bytes.Split(b, []byte("\n"))
+	for i := range min(len(linesA), len(linesB)) {
+		if !bytes.Equal(linesA[i], linesB[i]) {
+			return string(linesA[i]) + "\nand\n" + string(linesB[i])
+		}
+	}
+	return "the end of one"
+}

@@ -1,0 +1,10 @@
+//go:build !race
+
+package harness_test
+
+import "time"
+
+// seeds is how many seeds each cell must agree on.
+const seeds = 20
+
+var leases = []time.Duration{time.Second, 5 * time.Second, time.Minute}

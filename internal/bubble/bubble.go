@@ -1,0 +1,148 @@
+// Package bubble makes bubbles of virtual time outside go test.
+//
+// Package testing/synctest asks for a *testing.T. [Main] obtains one in an
+// ordinary program, and [Run] plays a function in a bubble made from it and
+// returns every way in which that can end badly as an error. It imports the
+// standard library only.
+package bubble
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"testing"
+	"testing/synctest"
+)
+
+// Main calls run with a *testing.T from which [Run] can make bubbles, and ends
+// the process when run returns: status 0, or 1 if it made the T fail. It is
+// for programs that have no go test around them, and is called at most once.
+//
+// Package testing prints its own report on os.Stdout, and strategies under
+// test may print too. So Main lets os.Stdout and os.Stderr be the same file;
+// a program that speaks a protocol on its standard output must keep the file
+// before it calls Main.
+func Main(run func(t *testing.T)) {
+	os.Stdout = os.Stderr
+	// The program's arguments are not for package testing: with its flags
+	// parsed already, it does not look at them.
+	testing.Init()
+	_ = flag.CommandLine.Parse(nil) // fails on no argument
+	match := func(string, string) (bool, error) { return true, nil }
+	testing.Main(match, []testing.InternalTest{{Name: "lockfault", F: run}}, nil, nil)
+}
+
+// An Error is how a bubble ended badly.
+type Error struct {
+	// Reason says what happened, in one line.
+	Reason string
+	// Stack shows where: the goroutine that panicked, or those that were
+	// left blocked. It is cut off at a few kilobytes.
+	Stack string
+}
+
+// Error returns the reason and the stack.
+func (e *Error) Error() string {
+	if e.Stack == "" {
+		return e.Reason
+	}
+	return e.Reason + "\n\n" + e.Stack
+}
+
+// stackLimit bounds [Error.Stack], so that a thousand leaked goroutines cost
+// no more than one.
+const stackLimit = 16 << 10
+
+// Run calls f in a bubble of virtual time made from t, and returns when f and
+// all goroutines that it started have ended. The error is an *[Error] if f
+// panicked, if everything in the bubble waits for ever, or if goroutines were
+// left behind when f returned; these stay blocked until the process ends. A
+// panic in another goroutine than f's ends the process. Virtual time stands
+// still while a goroutine waits for a sync.Mutex, so Run may never return:
+// that takes somebody with a real clock to notice.
+//
+// Run must not be called from within a bubble. It is safe for concurrent use.
+func Run(t *testing.T, f func()) error {
+	var id string
+	err := error(&Error{Reason: "package testing gave up the bubble, as it does when it finds a data race"})
+	// A goroutine of its own, because package testing ends the one in which
+	// it finds a failure, a data race for one.
+	withoutExit(func() {
+		defer func() {
+			if v := recover(); v != nil {
+				err = &Error{Reason: fmt.Sprint(v), Stack: stacks(id)}
+			}
+		}()
+		var failed error
+		synctest.Test(t, func(*testing.T) {
+			id = current()
+			failed = call(f)
+		})
+		err = failed
+	})
+	return err
+}
+
+// call calls f and returns how it failed to return.
+func call(f func()) error {
+	err := error(&Error{Reason: "runtime.Goexit ended the bubble's first goroutine"})
+	withoutExit(func() {
+		defer func() {
+			if v := recover(); v != nil {
+				err = &Error{Reason: fmt.Sprintf("panic: %v", v), Stack: clip(debug.Stack())}
+			}
+		}()
+		f()
+		err = nil
+	})
+	return err
+}
+
+// withoutExit calls f, and returns also when f ends its goroutine.
+func withoutExit(f func()) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		f()
+	}()
+	<-done
+}
+
+// current returns how stacks name the bubble of the calling goroutine, such
+// as "synctest bubble 7".
+func current() string {
+	var header [128]byte
+	line, _, _ := bytes.Cut(header[:runtime.Stack(header[:], false)], []byte("]"))
+	_, name, _ := bytes.Cut(line, []byte(", "))
+	return string(name)
+}
+
+// stacks returns the stacks of the goroutines in the named bubble, without
+// those that only wait for the others on behalf of package testing.
+func stacks(bubble string) string {
+	all := make([]byte, 1<<20)
+	all = all[:runtime.Stack(all, true)]
+	var kept [][]byte
+	for _, stack := range bytes.Split(all, []byte("\n\n")) {
+		header, _, _ := bytes.Cut(stack, []byte("\n"))
+		if bubble == "" || !bytes.Contains(header, []byte(bubble+"]")) {
+			continue
+		}
+		if bytes.Contains(stack, []byte("bubble.withoutExit(")) || bytes.Contains(stack, []byte("testing.testingSynctestTest(")) {
+			continue
+		}
+		kept = append(kept, stack)
+	}
+	return clip(bytes.Join(kept, []byte("\n\n")))
+}
+
+// clip cuts a stack off at its limit.
+func clip(stack []byte) string {
+	if len(stack) <= stackLimit {
+		return string(bytes.TrimSpace(stack))
+	}
+	return string(stack[:stackLimit]) + "\n…"
+}

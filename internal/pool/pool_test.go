@@ -1,0 +1,360 @@
+//go:build unix
+
+package pool_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/lockfault/lockfault/internal/pool"
+)
+
+// The test binary doubles as the worker.
+func TestMain(m *testing.M) {
+	switch os.Getenv("POOL_TEST_PROGRAM") {
+	case "worker":
+		if err := pool.Serve(os.Stdin, os.Stdout, handle); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	case "parent":
+		parent()
+	case "not a worker":
+		fmt.Fprintln(os.Stderr, "flag provided but not defined")
+		os.Exit(2)
+	}
+	os.Exit(m.Run())
+}
+
+type job struct {
+	Do   string
+	N    int
+	Text string
+}
+
+type reply struct {
+	N, PID int
+	Text   string
+}
+
+func handle(j job) (reply, bool) {
+	switch j.Do {
+	case "panic":
+		go func() { panic("out of cheese") }()
+		select {}
+	case "exit":
+		os.Exit(3)
+	case "mutex":
+		var mu sync.Mutex
+		mu.Lock()
+		waitForMutex(&mu)
+	case "spin":
+		spin()
+	case "deaf": // ends for nothing but SIGKILL
+		syscall.Kill(os.Getpid(), syscall.SIGSTOP)
+		select {}
+	case "garbage":
+		os.Stdout.WriteString("PASS\n")
+	case "half a line":
+		os.Stdout.WriteString("{")
+		os.Exit(0)
+	case "endless line":
+		for {
+			os.Stdout.Write(make([]byte, 1<<20))
+		}
+	case "flood":
+		fmt.Fprintln(os.Stderr, "the beginning")
+		for range 20_000 {
+			fmt.Fprintln(os.Stderr, strings.Repeat("x", 1000))
+		}
+		fmt.Fprintln(os.Stderr, "the end")
+		os.Exit(4)
+	case "retire":
+		return reply{N: j.N, PID: os.Getpid()}, true
+	}
+	return reply{N: j.N, PID: os.Getpid(), Text: j.Text}, false
+}
+
+func waitForMutex(mu *sync.Mutex) { mu.Lock() }
+
+func spin() {
+	//lint:ignore SA5002 spinning is what it is for
+	for {
+	}
+}
+
+func program(name string) func() *exec.Cmd {
+	return func() *exec.Cmd {
+		cmd := exec.Command(os.Args[0])
+		cmd.Env = append(os.Environ(), "POOL_TEST_PROGRAM="+name,
+			"GORACE=atexit_sleep_ms=0") // or every worker takes a second to leave
+		return cmd
+	}
+}
+
+func options(workers int) pool.Options {
+	return pool.Options{Workers: workers, Start: program("worker"), Limit: time.Minute}
+}
+
+func TestEveryJobIsAnsweredOnce(t *testing.T) {
+	for _, workers := range []int{0, 1, 3} {
+		var jobs []job
+		for n := range 200 {
+			text := ""
+			if n%50 == 0 { // longer than a pipe holds
+				text = strings.Repeat("y", 100_000)
+			}
+			jobs = append(jobs, job{N: n, Text: text})
+		}
+		seen := map[int]bool{}
+		pids := map[int]bool{}
+		err := pool.Run(t.Context(), options(workers), slices.Values(jobs), func(j job, r pool.Result[reply]) error {
+			if r.Failure != nil {
+				t.Errorf("job %d: %v", j.N, r.Failure)
+			}
+			if r.Value.N != j.N || r.Value.Text != j.Text || seen[j.N] {
+				t.Errorf("job %d: got the answer to %d, or twice", j.N, r.Value.N)
+			}
+			seen[j.N] = true
+			pids[r.Value.PID] = true
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(seen) != len(jobs) {
+			t.Errorf("%d workers: %d of %d jobs answered", workers, len(seen), len(jobs))
+		}
+		if len(pids) > max(1, workers) || pids[os.Getpid()] {
+			t.Errorf("%d workers: answers from %d processes", workers, len(pids))
+		}
+	}
+}
+
+func TestABadJobSpoilsOnlyItself(t *testing.T) {
+	tests := []struct {
+		do             string
+		limited        bool // must be ended
+		reason, output string
+	}{
+		{"panic", false, "panic: out of cheese: the worker process ended (exit status 2)", "pool_test.handle.func1"},
+		{"exit", false, "the worker process ended (exit status 3)", ""},
+		{"mutex", true, "no answer within", "waitForMutex"},
+		{"spin", true, "no answer within", "pool_test.handle"},
+		{"deaf", true, "no answer within", ""},
+		{"garbage", false, `no answer: "PASS"`, ""},
+		{"half a line", false, "the worker process ended (exit status 0)", ""},
+		{"endless line", false, "the worker process", ""},
+		{"flood", false, "(exit status 4)", "the beginning"},
+	}
+	for _, test := range tests {
+		t.Run(test.do, func(t *testing.T) {
+			t.Parallel()
+			o := options(1)
+			if test.limited {
+				// Long enough for the good jobs, whatever the machine does.
+				o.Limit, o.Grace = 3*time.Second, 3*time.Second
+			}
+			jobs := []job{{N: 1}, {Do: test.do, N: 2}, {N: 3}, {N: 4}}
+			var order []int
+			err := pool.Run(t.Context(), o, slices.Values(jobs), func(j job, r pool.Result[reply]) error {
+				order = append(order, j.N)
+				if j.N != 2 {
+					if r.Failure != nil || r.Value.N != j.N {
+						t.Errorf("job %d was spoiled: %+v", j.N, r)
+					}
+					return nil
+				}
+				if r.Failure == nil {
+					t.Fatalf("no failure, but %+v", r.Value)
+				}
+				if !strings.Contains(r.Failure.Reason, test.reason) {
+					t.Errorf("reason %q, want it to contain %q", r.Failure.Reason, test.reason)
+				}
+				if !strings.Contains(r.Failure.Output, test.output) {
+					t.Errorf("output does not show %q:\n%s", test.output, r.Failure.Output)
+				}
+				if len(r.Failure.Output) > 64<<10 {
+					t.Errorf("%d bytes of output were kept", len(r.Failure.Output))
+				}
+				if test.do == "flood" && !strings.HasSuffix(r.Failure.Output, "the end") {
+					t.Error("the end of the flood is lost")
+				}
+				return nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !slices.Equal(order, []int{1, 2, 3, 4}) {
+				t.Errorf("results of jobs %v, want 1 to 4", order)
+			}
+		})
+	}
+}
+
+func TestARetiringWorkerIsReplaced(t *testing.T) {
+	jobs := []job{{Do: "retire", N: 1}, {N: 2}, {N: 3}}
+	var pids []int
+	err := pool.Run(t.Context(), options(1), slices.Values(jobs), func(j job, r pool.Result[reply]) error {
+		if r.Failure != nil || r.Value.N != j.N {
+			t.Errorf("job %d: %+v", j.N, r)
+		}
+		pids = append(pids, r.Value.PID)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if pids[0] == pids[1] || pids[1] != pids[2] {
+		t.Errorf("answers from processes %v, want the second two from another than the first", pids)
+	}
+}
+
+func TestCancelEndsTheWorkers(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	var pids []int
+	endless := iter.Seq[job](func(yield func(job) bool) {
+		for n := 0; yield(job{N: n}); n++ {
+			if n == 20 && !yield(job{Do: "spin", N: -1}) {
+				return
+			}
+		}
+	})
+	err := pool.Run(ctx, options(2), endless, func(j job, r pool.Result[reply]) error {
+		if j.N == -1 {
+			t.Error("the job in hand was reported")
+		}
+		pids = append(pids, r.Value.PID)
+		if j.N == 100 {
+			cancel()
+		}
+		return nil
+	})
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v, want context.Canceled", err)
+	}
+	expectGone(t, pids)
+}
+
+func TestAnErrorOfDoneEndsTheRun(t *testing.T) {
+	full := errors.New("disk full")
+	calls := 0
+	err := pool.Run(t.Context(), options(2), slices.Values(make([]job, 100)), func(job, pool.Result[reply]) error {
+		calls++
+		return full
+	})
+	if !errors.Is(err, full) || calls != 1 {
+		t.Errorf("error %v after %d calls, want %v after one", err, calls, full)
+	}
+}
+
+func TestStartFails(t *testing.T) {
+	o := options(2)
+	o.Start = func() *exec.Cmd { return exec.Command("/nonexistent/worker") }
+	err := pool.Run(t.Context(), o, slices.Values(make([]job, 9)), func(job, pool.Result[reply]) error { return nil })
+	if err == nil || !strings.Contains(err.Error(), "pool: start a worker") {
+		t.Errorf("error %v, want it to say that a worker could not be started", err)
+	}
+}
+
+// A program that is no worker at all must not be started over and over for
+// nothing: each job gets its failure, with what the program had to say.
+func TestNotAWorker(t *testing.T) {
+	o := options(1)
+	o.Start = program("not a worker")
+	failures := 0
+	err := pool.Run(t.Context(), o, slices.Values(make([]job, 3)), func(_ job, r pool.Result[reply]) error {
+		if r.Failure != nil && strings.Contains(r.Failure.Output, "flag provided") {
+			failures++
+		}
+		return nil
+	})
+	if err != nil || failures != 3 {
+		t.Errorf("%d failures and error %v, want 3 and none", failures, err)
+	}
+}
+
+// parent runs two workers, one busy for ever and one waiting, and prints
+// their process ids.
+func parent() {
+	jobs := iter.Seq[job](func(yield func(job) bool) {
+		yield(job{N: 1})
+		yield(job{N: 2})
+		yield(job{Do: "spin"})
+		select {}
+	})
+	pool.Run(context.Background(), options(2), jobs, func(_ job, r pool.Result[reply]) error {
+		fmt.Println(r.Value.PID)
+		return nil
+	})
+}
+
+func TestNoOrphanSurvivesAKilledParent(t *testing.T) {
+	cmd := program("parent")()
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var a, b int
+	if _, err := fmt.Fscan(stdout, &a, &b); err != nil {
+		t.Fatal(err)
+	}
+	cmd.Process.Kill()
+	cmd.Wait()
+	expectGone(t, []int{a, b})
+}
+
+// expectGone waits until none of the processes is alive.
+func expectGone(t *testing.T, pids []int) {
+	t.Helper()
+	deadline := time.Now().Add(time.Minute)
+	for _, pid := range pids {
+		for alive(pid) {
+			if time.Now().After(deadline) {
+				t.Errorf("worker process %d survives", pid)
+				return
+			}
+			time.Sleep(time.Millisecond)
+		}
+	}
+}
+
+// alive reports whether the process exists; one that has ended but was not
+// collected by whoever inherited it is dead.
+func alive(pid int) bool {
+	if syscall.Kill(pid, 0) != nil {
+		return false
+	}
+	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return true
+	}
+	_, state, _ := strings.Cut(string(stat), ") ")
+	return !strings.HasPrefix(state, "Z")
+}
+
+func BenchmarkJob(b *testing.B) {
+	jobs := iter.Seq[job](func(yield func(job) bool) {
+		for n := 0; b.Loop() && yield(job{N: n}); n++ {
+		}
+	})
+	err := pool.Run(b.Context(), options(1), jobs, func(_ job, r pool.Result[reply]) error { return nil })
+	if err != nil {
+		b.Fatal(err)
+	}
+}

@@ -1,0 +1,44 @@
+// Package rooms says which packages of this module may import which. It holds
+// nothing but the rule and, in its test, the rule's enforcement.
+package rooms
+
+// Module is the path of this module.
+const Module = "github.com/lockfault/lockfault"
+
+// Allowed returns the rule: for each room, a directory below the module, the
+// other rooms that it may import. A room includes its sub-directories, unless
+// they are rooms of their own. Data flows one way, from cmd down to checker,
+// which imports the standard library only.
+func Allowed() map[string][]string {
+	return map[string][]string{
+		"cmd": {"cli", "strategies", "strategies/all", "strategies/thirdparty"},
+		"cli": {"harness", "reports", "scenarios", "strategies", "faults", "checker",
+			"internal/bubble", "internal/nearest", "internal/pool"},
+		"harness": {"scenarios", "strategies", "faults", "faults/sim", "checker", "internal/bubble"},
+		// A report is drawn from results and histories, never from a world.
+		"reports": {"checker"},
+		// A script is made of faults; it knows anomalies by name.
+		"scenarios": {"faults", "checker", "internal/nearest"},
+		// A strategy knows Redis and nothing of the stage that it plays on.
+		"strategies":            {},
+		"strategies/thirdparty": {"strategies"},
+		"strategies/all":        {"strategies", "strategies/thirdparty"},
+		"faults":                {"checker"},
+		"faults/sim":            {"faults", "checker", "internal/resp"},
+		"checker":               {},
+		"internal/bubble":       {},
+		"internal/nearest":      {},
+		"internal/pool":         {},
+		"internal/resp":         {},
+		"internal/rooms":        {},
+	}
+}
+
+// StandardOnly returns the rooms that import nothing but the standard library
+// and rooms that do the same.
+func StandardOnly() []string {
+	return []string{
+		"checker", "reports", "faults", "scenarios",
+		"internal/bubble", "internal/nearest", "internal/pool", "internal/rooms",
+	}
+}

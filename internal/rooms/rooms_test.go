@@ -1,0 +1,188 @@
+package rooms
+
+import (
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"maps"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// A pkg is a package and what it imports.
+type pkg struct {
+	importPath string
+	imports    []string
+}
+
+// room returns the room that a package of this module lies in: the longest
+// directory above it, or itself, that the rule names.
+func room(importPath string, rules map[string][]string) (string, bool) {
+	dir := strings.TrimPrefix(strings.TrimPrefix(importPath, Module), "/")
+	for ; dir != "." && dir != ""; dir = path.Dir(dir) {
+		if _, ok := rules[dir]; ok {
+			return dir, true
+		}
+	}
+	return "", false
+}
+
+func ours(importPath string) bool {
+	return importPath == Module || strings.HasPrefix(importPath, Module+"/")
+}
+
+// complaints returns what is wrong with the imports of one package.
+func complaints(p pkg, rules map[string][]string, standardOnly []string) []string {
+	from, ok := room(p.importPath, rules)
+	if !ok {
+		return []string{p.importPath + " is in no room: name one in internal/rooms, with what it may import"}
+	}
+	var list []string
+	for _, imported := range p.imports {
+		if ours(imported) {
+			if to, ok := room(imported, rules); ok && to != from && !slices.Contains(rules[from], to) {
+				list = append(list, p.importPath+" imports "+imported+", which "+from+" may not")
+			}
+			continue
+		}
+		first, _, _ := strings.Cut(imported, "/")
+		if strings.Contains(first, ".") && slices.Contains(standardOnly, from) {
+			list = append(list, p.importPath+" imports "+imported+", but "+from+" keeps to the standard library")
+		}
+	}
+	return list
+}
+
+// packages lists this module's packages with what their files that are not
+// tests import. It reads the files itself, for two reasons: a build constraint
+// hides no import, and go test knows that its result depends on them.
+func packages(t *testing.T) []pkg {
+	t.Helper()
+	root := filepath.Join("..", "..")
+	byDir := map[string]*pkg{}
+	err := filepath.WalkDir(root, func(file string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if entry.IsDir() {
+			if name := entry.Name(); file != root && (strings.HasPrefix(name, ".") || strings.HasPrefix(name, "_") || name == "testdata") {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		if !strings.HasSuffix(file, ".go") || strings.HasSuffix(file, "_test.go") {
+			return nil
+		}
+		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ImportsOnly)
+		if err != nil {
+			return err
+		}
+		dir, err := filepath.Rel(root, filepath.Dir(file))
+		if err != nil {
+			return err
+		}
+		p := byDir[dir]
+		if p == nil {
+			p = &pkg{importPath: path.Join(Module, filepath.ToSlash(dir))}
+			byDir[dir] = p
+		}
+		for _, spec := range parsed.Imports {
+			imported, err := strconv.Unquote(spec.Path.Value)
+			if err != nil {
+				return err
+			}
+			if !slices.Contains(p.imports, imported) {
+				p.imports = append(p.imports, imported)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var list []pkg
+	for _, dir := range slices.Sorted(maps.Keys(byDir)) {
+		list = append(list, *byDir[dir])
+	}
+	return list
+}
+
+func TestImports(t *testing.T) {
+	list := packages(t)
+	seen := map[string]bool{}
+	for _, p := range list {
+		for _, complaint := range complaints(p, Allowed(), StandardOnly()) {
+			t.Error(complaint)
+		}
+		if r, ok := room(p.importPath, Allowed()); ok {
+			seen[r] = true
+		}
+	}
+	// A rule for a room that is gone would let a new one of that name in.
+	for r := range Allowed() {
+		if !seen[r] {
+			t.Errorf("the rule names %s, but there is no package in it", r)
+		}
+	}
+}
+
+// Allowed has no cycles: data flows one way.
+func TestTheRuleHasNoCycles(t *testing.T) {
+	rules := Allowed()
+	const under, done = 1, 2
+	state := map[string]int{}
+	var visit func(string, []string)
+	visit = func(r string, trail []string) {
+		switch state[r] {
+		case done:
+			return
+		case under:
+			t.Fatalf("a cycle: %s", strings.Join(append(trail, r), " → "))
+		}
+		state[r] = under
+		for _, to := range rules[r] {
+			if _, ok := rules[to]; !ok {
+				t.Errorf("%s may import %s, which is no room", r, to)
+			}
+			visit(to, append(trail, r))
+		}
+		state[r] = done
+	}
+	for r := range rules {
+		visit(r, nil)
+	}
+}
+
+func TestComplaints(t *testing.T) {
+	tests := []struct {
+		from, imports string
+		wrong         bool
+	}{
+		{"checker", "sort", false},
+		{"checker", "github.com/redis/go-redis/v9", true},
+		{"checker", Module + "/faults", true},
+		{"checker/recheck", Module + "/checker", false},
+		{"reports", Module + "/checker", false},
+		{"reports", Module + "/harness", true},
+		{"reports", Module + "/faults/sim", true},
+		{"strategies", Module + "/checker", true},
+		{"strategies", "github.com/redis/go-redis/v9", false},
+		{"strategies/thirdparty", Module + "/strategies", false},
+		{"scenarios", Module + "/faults", false},
+		{"faults", Module + "/scenarios", true},
+		{"faults", Module + "/faults/sim", true},
+		{"harness", Module + "/cli", true},
+		{"cli", Module + "/harness", false},
+		{"attic", "sort", true},
+	}
+	for _, test := range tests {
+		p := pkg{importPath: Module + "/" + test.from, imports: []string{test.imports}}
+		if got := complaints(p, Allowed(), StandardOnly()); len(got) > 0 != test.wrong {
+			t.Errorf("%s imports %s: complaints %q, want some: %v", test.from, test.imports, got, test.wrong)
+		}
+	}
+}

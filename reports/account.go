@@ -1,0 +1,103 @@
+package reports
+
+import (
+	"bufio"
+	"fmt"
+
+	"github.com/lockfault/lockfault/checker"
+)
+
+// accountLimit is how many sentences an account may have; more are no summary
+// any more.
+const accountLimit = 40
+
+// account writes the story once more as a short list: what was done to the
+// clients and nodes, what changed the key, what the operations came to, and
+// what was written. It leaves out how the commands got there.
+func (s *story) account(b *bufio.Writer) {
+	sentences := s.sentences()
+	if len(sentences) == 0 || len(sentences) > accountLimit {
+		return
+	}
+	b.WriteString("in short:\n")
+	for i, sentence := range sentences {
+		fmt.Fprintf(b, "  %*d. %s\n", len(fmt.Sprint(len(sentences))), i+1, sentence)
+	}
+	b.WriteByte('\n')
+}
+
+func (s *story) sentences() []string {
+	var out []string
+	owner := map[string]string{}           // of the key, by server
+	answered := map[string]checker.Event{} // the latest reply, by client
+	events := s.h.Events
+	for i, e := range events {
+		switch e.Kind {
+		case checker.State:
+			before := owner[e.Node+e.Server]
+			owner[e.Node+e.Server] = e.Owner
+			if e.Cause != checker.ByCommand {
+				out = append(out, s.key(e))
+				continue
+			}
+			if i == 0 || !belongs(events[i-1], e) {
+				continue
+			}
+			out = append(out, s.change(events[i-1], e, before, answerTo(events[i:], events[i-1])))
+		case checker.Reply:
+			answered[e.Client] = e
+		case checker.Return:
+			text := fmt.Sprintf("%s's %s %s", e.Client, e.Op, outcome(e.Result))
+			if e.Token != 0 {
+				text += fmt.Sprintf(" with fencing token %d", e.Token)
+			}
+			if last, ok := answered[e.Client]; ok && e.Result == checker.Fail {
+				text += fmt.Sprintf(" after %s was answered %s", clip(last.Command), clip(last.Reply))
+			}
+			out = append(out, text)
+		case checker.Write, checker.Lost, checker.Pause, checker.Resume, checker.Crash, checker.Restart, checker.Dropped:
+			out = append(out, s.plain(e))
+		case checker.Fault:
+			if e.Node != "" || e.Client != "" {
+				out = append(out, e.Text)
+			}
+		}
+	}
+	return out
+}
+
+// change tells what a command did to the key, and what its sender was told.
+func (s *story) change(command, e checker.Event, before, answer string) string {
+	text := fmt.Sprintf("%s's %s on %s ", command.Client, clip(command.Command), e.Node)
+	now := e.Owner + "'s"
+	if e.Owner == "" {
+		now = e.Value
+	}
+	switch {
+	case now == "" && before == "":
+		text += "removed the key"
+	case now == "":
+		text += "removed " + before + "'s key"
+	case before == "":
+		text += "made the key " + now
+	case before == e.Owner:
+		text += "changed " + before + "'s key"
+	default:
+		text += fmt.Sprintf("changed the key from %s's to %s", before, now)
+	}
+	if answer != "" {
+		text += " and was answered " + clip(answer)
+	}
+	return text
+}
+
+// answerTo returns the reply to a command, from the events that follow it.
+func answerTo(events []checker.Event, command checker.Event) string {
+	for _, e := range events {
+		if e.Kind == checker.Reply && e.Client == command.Client && e.Node == command.Node &&
+			e.Conn == command.Conn && e.Command == command.Command {
+			return e.Reply
+		}
+	}
+	return ""
+}

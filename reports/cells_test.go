@@ -1,0 +1,63 @@
+package reports_test
+
+import (
+	"time"
+
+	"github.com/lockfault/lockfault/checker"
+	"github.com/lockfault/lockfault/reports"
+)
+
+// anomalies is a short way to write a list.
+func anomalies(list ...checker.Anomaly) []checker.Anomaly { return list }
+
+// cell returns a settled cell with one witness for each anomaly found.
+func cell(strategy, scenario string, found, expected []checker.Anomaly) reports.Cell {
+	c := reports.Cell{
+		Strategy: strategy, Scenario: scenario, Verdict: reports.Held,
+		Anomalies: found, Expected: expected, Linearizable: true,
+		Virtual: 33 * time.Second, Elapsed: 2 * time.Millisecond,
+		RoundTrips: map[checker.Op]int{checker.Acquire: 1, checker.Release: 2},
+		History:    "histories/" + strategy + "/" + scenario + ".jsonl",
+	}
+	for i, a := range found {
+		c.Verdict = reports.Violated
+		c.Linearizable = c.Linearizable && a != checker.Overlap
+		c.Witnesses = append(c.Witnesses, checker.Witness{Anomaly: a, Events: []int{3 * i, 3*i + 2}, Says: "This is why."})
+	}
+	c.Settle()
+	return c
+}
+
+// sample returns cells of every kind: scenario by scenario, as a run has them.
+func sample() []reports.Cell {
+	broken := cell("set-nx|px", "flush", nil, anomalies(checker.LostLock))
+	broken.Verdict = reports.Error
+	broken.Reason = "panic: out of cheese: the worker process ended (exit status 2)\n\ngoroutine 7 [running]:\nmain.explode()"
+	broken.History = ""
+	broken.Settle()
+
+	undecided := cell("redlock", "flush", nil, nil)
+	undecided.Verdict, undecided.Reason = reports.Unknown, "the script ended too early"
+	undecided.Settle()
+
+	absent := reports.Cell{
+		Strategy: "set-nx|px", Scenario: "node-down", Verdict: reports.NotApplicable,
+		Reason: "node-down needs 5 nodes, set-nx|px runs on 1",
+	}
+	absent.Settle()
+
+	timed := cell("redlock", "node-down", nil, nil)
+	timed.Measures = map[string]time.Duration{"recovery": 30_002 * time.Millisecond}
+	timed.RoundTrips = map[checker.Op]int{checker.Acquire: 5}
+
+	return []reports.Cell{
+		cell("set-nx|px", "gc-pause", anomalies(checker.Overlap, checker.StaleWrite), anomalies(checker.StaleWrite, checker.Overlap)),
+		cell("redlock", "gc-pause", anomalies(checker.Overlap, checker.Ghost), anomalies(checker.Overlap, checker.StaleWrite)),
+		cell("set-nx|px", "contention", nil, nil),
+		cell("redlock", "contention", nil, anomalies(checker.Unavailable)),
+		absent,
+		timed,
+		broken,
+		undecided,
+	}
+}

@@ -1,0 +1,48 @@
+package reports_test
+
+import (
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/lockfault/lockfault/checker"
+	"github.com/lockfault/lockfault/reports"
+)
+
+func TestHistoryFile(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "redlock", "flush.jsonl")
+	want := race()
+	if err := reports.WriteHistory(file, want); err != nil {
+		t.Fatal(err)
+	}
+	got, err := reports.ReadHistory(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("read back\n%+v\nwant\n%+v", got, want)
+	}
+	// What a killed worker leaves goes too.
+	if err := os.WriteFile(file+".tmp", []byte("half"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	reports.RemoveHistory(file)
+	if entries, _ := os.ReadDir(filepath.Dir(file)); len(entries) != 0 {
+		t.Errorf("%v is left", entries)
+	}
+	if _, err := reports.ReadHistory(file); err == nil || !strings.Contains(err.Error(), file) {
+		t.Errorf("error %v, want one that names the file", err)
+	}
+}
+
+func TestWriteHistoryFails(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := reports.WriteHistory(filepath.Join(file, "h.jsonl"), checker.History{}); err == nil {
+		t.Error("a history was written below a file")
+	}
+}

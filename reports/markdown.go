@@ -1,0 +1,206 @@
+package reports
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/lockfault/lockfault/checker"
+)
+
+// Markdown writes the report of the results in that file: the comparison, what
+// differed from expectation, what each lock costs, what was measured, and for
+// each scenario the proof of every anomaly.
+func Markdown(w io.Writer, resultsFile string) error {
+	var m Matrix
+	costs := costs{}
+	head, err := Scan(resultsFile, func(c Cell) error {
+		costs.add(c)
+		return m.Add(c)
+	})
+	if err != nil {
+		return err
+	}
+	b := bufio.NewWriter(w)
+	fmt.Fprintf(b, "# lockfault report\n\n")
+	fmt.Fprintf(b, "lockfault %s, world %s, seed %d", head.Version, head.World, head.Seed)
+	if head.TTL > 0 {
+		fmt.Fprintf(b, ", lease %v", head.TTL)
+	}
+	fmt.Fprintf(b, ".\n\n%s.\n", m.Tally())
+	if head.Interrupted {
+		b.WriteString("\n**The run was interrupted: cells are missing.**\n")
+	}
+
+	b.WriteString("\n## Comparison\n\n")
+	m.markdown(b)
+	if t := m.Tally(); t.Differing+t.Unknown+t.Failed > 0 {
+		b.WriteString("\n## Not as expected\n\n")
+		_, err = Scan(resultsFile, func(c Cell) error {
+			if !c.AsExpected {
+				fmt.Fprintf(b, "- %s under %s: %s\n", code(c.Strategy), code(c.Scenario), escape(c.Difference()))
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	b.WriteString("\n## Costs\n\nRound trips of a success, the smallest number seen.\n\n")
+	costs.markdown(b, m.strategies.names)
+
+	var sections sections
+	if _, err := Scan(resultsFile, func(c Cell) error { sections.add(b, c); return nil }); err != nil {
+		return err
+	}
+	sections.end(b)
+	return b.Flush()
+}
+
+// markdown writes the comparison as a table.
+func (m *Matrix) markdown(b *bufio.Writer) {
+	fmt.Fprintf(b, "| scenario | %s |\n", strings.Join(each(m.strategies.names, escape), " | "))
+	fmt.Fprintf(b, "|---%s|\n", strings.Repeat("|---", len(m.strategies.names)))
+	for i, scenario := range m.scenarios.names {
+		row := []string{escape(scenario)}
+		for j := range m.strategies.names {
+			text := escape(m.words(i, j))
+			if s := m.squares[[2]int{i, j}]; text != "" && !s.asExpected {
+				text = "**" + text + "**"
+			}
+			row = append(row, text)
+		}
+		fmt.Fprintf(b, "| %s |\n", strings.Join(row, " | "))
+	}
+	fmt.Fprintf(b, "\n%s nothing found; - not applicable; **bold** %s differs from expectation.\n", markHeld, escape(markDiffers))
+}
+
+// costs are the fewest round trips by strategy and operation.
+type costs map[string]map[checker.Op]int
+
+func (k costs) add(c Cell) {
+	for op, trips := range c.RoundTrips {
+		if k[c.Strategy] == nil {
+			k[c.Strategy] = map[checker.Op]int{}
+		}
+		if old, ok := k[c.Strategy][op]; !ok || trips < old {
+			k[c.Strategy][op] = trips
+		}
+	}
+}
+
+func (k costs) markdown(b *bufio.Writer, strategies []string) {
+	ops := []checker.Op{checker.Acquire, checker.TryAcquire, checker.Release, checker.Extend}
+	ops = slices.DeleteFunc(ops, func(op checker.Op) bool {
+		return !slices.ContainsFunc(strategies, func(s string) bool { _, ok := k[s][op]; return ok })
+	})
+	b.WriteString("| strategy |")
+	for _, op := range ops {
+		fmt.Fprintf(b, " %s |", op)
+	}
+	fmt.Fprintf(b, "\n|---|%s\n", strings.Repeat("---|", len(ops)))
+	for _, s := range strategies {
+		fmt.Fprintf(b, "| %s |", escape(s))
+		for _, op := range ops {
+			if trips, ok := k[s][op]; ok {
+				fmt.Fprintf(b, " %d |", trips)
+			} else {
+				b.WriteString(" |")
+			}
+		}
+		b.WriteByte('\n')
+	}
+}
+
+// sections writes a section for each scenario, as its cells come.
+type sections struct {
+	scenario string
+	// The strategies of the section of which there is nothing to tell.
+	held, notApplicable []string
+}
+
+func (s *sections) add(b *bufio.Writer, c Cell) {
+	if c.Scenario != s.scenario {
+		s.end(b)
+		*s = sections{scenario: c.Scenario}
+		fmt.Fprintf(b, "\n## %s\n\n", escape(c.Scenario))
+	}
+	switch {
+	case c.AsExpected && c.Verdict == Held && len(c.Measures) == 0:
+		s.held = append(s.held, code(c.Strategy))
+		return
+	case c.AsExpected && c.Verdict == NotApplicable:
+		s.notApplicable = append(s.notApplicable, code(c.Strategy))
+		return
+	}
+	fmt.Fprintf(b, "- %s: ", code(c.Strategy))
+	switch {
+	case !c.Decided():
+		fmt.Fprintf(b, "**%s**", escape(c.Difference()))
+	case len(c.Anomalies) > 0:
+		fmt.Fprintf(b, "%s, %s", c.Verdict, names(c.Anomalies))
+	default:
+		fmt.Fprintf(b, "%s", c.Verdict)
+	}
+	if c.Decided() && !c.AsExpected {
+		fmt.Fprintf(b, "; **%s**", escape(c.Difference()))
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Measures)) {
+		fmt.Fprintf(b, "; %s %v", escape(name), c.Measures[name].Round(time.Millisecond))
+	}
+	if c.History != "" {
+		fmt.Fprintf(b, " ([history](%s))", strings.ReplaceAll(c.History, " ", "%20"))
+	}
+	b.WriteByte('\n')
+	for _, w := range c.Witnesses {
+		fmt.Fprintf(b, "  - %s: %s Events %s.\n", w.Anomaly, escape(w.Says), list(w.Events))
+	}
+	if _, stack, found := strings.Cut(c.Reason, "\n"); found && !c.Decided() {
+		b.WriteByte('\n')
+		lines := strings.Split(strings.Trim(stack, "\n"), "\n")
+		for _, line := range lines[:min(len(lines), stackLines)] {
+			fmt.Fprintf(b, "      %s\n", line)
+		}
+		if len(lines) > stackLines {
+			fmt.Fprintf(b, "      … %d more lines in %s\n", len(lines)-stackLines, ResultsFile)
+		}
+		b.WriteByte('\n')
+	}
+}
+
+// stackLines is how much of a stack the report shows.
+const stackLines = 30
+
+// end writes what closes a section.
+func (s *sections) end(b *bufio.Writer) {
+	if len(s.held) > 0 {
+		fmt.Fprintf(b, "- held: %s\n", strings.Join(s.held, ", "))
+	}
+	if len(s.notApplicable) > 0 {
+		fmt.Fprintf(b, "- not applicable: %s\n", strings.Join(s.notApplicable, ", "))
+	}
+}
+
+func list(numbers []int) string {
+	return strings.Join(each(numbers, func(n int) string { return fmt.Sprint(n) }), ", ")
+}
+
+func each[T any](in []T, f func(T) string) []string {
+	out := make([]string, len(in))
+	for i, v := range in {
+		out[i] = f(v)
+	}
+	return out
+}
+
+// escape lets text stand for itself in Markdown.
+func escape(text string) string {
+	return strings.NewReplacer(`\`, `\\`, "|", `\|`, "*", `\*`, "_", `\_`, "`", "\\`", "<", `\<`, "\n", " ").Replace(text)
+}
+
+// code marks a name.
+func code(name string) string { return "`" + strings.ReplaceAll(name, "`", "'") + "`" }

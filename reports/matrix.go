@@ -1,0 +1,160 @@
+package reports
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/lockfault/lockfault/checker"
+)
+
+// A Matrix is the comparison: what each strategy showed under each scenario.
+// It keeps a few bytes of each cell. The zero value is empty and ready for
+// use. Not safe for concurrent use.
+type Matrix struct {
+	scenarios, strategies index
+	squares               map[[2]int]square
+	tally                 Tally
+}
+
+// A Tally counts cells.
+type Tally struct {
+	Cells                                          int
+	Held, Violated, NotApplicable, Unknown, Failed int
+	// Differing counts the decided cells that are not as expected.
+	Differing int
+}
+
+// A square is what the table shows of a cell.
+type square struct {
+	verdict    Verdict
+	found      set
+	asExpected bool
+}
+
+// A set holds anomalies, one bit each, by their place in [checker.Anomalies].
+type set uint16
+
+func setOf(list []checker.Anomaly) (set, error) {
+	var s set
+	for _, a := range list {
+		place := slices.Index(checker.Anomalies(), a)
+		if place < 0 {
+			return 0, fmt.Errorf("there is no anomaly called %q", a)
+		}
+		s |= 1 << place
+	}
+	return s, nil
+}
+
+// list returns the members in the order of [checker.Anomalies].
+func (s set) list() []checker.Anomaly {
+	var list []checker.Anomaly
+	for place, a := range checker.Anomalies() {
+		if s&(1<<place) != 0 {
+			list = append(list, a)
+		}
+	}
+	return list
+}
+
+// An index numbers names in the order in which they first come.
+type index struct {
+	names  []string
+	places map[string]int
+}
+
+func (x *index) place(name string) int {
+	place, ok := x.places[name]
+	if !ok {
+		if x.places == nil {
+			x.places = map[string]int{}
+		}
+		place = len(x.names)
+		x.places[name] = place
+		x.names = append(x.names, name)
+	}
+	return place
+}
+
+// Add enters a cell. Rows and columns appear in the order in which their names
+// are first added. A cell that is entered twice replaces the first.
+func (m *Matrix) Add(c Cell) error {
+	found, err := setOf(c.Anomalies)
+	if err != nil {
+		return fmt.Errorf("%s under %s: %w", c.Strategy, c.Scenario, err)
+	}
+	if m.squares == nil {
+		m.squares = map[[2]int]square{}
+	}
+	at := [2]int{m.scenarios.place(c.Scenario), m.strategies.place(c.Strategy)}
+	if old, ok := m.squares[at]; ok {
+		m.tally.count(old, -1)
+	}
+	s := square{c.Verdict, found, c.AsExpected}
+	switch s.verdict {
+	case Held, Violated, NotApplicable, Unknown:
+	default:
+		s.verdict = Error // a verdict that nobody knows is as good as none
+	}
+	m.squares[at] = s
+	m.tally.count(s, +1)
+	return nil
+}
+
+// Tally returns the counts of the cells added so far.
+func (m *Matrix) Tally() Tally { return m.tally }
+
+func (t *Tally) count(s square, n int) {
+	t.Cells += n
+	switch s.verdict {
+	case Held:
+		t.Held += n
+	case Violated:
+		t.Violated += n
+	case NotApplicable:
+		t.NotApplicable += n
+	case Unknown:
+		t.Unknown += n
+	case Error:
+		t.Failed += n
+	}
+	if (s.verdict == Held || s.verdict == Violated) && !s.asExpected {
+		t.Differing += n
+	}
+}
+
+// String says the counts in one line, zeros left out.
+func (t Tally) String() string {
+	text := count(t.Cells, "cell")
+	separator := ": "
+	for _, part := range []struct {
+		n    int
+		says string
+	}{
+		{t.Held, "held"},
+		{t.Violated, "violated"},
+		{t.NotApplicable, "not applicable"},
+		{t.Unknown, "unknown"},
+		{t.Failed, "in error"},
+	} {
+		if part.n > 0 {
+			text += fmt.Sprintf("%s%d %s", separator, part.n, part.says)
+			separator = ", "
+		}
+	}
+	switch {
+	case t.Unknown+t.Failed > 0:
+		return text + fmt.Sprintf("; %d not decided, %d not as expected", t.Unknown+t.Failed, t.Differing)
+	case t.Differing > 0:
+		return text + fmt.Sprintf("; %d not as expected", t.Differing)
+	}
+	return text + "; all as expected"
+}
+
+// count says a number of things.
+func count(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
+}

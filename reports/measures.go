@@ -1,0 +1,62 @@
+package reports
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"time"
+)
+
+// Measures sums up what the stopwatches of the scenarios read. The zero value
+// is empty and ready for use. Not safe for concurrent use.
+type Measures struct {
+	names  index
+	ranges []readings // by place in names
+}
+
+// readings are those of one stopwatch in one scenario.
+type readings struct {
+	n               int
+	least, most     time.Duration
+	leastBy, mostBy string
+}
+
+// Add enters the readings of a cell.
+func (m *Measures) Add(c Cell) {
+	for _, name := range slices.Sorted(maps.Keys(c.Measures)) {
+		took := c.Measures[name]
+		place := m.names.place(c.Scenario + ": " + name)
+		if place == len(m.ranges) {
+			m.ranges = append(m.ranges, readings{})
+		}
+		r := &m.ranges[place]
+		if r.n == 0 || took < r.least {
+			r.least, r.leastBy = took, c.Strategy
+		}
+		if r.n == 0 || took > r.most {
+			r.most, r.mostBy = took, c.Strategy
+		}
+		r.n++
+	}
+}
+
+// Empty reports whether no stopwatch was read.
+func (m *Measures) Empty() bool { return len(m.ranges) == 0 }
+
+// Write writes one line for each stopwatch of each scenario: its smallest and
+// its largest reading, and whose they are.
+func (m *Measures) Write(w io.Writer) error {
+	b := bufio.NewWriter(w)
+	for i, name := range m.names.names {
+		r := m.ranges[i]
+		if r.least == r.most {
+			fmt.Fprintf(b, "%s %v\n", name, r.least.Round(time.Millisecond))
+			continue
+		}
+		fmt.Fprintf(b, "%s from %v (%s) to %v (%s)\n", name,
+			r.least.Round(time.Millisecond), r.leastBy, r.most.Round(time.Millisecond), r.mostBy)
+	}
+	return b.Flush()
+}

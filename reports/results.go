@@ -1,0 +1,153 @@
+// Package reports turns results and histories into something to read: the
+// comparison as a table for the terminal, as Markdown and as JSON, and the
+// story of one cell.
+//
+// Cells come in as they finish; a directory with results.json and report.md
+// goes out, and everything here can be drawn again from results.json and the
+// histories alone. Of this module the package imports checker and nothing
+// else: it never touches a world.
+package reports
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/lockfault/lockfault/checker"
+)
+
+// Tool is the name under which results.json goes.
+const Tool = "lockfault"
+
+// The files of a report's directory, with histories below [HistoryDir].
+const (
+	ResultsFile  = "results.json"
+	MarkdownFile = "report.md"
+	HistoryDir   = "histories"
+)
+
+// A Verdict is the short answer of a [Cell].
+type Verdict string
+
+// The verdicts. Only Held says that nothing was found wrong; a cell that was
+// not decided never passes for held.
+const (
+	Held          Verdict = "held"
+	Violated      Verdict = "violated"
+	Unknown       Verdict = "unknown"
+	Error         Verdict = "error"
+	NotApplicable Verdict = "not-applicable"
+)
+
+// A Head is what results.json says about the whole run.
+type Head struct {
+	Tool    string `json:"tool"` // always [Tool]
+	Version string `json:"version"`
+	World   string `json:"world"`
+	Seed    uint64 `json:"seed"`
+	// TTL replaced the lease of every script; 0 means that it did not.
+	TTL time.Duration `json:"ttl_ns,omitempty"`
+	// Interrupted says that the run was stopped: cells are missing.
+	Interrupted bool `json:"interrupted,omitempty"`
+}
+
+// A Cell is what results.json says about one strategy under one scenario.
+type Cell struct {
+	Strategy string  `json:"strategy"`
+	Scenario string  `json:"scenario"`
+	Verdict  Verdict `json:"verdict"`
+	// Anomalies and Expected are in the order of [checker.Anomalies].
+	Anomalies []checker.Anomaly `json:"anomalies"`
+	Expected  []checker.Anomaly `json:"expected"`
+	// AsExpected is whether Anomalies and Expected are the same and the cell
+	// was decided.
+	AsExpected bool `json:"as_expected"`
+	// Linearizable is false where the acquires and releases have no legal
+	// order, and where the cell was not decided.
+	Linearizable bool              `json:"linearizable"`
+	Witnesses    []checker.Witness `json:"witnesses"`
+	// Virtual is the time that passed in the world, Elapsed outside.
+	Virtual time.Duration `json:"virtual_ns"`
+	Elapsed time.Duration `json:"elapsed_ns"`
+	// RoundTrips is the smallest number of round trips that a success of the
+	// operation took.
+	RoundTrips map[checker.Op]int `json:"round_trips"`
+	// Measures are the readings of the script's stopwatches, in nanoseconds.
+	Measures map[string]time.Duration `json:"measures,omitempty"`
+	// Reason says why, where the verdict is not-applicable, unknown or error;
+	// for an error it may go on with a stack.
+	Reason string `json:"reason,omitempty"`
+	// History is the path of the cell's history below the report's
+	// directory; empty if there is none.
+	History string `json:"history,omitempty"`
+}
+
+// Settle puts the cell's lists into order, and decides AsExpected from them
+// and the verdict.
+func (c *Cell) Settle() {
+	c.Anomalies, c.Expected = ordered(c.Anomalies), ordered(c.Expected)
+	if c.Witnesses == nil {
+		c.Witnesses = []checker.Witness{}
+	}
+	if c.RoundTrips == nil {
+		c.RoundTrips = map[checker.Op]int{}
+	}
+	switch c.Verdict {
+	case Held, Violated:
+		c.AsExpected = slices.Equal(c.Anomalies, c.Expected)
+	case NotApplicable:
+		c.AsExpected = true
+	default:
+		c.AsExpected = false
+	}
+}
+
+// ordered returns the anomalies without repetition in the order of
+// [checker.Anomalies], and never nil, which JSON would show as null.
+func ordered(list []checker.Anomaly) []checker.Anomaly {
+	sorted := []checker.Anomaly{}
+	for _, a := range checker.Anomalies() {
+		if slices.Contains(list, a) {
+			sorted = append(sorted, a)
+		}
+	}
+	return sorted
+}
+
+// Decided reports whether the cell has an answer.
+func (c Cell) Decided() bool { return c.Verdict != Unknown && c.Verdict != Error }
+
+// Difference says in a few words, without a stack, how the cell differs from
+// what was expected of it; it is empty if it does not.
+func (c Cell) Difference() string {
+	if c.AsExpected {
+		return ""
+	}
+	if !c.Decided() {
+		reason, _, _ := strings.Cut(c.Reason, "\n")
+		return fmt.Sprintf("%s: %s", c.Verdict, reason)
+	}
+	var parts []string
+	if missing := without(c.Expected, c.Anomalies); len(missing) > 0 {
+		parts = append(parts, "missing: "+names(missing))
+	}
+	if extra := without(c.Anomalies, c.Expected); len(extra) > 0 {
+		parts = append(parts, "not expected: "+names(extra))
+	}
+	return strings.Join(parts, "; ")
+}
+
+// without returns what is in a but not in b.
+func without(a, b []checker.Anomaly) []checker.Anomaly {
+	return slices.DeleteFunc(slices.Clone(a), func(x checker.Anomaly) bool { return slices.Contains(b, x) })
+}
+
+// names lists anomalies for a sentence.
+func names(list []checker.Anomaly) string {
+	words := make([]string, len(list))
+	for i, a := range list {
+		words[i] = string(a)
+	}
+	return strings.Join(words, ", ")
+}

@@ -1,0 +1,52 @@
+package reports_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/lockfault/lockfault/checker"
+	"github.com/lockfault/lockfault/reports"
+)
+
+func TestSettle(t *testing.T) {
+	overlap, ghost := anomalies(checker.Overlap), anomalies(checker.Ghost)
+	tests := []struct {
+		name            string
+		verdict         reports.Verdict
+		found, expected []checker.Anomaly
+		reason          string
+		asExpected      bool
+		difference      string
+	}{
+		{"held", reports.Held, nil, nil, "", true, ""},
+		{"order does not matter", reports.Violated,
+			anomalies(checker.Ghost, checker.Overlap), anomalies(checker.Overlap, checker.Ghost), "", true, ""},
+		{"nothing came", reports.Held, nil, overlap, "", false, "missing: overlap"},
+		{"too much came", reports.Violated, ghost, nil, "", false, "not expected: ghost"},
+		{"another came", reports.Violated, ghost, overlap, "", false, "missing: overlap; not expected: ghost"},
+		{"an error never passes", reports.Error, nil, nil, "boom\nstack", false, "error: boom"},
+		{"nor does one with the right anomalies", reports.Error, ghost, ghost, "boom", false, "error: boom"},
+		{"unknown never passes", reports.Unknown, nil, nil, "who knows", false, "unknown: who knows"},
+		{"a verdict nobody knows never passes", "fine", nil, nil, "", false, ""},
+		{"not applicable", reports.NotApplicable, nil, overlap, "", true, ""},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			c := reports.Cell{Verdict: test.verdict, Anomalies: test.found, Expected: test.expected, Reason: test.reason}
+			c.Settle()
+			if c.AsExpected != test.asExpected {
+				t.Errorf("AsExpected = %v, want %v", c.AsExpected, test.asExpected)
+			}
+			if got := c.Difference(); got != test.difference {
+				t.Errorf("Difference() = %q, want %q", got, test.difference)
+			}
+			if c.Anomalies == nil || c.Expected == nil || c.Witnesses == nil || c.RoundTrips == nil {
+				t.Error("a list is nil, which JSON would show as null")
+			}
+			place := func(a checker.Anomaly) int { return slices.Index(checker.Anomalies(), a) }
+			if !slices.IsSortedFunc(c.Anomalies, func(a, b checker.Anomaly) int { return place(a) - place(b) }) {
+				t.Errorf("anomalies %v are not in order", c.Anomalies)
+			}
+		})
+	}
+}

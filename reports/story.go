@@ -1,0 +1,321 @@
+package reports
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/lockfault/lockfault/checker"
+)
+
+// Story writes what happened in one cell for a reader: every event in order of
+// time, numbered by its index in the history, with the wire and the script on
+// the left and the four truths in columns of their own on the right; then the
+// verdict, with the events that prove it in plain sentences.
+func Story(w io.Writer, cell Cell, h checker.History) error {
+	b := bufio.NewWriter(w)
+	s := newStory(h)
+	s.heading(b, cell)
+	if len(h.Events) > 0 {
+		s.listing(b)
+		s.account(b)
+	}
+	s.verdict(b, cell)
+	return b.Flush()
+}
+
+type story struct {
+	h      checker.History
+	digits int // of the time, behind the point
+	// believers are the clients that believe that they hold the lock, in
+	// the order in which they began to, with the end of their validity.
+	believers []believer
+}
+
+type believer struct {
+	client string
+	until  time.Duration // 0 means for as long as it likes
+}
+
+func newStory(h checker.History) *story {
+	s := &story{h: h, digits: 3}
+	if h.Meta.TTL < time.Second {
+		s.digits = 6 // a lease that short is over within a few commands
+	}
+	return s
+}
+
+// A row is one line of the listing.
+type row struct {
+	number, time, what             string
+	belief, server, result, damage string
+	believed                       bool // somebody believes at the end of it
+}
+
+func (s *story) heading(b *bufio.Writer, cell Cell) {
+	m := s.h.Meta
+	fmt.Fprintf(b, "%s under %s", cell.Strategy, cell.Scenario)
+	if m.TTL > 0 {
+		fmt.Fprintf(b, ", lease %v, seed %d, world %s", m.TTL, m.Seed, m.World)
+	}
+	b.WriteString("\n\n")
+}
+
+func (s *story) listing(b *bufio.Writer) {
+	rows := s.rows()
+	head := row{number: "#", time: "seconds", what: "what happens",
+		belief: "belief", server: "server", result: "result", damage: "damage"}
+	var widths [6]int
+	for _, r := range append([]row{head}, rows...) {
+		for i, text := range []string{r.number, r.time, r.what, r.belief, r.server, r.result} {
+			widths[i] = max(widths[i], utf8.RuneCountInString(text))
+		}
+	}
+	write := func(r row) {
+		line := fmt.Sprintf("%*s  %*s  ", widths[0], r.number, widths[1], r.time)
+		line += pad(r.what, widths[2]+2) + pad(r.belief, widths[3]+2) + pad(r.server, widths[4]+2)
+		line += pad(r.result, widths[5]+2) + r.damage
+		writeLine(b, line)
+	}
+	write(head)
+	for _, r := range rows {
+		write(r)
+	}
+	b.WriteByte('\n')
+}
+
+// rows tells the events. A command and the change of the key that it causes
+// share a row, as do a line of the script and what it does at once.
+func (s *story) rows() []row {
+	var rows []row
+	for i := 0; i < len(s.h.Events); i++ {
+		e := s.h.Events[i]
+		rows = append(rows, s.expire(e.Time)...)
+		r := s.row(e)
+		if i+1 < len(s.h.Events) {
+			if next := s.h.Events[i+1]; belongs(e, next) {
+				second := s.row(next)
+				r.number += "-" + second.number
+				r.server = second.server
+				r.belief, r.believed = second.belief, second.believed
+				i++
+			}
+		}
+		rows = append(rows, r)
+	}
+	// Between two changes of belief, a line shows that somebody holds on.
+	for i := range rows {
+		if rows[i].belief == "" && rows[i].believed {
+			rows[i].belief = "│"
+		}
+	}
+	return rows
+}
+
+// belongs reports whether b is nothing but the effect or the record of a.
+func belongs(a, b checker.Event) bool {
+	if a.Time != b.Time {
+		return false
+	}
+	switch {
+	case a.Kind == checker.Request && b.Kind == checker.State:
+		return b.Cause == checker.ByCommand && a.Client == b.Client && a.Node == b.Node
+	case a.Kind == checker.Step:
+		return a.Text == happening(b)
+	}
+	return false
+}
+
+// happening returns how a script would order the event, if one could.
+func happening(e checker.Event) string {
+	switch e.Kind {
+	case checker.Fault:
+		return e.Text
+	case checker.Pause, checker.Resume, checker.Crash, checker.Restart:
+		return e.Client + " " + string(e.Kind)
+	}
+	return ""
+}
+
+func (s *story) row(e checker.Event) row {
+	before := len(s.believers)
+	r := row{number: fmt.Sprint(e.Index), time: s.seconds(e.Time), what: s.what(e)}
+	switch e.Kind {
+	case checker.Return:
+		r.result = fmt.Sprintf("%s %s: %s", e.Client, e.Op, e.Result)
+		if (e.Op == checker.Acquire || e.Op == checker.TryAcquire) && e.Result == checker.OK {
+			s.disbelieve(e.Client)
+			until := e.Until
+			if !s.h.Meta.HonourValidity {
+				until = 0
+			}
+			s.believers = append(s.believers, believer{e.Client, until})
+			r.belief = s.belief()
+		}
+		if e.Op == checker.Extend && e.Result == checker.OK && e.Until > 0 {
+			for i := range s.believers {
+				if s.believers[i].client == e.Client && s.believers[i].until > 0 {
+					s.believers[i].until = e.Until
+				}
+			}
+		}
+	case checker.Invoke:
+		if e.Op == checker.Release {
+			s.disbelieve(e.Client)
+		}
+	case checker.Lost, checker.Crash:
+		s.disbelieve(e.Client)
+	case checker.State:
+		r.server = s.server(e)
+	case checker.Write:
+		r.damage = e.Client + " accepted"
+		if !e.Accepted {
+			r.damage = e.Client + " refused"
+		}
+		if e.Token != 0 {
+			r.damage += fmt.Sprintf(" (token %d)", e.Token)
+		}
+	}
+	if len(s.believers) < before {
+		r.belief = s.belief()
+	}
+	r.believed = len(s.believers) > 0
+	return r
+}
+
+// expire ends the beliefs whose validity is over by now.
+func (s *story) expire(now time.Duration) []row {
+	var rows []row
+	for _, v := range slices.Clone(s.believers) {
+		if v.until == 0 || v.until > now {
+			continue
+		}
+		s.disbelieve(v.client)
+		rows = append(rows, row{
+			time: s.seconds(v.until), what: v.client + "'s validity ends",
+			belief: s.belief(), believed: len(s.believers) > 0,
+		})
+	}
+	return rows
+}
+
+func (s *story) disbelieve(client string) {
+	s.believers = slices.DeleteFunc(s.believers, func(v believer) bool { return v.client == client })
+}
+
+// belief says who believes.
+func (s *story) belief() string {
+	if len(s.believers) == 0 {
+		return "nobody"
+	}
+	var clients []string
+	for _, v := range s.believers {
+		clients = append(clients, v.client)
+	}
+	return strings.Join(clients, " and ")
+}
+
+// server says what became of the key.
+func (s *story) server(e checker.Event) string {
+	text := e.Node
+	if e.Server != "" && e.Server != e.Node+"/0" {
+		text = e.Server
+	}
+	switch {
+	case e.Owner == "" && e.Value == "":
+		text += ": free"
+	case e.Owner == "":
+		text += ": " + e.Value
+	default:
+		text += ": " + e.Owner
+	}
+	if e.Owner != "" || e.Value != "" {
+		if e.Expires == 0 {
+			text += ", no TTL"
+		} else {
+			text += " until " + s.seconds(e.Expires)
+		}
+	}
+	if e.Cause != checker.ByCommand && e.Cause != "" {
+		text += fmt.Sprintf(" (%s)", e.Cause)
+	}
+	return text
+}
+
+// what says what happened, on the wire, in the script or in a client.
+func (s *story) what(e checker.Event) string {
+	switch e.Kind {
+	case checker.Step:
+		return fmt.Sprintf("── line %d: %s", e.Line, e.Text)
+	case checker.Invoke:
+		return fmt.Sprintf("%s calls %s", e.Client, e.Op)
+	case checker.Return:
+		text := fmt.Sprintf("%s's %s returns", e.Client, e.Op)
+		if e.Error != "" {
+			text += ": " + e.Error
+		}
+		if e.Token != 0 {
+			text += fmt.Sprintf(", fencing token %d", e.Token)
+		}
+		if e.Until != 0 {
+			text += ", valid until " + s.seconds(e.Until)
+		}
+		return clip(text)
+	case checker.Lost:
+		return e.Client + "'s lock says that it is lost"
+	case checker.Write:
+		return e.Client + " writes"
+	case checker.Request:
+		return clip(fmt.Sprintf("%s → %s  %s", e.Client, e.Node, e.Command))
+	case checker.Reply:
+		return clip(fmt.Sprintf("%s ← %s  %s", e.Client, e.Node, e.Reply))
+	case checker.Push:
+		return clip(fmt.Sprintf("%s ← %s  message %s", e.Client, e.Node, e.Reply))
+	case checker.Held, checker.Passed, checker.Dropped:
+		return clip(fmt.Sprintf("%s: %s", e.Kind, s.message(e)))
+	case checker.Crash:
+		return e.Client + " crashes"
+	case checker.Pause, checker.Resume, checker.Restart:
+		return fmt.Sprintf("%s %ss", e.Client, e.Kind)
+	case checker.Fault:
+		return e.Text
+	case checker.Measure:
+		return fmt.Sprintf("stopwatch %s reads %v", e.Text, e.Took)
+	case checker.State:
+		return ""
+	case checker.End:
+		return "── the end"
+	}
+	return string(e.Kind)
+}
+
+// message names a message that the gate decided on.
+func (s *story) message(e checker.Event) string {
+	switch e.Direction {
+	case "reply":
+		return fmt.Sprintf("%s ← %s  reply to %s", e.Client, e.Node, e.Command)
+	case "push":
+		return fmt.Sprintf("%s ← %s  message", e.Client, e.Node)
+	default:
+		return fmt.Sprintf("%s → %s  %s", e.Client, e.Node, e.Command)
+	}
+}
+
+// seconds says a time since the start of the run.
+func (s *story) seconds(d time.Duration) string {
+	return fmt.Sprintf("%.*f", s.digits, d.Seconds())
+}
+
+// clip shortens what would push the four truths off the screen.
+func clip(text string) string {
+	const limit = 46
+	runes := []rune(text)
+	if len(runes) <= limit {
+		return text
+	}
+	return string(runes[:limit-1]) + "…"
+}

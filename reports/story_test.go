@@ -1,0 +1,145 @@
+package reports_test
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lockfault/lockfault/checker"
+	"github.com/lockfault/lockfault/reports"
+)
+
+// history numbers the events and puts them into a history.
+func history(meta checker.Meta, events ...checker.Event) checker.History {
+	for i := range events {
+		events[i].Index = i
+	}
+	return checker.History{Meta: meta, Events: events}
+}
+
+func ms(n int) time.Duration { return time.Duration(n) * time.Millisecond }
+
+// race is document 000's race in small: A wins, B puts the wrong value back.
+func race() checker.History {
+	meta := checker.Meta{Format: 1, Strategy: "getset", Scenario: "race", World: "sim", Seed: 1,
+		Clients: []string{"A", "B"}, Nodes: []string{"n1"}, TTL: 30 * time.Second}
+	command := func(at int, client, text string) checker.Event {
+		return checker.Event{Time: ms(at), Kind: checker.Request, Client: client, Node: "n1", Conn: 1, Command: text}
+	}
+	reply := func(at int, client, text, answer string) checker.Event {
+		return checker.Event{Time: ms(at), Kind: checker.Reply, Client: client, Node: "n1", Conn: 1, Command: text, Reply: answer}
+	}
+	key := func(at int, by, owner string) checker.Event {
+		return checker.Event{Time: ms(at), Kind: checker.State, Client: by, Node: "n1", Server: "n1/0",
+			Owner: owner, Value: owner + "1", Cause: checker.ByCommand}
+	}
+	return history(meta,
+		checker.Event{Time: 0, Kind: checker.Step, Line: 3, Text: "hold B before GETSET"},
+		checker.Event{Time: 0, Kind: checker.Fault, Text: "hold B before GETSET"},
+		checker.Event{Time: 0, Kind: checker.Step, Line: 4, Text: "begin A B acquire"},
+		checker.Event{Time: 0, Kind: checker.Invoke, Client: "A", Op: checker.Acquire, Call: 1},
+		checker.Event{Time: 0, Kind: checker.Invoke, Client: "B", Op: checker.Acquire, Call: 2},
+		checker.Event{Time: ms(1), Kind: checker.Held, Client: "B", Node: "n1", Direction: "request", Command: "GETSET lock B1"},
+		command(2, "A", "GETSET lock A1"),
+		key(2, "A", "A"),
+		reply(3, "A", "GETSET lock A1", `"D1"`),
+		checker.Event{Time: ms(3), Kind: checker.Return, Client: "A", Op: checker.Acquire, Call: 1, Result: checker.OK},
+		checker.Event{Time: ms(4), Kind: checker.Passed, Client: "B", Node: "n1", Direction: "request", Command: "GETSET lock B1"},
+		command(4, "B", "GETSET lock B1"),
+		key(4, "B", "B"),
+		reply(5, "B", "GETSET lock B1", `"A1"`),
+		checker.Event{Time: ms(5), Kind: checker.Invoke, Client: "A", Op: checker.Release, Call: 3},
+		command(6, "A", "GET lock"),
+		reply(7, "A", "GET lock", `"B1"`),
+		checker.Event{Time: ms(7), Kind: checker.Return, Client: "A", Op: checker.Release, Call: 3, Result: checker.Fail, Error: "lock not held"},
+		checker.Event{Time: ms(8), Kind: checker.End},
+	)
+}
+
+// mishaps is a history with an event of every other kind.
+func mishaps() checker.History {
+	meta := checker.Meta{Format: 1, World: "sim", Seed: 2, TTL: 30 * time.Second, HonourValidity: true, Fenced: true,
+		Clients: []string{"A", "B"}, Nodes: []string{"n1", "n2"}}
+	return history(meta,
+		checker.Event{Time: 0, Kind: checker.Invoke, Client: "A", Op: checker.TryAcquire, Call: 1},
+		checker.Event{Time: ms(1), Kind: checker.State, Client: "A", Node: "n2", Server: "n2/0", Owner: "A", Value: "A1", Expires: ms(30_001), Cause: checker.ByCommand},
+		checker.Event{Time: ms(1), Kind: checker.Return, Client: "A", Op: checker.TryAcquire, Call: 1, Result: checker.OK, Token: 7, Until: ms(20_000)},
+		checker.Event{Time: ms(2), Kind: checker.Step, Line: 9, Text: "A pause"},
+		checker.Event{Time: ms(2), Kind: checker.Pause, Client: "A"},
+		checker.Event{Time: ms(3), Kind: checker.Dropped, Client: "A", Node: "n1", Direction: "reply", Command: "SET lock A1 NX PX 30000"},
+		checker.Event{Time: ms(4), Kind: checker.Push, Client: "B", Node: "n1", Conn: 2, Reply: `"0"`},
+		checker.Event{Time: ms(5), Kind: checker.Fault, Node: "n2", Text: "n2 failover"},
+		checker.Event{Time: ms(5), Kind: checker.State, Node: "n2", Server: "n2/1", Cause: checker.ByFailover},
+		checker.Event{Time: ms(6), Kind: checker.Return, Client: "B", Op: checker.Acquire, Call: 2, Result: checker.OK, Token: 8},
+		checker.Event{Time: ms(30_000), Kind: checker.Resume, Client: "A"},
+		checker.Event{Time: ms(30_001), Kind: checker.Write, Client: "A", Token: 7},
+		checker.Event{Time: ms(30_001), Kind: checker.Write, Client: "B", Token: 8, Accepted: true},
+		checker.Event{Time: ms(30_002), Kind: checker.Lost, Client: "B"},
+		checker.Event{Time: ms(30_003), Kind: checker.Measure, Text: "recovery", Took: ms(30_000)},
+		checker.Event{Time: ms(30_004), Kind: checker.Crash, Client: "B"},
+		checker.Event{Time: ms(30_005), Kind: checker.Restart, Client: "B"},
+		checker.Event{Time: ms(30_006), Kind: checker.State, Node: "n1", Value: "leftover", Cause: checker.ByRestart},
+		checker.Event{Time: ms(30_007), Kind: checker.Return, Client: "B", Op: checker.Extend, Call: 5, Result: checker.Unknown, Error: "i/o timeout"},
+		checker.Event{Time: ms(30_008), Kind: checker.End},
+	)
+}
+
+func story(t *testing.T, c reports.Cell, h checker.History) string {
+	t.Helper()
+	var b bytes.Buffer
+	if err := reports.Story(&b, c, h); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+func TestStoryOfARace(t *testing.T) {
+	c := cell("getset", "race", anomalies(checker.Unreleasable), anomalies(checker.Unreleasable))
+	c.Witnesses[0] = checker.Witness{Anomaly: checker.Unreleasable, Events: []int{9, 12, 17},
+		Says: "A could not release, since B had put B1 in place of A1."}
+	golden(t, "race.txt", story(t, c, race()))
+}
+
+func TestStoryOfMishaps(t *testing.T) {
+	c := cell("fenced", "mishaps", anomalies(checker.LostLock), nil)
+	var all []int
+	for i := range mishaps().Events {
+		all = append(all, i)
+	}
+	c.Witnesses[0].Events = append(all, 99)
+	c.Measures = map[string]time.Duration{"recovery": 30 * time.Second}
+	golden(t, "mishaps.txt", story(t, c, mishaps()))
+}
+
+func TestStoryWithoutAHistory(t *testing.T) {
+	c := sample()[6]
+	text := story(t, c, checker.History{})
+	for _, want := range []string{"set-nx|px under flush\n", "error: panic: out of cheese", "main.explode()"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the story does not say %q:\n%s", want, text)
+		}
+	}
+	if strings.Contains(text, "linearizable") {
+		t.Errorf("the story says whether a cell without an answer is linearizable:\n%s", text)
+	}
+}
+
+// A story is drawn from histories that may have been cut off or edited.
+func FuzzStory(f *testing.F) {
+	f.Add("invoke", "A", "n1", "acquire", "ok", int64(5), 3)
+	f.Add("state", "A", "n1", "", "", int64(-1), -1)
+	f.Fuzz(func(t *testing.T, kind, client, node, op, result string, at int64, witness int) {
+		e := checker.Event{Kind: checker.Kind(kind), Client: client, Node: node, Op: checker.Op(op),
+			Result: checker.Result(result), Time: time.Duration(at), Until: time.Duration(at), Owner: client}
+		h := race()
+		h.Events = append(h.Events, e, e)
+		h.Meta.HonourValidity = true
+		c := cell("a", "b", anomalies(checker.Overlap), nil)
+		c.Witnesses[0].Events = []int{witness, len(h.Events) - 1}
+		var b bytes.Buffer
+		if err := reports.Story(&b, c, h); err != nil {
+			t.Error(err)
+		}
+	})
+}

@@ -1,0 +1,90 @@
+package scenarios
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/lockfault/lockfault/internal/nearest"
+)
+
+// A cursor reads the words of one line from left to right.
+type cursor struct {
+	file string
+	line
+	at int
+}
+
+// peek returns the next word's text, or "" at the end of the line.
+func (c *cursor) peek() string {
+	if c.at < len(c.words) {
+		return c.words[c.at].text
+	}
+	return ""
+}
+
+// next returns the next word and steps over it; at the end of the line it is
+// empty and stands behind the last word.
+func (c *cursor) next() word {
+	if c.at < len(c.words) {
+		c.at++
+		return c.words[c.at-1]
+	}
+	return word{column: c.end}
+}
+
+// skip steps over the next word if it is the given one.
+func (c *cursor) skip(text string) bool {
+	if c.peek() != text {
+		return false
+	}
+	c.at++
+	return true
+}
+
+// done fails unless all words were read.
+func (c *cursor) done() error {
+	if c.at == len(c.words) {
+		return nil
+	}
+	return c.wrong(c.next(), "the line should end before %q")
+}
+
+// wrong is the error about a word. The format may name the word with %q, or
+// not at all.
+func (c *cursor) wrong(w word, format string, candidates ...string) error {
+	message := format
+	if strings.Contains(format, "%q") {
+		message = fmt.Sprintf(format, shorten(w.text))
+	}
+	meant, _ := nearest.Of(w.text, candidates)
+	return &SyntaxError{File: c.file, Line: c.number, Column: w.column, Message: message, Suggestion: meant}
+}
+
+// unexpected is the error about the next word, or about the lack of one, where
+// the grammar wants something else.
+func (c *cursor) unexpected(wanted string, candidates ...string) error {
+	w := c.next()
+	if w.text == "" {
+		return c.wrong(w, wanted+" is missing at the end of the line")
+	}
+	return c.wrong(w, "%q stands where "+wanted+" should", candidates...)
+}
+
+// find returns the first word of the line with the given text, to point at.
+func (c *cursor) find(text string) word {
+	for _, w := range c.words {
+		if w.text == text {
+			return w
+		}
+	}
+	return word{text: text, column: 1}
+}
+
+// shorten keeps a hostile word from flooding a message.
+func shorten(text string) string {
+	const most = 40
+	if letters := []rune(text); len(letters) > most {
+		return string(letters[:most]) + "…"
+	}
+	return text
+}

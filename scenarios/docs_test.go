@@ -1,0 +1,80 @@
+package scenarios_test
+
+import (
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/lockfault/lockfault/faults"
+	"github.com/lockfault/lockfault/scenarios"
+)
+
+// What docs/script.md shows must parse, and be in canonical form: whole scripts
+// in blocks marked "script", parts of one in blocks "settings" and "steps".
+func TestDocumentedExamples(t *testing.T) {
+	text, err := os.ReadFile("../docs/script.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks := regexp.MustCompile("(?s)```([a-z]+)\n(.*?)```").FindAllStringSubmatch(string(text), -1)
+	if len(blocks) < 8 {
+		t.Fatalf("found %d examples only", len(blocks))
+	}
+	for _, block := range blocks {
+		kind, src := block[1], block[2]
+		switch kind {
+		case "settings":
+			src += "\nA acquire\n\nexpect none\n"
+		case "steps":
+			src = "clients A B C\nnodes 5\nreplicas 1\n\n" + src + "\nexpect none\n"
+		case "script":
+		default:
+			t.Errorf("a block is marked %q", kind)
+		}
+		if got := string(parse(t, src).Format()); got != src {
+			t.Errorf("%s\nis not canonical, this is:\n%s", src, got)
+		}
+	}
+}
+
+// Every fault's word stands in docs/script.md.
+func TestDocumentedFaults(t *testing.T) {
+	text, err := os.ReadFile("../docs/script.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, entry := range faults.Vocabulary() {
+		// The verb is the first word that is not a name.
+		verb := strings.Fields(entry.Syntax)[0]
+		if verb == "A" || verb == "n1" {
+			verb = strings.Fields(entry.Syntax)[1]
+		}
+		if !regexp.MustCompile(`\b` + verb + `\b`).Match(text) {
+			t.Errorf("%s is not documented", verb)
+		}
+	}
+}
+
+func TestDocumentedDefaults(t *testing.T) {
+	text, err := os.ReadFile("../docs/script.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var src strings.Builder
+	rows := regexp.MustCompile("(?m)^\\| `([a-z-]+) [^`]*` \\| `([^`]+)` \\|").FindAllStringSubmatch(string(text), -1)
+	for _, row := range rows {
+		src.WriteString(row[1] + " " + row[2] + "\n")
+	}
+	if len(rows) < 9 {
+		t.Fatalf("found %d defaults only", len(rows))
+	}
+	want := scenarios.Defaults()
+	want.Clients = []string{"A"}
+	got := parse(t, src.String()+"clients A\nA acquire\nexpect none\n").Settings
+	if got.TTL != want.TTL || got.Nodes != want.Nodes || got.Replicas != want.Replicas || got.Grace != want.Grace ||
+		got.Bound != want.Bound || got.Patience != want.Patience || got.Retries != want.Retries ||
+		got.ReadTimeout != want.ReadTimeout || got.IgnoreContext != want.IgnoreContext {
+		t.Errorf("the document's defaults are %+v, the parser's %+v", got, want)
+	}
+}

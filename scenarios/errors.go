@@ -1,0 +1,20 @@
+package scenarios
+
+import "fmt"
+
+// A SyntaxError says what is wrong with a script, and where.
+type SyntaxError struct {
+	File         string // as given to [Parse]
+	Line, Column int    // from 1, the column in characters
+	Message      string
+	Suggestion   string // the word that was probably meant; empty if none is near
+}
+
+// Error returns "file:line:column: message (did you mean "x"?)".
+func (e *SyntaxError) Error() string {
+	text := fmt.Sprintf("%s:%d:%d: %s", e.File, e.Line, e.Column, e.Message)
+	if e.Suggestion != "" {
+		text += fmt.Sprintf(" (did you mean %q?)", e.Suggestion)
+	}
+	return text
+}

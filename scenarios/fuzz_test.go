@@ -1,0 +1,77 @@
+package scenarios_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/lockfault/lockfault/scenarios"
+)
+
+// Whatever the text, the parser accepts it or says where it is wrong; what it
+// accepts survives formatting.
+func FuzzParse(f *testing.F) {
+	files, err := filepath.Glob("library/*.txt")
+	if err != nil {
+		f.Fatal(err)
+	}
+	more, err := filepath.Glob("testdata/format/*.txt")
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, file := range append(files, more...) {
+		src, err := os.ReadFile(file)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(src)
+	}
+	cases, err := os.ReadFile("testdata/errors.txt")
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, c := range strings.Split(string(cases), "\n=== ") {
+		_, body, _ := strings.Cut(c, "\n")
+		src, _, _ := strings.Cut(body, "---\n")
+		f.Add([]byte(src))
+	}
+	for _, hostile := range []string{
+		"", "\n", "#", "#\n#\n", "\x00", "\xff\xfe", "\ufeff\ufeff", "\r\r\n", "\u2028", "::::", "expect :", "expect",
+		"clients A\nA", "clients A\nbegin", "clients A\nawait A replies -1", "clients A\nhold before", "clients A\nn1",
+		"clients A\nn99999999999999999999 crash", "clients A\nwait 1e999ttl", "clients A\nwait -0ttl", "clients A\nwait 0x1p-1ttl",
+		"clients A\nA clock -0ttl\nexpect none", "clients A\nA clock -0s\nexpect none", "clients A\nn1 drift 1e1\nexpect none",
+		"clients A\nA acquire within\x00", "clients A\nA acquire #" + strings.Repeat("#", 9000) + "\nexpect none",
+		"thread %d A\nclients A\n%s %v %!", "clients " + strings.Repeat("A", 9000) + "\n", "clients A\nexpect @: none",
+		"#\n\n#\n\n\n#\nclients A\n#\n\nA try\n\n\n#\nexpect none\n\n#\n\n",
+	} {
+		f.Add([]byte(hostile))
+	}
+	f.Fuzz(func(t *testing.T, src []byte) {
+		_, err := scenarios.Parse("x.txt", src)
+		if err != nil {
+			var syntax *scenarios.SyntaxError
+			if !errors.As(err, &syntax) {
+				t.Fatalf("%v is not a SyntaxError", err)
+			}
+			if syntax.Line < 1 || syntax.Column < 1 || syntax.Message == "" || strings.ContainsAny(err.Error(), "\n\x00") {
+				t.Fatalf("a poor error: %#v", syntax)
+			}
+			return
+		}
+		// Canonical blanks may take a script that just fits over the limits.
+		if len(src) > 1<<19 || longest(src) > 5_000 {
+			return
+		}
+		roundTrip(t, src)
+	})
+}
+
+func longest(src []byte) int {
+	most := 0
+	for _, line := range strings.Split(string(src), "\n") {
+		most = max(most, len(line))
+	}
+	return most
+}

@@ -1,0 +1,120 @@
+package scenarios
+
+import (
+	"slices"
+
+	"github.com/lockfault/lockfault/faults"
+)
+
+// gateWords returns the words of the orders to the gate.
+func gateWords() []string {
+	return []string{"hold", "delay", "drop", "reset", "pass", "clear"}
+}
+
+// gate reads an order to the gate.
+func (p *parser) gate(c *cursor) ([]Action, error) {
+	verb := c.next()
+	clients, err := p.clients(c)
+	if err != nil {
+		return nil, err
+	}
+	switch verb.text {
+	case "pass":
+		if len(clients) == 0 {
+			return nil, c.unexpected("a client", p.script.Clients...)
+		}
+		return []Action{Inject{faults.Pass{Clients: clients, Once: c.skip("once")}}}, nil
+	case "clear":
+		return []Action{Inject{faults.Clear{Clients: clients}}}, nil
+	}
+	o := order{match: faults.Match{Clients: clients}}
+	if err := p.messages(c, &o.match); err != nil {
+		return nil, err
+	}
+	if err := p.clauses(c, verb.text, &o); err != nil {
+		return nil, err
+	}
+	switch verb.text {
+	case "hold":
+		return []Action{Inject{faults.Hold{Match: o.match, Times: o.times}}}, nil
+	case "delay":
+		return []Action{Inject{faults.Delay{Match: o.match, By: o.by, Times: o.times}}}, nil
+	case "drop":
+		return []Action{Inject{faults.Drop{Match: o.match, Times: o.times}}}, nil
+	default:
+		return []Action{Inject{faults.Reset{Match: o.match, Times: o.times}}}, nil
+	}
+}
+
+// order is what hold, delay, drop and reset have in common.
+type order struct {
+	match faults.Match
+	by    faults.Span
+	times int
+}
+
+// messages reads which messages an order is about: "before SETNX SET".
+func (p *parser) messages(c *cursor, match *faults.Match) error {
+	match.Way = faults.Way(c.peek())
+	switch match.Way {
+	case faults.Messages:
+		c.next()
+		return nil
+	case faults.Before, faults.After:
+		c.next()
+	default:
+		candidates := append([]string{string(faults.Before), string(faults.After), string(faults.Messages)}, p.script.Clients...)
+		return c.unexpected("before, after or messages", candidates...)
+	}
+	if c.skip("any") {
+		return nil
+	}
+	for isCommand(c.peek()) {
+		w := c.next()
+		switch {
+		case !knownCommand(w.text):
+			return c.wrong(w, "Redis has no command %q", commandNames()...)
+		case slices.Contains(match.Commands, w.text):
+			return c.wrong(w, "command %q is named twice")
+		}
+		match.Commands = append(match.Commands, w.text)
+	}
+	if len(match.Commands) == 0 {
+		return c.unexpected("a command in capital letters, or any,", append(commandNames(), "any")...)
+	}
+	return nil
+}
+
+// clauses reads what may follow, in any order: by SPAN, on NODES, times N.
+func (p *parser) clauses(c *cursor, verb string, o *order) error {
+	var seen []string
+	for c.peek() != "" {
+		clause := c.peek()
+		if slices.Contains(seen, clause) {
+			return c.wrong(c.next(), "%q stands twice")
+		}
+		seen = append(seen, clause)
+		var err error
+		switch {
+		case clause == "by" && verb == "delay":
+			c.next()
+			o.by, err = span(c, positive)
+		case clause == "on":
+			o.match.Nodes, err = p.listed(c, "on")
+		case clause == "times":
+			c.next()
+			o.times, err = number(c, "times", 1, maxCount)
+		case verb == "delay":
+			return c.unexpected("by, on, times or the end of the line", "by", "on", "times")
+		default:
+			return c.unexpected("on, times or the end of the line", "on", "times")
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if verb == "delay" && !slices.Contains(seen, "by") {
+		return c.unexpected("by and a length of time")
+	}
+	return nil
+}

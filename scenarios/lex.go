@@ -1,0 +1,83 @@
+package scenarios
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// A word of a script, and where it begins.
+type word struct {
+	text   string
+	column int // in characters, from 1
+}
+
+// A line of a script, cut into words.
+type line struct {
+	number    int
+	words     []word
+	commented bool
+	comment   string // without "#", one blank after it, and blanks at the end
+	end       int    // the column behind the last word, where more was expected
+}
+
+// lex cuts a script into lines and lines into words.
+func lex(file string, src []byte) ([]line, error) {
+	if len(src) > maxFile {
+		return nil, &SyntaxError{File: file, Line: 1, Column: 1,
+			Message: fmt.Sprintf("the script is larger than %d bytes", maxFile)}
+	}
+	src = bytes.TrimPrefix(src, []byte("\ufeff"))
+	var lines []line
+	for number := 1; len(src) > 0; number++ {
+		text, rest, _ := bytes.Cut(src, []byte("\n"))
+		src = rest
+		l, err := cut(string(bytes.TrimSuffix(text, []byte("\r"))))
+		if err != nil {
+			err.File, err.Line = file, number
+			return nil, err
+		}
+		l.number = number
+		lines = append(lines, l)
+	}
+	return lines, nil
+}
+
+// cut cuts one line into words. Its error lacks file and line.
+func cut(text string) (line, *SyntaxError) {
+	if len(text) > maxLine {
+		return line{}, &SyntaxError{Column: 1, Message: fmt.Sprintf("the line is longer than %d bytes", maxLine)}
+	}
+	l := line{end: 1}
+	column, start := 0, -1
+	finish := func(end int) {
+		if start >= 0 {
+			l.words[len(l.words)-1].text = text[start:end]
+			l.end, start = column, -1
+		}
+	}
+	for i, letter := range text {
+		column++
+		switch {
+		case letter == utf8.RuneError && !strings.HasPrefix(text[i:], "\ufffd"):
+			return line{}, &SyntaxError{Column: column, Message: "this is not UTF-8: save the script as UTF-8 text"}
+		case unicode.IsControl(letter) && letter != '\t':
+			return line{}, &SyntaxError{Column: column, Message: fmt.Sprintf("control character %U: scripts are plain text", letter)}
+		case l.commented:
+		case letter == '#':
+			finish(i)
+			l.commented = true
+			l.comment = strings.TrimRight(strings.TrimPrefix(text[i+1:], " "), " \t")
+		case letter == ' ' || letter == '\t':
+			finish(i)
+		case start < 0:
+			start = i
+			l.words = append(l.words, word{column: column})
+		}
+	}
+	column++
+	finish(len(text))
+	return l, nil
+}

@@ -1,0 +1,60 @@
+package scenarios
+
+import (
+	"embed"
+	"fmt"
+	"strings"
+
+	"github.com/lockfault/lockfault/internal/nearest"
+)
+
+//go:embed library/*.txt
+var library embed.FS
+
+// Names returns the names of the library's scripts in the order in which
+// reports list them: from a faultless run, by what goes wrong, to locks on
+// several nodes.
+func Names() []string {
+	return strings.Fields(`
+		contention
+		getset-race getset-late-restore client-clock-skew
+		delayed-acquire-reply gc-pause-holding
+		crash-mid-acquire holder-crash
+		work-exceeds-ttl late-release pause-in-release
+		server-clock-forward server-clock-back
+		failover-lost-write failover-replicated split-brain
+		reentrant-acquire
+		node-down slow-quorum lost-partial-acquire
+		restart-empty quorum-restart-empty quorum-clock-jump
+		owner-collision
+		ghost-retry release-reply-lost flush
+		renewal-lost watchdog-runaway missed-wakeup
+		partition-minority partition-majority`)
+}
+
+// Library returns the scripts that come with the program, in the order of
+// [Names]. The scripts are the caller's own.
+func Library() ([]*Script, error) {
+	var scripts []*Script
+	for _, name := range Names() {
+		script, err := Lookup(name)
+		if err != nil {
+			return nil, err
+		}
+		scripts = append(scripts, script)
+	}
+	return scripts, nil
+}
+
+// Lookup returns the library's script of that name.
+func Lookup(name string) (*Script, error) {
+	file := name + ".txt"
+	src, err := library.ReadFile("library/" + file)
+	if err != nil {
+		if meant, ok := nearest.Of(name, Names()); ok {
+			return nil, fmt.Errorf("no scenario is called %q: did you mean %q?", name, meant)
+		}
+		return nil, fmt.Errorf("no scenario is called %q", name)
+	}
+	return Parse(file, src)
+}

@@ -1,0 +1,21 @@
+package scenarios
+
+import "time"
+
+// The limits of a script. docs/script.md states them too.
+const (
+	maxFile     = 1 << 20
+	maxLine     = 10_000 // bytes
+	maxClients  = 26
+	maxNodes    = 9
+	maxReplicas = 3
+	maxCount    = 1000 // of rounds, retries, replies and times
+
+	// A span in TTLs and the TTL itself are bounded so that their product
+	// still is a time.Duration.
+	maxTime = 1000 * time.Hour
+	maxTTLs = 1000
+	minTTLs = 1e-6
+
+	minDrift, maxDrift = 0.01, 100
+)

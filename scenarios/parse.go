@@ -1,0 +1,203 @@
+package scenarios
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/lockfault/lockfault/checker"
+)
+
+// Parse reads a script. The name is the file's name or path; without its
+// folders and ".txt" it becomes the script's. A script that is wrong yields a
+// [*SyntaxError] about the first thing that is wrong with it. See
+// docs/script.md for the language.
+func Parse(name string, src []byte) (*Script, error) {
+	lines, err := lex(name, src)
+	if err != nil {
+		return nil, err
+	}
+	p := parser{
+		file: name,
+		script: &Script{
+			Name:     strings.TrimSuffix(filepath.Base(name), ".txt"),
+			Settings: Defaults(),
+			layout:   layout{notes: map[int]note{}},
+		},
+		given: map[string]int{},
+		past:  newPast(),
+		head:  true,
+	}
+	for _, l := range lines {
+		if err := p.line(l); err != nil {
+			return nil, err
+		}
+	}
+	if err := p.finish(len(lines)); err != nil {
+		return nil, err
+	}
+	return p.script, nil
+}
+
+// A parser reads one script, line by line.
+type parser struct {
+	file   string
+	script *Script
+	given  map[string]int // the settings so far and their lines, see placed
+	past   past
+	head   bool     // still within the head comment
+	begun  bool     // the settings are over
+	above  []string // comments and blank lines that belong to the next line
+}
+
+// line reads one line of any kind.
+func (p *parser) line(l line) error {
+	if len(l.words) == 0 {
+		p.aside(l)
+		return nil
+	}
+	p.head = false
+	c := &cursor{file: p.file, line: l}
+	var err error
+	switch word := c.peek(); {
+	case word == "expect":
+		err = p.expect(c)
+	case slices.Contains(settingWords(), word):
+		err = p.setting(c)
+	default:
+		err = p.step(c)
+	}
+	if err != nil {
+		return err
+	}
+	n := note{above: p.above, trailing: l.comment}
+	if p.above = nil; len(n.above) > 0 || n.trailing != "" {
+		p.script.layout.notes[l.number] = n
+	}
+	return nil
+}
+
+// aside keeps a line that says nothing: a comment or a blank line.
+func (p *parser) aside(l line) {
+	switch {
+	case !l.commented:
+		p.head = p.head && len(p.script.Doc) == 0
+		if n := len(p.above); !p.head && (n == 0 || p.above[n-1] != "") {
+			p.above = append(p.above, "")
+		}
+	case p.head:
+		p.script.Doc = append(p.script.Doc, l.comment)
+	default:
+		p.above = append(p.above, comment(l.comment))
+	}
+}
+
+// step reads a line that does something.
+func (p *parser) step(c *cursor) error {
+	if first := c.peek(); !isStep(first) {
+		words := append(stepWords(), "expect")
+		if !p.begun {
+			words = append(words, settingWords()...)
+		}
+		words = append(append(words, p.script.Clients...), nodeNames(p.script.Nodes)...)
+		return c.wrong(c.next(), "no line begins with %q", words...)
+	}
+	if err := p.begin(c); err != nil {
+		return err
+	}
+	actions, err := p.statement(c)
+	if err != nil {
+		return err
+	}
+	if err := c.done(); err != nil {
+		return err
+	}
+	for _, action := range actions {
+		if err := p.past.follow(c, action); err != nil {
+			return err
+		}
+		p.script.Steps = append(p.script.Steps, Step{Line: c.number, Do: action})
+	}
+	return nil
+}
+
+// expect reads a line that says what must be found.
+func (p *parser) expect(c *cursor) error {
+	if err := p.begin(c); err != nil {
+		return err
+	}
+	c.next()
+	e := Expect{Line: c.number, Reason: c.comment}
+	colon := slices.IndexFunc(c.words, func(w word) bool { return strings.HasSuffix(w.text, ":") })
+	for c.at <= colon {
+		// The colon may stand alone behind the last selector.
+		w := c.next()
+		text := w.text
+		if c.at == colon+1 {
+			if text = strings.TrimSuffix(text, ":"); text == "" && len(e.For) > 0 {
+				break
+			}
+		}
+		if !validSelector(text) {
+			return c.wrong(w, "%q is not a strategy's name, a pattern such as set-nx-*, or a tag such as @single")
+		}
+		e.For = append(e.For, Selector(text))
+	}
+	if c.peek() == "" {
+		return c.unexpected("an anomaly, or none,")
+	}
+	none := c.skip("none")
+	for c.peek() != "" {
+		w := c.next()
+		anomaly := checker.Anomaly(w.text)
+		switch {
+		case none || w.text == "none":
+			return c.wrong(w, "none stands alone: remove it, or the anomalies beside it")
+		case slices.Contains(e.Anomalies, anomaly):
+			return c.wrong(w, "%q is listed twice")
+		case !slices.Contains(checker.Anomalies(), anomaly):
+			return c.wrong(w, "%q is not an anomaly", append(anomalyWords(), "none")...)
+		}
+		e.Anomalies = append(e.Anomalies, anomaly)
+	}
+	p.script.Expects = append(p.script.Expects, e)
+	return nil
+}
+
+// begin ends the settings, with the first line of another kind.
+func (p *parser) begin(c *cursor) error {
+	if p.begun {
+		return nil
+	}
+	p.begun = true
+	return p.settled(c)
+}
+
+// finish checks the script as a whole.
+func (p *parser) finish(last int) error {
+	// "Nothing there" is reported where the missing line could be added.
+	missing := func(message string) error {
+		return &SyntaxError{File: p.file, Line: max(last, 1), Column: 1, Message: message}
+	}
+	switch {
+	case len(p.script.Clients) == 0:
+		return missing("the script declares no clients: add a line such as clients A B")
+	case len(p.script.Steps) == 0:
+		return missing("the script has no steps")
+	case len(p.script.Expects) == 0:
+		return missing("the script expects nothing: add a line such as expect overlap, or expect none")
+	}
+	if n := len(p.above); n > 0 && p.above[n-1] == "" {
+		p.above = p.above[:n-1]
+	}
+	p.script.layout.tail = p.above
+	return nil
+}
+
+func anomalyWords() []string {
+	var words []string
+	for _, anomaly := range checker.Anomalies() {
+		words = append(words, string(anomaly))
+	}
+	return words
+}

@@ -1,0 +1,321 @@
+package scenarios_test
+
+import (
+	"errors"
+	"os"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lockfault/lockfault/checker"
+	"github.com/lockfault/lockfault/faults"
+	"github.com/lockfault/lockfault/scenarios"
+)
+
+func parse(t *testing.T, src string) *scenarios.Script {
+	t.Helper()
+	script, err := scenarios.Parse("x.txt", []byte(src))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return script
+}
+
+func TestErrors(t *testing.T) {
+	text, err := os.ReadFile("testdata/errors.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, cases, _ := strings.Cut(string(text), "=== ")
+	for _, c := range strings.Split(cases, "\n=== ") {
+		name, body, _ := strings.Cut(c, "\n")
+		src, want, _ := strings.Cut(body, "---\n")
+		want = strings.TrimSpace(want)
+		t.Run(name, func(t *testing.T) {
+			refused(t, src, want)
+		})
+	}
+}
+
+// These can't stand in a file of lines of text.
+func TestHostileText(t *testing.T) {
+	const good = "clients A\nA acquire\nexpect none\n"
+	for _, c := range []struct{ name, src, want string }{
+		{"NUL", good + "A\x00 acquire", "x.txt:4:2: control character U+0000: scripts are plain text"},
+		{"escape in a comment", "# \x1b[31m\n" + good, "x.txt:1:3: control character U+001B: scripts are plain text"},
+		{"carriage return within a line", "clients\rA", "x.txt:1:8: control character U+000D: scripts are plain text"},
+		{"not UTF-8", "clients Ä \xff", "x.txt:1:11: this is not UTF-8: save the script as UTF-8 text"},
+		{"long line", "# " + strings.Repeat("x", 9_999), "x.txt:1:1: the line is longer than 10000 bytes"},
+		{"large file", strings.Repeat("#\n", 1<<19) + "#", "x.txt:1:1: the script is larger than 1048576 bytes"},
+		{"long word", strings.Repeat("x", 5000), `x.txt:1:1: no line begins with "` + strings.Repeat("x", 40) + `…"`},
+		{"verb of a format", "clients A\nA %s", `x.txt:2:3: "%s" stands where what the client does should`},
+		{"empty", "", "x.txt:1:1: the script declares no clients: add a line such as clients A B"},
+	} {
+		t.Run(c.name, func(t *testing.T) { refused(t, c.src, c.want) })
+	}
+}
+
+func refused(t *testing.T, src, want string) {
+	t.Helper()
+	script, err := scenarios.Parse("x.txt", []byte(src))
+	if err == nil {
+		t.Fatalf("it was accepted, as\n%s", script.Format())
+	}
+	if err.Error() != want {
+		t.Errorf("got  %s\nwant %s", err, want)
+	}
+	var syntax *scenarios.SyntaxError
+	if !errors.As(err, &syntax) || syntax.File != "x.txt" {
+		t.Errorf("%#v is not a SyntaxError about x.txt", err)
+	}
+}
+
+func TestTolerated(t *testing.T) {
+	want := parse(t, "# doc\nclients A\n\nA acquire\nexpect none\n")
+	for name, src := range map[string]string{
+		"CRLF":            "# doc\r\nclients A\r\n\r\nA acquire\r\nexpect none\r\n",
+		"tabs and blanks": "# doc\n \tclients\tA  \n\n  A   acquire\t\nexpect none\n",
+		"byte order mark": "\ufeff# doc\nclients A\n\nA acquire\nexpect none\n",
+		"no last newline": "# doc\nclients A\n\nA acquire\nexpect none",
+	} {
+		if got := parse(t, src); !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: got\n%s", name, got.Format())
+		}
+	}
+}
+
+func TestSettings(t *testing.T) {
+	type settings = scenarios.Settings
+	with := func(change func(*settings)) settings {
+		s := scenarios.Defaults()
+		s.Clients = []string{"A", "B"}
+		change(&s)
+		return s
+	}
+	for line, want := range map[string]settings{
+		"":                          with(func(*settings) {}),
+		"ttl 5s":                    with(func(s *settings) { s.TTL = 5 * time.Second }),
+		"nodes 5":                   with(func(s *settings) { s.Nodes = 5 }),
+		"replicas 2":                with(func(s *settings) { s.Replicas = 2 }),
+		"for redlock set-* @x":      with(func(s *settings) { s.For = []scenarios.Selector{"redlock", "set-*", "@x"} }),
+		"grace 0s":                  with(func(s *settings) { s.Grace = faults.Span{} }),
+		"bound 1.5ttl":              with(func(s *settings) { s.Bound = faults.Span{TTLs: 1.5} }),
+		"patience 1m":               with(func(s *settings) { s.Patience = faults.Span{Abs: time.Minute} }),
+		"retries 3":                 with(func(s *settings) { s.Retries = 3 }),
+		"read-timeout 2ttl":         with(func(s *settings) { s.ReadTimeout = faults.Span{TTLs: 2} }),
+		"context-timeout off":       with(func(s *settings) { s.IgnoreContext = true }),
+		"context-timeout on":        with(func(*settings) {}),
+		"honour validity":           with(func(s *settings) { s.HonourValidity = true }),
+		"thread 7 A B":              with(func(s *settings) { s.Threads = map[string]string{"A": "7", "B": "7"} }),
+		"thread 7 B\nthread x-_. A": with(func(s *settings) { s.Threads = map[string]string{"A": "x-_.", "B": "7"} }),
+	} {
+		got := parse(t, line+"\nclients A B\nA acquire\nexpect none\n").Settings
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("%q: got %+v, want %+v", line, got, want)
+		}
+	}
+}
+
+// Each line is given as it is written back; what it means is what matters.
+func TestSteps(t *testing.T) {
+	a, ab := []string{"A"}, []string{"A", "B"}
+	second, ttls := faults.Span{Abs: time.Second}, faults.Span{TTLs: 1.1}
+	match := func(way faults.Way, commands ...string) faults.Match {
+		return faults.Match{Clients: ab, Way: way, Commands: commands}
+	}
+	for line, want := range map[string]scenarios.Action{
+		"A B acquire":               scenarios.Call{Clients: ab, Op: "acquire"},
+		"begin A acquire":           scenarios.Call{Clients: a, Op: "acquire", Begin: true},
+		"A acquire within 1.1ttl":   scenarios.Call{Clients: a, Op: "acquire", Within: ttls},
+		"A try":                     scenarios.Call{Clients: a, Op: "try"},
+		"A release":                 scenarios.Call{Clients: a, Op: "release"},
+		"A extend":                  scenarios.Call{Clients: a, Op: "extend"},
+		"A work 1s":                 scenarios.Work{Clients: a, For: second},
+		"A write":                   scenarios.Write{Clients: a},
+		"A B rounds 5":              scenarios.Rounds{Clients: ab, Times: 5},
+		"begin A rounds 5 work 1s":  scenarios.Rounds{Clients: a, Times: 5, Work: second, Begin: true},
+		"await A B done":            scenarios.Await{Clients: ab, State: scenarios.AwaitDone},
+		"await A holding within 1s": scenarios.Await{Clients: a, State: scenarios.AwaitHolding, Within: second},
+		"await A replies 2":         scenarios.Await{Clients: a, State: scenarios.AwaitReplies, Count: 2},
+		"wait 1s":                   scenarios.Wait{For: second},
+		"measure recovery-1":        scenarios.Measure{Name: "recovery-1"},
+
+		"A pause":       scenarios.Inject{Fault: faults.PauseClient{Client: "A"}},
+		"A crash":       scenarios.Inject{Fault: faults.CrashClient{Client: "A"}},
+		"A clock +1s":   scenarios.Inject{Fault: faults.ClientClock{Client: "A", By: second}},
+		"A clock -1s":   scenarios.Inject{Fault: faults.ClientClock{Client: "A", By: faults.Span{Abs: -time.Second}}},
+		"latency 1s":    scenarios.Inject{Fault: faults.Latency{Base: second}},
+		"partition A B": scenarios.Inject{Fault: faults.Partition{Clients: ab}},
+		"heal from n1":  scenarios.Inject{Fault: faults.Heal{Nodes: []string{"n1"}}},
+		"latency A B n1 quorum 1s jitter 1.1ttl": scenarios.Inject{Fault: faults.Latency{
+			Clients: ab, Nodes: []string{"n1", "quorum"}, Base: second, Jitter: ttls}},
+
+		"n1 crash":                scenarios.Inject{Fault: faults.CrashNode{Node: "n1"}},
+		"quorum pause":            scenarios.Inject{Fault: faults.PauseNode{Node: "quorum"}},
+		"n1 failover":             scenarios.Inject{Fault: faults.Failover{Node: "n1"}},
+		"n1 split A B":            scenarios.Inject{Fault: faults.Split{Node: "n1", Clients: ab}},
+		"n1 clock +1.1ttl":        scenarios.Inject{Fault: faults.NodeClock{Node: "n1", By: ttls}},
+		"n1 drift 1.5":            scenarios.Inject{Fault: faults.NodeDrift{Node: "n1", Rate: 1.5}},
+		"n1 flush":                scenarios.Inject{Fault: faults.Flush{Node: "n1"}},
+		"n1 evict":                scenarios.Inject{Fault: faults.Evict{Node: "n1"}},
+		"n1 script-flush":         scenarios.Inject{Fault: faults.ScriptFlush{Node: "n1"}},
+		"n1 replication stop":     scenarios.Inject{Fault: faults.Replication{Node: "n1", Mode: faults.ReplicationStop}},
+		"n1 replication start":    scenarios.Inject{Fault: faults.Replication{Node: "n1", Mode: faults.ReplicationStart}},
+		"n1 replication delay 1s": scenarios.Inject{Fault: faults.Replication{Node: "n1", Mode: faults.ReplicationDelay, Delay: second}},
+
+		"hold A B before SETNX SET":  scenarios.Inject{Fault: faults.Hold{Match: match(faults.Before, "SETNX", "SET")}},
+		"hold A B after any times 2": scenarios.Inject{Fault: faults.Hold{Match: match(faults.After), Times: 2}},
+		"drop A B messages":          scenarios.Inject{Fault: faults.Drop{Match: match(faults.Messages)}},
+		"drop before PEXPIRE on n1": scenarios.Inject{Fault: faults.Drop{
+			Match: faults.Match{Way: faults.Before, Commands: []string{"PEXPIRE"}, Nodes: []string{"n1"}}}},
+		"reset A B before JSON.SET": scenarios.Inject{Fault: faults.Reset{Match: match(faults.Before, "JSON.SET")}},
+		"delay A B after SET by 1s times 1": scenarios.Inject{Fault: faults.Delay{
+			Match: match(faults.After, "SET"), By: second, Times: 1}},
+		"clear":   scenarios.Inject{Fault: faults.Clear{}},
+		"clear A": scenarios.Inject{Fault: faults.Clear{Clients: a}},
+	} {
+		script := parse(t, "clients A B\nnodes 2\nreplicas 1\n"+line+"\nexpect none\n")
+		if got := script.Steps[0].Do; !reflect.DeepEqual(got, want) {
+			t.Errorf("%q: got %#v, want %#v", line, got, want)
+		}
+		if got := script.Steps[0].Do.String(); got != line {
+			t.Errorf("%q is written back as %q", line, got)
+		}
+	}
+}
+
+// Lines that need others before them, and words that can stand in another
+// order than they are written back.
+func TestStepsAfterOthers(t *testing.T) {
+	script := parse(t, `
+clients A B
+nodes 5
+replicas 1
+A B pause
+A B resume
+A crash
+A restart
+n1 quorum crash
+n1 n3 restart empty
+n2 pause
+n2 resume
+n2 split B
+n2 join
+measure x
+stop x
+delay A after SET on n1 times 1 by 1s
+hold before any
+pass A once
+pass B
+await B held
+expect none
+`)
+	want := []string{
+		"A pause", "B pause", "A resume", "B resume", "A crash", "A restart",
+		"n1 crash", "quorum crash", "n1 restart empty", "n3 restart empty", "n2 pause", "n2 resume",
+		"n2 split B", "n2 join", "measure x", "stop x",
+		"delay A after SET by 1s on n1 times 1", "hold before any", "pass A once", "pass B", "await B held",
+	}
+	var got []string
+	for _, step := range script.Steps {
+		got = append(got, step.Do.String())
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got %q\nwant %q", got, want)
+	}
+	if script.Steps[0].Line != 5 || script.Steps[1].Line != 5 || script.Steps[2].Line != 6 {
+		t.Error("steps don't carry their lines")
+	}
+}
+
+func TestExpect(t *testing.T) {
+	overlap := []checker.Anomaly{checker.Overlap}
+	for line, want := range map[string]scenarios.Expect{
+		"expect none":                       {},
+		"expect overlap":                    {Anomalies: overlap},
+		"expect overlap  # why":             {Anomalies: overlap, Reason: "why"},
+		"expect ghost overlap":              {Anomalies: []checker.Anomaly{checker.Ghost, checker.Overlap}},
+		"expect @single: overlap":           {For: []scenarios.Selector{"@single"}, Anomalies: overlap},
+		"expect redlock set-nx-* : overlap": {For: []scenarios.Selector{"redlock", "set-nx-*"}, Anomalies: overlap},
+		"expect redlock: none # it waits":   {For: []scenarios.Selector{"redlock"}, Reason: "it waits"},
+	} {
+		got := parse(t, "clients A\nA acquire\n"+line+"\n").Expects[0]
+		want.Line = 3
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("%q: got %+v, want %+v", line, got, want)
+		}
+	}
+}
+
+func TestNameAndHead(t *testing.T) {
+	script, err := scenarios.Parse("some/where/my-lock.txt", []byte(`
+# It breaks.
+#
+#   Indented.
+# source: here
+# source: there
+
+# not the head
+clients A
+A acquire
+expect none
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if script.Name != "my-lock" {
+		t.Errorf("name: got %q", script.Name)
+	}
+	if want := []string{"It breaks.", "", "  Indented.", "source: here", "source: there"}; !reflect.DeepEqual(script.Doc, want) {
+		t.Errorf("head comment: got %q, want %q", script.Doc, want)
+	}
+	if got := script.Summary(); got != "It breaks" {
+		t.Errorf("summary: got %q", got)
+	}
+	if got, want := script.Sources(), []string{"here", "there"}; !reflect.DeepEqual(got, want) {
+		t.Errorf("sources: got %q, want %q", got, want)
+	}
+}
+
+// The list of examples that users see is made of lines that parse, and knows
+// every fault there is.
+func TestVocabularyParses(t *testing.T) {
+	missing := map[reflect.Type]bool{}
+	for _, fault := range []faults.Fault{
+		faults.PauseClient{}, faults.ResumeClient{}, faults.CrashClient{}, faults.RestartClient{}, faults.ClientClock{},
+		faults.Latency{}, faults.Partition{}, faults.Heal{},
+		faults.CrashNode{}, faults.RestartNode{}, faults.PauseNode{}, faults.ResumeNode{}, faults.Failover{},
+		faults.Split{}, faults.Join{}, faults.NodeClock{}, faults.NodeDrift{}, faults.Flush{}, faults.Evict{},
+		faults.ScriptFlush{}, faults.Replication{},
+		faults.Hold{}, faults.Delay{}, faults.Drop{}, faults.Reset{}, faults.Pass{}, faults.Clear{},
+	} {
+		missing[reflect.TypeOf(fault)] = true
+	}
+	for _, entry := range faults.Vocabulary() {
+		// What some need to come before them.
+		script := parse(t, `
+clients A B C D
+nodes 2
+replicas 1
+hold A before SET
+A pause
+A crash
+n1 pause
+n1 crash
+n1 split B
+`+entry.Syntax+"\nexpect none\n")
+		inject, ok := script.Steps[len(script.Steps)-1].Do.(scenarios.Inject)
+		if !ok {
+			t.Errorf("%s: %q is not a fault", entry.Name, entry.Syntax)
+			continue
+		}
+		if got := inject.Fault.String(); got != entry.Syntax {
+			t.Errorf("%s: %q is written back as %q", entry.Name, entry.Syntax, got)
+		}
+		delete(missing, reflect.TypeOf(inject.Fault))
+	}
+	for fault := range missing {
+		t.Errorf("no entry for %v", fault)
+	}
+}

@@ -1,0 +1,68 @@
+package scenarios
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/lockfault/lockfault/checker"
+)
+
+// Matches reports whether the selector selects a strategy with that name and
+// those tags. In a name, "*" stands for any letters.
+func (s Selector) Matches(name string, tags []string) bool {
+	if tag, ok := strings.CutPrefix(string(s), "@"); ok {
+		return slices.Contains(tags, tag)
+	}
+	matched, err := path.Match(string(s), name)
+	return matched && err == nil
+}
+
+// validSelector reports whether text has the form of a selector.
+func validSelector(text string) bool {
+	lower := func(letter rune) bool { return isLower(letter) || isDigit(letter) || letter == '-' }
+	if tag, ok := strings.CutPrefix(text, "@"); ok {
+		return madeOf(tag, lower)
+	}
+	return madeOf(text, func(letter rune) bool { return lower(letter) || letter == '*' })
+}
+
+// selects reports whether a list of selectors selects a strategy. An empty
+// list selects every one.
+func selects(list []Selector, name string, tags []string) bool {
+	return len(list) == 0 || slices.ContainsFunc(list, func(s Selector) bool { return s.Matches(name, tags) })
+}
+
+// Expected returns the anomalies that the script expects of a strategy with
+// that name and those tags, in the order of [checker.Anomalies]: what the last
+// expect line says that selects it, and nothing if none does.
+func (s *Script) Expected(strategyName string, tags []string) []checker.Anomaly {
+	for _, e := range slices.Backward(s.Expects) {
+		if !selects(e.For, strategyName, tags) {
+			continue
+		}
+		var expected []checker.Anomaly
+		for _, anomaly := range checker.Anomalies() {
+			if slices.Contains(e.Anomalies, anomaly) {
+				expected = append(expected, anomaly)
+			}
+		}
+		return expected
+	}
+	return nil
+}
+
+// AppliesTo reports whether the script can be played with a strategy that has
+// that name and those tags and runs on so many nodes (0 means 1), and if not,
+// why.
+func (s *Script) AppliesTo(strategyName string, tags []string, nodes int) (ok bool, why string) {
+	nodes = max(nodes, 1)
+	if !selects(s.For, strategyName, tags) {
+		return false, fmt.Sprintf("%s is for %s, not for %s", s.Name, joined(s.For), strategyName)
+	}
+	if s.Nodes > nodes {
+		return false, fmt.Sprintf("%s needs %d nodes, %s runs on %d", s.Name, s.Nodes, strategyName, nodes)
+	}
+	return true, ""
+}

@@ -1,0 +1,187 @@
+package scenarios
+
+import (
+	"slices"
+
+	"github.com/lockfault/lockfault/faults"
+)
+
+// stepWords returns the words that steps begin with, besides the names of
+// clients and nodes.
+func stepWords() []string {
+	return []string{
+		"begin", "await", "wait", "measure", "stop",
+		"hold", "delay", "drop", "reset", "pass", "clear",
+		"latency", "partition", "heal",
+	}
+}
+
+// clientWords returns what can be said of clients.
+func clientWords() []string {
+	return append(callWords(), "pause", "resume", "crash", "restart", "clock")
+}
+
+// callWords returns what clients do themselves, and can begin.
+func callWords() []string {
+	return []string{"acquire", "try", "release", "extend", "work", "write", "rounds"}
+}
+
+// nodeWords returns what can be said of nodes.
+func nodeWords() []string {
+	return []string{
+		"crash", "restart", "pause", "resume", "failover", "split", "join",
+		"clock", "drift", "flush", "evict", "script-flush", "replication",
+	}
+}
+
+// statement reads one step. A line about several clients or nodes that a fault
+// befalls one by one is as many actions.
+func (p *parser) statement(c *cursor) ([]Action, error) {
+	switch first := c.peek(); {
+	case slices.Contains(gateWords(), first):
+		return p.gate(c)
+	case first == "begin":
+		c.next()
+		return p.call(c, true)
+	case first == "await":
+		c.next()
+		return p.await(c)
+	case first == "wait":
+		c.next()
+		length, err := span(c, positive)
+		return one(Wait{length}, err)
+	case first == "measure" || first == "stop":
+		c.next()
+		name := c.next()
+		if !madeOf(name.text, isStopwatchLetter) {
+			return nil, c.wrong(name, "a stopwatch's name is made of lower-case letters, digits and dashes")
+		}
+		return []Action{Measure{Name: name.text, Stop: first == "stop"}}, nil
+	case first == "latency":
+		return p.latency(c)
+	case first == "partition" || first == "heal":
+		return p.links(c)
+	case isNode(first):
+		return p.node(c)
+	default:
+		return p.client(c)
+	}
+}
+
+// isStep reports whether a line that begins with the word is a step.
+func isStep(first string) bool {
+	return slices.Contains(stepWords(), first) || isNode(first) || isClient(first)
+}
+
+// one is the result of a statement that is a single action.
+func one(action Action, err error) ([]Action, error) {
+	if err != nil {
+		return nil, err
+	}
+	return []Action{action}, nil
+}
+
+// call reads what clients do themselves: "A B acquire within 2ttl".
+func (p *parser) call(c *cursor, begin bool) ([]Action, error) {
+	clients, err := p.clients(c)
+	if err != nil {
+		return nil, err
+	}
+	if len(clients) == 0 {
+		return nil, c.unexpected("a client", p.script.Clients...)
+	}
+	switch verb := c.peek(); verb {
+	case "acquire", "try", "release", "extend":
+		c.next()
+		call := Call{Clients: clients, Op: verb, Begin: begin}
+		if verb == "acquire" && c.skip("within") {
+			call.Within, err = span(c, positive)
+		}
+		return one(call, err)
+	case "work":
+		c.next()
+		length, err := span(c, positive)
+		return one(Work{Clients: clients, For: length, Begin: begin}, err)
+	case "write":
+		c.next()
+		return []Action{Write{Clients: clients, Begin: begin}}, nil
+	case "rounds":
+		c.next()
+		rounds := Rounds{Clients: clients, Begin: begin}
+		if rounds.Times, err = number(c, "rounds", 1, maxCount); err == nil && c.skip("work") {
+			rounds.Work, err = span(c, positive)
+		}
+		return one(rounds, err)
+	}
+	if begin {
+		return nil, c.unexpected("acquire, try, release, extend, work, write or rounds", callWords()...)
+	}
+	return nil, c.unexpected("what the client does", clientWords()...)
+}
+
+// client reads a line that begins with clients.
+func (p *parser) client(c *cursor) ([]Action, error) {
+	at := c.at
+	clients, err := p.clients(c)
+	if err != nil {
+		return nil, err
+	}
+	var by faults.Span
+	verb := c.peek()
+	switch verb {
+	case "pause", "resume", "crash", "restart":
+		c.next()
+	case "clock":
+		c.next()
+		if by, err = span(c, anySign); err != nil {
+			return nil, err
+		}
+	default:
+		c.at = at
+		return p.call(c, false)
+	}
+	var actions []Action
+	for _, client := range clients {
+		switch verb {
+		case "pause":
+			actions = append(actions, Inject{faults.PauseClient{Client: client}})
+		case "resume":
+			actions = append(actions, Inject{faults.ResumeClient{Client: client}})
+		case "crash":
+			actions = append(actions, Inject{faults.CrashClient{Client: client}})
+		case "restart":
+			actions = append(actions, Inject{faults.RestartClient{Client: client}})
+		case "clock":
+			actions = append(actions, Inject{faults.ClientClock{Client: client, By: by}})
+		}
+	}
+	return actions, nil
+}
+
+// await reads "await A B held within 2ttl".
+func (p *parser) await(c *cursor) ([]Action, error) {
+	clients, err := p.clients(c)
+	if err != nil {
+		return nil, err
+	}
+	if len(clients) == 0 {
+		return nil, c.unexpected("a client", p.script.Clients...)
+	}
+	await := Await{Clients: clients, State: AwaitState(c.peek())}
+	switch await.State {
+	case AwaitDone, AwaitHeld, AwaitHolding:
+		c.next()
+	case AwaitReplies:
+		c.next()
+		if await.Count, err = number(c, "replies", 1, maxCount); err != nil {
+			return nil, err
+		}
+	default:
+		return nil, c.unexpected("done, held, holding or replies",
+			string(AwaitDone), string(AwaitHeld), string(AwaitHolding), string(AwaitReplies))
+	}
+	if c.skip("within") {
+		await.Within, err = span(c, positive)
+	}
+	return one(await, err)
+}

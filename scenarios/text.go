@@ -1,0 +1,85 @@
+package scenarios
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/lockfault/lockfault/checker"
+	"github.com/lockfault/lockfault/faults"
+)
+
+func (a Call) String() string {
+	return called(a.Begin, a.Clients, a.Op) + within(a.Within)
+}
+
+func (a Work) String() string {
+	return called(a.Begin, a.Clients, "work") + " " + a.For.String()
+}
+
+func (a Rounds) String() string {
+	text := called(a.Begin, a.Clients, "rounds") + " " + strconv.Itoa(a.Times)
+	if !a.Work.IsZero() {
+		text += " work " + a.Work.String()
+	}
+	return text
+}
+
+func (a Write) String() string { return called(a.Begin, a.Clients, "write") }
+
+func (a Await) String() string {
+	text := "await " + strings.Join(a.Clients, " ") + " " + string(a.State)
+	if a.State == AwaitReplies {
+		text += " " + strconv.Itoa(a.Count)
+	}
+	return text + within(a.Within)
+}
+
+func (a Wait) String() string { return "wait " + a.For.String() }
+
+func (a Measure) String() string {
+	if a.Stop {
+		return "stop " + a.Name
+	}
+	return "measure " + a.Name
+}
+
+func (a Inject) String() string { return a.Fault.String() }
+
+// String returns the line as scripts write it, without the comment behind it.
+func (e Expect) String() string {
+	text := "expect"
+	for _, selector := range e.For {
+		text += " " + string(selector)
+	}
+	if len(e.For) > 0 {
+		text += ":"
+	}
+	if len(e.Anomalies) == 0 {
+		return text + " none"
+	}
+	return text + " " + joined(e.Anomalies)
+}
+
+func called(begin bool, clients []string, verb string) string {
+	text := strings.Join(clients, " ") + " " + verb
+	if begin {
+		return "begin " + text
+	}
+	return text
+}
+
+func within(limit faults.Span) string {
+	if limit.IsZero() {
+		return ""
+	}
+	return " within " + limit.String()
+}
+
+// joined puts words of whatever type in a row.
+func joined[W checker.Anomaly | Selector](list []W) string {
+	words := make([]string, len(list))
+	for i, word := range list {
+		words[i] = string(word)
+	}
+	return strings.Join(words, " ")
+}

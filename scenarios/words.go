@@ -1,0 +1,131 @@
+package scenarios
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/lockfault/lockfault/faults"
+)
+
+func isUpper(letter rune) bool { return letter >= 'A' && letter <= 'Z' }
+func isLower(letter rune) bool { return letter >= 'a' && letter <= 'z' }
+func isDigit(letter rune) bool { return letter >= '0' && letter <= '9' }
+func isName(letter rune) bool  { return isUpper(letter) || isLower(letter) || isDigit(letter) }
+
+func isStopwatchLetter(letter rune) bool {
+	return isLower(letter) || isDigit(letter) || letter == '-'
+}
+
+func isThreadLetter(letter rune) bool {
+	return isName(letter) || strings.ContainsRune("-_.", letter)
+}
+
+// madeOf reports whether text is not empty and has only such letters.
+func madeOf(text string, such func(rune) bool) bool {
+	return text != "" && !strings.ContainsFunc(text, func(letter rune) bool { return !such(letter) })
+}
+
+// isClient reports whether text has the form of a client's name.
+func isClient(text string) bool {
+	return madeOf(text, isName) && text[0] >= 'A' && text[0] <= 'Z'
+}
+
+// isNode reports whether text has the form of a node's name.
+func isNode(text string) bool {
+	digits, ok := strings.CutPrefix(text, "n")
+	return text == faults.Quorum || ok && madeOf(digits, isDigit)
+}
+
+// nodeNames returns the names that a script with n nodes can use.
+func nodeNames(n int) []string {
+	var names []string
+	for i := 1; i <= n; i++ {
+		names = append(names, "n"+strconv.Itoa(i))
+	}
+	return append(names, faults.Quorum)
+}
+
+// clients reads the names of declared clients, as many as follow.
+func (p *parser) clients(c *cursor) ([]string, error) {
+	var names []string
+	for isClient(c.peek()) {
+		w := c.next()
+		switch {
+		case !slices.Contains(p.script.Clients, w.text):
+			return nil, c.wrong(w, "client %q is not declared: the script has clients "+strings.Join(p.script.Clients, " "), p.script.Clients...)
+		case slices.Contains(names, w.text):
+			return nil, c.wrong(w, "client %q is named twice")
+		}
+		names = append(names, w.text)
+	}
+	return names, nil
+}
+
+// nodes reads the names of nodes, as many as follow.
+func (p *parser) nodes(c *cursor) ([]string, error) {
+	var names []string
+	for isNode(c.peek()) {
+		w := c.next()
+		switch {
+		case !slices.Contains(nodeNames(p.script.Nodes), w.text):
+			return nil, c.wrong(w, fmt.Sprintf("the script has no node %%q: it has nodes %d", p.script.Nodes))
+		case slices.Contains(names, w.text):
+			return nil, c.wrong(w, "node %q is named twice")
+		}
+		names = append(names, w.text)
+	}
+	return names, nil
+}
+
+// number reads a whole number in words such as "rounds 5"; what names it in
+// messages.
+func number(c *cursor, what string, least, most int) (int, error) {
+	if c.peek() == "" {
+		return 0, c.unexpected("the number of " + what)
+	}
+	w := c.next()
+	n, err := strconv.Atoi(w.text)
+	if err != nil || !madeOf(w.text, isDigit) {
+		return 0, c.wrong(w, "%q is not a number of "+what)
+	}
+	if n < least || n > most {
+		return 0, c.wrong(w, fmt.Sprintf("the number of %s must be from %d to %d", what, least, most))
+	}
+	return n, nil
+}
+
+// A sense says which spans make sense in a place.
+type sense int
+
+const (
+	positive sense = iota
+	notNegative
+	anySign
+)
+
+// span reads a length of time.
+func span(c *cursor, allowed sense) (faults.Span, error) {
+	if c.peek() == "" {
+		return faults.Span{}, c.unexpected("a length of time such as 30s or 1.1ttl")
+	}
+	w := c.next()
+	s, err := faults.ParseSpan(w.text)
+	ttls := math.Abs(s.TTLs)
+	switch {
+	case err != nil:
+		return faults.Span{}, c.wrong(w, "%q is not a length of time such as 30s, 200ms or 1.1ttl")
+	case allowed != anySign && strings.ContainsAny(w.text[:1], "+-"):
+		return faults.Span{}, c.wrong(w, "%q has a sign: only clocks move forward and back")
+	case ttls > maxTTLs || ttls != 0 && ttls < minTTLs || s.Abs > maxTime || s.Abs < -maxTime:
+		return faults.Span{}, c.wrong(w, "%q is out of range: at most 1000h or 1000ttl, at least 1ns or 0.000001ttl")
+	case allowed == positive && s.IsZero():
+		return faults.Span{}, c.wrong(w, "%q is no time at all")
+	}
+	return s, nil
+}
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -1,0 +1,170 @@
+package scenarios
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/lockfault/lockfault/faults"
+)
+
+// latency reads "latency A n1 50ms jitter 10ms".
+func (p *parser) latency(c *cursor) ([]Action, error) {
+	c.next()
+	var fault faults.Latency
+	var err error
+	if fault.Clients, err = p.clients(c); err != nil {
+		return nil, err
+	}
+	if fault.Nodes, err = p.nodes(c); err != nil {
+		return nil, err
+	}
+	if fault.Base, err = span(c, notNegative); err != nil {
+		return nil, err
+	}
+	if c.skip("jitter") {
+		fault.Jitter, err = span(c, positive)
+	}
+	return one(Inject{fault}, err)
+}
+
+// links reads "partition A from n1 n2" and "heal A from n1 n2".
+func (p *parser) links(c *cursor) ([]Action, error) {
+	verb := c.next()
+	clients, err := p.clients(c)
+	if err != nil {
+		return nil, err
+	}
+	if verb.text == "partition" && len(clients) == 0 {
+		return nil, c.unexpected("a client", p.script.Clients...)
+	}
+	nodes, err := p.listed(c, "from")
+	if err != nil {
+		return nil, err
+	}
+	if verb.text == "partition" {
+		return []Action{Inject{faults.Partition{Clients: clients, Nodes: nodes}}}, nil
+	}
+	return []Action{Inject{faults.Heal{Clients: clients, Nodes: nodes}}}, nil
+}
+
+// listed reads a word and the nodes behind it, if it is there.
+func (p *parser) listed(c *cursor, word string) ([]string, error) {
+	if !c.skip(word) {
+		return nil, nil
+	}
+	nodes, err := p.nodes(c)
+	if err == nil && len(nodes) == 0 {
+		err = c.unexpected("a node", nodeNames(p.script.Nodes)...)
+	}
+	return nodes, err
+}
+
+// node reads a line that begins with nodes.
+func (p *parser) node(c *cursor) ([]Action, error) {
+	nodes, err := p.nodes(c)
+	if err != nil {
+		return nil, err
+	}
+	fault, err := p.nodeFault(c)
+	if err != nil {
+		return nil, err
+	}
+	var actions []Action
+	for _, node := range nodes {
+		actions = append(actions, Inject{fault(node)})
+	}
+	return actions, nil
+}
+
+// nodeFault reads what befalls a node and returns how to say it of each.
+func (p *parser) nodeFault(c *cursor) (func(node string) faults.Fault, error) {
+	verb := c.peek()
+	switch verb {
+	case "failover", "split", "join", "replication":
+		if p.script.Replicas == 0 {
+			return nil, c.wrong(c.next(), "%q needs a replica: add a line such as replicas 1 to the settings")
+		}
+	}
+	switch verb {
+	case "crash":
+		c.next()
+		return func(node string) faults.Fault { return faults.CrashNode{Node: node} }, nil
+	case "restart":
+		c.next()
+		empty := c.skip("empty")
+		return func(node string) faults.Fault { return faults.RestartNode{Node: node, Empty: empty} }, nil
+	case "pause":
+		c.next()
+		return func(node string) faults.Fault { return faults.PauseNode{Node: node} }, nil
+	case "resume":
+		c.next()
+		return func(node string) faults.Fault { return faults.ResumeNode{Node: node} }, nil
+	case "failover":
+		c.next()
+		return func(node string) faults.Fault { return faults.Failover{Node: node} }, nil
+	case "split":
+		c.next()
+		clients, err := p.clients(c)
+		if err == nil && len(clients) == 0 {
+			err = c.unexpected("a client that goes to the new primary", p.script.Clients...)
+		}
+		return func(node string) faults.Fault { return faults.Split{Node: node, Clients: clients} }, err
+	case "join":
+		c.next()
+		return func(node string) faults.Fault { return faults.Join{Node: node} }, nil
+	case "clock":
+		c.next()
+		by, err := span(c, anySign)
+		return func(node string) faults.Fault { return faults.NodeClock{Node: node, By: by} }, err
+	case "drift":
+		c.next()
+		rate, err := drift(c)
+		return func(node string) faults.Fault { return faults.NodeDrift{Node: node, Rate: rate} }, err
+	case "flush":
+		c.next()
+		return func(node string) faults.Fault { return faults.Flush{Node: node} }, nil
+	case "evict":
+		c.next()
+		return func(node string) faults.Fault { return faults.Evict{Node: node} }, nil
+	case "script-flush":
+		c.next()
+		return func(node string) faults.Fault { return faults.ScriptFlush{Node: node} }, nil
+	case "replication":
+		c.next()
+		mode, delay, err := replication(c)
+		return func(node string) faults.Fault {
+			return faults.Replication{Node: node, Mode: mode, Delay: delay}
+		}, err
+	}
+	return nil, c.unexpected("what befalls the node", nodeWords()...)
+}
+
+func drift(c *cursor) (float64, error) {
+	if c.peek() == "" {
+		return 0, c.unexpected("a rate such as 1.5")
+	}
+	w := c.next()
+	rate, err := strconv.ParseFloat(w.text, 64)
+	if err != nil {
+		return 0, c.wrong(w, "%q is not a rate such as 1.5")
+	}
+	if !(rate >= minDrift && rate <= maxDrift) {
+		return 0, c.wrong(w, fmt.Sprintf("the rate must be from %v to %v", minDrift, maxDrift))
+	}
+	return rate, nil
+}
+
+func replication(c *cursor) (mode faults.ReplicationMode, delay faults.Span, err error) {
+	mode = faults.ReplicationMode(c.peek())
+	switch mode {
+	case faults.ReplicationStop, faults.ReplicationStart:
+		c.next()
+	case faults.ReplicationDelay:
+		c.next()
+		delay, err = span(c, positive)
+	default:
+		err = c.unexpected("stop, start or delay",
+			string(faults.ReplicationStop), string(faults.ReplicationStart), string(faults.ReplicationDelay))
+	}
+	return mode, delay, err
+}

@@ -1,0 +1,46 @@
+package strategies
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Check returns an error if the named strategy, which runs on so many nodes,
+// can't work with env. Strategies call it first thing in New.
+func (env Env) Check(strategy string, nodes int) error {
+	switch {
+	case len(env.Nodes) < nodes:
+		return fmt.Errorf("strategies: %s runs on %d nodes, but Env.Nodes has %d", strategy, nodes, len(env.Nodes))
+	case env.Key == "":
+		return fmt.Errorf("strategies: %s: Env.Key is empty", strategy)
+	case env.TTL < time.Millisecond:
+		return fmt.Errorf("strategies: %s: Env.TTL is %s; Redis counts no less than 1ms", strategy, env.TTL)
+	case env.Now == nil:
+		return fmt.Errorf("strategies: %s: Env.Now is nil; time.Now will do", strategy)
+	case env.Rand == nil:
+		return fmt.Errorf("strategies: %s: Env.Rand is nil", strategy)
+	}
+	return nil
+}
+
+// token returns a new owner value: random, so that nobody else has it, after
+// the name of the process, so that a human can tell whose it is.
+func (env Env) token() string {
+	return fmt.Sprintf("%s-%016x%016x", env.Owner, env.Rand.Uint64(), env.Rand.Uint64())
+}
+
+// companion returns the name of a further key that belongs to the lock's and
+// that Redis Cluster keeps in the same slot.
+func companion(key, suffix string) string {
+	return slotted(key) + ":" + suffix
+}
+
+// slotted returns the key in a form whose slot in Redis Cluster is the key's
+// own, whatever is put before or behind it.
+func slotted(key string) string {
+	if strings.Contains(key, "{") {
+		return key
+	}
+	return "{" + key + "}"
+}

@@ -1,0 +1,198 @@
+package strategies
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// redissonMultiLock is Redisson's MultiLock over five redisson locks, one on
+// each of five nodes: it is acquired when all of them are, and a node that
+// fails makes it release those it has and start again until its time is over.
+// It follows RedissonMultiLock.tryLock (commit 04607ef0, 2020): the nodes one
+// after the other, each with a watchdog of its own from then on.
+//
+// Known faults: a single node that is down makes the lock unavailable, so five
+// nodes fail more often than one. No answer counts as late: however long the
+// nodes took all together, the lock is acquired once the last has granted it.
+// And those of redisson.
+func redissonMultiLock() Strategy {
+	return redissonOnFive("redisson-multilock",
+		"redisson on all of five nodes, or on none",
+		"document 003; Redisson's RedissonMultiLock",
+		[]string{TagMulti, TagRedisson, TagRenewing}, 0)
+}
+
+// redissonOnFive describes a lock that may fail on so many of its five nodes.
+func redissonOnFive(name, summary, source string, tags []string, mayFail int) Strategy {
+	const nodes = 5
+	return Strategy{
+		Name:    name,
+		Summary: summary,
+		Source:  source,
+		Nodes:   nodes,
+		Tags:    tags,
+		New: func(env Env) (Lock, error) {
+			if err := env.Check(name, nodes); err != nil {
+				return nil, err
+			}
+			l := &redissonMulti{strategy: name, key: env.Key, mayFail: mayFail}
+			for _, client := range env.Nodes[:nodes] {
+				l.locks = append(l.locks, newRedissonLock(name, env, client))
+			}
+			return l, nil
+		},
+	}
+}
+
+// redissonMulti is a lock made of several, of which mayFail need not be
+// acquired.
+type redissonMulti struct {
+	strategy string
+	key      string
+	locks    []*redissonLock
+	mayFail  int
+}
+
+// once is the waiting time of tryLock that means a single attempt.
+const once time.Duration = -1
+
+// Acquire waits as tryLock(waitTime) does for what time ctx leaves. Without a
+// deadline it makes rounds of 1.5 s per node, as lock() does.
+func (l *redissonMulti) Acquire(ctx context.Context) error {
+	deadline, limited := ctx.Deadline()
+	for {
+		waiting := time.Duration(len(l.locks)) * 1500 * time.Millisecond
+		if limited {
+			waiting = max(0, time.Until(deadline))
+		}
+		err := l.tryLock(ctx, waiting)
+		if err == nil || limited || ctx.Err() != nil {
+			return err
+		}
+	}
+}
+
+func (l *redissonMulti) TryAcquire(ctx context.Context) error {
+	return l.tryLock(ctx, once)
+}
+
+// tryLock is RedissonMultiLock.tryLock without a lease time, in whose loop each
+// failure counts down from mayFail; at the failure after that it starts anew.
+// One break is its own: before it starts anew after an error it pauses, as
+// Redisson's client does between its retries.
+func (l *redissonMulti) tryLock(ctx context.Context, waiting time.Duration) error {
+	remaining := waiting
+	perNode := l.waitPerNode(waiting)
+	mayFail := l.mayFail
+	var acquired []*redissonLock
+	var cause error
+	give := func() error {
+		l.unlock(ctx, acquired)
+		return fmt.Errorf("strategies: %s: %d nodes granted %s, %d are needed%s: %w",
+			l.strategy, len(acquired), l.key, len(l.locks)-l.mayFail, because(cause), ErrNotAcquired)
+	}
+
+	last := time.Now()
+	for i := 0; i < len(l.locks); {
+		lock := l.locks[i]
+		i++
+		ok, err := l.tryOne(ctx, lock, min(perNode, remaining))
+		if err != nil {
+			cause = err
+			if isTimeout(err) {
+				l.unlock(ctx, []*redissonLock{lock})
+			}
+		}
+		switch {
+		case ok:
+			acquired = append(acquired, lock)
+		case len(l.locks)-len(acquired) == l.mayFail:
+			return nil
+		case mayFail > 0:
+			mayFail--
+		case waiting == once:
+			return give()
+		default:
+			l.unlock(ctx, acquired)
+			acquired, mayFail, i = nil, l.mayFail, 0
+			if err != nil {
+				pause(ctx, min(retryDelay, remaining))
+			}
+		}
+		if waiting != once {
+			now := time.Now()
+			remaining -= now.Sub(last)
+			last = now
+			if remaining <= 0 || ctx.Err() != nil {
+				return give()
+			}
+		}
+	}
+	return nil
+}
+
+// waitPerNode returns how long one node may take to grant the lock: as long as
+// there is, or a fair share where some may fail.
+func (l *redissonMulti) waitPerNode(waiting time.Duration) time.Duration {
+	if l.mayFail == 0 || waiting == once {
+		return waiting
+	}
+	return max(waiting/time.Duration(len(l.locks)), time.Millisecond)
+}
+
+func (l *redissonMulti) tryOne(ctx context.Context, lock *redissonLock, waiting time.Duration) (bool, error) {
+	if waiting == once {
+		_, ok, err := lock.attempt(ctx)
+		return ok, err
+	}
+	ok, err := lock.tryLock(ctx, time.Now().Add(waiting))
+	return ok, err
+}
+
+// unlock releases the given locks, whatever comes of it, even if ctx is done.
+func (l *redissonMulti) unlock(ctx context.Context, locks []*redissonLock) {
+	for _, lock := range locks {
+		_ = lock.Release(context.WithoutCancel(ctx))
+	}
+}
+
+// Release releases on all nodes, one after the other, acquired or not. Redisson
+// reports less of it: its RedLock nothing, its MultiLock any failure.
+func (l *redissonMulti) Release(ctx context.Context) error {
+	var released, unknown int
+	var cause error
+	for _, lock := range l.locks {
+		err := lock.Release(ctx)
+		switch {
+		case err == nil:
+			released++
+		case !errors.Is(err, ErrNotHeld):
+			unknown++
+			cause = err
+		}
+	}
+	needed := len(l.locks) - l.mayFail
+	switch {
+	case released >= needed:
+		return nil
+	case released+unknown < needed:
+		return fmt.Errorf("strategies: %s: %d of %d nodes released %s: %w",
+			l.strategy, released, len(l.locks), l.key, ErrNotHeld)
+	default:
+		return fmt.Errorf("strategies: %s: %d of %d nodes released %s, %d did not answer: %w",
+			l.strategy, released, len(l.locks), l.key, unknown, cause)
+	}
+}
+
+// Close stops the watchdogs of all nodes and waits for them.
+func (l *redissonMulti) Close() error {
+	for _, lock := range l.locks {
+		lock.watchdog.stop()
+	}
+	for _, lock := range l.locks {
+		lock.watchdog.close()
+	}
+	return nil
+}

@@ -1,0 +1,156 @@
+package strategies
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+)
+
+// The tags of the built-in strategies. A user's own strategy may carry these
+// and any others; scripts name a group as "@" and the tag.
+const (
+	TagSingle   = "single"    // lives on one primary
+	TagMulti    = "multi"     // runs on several independent nodes
+	TagQuorum   = "quorum"    // needs a majority of its nodes
+	TagRedisson = "redisson"  // Redisson's hash, watchdog and pub/sub
+	TagRenewing = "renewing"  // prolongs its lease by itself while it is held
+	TagFenced   = "fenced"    // hands out fencing tokens
+	TagPlainDel = "plain-del" // a release ends in a DEL that checks nothing
+)
+
+// Registry is an ordered set of strategies, each under a name of its own. The
+// zero value is an empty registry. A Registry is never changed once made, so it
+// is safe for concurrent use.
+type Registry struct {
+	strategies []Strategy
+}
+
+// Builtin returns the registry of this package's own algorithms, in the order
+// in which reports list them. Libraries by other people are in package
+// thirdparty.
+func Builtin() Registry {
+	return Registry{strategies: []Strategy{
+		setnxExpire(),
+		setnxExpireRepair(),
+		getsetTimestamp(),
+		setNXPXDel(),
+		setNXPXGetDel(),
+		setNXPXLua(),
+		setNXPXLuaThreadID(),
+		redisson(),
+		redissonMultiLock(),
+		redissonRedLock(),
+		redlockStrategy(),
+		setWait(),
+		fenced(),
+	}}
+}
+
+// With returns a registry that also holds the given strategies, after those of
+// r; r itself stays as it is. It refuses a strategy whose name or tags are not
+// made of lower-case letters, digits and dashes, whose name is taken, that has
+// no New, or that asks for fewer than no nodes.
+func (r Registry) With(more ...Strategy) (Registry, error) {
+	all := slices.Clone(r.strategies)
+	for _, s := range more {
+		if err := s.check(); err != nil {
+			return Registry{}, err
+		}
+		if (Registry{all}).index(s.Name) >= 0 {
+			return Registry{}, fmt.Errorf("strategies: there are two strategies named %q: rename one of them", s.Name)
+		}
+		s.Tags = slices.Clone(s.Tags)
+		all = append(all, s)
+	}
+	return Registry{all}, nil
+}
+
+// Lookup returns the strategy of that name, and whether there is one.
+func (r Registry) Lookup(name string) (Strategy, bool) {
+	i := r.index(name)
+	if i < 0 {
+		return Strategy{}, false
+	}
+	return r.strategies[i], true
+}
+
+// Names returns the names of all strategies, in the registry's order.
+func (r Registry) Names() []string {
+	names := make([]string, 0, len(r.strategies))
+	for _, s := range r.strategies {
+		names = append(names, s.Name)
+	}
+	return names
+}
+
+// All returns all strategies, in the registry's order. The slice is the
+// caller's to keep.
+func (r Registry) All() []Strategy {
+	return slices.Clone(r.strategies)
+}
+
+// Select returns the strategies that at least one of the selectors matches, in
+// the registry's order; no selectors mean all. A selector that matches nothing
+// is an error, since it is most likely a slip.
+func (r Registry) Select(selectors ...string) ([]Strategy, error) {
+	if len(selectors) == 0 {
+		return r.All(), nil
+	}
+	chosen := make([]bool, len(r.strategies))
+	for _, selector := range selectors {
+		found := false
+		for i, s := range r.strategies {
+			if s.Matches(selector) {
+				found, chosen[i] = true, true
+			}
+		}
+		if !found {
+			return nil, fmt.Errorf("strategies: nothing matches %q; the strategies are %s",
+				selector, strings.Join(r.Names(), ", "))
+		}
+	}
+	var selected []Strategy
+	for i, s := range r.strategies {
+		if chosen[i] {
+			selected = append(selected, s)
+		}
+	}
+	return selected, nil
+}
+
+func (r Registry) index(name string) int {
+	return slices.IndexFunc(r.strategies, func(s Strategy) bool { return s.Name == name })
+}
+
+// Matches reports whether the selector is the strategy's name, a pattern of
+// names such as "set-nx-px-*", or "@" and one of its tags.
+func (s Strategy) Matches(selector string) bool {
+	if tag, ok := strings.CutPrefix(selector, "@"); ok {
+		return slices.Contains(s.Tags, tag)
+	}
+	matched, err := path.Match(selector, s.Name)
+	return err == nil && matched
+}
+
+func (s Strategy) check() error {
+	switch {
+	case !isWord(s.Name):
+		return fmt.Errorf("strategies: the name %q is not made of lower-case letters, digits and dashes", s.Name)
+	case s.New == nil:
+		return fmt.Errorf("strategies: %s has no New, the function that builds a client's lock", s.Name)
+	case s.Nodes < 0:
+		return fmt.Errorf("strategies: %s asks for %d nodes: 1 or more are possible, 0 means 1", s.Name, s.Nodes)
+	}
+	for _, tag := range s.Tags {
+		if !isWord(tag) {
+			return fmt.Errorf("strategies: %s has the tag %q, which is not made of lower-case letters, digits and dashes", s.Name, tag)
+		}
+	}
+	return nil
+}
+
+func isWord(text string) bool {
+	return text != "" && strings.Trim(text, "abcdefghijklmnopqrstuvwxyz0123456789-") == "" &&
+		!strings.HasPrefix(text, "-") && !strings.HasSuffix(text, "-")
+}

@@ -1,0 +1,151 @@
+package strategies_test
+
+import (
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/lockfault/lockfault/strategies"
+)
+
+func nothing(strategies.Env) (strategies.Lock, error) { return nil, nil }
+
+func TestBuiltinNamesAndTags(t *testing.T) {
+	want := map[string][]string{
+		"setnx-expire":            {"single", "plain-del"},
+		"setnx-expire-repair":     {"single", "plain-del"},
+		"getset-timestamp":        {"single", "plain-del"},
+		"set-nx-px-del":           {"single", "plain-del"},
+		"set-nx-px-get-del":       {"single", "plain-del"},
+		"set-nx-px-lua":           {"single"},
+		"set-nx-px-lua-thread-id": {"single"},
+		"redisson":                {"single", "redisson", "renewing"},
+		"redisson-multilock":      {"multi", "redisson", "renewing"},
+		"redisson-redlock":        {"multi", "quorum", "redisson", "renewing"},
+		"redlock":                 {"multi", "quorum"},
+		"set-wait":                {"single"},
+		"fenced":                  {"single", "fenced"},
+	}
+	got := map[string][]string{}
+	for _, s := range strategies.Builtin().All() {
+		got[s.Name] = s.Tags
+		if wanted := map[bool]int{true: 5, false: 0}[slices.Contains(s.Tags, "multi")]; s.Nodes != wanted {
+			t.Errorf("%s runs on %d nodes, want %d", s.Name, s.Nodes, wanted)
+		}
+		if s.Summary == "" || s.Source == "" || strings.Contains(s.Summary, "\n") {
+			t.Errorf("%s: summary %q, source %q: want one line each", s.Name, s.Summary, s.Source)
+		}
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	if got, want := len(strategies.Builtin().Names()), len(slices.Collect(maps.Keys(want))); got != want {
+		t.Errorf("there are %d strategies, want %d", got, want)
+	}
+}
+
+func TestRegistryWithRefuses(t *testing.T) {
+	for _, c := range []struct {
+		strategy strategies.Strategy
+		want     string // part of the error; empty means accepted
+	}{
+		{strategies.Strategy{Name: "my-lock-2", New: nothing}, ""},
+		{strategies.Strategy{Name: "redlock", New: nothing}, "two strategies named"},
+		{strategies.Strategy{Name: "", New: nothing}, "is not made of"},
+		{strategies.Strategy{Name: "My", New: nothing}, "is not made of"},
+		{strategies.Strategy{Name: "my lock", New: nothing}, "is not made of"},
+		{strategies.Strategy{Name: "set-*", New: nothing}, "is not made of"},
+		{strategies.Strategy{Name: "-my", New: nothing}, "is not made of"},
+		{strategies.Strategy{Name: "my"}, "has no New"},
+		{strategies.Strategy{Name: "my", New: nothing, Nodes: -1}, "asks for -1 nodes"},
+		{strategies.Strategy{Name: "my", New: nothing, Tags: []string{"@x"}}, `the tag "@x"`},
+	} {
+		_, err := strategies.Builtin().With(c.strategy)
+		switch {
+		case c.want == "" && err != nil:
+			t.Errorf("%+v: %v", c.strategy, err)
+		case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)):
+			t.Errorf("%+v: %v, want an error with %q", c.strategy, err, c.want)
+		}
+	}
+	if _, err := strategies.Builtin().With(
+		strategies.Strategy{Name: "twin", New: nothing}, strategies.Strategy{Name: "twin", New: nothing},
+	); err == nil {
+		t.Error("two new strategies may have one name")
+	}
+}
+
+func TestRegistryIsNeverChanged(t *testing.T) {
+	var empty strategies.Registry
+	tags := []string{"mine"}
+	one, err := empty.With(strategies.Strategy{Name: "one", New: nothing, Tags: tags})
+	if err != nil {
+		t.Fatal(err)
+	}
+	two, err := one.With(strategies.Strategy{Name: "two", New: nothing})
+	if err != nil {
+		t.Fatal(err)
+	}
+	three, err := one.With(strategies.Strategy{Name: "three", New: nothing})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tags[0] = "yours"
+	one.All()[0].Name = "changed"
+	for _, c := range []struct {
+		registry strategies.Registry
+		want     []string
+	}{
+		{empty, []string{}},
+		{one, []string{"one"}},
+		{two, []string{"one", "two"}},
+		{three, []string{"one", "three"}},
+	} {
+		if got := c.registry.Names(); !slices.Equal(got, c.want) {
+			t.Errorf("got %v, want %v", got, c.want)
+		}
+	}
+	if s, _ := two.Lookup("one"); !s.Matches("@mine") {
+		t.Error("the tags changed with their caller's slice")
+	}
+	if _, ok := one.Lookup("two"); ok {
+		t.Error("a strategy was added to the registry that it extends")
+	}
+}
+
+func TestRegistrySelect(t *testing.T) {
+	for _, c := range []struct {
+		selectors string
+		want      string // names, or part of the error after "!"
+	}{
+		{"redlock", "redlock"},
+		{"set-nx-px-lua*", "set-nx-px-lua set-nx-px-lua-thread-id"},
+		{"@fenced", "fenced"},
+		{"@quorum", "redisson-redlock redlock"},
+		{"redlock @fenced redlock getset-timestamp", "getset-timestamp redlock fenced"},
+		{"@nope", "!@nope"},
+		{"redlock redloch", "!redloch"},
+		{"[", "!["},
+	} {
+		selected, err := strategies.Builtin().Select(strings.Fields(c.selectors)...)
+		var got []string
+		for _, s := range selected {
+			got = append(got, s.Name)
+		}
+		if part, fails := strings.CutPrefix(c.want, "!"); fails {
+			if err == nil || !strings.Contains(err.Error(), part) {
+				t.Errorf("%s: %v, want an error with %q", c.selectors, err, part)
+			}
+			continue
+		}
+		if err != nil || strings.Join(got, " ") != c.want {
+			t.Errorf("%s: %v %v, want %s", c.selectors, got, err, c.want)
+		}
+	}
+	all, err := strategies.Builtin().Select()
+	if err != nil || len(all) != len(strategies.Builtin().Names()) {
+		t.Errorf("no selectors: %d strategies, %v; want all", len(all), err)
+	}
+}

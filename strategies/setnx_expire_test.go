@@ -1,0 +1,58 @@
+package strategies_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/lockfault/lockfault/strategies"
+	"github.com/lockfault/lockfault/strategies/internal/rig"
+)
+
+// try makes one attempt in the client's name.
+func try(r *rig.Rig, client string) error {
+	r.T.Helper()
+	return r.Lock(client).(strategies.TryAcquirer).TryAcquire(context.Background())
+}
+
+// within acquires in the client's name with that much patience.
+func within(r *rig.Rig, client string, patience time.Duration) error {
+	r.T.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	return r.Lock(client).Acquire(ctx)
+}
+
+func release(r *rig.Rig, client string) error {
+	r.T.Helper()
+	return r.Lock(client).Release(context.Background())
+}
+
+// want fails the test unless err is, or wraps, the wanted one.
+func want(t *testing.T, what string, err, wanted error) {
+	t.Helper()
+	if !errors.Is(err, wanted) {
+		t.Fatalf("%s: %v, want %v", what, err, wanted)
+	}
+}
+
+func TestSetnxExpireLeavesNoTTLIfItDiesInBetween(t *testing.T) {
+	rig.Run(t, lookup(t, "setnx-expire"), func(t *testing.T, r *rig.Rig) {
+		r.LoseReply("A", "SETNX")
+		want(t, "A's attempt", try(r, "A"), rig.ErrLost)
+		if ttl := r.Server(1).TTL(rig.Key); ttl != 0 {
+			t.Fatalf("the key has a TTL of %s, want none", ttl)
+		}
+		want(t, "B's acquire", within(r, "B", 10*rig.TTL), strategies.ErrNotAcquired)
+	})
+}
+
+func TestSetnxExpireReleaseAfterUnknownOutcomeCleansUp(t *testing.T) {
+	rig.Run(t, lookup(t, "setnx-expire"), func(t *testing.T, r *rig.Rig) {
+		r.LoseReply("A", "SETNX")
+		want(t, "A's attempt", try(r, "A"), rig.ErrLost)
+		want(t, "A's release", release(r, "A"), nil)
+		want(t, "B's attempt", try(r, "B"), nil)
+	})
+}
