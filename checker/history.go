@@ -20,7 +20,8 @@ const (
 	// Token if the strategy is fenced.
 	Write Kind = "write"
 
-	// Request: a node executed a command. Client, Node, Conn, Command, Sent.
+	// Request: a node executed a command. Client, Node, Server, Conn, Command,
+	// Sent.
 	Request Kind = "request"
 	// Reply: a client received the answer to a command. Client, Node, Conn,
 	// Command (of the request), Reply, Sent.
@@ -118,7 +119,7 @@ type Event struct {
 	// Accepted is whether the resource took the write.
 	Accepted bool `json:"accepted,omitempty"`
 
-	Conn      int           `json:"conn,omitempty"`      // the client's n-th connection to the node, from 1
+	Conn      int           `json:"conn,omitempty"`      // the client's n-th connection to the node, from 1; 0 if the world doesn't count them
 	Direction string        `json:"direction,omitempty"` // "request", "reply" or "push", for Held, Passed, Dropped
 	Command   string        `json:"command,omitempty"`   // as one would type it, owner values by their short names
 	Reply     string        `json:"reply,omitempty"`     // as redis-cli would print it on one line

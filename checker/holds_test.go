@@ -25,13 +25,15 @@ func TestHolds(t *testing.T) {
 		35s C crash
 		36s D acquire
 		37s D acquire ok
+		38s A acquire
+		39s A acquire ok until 39s
 		40s end`)
 	want := []Hold{
 		{"A", 7, 1, time.Millisecond, 2, 2 * time.Second, ByRelease},
 		{"B", 0, 4, 4 * time.Second, 7, 25 * time.Second, ByValidity},
 		{"C", 0, 9, 31 * time.Second, 10, 32 * time.Second, ByLoss},
 		{"C", 0, 12, 34 * time.Second, 13, 35 * time.Second, ByCrash},
-		{"D", 0, 15, 37 * time.Second, 17, 40 * time.Second, StillOpen},
+		{"D", 0, 15, 37 * time.Second, 19, 40 * time.Second, StillOpen},
 	}
 	if got := Holds(h); !reflect.DeepEqual(got, want) {
 		t.Errorf("got\n%+v\nwant\n%+v", got, want)

@@ -176,8 +176,8 @@ func (f *facts) recreates(ch *change, node string) bool {
 	if ch.by < 0 || ch.after.owner != ch.by || ch.before.owner == ch.by {
 		return false
 	}
-	at, underWay := f.acquiring(f.clients[ch.by], ch.at)
-	if at < 0 || underWay || f.calls[at].result != OK {
+	at, _ := f.acquiring(f.clients[ch.by], ch.at)
+	if at < 0 || f.calls[at].result != OK { // one under way has no result yet
 		return false
 	}
 	owned, ok := f.lastOwned[clientNode{ch.by, node}]

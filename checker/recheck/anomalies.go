@@ -228,7 +228,7 @@ func ghost(r run, w []int) error {
 func selfDeadlock(r run, w []int) error {
 	c, _ := r.callOf(w[1])
 	return errors.Join(
-		need(len(w) == 3 && c.takes() && c.invoke == w[1] && r.at(c.end).Index == w[2], "an acquire"),
+		need(len(w) == 3 && c.takes() && c.invoke == w[1] && min(c.end, len(r.Events)-1) == w[2], "an acquire"),
 		need(r.hold(c.client, c.invoke) == w[0], "called by the holder"),
 		need(!c.crashed && c.result != checker.OK, "did not succeed"),
 		need(c.result != "" || !r.paused(c.client, len(r.Events)), "not for standing still"),

@@ -22,8 +22,8 @@ import (
 // history must be well-formed: a client has at most one call under way, and
 // each Return has its Invoke. Safe for concurrent use.
 func Witness(h checker.History, w checker.Witness) error {
-	if len(w.Events) == 0 || !slices.IsSorted(w.Events) {
-		return fmt.Errorf("recheck: %s: events %v are not some in ascending order", w.Anomaly, w.Events)
+	if len(w.Events) < 2 || !slices.IsSorted(w.Events) || len(slices.Compact(slices.Clone(w.Events))) < len(w.Events) {
+		return fmt.Errorf("recheck: %s: events %v are not two or more in ascending order", w.Anomaly, w.Events)
 	}
 	if w.Events[0] < 0 || w.Events[len(w.Events)-1] >= len(h.Events) {
 		return fmt.Errorf("recheck: %s: events %v are not in a history of %d", w.Anomaly, w.Events, len(h.Events))
@@ -44,7 +44,8 @@ func Witness(h checker.History, w checker.Witness) error {
 	if !ok {
 		return fmt.Errorf("recheck: %q is no anomaly", w.Anomaly)
 	}
-	if err := prove(newRun(h), w.Events); err != nil {
+	r, events := relevant(h, w.Events)
+	if err := prove(r, events); err != nil {
 		return fmt.Errorf("recheck: %s %v: %w", w.Anomaly, w.Events, err)
 	}
 	return nil
@@ -58,16 +59,36 @@ func need(ok bool, what string) error {
 	return errors.New("not so: " + what)
 }
 
-// run is a history to look things up in.
+// run is a history to look things up in: its events that matter here, its
+// calls and the names of its clients.
 type run struct {
 	checker.History
-	all []call // what calls returns
+	all   []call
+	names []string
 }
 
-func newRun(h checker.History) run {
-	r := run{History: h}
+// relevant returns the run of a history, without the messages and notes that
+// no definition mentions, and where the named events are in it.
+func relevant(h checker.History, named []int) (r run, at []int) {
+	r.Meta = h.Meta
+	for i, e := range h.Events {
+		isNamed := slices.Contains(named, i)
+		switch e.Kind {
+		case checker.Request, checker.Reply, checker.Push, checker.Held, checker.Passed, checker.Dropped, checker.Step, checker.Measure:
+			if !isNamed && i != len(h.Events)-1 { // the last tells when the history ended
+				continue
+			}
+		}
+		if isNamed {
+			at = append(at, len(r.Events))
+		}
+		r.Events = append(r.Events, e)
+		if e.Client != "" && !slices.Contains(r.names, e.Client) {
+			r.names = append(r.names, e.Client)
+		}
+	}
 	r.all = r.findCalls()
-	return r
+	return r, at
 }
 
 func (r run) at(i int) checker.Event { return r.Events[min(i, len(r.Events)-1)] }
@@ -255,8 +276,6 @@ type call struct {
 
 func (c call) takes() bool { return c.op == checker.Acquire || c.op == checker.TryAcquire }
 
-func (r run) calls() []call { return r.all }
-
 func (r run) findCalls() []call {
 	var all []call
 	for i, e := range r.Events {
@@ -346,7 +365,7 @@ func (r run) longest(c call, ok func(i int) bool) time.Duration {
 // Overlaps reports whether holds of two clients intersect anywhere, by trying
 // every event and every client.
 func Overlaps(h checker.History) bool {
-	r := newRun(h)
+	r, _ := relevant(h, nil)
 	for i, e := range r.Events {
 		if r.begins(i) && r.heldByOthers(e.Client, i-1, i) {
 			return true
@@ -358,7 +377,7 @@ func Overlaps(h checker.History) bool {
 // Linearizable reports whether at no event two clients own the lock in every
 // legal order, by trying every event and every pair.
 func Linearizable(h checker.History) bool {
-	r := newRun(h)
+	r, _ := relevant(h, nil)
 	for i := range len(r.Events) + 1 {
 		owners := 0
 		for _, client := range r.names {
