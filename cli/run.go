@@ -122,7 +122,7 @@ func (o *runOptions) run(cmd *cobra.Command, a *app) error {
 // with those it goes to side.
 func (o *runOptions) print(out, side io.Writer, m *reports.Matrix, results string) error {
 	var measures reports.Measures
-	_, err := reports.Scan(results, func(c reports.Cell) error {
+	head, err := reports.Scan(results, func(c reports.Cell) error {
 		measures.Add(c)
 		return m.Add(c)
 	})
@@ -167,6 +167,9 @@ func (o *runOptions) print(out, side io.Writer, m *reports.Matrix, results strin
 	}
 	if left < 0 {
 		fmt.Fprintf(b, "and %d more\n", -left)
+	}
+	if head.Interrupted {
+		b.WriteString("so far, ")
 	}
 	fmt.Fprintf(b, "%s\n", m.Tally())
 	fmt.Fprintf(b, "report: %s\n", markdown)

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"os"
 	"os/exec"
+	"runtime"
 	"runtime/debug"
 	"testing"
 	"time"
@@ -74,10 +75,7 @@ func work(registry strategies.Registry) error {
 		return err
 	}
 	os.Stdin = null
-	// A worker's memory is small and it has a lot of garbage.
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(400)
-	}
+	tune()
 	bubble.Main(func(t *testing.T) {
 		p := player{registry: registry}
 		if err := pool.Serve(in, out, func(j job) (reports.Cell, bool) { return p.play(t, j) }); err != nil {
@@ -86,6 +84,19 @@ func work(registry strategies.Registry) error {
 		}
 	})
 	return nil
+}
+
+// tune fits the runtime to a worker, unless its environment says otherwise. The
+// workers share the cores among them, and the goroutines of one cell mostly
+// wait for one another, so a second thread would only hand them to and fro;
+// and a worker's memory is small, but it makes a lot of garbage.
+func tune() {
+	if os.Getenv("GOMAXPROCS") == "" {
+		runtime.GOMAXPROCS(1)
+	}
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(400)
+	}
 }
 
 // A player plays jobs, one at a time.

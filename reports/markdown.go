@@ -31,10 +31,11 @@ func Markdown(w io.Writer, resultsFile string) error {
 	if head.TTL > 0 {
 		fmt.Fprintf(b, ", lease %v", head.TTL)
 	}
-	fmt.Fprintf(b, ".\n\n%s.\n", m.Tally())
+	b.WriteString(".\n\n")
 	if head.Interrupted {
-		b.WriteString("\n**The run was interrupted: cells are missing.**\n")
+		b.WriteString("**The run was interrupted: cells are missing.** So far, ")
 	}
+	fmt.Fprintf(b, "%s.\n", m.Tally())
 
 	b.WriteString("\n## Comparison\n\n")
 	m.markdown(b)
@@ -69,14 +70,15 @@ func (m *Matrix) markdown(b *bufio.Writer) {
 		row := []string{escape(scenario)}
 		for j := range m.strategies.names {
 			text := escape(m.words(i, j))
-			if s := m.squares[[2]int{i, j}]; text != "" && !s.asExpected {
+			if s, ok := m.squares[[2]int{i, j}]; ok && !s.asExpected {
 				text = "**" + text + "**"
 			}
 			row = append(row, text)
 		}
 		fmt.Fprintf(b, "| %s |\n", strings.Join(row, " | "))
 	}
-	fmt.Fprintf(b, "\n%s nothing found; - not applicable; **bold** %s differs from expectation.\n", markHeld, escape(markDiffers))
+	fmt.Fprintf(b, "\n%s nothing found; %s not applicable; %s not played; **bold** differs from expectation.\n",
+		markHeld, markNotApplicable, markNotPlayed)
 }
 
 // costs are the fewest round trips by strategy and operation.

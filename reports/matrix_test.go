@@ -83,7 +83,7 @@ func TestLettersTellAnomaliesApart(t *testing.T) {
 	for _, a := range checker.Anomalies() {
 		_, row, _ := strings.Cut(text, fmt.Sprint("\nonly-", a, " "))
 		row, _, _ = strings.Cut(row, "\n")
-		letter := strings.TrimSpace(row)
+		letter := strings.Trim(row, " …") // the others were not played
 		if other, ok := seen[letter]; ok || utf8.RuneCountInString(letter) != 1 {
 			t.Errorf("%s shows as %q, as %q does", a, letter, other)
 		}
@@ -148,5 +148,19 @@ func TestMeasures(t *testing.T) {
 	want := "holder-crash: again 1ms\nholder-crash: recovery from 30s (s1) to 1m30s (s2)\n"
 	if b.String() != want {
 		t.Errorf("got %q, want %q", &b, want)
+	}
+}
+
+// A square that nobody played must not look like one that held or does not
+// apply.
+func TestNotPlayed(t *testing.T) {
+	for _, cells := range [][]reports.Cell{sample(), many()} {
+		last := cells[len(cells)-1]
+		text := table(t, matrix(t, cells[:len(cells)-1]))
+		_, row, _ := strings.Cut(text, "\n"+last.Scenario)
+		row, _, _ = strings.Cut(row, "\n")
+		if !strings.HasSuffix(row, "…") || !strings.Contains(text, "… not played") {
+			t.Errorf("a missing cell does not show as such:\n%s", text)
+		}
 	}
 }

@@ -43,7 +43,8 @@ func letter(a checker.Anomaly) string {
 // The marks of squares without letters, and of those with a difference.
 const (
 	markHeld          = "·"
-	markNotApplicable = " "
+	markNotApplicable = "-"
+	markNotPlayed     = "…" // the run was interrupted
 	markUnknown       = "?"
 	markError         = "!"
 	markDiffers       = "*"
@@ -92,6 +93,8 @@ func (m *Matrix) wide(b *bufio.Writer) bool {
 		}
 		writeLine(b, line)
 	}
+	b.WriteByte('\n')
+	m.legend(b, false)
 	return true
 }
 
@@ -99,12 +102,12 @@ func (m *Matrix) wide(b *bufio.Writer) bool {
 func (m *Matrix) words(scenario, strategy int) string {
 	s, ok := m.squares[[2]int{scenario, strategy}]
 	if !ok {
-		return ""
+		return markNotPlayed
 	}
 	var text string
 	switch {
 	case s.verdict == NotApplicable:
-		return "-"
+		return markNotApplicable
 	case s.verdict == Unknown || s.verdict == Error:
 		return string(s.verdict)
 	case s.found == 0:
@@ -149,19 +152,19 @@ func (m *Matrix) narrow(b *bufio.Writer) {
 		writeLine(b, line)
 	}
 	b.WriteByte('\n')
-	m.legend(b)
+	m.legend(b, true)
 }
 
 // letters is words, abbreviated.
 func (m *Matrix) letters(scenario, strategy int) string {
 	s, ok := m.squares[[2]int{scenario, strategy}]
 	if !ok {
-		return ""
+		return markNotPlayed
 	}
 	text := ""
 	switch {
 	case s.verdict == NotApplicable:
-		return markNotApplicable
+		return "" // the eye finds the others sooner
 	case s.verdict == Unknown:
 		return markUnknown
 	case s.verdict == Error:
@@ -178,34 +181,53 @@ func (m *Matrix) letters(scenario, strategy int) string {
 	return text
 }
 
-// legend explains the letters and marks that the table uses.
-func (m *Matrix) legend(b *bufio.Writer) {
+// legend explains the marks that the table uses, and its letters if it has
+// some.
+func (m *Matrix) legend(b *bufio.Writer, letters bool) {
 	var all set
-	var held, notApplicable, unknown, failed, differs bool
+	used := map[string]bool{}
 	for _, s := range m.squares {
+		switch s.verdict {
+		case NotApplicable:
+			used[markNotApplicable] = true
+			continue
+		case Unknown:
+			used[markUnknown] = true
+			continue
+		case Error:
+			used[markError] = true
+			continue
+		}
 		all |= s.found
-		held = held || s.found == 0 && (s.verdict == Held || s.verdict == Violated)
-		notApplicable = notApplicable || s.verdict == NotApplicable
-		unknown = unknown || s.verdict == Unknown
-		failed = failed || s.verdict == Error
-		differs = differs || !s.asExpected && s.verdict != Unknown && s.verdict != Error
+		if s.found == 0 {
+			used[markHeld] = true
+		}
+		if !s.asExpected {
+			used[markDiffers] = true
+		}
+	}
+	if len(m.squares) < len(m.scenarios.names)*len(m.strategies.names) {
+		used[markNotPlayed] = true
 	}
 	var entries []string
-	for _, a := range all.list() {
-		entries = append(entries, letter(a)+" "+string(a))
+	blank := markNotApplicable
+	if letters {
+		blank = "blank:"
+		for _, a := range all.list() {
+			entries = append(entries, letter(a)+" "+string(a))
+		}
 	}
-	for _, mark := range []struct {
-		used bool
-		says string
-	}{
-		{held, markHeld + " nothing"},
-		{notApplicable, "blank: not applicable"},
-		{unknown, markUnknown + " unknown"},
-		{failed, markError + " error"},
-		{differs, markDiffers + " differs from expectation"},
+	for _, mark := range []struct{ mark, shown, says string }{
+		{markHeld, markHeld, "nothing"},
+		{markNotApplicable, blank, "not applicable"},
+		{markNotPlayed, markNotPlayed, "not played"},
+		{markUnknown, markUnknown, "unknown"},
+		{markError, markError, "error"},
+		{markDiffers, markDiffers, "differs from expectation"},
 	} {
-		if mark.used {
-			entries = append(entries, mark.says)
+		inWords := mark.mark == markUnknown || mark.mark == markError
+		if used[mark.mark] && (letters || !inWords) {
+			entries = append(entries, mark.shown+" "+mark.says)
 		}
 	}
 	line := ""
@@ -219,7 +241,9 @@ func (m *Matrix) legend(b *bufio.Writer) {
 		}
 		line += entry
 	}
-	writeLine(b, line)
+	if line != "" {
+		writeLine(b, line)
+	}
 }
 
 func pad(text string, width int) string {

@@ -358,3 +358,33 @@ func BenchmarkJob(b *testing.B) {
 		b.Fatal(err)
 	}
 }
+
+// Where nothing else ends a worker whose parent died, the end of its input
+// must, even while it is busy.
+func TestABusyWorkerEndsWithItsInput(t *testing.T) {
+	cmd := program("worker")()
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	defer cmd.Process.Kill()
+	if _, err := stdin.Write([]byte(`{"seq":1,"job":{"Do":"spin"}}` + "\n")); err != nil {
+		t.Fatal(err)
+	}
+	if err := stdin.Close(); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case err := <-ended:
+		if err != nil {
+			t.Errorf("the worker ended with %v", err)
+		}
+	case <-time.After(time.Minute):
+		t.Error("the worker goes on")
+	}
+}
