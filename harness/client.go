@@ -32,6 +32,7 @@ type client struct {
 	stage         *stage
 	lives         []*client // its former lives
 	busy          bool
+	queue         []task        // what to do when it is done with what it does
 	due           time.Duration // when what it does should have ended; what it was paused since Begin comes on top
 	holds         int
 	repliesBefore int
@@ -123,15 +124,44 @@ func (c *client) connect(node string) *redis.Client {
 	})
 }
 
-// give gives the client something to do that should take no longer than limit.
-// It must not be busy.
-func (c *client) give(limit time.Duration, task func()) {
-	state := c.stage.world.Client(c.name)
-	c.busy, c.due, c.repliesBefore = true, c.stage.world.Now()+limit-state.PausedFor, state.Replies
+// task is something that the script tells a client to do.
+type task struct {
+	do func()
+	// limit is how long it may take; what the client is paused comes on top.
+	limit time.Duration
+}
+
+// give gives the client something to do: at once, or if it is stopped in the
+// middle of something else, when it is done with that.
+func (c *client) give(t task) {
+	if c.busy {
+		c.queue = append(c.queue, t)
+		return
+	}
+	c.start(t)
 	select {
-	case c.todo <- task:
+	case c.todo <- t.do:
 	case <-c.gone:
 	}
+}
+
+// start notes that a task begins now.
+func (c *client) start(t task) {
+	state := c.stage.world.Client(c.name)
+	c.busy, c.due, c.repliesBefore = true, c.stage.world.Now()+t.limit-state.PausedFor, state.Replies
+}
+
+// next notes that the client is done with its task, and returns the next one,
+// nil if there is none.
+func (c *client) next() (do func()) {
+	c.busy = false
+	if len(c.queue) == 0 {
+		return nil
+	}
+	t := c.queue[0]
+	c.queue = c.queue[1:]
+	c.start(t)
+	return t.do
 }
 
 func (c *client) run() {
@@ -140,9 +170,13 @@ func (c *client) run() {
 		select {
 		case <-c.life.Done():
 			return
-		case task := <-c.todo:
-			c.guard(task)
-			c.tell(func() { c.busy = false })
+		case do := <-c.todo:
+			for do != nil {
+				c.guard(do)
+				if !c.tell(func() { do = c.next() }) {
+					return
+				}
+			}
 		}
 	}
 }

@@ -213,16 +213,12 @@ func (s *stage) enough(span time.Duration) time.Duration { return span + 2*s.for
 
 // begin gives clients something to do, and waits for them unless told not to.
 // A client that is stopped is not waited for.
-func (s *stage) begin(names []string, dontWait bool, limit time.Duration, task func(*client)) {
+func (s *stage) begin(names []string, dontWait bool, limit time.Duration, do func(*client)) {
 	s.finish(names)
 	for _, name := range names {
-		c := s.clients[name]
-		switch {
-		case s.world.Client(name).Crashed:
-		case c.busy && s.failure == nil:
-			s.fail(fmt.Errorf("harness: %s was told to do something while it was stopped in the middle of its %s: resume it first", name, c.doing()))
-		case s.failure == nil:
-			c.give(limit, func() { task(c) })
+		if s.failure == nil && !s.world.Client(name).Crashed {
+			c := s.clients[name]
+			c.give(task{do: func() { do(c) }, limit: limit})
 		}
 	}
 	if !dontWait {
@@ -293,7 +289,7 @@ func (s *stage) inject(step scenarios.Step, f faults.Fault) {
 	}
 	switch f := f.(type) {
 	case faults.CrashClient:
-		s.clients[f.Client].busy = false
+		s.clients[f.Client].busy, s.clients[f.Client].queue = false, nil
 	case faults.RestartClient:
 		if err := s.enter(f.Client); err != nil {
 			s.fail(err)
