@@ -2,6 +2,7 @@
 
 GO          ?= go
 STATICCHECK ?= honnef.co/go/tools/cmd/staticcheck@v0.8.2
+TESTFLAGS   ?=
 BENCHTIME   ?= 1s
 FUZZTIME    ?= 10s
 
@@ -16,8 +17,9 @@ build: ## build bin/lockfault
 	$(GO) build -o bin/lockfault ./cmd/lockfault
 
 .PHONY: test
-test: ## run all tests under the race detector
-	$(GO) test -race ./...
+test: ## run all tests under the race detector, and every cell with twenty seeds without it
+	$(GO) test -race $(TESTFLAGS) ./...
+	$(GO) test $(TESTFLAGS) -run 'TestEverySeedAgrees|TestEveryLeaseAgrees' ./harness
 
 .PHONY: bench
 bench: ## run the benchmarks; BENCHTIME=5s for steadier numbers

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	lua "github.com/yuin/gopher-lua"
 
 	"github.com/lockfault/lockfault/checker"
 	"github.com/lockfault/lockfault/harness"
@@ -97,6 +98,9 @@ func tune() {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(400)
 	}
+	// miniredis makes a Lua state for each script that it runs, and nearly all
+	// of it is room for values and calls that a lock's script doesn't need.
+	lua.RegistrySize, lua.CallStackSize = 1024, 64
 }
 
 // A player plays jobs, one at a time.
