@@ -3,7 +3,8 @@
 GO          ?= go
 STATICCHECK ?= honnef.co/go/tools/cmd/staticcheck@v0.8.2
 TESTFLAGS   ?=
-BENCHTIME   ?= 1s
+BENCHSTAT   ?= golang.org/x/perf/cmd/benchstat@v0.0.0-20260908200009-22c9c6c9d4da
+COUNT       ?= 6
 FUZZTIME    ?= 10s
 
 .DEFAULT_GOAL := help
@@ -22,8 +23,14 @@ test: ## run all tests under the race detector, and every cell with twenty seeds
 	$(GO) test $(TESTFLAGS) -run 'TestEverySeedAgrees|TestEveryLeaseAgrees' ./harness
 
 .PHONY: bench
-bench: ## run the benchmarks; BENCHTIME=5s for steadier numbers
-	$(GO) test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) ./...
+bench: ## run the benchmarks of docs/benchmarks.md, and compare them with benchstat
+	@mkdir -p bin
+	$(GO) test -run '^$$' -bench Command -benchmem -count $(COUNT) ./faults/sim >bin/command.txt
+	$(GO) run $(BENCHSTAT) -col /via bin/command.txt
+	$(GO) test -run '^$$' -bench Cell -count $(COUNT) ./harness >bin/cell.txt
+	$(GO) run $(BENCHSTAT) bin/cell.txt
+	$(GO) test -run '^$$' -bench Run -benchtime 3x -count $(COUNT) ./cmd/lockfault >bin/run.txt
+	$(GO) run $(BENCHSTAT) bin/run.txt
 
 .PHONY: fuzz-short
 fuzz-short: ## run every fuzz target for FUZZTIME

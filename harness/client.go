@@ -10,6 +10,7 @@ import (
 	"runtime/debug"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -36,6 +37,7 @@ type client struct {
 	repliesBefore int
 	until         time.Duration // end of the validity that the lock published; 0 if none
 
+	dead   atomic.Bool // its process crashed: this life is over, though its goroutines don't know
 	life   context.Context
 	cancel context.CancelFunc
 	nodes  []redis.UniversalClient
@@ -71,7 +73,7 @@ func newClient(s *stage, name string) (*client, error) {
 		Key: lockKey, TTL: s.ttl, Replicas: s.script.Replicas,
 		Owner:  fmt.Sprintf("%s-%016x", name, source.Uint64()),
 		Thread: s.script.Threads[name],
-		Now:    func() time.Time { return s.world.Wall(name) },
+		Now:    c.wall,
 		Rand:   source,
 	}
 	if env.Thread == "" {
@@ -104,7 +106,7 @@ func (c *client) connect(node string) *redis.Client {
 	return redis.NewClient(&redis.Options{
 		Addr: "127.0.0.1:6379", // never dialled, but a host name would be looked up
 		Dialer: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return c.stage.world.Dial(ctx, c.name, node)
+			return c.dial(ctx, node)
 		},
 		MaxRetries: retries,
 		// go-redis draws its pauses from a source that can't be seeded,
@@ -120,6 +122,26 @@ func (c *client) connect(node string) *redis.Client {
 		Protocol: 2, DisableIdentity: true,
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 	})
+}
+
+// dial connects to a node. The world knows clients by name only, and after a
+// restart the name is another life's: the goroutines of a dead one, when they wake
+// up, must stay out.
+func (c *client) dial(ctx context.Context, node string) (net.Conn, error) {
+	if c.dead.Load() {
+		<-c.life.Done()
+		return nil, net.ErrClosed
+	}
+	return c.stage.world.Dial(ctx, c.name, node)
+}
+
+// wall reads the client's wall clock.
+func (c *client) wall() time.Time {
+	if c.dead.Load() {
+		<-c.life.Done()
+		return time.Now()
+	}
+	return c.stage.world.Wall(c.name)
 }
 
 // task is something that the script tells a client to do.

@@ -289,7 +289,9 @@ func (s *stage) inject(step scenarios.Step, f faults.Fault) {
 	}
 	switch f := f.(type) {
 	case faults.CrashClient:
-		s.clients[f.Client].busy, s.clients[f.Client].queue = false, nil
+		c := s.clients[f.Client]
+		c.busy, c.queue = false, nil
+		c.dead.Store(true)
 	case faults.RestartClient:
 		if err := s.enter(f.Client); err != nil {
 			s.fail(err)

@@ -207,6 +207,9 @@ func nodeOf(f faults.Fault, nodes int) string {
 	return faults.ResolveNodes([]string{name}, nodes)[0]
 }
 
+// maxRate is how many times too fast a clock can run.
+const maxRate = 1000
+
 func (w *World) applyToNode(f faults.Fault, n *node) error {
 	s := n.primary
 	switch f := f.(type) {
@@ -256,6 +259,9 @@ func (w *World) applyToNode(f faults.Fault, n *node) error {
 		s.move(f.By.Of(w.cfg.TTL))
 		w.observe(s, checker.ByClock, "", nil)
 	case faults.NodeDrift:
+		if !(f.Rate > 0) || f.Rate > maxRate {
+			return fmt.Errorf("sim: %q: a clock runs at a rate above 0 and up to %d", f, maxRate)
+		}
 		s.drift(f.Rate)
 		w.observe(s, checker.ByClock, "", nil)
 	case faults.Flush:

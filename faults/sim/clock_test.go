@@ -84,7 +84,7 @@ func TestTimeFollowsTheNodesClock(t *testing.T) {
 			said := strings.Fields(strings.Trim(s.command(a, "TIME").wait().said(), "[]"))
 			seconds, _ := strconv.ParseInt(said[0], 10, 64)
 			micros, _ := strconv.ParseInt(said[1], 10, 64)
-			return time.Unix(seconds, micros*1000).Sub(time.Now()).Round(time.Millisecond)
+			return time.Until(time.Unix(seconds, micros*1000)).Round(time.Millisecond)
 		}
 		for _, c := range []struct {
 			fault faults.Fault

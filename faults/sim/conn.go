@@ -34,7 +34,9 @@ type conn struct {
 	peer   *server.Peer
 	out    outbox
 
-	partial  []byte        // what the client wrote of a request that isn't complete
+	partial  []byte // what the client wrote of a request that isn't complete
+	trail    uint64 // hash of what it wrote at the moment of written
+	written  time.Time
 	received []byte        // what the client has not read yet
 	ready    chan struct{} // holds one note that the above or below changed
 	severed  error         // why the client can no longer use it; nil while it can
@@ -50,7 +52,7 @@ type conn struct {
 	unanswered         int  // requests written whose reply has not arrived
 	subscribed         bool // the server may speak unasked
 	multi              bool // a transaction is being queued
-	wrote              int  // the server's offset after the last write from here, for WAIT
+	seen               int  // the server's offset after the last request from here, for WAIT
 	waiter             *waiter
 	pending            []*message // requests behind the one that waits
 }
@@ -78,10 +80,18 @@ type message struct {
 	way     faults.Way
 	command string   // the request's name
 	text    string   // the request in full, for replies
-	words   []string // of a request
+	words   []string // of the request
 	bytes   []byte   // of a reply or push
 	sent    time.Time
 	arrived time.Time // at the gate
+	trail   uint64    // the connection's when the request was written
+}
+
+// answer returns a reply to the request.
+func (m *message) answer(bytes []byte) *message {
+	return &message{
+		conn: m.conn, way: faults.After, command: m.command, text: m.text, words: m.words, trail: m.trail, bytes: bytes,
+	}
 }
 
 func (m *message) gate() faults.Message {
@@ -171,7 +181,7 @@ func (c *conn) Write(p []byte) (int, error) {
 	defer w.mu.Unlock()
 	for c.client.state.Paused || c.client.state.Crashed {
 		if c.subscribed {
-			c.partial = append(c.partial, p...)
+			c.take(p)
 			return len(p), nil
 		}
 		w.mu.Unlock()
@@ -184,11 +194,22 @@ func (c *conn) Write(p []byte) (int, error) {
 	if c.severed != nil {
 		return 0, c.severed
 	}
-	c.partial = append(c.partial, p...)
+	c.take(p)
 	if err := c.sendWritten(); err != nil {
 		return 0, err
 	}
 	return len(p), nil
+}
+
+// take takes what the client writes. Callers hold w.mu.
+func (c *conn) take(p []byte) {
+	c.partial = append(c.partial, p...)
+	if now := time.Now(); !now.Equal(c.written) {
+		c.trail, c.written = 0, now
+	}
+	for _, b := range p {
+		c.trail = (c.trail ^ uint64(b)) * 1099511628211 // FNV-1a
+	}
 }
 
 // sendWritten sends the complete requests in what was written. Callers hold
@@ -211,7 +232,7 @@ func (c *conn) sendWritten() error {
 			c.client.state.RoundTrips++
 		}
 		c.unanswered++
-		c.world.send(&message{conn: c, way: faults.Before, command: strings.ToUpper(words[0]), words: words})
+		c.world.send(&message{conn: c, way: faults.Before, command: strings.ToUpper(words[0]), words: words, trail: c.trail})
 	}
 }
 
@@ -307,7 +328,6 @@ func (c *conn) release() {
 	c.server.conns = slices.DeleteFunc(c.server.conns, func(other *conn) bool { return other == c })
 	c.world.held = slices.DeleteFunc(c.world.held, func(m *message) bool { return m.conn == c })
 	c.server.waiters = slices.DeleteFunc(c.server.waiters, func(wait *waiter) bool { return wait == c.waiter })
-	c.pending = nil
 	c.server.forget(c)
 	c.world.subscribers = slices.DeleteFunc(c.world.subscribers, func(other *conn) bool { return other == c })
 }

@@ -155,6 +155,7 @@ func (w *World) execute(m *message) {
 	if !c.multi { // in a transaction nothing waits
 		if wait := w.waiting(m); wait != nil {
 			w.keepWaiting(wait)
+			c.seen = s.offset
 			return
 		}
 	}
@@ -162,19 +163,10 @@ func (w *World) execute(m *message) {
 		w.stirred = true // a publication is passed on by goroutines of the server
 	}
 	s.dispatch(m)
-	w.observeCommand(m)
+	w.observe(s, checker.ByCommand, c.client.name, m.words)
+	c.seen = s.offset
 	w.answer(m)
 	w.serve(s)
-}
-
-// observeCommand is observe after a client's request.
-func (w *World) observeCommand(m *message) {
-	s := m.conn.server
-	before := s.offset
-	w.observe(s, checker.ByCommand, m.conn.client.name, m.words)
-	if s.offset != before {
-		m.conn.wrote = s.offset
-	}
 }
 
 // answer sends what the server wrote: replies, and messages to subscribers.
@@ -182,11 +174,11 @@ func (w *World) answer(request *message) {
 	c := request.conn
 	frames, err := c.out.take()
 	for _, frame := range frames {
-		reply := &message{conn: c, way: faults.After, command: request.command, text: request.text, bytes: frame}
 		if resp.IsPush(frame) {
-			reply.way, reply.command, reply.text = faults.Messages, "", ""
+			w.send(&message{conn: c, way: faults.Messages, bytes: frame})
+			continue
 		}
-		w.send(reply)
+		w.send(request.answer(frame))
 	}
 	if err != nil {
 		c.sever(err)

@@ -2,6 +2,7 @@ package sim_test
 
 import (
 	"errors"
+	"math"
 	"net"
 	"os"
 	"strings"
@@ -89,6 +90,9 @@ func TestApplyErrors(t *testing.T) {
 			{faults.Failover{Node: "n1"}, "declare replicas"},
 			{faults.Split{Node: "n1", Clients: []string{"A"}}, "declare replicas"},
 			{faults.Join{Node: "n1"}, "not split"},
+			{faults.NodeDrift{Node: "n1"}, "above 0"},
+			{faults.NodeDrift{Node: "n1", Rate: math.NaN()}, "above 0"},
+			{faults.NodeDrift{Node: "n1", Rate: math.Inf(1)}, "above 0"},
 		} {
 			if err := s.Apply(c.fault); err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("%s: %v; want %q", c.fault, err, c.want)
@@ -114,7 +118,7 @@ func TestPausedClient(t *testing.T) {
 		s.run(150 * time.Millisecond) // the request was executed, the reply is on its way
 		s.apply(faults.PauseClient{Client: "A"})
 		writing := s.begin(func() (any, error) { return a.Write([]byte("PING\r\n")) })
-		reads := s.begin(func() (any, error) { return s.Wall("A").Sub(time.Now()), nil })
+		reads := s.begin(func() (any, error) { return time.Until(s.Wall("A")), nil })
 		dials := s.begin(func() (any, error) {
 			conn, err := s.Dial(bg, "A", "n1")
 			if err == nil {
@@ -171,6 +175,23 @@ func TestPauseShorterThanTheDeadline(t *testing.T) {
 		}
 		s.apply(faults.ResumeClient{Client: "A"})
 		get.want("redis: nil")
+	})
+}
+
+// A read that begins after its deadline fails, though there is something to
+// read: so does the net package.
+func TestReadAfterTheDeadline(t *testing.T) {
+	play(t, sim.Config{Seed: 1}, func(s *stage) {
+		a := s.dial("A", "n1")
+		a.SetReadDeadline(time.Now().Add(time.Second))
+		a.send("PING")
+		s.run(100 * time.Millisecond)
+		s.apply(faults.PauseClient{Client: "A"})
+		s.run(time.Minute)
+		s.apply(faults.ResumeClient{Client: "A"})
+		a.receive(7).want("i/o timeout")
+		a.SetReadDeadline(time.Time{})
+		a.receive(7).want("+PONG\r\n")
 	})
 }
 
@@ -249,14 +270,14 @@ func TestCrashWhilePaused(t *testing.T) {
 func TestClientClock(t *testing.T) {
 	play(t, sim.Config{Seed: 1}, func(s *stage) {
 		s.apply(faults.ClientClock{Client: "A", By: faults.Span{TTLs: 2}}, faults.ClientClock{Client: "A", By: faults.Span{Abs: -time.Second}})
-		if got := s.Wall("A").Sub(time.Now()); got != 59*time.Second {
+		if got := time.Until(s.Wall("A")); got != 59*time.Second {
 			t.Errorf("A's clock is ahead by %v; want 59s", got)
 		}
-		if got := s.Wall("B").Sub(time.Now()); got != 0 {
+		if got := time.Until(s.Wall("B")); got != 0 {
 			t.Errorf("B's clock is ahead by %v", got)
 		}
 		s.apply(faults.CrashClient{Client: "A"}, faults.RestartClient{Client: "A"})
-		if got := s.Wall("A").Sub(time.Now()); got != 59*time.Second {
+		if got := time.Until(s.Wall("A")); got != 59*time.Second {
 			t.Errorf("A's clock is ahead by %v after a restart; want 59s: it is its machine's", got)
 		}
 	})

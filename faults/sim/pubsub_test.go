@@ -35,6 +35,10 @@ func TestPubSub(t *testing.T) {
 			B > n1/0 PUBLISH ch free
 			B < n1 PUBLISH ch free = (integer) 1
 			A < n1 ["message" "ch" "free"]`)
+		published, pushed := s.events[0], s.events[len(s.events)-1]
+		if pushed.Sent != published.Time {
+			t.Errorf("published at %v, the message set out at %v", published.Time, pushed.Sent)
+		}
 	})
 }
 

@@ -232,6 +232,24 @@ func TestSplit(t *testing.T) {
 	})
 }
 
+// What was written to the new primary alone counts when its replicas have it.
+func TestWaitAfterJoin(t *testing.T) {
+	play(t, sim.Config{Replicas: 1, Seed: 1}, func(s *stage) {
+		s.apply(faults.Split{Node: "n1", Clients: []string{"B"}})
+		b := s.dial("B", "n1")
+		for range 10 {
+			b.send("INCR n")
+		}
+		s.run(time.Second)
+		s.apply(faults.Join{Node: "n1"})
+		b.send("WAIT 1 1000")
+		s.run(2 * time.Second)
+		if got := s.told(checker.Reply); !strings.HasSuffix(got, "WAIT 1 1000 = (integer) 1") {
+			t.Errorf("got\n%s", got)
+		}
+	})
+}
+
 // What is on its way when a replica is promoted does not arrive: it follows
 // nobody any more.
 func TestSplitCutsTheStream(t *testing.T) {

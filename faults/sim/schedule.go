@@ -43,13 +43,17 @@ func (r rank) compare(other rank) int {
 	return r.message.compare(other.message)
 }
 
-// compare tells two messages of one client and node apart by what they say:
-// which connections they are on depends on the order of goroutines.
+// compare tells two messages of one client and node apart by what they say, and
+// then by what else was said with them on their connections, in a pipeline. A
+// connection itself has no name: goroutines that connect, or take one from a
+// pool, at one instant do so in any order. So where two goroutines of one client
+// say the very same at the same instant, it is left open which of them is which.
 func (m *message) compare(other *message) int {
 	return cmp.Or(
 		strings.Compare(m.command, other.command),
 		slices.Compare(m.words, other.words),
 		bytes.Compare(m.bytes, other.bytes),
+		cmp.Compare(m.trail, other.trail),
 	)
 }
 

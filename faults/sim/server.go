@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"math"
 	"strings"
 	"time"
 
@@ -104,7 +105,7 @@ func (s *redis) move(by time.Duration) {
 
 // drift lets the clock run at another rate from now on.
 func (s *redis) drift(rate float64) {
-	s.skew = s.now().Sub(time.Now())
+	s.skew = time.Until(s.now())
 	s.since = time.Now()
 	s.rate = rate
 }
@@ -158,7 +159,8 @@ func (s *redis) look(key string, began time.Time) faults.Key {
 		found.Value = "(" + db.Type(key) + ")"
 	}
 	if ttl := db.TTL(key); ttl > 0 {
-		found.Expires = time.Now().Add(time.Duration(float64(ttl) / s.rate)).Sub(began)
+		// Rounded up: before that moment it would still be there.
+		found.Expires = time.Now().Add(time.Duration(math.Ceil(float64(ttl) / s.rate))).Sub(began)
 	}
 	return found
 }

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lockfault/lockfault/faults"
+	"github.com/lockfault/lockfault/checker"
 )
 
 // waiter is a request that the server has not answered yet. Requests behind it
@@ -40,9 +40,10 @@ func (w *World) waiting(m *message) *waiter {
 	return &waiter{request: m, limit: limit, poll: func(last bool) []byte { return w.tryOnce(m, last) }}
 }
 
-// waitForReplicas is WAIT: it is answered when enough replicas have what was
-// last written on this connection, or when time is up.
-// https://redis.io/docs/latest/commands/wait/
+// waitForReplicas is WAIT: it is answered when enough replicas have what the
+// server had after the request before it on this connection, or when time is up.
+// https://redis.io/docs/latest/commands/wait/ speaks of writes, but Redis 7.0.15
+// counts from the last request of any kind, and from nothing if it is the first.
 func (s *redis) waitForReplicas(m *message) *waiter {
 	if len(m.words) != 3 {
 		return refuse(m, "wrong number of arguments for 'wait' command")
@@ -58,7 +59,7 @@ func (s *redis) waitForReplicas(m *message) *waiter {
 	if millis < 0 {
 		return refuse(m, "timeout is negative")
 	}
-	offset := m.conn.wrote
+	offset := m.conn.seen
 	return &waiter{request: m, limit: time.Duration(millis) * time.Millisecond, poll: func(last bool) []byte {
 		if have := s.caughtUp(offset); last || have >= need {
 			return fmt.Appendf(nil, ":%d\r\n", have)
@@ -130,7 +131,7 @@ func (w *World) tryOnce(m *message, last bool) []byte {
 		return nil
 	}
 	if !nothing {
-		w.observeCommand(m)
+		w.observe(s, checker.ByCommand, m.conn.client.name, m.words)
 	}
 	return answer
 }
@@ -144,8 +145,8 @@ func (w *World) keepWaiting(wait *waiter) {
 	s.waiters = append(s.waiters, wait)
 	w.serve(s)
 	if c.waiter == wait && wait.limit > 0 {
-		rank := rank{who: servers + s.name, where: c.client.name, what: "wait", message: wait.request}
-		w.plan(time.Now().Add(wait.limit), rank, func() {
+		over := rank{who: servers + s.name, where: c.client.name, what: "wait", message: wait.request}
+		w.plan(time.Now().Add(wait.limit), over, func() {
 			wait.over = true
 			w.serve(s)
 		})
@@ -163,9 +164,9 @@ func (w *World) serve(s *redis) {
 			continue
 		}
 		s.waiters = slices.Delete(s.waiters, i, i+1)
-		c, request := wait.request.conn, wait.request
+		c := wait.request.conn
 		c.waiter = nil
-		w.send(&message{conn: c, way: faults.After, command: request.command, text: request.text, bytes: answer})
+		w.send(wait.request.answer(answer))
 		pending := c.pending
 		c.pending = nil
 		for _, m := range pending {

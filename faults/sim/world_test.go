@@ -27,6 +27,16 @@ const (
 
 var bg = context.Background()
 
+// TestMain silences go-redis, which reports each connection that is refused.
+func TestMain(m *testing.M) {
+	redis.SetLogger(silence{})
+	m.Run()
+}
+
+type silence struct{}
+
+func (silence) Printf(context.Context, string, ...any) {}
+
 // stage is a world with clients that a test plays with.
 type stage struct {
 	*sim.World
@@ -57,6 +67,7 @@ func play(t *testing.T, cfg sim.Config, test func(s *stage)) []checker.Event {
 			for _, c := range s.closers {
 				_ = c.Close()
 			}
+			time.Sleep(time.Minute) // time stops when the test returns, and go-redis sleeps before it looks
 			events = s.events
 		}()
 		test(s)
@@ -98,12 +109,11 @@ func (s *stage) dial(name, node string) *wire {
 
 // task is something that a client does meanwhile.
 type task struct {
-	stage    *stage
-	done     bool
-	ended    time.Duration
-	err      error
-	value    any
-	deadline time.Duration
+	stage *stage
+	done  bool
+	ended time.Duration
+	err   error
+	value any
 }
 
 // begin lets a client do something meanwhile.
