@@ -143,6 +143,7 @@ decided, and 130 if the run was interrupted.`,
 	root.AddCommand(
 		newRunCommand(a),
 		newTraceCommand(a),
+		newCheckCommand(),
 		newListCommand(a),
 		newShowCommand(),
 		newFmtCommand(),

@@ -69,7 +69,7 @@ func newWorkerCommand(a *app) *cobra.Command {
 
 // work is the life of a worker process. It does not return.
 func work(registry strategies.Registry) error {
-	in, out := os.Stdin, os.Stdout
+	in, out := pool.Input(os.Stdin), os.Stdout
 	// What a strategy reads is not meant to be the next job.
 	null, err := os.Open(os.DevNull)
 	if err != nil {

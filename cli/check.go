@@ -1,0 +1,364 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lockfault/lockfault/checker/linear"
+	"github.com/lockfault/lockfault/histories"
+)
+
+type checkOptions struct {
+	spec    string
+	expiry  string
+	permits int
+	limit   int
+	strict  bool
+	skew    time.Duration
+	all     bool
+	input   string
+	lenient bool
+	format  string
+}
+
+// The kinds of lock that a history can be judged against.
+const (
+	specMutex     = "mutex"
+	specReentrant = "reentrant"
+	specLease     = "lease"
+	specFenced    = "fenced"
+	specMulti     = "multi"
+	specSemaphore = "semaphore"
+)
+
+// inputAuto has the format of a history told by its content.
+const inputAuto = "auto"
+
+func specs() []string {
+	return []string{specMutex, specReentrant, specLease, specFenced, specMulti, specSemaphore}
+}
+
+func inputs() []string {
+	names := []string{inputAuto}
+	for _, format := range histories.Formats() {
+		names = append(names, string(format))
+	}
+	return names
+}
+
+func expiries() []string { return []string{"believed", "known", "unknown"} }
+
+func newCheckCommand() *cobra.Command {
+	var o checkOptions
+	cmd := &cobra.Command{
+		Use:   "check [FILE...]",
+		Short: "Check whether histories could come from a lock that works",
+		Long: `Read histories of locks, of this program or of any other, and say of each
+whether a lock that works could have given these answers: whether it is
+linearizable. "-", or no file, stands for standard input.
+
+The formats are JSON lines as "lockfault run" writes them, Jepsen's EDN, and CSV
+with the columns time,client,event,result and, if there are any, key, token, lease
+and permits; each plain or compressed with gzip. docs/history.md describes them.
+
+The exit status is 0 if all histories are valid, 1 if one is invalid, 2 for a wrong
+command line, and 3 if one is unknown or can't be read.`,
+		Example: `  lockfault check lockfault-report/histories/*/*.jsonl
+  lockfault check --spec fenced --strict history.edn
+  grep lock production.log | to-csv | lockfault check --clock-skew 20ms`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return o.run(cmd, args)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&o.spec, "spec", specMutex, "`kind` of lock: "+strings.Join(specs(), ", "))
+	flags.StringVar(&o.expiry, "expiry", "believed", "`what` the ends of leases are, with --spec lease: believed, known or unknown")
+	flags.IntVar(&o.permits, "permits", 0, "`number` of permits, with --spec semaphore")
+	flags.IntVar(&o.limit, "limit", 0, "how often one client may hold, with --spec reentrant; default as often as it likes")
+	flags.BoolVar(&o.strict, "strict", false, "a try that was told busy needs somebody who held")
+	flags.DurationVar(&o.skew, "clock-skew", 0, "how wrong any time may be, either way: what that can explain is possible, not certain")
+	flags.BoolVar(&o.all, "all", false, "report all violations, not only the first")
+	flags.StringVar(&o.input, "input", inputAuto, "`format` of the histories: "+strings.Join(inputs(), ", "))
+	flags.BoolVar(&o.lenient, "lenient", false, "leave out lines that can't be read, and say how many")
+	flags.StringVar(&o.format, "format", formatTable, "`form` of the answer: table or json")
+	return cmd
+}
+
+// check refuses what makes no sense, and returns what the histories are judged
+// against.
+func (o *checkOptions) check(cmd *cobra.Command) (linear.Spec, error) {
+	none := linear.Spec{}
+	if !slices.Contains(specs(), o.spec) {
+		return none, unknown("spec", o.spec, specs(), "there are "+strings.Join(specs(), ", "))
+	}
+	if !slices.Contains(inputs(), o.input) {
+		return none, unknown("input", o.input, inputs(), "there are "+strings.Join(inputs(), ", "))
+	}
+	if o.format != formatTable && o.format != formatJSON {
+		return none, unknown("format", o.format, []string{formatTable, formatJSON}, "there are table and json")
+	}
+	for _, f := range []struct{ flag, spec string }{{"permits", specSemaphore}, {"limit", specReentrant}, {"expiry", specLease}} {
+		if cmd.Flags().Changed(f.flag) && o.spec != f.spec {
+			return none, usage("--%s means nothing with --spec %s: it goes with --spec %s", f.flag, o.spec, f.spec)
+		}
+	}
+	switch {
+	case o.skew < 0:
+		return none, usage("--clock-skew %v is negative: give 0s or more", o.skew)
+	case o.spec == specSemaphore && o.permits < 1:
+		return none, usage("--spec semaphore needs --permits, which is 1 or more")
+	case cmd.Flags().Changed("limit") && o.limit < 1:
+		return none, usage("--limit %d lets nobody hold: give 1 or more", o.limit)
+	}
+	switch o.spec {
+	case specReentrant:
+		return linear.Reentrant(o.limit), nil
+	case specFenced:
+		return linear.Fenced(), nil
+	case specMulti:
+		return linear.Multi(), nil
+	case specSemaphore:
+		return linear.Semaphore(o.permits), nil
+	case specLease:
+		switch o.expiry {
+		case "believed":
+			return linear.Lease(linear.Believed), nil
+		case "known":
+			return linear.Lease(linear.Known), nil
+		case "unknown":
+			return linear.Lease(linear.NotKnown), nil
+		}
+		return none, unknown("expiry", o.expiry, expiries(), "there are "+strings.Join(expiries(), ", "))
+	}
+	return linear.Mutex(), nil
+}
+
+// A checked is what is said about one file.
+type checked struct {
+	File       string      `json:"file"`
+	Format     string      `json:"format"`
+	Verdict    string      `json:"verdict"` // valid, invalid, unknown, or error
+	Reason     string      `json:"reason,omitempty"`
+	Operations int         `json:"operations"`
+	Unknown    int         `json:"unknown"`
+	Keys       int         `json:"keys"`
+	Ignored    int         `json:"ignored"`
+	Skipped    int         `json:"skipped"`
+	FirstSkip  string      `json:"first_skipped,omitempty"`
+	Violations []violation `json:"violations"`
+}
+
+type violation struct {
+	Rule    string        `json:"rule"`
+	Certain bool          `json:"certain"`
+	Key     string        `json:"key,omitempty"`
+	Lines   []int         `json:"lines"`
+	Clients []string      `json:"clients,omitempty"`
+	From    time.Duration `json:"from"`
+	To      time.Duration `json:"to"`
+	Says    string        `json:"says"`
+}
+
+// verdictError is the verdict on a file that could not be read to its end.
+const verdictError = "error"
+
+func (o *checkOptions) run(cmd *cobra.Command, files []string) error {
+	spec, err := o.check(cmd)
+	if err != nil {
+		return err
+	}
+	if len(files) == 0 {
+		files = []string{"-"}
+	}
+	for i, file := range files {
+		if file == "-" && slices.Contains(files[:i], "-") {
+			return usage("standard input is named twice, but can be read only once")
+		}
+		if file == "-" {
+			continue
+		}
+		// Before hours of reading, not after.
+		if info, err := os.Stat(file); err != nil {
+			return usage("can't read the history: %v", brief(err))
+		} else if info.IsDir() {
+			return usage("can't read the history: %s is a directory", file)
+		}
+	}
+	list := make([]checked, 0, len(files))
+	for _, file := range files {
+		c, err := o.one(cmd.Context(), cmd.InOrStdin(), file, spec)
+		if errors.Is(err, context.Canceled) {
+			return &statusError{ExitInterrupted, fmt.Errorf("interrupted: %d of %d histories are checked", len(list), len(files))}
+		}
+		if err != nil {
+			// Without the program's name in front, editors find the place.
+			fmt.Fprintln(cmd.ErrOrStderr(), err)
+		}
+		list = append(list, c)
+	}
+	if err := o.print(cmd.OutOrStdout(), list); err != nil {
+		return err
+	}
+	status := ExitOK
+	for _, c := range list {
+		switch c.Verdict {
+		case string(linear.Valid):
+		case string(linear.Invalid):
+			status = max(status, ExitDiffers)
+		default:
+			status = max(status, ExitUndecided)
+		}
+	}
+	if status != ExitOK {
+		return &statusError{code: status}
+	}
+	return nil
+}
+
+// one checks one file. The error is why it could not be read to its end.
+func (o *checkOptions) one(ctx context.Context, stdin io.Reader, file string, spec linear.Spec) (checked, error) {
+	c := checked{File: file}
+	in := stdin
+	if file == "-" {
+		c.File = "stdin"
+	} else {
+		f, err := os.Open(file)
+		if err != nil {
+			c.Verdict, c.Reason = verdictError, brief(err).Error()
+			return c, brief(err)
+		}
+		defer f.Close()
+		in = f
+	}
+	how := histories.Options{Name: c.File}
+	if o.input != inputAuto {
+		how.Format = histories.Format(o.input)
+	}
+	if o.lenient {
+		how.Skip = func(err *histories.Error) {
+			if c.FirstSkip == "" {
+				c.FirstSkip = err.Error()
+			}
+		}
+	}
+	r := histories.New(in, how)
+	j, err := judge(ctx, r.Events(), spec, o.spec != specMulti, linear.Options{Strict: o.strict, Skew: o.skew, All: o.all})
+	c.Format, c.Ignored, c.Skipped = string(r.Format()), r.Ignored(), r.Skipped()
+	c.Verdict, c.Reason = string(j.Verdict), j.Reason
+	c.Operations, c.Unknown, c.Keys = j.Ops, j.Unknown, j.keys
+	c.Violations = make([]violation, 0, len(j.Violations))
+	for _, v := range j.Violations {
+		c.Violations = append(c.Violations, violationOf(v))
+	}
+	if err != nil {
+		c.Reason = err.Error()
+		if j.Verdict != linear.Invalid { // what was proven before holds
+			c.Verdict = verdictError
+		}
+	}
+	return c, err
+}
+
+func violationOf(v linear.Violation) violation {
+	w := violation{
+		Rule: string(v.Rule), Certain: v.Certain, Key: v.Key, Lines: []int{},
+		Clients: v.Clients, From: v.From, To: v.To, Says: v.Says,
+	}
+	for _, e := range v.Events {
+		if e.Line > 0 {
+			w.Lines = append(w.Lines, e.Line)
+		}
+	}
+	slices.Sort(w.Lines)
+	w.Lines = slices.Compact(w.Lines)
+	return w
+}
+
+func (o *checkOptions) print(out io.Writer, list []checked) error {
+	b := bufio.NewWriter(out)
+	if o.format == formatJSON {
+		encoder := json.NewEncoder(b)
+		encoder.SetEscapeHTML(false)
+		encoder.SetIndent("", "  ")
+		if err := encoder.Encode(list); err != nil {
+			return err
+		}
+		return b.Flush()
+	}
+	w := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "HISTORY\tVERDICT\tOPERATIONS\tUNKNOWN\tLOCKS")
+	for _, c := range list {
+		fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%d\n", c.File, c.Verdict, c.Operations, c.Unknown, c.Keys)
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	for _, c := range list {
+		c.explain(b)
+	}
+	return b.Flush()
+}
+
+// explain writes what the table has no room for, after an empty line; nothing if
+// there is nothing to say.
+func (c *checked) explain(w io.Writer) {
+	var lines []string
+	for _, v := range c.Violations {
+		name := v.Rule
+		if !v.Certain {
+			name = "possible " + name
+		}
+		lines = append(lines, fmt.Sprintf("%s%s: %s", name, onLines(v.Lines), v.Says))
+	}
+	switch {
+	case c.Reason == "" || c.Verdict == verdictError: // that went to standard error
+	case c.Verdict == string(linear.Invalid):
+		lines = append(lines, "the rest was not read: "+c.Reason)
+	default:
+		lines = append(lines, c.Verdict+": "+c.Reason)
+	}
+	if c.Skipped > 0 {
+		lines = append(lines, fmt.Sprintf("%s left out, the first because: %s", count(c.Skipped, "line was", "lines were"), c.FirstSkip))
+	}
+	if len(lines) == 0 {
+		return
+	}
+	fmt.Fprintf(w, "\n%s\n", c.File)
+	for _, line := range lines {
+		fmt.Fprintf(w, "  %s\n", line)
+	}
+}
+
+func count(n int, one, several string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return strconv.Itoa(n) + " " + several
+}
+
+func onLines(lines []int) string {
+	switch len(lines) {
+	case 0:
+		return ""
+	case 1:
+		return fmt.Sprintf(", line %d", lines[0])
+	}
+	texts := make([]string, len(lines))
+	for i, n := range lines {
+		texts[i] = strconv.Itoa(n)
+	}
+	last := len(texts) - 1
+	return ", lines " + strings.Join(texts[:last], ", ") + " and " + texts[last]
+}

@@ -1,0 +1,166 @@
+package cli
+
+import (
+	"context"
+	"iter"
+	"slices"
+	"sync"
+
+	"github.com/lockfault/lockfault/checker/linear"
+)
+
+const (
+	// judges is how many keys at most are judged at the same time. It does not
+	// depend on the machine, so neither does the result.
+	judges = 16
+	// batch is how many events are handed over at a time.
+	batch = 512
+)
+
+// judgement is what is known of a whole history.
+type judgement struct {
+	linear.Result
+	keys int
+}
+
+// judge judges a history, the keys separately and in parallel: locks are local.
+// It needs memory for what is open and for the names of the keys. It returns the
+// error that ended the events, with the judgement of those before it.
+func judge(ctx context.Context, events iter.Seq2[linear.Event, error], spec linear.Spec, apart bool, o linear.Options) (judgement, error) {
+	b := bench{spec: spec, options: o, apart: apart, keys: map[string]*judgeAtWork{}}
+	b.free.New = func() any { return new([]linear.Event) }
+	var failure error
+	seen := 0
+	for e, err := range events {
+		if err != nil {
+			failure = err
+			break
+		}
+		if seen++; seen%batch == 0 && ctx.Err() != nil {
+			failure = ctx.Err()
+			break
+		}
+		b.take(&e)
+	}
+	return b.close(), failure
+}
+
+// A bench is the judges at work on one history.
+type bench struct {
+	spec    linear.Spec
+	options linear.Options
+	apart   bool // keys can be judged apart
+	list    []*judgeAtWork
+	keys    map[string]*judgeAtWork
+	lastKey string
+	last    *judgeAtWork // of lastKey
+	free    sync.Pool    // of *[]linear.Event
+}
+
+type judgeAtWork struct {
+	pending *[]linear.Event
+	in      chan *[]linear.Event
+	out     chan linear.Result
+}
+
+func (b *bench) take(e *linear.Event) {
+	if e.Phase == linear.Crash { // of a client, whatever it held
+		for _, j := range b.list {
+			b.give(j, e)
+		}
+		return
+	}
+	if b.last == nil || b.lastKey != e.Key {
+		b.lastKey, b.last = e.Key, b.judgeOf(e.Key)
+	}
+	b.give(b.last, e)
+}
+
+func (b *bench) judgeOf(key string) *judgeAtWork {
+	if j := b.keys[key]; j != nil {
+		return j
+	}
+	at := 0
+	if b.apart {
+		at = len(b.keys) % judges
+	}
+	if at == len(b.list) {
+		b.list = append(b.list, b.start())
+	}
+	b.keys[key] = b.list[at]
+	return b.list[at]
+}
+
+func (b *bench) start() *judgeAtWork {
+	j := &judgeAtWork{in: make(chan *[]linear.Event, 4), out: make(chan linear.Result, 1)}
+	j.pending = b.empty()
+	checker := linear.New(b.spec, b.options)
+	go func() {
+		for events := range j.in {
+			for i := range *events {
+				if checker.Add((*events)[i]) != nil {
+					break // the result says it, and every later Add too
+				}
+			}
+			b.free.Put(events)
+		}
+		j.out <- checker.Result()
+	}()
+	return j
+}
+
+func (b *bench) empty() *[]linear.Event {
+	events := b.free.Get().(*[]linear.Event)
+	if cap(*events) == 0 {
+		*events = make([]linear.Event, 0, batch)
+	}
+	*events = (*events)[:0]
+	return events
+}
+
+func (b *bench) give(j *judgeAtWork, e *linear.Event) {
+	*j.pending = append(*j.pending, *e)
+	if len(*j.pending) == batch {
+		j.in <- j.pending
+		j.pending = b.empty()
+	}
+}
+
+// close ends the judging and joins the results.
+func (b *bench) close() judgement {
+	all := judgement{Result: linear.Result{Verdict: linear.Valid}, keys: len(b.keys)}
+	for _, j := range b.list {
+		j.in <- j.pending
+		close(j.in)
+	}
+	for _, j := range b.list {
+		r := <-j.out
+		all.Ops += r.Ops
+		all.Unknown += r.Unknown
+		all.Violations = append(all.Violations, r.Violations...)
+		switch {
+		case r.Verdict == linear.Invalid:
+			all.Verdict = linear.Invalid
+		case r.Verdict != linear.Valid && all.Verdict == linear.Valid:
+			all.Verdict, all.Reason = r.Verdict, r.Reason
+		}
+	}
+	if all.Verdict == linear.Invalid {
+		all.Reason = ""
+	}
+	slices.SortStableFunc(all.Violations, func(x, y linear.Violation) int { return provenAt(x) - provenAt(y) })
+	if !b.options.All && len(all.Violations) > 1 {
+		first := max(0, slices.IndexFunc(all.Violations, func(v linear.Violation) bool { return v.Certain }))
+		all.Violations = all.Violations[first : first+1]
+	}
+	return all
+}
+
+// provenAt returns the last line that a violation needs.
+func provenAt(v linear.Violation) int {
+	last := 0
+	for _, e := range v.Events {
+		last = max(last, e.Line)
+	}
+	return last
+}
