@@ -57,7 +57,8 @@ type (
 	// and new ones refused.
 	CrashNode struct{ Node string }
 	// RestartNode starts it again, with the data that it had (its expiry
-	// dates passed on meanwhile) or Empty.
+	// dates passed on meanwhile) or Empty. After a failover it comes back
+	// as a replica of the new primary, with that one's data.
 	RestartNode struct {
 		Node  string
 		Empty bool

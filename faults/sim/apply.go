@@ -216,15 +216,7 @@ func (w *World) applyToNode(f faults.Fault, n *node) error {
 	case faults.CrashNode:
 		s.crash()
 	case faults.RestartNode:
-		if s.up {
-			return nil
-		}
-		s.up = true
-		s.operate("SCRIPT", "FLUSH") // a server keeps scripts in memory only
-		if f.Empty {
-			s.operate("FLUSHALL")
-		}
-		w.observe(s, checker.ByRestart, "", nil)
+		w.restart(n, f.Empty)
 	case faults.PauseNode:
 		s.paused = true
 	case faults.ResumeNode:
@@ -326,6 +318,30 @@ func (w *World) join(n *node) error {
 	old.copyFrom(next)
 	w.observe(old, checker.ByReplication, "", nil)
 	return nil
+}
+
+// restart brings back the server of a node that crashed: as its primary, or as a
+// replica of whoever took its place.
+func (w *World) restart(n *node, empty bool) {
+	down := slices.IndexFunc(n.servers, func(s *redis) bool { return !s.up })
+	if down < 0 {
+		return
+	}
+	s := n.servers[down]
+	if !n.primary.up {
+		s = n.primary
+	}
+	s.up = true
+	s.operate("SCRIPT", "FLUSH") // a server keeps scripts in memory only
+	if s != n.primary {
+		s.copyFrom(n.primary)
+		w.observe(s, checker.ByReplication, "", nil)
+		return
+	}
+	if empty {
+		s.operate("FLUSHALL")
+	}
+	w.observe(s, checker.ByRestart, "", nil)
 }
 
 func (w *World) setReplication(s *redis, f faults.Replication) {

@@ -297,3 +297,21 @@ func TestEmptyRestartEmptiesReplicas(t *testing.T) {
 			n1/1 gone by replication`, checker.State)
 	})
 }
+
+// Who lost its place in a failover comes back as a replica of its successor, and
+// can take the place again.
+func TestOldPrimaryComesBackAsAReplica(t *testing.T) {
+	play(t, sim.Config{Replicas: 1, Seed: 1}, func(s *stage) {
+		a := s.client("A", "n1")
+		s.apply(stop)
+		s.command(a, "SET", "lock", "lost-in-failover").wait()
+		s.apply(faults.Failover{Node: "n1"})
+		s.command(a, "SET", "lock", "of-the-new-primary").wait()
+		s.apply(faults.RestartNode{Node: "n1"})
+		s.run(time.Second)
+		s.apply(faults.Failover{Node: "n1"})
+		if got, want := s.command(a, "GET", "lock").wait().said(), "of-the-new-primary"; !strings.Contains(got, want) {
+			t.Errorf("after the way back the lock is %s, want %s", got, want)
+		}
+	})
+}
