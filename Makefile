@@ -11,7 +11,7 @@ FUZZTIME    ?= 10s
 
 .PHONY: help
 help: ## print this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: build
 build: ## build bin/lockfault
@@ -57,3 +57,19 @@ fmt: ## format the Go files and the library's scripts
 .PHONY: matrix
 matrix: ## play every strategy under every scenario, and put the table into README.md
 	./.ci/matrix README.md
+
+.PHONY: test-checker
+test-checker: ## compare the lock checker with porcupine on 100,000 histories of each kind
+	$(GO) test ./checker/linear -run TestPorcupine -rapid.checks=100000 -v
+
+.PHONY: mutate-checker
+mutate-checker: ## plant bugs into the lock checker, and see its tests catch each
+	$(GO) test ./checker/linear -run TestMutants -mutate -v
+
+.PHONY: bench-checker
+bench-checker: ## run the lock checker's benchmarks beside porcupine's
+	$(GO) test ./checker/linear -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME)
+
+.PHONY: measure-checker
+measure-checker: ## measure the lock checker and porcupine, and write the page and plot
+	GOMAXPROCS=1 $(GO) test ./checker/linear -run TestMeasure -update -v

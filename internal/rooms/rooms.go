@@ -12,9 +12,11 @@ const Module = "github.com/lockfault/lockfault"
 func Allowed() map[string][]string {
 	return map[string][]string{
 		"cmd": {"cli", "strategies", "strategies/all", "strategies/thirdparty"},
-		"cli": {"harness", "reports", "scenarios", "strategies", "faults", "checker",
+		"cli": {"harness", "reports", "scenarios", "strategies", "faults", "histories", "checker",
 			"internal/bubble", "internal/nearest", "internal/pool"},
 		"harness": {"scenarios", "strategies", "faults", "faults/sim", "checker", "internal/bubble"},
+		// Foreign histories are read for the checker alone.
+		"histories": {"checker", "internal/nearest"},
 		// A report is drawn from results and histories, never from a world.
 		"reports": {"checker"},
 		// A script is made of faults; it knows anomalies by name.

@@ -1,0 +1,168 @@
+package linear
+
+import (
+	"slices"
+	"time"
+)
+
+// A Spec says what kind of lock a history is judged against. Make one with
+// [Mutex], [Reentrant], [Lease], [Fenced], [Multi] or [Semaphore]; the zero
+// value is a mutex. docs/checker.md has the sequential semantics of each.
+type Spec struct {
+	kind   kind
+	limit  int
+	expiry Expiry
+}
+
+type kind uint8
+
+const (
+	mutexKind kind = iota
+	reentrantKind
+	leaseKind
+	fencedKind
+	multiKind
+	semaphoreKind
+)
+
+// Mutex is a lock that knows its owner: only who acquired it can release it.
+func Mutex() Spec { return Spec{} }
+
+// Reentrant is a mutex that its owner may acquire again, up to limit times in
+// all; it is free when released as often. A limit below 1 means no limit.
+func Reentrant(limit int) Spec { return Spec{kind: reentrantKind, limit: max(limit, 0)} }
+
+// Lease is a mutex that may be lost by the passing of time.
+func Lease(e Expiry) Spec { return Spec{kind: leaseKind, expiry: e} }
+
+// Fenced is a lock whose tokens strictly increase in the order of acquisition,
+// together with a resource that accepts no token smaller than one that it has
+// accepted. A hold is exclusive for as long as its acquire said, by Lease; of
+// one that said nothing only the tokens are judged.
+func Fenced() Spec { return Spec{kind: fencedKind} }
+
+// Multi is a mutex over several keys at once: an operation's Key lists them,
+// separated by spaces, and takes or frees all of them in one step.
+func Multi() Spec { return Spec{kind: multiKind} }
+
+// Semaphore has n permits; a client can release only permits that it acquired.
+// An n below 1 means 1.
+func Semaphore(n int) Spec { return Spec{kind: semaphoreKind, limit: max(n, 1)} }
+
+// An Expiry says what is known of when a lease ends. The zero value is
+// Believed.
+type Expiry uint8
+
+// The kinds of expiry. Leases include their beginning and exclude their end.
+const (
+	// Believed: the lock is not lost before Event.Lease; it may last longer.
+	// Where Event.Lease is 0, it may be lost at any time after the return.
+	Believed Expiry = iota
+	// Known: as Believed, and from Event.Lease on the client owns nothing.
+	Known
+	// NotKnown: Event.Lease is ignored; the lock may be lost at any
+	// time after the return of its acquire or extend.
+	NotKnown
+)
+
+// Options change how strictly a history is judged. The zero value is valid.
+type Options struct {
+	// Strict demands that somebody held, or may have held, whenever a
+	// TryAcquire returned fail.
+	Strict bool
+	// Skew is by how much any time stamp may be wrong, either way. A
+	// violation that two clients' clocks could explain away is then only
+	// possible, not certain. Negative values count as 0.
+	Skew time.Duration
+	// All asks for every violation; otherwise only the first is reported.
+	All bool
+}
+
+// A Verdict is what is known about a history. The zero value is not valid.
+type Verdict string
+
+// The verdicts. Invalid wins over Unknown, and Unknown over Valid: a history that
+// was not understood is never valid.
+const (
+	Valid   Verdict = "valid"
+	Invalid Verdict = "invalid"
+	Unknown Verdict = "unknown"
+)
+
+// A Rule is what a [Violation] violates.
+type Rule string
+
+// The rules.
+const (
+	// Overlap: two holds that must have lasted have an instant in common.
+	Overlap Rule = "overlap"
+	// Again: a client acquired what it held already, as often as allowed.
+	Again Rule = "again"
+	// NotHeld: a release or extend succeeded that had nothing to act on.
+	NotHeld Rule = "not-held"
+	// Busy: a try was told busy, and nobody can have held (Options.Strict).
+	Busy Rule = "busy"
+	// Permits: more permits were out than the semaphore has.
+	Permits Rule = "permits"
+	// TokenOrder: a token is not larger than one of an earlier acquire.
+	TokenOrder Rule = "token-order"
+	// TokenBack: the resource accepted a token smaller than one before.
+	TokenBack Rule = "token-back"
+	// TokenNotIssued: the resource accepted a token that its client cannot have got.
+	TokenNotIssued Rule = "token-not-issued"
+)
+
+// A Violation is a proof that a history has no legal order.
+type Violation struct {
+	Rule Rule
+	Key  string
+	// Events are copies of the events that prove it, in their order. Of an
+	// overlap they are the evidence of two holds, one event each.
+	Events []Event
+	// Clients are, of an overlap, the largest set of clients that held together
+	// at that time, sorted. From is when the last of them began, and To when
+	// the first of them ended, or the history did. From is part of it, To
+	// is not.
+	Clients  []string
+	From, To time.Duration
+	// Certain says that it survives any error of the clocks up to
+	// Options.Skew.
+	Certain bool
+	Says    string // one sentence
+}
+
+// A Result is what [Check] found.
+type Result struct {
+	Verdict    Verdict
+	Violations []Violation // in the order in which they were proven
+	Ops        int         // calls, and uses of tokens
+	Unknown    int         // how many of them have no known outcome
+	Reason     string      // why the verdict is Unknown; empty otherwise
+}
+
+// Check judges events in any order; those with equal times happened in the
+// order in which they are given. Keys are judged separately, since locks are
+// local. It never changes the events and never panics, and it may be called
+// concurrently. It takes O(n log n) time for n events, O(n) if they are sorted.
+func Check(spec Spec, events []Event, opts Options) Result {
+	byTime := func(a, b Event) int {
+		switch {
+		case a.Time < b.Time:
+			return -1
+		case a.Time > b.Time:
+			return 1
+		}
+		return 0
+	}
+	if !slices.IsSortedFunc(events, byTime) {
+		events = slices.Clone(events)
+		slices.SortStableFunc(events, byTime)
+	}
+	c := New(spec, opts)
+	for i := range events {
+		if c.add(&events[i]) != nil {
+			break
+		}
+	}
+	return c.Result()
+}

@@ -1,0 +1,214 @@
+package linear
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+)
+
+// TestCheck names one history for each clause of docs/checker.md. The third
+// column is the verdict and, if it is invalid, the rules and witnesses' lines.
+func TestCheck(t *testing.T) {
+	const a = "0 A acquire; 1 A acquire ok; "
+	for _, tt := range []struct {
+		name    string
+		spec    Spec
+		options Options
+		events  string
+		want    string
+	}{
+		{"handed over", Mutex(), Options{}, a + "2 A release; 2 B acquire; 3 B acquire ok; 4 A release ok", "valid"},
+		{"overlap", Mutex(), Options{}, a + "2 B acquire; 3 B acquire ok; 5 A release; 6 A release ok", "invalid overlap [2 4] A,B 3s-5s"},
+		{"open to the end", Mutex(), Options{}, a + "2 B acquire; 3 B acquire ok", "invalid overlap [2 4] A,B 3s-3s"},
+		{"same time, release first", Mutex(), Options{}, a + "2 B acquire; 3 A release; 3 B acquire ok", "valid"},
+		{"same time, acquire first", Mutex(), Options{}, a + "2 B acquire; 3 B acquire ok; 3 A release", "invalid overlap [2 4] A,B 3s-3s"},
+		{"other keys", Mutex(), Options{}, "0 A acquire key=x; 1 A acquire ok key=x; 0 B acquire key=y; 1 B acquire ok key=y", "valid"},
+		{"out of order", Mutex(), Options{}, "2 B acquire; 3 B acquire ok; 0 A acquire; 1 A acquire ok", "invalid overlap [4 2] A,B 3s-3s"},
+		{"failed release holds", Mutex(), Options{}, a + "2 A release; 3 A release fail; 4 B acquire; 5 B acquire ok", "invalid overlap [2 6] A,B 5s-5s"},
+		{"failed release after all", Mutex(), Options{}, a + "2 A release; 2 B acquire; 3 B acquire ok; 4 A release fail", "invalid overlap [2 5] A,B 3s-4s"},
+		{"unknown release frees", Mutex(), Options{}, a + "2 A release; 3 A release unknown; 4 B acquire; 5 B acquire ok", "valid"},
+		{"unknown release did not", Mutex(), Options{}, a + "2 A release; 3 A release unknown; 4 B acquire; 5 B acquire ok; 6 A release; 7 A release ok", "invalid overlap [2 6] A,B 5s-6s"},
+		{"unknown acquire", Mutex(), Options{}, "0 A acquire; 1 A acquire unknown; 2 B acquire; 3 B acquire ok", "valid"},
+		{"unknown acquire released", Mutex(), Options{}, "0 A acquire; 1 A acquire unknown; 2 A release; 3 A release ok", "valid"},
+		{"unknown acquire in the way", Mutex(), Options{}, "0 A acquire; 1 A acquire unknown; 2 B acquire; 3 B acquire ok; 4 A release; 5 A release ok", "invalid overlap [4 6] A,B 4s-5s"},
+		{"unknown acquire counts once", Mutex(), Options{}, "0 A acquire; 1 A acquire unknown; 2 A release; 3 A release ok; 4 A release; 5 A release ok", "invalid not-held [5 6]"},
+		{"never returned", Mutex(), Options{}, "0 A acquire; 2 B acquire; 3 B acquire ok", "valid"},
+		{"crash frees", Mutex(), Options{}, a + "2 A crash; 3 B acquire; 4 B acquire ok", "valid"},
+		{"crashed and came back", Mutex(), Options{}, a + "2 A crash; 3 A acquire; 4 A acquire ok; 5 B acquire; 6 B acquire ok", "invalid overlap [5 7] A,B 6s-6s"},
+		{"crash during acquire", Mutex(), Options{}, "0 A acquire; 2 A crash; 3 A release; 4 A release ok", "valid"},
+		{"released by a stranger", Mutex(), Options{}, a + "2 B release; 3 B release ok", "invalid not-held [3 4]"},
+		{"acquired twice", Mutex(), Options{}, a + "2 A acquire; 3 A acquire ok", "invalid again [2 4]"},
+		{"reentered", Reentrant(2), Options{}, a + "2 A acquire; 3 A acquire ok; 4 A release; 5 A release ok; 6 B acquire; 7 B acquire ok", "invalid overlap [2 8] A,B 7s-7s"},
+		{"reentered and left", Reentrant(0), Options{}, a + "2 A acquire; 3 A acquire ok; 4 A release; 5 A release ok; 6 A release; 7 A release ok; 8 B acquire; 9 B acquire ok", "valid"},
+		{"limit", Reentrant(2), Options{}, a + "2 A acquire; 3 A acquire ok; 4 A acquire; 5 A acquire ok", "invalid again [2 6]"},
+		{"lease over", Lease(Believed), Options{}, "0 A acquire; 1 A acquire ok lease=5; 2 B acquire; 5 B acquire ok", "valid"},
+		{"lease not over", Lease(Believed), Options{}, "0 A acquire; 1 A acquire ok lease=5; 2 B acquire; 4 B acquire ok lease=9; 9 B crash", "invalid overlap [2 4] A,B 4s-5s"},
+		{"extended", Lease(Believed), Options{}, "0 A acquire; 1 A acquire ok lease=5; 2 A extend; 3 A extend ok lease=9; 4 B acquire; 8 B acquire ok lease=12; 20 B crash", "invalid overlap [2 6] A,B 8s-9s"},
+		{"released late, believed", Lease(Believed), Options{}, "0 A acquire; 1 A acquire ok lease=5; 6 A release; 7 A release ok", "valid"},
+		{"released late, known", Lease(Known), Options{}, "0 A acquire; 1 A acquire ok lease=5; 6 A release; 7 A release ok", "invalid not-held [3 4]"},
+		{"no lease stated", Lease(Believed), Options{}, a + "2 B acquire; 3 B acquire ok", "valid"},
+		{"released after another's hold", Lease(NotKnown), Options{}, a + "2 B acquire; 3 B acquire ok; 4 A release; 5 A release ok", "invalid overlap [2 4] A,B 3s-4s"},
+		{"tokens grow", Fenced(), Options{}, "0 A acquire; 1 A acquire ok token=1; 2 B acquire; 3 B acquire ok token=2; 4 A use ok token=1; 5 B use ok token=2", "valid"},
+		{"tokens of concurrent acquires", Fenced(), Options{}, "0 A acquire; 0 B acquire; 1 A acquire ok token=2; 3 B acquire ok token=1", "valid"},
+		{"token not larger", Fenced(), Options{}, "0 A acquire; 1 A acquire ok token=2; 2 B acquire; 3 B acquire ok token=2", "invalid token-order [2 4]"},
+		{"token twice", Fenced(), Options{}, "0 A acquire; 0 B acquire; 1 A acquire ok token=2; 3 B acquire ok token=2", "invalid token-order [3 4]"},
+		{"token went back", Fenced(), Options{}, "0 A acquire; 1 A acquire ok token=1; 2 B acquire; 3 B acquire ok token=2; 4 B use ok token=2; 5 A use ok token=1", "invalid token-back [5 6]"},
+		{"old token turned away", Fenced(), Options{}, "0 A acquire; 1 A acquire ok token=1; 2 B acquire; 3 B acquire ok token=2; 4 B use ok token=2; 5 A use fail token=1", "valid"},
+		{"token of nobody", Fenced(), Options{}, "0 A acquire; 1 A acquire ok token=1; 4 A use ok token=2", "invalid token-not-issued [3]"},
+		{"unknown acquire's token used", Fenced(), Options{}, "0 A acquire; 1 A acquire unknown; 2 A use ok token=7; 3 B acquire; 4 B acquire ok token=7", "invalid token-order [3 5]"},
+		{"fenced overlap", Fenced(), Options{}, "0 A acquire; 1 A acquire ok token=1 lease=9; 2 B acquire; 3 B acquire ok token=2 lease=7; 9 A crash", "invalid overlap [2 4] A,B 3s-7s"},
+		{"several keys", Multi(), Options{}, "0 A acquire key=x+y; 1 A acquire ok key=x+y; 2 B acquire key=y+z; 3 B acquire ok key=y+z", "invalid overlap [2 4] A,B 3s-3s"},
+		{"several other keys", Multi(), Options{}, "0 A acquire key=x+y; 1 A acquire ok key=x+y; 2 B acquire key=z; 3 B acquire ok key=z", "valid"},
+		{"a hold of several keys is over at once", Multi(), Options{}, "0 A acquire key=x+y; 1 A acquire ok key=x+y; 2 A release key=x+y; 3 A release unknown key=x+y; 4 B acquire key=x; 5 B acquire ok key=x; 6 A release key=x+y; 6 C acquire key=y; 7 C acquire ok key=y; 8 A release ok key=x+y",
+			"invalid overlap [2 6] A,B 5s-6s"},
+		{"permits", Semaphore(2), Options{}, a + "2 B acquire; 3 B acquire ok; 4 C acquire; 5 C acquire ok", "invalid permits [2 4 6]"},
+		{"permits in bulk", Semaphore(3), Options{}, "0 A acquire n=2; 1 A acquire ok n=2; 2 B acquire n=2; 3 B acquire ok n=2", "invalid permits [2 4]"},
+		{"permits returned", Semaphore(2), Options{}, a + "2 B acquire; 3 B acquire ok; 4 A release; 5 C acquire; 6 C acquire ok", "valid"},
+		{"busy", Mutex(), Options{}, "0 A try; 1 A try fail", "valid"},
+		{"busy, strictly", Mutex(), Options{Strict: true}, "0 A try; 1 A try fail", "invalid busy [2]"},
+		{"busy, explained", Mutex(), Options{Strict: true}, "0 A acquire; 1 B try; 2 B try fail; 3 A acquire ok", "valid"},
+		{"busy, before its call", Mutex(), Options{Strict: true}, "1 B try; 2 B try fail; 2 A acquire; 3 A acquire ok", "invalid busy [2]"},
+		{"busy, perhaps explained", Mutex(), Options{Strict: true}, "0 A acquire; 1 A acquire unknown; 1 B try; 2 B try fail", "unknown"},
+		{"no call", Mutex(), Options{}, "1 A acquire ok", "unknown"},
+		{"two calls", Mutex(), Options{}, "1 A acquire; 2 A acquire", "unknown"},
+		{"extend of a mutex", Mutex(), Options{}, "1 A extend", "unknown"},
+		{"proven before it went wrong", Mutex(), Options{}, a + "2 B acquire; 3 B acquire ok; 4 B acquire ok", "invalid overlap [2 4] A,B 3s-4s"},
+		{"within the skew", Mutex(), Options{Skew: time.Second}, a + "2 B acquire; 3 B acquire ok; 5 A release", "unknown overlap [2 4] A,B 3s-5s"},
+		{"beyond the skew", Mutex(), Options{Skew: time.Second}, a + "2 B acquire; 3 B acquire ok; 6 A release", "invalid overlap [2 4] A,B 3s-6s"},
+		{"all", Mutex(), Options{All: true}, a + "2 B acquire; 3 B acquire ok; 4 C acquire; 5 C acquire ok; 6 B release; 7 A release; 8 D acquire; 9 D acquire ok; 10 D release",
+			"invalid overlap [2 4] A,B,C 5s-6s; overlap [6 10] C,D 9s-10s"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			events := parse(t, tt.events)
+			r := Check(tt.spec, events, tt.options)
+			if got := short(r); got != tt.want {
+				t.Errorf("got  %s\nwant %s\n%+v", got, tt.want, r)
+			}
+			if (r.Reason != "") != (r.Verdict == Unknown) {
+				t.Errorf("verdict %s for the reason %q", r.Verdict, r.Reason)
+			}
+		})
+	}
+}
+
+func short(r Result) string {
+	s := string(r.Verdict)
+	for i, v := range r.Violations {
+		if i > 0 {
+			s += ";"
+		}
+		var lines []int
+		for _, e := range v.Events {
+			lines = append(lines, e.Line)
+		}
+		s += fmt.Sprintf(" %s %v", v.Rule, lines)
+		if len(v.Clients) > 0 {
+			for j, name := range v.Clients {
+				s += map[bool]string{true: " ", false: ","}[j == 0] + name
+			}
+			s += fmt.Sprintf(" %v-%v", v.From, v.To)
+		}
+	}
+	return s
+}
+
+// TestCounts counts operations, and those without a known outcome.
+func TestCounts(t *testing.T) {
+	r := Check(Mutex(), parse(t, "0 A acquire; 1 A acquire unknown; 2 A try; 3 A try fail; 4 A release; 5 B acquire; 6 B crash"), Options{})
+	if r.Ops != 4 || r.Unknown != 3 {
+		t.Errorf("%d operations, %d unknown; want 4 and 3", r.Ops, r.Unknown)
+	}
+}
+
+// TestMemory lets many clients come and go: none may be kept.
+func TestMemory(t *testing.T) {
+	c := New(Mutex(), Options{})
+	for i := range 50_000 {
+		e := Event{Time: time.Duration(i), Client: fmt.Sprint(i)}
+		for _, op := range []Op{Acquire, Release} {
+			for _, phase := range []Phase{Invoke, ReturnOK} {
+				e.Op, e.Phase = op, phase
+				if err := c.Add(e); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+	if len(c.clients) > 2048 {
+		t.Errorf("%d clients are kept", len(c.clients))
+	}
+	if r := c.Result(); r.Verdict != Valid {
+		t.Error(r)
+	}
+}
+
+// TestBackInTime is about Add alone, since Check sorts.
+func TestBackInTime(t *testing.T) {
+	c := New(Mutex(), Options{})
+	if err := c.Add(Event{Time: 2, Client: "A", Op: Acquire, Phase: Invoke, Line: 7}); err != nil {
+		t.Fatal(err)
+	}
+	err := c.Add(Event{Time: 1, Client: "A", Op: Acquire, Phase: ReturnOK, Line: 8})
+	if err == nil || c.Result().Verdict != Unknown || c.Result().Reason != err.Error() {
+		t.Errorf("error %v, result %+v", err, c.Result())
+	}
+	if again := c.Add(Event{Time: 3, Client: "B", Op: Acquire, Phase: Invoke}); again != err {
+		t.Errorf("error %v after %v", again, err)
+	}
+}
+
+// hostile makes events of any bytes.
+func hostile(data []byte) []Event {
+	var events []Event
+	for len(data) >= 8 {
+		b := data[:8]
+		data = data[8:]
+		e := Event{
+			Time: time.Duration(int8(b[0])), Client: []string{"A", "B", "C", ""}[b[1]%4], Key: []string{"", "x", "x y", "y y x"}[b[1]/4%4],
+			Phase: Phase(b[2] % 7), Op: Op(b[3] % 7), Token: int64(int8(b[4])), Lease: time.Duration(int8(b[5])), Permits: int(int8(b[6])), Line: int(b[7]),
+		}
+		if b[7] == 255 {
+			e.Time, e.Lease, e.Token, e.Permits = e.Time<<56, e.Lease<<56, e.Token<<56, e.Permits<<56
+		}
+		events = append(events, e)
+	}
+	return events
+}
+
+func FuzzCheck(f *testing.F) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for range 10 {
+		seed := make([]byte, 800)
+		for i := range seed {
+			seed[i] = byte(r.IntN(8))
+		}
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		events := hostile(data)
+		before := slices.Clone(events)
+		for name, spec := range specs() {
+			for _, o := range []Options{{}, {Strict: true, All: true}, {Skew: 3, All: true}} {
+				got := Check(spec, events, o)
+				if !reflect.DeepEqual(got, Check(spec, events, o)) {
+					t.Errorf("%s: two results", name)
+				}
+				certain := slices.ContainsFunc(got.Violations, func(v Violation) bool { return v.Certain })
+				if certain != (got.Verdict == Invalid) || (got.Verdict == Unknown) != (got.Reason != "") {
+					t.Errorf("%s: %+v", name, got)
+				}
+				for _, v := range got.Violations {
+					if len(v.Events) == 0 || v.Says == "" || v.To < v.From && v.Rule == Overlap {
+						t.Errorf("%s: %+v", name, v)
+					}
+				}
+			}
+		}
+		if !reflect.DeepEqual(events, before) {
+			t.Error("the events were changed")
+		}
+	})
+}

@@ -1,0 +1,135 @@
+package linear
+
+import "slices"
+
+// issued is what is kept of a fenced lock's tokens.
+type issued struct {
+	largest  Event // the acquire that returned the largest token, or the use that proved it
+	accepted Event // the use with the largest token that was accepted
+	// recent and older are the tokens since the oldest acquire that is not
+	// settled, which can have got none of them; what was issued before its
+	// call is smaller. When no acquire is open any more that was called
+	// before turn, what is older is forgotten, and a new turn begins.
+	recent, older   map[int64]Event
+	turn            int
+	pending, before int // open acquires that were called in this turn, or before
+}
+
+// A prior is what was known when an acquire was called.
+type prior struct {
+	Event     // the acquire with the largest token until then
+	turn  int // of issued
+}
+
+// tokens is what is kept of one client's.
+type tokens struct {
+	called prior
+	mine   int64   // the largest that an acquire returned
+	proven []int64 // larger ones, which a use proved
+	unsure []prior // of the acquires of unknown outcome; their tokens never fall
+}
+
+func (c *Checker) tokensCalled(o *owner) {
+	t := &o.slots[0].tokens
+	if o.tokens == nil {
+		o.tokens = &tokens{}
+	}
+	o.tokens.called = prior{t.largest, t.turn}
+	t.pending++
+}
+
+func (c *Checker) tokensReturned(o *owner, e *Event) {
+	t := &o.slots[0].tokens
+	switch e.Phase {
+	case ReturnUnknown:
+		o.tokens.unsure = append(o.tokens.unsure, o.tokens.called)
+		return
+	case ReturnOK:
+		c.issue(o, e, &o.tokens.called.Event)
+	}
+	t.settle(o.tokens.called.turn)
+}
+
+// settle notes that an acquire called in the given turn is no longer open.
+func (t *issued) settle(turn int) {
+	if turn == t.turn {
+		t.pending--
+	} else {
+		t.before--
+	}
+	if t.before == 0 {
+		t.recent, t.older = t.older, t.recent
+		clear(t.recent)
+		t.before, t.pending = t.pending, 0
+		t.turn++
+	}
+}
+
+// issue judges token e.Token, which an acquire gave that was called when before
+// was the largest.
+func (c *Checker) issue(o *owner, e, before *Event) {
+	t := &o.slots[0].tokens
+	if e.Op == Use {
+		o.tokens.proven = append(o.tokens.proven, e.Token)
+	} else if e.Token > o.tokens.mine {
+		o.tokens.mine = e.Token
+		o.tokens.proven = slices.DeleteFunc(o.tokens.proven, func(t int64) bool { return t <= e.Token })
+	}
+	earlier, again := t.recent[e.Token]
+	if !again {
+		earlier, again = t.older[e.Token]
+	}
+	switch {
+	case before.Phase != 0 && e.Token <= before.Token:
+		c.violate(Violation{Rule: TokenOrder, Key: o.key, Events: []Event{*before, *e},
+			Certain: c.opts.Skew == 0, Says: sayTokenOrder(before, e)})
+	case again || e.Token <= 0:
+		if !again {
+			earlier = *e
+		}
+		c.violate(Violation{Rule: TokenOrder, Key: o.key, Events: []Event{earlier, *e}, Certain: true, Says: sayTokenOrder(&earlier, e)})
+	}
+	if t.largest.Phase == 0 || e.Token > t.largest.Token {
+		t.largest = *e
+	}
+	if t.recent == nil {
+		t.recent = map[int64]Event{}
+	}
+	t.recent[e.Token] = *e
+}
+
+// use judges that the resource accepted a token.
+func (c *Checker) use(o *owner, e *Event) {
+	t := &o.slots[0].tokens
+	if o.tokens == nil {
+		o.tokens = &tokens{}
+	}
+	if e.Token > o.tokens.mine && e.Client != "" && !slices.Contains(o.tokens.proven, e.Token) {
+		// Of the acquires that can have given it the latest leaves most to
+		// smaller tokens, and larger ones can have any that it leaves.
+		u := o.tokens.unsure
+		i := len(u) - 1
+		for i >= 0 && u[i].Phase != 0 && u[i].Token >= e.Token {
+			i--
+		}
+		switch {
+		case i >= 0:
+			before := u[i]
+			o.tokens.unsure = append(u[:i:i], u[i+1:]...)
+			o.unsure = max(0, o.unsure-1)
+			o.slots[0].unsure--
+			c.issue(o, e, &before.Event)
+			t.settle(before.turn)
+		case len(u) > 0:
+			c.violate(Violation{Rule: TokenOrder, Key: o.key, Events: []Event{u[0].Event, *e}, Certain: c.opts.Skew == 0, Says: sayTokenOrder(&u[0].Event, e)})
+		default:
+			c.violate(Violation{Rule: TokenNotIssued, Key: o.key, Events: []Event{*e}, Certain: true, Says: sayTokenNotIssued(e)})
+		}
+	}
+	if t.accepted.Phase != 0 && e.Token < t.accepted.Token {
+		certain := e.Time-t.accepted.Time > 2*c.opts.Skew || c.opts.Skew == 0
+		c.violate(Violation{Rule: TokenBack, Key: o.key, Events: []Event{t.accepted, *e}, Certain: certain, Says: sayTokenBack(&t.accepted, e)})
+		return
+	}
+	t.accepted = *e
+}

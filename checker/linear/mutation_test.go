@@ -1,0 +1,101 @@
+package linear
+
+import (
+	"encoding/json"
+	"flag"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+var mutate = flag.Bool("mutate", false, "plant bugs into a copy of the checker, and see that its tests catch each")
+
+// mutants are bugs: in a file, a text that is there once becomes another.
+var mutants = []struct{ name, file, from, to string }{
+	{"an owner's nested holds are not limited", "hold.go", "if o.lo >= c.limit {", "if false {"},
+	{"unknown acquires are dropped", "hold.go", "\t\t\to.unsure++\n\t\t\to.since = true", "\t\t\to.since = true"},
+	{"unknown acquires count for ever", "hold.go", "\to.unsure--\n\to.by = Event{}", "\to.by = Event{}"},
+	{"owners are ignored at release", "hold.go", "\tc.violate(Violation{Rule: NotHeld", "\treturn\n\tc.violate(Violation{Rule: NotHeld"},
+	{"a hold ends at its release's return", "hold.go", "\t\t\to.lo--\n\t\t}\n\t}\n}", "\t\t}\n\t}\n}"},
+	{"an unknown release does nothing", "hold.go", "\tcase ReturnUnknown:\n\t\to.credit, o.retro, o.since = false, false, false", "\tcase ReturnUnknown:\n\t\to.lo = o.loBefore\n\t\to.credit, o.retro, o.since = false, false, false"},
+	{"a failed release frees", "hold.go", "\t\t\to.lo = o.loBefore\n", ""},
+	{"a failed release proves no overlap", "hold.go", "h.credit, h.retro = !c.late(h), sure", "h.credit, h.retro = !c.late(h), sure && false"},
+	{"a release under way gives no credit", "hold.go", "h.credit, h.retro = !c.late(h), sure", "h.credit, h.retro = false, sure"},
+	{"a lease includes its end", "hold.go", "now < o.until\n}", "now <= o.until\n}"},
+	{"leases never end", "hold.go", "return o.lo > 0 && now < o.until", "return o.lo > 0"},
+	{"a known lease is only believed", "hold.go", "return c.spec.expiry == Known", "return false && c.spec.expiry == Known"},
+	{"an extend prolongs nothing", "hold.go", "o.until, o.over, o.loose, o.lo, o.hi = c.lease(e), false,", "o.until, o.over, o.loose, o.lo, o.hi = o.until, false,"},
+	{"a crash keeps the lock", "hold.go", "o.by = 0, false, false, Event{}\n\t\tc.drop(o)", "o.by = 0, false, false, Event{}"},
+	{"a crash loses the acquire under way", "hold.go", "\t\tif o.op == Acquire || o.op == TryAcquire {\n\t\t\to.unsure++", "\t\tif false {\n\t\t\to.unsure++"},
+	{"an instant in the past is not looked for", "hold.go", "if s.free > o.call.seq {", "if false {"},
+	{"an instant before the call will do", "hold.go", "if s.free > o.call.seq {", "if s.free > 0 {"},
+	{"unknown releases outlive the next acquire", "hold.go", "o.hi = c.limit - 1", "o.hi = c.limit"},
+	{"only the first key of several counts", "checker.go", "o.slots = append(o.slots, c.slot(key))\n", "o.slots = append(o.slots, c.slot(key))\n\t\t\tbreak\n"},
+	{"other keys of a hold stay taken", "hold.go", "\t\tif other != s {\n", "\t\tif false {\n"},
+	{"busy is always explained", "busy.go", "if call > s.busy.ret || s.busy.settled {", "if false {"},
+	{"busy is explained by a later hold", "busy.go", "if call > s.busy.ret || s.busy.settled {", "if s.busy.settled {"},
+	{"tokens may repeat", "fenced.go", "e.Token <= before.Token:", "e.Token < before.Token:"},
+	{"tokens of concurrent acquires may repeat", "fenced.go", "earlier, again := t.recent[e.Token]", "earlier, again := t.recent[-e.Token]"},
+	{"tokens are compared with those returned during the acquire", "fenced.go", "c.issue(o, e, &o.tokens.called.Event)", "c.issue(o, e, &t.largest)"},
+	{"accepted tokens may go back", "fenced.go", "e.Token < t.accepted.Token {", "false {"},
+	{"an accepted token must grow", "fenced.go", "e.Token < t.accepted.Token {", "e.Token <= t.accepted.Token {"},
+	{"an unknown acquire cannot have given a token", "fenced.go", "i := len(u) - 1", "i := -1"},
+	{"one permit too many", "semaphore.go", "if s.permit.lo+int64(o.permits) > n {", "if s.permit.lo+int64(o.permits) > n+1 {"},
+	{"permits come one by one", "semaphore.go", "c.semSet(o, add32(o.lo, o.permits), add32(o.hi, o.permits))", "c.semSet(o, add32(o.lo, 1), add32(o.hi, 1))"},
+	{"a semaphore's unknown release may be undone", "semaphore.go", "c.semSet(h, h.lo, h.lo)", "_ = h"},
+	{"the end of the history is not judged", "checker.go", "\t\tc.finish()\n", ""},
+	{"the skew counts once", "overlap.go", "2*c.opts.Skew", "c.opts.Skew"},
+	{"a history that is not understood is valid", "checker.go", "case c.failed != nil:", "case false:"},
+	{"an overlap's set has one client", "overlap.go", "if h.lo > 0 && !h.over {\n\t\t\tv.Clients", "if h.lo > 0 && !h.over && v.Clients == nil {\n\t\t\tv.Clients"},
+}
+
+// TestMutants is the test of the tests.
+func TestMutants(t *testing.T) {
+	if !*mutate {
+		t.Skip("run with -mutate")
+	}
+	dir, err := filepath.Abs(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range mutants {
+		t.Run(m.name, func(t *testing.T) {
+			text, err := os.ReadFile(m.file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n := strings.Count(string(text), m.from); n != 1 {
+				t.Fatalf("%s has %q %d times, not once", m.file, m.from, n)
+			}
+			temp := t.TempDir()
+			changed := filepath.Join(temp, m.file)
+			if err := os.WriteFile(changed, []byte(strings.Replace(string(text), m.from, m.to, 1)), 0o666); err != nil {
+				t.Fatal(err)
+			}
+			overlay, err := json.Marshal(map[string]any{"Replace": map[string]string{filepath.Join(dir, m.file): changed}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			list := filepath.Join(temp, "overlay.json")
+			if err := os.WriteFile(list, overlay, 0o666); err != nil {
+				t.Fatal(err)
+			}
+			// Without vet, which would find dead code first.
+			out, err := exec.CommandContext(t.Context(), "go", "test", "-vet=off", "-overlay", list, ".", "-rapid.checks=5000", "-rapid.nofailfile").CombinedOutput()
+			if err == nil {
+				t.Fatal("no test failed")
+			}
+			if !strings.Contains(string(out), "--- FAIL") {
+				t.Fatalf("it did not come to a test:\n%s", out)
+			}
+			for line := range strings.Lines(string(out)) {
+				if strings.HasPrefix(line, "    --- FAIL") {
+					t.Logf("caught by %s", strings.TrimSpace(strings.TrimPrefix(line, "    --- FAIL:")))
+					break
+				}
+			}
+		})
+	}
+}

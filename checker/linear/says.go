@@ -1,0 +1,69 @@
+package linear
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+func at(e *Event) string { return e.Client + " at " + e.Time.String() }
+
+func on(key string) string {
+	if key == "" {
+		return ""
+	}
+	return " on " + key
+}
+
+func sayOverlap(v *Violation) string {
+	did := func(e *Event) string {
+		switch e.Op {
+		case Release:
+			return "released"
+		case Extend:
+			return "extended"
+		}
+		return "acquired"
+	}
+	a, b := &v.Events[0], &v.Events[1]
+	if len(v.Clients) > 2 {
+		return fmt.Sprintf("%s held together%s for %v, from %v on.", strings.Join(v.Clients, ", "), on(v.Key), v.To-v.From, v.From)
+	}
+	return fmt.Sprintf("%s %s at %v and %s %s at %v%s, and neither can have been before the other: they held together for %v.",
+		a.Client, did(a), a.Time, b.Client, did(b), b.Time, on(v.Key), v.To-v.From)
+}
+
+func sayAgain(hold, e *Event, limit int32) string {
+	return fmt.Sprintf("%s acquired%s, although it had acquired already, at %v, and one client may hold it %d times at most.",
+		at(e), on(e.Key), hold.Time, limit)
+}
+
+func sayNotHeld(e *Event) string {
+	what := "released"
+	if e.Op == Extend {
+		what = "extended"
+	}
+	return fmt.Sprintf("%s %s%s what it cannot have held.", at(e), what, on(e.Key))
+}
+
+func sayBusy(e *Event) string {
+	return fmt.Sprintf("%s was told busy%s while nobody can have held.", at(e), on(e.Key))
+}
+
+func sayPermits(e *Event, held, n int64) string {
+	return fmt.Sprintf("%s acquired%s, and then %d permits were out of %d.", at(e), on(e.Key), held, n)
+}
+
+func sayTokenOrder(first, second *Event) string {
+	return fmt.Sprintf("%s got token %d%s, although %s had got %d before.",
+		at(second), second.Token, on(second.Key), at(first), first.Token)
+}
+
+func sayTokenBack(first, second *Event) string {
+	return fmt.Sprintf("%s wrote with token %d%s, and was accepted, although token %d had been by %v.",
+		at(second), second.Token, on(second.Key), first.Token, first.Time.Round(time.Nanosecond))
+}
+
+func sayTokenNotIssued(e *Event) string {
+	return fmt.Sprintf("%s wrote with token %d%s, which no acquire can have given it.", at(e), e.Token, on(e.Key))
+}

@@ -1,0 +1,52 @@
+package histories_test
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/lockfault/lockfault/checker/linear"
+	"github.com/lockfault/lockfault/histories"
+)
+
+// The examples in the documentation are what it says they are.
+func TestDocs(t *testing.T) {
+	page, err := os.ReadFile("../docs/history.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tests := []struct {
+		block  string
+		format histories.Format
+		spec   linear.Spec
+		want   linear.Verdict
+	}{
+		{"jsonl", histories.JSONLines, linear.Mutex(), linear.Invalid},
+		{"jsonl", histories.JSONLines, linear.Lease(linear.Believed), linear.Valid},
+		{"clojure", histories.EDN, linear.Mutex(), linear.Valid},
+		{"csv", histories.CSV, linear.Mutex(), linear.Invalid},
+	}
+	for _, test := range tests {
+		_, rest, _ := strings.Cut(string(page), "```"+test.block+"\n")
+		text, _, found := strings.Cut(rest, "```")
+		if !found {
+			t.Errorf("there is no example of %s", test.block)
+			continue
+		}
+		r := histories.New(strings.NewReader(text), histories.Options{Name: test.block})
+		var events []linear.Event
+		for e, err := range r.Events() {
+			if err != nil {
+				t.Error(err)
+				break
+			}
+			events = append(events, e)
+		}
+		if r.Format() != test.format {
+			t.Errorf("%s was taken for %s", test.format, r.Format())
+		}
+		if got := linear.Check(test.spec, events, linear.Options{}); got.Verdict != test.want {
+			t.Errorf("%s: %s %s, want %s", test.block, got.Verdict, got.Reason, test.want)
+		}
+	}
+}

@@ -1,0 +1,221 @@
+package histories
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+const (
+	// maxLine is how long a line, or a map of EDN, may be. No operation needs
+	// a thousandth of it, and it bounds the memory.
+	maxLine = 1 << 20
+	// sniffed is how much is looked at to tell the format.
+	sniffed = 4096
+	// buffered is how much is read at a time.
+	buffered = 1 << 18
+)
+
+// open unpacks the input, finds out its format if need be, and returns what
+// reads it, or the line of what is wrong.
+func (r *Reader) open() (splitter, parser, int, error) {
+	in := bufio.NewReaderSize(&sticky{in: r.input}, buffered)
+	head, _ := in.Peek(2) // an error comes back with the next read
+	if bytes.HasPrefix(head, []byte{0x1f, 0x8b}) {
+		unpacked, err := gzip.NewReader(in)
+		if err != nil {
+			return nil, nil, 1, fmt.Errorf("the gzip data is damaged: %w", reason(err))
+		}
+		in = bufio.NewReaderSize(&sticky{in: gzipReader{unpacked}}, buffered)
+	}
+	head, err := in.Peek(sniffed)
+	if err != nil && !errors.Is(err, io.EOF) && len(head) == 0 {
+		return nil, nil, 1, err
+	}
+	switch {
+	case bytes.HasPrefix(head, []byte("\xff\xfe")), bytes.HasPrefix(head, []byte("\xfe\xff")):
+		return nil, nil, 1, errors.New("the text is UTF-16: convert it to UTF-8")
+	case bytes.HasPrefix(head, []byte("\xef\xbb\xbf")):
+		in.Discard(3) // it was peeked at, so it is there
+		head = head[3:]
+	}
+	if len(bytes.TrimSpace(head)) == 0 && errors.Is(err, io.EOF) {
+		return nil, nil, 1, errors.New("the history is empty")
+	}
+	if r.options.Format == Auto {
+		if r.options.Format = sniff(head); r.options.Format == Auto && err != nil && !errors.Is(err, io.EOF) {
+			return nil, nil, 1, err
+		}
+		if r.options.Format == Auto {
+			return nil, nil, 1, errors.New("this looks like none of JSON lines, EDN and CSV: name the format")
+		}
+	}
+	switch r.options.Format {
+	case JSONLines:
+		return newLines(in), newJSONLines(), 1, nil
+	case EDN:
+		return newForms(in), newJepsen(), 1, nil
+	case CSV:
+		lines := newLines(in)
+		table, err := newTable(lines)
+		return lines, table, lines.line, err
+	}
+	return nil, nil, 1, fmt.Errorf("there is no format %q", r.options.Format)
+}
+
+// sniff tells the format of a text by its beginning; Auto if it can't.
+func sniff(head []byte) Format {
+	text := bytes.TrimLeftFunc(head, unicode.IsSpace)
+	if len(text) == 0 {
+		return Auto
+	}
+	switch text[0] {
+	case '{':
+		if inner := bytes.TrimLeftFunc(text[1:], unicode.IsSpace); len(inner) > 0 && (inner[0] == '"' || inner[0] == '}') {
+			return JSONLines
+		}
+		return EDN
+	case '[', '(', ';', '#':
+		return EDN
+	}
+	first, _, _ := bytes.Cut(text, []byte("\n"))
+	for name := range strings.SplitSeq(string(first), ",") {
+		if strings.EqualFold(strings.Trim(strings.TrimSpace(name), `"`), "time") {
+			return CSV
+		}
+	}
+	return Auto
+}
+
+// sticky is a reader that, once it failed, stays so: to look ahead must not
+// use up an error.
+type sticky struct {
+	in  io.Reader
+	err error
+}
+
+func (s *sticky) Read(p []byte) (int, error) {
+	if s.err != nil {
+		return 0, s.err
+	}
+	n, err := s.in.Read(p)
+	s.err = err
+	return n, err
+}
+
+// gzipReader words the errors of a gzip.Reader.
+type gzipReader struct{ in *gzip.Reader }
+
+func (g gzipReader) Read(p []byte) (int, error) {
+	n, err := g.in.Read(p)
+	switch {
+	case err == nil || errors.Is(err, io.EOF):
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		err = errors.New("the gzip data ends too soon")
+	case errors.Is(err, gzip.ErrChecksum):
+		err = errors.New("the gzip data is damaged: its checksum is wrong")
+	default:
+		err = fmt.Errorf("the gzip data is damaged: %w", reason(err))
+	}
+	return n, err
+}
+
+// reason drops the name of the library from an error, which tells a user nothing.
+func reason(err error) error {
+	text := err.Error()
+	for _, prefix := range []string{"gzip: ", "flate: ", "json: ", "edn: "} {
+		text = strings.TrimPrefix(text, prefix)
+	}
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		text = "it ends too soon"
+	}
+	return errors.New(text)
+}
+
+// lines splits the input into lines, without their ends, which may be \n or
+// \r\n, mixed. It leaves out lines that are blank. Whether a line is clean text is
+// left to the parser, one of which finds it out in passing.
+type lines struct {
+	in   *bufio.Reader
+	line int // read so far
+	long []byte
+}
+
+func newLines(in *bufio.Reader) *lines { return &lines{in: in} }
+
+func (l *lines) next() ([]byte, int, error) {
+	for {
+		text, err := l.read()
+		if err != nil {
+			return nil, l.line, err
+		}
+		if n := len(text); n > 0 && text[n-1] == '\r' {
+			text = text[:n-1]
+		}
+		if blank(text) {
+			continue
+		}
+		return text, l.line, nil
+	}
+}
+
+// read returns the next line without its \n.
+func (l *lines) read() ([]byte, error) {
+	text, err := l.in.ReadSlice('\n')
+	if err == nil {
+		l.line++
+		return text[:len(text)-1], nil
+	}
+	l.long = l.long[:0]
+	for size := 0; ; {
+		size += len(text)
+		if size <= maxLine+1 {
+			l.long = append(l.long, text...)
+		}
+		switch {
+		case errors.Is(err, bufio.ErrBufferFull):
+			text, err = l.in.ReadSlice('\n')
+			continue
+		case errors.Is(err, io.EOF) && size == 0:
+			return nil, io.EOF
+		case err != nil && !errors.Is(err, io.EOF):
+			l.line++
+			return nil, err
+		}
+		l.line++
+		if err == nil {
+			size-- // the \n
+		}
+		if size > maxLine {
+			return nil, badLine{fmt.Errorf("the line has %d bytes; %d are the most", size, maxLine)}
+		}
+		return bytes.TrimSuffix(l.long, []byte("\n")), nil
+	}
+}
+
+func blank(text []byte) bool {
+	for _, c := range text {
+		if c != ' ' && c != '\t' && c != '\r' {
+			return false
+		}
+	}
+	return true
+}
+
+// clean refuses what no text has. Without it two names that differ in invalid
+// bytes only could be taken for one.
+func clean(text []byte) error {
+	if bytes.IndexByte(text, 0) >= 0 {
+		return errors.New("there is a NUL byte in it")
+	}
+	if !utf8.Valid(text) {
+		return errors.New("it is not valid UTF-8")
+	}
+	return nil
+}
