@@ -309,6 +309,12 @@ func (c *Checker) wonder(why string) {
 	}
 }
 
+// giveUp is wonder where nothing that follows could be judged either.
+func (c *Checker) giveUp(why string) {
+	c.wonder(why)
+	c.done = true
+}
+
 // Result returns the verdict on the events so far, which are taken for the
 // whole history: no Add may follow.
 func (c *Checker) Result() Result {

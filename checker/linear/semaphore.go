@@ -104,11 +104,12 @@ func (c *Checker) squeeze(s *slot, by *Event, room int64) {
 		if h.hi == h.lo {
 			continue
 		}
-		if h.bulk {
-			c.wonder("how many permits unknown operations on several have moved is not settled")
+		if h.bulk || h.op == Release && h.permits > 1 && h.hi-h.lo != h.permits {
+			c.giveUp("how many permits unknown operations on several have moved is not settled")
+			return
 		}
 		if h.op == Release {
-			h.credit, h.retro = true, h.loBefore > h.lo
+			h.credit, h.retro = h.hi >= h.permits, h.loBefore > h.lo
 		}
 		h.by = *by
 		c.semSet(h, h.lo, h.lo)
@@ -160,7 +161,7 @@ func (c *Checker) semReleased(o *owner, e *Event) {
 			c.wonder("who had given up permits before a release succeeded is not settled")
 		}
 		if o.loBefore < k && o.bulk {
-			c.wonder("how many permits unknown operations on several have moved is not settled")
+			c.giveUp("how many permits unknown operations on several have moved is not settled")
 		}
 		c.semSet(o, max(o.loBefore, k)-k, o.hi-k)
 	case int64(o.unsure)+int64(o.hi) < int64(k):
@@ -171,7 +172,7 @@ func (c *Checker) semReleased(o *owner, e *Event) {
 		}
 		c.violate(Violation{Rule: NotHeld, Key: o.key, Events: []Event{o.call.Event, *e}, Certain: true, Says: sayNotHeld(e)})
 	case k > 1 || o.bulk:
-		c.wonder("which acquire of unknown outcome gave several permits is not settled")
+		c.giveUp("which acquire of unknown outcome gave several permits is not settled")
 	case s.permit.hi < n || s.free > o.call.seq:
 		o.unsure--
 	case s.permit.lo < n:
