@@ -13,10 +13,8 @@ import (
 // called concurrently with everything; all others are for the one goroutine
 // that plays the script.
 type World interface {
-	// Dial connects the client to the node. While the client is paused it
-	// blocks; after the client crashed it blocks until Close.
-	Dial(ctx context.Context, client, node string) (net.Conn, error)
-	// Wall reads the client's wall clock; it blocks as Dial does.
+	// Wall reads the client's wall clock. Where clients live in this process
+	// it blocks while the client is paused, and once it crashed, until Close.
 	Wall(client string) time.Time
 	// Notify says that a client has something to show to the until function
 	// of Run. It never blocks.
@@ -39,6 +37,13 @@ type World interface {
 	// Close ends the world: all connections are closed and everybody who is
 	// blocked in it is set free with an error.
 	Close() error
+}
+
+// A Dialer is a World whose clients live in this process and dial into it.
+type Dialer interface {
+	World
+	// Dial connects the client to the node. It blocks as Wall does.
+	Dial(ctx context.Context, client, node string) (net.Conn, error)
 }
 
 // ClientState is how a client is, seen from the world.

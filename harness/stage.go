@@ -11,8 +11,8 @@ import (
 	"github.com/lockfault/lockfault/checker"
 	"github.com/lockfault/lockfault/faults"
 	"github.com/lockfault/lockfault/faults/sim"
+	"github.com/lockfault/lockfault/harness/client"
 	"github.com/lockfault/lockfault/scenarios"
-	"github.com/lockfault/lockfault/strategies"
 )
 
 // lockKey is the name of the lock in every run.
@@ -25,7 +25,8 @@ type stage struct {
 	script  *scenarios.Script
 	ttl     time.Duration
 	world   faults.World
-	clients map[string]*client
+	clients map[string]*participant
+	embody  func(client.Setup) (body, error)
 	names   []string // of the clients, in the script's order
 	history checker.History
 
@@ -42,7 +43,7 @@ func newStage(cell Cell) (*stage, error) {
 	script := cell.Script
 	s := &stage{
 		cell: cell, script: script, ttl: cell.TTL, names: script.Clients,
-		clients: map[string]*client{}, roundTrips: map[checker.Op]int{},
+		clients: map[string]*participant{}, roundTrips: map[checker.Op]int{},
 		watches: map[string]time.Duration{}, measures: map[string]time.Duration{},
 	}
 	if s.ttl == 0 {
@@ -59,6 +60,7 @@ func newStage(cell Cell) (*stage, error) {
 		return nil, fmt.Errorf("harness: making the world: %w", err)
 	}
 	s.world = world
+	s.embody = func(setup client.Setup) (body, error) { return newLocal(setup, cell.Strategy, world) }
 	s.history.Meta = checker.Meta{
 		Format: 1, Strategy: cell.Strategy.Name, Scenario: script.Name, World: "sim", Seed: cell.Seed,
 		Clients: script.Clients, TTL: s.ttl, Grace: script.Grace.Of(s.ttl), Bound: script.Bound.Of(s.ttl),
@@ -98,18 +100,29 @@ func (s *stage) play() error {
 
 // enter brings a client's process to life, or back to it.
 func (s *stage) enter(name string) error {
-	c, err := newClient(s, name)
-	if err != nil {
+	p := &participant{name: name, stage: s}
+	if old := s.clients[name]; old != nil {
+		p.lives = append(old.lives, old.body)
+	}
+	var err error
+	if p.body, err = s.embody(s.setup(name, len(p.lives))); err != nil {
 		return fmt.Errorf("harness: client %s: %s can't be made: %w", name, s.cell.Strategy.Name, err)
 	}
-	if old := s.clients[name]; old != nil {
-		c.lives = append(old.lives, old)
-	}
-	s.clients[name] = c
-	if _, ok := c.lock.(strategies.Fenced); ok {
+	s.clients[name] = p
+	if p.body.fenced() {
 		s.history.Meta.Fenced = true
 	}
 	return nil
+}
+
+// setup says who the client is.
+func (s *stage) setup(name string, life int) client.Setup {
+	return client.Setup{
+		Client: name, Life: life, Strategy: s.cell.Strategy.Name,
+		Key: lockKey, WarmUp: lockKey + ":warm-up", TTL: s.ttl, Thread: s.script.Threads[name],
+		Seed: s.cell.Seed, Replicas: s.script.Replicas, Nodes: s.history.Meta.Nodes,
+		Retries: s.script.Retries, ReadTimeout: s.script.ReadTimeout.Of(s.ttl), IgnoreContext: s.script.IgnoreContext,
+	}
 }
 
 // warmUp lets each client use another lock once, so that connections are open
@@ -117,8 +130,7 @@ func (s *stage) enter(name string) error {
 // the first second of its process.
 func (s *stage) warmUp() {
 	for _, name := range s.names {
-		c := s.clients[name]
-		s.begin([]string{name}, false, s.enough(30*time.Second), func(*client) { c.warmUp() })
+		s.begin([]string{name}, false, task{client.Task{Do: client.DoWarmUp}, s.enough(30 * time.Second)})
 	}
 }
 
@@ -161,10 +173,8 @@ func (s *stage) listen() {
 		if state := s.world.Client(name); state.Paused || state.Crashed {
 			continue
 		}
-		for _, n := range c.take() {
-			n.do()
-			close(n.done)
-			s.world.Notify() // the client goes on: look again when it waits
+		for _, n := range c.body.take() {
+			n.answer(c.hear(n.report))
 		}
 	}
 }
@@ -184,16 +194,16 @@ func (s *stage) do(step scenarios.Step) {
 			patience = s.script.Patience
 		}
 		limit := patience.Of(s.ttl)
-		s.begin(do.Clients, do.Begin, s.enough(limit), func(c *client) { c.call(checker.Op(do.Op), limit) })
+		s.begin(do.Clients, do.Begin, task{client.Task{Do: client.DoCall, Op: checker.Op(do.Op), Within: limit}, s.enough(limit)})
 	case scenarios.Work:
 		span := do.For.Of(s.ttl)
-		s.begin(do.Clients, do.Begin, s.enough(span), func(c *client) { c.work(span) })
+		s.begin(do.Clients, do.Begin, task{client.Task{Do: client.DoWork, For: span}, s.enough(span)})
 	case scenarios.Write:
-		s.begin(do.Clients, do.Begin, s.enough(0), (*client).write)
+		s.begin(do.Clients, do.Begin, task{client.Task{Do: client.DoWrite}, s.enough(0)})
 	case scenarios.Rounds:
 		patience, work := s.script.Patience.Of(s.ttl), do.Work.Of(s.ttl)
 		limit := time.Duration(do.Times) * s.enough(2*patience+work)
-		s.begin(do.Clients, do.Begin, limit, func(c *client) { c.rounds(do.Times, patience, work) })
+		s.begin(do.Clients, do.Begin, task{client.Task{Do: client.DoRounds, Times: do.Times, Within: patience, For: work}, limit})
 	case scenarios.Await:
 		s.await(do)
 	case scenarios.Wait:
@@ -213,12 +223,11 @@ func (s *stage) enough(span time.Duration) time.Duration { return span + 2*s.for
 
 // begin gives clients something to do, and waits for them unless told not to.
 // A client that is stopped is not waited for.
-func (s *stage) begin(names []string, dontWait bool, limit time.Duration, do func(*client)) {
+func (s *stage) begin(names []string, dontWait bool, t task) {
 	s.finish(names)
 	for _, name := range names {
 		if s.failure == nil && !s.world.Client(name).Crashed {
-			c := s.clients[name]
-			c.give(task{do: func() { do(c) }, limit: limit})
+			s.clients[name].give(t)
 		}
 	}
 	if !dontWait {
@@ -235,7 +244,7 @@ func (s *stage) finish(names []string) {
 			left := c.due + s.world.Client(name).PausedFor - s.world.Now()
 			if left <= 0 {
 				s.fail(fmt.Errorf("harness: %s ignores its context: %s's %s still runs %v after it should have ended",
-					s.cell.Strategy.Name, name, c.doing(), s.forbearance()))
+					s.cell.Strategy.Name, name, c.what, s.forbearance()))
 				return
 			}
 			s.run(left, func() bool { return !c.busy || s.stopped(name) })
@@ -291,7 +300,7 @@ func (s *stage) inject(step scenarios.Step, f faults.Fault) {
 	case faults.CrashClient:
 		c := s.clients[f.Client]
 		c.busy, c.queue = false, nil
-		c.dead.Store(true)
+		c.body.die()
 	case faults.RestartClient:
 		if err := s.enter(f.Client); err != nil {
 			s.fail(err)
@@ -301,35 +310,42 @@ func (s *stage) inject(step scenarios.Step, f faults.Fault) {
 
 // close ends all clients and the world, and says who would not end.
 func (s *stage) close() error {
-	var all []*client
+	type end struct {
+		of   *participant
+		body body
+	}
+	var all []end
 	for _, name := range slices.Sorted(maps.Keys(s.clients)) {
-		c := s.clients[name]
-		all = append(append(all, c.lives...), c)
+		p := s.clients[name]
+		for _, former := range p.lives {
+			all = append(all, end{p, former})
+		}
+		all = append(all, end{p, p.body})
 	}
 	s.history.Events = slices.Clip(s.history.Events)
-	for _, c := range all {
-		c.cancel()
+	for _, e := range all {
+		e.body.cancel()
 	}
 	// Whoever still talks to a healthy world gets a last chance to end as
 	// its context asks; then the world goes away under the rest.
 	s.world.Run(s.forbearance(), func() bool {
-		return !slices.ContainsFunc(all, func(c *client) bool { return !c.over() && !s.stopped(c.name) })
+		return !slices.ContainsFunc(all, func(e end) bool { return !e.body.over() && !s.stopped(e.of.name) })
 	})
 	err := s.world.Close()
-	for _, c := range all {
-		c.leave()
+	for _, e := range all {
+		e.body.leave()
 	}
 	deadline := time.Now().Add(s.forbearance())
-	for time.Now().Before(deadline) && slices.ContainsFunc(all, func(c *client) bool { return !c.over() }) {
+	for time.Now().Before(deadline) && slices.ContainsFunc(all, func(e end) bool { return !e.body.over() }) {
 		time.Sleep(time.Second)
 	}
 	// After many refused connections go-redis tries again once a second, and
 	// finds out only then that its client was closed.
 	time.Sleep(2 * time.Second)
 	var still []string
-	for _, c := range all {
-		if !c.over() {
-			still = append(still, fmt.Sprintf("%s's %s", c.name, c.doing()))
+	for _, e := range all {
+		if !e.body.over() {
+			still = append(still, fmt.Sprintf("%s's %s", e.of.name, e.of.what))
 		}
 	}
 	if len(still) > 0 {

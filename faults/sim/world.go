@@ -42,7 +42,7 @@ type Config struct {
 	Record func(checker.Event)
 }
 
-// World is a [faults.World] in virtual time.
+// World is a [faults.Dialer] in virtual time.
 type World struct {
 	cfg   Config
 	timer *time.Timer
@@ -67,7 +67,7 @@ type World struct {
 	former      []*client // crashed lives of clients that live again
 }
 
-var _ faults.World = (*World)(nil)
+var _ faults.Dialer = (*World)(nil)
 
 // client is a client's process as the world sees it.
 type client struct {
@@ -128,7 +128,7 @@ func (w *World) Wall(name string) time.Time {
 	return time.Now().Add(c.skew)
 }
 
-// Dial implements [faults.World].
+// Dial implements [faults.Dialer].
 func (w *World) Dial(ctx context.Context, name, nodeName string) (net.Conn, error) {
 	c := w.present(name)
 	if err := w.running(c); err != nil {

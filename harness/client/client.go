@@ -1,0 +1,159 @@
+// Package client is the inside of a client's process: it has the lock under
+// test, does what the script tells it, one thing after the other, and reports
+// what happened. In the world of virtual time it is a goroutine of the stage's
+// own process; in the worlds of real servers it is a process of its own, and
+// [Serve] speaks the protocol of docs/client-protocol.md.
+//
+// A [Setup] and [Task]s come in; [Report]s go out. The package knows neither
+// scripts nor worlds.
+package client
+
+import (
+	"context"
+	"fmt"
+	"hash/fnv"
+	"io"
+	"math/rand/v2"
+	"net"
+	"runtime/debug"
+	"strconv"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lockfault/lockfault/strategies"
+)
+
+// A Host is where a client lives.
+type Host struct {
+	// Stage hears the client's reports.
+	Stage Stage
+	// Dial connects to a node by its name.
+	Dial func(ctx context.Context, node string) (net.Conn, error)
+	// Connect returns the client of a node by its name, in place of one that
+	// uses Dial; nil for the latter.
+	Connect func(node string) (redis.UniversalClient, error)
+	// Now reads the client's wall clock.
+	Now func() time.Time
+}
+
+// A Client is one participant with its lock. Only [Client.Give] and
+// [Client.Leave] may be called by others than its own goroutine.
+type Client struct {
+	setup Setup
+	host  Host
+	life  context.Context
+	nodes []redis.UniversalClient
+	lock  strategies.Lock
+	warm  strategies.Lock
+	todo  chan Task
+
+	hold int           // the number of the present hold; 0 if there is none
+	told chan struct{} // closed when it is over, for the one who waits for its loss
+}
+
+// New makes a client that lives as long as the context. The error is the
+// strategy's.
+func New(life context.Context, setup Setup, strategy strategies.Strategy, host Host) (*Client, error) {
+	c := &Client{setup: setup, host: host, life: life, todo: make(chan Task, 1)}
+	h := fnv.New64a()
+	fmt.Fprintf(h, "%s/%d", setup.Client, setup.Life)
+	source := rand.New(rand.NewPCG(setup.Seed, h.Sum64()))
+	env := strategies.Env{
+		Key: setup.Key, TTL: setup.TTL, Replicas: setup.Replicas,
+		Owner:  fmt.Sprintf("%s-%016x", setup.Client, source.Uint64()),
+		Thread: setup.Thread,
+		Now:    host.Now,
+		Rand:   source,
+	}
+	if env.Thread == "" {
+		env.Thread = strconv.FormatUint(1000+source.Uint64N(9000), 10)
+	}
+	for _, name := range setup.Nodes {
+		node, err := c.connect(name)
+		if err != nil {
+			c.Leave()
+			return nil, err
+		}
+		c.nodes = append(c.nodes, node)
+	}
+	env.Nodes = c.nodes
+	var err error
+	if c.lock, err = strategy.New(env); err != nil {
+		c.Leave()
+		return nil, err
+	}
+	env.Key = setup.WarmUp
+	if c.warm, err = strategy.New(env); err != nil {
+		c.Leave()
+		return nil, err
+	}
+	return c, nil
+}
+
+// Fenced reports whether the lock hands out fencing tokens.
+func (c *Client) Fenced() bool {
+	_, ok := c.lock.(strategies.Fenced)
+	return ok
+}
+
+// Give gives the client something to do. It must be done with what it was
+// given before.
+func (c *Client) Give(t Task) { c.todo <- t }
+
+// Run does the tasks that the client is given until its life ends.
+func (c *Client) Run() {
+	for {
+		select {
+		case <-c.life.Done():
+			return
+		case t := <-c.todo:
+			c.guard(t)
+			if !c.tell(Report{Kind: Done}) {
+				return
+			}
+		}
+	}
+}
+
+// guard does a task and reports a panic of the strategy.
+func (c *Client) guard(t Task) {
+	defer func() {
+		if v := recover(); v != nil {
+			c.tell(Report{Kind: Failed, Error: fmt.Sprintf("panicked: %v\n\n%s", v, debug.Stack())})
+		}
+	}()
+	switch t.Do {
+	case DoWarmUp:
+		c.warmUp()
+	case DoCall:
+		c.call(t.Op, t.Within)
+	case DoWrite:
+		c.write()
+	case DoWork:
+		c.work(t.For)
+	case DoRounds:
+		c.rounds(t.Times, t.Within, t.For)
+	default:
+		c.tell(Report{Kind: Failed, Error: fmt.Sprintf("doesn't know how to do %q", t.Do)})
+	}
+}
+
+func (c *Client) tell(r Report) bool {
+	_, ok := c.host.Stage.Tell(r)
+	return ok
+}
+
+// Leave closes what the client's locks and connections keep open.
+func (c *Client) Leave() {
+	for _, lock := range [...]strategies.Lock{c.lock, c.warm} {
+		if closer, ok := lock.(io.Closer); ok {
+			// A lock that can't close properly in a world that has gone
+			// shows in the goroutines that it leaves behind.
+			_ = closer.Close()
+		}
+	}
+	for _, node := range c.nodes {
+		_ = node.Close()
+	}
+}

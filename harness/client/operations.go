@@ -1,0 +1,155 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/lockfault/lockfault/checker"
+	"github.com/lockfault/lockfault/strategies"
+)
+
+// warmUp lets the client use another lock once.
+func (c *Client) warmUp() {
+	ctx, cancel := context.WithTimeout(c.life, 30*time.Second)
+	defer cancel()
+	err := c.warm.Acquire(ctx)
+	if err == nil {
+		err = c.warm.Release(ctx)
+	}
+	if err != nil {
+		c.tell(Report{Kind: Failed, Error: "failed on a free lock on healthy nodes: " + err.Error()})
+	}
+}
+
+// call calls an operation of the lock and reports it.
+func (c *Client) call(op checker.Op, patience time.Duration) checker.Result {
+	answer, ok := c.host.Stage.Tell(Report{Kind: Invoked, Op: op})
+	if !ok {
+		return checker.Unknown
+	}
+	c.holds(answer.Hold)
+	ctx, cancel := context.WithTimeout(c.life, patience)
+	err := c.invoke(ctx, op)
+	cancel()
+	r := Report{Kind: Returned, Op: op, Result: classify(err)}
+	if err != nil {
+		r.Error = err.Error()
+	} else if op != checker.Release {
+		if op != checker.Extend {
+			r.Token = c.token()
+		}
+		if lock, ok := c.lock.(strategies.Validity); ok {
+			until := lock.ValidUntil()
+			r.Until = &until
+		}
+	}
+	if answer, ok = c.host.Stage.Tell(r); ok {
+		c.holds(answer.Hold)
+	}
+	return r.Result
+}
+
+// holds notes which hold the client is in, and waits for the loss of a new one.
+func (c *Client) holds(number int) {
+	if number == c.hold {
+		return
+	}
+	if c.told != nil {
+		close(c.told)
+		c.told = nil
+	}
+	c.hold = number
+	if lock, ok := c.lock.(strategies.LossNotifier); ok && number != 0 {
+		c.told = make(chan struct{})
+		go c.hear(lock.Lost(), number, c.told)
+	}
+}
+
+func (c *Client) token() int64 {
+	if lock, ok := c.lock.(strategies.Fenced); ok {
+		return lock.Token()
+	}
+	return 0
+}
+
+// hear waits for the lock to say that it was lost.
+func (c *Client) hear(lost <-chan struct{}, hold int, told chan struct{}) {
+	select {
+	case <-lost:
+		c.tell(Report{Kind: Lost, Hold: hold})
+	case <-told:
+	case <-c.life.Done():
+	}
+}
+
+func (c *Client) invoke(ctx context.Context, op checker.Op) error {
+	switch op {
+	case checker.Acquire:
+		return c.lock.Acquire(ctx)
+	case checker.TryAcquire:
+		if lock, ok := c.lock.(strategies.TryAcquirer); ok {
+			return lock.TryAcquire(ctx)
+		}
+		// One attempt is what fits before the first pause between two.
+		ctx, cancel := context.WithTimeout(ctx, c.setup.TTL/100)
+		defer cancel()
+		return c.lock.Acquire(ctx)
+	case checker.Release:
+		return c.lock.Release(ctx)
+	case checker.Extend:
+		if lock, ok := c.lock.(strategies.Extender); ok {
+			return lock.Extend(ctx)
+		}
+		return errNoExtend
+	}
+	return fmt.Errorf("client: a lock has no operation %q", op)
+}
+
+var errNoExtend = errors.New("client: this lock can't be extended by its user")
+
+func classify(err error) checker.Result {
+	switch {
+	case err == nil:
+		return checker.OK
+	case errors.Is(err, strategies.ErrNotAcquired), errors.Is(err, strategies.ErrNotHeld), errors.Is(err, errNoExtend):
+		return checker.Fail
+	}
+	return checker.Unknown
+}
+
+// write asks for a write to the protected resource; whether the client believes
+// that it may is on the stage's record.
+func (c *Client) write() {
+	c.tell(Report{Kind: Writes, Token: c.token()})
+}
+
+// work lets the client be busy for a time that stands still while it is paused.
+func (c *Client) work(span time.Duration) {
+	before, ok := c.host.Stage.Tell(Report{Kind: WantsTime})
+	for left := span; ok && left > 0; {
+		select {
+		case <-time.After(left):
+		case <-c.life.Done():
+			return
+		}
+		var now Answer
+		now, ok = c.host.Stage.Tell(Report{Kind: WantsTime})
+		left, before = now.Paused-before.Paused, now
+	}
+}
+
+// rounds lets the client use the lock as its users do, again and again.
+func (c *Client) rounds(times int, patience, work time.Duration) {
+	for range times {
+		if c.call(checker.Acquire, patience) == checker.OK {
+			c.write()
+			c.work(work)
+			c.call(checker.Release, patience)
+		}
+		if c.life.Err() != nil {
+			return
+		}
+	}
+}

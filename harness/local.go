@@ -1,0 +1,107 @@
+package harness
+
+import (
+	"context"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/lockfault/lockfault/faults"
+	"github.com/lockfault/lockfault/harness/client"
+	"github.com/lockfault/lockfault/strategies"
+)
+
+// local is a client in this process, for worlds that clients dial into. Its
+// goroutine reports through a box that the stage looks into.
+type local struct {
+	name   string
+	world  faults.Dialer
+	client *client.Client
+	dead   atomic.Bool // its process crashed: this life is over, though its goroutines don't know
+	life   context.Context
+	end    context.CancelFunc
+	gone   chan struct{} // closed when its goroutine has ended
+
+	mu  sync.Mutex
+	box []note
+}
+
+func newLocal(setup client.Setup, strategy strategies.Strategy, world faults.Dialer) (*local, error) {
+	b := &local{name: setup.Client, world: world, gone: make(chan struct{})}
+	b.life, b.end = context.WithCancel(context.Background())
+	var err error
+	b.client, err = client.New(b.life, setup, strategy, client.Host{Stage: b, Dial: b.dial, Now: b.wall})
+	if err != nil {
+		b.end()
+		return nil, err
+	}
+	go func() {
+		defer close(b.gone)
+		b.client.Run()
+	}()
+	return b, nil
+}
+
+// dial connects to a node. The world knows clients by name only, and after a
+// restart the name is another life's: the goroutines of a dead one, when they wake
+// up, must stay out.
+func (b *local) dial(ctx context.Context, node string) (net.Conn, error) {
+	if b.dead.Load() {
+		<-b.life.Done()
+		return nil, net.ErrClosed
+	}
+	return b.world.Dial(ctx, b.name, node)
+}
+
+// wall reads the client's wall clock; it blocks as dial does.
+func (b *local) wall() time.Time {
+	if b.dead.Load() {
+		<-b.life.Done()
+		return time.Now()
+	}
+	return b.world.Wall(b.name)
+}
+
+// Tell implements [client.Stage].
+func (b *local) Tell(r client.Report) (client.Answer, bool) {
+	var answer client.Answer
+	done := make(chan struct{})
+	b.mu.Lock()
+	b.box = append(b.box, note{r, func(a client.Answer) {
+		answer = a
+		close(done)
+		b.world.Notify() // the client goes on: look again when it waits
+	}})
+	b.mu.Unlock()
+	b.world.Notify()
+	select {
+	case <-done:
+		return answer, true
+	case <-b.life.Done():
+		return client.Answer{}, false
+	}
+}
+
+func (b *local) give(t client.Task) { b.client.Give(t) }
+func (b *local) fenced() bool       { return b.client.Fenced() }
+func (b *local) die()               { b.dead.Store(true) }
+func (b *local) cancel()            { b.end() }
+func (b *local) leave()             { b.client.Leave() }
+
+func (b *local) take() []note {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	notes := b.box
+	b.box = nil
+	return notes
+}
+
+func (b *local) over() bool {
+	select {
+	case <-b.gone:
+		return true
+	default:
+		return false
+	}
+}
