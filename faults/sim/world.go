@@ -151,12 +151,31 @@ func (w *World) Dial(ctx context.Context, name, nodeName string) (net.Conn, erro
 		}
 		return nil, &net.OpError{Op: "dial", Net: "tcp", Addr: address(nodeName), Err: context.DeadlineExceeded}
 	}
-	defer w.mu.Unlock()
 	server := n.serverFor(name)
 	if !server.up {
+		w.mu.Unlock()
+		w.refuse(ctx, c, n)
 		return nil, &net.OpError{Op: "dial", Net: "tcp", Addr: address(nodeName), Err: errRefused}
 	}
+	defer w.mu.Unlock()
 	return w.newConn(c, n, server), nil
+}
+
+// refuse waits until the refusal of a connection has its turn: goroutines that
+// are refused at one instant learn it in one order.
+func (w *World) refuse(ctx context.Context, c *client, n *node) {
+	turn := make(chan struct{})
+	w.mu.Lock()
+	w.plan(time.Now(), rank{who: c.name, where: n.name, what: "refusal"}, func() {
+		w.stirred = true
+		close(turn)
+	})
+	w.mu.Unlock()
+	select {
+	case <-turn:
+	case <-ctx.Done():
+	case <-c.ended:
+	}
 }
 
 // Client implements [faults.World].
