@@ -27,6 +27,7 @@ func Allowed() map[string][]string {
 		"strategies/all":        {"strategies", "strategies/thirdparty"},
 		"faults":                {"checker"},
 		"faults/sim":            {"faults", "checker", "internal/resp"},
+		"faults/real/proxy":     {"internal/resp"},
 		"checker":               {},
 		"internal/bubble":       {},
 		"internal/nearest":      {},

@@ -1,0 +1,185 @@
+package proxy
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+
+	"github.com/Shopify/toxiproxy/v2/stream"
+)
+
+// A Conn is one connection of a client through a link to the upstream. It is
+// safe for concurrent use.
+//
+// Its two directions end one by one, as those of a TCP connection: a client
+// that closes its side, or a process that is killed, still gets to the other
+// side what it had written, whenever that is forwarded, and then its end.
+type Conn struct {
+	link *Link
+	id   int
+	done chan struct{} // closed when the sockets are
+
+	client, server side
+
+	mu   sync.Mutex // guards what follows, and the sides' fields that say so
+	over bool       // the sockets are closed
+	err  error
+
+	deaf bool // a partition swallowed something; guarded by Link.mu
+}
+
+// side is the proxy's socket to one of the two processes, and what toxiproxy
+// writes to. The socket is nil when there is a partition in between from the
+// beginning.
+type side struct {
+	conn   *Conn
+	other  *side
+	socket net.Conn
+
+	// Guarded by Conn.mu. Only the goroutine that writes here sets gone, and
+	// may read it without.
+	spent bool // what the process wrote was all handed to toxiproxy
+	gone  bool // the process takes nothing any more
+	told  bool // toxiproxy closed this side: nothing follows what was written to it
+}
+
+func newConn(l *Link, client, server net.Conn) *Conn {
+	l.accepted++
+	c := &Conn{link: l, id: l.accepted, done: make(chan struct{})}
+	c.client = side{conn: c, other: &c.server, socket: client}
+	c.server = side{conn: c, other: &c.client, socket: server}
+	return c
+}
+
+// start carries both directions.
+func (c *Conn) start() {
+	l := c.link
+	requests, replies := newGate(c, &c.client, true), newGate(c, &c.server, false)
+	l.toxics.StartLink(l.proxies.server, fmt.Sprintf("%d upstream", c.id), requests, &c.server, stream.Upstream)
+	l.toxics.StartLink(l.proxies.server, fmt.Sprintf("%d downstream", c.id), replies, &c.client, stream.Downstream)
+}
+
+// Link returns the link that the connection is on.
+func (c *Conn) Link() *Link { return c.link }
+
+// ID returns the connection's number among its link's, from 1.
+func (c *Conn) ID() int { return c.id }
+
+// Err returns why the connection ended: nil while it lasts and where both ends
+// closed it in order. It wraps ErrReset where it was closed from here,
+// resp.ErrProtocol where it carried something other than RESP, and the
+// socket's error where one end broke.
+func (c *Conn) Err() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.err
+}
+
+// Reset closes both ends at once; they see a connection reset by its peer.
+// What was on its way is lost. It doesn't wait for Closed.
+func (c *Conn) Reset() { c.end(ErrReset, true) }
+
+// end closes both sockets, by RST or in order. Only the first call counts.
+func (c *Conn) end(why error, abruptly bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.endLocked(why, abruptly)
+}
+
+func (c *Conn) endLocked(why error, abruptly bool) {
+	if c.over {
+		return
+	}
+	c.over = true
+	if why != nil {
+		c.err = why
+	}
+	close(c.done)
+	for _, s := range []*side{&c.client, &c.server} {
+		if s.socket != nil {
+			closeSocket(s.socket, abruptly)
+		}
+	}
+}
+
+// closeSocket closes a socket; abruptly means by RST, if it can do that.
+func closeSocket(socket net.Conn, abruptly bool) {
+	if tcp, ok := socket.(interface{ SetLinger(int) error }); ok && abruptly {
+		_ = tcp.SetLinger(0) // else it ends by FIN: the best that is left
+	}
+	_ = socket.Close() // it is gone either way
+}
+
+// flow waits while the link is stopped; false if the connection ended.
+func (c *Conn) flow() bool {
+	for {
+		stopped := c.link.stopped.Load()
+		if stopped == nil {
+			return true
+		}
+		select {
+		case <-*stopped:
+		case <-c.done:
+			return false
+		}
+	}
+}
+
+// exhausted takes note that a side's stream has ended. How doesn't matter to
+// the other side: a reset would destroy what is still on its way there.
+func (c *Conn) exhausted(s *side, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s.spent = true
+	if !c.over && c.err == nil && !errors.Is(err, io.EOF) {
+		c.err = err
+	}
+}
+
+// Write implements io.Writer for toxiproxy. It never fails: toxiproxy's
+// writers leave at the first error, and whatever comes after stays stuck in
+// front of them forever. What can't be written is lost, as on a network; that
+// a process is gone shows in what is read from it.
+func (s *side) Write(p []byte) (int, error) {
+	c := s.conn
+	if c.link.cut.Load() && c.link.deafen(c) || s.gone || s.socket == nil {
+		return len(p), nil
+	}
+	if _, err := s.socket.Write(p); err != nil {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		s.gone = true
+		if s.spent && s.other.told { // the other side heard the end, and goes on; nothing else would stop it
+			c.endLocked(err, true)
+		}
+	}
+	return len(p), nil
+}
+
+// Close implements io.Closer for toxiproxy, which calls it once, behind the
+// last Write.
+func (s *side) Close() error {
+	c := s.conn
+	silent := c.link.cut.Load() && c.link.deafen(c)
+	c.mu.Lock()
+	s.told = true
+	last := s.other.told
+	switch {
+	case last:
+		c.endLocked(nil, false)
+	case c.over || silent:
+	case !s.other.spent:
+		c.endLocked(fmt.Errorf("%w: by a toxic", ErrReset), c.link.abrupt.Load())
+	default:
+		if socket, ok := s.socket.(interface{ CloseWrite() error }); ok {
+			_ = socket.CloseWrite() // fails where the process is gone already
+		}
+	}
+	c.mu.Unlock()
+	if last {
+		c.link.forget(c)
+	}
+	return nil
+}

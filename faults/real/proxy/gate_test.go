@@ -1,0 +1,179 @@
+package proxy_test
+
+import (
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/lockfault/lockfault/faults/real/proxy"
+	"github.com/lockfault/lockfault/internal/resp"
+)
+
+func TestMessagesAreSeenAndPass(t *testing.T) {
+	r := newRig(t)
+	c := r.dial(t)
+	c.ask("SET lock A")
+	c.ask("GET lock")
+	want := []string{"> SET lock A", "< SET lock A", "> GET lock", "< GET lock"}
+	if got := r.tap.messages(); !slices.Equal(got, want) {
+		t.Errorf("the tap saw %q; want %q", got, want)
+	}
+	c.Close()
+	if err := r.tap.endings(1)[0].Err(); err != nil {
+		t.Errorf("the connection ended by %v; want in order", err)
+	}
+}
+
+func TestAPipelineIsSeenOneByOne(t *testing.T) {
+	r := newRig(t)
+	r.tap.hold(is(">", "SET"))
+	c := r.dial(t)
+	c.send("GET 1", "SET 2", "GET 3")
+	held := r.tap.waits()
+	c.want("GET 1")
+	c.wantSilence()
+	held.Forward()
+	c.want("SET 2", "GET 3")
+}
+
+func TestARequestIsPutTogether(t *testing.T) {
+	r := newRig(t)
+	c := r.dial(t)
+	c.write("*2\r\n$3\r\nGE")
+	other := r.dial(t)
+	other.ask("PING") // gives the first piece time to arrive alone
+	c.write("T\r\n$4\r\nlock\r\n\r\nPI")
+	c.want("GET lock")
+	c.write("NG now\r\n")
+	c.want("PING now")
+}
+
+func TestAHeldMessageBlocksItsDirectionOnly(t *testing.T) {
+	r := newRig(t)
+	r.tap.hold(is("<", "SLOW"))
+	c, other := r.dial(t), r.dial(t)
+	c.send("SLOW")
+	reply := r.tap.waits()
+	c.send("SET lock A") // requests go on
+	eventually(t, "the second request there", func() bool { return slices.Contains(r.server.requests(), "SET lock A") })
+	other.ask("PING")
+	c.wantSilence()
+	reply.Forward()
+	reply.Drop() // too late
+	c.want("SLOW", "SET lock A")
+}
+
+func TestADropLosesWhatFollows(t *testing.T) {
+	for _, way := range []string{">", "<"} {
+		t.Run(way, func(t *testing.T) {
+			r := newRig(t)
+			r.tap.drop(is(way, "DROP"))
+			c := r.dial(t)
+			c.ask("PING")
+			c.send("DROP", "GET 1")
+			c.wantSilence()
+			eventually(t, "the lost message seen", func() bool {
+				return slices.Contains(r.tap.messages(), way+" GET 1 (lost)")
+			})
+			wantAsked := []string{"PING"}
+			if way == "<" {
+				wantAsked = []string{"PING", "DROP", "GET 1"}
+			}
+			if got := r.server.requests(); !slices.Equal(got, wantAsked) {
+				t.Errorf("the server was asked %q; want %q", got, wantAsked)
+			}
+			if got := r.server.endings(); got != 0 {
+				t.Errorf("the server saw %d connections end; want none", got)
+			}
+			c.Close() // which the server does learn
+			r.tap.endings(1)
+			eventually(t, "the end at the server", func() bool { return r.server.endings() == 1 })
+		})
+	}
+}
+
+func TestWhatAClientWroteArrivesAfterItLeft(t *testing.T) {
+	for name, leave := range map[string]func(*client){
+		"closed": func(c *client) { c.Close() },
+		"killed": func(c *client) { c.SetLinger(0); c.Close() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t)
+			r.tap.hold(is(">", "SET"))
+			c := r.dial(t)
+			c.ask("PING")
+			c.send("SET lock A", "GET lock")
+			held := r.tap.waits()
+			leave(c)
+			if got := r.server.endings(); got != 0 {
+				t.Errorf("the server saw %d connections end while a request was held", got)
+			}
+			held.Forward()
+			eventually(t, "both requests there", func() bool {
+				return slices.Equal(r.server.requests(), []string{"PING", "SET lock A", "GET lock"})
+			})
+			r.tap.endings(1)
+		})
+	}
+}
+
+func TestWhatAServerWroteArrivesAfterItLeft(t *testing.T) {
+	r := newRig(t)
+	r.tap.hold(is("<", "SET"))
+	c := r.dial(t)
+	c.send("SET lock A", "GET lock")
+	held := r.tap.waits()
+	eventually(t, "both requests there", func() bool { return len(r.server.requests()) == 2 })
+	r.server.hangUp()
+	c.wantSilence()
+	held.Forward()
+	c.want("SET lock A", "GET lock")
+	c.wantEnd()
+	c.Close()
+	r.tap.endings(1)
+}
+
+func TestAClientThatGoesOnAfterItsServerLeftIsReset(t *testing.T) {
+	r := newRig(t)
+	c := r.dial(t)
+	c.ask("PING")
+	r.server.hangUp()
+	c.wantEnd()
+	eventually(t, "a write refused", func() bool {
+		_, err := c.Write(request("PING"))
+		return err != nil
+	})
+	r.tap.endings(1)
+}
+
+func TestResetClosesBothEnds(t *testing.T) {
+	r := newRig(t)
+	r.tap.hold(is(">", "SET"))
+	c := r.dial(t)
+	c.ask("PING")
+	c.send("SET lock A")
+	held := r.tap.waits()
+	held.Conn.Reset()
+	c.wantReset()
+	eventually(t, "the end at the server", func() bool { return r.server.endings() == 1 })
+	if err := r.tap.endings(1)[0].Err(); !errors.Is(err, proxy.ErrReset) {
+		t.Errorf("the connection ended by %v; want ErrReset", err)
+	}
+	held.Forward() // nobody is there
+	if got := r.server.requests(); !slices.Equal(got, []string{"PING"}) {
+		t.Errorf("the server was asked %q", got)
+	}
+}
+
+func TestWhatIsNotRESPIsRefused(t *testing.T) {
+	for _, bytes := range []string{"*x\r\n", "*1\r\n:3\r\n", "*1\r\n$3\r\nGET\r\n*99999999\r\n"} {
+		t.Run(bytes, func(t *testing.T) {
+			r := newRig(t)
+			c := r.dial(t)
+			c.write(bytes)
+			if err := r.tap.endings(1)[0].Err(); !errors.Is(err, resp.ErrProtocol) {
+				t.Errorf("the connection ended by %v; want ErrProtocol", err)
+			}
+		})
+	}
+}

@@ -1,0 +1,238 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/Shopify/toxiproxy/v2"
+)
+
+// acceptPause is how long a link waits after it could not accept a connection.
+const acceptPause = 10 * time.Millisecond
+
+// A Link carries connections from a port of the loopback interface to an
+// upstream. Proxies.Open makes one. It is safe for concurrent use.
+type Link struct {
+	proxies  *Proxies
+	name     string
+	tap      Tap
+	listener net.Listener
+	toxics   *toxiproxy.ToxicCollection
+	ctx      context.Context // ends dialling
+	cancel   context.CancelFunc
+	running  sync.WaitGroup // the accept loop, dialling, and connections until their Closed
+
+	stopped atomic.Pointer[chan struct{}] // closed by Start; nil while bytes flow
+	cut     atomic.Bool                   // set under mu
+	abrupt  atomic.Bool                   // toxics close by RST
+
+	changing sync.Mutex // held while toxics change, which takes time
+
+	mu       sync.Mutex // guards what follows
+	upstream string
+	epoch    int // how often connections were closed: those being dialled notice
+	accepted int
+	conns    map[*Conn]bool
+	closed   bool
+}
+
+// Name returns the link's name.
+func (l *Link) Name() string { return l.name }
+
+// Addr returns the host:port that the link listens on. It stays the same until
+// Close.
+func (l *Link) Addr() string { return l.listener.Addr().String() }
+
+// accept takes connections until the listener closes.
+func (l *Link) accept() {
+	defer l.running.Done()
+	for {
+		client, err := l.listener.Accept()
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil {
+			l.warn(fmt.Errorf("accept: %w", err))
+			select { // out of file descriptors, perhaps: trying at once again would only burn time
+			case <-l.ctx.Done():
+			case <-time.After(acceptPause):
+			}
+			continue
+		}
+		l.running.Add(1)
+		go l.connect(client)
+	}
+}
+
+// connect dials the upstream for a client and carries what they say. A client
+// whose upstream doesn't answer is reset; one behind a partition gets no
+// answer.
+func (l *Link) connect(client net.Conn) {
+	l.mu.Lock()
+	upstream, epoch, cut := l.upstream, l.epoch, l.cut.Load()
+	l.mu.Unlock()
+	var server net.Conn
+	if !cut {
+		var dialer net.Dialer
+		var err error
+		if server, err = dialer.DialContext(l.ctx, "tcp", upstream); err != nil {
+			l.warn(fmt.Errorf("connect to the upstream: %w", err))
+			closeSocket(client, true)
+			l.running.Done()
+			return
+		}
+	}
+	l.mu.Lock()
+	if l.epoch != epoch { // closed meanwhile, as all others
+		l.mu.Unlock()
+		closeSocket(client, true)
+		if server != nil {
+			closeSocket(server, true)
+		}
+		l.running.Done()
+		return
+	}
+	c := newConn(l, client, server)
+	c.deaf = server == nil
+	l.conns[c] = true
+	l.mu.Unlock()
+	if l.tap != nil {
+		l.tap.Opened(c)
+	}
+	c.start()
+}
+
+// forget lets go of a connection that has ended in both directions.
+func (l *Link) forget(c *Conn) {
+	l.mu.Lock()
+	delete(l.conns, c)
+	l.mu.Unlock()
+	if l.tap != nil {
+		l.tap.Closed(c)
+	}
+	l.running.Done()
+}
+
+// Redirect sends new connections to another upstream, a host:port, and resets
+// those that there are.
+func (l *Link) Redirect(upstream string) error {
+	if err := checkAddress(upstream); err != nil {
+		return fmt.Errorf("proxy: redirect link %s: %w", l.name, err)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return fmt.Errorf("redirect link %s: %w", l.name, ErrClosed)
+	}
+	l.upstream = upstream
+	l.resetLocked()
+	return nil
+}
+
+// Reset closes all connections at once; both ends see them reset by their
+// peer, and what was on its way is lost. It doesn't wait for the tap's Closed.
+func (l *Link) Reset() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.resetLocked()
+}
+
+func (l *Link) resetLocked() {
+	l.epoch++
+	for c := range l.conns {
+		c.end(ErrReset, true)
+	}
+}
+
+// Cut begins a partition: bytes of both directions are lost, the end of a
+// connection too, and nobody is told; new connections get no answer. It takes
+// effect behind the gate and the toxics: the tap still sees what is sent, and
+// what it forwards from now on is lost. On a cut link it does nothing.
+func (l *Link) Cut() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return fmt.Errorf("cut link %s: %w", l.name, ErrClosed)
+	}
+	l.cut.Store(true)
+	return nil
+}
+
+// Mend ends a partition. Connections on which something was lost, or that were
+// made meanwhile, are reset; the others go on. On a link that isn't cut it
+// does nothing.
+func (l *Link) Mend() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return fmt.Errorf("mend link %s: %w", l.name, ErrClosed)
+	}
+	if !l.cut.Load() {
+		return nil
+	}
+	for c := range l.conns {
+		if c.deaf {
+			c.end(ErrReset, true) // before bytes flow again: none may follow those that were lost
+		}
+	}
+	l.cut.Store(false)
+	return nil
+}
+
+// deafen reports whether the link is cut, and takes note that a connection
+// loses something by it.
+func (l *Link) deafen(c *Conn) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.cut.Load() {
+		c.deaf = true
+		return true
+	}
+	return false
+}
+
+// Stop stalls the link: what is sent from now on waits, in both directions,
+// until Start, and nothing is lost. The tap still sees it. On a stopped link
+// it does nothing.
+func (l *Link) Stop() {
+	started := make(chan struct{})
+	l.stopped.CompareAndSwap(nil, &started)
+}
+
+// Start ends a stall. On a link that isn't stopped it does nothing.
+func (l *Link) Start() {
+	if started := l.stopped.Swap(nil); started != nil {
+		close(*started)
+	}
+}
+
+// Close stops listening, resets all connections, and returns when they have
+// ended and the tap was told. It must not be called by a Tap's method. Calling
+// it again does nothing.
+func (l *Link) Close() error {
+	l.mu.Lock()
+	var err error
+	if !l.closed {
+		l.closed = true
+		l.cancel()
+		err = l.listener.Close()
+		l.resetLocked()
+	}
+	l.mu.Unlock()
+	l.clear() // what waits in a toxic would hold up the end
+	l.running.Wait()
+	l.proxies.forget(l)
+	if err != nil {
+		return fmt.Errorf("proxy: close link %s: %w", l.name, err)
+	}
+	return nil
+}
+
+func (l *Link) warn(err error) {
+	l.proxies.server.Logger.Warn().Str("link", l.name).Err(err).Send()
+}

@@ -1,0 +1,59 @@
+package proxy
+
+import "sync/atomic"
+
+// A Tap sees each RESP message on a link's connections. Opened comes first and
+// Closed last, once, when both directions have ended; in between, Message is
+// called by each direction's own goroutine, in the order of its bytes. The two
+// directions, and different connections, call concurrently. No method may
+// block.
+type Tap interface {
+	Opened(c *Conn)
+	// Message hands over a message, which waits, and everything behind it in
+	// its direction, until somebody calls Forward or Drop on it: here or
+	// later, from any goroutine.
+	Message(m *Message)
+	Closed(c *Conn)
+}
+
+// A Message is one request, reply, or push on its way. Its fields are the
+// receiver's to keep.
+type Message struct {
+	Conn *Conn
+	// Request says that it goes to the server.
+	Request bool
+	// Words are the request's, at least one; nil in the other direction.
+	Words []string
+	// Bytes is the message as it came.
+	Bytes []byte
+	// Lost says that an earlier message of this direction was dropped, and so
+	// this one is lost too. Nothing waits for it.
+	Lost bool
+
+	gate    *gate
+	verdict atomic.Int32
+}
+
+const (
+	undecided = iota
+	forwarded
+	dropped
+)
+
+// Forward lets the message pass. Only the first call of Forward or Drop
+// counts; on a connection that has ended neither does anything.
+func (m *Message) Forward() { m.decide(forwarded) }
+
+// Drop loses the message and, because a stream can't leave out its middle,
+// everything that follows in its direction. Neither end is told; when the
+// sender closes the connection, the receiver learns of that.
+func (m *Message) Drop() { m.decide(dropped) }
+
+func (m *Message) decide(verdict int32) {
+	if m.verdict.CompareAndSwap(undecided, verdict) {
+		select {
+		case m.gate.wake <- struct{}{}:
+		default: // a note is there already
+		}
+	}
+}

@@ -1,0 +1,216 @@
+package proxy
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/Shopify/toxiproxy/v2"
+	"github.com/Shopify/toxiproxy/v2/toxics"
+)
+
+// prefix is in front of this package's names in toxiproxy's registry, which is
+// one for the whole process.
+const prefix = "lockfault "
+
+// registerToxics puts this package's toxics into toxiproxy's registry: there
+// is no other way to a toxic of one's own. Doing so again changes nothing.
+func registerToxics() {
+	for kind, toxic := range closing() {
+		toxics.Register(prefix+kind, toxic)
+	}
+}
+
+// closing returns the toxics that close a connection by themselves, in our
+// form. Toxiproxy's own leave whoever stands before them in the chain blocked
+// forever if more comes; ours go on to swallow it.
+func closing() map[string]toxics.Toxic {
+	return map[string]toxics.Toxic{
+		"limit_data": new(limitData),
+		"reset_peer": new(resetPeer),
+		"timeout":    new(timeout),
+	}
+}
+
+type limitData struct{ toxics.LimitDataToxic }
+
+func (t *limitData) Pipe(stub *toxics.ToxicStub) {
+	t.LimitDataToxic.Pipe(stub)
+	swallow(stub)
+}
+
+// resetPeer differs from toxiproxy's in two more points. Toxiproxy sets
+// SO_LINGER where it sees its own, and panics where that isn't a bare TCP
+// connection; and its own can't be interrupted while it waits.
+type resetPeer struct{ toxics.ResetToxic }
+
+func (t *resetPeer) Pipe(stub *toxics.ToxicStub) {
+	select {
+	case <-stub.Interrupt:
+		return
+	case first := <-stub.Input:
+		timer := time.NewTimer(time.Duration(t.Timeout) * time.Millisecond)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-stub.Interrupt: // it will wait anew
+			if first != nil {
+				stub.Output <- first
+			}
+			return
+		}
+	}
+	stub.Close()
+	swallow(stub)
+}
+
+type timeout struct{ toxics.TimeoutToxic }
+
+func (t *timeout) Pipe(stub *toxics.ToxicStub) {
+	t.TimeoutToxic.Pipe(stub)
+	swallow(stub)
+}
+
+// Cleanup implements toxics.CleanupToxic. It must not block: what it swallows
+// ends only when the connection does.
+func (t *timeout) Cleanup(stub *toxics.ToxicStub) {
+	t.TimeoutToxic.Cleanup(stub)
+	go swallow(stub)
+}
+
+// swallow takes what comes to a toxic that has closed, until the connection
+// ends.
+func swallow(stub *toxics.ToxicStub) {
+	if !stub.Closed() {
+		return
+	}
+	for range stub.Input {
+	}
+}
+
+// Latency delays what is forwarded from now on by base, give or take jitter,
+// in each direction; two zeros take it away. What it has delayed so far then
+// goes on at once. The finest step is a millisecond: toxiproxy counts in those.
+func (l *Link) Latency(base, jitter time.Duration) error {
+	if base < 0 || jitter < 0 {
+		return fmt.Errorf("proxy: latency of link %s: %s with a jitter of %s: neither may be negative", l.name, base, jitter)
+	}
+	l.changing.Lock()
+	defer l.changing.Unlock()
+	for _, direction := range [...]string{"upstream", "downstream"} {
+		name := prefix + "latency " + direction
+		// Toxiproxy can also update a toxic, but does so while others read it.
+		if err := l.remove(name); err != nil && !errors.Is(err, toxiproxy.ErrToxicNotFound) {
+			return fmt.Errorf("proxy: latency of link %s: %w", l.name, err)
+		}
+		if base == 0 && jitter == 0 {
+			continue
+		}
+		spec, err := json.Marshal(map[string]any{
+			"name": name, "type": "latency", "stream": direction,
+			"attributes": toxics.LatencyToxic{Latency: milliseconds(base), Jitter: milliseconds(jitter)},
+		})
+		if err == nil {
+			err = l.add(spec)
+		}
+		if err != nil {
+			return fmt.Errorf("proxy: latency of link %s: %w", l.name, err)
+		}
+	}
+	return nil
+}
+
+// milliseconds rounds up: a latency that was asked for is never none.
+func milliseconds(d time.Duration) int64 {
+	return int64((d + time.Millisecond - 1) / time.Millisecond)
+}
+
+// Toxic adds any toxic of toxiproxy's in the JSON of its HTTP interface, such
+// as
+//
+//	{"type": "bandwidth", "stream": "upstream", "attributes": {"rate": 8}}
+//
+// to the connections that there are and to new ones. Times are in
+// milliseconds, rates in KB/s. The stream is "downstream", towards the client,
+// unless it says otherwise; the name is the type and stream ("bandwidth_upstream").
+func (l *Link) Toxic(spec string) error {
+	var fields map[string]any
+	if err := json.Unmarshal([]byte(spec), &fields); err != nil {
+		return fmt.Errorf("proxy: toxic on link %s: the JSON %q: %w", l.name, spec, err)
+	}
+	kind, _ := fields["type"].(string)
+	direction, _ := fields["stream"].(string)
+	if direction == "" {
+		direction = "downstream"
+	}
+	if name, _ := fields["name"].(string); name == "" {
+		fields["name"] = kind + "_" + direction
+	}
+	if closing()[kind] != nil {
+		fields["type"] = prefix + kind
+	}
+	ours, err := json.Marshal(fields)
+	if err != nil {
+		return fmt.Errorf("proxy: toxic on link %s: %w", l.name, err)
+	}
+	l.changing.Lock()
+	defer l.changing.Unlock()
+	if kind == "reset_peer" {
+		l.abrupt.Store(true)
+	}
+	if err := l.add(ours); err != nil {
+		l.judge()
+		return fmt.Errorf("proxy: toxic %s on link %s: %w", strings.TrimSpace(spec), l.name, err)
+	}
+	return nil
+}
+
+// RemoveToxic removes what Toxic has added, by name. Removing a timeout closes
+// the connections that it was on.
+func (l *Link) RemoveToxic(name string) error {
+	l.changing.Lock()
+	defer l.changing.Unlock()
+	defer l.judge()
+	if err := l.remove(name); err != nil {
+		return fmt.Errorf("proxy: remove toxic %q from link %s: %w", name, l.name, err)
+	}
+	return nil
+}
+
+// judge finds out whether there is still a toxic that resets. Callers hold
+// l.changing.
+func (l *Link) judge() {
+	abrupt := false
+	for _, wrapper := range l.toxics.GetToxicArray() {
+		if wrapper, ok := wrapper.(*toxics.ToxicWrapper); ok {
+			_, resets := wrapper.Toxic.(*resetPeer)
+			abrupt = abrupt || resets
+		}
+	}
+	l.abrupt.Store(abrupt)
+}
+
+func (l *Link) add(spec []byte) error {
+	_, err := l.toxics.AddToxicJson(strings.NewReader(string(spec)))
+	return err
+}
+
+func (l *Link) remove(name string) error {
+	return l.toxics.RemoveToxic(l.logging(), name)
+}
+
+// clear removes all toxics; what waits in them goes on at once.
+func (l *Link) clear() {
+	l.changing.Lock()
+	defer l.changing.Unlock()
+	l.toxics.ResetToxics(l.logging())
+}
+
+// logging returns a context that carries the logger, which is where toxiproxy
+// looks for it when it removes a toxic.
+func (l *Link) logging() context.Context {
+	return l.proxies.server.Logger.WithContext(context.Background())
+}
