@@ -14,7 +14,7 @@ func Allowed() map[string][]string {
 		"cmd": {"cli", "strategies", "strategies/all", "strategies/thirdparty"},
 		"cli": {"harness", "reports", "scenarios", "strategies", "faults", "histories", "checker",
 			"internal/bubble", "internal/nearest", "internal/pool"},
-		"harness": {"scenarios", "strategies", "faults", "faults/sim", "checker", "internal/bubble"},
+		"harness": {"scenarios", "strategies", "faults", "faults/sim", "faults/real", "faults/process", "checker", "internal/bubble"},
 		// Foreign histories are read for the checker alone.
 		"histories": {"checker", "internal/nearest"},
 		// A report is drawn from results and histories, never from a world.
@@ -27,13 +27,17 @@ func Allowed() map[string][]string {
 		"strategies/all":        {"strategies", "strategies/thirdparty"},
 		"faults":                {"checker"},
 		"faults/sim":            {"faults", "checker", "internal/resp"},
-		"faults/real/proxy":     {"internal/resp"},
-		"checker":               {},
-		"internal/bubble":       {},
-		"internal/nearest":      {},
-		"internal/pool":         {},
-		"internal/resp":         {},
-		"internal/rooms":        {},
+		// Every world of real servers is faults/real with a host of its own.
+		"faults/real":       {"faults", "checker", "faults/real/proxy", "internal/child", "internal/resp"},
+		"faults/real/proxy": {"internal/resp"},
+		"faults/process":    {"faults/real", "internal/child"},
+		"checker":           {},
+		"internal/bubble":   {},
+		"internal/child":    {},
+		"internal/nearest":  {},
+		"internal/pool":     {},
+		"internal/resp":     {},
+		"internal/rooms":    {},
 	}
 }
 

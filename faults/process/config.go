@@ -1,0 +1,87 @@
+package process
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"strings"
+)
+
+// A config is the text of a configuration file.
+type config struct{ text strings.Builder }
+
+// set adds a line. Arguments may hold anything but control characters.
+func (c *config) set(name string, args ...any) {
+	c.text.WriteString(name)
+	for _, arg := range args {
+		c.text.WriteByte(' ')
+		c.text.WriteString(quote(fmt.Sprint(arg)))
+	}
+	c.text.WriteByte('\n')
+}
+
+// write writes the file, which holds a password, for nobody else to read.
+func (c *config) write(file string) error {
+	return os.WriteFile(file, []byte(c.text.String()), 0o600)
+}
+
+// quote returns a word as Redis reads it back.
+func quote(word string) string {
+	if word != "" && !strings.ContainsAny(word, " \\\"'#") {
+		return word
+	}
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(word) + `"`
+}
+
+// common adds what servers and sentinels share.
+func (c *config) common(port int, password, dir, log string) {
+	c.set("bind", loopback)
+	c.set("port", port)
+	c.set("protected-mode", "yes")
+	c.set("requirepass", password)
+	c.set("dir", dir)
+	c.set("logfile", log)
+	c.set("loglevel", "notice")
+	c.set("daemonize", "no")
+}
+
+// serverConfig is a server's configuration. Only what Redis 6 knows may stand
+// in it.
+func serverConfig(port int, password, replicaOf, dir, log string) (*config, error) {
+	var c config
+	c.common(port, password, dir, log)
+	c.set("masterauth", password)
+	// A limit of a thousand files is common, and a server that can't have
+	// all that it wants says so at length.
+	c.set("maxclients", 900)
+	c.set("tcp-backlog", 128)
+
+	// What was acknowledged has reached the system, and outlives the
+	// process, though not the machine.
+	c.set("save", "")
+	c.set("appendonly", "yes")
+	c.set("appendfsync", "no")
+	c.set("auto-aof-rewrite-percentage", 0)
+
+	// Expired keys go, and replicas hear of it, within 10 ms rather than 100.
+	c.set("hz", 100)
+	c.set("dynamic-hz", "no")
+	// Its sleep ends at a wall clock's time: behind a clock that was set back
+	// it would never sleep.
+	c.set("jemalloc-bg-thread", "no")
+
+	// A replica is in sync within milliseconds: nothing is waited for, and
+	// no disk.
+	c.set("repl-diskless-sync", "yes")
+	c.set("repl-diskless-sync-delay", 0)
+	c.set("repl-diskless-load", "on-empty-db")
+	c.set("repl-ping-replica-period", 1)
+	if replicaOf != "" {
+		host, port, err := net.SplitHostPort(replicaOf)
+		if err != nil {
+			return nil, fmt.Errorf("the primary's address: %w", err)
+		}
+		c.set("replicaof", host, port)
+	}
+	return &c, nil
+}

@@ -1,0 +1,227 @@
+// Package process is a host of Redis servers that are processes of this
+// machine: redis-server or valkey-server, from version 6 on, and sentinels.
+//
+// What comes in is [real.ServerSpec]; what goes out is addresses on loopback.
+// The servers listen nowhere else, want a password that stands in no command
+// line, and keep everything in one temporary directory. They end with the
+// host's Close, and with this process however it ends. The package knows
+// nothing of faults, links or clients.
+package process
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/lockfault/lockfault/faults/real"
+)
+
+// Options say how a [Host] starts servers. The zero value is valid to use.
+type Options struct {
+	// Binary is the server program, a name on PATH or a file. Empty means
+	// redis-server or, if there is none, valkey-server.
+	Binary string
+	// Dir is where the host's temporary directory is made; empty means
+	// [os.TempDir].
+	Dir string
+	// CC is the C compiler that builds the clock shim, with its arguments;
+	// empty means cc. It is only asked when a server's clock will be moved
+	// and the shim was not built before.
+	CC string
+	// StartLimit is how long a server may take until it answers; less than 1
+	// means 20 s, for machines as slow and busy as can be.
+	StartLimit time.Duration
+}
+
+// A Host starts Redis servers as processes. [New] makes one. Safe for
+// concurrent use.
+type Host struct {
+	options Options
+	binary  binary
+	dir     string
+	ports   *ports
+	starter *launcher
+	life    context.Context // done when the host closes
+	end     context.CancelFunc
+
+	mu      sync.Mutex
+	closing bool
+	running sync.WaitGroup // calls that may start something
+	servers map[string]*server
+
+	once     sync.Once
+	closeErr error
+}
+
+var _ real.Host = (*Host)(nil)
+
+// New finds the server program and makes the host's directory. It starts
+// nothing but the program once, to ask for its version. The error is a
+// *[BinaryError] where the program is to blame.
+func New(options Options) (*Host, error) {
+	if err := supported(); err != nil {
+		return nil, err
+	}
+	binary, err := find(options.Binary)
+	if err != nil {
+		return nil, err
+	}
+	if options.StartLimit < 1 {
+		options.StartLimit = 20 * time.Second
+	}
+	dir, err := os.MkdirTemp(options.Dir, "lockfault-")
+	if err != nil {
+		return nil, fmt.Errorf("process: make a temporary directory: %w: name a directory that can be written to with TMPDIR", err)
+	}
+	if dir, err = filepath.Abs(dir); err != nil {
+		return nil, fmt.Errorf("process: %w", err)
+	}
+	h := &Host{
+		options: options,
+		binary:  binary,
+		dir:     dir,
+		ports:   newPorts(),
+		starter: newLauncher(),
+		servers: map[string]*server{},
+	}
+	h.life, h.end = context.WithCancel(context.Background())
+	return h, nil
+}
+
+// Version is the server program's name and version, as in "Redis 7.0.15".
+func (h *Host) Version() string { return h.binary.version }
+
+var errClosed = errors.New("the host is closed")
+
+// enter begins a call that may start something. Its context is done when ctx
+// is, when the host closes, or when the start took too long; leave ends it.
+func (h *Host) enter(ctx context.Context) (_ context.Context, leave func(), err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closing {
+		return nil, nil, errClosed
+	}
+	h.running.Add(1)
+	ctx, cancel := context.WithTimeoutCause(ctx, h.options.StartLimit, fmt.Errorf("no answer within %v", h.options.StartLimit))
+	ctx, cancelCause := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(h.life, func() { cancelCause(errClosed) })
+	return ctx, func() {
+		stop()
+		cancelCause(nil)
+		cancel()
+		h.running.Done()
+	}, nil
+}
+
+// fileName matches what can name a directory.
+var fileName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
+
+// Start starts a server, as [real.Host] says.
+func (h *Host) Start(ctx context.Context, spec real.ServerSpec) (real.Server, error) {
+	if err := check(spec.Name, spec.Password); err != nil {
+		return nil, err
+	}
+	ctx, leave, err := h.enter(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("process: start %s: %w", spec.Name, err)
+	}
+	defer leave()
+	s := &server{host: h, spec: spec, dir: filepath.Join(h.dir, spec.Name)}
+	if !h.register(s) {
+		return nil, fmt.Errorf("process: start %s: there is one of that name", spec.Name)
+	}
+	if err := s.start(ctx, spec.ReplicaOf); err != nil {
+		return nil, fmt.Errorf("process: start %s: %w", spec.Name, err)
+	}
+	return s, nil
+}
+
+// check refuses what can't stand in a configuration.
+func check(name, password string) error {
+	if !fileName.MatchString(name) {
+		return fmt.Errorf("process: %q can't name a server: take letters, digits, dots and dashes", name)
+	}
+	if password == "" {
+		return fmt.Errorf("process: start %s: a server must have a password", name)
+	}
+	if strings.ContainsFunc(password, func(r rune) bool { return r < ' ' || r > '~' }) {
+		return fmt.Errorf("process: start %s: a password must be printable ASCII", name)
+	}
+	return nil
+}
+
+func (h *Host) register(s *server) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.servers[s.spec.Name] != nil {
+		return false
+	}
+	h.servers[s.spec.Name] = s
+	return true
+}
+
+// all returns the servers.
+func (h *Host) all() []*server {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var list []*server
+	for _, s := range h.servers {
+		list = append(list, s)
+	}
+	return list
+}
+
+// CopyLogs copies the log of every server, those that failed to start too,
+// into the directory, as NAME.log. It makes the directory, and replaces what
+// is there. Not after Close.
+func (h *Host) CopyLogs(dir string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("process: copy logs: %w", err)
+	}
+	var errs []error
+	for _, s := range h.all() {
+		if err := copyFile(filepath.Join(dir, s.spec.Name+".log"), s.Log()); err != nil && !errors.Is(err, os.ErrNotExist) {
+			errs = append(errs, fmt.Errorf("process: copy logs: %w", err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func copyFile(to, from string) error {
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, err := os.Create(to)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	return errors.Join(err, out.Close())
+}
+
+// Close ends everything, as [real.Host] says.
+func (h *Host) Close() error {
+	h.once.Do(func() {
+		h.mu.Lock()
+		h.closing = true
+		h.mu.Unlock()
+		h.end()
+		h.running.Wait()
+		var errs []error
+		for _, s := range h.all() {
+			errs = append(errs, s.close())
+		}
+		h.starter.close()
+		h.closeErr = errors.Join(append(errs, os.RemoveAll(h.dir))...)
+	})
+	return h.closeErr
+}

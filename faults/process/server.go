@@ -1,0 +1,116 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/lockfault/lockfault/faults/real"
+)
+
+// A server is a redis-server process, or where one was. Safe for concurrent
+// use.
+type server struct {
+	host *Host
+	spec real.ServerSpec
+	dir  string
+	port atomic.Int32 // 0 until it has one
+
+	mu   sync.Mutex // held while something about the process changes
+	proc *proc      // nil until it has answered for the first time
+}
+
+var _ real.Server = (*server)(nil)
+
+func (s *server) Addr() string { return address(int(s.port.Load())) }
+func (s *server) Log() string  { return filepath.Join(s.dir, "log") }
+func (s *server) data() string { return filepath.Join(s.dir, "data") }
+
+func (s *server) Pause() error  { return s.tell("pause", (*proc).pause) }
+func (s *server) Resume() error { return s.tell("resume", (*proc).resume) }
+func (s *server) Kill() error   { return s.tell("kill", (*proc).kill) }
+
+func (s *server) tell(what string, do func(*proc) error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := do(s.proc); err != nil {
+		return fmt.Errorf("process: %s %s: %w", what, s.spec.Name, err)
+	}
+	return nil
+}
+
+// Restart starts it again, as [real.Server] says.
+func (s *server) Restart(ctx context.Context, empty bool, replicaOf string) error {
+	ctx, leave, err := s.host.enter(ctx)
+	if err != nil {
+		return fmt.Errorf("process: restart %s: %w", s.spec.Name, err)
+	}
+	defer leave()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.proc.alive() {
+		return fmt.Errorf("process: restart %s: it is running: kill it first", s.spec.Name)
+	}
+	if empty {
+		if err := os.RemoveAll(s.data()); err != nil {
+			return fmt.Errorf("process: restart %s: %w", s.spec.Name, err)
+		}
+	}
+	if err := s.launch(ctx, replicaOf); err != nil {
+		return fmt.Errorf("process: restart %s: %w", s.spec.Name, err)
+	}
+	return nil
+}
+
+// SetClock moves its clock, as [real.Server] says.
+func (s *server) SetClock(offset time.Duration, rate float64) error {
+	return errors.New("process: no clock yet")
+}
+
+// start starts it for the first time.
+func (s *server) start(ctx context.Context, replicaOf string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.launch(ctx, replicaOf)
+}
+
+// launch starts the process and waits until it answers. A server that had a
+// port keeps it if it can: others may know it by that. The caller holds mu.
+func (s *server) launch(ctx context.Context, replicaOf string) error {
+	if err := os.MkdirAll(s.data(), 0o700); err != nil {
+		return err
+	}
+	return s.host.onPort(&s.port, func(port int) error {
+		c, err := serverConfig(port, s.spec.Password, replicaOf, s.data(), s.Log())
+		if err != nil {
+			return err
+		}
+		file := filepath.Join(s.dir, "redis.conf")
+		if err := c.write(file); err != nil {
+			return err
+		}
+		cmd := exec.Command(s.host.binary.path, file)
+		cmd.Dir, cmd.Env = s.dir, environment()
+		p, err := s.host.launch(ctx, cmd, port, s.spec.Password, s.Log())
+		if err == nil {
+			s.proc = p
+		}
+		return err
+	})
+}
+
+// close ends the process.
+func (s *server) close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.proc == nil {
+		return nil
+	}
+	return s.proc.kill()
+}

@@ -1,0 +1,191 @@
+package process
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+)
+
+// environment is what servers inherit: everything but what would be loaded
+// into them, and in the language that errors are looked for in.
+func environment() []string {
+	var list []string
+	for _, entry := range os.Environ() {
+		if !strings.HasPrefix(entry, "LD_PRELOAD=") && !strings.HasPrefix(entry, "LC_ALL=") {
+			list = append(list, entry)
+		}
+	}
+	return append(list, "LC_ALL=C")
+}
+
+// errPortTaken says that the server ended because of its port.
+var errPortTaken = errors.New("its port is taken")
+
+// onPort calls start with a port, the one in *port first if there is one, and
+// again with others as long as start finds its port taken.
+func (h *Host) onPort(port *atomic.Int32, start func(port int) error) error {
+	var err error
+	for range portTries {
+		number := int(port.Load())
+		if number == 0 {
+			if number, err = h.ports.take(); err != nil {
+				return err
+			}
+			port.Store(int32(number))
+		}
+		if err = start(number); err == nil || !errors.Is(err, errPortTaken) {
+			return err
+		}
+		// Whoever has it keeps it from the others of this host, too, until
+		// it ends; then it is as good as any other.
+		h.ports.giveBack(number)
+		port.Store(0)
+	}
+	return fmt.Errorf("tried %d ports, and each was taken before the server could listen: %w", portTries, err)
+}
+
+// launch starts the command, a server or sentinel that will listen on the
+// port, and returns when it answers. If that fails nothing is left running,
+// and the error has the last line of its log; it wraps errPortTaken if that
+// is why.
+func (h *Host) launch(ctx context.Context, cmd *exec.Cmd, port int, password, log string) (*proc, error) {
+	var from int64 // where this life's log begins
+	if info, err := os.Stat(log); err == nil {
+		from = info.Size()
+	}
+	p, err := h.starter.launch(cmd, log)
+	if err != nil {
+		return nil, err
+	}
+	err = awaitAnswer(ctx, p, port, password)
+	if err == nil {
+		return p, nil
+	}
+	ended := errors.Is(err, errEnded)
+	if err := p.kill(); err != nil {
+		return nil, err
+	}
+	text, _ := readFrom(log, from) // no log: nothing to add
+	if ended && strings.Contains(text, "Address already in use") {
+		return nil, fmt.Errorf("%w: %d", errPortTaken, port)
+	}
+	if ended && p.status != nil {
+		err = fmt.Errorf("%w (%w)", err, p.status)
+	}
+	if line := lastLine(text); line != "" {
+		return nil, fmt.Errorf("%w; the last line of its log: %s", err, line)
+	}
+	return nil, err
+}
+
+// awaitAnswer returns when the process answers, or with errEnded, or with why ctx
+// is done.
+func awaitAnswer(ctx context.Context, p *proc, port int, password string) error {
+	pause := time.Millisecond
+	for {
+		err := ping(ctx, p.pid, port, password)
+		if err == nil {
+			return nil
+		}
+		timer := time.NewTimer(pause)
+		select {
+		case <-timer.C:
+		case <-p.ended:
+			timer.Stop()
+			return errEnded
+		case <-ctx.Done():
+			timer.Stop()
+			return fmt.Errorf("%w (%w)", context.Cause(ctx), err)
+		}
+		pause = min(2*pause, 10*time.Millisecond)
+	}
+}
+
+// ping returns nil if the server at that port answers PING and is that
+// process, not somebody who took the port meanwhile.
+func ping(ctx context.Context, pid, port int, password string) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	var d net.Dialer
+	conn, err := d.DialContext(ctx, "tcp", address(port))
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	if deadline, ok := ctx.Deadline(); ok {
+		conn.SetDeadline(deadline)
+	}
+	defer context.AfterFunc(ctx, func() { conn.SetDeadline(time.Unix(1, 0)) })()
+	requests := fmt.Sprintf("*2\r\n$4\r\nAUTH\r\n$%d\r\n%s\r\n*1\r\n$4\r\nPING\r\n*2\r\n$4\r\nINFO\r\n$6\r\nserver\r\n", len(password), password)
+	if _, err := io.WriteString(conn, requests); err != nil {
+		return err
+	}
+	in := bufio.NewReader(conn)
+	for _, want := range []string{"+OK", "+PONG"} {
+		line, err := in.ReadString('\n')
+		if err != nil {
+			return err
+		}
+		if line = strings.TrimRight(line, "\r\n"); line != want {
+			return fmt.Errorf("it answers %q", line)
+		}
+	}
+	head, err := in.ReadString('\n')
+	if err != nil {
+		return err
+	}
+	size, err := strconv.Atoi(strings.Trim(head, "$\r\n"))
+	if err != nil || size < 0 {
+		return fmt.Errorf("it answers INFO with %q", head)
+	}
+	info := make([]byte, size)
+	if _, err := io.ReadFull(in, info); err != nil {
+		return err
+	}
+	if !strings.Contains(string(info), fmt.Sprintf("\nprocess_id:%d\r\n", pid)) {
+		return errors.New("another server has its port")
+	}
+	return nil
+}
+
+// logHead matches what stands in front of a line's text in a log, as in
+// "123:M 01 Jan 2026 00:00:00.000 # ".
+var logHead = regexp.MustCompile(`^\d+:[A-Z] .*?\d\d:\d\d:\d\d\.\d+ [.*#-] `)
+
+// lastLine returns the last line of a log that is not empty, without its head.
+func lastLine(text string) string {
+	text = strings.TrimSpace(text)
+	line := strings.TrimSpace(text[strings.LastIndexByte(text, '\n')+1:])
+	line = logHead.ReplaceAllString(line, "")
+	const limit = 300
+	if len(line) > limit {
+		line = line[:limit] + "…"
+	}
+	return strings.ToValidUTF8(line, "\uFFFD")
+}
+
+// readFrom returns what stands in the file from there on, or only its end if
+// that is long.
+func readFrom(file string, from int64) (string, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	const limit = 64 << 10
+	if info, err := f.Stat(); err == nil {
+		from = max(from, info.Size()-limit)
+	}
+	text, err := io.ReadAll(io.NewSectionReader(f, from, limit))
+	return string(text), err
+}

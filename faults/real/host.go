@@ -1,0 +1,78 @@
+package real
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// ErrNoClock says that a host can't move its servers' clocks here: it has no
+// compiler for the shim, or the server doesn't take it. Its reason follows.
+var ErrNoClock = errors.New("servers' clocks can't be moved")
+
+// A Host starts Redis servers for a world. Its methods, and those of its
+// servers, may be called concurrently.
+type Host interface {
+	// Start starts a server and returns when it answers PING, which says
+	// nothing yet about a replica having what its primary has. It blocks
+	// until then, or until ctx is done or the server has ended: the error
+	// says why, in one line. If spec.Clock can't be had, the error wraps
+	// [ErrNoClock].
+	Start(ctx context.Context, spec ServerSpec) (Server, error)
+	// Close ends every server that the host started, paused ones too, waits
+	// for their ends and removes what they left, logs included. A Start
+	// under way fails. Idempotent.
+	Close() error
+}
+
+// A ServerSpec says what server to start. Name and Password must be set.
+type ServerSpec struct {
+	// Name is n1, n1-r1 and the like: unique in the world. It names the
+	// server's directory and log.
+	Name string
+	// Password is what clients and replicas must show.
+	Password string
+	// ReplicaOf is the host:port at which to reach its primary, a proxy's
+	// perhaps; empty for a primary. The primary's password is Password too.
+	ReplicaOf string
+	// Clock says that its clock will be moved.
+	Clock bool
+}
+
+// A Server is one Redis server, running or not.
+type Server interface {
+	// Addr is its host:port on loopback. Restart may change it.
+	Addr() string
+	// Pause stops the process until Resume, and returns when it has stopped.
+	// What it was sent waits meanwhile. No effect on one that is paused; an
+	// error if it has ended.
+	Pause() error
+	// Resume lets a paused process go on. No effect on one that is not
+	// paused; an error if it has ended.
+	Resume() error
+	// Kill ends the process at once, paused or not, and returns when it has
+	// ended. No effect on one that has.
+	Kill() error
+	// Restart starts a server that has ended again, with what it had
+	// written or empty, as a replica of replicaOf or, where that is empty,
+	// as a primary. It returns as Start does. Its clock stays as it was
+	// set. An error if it has not ended.
+	Restart(ctx context.Context, empty bool, replicaOf string) error
+	// SetClock sets the server's wall clock to true time plus offset at
+	// this moment, running rate times as fast as true time from now on; the
+	// clocks by which it measures spans run at that rate too, and never
+	// jump. 0, 1 is true time. An error if it was started without a Clock.
+	SetClock(offset time.Duration, rate float64) error
+	// Log is the file that it logs to, over all its lives.
+	Log() string
+}
+
+// A SentinelHost is a [Host] that can also start sentinels.
+type SentinelHost interface {
+	Host
+	// StartSentinels starts n sentinels that watch the primary at addr under
+	// that master name, and returns their addresses when all of them know
+	// each other and every replica that the primary has at this moment.
+	// They ask for the same password. They end with Close.
+	StartSentinels(ctx context.Context, n int, master, addr, password string) ([]string, error)
+}
