@@ -149,6 +149,7 @@ decided, and 130 if the run was interrupted.`,
 		newFmtCommand(),
 		newVersionCommand(),
 		newWorkerCommand(a),
+		newClientCommand(a),
 	)
 	root.SetHelpCommand(newHelpCommand())
 	return root

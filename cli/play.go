@@ -5,10 +5,13 @@ import (
 	"iter"
 	"path"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/lockfault/lockfault/harness"
 	"github.com/lockfault/lockfault/internal/pool"
 	"github.com/lockfault/lockfault/reports"
 	"github.com/lockfault/lockfault/strategies"
@@ -16,7 +19,7 @@ import (
 
 // playOptions say how cells are played, for every command that plays some.
 type playOptions struct {
-	world       string
+	place       harness.Place
 	seed        uint64
 	ttl         time.Duration
 	cellTimeout time.Duration
@@ -25,7 +28,9 @@ type playOptions struct {
 func (o *playOptions) addFlags(cmd *cobra.Command) {
 	cmd.Flags().Uint64Var(&o.seed, "seed", 1, "`number` that decides latencies, tie-breaks and the strategies' randomness")
 	cmd.Flags().DurationVar(&o.ttl, "ttl", 0, "lease to use in place of each script's own, such as 10s")
-	cmd.Flags().StringVar(&o.world, "world", "sim", "`name` of the world to play in: sim")
+	cmd.Flags().StringVar(&o.place.World, "world", harness.Sim, "`name` of the world to play in: "+strings.Join(harness.Worlds(), ", "))
+	cmd.Flags().StringVar(&o.place.RedisServer, "redis-server", "", "server `program` of the world process; default redis-server or valkey-server from PATH")
+	cmd.Flags().BoolVar(&o.place.Sentinel, "sentinel", false, "leave failovers to sentinels")
 	cmd.Flags().DurationVar(&o.cellTimeout, "cell-timeout", 20*time.Second, "real time that one cell may take")
 }
 
@@ -34,8 +39,8 @@ const shortestTTL = time.Millisecond
 
 func (o *playOptions) check(cmd *cobra.Command) error {
 	switch {
-	case o.world != "sim":
-		return unknown("world", o.world, []string{"sim"}, "the only one is sim")
+	case !slices.Contains(harness.Worlds(), o.place.World):
+		return unknown("world", o.place.World, harness.Worlds(), "there are "+strings.Join(harness.Worlds(), ", "))
 	case cmd.Flags().Changed("ttl") && o.ttl < shortestTTL:
 		return usage("--ttl %v is too short: the shortest lease is %v", o.ttl, shortestTTL)
 	case o.cellTimeout <= 0:
@@ -53,12 +58,12 @@ func (o *playOptions) cells(scripts []chosen, list []strategies.Strategy, dir st
 			for _, strategy := range list {
 				link := path.Join(reports.HistoryDir, strategy.Name, script.Name+".jsonl")
 				j := job{
-					Place:       place,
+					Number:      place,
 					Strategy:    strategy.Name,
 					Scenario:    script.Name,
 					File:        script.file,
 					Source:      script.source,
-					World:       o.world,
+					Place:       o.place,
 					Seed:        o.seed,
 					TTL:         o.ttl,
 					Expected:    script.Expected(strategy.Name, strategy.Tags),

@@ -84,7 +84,7 @@ func (o *runOptions) run(cmd *cobra.Command, a *app) error {
 	if err != nil {
 		return err
 	}
-	report, err := reports.Create(o.out, reports.Head{Version: version(), World: o.world, Seed: o.seed, TTL: o.ttl})
+	report, err := reports.Create(o.out, reports.Head{Version: version(), World: o.place.World, Seed: o.seed, TTL: o.ttl})
 	if err != nil {
 		return &statusError{ExitUsage, err}
 	}
@@ -94,7 +94,7 @@ func (o *runOptions) run(cmd *cobra.Command, a *app) error {
 	var matrix reports.Matrix
 	err = o.play(cmd.Context(), min(o.jobs, total), o.cells(scripts, list, o.out), func(j job, cell reports.Cell) error {
 		progress.finished(j)
-		return report.Add(j.Place, cell)
+		return report.Add(j.Number, cell)
 	})
 	progress.close()
 	interrupted := errors.Is(err, context.Canceled)

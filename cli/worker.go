@@ -28,12 +28,12 @@ const workerCommand = "worker"
 
 // A job is one cell for a worker to play.
 type job struct {
-	Place    int // in the order of the report
+	Number   int // in the order of the report
 	Strategy string
 	Scenario string
 	File     string // of a user's own script, with its Source
 	Source   []byte
-	World    string
+	Place    harness.Place
 	Seed     uint64
 	TTL      time.Duration
 	Expected []checker.Anomaly
@@ -76,9 +76,13 @@ func work(registry strategies.Registry) error {
 		return err
 	}
 	os.Stdin = null
+	executable, err := os.Executable()
+	if err != nil {
+		return err
+	}
 	tune()
 	bubble.Main(func(t *testing.T) {
-		p := player{registry: registry}
+		p := player{registry: registry, executable: executable}
 		if err := pool.Serve(in, out, func(j job) (reports.Cell, bool) { return p.play(t, j) }); err != nil {
 			fmt.Fprintf(os.Stderr, "lockfault worker: %v\n", err)
 			t.Fail()
@@ -105,7 +109,8 @@ func tune() {
 
 // A player plays jobs, one at a time.
 type player struct {
-	registry strategies.Registry
+	registry   strategies.Registry
+	executable string
 	// script is the last one parsed: neighbouring cells share theirs.
 	script *scenarios.Script
 	name   string
@@ -130,7 +135,7 @@ func (p *player) play(t *testing.T, j job) (cell reports.Cell, retire bool) {
 	outcome := harness.Play(t, harness.Cell{
 		Strategy: strategy,
 		Script:   script,
-		World:    j.World,
+		Place:    p.place(j),
 		Seed:     j.Seed,
 		TTL:      j.TTL,
 	})
@@ -153,6 +158,17 @@ func (p *player) play(t *testing.T, j job) (cell reports.Cell, retire bool) {
 		cell.History = j.HistoryLink
 	}
 	return cell, outcome.Status == harness.Error
+}
+
+// place returns where the job's cell is to be played. Clients' processes are
+// this executable too.
+func (p *player) place(j job) harness.Place {
+	j.Place.Client = func() *exec.Cmd {
+		cmd := exec.Command(p.executable, clientCommand)
+		cmd.Args[0] = os.Args[0]
+		return cmd
+	}
+	return j.Place
 }
 
 // load returns the job's script.

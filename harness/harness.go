@@ -19,8 +19,8 @@ import (
 type Cell struct {
 	Strategy strategies.Strategy
 	Script   *scenarios.Script
-	// World is where to play; "sim" is the only one yet.
-	World string
+	// Place is where to play; the zero value is the world of virtual time.
+	Place Place
 	// Seed decides latencies, tie-breaks and the strategies' randomness.
 	Seed uint64
 	// TTL replaces the script's lease; 0 keeps it.
@@ -70,33 +70,56 @@ type Outcome struct {
 func Play(t *testing.T, cell Cell) Outcome {
 	started := time.Now()
 	outcome := Outcome{Expected: cell.Script.Expected(cell.Strategy.Name, cell.Strategy.Tags)}
-	if ok, why := cell.Script.AppliesTo(cell.Strategy.Name, cell.Strategy.Tags, max(1, cell.Strategy.Nodes)); !ok {
+	ok, why := cell.Script.AppliesTo(cell.Strategy.Name, cell.Strategy.Tags, max(1, cell.Strategy.Nodes))
+	if ok {
+		ok, why = cell.Place.takes(cell)
+	}
+	if !ok {
 		outcome.Status, outcome.Reason, outcome.Expected = NotApplicable, why, nil
 		return outcome
 	}
+	if cell.Place.real() {
+		playReal(cell, &outcome)
+	} else {
+		playSim(t, cell, &outcome)
+	}
+	outcome.Elapsed = time.Since(started)
+	return outcome
+}
+
+// playSim plays the cell in a bubble of virtual time.
+func playSim(t *testing.T, cell Cell, outcome *Outcome) {
 	var s *stage
 	var failure error
 	err := bubble.Run(t, func() {
-		s, failure = newStage(cell)
+		s, failure = newSimStage(cell)
 		if failure == nil {
 			failure = s.play()
 		}
 	})
-	outcome.Elapsed = time.Since(started)
-	if s != nil {
-		outcome.History, outcome.Virtual = s.history, s.virtual
-		outcome.RoundTrips, outcome.Measures = s.roundTrips, s.measures
-	}
+	outcome.of(s)
 	if failure != nil || err != nil {
 		outcome.Status, outcome.Reason = Error, explain(failure, err)
-		return outcome
+		return
 	}
-	outcome.Verdict = checker.Check(outcome.History)
-	outcome.Status = Held
-	if len(outcome.Verdict.Witnesses) > 0 {
-		outcome.Status = Violated
+	outcome.judge()
+}
+
+// of takes over what a stage has recorded.
+func (o *Outcome) of(s *stage) {
+	if s != nil {
+		o.History, o.Virtual = s.history, s.virtual
+		o.RoundTrips, o.Measures = s.roundTrips, s.measures
 	}
-	return outcome
+}
+
+// judge asks the checker.
+func (o *Outcome) judge() {
+	o.Verdict = checker.Check(o.History)
+	o.Status = Held
+	if len(o.Verdict.Witnesses) > 0 {
+		o.Status = Violated
+	}
 }
 
 // explain joins what the stage found and how the bubble ended: the first tells

@@ -85,6 +85,7 @@ func (b *local) Tell(r client.Report) (client.Answer, bool) {
 
 func (b *local) give(t client.Task) { b.client.Give(t) }
 func (b *local) fenced() bool       { return b.client.Fenced() }
+func (b *local) skew(time.Duration) {}
 func (b *local) die()               { b.dead.Store(true) }
 func (b *local) cancel()            { b.end() }
 func (b *local) leave()             { b.client.Leave() }

@@ -38,6 +38,8 @@ type body interface {
 	take() []note
 	// fenced reports whether its lock hands out fencing tokens.
 	fenced() bool
+	// skew moves its wall clock, where the world doesn't keep it.
+	skew(by time.Duration)
 	// die says that the client's process crashed in this world: it does
 	// nothing more, and nothing is heard of it.
 	die()

@@ -3,9 +3,7 @@ package harness
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/lockfault/lockfault/checker"
@@ -15,7 +13,7 @@ import (
 	"github.com/lockfault/lockfault/scenarios"
 )
 
-// lockKey is the name of the lock in every run.
+// lockKey is the name of the lock, where servers are the harness's own.
 const lockKey = "lock"
 
 // stage plays one cell. Its methods belong to the goroutine that plays the
@@ -24,6 +22,8 @@ type stage struct {
 	cell    Cell
 	script  *scenarios.Script
 	ttl     time.Duration
+	key     string
+	bubble  bool // time is virtual
 	world   faults.World
 	clients map[string]*participant
 	embody  func(client.Setup) (body, error)
@@ -39,46 +39,52 @@ type stage struct {
 	failure    error
 }
 
-func newStage(cell Cell) (*stage, error) {
+// newStage returns a stage without a world.
+func newStage(cell Cell, world string) *stage {
 	script := cell.Script
 	s := &stage{
-		cell: cell, script: script, ttl: cell.TTL, names: script.Clients,
+		cell: cell, script: script, ttl: cell.TTL, key: lockKey, names: script.Clients,
 		clients: map[string]*participant{}, roundTrips: map[checker.Op]int{},
 		watches: map[string]time.Duration{}, measures: map[string]time.Duration{},
 	}
 	if s.ttl == 0 {
 		s.ttl = script.TTL
 	}
-	nodes := max(1, cell.Strategy.Nodes)
-	if cell.World != "sim" && cell.World != "" {
-		return nil, fmt.Errorf("harness: there is no world %q", cell.World)
+	s.history.Meta = checker.Meta{
+		Format: 1, Strategy: cell.Strategy.Name, Scenario: script.Name, World: world, Seed: cell.Seed,
+		Clients: script.Clients, TTL: s.ttl, Grace: script.Grace.Of(s.ttl), Bound: script.Bound.Of(s.ttl),
+		HonourValidity: script.HonourValidity,
 	}
+	for i := range max(1, cell.Strategy.Nodes) {
+		s.history.Meta.Nodes = append(s.history.Meta.Nodes, faults.NodeName(i))
+	}
+	return s
+}
+
+// newSimStage makes a stage in virtual time; it must be called in a bubble.
+func newSimStage(cell Cell) (*stage, error) {
+	s := newStage(cell, Sim)
 	world, err := sim.New(sim.Config{
-		Nodes: nodes, Replicas: script.Replicas, Key: lockKey, TTL: s.ttl, Seed: cell.Seed, Record: s.record,
+		Nodes: len(s.history.Meta.Nodes), Replicas: s.script.Replicas, Key: s.key, TTL: s.ttl, Seed: cell.Seed, Record: s.record,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("harness: making the world: %w", err)
 	}
 	s.world = world
 	s.embody = func(setup client.Setup) (body, error) { return newLocal(setup, cell.Strategy, world) }
-	s.history.Meta = checker.Meta{
-		Format: 1, Strategy: cell.Strategy.Name, Scenario: script.Name, World: "sim", Seed: cell.Seed,
-		Clients: script.Clients, TTL: s.ttl, Grace: script.Grace.Of(s.ttl), Bound: script.Bound.Of(s.ttl),
-		HonourValidity: script.HonourValidity,
-	}
-	for i := range nodes {
-		s.history.Meta.Nodes = append(s.history.Meta.Nodes, faults.NodeName(i))
-	}
+	s.bubble = true
 	return s, nil
 }
 
 // play plays the script from its first step to the end of all clients. The
 // error says what was wrong with the strategy or the script, as opposed to
 // with the lock.
-func (s *stage) play() error {
+func (s *stage) play() error { return errors.Join(s.perform(), s.close()) }
+
+// perform plays the script to its last step.
+func (s *stage) perform() error {
 	for _, name := range s.names {
 		if err := s.enter(name); err != nil {
-			s.close()
 			return err
 		}
 	}
@@ -95,7 +101,7 @@ func (s *stage) play() error {
 	}
 	s.virtual = s.world.Now()
 	s.record(checker.Event{Kind: checker.End, Time: s.virtual})
-	return errors.Join(s.failure, s.close())
+	return s.failure
 }
 
 // enter brings a client's process to life, or back to it.
@@ -119,7 +125,7 @@ func (s *stage) enter(name string) error {
 func (s *stage) setup(name string, life int) client.Setup {
 	return client.Setup{
 		Client: name, Life: life, Strategy: s.cell.Strategy.Name,
-		Key: lockKey, WarmUp: lockKey + ":warm-up", TTL: s.ttl, Thread: s.script.Threads[name],
+		Key: s.key, WarmUp: s.key + ":warm-up", TTL: s.ttl, Thread: s.script.Threads[name],
 		Seed: s.cell.Seed, Replicas: s.script.Replicas, Nodes: s.history.Meta.Nodes,
 		Retries: s.script.Retries, ReadTimeout: s.script.ReadTimeout.Of(s.ttl), IgnoreContext: s.script.IgnoreContext,
 	}
@@ -301,56 +307,11 @@ func (s *stage) inject(step scenarios.Step, f faults.Fault) {
 		c := s.clients[f.Client]
 		c.busy, c.queue = false, nil
 		c.body.die()
+	case faults.ClientClock:
+		s.clients[f.Client].body.skew(f.By.Of(s.ttl))
 	case faults.RestartClient:
 		if err := s.enter(f.Client); err != nil {
 			s.fail(err)
 		}
 	}
-}
-
-// close ends all clients and the world, and says who would not end.
-func (s *stage) close() error {
-	type end struct {
-		of   *participant
-		body body
-	}
-	var all []end
-	for _, name := range slices.Sorted(maps.Keys(s.clients)) {
-		p := s.clients[name]
-		for _, former := range p.lives {
-			all = append(all, end{p, former})
-		}
-		all = append(all, end{p, p.body})
-	}
-	s.history.Events = slices.Clip(s.history.Events)
-	for _, e := range all {
-		e.body.cancel()
-	}
-	// Whoever still talks to a healthy world gets a last chance to end as
-	// its context asks; then the world goes away under the rest.
-	s.world.Run(s.forbearance(), func() bool {
-		return !slices.ContainsFunc(all, func(e end) bool { return !e.body.over() && !s.stopped(e.of.name) })
-	})
-	err := s.world.Close()
-	for _, e := range all {
-		e.body.leave()
-	}
-	deadline := time.Now().Add(s.forbearance())
-	for time.Now().Before(deadline) && slices.ContainsFunc(all, func(e end) bool { return !e.body.over() }) {
-		time.Sleep(time.Second)
-	}
-	// After many refused connections go-redis tries again once a second, and
-	// finds out only then that its client was closed.
-	time.Sleep(2 * time.Second)
-	var still []string
-	for _, e := range all {
-		if !e.body.over() {
-			still = append(still, fmt.Sprintf("%s's %s", e.of.name, e.of.what))
-		}
-	}
-	if len(still) > 0 {
-		err = errors.Join(err, fmt.Errorf("harness: %s ignores its context: %s still running %v after it was cancelled",
-			s.cell.Strategy.Name, strings.Join(still, ", "), s.forbearance()))
-	}
-	return err
 }

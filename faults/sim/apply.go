@@ -31,7 +31,7 @@ func (w *World) Apply(f faults.Fault) error {
 		w.fault(f, "", "")
 		w.gate.Clear(f.Clients)
 	case faults.PauseClient, faults.ResumeClient, faults.CrashClient, faults.RestartClient, faults.ClientClock:
-		return w.applyToClient(f, w.process(clientOf(f)))
+		return w.applyToClient(f, w.process(faults.ClientOf(f)))
 	case faults.Latency:
 		w.fault(f, "", "")
 		w.eachLink(f.Clients, f.Nodes, func(on link) {
@@ -44,7 +44,7 @@ func (w *World) Apply(f faults.Fault) error {
 		w.fault(f, "", "")
 		w.eachLink(f.Clients, f.Nodes, w.heal)
 	default:
-		n := w.node(nodeOf(f, w.cfg.Nodes))
+		n := w.node(faults.ResolveNodes([]string{faults.NodeOf(f)}, w.cfg.Nodes)[0])
 		if n == nil {
 			return fmt.Errorf("sim: %q: there is no such node among %d", f, w.cfg.Nodes)
 		}
@@ -57,22 +57,6 @@ func (w *World) Apply(f faults.Fault) error {
 
 func (w *World) fault(f faults.Fault, client, node string) {
 	w.tell(checker.Event{Kind: checker.Fault, Client: client, Node: node, Text: f.String()})
-}
-
-func clientOf(f faults.Fault) string {
-	switch f := f.(type) {
-	case faults.PauseClient:
-		return f.Client
-	case faults.ResumeClient:
-		return f.Client
-	case faults.CrashClient:
-		return f.Client
-	case faults.RestartClient:
-		return f.Client
-	case faults.ClientClock:
-		return f.Client
-	}
-	return ""
 }
 
 func (w *World) applyToClient(f faults.Fault, c *client) error {
@@ -174,42 +158,6 @@ func (w *World) heal(on link) {
 	}
 }
 
-func nodeOf(f faults.Fault, nodes int) string {
-	var name string
-	switch f := f.(type) {
-	case faults.CrashNode:
-		name = f.Node
-	case faults.RestartNode:
-		name = f.Node
-	case faults.PauseNode:
-		name = f.Node
-	case faults.ResumeNode:
-		name = f.Node
-	case faults.Failover:
-		name = f.Node
-	case faults.Split:
-		name = f.Node
-	case faults.Join:
-		name = f.Node
-	case faults.NodeClock:
-		name = f.Node
-	case faults.NodeDrift:
-		name = f.Node
-	case faults.Flush:
-		name = f.Node
-	case faults.Evict:
-		name = f.Node
-	case faults.ScriptFlush:
-		name = f.Node
-	case faults.Replication:
-		name = f.Node
-	}
-	return faults.ResolveNodes([]string{name}, nodes)[0]
-}
-
-// maxRate is how many times too fast a clock can run.
-const maxRate = 1000
-
 func (w *World) applyToNode(f faults.Fault, n *node) error {
 	s := n.primary
 	switch f := f.(type) {
@@ -251,8 +199,8 @@ func (w *World) applyToNode(f faults.Fault, n *node) error {
 		s.move(f.By.Of(w.cfg.TTL))
 		w.observe(s, checker.ByClock, "", nil)
 	case faults.NodeDrift:
-		if !(f.Rate > 0) || f.Rate > maxRate {
-			return fmt.Errorf("sim: %q: a clock runs at a rate above 0 and up to %d", f, maxRate)
+		if !(f.Rate > 0) || f.Rate > faults.MaxRate {
+			return fmt.Errorf("sim: %q: a clock runs at a rate above 0 and up to %d", f, faults.MaxRate)
 		}
 		s.drift(f.Rate)
 		w.observe(s, checker.ByClock, "", nil)

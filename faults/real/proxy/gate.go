@@ -130,7 +130,7 @@ func (g *gate) advance() {
 			continue
 		}
 		g.shown = &Message{
-			Conn: g.conn, Request: g.request, Words: words, Bytes: bytes.Clone(rest[:n]), Lost: g.lost, gate: g,
+			Conn: g.conn, Request: g.request, Words: words, Bytes: bytes.Clone(rest[:n]), More: len(rest) > n, Lost: g.lost, gate: g,
 		}
 		if g.lost {
 			g.shown.verdict.Store(dropped)
@@ -156,7 +156,8 @@ func (g *gate) settle() bool {
 	if g.shown == nil {
 		return true
 	}
-	switch g.shown.verdict.Load() {
+	verdict := g.shown.verdict.Load()
+	switch verdict {
 	case undecided:
 		return false
 	case dropped:
@@ -164,7 +165,7 @@ func (g *gate) settle() bool {
 	}
 	n := len(g.shown.Bytes)
 	g.shown = nil
-	g.pass(n, !g.lost)
+	g.pass(n, !g.lost && verdict != skipped)
 	return true
 }
 

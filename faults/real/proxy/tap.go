@@ -26,6 +26,8 @@ type Message struct {
 	Words []string
 	// Bytes is the message as it came.
 	Bytes []byte
+	// More says that the sender had written more behind it by then.
+	More bool
 	// Lost says that an earlier message of this direction was dropped, and so
 	// this one is lost too. Nothing waits for it.
 	Lost bool
@@ -38,6 +40,7 @@ const (
 	undecided = iota
 	forwarded
 	dropped
+	skipped
 )
 
 // Forward lets the message pass. Only the first call of Forward or Drop
@@ -48,6 +51,10 @@ func (m *Message) Forward() { m.decide(forwarded) }
 // everything that follows in its direction. Neither end is told; when the
 // sender closes the connection, the receiver learns of that.
 func (m *Message) Drop() { m.decide(dropped) }
+
+// Skip loses the message alone; what follows in its direction goes on. That is
+// how a server treats what it publishes to a subscriber that is too slow.
+func (m *Message) Skip() { m.decide(skipped) }
 
 func (m *Message) decide(verdict int32) {
 	if m.verdict.CompareAndSwap(undecided, verdict) {

@@ -1,0 +1,56 @@
+package faults
+
+// ClientOf returns the client whose process a fault is about; empty if it is
+// about none.
+func ClientOf(f Fault) string {
+	switch f := f.(type) {
+	case PauseClient:
+		return f.Client
+	case ResumeClient:
+		return f.Client
+	case CrashClient:
+		return f.Client
+	case RestartClient:
+		return f.Client
+	case ClientClock:
+		return f.Client
+	}
+	return ""
+}
+
+// NodeOf returns the node that a fault is done to, which may be [Quorum]; empty
+// if it is done to none.
+func NodeOf(f Fault) string {
+	switch f := f.(type) {
+	case CrashNode:
+		return f.Node
+	case RestartNode:
+		return f.Node
+	case PauseNode:
+		return f.Node
+	case ResumeNode:
+		return f.Node
+	case Failover:
+		return f.Node
+	case Split:
+		return f.Node
+	case Join:
+		return f.Node
+	case NodeClock:
+		return f.Node
+	case NodeDrift:
+		return f.Node
+	case Flush:
+		return f.Node
+	case Evict:
+		return f.Node
+	case ScriptFlush:
+		return f.Node
+	case Replication:
+		return f.Node
+	}
+	return ""
+}
+
+// MaxRate is how many times too fast a clock can be made to run.
+const MaxRate = 1000

@@ -1,0 +1,190 @@
+package real
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/lockfault/lockfault/checker"
+	"github.com/lockfault/lockfault/faults"
+)
+
+// Apply implements [faults.World]. A Redis that the user has takes no orders:
+// faults of its servers are not possible there.
+func (w *World) Apply(f faults.Fault) error {
+	if w.gate.Order(f, w.cfg.TTL) {
+		w.fault(f, "", "")
+		return nil
+	}
+	switch f := f.(type) {
+	case faults.Pass:
+		w.fault(f, "", "")
+		w.pass(f)
+		return nil
+	case faults.Clear:
+		w.fault(f, "", "")
+		w.gate.Clear(f.Clients)
+		return nil
+	case faults.Latency:
+		w.fault(f, "", "")
+		return w.eachLink(f.Clients, f.Nodes, func(l *wire) error {
+			return l.link.Latency(f.Base.Of(w.cfg.TTL), f.Jitter.Of(w.cfg.TTL))
+		})
+	case faults.Partition:
+		w.fault(f, "", "")
+		return w.eachLink(f.Clients, f.Nodes, func(l *wire) error { l.cut = true; return nil })
+	case faults.Heal:
+		w.fault(f, "", "")
+		return w.eachLink(f.Clients, f.Nodes, (*wire).heal)
+	}
+	if name := faults.ClientOf(f); name != "" {
+		return w.applyToClient(f, w.clients[name])
+	}
+	if err := w.supports(f); err != nil {
+		return err
+	}
+	n := w.node(faults.ResolveNodes([]string{faults.NodeOf(f)}, w.cfg.Nodes)[0])
+	if n == nil {
+		return fmt.Errorf("real: %q: there is no such node among %d", f, w.cfg.Nodes)
+	}
+	w.settle(n.primary)
+	w.fault(f, "", n.name)
+	return w.applyToNode(f, n)
+}
+
+// supports says why the world can't do something to a node, if it can't.
+func (w *World) supports(f faults.Fault) error {
+	if w.cfg.Host == nil {
+		return unsupported(f, "this Redis is not ours")
+	}
+	return nil
+}
+
+func (w *World) applyToNode(f faults.Fault, n *node) error {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	s := n.primary
+	switch f := f.(type) {
+	case faults.CrashNode:
+		return s.crash()
+	case faults.RestartNode:
+		return n.restart(ctx, f.Empty)
+	case faults.PauseNode:
+		s.paused = true
+		return s.process.Pause()
+	case faults.ResumeNode:
+		if err := s.process.Resume(); err != nil {
+			return err
+		}
+		s.paused = false
+		w.expireLate(s)
+		w.open(s)
+	case faults.Failover:
+		return w.failover(ctx, f, n)
+	case faults.Split:
+		if n.rival == nil {
+			next, err := n.successor()
+			if err != nil {
+				return err
+			}
+			if next == nil {
+				return fmt.Errorf("real: %q: %s: %w", f, n.name, errNoReplica)
+			}
+			if err := next.becomePrimary(); err != nil {
+				return err
+			}
+			n.rival = next
+		}
+		for _, name := range f.Clients {
+			n.split[name] = true
+		}
+		return n.lead()
+	case faults.Join:
+		if n.rival == nil {
+			return fmt.Errorf("real: %q: %s is not split", f, n.name)
+		}
+		return n.join()
+	case faults.NodeClock:
+		return w.moveClock(s, s.offset()+f.By.Of(w.cfg.TTL), s.rate)
+	case faults.NodeDrift:
+		if !(f.Rate > 0) || f.Rate > faults.MaxRate {
+			return fmt.Errorf("real: %q: a clock runs at a rate above 0 and up to %d", f, faults.MaxRate)
+		}
+		return w.moveClock(s, s.offset(), f.Rate)
+	case faults.Flush:
+		return w.operate(s, checker.ByFlush, "FLUSHALL")
+	case faults.Evict:
+		return w.operate(s, checker.ByEviction, "DEL", w.cfg.Key)
+	case faults.ScriptFlush:
+		return w.operate(s, "", "SCRIPT", "FLUSH")
+	case faults.Replication:
+		return w.setReplication(n, f)
+	default:
+		return fmt.Errorf("real: %T: %w", f, faults.ErrUnsupported)
+	}
+	return nil
+}
+
+// expireLate looks at a key whose time came while the server was stopped.
+func (w *World) expireLate(s *server) {
+	if s.expires != 0 && w.Now() >= s.expires {
+		w.expire(s)
+	}
+}
+
+func (w *World) moveClock(s *server, offset time.Duration, rate float64) error {
+	if err := s.setClock(offset, rate); err != nil {
+		return err
+	}
+	w.observe(s, checker.ByClock, "", nil)
+	return nil
+}
+
+// operate has an operator do something, and records what it did to the key.
+func (w *World) operate(s *server, cause checker.Cause, words ...any) error {
+	if _, err := s.operate(words...); err != nil {
+		return err
+	}
+	if cause != "" {
+		w.observe(s, cause, "", nil)
+	}
+	return nil
+}
+
+// failover crashes the primary; the promotion is the world's doing, or the
+// sentinels'.
+func (w *World) failover(ctx context.Context, f faults.Fault, n *node) error {
+	next, err := n.successor()
+	if err != nil {
+		return err
+	}
+	if next == nil {
+		return fmt.Errorf("real: %q: %s: %w", f, n.name, errNoReplica)
+	}
+	if err := n.primary.crash(); err != nil {
+		return err
+	}
+	if w.cfg.Sentinels > 0 {
+		return w.awaitPromotion(ctx, n)
+	}
+	return n.promote(next)
+}
+
+func (w *World) setReplication(n *node, f faults.Replication) error {
+	for _, s := range n.replicas() {
+		var err error
+		switch f.Mode {
+		case faults.ReplicationStop:
+			s.link.Stop()
+		case faults.ReplicationDelay:
+			err = s.link.Latency(f.Delay.Of(w.cfg.TTL), 0)
+		case faults.ReplicationStart:
+			s.link.Start()
+			err = s.link.Latency(0, 0)
+		}
+		if err != nil {
+			return fmt.Errorf("real: %q: %w", f, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,309 @@
+package real
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/lockfault/lockfault/checker"
+	"github.com/lockfault/lockfault/faults"
+	"github.com/lockfault/lockfault/faults/real/proxy"
+	"github.com/lockfault/lockfault/internal/resp"
+)
+
+// conn is a connection of a client to a server, seen from the gate.
+type conn struct {
+	wire     *wire
+	server   *server
+	proxied  *proxy.Conn
+	requests stream
+	replies  stream
+
+	awaited    []*message // requests that the server has, oldest first
+	unanswered int        // requests whose reply the client doesn't have
+	more       bool       // the last request was sent together with others
+	gone       bool
+}
+
+// stream is one direction of a connection. It keeps its order and can't leave
+// out its middle.
+type stream struct {
+	lost   bool       // a message was lost, and with it all that follow
+	stuck  *message   // what the gate holds or delays
+	behind []*message // what arrived since and has to wait for it
+}
+
+// message is a request, reply or push on its way.
+type message struct {
+	*proxy.Message
+	conn    *conn
+	way     faults.Way
+	words   []string // of the request, or of the one that a reply answers
+	command string   // its name
+	text    string   // it in full, with owner values by short names
+	sent    time.Time
+	replies int // of a request: how many there are yet to come
+}
+
+func (m *message) stream() *stream {
+	if m.way == faults.Before {
+		return &m.conn.requests
+	}
+	return &m.conn.replies
+}
+
+func (m *message) process() *process { return m.conn.wire.process() }
+
+// tap hands what it sees on a link to the script's goroutine.
+type tap struct {
+	world *World
+	wire  *wire
+}
+
+func (t tap) Opened(c *proxy.Conn) {
+	t.world.inbox.put(func() { t.wire.opened(c) })
+}
+
+func (t tap) Message(m *proxy.Message) {
+	sent := time.Now()
+	t.world.inbox.put(func() { t.world.came(t.wire.conns[m.Conn], m, sent) })
+}
+
+func (t tap) Closed(c *proxy.Conn) {
+	t.world.inbox.put(func() { t.wire.closed(c) })
+}
+
+// came is what happens when a message comes to the gate.
+func (w *World) came(c *conn, p *proxy.Message, sent time.Time) {
+	if c == nil || c.gone {
+		return // reset meanwhile: there is nobody to take it
+	}
+	m := &message{Message: p, conn: c, sent: sent}
+	switch {
+	case p.Request:
+		m.way, m.words, m.command = faults.Before, p.Words, strings.ToUpper(p.Words[0])
+		m.replies = answers(p.Words)
+		if c.unanswered == 0 && !c.more {
+			m.process().state.RoundTrips++
+		}
+		c.unanswered++
+		c.more = p.More
+	case resp.IsPush(p.Bytes):
+		m.way = faults.Messages
+	default:
+		m.way = faults.After
+		w.answered(m)
+	}
+	w.arrive(m)
+}
+
+// answers returns how many replies a request gets.
+func answers(words []string) int {
+	switch strings.ToUpper(words[0]) {
+	case "SUBSCRIBE", "PSUBSCRIBE", "SSUBSCRIBE", "UNSUBSCRIBE", "PUNSUBSCRIBE", "SUNSUBSCRIBE":
+		return max(1, len(words)-1)
+	}
+	return 1
+}
+
+// arrive lets links and gate have their say on a message.
+func (w *World) arrive(m *message) {
+	c, on := m.conn, m.stream()
+	if c.gone {
+		return
+	}
+	if on.stuck != nil {
+		on.behind = append(on.behind, m)
+		return
+	}
+	if on.lost || c.wire.cut {
+		w.lose(m)
+		return
+	}
+	switch does, by := w.gate.Decide(faults.Message{Client: c.wire.client, Node: c.wire.node.name, Way: m.way, Command: m.command}); does {
+	case faults.Holds:
+		w.tellMessage(checker.Held, m)
+		on.stuck = m
+		w.held = append(w.held, m)
+	case faults.Delays:
+		on.stuck = m
+		w.plan(m.sent.Add(by), func() { w.loosen(m) })
+	case faults.Drops:
+		w.lose(m)
+	case faults.Resets:
+		w.tellMessage(checker.Dropped, m)
+		m.process().state.Lost++
+		c.reset()
+	default:
+		w.enter(m)
+	}
+}
+
+// loosen lets in a message that was stuck, unless its way was cut meanwhile,
+// and then what waited behind it.
+func (w *World) loosen(m *message) {
+	on := m.stream()
+	on.stuck = nil
+	switch {
+	case m.conn.gone:
+		return
+	case m.conn.wire.cut:
+		w.lose(m)
+	default:
+		w.enter(m)
+	}
+	behind := on.behind
+	on.behind = nil
+	for _, next := range behind {
+		w.arrive(next)
+	}
+}
+
+func (w *World) lose(m *message) {
+	w.tellMessage(checker.Dropped, m)
+	m.process().state.Lost++
+	if m.way == faults.Messages { // a server drops messages of a subscription one by one
+		m.Skip()
+		return
+	}
+	m.stream().lost = true
+	m.Drop()
+}
+
+// enter lets a message in, unless the server behind the door is stopped or has
+// another request in hand.
+func (w *World) enter(m *message) {
+	c, s := m.conn, m.conn.server
+	switch {
+	case m.way != faults.Before:
+		w.receive(m)
+	case s.paused || s.busy != nil && s.busy.conn != c:
+		s.door = append(s.door, m)
+	default:
+		w.execute(m)
+	}
+}
+
+// open lets in what waits at a server's door, as far as it goes.
+func (w *World) open(s *server) {
+	for len(s.door) > 0 && !s.paused && s.busy == nil {
+		m := s.door[0]
+		s.door = s.door[1:]
+		if !m.conn.gone {
+			w.execute(m)
+		}
+	}
+}
+
+// receive hands a reply or push to the client.
+func (w *World) receive(m *message) {
+	c := m.conn
+	event := checker.Event{
+		Kind: checker.Push, Client: c.wire.client, Node: c.wire.node.name, Sent: w.at(m.sent), Command: m.text,
+	}
+	if m.way == faults.After {
+		event.Kind = checker.Reply
+		m.process().state.Replies++
+		c.unanswered = max(0, c.unanswered-1)
+	}
+	if w.record != nil {
+		event.Reply = resp.Print(m.Bytes, w.ledger.Name)
+		w.tell(event)
+	}
+	m.Forward()
+}
+
+// execute lets the server have a request. One that doesn't block its client
+// has the server to itself, so that what changes is its doing.
+func (w *World) execute(m *message) {
+	c, s := m.conn, m.conn.server
+	w.settle(s)
+	m.text = w.ledger.Command(c.wire.client, m.words)
+	w.tell(checker.Event{
+		Kind: checker.Request, Client: c.wire.client, Node: c.wire.node.name, Server: s.name, Command: m.text, Sent: w.at(m.sent),
+	})
+	c.awaited = append(c.awaited, m)
+	if !blocks(m.words) {
+		s.busy = m
+	}
+	m.Forward()
+}
+
+// blocks reports whether a request may be answered only after others.
+func blocks(words []string) bool {
+	switch strings.ToUpper(words[0]) {
+	case "WAIT", "WAITAOF", "BLPOP", "BRPOP", "BLMOVE", "BLMPOP", "BRPOPLPUSH", "BZPOPMIN", "BZPOPMAX", "BZMPOP":
+		return true
+	case "XREAD", "XREADGROUP":
+		return slices.ContainsFunc(words, func(word string) bool { return strings.EqualFold(word, "BLOCK") })
+	}
+	return false
+}
+
+// answered takes note of a reply that the server sent, before anything is
+// decided about its way back.
+func (w *World) answered(m *message) {
+	c := m.conn
+	if len(c.awaited) == 0 {
+		return // an error that a server sends before it closes a connection
+	}
+	request := c.awaited[0]
+	m.words, m.command, m.text = request.words, request.command, request.text
+	if request.replies--; request.replies > 0 {
+		return
+	}
+	c.awaited = c.awaited[1:]
+	w.observe(c.server, checker.ByCommand, c.wire.client, request.words)
+	w.finished(request)
+}
+
+// finished lets the next request have the server that had this one.
+func (w *World) finished(request *message) {
+	s := request.conn.server
+	if s.busy != request {
+		return
+	}
+	s.busy = nil
+	if waiting := request.conn.awaited; len(waiting) > 0 && !blocks(waiting[0].words) {
+		s.busy = waiting[0] // the rest of a pipeline
+		return
+	}
+	w.open(s)
+}
+
+// pass lets held messages of the named clients in, the one held longest first.
+func (w *World) pass(p faults.Pass) {
+	if !p.Once {
+		w.gate.EndHolds(p.Clients)
+	}
+	var passing []*message
+	w.held = slices.DeleteFunc(w.held, func(m *message) bool {
+		if len(p.Clients) > 0 && !slices.Contains(p.Clients, m.conn.wire.client) || p.Once && len(passing) > 0 {
+			return false
+		}
+		passing = append(passing, m)
+		return true
+	})
+	for _, m := range passing {
+		w.tellMessage(checker.Passed, m)
+		w.loosen(m)
+	}
+}
+
+func (w *World) tellMessage(kind checker.Kind, m *message) {
+	if w.record == nil {
+		return
+	}
+	text := m.text
+	if m.way == faults.Before {
+		text = w.ledger.Command(m.conn.wire.client, m.words)
+	}
+	direction := map[faults.Way]string{faults.Before: "request", faults.After: "reply", faults.Messages: "push"}[m.way]
+	e := checker.Event{
+		Kind: kind, Client: m.conn.wire.client, Node: m.conn.wire.node.name, Direction: direction, Command: text, Sent: w.at(m.sent),
+	}
+	if m.way != faults.Before {
+		e.Reply = resp.Print(m.Bytes, w.ledger.Name)
+	}
+	w.tell(e)
+}

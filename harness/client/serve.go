@@ -1,0 +1,234 @@
+package client
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lockfault/lockfault/strategies"
+)
+
+// An Order is a line that the stage sends to a client's process; one of the
+// fields is set. docs/client-protocol.md describes the conversation.
+type Order struct {
+	Setup  *Start  `json:"setup,omitempty"`
+	Task   *Task   `json:"task,omitempty"`
+	Answer *Heard  `json:"answer,omitempty"`
+	Clock  *Clock  `json:"clock,omitempty"`
+	End    *Ending `json:"end,omitempty"`
+}
+
+// A Start is a setup and where the nodes are.
+type Start struct {
+	Setup
+	// Places are the nodes' addresses, in the order of their names.
+	Places []Place `json:"places,omitempty"`
+	// Sentinels, if there are any, know the address of the only node's
+	// primary under the name Master, and ask for SentinelPassword. Ways says
+	// at which address to dial in place of each that they may name.
+	Sentinels        []string          `json:"sentinels,omitempty"`
+	Master           string            `json:"master,omitempty"`
+	SentinelPassword string            `json:"sentinel_password,omitempty"`
+	Ways             map[string]string `json:"ways,omitempty"`
+	// Skew is by how much the client's wall clock is ahead.
+	Skew time.Duration `json:"skew,omitempty"`
+}
+
+// A Place is where a node is.
+type Place struct {
+	Addr     string `json:"addr"`
+	Username string `json:"username,omitempty"`
+	Password string `json:"password,omitempty"`
+}
+
+// Heard answers a report by its number.
+type Heard struct {
+	ID int `json:"id"`
+	Answer
+}
+
+// Clock moves the client's wall clock.
+type Clock struct {
+	By time.Duration `json:"by"`
+}
+
+// Ending asks the client to end.
+type Ending struct{}
+
+// A Line is what a client's process writes; one of the fields is set.
+type Line struct {
+	// Ready says that the lock is made, and what it can do.
+	Ready *Ready `json:"ready,omitempty"`
+	// Refused says why it can't be made.
+	Refused string `json:"refused,omitempty"`
+	// Report is a report with its number.
+	Report *Numbered `json:"report,omitempty"`
+}
+
+// Ready says what a client's lock can do.
+type Ready struct {
+	Fenced bool `json:"fenced,omitempty"`
+}
+
+// Numbered is a report that waits for the answer of the same number.
+type Numbered struct {
+	ID int `json:"id"`
+	// Sent is when it was sent, on the system's clock since boot, by which the
+	// stage finds out how late it hears; 0 if the client can't tell.
+	Sent time.Duration `json:"sent,omitempty"`
+	Report
+}
+
+// maxLine is how long a line of the protocol may be.
+const maxLine = 1 << 20
+
+// Serve is the life of a client's process: it reads orders from in and writes
+// lines to out until in ends or it is asked to end. It blocks until then. The
+// error says what it could not understand; what the lock does wrong is
+// reported, not returned.
+func Serve(in io.Reader, out io.Writer, lookup func(string) (strategies.Strategy, bool)) error {
+	life, end := context.WithCancel(context.Background())
+	defer end()
+	s := &server{out: json.NewEncoder(out), waiting: map[int]chan Answer{}, life: life}
+	var c *Client
+	ran := make(chan struct{})
+	lines := bufio.NewScanner(in)
+	lines.Buffer(nil, maxLine)
+	for lines.Scan() {
+		var o Order
+		if err := json.Unmarshal(lines.Bytes(), &o); err != nil {
+			return fmt.Errorf("client: not an order: %w: %.80s", err, lines.Bytes())
+		}
+		switch {
+		case o.Setup != nil && c == nil:
+			var err error
+			if c, err = s.begin(*o.Setup, lookup); err != nil {
+				return s.say(Line{Refused: err.Error()})
+			}
+			if err := s.say(Line{Ready: &Ready{Fenced: c.Fenced()}}); err != nil {
+				return err
+			}
+			go func() {
+				defer close(ran)
+				c.Run()
+			}()
+		case o.Task != nil && c != nil:
+			c.Give(*o.Task)
+		case o.Answer != nil:
+			s.heard(*o.Answer)
+		case o.Clock != nil:
+			s.skew.Add(int64(o.Clock.By))
+		case o.End != nil:
+			end()
+			if c != nil {
+				<-ran // whoever sent the order knows how long that may take
+				c.Leave()
+			}
+			return nil
+		default:
+			return fmt.Errorf("client: an order out of place: %.80s", lines.Bytes())
+		}
+	}
+	return lines.Err()
+}
+
+// server is a client's end of the conversation.
+type server struct {
+	life context.Context
+	skew atomic.Int64 // of the wall clock, in nanoseconds
+
+	mu      sync.Mutex
+	out     *json.Encoder
+	last    int // number of the last report
+	waiting map[int]chan Answer
+}
+
+func (s *server) begin(start Start, lookup func(string) (strategies.Strategy, bool)) (*Client, error) {
+	strategy, ok := lookup(start.Strategy)
+	if !ok {
+		return nil, fmt.Errorf("this program knows no strategy %q", start.Strategy)
+	}
+	s.skew.Store(int64(start.Skew))
+	if len(start.Sentinels) == 0 && len(start.Places) != len(start.Nodes) {
+		return nil, fmt.Errorf("%d nodes, but %d places", len(start.Nodes), len(start.Places))
+	}
+	places := map[string]Place{}
+	for i, place := range start.Places {
+		places[start.Nodes[i]] = place
+	}
+	return New(s.life, start.Setup, strategy, Host{
+		Stage: s,
+		Now:   func() time.Time { return time.Now().Add(time.Duration(s.skew.Load())) },
+		Connect: func(node string) (redis.UniversalClient, error) {
+			if len(start.Sentinels) > 0 {
+				return start.failover(), nil
+			}
+			options := start.Options()
+			place := places[node]
+			options.Addr, options.Username, options.Password = place.Addr, place.Username, place.Password
+			return redis.NewClient(options), nil
+		},
+	})
+}
+
+// failover returns a client that asks the sentinels where the primary is.
+func (start Start) failover() redis.UniversalClient {
+	o := start.Options()
+	return redis.NewFailoverClient(&redis.FailoverOptions{
+		MasterName: start.Master, SentinelAddrs: start.Sentinels, SentinelPassword: start.SentinelPassword,
+		Password:   start.SentinelPassword,
+		MaxRetries: o.MaxRetries, MinRetryBackoff: o.MinRetryBackoff, MaxRetryBackoff: o.MaxRetryBackoff,
+		ReadTimeout: o.ReadTimeout, WriteTimeout: o.WriteTimeout, ContextTimeoutEnabled: o.ContextTimeoutEnabled,
+		PoolSize: o.PoolSize, ConnMaxIdleTime: o.ConnMaxIdleTime, Protocol: o.Protocol, DisableIdentity: o.DisableIdentity,
+		Dialer: func(ctx context.Context, network, addr string) (net.Conn, error) {
+			if way, ok := start.Ways[addr]; ok {
+				addr = way
+			}
+			var dialer net.Dialer
+			return dialer.DialContext(ctx, network, addr)
+		},
+	})
+}
+
+func (s *server) say(l Line) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.out.Encode(l)
+}
+
+// Tell implements [Stage].
+func (s *server) Tell(r Report) (Answer, bool) {
+	answer := make(chan Answer, 1)
+	s.mu.Lock()
+	s.last++
+	s.waiting[s.last] = answer
+	err := s.out.Encode(Line{Report: &Numbered{ID: s.last, Sent: SinceBoot(), Report: r}})
+	s.mu.Unlock()
+	if err != nil {
+		return Answer{}, false // there is no stage any more
+	}
+	select {
+	case a := <-answer:
+		return a, true
+	case <-s.life.Done():
+		return Answer{}, false
+	}
+}
+
+func (s *server) heard(h Heard) {
+	s.mu.Lock()
+	answer := s.waiting[h.ID]
+	delete(s.waiting, h.ID)
+	s.mu.Unlock()
+	if answer != nil {
+		answer <- h.Answer
+	}
+}

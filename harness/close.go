@@ -1,0 +1,80 @@
+package harness
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+// parting is a life of a client that has to end.
+type parting struct {
+	of   *participant
+	body body
+}
+
+// close ends all clients and the world, and says who would not end.
+func (s *stage) close() error {
+	var all []parting
+	for _, name := range slices.Sorted(maps.Keys(s.clients)) {
+		p := s.clients[name]
+		for _, former := range p.lives {
+			all = append(all, parting{p, former})
+		}
+		all = append(all, parting{p, p.body})
+	}
+	s.history.Events = slices.Clip(s.history.Events)
+	for _, p := range all {
+		p.body.cancel()
+	}
+	// Whoever still talks to a healthy world gets a last chance to end as
+	// its context asks; then the world goes away under the rest.
+	s.world.Run(s.farewell(), func() bool { return !s.waitsFor(all) })
+	err := s.world.Close()
+	for _, p := range all {
+		p.body.leave()
+	}
+	if s.bubble {
+		err = errors.Join(err, s.partInBubble(all))
+	}
+	return err
+}
+
+// waitsFor reports whether somebody is still there who could go.
+func (s *stage) waitsFor(all []parting) bool {
+	return slices.ContainsFunc(all, func(p parting) bool { return !p.body.over() && !s.stopped(p.of.name) })
+}
+
+// farewell is how long clients get to end before the world does. In real time
+// nobody waits for one that ignores its context: virtual time finds those out.
+func (s *stage) farewell() time.Duration {
+	if s.bubble {
+		return s.forbearance()
+	}
+	return min(s.ttl, time.Second)
+}
+
+// partInBubble waits for everybody's end, in time that costs nothing: whoever
+// is left behind in a bubble spoils it.
+func (s *stage) partInBubble(all []parting) error {
+	deadline := time.Now().Add(s.forbearance())
+	for time.Now().Before(deadline) && slices.ContainsFunc(all, func(p parting) bool { return !p.body.over() }) {
+		time.Sleep(time.Second)
+	}
+	// After many refused connections go-redis tries again once a second, and
+	// finds out only then that its client was closed.
+	time.Sleep(2 * time.Second)
+	var still []string
+	for _, p := range all {
+		if !p.body.over() {
+			still = append(still, fmt.Sprintf("%s's %s", p.of.name, p.of.what))
+		}
+	}
+	if len(still) == 0 {
+		return nil
+	}
+	return fmt.Errorf("harness: %s ignores its context: %s still running %v after it was cancelled",
+		s.cell.Strategy.Name, strings.Join(still, ", "), s.forbearance())
+}

@@ -1,0 +1,150 @@
+package harness
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"path/filepath"
+	"time"
+
+	"github.com/lockfault/lockfault/faults"
+	"github.com/lockfault/lockfault/faults/process"
+	"github.com/lockfault/lockfault/faults/real"
+	"github.com/lockfault/lockfault/harness/client"
+	"github.com/lockfault/lockfault/scenarios"
+)
+
+// The worlds that cells can be played in.
+const (
+	Sim     = "sim"     // virtual time, in this process
+	Process = "process" // redis-server processes of this machine
+)
+
+// Worlds returns the names of all worlds.
+func Worlds() []string { return []string{Sim, Process} }
+
+// A Place says where to play, and with what. The zero value is virtual time,
+// which needs nothing.
+type Place struct {
+	// World is one of [Worlds]; empty means Sim.
+	World string
+	// Client returns the command of a client's process: a program that
+	// calls [client.Serve] on its standard streams. Sim needs none.
+	Client func() *exec.Cmd `json:"-"`
+	// RedisServer is the server program for Process; empty means the one on
+	// PATH.
+	RedisServer string
+	// Sentinel leaves failovers to sentinels.
+	Sentinel bool
+	// Temp is where temporary directories are made; empty means the
+	// system's place.
+	Temp string
+	// Logs is a directory for what servers logged in a cell that ended in an
+	// error; empty means that nobody wants that.
+	Logs string
+}
+
+// real reports whether time is real there.
+func (p Place) real() bool { return p.World != Sim && p.World != "" }
+
+// TTL is the lease in worlds of real time, unless a cell says otherwise.
+const TTL = time.Second
+
+// attempts is how often a cell is played that the machine was too slow for.
+const attempts = 3
+
+// takes says why a cell can't be played there, if it can't.
+func (p Place) takes(cell Cell) (ok bool, why string) {
+	if !p.Sentinel {
+		return true, ""
+	}
+	switch {
+	case !has[faults.Failover](cell.Script):
+		return false, "there is no failover for sentinels to do"
+	case cell.Strategy.Nodes > 1:
+		return false, fmt.Sprintf("sentinels watch one node, and %s runs on %d", cell.Strategy.Name, cell.Strategy.Nodes)
+	}
+	return true, ""
+}
+
+// has reports whether a script has a fault of that type.
+func has[F faults.Fault](script *scenarios.Script) bool {
+	for _, step := range script.Steps {
+		if inject, ok := step.Do.(scenarios.Inject); ok {
+			if _, ok := inject.Fault.(F); ok {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// playReal plays the cell in real time, again if the machine was too slow to
+// say that what happened was the lock's doing.
+func playReal(cell Cell, outcome *Outcome) {
+	if cell.TTL == 0 {
+		cell.TTL = TTL
+	}
+	bearable := cell.TTL / 10
+	for range attempts {
+		s, late, err := playOnce(cell)
+		outcome.of(s)
+		switch {
+		case errors.Is(err, real.ErrNoClock):
+			outcome.Status, outcome.Reason, outcome.Expected = NotApplicable, err.Error(), nil
+			return
+		case err != nil && late <= bearable:
+			outcome.Status, outcome.Reason = Error, err.Error()
+			return
+		case late <= bearable:
+			outcome.judge()
+			return
+		}
+		outcome.Status = Unknown
+		outcome.Reason = fmt.Sprintf("the machine was %v late, more than a tenth of the lease, in each of %d attempts: "+
+			"give fewer --jobs or a longer --ttl", late.Round(time.Millisecond), attempts)
+	}
+}
+
+// playOnce plays the cell once, and says how late the machine was.
+func playOnce(cell Cell) (s *stage, late time.Duration, err error) {
+	s, world, host, err := newRealStage(cell)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer func() {
+		late = world.Late()
+		err = errors.Join(err, s.close())
+	}()
+	err = errors.Join(s.perform(), world.Err())
+	if err != nil && cell.Place.Logs != "" {
+		err = errors.Join(err, host.CopyLogs(filepath.Join(cell.Place.Logs, cell.Strategy.Name, cell.Script.Name)))
+	}
+	return s, 0, err
+}
+
+// newRealStage makes a stage with servers and processes.
+func newRealStage(cell Cell) (*stage, *real.World, *process.Host, error) {
+	host, err := process.New(process.Options{Binary: cell.Place.RedisServer, Dir: cell.Place.Temp})
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	s := newStage(cell, cell.Place.World)
+	cfg := real.Config{
+		Host: host, Nodes: len(s.history.Meta.Nodes), Replicas: s.script.Replicas,
+		Clock:  has[faults.NodeClock](s.script) || has[faults.NodeDrift](s.script),
+		Client: cell.Place.Client, Key: s.key, TTL: s.ttl, Log: io.Discard, Record: s.record,
+	}
+	if cell.Place.Sentinel {
+		cfg.Sentinels = 3
+	}
+	world, err := real.New(context.Background(), cfg)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	s.world = world
+	s.embody = func(setup client.Setup) (body, error) { return newRemote(setup, world) }
+	return s, world, host, nil
+}

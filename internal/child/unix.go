@@ -1,0 +1,25 @@
+//go:build unix
+
+package child
+
+import (
+	"os/exec"
+	"syscall"
+)
+
+// Supported returns nil: processes can be stopped here.
+func Supported() error { return nil }
+
+// isolate gives the process a group of its own: Ctrl-C in a terminal is for
+// the one who started it, and a signal to the group reaches its children.
+func isolate(cmd *exec.Cmd) {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	dieWithParent(cmd)
+}
+
+// The signals go to the whole group of the process, which must not have been
+// waited for: its number could be another's by now.
+
+func suspend(pid int) error { return syscall.Kill(-pid, syscall.SIGSTOP) }
+func proceed(pid int) error { return syscall.Kill(-pid, syscall.SIGCONT) }
+func destroy(pid int) error { return syscall.Kill(-pid, syscall.SIGKILL) }

@@ -1,0 +1,14 @@
+//go:build unix && !linux
+
+package child
+
+import "os/exec"
+
+func dieWithParent(*exec.Cmd) {}
+
+// awaitStop does not wait: a signal between processes of one user takes
+// effect within a scheduling delay.
+func awaitStop(int) error { return nil }
+
+// awaitEnd does not wait; exec.Cmd.Wait does.
+func awaitEnd(int) bool { return false }
