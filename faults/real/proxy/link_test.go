@@ -1,0 +1,306 @@
+package proxy_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/lockfault/lockfault/faults/real/proxy"
+)
+
+func TestRedirect(t *testing.T) {
+	r := newRig(t)
+	second := startServer(t)
+	c := r.dial(t)
+	c.ask("PING")
+	addr := r.link.Addr()
+	if err := r.link.Redirect(second.addr()); err != nil {
+		t.Fatal(err)
+	}
+	c.wantReset()
+	if r.link.Addr() != addr {
+		t.Errorf("the link moved from %s to %s", addr, r.link.Addr())
+	}
+	r.dial(t).ask("GET lock")
+	if got := second.requests(); !slices.Equal(got, []string{"GET lock"}) {
+		t.Errorf("the new upstream was asked %q", got)
+	}
+	if got := r.server.requests(); !slices.Equal(got, []string{"PING"}) {
+		t.Errorf("the old upstream was asked %q", got)
+	}
+	if err := r.link.Redirect("nowhere"); err == nil || !strings.Contains(err.Error(), "host:port") {
+		t.Errorf("Redirect to nowhere: %v; want it to ask for host:port", err)
+	}
+}
+
+func TestAnUpstreamThatRefuses(t *testing.T) {
+	r := newRig(t)
+	r.server.listener.Close()
+	c := r.dial(t)
+	c.wantReset()
+	if got := r.tap.messages(); len(got) > 0 {
+		t.Errorf("the tap saw %q", got)
+	}
+}
+
+func TestResetOfALink(t *testing.T) {
+	r := newRig(t)
+	clients := []*client{r.dial(t), r.dial(t), r.dial(t)}
+	for _, c := range clients {
+		c.ask("PING")
+	}
+	r.link.Reset()
+	for _, c := range clients {
+		c.wantReset()
+	}
+	for _, c := range r.tap.endings(len(clients)) {
+		if !errors.Is(c.Err(), proxy.ErrReset) {
+			t.Errorf("connection %d ended by %v; want ErrReset", c.ID(), c.Err())
+		}
+	}
+	r.dial(t).ask("PING")
+}
+
+func TestAPartition(t *testing.T) {
+	r := newRig(t)
+	idle, busy, late := r.dial(t), r.dial(t), r.dial(t)
+	for _, c := range []*client{idle, busy, late} {
+		c.ask("PING")
+	}
+	r.tap.hold(is(">", "HELD"))
+	late.send("HELD")
+	held := r.tap.waits()
+
+	must(t, r.link.Cut())
+	must(t, r.link.Cut())
+	held.Forward()
+	busy.send("SET lock A")
+	fresh := r.dial(t)
+	fresh.send("GET lock")
+	eventually(t, "both lost requests seen", func() bool {
+		seen := r.tap.messages()
+		return slices.Contains(seen, "> SET lock A") && slices.Contains(seen, "> GET lock")
+	})
+	busy.wantSilence()
+	fresh.wantSilence()
+
+	must(t, r.link.Mend())
+	must(t, r.link.Mend())
+	busy.wantReset()
+	fresh.wantReset()
+	idle.ask("GET lock")
+	r.dial(t).ask("GET lock")
+	r.tap.endings(3)
+	if got, want := r.server.requests(), []string{"PING", "PING", "PING", "GET lock", "GET lock"}; !slices.Equal(got, want) {
+		t.Errorf("the server was asked %q; want %q", got, want)
+	}
+}
+
+// The end of a connection is lost in a partition, as its bytes are.
+func TestAPartitionHidesEnds(t *testing.T) {
+	r := newRig(t)
+	leaver, stayer := r.dial(t), r.dial(t)
+	leaver.ask("PING")
+	stayer.ask("PING")
+	must(t, r.link.Cut())
+	leaver.Close()
+	r.server.hangUp()
+	stayer.wantSilence()
+	must(t, r.link.Mend())
+	stayer.wantReset()
+	r.tap.endings(2)
+}
+
+func TestStopAndStart(t *testing.T) {
+	for name, tapped := range map[string]bool{"with a tap": true, "without": false} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t)
+			link := r.link
+			if !tapped {
+				link = r.open(t, r.server.addr(), nil)
+			}
+			c := dial(t, link.Addr())
+			c.ask("PING")
+			link.Stop()
+			link.Stop()
+			c.send("SET lock A", "GET lock")
+			late := dial(t, link.Addr())
+			late.send("GET 2")
+			c.wantSilence()
+			if got := r.server.requests(); !slices.Equal(got, []string{"PING"}) {
+				t.Errorf("the server was asked %q while the link was stopped", got)
+			}
+			link.Start()
+			link.Start()
+			c.want("SET lock A", "GET lock")
+			late.want("GET 2")
+
+			link.Stop()
+			c.send("SET lock B")
+			link.Reset()
+			c.wantReset()
+		})
+	}
+}
+
+func TestWithoutATapAnythingPasses(t *testing.T) {
+	noneLeft(t)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	go func() {
+		if conn, err := listener.Accept(); err == nil {
+			io.Copy(conn, conn)
+			conn.Close()
+		}
+	}()
+	l, err := newProxies(t).Open("replication", listener.Addr().String(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := dial(t, l.Addr())
+	want := bytes.Repeat([]byte("*1\r\n:neither RESP nor text\x00\xff"), 10_000)
+	go func() {
+		c.Write(want)
+		c.CloseWrite()
+	}()
+	got, err := io.ReadAll(c.in) // to the end, that is through a half-closed connection
+	if err != nil || !bytes.Equal(got, want) {
+		t.Errorf("got %d bytes back, %v; want the %d that were sent", len(got), err, len(want))
+	}
+}
+
+func TestCloseEndsAll(t *testing.T) {
+	r := newRig(t)
+	r.tap.hold(is(">", "HELD"))
+	must(t, r.link.Latency(1<<40, 0)) // 18 minutes
+	var clients []*client
+	for i := range 8 {
+		c := r.dial(t)
+		c.send(fmt.Sprintf("GET %d", i), "HELD")
+		clients = append(clients, c)
+	}
+	for range clients {
+		r.tap.waits()
+	}
+	other := r.open(t, r.server.addr(), r.tap)
+	must(t, other.Cut())
+	cut := dial(t, other.Addr())
+	cut.send("GET cut")
+	stopped := r.open(t, r.server.addr(), nil)
+	stopped.Stop()
+	waiting := dial(t, stopped.Addr())
+	waiting.send("GET stopped")
+	eventually(t, "the lost request seen", func() bool { return slices.Contains(r.tap.messages(), "> GET cut") })
+
+	must(t, r.proxies.Close())
+	r.tap.endings(len(clients) + 1) // at once: Close has waited for them
+	for _, c := range append(clients, cut, waiting) {
+		c.wantReset()
+	}
+	if _, err := net.Dial("tcp", r.link.Addr()); err == nil {
+		t.Error("a closed link still listens")
+	}
+	must(t, r.proxies.Close())
+	must(t, r.link.Close())
+	for name, err := range map[string]error{
+		"Redirect": r.link.Redirect("127.0.0.1:1"), "Cut": r.link.Cut(), "Mend": r.link.Mend(),
+	} {
+		if !errors.Is(err, proxy.ErrClosed) {
+			t.Errorf("%s on a closed link: %v; want ErrClosed", name, err)
+		}
+	}
+	if _, err := r.proxies.Open("late", r.server.addr(), nil); !errors.Is(err, proxy.ErrClosed) {
+		t.Errorf("Open after Close: %v; want ErrClosed", err)
+	}
+}
+
+func TestOpenWantsAnAddress(t *testing.T) {
+	if _, err := newProxies(t).Open("A-n1", "localhost", nil); err == nil || !strings.Contains(err.Error(), "host:port") {
+		t.Errorf("Open: %v; want it to ask for host:port", err)
+	}
+}
+
+// Toxiproxy has global registries, of toxics and of metrics.
+func TestManyLinks(t *testing.T) {
+	r := newRig(t)
+	second := newProxies(t)
+	var all sync.WaitGroup
+	for i := range 100 {
+		p := []*proxy.Proxies{r.proxies, second}[i%2]
+		l, err := p.Open("same name", r.server.addr(), r.tap)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := dial(t, l.Addr())
+		all.Go(func() {
+			for range 10 {
+				if _, err := c.Write(request("PING")); err != nil {
+					t.Error(err)
+					return
+				}
+				if _, err := io.ReadFull(c.in, make([]byte, len(request("PING")))); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+	if got := len(r.server.requests()); got != 1000 {
+		t.Errorf("the server was asked %d times; want 1000", got)
+	}
+}
+
+// locked is a buffer for several goroutines.
+type locked struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (l *locked) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.Write(p)
+}
+
+func (l *locked) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.String()
+}
+
+func TestLogs(t *testing.T) {
+	noneLeft(t)
+	var logs locked
+	p := proxy.New(&logs)
+	defer p.Close()
+	s := startServer(t)
+	tap := newTap(t)
+	l, err := p.Open("A-n1", s.addr(), tap)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := dial(t, l.Addr())
+	c.ask("PING")
+	c.write("*x\r\n")
+	tap.endings(1)
+	if got := logs.String(); !strings.Contains(got, `"link":"A-n1"`) || !strings.Contains(got, "not RESP") {
+		t.Errorf("the log says %q", got)
+	}
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
