@@ -23,9 +23,10 @@ type Conn struct {
 
 	client, server side
 
-	mu   sync.Mutex // guards what follows, and the sides' fields that say so
-	over bool       // the sockets are closed
-	err  error
+	mu     sync.Mutex // guards what follows, and the sides' fields that say so
+	over   bool       // the sockets are closed
+	closed bool       // the tap was told, or is being told
+	err    error
 
 	deaf bool // a partition swallowed something; guarded by Link.mu
 }
@@ -57,6 +58,7 @@ func newConn(l *Link, client, server net.Conn) *Conn {
 func (c *Conn) start() {
 	l := c.link
 	requests, replies := newGate(c, &c.client, true), newGate(c, &c.server, false)
+	l.running.Add(3) // and connect's one: two gates and two writers
 	l.toxics.StartLink(l.proxies.server, fmt.Sprintf("%d upstream", c.id), requests, &c.server, stream.Upstream)
 	l.toxics.StartLink(l.proxies.server, fmt.Sprintf("%d downstream", c.id), replies, &c.client, stream.Downstream)
 }
@@ -112,6 +114,16 @@ func closeSocket(socket net.Conn, abruptly bool) {
 	_ = socket.Close() // it is gone either way
 }
 
+// ended reports whether the sockets are closed.
+func (c *Conn) ended() bool {
+	select {
+	case <-c.done:
+		return true
+	default:
+		return false
+	}
+}
+
 // flow waits while the link is stopped; false if the connection ended.
 func (c *Conn) flow() bool {
 	for {
@@ -130,11 +142,24 @@ func (c *Conn) flow() bool {
 // exhausted takes note that a side's stream has ended. How doesn't matter to
 // the other side: a reset would destroy what is still on its way there.
 func (c *Conn) exhausted(s *side, err error) {
+	defer c.link.running.Done()
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	s.spent = true
 	if !c.over && c.err == nil && !errors.Is(err, io.EOF) {
 		c.err = err
+	}
+	c.unlockAndTell()
+}
+
+// unlockAndTell unlocks c.mu, and tells the tap if the connection has ended:
+// its sockets are closed, and there will be no more messages. What toxics still
+// delay goes nowhere.
+func (c *Conn) unlockAndTell() {
+	tell := c.over && c.client.spent && c.server.spent && !c.closed
+	c.closed = c.closed || tell
+	c.mu.Unlock()
+	if tell {
+		c.link.forget(c)
 	}
 }
 
@@ -149,11 +174,11 @@ func (s *side) Write(p []byte) (int, error) {
 	}
 	if _, err := s.socket.Write(p); err != nil {
 		c.mu.Lock()
-		defer c.mu.Unlock()
 		s.gone = true
 		if s.spent && s.other.told { // the other side heard the end, and goes on; nothing else would stop it
 			c.endLocked(err, true)
 		}
+		c.mu.Unlock()
 	}
 	return len(p), nil
 }
@@ -162,12 +187,12 @@ func (s *side) Write(p []byte) (int, error) {
 // last Write.
 func (s *side) Close() error {
 	c := s.conn
+	defer c.link.running.Done()
 	silent := c.link.cut.Load() && c.link.deafen(c)
 	c.mu.Lock()
 	s.told = true
-	last := s.other.told
 	switch {
-	case last:
+	case s.other.told:
 		c.endLocked(nil, false)
 	case c.over || silent:
 	case !s.other.spent:
@@ -177,9 +202,6 @@ func (s *side) Close() error {
 			_ = socket.CloseWrite() // fails where the process is gone already
 		}
 	}
-	c.mu.Unlock()
-	if last {
-		c.link.forget(c)
-	}
+	c.unlockAndTell()
 	return nil
 }

@@ -115,7 +115,7 @@ func (g *gate) receive(p []byte) int {
 // advance settles the message in front and shows the following ones, up to one
 // that has to wait or that isn't complete.
 func (g *gate) advance() {
-	for g.settle() {
+	for !g.conn.ended() && g.settle() {
 		rest := g.buf[g.passed:]
 		words, n, err := g.parse(rest)
 		if err != nil {

@@ -25,7 +25,7 @@ type Link struct {
 	toxics   *toxiproxy.ToxicCollection
 	ctx      context.Context // ends dialling
 	cancel   context.CancelFunc
-	running  sync.WaitGroup // the accept loop, dialling, and connections until their Closed
+	running  sync.WaitGroup // the accept loop, dialling, gates, and toxiproxy's writers
 
 	stopped atomic.Pointer[chan struct{}] // closed by Start; nil while bytes flow
 	cut     atomic.Bool                   // set under mu
@@ -107,7 +107,7 @@ func (l *Link) connect(client net.Conn) {
 	c.start()
 }
 
-// forget lets go of a connection that has ended in both directions.
+// forget lets go of a connection that has ended, and tells the tap.
 func (l *Link) forget(c *Conn) {
 	l.mu.Lock()
 	delete(l.conns, c)
@@ -115,7 +115,6 @@ func (l *Link) forget(c *Conn) {
 	if l.tap != nil {
 		l.tap.Closed(c)
 	}
-	l.running.Done()
 }
 
 // Redirect sends new connections to another upstream, a host:port, and resets

@@ -9,7 +9,9 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/lockfault/lockfault/faults/real/proxy"
 )
@@ -42,8 +44,15 @@ func TestRedirect(t *testing.T) {
 func TestAnUpstreamThatRefuses(t *testing.T) {
 	r := newRig(t)
 	r.server.listener.Close()
-	c := r.dial(t)
-	c.wantReset()
+	conn, err := net.Dial("tcp", r.link.Addr())
+	if err == nil {
+		defer conn.Close()
+		conn.SetDeadline(time.Now().Add(patience))
+		_, err = conn.Read(make([]byte, 1))
+	}
+	if !errors.Is(err, syscall.ECONNRESET) {
+		t.Errorf("the client got %v; want a reset", err)
+	}
 	if got := r.tap.messages(); len(got) > 0 {
 		t.Errorf("the tap saw %q", got)
 	}
@@ -191,6 +200,13 @@ func TestCloseEndsAll(t *testing.T) {
 	for range clients {
 		r.tap.waits()
 	}
+	r.link.Reset() // ends them although their bytes are delayed
+	r.tap.endings(len(clients))
+	for range clients {
+		c := r.dial(t)
+		c.send("GET again", "HELD")
+		r.tap.waits()
+	}
 	other := r.open(t, r.server.addr(), r.tap)
 	must(t, other.Cut())
 	cut := dial(t, other.Addr())
@@ -202,7 +218,7 @@ func TestCloseEndsAll(t *testing.T) {
 	eventually(t, "the lost request seen", func() bool { return slices.Contains(r.tap.messages(), "> GET cut") })
 
 	must(t, r.proxies.Close())
-	r.tap.endings(len(clients) + 1) // at once: Close has waited for them
+	r.tap.endings(2*len(clients) + 1) // at once: Close has waited for them
 	for _, c := range append(clients, cut, waiting) {
 		c.wantReset()
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/Shopify/toxiproxy/v2"
+	"github.com/Shopify/toxiproxy/v2/stream"
 	"github.com/Shopify/toxiproxy/v2/toxics"
 )
 
@@ -19,19 +20,66 @@ const prefix = "lockfault "
 // registerToxics puts this package's toxics into toxiproxy's registry: there
 // is no other way to a toxic of one's own. Doing so again changes nothing.
 func registerToxics() {
-	for kind, toxic := range closing() {
+	for kind, toxic := range ours() {
 		toxics.Register(prefix+kind, toxic)
 	}
 }
 
-// closing returns the toxics that close a connection by themselves, in our
-// form. Toxiproxy's own leave whoever stands before them in the chain blocked
-// forever if more comes; ours go on to swallow it.
-func closing() map[string]toxics.Toxic {
+// ours returns the toxics that stand in for toxiproxy's, with the same
+// attributes. Toxiproxy's bandwidth writes to standard error. Those that close
+// a connection by themselves leave whoever stands before them in the chain
+// blocked forever if more comes; ours go on to swallow it.
+func ours() map[string]toxics.Toxic {
 	return map[string]toxics.Toxic{
+		"bandwidth":  new(bandwidth),
 		"limit_data": new(limitData),
 		"reset_peer": new(resetPeer),
 		"timeout":    new(timeout),
+	}
+}
+
+type bandwidth struct{ toxics.BandwidthToxic }
+
+// slice is how much time's worth of bytes bandwidth lets pass at once.
+const slice = 100 * time.Millisecond
+
+// Pipe implements toxics.Toxic. The rate is in bytes per millisecond; at none
+// nothing passes until the toxic is removed.
+func (t *bandwidth) Pipe(stub *toxics.ToxicStub) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	var free time.Time // when the line is
+	for {
+		select {
+		case <-stub.Interrupt:
+			return
+		case chunk := <-stub.Input:
+			if chunk == nil {
+				stub.Close()
+				return
+			}
+			for len(chunk.Data) > 0 {
+				n := len(chunk.Data)
+				var ready <-chan time.Time
+				if t.Rate > 0 {
+					n = int(min(int64(n), t.Rate*slice.Milliseconds()))
+					if now := time.Now(); free.Before(now) {
+						free = now
+					}
+					free = free.Add(time.Duration(n) * time.Millisecond / time.Duration(t.Rate))
+					timer.Reset(time.Until(free))
+					ready = timer.C
+				}
+				select {
+				case <-ready:
+					stub.Output <- &stream.StreamChunk{Data: chunk.Data[:n], Timestamp: chunk.Timestamp}
+					chunk.Data = chunk.Data[n:]
+				case <-stub.Interrupt:
+					stub.Output <- chunk
+					return
+				}
+			}
+		}
 	}
 }
 
@@ -149,10 +197,10 @@ func (l *Link) Toxic(spec string) error {
 	if name, _ := fields["name"].(string); name == "" {
 		fields["name"] = kind + "_" + direction
 	}
-	if closing()[kind] != nil {
+	if ours()[kind] != nil {
 		fields["type"] = prefix + kind
 	}
-	ours, err := json.Marshal(fields)
+	changed, err := json.Marshal(fields)
 	if err != nil {
 		return fmt.Errorf("proxy: toxic on link %s: %w", l.name, err)
 	}
@@ -161,7 +209,7 @@ func (l *Link) Toxic(spec string) error {
 	if kind == "reset_peer" {
 		l.abrupt.Store(true)
 	}
-	if err := l.add(ours); err != nil {
+	if err := l.add(changed); err != nil {
 		l.judge()
 		return fmt.Errorf("proxy: toxic %s on link %s: %w", strings.TrimSpace(spec), l.name, err)
 	}
