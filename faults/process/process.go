@@ -20,6 +20,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/lockfault/lockfault/faults/process/clock"
 	"github.com/lockfault/lockfault/faults/real"
 )
 
@@ -120,6 +121,30 @@ func (h *Host) enter(ctx context.Context) (_ context.Context, leave func(), err 
 	}, nil
 }
 
+// CanMoveClocks returns nil if servers can be started with a Clock, and else
+// an error that wraps [real.ErrNoClock] and says why. It blocks while the shim
+// is compiled for the first time.
+func (h *Host) CanMoveClocks(ctx context.Context) error {
+	ctx, leave, err := h.enter(ctx)
+	if err != nil {
+		return fmt.Errorf("process: %w", err)
+	}
+	defer leave()
+	if _, err := h.shim(ctx); err != nil {
+		return fmt.Errorf("process: %w: %w", real.ErrNoClock, err)
+	}
+	return nil
+}
+
+// shim returns the library that moves a clock.
+func (h *Host) shim(ctx context.Context) (string, error) {
+	dirs := []string{h.dir}
+	if cache, err := clock.CacheDir(); err == nil {
+		dirs = []string{cache, h.dir}
+	}
+	return clock.Build(ctx, h.options.CC, dirs...)
+}
+
 // fileName matches what can name a directory.
 var fileName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
 
@@ -137,7 +162,7 @@ func (h *Host) Start(ctx context.Context, spec real.ServerSpec) (real.Server, er
 	if !h.register(s) {
 		return nil, fmt.Errorf("process: start %s: there is one of that name", spec.Name)
 	}
-	if err := s.start(ctx, spec.ReplicaOf); err != nil {
+	if err := s.start(ctx); err != nil {
 		return nil, fmt.Errorf("process: start %s: %w", spec.Name, err)
 	}
 	return s, nil

@@ -285,6 +285,10 @@ func TestReplicaFollows(t *testing.T) {
 	}
 	r := client(t, replica.Addr())
 	eventually(t, "the replica has both keys", func() bool { return r.Exists(ctx, "early", "late").Val() == 2 })
+	// If the stream waits for an acknowledgement, that may come a second late.
+	if log, err := os.ReadFile(primary.Log()); err != nil || strings.Contains(string(log), "REPLCONF ACK") {
+		t.Errorf("the primary waits for its replica before it streams: %v\n%s", err, log)
+	}
 
 	// They change places.
 	if err := primary.Kill(); err != nil {

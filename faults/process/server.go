@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/lockfault/lockfault/faults/process/clock"
 	"github.com/lockfault/lockfault/faults/real"
 )
 
@@ -21,6 +22,9 @@ type server struct {
 	spec real.ServerSpec
 	dir  string
 	port atomic.Int32 // 0 until it has one
+
+	clock *clock.File // nil if it has no clock of its own
+	shim  string      // the library that gives it one
 
 	mu   sync.Mutex // held while something about the process changes
 	proc *proc      // nil until it has answered for the first time
@@ -70,14 +74,44 @@ func (s *server) Restart(ctx context.Context, empty bool, replicaOf string) erro
 
 // SetClock moves its clock, as [real.Server] says.
 func (s *server) SetClock(offset time.Duration, rate float64) error {
-	return errors.New("process: no clock yet")
+	if s.clock == nil {
+		return fmt.Errorf("process: set the clock of %s: it was started without one of its own", s.spec.Name)
+	}
+	if err := s.clock.Set(offset, rate); err != nil {
+		return fmt.Errorf("process: set the clock of %s: %w", s.spec.Name, err)
+	}
+	return nil
 }
 
 // start starts it for the first time.
-func (s *server) start(ctx context.Context, replicaOf string) error {
+func (s *server) start(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.launch(ctx, replicaOf)
+	if s.spec.Clock {
+		if err := s.getClock(ctx); err != nil {
+			return fmt.Errorf("%w: %w", real.ErrNoClock, err)
+		}
+	}
+	if err := s.launch(ctx, s.spec.ReplicaOf); err != nil {
+		return err
+	}
+	if s.spec.Clock && !s.clock.Loaded() {
+		return errors.Join(fmt.Errorf("%w: %s doesn't load the shim: take one that is linked dynamically", real.ErrNoClock, s.host.binary.path), s.proc.kill())
+	}
+	return nil
+}
+
+// getClock gets the library and makes the clock's file.
+func (s *server) getClock(ctx context.Context) error {
+	if err := os.MkdirAll(s.dir, 0o700); err != nil {
+		return err
+	}
+	var err error
+	if s.shim, err = s.host.shim(ctx); err != nil {
+		return err
+	}
+	s.clock, err = clock.Create(filepath.Join(s.dir, "clock"))
+	return err
 }
 
 // launch starts the process and waits until it answers. A server that had a
@@ -97,6 +131,9 @@ func (s *server) launch(ctx context.Context, replicaOf string) error {
 		}
 		cmd := exec.Command(s.host.binary.path, file)
 		cmd.Dir, cmd.Env = s.dir, environment()
+		if s.clock != nil {
+			cmd.Env = append(cmd.Env, clock.Env(s.shim, s.clock.Path())...)
+		}
 		p, err := s.host.launch(ctx, cmd, port, s.spec.Password, s.Log())
 		if err == nil {
 			s.proc = p
@@ -109,8 +146,12 @@ func (s *server) launch(ctx context.Context, replicaOf string) error {
 func (s *server) close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.proc == nil {
-		return nil
+	var errs []error
+	if s.proc != nil {
+		errs = append(errs, s.proc.kill())
 	}
-	return s.proc.kill()
+	if s.clock != nil {
+		errs = append(errs, s.clock.Close())
+	}
+	return errors.Join(errs...)
 }

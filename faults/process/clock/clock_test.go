@@ -1,0 +1,160 @@
+package clock_test
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/lockfault/lockfault/faults/process/clock"
+)
+
+// build returns the library. Without a compiler the test is skipped, except
+// where nothing may be.
+func build(t *testing.T, dir string) string {
+	t.Helper()
+	library, err := clock.Build(t.Context(), "", dir)
+	if errors.Is(err, exec.ErrNotFound) && os.Getenv("CI") == "" {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return library
+}
+
+func create(t *testing.T) *clock.File {
+	t.Helper()
+	f, err := clock.Create(filepath.Join(t.TempDir(), "a clock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { f.Close() })
+	return f
+}
+
+// watch compiles and runs the program that reads clocks, and calls set again
+// and again until it ends. It returns what the program says.
+func watch(t *testing.T, set func(f *clock.File, i int) error, args ...string) string {
+	t.Helper()
+	dir := t.TempDir()
+	library, program := build(t, dir), filepath.Join(dir, "clocks")
+	if out, err := exec.Command("cc", "-O2", "-o", program, filepath.Join("testdata", "clocks.c")).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	f := create(t)
+	cmd := exec.Command(program, args...)
+	cmd.Env = append(os.Environ(), clock.Env(library, f.Path())...)
+	var out []byte
+	var err error
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		out, err = cmd.CombinedOutput()
+	}()
+	for i := 0; ; i++ {
+		select {
+		case <-done:
+			if err != nil {
+				t.Errorf("%v: %s", err, out)
+			}
+			if !f.Loaded() {
+				t.Error("the process had the clock, and the file says no")
+			}
+			return strings.TrimSpace(string(out))
+		default:
+			if err := set(f, i); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// A process sees each setting whole, whenever it looks.
+func TestJumpsAreSeenWhole(t *testing.T) {
+	offsets := []time.Duration{time.Hour, -2 * time.Hour, 0}
+	said := watch(t, func(f *clock.File, i int) error { return f.Set(offsets[i%3], 1) }, "100000", "0", "3600", "-7200")
+	if said != "saw 3 offsets" {
+		t.Error(said)
+	}
+}
+
+// However rates change, spans go on from where they are.
+func TestSpansNeverGoBack(t *testing.T) {
+	rates := []float64{1000, 0.001, 1, 10, 0.5}
+	watch(t, func(f *clock.File, i int) error { return f.Set(time.Duration(i), rates[i%5]) }, "100000")
+}
+
+func TestBuildOnce(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "deep", "cache")
+	build(t, filepath.Join(t.TempDir(), "elsewhere")) // skips where there is no compiler
+	var all sync.WaitGroup
+	files := make([]string, 8)
+	for i := range files {
+		all.Go(func() {
+			var err error
+			if files[i], err = clock.Build(t.Context(), "", dir); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	for _, file := range files {
+		if file != files[0] {
+			t.Errorf("built %s and %s", files[0], file)
+		}
+	}
+	left, err := os.ReadDir(dir)
+	if err != nil || len(left) != 1 || filepath.Join(dir, left[0].Name()) != files[0] {
+		t.Errorf("in the directory: %v, %v", left, err)
+	}
+	if file, err := clock.Build(t.Context(), "no-such-compiler", dir); err != nil || file != files[0] {
+		t.Errorf("what is built was not taken: %q, %v", file, err)
+	}
+}
+
+func TestBuildFails(t *testing.T) {
+	dir := t.TempDir()
+	for _, c := range []struct{ compiler, want string }{
+		{"no-such-compiler -m64", "no C compiler"},
+		{"false", "can't compile"},
+		{"true", "no library"},
+	} {
+		if _, err := clock.Build(t.Context(), c.compiler, dir); err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("with %q: %v", c.compiler, err)
+		}
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+		t.Errorf("left: %v, %v", left, err)
+	}
+	if _, err := clock.Build(t.Context(), ""); err == nil {
+		t.Error("built nowhere")
+	}
+}
+
+func TestFileRefuses(t *testing.T) {
+	f := create(t)
+	for _, rate := range []float64{0, -1, clock.MaxRate + 1} {
+		if f.Set(0, rate) == nil {
+			t.Errorf("a rate of %v was taken", rate)
+		}
+	}
+	if f.Loaded() {
+		t.Error("loaded by nobody")
+	}
+	for range 2 {
+		if err := f.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if f.Set(0, 1) == nil {
+		t.Error("set after Close")
+	}
+	if _, err := clock.Create(filepath.Join(t.TempDir(), "no", "such", "directory")); err == nil {
+		t.Error("created nowhere")
+	}
+}
