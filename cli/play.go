@@ -79,29 +79,44 @@ func (o *playOptions) cells(scripts []chosen, list []strategies.Strategy, dir st
 	}
 }
 
+// attempts is how often a cell is played that the machine was too slow for.
+const attempts = 3
+
 // play plays the jobs in worker processes and calls done with the cell of
-// each, in the order in which they finish.
+// each, in the order in which they finish. Cells for which the machine was too
+// slow are played again when the others are done, with fewer at a time.
 func (o *playOptions) play(ctx context.Context, workers int, jobs iter.Seq[job], done func(job, reports.Cell) error) error {
 	start, err := startWorker()
 	if err != nil {
 		return err
 	}
-	options := pool.Options{Workers: workers, Start: start, Limit: o.cellTimeout}
-	return pool.Run(ctx, options, jobs, func(j job, r pool.Result[reports.Cell]) error {
-		cell := r.Value
-		if r.Failure != nil {
-			reports.RemoveHistory(j.History) // half of it may be there
-			cell = reports.Cell{
-				Strategy: j.Strategy,
-				Scenario: j.Scenario,
-				Verdict:  reports.Error,
-				Expected: j.Expected,
-				Reason:   r.Failure.Error(),
+	for left := attempts; ; left-- {
+		var again []job
+		options := pool.Options{Workers: workers, Start: start, Limit: o.cellTimeout}
+		err := pool.Run(ctx, options, jobs, func(j job, r pool.Result[played]) error {
+			cell := r.Value.Cell
+			if r.Failure != nil {
+				reports.RemoveHistory(j.History) // half of it may be there
+				cell = reports.Cell{
+					Strategy: j.Strategy,
+					Scenario: j.Scenario,
+					Verdict:  reports.Error,
+					Expected: j.Expected,
+					Reason:   r.Failure.Error(),
+				}
+				cell.Settle()
 			}
-			cell.Settle()
+			if r.Value.Late && left > 1 {
+				again = append(again, j)
+				return nil
+			}
+			return done(j, cell)
+		})
+		if err != nil || len(again) == 0 {
+			return err
 		}
-		return done(j, cell)
-	})
+		workers, jobs = max(1, workers/4), slices.Values(again)
+	}
 }
 
 // verdictStatus returns how a command ends that came to these verdicts.

@@ -42,6 +42,14 @@ type job struct {
 	History, HistoryLink string
 }
 
+// played is what a worker answers.
+type played struct {
+	Cell reports.Cell
+	// Late says that the machine was too slow: the cell should be played
+	// again, when less is going on.
+	Late bool
+}
+
 // startWorker returns the command of a worker process: this executable.
 func startWorker() (func() *exec.Cmd, error) {
 	executable, err := os.Executable()
@@ -83,7 +91,7 @@ func work(registry strategies.Registry) error {
 	tune()
 	bubble.Main(func(t *testing.T) {
 		p := player{registry: registry, executable: executable}
-		if err := pool.Serve(in, out, func(j job) (reports.Cell, bool) { return p.play(t, j) }); err != nil {
+		if err := pool.Serve(in, out, func(j job) (played, bool) { return p.play(t, j) }); err != nil {
 			fmt.Fprintf(os.Stderr, "lockfault worker: %v\n", err)
 			t.Fail()
 		}
@@ -119,18 +127,19 @@ type player struct {
 
 // play plays a cell. Its process had better not be used again if goroutines
 // may be left over from it.
-func (p *player) play(t *testing.T, j job) (cell reports.Cell, retire bool) {
-	cell = reports.Cell{Strategy: j.Strategy, Scenario: j.Scenario, Verdict: reports.Error}
+func (p *player) play(t *testing.T, j job) (answer played, retire bool) {
+	cell := &answer.Cell
+	*cell = reports.Cell{Strategy: j.Strategy, Scenario: j.Scenario, Verdict: reports.Error}
 	defer func() { cell.Settle() }()
 	strategy, ok := p.registry.Lookup(j.Strategy)
 	if !ok {
 		cell.Reason = fmt.Sprintf("the worker process knows no strategy %q: does its main function give cli.Main the same registry each time?", j.Strategy)
-		return cell, false
+		return answer, false
 	}
 	script, err := p.load(j)
 	if err != nil {
 		cell.Reason = err.Error()
-		return cell, false
+		return answer, false
 	}
 	outcome := harness.Play(t, harness.Cell{
 		Strategy: strategy,
@@ -153,11 +162,12 @@ func (p *player) play(t *testing.T, j job) (cell reports.Cell, retire bool) {
 	if len(outcome.History.Events) > 0 && j.History != "" {
 		if err := reports.WriteHistory(j.History, outcome.History); err != nil {
 			cell.Verdict, cell.Reason = reports.Error, err.Error()
-			return cell, true
+			return answer, true
 		}
 		cell.History = j.HistoryLink
 	}
-	return cell, outcome.Status == harness.Error
+	answer.Late = outcome.Late > 0
+	return answer, outcome.Status == harness.Error
 }
 
 // place returns where the job's cell is to be played. Clients' processes are

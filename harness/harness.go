@@ -57,6 +57,9 @@ type Outcome struct {
 	RoundTrips map[checker.Op]int
 	// Measures are the readings of the script's stopwatches.
 	Measures map[string]time.Duration
+	// Late is how late the machine was, if that was too much for a verdict:
+	// the cell may be played again. Only in worlds of real time.
+	Late time.Duration
 	// Virtual is the time that passed in the world, Elapsed outside.
 	Virtual, Elapsed time.Duration
 }

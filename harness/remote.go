@@ -10,6 +10,7 @@ import (
 
 	"github.com/lockfault/lockfault/faults/real"
 	"github.com/lockfault/lockfault/harness/client"
+	"github.com/lockfault/lockfault/internal/child"
 )
 
 // remote is a client in a process of its own, for worlds that have such. It
@@ -91,10 +92,14 @@ func (b *remote) listen(lines *bufio.Scanner) {
 			break
 		}
 		r := *l.Report
-		if r.Sent != 0 {
-			b.world.Note(client.SinceBoot() - r.Sent)
-		}
+		heard := child.SinceBoot()
 		b.put(note{r.Report, func(a client.Answer) {
+			if r.Sent != 0 {
+				b.world.ClientLate(b.name, r.Sent, heard)
+			}
+			for _, gap := range r.Gaps {
+				b.world.ClientLate(b.name, gap.From, gap.To)
+			}
 			// One that has ended needs no answer.
 			_ = b.say(client.Order{Answer: &client.Heard{ID: r.ID, Answer: a}})
 		}})

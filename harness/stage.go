@@ -269,6 +269,11 @@ func (s *stage) await(a scenarios.Await) {
 	if limit == 0 {
 		limit = s.script.Patience.Of(s.ttl) + s.forbearance()
 	}
+	if !s.bubble {
+		// Where things take their time, a script that gives up as soon as it
+		// could in virtual time would give up too soon.
+		limit = max(limit, s.ttl/10)
+	}
 	s.run(limit, func() bool {
 		return !slices.ContainsFunc(a.Clients, func(name string) bool {
 			c, state := s.clients[name], s.world.Client(name)

@@ -41,7 +41,7 @@ type Settings struct {
 	Patience faults.Span // how long an acquire waits if its step doesn't say; default 3ttl
 
 	Retries        int               // how often a client library repeats a command that got no answer; default 0
-	ReadTimeout    faults.Span       // how long a client library waits for an answer; default 3s
+	ReadTimeout    faults.Span       // how long a client library waits for an answer; default 0.1ttl
 	IgnoreContext  bool              // client libraries ignore context deadlines on the wire, as go-redis does by default; default false
 	HonourValidity bool              // clients stop at the validity that their lock publishes; default false
 	Threads        map[string]string // thread id of a client; default: a different one for each

@@ -18,7 +18,7 @@ func Defaults() Settings {
 		Grace:       faults.Span{TTLs: 0.5},
 		Bound:       faults.Span{TTLs: 5},
 		Patience:    faults.Span{TTLs: 3},
-		ReadTimeout: faults.Span{Abs: 3 * time.Second},
+		ReadTimeout: faults.Span{TTLs: 0.1},
 	}
 }
 

@@ -50,10 +50,10 @@ func redlockStrategy() Strategy {
 }
 
 // nodeTimeout returns how long Redlock waits for one node: 50 ms, the upper end
-// of what the documents name, or 1 % of a lease that is so short that five
-// waits would use it up, but no less than 5 ms.
+// of what the documents name, or a twentieth of a lease that is so short that five
+// such waits would use up much of it, but no less than 5 ms.
 func nodeTimeout(ttl time.Duration) time.Duration {
-	return max(5*time.Millisecond, min(50*time.Millisecond, ttl/100))
+	return max(5*time.Millisecond, min(50*time.Millisecond, ttl/20))
 }
 
 type redlock struct {

@@ -76,7 +76,7 @@ func (w *World) applyToNode(f faults.Fault, n *node) error {
 		if err := s.process.Resume(); err != nil {
 			return err
 		}
-		s.paused = false
+		s.paused, s.resumed = false, time.Now()
 		w.expireLate(s)
 		w.open(s)
 	case faults.Failover:
@@ -177,10 +177,10 @@ func (w *World) setReplication(n *node, f faults.Replication) error {
 		case faults.ReplicationStop:
 			s.link.Stop()
 		case faults.ReplicationDelay:
-			err = s.link.Latency(f.Delay.Of(w.cfg.TTL), 0)
+			err = s.link.Lag(f.Delay.Of(w.cfg.TTL))
 		case faults.ReplicationStart:
 			s.link.Start()
-			err = s.link.Latency(0, 0)
+			err = s.link.Lag(0)
 		}
 		if err != nil {
 			return fmt.Errorf("real: %q: %w", f, err)

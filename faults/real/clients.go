@@ -16,12 +16,17 @@ import (
 
 // process is a client's process, in its present life.
 type process struct {
-	name  string
-	state faults.ClientState
-	since time.Time     // when the present pause began
-	skew  time.Duration // of its wall clock
-	body  *Process
+	name   string
+	state  faults.ClientState
+	since  time.Time     // when the present pause began
+	skew   time.Duration // of its wall clock
+	pauses []pause
+	body   *Process
 }
+
+// pause is when a process was stopped, on the clock of [child.SinceBoot]; to is
+// 0 while it is.
+type pause struct{ from, to time.Duration }
 
 // A Process is one life of a client's process. Its methods may be called by
 // any goroutine.
@@ -153,6 +158,7 @@ func (w *World) applyToClient(f faults.Fault, c *process) error {
 		if c.state.Paused || c.state.Crashed {
 			return nil
 		}
+		c.pauses = append(c.pauses, pause{from: child.SinceBoot()})
 		if err := c.body.Pause(); err != nil {
 			return fmt.Errorf("real: pausing %s: %w", c.name, err)
 		}
@@ -167,6 +173,8 @@ func (w *World) applyToClient(f faults.Fault, c *process) error {
 		if err := c.body.Resume(); err != nil {
 			return fmt.Errorf("real: resuming %s: %w", c.name, err)
 		}
+		// It wakes up a moment after it was told to.
+		c.pauses[len(c.pauses)-1].to = child.SinceBoot() + trifle
 	case faults.CrashClient:
 		if c.state.Crashed {
 			return nil

@@ -42,7 +42,8 @@ type message struct {
 	command string   // its name
 	text    string   // it in full, with owner values by short names
 	sent    time.Time
-	replies int // of a request: how many there are yet to come
+	entered time.Time // of a request: when the server was let have it
+	replies int       // of a request: how many there are yet to come
 }
 
 func (m *message) stream() *stream {
@@ -226,6 +227,7 @@ func (w *World) execute(m *message) {
 	if !blocks(m.words) {
 		s.busy = m
 	}
+	m.entered = time.Now()
 	m.Forward()
 }
 
@@ -238,6 +240,18 @@ func blocks(words []string) bool {
 		return slices.ContainsFunc(words, func(word string) bool { return strings.EqualFold(word, "BLOCK") })
 	}
 	return false
+}
+
+// changes reports whether a command may change a key. What isn't known to leave
+// keys alone does.
+func changes(command string) bool {
+	switch command {
+	case "GET", "MGET", "HGET", "HEXISTS", "HGETALL", "EXISTS", "TTL", "PTTL", "TYPE", "STRLEN",
+		"PING", "ECHO", "HELLO", "AUTH", "CLIENT", "SELECT", "INFO", "ROLE", "TIME", "COMMAND", "WAIT", "WAITAOF",
+		"SUBSCRIBE", "PSUBSCRIBE", "UNSUBSCRIBE", "PUNSUBSCRIBE", "PUBLISH", "MULTI", "WATCH", "UNWATCH":
+		return false
+	}
+	return true
 }
 
 // answered takes note of a reply that the server sent, before anything is
@@ -253,7 +267,12 @@ func (w *World) answered(m *message) {
 		return
 	}
 	c.awaited = c.awaited[1:]
-	w.observe(c.server, checker.ByCommand, c.wire.client, request.words)
+	if !blocks(request.words) && !c.server.wasPaused(request.entered) {
+		w.note(c.server.name, m.sent.Sub(request.entered))
+	}
+	if s := c.server; changes(request.command) && (s.busy == nil || s.busy == request) {
+		w.observe(s, checker.ByCommand, c.wire.client, request.words)
+	}
 	w.finished(request)
 }
 

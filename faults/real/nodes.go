@@ -38,6 +38,7 @@ type server struct {
 	link    *proxy.Link   // its replication link, if it ever was a replica
 	up      bool
 	paused  bool
+	resumed time.Time  // when it last was no longer
 	busy    *message   // the request that it has in hand
 	door    []*message // requests that wait for that, or for its process
 
@@ -49,6 +50,7 @@ type server struct {
 
 	value   string        // of the lock's key, when last looked at
 	expires time.Duration // when it will be gone, at the earliest; 0 means never
+	took    time.Duration // by how much later that may be
 	moved   bool          // the clock was moved since
 	expiry  *timer
 }
@@ -125,6 +127,9 @@ func (s *server) came() {
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 	})
 }
+
+// wasPaused reports whether the server was stopped at any time since then.
+func (s *server) wasPaused(since time.Time) bool { return s.paused || s.resumed.After(since) }
 
 func (s *server) leave() {
 	if s.admin != nil {
@@ -311,7 +316,7 @@ func (s *server) replicationLink(primary *server) (string, error) {
 		return s.link.Addr(), nil
 	}
 	s.link.Start()
-	if err := errors.Join(s.link.Latency(0, 0), s.link.Redirect(primary.addr)); err != nil {
+	if err := errors.Join(s.link.Lag(0), s.link.Redirect(primary.addr)); err != nil {
 		return "", fmt.Errorf("real: %s: %w", s.name, err)
 	}
 	return s.link.Addr(), nil

@@ -21,18 +21,19 @@ const slack = 3 * time.Millisecond
 const patience = 10 * time.Second
 
 // look reads the lock's key as it stands, all at one moment, with its expiry on
-// the true clock and not later than it is.
-func (w *World) look(s *server) (faults.Key, error) {
+// the true clock: not later than it is, and earlier by less than took.
+func (w *World) look(s *server) (key faults.Key, took time.Duration, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	asked := time.Now()
 	tx := s.admin.TxPipeline()
 	text, fields, left := tx.Get(ctx, w.cfg.Key), tx.HGetAll(ctx, w.cfg.Key), tx.PTTL(ctx, w.cfg.Key)
-	_, err := tx.Exec(ctx)
-	w.Note(time.Since(asked))
+	_, err = tx.Exec(ctx)
+	took = time.Since(asked)
+	w.note(s.name, took)
 	var refused redis.Error
 	if err != nil && !errors.Is(err, redis.Nil) && !errors.As(err, &refused) {
-		return faults.Key{}, fmt.Errorf("real: %s: looking at the key: %w", s.name, err)
+		return faults.Key{}, 0, fmt.Errorf("real: %s: looking at the key: %w", s.name, err)
 	}
 	// One of GET and HGETALL is refused: the key has one type.
 	found := faults.Key{Value: text.Val()}
@@ -46,14 +47,14 @@ func (w *World) look(s *server) (faults.Key, error) {
 	}
 	switch {
 	case errors.Is(text.Err(), redis.Nil):
-		return faults.Key{}, nil
+		return faults.Key{}, took, nil
 	case found.Value == "" && text.Err() != nil:
 		found.Value = "(neither a string nor a hash)"
 	}
 	if ttl := left.Val(); ttl >= 0 {
 		found.Expires = asked.Add(time.Duration(math.Floor(float64(ttl) / s.rate))).Sub(w.began)
 	}
-	return found, nil
+	return found, took + slack, nil
 }
 
 // observe records how the lock's key changed on a server, and plans the moment
@@ -62,30 +63,30 @@ func (w *World) observe(s *server, cause checker.Cause, client string, words []s
 	if w.record == nil || s.admin == nil || !s.up {
 		return
 	}
-	key, err := w.look(s)
+	key, took, err := w.look(s)
 	if err != nil {
 		w.must(err)
 		return
 	}
-	w.saw(s, key, cause, client, words)
+	w.saw(s, key, took, cause, client, words)
 }
 
-func (w *World) saw(s *server, key faults.Key, cause checker.Cause, client string, words []string) {
+func (w *World) saw(s *server, key faults.Key, took time.Duration, cause checker.Cause, client string, words []string) {
 	if cause == checker.ByCommand && s.expires != 0 && w.Now() >= s.expires && key.Value != s.value {
 		// The lease had run out when the command came, though nobody had
 		// looked yet.
-		w.changed(s, faults.Key{}, s.ending(), "", nil)
+		w.changed(s, faults.Key{}, slack, s.ending(), "", nil)
 	}
-	w.changed(s, key, cause, client, words)
+	w.changed(s, key, took, cause, client, words)
 }
 
-func (w *World) changed(s *server, key faults.Key, cause checker.Cause, client string, words []string) {
-	event, changed := w.ledger.Saw(s.node.name, s.name, key, cause, client, words, slack)
+func (w *World) changed(s *server, key faults.Key, took time.Duration, cause checker.Cause, client string, words []string) {
+	event, changed := w.ledger.Saw(s.node.name, s.name, key, cause, client, words, took+s.took)
 	if !changed {
 		return
 	}
 	w.tell(event)
-	s.value, s.expires, s.moved = key.Value, key.Expires, cause == checker.ByClock
+	s.value, s.expires, s.took, s.moved = key.Value, key.Expires, took, cause == checker.ByClock
 	if s.expiry != nil {
 		s.expiry.dead = true
 		s.expiry = nil
@@ -114,7 +115,7 @@ func (w *World) expire(s *server) {
 	if !s.up || s.paused {
 		return
 	}
-	key, err := w.look(s)
+	key, took, err := w.look(s)
 	if err != nil {
 		w.must(err)
 		return
@@ -124,7 +125,7 @@ func (w *World) expire(s *server) {
 		w.planExpiry(s, key)
 		return
 	}
-	w.saw(s, key, s.ending(), "", nil)
+	w.saw(s, key, took, s.ending(), "", nil)
 }
 
 // settle records that the lock's key is gone before something else happens on

@@ -74,9 +74,9 @@ type World struct {
 	sentinels []string
 	held      []*message
 	failure   error // of something that the world itself needs
-	lateness  sync.Mutex
-	late      time.Duration
+	lateness  lateness
 	closed    bool
+	over      chan struct{} // closed when it closes
 }
 
 var _ faults.World = (*World)(nil)
@@ -87,12 +87,13 @@ func New(ctx context.Context, cfg Config) (*World, error) {
 	w := &World{
 		cfg: cfg, password: rand.Text(), began: time.Now(), inbox: inbox{wake: make(chan struct{}, 1)},
 		gate: faults.NewGate(cfg.Nodes), ledger: faults.NewLedger(cfg.Key),
-		proxies: proxy.New(cfg.Log), launcher: child.NewLauncher(), clients: map[string]*process{}, links: map[link]*wire{},
+		proxies: proxy.New(cfg.Log), launcher: child.NewLauncher(), over: make(chan struct{}), clients: map[string]*process{}, links: map[link]*wire{},
 	}
 	if err := w.startNodes(ctx); err != nil {
 		_ = w.Close() // what matters is why there is nothing to close
 		return nil, err
 	}
+	go w.beats()
 	return w, nil
 }
 
@@ -102,9 +103,7 @@ func (w *World) Begin() {
 		w.must(n.inStep())
 	}
 	w.began = time.Now()
-	w.lateness.Lock()
-	w.late = 0
-	w.lateness.Unlock()
+	w.lateness.forget()
 	w.record = w.cfg.Record
 	w.ledger = faults.NewLedger(w.cfg.Key)
 	for _, p := range w.clients {
@@ -149,25 +148,9 @@ func (w *World) Run(limit time.Duration, until func() bool) bool {
 		select {
 		case <-w.inbox.wake:
 		case <-alarm.C:
-			w.Note(time.Since(wait))
+			w.note("script", time.Since(wait))
 		}
 	}
-}
-
-// Note notes by how much something was late. Any goroutine may call it.
-func (w *World) Note(late time.Duration) {
-	w.lateness.Lock()
-	defer w.lateness.Unlock()
-	w.late = max(w.late, late)
-}
-
-// Late returns the longest time since Begin by which something in this world,
-// or in one of its clients, was late because the machine had other things to
-// do.
-func (w *World) Late() time.Duration {
-	w.lateness.Lock()
-	defer w.lateness.Unlock()
-	return w.late
 }
 
 // Err returns what the world itself could not do, such as looking at a key; a
@@ -188,6 +171,7 @@ func (w *World) Close() error {
 		return nil
 	}
 	w.closed = true
+	close(w.over)
 	w.record = nil
 	var errs []error
 	for _, p := range w.clients {

@@ -34,6 +34,7 @@ func (s Setup) Options() *redis.Options {
 		// between these two.
 		MinRetryBackoff: 8 * time.Millisecond, MaxRetryBackoff: 8 * time.Millisecond,
 		DialerRetries:         1,
+		DialTimeout:           s.ReadTimeout,
 		ReadTimeout:           s.ReadTimeout,
 		WriteTimeout:          s.ReadTimeout,
 		ContextTimeoutEnabled: !s.IgnoreContext,

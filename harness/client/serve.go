@@ -13,6 +13,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/lockfault/lockfault/internal/child"
 	"github.com/lockfault/lockfault/strategies"
 )
 
@@ -81,9 +82,12 @@ type Ready struct {
 // Numbered is a report that waits for the answer of the same number.
 type Numbered struct {
 	ID int `json:"id"`
-	// Sent is when it was sent, on the system's clock since boot, by which the
-	// stage finds out how late it hears; 0 if the client can't tell.
+	// Sent is when it was sent, on the system's clock since boot, and Gaps
+	// are when the process had to wait for a processor since the report
+	// before: by those the stage finds out whether the machine was too slow.
+	// Left out by a client that can't tell.
 	Sent time.Duration `json:"sent,omitempty"`
+	Gaps []Gap         `json:"gaps,omitempty"`
 	Report
 }
 
@@ -116,6 +120,9 @@ func Serve(in io.Reader, out io.Writer, lookup func(string) (strategies.Strategy
 			if err := s.say(Line{Ready: &Ready{Fenced: c.Fenced()}}); err != nil {
 				return err
 			}
+			if child.SinceBoot() != 0 {
+				go s.beats(life.Done())
+			}
 			go func() {
 				defer close(ran)
 				c.Run()
@@ -144,6 +151,7 @@ func Serve(in io.Reader, out io.Writer, lookup func(string) (strategies.Strategy
 type server struct {
 	life context.Context
 	skew atomic.Int64 // of the wall clock, in nanoseconds
+	heart
 
 	mu      sync.Mutex
 	out     *json.Encoder
@@ -186,7 +194,7 @@ func (start Start) failover() redis.UniversalClient {
 		MasterName: start.Master, SentinelAddrs: start.Sentinels, SentinelPassword: start.SentinelPassword,
 		Password:   start.SentinelPassword,
 		MaxRetries: o.MaxRetries, MinRetryBackoff: o.MinRetryBackoff, MaxRetryBackoff: o.MaxRetryBackoff,
-		ReadTimeout: o.ReadTimeout, WriteTimeout: o.WriteTimeout, ContextTimeoutEnabled: o.ContextTimeoutEnabled,
+		DialTimeout: o.DialTimeout, ReadTimeout: o.ReadTimeout, WriteTimeout: o.WriteTimeout, ContextTimeoutEnabled: o.ContextTimeoutEnabled,
 		PoolSize: o.PoolSize, ConnMaxIdleTime: o.ConnMaxIdleTime, Protocol: o.Protocol, DisableIdentity: o.DisableIdentity,
 		Dialer: func(ctx context.Context, network, addr string) (net.Conn, error) {
 			if way, ok := start.Ways[addr]; ok {
@@ -210,7 +218,7 @@ func (s *server) Tell(r Report) (Answer, bool) {
 	s.mu.Lock()
 	s.last++
 	s.waiting[s.last] = answer
-	err := s.out.Encode(Line{Report: &Numbered{ID: s.last, Sent: SinceBoot(), Report: r}})
+	err := s.out.Encode(Line{Report: &Numbered{ID: s.last, Sent: child.SinceBoot(), Gaps: s.heart.since(), Report: r}})
 	s.mu.Unlock()
 	if err != nil {
 		return Answer{}, false // there is no stage any more

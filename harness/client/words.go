@@ -31,7 +31,7 @@ type Setup struct {
 	// Nodes are the names of the Redis nodes, in the strategy's order.
 	Nodes []string `json:"nodes"`
 	// Retries is how often a command is tried again, ReadTimeout how long
-	// one attempt may take, and IgnoreContext says that the deadlines of
+	// one attempt, or a connection, may take, and IgnoreContext says that the deadlines of
 	// contexts don't shorten that.
 	Retries       int           `json:"retries,omitempty"`
 	ReadTimeout   time.Duration `json:"read_timeout"`

@@ -14,7 +14,7 @@ func Allowed() map[string][]string {
 		"cmd": {"cli", "strategies", "strategies/all", "strategies/thirdparty"},
 		"cli": {"harness", "reports", "scenarios", "strategies", "faults", "histories", "checker",
 			"internal/bubble", "internal/nearest", "internal/pool"},
-		"harness": {"scenarios", "strategies", "faults", "faults/sim", "faults/real", "faults/process", "checker", "internal/bubble"},
+		"harness": {"scenarios", "strategies", "faults", "faults/sim", "faults/real", "faults/process", "checker", "internal/bubble", "internal/child"},
 		// Foreign histories are read for the checker alone.
 		"histories": {"checker", "internal/nearest"},
 		// A report is drawn from results and histories, never from a world.

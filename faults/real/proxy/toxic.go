@@ -146,27 +146,40 @@ func (l *Link) Latency(base, jitter time.Duration) error {
 	if base < 0 || jitter < 0 {
 		return fmt.Errorf("proxy: latency of link %s: %s with a jitter of %s: neither may be negative", l.name, base, jitter)
 	}
+	if err := l.delay("upstream", base, jitter); err != nil {
+		return err
+	}
+	return l.delay("downstream", base, jitter)
+}
+
+// Lag is Latency for what comes from the upstream only.
+func (l *Link) Lag(by time.Duration) error {
+	if by < 0 {
+		return fmt.Errorf("proxy: lag of link %s: %s: it may not be negative", l.name, by)
+	}
+	return l.delay("downstream", by, 0)
+}
+
+func (l *Link) delay(direction string, base, jitter time.Duration) error {
 	l.changing.Lock()
 	defer l.changing.Unlock()
-	for _, direction := range [...]string{"upstream", "downstream"} {
-		name := prefix + "latency " + direction
-		// Toxiproxy can also update a toxic, but does so while others read it.
-		if err := l.remove(name); err != nil && !errors.Is(err, toxiproxy.ErrToxicNotFound) {
-			return fmt.Errorf("proxy: latency of link %s: %w", l.name, err)
-		}
-		if base == 0 && jitter == 0 {
-			continue
-		}
-		spec, err := json.Marshal(map[string]any{
-			"name": name, "type": "latency", "stream": direction,
-			"attributes": toxics.LatencyToxic{Latency: milliseconds(base), Jitter: milliseconds(jitter)},
-		})
-		if err == nil {
-			err = l.add(spec)
-		}
-		if err != nil {
-			return fmt.Errorf("proxy: latency of link %s: %w", l.name, err)
-		}
+	name := prefix + "latency " + direction
+	// Toxiproxy can also update a toxic, but does so while others read it.
+	if err := l.remove(name); err != nil && !errors.Is(err, toxiproxy.ErrToxicNotFound) {
+		return fmt.Errorf("proxy: latency of link %s: %w", l.name, err)
+	}
+	if base == 0 && jitter == 0 {
+		return nil
+	}
+	spec, err := json.Marshal(map[string]any{
+		"name": name, "type": "latency", "stream": direction,
+		"attributes": toxics.LatencyToxic{Latency: milliseconds(base), Jitter: milliseconds(jitter)},
+	})
+	if err == nil {
+		err = l.add(spec)
+	}
+	if err != nil {
+		return fmt.Errorf("proxy: latency of link %s: %w", l.name, err)
 	}
 	return nil
 }

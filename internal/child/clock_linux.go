@@ -1,4 +1,4 @@
-package client
+package child
 
 import (
 	"time"
@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// SinceBoot reads the clock of [Numbered.Sent], which all processes of the
-// machine share and nobody sets; 0 if it can't.
+// SinceBoot reads a clock that all processes of the machine share and nobody
+// sets; 0 if there is none.
 func SinceBoot() time.Duration {
 	var t unix.Timespec
 	if unix.ClockGettime(unix.CLOCK_MONOTONIC, &t) != nil {
