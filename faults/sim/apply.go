@@ -205,7 +205,8 @@ func (w *World) applyToNode(f faults.Fault, n *node) error {
 		s.drift(f.Rate)
 		w.observe(s, checker.ByClock, "", nil)
 	case faults.Flush:
-		s.operate("FLUSHALL")
+		s.flush()
+		s.operate("FLUSHALL") // other databases
 		w.observe(s, checker.ByFlush, "", nil)
 	case faults.Evict:
 		s.operate("DEL", w.cfg.Key)

@@ -178,7 +178,7 @@ func (w *World) answer(request *message) {
 			w.send(&message{conn: c, way: faults.Messages, bytes: frame})
 			continue
 		}
-		w.send(request.answer(frame))
+		w.send(request.answer(c.server.mend(request, frame)))
 	}
 	if err != nil {
 		c.sever(err)
@@ -186,10 +186,15 @@ func (w *World) answer(request *message) {
 	switch request.command {
 	case "MULTI", "EXEC", "DISCARD":
 		c.multi = request.command == "MULTI" && len(frames) == 1 && frames[0][0] == '+'
+	case "WATCH": // out of place in a transaction, but does it no harm
 	case "SUBSCRIBE", "PSUBSCRIBE":
 		if !c.subscribed && !c.gone {
 			c.subscribed = true
 			w.subscribers = append(w.subscribers, c)
+		}
+	default:
+		if c.multi && len(frames) == 1 && frames[0][0] == '-' {
+			c.spoil()
 		}
 	}
 }

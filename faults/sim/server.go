@@ -28,13 +28,18 @@ type node struct {
 
 // redis is one server process.
 type redis struct {
-	name   string
-	node   *node
-	mini   *miniredis.Miniredis
-	up     bool
-	paused bool
-	door   []*message // requests that wait while it is paused
-	conns  []*conn
+	name string
+	node *node
+	mini *miniredis.Miniredis
+	// commands is mini's door.
+	commands *server.Server
+	up       bool
+	paused   bool
+	door     []*message // requests that wait while it is paused
+	conns    []*conn
+	// serving is where the request came from that is being executed; the
+	// commands of scripts come from elsewhere. nil if it is an operator's.
+	serving *server.Peer
 
 	// Its clock shows the true time plus skew, and the skew grows by rate-1
 	// for each unit of time since.
@@ -60,6 +65,8 @@ func (w *World) newNode(name string) (*node, error) {
 		conn.Close()
 		s.mini.SetTime(s.now())
 		s.mini.ClockTTL(true)
+		s.commands = s.mini.Server() // which locks miniredis, as it is already while a script runs
+		s.commands.SetPreHook(s.before)
 		n.servers = append(n.servers, s)
 	}
 	n.primary = n.servers[0]
@@ -80,6 +87,9 @@ func (n *node) serverFor(client string) *redis {
 func (s *redis) leads() bool {
 	return s.up && (s == s.node.primary || s == s.node.rival)
 }
+
+// follows reports whether the server is a replica.
+func (s *redis) follows() bool { return s.up && !s.leads() }
 
 // now reads the server's clock.
 func (s *redis) now() time.Time {
@@ -114,7 +124,12 @@ func (s *redis) drift(rate float64) {
 // outbox.
 func (s *redis) dispatch(m *message) {
 	s.tick()
-	s.mini.Server().Dispatch(m.conn.peer, m.words)
+	if flushes(m.words) && !m.conn.multi && s.leads() {
+		s.flush()
+	}
+	s.serving = m.conn.peer
+	s.commands.Dispatch(m.conn.peer, m.words)
+	s.serving = nil
 	m.conn.peer.Flush()
 }
 
@@ -122,14 +137,14 @@ func (s *redis) dispatch(m *message) {
 func (s *redis) operate(words ...string) {
 	s.tick()
 	peer := newPeer(io.Discard)
-	s.mini.Server().Dispatch(peer, words)
+	s.commands.Dispatch(peer, words)
 }
 
 // forget lets go of what a closed connection left behind.
 func (s *redis) forget(c *conn) {
 	if c.subscribed {
 		for _, command := range [...]string{"UNSUBSCRIBE", "PUNSUBSCRIBE"} {
-			s.mini.Server().Dispatch(c.peer, []string{command})
+			s.commands.Dispatch(c.peer, []string{command})
 		}
 	}
 	c.peer.Close()
@@ -160,10 +175,15 @@ func (s *redis) look(key string, began time.Time) faults.Key {
 	}
 	if ttl := db.TTL(key); ttl > 0 {
 		// Rounded up: before that moment it would still be there.
-		found.Expires = time.Now().Add(time.Duration(math.Ceil(float64(ttl) / s.rate))).Sub(began)
+		left := min(math.Ceil(float64(ttl)/s.rate), float64(century))
+		found.Expires = time.Now().Add(time.Duration(left)).Sub(began)
 	}
 	return found
 }
+
+// century is as good as for ever, and can be added to a time: a key that stays
+// longer is looked at again then.
+const century = 100 * 365 * 24 * time.Hour
 
 // observe records how the lock's key changed on a server, passes writes on to
 // its replicas, and plans the moment at which the key will expire.

@@ -45,6 +45,9 @@ func (w *World) waiting(m *message) *waiter {
 // https://redis.io/docs/latest/commands/wait/ speaks of writes, but Redis 7.0.15
 // counts from the last request of any kind, and from nothing if it is the first.
 func (s *redis) waitForReplicas(m *message) *waiter {
+	if s.follows() {
+		return refuse(m, "WAIT cannot be used with replica instances.")
+	}
 	if len(m.words) != 3 {
 		return refuse(m, "wrong number of arguments for 'wait' command")
 	}
@@ -103,7 +106,7 @@ func blocksFor(words []string) (limit time.Duration, ok bool) {
 	if err != nil || number != number || number < 0 {
 		number = 0
 	}
-	return time.Duration(min(number*unit, float64(100*365*24*time.Hour))), true
+	return time.Duration(min(number*unit, float64(century))), true
 }
 
 // tryOnce executes a command that blocks as a transaction would: there it
@@ -115,7 +118,7 @@ func (w *World) tryOnce(m *message, last bool) []byte {
 	peer := newPeer(&out)
 	peer.Resp3 = m.conn.peer.Resp3
 	for _, words := range [...][]string{{"MULTI"}, m.words, {"EXEC"}} {
-		s.mini.Server().Dispatch(peer, words)
+		s.commands.Dispatch(peer, words)
 	}
 	peer.Flush()
 	frames, err := out.take()

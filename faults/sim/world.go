@@ -128,19 +128,20 @@ func (w *World) Wall(name string) time.Time {
 	return time.Now().Add(c.skew)
 }
 
-// Dial implements [faults.Dialer].
+// Dial implements [faults.Dialer]. A server's name, such as n1/1, stands for that
+// server, whoever leads the node.
 func (w *World) Dial(ctx context.Context, name, nodeName string) (net.Conn, error) {
 	c := w.present(name)
 	if err := w.running(c); err != nil {
 		return nil, err
 	}
 	w.mu.Lock()
-	n := w.node(nodeName)
+	n, server := w.lead(name, nodeName)
 	if n == nil {
 		w.mu.Unlock()
 		return nil, fmt.Errorf("sim: there is no node %s", nodeName)
 	}
-	if w.links.cut[link{name, nodeName}] {
+	if w.links.cut[link{name, n.name}] {
 		w.mu.Unlock()
 		select {
 		case <-ctx.Done():
@@ -151,7 +152,6 @@ func (w *World) Dial(ctx context.Context, name, nodeName string) (net.Conn, erro
 		}
 		return nil, &net.OpError{Op: "dial", Net: "tcp", Addr: address(nodeName), Err: context.DeadlineExceeded}
 	}
-	server := n.serverFor(name)
 	if !server.up {
 		w.mu.Unlock()
 		w.refuse(ctx, c, n)
@@ -384,6 +384,22 @@ func (w *World) tell(e checker.Event) {
 
 // at returns a time since Begin; what came before it was at 0.
 func (w *World) at(t time.Time) time.Duration { return max(0, t.Sub(w.began)) }
+
+// lead returns the node of that name and the server that the client is led to
+// there, or that very server; nil if there is none.
+func (w *World) lead(client, name string) (*node, *redis) {
+	for _, n := range w.nodes {
+		if n.name == name {
+			return n, n.serverFor(client)
+		}
+		for _, s := range n.servers {
+			if s.name == name {
+				return n, s
+			}
+		}
+	}
+	return nil, nil
+}
 
 func (w *World) node(name string) *node {
 	for _, n := range w.nodes {
