@@ -13,7 +13,7 @@ import (
 )
 
 // A side is what a case is played on: a primary, n1, and its replica, n1/1. All its
-// methods but the last are those of a [faults.World].
+// methods but the last are those of a [faults.World] and [faults.Dialer].
 type side interface {
 	Dial(ctx context.Context, client, node string) (net.Conn, error)
 	Run(limit time.Duration, until func() bool) bool
