@@ -21,12 +21,10 @@ func (s *redis) before(peer *server.Peer, command string, args ...string) bool {
 	switch script := peer != s.serving && s.serving != nil; {
 	case s.follows() && s.writes(command):
 		peer.WriteError(readOnly)
-	case script && command == "WAIT":
-		peer.WriteError("ERR This Redis command is not allowed from script")
-	case script && blocks:
-		// miniredis would wait for somebody else, whom it lets in when the
+	case script && (blocks || command == "WAIT"):
+		// miniredis would wait for somebody whom it lets in only when the
 		// script is over.
-		peer.WriteError("ERR " + strings.ToLower(command) + " in a script is not possible in this world")
+		peer.WriteError("ERR This Redis command is not allowed from script")
 	default:
 		return false
 	}
