@@ -12,7 +12,7 @@ import (
 
 // maxMessage is the longest message, in bytes, that a gate takes. Locks need
 // none near it; without a limit a sender of garbage would fill the memory.
-const maxMessage = 64 << 20
+const maxMessage = 16 << 20
 
 // readSize is how much room there is for what a socket has, in bytes.
 const readSize = 4096

@@ -2,7 +2,11 @@ package proxy_test
 
 import (
 	"errors"
+	"io"
 	"slices"
+	"strings"
+	"sync/atomic"
+	"syscall"
 	"testing"
 
 	"github.com/lockfault/lockfault/faults/real/proxy"
@@ -46,6 +50,10 @@ func TestARequestIsPutTogether(t *testing.T) {
 	c.want("GET lock")
 	c.write("NG now\r\n")
 	c.want("PING now")
+	want := []string{"> PING", "< PING", "> GET lock", "< GET lock", "> PING now", "< PING now"} // no empty line
+	if got := r.tap.messages(); !slices.Equal(got, want) {
+		t.Errorf("the tap saw %q; want %q", got, want)
+	}
 }
 
 func TestAHeldMessageBlocksItsDirectionOnly(t *testing.T) {
@@ -165,15 +173,66 @@ func TestResetClosesBothEnds(t *testing.T) {
 	}
 }
 
+// decider does to each message what it is told to.
+type decider func(*proxy.Message)
+
+func (decider) Opened(*proxy.Conn)         {}
+func (d decider) Message(m *proxy.Message) { d(m) }
+func (decider) Closed(*proxy.Conn)         {}
+
+func TestTheFirstDecisionCounts(t *testing.T) {
+	r := newRig(t)
+	l := r.open(t, r.server.addr(), decider(func(m *proxy.Message) {
+		m.Forward()
+		m.Drop()
+	}))
+	dial(t, l.Addr()).ask("PING")
+}
+
+func TestNothingIsSeenBehindAReset(t *testing.T) {
+	r := newRig(t)
+	var seen atomic.Int32
+	l := r.open(t, r.server.addr(), decider(func(m *proxy.Message) {
+		seen.Add(1)
+		m.Conn.Reset()
+		m.Forward()
+	}))
+	c := dial(t, l.Addr())
+	c.send("GET 1", "GET 2")
+	c.wantReset()
+	must(t, l.Close())
+	if got := seen.Load(); got != 1 {
+		t.Errorf("the tap saw %d messages; want 1", got)
+	}
+}
+
 func TestWhatIsNotRESPIsRefused(t *testing.T) {
-	for _, bytes := range []string{"*x\r\n", "*1\r\n:3\r\n", "*1\r\n$3\r\nGET\r\n*99999999\r\n"} {
-		t.Run(bytes, func(t *testing.T) {
+	for name, bytes := range map[string]string{
+		"a count": "*x\r\n", "a number": "*1\r\n:3\r\n", "an array": "*1\r\n$3\r\nGET\r\n*99999999\r\n",
+		"no end": strings.Repeat("x", 16<<20+1),
+	} {
+		t.Run(name, func(t *testing.T) {
 			r := newRig(t)
 			c := r.dial(t)
-			c.write(bytes)
+			if _, err := io.WriteString(c, bytes); err == nil {
+				_, err = c.in.ReadByte()
+				if !errors.Is(err, syscall.ECONNRESET) {
+					t.Errorf("the client got %v; want a reset", err)
+				}
+			}
 			if err := r.tap.endings(1)[0].Err(); !errors.Is(err, resp.ErrProtocol) {
 				t.Errorf("the connection ended by %v; want ErrProtocol", err)
 			}
 		})
+	}
+}
+
+func TestAServerThatSpeaksNoRESPIsRefused(t *testing.T) {
+	r := newRig(t)
+	r.dial(t).ask("PING")
+	r.server.say("HTTP/1.1 400 Bad Request\r\n")
+	err := r.tap.endings(1)[0].Err()
+	if !errors.Is(err, resp.ErrProtocol) || !strings.Contains(err.Error(), "the server") {
+		t.Errorf("the connection ended by %v; want ErrProtocol, and who it was", err)
 	}
 }

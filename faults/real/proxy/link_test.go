@@ -90,8 +90,9 @@ func TestAPartition(t *testing.T) {
 	must(t, r.link.Cut())
 	held.Forward()
 	busy.send("SET lock A")
-	fresh := r.dial(t)
+	fresh, mute := r.dial(t), r.dial(t)
 	fresh.send("GET lock")
+	eventually(t, "all connections seen", func() bool { return r.tap.connections() == 5 })
 	eventually(t, "both lost requests seen", func() bool {
 		seen := r.tap.messages()
 		return slices.Contains(seen, "> SET lock A") && slices.Contains(seen, "> GET lock")
@@ -103,9 +104,10 @@ func TestAPartition(t *testing.T) {
 	must(t, r.link.Mend())
 	busy.wantReset()
 	fresh.wantReset()
+	mute.wantReset()
 	idle.ask("GET lock")
 	r.dial(t).ask("GET lock")
-	r.tap.endings(3)
+	r.tap.endings(4)
 	if got, want := r.server.requests(), []string{"PING", "PING", "PING", "GET lock", "GET lock"}; !slices.Equal(got, want) {
 		t.Errorf("the server was asked %q; want %q", got, want)
 	}
@@ -218,7 +220,9 @@ func TestCloseEndsAll(t *testing.T) {
 	eventually(t, "the lost request seen", func() bool { return slices.Contains(r.tap.messages(), "> GET cut") })
 
 	must(t, r.proxies.Close())
-	r.tap.endings(2*len(clients) + 1) // at once: Close has waited for them
+	if got, want := r.tap.ended(), 2*len(clients)+1; got != want {
+		t.Errorf("Close returned when %d connections had closed; want %d", got, want)
+	}
 	for _, c := range append(clients, cut, waiting) {
 		c.wantReset()
 	}

@@ -134,6 +134,15 @@ func (s *server) hangUp() {
 	s.conns = nil
 }
 
+// say writes something unasked on all connections.
+func (s *server) say(bytes string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, conn := range s.conns {
+		_, _ = io.WriteString(conn, bytes)
+	}
+}
+
 func (s *server) requests() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -309,6 +318,20 @@ func (p *tap) Closed(c *proxy.Conn) {
 	}
 	p.states[c] = "closed"
 	p.closed = append(p.closed, c)
+}
+
+// connections returns how many there were.
+func (p *tap) connections() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.states)
+}
+
+// ended returns how many of them have closed.
+func (p *tap) ended() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.closed)
 }
 
 func (p *tap) hold(which func(*proxy.Message) bool) {

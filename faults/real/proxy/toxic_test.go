@@ -182,6 +182,8 @@ func TestResetPeerWaitsAndGoes(t *testing.T) {
 	eventually(t, "the request seen", func() bool { return len(r.tap.messages()) == 1 })
 	must(t, r.link.RemoveToxic("reset_peer_upstream"))
 	c.want("GET 1")
+	must(t, r.link.Toxic(`{"type": "timeout", "attributes": {"timeout": 1}}`))
+	c.wantEnd() // and no reset any more
 }
 
 func TestToxicRefuses(t *testing.T) {
