@@ -14,6 +14,10 @@ import (
 // none near it; without a limit a sender of garbage would fill the memory.
 const maxMessage = 16 << 20
 
+// maxInline is the same for a request that isn't an array; it is Redis's own
+// limit.
+const maxInline = 64 << 10
+
 // readSize is how much room there is for what a socket has, in bytes.
 const readSize = 4096
 
@@ -140,13 +144,17 @@ func (g *gate) advance() {
 }
 
 func (g *gate) parse(b []byte) (words []string, n int, err error) {
+	limit := maxMessage
 	if g.request {
 		words, n, err = resp.Command(b)
+		if len(b) > 0 && b[0] != '*' {
+			limit = maxInline
+		}
 	} else {
 		n, err = resp.Frame(b)
 	}
-	if err == nil && (n > maxMessage || n == 0 && len(b) > maxMessage) {
-		err = fmt.Errorf("%w: a message of more than %d bytes", resp.ErrProtocol, maxMessage)
+	if err == nil && (n > limit || n == 0 && len(b) > limit) {
+		err = fmt.Errorf("%w: a message of more than %d bytes", resp.ErrProtocol, limit)
 	}
 	return words, n, err
 }

@@ -209,7 +209,7 @@ func TestNothingIsSeenBehindAReset(t *testing.T) {
 func TestWhatIsNotRESPIsRefused(t *testing.T) {
 	for name, bytes := range map[string]string{
 		"a count": "*x\r\n", "a number": "*1\r\n:3\r\n", "an array": "*1\r\n$3\r\nGET\r\n*99999999\r\n",
-		"no end": strings.Repeat("x", 16<<20+1),
+		"an endless line": strings.Repeat("x", 64<<10+1), "an endless word": "*1\r\n$99999999\r\n" + strings.Repeat("x", 16<<20),
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t)
