@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -55,13 +56,19 @@ type Host struct {
 	mu      sync.Mutex
 	closing bool
 	running sync.WaitGroup // calls that may start something
-	servers map[string]*server
+	members map[string]member
 
 	once     sync.Once
 	closeErr error
 }
 
-var _ real.Host = (*Host)(nil)
+var _ real.SentinelHost = (*Host)(nil)
+
+// A member is what a host started, or tried to: a server or a sentinel.
+type member interface {
+	Log() string
+	close() error
+}
 
 // New finds the server program and makes the host's directory. It starts
 // nothing but the program once, to ask for its version. The error is a
@@ -90,7 +97,7 @@ func New(options Options) (*Host, error) {
 		dir:     dir,
 		ports:   newPorts(),
 		starter: newLauncher(),
-		servers: map[string]*server{},
+		members: map[string]member{},
 	}
 	h.life, h.end = context.WithCancel(context.Background())
 	return h, nil
@@ -159,8 +166,8 @@ func (h *Host) Start(ctx context.Context, spec real.ServerSpec) (real.Server, er
 	}
 	defer leave()
 	s := &server{host: h, spec: spec, dir: filepath.Join(h.dir, spec.Name)}
-	if !h.register(s) {
-		return nil, fmt.Errorf("process: start %s: there is one of that name", spec.Name)
+	if err := h.register(spec.Name, s); err != nil {
+		return nil, err
 	}
 	if err := s.start(ctx); err != nil {
 		return nil, fmt.Errorf("process: start %s: %w", spec.Name, err)
@@ -182,28 +189,25 @@ func check(name, password string) error {
 	return nil
 }
 
-func (h *Host) register(s *server) bool {
+// register makes the member one that Close ends. Its name must be new.
+func (h *Host) register(name string, m member) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.servers[s.spec.Name] != nil {
-		return false
+	if h.members[name] != nil {
+		return fmt.Errorf("process: start %s: there is one of that name", name)
 	}
-	h.servers[s.spec.Name] = s
-	return true
+	h.members[name] = m
+	return nil
 }
 
-// all returns the servers.
-func (h *Host) all() []*server {
+// all returns the members by name.
+func (h *Host) all() map[string]member {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	var list []*server
-	for _, s := range h.servers {
-		list = append(list, s)
-	}
-	return list
+	return maps.Clone(h.members)
 }
 
-// CopyLogs copies the log of every server, those that failed to start too,
+// CopyLogs copies the log of every server and sentinel, those that failed to start too,
 // into the directory, as NAME.log. It makes the directory, and replaces what
 // is there. Not after Close.
 func (h *Host) CopyLogs(dir string) error {
@@ -211,8 +215,8 @@ func (h *Host) CopyLogs(dir string) error {
 		return fmt.Errorf("process: copy logs: %w", err)
 	}
 	var errs []error
-	for _, s := range h.all() {
-		if err := copyFile(filepath.Join(dir, s.spec.Name+".log"), s.Log()); err != nil && !errors.Is(err, os.ErrNotExist) {
+	for name, m := range h.all() {
+		if err := copyFile(filepath.Join(dir, name+".log"), m.Log()); err != nil && !errors.Is(err, os.ErrNotExist) {
 			errs = append(errs, fmt.Errorf("process: copy logs: %w", err))
 		}
 	}
@@ -242,8 +246,8 @@ func (h *Host) Close() error {
 		h.end()
 		h.running.Wait()
 		var errs []error
-		for _, s := range h.all() {
-			errs = append(errs, s.close())
+		for _, m := range h.all() {
+			errs = append(errs, m.close())
 		}
 		h.starter.close()
 		h.closeErr = errors.Join(append(errs, os.RemoveAll(h.dir))...)

@@ -1,12 +1,10 @@
 package process
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"os/exec"
 	"regexp"
@@ -14,6 +12,9 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
 )
 
 // environment is what servers inherit: everything but what would be loaded
@@ -116,46 +117,35 @@ func awaitAnswer(ctx context.Context, p *proc, port int, password string) error 
 func ping(ctx context.Context, pid, port int, password string) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
-	var d net.Dialer
-	conn, err := d.DialContext(ctx, "tcp", address(port))
+	c := redis.NewClient(clientOptions(address(port), password))
+	defer c.Close()
+	if err := c.Ping(ctx).Err(); err != nil {
+		return err
+	}
+	info, err := c.InfoMap(ctx, "server").Result()
 	if err != nil {
 		return err
 	}
-	defer conn.Close()
-	if deadline, ok := ctx.Deadline(); ok {
-		conn.SetDeadline(deadline)
-	}
-	defer context.AfterFunc(ctx, func() { conn.SetDeadline(time.Unix(1, 0)) })()
-	requests := fmt.Sprintf("*2\r\n$4\r\nAUTH\r\n$%d\r\n%s\r\n*1\r\n$4\r\nPING\r\n*2\r\n$4\r\nINFO\r\n$6\r\nserver\r\n", len(password), password)
-	if _, err := io.WriteString(conn, requests); err != nil {
-		return err
-	}
-	in := bufio.NewReader(conn)
-	for _, want := range []string{"+OK", "+PONG"} {
-		line, err := in.ReadString('\n')
-		if err != nil {
-			return err
-		}
-		if line = strings.TrimRight(line, "\r\n"); line != want {
-			return fmt.Errorf("it answers %q", line)
-		}
-	}
-	head, err := in.ReadString('\n')
-	if err != nil {
-		return err
-	}
-	size, err := strconv.Atoi(strings.Trim(head, "$\r\n"))
-	if err != nil || size < 0 {
-		return fmt.Errorf("it answers INFO with %q", head)
-	}
-	info := make([]byte, size)
-	if _, err := io.ReadFull(in, info); err != nil {
-		return err
-	}
-	if !strings.Contains(string(info), fmt.Sprintf("\nprocess_id:%d\r\n", pid)) {
+	if info["Server"]["process_id"] != strconv.Itoa(pid) {
 		return errors.New("another server has its port")
 	}
 	return nil
+}
+
+// clientOptions are those of a client that asks once and says no more than
+// it is told to.
+func clientOptions(addr, password string) *redis.Options {
+	return &redis.Options{
+		Addr:                     addr,
+		Password:                 password,
+		Protocol:                 2,
+		PoolSize:                 1,
+		MaxRetries:               -1,
+		DialerRetries:            1,
+		ContextTimeoutEnabled:    true,
+		DisableIdentity:          true,
+		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
+	}
 }
 
 // logHead matches what stands in front of a line's text in a log, as in

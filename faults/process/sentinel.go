@@ -1,0 +1,240 @@
+package process
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// How sentinels watch: a primary that is silent for downAfter is down, to those
+// that are no part of the first majority lateBy later. If all of three found out
+// at once, each might vote for itself, and they would try again after more
+// than twice failoverTimeout; one who is late votes for another. A leader has
+// failoverTimeout for each step.
+const (
+	downAfter       = 300 * time.Millisecond
+	lateBy          = 500 * time.Millisecond
+	failoverTimeout = time.Second
+)
+
+// hurry sets what Sentinel's configuration doesn't offer, in milliseconds, by
+// SENTINEL DEBUG: how often it asks for INFO, asks other sentinels for their
+// opinion and tells the world its own, and how long it does nothing after it was
+// not scheduled for two seconds. PING-PERIOD stays as it is: a replica whose INFO
+// is older than five of it is not promoted, and during a failover INFO is
+// asked for once a second whatever INFO-PERIOD says. Redis 6 has none of this
+// and takes its time.
+var hurry = []any{"SENTINEL", "DEBUG",
+	"INFO-PERIOD", 100, "ASK-PERIOD", 100, "PUBLISH-PERIOD", 100, "TILT-PERIOD", 1000}
+
+// A sentinel is a process that watches one primary.
+type sentinel struct {
+	host     *Host
+	name     string
+	password string
+	port     atomic.Int32 // 0 until it has one
+
+	mu   sync.Mutex
+	proc *proc // nil until it has answered for the first time
+}
+
+func (s *sentinel) dir() string { return filepath.Join(s.host.dir, s.name) }
+func (s *sentinel) Log() string { return filepath.Join(s.dir(), "log") }
+
+func (s *sentinel) client() *redis.SentinelClient {
+	return redis.NewSentinelClient(clientOptions(address(int(s.port.Load())), s.password))
+}
+
+// StartSentinels starts sentinels, as [real.SentinelHost] says. They are named
+// after the master, with -s1, -s2 ... behind, and agree by majority.
+func (h *Host) StartSentinels(ctx context.Context, n int, master, addr, password string) ([]string, error) {
+	if err := check(master, password); err != nil {
+		return nil, err
+	}
+	if n < 1 {
+		return nil, fmt.Errorf("process: start sentinels of %s: %d of them", master, n)
+	}
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return nil, fmt.Errorf("process: start sentinels of %s: the primary's address: %w", master, err)
+	}
+	ctx, leave, err := h.enter(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("process: start sentinels of %s: %w", master, err)
+	}
+	defer leave()
+
+	var all []*sentinel
+	for i := range n {
+		s := &sentinel{host: h, name: fmt.Sprintf("%s-s%d", master, i+1), password: password}
+		if err := h.register(s.name, s); err != nil {
+			return nil, err
+		}
+		all = append(all, s)
+	}
+	errs := make([]error, n)
+	var starts sync.WaitGroup
+	quorum := n/2 + 1
+	for i, s := range all {
+		after := downAfter
+		if i >= quorum {
+			after += lateBy
+		}
+		starts.Go(func() { errs[i] = s.start(ctx, master, host, port, quorum, after) })
+	}
+	starts.Wait()
+	var addrs []string
+	for i, s := range all {
+		if errs[i] != nil {
+			return nil, fmt.Errorf("process: start %s: %w", s.name, errs[i])
+		}
+		addrs = append(addrs, address(int(s.port.Load())))
+	}
+	if err := agree(ctx, all, master, addr, password); err != nil {
+		return nil, fmt.Errorf("process: sentinels of %s: %w", master, err)
+	}
+	return addrs, nil
+}
+
+func (s *sentinel) start(ctx context.Context, master, host, port string, quorum int, downAfter time.Duration) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := os.MkdirAll(s.dir(), 0o700); err != nil {
+		return err
+	}
+	err := s.host.onPort(&s.port, func(own int) error {
+		var c config
+		c.common(own, s.password, s.dir(), s.Log())
+		c.set("sentinel", "monitor", master, host, port, quorum)
+		c.set("sentinel", "auth-pass", master, s.password)
+		c.set("sentinel", "down-after-milliseconds", master, downAfter.Milliseconds())
+		c.set("sentinel", "failover-timeout", master, failoverTimeout.Milliseconds())
+		c.set("sentinel", "parallel-syncs", master, 1)
+		file := filepath.Join(s.dir(), "sentinel.conf") // it writes there, too
+		if err := c.write(file); err != nil {
+			return err
+		}
+		cmd := exec.Command(s.host.binary.path, file, "--sentinel")
+		cmd.Dir, cmd.Env = s.dir(), environment()
+		p, err := s.host.launch(ctx, cmd, own, s.password, s.Log())
+		if err == nil {
+			s.proc = p
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	c := s.client()
+	defer c.Close()
+	if err := c.Process(ctx, redis.NewStatusCmd(ctx, hurry...)); err != nil && !isReply(err) {
+		return err
+	}
+	return nil
+}
+
+// isReply reports whether the error is the server's own.
+func isReply(err error) bool {
+	_, ok := err.(redis.Error)
+	return ok
+}
+
+func (s *sentinel) close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.proc == nil {
+		return nil
+	}
+	return s.proc.kill()
+}
+
+// agree returns when each sentinel could lead a failover: it sees the primary,
+// the others and the primary's replicas.
+func agree(ctx context.Context, all []*sentinel, master, addr, password string) error {
+	primary := redis.NewClient(clientOptions(addr, password))
+	defer primary.Close()
+	info, err := primary.InfoMap(ctx, "replication").Result()
+	if err != nil {
+		return fmt.Errorf("ask the primary at %s for its replicas: %w", addr, err)
+	}
+	replicas, err := strconv.Atoi(info["Replication"]["connected_slaves"])
+	if err != nil {
+		return fmt.Errorf("ask the primary at %s for its replicas: %w", addr, err)
+	}
+	for _, s := range all {
+		if err := s.sees(ctx, master, len(all)-1, replicas); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sees returns when the sentinel sees all that it should.
+func (s *sentinel) sees(ctx context.Context, master string, others, replicas int) error {
+	c := s.client()
+	defer c.Close()
+	for {
+		missing, err := s.missing(ctx, c, master, others, replicas)
+		if err != nil {
+			missing = err.Error()
+		}
+		if missing == "" {
+			return nil
+		}
+		timer := time.NewTimer(5 * time.Millisecond)
+		select {
+		case <-timer.C:
+		case <-s.proc.ended:
+			timer.Stop()
+			text, _ := readFrom(s.Log(), 0) // no log: nothing to add
+			return fmt.Errorf("%s: %w; the last line of its log: %s", s.name, errEnded, lastLine(text))
+		case <-ctx.Done():
+			timer.Stop()
+			return fmt.Errorf("%s: %s (%w)", s.name, missing, context.Cause(ctx))
+		}
+	}
+}
+
+// missing says what the sentinel does not see; empty if it sees everything.
+func (s *sentinel) missing(ctx context.Context, c *redis.SentinelClient, master string, others, replicas int) (string, error) {
+	m, err := c.Master(ctx, master).Result()
+	if err != nil {
+		return "", err
+	}
+	if m["flags"] != "master" {
+		return "sees the primary as " + m["flags"], nil
+	}
+	for _, of := range []struct {
+		what string
+		ask  func(context.Context, string) *redis.MapStringStringSliceCmd
+		want int
+		as   string
+	}{
+		{"other sentinels", c.Sentinels, others, "sentinel"},
+		{"replicas", c.Replicas, replicas, "slave"},
+	} {
+		list, err := of.ask(ctx, master).Result()
+		if err != nil {
+			return "", err
+		}
+		seen := 0
+		for _, peer := range list {
+			if peer["flags"] == of.as && (of.as != "slave" || peer["master-link-status"] == "ok") {
+				seen++
+			}
+		}
+		if seen < of.want {
+			return fmt.Sprintf("sees %d of %d %s", seen, of.want, of.what), nil
+		}
+	}
+	return "", nil
+}
