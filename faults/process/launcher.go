@@ -30,6 +30,7 @@ func newLauncher() *launcher {
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		for j := range l.jobs {
+			keepDescriptors()
 			j.done <- j.cmd.Start()
 		}
 	}()

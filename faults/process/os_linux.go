@@ -2,6 +2,7 @@ package process
 
 import (
 	"errors"
+	"math"
 	"os/exec"
 	"syscall"
 
@@ -11,6 +12,11 @@ import (
 // dieWithParent makes the system kill the process when the thread that
 // started it ends: see launcher.
 func dieWithParent(cmd *exec.Cmd) { cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL }
+
+// keepDescriptors lets no process that is started from now on inherit what
+// this one inherited itself. What Go opens is closed anyway. Kernels before
+// 5.11 don't know the call.
+func keepDescriptors() { _ = unix.CloseRange(3, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC) }
 
 // awaitStop blocks until every thread of the process has stopped, or the
 // process has ended. A signal alone returns before it has done anything.

@@ -17,3 +17,4 @@ func proceed(int) error   { return errUnsupported }
 func destroy(int) error   { return errUnsupported }
 func awaitStop(int) error { return errUnsupported }
 func awaitEnd(int) bool   { return false }
+func keepDescriptors()    {}

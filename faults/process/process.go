@@ -30,8 +30,8 @@ type Options struct {
 	// Binary is the server program, a name on PATH or a file. Empty means
 	// redis-server or, if there is none, valkey-server.
 	Binary string
-	// Dir is where the host's temporary directory is made; empty means
-	// [os.TempDir].
+	// Dir is where the host's temporary directory is made, and where those
+	// that dead processes left are removed; empty means [os.TempDir].
 	Dir string
 	// CC is the C compiler that builds the clock shim, with its arguments;
 	// empty means cc. It is only asked when a server's clock will be moved
@@ -48,6 +48,7 @@ type Host struct {
 	options Options
 	binary  binary
 	dir     string
+	lock    *os.File // says that the directory has an owner
 	ports   *ports
 	starter *launcher
 	life    context.Context // done when the host closes
@@ -84,17 +85,15 @@ func New(options Options) (*Host, error) {
 	if options.StartLimit < 1 {
 		options.StartLimit = 20 * time.Second
 	}
-	dir, err := os.MkdirTemp(options.Dir, "lockfault-")
+	dir, lock, err := makeDir(options.Dir)
 	if err != nil {
 		return nil, fmt.Errorf("process: make a temporary directory: %w: name a directory that can be written to with TMPDIR", err)
-	}
-	if dir, err = filepath.Abs(dir); err != nil {
-		return nil, fmt.Errorf("process: %w", err)
 	}
 	h := &Host{
 		options: options,
 		binary:  binary,
 		dir:     dir,
+		lock:    lock,
 		ports:   newPorts(),
 		starter: newLauncher(),
 		members: map[string]member{},
@@ -250,7 +249,7 @@ func (h *Host) Close() error {
 			errs = append(errs, m.close())
 		}
 		h.starter.close()
-		h.closeErr = errors.Join(append(errs, os.RemoveAll(h.dir))...)
+		h.closeErr = errors.Join(append(errs, os.RemoveAll(h.dir), h.lock.Close())...)
 	})
 	return h.closeErr
 }

@@ -458,7 +458,8 @@ func parent(dir string) error {
 func TestServersDieWithTheirParent(t *testing.T) {
 	newHost(t, process.Options{}) // skips where there is no server program
 	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), parentDir+"="+t.TempDir())
+	dir := t.TempDir()
+	cmd.Env = append(os.Environ(), parentDir+"="+dir)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -484,6 +485,10 @@ func TestServersDieWithTheirParent(t *testing.T) {
 	} else {
 		conn.Close()
 	}
+	other := newHost(t, process.Options{Dir: dir}) // spares what has an owner
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 2 {
+		t.Errorf("in the directory of two hosts: %v, %v", left, err)
+	}
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
@@ -496,5 +501,51 @@ func TestServersDieWithTheirParent(t *testing.T) {
 			}
 			return err == nil
 		})
+	}
+	// Nobody could remove its directory; the next host does.
+	cmd.Wait()
+	newHost(t, process.Options{Dir: dir})
+	if err := other.Close(); err != nil {
+		t.Error(err)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 1 {
+		t.Errorf("in the directory of one host: %v, %v", left, err)
+	}
+}
+
+// A server has its log, its sockets and what it opened itself; nothing of its
+// parent's.
+func TestServersInheritNothing(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("there is no /proc")
+	}
+	file, err := os.Create(filepath.Join(t.TempDir(), "inherited"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	fd, err := syscall.Dup(int(file.Fd())) // one that doesn't close by itself, as a careless parent may leave
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer syscall.Close(fd)
+	h := newHost(t, process.Options{})
+	s := start(t, h, real.ServerSpec{Name: "n1"})
+	open := fmt.Sprintf("/proc/%d/fd", pid(t, client(t, s.Addr())))
+	fds, err := os.ReadDir(open)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, fd := range fds {
+		to, err := os.Readlink(filepath.Join(open, fd.Name()))
+		if err != nil {
+			continue // closed meanwhile
+		}
+		if strings.HasPrefix(to, "/") && to != os.DevNull && !strings.Contains(to, "/n1/") && !strings.HasPrefix(to, "/proc/") && !strings.HasPrefix(to, "/dev/") {
+			t.Errorf("descriptor %s is %s", fd.Name(), to)
+		}
+		if n, _ := strconv.Atoi(fd.Name()); n < 3 && to != os.DevNull && to != s.Log() {
+			t.Errorf("descriptor %d is %s", n, to)
+		}
 	}
 }
