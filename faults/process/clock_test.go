@@ -59,7 +59,7 @@ func ahead(t *testing.T, c *redis.Client) (least, most time.Duration) {
 		t.Fatal(err)
 	}
 	// The server reads microseconds.
-	return at.Sub(time.Now()) - time.Millisecond, at.Sub(before) + time.Millisecond
+	return time.Until(at) - time.Millisecond, at.Sub(before) + time.Millisecond
 }
 
 func within(t *testing.T, what string, least, most, want time.Duration) {

@@ -12,10 +12,19 @@ import (
 // A launcher starts processes that die with this one. On Linux the system
 // kills a child when the thread that started it ends, and Go ends threads as
 // it likes. So one goroutine, locked to its thread, starts them all; it lives
-// until close.
+// until close. Elsewhere a guard kills them.
 type launcher struct {
 	jobs  chan job
 	ended chan struct{}
+	guard guard
+}
+
+// A guard kills the process groups that it watches when this process has
+// ended, where the system itself doesn't.
+type guard interface {
+	watch(pid int) error
+	forget(pid int) error
+	close() error
 }
 
 type job struct {
@@ -23,8 +32,12 @@ type job struct {
 	done chan error
 }
 
-func newLauncher() *launcher {
-	l := &launcher{jobs: make(chan job), ended: make(chan struct{})}
+func newLauncher() (*launcher, error) {
+	guard, err := newGuard()
+	if err != nil {
+		return nil, err
+	}
+	l := &launcher{jobs: make(chan job), ended: make(chan struct{}), guard: guard}
 	go func() {
 		defer close(l.ended)
 		runtime.LockOSThread()
@@ -34,13 +47,14 @@ func newLauncher() *launcher {
 			j.done <- j.cmd.Start()
 		}
 	}()
-	return l
+	return l, nil
 }
 
 // close ends the launcher, when all that it started has ended.
-func (l *launcher) close() {
+func (l *launcher) close() error {
 	close(l.jobs)
 	<-l.ended
+	return l.guard.close()
 }
 
 // launch starts the command in a process group of its own, with nothing on
@@ -60,7 +74,11 @@ func (l *launcher) launch(cmd *exec.Cmd, log string) (*proc, error) {
 		return nil, err
 	}
 	p := &proc{pid: cmd.Process.Pid, ended: make(chan struct{})}
-	go p.await(cmd)
+	err = l.guard.watch(p.pid)
+	go p.await(cmd, l.guard)
+	if err != nil {
+		return nil, errors.Join(err, p.kill())
+	}
 	return p, nil
 }
 
@@ -74,7 +92,9 @@ type proc struct {
 	status error // what Wait returned; valid after ended
 }
 
-func (p *proc) await(cmd *exec.Cmd) {
+// await waits for the process. Where the system can say that it has ended
+// before its number is free, nobody uses the number any longer.
+func (p *proc) await(cmd *exec.Cmd, guard guard) {
 	lock := awaitEnd(p.pid)
 	if lock {
 		p.mu.Lock()
@@ -85,6 +105,7 @@ func (p *proc) await(cmd *exec.Cmd) {
 	}
 	p.reaped = true
 	p.mu.Unlock()
+	_ = guard.forget(p.pid) // a guard that is gone watches nobody
 	close(p.ended)
 }
 

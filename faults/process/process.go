@@ -89,13 +89,17 @@ func New(options Options) (*Host, error) {
 	if err != nil {
 		return nil, fmt.Errorf("process: make a temporary directory: %w: name a directory that can be written to with TMPDIR", err)
 	}
+	starter, err := newLauncher()
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("process: %w", err), os.RemoveAll(dir), lock.Close())
+	}
 	h := &Host{
 		options: options,
 		binary:  binary,
 		dir:     dir,
 		lock:    lock,
 		ports:   newPorts(),
-		starter: newLauncher(),
+		starter: starter,
 		members: map[string]member{},
 	}
 	h.life, h.end = context.WithCancel(context.Background())
@@ -248,7 +252,7 @@ func (h *Host) Close() error {
 		for _, m := range h.all() {
 			errs = append(errs, m.close())
 		}
-		h.starter.close()
+		errs = append(errs, h.starter.close())
 		h.closeErr = errors.Join(append(errs, os.RemoveAll(h.dir), h.lock.Close())...)
 	})
 	return h.closeErr

@@ -296,7 +296,7 @@ func TestReplicaFollows(t *testing.T) {
 	if err := primary.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.SlaveOf(ctx, "NO", "ONE").Err(); err != nil {
+	if err := r.ReplicaOf(ctx, "NO", "ONE").Err(); err != nil {
 		t.Fatal(err)
 	}
 	if err := r.Set(ctx, "new", "v", 0).Err(); err != nil {
