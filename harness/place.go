@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os/exec"
 	"path/filepath"
 	"time"
@@ -18,12 +17,14 @@ import (
 
 // The worlds that cells can be played in.
 const (
-	Sim     = "sim"     // virtual time, in this process
-	Process = "process" // redis-server processes of this machine
+	Sim      = "sim"      // virtual time, in this process
+	Process  = "process"  // redis-server processes of this machine
+	Docker   = "docker"   // containers
+	External = "external" // a Redis that the user has
 )
 
 // Worlds returns the names of all worlds.
-func Worlds() []string { return []string{Sim, Process} }
+func Worlds() []string { return []string{Sim, Process, Docker, External} }
 
 // A Place says where to play, and with what. The zero value is virtual time,
 // which needs nothing.
@@ -36,6 +37,10 @@ type Place struct {
 	// RedisServer is the server program for Process; empty means the one on
 	// PATH.
 	RedisServer string
+	// Image is the image for Docker.
+	Image string
+	// Redis are the URLs of the nodes for External, in their order.
+	Redis []string
 	// Sentinel leaves failovers to sentinels.
 	Sentinel bool
 	// Temp is where temporary directories are made; empty means the
@@ -105,7 +110,7 @@ func playReal(cell Cell, outcome *Outcome) {
 
 // playOnce plays the cell once, and says how late the machine was.
 func playOnce(cell Cell) (s *stage, late time.Duration, err error) {
-	s, world, host, err := newRealStage(cell)
+	s, world, servers, err := newRealStage(cell)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -115,31 +120,48 @@ func playOnce(cell Cell) (s *stage, late time.Duration, err error) {
 	}()
 	err = errors.Join(s.perform(), world.Err())
 	if err != nil && cell.Place.Logs != "" {
-		err = errors.Join(err, host.CopyLogs(filepath.Join(cell.Place.Logs, cell.Strategy.Name, cell.Script.Name)))
+		err = errors.Join(err, servers.CopyLogs(filepath.Join(cell.Place.Logs, cell.Strategy.Name, cell.Script.Name)))
 	}
 	return s, 0, err
 }
 
 // newRealStage makes a stage with servers and processes.
-func newRealStage(cell Cell) (*stage, *real.World, *process.Host, error) {
-	host, err := process.New(process.Options{Binary: cell.Place.RedisServer, Dir: cell.Place.Temp})
-	if err != nil {
-		return nil, nil, nil, err
-	}
+func newRealStage(cell Cell) (*stage, *real.World, host, error) {
 	s := newStage(cell, cell.Place.World)
 	cfg := real.Config{
-		Host: host, Nodes: len(s.history.Meta.Nodes), Replicas: s.script.Replicas,
+		Nodes: len(s.history.Meta.Nodes), Replicas: s.script.Replicas,
 		Clock:  has[faults.NodeClock](s.script) || has[faults.NodeDrift](s.script),
-		Client: cell.Place.Client, Key: s.key, TTL: s.ttl, Log: io.Discard, Record: s.record,
+		Client: cell.Place.Client, Key: s.key, TTL: s.ttl, Record: s.record,
 	}
 	if cell.Place.Sentinel {
 		cfg.Sentinels = 3
 	}
+	servers, err := cell.Place.host()
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	cfg.Host = servers
 	world, err := real.New(context.Background(), cfg)
 	if err != nil {
 		return nil, nil, nil, err
 	}
 	s.world = world
 	s.embody = func(setup client.Setup) (body, error) { return newRemote(setup, world) }
-	return s, world, host, nil
+	return s, world, servers, nil
+}
+
+// host is who has the servers of a world.
+type host interface {
+	real.Host
+	// CopyLogs copies what the servers logged into a directory.
+	CopyLogs(dir string) error
+}
+
+// host returns who has the servers there.
+func (p Place) host() (host, error) {
+	switch p.World {
+	case Process:
+		return process.New(process.Options{Binary: p.RedisServer, Dir: p.Temp})
+	}
+	return nil, fmt.Errorf("harness: there is no world %q", p.World)
 }
