@@ -54,8 +54,12 @@ type Place struct {
 // real reports whether time is real there.
 func (p Place) real() bool { return p.World != Sim && p.World != "" }
 
-// TTL is the lease in worlds of real time, unless a cell says otherwise.
-const TTL = time.Second
+// The lease in worlds of real time, unless a cell says otherwise. Sentinels take
+// a second or two, and the lease must outlast that.
+const (
+	TTL         = time.Second
+	TTLSentinel = 5 * time.Second
+)
 
 // takes says why a cell can't be played there, if it can't.
 func (p Place) takes(cell Cell) (ok bool, why string) {
@@ -88,6 +92,9 @@ func has[F faults.Fault](script *scenarios.Script) bool {
 func playReal(cell Cell, outcome *Outcome) {
 	if cell.TTL == 0 {
 		cell.TTL = TTL
+		if cell.Place.Sentinel {
+			cell.TTL = TTLSentinel
+		}
 	}
 	s, late, err := playOnce(cell)
 	outcome.of(s)

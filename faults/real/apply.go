@@ -165,7 +165,7 @@ func (w *World) failover(ctx context.Context, f faults.Fault, n *node) error {
 		return err
 	}
 	if w.cfg.Sentinels > 0 {
-		return w.awaitPromotion(ctx, n)
+		return w.awaitPromotion(context.WithoutCancel(ctx), n) // they have a patience of their own
 	}
 	return n.promote(next)
 }
