@@ -75,7 +75,7 @@ and permits; each plain or compressed with gzip. docs/history.md describes them.
 
 The exit status is 0 if all histories are valid, 1 if one is invalid, 2 for a wrong
 command line, and 3 if one is unknown or can't be read.`,
-		Example: `  lockfault check lockfault-report/histories/*/*.jsonl
+		Example: `  lockfault check lockfault-report/histories/*/*/*.jsonl
   lockfault check --spec fenced --strict history.edn
   grep lock production.log | to-csv | lockfault check --clock-skew 20ms`,
 		RunE: func(cmd *cobra.Command, args []string) error {

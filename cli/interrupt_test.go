@@ -42,7 +42,7 @@ func TestInterrupt(t *testing.T) {
 
 	// The one good cell is finished when its history is there. Its result
 	// may still be on its way then; the answers to both are checked below.
-	history := filepath.Join(out, reports.HistoryDir, "fenced", "mine.jsonl")
+	history := filepath.Join(out, reports.HistoryDir, "sim", "fenced", "mine.jsonl")
 	waitFor(t, func() bool { _, err := os.Stat(history); return err == nil })
 	workers := children(t, cmd.Process.Pid)
 	if len(workers) == 0 {

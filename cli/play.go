@@ -19,6 +19,7 @@ import (
 
 // playOptions say how cells are played, for every command that plays some.
 type playOptions struct {
+	worlds      []string
 	place       harness.Place
 	seed        uint64
 	ttl         time.Duration
@@ -28,44 +29,56 @@ type playOptions struct {
 func (o *playOptions) addFlags(cmd *cobra.Command) {
 	cmd.Flags().Uint64Var(&o.seed, "seed", 1, "`number` that decides latencies, tie-breaks and the strategies' randomness")
 	cmd.Flags().DurationVar(&o.ttl, "ttl", 0, "lease to use in place of each script's own, such as 10s")
-	cmd.Flags().StringVar(&o.place.World, "world", harness.Sim, "`name` of the world to play in: "+strings.Join(harness.Worlds(), ", "))
+	cmd.Flags().StringSliceVar(&o.worlds, "world", []string{harness.Sim}, "`names` of the worlds to play in, with commas between them: "+strings.Join(harness.Worlds(), ", "))
 	cmd.Flags().StringVar(&o.place.RedisServer, "redis-server", "", "server `program` of the world process; default redis-server or valkey-server from PATH")
 	cmd.Flags().BoolVar(&o.place.Sentinel, "sentinel", false, "leave failovers to sentinels")
-	cmd.Flags().DurationVar(&o.cellTimeout, "cell-timeout", 20*time.Second, "real time that one cell may take")
+	cmd.Flags().DurationVar(&o.cellTimeout, "cell-timeout", 0, "real time that one cell may take; default 20s in virtual time, minutes in real time")
 }
 
 // shortestTTL is the shortest lease that Redis can count.
 const shortestTTL = time.Millisecond
 
 func (o *playOptions) check(cmd *cobra.Command) error {
+	for i, world := range o.worlds {
+		switch {
+		case !slices.Contains(harness.Worlds(), world):
+			return unknown("world", world, harness.Worlds(), "there are "+strings.Join(harness.Worlds(), ", "))
+		case slices.Contains(o.worlds[:i], world):
+			return usage("--world names %s twice", world)
+		}
+	}
 	switch {
-	case !slices.Contains(harness.Worlds(), o.place.World):
-		return unknown("world", o.place.World, harness.Worlds(), "there are "+strings.Join(harness.Worlds(), ", "))
+	case len(o.worlds) == 0:
+		return usage("--world names no world: there are %s", strings.Join(harness.Worlds(), ", "))
 	case cmd.Flags().Changed("ttl") && o.ttl < shortestTTL:
 		return usage("--ttl %v is too short: the shortest lease is %v", o.ttl, shortestTTL)
-	case o.cellTimeout <= 0:
+	case cmd.Flags().Changed("cell-timeout") && o.cellTimeout <= 0:
 		return usage("--cell-timeout %v leaves no time: give some, such as 20s", o.cellTimeout)
 	}
 	return nil
 }
 
-// cells yields the job of every pair of a scenario and a strategy, scenario by
-// scenario, with histories below the directory.
-func (o *playOptions) cells(scripts []chosen, list []strategies.Strategy, dir string) iter.Seq[job] {
+// cells yields the job of every pair of a scenario and a strategy in that world,
+// scenario by scenario, with histories below the directory. The first has that
+// number.
+func (o *playOptions) cells(world string, first int, scripts []chosen, list []strategies.Strategy, dir string) iter.Seq[job] {
+	place := o.place
+	place.World = world
+	place.Logs = filepath.Join(dir, "logs")
 	return func(yield func(job) bool) {
-		place := 0
+		number := first
 		for _, script := range scripts {
 			for _, strategy := range list {
-				link := path.Join(reports.HistoryDir, strategy.Name, script.Name+".jsonl")
+				link := path.Join(reports.HistoryDir, world, strategy.Name, script.Name+".jsonl")
 				j := job{
-					Number:      place,
+					Number:      number,
 					Strategy:    strategy.Name,
 					Scenario:    script.Name,
 					File:        script.file,
 					Source:      script.source,
-					Place:       o.place,
+					Place:       place,
 					Seed:        o.seed,
-					TTL:         o.ttl,
+					TTL:         o.lease(),
 					Expected:    script.Expected(strategy.Name, strategy.Tags),
 					History:     filepath.Join(dir, filepath.FromSlash(link)),
 					HistoryLink: link,
@@ -73,11 +86,39 @@ func (o *playOptions) cells(scripts []chosen, list []strategies.Strategy, dir st
 				if !yield(j) {
 					return
 				}
-				place++
+				number++
 			}
 		}
 	}
 }
+
+// lease returns the lease that replaces each script's own, 0 if none does:
+// worlds that are compared need the same.
+func (o *playOptions) lease() time.Duration {
+	if o.ttl == 0 && len(o.worlds) > 1 {
+		return o.place.Lease()
+	}
+	return o.ttl
+}
+
+// limit returns how much real time a cell may take in a world.
+func (o *playOptions) limit(world string) time.Duration {
+	if o.cellTimeout == 0 && world != harness.Sim {
+		// Three leases and a half are what scripts wait at most; whatever
+		// else takes time doesn't depend on the lease.
+		return realLimit + 40*o.lease()
+	}
+	if o.cellTimeout == 0 {
+		return simLimit
+	}
+	return o.cellTimeout
+}
+
+// The limits of limit.
+const (
+	simLimit  = 20 * time.Second
+	realLimit = 2 * time.Minute
+)
 
 // attempts is how often a cell is played that the machine was too slow for.
 const attempts = 3
@@ -85,19 +126,20 @@ const attempts = 3
 // play plays the jobs in worker processes and calls done with the cell of
 // each, in the order in which they finish. Cells for which the machine was too
 // slow are played again when the others are done, with fewer at a time.
-func (o *playOptions) play(ctx context.Context, workers int, jobs iter.Seq[job], done func(job, reports.Cell) error) error {
+func (o *playOptions) play(ctx context.Context, world string, workers int, jobs iter.Seq[job], done func(job, reports.Cell) error) error {
 	start, err := startWorker()
 	if err != nil {
 		return err
 	}
 	for left := attempts; ; left-- {
 		var again []job
-		options := pool.Options{Workers: workers, Start: start, Limit: o.cellTimeout}
+		options := pool.Options{Workers: workers, Start: start, Limit: o.limit(world)}
 		err := pool.Run(ctx, options, jobs, func(j job, r pool.Result[played]) error {
 			cell := r.Value.Cell
 			if r.Failure != nil {
 				reports.RemoveHistory(j.History) // half of it may be there
 				cell = reports.Cell{
+					World:    j.Place.World,
 					Strategy: j.Strategy,
 					Scenario: j.Scenario,
 					Verdict:  reports.Error,

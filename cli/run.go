@@ -9,9 +9,11 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 
 	"github.com/spf13/cobra"
 
+	"github.com/lockfault/lockfault/harness"
 	"github.com/lockfault/lockfault/reports"
 )
 
@@ -50,7 +52,7 @@ each cell as JSON lines.`,
 	flags := cmd.Flags()
 	flags.StringSliceVar(&o.strategies, "strategy", nil, "`names`, patterns or @tags of strategies, with commas between them; default all")
 	flags.StringSliceVar(&o.scenarios, "scenario", nil, "`names`, patterns or files of scenarios, with commas between them; default the whole library")
-	flags.IntVar(&o.jobs, "jobs", runtime.NumCPU(), "`number` of worker processes")
+	flags.IntVar(&o.jobs, "jobs", runtime.NumCPU(), "`number` of cells to play at a time, each in a worker process; four times as many in real time unless given")
 	flags.StringVar(&o.format, "format", formatTable, "`form` of the comparison on standard output: table, markdown or json")
 	flags.StringVar(&o.out, "out", "lockfault-report", "`directory` to write the report to")
 	o.addFlags(cmd)
@@ -84,18 +86,24 @@ func (o *runOptions) run(cmd *cobra.Command, a *app) error {
 	if err != nil {
 		return err
 	}
-	report, err := reports.Create(o.out, reports.Head{Version: version(), World: o.place.World, Seed: o.seed, TTL: o.ttl})
+	report, err := reports.Create(o.out, reports.Head{Version: version(), Worlds: o.worlds, Seed: o.seed, TTL: o.lease()})
 	if err != nil {
 		return &statusError{ExitUsage, err}
 	}
 
-	total := len(list) * len(scripts)
+	each := len(list) * len(scripts)
+	total := each * len(o.worlds)
 	progress := newProgress(cmd.ErrOrStderr(), total)
-	var matrix reports.Matrix
-	err = o.play(cmd.Context(), min(o.jobs, total), o.cells(scripts, list, o.out), func(j job, cell reports.Cell) error {
-		progress.finished(j)
-		return report.Add(j.Number, cell)
-	})
+	for i, world := range o.worlds {
+		jobs := o.cells(world, i*each, scripts, list, o.out)
+		err = o.play(cmd.Context(), world, min(o.workers(cmd, world), each), jobs, func(j job, cell reports.Cell) error {
+			progress.finished(j)
+			return report.Add(j.Number, cell)
+		})
+		if err != nil {
+			break
+		}
+	}
 	progress.close()
 	interrupted := errors.Is(err, context.Canceled)
 	if closed := report.Close(interrupted); err == nil || interrupted {
@@ -108,39 +116,68 @@ func (o *runOptions) run(cmd *cobra.Command, a *app) error {
 	}
 
 	results := filepath.Join(o.out, reports.ResultsFile)
-	if err := o.print(cmd.OutOrStdout(), cmd.ErrOrStderr(), &matrix, results); err != nil {
+	var all reports.Comparison
+	var agree reports.Agreement
+	if err := o.print(cmd.OutOrStdout(), cmd.ErrOrStderr(), &all, &agree, results); err != nil {
 		return err
 	}
 	if interrupted {
-		return &statusError{ExitInterrupted, fmt.Errorf("interrupted: %d of %d cells are finished", matrix.Tally().Cells, total)}
+		return &statusError{ExitInterrupted, fmt.Errorf("interrupted: %d of %d cells are finished", all.Tally().Cells, total)}
 	}
-	return verdictStatus(matrix.Tally())
+	if status := verdictStatus(all.Tally()); status != nil {
+		return status
+	}
+	if agree.Differing() > 0 {
+		return &statusError{code: ExitDiffers}
+	}
+	return nil
 }
+
+// workers returns how many cells are played at a time. In real time a cell
+// mostly waits.
+func (o *runOptions) workers(cmd *cobra.Command, world string) int {
+	if world != harness.Sim && !cmd.Flags().Changed("jobs") {
+		return realCells * o.jobs
+	}
+	return o.jobs
+}
+
+// realCells is how many cells of real time a processor can take.
+const realCells = 4
 
 // print writes the comparison to out in the chosen form. What differed, and
 // where the report lies, goes with the table, but must not spoil a document:
 // with those it goes to side.
-func (o *runOptions) print(out, side io.Writer, m *reports.Matrix, results string) error {
-	var measures reports.Measures
+func (o *runOptions) print(out, side io.Writer, all *reports.Comparison, agree *reports.Agreement, results string) error {
+	measures := make([]reports.Measures, len(o.worlds))
 	head, err := reports.Scan(results, func(c reports.Cell) error {
-		measures.Add(c)
-		return m.Add(c)
+		measures[slices.Index(o.worlds, c.World)].Add(c)
+		if err := agree.Add(c); err != nil {
+			return err
+		}
+		return all.Add(c)
 	})
 	if err != nil {
 		return err
 	}
+	worlds, matrices := all.Worlds()
 	markdown := filepath.Join(o.out, reports.MarkdownFile)
 	switch o.format {
 	case formatTable:
-		if err := m.Table(out); err != nil {
-			return err
-		}
-		fmt.Fprintln(out)
-		if !measures.Empty() {
-			if err := measures.Write(out); err != nil {
+		for i, m := range matrices {
+			if len(o.worlds) > 1 {
+				fmt.Fprintf(out, "world %s\n\n", worlds[i])
+			}
+			if err := m.Table(out); err != nil {
 				return err
 			}
 			fmt.Fprintln(out)
+			if !measures[i].Empty() {
+				if err := measures[i].Write(out); err != nil {
+					return err
+				}
+				fmt.Fprintln(out)
+			}
 		}
 		side = out
 	case formatMarkdown:
@@ -157,7 +194,11 @@ func (o *runOptions) print(out, side io.Writer, m *reports.Matrix, results strin
 	_, err = reports.Scan(results, func(c reports.Cell) error {
 		if difference := c.Difference(); difference != "" {
 			if left--; left >= 0 {
-				fmt.Fprintf(b, "%s under %s: %s\n", c.Strategy, c.Scenario, difference)
+				place := ""
+				if len(o.worlds) > 1 {
+					place = " in " + c.World
+				}
+				fmt.Fprintf(b, "%s under %s%s: %s\n", c.Strategy, c.Scenario, place, difference)
 			}
 		}
 		return nil
@@ -168,10 +209,15 @@ func (o *runOptions) print(out, side io.Writer, m *reports.Matrix, results strin
 	if left < 0 {
 		fmt.Fprintf(b, "and %d more\n", -left)
 	}
+	if !agree.Empty() {
+		for _, line := range agree.Lines() {
+			fmt.Fprintln(b, line)
+		}
+	}
 	if head.Interrupted {
 		b.WriteString("so far, ")
 	}
-	fmt.Fprintf(b, "%s\n", m.Tally())
+	fmt.Fprintf(b, "%s\n", all.Tally())
 	fmt.Fprintf(b, "report: %s\n", markdown)
 	return b.Flush()
 }

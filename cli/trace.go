@@ -37,6 +37,9 @@ func (o *playOptions) trace(cmd *cobra.Command, a *app, strategyName, scenario s
 	if err := o.check(cmd); err != nil {
 		return err
 	}
+	if len(o.worlds) > 1 {
+		return usage("--world names %d worlds: a story happens in one", len(o.worlds))
+	}
 	list, err := chooseStrategies(a.registry, []string{strategyName})
 	if err != nil {
 		return err
@@ -55,7 +58,8 @@ func (o *playOptions) trace(cmd *cobra.Command, a *app, strategyName, scenario s
 	defer os.RemoveAll(dir)
 
 	var cell reports.Cell
-	err = o.play(cmd.Context(), 1, o.cells([]chosen{script}, []strategies.Strategy{list[0]}, dir), func(_ job, c reports.Cell) error {
+	world := o.worlds[0]
+	err = o.play(cmd.Context(), world, 1, o.cells(world, 0, []chosen{script}, []strategies.Strategy{list[0]}, dir), func(_ job, c reports.Cell) error {
 		cell = c
 		return nil
 	})

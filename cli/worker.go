@@ -129,7 +129,7 @@ type player struct {
 // may be left over from it.
 func (p *player) play(t *testing.T, j job) (answer played, retire bool) {
 	cell := &answer.Cell
-	*cell = reports.Cell{Strategy: j.Strategy, Scenario: j.Scenario, Verdict: reports.Error}
+	*cell = reports.Cell{World: j.Place.World, Strategy: j.Strategy, Scenario: j.Scenario, Verdict: reports.Error}
 	defer func() { cell.Settle() }()
 	strategy, ok := p.registry.Lookup(j.Strategy)
 	if !ok {

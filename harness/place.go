@@ -61,6 +61,14 @@ const (
 	TTLSentinel = 5 * time.Second
 )
 
+// Lease is the lease in real time, unless a cell says otherwise.
+func (p Place) Lease() time.Duration {
+	if p.Sentinel {
+		return TTLSentinel
+	}
+	return TTL
+}
+
 // takes says why a cell can't be played there, if it can't.
 func (p Place) takes(cell Cell) (ok bool, why string) {
 	if !p.Sentinel {
@@ -91,10 +99,7 @@ func has[F faults.Fault](script *scenarios.Script) bool {
 // what happened was the lock's doing, it is unknown.
 func playReal(cell Cell, outcome *Outcome) {
 	if cell.TTL == 0 {
-		cell.TTL = TTL
-		if cell.Place.Sentinel {
-			cell.TTL = TTLSentinel
-		}
+		cell.TTL = cell.Place.Lease()
 	}
 	s, late, err := playOnce(cell)
 	outcome.of(s)

@@ -13,11 +13,11 @@ func anomalies(list ...checker.Anomaly) []checker.Anomaly { return list }
 // cell returns a settled cell with one witness for each anomaly found.
 func cell(strategy, scenario string, found, expected []checker.Anomaly) reports.Cell {
 	c := reports.Cell{
-		Strategy: strategy, Scenario: scenario, Verdict: reports.Held,
+		World: "sim", Strategy: strategy, Scenario: scenario, Verdict: reports.Held,
 		Anomalies: found, Expected: expected, Linearizable: true,
 		Virtual: 33 * time.Second, Elapsed: 2 * time.Millisecond,
 		RoundTrips: map[checker.Op]int{checker.Acquire: 1, checker.Release: 2},
-		History:    "histories/" + strategy + "/" + scenario + ".jsonl",
+		History:    "histories/sim/" + strategy + "/" + scenario + ".jsonl",
 	}
 	for i, a := range found {
 		c.Verdict = reports.Violated
@@ -41,7 +41,7 @@ func sample() []reports.Cell {
 	undecided.Settle()
 
 	absent := reports.Cell{
-		Strategy: "set-nx|px", Scenario: "node-down", Verdict: reports.NotApplicable,
+		World: "sim", Strategy: "set-nx|px", Scenario: "node-down", Verdict: reports.NotApplicable,
 		Reason: "node-down needs 5 nodes, set-nx|px runs on 1",
 	}
 	absent.Settle()

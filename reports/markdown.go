@@ -16,18 +16,26 @@ import (
 // differed from expectation, what each lock costs, what was measured, and for
 // each scenario the proof of every anomaly.
 func Markdown(w io.Writer, resultsFile string) error {
-	var m Matrix
+	var all Comparison
+	var agree Agreement
 	costs := costs{}
 	head, err := Scan(resultsFile, func(c Cell) error {
 		costs.add(c)
-		return m.Add(c)
+		if err := agree.Add(c); err != nil {
+			return err
+		}
+		return all.Add(c)
 	})
 	if err != nil {
 		return err
 	}
 	b := bufio.NewWriter(w)
 	fmt.Fprintf(b, "# lockfault report\n\n")
-	fmt.Fprintf(b, "lockfault %s, world %s, seed %d", head.Version, head.World, head.Seed)
+	worlds := "world"
+	if len(head.Worlds) > 1 {
+		worlds = "worlds"
+	}
+	fmt.Fprintf(b, "lockfault %s, %s %s, seed %d", head.Version, worlds, strings.Join(head.Worlds, ", "), head.Seed)
 	if head.TTL > 0 {
 		fmt.Fprintf(b, ", lease %v", head.TTL)
 	}
@@ -35,15 +43,25 @@ func Markdown(w io.Writer, resultsFile string) error {
 	if head.Interrupted {
 		b.WriteString("**The run was interrupted: cells are missing.** So far, ")
 	}
-	fmt.Fprintf(b, "%s.\n", m.Tally())
+	fmt.Fprintf(b, "%s.\n", all.Tally())
 
-	b.WriteString("\n## Comparison\n\n")
-	m.markdown(b)
-	if t := m.Tally(); t.Differing+t.Unknown+t.Failed > 0 {
+	if !agree.Empty() {
+		agree.markdown(b)
+	}
+	names, matrices := all.Worlds()
+	for i, m := range matrices {
+		if len(names) > 1 {
+			fmt.Fprintf(b, "\n## Comparison in world %s\n\n", escape(names[i]))
+		} else {
+			b.WriteString("\n## Comparison\n\n")
+		}
+		m.markdown(b)
+	}
+	if t := all.Tally(); t.Differing+t.Unknown+t.Failed > 0 {
 		b.WriteString("\n## Not as expected\n\n")
 		_, err = Scan(resultsFile, func(c Cell) error {
 			if !c.AsExpected {
-				fmt.Fprintf(b, "- %s under %s: %s\n", code(c.Strategy), code(c.Scenario), escape(c.Difference()))
+				fmt.Fprintf(b, "- %s under %s%s: %s\n", code(c.Strategy), code(c.Scenario), in(c, names), escape(c.Difference()))
 			}
 			return nil
 		})
@@ -51,15 +69,27 @@ func Markdown(w io.Writer, resultsFile string) error {
 			return err
 		}
 	}
+	var strategies []string
+	if len(matrices) > 0 {
+		strategies = matrices[0].strategies.names
+	}
 	b.WriteString("\n## Costs\n\nRound trips of a success, the smallest number seen.\n\n")
-	costs.markdown(b, m.strategies.names)
+	costs.markdown(b, strategies)
 
-	var sections sections
+	sections := sections{worlds: names}
 	if _, err := Scan(resultsFile, func(c Cell) error { sections.add(b, c); return nil }); err != nil {
 		return err
 	}
 	sections.end(b)
 	return b.Flush()
+}
+
+// in says in which world a cell was played, where there is more than one.
+func in(c Cell, worlds []string) string {
+	if len(worlds) < 2 {
+		return ""
+	}
+	return " in " + c.World
 }
 
 // markdown writes the comparison as a table.
@@ -120,16 +150,17 @@ func (k costs) markdown(b *bufio.Writer, strategies []string) {
 
 // sections writes a section for each scenario, as its cells come.
 type sections struct {
-	scenario string
+	worlds  []string
+	heading string
 	// The strategies of the section of which there is nothing to tell.
 	held, notApplicable []string
 }
 
 func (s *sections) add(b *bufio.Writer, c Cell) {
-	if c.Scenario != s.scenario {
+	if heading := c.Scenario + in(c, s.worlds); heading != s.heading {
 		s.end(b)
-		*s = sections{scenario: c.Scenario}
-		fmt.Fprintf(b, "\n## %s\n\n", escape(c.Scenario))
+		*s = sections{worlds: s.worlds, heading: heading}
+		fmt.Fprintf(b, "\n## %s\n\n", escape(heading))
 	}
 	switch {
 	case c.AsExpected && c.Verdict == Held && len(c.Measures) == 0:

@@ -18,6 +18,7 @@ type Report struct {
 	spool *os.File
 	at    []extent // by place
 	end   int64
+	agree Agreement
 }
 
 // An extent is where a cell lies in the spool; a length of 0 means nowhere.
@@ -53,6 +54,9 @@ func Create(dir string, head Head) (*Report, error) {
 
 // Add takes the cell at that place, from 0, in the order of the report.
 func (r *Report) Add(place int, cell Cell) error {
+	if err := r.agree.Add(cell); err != nil {
+		return err
+	}
 	text, err := json.Marshal(cell)
 	if err == nil {
 		_, err = r.spool.WriteAt(text, r.end)
@@ -102,10 +106,32 @@ func (r *Report) writeResults(w io.Writer) error {
 		}
 		b.WriteString(separator)
 		separator = ",\n"
-		if _, err := io.Copy(b, io.NewSectionReader(r.spool, at.offset, int64(at.length))); err != nil {
+		if err := r.writeCell(b, at); err != nil {
 			return err
 		}
 	}
 	b.WriteString("\n]}\n")
 	return b.Flush()
+}
+
+// writeCell writes a cell from the spool, with what only the whole run tells of
+// it.
+func (r *Report) writeCell(b *bufio.Writer, at extent) error {
+	text := make([]byte, at.length)
+	if _, err := r.spool.ReadAt(text, at.offset); err != nil {
+		return err
+	}
+	if len(r.head.Worlds) > 1 {
+		var cell Cell
+		if err := json.Unmarshal(text, &cell); err != nil {
+			return err
+		}
+		cell.AgreesWithSim = r.agree.Of(cell)
+		var err error
+		if text, err = json.Marshal(cell); err != nil {
+			return err
+		}
+	}
+	_, err := b.Write(text)
+	return err
 }

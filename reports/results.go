@@ -44,16 +44,19 @@ const (
 type Head struct {
 	Tool    string `json:"tool"` // always [Tool]
 	Version string `json:"version"`
-	World   string `json:"world"`
-	Seed    uint64 `json:"seed"`
+	// Worlds are where the cells were played.
+	Worlds []string `json:"worlds"`
+	Seed   uint64   `json:"seed"`
 	// TTL replaced the lease of every script; 0 means that it did not.
 	TTL time.Duration `json:"ttl_ns,omitempty"`
 	// Interrupted says that the run was stopped: cells are missing.
 	Interrupted bool `json:"interrupted,omitempty"`
 }
 
-// A Cell is what results.json says about one strategy under one scenario.
+// A Cell is what results.json says about one strategy under one scenario in one
+// world.
 type Cell struct {
+	World    string  `json:"world"`
 	Strategy string  `json:"strategy"`
 	Scenario string  `json:"scenario"`
 	Verdict  Verdict `json:"verdict"`
@@ -63,6 +66,10 @@ type Cell struct {
 	// AsExpected is whether Anomalies and Expected are the same and the cell
 	// was decided.
 	AsExpected bool `json:"as_expected"`
+	// AgreesWithSim is whether the cell showed the same anomalies as in
+	// [Reference]; nil where that was not played, or one of the two has no
+	// answer.
+	AgreesWithSim *bool `json:"agrees_with_sim,omitempty"`
 	// Linearizable is false where the acquires and releases have no legal
 	// order, and where the cell was not decided.
 	Linearizable bool              `json:"linearizable"`

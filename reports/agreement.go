@@ -1,0 +1,199 @@
+package reports
+
+import (
+	"bufio"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Reference is the world with which the others are compared: the one that is
+// quick, repeatable, and true only as far as the others agree with it.
+const Reference = "sim"
+
+// An Agreement compares the worlds of a run: whether each cell showed the same
+// anomalies there as in [Reference]. Cells that were not decided, or don't
+// apply, in either are not compared. It keeps a few bytes of each cell. The
+// zero value is empty and ready for use. Not safe for concurrent use.
+type Agreement struct {
+	reference map[[2]string]square
+	worlds    index
+	tallies   []agreement // by place in worlds
+	differing []disagreement
+	waiting   []entry
+}
+
+// agreement counts the cells of one world.
+type agreement struct{ same, differ, apart int }
+
+// disagreement is a cell that differs from the reference.
+type disagreement struct {
+	world, strategy, scenario string
+	here, there               set
+}
+
+// entry is a cell of another world.
+type entry struct {
+	world string
+	at    [2]string
+	square
+}
+
+// Add enters a cell, in any order. Anomalies that nobody knows are an error.
+func (a *Agreement) Add(c Cell) error {
+	found, err := setOf(c.Anomalies)
+	if err != nil {
+		return fmt.Errorf("%s under %s: %w", c.Strategy, c.Scenario, err)
+	}
+	s := square{c.Verdict, found, c.AsExpected}
+	at := [2]string{c.Strategy, c.Scenario}
+	if c.World == Reference {
+		if a.reference == nil {
+			a.reference = map[[2]string]square{}
+		}
+		a.reference[at] = s
+		return nil
+	}
+	a.waiting = append(a.waiting, entry{c.World, at, s})
+	return nil
+}
+
+// Of returns whether a cell agrees with the reference, nil where there is
+// nothing to compare. All cells of the reference must have been added.
+func (a *Agreement) Of(c Cell) *bool {
+	found, err := setOf(c.Anomalies)
+	if err != nil || c.World == Reference {
+		return nil
+	}
+	return a.compare(entry{c.World, [2]string{c.Strategy, c.Scenario}, square{verdict: c.Verdict, found: found}})
+}
+
+func (a *Agreement) compare(e entry) *bool {
+	there, ok := a.reference[e.at]
+	if !ok || !decided(there.verdict) || !decided(e.verdict) {
+		return nil
+	}
+	same := there.found == e.found
+	return &same
+}
+
+func decided(v Verdict) bool { return v == Held || v == Violated }
+
+// settle compares what was added.
+func (a *Agreement) settle() {
+	for _, e := range a.waiting {
+		place := a.worlds.place(e.world)
+		if place == len(a.tallies) {
+			a.tallies = append(a.tallies, agreement{})
+		}
+		t := &a.tallies[place]
+		switch same := a.compare(e); {
+		case same == nil:
+			t.apart++
+		case *same:
+			t.same++
+		default:
+			t.differ++
+			a.differing = append(a.differing, disagreement{e.world, e.at[0], e.at[1], e.found, a.reference[e.at].found})
+		}
+	}
+	a.waiting = nil
+}
+
+// Empty reports whether there are no two worlds to compare.
+func (a *Agreement) Empty() bool {
+	a.settle()
+	return len(a.reference) == 0 || len(a.worlds.names) == 0
+}
+
+// Differing counts the cells that differ.
+func (a *Agreement) Differing() int {
+	a.settle()
+	return len(a.differing)
+}
+
+// Lines says for each world how many of its cells agree with the reference,
+// and then which don't.
+func (a *Agreement) Lines() []string {
+	a.settle()
+	var lines []string
+	for i, world := range a.worlds.names {
+		t := a.tallies[i]
+		line := fmt.Sprintf("%s agrees with %s in %d of %s", world, Reference, t.same, count(t.same+t.differ, "cell"))
+		if t.apart > 0 {
+			line += fmt.Sprintf("; %d could not be compared", t.apart)
+		}
+		lines = append(lines, line)
+	}
+	for _, d := range a.differing {
+		lines = append(lines, fmt.Sprintf("%s under %s: %s in %s, %s in %s",
+			d.strategy, d.scenario, d.there, Reference, d.here, d.world))
+	}
+	return lines
+}
+
+// String lists the members.
+func (s set) String() string {
+	if s == 0 {
+		return "nothing"
+	}
+	return names(s.list())
+}
+
+// markdown writes the section on agreement.
+func (a *Agreement) markdown(b *bufio.Writer) {
+	a.settle()
+	b.WriteString("\n## Agreement of the worlds\n\n")
+	for i, line := range a.Lines() {
+		if i == len(a.worlds.names) {
+			break
+		}
+		fmt.Fprintf(b, "- %s\n", escape(line))
+	}
+	if len(a.differing) == 0 {
+		return
+	}
+	b.WriteString("\n| strategy | scenario | world | shows | " + Reference + " shows |\n|---|---|---|---|---|\n")
+	for _, d := range a.differing {
+		row := []string{d.strategy, d.scenario, d.world, d.here.String(), d.there.String()}
+		fmt.Fprintf(b, "| %s |\n", strings.Join(each(row, escape), " | "))
+	}
+}
+
+// A Comparison is a [Matrix] for each world. The zero value is empty and ready
+// for use. Not safe for concurrent use.
+type Comparison struct {
+	worlds   index
+	matrices []*Matrix // by place in worlds
+}
+
+// Add enters a cell.
+func (c *Comparison) Add(cell Cell) error {
+	place := c.worlds.place(cell.World)
+	if place == len(c.matrices) {
+		c.matrices = append(c.matrices, &Matrix{})
+	}
+	return c.matrices[place].Add(cell)
+}
+
+// Worlds returns the worlds in the order in which they first came, each with
+// its matrix.
+func (c *Comparison) Worlds() ([]string, []*Matrix) {
+	return slices.Clone(c.worlds.names), slices.Clone(c.matrices)
+}
+
+// Tally returns the counts of all worlds together.
+func (c *Comparison) Tally() Tally {
+	var all Tally
+	for _, m := range c.matrices {
+		t := m.Tally()
+		all.Cells += t.Cells
+		all.Held += t.Held
+		all.Violated += t.Violated
+		all.NotApplicable += t.NotApplicable
+		all.Unknown += t.Unknown
+		all.Failed += t.Failed
+		all.Differing += t.Differing
+	}
+	return all
+}

@@ -1,0 +1,104 @@
+package reports_test
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/lockfault/lockfault/checker"
+	"github.com/lockfault/lockfault/reports"
+)
+
+// twoWorlds returns cells of virtual and of real time, which differ in one and
+// can't be compared in two.
+func twoWorlds() []reports.Cell {
+	overlap, both := anomalies(checker.Overlap), anomalies(checker.Overlap, checker.Ghost)
+	simulated := []reports.Cell{
+		cell("redlock", "flush", overlap, overlap), cell("fenced", "flush", nil, nil),
+		cell("redlock", "node-down", nil, nil), cell("fenced", "node-down", nil, nil),
+	}
+	played := []reports.Cell{
+		cell("redlock", "flush", both, overlap), cell("fenced", "flush", nil, nil),
+		cell("redlock", "node-down", nil, nil), cell("fenced", "node-down", nil, nil),
+	}
+	for i := range played {
+		played[i].World = "process"
+	}
+	played[2].Verdict, played[2].Reason = reports.Unknown, "the machine was late"
+	played[3].Verdict, played[3].Reason = reports.NotApplicable, "there is no compiler"
+	for i := range played {
+		played[i].Settle()
+	}
+	return append(simulated, played...)
+}
+
+func TestAgreement(t *testing.T) {
+	var a reports.Agreement
+	if !a.Empty() {
+		t.Error("nothing was added, and yet there is something to compare")
+	}
+	cells := twoWorlds()
+	slices.Reverse(cells) // in any order
+	for _, c := range cells {
+		if err := a.Add(c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := []string{
+		"process agrees with sim in 1 of 2 cells; 2 could not be compared",
+		"redlock under flush: overlap in sim, overlap, ghost in process",
+	}
+	if got := a.Lines(); !slices.Equal(got, want) {
+		t.Errorf("got %q\nwant %q", got, want)
+	}
+	if a.Empty() || a.Differing() != 1 {
+		t.Errorf("empty %v, %d differ", a.Empty(), a.Differing())
+	}
+	if err := a.Add(reports.Cell{Anomalies: anomalies("no such")}); err == nil {
+		t.Error("an anomaly that nobody knows was taken")
+	}
+}
+
+func TestReportOfTwoWorlds(t *testing.T) {
+	dir := t.TempDir()
+	r, err := reports.Create(dir, reports.Head{Version: "v0.1.0", Worlds: []string{"sim", "process"}, Seed: 7})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, c := range twoWorlds() {
+		if err := r.Add(i, c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := r.Close(false); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "worlds.md", read(t, dir, reports.MarkdownFile))
+	var agrees []string
+	_, err = reports.Scan(filepath.Join(dir, reports.ResultsFile), func(c reports.Cell) error {
+		says := "nothing to compare"
+		if c.AgreesWithSim != nil && *c.AgreesWithSim {
+			says = "agrees"
+		} else if c.AgreesWithSim != nil {
+			says = "differs"
+		}
+		agrees = append(agrees, c.World+" "+c.Strategy+" "+c.Scenario+": "+says)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		"sim redlock flush: nothing to compare", "sim fenced flush: nothing to compare",
+		"sim redlock node-down: nothing to compare", "sim fenced node-down: nothing to compare",
+		"process redlock flush: differs", "process fenced flush: agrees",
+		"process redlock node-down: nothing to compare", "process fenced node-down: nothing to compare",
+	}
+	if !slices.Equal(agrees, want) {
+		t.Errorf("got %q\nwant %q", agrees, want)
+	}
+	if _, err := os.Stat(filepath.Join(dir, reports.HistoryDir)); err != nil {
+		t.Error(err)
+	}
+}
