@@ -236,9 +236,13 @@ func TestPause(t *testing.T) {
 	h := newHost(t, process.Options{})
 	s := start(t, h, real.ServerSpec{Name: "n1"})
 	c := client(t, s.Addr())
+	process := pid(t, c)
 	for range 50 {
 		if err := s.Pause(); err != nil {
 			t.Fatal(err)
+		}
+		if running := unstopped(t, process); running != "" {
+			t.Fatalf("paused, and yet: %s", running)
 		}
 		answered := make(chan error, 1)
 		go func() { answered <- c.Incr(context.WithoutCancel(t.Context()), "n").Err() }()
@@ -271,6 +275,26 @@ func TestPause(t *testing.T) {
 	if n, err := client(t, s.Addr()).Get(t.Context(), "n").Int(); err != nil || n != 50 {
 		t.Errorf("n is %d, %v", n, err)
 	}
+}
+
+// unstopped returns what the system says of a thread of the process that has
+// not stopped; nothing if all have, or if this system can't be asked.
+func unstopped(t *testing.T, pid int) string {
+	t.Helper()
+	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(string(text), ") T ") {
+			return string(text)
+		}
+	}
+	return ""
 }
 
 func TestReplicaFollows(t *testing.T) {

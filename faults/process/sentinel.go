@@ -20,21 +20,27 @@ import (
 // at once, each might vote for itself, and they would try again after more
 // than twice failoverTimeout; one who is late votes for another. A leader has
 // failoverTimeout for each step.
+//
+// A sentinel that lost its connection to a server, as all do when the server is
+// promoted, tries again once in a PING-PERIOD: downAfter must be well longer,
+// or what was just promoted is down. It is slowDownAfter where the period is
+// Redis's own, a second.
 const (
-	downAfter       = 300 * time.Millisecond
+	downAfter       = 600 * time.Millisecond
+	slowDownAfter   = 1500 * time.Millisecond
 	lateBy          = 500 * time.Millisecond
 	failoverTimeout = time.Second
 )
 
 // hurry sets what Sentinel's configuration doesn't offer, in milliseconds, by
-// SENTINEL DEBUG: how often it asks for INFO, asks other sentinels for their
-// opinion and tells the world its own, and how long it does nothing after it was
-// not scheduled for two seconds. PING-PERIOD stays as it is: a replica whose INFO
-// is older than five of it is not promoted, and during a failover INFO is
-// asked for once a second whatever INFO-PERIOD says. Redis 6 has none of this
-// and takes its time.
+// SENTINEL DEBUG: how often it asks for INFO, pings, asks other sentinels for
+// their opinion and tells the world its own, and how long it does nothing after
+// it was not scheduled for two seconds. Five PING-PERIODs must be more than a
+// second: a replica whose INFO is older is not promoted, and during a failover
+// INFO is asked for once a second whatever INFO-PERIOD says. Redis 6 has
+// none of this.
 var hurry = []any{"SENTINEL", "DEBUG",
-	"INFO-PERIOD", 100, "ASK-PERIOD", 100, "PUBLISH-PERIOD", 100, "TILT-PERIOD", 1000}
+	"INFO-PERIOD", 100, "PING-PERIOD", 250, "ASK-PERIOD", 100, "PUBLISH-PERIOD", 100, "TILT-PERIOD", 1000}
 
 // A sentinel is a process that watches one primary.
 type sentinel struct {
@@ -85,11 +91,11 @@ func (h *Host) StartSentinels(ctx context.Context, n int, master, addr, password
 	var starts sync.WaitGroup
 	quorum := n/2 + 1
 	for i, s := range all {
-		after := downAfter
+		var late time.Duration
 		if i >= quorum {
-			after += lateBy
+			late = lateBy
 		}
-		starts.Go(func() { errs[i] = s.start(ctx, master, host, port, quorum, after) })
+		starts.Go(func() { errs[i] = s.start(ctx, master, host, port, quorum, late) })
 	}
 	starts.Wait()
 	var addrs []string
@@ -105,7 +111,7 @@ func (h *Host) StartSentinels(ctx context.Context, n int, master, addr, password
 	return addrs, nil
 }
 
-func (s *sentinel) start(ctx context.Context, master, host, port string, quorum int, downAfter time.Duration) error {
+func (s *sentinel) start(ctx context.Context, master, host, port string, quorum int, late time.Duration) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := os.MkdirAll(s.dir(), 0o700); err != nil {
@@ -116,7 +122,7 @@ func (s *sentinel) start(ctx context.Context, master, host, port string, quorum 
 		c.common(own, s.password, s.dir(), s.Log())
 		c.set("sentinel", "monitor", master, host, port, quorum)
 		c.set("sentinel", "auth-pass", master, s.password)
-		c.set("sentinel", "down-after-milliseconds", master, downAfter.Milliseconds())
+		c.set("sentinel", "down-after-milliseconds", master, (slowDownAfter + late).Milliseconds())
 		c.set("sentinel", "failover-timeout", master, failoverTimeout.Milliseconds())
 		c.set("sentinel", "parallel-syncs", master, 1)
 		file := filepath.Join(s.dir(), "sentinel.conf") // it writes there, too
@@ -136,10 +142,14 @@ func (s *sentinel) start(ctx context.Context, master, host, port string, quorum 
 	}
 	c := s.client()
 	defer c.Close()
-	if err := c.Process(ctx, redis.NewStatusCmd(ctx, hurry...)); err != nil && !isReply(err) {
+	err = c.Process(ctx, redis.NewStatusCmd(ctx, hurry...))
+	if isReply(err) {
+		return nil // it can't be hurried
+	}
+	if err != nil {
 		return err
 	}
-	return nil
+	return c.Set(ctx, master, "down-after-milliseconds", strconv.FormatInt((downAfter+late).Milliseconds(), 10)).Err()
 }
 
 // isReply reports whether the error is the server's own.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"os/exec"
 	"regexp"
@@ -92,9 +93,19 @@ func (h *Host) launch(ctx context.Context, cmd *exec.Cmd, port int, password, lo
 // awaitAnswer returns when the process answers, or with errEnded, or with why ctx
 // is done.
 func awaitAnswer(ctx context.Context, p *proc, port int, password string) error {
+	// Whoever else has the port may never answer: the process's end is enough.
+	asking, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		select {
+		case <-p.ended:
+			cancel()
+		case <-asking.Done():
+		}
+	}()
 	pause := time.Millisecond
 	for {
-		err := ping(ctx, p.pid, port, password)
+		err := ping(asking, p.pid, port, password)
 		if err == nil {
 			return nil
 		}
@@ -117,7 +128,16 @@ func awaitAnswer(ctx context.Context, p *proc, port int, password string) error 
 func ping(ctx context.Context, pid, port int, password string) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
-	c := redis.NewClient(clientOptions(address(port), password))
+	// A dial of go-redis's own that fails is written to standard error.
+	var d net.Dialer
+	conn, err := d.DialContext(ctx, "tcp", address(port))
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	options := clientOptions(address(port), password)
+	options.Dialer = func(context.Context, string, string) (net.Conn, error) { return conn, nil }
+	c := redis.NewClient(options)
 	defer c.Close()
 	if err := c.Ping(ctx).Err(); err != nil {
 		return err

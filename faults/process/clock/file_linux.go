@@ -3,6 +3,7 @@ package clock
 import (
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -83,20 +84,34 @@ func (f *File) Set(offset time.Duration, rate float64) error {
 	return nil
 }
 
-// read returns a slot that has the time.
+// read returns a slot that has the time. The clocks can only be read one after
+// the other: of some readings it takes the one with the least between them.
 func read() (slot, error) {
-	var monotonic, wall, boot unix.Timespec
-	err := errors.Join(
-		unix.ClockGettime(unix.CLOCK_BOOTTIME, &boot),
-		unix.ClockGettime(unix.CLOCK_REALTIME, &wall),
-		unix.ClockGettime(unix.CLOCK_MONOTONIC, &monotonic),
-	)
-	now := monotonic.Nano()
-	slept := boot.Nano() - now
-	if slept < int64(time.Millisecond) {
-		slept = 0 // the machine never slept; the rest is the time between two readings
+	const enough, most = 5 * time.Microsecond, 20
+	var best slot
+	least := int64(math.MaxInt64)
+	for range most {
+		var first, wall, boot, last unix.Timespec
+		if err := errors.Join(
+			unix.ClockGettime(unix.CLOCK_MONOTONIC, &first),
+			unix.ClockGettime(unix.CLOCK_REALTIME, &wall),
+			unix.ClockGettime(unix.CLOCK_BOOTTIME, &boot),
+			unix.ClockGettime(unix.CLOCK_MONOTONIC, &last),
+		); err != nil {
+			return slot{}, err
+		}
+		if took := last.Nano() - first.Nano(); took < least {
+			least = took
+			best = slot{since: first.Nano(), wall: wall.Nano(), slept: boot.Nano() - first.Nano()}
+		}
+		if least < int64(enough) {
+			break
+		}
 	}
-	return slot{since: now, wall: wall.Nano(), slept: slept}, err
+	if best.slept < int64(time.Millisecond) {
+		best.slept = 0 // the machine never slept; this is the time between two readings
+	}
+	return best, nil
 }
 
 // Loaded reports whether a process has the clock. One that was started with

@@ -19,3 +19,24 @@ func TestScale(t *testing.T) {
 		}
 	})
 }
+
+// However often the rate changes, a span is the sum of what passed at each.
+func TestSpansGoOn(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		now := rapid.Int64Range(0, 1<<50).Draw(t, "start")
+		s := slot{}.next(slot{since: now}, 0, 1)
+		span := func() int64 { return now + s.warp + scale(now-s.since, s.drift) }
+		for range rapid.IntRange(1, 10).Draw(t, "changes") {
+			before, begun := span(), now
+			s = s.next(slot{since: now}, 0, rapid.Float64Range(0.001, MaxRate).Draw(t, "rate"))
+			if span() != before {
+				t.Fatalf("a change of rate moved a span by %d ns", span()-before)
+			}
+			now += rapid.Int64Range(0, 1<<42).Draw(t, "passed")
+			want := now - begun + scale(now-begun, s.drift)
+			if got := span() - before; got != want {
+				t.Fatalf("a span of %d ns, want %d", got, want)
+			}
+		}
+	})
+}
