@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -86,7 +87,7 @@ func (o *runOptions) run(cmd *cobra.Command, a *app) error {
 	if err != nil {
 		return err
 	}
-	report, err := reports.Create(o.out, reports.Head{Version: version(), Worlds: o.worlds, Seed: o.seed, TTL: o.lease()})
+	report, err := reports.Create(o.out, reports.Head{Version: version(), World: strings.Join(o.worlds, ","), Seed: o.seed, TTL: o.lease()})
 	if err != nil {
 		return &statusError{ExitUsage, err}
 	}

@@ -88,6 +88,7 @@ func (a *Agreement) settle() {
 		}
 		t := &a.tallies[place]
 		switch same := a.compare(e); {
+		case same == nil && e.verdict == NotApplicable && a.reference[e.at].verdict == NotApplicable:
 		case same == nil:
 			t.apart++
 		case *same:

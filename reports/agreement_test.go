@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/lockfault/lockfault/checker"
@@ -24,6 +25,7 @@ func twoWorlds() []reports.Cell {
 	}
 	for i := range played {
 		played[i].World = "process"
+		played[i].History = strings.Replace(played[i].History, "sim", "process", 1)
 	}
 	played[2].Verdict, played[2].Reason = reports.Unknown, "the machine was late"
 	played[3].Verdict, played[3].Reason = reports.NotApplicable, "there is no compiler"
@@ -62,7 +64,7 @@ func TestAgreement(t *testing.T) {
 
 func TestReportOfTwoWorlds(t *testing.T) {
 	dir := t.TempDir()
-	r, err := reports.Create(dir, reports.Head{Version: "v0.1.0", Worlds: []string{"sim", "process"}, Seed: 7})
+	r, err := reports.Create(dir, reports.Head{Version: "v0.1.0", World: "sim,process", Seed: 7})
 	if err != nil {
 		t.Fatal(err)
 	}

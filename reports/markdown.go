@@ -31,11 +31,7 @@ func Markdown(w io.Writer, resultsFile string) error {
 	}
 	b := bufio.NewWriter(w)
 	fmt.Fprintf(b, "# lockfault report\n\n")
-	worlds := "world"
-	if len(head.Worlds) > 1 {
-		worlds = "worlds"
-	}
-	fmt.Fprintf(b, "lockfault %s, %s %s, seed %d", head.Version, worlds, strings.Join(head.Worlds, ", "), head.Seed)
+	fmt.Fprintf(b, "lockfault %s, world %s, seed %d", head.Version, strings.ReplaceAll(head.World, ",", " and "), head.Seed)
 	if head.TTL > 0 {
 		fmt.Fprintf(b, ", lease %v", head.TTL)
 	}

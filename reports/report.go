@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 )
 
 // A Report collects the cells of a run as they finish, and writes the report's
@@ -121,7 +122,7 @@ func (r *Report) writeCell(b *bufio.Writer, at extent) error {
 	if _, err := r.spool.ReadAt(text, at.offset); err != nil {
 		return err
 	}
-	if len(r.head.Worlds) > 1 {
+	if strings.Contains(r.head.World, ",") {
 		var cell Cell
 		if err := json.Unmarshal(text, &cell); err != nil {
 			return err

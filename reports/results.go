@@ -44,9 +44,10 @@ const (
 type Head struct {
 	Tool    string `json:"tool"` // always [Tool]
 	Version string `json:"version"`
-	// Worlds are where the cells were played.
-	Worlds []string `json:"worlds"`
-	Seed   uint64   `json:"seed"`
+	// World is where the cells were played: one name, or several with commas
+	// between them.
+	World string `json:"world"`
+	Seed  uint64 `json:"seed"`
 	// TTL replaced the lease of every script; 0 means that it did not.
 	TTL time.Duration `json:"ttl_ns,omitempty"`
 	// Interrupted says that the run was stopped: cells are missing.
