@@ -83,8 +83,9 @@ func TestMutants(t *testing.T) {
 			if err := os.WriteFile(list, overlay, 0o666); err != nil {
 				t.Fatal(err)
 			}
-			// Without vet, which would find dead code first.
-			out, err := exec.CommandContext(t.Context(), "go", "test", "-vet=off", "-overlay", list, ".", "-rapid.checks=5000", "-rapid.nofailfile").CombinedOutput()
+			// Without vet, which would find dead code first, and without the
+			// random histories, which catch most, but not the same each time.
+			out, err := exec.CommandContext(t.Context(), "go", "test", "-vet=off", "-overlay", list, ".", "-skip", "TestPorcupine").CombinedOutput()
 			if err == nil {
 				t.Fatal("no test failed")
 			}
