@@ -76,6 +76,11 @@ type Options struct {
 	Skew time.Duration
 	// All asks for every violation; otherwise only the first is reported.
 	All bool
+	// Search settles what the rules leave open by following every state in
+	// which a lock can be, up to a bound on their number. It costs much more
+	// time, and some memory for each lock. [Check] does it by itself where
+	// a question is open; it is for a [Checker].
+	Search bool
 }
 
 // A Verdict is what is known about a history. The zero value is not valid.
@@ -110,6 +115,9 @@ const (
 	TokenBack Rule = "token-back"
 	// TokenNotIssued: the resource accepted a token that its client cannot have got.
 	TokenNotIssued Rule = "token-not-issued"
+	// NoOrder: a search has found that no order explains the events up to one;
+	// it explains those before.
+	NoOrder Rule = "no-order"
 )
 
 // A Violation is a proof that a history has no legal order.
@@ -143,7 +151,8 @@ type Result struct {
 // Check judges events in any order; those with equal times happened in the
 // order in which they are given. Keys are judged separately, since locks are
 // local. It never changes the events and never panics, and it may be called
-// concurrently. It takes O(n log n) time for n events, O(n) if they are sorted.
+// concurrently. It takes O(n log n) time for n events, O(n) if they are sorted,
+// and if a question is open as many steps of a search, each of bounded cost.
 func Check(spec Spec, events []Event, opts Options) Result {
 	byTime := func(a, b Event) int {
 		switch {
@@ -158,11 +167,22 @@ func Check(spec Spec, events []Event, opts Options) Result {
 		events = slices.Clone(events)
 		slices.SortStableFunc(events, byTime)
 	}
+	r, open := check(spec, events, opts)
+	if open && !opts.Search && r.Verdict == Unknown {
+		opts.Search = true
+		r, _ = check(spec, events, opts)
+	}
+	return r
+}
+
+// check judges sorted events, and says whether a question was open.
+func check(spec Spec, events []Event, opts Options) (Result, bool) {
 	c := New(spec, opts)
 	for i := range events {
 		if c.add(&events[i]) != nil {
 			break
 		}
 	}
-	return c.Result()
+	r := c.Result()
+	return r, c.open != ""
 }

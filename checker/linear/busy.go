@@ -1,5 +1,7 @@
 package linear
 
+import "slices"
+
 // busy is what Options.Strict keeps of a lock: the busy answer that nobody's
 // hold explains so far. Of several the one that returned first is the hardest
 // to explain, so one is enough.
@@ -15,14 +17,16 @@ type busy struct {
 // told judges that o was told busy by event e.
 func (c *Checker) told(o *owner, e *Event) {
 	if len(o.slots) > 1 {
-		c.wonder("busy answers about several keys at once are not judged")
-		return
-	}
-	if c.tokens {
-		c.wonder("busy answers of a fenced lock are not judged")
+		c.wonder("a busy answer about several keys at once is not settled")
 		return
 	}
 	s := o.slots[0]
+	if c.tokens {
+		if !slices.ContainsFunc(s.holders, func(h *owner) bool { return h.must(c.now) }) {
+			c.wonder("a busy answer of a fenced lock that nobody's lease explains is not settled")
+		}
+		return
+	}
 	for _, h := range s.holders {
 		if h.op == Extend && h.until <= o.call.Time {
 			c.wonder("a busy answer depends on an extend under way, which is not settled")

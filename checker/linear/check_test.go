@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 )
@@ -77,7 +78,17 @@ func TestCheck(t *testing.T) {
 		{"busy, strictly", Mutex(), Options{Strict: true}, "0 A try; 1 A try fail", "invalid busy [2]"},
 		{"busy, explained", Mutex(), Options{Strict: true}, "0 A acquire; 1 B try; 2 B try fail; 3 A acquire ok", "valid"},
 		{"busy, before its call", Mutex(), Options{Strict: true}, "1 B try; 2 B try fail; 2 A acquire; 3 A acquire ok", "invalid busy [2]"},
-		{"busy, perhaps explained", Mutex(), Options{Strict: true}, "0 A acquire; 1 A acquire unknown; 1 B try; 2 B try fail", "unknown"},
+		{"busy, perhaps explained", Mutex(), Options{Strict: true}, "0 A acquire; 1 A acquire unknown; 1 B try; 2 B try fail", "valid"},
+		{"busy, explained by an unknown acquire that is in the way", Mutex(), Options{Strict: true}, "0 A acquire; 1 A acquire unknown; 1 B try; 2 B try fail; 3 B acquire; 4 B acquire ok", "invalid no-order [6]"},
+		{"busy, fenced, by a lease", Fenced(), Options{Strict: true}, "0 A acquire; 1 A acquire ok token=1 lease=9; 2 B try; 3 B try fail", "valid"},
+		{"busy, fenced, by who knows", Fenced(), Options{Strict: true}, "0 A acquire; 1 A acquire ok token=1 lease=2; 2 B try; 3 B try fail", "unknown"},
+		{"busy, explained by each of two that are unknown, in one order only", Mutex(), Options{Strict: true}, "0 A acquire; 0 A acquire unknown; 0 A release; 0 A release unknown; 0 B acquire; 0 B acquire unknown; 0 B release; 0 B release unknown; " +
+			"1 T try; 1 T try fail; 2 B acquire; 2 B acquire ok; 2 B release; 2 B release ok; 3 T try; 3 T try fail; 4 T acquire; 4 T acquire ok", "valid"},
+		{"busy, of several keys", Multi(), Options{Strict: true}, "0 A acquire key=x; 1 A acquire ok key=x; 2 B try key=x+y; 3 B try fail key=x+y", "valid"},
+		{"busy, of several free keys", Multi(), Options{Strict: true}, "0 A acquire key=z; 1 A acquire ok key=z; 2 B try key=x+y; 3 B try fail key=x+y", "invalid no-order [4]"},
+		{"busy, permits", Semaphore(2), Options{Strict: true}, a + "2 B try n=2; 3 B try fail n=2; 4 B try; 5 B try fail", "invalid busy [6]"},
+		{"permits, some of an unknown acquire", Semaphore(3), Options{}, "0 A acquire n=2; 1 A acquire unknown n=2; 2 A release n=1; 3 A release ok n=1; 4 B acquire n=2; 5 B acquire ok n=2; 6 A release n=1; 7 A release ok n=1", "valid"},
+		{"permits, more than of an unknown acquire", Semaphore(3), Options{}, "0 A acquire n=2; 1 A acquire unknown n=2; 2 A release n=1; 3 A release ok n=1; 4 B acquire n=3; 5 B acquire ok n=3; 6 A release n=1; 7 A release ok n=1", "invalid no-order [6]"},
 		{"no call", Mutex(), Options{}, "1 A acquire ok", "unknown"},
 		{"two calls", Mutex(), Options{}, "1 A acquire; 2 A acquire", "unknown"},
 		{"extend of a mutex", Mutex(), Options{}, "1 A extend", "unknown"},
@@ -119,6 +130,25 @@ func short(r Result) string {
 		}
 	}
 	return s
+}
+
+// TestTooManyStates has a question that takes more than the search may spend.
+func TestTooManyStates(t *testing.T) {
+	var events []Event
+	for i := range 40 {
+		for _, phase := range []Phase{Invoke, ReturnUnknown} {
+			events = append(events, Event{Client: fmt.Sprint(i), Op: Acquire, Phase: phase})
+		}
+	}
+	events = append(events, Event{Client: "A", Op: TryAcquire, Phase: Invoke}, Event{Client: "A", Op: TryAcquire, Phase: ReturnFail})
+	r := Check(Semaphore(20), events, Options{Strict: true})
+	if r.Verdict != Unknown || !strings.Contains(r.Reason, "too many states") {
+		t.Errorf("%+v", r)
+	}
+	// Two permits among forty are fewer states.
+	if r := Check(Semaphore(2), events, Options{Strict: true}); r.Verdict != Valid {
+		t.Errorf("%+v", r)
+	}
 }
 
 // TestCounts counts operations, and those without a known outcome.

@@ -25,6 +25,8 @@ type Checker struct {
 	last    *client // of the last event: often of the next one, too
 	sweepAt int
 
+	search *searches // with Options.Search
+
 	result Result
 	failed error  // the event that could not be understood
 	open   string // a question that this checker cannot settle
@@ -43,6 +45,9 @@ func New(spec Spec, opts Options) *Checker {
 		c.limit = math.MaxInt32
 	case spec.kind == reentrantKind || spec.kind == semaphoreKind:
 		c.limit = int32(min(max(spec.limit, 1), math.MaxInt32))
+	}
+	if opts.Search && !c.tokens {
+		c.search = newSearches(spec, c.limit, opts.Strict)
 	}
 	return c
 }
@@ -145,10 +150,16 @@ func (c *Checker) add(e *Event) error {
 	c.now = e.Time
 	c.seq++
 	if e.Phase == Crash {
-		if c.done {
-			return nil
+		if c.search != nil {
+			c.search.add(e, c.seq)
 		}
-		c.crash(e)
+		if !c.done {
+			c.crash(e)
+		} else if cl := c.clients[e.Client]; cl != nil {
+			for _, o := range cl.owners {
+				o.op = 0
+			}
+		}
 		return nil
 	}
 	if why := c.spec.refuses(e); why != "" {
@@ -170,6 +181,9 @@ func (c *Checker) add(e *Event) error {
 		c.result.Unknown++ // until it returns
 		o.op, o.call = e.Op, moment{c.seq, *e}
 		o.permits = int32(max(1, min(e.Permits, math.MaxInt32)))
+		if c.search != nil {
+			c.search.add(e, c.seq)
+		}
 		if !c.done {
 			c.called(o)
 		}
@@ -183,6 +197,9 @@ func (c *Checker) add(e *Event) error {
 	}
 	if e.Phase != ReturnUnknown {
 		c.result.Unknown--
+	}
+	if c.search != nil {
+		c.search.add(e, c.seq)
 	}
 	if !c.done {
 		c.returned(o, e)
@@ -315,12 +332,32 @@ func (c *Checker) giveUp(why string) {
 	c.done = true
 }
 
+// settle lets the search answer an open question.
+func (c *Checker) settle() {
+	if c.open == "" || c.search == nil {
+		return
+	}
+	e, key, lost := c.search.settle()
+	switch {
+	case e != nil:
+		c.open = ""
+		c.result.Violations = append(c.result.Violations, Violation{Rule: NoOrder, Key: key, Events: []Event{*e},
+			Certain: c.opts.Skew == 0, Says: sayNoOrder(e)})
+	case lost:
+		c.open = c.open + ", not even by a search, which would have had to follow too many states"
+	default:
+		c.open = ""
+	}
+	c.search = nil
+}
+
 // Result returns the verdict on the events so far, which are taken for the
 // whole history: no Add may follow.
 func (c *Checker) Result() Result {
 	if !c.done {
 		c.finish()
 	}
+	c.settle()
 	r := c.result
 	possible := false
 	r.Verdict = Valid

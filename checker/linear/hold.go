@@ -79,11 +79,11 @@ func (c *Checker) returned(o *owner, e *Event) {
 }
 
 // lease returns until when a grant by event e is good.
-func (c *Checker) lease(e *Event) time.Duration {
+func (s Spec) lease(e *Event) time.Duration {
 	switch {
-	case c.spec.kind != leaseKind && c.spec.kind != fencedKind:
+	case s.kind != leaseKind && s.kind != fencedKind:
 		return math.MaxInt64
-	case e.Lease == 0 || c.spec.expiry == NotKnown:
+	case e.Lease == 0 || s.expiry == NotKnown:
 		return e.Time // at any time from now on
 	}
 	return e.Lease
@@ -91,11 +91,11 @@ func (c *Checker) lease(e *Event) time.Duration {
 
 // stale says whether a grant was over before the client heard of it. It then
 // begins no hold, and is judged no further.
-func (c *Checker) stale(e *Event) bool {
-	if c.tokens && e.Lease == 0 {
-		return true
+func (s Spec) stale(e *Event) bool {
+	if e.Lease == 0 {
+		return s.kind == fencedKind
 	}
-	return c.lease(e) <= e.Time && e.Lease != 0 && c.spec.expiry != NotKnown
+	return s.expiry != NotKnown && s.lease(e) <= e.Time
 }
 
 // late says whether the operation under way was called when the lease was known
@@ -105,7 +105,7 @@ func (c *Checker) late(o *owner) bool {
 }
 
 func (c *Checker) acquired(o *owner, e *Event) {
-	if c.stale(e) {
+	if c.spec.stale(e) {
 		for _, s := range o.slots {
 			s.busy.passed(c)
 			if c.spec.kind == leaseKind && c.spec.expiry == Believed {
@@ -149,7 +149,7 @@ func (c *Checker) acquired(o *owner, e *Event) {
 // begin lets o hold from event e on, which proves it. Who may still hold has
 // stopped before; who must still hold overlaps.
 func (c *Checker) begin(o *owner, e *Event) {
-	o.lo, o.hi, o.hold, o.until, o.over = 1, 1, *e, c.lease(e), false
+	o.lo, o.hi, o.hold, o.until, o.over = 1, 1, *e, c.spec.lease(e), false
 	o.by, o.loose, o.since, o.leaned = Event{}, e.Lease == 0, false, false
 	for _, s := range o.slots {
 		var other *owner
@@ -327,10 +327,10 @@ func (c *Checker) notHeld(o *owner, e *Event) {
 }
 
 func (c *Checker) extended(o *owner, e *Event) {
-	if (e.Phase == ReturnUnknown || e.Phase == ReturnOK && c.stale(e)) && o.call.Time < o.until {
+	if (e.Phase == ReturnUnknown || e.Phase == ReturnOK && c.spec.stale(e)) && o.call.Time < o.until {
 		o.loose = true
 	}
-	if e.Phase != ReturnOK || c.stale(e) {
+	if e.Phase != ReturnOK || c.spec.stale(e) {
 		return
 	}
 	late := c.late(o)
@@ -339,7 +339,7 @@ func (c *Checker) extended(o *owner, e *Event) {
 		if o.unsure > 0 && !o.must(c.now) {
 			o.slots[0].lapse = c.seq
 		}
-		o.until, o.over, o.loose, o.lo, o.hi = c.lease(e), false, e.Lease == 0, 1, 1
+		o.until, o.over, o.loose, o.lo, o.hi = c.spec.lease(e), false, e.Lease == 0, 1, 1
 		for _, s := range o.slots {
 			s.again(o, c.now)
 		}

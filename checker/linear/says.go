@@ -67,3 +67,8 @@ func sayTokenBack(first, second *Event) string {
 func sayTokenNotIssued(e *Event) string {
 	return fmt.Sprintf("%s wrote with token %d%s, which no acquire can have given it.", at(e), e.Token, on(e.Key))
 }
+
+func sayNoOrder(e *Event) string {
+	did := map[Phase]string{Invoke: "called", ReturnOK: "was told ok", ReturnFail: "was told fail", ReturnUnknown: "was told nothing", Crash: "crashed"}[e.Phase]
+	return fmt.Sprintf("%s %s%s, and no order of the operations explains that together with what was before.", at(e), did, on(e.Key))
+}

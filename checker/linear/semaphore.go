@@ -11,6 +11,7 @@ type permits struct {
 	pressure int64
 	vague    int64 // the event just before which a permit was free last, if all who could have stopped had
 	full     int64 // the event just before which every permit may have been out last
+	sure     int64 // the same, where every permit must have been
 }
 
 func (c *Checker) semCalled(o *owner) {
@@ -36,6 +37,9 @@ func (c *Checker) semSet(o *owner, lo, hi int32) {
 	s := o.slots[0]
 	if hi < o.hi && s.permit.hi >= int64(c.limit) {
 		s.permit.full = c.seq
+	}
+	if lo < o.lo && s.permit.lo >= int64(c.limit) {
+		s.permit.sure = c.seq
 	}
 	s.permit.lo += int64(lo) - int64(o.lo)
 	s.permit.hi += int64(hi) - int64(o.hi)
@@ -196,8 +200,11 @@ func (c *Checker) semCrash(o *owner) {
 
 func (c *Checker) semTold(o *owner, e *Event) {
 	s := o.slots[0]
+	n := int64(c.limit)
 	switch {
-	case s.permit.hi+int64(o.permits) > int64(c.limit) || s.permit.full > o.call.seq:
+	case s.permit.lo+int64(o.permits) > n || s.permit.sure > o.call.seq:
+	case s.permit.hi+int64(o.permits) > n || s.permit.full > o.call.seq:
+		c.wonder("a busy answer depends on when permits were given up, which is not settled")
 	case s.unsure > 0 || o.permits > 1:
 		c.wonder("a busy answer can only be explained by an acquire without a known outcome, which is not settled")
 	default:
