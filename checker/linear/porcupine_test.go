@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -38,8 +39,38 @@ type step struct {
 
 const never = math.MaxInt64 / 2
 
+// leased is Fenced for histories with leases: tokens and exclusion are two
+// orders, so each is decided by itself.
+var leased = Spec{kind: fencedKind, limit: 1}
+
+// exclusion is the lease without tokens, released by anybody.
+var exclusion = Spec{kind: leaseKind, limit: 1}
+
+// exclusive are the events of a fenced lock that are about who held it.
+func exclusive(events []Event) []Event {
+	var kept []Event
+	calls := map[string]int{}
+	for _, e := range events {
+		acquire := e.Op == Acquire || e.Op == TryAcquire
+		switch {
+		case e.Op == Use:
+			continue
+		case e.Phase == Invoke:
+			calls[e.Client] = len(kept)
+		case acquire && e.Phase == ReturnOK && e.Lease <= e.Time: // it granted nothing, or did not say what
+			kept[calls[e.Client]].Client = ""
+			continue
+		}
+		kept = append(kept, e)
+	}
+	return slices.DeleteFunc(kept, func(e Event) bool { return e.Client == "" })
+}
+
 // oracle decides by search whether a history is legal.
 func oracle(spec Spec, events []Event, strict bool) bool {
+	if spec == leased {
+		return oracle(Fenced(), events, strict) && oracle(exclusion, exclusive(events), strict)
+	}
 	var ops []porcupine.Operation
 	names := map[string]int{"A": 1, "B": 2, "C": 3}
 	place := func(i int) int64 { return int64(i)*4 + 4 }
@@ -278,6 +309,8 @@ func apply(spec Spec, w world, s step, strict bool) []world {
 				w.owner = 0
 			}
 			done = []world{w}
+		} else if spec == exclusion {
+			done = same
 		}
 	case s.what == "extend":
 		if w.owner == s.client {
@@ -379,7 +412,7 @@ func history(r *rand.Rand, spec Spec, n int) []Event {
 		can := own > 0
 		if e.Op == Acquire || e.Op == TryAcquire {
 			can = taken == 0 || spec.kind == reentrantKind && own == taken && own < limit || spec.kind == semaphoreKind && taken < limit ||
-				spec.kind == fencedKind
+				spec == Fenced()
 		}
 		if can {
 			e.Phase = ReturnOK
@@ -411,7 +444,7 @@ func history(r *rand.Rand, spec Spec, n int) []Event {
 				e.Token = token
 			}
 		}
-		if spec.kind == leaseKind && e.Phase == ReturnOK && e.Op != Release {
+		if (spec.kind == leaseKind || spec == leased) && e.Phase == ReturnOK && e.Op != Release {
 			if d := between(r, -1, 12); d > 0 {
 				e.Lease = now + time.Duration(d) - 1
 			}
@@ -439,7 +472,7 @@ func between(r *rand.Rand, a, b int) int { return a + r.IntN(b-a+1) }
 func specs() map[string]Spec {
 	return map[string]Spec{
 		"mutex": Mutex(), "reentrant": Reentrant(2), "believed": Lease(Believed), "known": Lease(Known), "notknown": Lease(NotKnown),
-		"fenced": Fenced(), "multi": Multi(), "semaphore1": Semaphore(1), "semaphore2": Semaphore(2), "semaphore3": Semaphore(3),
+		"fenced": Fenced(), "leased": leased, "multi": Multi(), "semaphore1": Semaphore(1), "semaphore2": Semaphore(2), "semaphore3": Semaphore(3),
 	}
 }
 
