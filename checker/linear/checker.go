@@ -219,6 +219,8 @@ func (s Spec) refuses(e *Event) string {
 		return "a use of a token, and only fenced locks have tokens"
 	case e.Op == Use && e.Phase != ReturnOK && e.Phase != ReturnFail:
 		return "a use that was neither accepted nor turned away"
+	case s.kind == fencedKind && (e.Token < 0 || e.Op == Use && e.Token == 0):
+		return "a token that is not positive"
 	case e.Op == Extend && s.kind != leaseKind && s.kind != fencedKind:
 		return "an extend, and only leases can be extended"
 	case s.kind == multiKind && strings.TrimSpace(e.Key) == "":

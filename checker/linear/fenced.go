@@ -1,6 +1,9 @@
 package linear
 
-import "slices"
+import (
+	"fmt"
+	"slices"
+)
 
 // issued is what is kept of a fenced lock's tokens.
 type issued struct {
@@ -27,6 +30,8 @@ type tokens struct {
 	mine   int64   // the largest that an acquire returned
 	proven []int64 // larger ones, which a use proved
 	unsure []prior // of the acquires of unknown outcome; their tokens never fall
+	// missing says that an acquire returned none.
+	missing bool
 }
 
 func (c *Checker) tokensCalled(o *owner) {
@@ -45,9 +50,23 @@ func (c *Checker) tokensReturned(o *owner, e *Event) {
 		o.tokens.unsure = append(o.tokens.unsure, o.tokens.called)
 		return
 	case ReturnOK:
-		c.issue(o, e, &o.tokens.called.Event)
+		if e.Token != 0 {
+			c.issue(o, e, &o.tokens.called.Event)
+			break
+		}
+		// A missing token is no token: any may have been given.
+		o.tokens.missing = true
+		c.wonder(missing(e))
 	}
 	t.settle(o.tokens.called.turn)
+}
+
+func missing(e *Event) string {
+	where := ""
+	if e.Line > 0 {
+		where = fmt.Sprintf("line %d: ", e.Line)
+	}
+	return where + at(e) + " acquired without a token, so whether tokens grow is not known"
 }
 
 // settle notes that an acquire called in the given turn is no longer open.
@@ -83,10 +102,7 @@ func (c *Checker) issue(o *owner, e, before *Event) {
 	case before.Phase != 0 && e.Token <= before.Token:
 		c.violate(Violation{Rule: TokenOrder, Key: o.key, Events: []Event{*before, *e},
 			Certain: c.opts.Skew == 0, Says: sayTokenOrder(before, e)})
-	case again || e.Token <= 0:
-		if !again {
-			earlier = *e
-		}
+	case again:
 		c.violate(Violation{Rule: TokenOrder, Key: o.key, Events: []Event{earlier, *e}, Certain: true, Says: sayTokenOrder(&earlier, e)})
 	}
 	if t.largest.Phase == 0 || e.Token > t.largest.Token {
@@ -120,6 +136,8 @@ func (c *Checker) use(o *owner, e *Event) {
 			o.slots[0].unsure--
 			c.issue(o, e, &before.Event)
 			t.settle(before.turn)
+		case o.tokens.missing:
+			c.issue(o, e, &Event{})
 		case len(u) > 0:
 			c.violate(Violation{Rule: TokenOrder, Key: o.key, Events: []Event{u[0].Event, *e}, Certain: c.opts.Skew == 0, Says: sayTokenOrder(&u[0].Event, e)})
 		default:
