@@ -33,22 +33,8 @@ type checkOptions struct {
 	format  string
 }
 
-// The kinds of lock that a history can be judged against.
-const (
-	specMutex     = "mutex"
-	specReentrant = "reentrant"
-	specLease     = "lease"
-	specFenced    = "fenced"
-	specMulti     = "multi"
-	specSemaphore = "semaphore"
-)
-
 // inputAuto has the format of a history told by its content.
 const inputAuto = "auto"
-
-func specs() []string {
-	return []string{specMutex, specReentrant, specLease, specFenced, specMulti, specSemaphore}
-}
 
 func inputs() []string {
 	names := []string{inputAuto}
@@ -57,8 +43,6 @@ func inputs() []string {
 	}
 	return names
 }
-
-func expiries() []string { return []string{"believed", "known", "unknown"} }
 
 func newCheckCommand() *cobra.Command {
 	var o checkOptions
@@ -73,6 +57,10 @@ The formats are JSON lines as "lockfault run" writes them, Jepsen's EDN, and CSV
 with the columns time,client,event,result and, if there are any, key, token, lease
 and permits; each plain or compressed with gzip. docs/history.md describes them.
 
+Unless --spec says what kind of lock it is, the content does: a history with fencing
+tokens is judged as that of a fenced lock, one with ends of leases or extends as
+that of a lease, any other as that of a mutex.
+
 The exit status is 0 if all histories are valid, 1 if one is invalid, 2 for a wrong
 command line, and 3 if one is unknown or can't be read.`,
 		Example: `  lockfault check lockfault-report/histories/*/*/*.jsonl
@@ -83,7 +71,7 @@ command line, and 3 if one is unknown or can't be read.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&o.spec, "spec", specMutex, "`kind` of lock: "+strings.Join(specs(), ", "))
+	flags.StringVar(&o.spec, "spec", specAuto, "`kind` of lock: "+strings.Join(specs(), ", "))
 	flags.StringVar(&o.expiry, "expiry", "believed", "`what` the ends of leases are, with --spec lease: believed, known or unknown")
 	flags.IntVar(&o.permits, "permits", 0, "`number` of permits, with --spec semaphore")
 	flags.IntVar(&o.limit, "limit", 0, "how often one client may hold, with --spec reentrant; default as often as it likes")
@@ -96,60 +84,41 @@ command line, and 3 if one is unknown or can't be read.`,
 	return cmd
 }
 
-// check refuses what makes no sense, and returns what the histories are judged
-// against.
-func (o *checkOptions) check(cmd *cobra.Command) (linear.Spec, error) {
-	none := linear.Spec{}
+// check refuses what makes no sense, and settles what kind of lock the flags ask
+// for.
+func (o *checkOptions) check(cmd *cobra.Command) error {
 	if !slices.Contains(specs(), o.spec) {
-		return none, unknown("spec", o.spec, specs(), "there are "+strings.Join(specs(), ", "))
+		return unknown("spec", o.spec, specs(), "there are "+strings.Join(specs(), ", "))
 	}
 	if !slices.Contains(inputs(), o.input) {
-		return none, unknown("input", o.input, inputs(), "there are "+strings.Join(inputs(), ", "))
+		return unknown("input", o.input, inputs(), "there are "+strings.Join(inputs(), ", "))
 	}
 	if o.format != formatTable && o.format != formatJSON {
-		return none, unknown("format", o.format, []string{formatTable, formatJSON}, "there are table and json")
+		return unknown("format", o.format, []string{formatTable, formatJSON}, "there are table and json")
 	}
-	for _, f := range []struct{ flag, spec string }{{"permits", specSemaphore}, {"limit", specReentrant}, {"expiry", specLease}} {
-		if cmd.Flags().Changed(f.flag) && o.spec != f.spec {
-			return none, usage("--%s means nothing with --spec %s: it goes with --spec %s", f.flag, o.spec, f.spec)
-		}
+	var err error
+	if o.spec, err = o.specOf(cmd); err != nil {
+		return err
 	}
 	switch {
 	case o.skew < 0:
-		return none, usage("--clock-skew %v is negative: give 0s or more", o.skew)
+		return usage("--clock-skew %v is negative: give 0s or more", o.skew)
 	case o.spec == specSemaphore && o.permits < 1:
-		return none, usage("--spec semaphore needs --permits, which is 1 or more")
+		return usage("--spec semaphore needs --permits, which is 1 or more")
 	case cmd.Flags().Changed("limit") && o.limit < 1:
-		return none, usage("--limit %d lets nobody hold: give 1 or more", o.limit)
+		return usage("--limit %d lets nobody hold: give 1 or more", o.limit)
 	}
-	switch o.spec {
-	case specReentrant:
-		return linear.Reentrant(o.limit), nil
-	case specFenced:
-		return linear.Fenced(), nil
-	case specMulti:
-		return linear.Multi(), nil
-	case specSemaphore:
-		return linear.Semaphore(o.permits), nil
-	case specLease:
-		switch o.expiry {
-		case "believed":
-			return linear.Lease(linear.Believed), nil
-		case "known":
-			return linear.Lease(linear.Known), nil
-		case "unknown":
-			return linear.Lease(linear.NotKnown), nil
-		}
-		return none, unknown("expiry", o.expiry, expiries(), "there are "+strings.Join(expiries(), ", "))
-	}
-	return linear.Mutex(), nil
+	_, err = o.linear(o.spec)
+	return err
 }
 
 // A checked is what is said about one file.
 type checked struct {
 	File       string      `json:"file"`
 	Format     string      `json:"format"`
-	Verdict    string      `json:"verdict"` // valid, invalid, unknown, or error
+	Spec       string      `json:"spec"`
+	Because    string      `json:"because,omitempty"` // why this spec, if its content told
+	Verdict    string      `json:"verdict"`           // valid, invalid, unknown, or error
 	Reason     string      `json:"reason,omitempty"`
 	Operations int         `json:"operations"`
 	Unknown    int         `json:"unknown"`
@@ -175,8 +144,7 @@ type violation struct {
 const verdictError = "error"
 
 func (o *checkOptions) run(cmd *cobra.Command, files []string) error {
-	spec, err := o.check(cmd)
-	if err != nil {
+	if err := o.check(cmd); err != nil {
 		return err
 	}
 	if len(files) == 0 {
@@ -198,7 +166,7 @@ func (o *checkOptions) run(cmd *cobra.Command, files []string) error {
 	}
 	list := make([]checked, 0, len(files))
 	for _, file := range files {
-		c, err := o.one(cmd.Context(), cmd.InOrStdin(), file, spec)
+		c, err := o.one(cmd.Context(), cmd.InOrStdin(), file)
 		if errors.Is(err, context.Canceled) {
 			return &statusError{ExitInterrupted, fmt.Errorf("interrupted: %d of %d histories are checked", len(list), len(files))}
 		}
@@ -228,9 +196,9 @@ func (o *checkOptions) run(cmd *cobra.Command, files []string) error {
 }
 
 // one checks one file. The error is why it could not be read to its end.
-func (o *checkOptions) one(ctx context.Context, stdin io.Reader, file string, spec linear.Spec) (checked, error) {
-	c := checked{File: file}
-	in := stdin
+func (o *checkOptions) one(ctx context.Context, stdin io.Reader, file string) (checked, error) {
+	c := checked{File: file, Spec: o.spec}
+	from := stdin
 	if file == "-" {
 		c.File = "stdin"
 	} else {
@@ -240,11 +208,19 @@ func (o *checkOptions) one(ctx context.Context, stdin io.Reader, file string, sp
 			return c, brief(err)
 		}
 		defer f.Close()
-		in = f
+		from = f
 	}
+	in := newInput(from)
 	how := histories.Options{Name: c.File}
 	if o.input != inputAuto {
 		how.Format = histories.Format(o.input)
+	}
+	if c.Spec == specAuto {
+		c.Spec, c.Because = guess(in.head, how)
+	}
+	spec, err := o.linear(c.Spec)
+	if err != nil {
+		return c, err
 	}
 	if o.lenient {
 		how.Skip = func(err *histories.Error) {
@@ -253,8 +229,20 @@ func (o *checkOptions) one(ctx context.Context, stdin io.Reader, file string, sp
 			}
 		}
 	}
-	r := histories.New(in, how)
-	j, err := judge(ctx, r.Events(), spec, o.spec != specMulti, linear.Options{Strict: o.strict, Skew: o.skew, All: o.all})
+	as := linear.Options{Strict: o.strict, Skew: o.skew, All: o.all}
+	r := histories.New(in.whole, how)
+	j, err := judge(ctx, r.Events(), spec, c.Spec != specMulti, as)
+	if err == nil && j.Verdict == linear.Unknown && len(j.Violations) == 0 && c.Spec != specFenced {
+		// The rules leave a question open, which takes a search from the
+		// first event on.
+		if from := in.again(); from == nil {
+			j.Reason += "; a search may settle it, but not of an input of this size that can be read only once: give it as a file"
+		} else {
+			as.Search = true
+			r = histories.New(from, how)
+			j, err = judge(ctx, r.Events(), spec, c.Spec != specMulti, as)
+		}
+	}
 	c.Format, c.Ignored, c.Skipped = string(r.Format()), r.Ignored(), r.Skipped()
 	c.Verdict, c.Reason = string(j.Verdict), j.Reason
 	c.Operations, c.Unknown, c.Keys = j.Ops, j.Unknown, j.keys
@@ -298,9 +286,9 @@ func (o *checkOptions) print(out io.Writer, list []checked) error {
 		return b.Flush()
 	}
 	w := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "HISTORY\tVERDICT\tOPERATIONS\tUNKNOWN\tLOCKS")
+	fmt.Fprintln(w, "HISTORY\tVERDICT\tSPEC\tOPERATIONS\tUNKNOWN\tLOCKS")
 	for _, c := range list {
-		fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%d\n", c.File, c.Verdict, c.Operations, c.Unknown, c.Keys)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%d\t%d\n", c.File, c.Verdict, c.Spec, c.Operations, c.Unknown, c.Keys)
 	}
 	if err := w.Flush(); err != nil {
 		return err
@@ -315,6 +303,9 @@ func (o *checkOptions) print(out io.Writer, list []checked) error {
 // there is nothing to say.
 func (c *checked) explain(w io.Writer) {
 	var lines []string
+	if c.Because != "" {
+		lines = append(lines, fmt.Sprintf("judged as --spec %s, since %s", c.Spec, c.Because))
+	}
 	for _, v := range c.Violations {
 		name := v.Rule
 		if !v.Certain {

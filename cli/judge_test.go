@@ -59,13 +59,23 @@ func drawHistory(t *rapid.T) []linear.Event {
 	return events
 }
 
+func together(spec linear.Spec, events []linear.Event, o linear.Options) linear.Result {
+	c := linear.New(spec, o)
+	for _, e := range events {
+		if c.Add(e) != nil {
+			break
+		}
+	}
+	return c.Result()
+}
+
 // Judging many locks apart, at the same time, says what judging them together
 // says: a lock is linearizable whatever happens to the others.
 func TestJudgingApartAgrees(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		events := drawHistory(t)
-		o := linear.Options{All: true, Strict: rapid.Bool().Draw(t, "strict")}
-		want := linear.Check(linear.Mutex(), events, o)
+		o := linear.Options{All: true, Strict: rapid.Bool().Draw(t, "strict"), Search: rapid.Bool().Draw(t, "search")}
+		want := together(linear.Mutex(), events, o)
 		got, err := judge(t.Context(), sequence(events, nil), linear.Mutex(), true, o)
 		if err != nil {
 			t.Fatal(err)
@@ -73,7 +83,7 @@ func TestJudgingApartAgrees(t *testing.T) {
 		if got.Verdict != want.Verdict || got.Ops != want.Ops || got.Unknown != want.Unknown || len(got.Violations) != len(want.Violations) {
 			t.Fatalf("apart %+v, together %+v", got, want)
 		}
-		first, err := judge(t.Context(), sequence(events, nil), linear.Mutex(), true, linear.Options{Strict: o.Strict})
+		first, err := judge(t.Context(), sequence(events, nil), linear.Mutex(), true, linear.Options{Strict: o.Strict, Search: o.Search})
 		if err != nil {
 			t.Fatal(err)
 		}

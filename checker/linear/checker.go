@@ -339,18 +339,23 @@ func (c *Checker) settle() {
 	if c.open == "" || c.search == nil {
 		return
 	}
-	e, key, lost := c.search.settle()
-	switch {
-	case e != nil:
-		c.open = ""
-		c.result.Violations = append(c.result.Violations, Violation{Rule: NoOrder, Key: key, Events: []Event{*e},
-			Certain: c.opts.Skew == 0, Says: sayNoOrder(e)})
-	case lost:
-		c.open = c.open + ", not even by a search, which would have had to follow too many states"
-	default:
+	refuted, lost := c.search.settle()
+	c.search = nil
+	proven := map[string]bool{}
+	for _, v := range c.result.Violations {
+		proven[v.Key] = true
+	}
+	for _, r := range refuted {
+		if proven[r.key] || len(c.result.Violations) > 0 && (!c.opts.All || c.spec.kind == multiKind) {
+			continue // the rules say more
+		}
+		c.violate(Violation{Rule: NoOrder, Key: r.key, Events: []Event{*r.event}, Certain: c.opts.Skew == 0, Says: sayNoOrder(r.event)})
+	}
+	if lost {
+		c.open += ", not even by a search, which would have had to follow too many states"
+	} else {
 		c.open = ""
 	}
-	c.search = nil
 }
 
 // Result returns the verdict on the events so far, which are taken for the

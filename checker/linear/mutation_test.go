@@ -59,7 +59,7 @@ var mutants = []struct{ name, file, from, to string }{
 	{"the search drops a state that has more to spare", "search.go", "b.get(e.party, e.spare).n < e.n {", "b.get(e.party, e.spare).n > e.n {"},
 	{"the search drops a state that has seen more", "search.go", "\t\tif e.marks&seen != 0 && a.get", "\t\tif false && a.get"},
 	{"the search locks only the same list of keys", "search.go", "return slices.Contains(other, key) }) {", "return slices.Contains(other, key) }) || e.party != p {"},
-	{"a search that gave up is a proof", "checker.go", "\tcase lost:\n", "\tcase lost && false:\n"},
+	{"a search that gave up is a proof", "checker.go", "\tif lost {\n", "\tif lost && false {\n"},
 	{"an overlap's set has one client", "overlap.go", "if h.lo > 0 && !h.over {\n\t\t\tv.Clients", "if h.lo > 0 && !h.over && v.Clients == nil {\n\t\t\tv.Clients"},
 }
 

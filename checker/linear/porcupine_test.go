@@ -543,6 +543,6 @@ func follow(spec Spec, events []Event, strict bool) bool {
 			return false
 		}
 	}
-	refuted, _, lost := c.search.settle()
-	return refuted == nil && !lost
+	refuted, lost := c.search.settle()
+	return len(refuted) == 0 && !lost
 }

@@ -649,16 +649,23 @@ func (all *searches) add(e *Event, seq int64) {
 	s.add(p, e, seq, permits)
 }
 
-// settle says what the searches found: the first event at which no order is
-// left, or nil, and whether one gave up.
-func (all *searches) settle() (refuted *Event, key string, lost bool) {
-	first := int64(math.MaxInt64)
-	for name, s := range all.keys {
+// A refutation is the first event at which a lock has no order left.
+type refutation struct {
+	key   string
+	seq   int64
+	event *Event
+}
+
+// settle says what the searches found, in the order of the events, and whether
+// one gave up.
+func (all *searches) settle() (refuted []refutation, lost bool) {
+	for key, s := range all.keys {
 		s.end(&all.last, all.seq)
 		lost = lost || s.lost
-		if s.dead && (s.at < first || s.at == first && name < key) {
-			first, refuted, key = s.at, s.about, name
+		if s.dead {
+			refuted = append(refuted, refutation{key, s.at, s.about})
 		}
 	}
-	return refuted, key, lost
+	slices.SortFunc(refuted, func(a, b refutation) int { return cmp.Or(cmp.Compare(a.seq, b.seq), cmp.Compare(a.key, b.key)) })
+	return refuted, lost
 }
