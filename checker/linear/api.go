@@ -1,6 +1,7 @@
 package linear
 
 import (
+	"cmp"
 	"slices"
 	"time"
 )
@@ -154,18 +155,12 @@ type Result struct {
 // concurrently. It takes O(n log n) time for n events, O(n) if they are sorted,
 // and if a question is open as many steps of a search, each of bounded cost.
 func Check(spec Spec, events []Event, opts Options) Result {
-	byTime := func(a, b Event) int {
-		switch {
-		case a.Time < b.Time:
-			return -1
-		case a.Time > b.Time:
-			return 1
+	for i := 1; i < len(events); i++ {
+		if events[i].Time < events[i-1].Time {
+			events = slices.Clone(events)
+			slices.SortStableFunc(events, func(a, b Event) int { return cmp.Compare(a.Time, b.Time) })
+			break
 		}
-		return 0
-	}
-	if !slices.IsSortedFunc(events, byTime) {
-		events = slices.Clone(events)
-		slices.SortStableFunc(events, byTime)
 	}
 	r, open := check(spec, events, opts)
 	if open && !opts.Search && r.Verdict == Unknown {

@@ -59,6 +59,29 @@ func searched() porcupine.Model {
 	}
 }
 
+// plain is the mutex for porcupine as one would write it down first: an
+// operation without an outcome may have taken effect or not.
+func plain() porcupine.Model {
+	model := porcupine.NondeterministicModel{
+		Init: func() []any { return []any{0} },
+		Step: func(state, input, _ any) []any {
+			s, owner := input.(step), state.(int)
+			var next []any
+			if s.phase == ReturnUnknown {
+				next = append(next, owner)
+			}
+			switch {
+			case s.what == "acquire" && owner == 0:
+				next = append(next, s.client)
+			case s.what == "release" && owner == s.client:
+				next = append(next, 0)
+			}
+			return next
+		},
+	}
+	return model.ToModel()
+}
+
 func operations(events []Event) []porcupine.Operation {
 	var ops []porcupine.Operation
 	open := map[string]int{}
