@@ -2,6 +2,7 @@ package histories
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -59,7 +60,9 @@ func (f *forms) next() ([]byte, int, error) {
 		default:
 			f.begun = true
 			line := f.line
-			if err := f.read(); err != nil {
+			if f.whole() {
+				// the rest of the line
+			} else if err := f.read(); err != nil {
 				return nil, line, err
 			}
 			if f.size > maxLine {
@@ -71,6 +74,26 @@ func (f *forms) next() ([]byte, int, error) {
 			return f.form, line, nil
 		}
 	}
+}
+
+// whole reads a map that fills the rest of its line, without nesting, text or
+// comments, into form. Most are such, and need no look at each byte. It returns
+// false, having read nothing, for any other.
+func (f *forms) whole() bool {
+	ahead, _ := f.in.Peek(f.in.Buffered())
+	end := bytes.IndexByte(ahead, '\n')
+	if end < 2 || end > maxLine || ahead[0] != '{' {
+		return false
+	}
+	text := bytes.TrimSuffix(ahead[:end], []byte("\r"))
+	last := len(text) - 1
+	if text[last] != '}' || bytes.ContainsAny(text[1:last], "{}[]()\"\\;#") {
+		return false
+	}
+	f.form, f.size = append(f.form[:0], text...), len(text)
+	f.in.Discard(len(text)) // it was peeked at, so it is there
+	f.column += len(text)
+	return true
 }
 
 // read reads one value into form. If it goes wrong, it still reads to where the

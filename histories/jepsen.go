@@ -1,6 +1,8 @@
 package histories
 
 import (
+	"bufio"
+	"bytes"
 	"errors"
 	"fmt"
 	"strconv"
@@ -21,23 +23,29 @@ type jepsen struct {
 	index   int64             // the last :index
 	keys    map[string]string // the lock of each process's operation under way
 	crashed map[string]int    // the line of the :info that ended each process
+	fields  map[any]any       // of the operation, if it is a plain one
+	in      *bufio.Reader     // the library makes none of its own if it is given one
 }
 
 func newJepsen() *jepsen {
-	return &jepsen{index: -1, keys: map[string]string{}, crashed: map[string]int{}}
+	return &jepsen{index: -1, keys: map[string]string{}, crashed: map[string]int{}, fields: map[any]any{}, in: bufio.NewReader(nil)}
 }
 
 func (p *jepsen) parse(text []byte, line int, out *[2]record) (int, error) {
 	if len(text) > 1 && text[0] == '#' && text[1] == '_' { // EDN's way to comment a value out
 		return 0, nil
 	}
-	value, err := unmarshal(text)
-	if err != nil {
-		return 0, err
-	}
-	fields, ok := value.(map[any]any)
-	if !ok {
-		return 0, errors.New("it is no map, and so no operation")
+	clear(p.fields)
+	fields := p.fields
+	if !plainMap(text, fields) {
+		value, err := p.unmarshal(text)
+		if err != nil {
+			return 0, err
+		}
+		var ok bool
+		if fields, ok = value.(map[any]any); !ok {
+			return 0, errors.New("it is no map, and so no operation")
+		}
 	}
 	client, ours, err := p.process(fields)
 	if err != nil {
@@ -105,13 +113,14 @@ func (p *jepsen) parse(text []byte, line int, out *[2]record) (int, error) {
 }
 
 // unmarshal reads one value. The library panics at some that are wrong.
-func unmarshal(text []byte) (value any, err error) {
+func (p *jepsen) unmarshal(text []byte) (value any, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			value, err = nil, fmt.Errorf("it is not EDN: %v", r)
 		}
 	}()
-	if err := edn.Unmarshal(text, &value); err != nil {
+	p.in.Reset(bytes.NewReader(text))
+	if err := edn.NewDecoder(p.in).Decode(&value); err != nil {
 		return nil, fmt.Errorf("it is not EDN: %w", reason(err))
 	}
 	for {
