@@ -2,6 +2,7 @@ package linear
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"reflect"
 	"slices"
@@ -231,7 +232,8 @@ func FuzzCheck(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		events := hostile(data)
 		before := slices.Clone(events)
-		for name, spec := range specs() {
+		for _, name := range slices.Sorted(maps.Keys(specs())) {
+			spec := specs()[name]
 			for _, o := range []Options{{}, {Strict: true, All: true}, {Skew: 3, All: true}} {
 				got := Check(spec, events, o)
 				if !reflect.DeepEqual(got, Check(spec, events, o)) {

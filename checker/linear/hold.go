@@ -385,13 +385,20 @@ func (c *Checker) crash(e *Event) {
 	}
 }
 
-// finish judges what only the end of the history can tell.
+// finish judges what only the end of the history can tell, key by key.
 func (c *Checker) finish() {
-	for _, s := range c.slots {
-		c.expire(s)
-		c.report(s, c.now)
+	var keys []string
+	for key, s := range c.slots {
+		if s.fresh || s.busy.ret != 0 || len(s.holders) > 1 {
+			keys = append(keys, key)
+		}
+	}
+	slices.Sort(keys)
+	for _, key := range keys {
+		c.expire(c.slots[key])
+		c.report(c.slots[key], c.now)
 		if !c.done {
-			c.finished(s)
+			c.finished(c.slots[key])
 		}
 		if c.done {
 			return
