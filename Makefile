@@ -6,6 +6,7 @@ TESTFLAGS   ?=
 BENCHSTAT   ?= golang.org/x/perf/cmd/benchstat@v0.0.0-20260908200009-22c9c6c9d4da
 COUNT       ?= 6
 FUZZTIME    ?= 10s
+BENCHTIME   ?= 1s
 
 .DEFAULT_GOAL := help
 

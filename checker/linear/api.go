@@ -78,7 +78,7 @@ type Options struct {
 	// All asks for every violation; otherwise only the first is reported.
 	All bool
 	// Search settles what the rules leave open by following every state in
-	// which a lock can be, up to a bound on their number. It costs much more
+	// which a lock can be, within bounds that docs/checker.md states. It costs much more
 	// time, and some memory for each lock. [Check] does it by itself where
 	// a question is open; it is for a [Checker].
 	Search bool
@@ -153,7 +153,7 @@ type Result struct {
 // order in which they are given. Keys are judged separately, since locks are
 // local. It never changes the events and never panics, and it may be called
 // concurrently. It takes O(n log n) time for n events, O(n) if they are sorted,
-// and if a question is open as many steps of a search, each of bounded cost.
+// and if a question is open a bounded number of steps of a search for each event.
 func Check(spec Spec, events []Event, opts Options) Result {
 	for i := 1; i < len(events); i++ {
 		if events[i].Time < events[i-1].Time {

@@ -10,12 +10,13 @@ import (
 )
 
 // How much of one lock a search follows before it gives up, which leaves the
-// question open: so many states at a time, and so many an event on average, not
-// counting the first million.
+// question open: so many states at a time, and so many steps an event on
+// average, not counting the first ones. A step is to look at what one client can
+// do in one state.
 const (
 	most    = 4096
-	average = 256
-	atFirst = 1 << 20
+	average = 4096
+	atFirst = 1 << 22
 )
 
 // forever is the end of a grant that does not end by itself.
@@ -36,7 +37,7 @@ type search struct {
 	states    []state
 	returning int32 // the party whose acquire returns now, or -1
 	now       time.Duration
-	budget    int // how many more states may be looked at
+	budget    int // how many more steps may be taken
 
 	lost  bool   // there were too many states
 	dead  bool   // no state is left, so the events up to refuted have no order
@@ -260,7 +261,7 @@ func (s *search) close() {
 			continue
 		}
 		s.moves(b.states[i].state, func(st state) { b.add(s.look(st)) })
-		if s.budget--; b.live > most || s.budget < 0 {
+		if s.budget -= 1 + len(s.active); b.live > most || s.budget < 0 {
 			s.giveUp()
 			return
 		}
