@@ -88,20 +88,25 @@ func measure(t *testing.T, n, unknown int, legal bool) row {
 	return r
 }
 
-// general takes the quickest of some runs of porcupine, or 0 if it did not
-// finish.
+// general takes the quickest of some runs of porcupine, or 0 if two of them did
+// not finish before one had: one alone may be the machine's fault.
 func general(t *testing.T, model porcupine.Model, ops []porcupine.Operation, legal bool) time.Duration {
 	quickest := time.Duration(math.MaxInt64)
+	unfinished := 0
 	for begin, runs := time.Now(), 0; runs < 3 || time.Since(begin) < enough; runs++ {
 		start := time.Now()
 		got := porcupine.CheckOperationsTimeout(model, ops, limit)
-		quickest = min(quickest, time.Since(start))
+		took := time.Since(start)
 		if got == porcupine.Unknown {
-			return 0
+			if unfinished++; unfinished == 2 && quickest == math.MaxInt64 {
+				return 0
+			}
+			continue
 		}
 		if (got == porcupine.Ok) != legal {
 			t.Fatalf("porcupine says %v of a history that is legal: %v", got, legal)
 		}
+		quickest = min(quickest, took)
 	}
 	return quickest
 }
