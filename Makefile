@@ -19,9 +19,30 @@ build: ## build bin/lockfault
 	$(GO) build -o bin/lockfault ./cmd/lockfault
 
 .PHONY: test
-test: ## run all tests under the race detector, and every cell with twenty seeds without it
+test: redis ## run all tests: under the race detector, every cell with twenty seeds without it, and some cells on real servers
 	$(GO) test -race $(TESTFLAGS) ./...
 	$(GO) test $(TESTFLAGS) -run 'TestEverySeedAgrees|TestEveryLeaseAgrees' ./harness
+	$(MAKE) --no-print-directory agree
+
+.PHONY: redis
+redis: ## see to it that there is a redis-server to test with
+	@./.ci/redis-server
+
+# Every strategy and every kind of fault is in there at least once.
+AGREE = gc-pause-holding,crash-mid-acquire,client-clock-skew,pause-in-release,failover-lost-write,server-clock-forward,quorum-restart-empty,partition-minority
+
+.PHONY: agree
+agree: build redis ## play some cells in virtual time and on redis-server processes, and see that both agree
+	@out=$$(mktemp -d) && trap 'rm -rf "$$out"' EXIT && \
+	./bin/lockfault run --world sim,process --scenario $(AGREE) --out "$$out" && \
+	./bin/lockfault run --world sim,process --strategy set-nx-px-lua,redisson,fenced --scenario harness/testdata/more-faults.txt --out "$$out" && \
+	./bin/lockfault run --world sim,process --failover sentinel --scenario 'failover-*' --strategy set-nx-px-lua,redisson --out "$$out"
+
+.PHONY: test-real
+test-real: build redis ## play every cell in virtual time and on redis-server processes, and see that both agree
+	@out=$$(mktemp -d) && trap 'rm -rf "$$out"' EXIT && \
+	./bin/lockfault run --world sim,process --out "$$out" && \
+	./bin/lockfault run --world sim,process --failover sentinel --out "$$out"
 
 .PHONY: bench
 bench: ## run the benchmarks of docs/benchmarks.md, and compare them with benchstat

@@ -20,6 +20,7 @@ import (
 // playOptions say how cells are played, for every command that plays some.
 type playOptions struct {
 	worlds      []string
+	failover    string
 	place       harness.Place
 	seed        uint64
 	ttl         time.Duration
@@ -31,9 +32,17 @@ func (o *playOptions) addFlags(cmd *cobra.Command) {
 	cmd.Flags().DurationVar(&o.ttl, "ttl", 0, "lease to use in place of each script's own, such as 10s")
 	cmd.Flags().StringSliceVar(&o.worlds, "world", []string{harness.Sim}, "`names` of the worlds to play in, with commas between them: "+strings.Join(harness.Worlds(), ", "))
 	cmd.Flags().StringVar(&o.place.RedisServer, "redis-server", "", "server `program` of the world process; default redis-server or valkey-server from PATH")
-	cmd.Flags().BoolVar(&o.place.Sentinel, "sentinel", false, "leave failovers to sentinels")
+	cmd.Flags().StringVar(&o.failover, "failover", byReplicaOf, "`who` promotes a replica in real time: "+strings.Join(promoters(), ", "))
 	cmd.Flags().DurationVar(&o.cellTimeout, "cell-timeout", 0, "real time that one cell may take; default 20s in virtual time, minutes in real time")
 }
+
+// Who promotes a replica.
+const (
+	byReplicaOf = "replicaof" // lockfault, by REPLICAOF NO ONE
+	bySentinel  = "sentinel"  // three sentinels, whom clients ask
+)
+
+func promoters() []string { return []string{byReplicaOf, bySentinel} }
 
 // shortestTTL is the shortest lease that Redis can count.
 const shortestTTL = time.Millisecond
@@ -47,7 +56,10 @@ func (o *playOptions) check(cmd *cobra.Command) error {
 			return usage("--world names %s twice", world)
 		}
 	}
+	o.place.Sentinel = o.failover == bySentinel
 	switch {
+	case !slices.Contains(promoters(), o.failover):
+		return unknown("failover", o.failover, promoters(), "there are "+strings.Join(promoters(), ", "))
 	case len(o.worlds) == 0:
 		return usage("--world names no world: there are %s", strings.Join(harness.Worlds(), ", "))
 	case cmd.Flags().Changed("ttl") && o.ttl < shortestTTL:

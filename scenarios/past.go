@@ -61,6 +61,8 @@ func (p *past) befall(c *cursor, fault faults.Fault) error {
 		p.crashed[fault.Node] = true
 	case faults.RestartNode:
 		return after(c, p.crashed, fault.Node, "crashed")
+	case faults.Failover: // crashes the primary, which may come back
+		p.crashed[fault.Node] = true
 	case faults.Split:
 		p.split[fault.Node] = true
 	case faults.Join:
