@@ -1,0 +1,248 @@
+package client_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/lockfault/lockfault/checker"
+	"github.com/lockfault/lockfault/harness/client"
+	"github.com/lockfault/lockfault/strategies"
+)
+
+// toy is a lock that needs no Redis.
+type toy struct {
+	lost  chan struct{}
+	token int64
+}
+
+func (l *toy) Acquire(context.Context) error {
+	l.token++
+	l.lost = make(chan struct{})
+	return nil
+}
+
+func (l *toy) Release(context.Context) error {
+	switch l.token {
+	case 1:
+		return nil
+	case 2:
+		return strategies.ErrNotHeld
+	case 3:
+		panic("out of luck")
+	}
+	return errors.New("who knows")
+}
+
+func (l *toy) Token() int64          { return l.token }
+func (l *toy) Lost() <-chan struct{} { return l.lost }
+func (l *toy) Extend(context.Context) error {
+	close(l.lost)
+	return nil
+}
+
+// talk is a stage's end of a conversation.
+type talk struct {
+	t     *testing.T
+	in    io.Writer
+	lines *bufio.Scanner
+	ended chan error
+}
+
+func start(t *testing.T) *talk {
+	t.Helper()
+	inRead, inWrite := io.Pipe()
+	outRead, outWrite := io.Pipe()
+	c := &talk{t: t, in: inWrite, lines: bufio.NewScanner(outRead), ended: make(chan error, 1)}
+	lookup := func(name string) (strategies.Strategy, bool) {
+		return strategies.Strategy{Name: name, New: func(strategies.Env) (strategies.Lock, error) {
+			if name == "broken" {
+				return nil, errors.New("no luck today")
+			}
+			return &toy{}, nil
+		}}, name != "unheard-of"
+	}
+	go func() {
+		err := client.Serve(inRead, outWrite, lookup)
+		outWrite.Close()
+		inRead.Close()
+		c.ended <- err
+	}()
+	t.Cleanup(func() { inWrite.Close(); outRead.Close() })
+	return c
+}
+
+func (c *talk) say(line string) {
+	c.t.Helper()
+	if _, err := io.WriteString(c.in, line+"\n"); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+func (c *talk) hear() client.Line {
+	c.t.Helper()
+	if !c.lines.Scan() {
+		c.t.Fatalf("it said nothing more: %v", c.lines.Err())
+	}
+	var l client.Line
+	if err := json.Unmarshal(c.lines.Bytes(), &l); err != nil {
+		c.t.Fatal(err)
+	}
+	return l
+}
+
+// report expects a report and answers it.
+func (c *talk) report(kind client.Kind, answer client.Answer) client.Report {
+	c.t.Helper()
+	l := c.hear()
+	if l.Report == nil || l.Report.Kind != kind {
+		c.t.Fatalf("got %+v; want a report of %s", l, kind)
+	}
+	text, err := json.Marshal(client.Order{Answer: &client.Heard{ID: l.Report.ID, Answer: answer}})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.say(string(text))
+	return l.Report.Report
+}
+
+const setup = `{"setup":{"client":"A","strategy":"toy","key":"k","warm_up":"w","ttl":1000000000,"nodes":["n1"],"read_timeout":1,"places":[{"addr":"127.0.0.1:1"}]}}`
+
+func TestConversation(t *testing.T) {
+	c := start(t)
+	c.say(setup)
+	if l := c.hear(); l.Ready == nil || !l.Ready.Fenced {
+		t.Fatalf("got %+v; want ready", l)
+	}
+	task := func(op string) { c.say(`{"task":{"do":"call","op":"` + op + `","within":1000000000}}`) }
+	results := func(want checker.Result) client.Report {
+		t.Helper()
+		r := c.report(client.Returned, client.Answer{})
+		if r.Result != want {
+			t.Errorf("%s came to %s (%s); want %s", r.Op, r.Result, r.Error, want)
+		}
+		return r
+	}
+
+	task("acquire")
+	c.report(client.Invoked, client.Answer{})
+	if r := c.report(client.Returned, client.Answer{Hold: 1}); r.Token != 1 || r.Result != checker.OK {
+		t.Errorf("got %+v", r)
+	}
+	c.report(client.Done, client.Answer{Hold: 1})
+
+	// The loss of a hold is reported once, whatever else goes on.
+	task("extend")
+	c.report(client.Invoked, client.Answer{Hold: 1})
+	kinds := map[client.Kind]int{}
+	for range 3 {
+		l := c.hear()
+		kinds[l.Report.Kind]++
+		if l.Report.Kind == client.Lost && l.Report.Hold != 1 {
+			t.Errorf("hold %d was lost; want 1", l.Report.Hold)
+		}
+		text, _ := json.Marshal(client.Order{Answer: &client.Heard{ID: l.Report.ID}})
+		c.say(string(text))
+	}
+	if want := map[client.Kind]int{client.Returned: 1, client.Lost: 1, client.Done: 1}; !reflect.DeepEqual(kinds, want) {
+		t.Errorf("heard %v; want %v", kinds, want)
+	}
+
+	for _, want := range []checker.Result{checker.OK, checker.Fail} {
+		task("release")
+		c.report(client.Invoked, client.Answer{})
+		results(want)
+		c.report(client.Done, client.Answer{})
+		task("acquire")
+		c.report(client.Invoked, client.Answer{})
+		results(checker.OK)
+		c.report(client.Done, client.Answer{})
+	}
+	task("release") // panics
+	c.report(client.Invoked, client.Answer{})
+	if r := c.report(client.Failed, client.Answer{}); !strings.Contains(r.Error, "panicked: out of luck") {
+		t.Errorf("got %q", r.Error)
+	}
+	c.report(client.Done, client.Answer{})
+
+	c.say(`{"end":{}}`)
+	if err := <-c.ended; err != nil {
+		t.Error(err)
+	}
+}
+
+// The end of its standard input ends a client, whatever it is doing.
+func TestOrphan(t *testing.T) {
+	c := start(t)
+	c.say(setup)
+	c.hear()
+	c.say(`{"task":{"do":"work","for":3600000000000}}`)
+	c.report(client.WantsTime, client.Answer{})
+	c.in.(io.Closer).Close()
+	if err := <-c.ended; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestRefused(t *testing.T) {
+	for strategy, want := range map[string]string{
+		"broken": "no luck today", "unheard-of": `knows no strategy "unheard-of"`,
+	} {
+		c := start(t)
+		c.say(strings.Replace(setup, "toy", strategy, 1))
+		if l := c.hear(); !strings.Contains(l.Refused, want) {
+			t.Errorf("%s: got %+v; want %q", strategy, l, want)
+		}
+		<-c.ended
+	}
+}
+
+func TestOrdersOutOfPlace(t *testing.T) {
+	for order, want := range map[string]string{
+		"{":                       "not an order",
+		`{"task":{"do":"write"}}`: "out of place",
+		`{}`:                      "out of place",
+	} {
+		c := start(t)
+		c.say(order)
+		if err := <-c.ended; err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v; want %q", order, err, want)
+		}
+	}
+}
+
+// The example in the documents is one.
+func TestExample(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "client-protocol.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := 0
+	for line := range strings.Lines(string(text)) {
+		var into any
+		switch {
+		case strings.HasPrefix(line, "> {"):
+			into = &client.Order{}
+		case strings.HasPrefix(line, "< {"):
+			into = &client.Line{}
+		default:
+			continue
+		}
+		seen++
+		d := json.NewDecoder(strings.NewReader(line[2:]))
+		d.DisallowUnknownFields()
+		if err := d.Decode(into); err != nil {
+			t.Errorf("%s%v", line, err)
+		}
+	}
+	if seen < 8 {
+		t.Errorf("%d lines of an example", seen)
+	}
+}
