@@ -132,6 +132,18 @@ const (
 	realLimit = 2 * time.Minute
 )
 
+// prepare finds out, before anything is replaced, whether the worlds are there.
+func (o *playOptions) prepare() error {
+	for _, world := range o.worlds {
+		place := o.place
+		place.World = world
+		if err := place.Check(); err != nil {
+			return &statusError{ExitUndecided, err}
+		}
+	}
+	return nil
+}
+
 // attempts is how often a cell is played that the machine was too slow for.
 const attempts = 3
 

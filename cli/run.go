@@ -87,6 +87,9 @@ func (o *runOptions) run(cmd *cobra.Command, a *app) error {
 	if err != nil {
 		return err
 	}
+	if err := o.prepare(); err != nil {
+		return err
+	}
 	report, err := reports.Create(o.out, reports.Head{Version: version(), World: strings.Join(o.worlds, ","), Seed: o.seed, TTL: o.lease()})
 	if err != nil {
 		return &statusError{ExitUsage, err}

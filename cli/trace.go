@@ -51,6 +51,9 @@ func (o *playOptions) trace(cmd *cobra.Command, a *app, strategyName, scenario s
 	if err != nil {
 		return err
 	}
+	if err := o.prepare(); err != nil {
+		return err
+	}
 	dir, err := os.MkdirTemp("", "lockfault-trace-")
 	if err != nil {
 		return err

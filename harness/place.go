@@ -1,11 +1,15 @@
 package harness
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"os"
 	"os/exec"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"github.com/lockfault/lockfault/faults"
@@ -122,7 +126,8 @@ func playReal(cell Cell, outcome *Outcome) {
 
 // playOnce plays the cell once, and says how late the machine was.
 func playOnce(cell Cell) (s *stage, late time.Duration, err error) {
-	s, world, servers, err := newRealStage(cell)
+	var log logbook
+	s, world, servers, err := newRealStage(cell, &log)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -132,18 +137,38 @@ func playOnce(cell Cell) (s *stage, late time.Duration, err error) {
 	}()
 	err = errors.Join(s.perform(), world.Err())
 	if err != nil && cell.Place.Logs != "" {
-		err = errors.Join(err, servers.CopyLogs(filepath.Join(cell.Place.Logs, cell.Strategy.Name, cell.Script.Name)))
+		dir := filepath.Join(cell.Place.Logs, cell.Place.World, cell.Strategy.Name, cell.Script.Name)
+		err = errors.Join(err, servers.CopyLogs(dir), os.WriteFile(filepath.Join(dir, "toxiproxy.log"), log.bytes(), 0o644))
 	}
 	return s, 0, err
 }
 
-// newRealStage makes a stage with servers and processes.
-func newRealStage(cell Cell) (*stage, *real.World, host, error) {
+// logbook keeps what is written to it. The zero value is empty. Safe for
+// concurrent use.
+type logbook struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (l *logbook) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.Write(p)
+}
+
+func (l *logbook) bytes() []byte {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return bytes.Clone(l.buf.Bytes())
+}
+
+// newRealStage makes a stage with servers and processes; its proxies log to log.
+func newRealStage(cell Cell, log io.Writer) (*stage, *real.World, host, error) {
 	s := newStage(cell, cell.Place.World)
 	cfg := real.Config{
 		Nodes: len(s.history.Meta.Nodes), Replicas: s.script.Replicas,
 		Clock:  has[faults.NodeClock](s.script) || has[faults.NodeDrift](s.script),
-		Client: cell.Place.Client, Key: s.key, TTL: s.ttl, Record: s.record,
+		Client: cell.Place.Client, Key: s.key, TTL: s.ttl, Log: log, Record: s.record,
 	}
 	if cell.Place.Sentinel {
 		cfg.Sentinels = 3
@@ -160,6 +185,20 @@ func newRealStage(cell Cell) (*stage, *real.World, host, error) {
 	s.world = world
 	s.embody = func(setup client.Setup) (body, error) { return newRemote(setup, world) }
 	return s, world, servers, nil
+}
+
+// Check finds out whether cells can be played there at all: whether there is a
+// server program, an engine or a server that answers. The error says in one
+// line what is missing and what to do.
+func (p Place) Check() error {
+	if !p.real() {
+		return nil
+	}
+	servers, err := p.host()
+	if err != nil {
+		return err
+	}
+	return servers.Close()
 }
 
 // host is who has the servers of a world.

@@ -97,7 +97,10 @@ func (s *stage) perform() error {
 		}
 		s.record(checker.Event{Kind: checker.Step, Time: s.world.Now(), Line: step.Line, Text: step.Do.String()})
 		s.do(step)
-		s.run(0, never) // whoever was set going comes as far as it gets at once
+		if s.bubble {
+			s.run(0, never) // whoever was set going comes as far as it gets at once
+		}
+		// Where things take their time, nothing moves between two steps.
 	}
 	s.virtual = s.world.Now()
 	s.record(checker.Event{Kind: checker.End, Time: s.virtual})
