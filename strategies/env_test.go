@@ -79,8 +79,9 @@ func TestNodeTimeout(t *testing.T) {
 	for ttl, want := range map[time.Duration]time.Duration{
 		30 * time.Second:       50 * time.Millisecond,
 		5 * time.Second:        50 * time.Millisecond,
-		time.Second:            10 * time.Millisecond,
-		100 * time.Millisecond: 5 * time.Millisecond,
+		time.Second:            50 * time.Millisecond,
+		500 * time.Millisecond: 25 * time.Millisecond,
+		50 * time.Millisecond:  5 * time.Millisecond,
 	} {
 		if got := nodeTimeout(ttl); got != want {
 			t.Errorf("nodeTimeout(%s) = %s, want %s", ttl, got, want)
