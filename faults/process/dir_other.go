@@ -2,6 +2,10 @@
 
 package process
 
-import "os"
+import (
+	"os"
 
-func makeDir(string) (string, *os.File, error) { return "", nil, errUnsupported }
+	"github.com/lockfault/lockfault/internal/child"
+)
+
+func makeDir(string) (string, *os.File, error) { return "", nil, child.Supported() }

@@ -23,6 +23,7 @@ import (
 
 	"github.com/lockfault/lockfault/faults/process/clock"
 	"github.com/lockfault/lockfault/faults/real"
+	"github.com/lockfault/lockfault/internal/child"
 )
 
 // Options say how a [Host] starts servers. The zero value is valid to use.
@@ -50,7 +51,7 @@ type Host struct {
 	dir     string
 	lock    *os.File // says that the directory has an owner
 	ports   *ports
-	starter *launcher
+	starter *child.Launcher
 	life    context.Context // done when the host closes
 	end     context.CancelFunc
 
@@ -75,7 +76,7 @@ type member interface {
 // nothing but the program once, to ask for its version. The error is a
 // *[BinaryError] where the program is to blame.
 func New(options Options) (*Host, error) {
-	if err := supported(); err != nil {
+	if err := child.Supported(); err != nil {
 		return nil, err
 	}
 	binary, err := find(options.Binary)
@@ -89,7 +90,7 @@ func New(options Options) (*Host, error) {
 	if err != nil {
 		return nil, fmt.Errorf("process: make a temporary directory: %w: name a directory that can be written to with TMPDIR", err)
 	}
-	starter, err := newLauncher()
+	starter, err := child.NewLauncher()
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("process: %w", err), os.RemoveAll(dir), lock.Close())
 	}
@@ -252,7 +253,7 @@ func (h *Host) Close() error {
 		for _, m := range h.all() {
 			errs = append(errs, m.close())
 		}
-		errs = append(errs, h.starter.close())
+		errs = append(errs, h.starter.Close())
 		h.closeErr = errors.Join(append(errs, os.RemoveAll(h.dir), h.lock.Close())...)
 	})
 	return h.closeErr

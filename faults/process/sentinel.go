@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/lockfault/lockfault/internal/child"
 )
 
 // How sentinels watch: a primary that is silent for downAfter is down, to those
@@ -50,7 +52,7 @@ type sentinel struct {
 	port     atomic.Int32 // 0 until it has one
 
 	mu   sync.Mutex
-	proc *proc // nil until it has answered for the first time
+	proc *child.Proc // nil until it has answered for the first time
 }
 
 func (s *sentinel) dir() string { return filepath.Join(s.host.dir, s.name) }
@@ -164,7 +166,7 @@ func (s *sentinel) close() error {
 	if s.proc == nil {
 		return nil
 	}
-	return s.proc.kill()
+	return s.proc.Kill()
 }
 
 // agree returns when each sentinel could lead a failover: it sees the primary,
@@ -203,10 +205,10 @@ func (s *sentinel) sees(ctx context.Context, master string, others, replicas int
 		timer := time.NewTimer(5 * time.Millisecond)
 		select {
 		case <-timer.C:
-		case <-s.proc.ended:
+		case <-s.proc.Ended():
 			timer.Stop()
 			text, _ := readFrom(s.Log(), 0) // no log: nothing to add
-			return fmt.Errorf("%s: %w; the last line of its log: %s", s.name, errEnded, lastLine(text))
+			return fmt.Errorf("%s: %w; the last line of its log: %s", s.name, child.ErrEnded, lastLine(text))
 		case <-ctx.Done():
 			timer.Stop()
 			return fmt.Errorf("%s: %s (%w)", s.name, missing, context.Cause(ctx))

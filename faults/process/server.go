@@ -13,6 +13,7 @@ import (
 
 	"github.com/lockfault/lockfault/faults/process/clock"
 	"github.com/lockfault/lockfault/faults/real"
+	"github.com/lockfault/lockfault/internal/child"
 )
 
 // A server is a redis-server process, or where one was. Safe for concurrent
@@ -26,8 +27,8 @@ type server struct {
 	clock *clock.File // nil if it has no clock of its own
 	shim  string      // the library that gives it one
 
-	mu   sync.Mutex // held while something about the process changes
-	proc *proc      // nil until it has answered for the first time
+	mu   sync.Mutex  // held while something about the process changes
+	proc *child.Proc // nil until it has answered for the first time
 }
 
 var _ real.Server = (*server)(nil)
@@ -36,11 +37,11 @@ func (s *server) Addr() string { return address(int(s.port.Load())) }
 func (s *server) Log() string  { return filepath.Join(s.dir, "log") }
 func (s *server) data() string { return filepath.Join(s.dir, "data") }
 
-func (s *server) Pause() error  { return s.tell("pause", (*proc).pause) }
-func (s *server) Resume() error { return s.tell("resume", (*proc).resume) }
-func (s *server) Kill() error   { return s.tell("kill", (*proc).kill) }
+func (s *server) Pause() error  { return s.tell("pause", (*child.Proc).Pause) }
+func (s *server) Resume() error { return s.tell("resume", (*child.Proc).Resume) }
+func (s *server) Kill() error   { return s.tell("kill", (*child.Proc).Kill) }
 
-func (s *server) tell(what string, do func(*proc) error) error {
+func (s *server) tell(what string, do func(*child.Proc) error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := do(s.proc); err != nil {
@@ -58,7 +59,7 @@ func (s *server) Restart(ctx context.Context, empty bool, replicaOf string) erro
 	defer leave()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.proc.alive() {
+	if s.proc.Alive() {
 		return fmt.Errorf("process: restart %s: it is running: kill it first", s.spec.Name)
 	}
 	if empty {
@@ -96,7 +97,7 @@ func (s *server) start(ctx context.Context) error {
 		return err
 	}
 	if s.spec.Clock && !s.clock.Loaded() {
-		return errors.Join(fmt.Errorf("%w: %s doesn't load the shim: take one that is linked dynamically", real.ErrNoClock, s.host.binary.path), s.proc.kill())
+		return errors.Join(fmt.Errorf("%w: %s doesn't load the shim: take one that is linked dynamically", real.ErrNoClock, s.host.binary.path), s.proc.Kill())
 	}
 	return nil
 }
@@ -148,7 +149,7 @@ func (s *server) close() error {
 	defer s.mu.Unlock()
 	var errs []error
 	if s.proc != nil {
-		errs = append(errs, s.proc.kill())
+		errs = append(errs, s.proc.Kill())
 	}
 	if s.clock != nil {
 		errs = append(errs, s.clock.Close())

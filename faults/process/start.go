@@ -16,6 +16,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
+
+	"github.com/lockfault/lockfault/internal/child"
 )
 
 // environment is what servers inherit: everything but what would be loaded
@@ -60,12 +62,19 @@ func (h *Host) onPort(port *atomic.Int32, start func(port int) error) error {
 // port, and returns when it answers. If that fails nothing is left running,
 // and the error has the last line of its log; it wraps errPortTaken if that
 // is why.
-func (h *Host) launch(ctx context.Context, cmd *exec.Cmd, port int, password, log string) (*proc, error) {
+func (h *Host) launch(ctx context.Context, cmd *exec.Cmd, port int, password, log string) (*child.Proc, error) {
 	var from int64 // where this life's log begins
 	if info, err := os.Stat(log); err == nil {
 		from = info.Size()
 	}
-	p, err := h.starter.launch(cmd, log)
+	// The child gets the file itself: with a pipe, somebody had to read it.
+	out, err := os.OpenFile(log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	cmd.Stdout, cmd.Stderr = out, out
+	p, err := h.starter.Start(cmd)
+	_ = out.Close() // nothing was written by this process
 	if err != nil {
 		return nil, err
 	}
@@ -73,16 +82,16 @@ func (h *Host) launch(ctx context.Context, cmd *exec.Cmd, port int, password, lo
 	if err == nil {
 		return p, nil
 	}
-	ended := errors.Is(err, errEnded)
-	if err := p.kill(); err != nil {
+	ended := errors.Is(err, child.ErrEnded)
+	if err := p.Kill(); err != nil {
 		return nil, err
 	}
 	text, _ := readFrom(log, from) // no log: nothing to add
 	if ended && strings.Contains(text, "Address already in use") {
 		return nil, fmt.Errorf("%w: %d", errPortTaken, port)
 	}
-	if ended && p.status != nil {
-		err = fmt.Errorf("%w (%w)", err, p.status)
+	if ended && p.Status() != nil {
+		err = fmt.Errorf("%w (%w)", err, p.Status())
 	}
 	if line := lastLine(text); line != "" {
 		return nil, fmt.Errorf("%w; the last line of its log: %s", err, line)
@@ -90,31 +99,31 @@ func (h *Host) launch(ctx context.Context, cmd *exec.Cmd, port int, password, lo
 	return nil, err
 }
 
-// awaitAnswer returns when the process answers, or with errEnded, or with why ctx
-// is done.
-func awaitAnswer(ctx context.Context, p *proc, port int, password string) error {
+// awaitAnswer returns when the process answers, or with child.ErrEnded, or with
+// why ctx is done.
+func awaitAnswer(ctx context.Context, p *child.Proc, port int, password string) error {
 	// Whoever else has the port may never answer: the process's end is enough.
 	asking, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go func() {
 		select {
-		case <-p.ended:
+		case <-p.Ended():
 			cancel()
 		case <-asking.Done():
 		}
 	}()
 	pause := time.Millisecond
 	for {
-		err := ping(asking, p.pid, port, password)
+		err := ping(asking, p.PID(), port, password)
 		if err == nil {
 			return nil
 		}
 		timer := time.NewTimer(pause)
 		select {
 		case <-timer.C:
-		case <-p.ended:
+		case <-p.Ended():
 			timer.Stop()
-			return errEnded
+			return child.ErrEnded
 		case <-ctx.Done():
 			timer.Stop()
 			return fmt.Errorf("%w (%w)", context.Cause(ctx), err)

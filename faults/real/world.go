@@ -84,10 +84,18 @@ var _ faults.World = (*World)(nil)
 // New makes a world: servers are started, replicas in step. It blocks until
 // then, or until ctx is done. If that fails, whatever was started has ended.
 func New(ctx context.Context, cfg Config) (*World, error) {
+	launcher, err := child.NewLauncher()
+	if err != nil {
+		err = fmt.Errorf("real: %w", err)
+		if cfg.Host != nil {
+			err = errors.Join(err, cfg.Host.Close())
+		}
+		return nil, err
+	}
 	w := &World{
 		cfg: cfg, password: rand.Text(), began: time.Now(), inbox: inbox{wake: make(chan struct{}, 1)},
 		gate: faults.NewGate(cfg.Nodes), ledger: faults.NewLedger(cfg.Key),
-		proxies: proxy.New(cfg.Log), launcher: child.NewLauncher(), over: make(chan struct{}), clients: map[string]*process{}, links: map[link]*wire{},
+		proxies: proxy.New(cfg.Log), launcher: launcher, over: make(chan struct{}), clients: map[string]*process{}, links: map[link]*wire{},
 	}
 	if err := w.startNodes(ctx); err != nil {
 		_ = w.Close() // what matters is why there is nothing to close
@@ -177,8 +185,7 @@ func (w *World) Close() error {
 	for _, p := range w.clients {
 		errs = append(errs, p.end())
 	}
-	w.launcher.Close()
-	errs = append(errs, w.proxies.Close())
+	errs = append(errs, w.launcher.Close(), w.proxies.Close())
 	for _, n := range w.nodes {
 		for _, s := range n.servers {
 			s.leave()

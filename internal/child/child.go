@@ -1,6 +1,6 @@
 // Package child starts processes that can be stopped, continued and killed,
-// and that don't outlive this process, however it ends. It imports nothing of
-// this module.
+// and that don't outlive this process, however it ends. Commands go in,
+// [Proc]s come out; it imports nothing of this module.
 package child
 
 import (
@@ -14,11 +14,20 @@ import (
 // A Launcher starts processes that die with this one. On Linux the system
 // kills a child when the thread that started it ends, and Go ends threads as
 // it likes. So one goroutine, locked to its thread, starts them all; it lives
-// until Close. Elsewhere children outlive a parent that is killed.
-// Make one with [NewLauncher]. Safe for concurrent use.
+// until Close. Elsewhere a guard kills them. Make one with [NewLauncher]. Safe
+// for concurrent use.
 type Launcher struct {
 	jobs  chan job
 	ended chan struct{}
+	guard guard
+}
+
+// A guard kills the process groups that it watches when this process has
+// ended, where the system itself doesn't.
+type guard interface {
+	watch(pid int) error
+	forget(pid int) error
+	close() error
 }
 
 type job struct {
@@ -26,29 +35,36 @@ type job struct {
 	done chan error
 }
 
-// NewLauncher returns a launcher.
-func NewLauncher() *Launcher {
-	l := &Launcher{jobs: make(chan job), ended: make(chan struct{})}
+// NewLauncher returns a launcher. The error says what the system lacks, or why
+// the guard didn't start.
+func NewLauncher() (*Launcher, error) {
+	guard, err := newGuard()
+	if err != nil {
+		return nil, err
+	}
+	l := &Launcher{jobs: make(chan job), ended: make(chan struct{}), guard: guard}
 	go func() {
 		defer close(l.ended)
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		for j := range l.jobs {
+			keepDescriptors()
 			j.done <- j.cmd.Start()
 		}
 	}()
-	return l
+	return l, nil
 }
 
 // Close ends the launcher. Everything that it started must have ended, and
-// nothing be started any more.
-func (l *Launcher) Close() {
+// nothing be started any more. Call it once.
+func (l *Launcher) Close() error {
 	close(l.jobs)
 	<-l.ended
+	return l.guard.close()
 }
 
-// Start starts the command in a process group of its own, which the caller
-// must not wait for: the Proc does.
+// Start starts the command in a process group of its own, with no descriptors
+// but those that cmd names. The caller must not wait for it: the Proc does.
 func (l *Launcher) Start(cmd *exec.Cmd) (*Proc, error) {
 	isolate(cmd)
 	j := job{cmd: cmd, done: make(chan error)}
@@ -57,7 +73,11 @@ func (l *Launcher) Start(cmd *exec.Cmd) (*Proc, error) {
 		return nil, err
 	}
 	p := &Proc{pid: cmd.Process.Pid, ended: make(chan struct{})}
-	go p.await(cmd)
+	err := l.guard.watch(p.pid)
+	go p.await(cmd, l.guard)
+	if err != nil {
+		return nil, errors.Join(err, p.Kill())
+	}
 	return p, nil
 }
 
@@ -71,7 +91,9 @@ type Proc struct {
 	status error // what Wait returned; valid after ended
 }
 
-func (p *Proc) await(cmd *exec.Cmd) {
+// await waits for the process. Where the system can say that it has ended
+// before its number is free, nobody uses the number any longer.
+func (p *Proc) await(cmd *exec.Cmd, guard guard) {
 	lock := awaitEnd(p.pid)
 	if lock {
 		p.mu.Lock()
@@ -82,6 +104,7 @@ func (p *Proc) await(cmd *exec.Cmd) {
 	}
 	p.reaped = true
 	p.mu.Unlock()
+	_ = guard.forget(p.pid) // a guard that is gone watches nobody
 	close(p.ended)
 }
 
@@ -101,7 +124,8 @@ func (p *Proc) signal(send func(pid int) error) error {
 // PID returns the process's number, which may be another's once it has ended.
 func (p *Proc) PID() int { return p.pid }
 
-// Pause stops the process and returns when it has stopped.
+// Pause stops the process and its children, and returns when the process has
+// stopped or ended. The error wraps [ErrEnded] if it had ended before.
 func (p *Proc) Pause() error {
 	if err := p.signal(suspend); err != nil {
 		return err
@@ -109,7 +133,8 @@ func (p *Proc) Pause() error {
 	return awaitStop(p.pid)
 }
 
-// Resume lets a stopped process go on.
+// Resume lets a stopped process and its children go on. No effect on one that
+// is not stopped; the error wraps [ErrEnded] if it has ended.
 func (p *Proc) Resume() error { return p.signal(proceed) }
 
 // Kill ends the process, stopped or not, and its children, and returns when

@@ -1,15 +1,17 @@
 //go:build !unix
 
-package process
+package child
 
 import (
 	"errors"
 	"os/exec"
 )
 
-var errUnsupported = errors.New("process: this system can't stop a process: use the world sim, docker or external")
+var errUnsupported = errors.New("child: this system can't stop a process: use the world sim, docker or external")
 
-func supported() error { return errUnsupported }
+// Supported returns nil if processes can be stopped on this system, and else
+// an error that says what to do instead.
+func Supported() error { return errUnsupported }
 
 func isolate(*exec.Cmd)        {}
 func suspend(int) error        { return errUnsupported }

@@ -1,19 +1,23 @@
 //go:build unix
 
-package process
+package child
 
 import (
 	"os/exec"
 	"syscall"
 )
 
-// supported returns nil: processes can be stopped here.
-func supported() error { return nil }
+// Supported returns nil if processes can be stopped on this system, and else
+// an error that says what to do instead.
+func Supported() error { return nil }
 
 // isolate gives the process a group of its own: Ctrl-C in a terminal is for
 // the one who started it, and a signal to the group reaches its children.
 func isolate(cmd *exec.Cmd) {
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if cmd.SysProcAttr == nil {
+		cmd.SysProcAttr = new(syscall.SysProcAttr)
+	}
+	cmd.SysProcAttr.Setpgid = true
 	dieWithParent(cmd)
 }
 

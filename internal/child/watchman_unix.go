@@ -1,6 +1,6 @@
 //go:build unix
 
-package process
+package child
 
 import (
 	"errors"
@@ -11,8 +11,9 @@ import (
 	"syscall"
 )
 
-// A watchman is a guard for systems that have no better. It is a shell that reads what to watch from a
-// pipe of ours, whose end is our end. Safe for concurrent use.
+// A watchman is a guard for systems that have no better: a shell that reads
+// what to watch from a pipe of ours, whose end is our end. Safe for concurrent
+// use.
 type watchman struct {
 	cmd *exec.Cmd
 

@@ -1,4 +1,4 @@
-package process
+package child
 
 import (
 	"errors"
@@ -10,7 +10,7 @@ import (
 )
 
 // dieWithParent makes the system kill the process when the thread that
-// started it ends: see launcher.
+// started it ends: see Launcher.
 func dieWithParent(cmd *exec.Cmd) { cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL }
 
 // newGuard returns one that has nothing to do.
