@@ -128,11 +128,21 @@ func (w *World) Client(name string) faults.ClientState {
 			state.Held++
 		}
 	}
-	state.UnderWay = state.Held
+	state.UnderWay = 0
 	for on, wire := range w.links {
-		if on.client == name {
-			for _, c := range wire.conns {
-				state.UnderWay += len(c.awaited) + len(c.requests.behind) + len(c.replies.behind)
+		if on.client != name {
+			continue
+		}
+		for _, c := range wire.conns {
+			for _, m := range []*message{c.requests.stuck, c.replies.stuck, c.awaited} {
+				if m != nil {
+					state.UnderWay++
+				}
+			}
+		}
+		for _, m := range wire.server.door {
+			if m.conn.wire == wire && !m.conn.gone {
+				state.UnderWay++
 			}
 		}
 	}

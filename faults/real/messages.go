@@ -19,18 +19,18 @@ type conn struct {
 	requests stream
 	replies  stream
 
-	awaited    []*message // requests that the server has, oldest first
-	unanswered int        // requests whose reply the client doesn't have
-	more       bool       // the last request was sent together with others
+	awaited    *message // the request that the server has
+	next       *message // the request that is let in when that is answered
+	unanswered int      // requests whose reply the client doesn't have
+	more       bool     // the last request was sent together with others
 	gone       bool
 }
 
-// stream is one direction of a connection. It keeps its order and can't leave
-// out its middle.
+// stream is one direction of a connection. It keeps its order, so no message
+// comes while another is stuck, and can't leave out its middle.
 type stream struct {
-	lost   bool       // a message was lost, and with it all that follow
-	stuck  *message   // what the gate holds or delays
-	behind []*message // what arrived since and has to wait for it
+	lost  bool     // a message was lost, and with it all that follow
+	stuck *message // what waits, held or delayed, or for its turn
 }
 
 // message is a request, reply or push on its way.
@@ -113,10 +113,6 @@ func (w *World) arrive(m *message) {
 	if c.gone {
 		return
 	}
-	if on.stuck != nil {
-		on.behind = append(on.behind, m)
-		return
-	}
 	if on.lost || c.wire.cut {
 		w.lose(m)
 		return
@@ -140,30 +136,22 @@ func (w *World) arrive(m *message) {
 	}
 }
 
-// loosen lets in a message that was stuck, unless its way was cut meanwhile,
-// and then what waited behind it.
+// loosen lets in a message that was stuck, unless its way was cut meanwhile.
 func (w *World) loosen(m *message) {
-	on := m.stream()
-	on.stuck = nil
+	m.stream().stuck = nil
 	switch {
 	case m.conn.gone:
-		return
 	case m.conn.wire.cut:
 		w.lose(m)
 	default:
 		w.enter(m)
-	}
-	behind := on.behind
-	on.behind = nil
-	for _, next := range behind {
-		w.arrive(next)
 	}
 }
 
 func (w *World) lose(m *message) {
 	w.tellMessage(checker.Dropped, m)
 	m.process().state.Lost++
-	if m.way == faults.Messages { // a server drops messages of a subscription one by one
+	if m.way == faults.Messages && !m.conn.wire.cut { // a server drops messages of a subscription one by one
 		m.Skip()
 		return
 	}
@@ -172,13 +160,17 @@ func (w *World) lose(m *message) {
 }
 
 // enter lets a message in, unless the server behind the door is stopped or has
-// another request in hand.
+// another request in hand. The requests of a pipeline are let in one by one, as
+// the server executes them: what it would do between two of them can be told
+// apart, and one behind a WAIT keeps nobody else waiting.
 func (w *World) enter(m *message) {
 	c, s := m.conn, m.conn.server
 	switch {
 	case m.way != faults.Before:
 		w.receive(m)
-	case s.paused || s.busy != nil && s.busy.conn != c:
+	case c.awaited != nil:
+		c.next, c.requests.stuck = m, m
+	case s.paused || s.busy != nil:
 		s.door = append(s.door, m)
 	default:
 		w.execute(m)
@@ -223,7 +215,7 @@ func (w *World) execute(m *message) {
 	w.tell(checker.Event{
 		Kind: checker.Request, Client: c.wire.client, Node: c.wire.node.name, Server: s.name, Command: m.text, Sent: w.at(m.sent),
 	})
-	c.awaited = append(c.awaited, m)
+	c.awaited = m
 	if !blocks(m.words) {
 		s.busy = m
 	}
@@ -258,15 +250,15 @@ func changes(command string) bool {
 // decided about its way back.
 func (w *World) answered(m *message) {
 	c := m.conn
-	if len(c.awaited) == 0 {
+	if c.awaited == nil {
 		return // an error that a server sends before it closes a connection
 	}
-	request := c.awaited[0]
+	request := c.awaited
 	m.words, m.command, m.text = request.words, request.command, request.text
 	if request.replies--; request.replies > 0 {
 		return
 	}
-	c.awaited = c.awaited[1:]
+	c.awaited = nil
 	if !blocks(request.words) && !c.server.wasPaused(request.entered) {
 		w.note(c.server.name, m.sent.Sub(request.entered))
 	}
@@ -276,16 +268,16 @@ func (w *World) answered(m *message) {
 	w.finished(request)
 }
 
-// finished lets the next request have the server that had this one.
+// finished lets the next request have the server that had this one: the rest of
+// a pipeline comes first.
 func (w *World) finished(request *message) {
-	s := request.conn.server
-	if s.busy != request {
-		return
+	c, s := request.conn, request.conn.server
+	if s.busy == request {
+		s.busy = nil
 	}
-	s.busy = nil
-	if waiting := request.conn.awaited; len(waiting) > 0 && !blocks(waiting[0].words) {
-		s.busy = waiting[0] // the rest of a pipeline
-		return
+	if next := c.next; next != nil {
+		c.next, c.requests.stuck = nil, nil
+		w.enter(next)
 	}
 	w.open(s)
 }
