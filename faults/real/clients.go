@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
+	"os"
 	"strings"
 	"sync"
 	"time"
@@ -31,13 +33,15 @@ type pause struct{ from, to time.Duration }
 // A Process is one life of a client's process. Its methods may be called by
 // any goroutine.
 type Process struct {
-	// In and Out are its standard streams.
+	// In and Out are its standard streams. Out ends with the process, when
+	// all that it wrote was read, and with the world.
 	In  io.WriteCloser
 	Out io.Reader
 	// Home says where it finds its nodes.
 	Home Home
 
 	*child.Proc
+	out    io.Closer
 	errors *tail
 }
 
@@ -77,6 +81,9 @@ func (w *World) place(l *wire) Place {
 
 // Spawn starts a client's process, or starts it anew after a crash.
 func (w *World) Spawn(name string) (*Process, error) {
+	if w.closed {
+		return nil, fmt.Errorf("real: client %s: the world: %w", name, net.ErrClosed)
+	}
 	c := w.clients[name]
 	if c == nil {
 		c = &process{name: name}
@@ -85,6 +92,9 @@ func (w *World) Spawn(name string) (*Process, error) {
 	links, err := w.openLinks(name)
 	if err != nil {
 		return nil, err
+	}
+	if c.body != nil {
+		_ = c.body.out.Close() // of its former life, which says nothing more
 	}
 	cmd := w.cfg.Client()
 	p := &Process{errors: &tail{}}
@@ -99,14 +109,20 @@ func (w *World) Spawn(name string) (*Process, error) {
 	if p.In, err = cmd.StdinPipe(); err != nil {
 		return nil, fmt.Errorf("real: client %s: %w", name, err)
 	}
-	if p.Out, err = cmd.StdoutPipe(); err != nil {
-		return nil, fmt.Errorf("real: client %s: %w", name, err)
+	// Not StdoutPipe: that closes with the process, whose last words may not
+	// have been read yet.
+	out, to, err := os.Pipe()
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("real: client %s: %w", name, err), p.In.Close())
 	}
-	cmd.Stderr = p.errors
+	p.Out, p.out = out, out
+	cmd.Stdout, cmd.Stderr = to, p.errors
 	// Once it has ended, nobody else's copy of its standard error keeps us.
 	cmd.WaitDelay = time.Second
-	if p.Proc, err = w.launcher.Start(cmd); err != nil {
-		return nil, fmt.Errorf("real: client %s: starting its process: %w", name, err)
+	p.Proc, err = w.launcher.Start(cmd)
+	_ = to.Close() // the process has its own
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("real: client %s: starting its process: %w", name, err), out.Close())
 	}
 	c.body = p
 	return p, nil
@@ -220,7 +236,9 @@ func (c *process) end() error {
 	if c.body == nil {
 		return nil
 	}
-	return c.body.Kill()
+	err := c.body.Kill()
+	_ = c.body.out.Close() // nobody reads on
+	return err
 }
 
 // tail keeps the end of what is written to it. The zero value is empty. Safe
