@@ -72,9 +72,9 @@ func (w *World) observe(s *server, cause checker.Cause, client string, words []s
 }
 
 func (w *World) saw(s *server, key faults.Key, took time.Duration, cause checker.Cause, client string, words []string) {
-	if cause == checker.ByCommand && s.expires != 0 && w.Now() >= s.expires && key.Value != s.value {
-		// The lease had run out when the command came, though nobody had
-		// looked yet.
+	late := cause == checker.ByCommand || cause == checker.ByRestart
+	if late && s.expires != 0 && w.Now() >= s.expires && key.Value != s.value {
+		// The lease had run out before, though nobody had looked yet.
 		w.changed(s, faults.Key{}, slack, s.ending(), "", nil)
 	}
 	w.changed(s, key, took, cause, client, words)
