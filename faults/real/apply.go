@@ -94,6 +94,7 @@ func (w *World) applyToNode(f faults.Fault, n *node) error {
 				return err
 			}
 			n.rival = next
+			w.observe(next, checker.ByReplication, "", nil) // what it has to begin with
 		}
 		for _, name := range f.Clients {
 			n.split[name] = true
