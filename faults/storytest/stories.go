@@ -1,0 +1,414 @@
+package storytest
+
+import (
+	"slices"
+	"time"
+
+	"github.com/lockfault/lockfault/checker"
+	"github.com/lockfault/lockfault/faults"
+)
+
+// Stories returns those that every world must play alike.
+func Stories() []Story {
+	return slices.Concat(ofTheGate(), ofStreams(), ofCommands(), ofLinks(), ofNodes())
+}
+
+const second = time.Second
+
+// a selects messages of A.
+func a(way faults.Way, commands ...string) faults.Match {
+	return faults.Match{Clients: []string{"A"}, Way: way, Commands: commands}
+}
+
+// names lists clients.
+func names(clients ...string) []string { return clients }
+
+func span(d time.Duration) faults.Span { return faults.Span{Abs: d} }
+
+var (
+	// messages are the events of messages, and of what the gate does with them.
+	messages = []checker.Kind{checker.Request, checker.Reply, checker.Push, checker.Held, checker.Passed, checker.Dropped}
+	requests = []checker.Kind{checker.Request}
+	states   = []checker.Kind{checker.State}
+)
+
+// One request of A, SET lock A-value-1, under the orders to the gate.
+func ofTheGate() []Story {
+	const set, ok = "SET lock A-value-1", "+OK"
+	short := span(50 * time.Millisecond)
+	return []Story{
+		{Name: "nothing", Steps: []Step{Says("A", set), Hears("A", ok), Is("A", faults.ClientState{Replies: 1, RoundTrips: 1})}, Events: `
+			A > n1/0 SET lock A1
+			n1/0 A1 by command A
+			A < n1 SET lock A1 = OK`},
+		{Name: "hold a request", Steps: []Step{
+			Do(faults.Hold{Match: a(faults.Before, "SET")}), Says("A", set),
+			Is("A", faults.ClientState{Held: 1, UnderWay: 1, RoundTrips: 1}), Silence("A"),
+			Do(faults.Pass{Clients: names("A")}), Hears("A", ok),
+			Is("A", faults.ClientState{Replies: 1, RoundTrips: 1}),
+		}, Kinds: messages, Events: `
+			held A request SET lock A1
+			passed A request SET lock A1
+			A > n1/0 SET lock A1
+			A < n1 SET lock A1 = OK`},
+		{Name: "hold a reply", Steps: []Step{
+			Do(faults.Hold{Match: a(faults.After, "SET")}), Says("A", set),
+			Is("A", faults.ClientState{Held: 1, UnderWay: 1, RoundTrips: 1}), Silence("A"),
+			Do(faults.Pass{Clients: names("A")}), Hears("A", ok),
+		}, Kinds: messages, Events: `
+			A > n1/0 SET lock A1
+			held A reply SET lock A1
+			passed A reply SET lock A1
+			A < n1 SET lock A1 = OK`},
+		{Name: "pass somebody else", Steps: []Step{
+			Do(faults.Hold{Match: a(faults.Before, "SET")}), Says("A", set), Told("held A request SET lock A1"),
+			Do(faults.Pass{Clients: names("B")}), Silence("A"),
+		}, Kinds: messages, Events: `held A request SET lock A1`},
+		{Name: "pass everybody", Steps: []Step{
+			Do(faults.Hold{Match: a(faults.Before, "SET")}), Says("A", set), Told("held A request SET lock A1"),
+			Do(faults.Pass{}), Hears("A", ok),
+		}, Events: `
+			fault hold A before SET
+			held A request SET lock A1
+			fault pass
+			passed A request SET lock A1
+			A > n1/0 SET lock A1
+			n1/0 A1 by command A
+			A < n1 SET lock A1 = OK`},
+		{Name: "delay a request", Steps: []Step{
+			Do(faults.Delay{Match: a(faults.Before, "SET"), By: short}), Says("A", set), Hears("A", ok, short.Abs),
+		}, Kinds: messages, Events: `
+			A > n1/0 SET lock A1
+			A < n1 SET lock A1 = OK`},
+		{Name: "delay both ways", Steps: []Step{
+			Do(faults.Delay{Match: a(faults.Before), By: short}, faults.Delay{Match: a(faults.After), By: short}),
+			Says("A", set), Hears("A", ok, 2*short.Abs),
+		}, Kinds: messages, Events: `
+			A > n1/0 SET lock A1
+			A < n1 SET lock A1 = OK`},
+		{Name: "drop a request", Steps: []Step{
+			Do(faults.Drop{Match: a(faults.Before, "SET")}), Says("A", set), Is("A", faults.ClientState{Lost: 1, RoundTrips: 1}), Silence("A"),
+		}, Kinds: messages, Events: `dropped A request SET lock A1`},
+		{Name: "drop a reply", Steps: []Step{
+			Do(faults.Drop{Match: a(faults.After, "SET")}), Says("A", set), Is("A", faults.ClientState{Lost: 1, RoundTrips: 1}), Silence("A"),
+		}, Kinds: messages, Events: `
+			A > n1/0 SET lock A1
+			dropped A reply SET lock A1`},
+		{Name: "reset at a request", Steps: []Step{
+			Do(faults.Reset{Match: a(faults.Before, "SET")}), Says("A", set), Ends("A"), Is("A", faults.ClientState{Lost: 1, RoundTrips: 1}),
+		}, Kinds: messages, Events: `dropped A request SET lock A1`},
+		{Name: "reset at a reply", Steps: []Step{
+			Do(faults.Reset{Match: a(faults.After, "SET")}), Says("A", set), Ends("A"),
+		}, Kinds: messages, Events: `
+			A > n1/0 SET lock A1
+			dropped A reply SET lock A1`},
+		{Name: "of another command", Steps: []Step{
+			Do(faults.Drop{Match: a(faults.Before, "GET")}), Says("A", set), Hears("A", ok),
+		}, Kinds: messages, Events: `
+			A > n1/0 SET lock A1
+			A < n1 SET lock A1 = OK`},
+		{Name: "clear ends delays, not holds", Steps: []Step{
+			Do(faults.Hold{Match: a(faults.Before, "GET")}, faults.Delay{Match: a(faults.Before, "SET"), By: span(time.Hour)}, faults.Clear{}),
+			Says("A", set), Hears("A", ok), Says("A", "GET lock"), Told("held A request GET lock"), Silence("A"),
+		}, Kinds: messages, Events: `
+			A > n1/0 SET lock A1
+			A < n1 SET lock A1 = OK
+			held A request GET lock`},
+		{Name: "pass once takes the one held longest", Steps: []Step{
+			Do(faults.Hold{Match: faults.Match{Way: faults.Before}}),
+			Says("B", "SETNX lock value-number-1"), Told("held B request SETNX lock B1"),
+			Says("A", "SETNX lock value-number-2"), Told("held A request SETNX lock A1"),
+			Says("B", "SETNX lock value-number-3"),
+			Is("A", faults.ClientState{Held: 1, UnderWay: 1, RoundTrips: 1}),
+			Is("B", faults.ClientState{Held: 1, UnderWay: 1, RoundTrips: 1}),
+			Do(faults.Pass{Clients: names("A", "B"), Once: true}), Hears("B", ":1"), Silence("A", "B"),
+			Do(faults.Pass{Clients: names("A")}), Hears("A", ":0"),
+			Do(faults.Pass{}), Hears("B", ":0"),
+		}, Kinds: []checker.Kind{checker.Held, checker.Passed, checker.Request}, Events: `
+			held B request SETNX lock B1
+			held A request SETNX lock A1
+			passed B request SETNX lock B1
+			B > n1/0 SETNX lock B1
+			held B request SETNX lock B2
+			passed A request SETNX lock A1
+			A > n1/0 SETNX lock A1
+			passed B request SETNX lock B2
+			B > n1/0 SETNX lock B2`},
+	}
+}
+
+// What stands behind a message on its connection goes the way of it.
+func ofStreams() []Story {
+	var all []Story
+	short := span(50 * time.Millisecond)
+	for _, c := range []struct {
+		name  string
+		order faults.Fault
+		held  string
+	}{
+		{"request", faults.Hold{Match: a(faults.Before, "SET")}, "held A request SET lock A1"},
+		{"reply", faults.Hold{Match: a(faults.After, "SET")}, "held A reply SET lock A1"},
+		{"request", faults.Delay{Match: a(faults.Before, "SET"), By: short}, ""},
+		{"reply", faults.Delay{Match: a(faults.After, "SET"), By: short}, ""},
+	} {
+		story := Story{Name: "a pipeline waits behind a " + c.name + ": " + c.order.String(), Steps: []Step{
+			Do(c.order), Says("A", "INCR n", "SET lock A-value-1", "GET lock", "INCR n"), Hears("A", ":1"),
+		}, Kinds: requests, Events: `
+			A > n1/0 INCR n
+			A > n1/0 SET lock A1
+			A > n1/0 GET lock
+			A > n1/0 INCR n`}
+		if c.held != "" {
+			story.Steps = append(story.Steps, Silence("A"), Do(faults.Pass{}))
+		}
+		story.Steps = append(story.Steps, Hears("A", "+OK $9 A-value-1 :2"),
+			Is("A", faults.ClientState{Replies: 4, RoundTrips: 1}))
+		all = append(all, story)
+	}
+	return append(all,
+		Story{Name: "drop loses the rest of a connection", Steps: []Step{
+			Do(faults.Drop{Match: a(faults.Before, "SET"), Times: 1}),
+			Says("A", "INCR n", "SET lock A-value-1", "INCR n"), Hears("A", ":1"), Told("dropped A request INCR n"),
+			Says("A", "DECR n"), Silence("A"),
+			Says("A2", "SET lock A-value-2"), Hears("A2", "+OK"), // another one
+		}, Kinds: []checker.Kind{checker.Request, checker.Dropped}, Events: `
+			A > n1/0 INCR n
+			dropped A request SET lock A1
+			dropped A request INCR n
+			dropped A request DECR n
+			A > n1/0 SET lock A2`},
+		Story{Name: "a held request outlives its connection", Steps: []Step{
+			Do(faults.Hold{Match: a(faults.Before, "SET")}), Says("A", "SET lock A-value-1"), Told("held A request SET lock A1"),
+			Leaves("A"), Says("A2", "GET lock"), Hears("A2", "$-1"), Wait(50 * time.Millisecond),
+			Is("A", faults.ClientState{Held: 1, UnderWay: 1, Replies: 1, RoundTrips: 2}),
+			Do(faults.Pass{}), Told("n1/0 A1 by command A"),
+			Says("A2", "GET lock"), Hears("A2", "$9 A-value-1"),
+		}, Kinds: states, Events: `n1/0 A1 by command A`},
+		Story{Name: "a delayed request outlives its connection", Steps: []Step{
+			Do(faults.Delay{Match: a(faults.Before), By: short}), Says("A", "SET lock A-value-1", "PEXPIRE lock 10000"),
+			Is("A", faults.ClientState{UnderWay: 1, RoundTrips: 1}), Leaves("A"),
+		}, Kinds: []checker.Kind{checker.Request, checker.State}, Events: `
+			A > n1/0 SET lock A1
+			n1/0 A1 by command A
+			A > n1/0 PEXPIRE lock 10000
+			n1/0 A1 for 10s by command A`},
+	)
+}
+
+// What commands do, and who did it.
+func ofCommands() []Story {
+	const script = "if_redis.call('GET',KEYS[1])==ARGV[1]_then_return_redis.call('DEL',KEYS[1])_else_return_0_end"
+	return []Story{
+		{Name: "a lock changes hands", Steps: []Step{
+			Says("A", "SET lock A-value-1 NX PX 30000"), Hears("A", "+OK"),
+			Says("B", "SET lock B-value-1 NX PX 30000"), Hears("B", "$-1"),
+			Says("B", "GETSET lock B-value-2"), Hears("B", "$9 A-value-1"),
+			Says("A", "PEXPIRE lock 10000"), Hears("A", ":1"),
+			Says("A", "DEL lock"), Hears("A", ":1"),
+			Says("A", "HINCRBY lock A-field-1 1"), Hears("A", ":1"),
+		}, Kinds: states, Events: `
+			n1/0 A1 for 30s by command A
+			n1/0 B2 by command B
+			n1/0 B2 for 10s by command A
+			n1/0 gone by command A
+			n1/0 A2×1 by command A`},
+		{Name: "each request of a pipeline counts", Steps: []Step{
+			Says("A", "SET lock A-value-1 PX 30000", "GET lock", "PEXPIRE lock 10000", "DEL lock"), Hears("A", "+OK $9 A-value-1 :1 :1"),
+			Is("A", faults.ClientState{Replies: 4, RoundTrips: 1}),
+		}, Kinds: states, Events: `
+			n1/0 A1 for 30s by command A
+			n1/0 A1 for 10s by command A
+			n1/0 gone by command A`},
+		{Name: "a script is its caller's doing", Steps: []Step{
+			Says("A", "SET lock A-value-1"), Hears("A", "+OK"),
+			Says("B", "EVAL "+script+" 1 lock B-value-1"), Hears("B", ":0"),
+			Says("A", "EVAL "+script+" 1 lock A-value-1"), Hears("A", ":1"),
+		}, Kinds: states, Events: `
+			n1/0 A1 by command A
+			n1/0 gone by command A`},
+		{Name: "a transaction is one", Steps: []Step{
+			Says("A", "MULTI", "SET lock A-value-1", "INCR n", "EXEC"), Hears("A", "+OK +QUEUED +QUEUED *2 +OK :1"),
+			Is("A", faults.ClientState{Replies: 4, RoundTrips: 1}),
+			Says("B", "GET lock"), Hears("B", "$9 A-value-1"),
+		}, Kinds: []checker.Kind{checker.Request, checker.State}, Events: `
+			A > n1/0 MULTI
+			A > n1/0 SET lock A1
+			A > n1/0 INCR n
+			A > n1/0 EXEC
+			n1/0 A1 by command A
+			B > n1/0 GET lock`},
+		{Name: "who waits for a list keeps nobody waiting", Steps: []Step{
+			Says("A", "BLPOP queue 0"), Told("A > n1/0 BLPOP queue 0"),
+			Says("B", "SET lock B-value-1"), Hears("B", "+OK"), Silence("A"),
+			Says("B", "RPUSH queue x"), Hears("B", ":1"), Hears("A", "*2 $5 queue $1 x"),
+			Is("A", faults.ClientState{Replies: 1, RoundTrips: 1}),
+		}, Kinds: requests, Events: `
+			A > n1/0 BLPOP queue 0
+			B > n1/0 SET lock B1
+			B > n1/0 RPUSH queue x`},
+		{Name: "who waits for replicas keeps nobody waiting", Replicas: 1, Steps: []Step{
+			Do(faults.Replication{Node: "n1", Mode: faults.ReplicationStop}),
+			Says("A", "SET lock A-value-1", "WAIT 1 0", "GET lock"), Hears("A", "+OK"), Told("A < n1 SET lock A1 = OK"), Silence("A"),
+			Says("B", "DEL lock"), Hears("B", ":1"),
+			Do(faults.Replication{Node: "n1", Mode: faults.ReplicationStart}), Hears("A", ":1 $-1"),
+		}, Kinds: requests, Events: `
+			A > n1/0 SET lock A1
+			A > n1/0 WAIT 1 0
+			B > n1/0 DEL lock
+			A > n1/0 GET lock`},
+		{Name: "subscribers hear", Steps: []Step{
+			Says("A", "SUBSCRIBE ch"), Hears("A", "*3 $9 subscribe $2 ch :1"),
+			Says("B", "PUBLISH other x"), Hears("B", ":0"),
+			Says("B", "PUBLISH ch free"), Hears("B", ":1"), Hears("A", "*3 $7 message $2 ch $4 free"),
+			Is("A", faults.ClientState{Replies: 1, RoundTrips: 1}),
+		}, Kinds: []checker.Kind{checker.Push}, Events: `A < n1 ["message" "ch" "free"]`},
+		push("drop", faults.Drop{Match: a(faults.Messages), Times: 1}, false, `
+			dropped A push
+			A < n1 ["message" "ch" "2"]`), // a server drops them one by one
+		push("hold", faults.Hold{Match: a(faults.Messages)}, true, `
+			held A push
+			passed A push
+			A < n1 ["message" "ch" "1"]
+			A < n1 ["message" "ch" "2"]`),
+		push("delay", faults.Delay{Match: a(faults.Messages), By: span(50 * time.Millisecond)}, false, `
+			A < n1 ["message" "ch" "1"]
+			A < n1 ["message" "ch" "2"]`),
+		push("reset", faults.Reset{Match: a(faults.Messages)}, false, `
+			dropped A push`),
+		push("replies are no messages", faults.Drop{Match: a(faults.After)}, false, `
+			A < n1 ["message" "ch" "1"]
+			A < n1 ["message" "ch" "2"]`),
+	}
+}
+
+// push is a story of two messages to a subscriber.
+func push(name string, order faults.Fault, pass bool, events string) Story {
+	s := Story{Name: "messages: " + name, Steps: []Step{
+		Says("A", "SUBSCRIBE ch"), Hears("A", "*3 $9 subscribe $2 ch :1"), Do(order),
+		Says("B", "PUBLISH ch 1"), Hears("B", ":1"), Wait(50 * time.Millisecond), // or the server sends both at once
+		Says("B", "PUBLISH ch 2"), Wait(50 * time.Millisecond),
+	}, Kinds: []checker.Kind{checker.Push, checker.Held, checker.Passed, checker.Dropped}, Events: events}
+	if pass {
+		s.Steps = append(s.Steps, Told(`B < n1 PUBLISH ch 2 = (integer) 1`), Do(faults.Pass{}))
+	}
+	return s
+}
+
+func ofLinks() []Story {
+	n1 := names("n1")
+	return []Story{
+		{Name: "a partition loses what is sent", Nodes: 2, Steps: []Step{
+			Says("A", "PING"), Hears("A", "+PONG"),
+			Do(faults.Partition{Clients: names("A"), Nodes: n1}),
+			Says("A", "SET lock A-value-1"), Told("dropped A request SET lock A1"),
+			Says("A@n2", "SET lock A-value-2"), Hears("A@n2", "+OK"),
+			Says("B", "GET lock"), Hears("B", "$-1"), Silence("A"),
+			Do(faults.Heal{}), Ends("A"),
+			Says("A2", "SET lock A-value-3"), Hears("A2", "+OK"), // it lost nothing
+		}, Kinds: []checker.Kind{checker.Fault, checker.Dropped, checker.State}, Events: `
+			fault partition A from n1
+			dropped A request SET lock A1
+			n2/0 A2 by command A
+			fault heal
+			n1/0 A3 by command A`},
+		{Name: "a partition loses replies", Steps: []Step{
+			Do(faults.Hold{Match: a(faults.After)}), Says("A", "SET lock A-value-1"), Told("held A reply SET lock A1"),
+			Do(faults.Partition{}, faults.Pass{}), Silence("A"),
+			Do(faults.Heal{}), Ends("A"),
+		}, Kinds: messages, Events: `
+			A > n1/0 SET lock A1
+			held A reply SET lock A1
+			passed A reply SET lock A1
+			dropped A reply SET lock A1`},
+		{Name: "a partition loses messages", Steps: []Step{
+			Says("A", "SUBSCRIBE ch"), Hears("A", "*3 $9 subscribe $2 ch :1"),
+			Do(faults.Partition{Clients: names("A")}),
+			Says("B", "PUBLISH ch free"), Hears("B", ":1"), Silence("A"),
+			// It can't have missed one and yet be on the same connection.
+			Do(faults.Heal{}), Ends("A"),
+		}, Kinds: []checker.Kind{checker.Push, checker.Dropped}, Events: `dropped A push`},
+		{Name: "heal spares what lost nothing", Steps: []Step{
+			Do(faults.Partition{}), Silence("A"), Do(faults.Heal{}), Says("A", "PING"), Hears("A", "+PONG"),
+		}, Kinds: messages, Events: `
+			A > n1/0 PING
+			A < n1 PING = PONG`},
+		{Name: "latency", Nodes: 2, Steps: []Step{
+			Do(faults.Latency{Clients: names("A"), Nodes: n1, Base: span(50 * time.Millisecond)}),
+			Says("A", "PING"), Hears("A", "+PONG", 100*time.Millisecond),
+			Do(faults.Latency{Base: faults.Span{}}), Says("A", "PING"), Hears("A", "+PONG"),
+			Says("A@n2", "PING"), Hears("A@n2", "+PONG"),
+		}, Kinds: messages, Events: `
+			A > n1/0 PING
+			A < n1 PING = PONG
+			A > n1/0 PING
+			A < n1 PING = PONG
+			A > n2/0 PING
+			A < n2 PING = PONG`},
+	}
+}
+
+func ofNodes() []Story {
+	const set = "SET lock A-value-1 PX 30000"
+	take := []Step{Says("A", set), Hears("A", "+OK")}
+	after := func(steps ...Step) []Step { return slices.Concat(take, steps) }
+	return []Story{
+		{Name: "a paused node", Steps: []Step{
+			Do(faults.PauseNode{Node: "n1"}),
+			Says("A", set, "GET lock"), Is("A", faults.ClientState{UnderWay: 1, RoundTrips: 1}),
+			Says("B", "SETNX lock B-value-1"), Silence("A", "B"), Leaves("A"), Silence("B"),
+			Do(faults.ResumeNode{Node: "n1"}), Hears("B", ":0"),
+		}, Kinds: []checker.Kind{checker.Fault, checker.Request, checker.State}, Events: `
+			fault n1 pause
+			fault n1 resume
+			A > n1/0 SET lock A1 PX 30000
+			n1/0 A1 for 30s by command A
+			A > n1/0 GET lock
+			B > n1/0 SETNX lock B1`},
+		{Name: "a crash, with data", Steps: after(
+			Do(faults.CrashNode{Node: "n1"}), Ends("A"), Do(faults.RestartNode{Node: "n1"}),
+		), Kinds: []checker.Kind{checker.Fault, checker.State}, Events: `
+			n1/0 A1 for 30s by command A
+			fault n1 crash
+			fault n1 restart`},
+		{Name: "a crash, without", Steps: after(
+			Do(faults.CrashNode{Node: "n1"}), Ends("A"), Do(faults.RestartNode{Node: "n1", Empty: true}),
+		), Kinds: []checker.Kind{checker.Fault, checker.State}, Events: `
+			n1/0 A1 for 30s by command A
+			fault n1 crash
+			fault n1 restart empty
+			n1/0 gone by restart`},
+		{Name: "flush", Steps: after(
+			Says("A", "SET other x"), Hears("A", "+OK"), Do(faults.Flush{Node: "n1"}),
+			Says("A", "EXISTS other"), Hears("A", ":0"),
+		), Kinds: states, Events: `
+			n1/0 A1 for 30s by command A
+			n1/0 gone by flush`},
+		{Name: "evict", Steps: after(
+			Says("A", "SET other x"), Hears("A", "+OK"), Do(faults.Evict{Node: faults.Quorum}),
+			Says("A", "EXISTS other"), Hears("A", ":1"),
+		), Kinds: states, Events: `
+			n1/0 A1 for 30s by command A
+			n1/0 gone by eviction`},
+		{Name: "script-flush", Steps: []Step{
+			Says("A", "SCRIPT LOAD return_1"), Hears("A", "$40 e0e1f9fabfc9d4800c877a703b823ac0578ff8db"),
+			Says("A", "EVALSHA e0e1f9fabfc9d4800c877a703b823ac0578ff8db 0"), Hears("A", ":1"),
+			Do(faults.ScriptFlush{Node: "n1"}),
+			Says("A", "EVALSHA e0e1f9fabfc9d4800c877a703b823ac0578ff8db 0"), Hears("A", "-NOSCRIPT_No_matching_script._Please_use_EVAL."),
+		}, Kinds: states},
+		{Name: "its clock jumps", Clock: true, Steps: after(
+			Do(faults.NodeClock{Node: "n1", By: faults.Span{Abs: -10 * second}}), // 30 s become 40
+			Do(faults.NodeClock{Node: "n1", By: faults.Span{TTLs: 2}}),
+			Says("A", "GET lock"), Hears("A", "$-1"),
+		), Kinds: states, Events: `
+			n1/0 A1 for 30s by command A
+			n1/0 A1 for 40s by clock
+			n1/0 gone by clock`},
+		{Name: "its clock drifts", Clock: true, Steps: after(
+			Do(faults.NodeDrift{Node: "n1", Rate: 3}),
+			Says("B", "PEXPIRE lock 60000"), Hears("B", ":1"), // of its own
+		), Kinds: states, Events: `
+			n1/0 A1 for 30s by command A
+			n1/0 A1 for 10s by clock
+			n1/0 A1 for 20s by command B`},
+	}
+}
