@@ -30,6 +30,9 @@ type ServerSpec struct {
 	// Name is n1, n1-r1 and the like: unique in the world. It names the
 	// server's directory and log.
 	Name string
+	// Node is the node that it belongs to, for hosts that keep nodes apart;
+	// empty means one of its own.
+	Node string
 	// Password is what clients and replicas must show.
 	Password string
 	// ReplicaOf is the host:port at which to reach its primary, a proxy's
@@ -65,6 +68,15 @@ type Server interface {
 	SetClock(offset time.Duration, rate float64) error
 	// Log is the file that it logs to, over all its lives.
 	Log() string
+}
+
+// A GatewayHost is a [Host] whose servers can't reach the loopback interface of
+// this machine, where links listen otherwise.
+type GatewayHost interface {
+	Host
+	// Gateway returns the IP address of this machine at which the servers of
+	// that node reach what listens there, before or after they are started.
+	Gateway(ctx context.Context, node string) (string, error)
 }
 
 // A SentinelHost is a [Host] that can also start sentinels.

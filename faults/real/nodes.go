@@ -20,6 +20,7 @@ import (
 type node struct {
 	name    string
 	world   *World
+	listen  string // the address at which its replicas' links listen
 	servers []*server
 	primary *server
 	// rival is a second server that thinks it is the primary; split names
@@ -92,15 +93,18 @@ func first(err error) error {
 // start starts a node's primary and then its replicas.
 func (n *node) start(ctx context.Context) error {
 	w := n.world
+	if err := n.findGateway(ctx); err != nil {
+		return err
+	}
 	for i := range 1 + w.cfg.Replicas {
 		s := &server{name: fmt.Sprintf("%s/%d", n.name, i), node: n, rate: 1, since: time.Now()}
 		n.servers = append(n.servers, s)
-		spec := ServerSpec{Name: fmt.Sprintf("%s-%d", n.name, i), Password: w.password, Clock: w.cfg.Clock}
+		spec := ServerSpec{Name: fmt.Sprintf("%s-%d", n.name, i), Node: n.name, Password: w.password, Clock: w.cfg.Clock}
 		if i == 0 {
 			n.primary = s
 		} else {
 			var err error
-			if s.link, err = w.proxies.Open(spec.Name+" replication", n.primary.addr, nil); err != nil {
+			if s.link, err = w.proxies.OpenAt(n.listen, spec.Name+" replication", n.primary.addr, nil); err != nil {
 				return fmt.Errorf("real: %s: %w", s.name, err)
 			}
 			spec.ReplicaOf = s.link.Addr()
@@ -113,6 +117,20 @@ func (n *node) start(ctx context.Context) error {
 		s.came()
 	}
 	return n.inStep()
+}
+
+// findGateway finds out where its servers' links to one another must listen.
+func (n *node) findGateway(ctx context.Context) error {
+	n.listen = proxy.Loopback
+	host, ok := n.world.cfg.Host.(GatewayHost)
+	if !ok || n.world.cfg.Replicas == 0 {
+		return nil
+	}
+	var err error
+	if n.listen, err = host.Gateway(ctx, n.name); err != nil {
+		return fmt.Errorf("real: the links between the servers of %s: %w", n.name, err)
+	}
+	return nil
 }
 
 // came takes note that a server's process is there.
@@ -309,7 +327,7 @@ func (s *server) follow(primary *server) error {
 func (s *server) replicationLink(primary *server) (string, error) {
 	if s.link == nil {
 		var err error
-		s.link, err = s.node.world.proxies.Open(s.name+" replication", primary.addr, nil)
+		s.link, err = s.node.world.proxies.OpenAt(s.node.listen, s.name+" replication", primary.addr, nil)
 		if err != nil {
 			return "", fmt.Errorf("real: %s: %w", s.name, err)
 		}

@@ -79,6 +79,15 @@ func New(logs io.Writer) *Proxies {
 // looks and the bytes need not be RESP, which is what a link between a primary
 // and its replica wants. The name is for logs and errors.
 func (p *Proxies) Open(name, upstream string, tap Tap) (*Link, error) {
+	return p.OpenAt(Loopback, name, upstream, tap)
+}
+
+// Loopback is where links listen unless they are told otherwise.
+const Loopback = "127.0.0.1"
+
+// OpenAt is Open with the IP address of this machine to listen at, for those
+// who can't reach its loopback interface.
+func (p *Proxies) OpenAt(ip, name, upstream string, tap Tap) (*Link, error) {
 	if err := checkAddress(upstream); err != nil {
 		return nil, fmt.Errorf("proxy: open link %s: %w", name, err)
 	}
@@ -87,7 +96,7 @@ func (p *Proxies) Open(name, upstream string, tap Tap) (*Link, error) {
 	if p.closed {
 		return nil, fmt.Errorf("open link %s: %w", name, ErrClosed)
 	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	listener, err := net.Listen("tcp", net.JoinHostPort(ip, "0"))
 	if err != nil {
 		return nil, fmt.Errorf("proxy: open link %s: %w", name, err)
 	}
