@@ -34,8 +34,8 @@ func quote(word string) string {
 }
 
 // common adds what servers and sentinels share.
-func (c *config) common(port int, password, dir, log string) {
-	c.set("bind", loopback)
+func (c *config) common(bind string, port int, password, dir, log string) {
+	c.set("bind", bind)
 	c.set("port", port)
 	c.set("protected-mode", "yes")
 	c.set("requirepass", password)
@@ -45,12 +45,34 @@ func (c *config) common(port int, password, dir, log string) {
 	c.set("daemonize", "no")
 }
 
+// Settings are what differs between the configurations of two servers.
+type Settings struct {
+	// Bind is the address to listen at, and Port the port.
+	Bind string
+	Port int
+	// Password and ReplicaOf are as in [real.ServerSpec].
+	Password, ReplicaOf string
+	// Dir is the directory for data, and Log the file to log to; empty means
+	// standard output.
+	Dir, Log string
+}
+
+// ServerConfig returns the text of a server's configuration file, for hosts of
+// any kind: a server that runs elsewhere must behave alike.
+func ServerConfig(s Settings) (string, error) {
+	c, err := serverConfig(s)
+	if err != nil {
+		return "", err
+	}
+	return c.text.String(), nil
+}
+
 // serverConfig is a server's configuration. Only what Redis 6 knows may stand
 // in it.
-func serverConfig(port int, password, replicaOf, dir, log string) (*config, error) {
+func serverConfig(s Settings) (*config, error) {
 	var c config
-	c.common(port, password, dir, log)
-	c.set("masterauth", password)
+	c.common(s.Bind, s.Port, s.Password, s.Dir, s.Log)
+	c.set("masterauth", s.Password)
 	// A limit of a thousand files is common, and a server that can't have
 	// all that it wants says so at length.
 	c.set("maxclients", 900)
@@ -77,8 +99,8 @@ func serverConfig(port int, password, replicaOf, dir, log string) (*config, erro
 	c.set("repl-diskless-sync", "no")
 	c.set("repl-diskless-load", "on-empty-db")
 	c.set("repl-ping-replica-period", 1)
-	if replicaOf != "" {
-		host, port, err := net.SplitHostPort(replicaOf)
+	if s.ReplicaOf != "" {
+		host, port, err := net.SplitHostPort(s.ReplicaOf)
 		if err != nil {
 			return nil, fmt.Errorf("the primary's address: %w", err)
 		}

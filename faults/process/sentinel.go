@@ -121,7 +121,7 @@ func (s *sentinel) start(ctx context.Context, master, host, port string, quorum 
 	}
 	err := s.host.onPort(&s.port, func(own int) error {
 		var c config
-		c.common(own, s.password, s.dir(), s.Log())
+		c.common(loopback, own, s.password, s.dir(), s.Log())
 		c.set("sentinel", "monitor", master, host, port, quorum)
 		c.set("sentinel", "auth-pass", master, s.password)
 		c.set("sentinel", "down-after-milliseconds", master, (slowDownAfter + late).Milliseconds())

@@ -122,7 +122,9 @@ func (s *server) launch(ctx context.Context, replicaOf string) error {
 		return err
 	}
 	return s.host.onPort(&s.port, func(port int) error {
-		c, err := serverConfig(port, s.spec.Password, replicaOf, s.data(), s.Log())
+		c, err := serverConfig(Settings{
+			Bind: loopback, Port: port, Password: s.spec.Password, ReplicaOf: replicaOf, Dir: s.data(), Log: s.Log(),
+		})
 		if err != nil {
 			return err
 		}
