@@ -76,6 +76,10 @@ fmt: ## format the Go files and the library's scripts
 	gofmt -w .
 	$(GO) run ./cmd/lockfault fmt -w scenarios/library/*.txt
 
+.PHONY: image
+image: ## build lockfault/redis:local out of the installed redis-server, for the world docker without a registry
+	$(GO) run ./cmd/redis-image
+
 .PHONY: matrix
 matrix: ## play every strategy under every scenario, and put the table into README.md
 	./.ci/matrix README.md

@@ -11,10 +11,10 @@ const Module = "github.com/lockfault/lockfault"
 // which imports the standard library only.
 func Allowed() map[string][]string {
 	return map[string][]string{
-		"cmd": {"cli", "strategies", "strategies/all", "strategies/thirdparty"},
-		"cli": {"harness", "reports", "scenarios", "strategies", "faults", "histories", "checker",
+		"cmd": {"cli", "faults/docker", "strategies", "strategies/all", "strategies/thirdparty"},
+		"cli": {"harness", "faults/docker", "reports", "scenarios", "strategies", "faults", "histories", "checker",
 			"internal/bubble", "internal/nearest", "internal/pool"},
-		"harness": {"scenarios", "strategies", "faults", "faults/sim", "faults/real", "faults/process", "checker", "internal/bubble", "internal/child"},
+		"harness": {"scenarios", "strategies", "faults", "faults/sim", "faults/real", "faults/process", "faults/docker", "checker", "internal/bubble", "internal/child"},
 		// Foreign histories are read for the checker alone.
 		"histories": {"checker", "internal/nearest"},
 		// A report is drawn from results and histories, never from a world.
@@ -31,13 +31,15 @@ func Allowed() map[string][]string {
 		"faults/real":       {"faults", "checker", "faults/real/proxy", "internal/child", "internal/resp"},
 		"faults/real/proxy": {"internal/resp"},
 		"faults/process":    {"faults/real", "internal/child"},
-		"checker":           {},
-		"internal/bubble":   {},
-		"internal/child":    {},
-		"internal/nearest":  {},
-		"internal/pool":     {},
-		"internal/resp":     {},
-		"internal/rooms":    {},
+		// Servers in containers have the same configuration and clocks.
+		"faults/docker":    {"faults/real", "faults/process"},
+		"checker":          {},
+		"internal/bubble":  {},
+		"internal/child":   {},
+		"internal/nearest": {},
+		"internal/pool":    {},
+		"internal/resp":    {},
+		"internal/rooms":   {},
 	}
 }
 

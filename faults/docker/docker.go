@@ -1,0 +1,252 @@
+// Package docker is a host of Redis servers that are containers: of any image
+// whose entry point takes a configuration file, as those of Redis and Valkey do.
+//
+// What comes in is [real.ServerSpec]; what goes out is addresses on loopback.
+// Each node has a network of its own. The servers' ports are published on
+// loopback and nowhere else; servers want a password, which stands in no
+// command line and no environment. Containers and networks end with the host's
+// Close, and by a [Watch] in another process if this one is killed. The engine
+// must be on this machine. The package knows nothing of faults, links or clients.
+//
+// # What testcontainers is used for
+//
+// It finds the engine, builds images, makes networks, and creates and starts
+// containers; its Redis module says which port to publish and puts the
+// configuration where the image's entry point finds it. What it can't do is
+// asked of the engine itself: pause, kill, and remove whatever bears a label.
+// Its own way to clean up is a container of an image that must be pulled, so
+// it is switched off.
+package docker
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/testcontainers/testcontainers-go"
+
+	"github.com/lockfault/lockfault/faults/process/clock"
+	"github.com/lockfault/lockfault/faults/real"
+)
+
+// DefaultImage is the image that servers run unless told otherwise.
+const DefaultImage = "redis:7-alpine"
+
+// Options say how a [Host] starts servers. The zero value is valid to use.
+type Options struct {
+	// Image is the image that servers run; empty means DefaultImage. It is
+	// pulled if it isn't there.
+	Image string
+	// Dir is where the host's temporary directory is made; empty means
+	// [os.TempDir].
+	Dir string
+	// CC is the C compiler that builds the clock shim, with its arguments;
+	// empty means cc. It is only asked when a server's clock will be moved
+	// and the shim was not built before.
+	CC string
+	// StartLimit is how long a server may take until it answers; less than 1
+	// means a minute, for machines as slow and busy as can be.
+	StartLimit time.Duration
+	// Watchman returns the command of a process that calls [Watch] on its
+	// standard input. Nil means that containers and networks stay if this
+	// process is killed.
+	Watchman func() *exec.Cmd
+}
+
+// A Host starts Redis servers as containers. [New] makes one. Safe for
+// concurrent use.
+type Host struct {
+	options  Options
+	engine   *testcontainers.DockerClient
+	run      string // marks all that it makes
+	dir      string
+	watchman *watchman // nil if there is none
+
+	life context.Context // done when the host closes
+	end  context.CancelFunc
+
+	mu       sync.Mutex
+	closing  bool
+	running  sync.WaitGroup // calls that may start something
+	servers  map[string]*server
+	networks map[string]*nodeNetwork
+
+	once     sync.Once
+	closeErr error
+}
+
+var _ real.GatewayHost = (*Host)(nil)
+
+// New finds the engine and the image and makes the host's directory. It blocks
+// while the image is pulled, if it isn't there. The error is an *[EngineError]
+// where no engine answers, and an *[ImageError] where there is no such image.
+func New(ctx context.Context, options Options) (*Host, error) {
+	if options.Image == "" {
+		options.Image = DefaultImage
+	}
+	if options.StartLimit < 1 {
+		options.StartLimit = time.Minute
+	}
+	engine, err := prepare(ctx, options.Image)
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp(options.Dir, dirPrefix)
+	if err != nil {
+		return nil, fmt.Errorf("docker: make a temporary directory: %w: name a directory that can be written to with TMPDIR", err)
+	}
+	h := &Host{
+		options: options, engine: engine, run: rand.Text(), dir: dir,
+		servers: map[string]*server{}, networks: map[string]*nodeNetwork{},
+	}
+	if options.Watchman != nil {
+		orders := orders{Engine: engine.DaemonHost(), Run: h.run, Dir: dir}
+		if h.watchman, err = startWatchman(options.Watchman(), orders); err != nil {
+			return nil, errors.Join(fmt.Errorf("docker: %w", err), os.RemoveAll(dir))
+		}
+	}
+	h.life, h.end = context.WithCancel(context.Background())
+	return h, nil
+}
+
+var errClosed = errors.New("the host is closed")
+
+// enter begins a call that may start something. Its context is done when ctx
+// is, when the host closes, or when the start took too long; leave ends it.
+func (h *Host) enter(ctx context.Context) (_ context.Context, leave func(), err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closing {
+		return nil, nil, errClosed
+	}
+	h.running.Add(1)
+	ctx, cancel := context.WithTimeoutCause(ctx, h.options.StartLimit, fmt.Errorf("no answer within %v", h.options.StartLimit))
+	ctx, cancelCause := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(h.life, func() { cancelCause(errClosed) })
+	return ctx, func() {
+		stop()
+		cancelCause(nil)
+		cancel()
+		h.running.Done()
+	}, nil
+}
+
+// serverName matches what can name a container's host, and a directory.
+var serverName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9-]*$`)
+
+// Start starts a server, as [real.Host] says.
+func (h *Host) Start(ctx context.Context, spec real.ServerSpec) (real.Server, error) {
+	if !serverName.MatchString(spec.Name) {
+		return nil, fmt.Errorf("docker: %q can't name a server: take letters, digits and dashes", spec.Name)
+	}
+	if spec.Password == "" || strings.ContainsFunc(spec.Password, func(r rune) bool { return r < ' ' || r > '~' }) {
+		return nil, fmt.Errorf("docker: start %s: a server must have a password of printable ASCII", spec.Name)
+	}
+	if spec.Node == "" {
+		spec.Node = spec.Name
+	}
+	ctx, leave, err := h.enter(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("docker: start %s: %w", spec.Name, err)
+	}
+	defer leave()
+	s := &server{host: h, spec: spec, dir: filepath.Join(h.dir, spec.Name), ready: &ready{password: spec.Password}}
+	if err := h.register(s); err != nil {
+		return nil, err
+	}
+	if err := s.start(ctx); err != nil {
+		return nil, fmt.Errorf("docker: start %s: %w", spec.Name, oneLine(err))
+	}
+	return s, nil
+}
+
+// register makes the server one of the host's. Its name must be new.
+func (h *Host) register(s *server) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.servers[s.spec.Name] != nil {
+		return fmt.Errorf("docker: start %s: there is one of that name", s.spec.Name)
+	}
+	h.servers[s.spec.Name] = s
+	return nil
+}
+
+// all returns the servers by name.
+func (h *Host) all() map[string]*server {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return maps.Clone(h.servers)
+}
+
+// shim returns the library that moves a clock.
+func (h *Host) shim(ctx context.Context) (string, error) {
+	dirs := []string{h.dir}
+	if cache, err := clock.CacheDir(); err == nil {
+		dirs = []string{cache, h.dir}
+	}
+	return clock.Build(ctx, h.options.CC, dirs...)
+}
+
+// CopyLogs copies the log of every server, those that failed to start too,
+// into the directory, as NAME.log. It makes the directory, and replaces what
+// is there. Not after Close.
+func (h *Host) CopyLogs(dir string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("docker: copy logs: %w", err)
+	}
+	var errs []error
+	for name, s := range h.all() {
+		text, err := s.fullLog()
+		if err == nil {
+			err = os.WriteFile(filepath.Join(dir, name+".log"), text, 0o644)
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("docker: copy the log of %s: %w", name, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// farewell is how long containers and networks may take to go.
+const farewell = time.Minute
+
+// Close ends everything, as [real.Host] says.
+func (h *Host) Close() error {
+	h.once.Do(func() {
+		h.mu.Lock()
+		h.closing = true
+		h.mu.Unlock()
+		h.end()
+		h.running.Wait()
+		var errs []error
+		for _, s := range h.all() {
+			errs = append(errs, s.close())
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), farewell)
+		defer cancel()
+		err := sweep(ctx, h.engine.Client, h.run)
+		if h.watchman != nil {
+			errs = append(errs, h.watchman.close(err == nil))
+		}
+		errs = append(errs, err, os.RemoveAll(h.dir), h.engine.Close())
+		h.closeErr = errors.Join(errs...)
+	})
+	return h.closeErr
+}
+
+// oneLine makes an error's text one line.
+func oneLine(err error) error { return &lineError{err} }
+
+type lineError struct{ err error }
+
+func (e *lineError) Error() string { return strings.Join(strings.Fields(e.err.Error()), " ") }
+func (e *lineError) Unwrap() error { return e.err }

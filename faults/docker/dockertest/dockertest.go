@@ -1,0 +1,64 @@
+// Package dockertest says to tests whether there is an engine, and gives them an
+// image. It is for tests alone.
+package dockertest
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lockfault/lockfault/faults/docker"
+)
+
+// Host returns a host of containers that closes with the test. Of the options,
+// the image and the directory are filled in; the image is built if it isn't
+// there. Without an engine, ok is false: the test has then seen that a host
+// says so as it should, has logged that, and is over. Nothing is skipped: an
+// engine that answers is always used.
+func Host(t *testing.T, options docker.Options) (h *docker.Host, ok bool) {
+	t.Helper()
+	if !Ready(t) {
+		return nil, false
+	}
+	if options.Image == "" {
+		options.Image = docker.LocalImage
+	}
+	if options.Dir == "" {
+		options.Dir = t.TempDir()
+	}
+	h, err := docker.New(t.Context(), options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := h.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return h, true
+}
+
+// Ready makes sure of the image [docker.LocalImage], or returns false as Host does.
+func Ready(t *testing.T) bool {
+	t.Helper()
+	var none *docker.EngineError
+	err := docker.Prepare(t.Context(), docker.LocalImage)
+	switch missing := (*docker.ImageError)(nil); {
+	case errors.As(err, &missing):
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+		defer cancel()
+		err = docker.BuildImage(ctx, "")
+	case errors.As(err, &none):
+		if text := err.Error(); strings.Contains(text, "\n") || !strings.Contains(text, "start it") {
+			t.Errorf("without an engine: %s", text)
+		}
+		t.Logf("played without containers: %v", err)
+		return false
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return true
+}

@@ -1,0 +1,105 @@
+package docker
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/moby/moby/client"
+	"github.com/testcontainers/testcontainers-go"
+	"github.com/testcontainers/testcontainers-go/network"
+)
+
+// The labels of all that a host makes: which host, and for which node.
+const (
+	runLabel  = "lockfault.run"
+	nodeLabel = "lockfault.node"
+)
+
+func (h *Host) labels(node string) map[string]string {
+	return map[string]string{runLabel: h.run, nodeLabel: node}
+}
+
+// A nodeNetwork is the network of one node.
+type nodeNetwork struct {
+	mu  sync.Mutex
+	net *testcontainers.DockerNetwork // nil until it is made
+}
+
+// network returns the node's network, and makes it if need be.
+func (h *Host) network(ctx context.Context, node string) (*testcontainers.DockerNetwork, error) {
+	h.mu.Lock()
+	n := h.networks[node]
+	if n == nil {
+		n = &nodeNetwork{}
+		h.networks[node] = n
+	}
+	h.mu.Unlock()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.net != nil {
+		return n.net, nil
+	}
+	for {
+		made, err := network.New(ctx, network.WithLabels(h.labels(node)))
+		if err == nil {
+			n.net = made
+			return made, nil
+		}
+		// An engine has addresses for some thirty networks. Others are
+		// playing; theirs will be free in a moment.
+		if !strings.Contains(err.Error(), "address pool") {
+			return nil, fmt.Errorf("make a network: %w", err)
+		}
+		timer := time.NewTimer(100 * time.Millisecond)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return nil, fmt.Errorf("make a network: %w: give fewer --jobs, or remove networks that nobody uses (%w)", context.Cause(ctx), err)
+		}
+	}
+}
+
+// Gateway returns the address that this machine has on the node's network, as
+// [real.GatewayHost] says. What listens there can be reached by all containers
+// of this machine, and by no other machine that wasn't told a route.
+func (h *Host) Gateway(ctx context.Context, node string) (string, error) {
+	ctx, leave, err := h.enter(ctx)
+	if err != nil {
+		return "", fmt.Errorf("docker: %w", err)
+	}
+	defer leave()
+	n, err := h.network(ctx, node)
+	if err != nil {
+		return "", fmt.Errorf("docker: %w", oneLine(err))
+	}
+	found, err := h.engine.NetworkInspect(ctx, n.ID, client.NetworkInspectOptions{})
+	if err != nil {
+		return "", fmt.Errorf("docker: ask for the network of %s: %w", node, oneLine(err))
+	}
+	for _, block := range found.Network.IPAM.Config {
+		if block.Gateway.Is4() && mine(block.Gateway) {
+			return block.Gateway.String(), nil
+		}
+	}
+	return "", fmt.Errorf("docker: containers can't reach this machine: the engine runs them in another one: play scenarios with replicas in --world process")
+}
+
+// mine reports whether this machine has the address.
+func mine(ip netip.Addr) bool {
+	list, err := net.InterfaceAddrs()
+	if err != nil {
+		return false
+	}
+	for _, a := range list {
+		if prefix, err := netip.ParsePrefix(a.String()); err == nil && prefix.Addr().Unmap() == ip {
+			return true
+		}
+	}
+	return false
+}

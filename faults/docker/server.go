@@ -1,0 +1,370 @@
+package docker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/containerd/errdefs"
+	"github.com/moby/moby/api/types/container"
+	"github.com/moby/moby/api/types/network"
+	"github.com/moby/moby/client"
+	"github.com/testcontainers/testcontainers-go"
+	"github.com/testcontainers/testcontainers-go/log"
+	tcredis "github.com/testcontainers/testcontainers-go/modules/redis"
+	tcnetwork "github.com/testcontainers/testcontainers-go/network"
+
+	"github.com/lockfault/lockfault/faults/process"
+	"github.com/lockfault/lockfault/faults/process/clock"
+	"github.com/lockfault/lockfault/faults/real"
+)
+
+// dataDir is where servers write, in their containers. The images of Redis and
+// Valkey have it, for the user that their servers run as.
+const dataDir = "/data"
+
+// patience is how long the engine may take for what should be done at once.
+const patience = 30 * time.Second
+
+// A server is a container with a Redis server, or where one was. Safe for
+// concurrent use.
+type server struct {
+	host  *Host
+	spec  real.ServerSpec
+	dir   string
+	ready *ready
+	clock *clock.File // nil if it has no clock of its own
+
+	mu        sync.Mutex // held while something about the container changes
+	container *tcredis.RedisContainer
+	paused    bool
+	past      []byte // what containers logged that were removed
+}
+
+var _ real.Server = (*server)(nil)
+
+func (s *server) Addr() string { return s.ready.Addr() }
+
+// Log brings the file up to date that it names: a container's log is the
+// engine's.
+func (s *server) Log() string {
+	file := filepath.Join(s.dir, "log")
+	if text, err := s.fullLog(); err == nil {
+		_ = os.WriteFile(file, text, 0o600) // else it is as it was before
+	}
+	return file
+}
+
+// Pause stops it, as [real.Server] says.
+func (s *server) Pause() error {
+	return s.tell("pause", func(ctx context.Context, id string) error {
+		if s.paused {
+			return nil
+		}
+		_, err := s.host.engine.ContainerPause(ctx, id, client.ContainerPauseOptions{})
+		s.paused = err == nil
+		return err
+	})
+}
+
+// Resume lets it go on, as [real.Server] says.
+func (s *server) Resume() error {
+	return s.tell("resume", func(ctx context.Context, id string) error {
+		if !s.paused {
+			return s.mustRun(ctx)
+		}
+		_, err := s.host.engine.ContainerUnpause(ctx, id, client.ContainerUnpauseOptions{})
+		s.paused = err != nil
+		return err
+	})
+}
+
+// Kill ends it, as [real.Server] says.
+func (s *server) Kill() error {
+	return s.tell("kill", func(ctx context.Context, id string) error {
+		_, err := s.host.engine.ContainerKill(ctx, id, client.ContainerKillOptions{Signal: "KILL"})
+		if err != nil && !errdefs.IsConflict(err) { // that is one that has ended
+			return err
+		}
+		s.paused = false
+		over := s.host.engine.ContainerWait(ctx, id, client.ContainerWaitOptions{Condition: container.WaitConditionNotRunning})
+		select {
+		case err := <-over.Error:
+			return err
+		case <-over.Result:
+			return nil
+		}
+	})
+}
+
+func (s *server) tell(what string, do func(ctx context.Context, id string) error) error {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := do(ctx, s.container.GetContainerID()); err != nil {
+		return fmt.Errorf("docker: %s %s: %w", what, s.spec.Name, oneLine(err))
+	}
+	return nil
+}
+
+var errOver = errors.New("its container has ended")
+
+// mustRun returns an error unless the container runs.
+func (s *server) mustRun(ctx context.Context) error {
+	state, err := s.container.State(ctx)
+	if err == nil && !state.Running {
+		err = errOver
+	}
+	return err
+}
+
+// SetClock moves its clock, as [real.Server] says.
+func (s *server) SetClock(offset time.Duration, rate float64) error {
+	if s.clock == nil {
+		return fmt.Errorf("docker: set the clock of %s: it was started without one of its own", s.spec.Name)
+	}
+	if err := s.clock.Set(offset, rate); err != nil {
+		return fmt.Errorf("docker: set the clock of %s: %w", s.spec.Name, err)
+	}
+	return nil
+}
+
+// Restart starts it again, as [real.Server] says.
+func (s *server) Restart(ctx context.Context, empty bool, replicaOf string) error {
+	ctx, leave, err := s.host.enter(ctx)
+	if err != nil {
+		return fmt.Errorf("docker: restart %s: %w", s.spec.Name, err)
+	}
+	defer leave()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch err := s.mustRun(ctx); {
+	case err == nil:
+		return fmt.Errorf("docker: restart %s: it is running: kill it first", s.spec.Name)
+	case !errors.Is(err, errOver):
+		return fmt.Errorf("docker: restart %s: %w", s.spec.Name, oneLine(err))
+	}
+	if empty {
+		err = s.replace(ctx, replicaOf)
+	} else {
+		err = s.again(ctx, replicaOf)
+	}
+	if err != nil {
+		return fmt.Errorf("docker: restart %s: %w", s.spec.Name, oneLine(err))
+	}
+	return nil
+}
+
+// replace puts a new container in the place of the present one.
+func (s *server) replace(ctx context.Context, replicaOf string) error {
+	var err error
+	if s.past, err = s.log(ctx); err != nil {
+		return err
+	}
+	_, err = s.host.engine.ContainerRemove(ctx, s.container.GetContainerID(), client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
+	if err != nil {
+		return err
+	}
+	s.container = nil
+	return s.create(ctx, replicaOf)
+}
+
+// again starts the present container.
+func (s *server) again(ctx context.Context, replicaOf string) error {
+	file, err := s.configure(replicaOf)
+	if err != nil {
+		return err
+	}
+	made, err := s.container.Inspect(ctx)
+	if err != nil {
+		return err
+	}
+	// Where the module puts the configuration it says there, and nowhere else.
+	if err := s.container.CopyFileToContainer(ctx, file, made.Config.Cmd[0], 0o755); err != nil {
+		return err
+	}
+	return s.explain(s.container.Start(ctx))
+}
+
+// start starts it for the first time.
+func (s *server) start(ctx context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := os.MkdirAll(s.dir, 0o700); err != nil {
+		return err
+	}
+	if s.spec.Clock {
+		if err := s.getClock(ctx); err != nil {
+			return fmt.Errorf("%w: %w", real.ErrNoClock, err)
+		}
+	}
+	if err := s.create(ctx, s.spec.ReplicaOf); err != nil {
+		return err
+	}
+	if s.clock != nil && !s.clock.Loaded() {
+		return fmt.Errorf("%w: %s doesn't load the shim: take an image of this machine's architecture whose server is linked dynamically", real.ErrNoClock, s.host.options.Image)
+	}
+	return nil
+}
+
+// The files of a clock, in a directory that the container shares.
+const (
+	clockDir   = "/lockfault"
+	clockFile  = "clock"
+	clockLib   = "clock.so"
+	everybody  = 0o666 // the server runs as a user of its own
+	everybodyX = 0o755
+)
+
+func (s *server) clockDir() string { return filepath.Join(s.dir, "clock") }
+
+// getClock gets the library and makes the clock's file. Other users of this
+// machine can't get there: the host's directory is its owner's.
+func (s *server) getClock(ctx context.Context) error {
+	shim, err := s.host.shim(ctx)
+	if err != nil {
+		return err
+	}
+	library, err := os.ReadFile(shim)
+	if err != nil {
+		return err
+	}
+	dir := s.clockDir()
+	if err := os.Mkdir(dir, everybodyX); err != nil {
+		return err
+	}
+	if s.clock, err = clock.Create(filepath.Join(dir, clockFile)); err != nil {
+		return err
+	}
+	return errors.Join(
+		os.WriteFile(filepath.Join(dir, clockLib), library, everybodyX),
+		// Whatever the umask says:
+		os.Chmod(dir, everybodyX),
+		os.Chmod(filepath.Join(dir, clockLib), everybodyX),
+		os.Chmod(filepath.Join(dir, clockFile), everybody),
+	)
+}
+
+// configure writes the configuration and returns its file.
+func (s *server) configure(replicaOf string) (string, error) {
+	text, err := process.ServerConfig(process.Settings{
+		Bind: "0.0.0.0", Port: port, Password: s.spec.Password, ReplicaOf: replicaOf, Dir: dataDir,
+	})
+	if err != nil {
+		return "", err
+	}
+	file := filepath.Join(s.dir, "redis.conf")
+	return file, os.WriteFile(file, []byte(text), 0o600)
+}
+
+// create makes a container and starts it. The caller holds mu.
+func (s *server) create(ctx context.Context, replicaOf string) error {
+	file, err := s.configure(replicaOf)
+	if err != nil {
+		return err
+	}
+	net, err := s.host.network(ctx, s.spec.Node)
+	if err != nil {
+		return err
+	}
+	options := []testcontainers.ContainerCustomizer{
+		testcontainers.WithLogger(log.NewNoopLogger()),
+		testcontainers.WithLabels(s.host.labels(s.spec.Node)),
+		tcnetwork.WithNetwork([]string{s.spec.Name}, net),
+		tcredis.WithConfigFile(file),
+		testcontainers.WithWaitStrategyAndDeadline(s.host.options.StartLimit, s.ready),
+		testcontainers.WithHostConfigModifier(s.shape),
+	}
+	if s.clock != nil {
+		options = append(options, testcontainers.WithEnv(clockEnv()))
+	}
+	s.container, err = tcredis.Run(ctx, s.host.options.Image, options...)
+	return s.explain(err)
+}
+
+// shape publishes the port on loopback and shares the clock.
+func (s *server) shape(c *container.HostConfig) {
+	c.PortBindings = network.PortMap{
+		network.MustParsePort(fmt.Sprint(port, "/tcp")): {{HostIP: netip.MustParseAddr(loopback)}},
+	}
+	if s.clock != nil {
+		// z is for systems that label files, and does nothing elsewhere.
+		c.Binds = []string{s.clockDir() + ":" + clockDir + ":z"}
+	}
+}
+
+func clockEnv() map[string]string {
+	env := map[string]string{}
+	for _, entry := range clock.Env(clockDir+"/"+clockLib, clockDir+"/"+clockFile) {
+		name, value, _ := strings.Cut(entry, "=")
+		env[name] = value
+	}
+	return env
+}
+
+// explain adds the last line of its log to why a container didn't start.
+func (s *server) explain(err error) error {
+	if err == nil || s.container == nil || s.container.Container == nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	text, _ := s.log(ctx) // no log: nothing to add
+	if line := lastLine(string(text)); line != "" {
+		return fmt.Errorf("%w; the last line of its log: %s", err, line)
+	}
+	return err
+}
+
+// lastLine returns the last line that is not empty.
+func lastLine(text string) string {
+	text = strings.TrimSpace(text)
+	line := strings.TrimSpace(text[strings.LastIndexByte(text, '\n')+1:])
+	const limit = 300
+	if len(line) > limit {
+		line = line[:limit] + "…"
+	}
+	return strings.ToValidUTF8(line, "\uFFFD")
+}
+
+// fullLog returns what it logged, over all its lives.
+func (s *server) fullLog() ([]byte, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.log(ctx)
+}
+
+// log is fullLog for one who holds mu.
+func (s *server) log(ctx context.Context) ([]byte, error) {
+	if s.container == nil || s.container.Container == nil {
+		return s.past, nil
+	}
+	stream, err := s.container.Logs(ctx)
+	if err != nil {
+		return s.past, err
+	}
+	defer stream.Close()
+	text, err := io.ReadAll(stream)
+	return append(s.past[:len(s.past):len(s.past)], text...), err
+}
+
+// close frees what it takes in this process; its container is the host's to
+// remove.
+func (s *server) close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.clock == nil {
+		return nil
+	}
+	return s.clock.Close()
+}

@@ -1,0 +1,62 @@
+package docker
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/moby/moby/client"
+)
+
+// sweep removes the containers of that run, whatever their state, and then its
+// networks. It returns when there are none, or with what stays and why when
+// ctx is done. Somebody else may be doing the same.
+func sweep(ctx context.Context, engine *client.Client, run string) error {
+	for {
+		n, err := sweepOnce(ctx, engine, run)
+		if n == 0 && err == nil {
+			return nil
+		}
+		timer := time.NewTimer(20 * time.Millisecond)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return fmt.Errorf("docker: %d containers and networks with the label %s=%s are still there: remove them by docker rm --force and docker network rm (%w)",
+				n, runLabel, run, oneLine(fmt.Errorf("%w: %v", ctx.Err(), err)))
+		}
+	}
+}
+
+// sweepOnce returns how many things it could not remove, and the last reason.
+func sweepOnce(ctx context.Context, engine *client.Client, run string) (left int, why error) {
+	ours := make(client.Filters).Add("label", runLabel+"="+run)
+	containers, err := engine.ContainerList(ctx, client.ContainerListOptions{All: true, Filters: ours})
+	if err != nil {
+		return 0, err
+	}
+	errs := make([]error, len(containers.Items))
+	var removals sync.WaitGroup
+	for i, c := range containers.Items {
+		removals.Go(func() {
+			_, errs[i] = engine.ContainerRemove(ctx, c.ID, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
+		})
+	}
+	removals.Wait()
+	networks, err := engine.NetworkList(ctx, client.NetworkListOptions{Filters: ours})
+	if err != nil {
+		return 0, err
+	}
+	more := make([]error, len(networks.Items))
+	for i, n := range networks.Items {
+		removals.Go(func() { _, more[i] = engine.NetworkRemove(ctx, n.ID, client.NetworkRemoveOptions{}) })
+	}
+	removals.Wait()
+	for _, err := range append(errs, more...) {
+		if err != nil {
+			left, why = left+1, err
+		}
+	}
+	return left, why
+}
