@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/lockfault/lockfault/faults"
+	"github.com/lockfault/lockfault/faults/docker"
 	"github.com/lockfault/lockfault/faults/process"
 	"github.com/lockfault/lockfault/faults/real"
 	"github.com/lockfault/lockfault/harness/client"
@@ -41,8 +42,12 @@ type Place struct {
 	// RedisServer is the server program for Process; empty means the one on
 	// PATH.
 	RedisServer string
-	// Image is the image for Docker.
+	// Image is the image for Docker; empty means [docker.DefaultImage].
 	Image string
+	// Watchman returns the command of a process that removes containers for
+	// Docker if this one is killed: a program that calls [docker.Watch] on
+	// its standard input. Nil means that they stay.
+	Watchman func() *exec.Cmd `json:"-"`
 	// Redis are the URLs of the nodes for External, in their order.
 	Redis []string
 	// Sentinel leaves failovers to sentinels.
@@ -213,6 +218,8 @@ func (p Place) host() (host, error) {
 	switch p.World {
 	case Process:
 		return process.New(process.Options{Binary: p.RedisServer, Dir: p.Temp})
+	case Docker:
+		return docker.New(context.Background(), docker.Options{Image: p.Image, Dir: p.Temp, Watchman: p.Watchman})
 	}
 	return nil, fmt.Errorf("harness: there is no world %q", p.World)
 }
