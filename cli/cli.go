@@ -150,6 +150,7 @@ decided, and 130 if the run was interrupted.`,
 		newVersionCommand(),
 		newWorkerCommand(a),
 		newClientCommand(a),
+		newWatchmanCommand(),
 	)
 	root.SetHelpCommand(newHelpCommand())
 	return root

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/lockfault/lockfault/faults/docker"
 	"github.com/lockfault/lockfault/harness"
 	"github.com/lockfault/lockfault/internal/pool"
 	"github.com/lockfault/lockfault/reports"
@@ -32,6 +33,7 @@ func (o *playOptions) addFlags(cmd *cobra.Command) {
 	cmd.Flags().DurationVar(&o.ttl, "ttl", 0, "lease to use in place of each script's own, such as 10s")
 	cmd.Flags().StringSliceVar(&o.worlds, "world", []string{harness.Sim}, "`names` of the worlds to play in, with commas between them: "+strings.Join(harness.Worlds(), ", "))
 	cmd.Flags().StringVar(&o.place.RedisServer, "redis-server", "", "server `program` of the world process; default redis-server or valkey-server from PATH")
+	cmd.Flags().StringVar(&o.place.Image, "image", docker.DefaultImage, "`image` of the world docker, of Redis or Valkey")
 	cmd.Flags().StringVar(&o.failover, "failover", byReplicaOf, "`who` promotes a replica in real time: "+strings.Join(promoters(), ", "))
 	cmd.Flags().DurationVar(&o.cellTimeout, "cell-timeout", 0, "real time that one cell may take; default 20s in virtual time, minutes in real time")
 }

@@ -170,14 +170,11 @@ func (p *player) play(t *testing.T, j job) (answer played, retire bool) {
 	return answer, outcome.Status == harness.Error
 }
 
-// place returns where the job's cell is to be played. Clients' processes are
-// this executable too.
+// place returns where the job's cell is to be played. Clients' processes and
+// watchmen are this executable too.
 func (p *player) place(j job) harness.Place {
-	j.Place.Client = func() *exec.Cmd {
-		cmd := exec.Command(p.executable, clientCommand)
-		cmd.Args[0] = os.Args[0]
-		return cmd
-	}
+	j.Place.Client = p.again(clientCommand)
+	j.Place.Watchman = p.again(watchmanCommand)
 	return j.Place
 }
 
