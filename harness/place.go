@@ -63,17 +63,22 @@ type Place struct {
 // real reports whether time is real there.
 func (p Place) real() bool { return p.World != Sim && p.World != "" }
 
-// The lease in worlds of real time, unless a cell says otherwise. Sentinels take
-// a second or two, and the lease must outlast that.
+// The lease in worlds of real time, unless a cell says otherwise. An engine takes
+// half a second, and on a busy machine a whole one, to end a container or start
+// it again; sentinels take a second or two. The lease must outlast that.
 const (
 	TTL         = time.Second
+	TTLDocker   = 3 * time.Second
 	TTLSentinel = 5 * time.Second
 )
 
 // Lease is the lease in real time, unless a cell says otherwise.
 func (p Place) Lease() time.Duration {
-	if p.Sentinel {
+	switch {
+	case p.Sentinel:
 		return TTLSentinel
+	case p.World == Docker:
+		return TTLDocker
 	}
 	return TTL
 }
