@@ -71,9 +71,9 @@ func (w *World) applyToNode(f faults.Fault, n *node) error {
 		return n.restart(ctx, f.Empty)
 	case faults.PauseNode:
 		s.paused = true
-		return s.process.Pause()
+		return s.ask(s.process.Pause)
 	case faults.ResumeNode:
-		if err := s.process.Resume(); err != nil {
+		if err := s.ask(s.process.Resume); err != nil {
 			return err
 		}
 		s.paused, s.resumed = false, time.Now()
@@ -155,18 +155,22 @@ func (w *World) operate(s *server, cause checker.Cause, words ...any) error {
 // failover crashes the primary; the promotion is the world's doing, or the
 // sentinels'.
 func (w *World) failover(ctx context.Context, f faults.Fault, n *node) error {
-	next, err := n.successor()
-	if err != nil {
-		return err
-	}
-	if next == nil {
+	if len(n.replicas()) == 0 {
 		return fmt.Errorf("real: %q: %s: %w", f, n.name, errNoReplica)
 	}
+	// Nothing comes before the crash: what it is to lose would be on its way.
 	if err := n.primary.crash(); err != nil {
 		return err
 	}
 	if w.cfg.Sentinels > 0 {
 		return w.awaitPromotion(context.WithoutCancel(ctx), n) // they have a patience of their own
+	}
+	next, err := n.successor()
+	if err != nil {
+		return err
+	}
+	if next == nil {
+		return fmt.Errorf("real: %q: %s: none of its replicas says how far it got", f, n.name)
 	}
 	return n.promote(next)
 }
