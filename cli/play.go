@@ -109,10 +109,16 @@ func (o *playOptions) cells(world string, first int, scripts []chosen, list []st
 // lease returns the lease that replaces each script's own, 0 if none does:
 // worlds that are compared need the same.
 func (o *playOptions) lease() time.Duration {
-	if o.ttl == 0 && len(o.worlds) > 1 {
-		return o.place.Lease()
+	if o.ttl != 0 || len(o.worlds) < 2 {
+		return o.ttl
 	}
-	return o.ttl
+	var longest time.Duration
+	for _, world := range o.worlds {
+		place := o.place
+		place.World = world
+		longest = max(longest, place.Lease())
+	}
+	return longest
 }
 
 // limit returns how much real time a cell may take in a world.
