@@ -138,12 +138,12 @@ func (o *runOptions) run(cmd *cobra.Command, a *app) error {
 }
 
 // workers returns how many cells are played at a time. In real time a cell
-// mostly waits.
+// mostly waits; but an engine for containers does one thing after the other.
 func (o *runOptions) workers(cmd *cobra.Command, world string) int {
-	if world != harness.Sim && !cmd.Flags().Changed("jobs") {
-		return realCells * o.jobs
+	if cmd.Flags().Changed("jobs") || world == harness.Sim || world == harness.Docker {
+		return o.jobs
 	}
-	return o.jobs
+	return realCells * o.jobs
 }
 
 // realCells is how many cells of real time a processor can take.
