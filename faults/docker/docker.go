@@ -70,6 +70,7 @@ type Host struct {
 	run      string // marks all that it makes
 	dir      string
 	watchman *watchman // nil if there is none
+	making   *making
 
 	life context.Context // done when the host closes
 	end  context.CancelFunc
@@ -102,17 +103,19 @@ func New(ctx context.Context, options Options) (*Host, error) {
 	}
 	dir, err := os.MkdirTemp(options.Dir, dirPrefix)
 	if err != nil {
-		return nil, fmt.Errorf("docker: make a temporary directory: %w: name a directory that can be written to with TMPDIR", err)
+		return nil, errors.Join(fmt.Errorf("docker: make a temporary directory: %w: name a directory that can be written to with TMPDIR", err), engine.Close())
 	}
 	h := &Host{
 		options: options, engine: engine, run: rand.Text(), dir: dir,
+		making:  &making{items: map[string]bool{}},
 		servers: map[string]*server{}, networks: map[string]*nodeNetwork{},
 	}
 	if options.Watchman != nil {
 		orders := orders{Engine: engine.DaemonHost(), Run: h.run, Dir: dir}
 		if h.watchman, err = startWatchman(options.Watchman(), orders); err != nil {
-			return nil, errors.Join(fmt.Errorf("docker: %w", err), os.RemoveAll(dir))
+			return nil, errors.Join(fmt.Errorf("docker: %w", err), os.RemoveAll(dir), engine.Close())
 		}
+		h.making.watchman = h.watchman
 	}
 	h.life, h.end = context.WithCancel(context.Background())
 	return h, nil
@@ -233,7 +236,7 @@ func (h *Host) Close() error {
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), farewell)
 		defer cancel()
-		err := sweep(ctx, h.engine.Client, h.run)
+		err := sweep(ctx, h.engine.Client, h.run, h.making.left())
 		if h.watchman != nil {
 			errs = append(errs, h.watchman.close(err == nil))
 		}

@@ -87,7 +87,7 @@ func connect(t *testing.T, addr string) *redis.Client {
 // is far more than enough.
 func eventually(t *testing.T, what string, condition func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(time.Minute); !condition(); time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(3 * time.Minute); !condition(); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("waited too long: %s", what)
 		}
@@ -387,6 +387,7 @@ func parent(dir string) error {
 	if err != nil {
 		return err
 	}
+	fmt.Println(h.Run())
 	for _, name := range []string{"n1", "n2"} {
 		s, err := h.Start(context.Background(), real.ServerSpec{Name: name, Password: password})
 		if err != nil {

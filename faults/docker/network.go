@@ -20,8 +20,8 @@ const (
 	nodeLabel = "lockfault.node"
 )
 
-func (h *Host) labels(node string) map[string]string {
-	return map[string]string{runLabel: h.run, nodeLabel: node}
+func (h *Host) labels(node, item string) map[string]string {
+	return map[string]string{runLabel: h.run, nodeLabel: node, itemLabel: item}
 }
 
 // A nodeNetwork is the network of one node.
@@ -45,11 +45,14 @@ func (h *Host) network(ctx context.Context, node string) (*testcontainers.Docker
 		return n.net, nil
 	}
 	for {
-		made, err := network.New(ctx, network.WithLabels(h.labels(node)))
+		err := h.making.one(ctx, "network of "+node, func(ctx context.Context, item string) (err error) {
+			n.net, err = network.New(ctx, network.WithLabels(h.labels(node, item)))
+			return err
+		})
 		if err == nil {
-			n.net = made
-			return made, nil
+			return n.net, nil
 		}
+		n.net = nil
 		// An engine has addresses for some thirty networks. Others are
 		// playing; theirs will be free in a moment.
 		if !strings.Contains(err.Error(), "address pool") {

@@ -42,8 +42,8 @@ type server struct {
 	ready *ready
 	clock *clock.File // nil if it has no clock of its own
 
-	mu        sync.Mutex // held while something about the container changes
-	container *tcredis.RedisContainer
+	mu        sync.Mutex              // held while something about the container changes
+	container *tcredis.RedisContainer // nil if there is none
 	paused    bool
 	past      []byte // what containers logged that were removed
 }
@@ -109,7 +109,11 @@ func (s *server) tell(what string, do func(ctx context.Context, id string) error
 	defer cancel()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := do(ctx, s.container.GetContainerID()); err != nil {
+	err := errOver
+	if s.container != nil {
+		err = do(ctx, s.container.GetContainerID())
+	}
+	if err != nil {
 		return fmt.Errorf("docker: %s %s: %w", what, s.spec.Name, oneLine(err))
 	}
 	return nil
@@ -119,6 +123,9 @@ var errOver = errors.New("its container has ended")
 
 // mustRun returns an error unless the container runs.
 func (s *server) mustRun(ctx context.Context) error {
+	if s.container == nil {
+		return errOver
+	}
 	state, err := s.container.State(ctx)
 	if err == nil && !state.Running {
 		err = errOver
@@ -152,7 +159,7 @@ func (s *server) Restart(ctx context.Context, empty bool, replicaOf string) erro
 	case !errors.Is(err, errOver):
 		return fmt.Errorf("docker: restart %s: %w", s.spec.Name, oneLine(err))
 	}
-	if empty {
+	if empty || s.container == nil {
 		err = s.replace(ctx, replicaOf)
 	} else {
 		err = s.again(ctx, replicaOf)
@@ -165,6 +172,9 @@ func (s *server) Restart(ctx context.Context, empty bool, replicaOf string) erro
 
 // replace puts a new container in the place of the present one.
 func (s *server) replace(ctx context.Context, replicaOf string) error {
+	if s.container == nil {
+		return s.create(ctx, replicaOf)
+	}
 	var err error
 	if s.past, err = s.log(ctx); err != nil {
 		return err
@@ -277,16 +287,26 @@ func (s *server) create(ctx context.Context, replicaOf string) error {
 	}
 	options := []testcontainers.ContainerCustomizer{
 		testcontainers.WithLogger(log.NewNoopLogger()),
-		testcontainers.WithLabels(s.host.labels(s.spec.Node)),
 		tcnetwork.WithNetwork([]string{s.spec.Name}, net),
 		tcredis.WithConfigFile(file),
 		testcontainers.WithWaitStrategyAndDeadline(s.host.options.StartLimit, s.ready),
 		testcontainers.WithHostConfigModifier(s.shape),
+		testcontainers.WithNoStart(),
 	}
 	if s.clock != nil {
 		options = append(options, testcontainers.WithEnv(clockEnv()))
 	}
-	s.container, err = tcredis.Run(ctx, s.host.options.Image, options...)
+	err = s.host.making.one(ctx, "container "+s.spec.Name, func(ctx context.Context, item string) error {
+		options = append(options, testcontainers.WithLabels(s.host.labels(s.spec.Node, item)))
+		made, err := tcredis.Run(ctx, s.host.options.Image, options...)
+		if made != nil && made.Container != nil {
+			s.container = made
+		}
+		return err
+	})
+	if err == nil {
+		err = s.container.Start(ctx)
+	}
 	return s.explain(err)
 }
 
@@ -312,7 +332,7 @@ func clockEnv() map[string]string {
 
 // explain adds the last line of its log to why a container didn't start.
 func (s *server) explain(err error) error {
-	if err == nil || s.container == nil || s.container.Container == nil {
+	if err == nil || s.container == nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -346,7 +366,7 @@ func (s *server) fullLog() ([]byte, error) {
 
 // log is fullLog for one who holds mu.
 func (s *server) log(ctx context.Context) ([]byte, error) {
-	if s.container == nil || s.container.Container == nil {
+	if s.container == nil {
 		return s.past, nil
 	}
 	stream, err := s.container.Logs(ctx)

@@ -10,12 +10,13 @@ import (
 )
 
 // sweep removes the containers of that run, whatever their state, and then its
-// networks. It returns when there are none, or with what stays and why when
-// ctx is done. Somebody else may be doing the same.
-func sweep(ctx context.Context, engine *client.Client, run string) error {
+// networks. It returns when there are none, and what was in the making has
+// come and gone; or with what stays and why when ctx is done. Somebody else may
+// be doing the same.
+func sweep(ctx context.Context, engine *client.Client, run string, making map[string]bool) error {
 	for {
-		n, err := sweepOnce(ctx, engine, run)
-		if n == 0 && err == nil {
+		n, err := sweepOnce(ctx, engine, run, making)
+		if n == 0 && err == nil && len(making) == 0 {
 			return nil
 		}
 		timer := time.NewTimer(20 * time.Millisecond)
@@ -23,14 +24,15 @@ func sweep(ctx context.Context, engine *client.Client, run string) error {
 		case <-timer.C:
 		case <-ctx.Done():
 			timer.Stop()
-			return fmt.Errorf("docker: %d containers and networks with the label %s=%s are still there: remove them by docker rm --force and docker network rm (%w)",
-				n, runLabel, run, oneLine(fmt.Errorf("%w: %v", ctx.Err(), err)))
+			return fmt.Errorf("docker: %d containers and networks with the label %s=%s are still there, or yet to come: remove them by docker rm --force and docker network rm (%w)",
+				n+len(making), runLabel, run, oneLine(fmt.Errorf("%w: %v", ctx.Err(), err)))
 		}
 	}
 }
 
-// sweepOnce returns how many things it could not remove, and the last reason.
-func sweepOnce(ctx context.Context, engine *client.Client, run string) (left int, why error) {
+// sweepOnce returns how many things it could not remove, and the last reason. It
+// takes what it sees out of what was in the making.
+func sweepOnce(ctx context.Context, engine *client.Client, run string, making map[string]bool) (left int, why error) {
 	ours := make(client.Filters).Add("label", runLabel+"="+run)
 	containers, err := engine.ContainerList(ctx, client.ContainerListOptions{All: true, Filters: ours})
 	if err != nil {
@@ -39,6 +41,7 @@ func sweepOnce(ctx context.Context, engine *client.Client, run string) (left int
 	errs := make([]error, len(containers.Items))
 	var removals sync.WaitGroup
 	for i, c := range containers.Items {
+		delete(making, c.Labels[itemLabel])
 		removals.Go(func() {
 			_, errs[i] = engine.ContainerRemove(ctx, c.ID, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
 		})
@@ -50,6 +53,7 @@ func sweepOnce(ctx context.Context, engine *client.Client, run string) (left int
 	}
 	more := make([]error, len(networks.Items))
 	for i, n := range networks.Items {
+		delete(making, n.Labels[itemLabel])
 		removals.Go(func() { _, more[i] = engine.NetworkRemove(ctx, n.ID, client.NetworkRemoveOptions{}) })
 	}
 	removals.Wait()

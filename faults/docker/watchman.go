@@ -11,6 +11,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -20,21 +21,28 @@ import (
 // dirPrefix is how the name of a host's directory begins.
 const dirPrefix = "lockfault-containers-"
 
-// orders are what a watchman is told, on a line of JSON.
+// orders are what a watchman is told, on lines of JSON.
 type orders struct {
-	Engine string `json:"engine"` // where it answers
-	Run    string `json:"run"`    // the label's value
-	Dir    string `json:"dir"`    // the host's directory
-	// Dismissed, in a second line, says that nothing is left to remove.
+	// On the first line: where the engine answers, the run label's value, and
+	// the host's directory.
+	Engine string `json:"engine,omitempty"`
+	Run    string `json:"run,omitempty"`
+	Dir    string `json:"dir,omitempty"`
+	// What the engine is being asked to make, and what it has answered for.
+	Making string `json:"making,omitempty"`
+	Made   string `json:"made,omitempty"`
+	// Nothing is left to remove.
 	Dismissed bool `json:"dismissed,omitempty"`
 }
 
 // A watchman is a process that waits for our end, which it sees as the end of
-// a pipe, and removes what we left.
+// a pipe, and removes what we left. A nil one hears nothing. Safe for concurrent
+// use.
 type watchman struct {
-	cmd  *exec.Cmd
+	cmd *exec.Cmd
+
+	mu   sync.Mutex
 	pipe io.WriteCloser
-	told orders
 }
 
 func startWatchman(cmd *exec.Cmd, told orders) (*watchman, error) {
@@ -46,19 +54,30 @@ func startWatchman(cmd *exec.Cmd, told orders) (*watchman, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start a watchman: %w", err)
 	}
-	w := &watchman{cmd: cmd, pipe: pipe, told: told}
-	if err := json.NewEncoder(pipe).Encode(told); err != nil {
-		return nil, errors.Join(fmt.Errorf("tell the watchman: %w", err), pipe.Close(), cmd.Wait())
+	w := &watchman{cmd: cmd, pipe: pipe}
+	if err := w.tell(told); err != nil {
+		return nil, errors.Join(err, pipe.Close(), cmd.Wait())
 	}
 	return w, nil
+}
+
+func (w *watchman) tell(o orders) error {
+	if w == nil {
+		return nil
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err := json.NewEncoder(w.pipe).Encode(o); err != nil {
+		return fmt.Errorf("tell the watchman: %w", err)
+	}
+	return nil
 }
 
 // close ends the watchman. If nothing is left he goes at once; else he tries.
 func (w *watchman) close(clean bool) error {
 	if clean {
-		w.told.Dismissed = true
 		// One who has gone already is not missed any more.
-		_ = json.NewEncoder(w.pipe).Encode(w.told)
+		_ = w.tell(orders{Dismissed: true})
 	}
 	_ = w.pipe.Close()
 	if err := w.cmd.Wait(); err != nil {
@@ -67,9 +86,13 @@ func (w *watchman) close(clean bool) error {
 	return nil
 }
 
-// quiet is for how long nothing new must come: what an engine was asked for
-// before its asker died it does nevertheless.
-const quiet = 3 * time.Second
+// When nothing is in the making any more, nothing new must come for as long as
+// quiet. A making that never comes is given up after the limit: the engine was
+// not asked yet when its asker died.
+const (
+	quiet      = 2 * time.Second
+	watchLimit = makeLimit + 30*time.Second
+)
 
 // Watch is the life of a watchman: it reads from in, which a [Host] of another
 // process writes to, and when that ends removes the containers, networks and
@@ -77,19 +100,9 @@ const quiet = 3 * time.Second
 // interrupt it that can be ignored.
 func Watch(in io.Reader) error {
 	signal.Ignore(os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	lines := json.NewDecoder(in)
-	var told orders
-	for {
-		err := lines.Decode(&told)
-		if told.Dismissed || errors.Is(err, io.EOF) && told.Run == "" {
-			return nil
-		}
-		if err != nil {
-			break // the end, in the middle of a line perhaps
-		}
-	}
-	if told.Run == "" {
-		return errors.New("docker: a watchman was told nothing")
+	told, making, err := listen(in)
+	if err != nil || told.Dismissed || told.Run == "" {
+		return err
 	}
 	if strings.HasPrefix(filepath.Base(told.Dir), dirPrefix) {
 		defer os.RemoveAll(told.Dir)
@@ -99,16 +112,43 @@ func Watch(in io.Reader) error {
 		return err
 	}
 	defer engine.Close()
-	ctx, cancel := context.WithTimeout(context.Background(), farewell)
+	ctx, cancel := context.WithTimeout(context.Background(), watchLimit)
 	defer cancel()
-	for since := time.Now(); time.Since(since) < quiet; time.Sleep(quiet / 10) {
-		n, err := sweepOnce(ctx, engine, told.Run)
+	for since := time.Now(); len(making) > 0 || time.Since(since) < quiet; time.Sleep(quiet / 10) {
+		n, err := sweepOnce(ctx, engine, told.Run, making)
 		switch {
+		case ctx.Err() != nil && n == 0:
+			return nil
 		case ctx.Err() != nil:
-			return sweep(ctx, engine, told.Run)
+			return err
 		case n > 0 || err != nil:
 			since = time.Now()
 		}
 	}
 	return nil
+}
+
+// listen hears the orders to their end: the first line, and what was in the
+// making then. Nothing at all is no error.
+func listen(in io.Reader) (told orders, making map[string]bool, err error) {
+	making = map[string]bool{}
+	lines := json.NewDecoder(in)
+	for first := true; ; first = false {
+		var line orders
+		switch err := lines.Decode(&line); {
+		case err == nil:
+		case first && !errors.Is(err, io.EOF):
+			return told, nil, fmt.Errorf("docker: a watchman was told no more than half of his orders: %w", err)
+		default:
+			return told, making, nil // the end, in the middle of a line perhaps
+		}
+		if first {
+			told = line
+		}
+		told.Dismissed = line.Dismissed
+		if line.Making != "" {
+			making[line.Making] = true
+		}
+		delete(making, line.Made)
+	}
 }

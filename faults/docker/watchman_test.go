@@ -15,14 +15,11 @@ import (
 	"github.com/lockfault/lockfault/faults/docker/dockertest"
 )
 
-// Whoever is killed leaves no container behind, running or paused, no network
-// and no directory.
-func TestKilledHostLeavesNothing(t *testing.T) {
-	if !dockertest.Ready(t) {
-		return
-	}
-	dir := t.TempDir()
-	cmd := exec.Command(os.Args[0])
+// startParent starts a process that will be killed, and returns the label of
+// what it makes and the lines that it says from then on.
+func startParent(t *testing.T, dir string) (cmd *exec.Cmd, label string, lines *bufio.Scanner) {
+	t.Helper()
+	cmd = exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), asParent+"="+dir)
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -31,33 +28,76 @@ func TestKilledHostLeavesNothing(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	lines := bufio.NewScanner(out)
-	var addr string
-	for range 2 {
-		if !lines.Scan() || strings.HasPrefix(lines.Text(), "error") {
-			t.Fatal(lines.Text(), cmd.Wait())
-		}
-		addr = lines.Text()
+	lines = bufio.NewScanner(out)
+	return cmd, "lockfault.run=" + line(t, lines), lines
+}
+
+func line(t *testing.T, lines *bufio.Scanner) string {
+	t.Helper()
+	if !lines.Scan() || strings.HasPrefix(lines.Text(), "error") {
+		t.Fatal("the parent said: ", lines.Text())
 	}
-	c := engine(t)
-	label, _ := run(t, c, addr)
-	if containers, networks := ours(t, c, label); len(containers) != 2 || len(networks) != 2 {
-		t.Fatalf("containers %v, networks %v", containers, networks)
-	}
+	return lines.Text()
+}
+
+func kill(t *testing.T, cmd *exec.Cmd) {
+	t.Helper()
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	_ = cmd.Wait() // it was killed
+}
+
+// Whoever is killed leaves no container behind, running or paused, no network
+// and no directory.
+func TestKilledHostLeavesNothing(t *testing.T) {
+	if !dockertest.Ready(t) {
+		return
+	}
+	dir := t.TempDir()
+	cmd, label, lines := startParent(t, dir)
+	for range 2 {
+		line(t, lines)
+	}
+	c := engine(t)
+	if containers, networks := ours(t, c, label); len(containers) != 2 || len(networks) != 2 {
+		t.Fatalf("containers %v, networks %v", containers, networks)
+	}
+	kill(t, cmd)
 	begun := time.Now()
 	eventually(t, "the engine has nothing of it", func() bool {
 		containers, networks := ours(t, c, label)
 		return len(containers)+len(networks) == 0
 	})
 	t.Logf("gone after %v", time.Since(begun))
-	eventually(t, "the directory is gone", func() bool {
-		left, err := os.ReadDir(dir)
-		return err == nil && len(left) == 0
-	})
+	eventually(t, "the watchman has gone", func() bool { return empty(t, dir) })
+}
+
+// What the engine was asked for, and shows only later, goes too.
+func TestHostKilledWhileItMakesSomething(t *testing.T) {
+	if !dockertest.Ready(t) {
+		return
+	}
+	c := engine(t)
+	for _, after := range []time.Duration{10, 60, 120, 180, 240} {
+		dir := t.TempDir()
+		cmd, label, _ := startParent(t, dir)
+		time.Sleep(after * time.Millisecond) // somewhere in the middle
+		kill(t, cmd)
+		eventually(t, "the watchman has gone", func() bool { return empty(t, dir) })
+		if containers, networks := ours(t, c, label); len(containers)+len(networks) > 0 {
+			t.Errorf("killed after %dms it left containers %v, networks %v", after, containers, networks)
+		}
+	}
+}
+
+func empty(t *testing.T, dir string) bool {
+	t.Helper()
+	left, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(left) == 0
 }
 
 // A watchman who was told nothing has nothing to do.

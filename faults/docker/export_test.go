@@ -1,0 +1,4 @@
+package docker
+
+// Run is the value of the label of all that the host makes.
+func (h *Host) Run() string { return h.run }
