@@ -43,12 +43,12 @@ func TestDocker(t *testing.T) {
 				t.Fatal(ok, err)
 			}
 			cell := harness.Cell{Strategy: strategy, Script: script, Place: place, Seed: 1}
-			for left := 3; ; left-- {
+			for left := 10; ; left-- {
 				begun := time.Now()
 				outcome := harness.Play(t, cell)
 				t.Logf("%v, late %v", time.Since(begun).Round(time.Millisecond), outcome.Late)
 				if outcome.Late > 0 && left > 1 {
-					continue // as the command does
+					continue // the machine was too slow
 				}
 				if outcome.Status == harness.Error || outcome.Late > 0 || !slices.Equal(outcome.Verdict.Anomalies(), outcome.Expected) {
 					t.Errorf("%s %v, want %v\n%s", outcome.Status, outcome.Verdict.Anomalies(), outcome.Expected, outcome.Reason)
