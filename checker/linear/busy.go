@@ -7,6 +7,7 @@ import "slices"
 // to explain, so one is enough.
 type busy struct {
 	held    int64 // the event with which the last hold was over
+	early   int64 // the event that proved the last hold which began before an answer, to explain it
 	vague   int64 // the event by which a hold was over that may have lasted a while
 	ret     int64 // the answer's place; 0 if there is none
 	answer  Event
@@ -52,6 +53,8 @@ func (c *Checker) explained(s *slot, call int64) {
 	}
 	if call > s.busy.ret || s.busy.settled {
 		c.unexplained(s)
+	} else {
+		s.busy.early = c.seq
 	}
 	s.busy.ret = 0
 }

@@ -188,6 +188,7 @@ func (c *Checker) yield(h *owner, by *Event, s *slot) {
 	for _, other := range h.slots {
 		if other != s {
 			other.leave(h)
+			other.busy.held = c.seq
 		}
 	}
 }
@@ -270,6 +271,9 @@ func (c *Checker) evidence(o *owner, e *Event) {
 			continue
 		}
 		if s.free > o.call.seq {
+			if s.busy.early == s.free {
+				c.wonder("whether a hold began before a busy answer that it explains, or after an acquire of unknown outcome, is not settled")
+			}
 			past = true
 			continue
 		}
@@ -278,6 +282,7 @@ func (c *Checker) evidence(o *owner, e *Event) {
 				c.wonder("which of several unknown releases of a reentrant lock took effect is not settled")
 			}
 			if h := g.owner; h.hi-g.extra >= h.lo {
+				c.unlean(h)
 				h.hi -= g.extra
 				s.gap = gap{}
 				past = true

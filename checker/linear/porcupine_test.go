@@ -134,6 +134,9 @@ func oracle(spec Spec, events []Event, strict bool) bool {
 		switch e.Op {
 		case Acquire, TryAcquire:
 			s.what, s.try, s.maybe = "acquire", e.Op == TryAcquire, used[e.Client]
+			if strict && spec.kind == leaseKind && (s.phase == ReturnUnknown || stale) {
+				add(step{what: "expire", grant: s.grant}, place(i), never)
+			}
 			if stale {
 				s.phase = ReturnUnknown
 				if spec.expiry == Believed {

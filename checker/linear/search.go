@@ -19,8 +19,12 @@ const (
 	atFirst = 1 << 22
 )
 
-// forever is the end of a grant that does not end by itself.
-const forever = time.Duration(math.MaxInt64)
+// forever is the end of a grant that does not end by itself, and anytime that of
+// one that may end as soon as it has begun.
+const (
+	forever = time.Duration(math.MaxInt64)
+	anytime = time.Duration(math.MinInt64)
+)
 
 // A search follows every state in which a lock can be after the events so far,
 // whatever took effect in whatever order. It settles what the rules leave open,
@@ -86,6 +90,7 @@ const (
 	late                      // a spare release took effect during the acquire or extend under way
 	sure                      // at until the hold is over
 	overdue                   // it was not, which the extend under way must explain by an unknown outcome
+	lapsed                    // what the acquire under way was granted was lost, so its outcome must be unknown
 )
 
 func newSearch(spec Spec, limit int32, strict bool) *search {
@@ -225,7 +230,11 @@ func (s *search) moves(st state, add func(state)) {
 			used.n++
 			switch after := h; {
 			case !sp.release && acquires && s.room(st, p, sp.permits):
-				add(st.with(h.taking(sp.permits, 0)).with(used))
+				h := h.taking(sp.permits, 0)
+				if s.spec.kind == leaseKind {
+					h.until = anytime
+				}
+				add(st.with(h).with(used))
 			case sp.release && h.n >= sp.permits:
 				after.n -= sp.permits
 				if pt.op != 0 && pt.op != Release {
@@ -236,11 +245,23 @@ func (s *search) moves(st state, add func(state)) {
 		}
 	}
 	for _, e := range st {
-		if e.spare == 0 && e.n > 0 && e.until <= s.now && e.marks&sure == 0 {
-			e.n = 0
-			add(st.with(e))
+		if e.spare != 0 || e.n == 0 || e.marks&sure != 0 {
+			continue
 		}
+		if s.strict && s.granted(e) {
+			e.marks |= lapsed
+		} else if e.until > s.now {
+			continue
+		}
+		e.n = 0
+		add(st.with(e))
 	}
+}
+
+// granted says whether a lease is held by the acquire under way.
+func (s *search) granted(e entry) bool {
+	op := s.parties[e.party].op
+	return s.spec.kind == leaseKind && (op == Acquire || op == TryAcquire) && e.marks&done != 0 && e.until == forever
 }
 
 // taking returns the hold with so many more, by a grant that has not returned.
@@ -449,9 +470,10 @@ func (s *search) returned(p int32, e *Event, seq int64) {
 	s.keep(e, seq, func(st state) (state, bool) {
 		h := st.get(p, 0)
 		was := h.marks
-		h.marks &^= done | seen | late | overdue
+		own := s.granted(h)
+		h.marks &^= done | seen | late | overdue | lapsed
 		switch {
-		case effect && was&done == 0, !effect && !maybe && was&done != 0:
+		case effect && was&(done|lapsed) != done, !effect && !maybe && was&done != 0:
 			return nil, false
 		case op != Release && was&late != 0 && (op == Extend && e.Phase == ReturnOK || op != Extend && e.Phase != ReturnFail):
 			return nil, false // a release came too late
@@ -469,8 +491,10 @@ func (s *search) returned(p int32, e *Event, seq int64) {
 			}
 		case op == Extend && (e.Phase == ReturnUnknown || stale) && pt.called < h.until:
 			h.marks &^= sure
-		case op != Extend && stale && s.spec.expiry == Known && was&done != 0:
+		case own && maybe && stale && s.spec.expiry == Known:
 			h.n = 0
+		case own && maybe:
+			h.until = anytime
 		}
 		if maybe && was&done != 0 && (!stale || s.spec.expiry != Known) {
 			// Of its kind there is one more below, and this one is used.
