@@ -75,7 +75,8 @@ type Options struct {
 	// violation that two clients' clocks could explain away is then only
 	// possible, not certain. Negative values count as 0.
 	Skew time.Duration
-	// All asks for every violation; otherwise only the first is reported.
+	// All asks for every violation; otherwise only the first that is certain is
+	// reported or, if none is, the first.
 	All bool
 	// Search settles what the rules leave open by following every state in
 	// which a lock can be, within bounds that docs/checker.md states. It costs much more

@@ -116,6 +116,11 @@ func TestCheck(t *testing.T) {
 		{"extend of a mutex", Mutex(), Options{}, "1 A extend", "unknown"},
 		{"proven before it went wrong", Mutex(), Options{}, a + "2 B acquire; 3 B acquire ok; 4 B acquire ok", "invalid overlap [2 4] A,B 3s-4s"},
 		{"within the skew", Mutex(), Options{Skew: time.Second}, a + "2 B acquire; 3 B acquire ok; 5 A release", "unknown overlap [2 4] A,B 3s-5s"},
+		{"within the skew, and beyond it later", Mutex(), Options{Skew: time.Second}, a + "2 B acquire; 3 B acquire ok; 5 A release; 5 A release ok; 6 B release; 6 B release ok; " +
+			"10 C acquire; 10 C acquire ok; 11 D acquire; 11 D acquire ok; 20 D release; 30 C release", "invalid overlap [10 12] C,D 11s-20s"},
+		{"within the skew, twice", Mutex(), Options{Skew: time.Second}, a + "2 B acquire; 3 B acquire ok; 5 A release; 5 A release ok; 6 B release; 6 B release ok; " +
+			"10 C acquire; 10 C acquire ok; 11 D acquire; 11 D acquire ok; 12 D release; 30 C release", "unknown overlap [2 4] A,B 3s-5s"},
+		{"used before it was returned, by another clock", Fenced(), Options{Skew: time.Second}, "0 A acquire; 1 A use ok token=1; 2 A acquire ok token=1", "unknown token-not-issued [2]"},
 		{"beyond the skew", Mutex(), Options{Skew: time.Second}, a + "2 B acquire; 3 B acquire ok; 6 A release", "invalid overlap [2 4] A,B 3s-6s"},
 		{"all", Mutex(), Options{All: true}, a + "2 B acquire; 3 B acquire ok; 4 C acquire; 5 C acquire ok; 6 B release; 7 A release; 8 D acquire; 9 D acquire ok; 10 D release",
 			"invalid overlap [2 4] A,B,C 5s-6s; overlap [6 10] C,D 9s-10s"},

@@ -30,7 +30,7 @@ type Checker struct {
 	result Result
 	failed error  // the event that could not be understood
 	open   string // a question that this checker cannot settle
-	done   bool   // the first violation is complete, and All was not asked for
+	done   bool   // the first violation that is certain is complete, and All was not asked for
 }
 
 // New returns a Checker that has seen no event.
@@ -316,9 +316,17 @@ func (c *Checker) sweep() {
 	c.sweepAt = max(1024, 2*len(c.clients))
 }
 
+// violate notes a violation. Without Options.All one is kept: the first, or, if
+// it is only possible, the first that is certain.
 func (c *Checker) violate(v Violation) {
+	if !c.opts.All && len(c.result.Violations) > 0 {
+		if !v.Certain {
+			return
+		}
+		c.result.Violations = c.result.Violations[:0]
+	}
 	c.result.Violations = append(c.result.Violations, v)
-	c.done = !c.opts.All
+	c.done = v.Certain && !c.opts.All
 }
 
 // wonder notes that the events leave a question that is not settled here.

@@ -141,7 +141,8 @@ func (c *Checker) use(o *owner, e *Event) {
 		case len(u) > 0:
 			c.violate(Violation{Rule: TokenOrder, Key: o.key, Events: []Event{u[0].Event, *e}, Certain: c.opts.Skew == 0, Says: sayTokenOrder(&u[0].Event, e)})
 		default:
-			c.violate(Violation{Rule: TokenNotIssued, Key: o.key, Events: []Event{*e}, Certain: true, Says: sayTokenNotIssued(e)})
+			c.violate(Violation{Rule: TokenNotIssued, Key: o.key, Events: []Event{*e},
+				Certain: c.opts.Skew == 0, Says: sayTokenNotIssued(e)}) // the resource's clock is not its client's
 		}
 	}
 	if t.accepted.Phase != 0 && e.Token < t.accepted.Token {

@@ -49,6 +49,8 @@ var mutants = []struct{ name, file, from, to string }{
 	{"permits come one by one", "semaphore.go", "c.semSet(o, add32(o.lo, o.permits), add32(o.hi, o.permits))", "c.semSet(o, add32(o.lo, 1), add32(o.hi, 1))"},
 	{"a semaphore's unknown release may be undone", "semaphore.go", "c.semSet(h, h.lo, h.lo)", "_ = h"},
 	{"the end of the history is not judged", "checker.go", "\t\tc.finish()\n", ""},
+	{"what is possible hides what is certain", "checker.go", "c.done = v.Certain && !c.opts.All", "c.done = !c.opts.All"},
+	{"the resource's clock is its client's", "fenced.go", "Certain: c.opts.Skew == 0, Says: sayTokenNotIssued(e)", "Certain: true, Says: sayTokenNotIssued(e)"},
 	{"the skew counts once", "overlap.go", "2*c.opts.Skew", "c.opts.Skew"},
 	{"a history that is not understood is valid", "checker.go", "case c.failed != nil:", "case false:"},
 	{"the search takes an unknown acquire twice", "search.go", "used.n >= sp.total {", "used.n >= sp.total && sp.release {"},
