@@ -43,7 +43,8 @@ func Lease(e Expiry) Spec { return Spec{kind: leaseKind, expiry: e} }
 func Fenced() Spec { return Spec{kind: fencedKind} }
 
 // Multi is a mutex over several keys at once: an operation's Key lists them,
-// separated by spaces, and takes or frees all of them in one step.
+// separated by spaces and in any order, and takes or frees all of them in one
+// step.
 func Multi() Spec { return Spec{kind: multiKind} }
 
 // Semaphore has n permits; a client can release only permits that it acquired.

@@ -78,6 +78,7 @@ func TestCheck(t *testing.T) {
 			"invalid overlap [2 6] A,B 5s-6s"},
 		{"permits", Semaphore(2), Options{}, a + "2 B acquire; 3 B acquire ok; 4 C acquire; 5 C acquire ok", "invalid permits [2 4 6]"},
 		{"permits in bulk", Semaphore(3), Options{}, "0 A acquire n=2; 1 A acquire ok n=2; 2 B acquire n=2; 3 B acquire ok n=2", "invalid permits [2 4]"},
+		{"several keys in any order, and twice", Multi(), Options{}, "0 A acquire key=y+x+y; 1 A acquire ok key=x+y; 2 A release key=x+x+y; 3 A release ok key=y+x", "valid"},
 		{"permits returned", Semaphore(2), Options{}, a + "2 B acquire; 3 B acquire ok; 4 A release; 5 C acquire; 6 C acquire ok", "valid"},
 		{"unknown release of a permit, and it did not", Semaphore(1), Options{}, a + "2 A release; 3 A release unknown; 4 B acquire; 5 B acquire ok; 6 A release; 7 A release ok", "invalid permits [2 6 8]"},
 		{"busy", Mutex(), Options{}, "0 A try; 1 A try fail", "valid"},

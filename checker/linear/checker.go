@@ -3,6 +3,7 @@ package linear
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 )
@@ -165,6 +166,13 @@ func (c *Checker) add(e *Event) error {
 	if why := c.spec.refuses(e); why != "" {
 		return c.fail(e, why)
 	}
+	if c.spec.kind == multiKind {
+		if key := set(e.Key); key != e.Key {
+			same := *e
+			same.Key = key
+			e = &same
+		}
+	}
 	o := c.owner(e)
 	if e.Op == Use {
 		c.result.Ops++
@@ -227,6 +235,13 @@ func (s Spec) refuses(e *Event) string {
 		return "an operation on no key"
 	}
 	return ""
+}
+
+// set writes a list of keys in the one way in which it is compared.
+func set(list string) string {
+	keys := strings.Fields(list)
+	slices.Sort(keys)
+	return strings.Join(slices.Compact(keys), " ")
 }
 
 // fail ends the judging. A prefix of a legal history is legal, so what was

@@ -39,6 +39,7 @@ var mutants = []struct{ name, file, from, to string }{
 	{"busy is explained by a hold that evidence puts later", "hold.go", "if s.busy.early == s.free {", "if false {"},
 	{"busy is explained by an old hold that evidence ends", "hold.go", "\t\t\t\tc.unlean(h)\n", ""},
 	{"a hold of several keys leaves the others unseen", "hold.go", "\t\t\tother.busy.held = c.seq\n", ""},
+	{"a list of keys is compared as text", "checker.go", "if key := set(e.Key); key != e.Key {", "if key := set(e.Key); key != e.Key && false {"},
 	{"tokens may repeat", "fenced.go", "e.Token <= before.Token:", "e.Token < before.Token:"},
 	{"tokens of concurrent acquires may repeat", "fenced.go", "earlier, again := t.recent[e.Token]", "earlier, again := t.recent[-e.Token]"},
 	{"tokens are compared with those returned during the acquire", "fenced.go", "c.issue(o, e, &o.tokens.called.Event)", "c.issue(o, e, &t.largest)"},
