@@ -1,6 +1,9 @@
 package linear
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // permits is what is kept of a semaphore beside its holders: how many permits
 // must be out, and how many may be.
@@ -10,8 +13,17 @@ type permits struct {
 	// have stopped, and it was not clear who.
 	pressure int64
 	vague    int64 // the event just before which a permit was free last, if all who could have stopped had
-	full     int64 // the event just before which every permit may have been out last
-	sure     int64 // the same, where every permit must have been
+	open     int64 // how many acquires under way are about
+	full     int64 // the event just before which no permit may have been left for a try of one under way
+	sure     int64 // the same, where every permit must have been out
+}
+
+// fade notes, before fewer permits may be out, if they may have been too many
+// for a try of one, which is among those under way.
+func (c *Checker) fade(s *slot) {
+	if s.permit.hi+s.permit.open > int64(c.limit) {
+		s.permit.full = c.seq
+	}
 }
 
 func (c *Checker) semCalled(o *owner) {
@@ -19,6 +31,7 @@ func (c *Checker) semCalled(o *owner) {
 	switch o.op {
 	case Acquire, TryAcquire:
 		s.unsure++
+		s.permit.open += int64(o.permits)
 	case Release:
 		o.credit, o.retro = false, false
 		o.loBefore = o.lo
@@ -35,8 +48,8 @@ func (c *Checker) semCalled(o *owner) {
 // semSet changes how many permits o must and may have.
 func (c *Checker) semSet(o *owner, lo, hi int32) {
 	s := o.slots[0]
-	if hi < o.hi && s.permit.hi >= int64(c.limit) {
-		s.permit.full = c.seq
+	if hi < o.hi {
+		c.fade(s)
 	}
 	if lo < o.lo && s.permit.lo >= int64(c.limit) {
 		s.permit.sure = c.seq
@@ -61,6 +74,10 @@ func (c *Checker) semReturned(o *owner, e *Event) {
 	if e.Phase != ReturnUnknown {
 		s.unsure--
 	}
+	if e.Phase != ReturnOK { // else they stay out
+		c.fade(s)
+	}
+	s.permit.open -= int64(o.permits)
 	switch e.Phase {
 	case ReturnOK:
 		c.semAcquired(o, e)
@@ -101,6 +118,9 @@ func (c *Checker) squeeze(s *slot, by *Event, room int64) {
 	}
 	if s.permit.lo < room {
 		s.permit.pressure = c.seq
+		if c.open == "" && slices.ContainsFunc(s.holders, (*owner).rough) {
+			c.wonder("whether unknown operations on several permits have given up enough is not settled")
+		}
 		return
 	}
 	for i := len(s.holders) - 1; i >= 0; i-- {
@@ -108,7 +128,7 @@ func (c *Checker) squeeze(s *slot, by *Event, room int64) {
 		if h.hi == h.lo {
 			continue
 		}
-		if h.bulk || h.op == Release && h.permits > 1 && h.hi-h.lo != h.permits {
+		if h.rough() {
 			c.giveUp("how many permits unknown operations on several have moved is not settled")
 			return
 		}
@@ -118,6 +138,11 @@ func (c *Checker) squeeze(s *slot, by *Event, room int64) {
 		h.by = *by
 		c.semSet(h, h.lo, h.lo)
 	}
+}
+
+// rough says whether some number between lo and hi may not be possible.
+func (o *owner) rough() bool {
+	return o.hi > o.lo && (o.bulk || o.op == Release && o.permits > 1 && o.hi-o.lo != o.permits)
 }
 
 func (c *Checker) overdrawn(s *slot, e *Event, held int64) {
@@ -193,6 +218,8 @@ func (c *Checker) semCrash(o *owner) {
 	if o.op == Acquire || o.op == TryAcquire {
 		o.unsure = add32(o.unsure, o.permits)
 		o.bulk = o.bulk || o.permits > 1
+		c.fade(o.slots[0])
+		o.slots[0].permit.open -= int64(o.permits)
 	}
 	o.op, o.credit, o.retro, o.by = 0, false, false, Event{}
 	c.semSet(o, 0, 0)
@@ -204,7 +231,7 @@ func (c *Checker) semTold(o *owner, e *Event) {
 	switch {
 	case s.permit.lo+int64(o.permits) > n || s.permit.sure > o.call.seq:
 	case s.permit.hi+int64(o.permits) > n || s.permit.full > o.call.seq:
-		c.wonder("a busy answer depends on when permits were given up, which is not settled")
+		c.wonder("a busy answer depends on when permits were taken and given up, which is not settled")
 	case s.unsure > 0 || o.permits > 1:
 		c.wonder("a busy answer can only be explained by an acquire without a known outcome, which is not settled")
 	default:
