@@ -57,7 +57,7 @@ func (l *Ledger) Command(client string, words []string) string {
 	if len(words) == 0 {
 		return ""
 	}
-	values := l.values(words)
+	values, secrets := l.values(words), secrets(words)
 	var out strings.Builder
 	for i, word := range words {
 		if i > 0 {
@@ -66,6 +66,8 @@ func (l *Ledger) Command(client string, words []string) string {
 		switch {
 		case i == 0:
 			out.WriteString(strings.ToUpper(word))
+		case slices.Contains(secrets, i):
+			out.WriteString("(secret)")
 		case slices.Contains(values, i):
 			out.WriteString(l.learn(client, word))
 		case i == 1 && isScript(words[0]):
@@ -115,6 +117,23 @@ func (l *Ledger) values(words []string) []int {
 			}
 		}
 		return at
+	}
+	return nil
+}
+
+// secrets returns which words of a request are passwords: nothing for a history,
+// which is there to be shown.
+func secrets(words []string) []int {
+	switch strings.ToUpper(words[0]) {
+	case "AUTH":
+		if len(words) > 1 {
+			return []int{len(words) - 1}
+		}
+	case "HELLO":
+		at := slices.IndexFunc(words, func(w string) bool { return strings.EqualFold(w, "AUTH") })
+		if at > 0 && at+2 < len(words) {
+			return []int{at + 2}
+		}
 	}
 	return nil
 }
