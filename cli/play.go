@@ -163,6 +163,9 @@ func (o *playOptions) play(ctx context.Context, world string, workers int, jobs 
 	if err != nil {
 		return err
 	}
+	swept := o.place
+	swept.World = world
+	defer swept.Sweep() // what workers left that were killed
 	for left := attempts; ; left-- {
 		var again []job
 		options := pool.Options{Workers: workers, Start: start, Limit: o.limit(world)}

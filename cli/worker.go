@@ -2,11 +2,13 @@ package cli
 
 import (
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"os/exec"
 	"runtime"
 	"runtime/debug"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -91,7 +93,7 @@ func work(registry strategies.Registry) error {
 	tune()
 	bubble.Main(func(t *testing.T) {
 		p := player{registry: registry, executable: executable}
-		if err := pool.Serve(in, out, func(j job) (played, bool) { return p.play(t, j) }); err != nil {
+		if err := pool.Serve(in, out, func(j job) (played, bool) { return p.play(t, j) }, p.abandon); err != nil {
 			fmt.Fprintf(os.Stderr, "lockfault worker: %v\n", err)
 			t.Fail()
 		}
@@ -123,6 +125,16 @@ type player struct {
 	script *scenarios.Script
 	name   string
 	file   string
+
+	servers atomic.Pointer[io.Closer] // of the last world of real servers
+}
+
+// abandon ends the servers of a cell that is being played, if it has any. Its
+// clients' processes end with this one.
+func (p *player) abandon() {
+	if servers := p.servers.Load(); servers != nil {
+		_ = (*servers).Close() // nobody is left to be told
+	}
 }
 
 // play plays a cell. Its process had better not be used again if goroutines
@@ -175,6 +187,7 @@ func (p *player) play(t *testing.T, j job) (answer played, retire bool) {
 func (p *player) place(j job) harness.Place {
 	j.Place.Client = p.again(clientCommand)
 	j.Place.Watchman = p.again(watchmanCommand)
+	j.Place.Opened = func(servers io.Closer) { p.servers.Store(&servers) }
 	return j.Place
 }
 

@@ -58,6 +58,11 @@ type Place struct {
 	// Logs is a directory for what servers logged in a cell that ended in an
 	// error; empty means that nobody wants that.
 	Logs string
+	// Opened is called with what ends the servers of a world, and removes
+	// what they keep, before the first of them is started: for one who has to
+	// leave in the midst of a cell. It may be closed by any goroutine, and
+	// more than once. Nil means that nobody wants that.
+	Opened func(servers io.Closer) `json:"-"`
 }
 
 // real reports whether time is real there.
@@ -188,6 +193,9 @@ func newRealStage(cell Cell, log io.Writer) (*stage, *real.World, host, error) {
 		return nil, nil, nil, err
 	}
 	cfg.Host = servers
+	if cell.Place.Opened != nil {
+		cell.Place.Opened(servers)
+	}
 	world, err := real.New(context.Background(), cfg)
 	if err != nil {
 		return nil, nil, nil, err
@@ -209,6 +217,14 @@ func (p Place) Check() error {
 		return err
 	}
 	return servers.Close()
+}
+
+// Sweep removes what the worlds of dead processes left there. Those of others
+// are spared, and what can't be removed stays.
+func (p Place) Sweep() {
+	if p.World == Process {
+		process.Sweep(p.Temp)
+	}
 }
 
 // host is who has the servers of a world.

@@ -26,7 +26,7 @@ func makeDir(parent string) (dir string, lock *os.File, err error) {
 	if parent, err = filepath.Abs(parent); err != nil {
 		return "", nil, err
 	}
-	sweep(parent)
+	Sweep(parent)
 	// It gets its name, by which others may remove it, when it is locked.
 	draft, err := os.MkdirTemp(parent, "lockfault-")
 	if err != nil {
@@ -49,9 +49,13 @@ func makeDir(parent string) (dir string, lock *os.File, err error) {
 	return dir, lock, nil
 }
 
-// sweep removes the directories of dead owners. What can't be removed is
-// another user's, and stays.
-func sweep(parent string) {
+// Sweep removes the directories of hosts whose processes died without a word;
+// an empty parent means [os.TempDir]. [New] does that first. What can't be
+// removed is another user's, and stays.
+func Sweep(parent string) {
+	if parent == "" {
+		parent = os.TempDir()
+	}
 	dirs, _ := filepath.Glob(filepath.Join(parent, dirPrefix+"*")) // the pattern is right
 	for _, dir := range dirs {
 		lock, err := os.OpenFile(filepath.Join(dir, lockName), os.O_RDWR, 0)

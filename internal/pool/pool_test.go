@@ -9,10 +9,12 @@ import (
 	"iter"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -24,7 +26,7 @@ import (
 func TestMain(m *testing.M) {
 	switch os.Getenv("POOL_TEST_PROGRAM") {
 	case "worker":
-		if err := pool.Serve(os.Stdin, os.Stdout, handle); err != nil {
+		if err := pool.Serve(os.Stdin, os.Stdout, handle, abandon); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -49,6 +51,15 @@ type reply struct {
 	Text   string
 }
 
+// started is the file that a job has made.
+var started atomic.Pointer[string]
+
+func abandon() {
+	if file := started.Load(); file != nil {
+		os.Remove(*file)
+	}
+}
+
 func handle(j job) (reply, bool) {
 	switch j.Do {
 	case "panic":
@@ -61,6 +72,12 @@ func handle(j job) (reply, bool) {
 		mu.Lock()
 		waitForMutex(&mu)
 	case "spin":
+		spin()
+	case "start something":
+		if err := os.WriteFile(j.Text, nil, 0o600); err != nil {
+			panic(err)
+		}
+		started.Store(&j.Text)
 		spin()
 	case "deaf": // ends for nothing but SIGKILL
 		syscall.Kill(os.Getpid(), syscall.SIGSTOP)
@@ -246,6 +263,51 @@ func TestCancelEndsTheWorkers(t *testing.T) {
 		t.Errorf("error %v, want context.Canceled", err)
 	}
 	expectGone(t, pids)
+}
+
+// However a job in hand ends before its time, what it has started outside of
+// its process ends with it.
+func TestAbandonedJobs(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		end  func(cancel func())
+		o    func(*pool.Options)
+	}{
+		{"the run is cancelled", func(cancel func()) { cancel() }, func(*pool.Options) {}},
+		{"it takes too long", func(func()) {}, func(o *pool.Options) { o.Limit = 500 * time.Millisecond }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			file := filepath.Join(t.TempDir(), "started")
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			o := options(1)
+			o.Grace = time.Minute
+			c.o(&o)
+			ended := make(chan error, 1)
+			go func() {
+				ended <- pool.Run(ctx, o, slices.Values([]job{{Do: "start something", Text: file}}), func(job, pool.Result[reply]) error { return nil })
+			}()
+			for {
+				if _, err := os.Stat(file); err == nil {
+					break
+				}
+				select {
+				case err := <-ended: // so quickly that nobody saw it
+					ended <- err
+				case <-time.After(time.Millisecond):
+					continue
+				}
+				break
+			}
+			c.end(cancel)
+			if err := <-ended; err != nil && !errors.Is(err, context.Canceled) {
+				t.Error(err)
+			}
+			if _, err := os.Stat(file); !errors.Is(err, os.ErrNotExist) {
+				t.Errorf("what it has started is left: %v", err)
+			}
+		})
+	}
 }
 
 func TestAnErrorOfDoneEndsTheRun(t *testing.T) {

@@ -12,6 +12,9 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
+	"syscall"
+	"time"
 )
 
 // Serve is the life of a worker process: it reads jobs from in, calls handle
@@ -21,15 +24,33 @@ import (
 //
 // Serve returns when in ends. Should in end while handle is at work, because
 // the parent has no more use for the answer or is dead, Serve ends the
-// process. It takes over two signals: an interrupt from the terminal is for
-// the parent to act on and is ignored; SIGQUIT, where there is one, makes it
-// write the stacks of all goroutines, the busy ones first, to os.Stderr and
-// end the process.
-func Serve[J, R any](in io.Reader, out io.Writer, handle func(J) (result R, retire bool)) error {
+// process. It takes over three signals: an interrupt from the terminal is for
+// the parent to act on and is ignored; SIGTERM ends the process; SIGQUIT, where
+// there is one, makes it write the stacks of all goroutines, the busy ones
+// first, to os.Stderr and end the process.
+//
+// Before the process ends in the midst of a job, abandon is called, if it isn't
+// nil, and has a few seconds to end what the job has started outside of this
+// process. It may be called when handle is not at work, too.
+func Serve[J, R any](in io.Reader, out io.Writer, handle func(J) (result R, retire bool), abandon func()) error {
 	signal.Ignore(os.Interrupt)
+	var ending sync.Mutex // for ever with the one who ends the process
+	end := func(status int) {
+		ending.Lock()
+		if abandon != nil {
+			within(farewell, abandon)
+		}
+		os.Exit(status)
+	}
+	terminated := make(chan os.Signal, 1)
+	signal.Notify(terminated, syscall.SIGTERM)
+	go func() {
+		<-terminated
+		end(1)
+	}()
 	watchQuit(func() {
 		os.Stderr.Write(stacks())
-		os.Exit(2)
+		end(2)
 	})
 	if err := writeLine(out, answer{Ready: true}); err != nil {
 		return fmt.Errorf("pool: serve: %w", err)
@@ -48,7 +69,7 @@ func Serve[J, R any](in io.Reader, out io.Writer, handle func(J) (result R, reti
 				case busy <- struct{}{}:
 					return
 				default:
-					os.Exit(0)
+					end(0)
 				}
 			}
 			var q request
@@ -79,6 +100,22 @@ func Serve[J, R any](in io.Reader, out io.Writer, handle func(J) (result R, reti
 		}
 	}
 	return broken
+}
+
+// farewell is how long an abandoned job's remains may take to end.
+const farewell = 10 * time.Second
+
+// within returns when f does, or when the time is up.
+func within(d time.Duration, f func()) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		f()
+	}()
+	select {
+	case <-done:
+	case <-time.After(d):
+	}
 }
 
 // stacks returns the stacks of all goroutines, those first that may be the

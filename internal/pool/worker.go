@@ -109,7 +109,7 @@ func (w *worker) receive(ctx context.Context, limit, grace time.Duration) ([]byt
 	case <-w.exited:
 		return nil, w.died()
 	case <-ctx.Done():
-		w.kill()
+		w.stop(grace)
 		return nil, context.Cause(ctx)
 	case <-timer.C:
 		w.leave()
