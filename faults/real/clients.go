@@ -52,6 +52,12 @@ func (p *Process) Why() error {
 	if why == nil {
 		why = errors.New("exit status 0")
 	}
+	for line := range strings.Lines(text) {
+		if strings.HasPrefix(line, "panic: ") || strings.HasPrefix(line, "fatal error: ") {
+			why = fmt.Errorf("%s (%w)", strings.TrimSpace(line), why)
+			break
+		}
+	}
 	if text != "" {
 		why = fmt.Errorf("%w\n\n%s", why, text)
 	}
