@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"testing"
 
@@ -41,6 +42,12 @@ func TestScripts(t *testing.T) {
 		Setup: func(env *testscript.Env) error {
 			// Under the race detector a process takes a second to end.
 			env.Setenv("GORACE", "atexit_sleep_ms=0")
+			// Where lockfault is, and the server program, for scripts that
+			// want nothing else on PATH.
+			env.Setenv("BIN", filepath.SplitList(env.Getenv("PATH"))[0])
+			if server, err := exec.LookPath("redis-server"); err == nil {
+				env.Setenv("REDIS_SERVER", server)
+			}
 			return nil
 		},
 	})

@@ -1,0 +1,297 @@
+//go:build unix
+
+package cli_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/lockfault/lockfault/cli"
+)
+
+// endless is a script in whose midst a client and a node are stopped, for as
+// long as one likes.
+const endless = `clients A B
+patience 1h
+
+A acquire
+A pause
+n1 pause
+wait 1h
+
+expect none
+`
+
+// However a run ends, none of its processes stays, running or stopped, no
+// temporary directory, and nobody listens.
+func TestRunLeavesNothing(t *testing.T) {
+	needs(t, "redis-server")
+	five := []string{"--strategy", "redlock,fenced"}
+	sentinels := []string{"--strategy", "set-nx-px-lua,fenced", "--failover", "sentinel"}
+	elects := strings.NewReplacer("clients A B", "clients A B\nreplicas 1", "A acquire", "A acquire\nn1 failover").Replace(endless)
+	for _, c := range []struct {
+		name   string
+		script string
+		args   []string
+		end    func(r *run)
+		status int // -1 if it is killed
+	}{
+		{"SIGINT", endless, five, func(r *run) { r.signal(os.Interrupt) }, cli.ExitInterrupted},
+		{"SIGTERM", endless, five, func(r *run) { r.signal(syscall.SIGTERM) }, cli.ExitInterrupted},
+		{"Ctrl-C for the whole group", endless, five, func(r *run) { syscall.Kill(-r.cmd.Process.Pid, syscall.SIGINT) }, cli.ExitInterrupted},
+		{"SIGTERM for the whole group", endless, five, func(r *run) { syscall.Kill(-r.cmd.Process.Pid, syscall.SIGTERM) }, -2},
+		{"SIGKILL", endless, five, func(r *run) { r.signal(os.Kill) }, -1},
+		{"SIGKILL with sentinels", elects, sentinels, func(r *run) { r.signal(os.Kill) }, -1},
+		{"SIGINT with sentinels", elects, sentinels, func(r *run) { r.signal(os.Interrupt) }, cli.ExitInterrupted},
+		{"SIGKILL of the workers", endless, five, func(r *run) {
+			for _, pid := range r.workers() {
+				syscall.Kill(pid, syscall.SIGKILL)
+			}
+		}, cli.ExitUndecided},
+		{"no time left", endless, append(five[:2:2], "--cell-timeout", "4s"), func(*run) {}, cli.ExitUndecided},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			r := startRun(t, c.script, append(c.args, "--jobs", "2")...)
+			// A client's process and a node's, in each of two workers.
+			r.await("cells are in their midst", func() bool {
+				stopped := 0
+				for _, p := range r.processes() {
+					if p.stopped {
+						stopped++
+					}
+				}
+				return stopped >= 4
+			})
+			addrs := r.addresses()
+			if len(addrs) < 2 {
+				t.Errorf("the servers listen at %q", addrs)
+			}
+			c.end(r)
+			if status := r.wait(); status != c.status && c.status != -2 {
+				t.Errorf("exit status %d, want %d: %s", status, c.status, &r.stderr)
+			}
+			r.nothingLeft(addrs)
+		})
+	}
+}
+
+// So it is when a run ends by itself, with a cell that went wrong.
+func TestFailedCellsLeaveNothing(t *testing.T) {
+	needs(t, "redis-server")
+	const script = "clients A B\n\nA acquire\nB pause\nn1 pause\n\nexpect none\n"
+	server := filepath.Join(t.TempDir(), "server")
+	text := "#!/bin/sh\ncase $1 in --version) exec redis-server --version;; *n2-0/*) echo out of luck; exit 3;; esac\nexec redis-server \"$@\"\n"
+	if err := os.WriteFile(server, []byte(text), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name string
+		args []string
+		says string
+	}{
+		{"a strategy panics", []string{"--strategy", "bad-panic"}, "out of cheese"},
+		{"a server doesn't start", []string{"--strategy", "redlock", "--redis-server", server}, "out of luck"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			r := startRun(t, script, c.args...)
+			if status := r.wait(); status != cli.ExitUndecided {
+				t.Errorf("exit status %d: %s", status, &r.stderr)
+			}
+			if !strings.Contains(r.stdout.String(), c.says) {
+				t.Errorf("the reason is not told: %s", &r.stdout)
+			}
+			r.nothingLeft(nil)
+		})
+	}
+}
+
+func needs(t *testing.T, program string) {
+	t.Helper()
+	if runtime.GOOS != "linux" {
+		t.Skip("this system doesn't tell the environment of processes")
+	}
+	if _, err := exec.LookPath(program); err != nil && os.Getenv("CI") == "" {
+		t.Skip(err)
+	}
+}
+
+// run is a run of lockfault. Its processes, and no others, have its own place
+// for temporary files.
+type run struct {
+	t              *testing.T
+	temp           string
+	cmd            *exec.Cmd
+	ended          chan struct{}
+	stdout, stderr bytes.Buffer // valid after ended
+}
+
+func startRun(t *testing.T, script string, args ...string) *run {
+	t.Helper()
+	dir := t.TempDir()
+	file := filepath.Join(dir, "mine.txt")
+	if err := os.WriteFile(file, []byte(script), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	r := &run{t: t, temp: filepath.Join(dir, "temp"), ended: make(chan struct{})}
+	if err := os.Mkdir(r.temp, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	r.cmd = exec.Command(os.Args[0], append([]string{
+		"run", "--world", "process", "--cell-timeout", "1h", "--scenario", file, "--out", filepath.Join(dir, "report")}, args...)...)
+	r.cmd.Args[0] = "lockfault"
+	r.cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0", "TMPDIR="+r.temp)
+	r.cmd.Stdout, r.cmd.Stderr = &r.stdout, &r.stderr
+	r.cmd.WaitDelay = time.Minute
+	r.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := r.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		defer close(r.ended)
+		r.cmd.Wait()
+	}()
+	t.Cleanup(func() {
+		r.cmd.Process.Kill()
+		<-r.ended
+		for _, p := range r.processes() { // if the test failed
+			syscall.Kill(p.pid, syscall.SIGKILL)
+		}
+	})
+	return r
+}
+
+func (r *run) signal(s os.Signal) {
+	r.t.Helper()
+	if err := r.cmd.Process.Signal(s); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// wait waits for the run's end and returns its exit status.
+func (r *run) wait() int {
+	r.t.Helper()
+	select {
+	case <-r.ended:
+	case <-time.After(2 * time.Minute):
+		r.t.Fatalf("the program does not end; it has %v", r.processes())
+	}
+	return r.cmd.ProcessState.ExitCode()
+}
+
+// await waits until something is so, as long as the run lasts.
+func (r *run) await(what string, so func() bool) {
+	r.t.Helper()
+	for deadline := time.Now().Add(time.Minute); !so(); time.Sleep(5 * time.Millisecond) {
+		select {
+		case <-r.ended:
+			r.t.Fatalf("waited in vain: %s; the program has ended: %s\n%s", what, &r.stdout, &r.stderr)
+		default:
+		}
+		if time.Now().After(deadline) {
+			r.t.Fatalf("waited in vain: %s; there are %v", what, r.processes())
+		}
+	}
+}
+
+// proc is a process of a run.
+type proc struct {
+	pid     int
+	line    string
+	stopped bool
+}
+
+func (p proc) String() string { return fmt.Sprintf("%d %s", p.pid, p.line) }
+
+// processes returns the run's processes, itself included.
+func (r *run) processes() (list []proc) {
+	mark := []byte("TMPDIR=" + r.temp + "\x00")
+	all, _ := filepath.Glob("/proc/[0-9]*")
+	for _, dir := range all {
+		// A server writes its title over its environment, but it lives there.
+		environ, _ := os.ReadFile(filepath.Join(dir, "environ"))
+		cwd, _ := os.Readlink(filepath.Join(dir, "cwd"))
+		if !bytes.Contains(environ, mark) && !strings.HasPrefix(cwd, r.temp) {
+			continue
+		}
+		stat, _ := os.ReadFile(filepath.Join(dir, "stat"))
+		line, _ := os.ReadFile(filepath.Join(dir, "cmdline"))
+		pid, _ := strconv.Atoi(filepath.Base(dir))
+		list = append(list, proc{pid, string(bytes.ReplaceAll(line, []byte{0}, []byte{' '})), bytes.Contains(stat, []byte(") T "))})
+	}
+	return list
+}
+
+func (r *run) workers() (pids []int) {
+	for _, p := range r.processes() {
+		if strings.Contains(p.line, " worker ") {
+			pids = append(pids, p.pid)
+		}
+	}
+	if len(pids) == 0 {
+		r.t.Errorf("there is no worker: %v", r.processes())
+	}
+	return pids
+}
+
+// addresses returns where the run's servers and sentinels listen.
+func (r *run) addresses() (list []string) {
+	files, _ := filepath.Glob(filepath.Join(r.temp, "*", "*", "*.conf"))
+	for _, file := range files {
+		text, _ := os.ReadFile(file)
+		if found := regexp.MustCompile(`(?m)^"?port"? "?(\d+)`).FindSubmatch(text); found != nil {
+			list = append(list, net.JoinHostPort("127.0.0.1", string(found[1])))
+		}
+	}
+	return list
+}
+
+// nothingLeft checks that nothing of the run, which has ended, is there any more.
+// What was killed has a moment to go.
+func (r *run) nothingLeft(addrs []string) {
+	r.t.Helper()
+	left := func() (what []string) {
+		for _, p := range r.processes() {
+			what = append(what, "process "+p.String())
+		}
+		files, err := os.ReadDir(r.temp)
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		for _, f := range files {
+			what = append(what, "file "+f.Name())
+		}
+		for _, addr := range addrs {
+			conn, err := net.DialTimeout("tcp", addr, time.Second)
+			if err == nil {
+				conn.Close()
+			}
+			if !errors.Is(err, syscall.ECONNREFUSED) {
+				what = append(what, fmt.Sprintf("address %s: %v", addr, err))
+			}
+		}
+		return what
+	}
+	var what []string
+	for deadline := time.Now().Add(15 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+		if what = left(); len(what) == 0 {
+			return
+		}
+	}
+	slices.Sort(what)
+	r.t.Errorf("left:\n%s", strings.Join(what, "\n"))
+}
