@@ -10,7 +10,7 @@ import (
 )
 
 // Apply implements [faults.World]. A Redis that the user has takes no orders:
-// faults of its servers are not possible there.
+// of the faults of nodes, only Evict is possible there.
 func (w *World) Apply(f faults.Fault) error {
 	if w.gate.Order(f, w.cfg.TTL) {
 		w.fault(f, "", "")
@@ -40,24 +40,16 @@ func (w *World) Apply(f faults.Fault) error {
 	if name := faults.ClientOf(f); name != "" {
 		return w.applyToClient(f, w.clients[name])
 	}
-	if err := w.supports(f); err != nil {
-		return err
-	}
 	n := w.node(faults.ResolveNodes([]string{faults.NodeOf(f)}, w.cfg.Nodes)[0])
 	if n == nil {
 		return fmt.Errorf("real: %q: there is no such node among %d", f, w.cfg.Nodes)
 	}
+	if err := n.supports(f); err != nil {
+		return err
+	}
 	w.settle(n.primary)
 	w.fault(f, "", n.name)
 	return w.applyToNode(f, n)
-}
-
-// supports says why the world can't do something to a node, if it can't.
-func (w *World) supports(f faults.Fault) error {
-	if w.cfg.Host == nil {
-		return unsupported(f, "this Redis is not ours")
-	}
-	return nil
 }
 
 func (w *World) applyToNode(f faults.Fault, n *node) error {

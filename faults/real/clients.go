@@ -79,10 +79,13 @@ type Home struct {
 // Place is where a client finds a node.
 type Place struct {
 	Addr, Username, Password string
+	// DB is the number of the database.
+	DB int
 }
 
 func (w *World) place(l *wire) Place {
-	return Place{Addr: l.link.Addr(), Password: w.password}
+	login := l.server.login()
+	return Place{Addr: l.link.Addr(), Username: login.Username, Password: login.Password, DB: login.DB}
 }
 
 // Spawn starts a client's process, or starts it anew after a crash.

@@ -211,7 +211,7 @@ func (w *World) receive(m *message) {
 func (w *World) execute(m *message) {
 	c, s := m.conn, m.conn.server
 	w.settle(s)
-	m.text = w.ledger.Command(c.wire.client, m.words)
+	m.text = w.ledger.Command(c.wire.client, discreet(m.words))
 	w.tell(checker.Event{
 		Kind: checker.Request, Client: c.wire.client, Node: c.wire.node.name, Server: s.name, Command: m.text, Sent: w.at(m.sent),
 	})
@@ -219,6 +219,7 @@ func (w *World) execute(m *message) {
 	if !blocks(m.words) {
 		s.busy = m
 	}
+	s.told(m.words)
 	m.entered = time.Now()
 	m.Forward()
 }
@@ -255,12 +256,13 @@ func (w *World) answered(m *message) {
 	}
 	request := c.awaited
 	m.words, m.command, m.text = request.words, request.command, request.text
+	w.must(c.server.serves(m.command, m.Bytes))
 	if request.replies--; request.replies > 0 {
 		return
 	}
 	c.awaited = nil
 	if !blocks(request.words) && !c.server.wasPaused(request.entered) {
-		w.note(c.server.name, m.sent.Sub(request.entered))
+		w.note(c.server.name, m.sent.Sub(request.entered)-c.server.trip())
 	}
 	if s := c.server; changes(request.command) && (s.busy == nil || s.busy == request) {
 		w.observe(s, checker.ByCommand, c.wire.client, request.words)
@@ -307,7 +309,7 @@ func (w *World) tellMessage(kind checker.Kind, m *message) {
 	}
 	text := m.text
 	if m.way == faults.Before {
-		text = w.ledger.Command(m.conn.wire.client, m.words)
+		text = w.ledger.Command(m.conn.wire.client, discreet(m.words))
 	}
 	direction := map[faults.Way]string{faults.Before: "request", faults.After: "reply", faults.Messages: "push"}[m.way]
 	e := checker.Event{

@@ -33,7 +33,7 @@ type node struct {
 type server struct {
 	name    string // n1/0: the first primary of n1
 	node    *node
-	process Server        // nil for one that the user has
+	process Server
 	admin   *redis.Client // the world's own connection, past the gate
 	addr    string        // where clients' links lead to
 	link    *proxy.Link   // its replication link, if it ever was a replica
@@ -58,9 +58,6 @@ type server struct {
 
 // startNodes starts all servers.
 func (w *World) startNodes(ctx context.Context) error {
-	if w.cfg.Host == nil {
-		return w.reach(ctx)
-	}
 	ends := make(chan error, w.cfg.Nodes)
 	for i := range w.cfg.Nodes {
 		n := &node{name: faults.NodeName(i), world: w, split: map[string]bool{}}
@@ -115,6 +112,9 @@ func (n *node) start(ctx context.Context) error {
 		}
 		s.process = process
 		s.came()
+		if err := s.near(); err != nil {
+			return err
+		}
 	}
 	return n.inStep()
 }
@@ -139,8 +139,9 @@ func (s *server) came() {
 	if s.admin != nil {
 		_ = s.admin.Close() // it led to the process before this one
 	}
+	login := s.login()
 	s.admin = redis.NewClient(&redis.Options{
-		Addr: s.addr, Password: s.node.world.password, Protocol: 2, DisableIdentity: true, MaxRetries: -1,
+		Addr: s.addr, Username: login.Username, Password: login.Password, DB: login.DB, Protocol: 2, DisableIdentity: true, MaxRetries: -1,
 		ReadTimeout: patience, PoolSize: 4, ConnMaxIdleTime: -1,
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 	})

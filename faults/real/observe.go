@@ -30,7 +30,7 @@ func (w *World) look(s *server) (key faults.Key, took time.Duration, err error) 
 	text, fields, left := tx.Get(ctx, w.cfg.Key), tx.HGetAll(ctx, w.cfg.Key), tx.PTTL(ctx, w.cfg.Key)
 	_, err = tx.Exec(ctx)
 	took = time.Since(asked)
-	w.note(s.name, took)
+	w.note(s.name, took-s.trip())
 	var refused redis.Error
 	if err != nil && !errors.Is(err, redis.Nil) && !errors.As(err, &refused) {
 		return faults.Key{}, 0, fmt.Errorf("real: %s: looking at the key: %w", s.name, err)

@@ -1,6 +1,6 @@
 // Package real is the world of real servers and real time: clients are
-// processes, nodes are Redis servers that a [Host] started or that the user
-// has, and every connection passes an embedded toxiproxy with a toxic that
+// processes, nodes are Redis servers that a [Host] started or, as a [Guest],
+// found running, and every connection passes an embedded toxiproxy with a toxic that
 // understands RESP.
 //
 // As in the world of virtual time, nothing passes on its own: each message
@@ -30,11 +30,10 @@ import (
 
 // Config is what a world is made from.
 type Config struct {
-	// Host starts the servers: Nodes primaries with Replicas replicas each.
+	// Host starts the servers, or finds them: Nodes primaries with Replicas
+	// replicas each.
 	Host            Host
 	Nodes, Replicas int
-	// Endpoints are the nodes of a Redis that the user has, in place of Host.
-	Endpoints []Endpoint
 	// Clock says that the script moves servers' clocks.
 	Clock bool
 	// Sentinels is how many sentinels watch the node, which must be the only
@@ -191,10 +190,7 @@ func (w *World) Close() error {
 			s.leave()
 		}
 	}
-	if w.cfg.Host != nil {
-		errs = append(errs, w.cfg.Host.Close())
-	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, w.cfg.Host.Close())...)
 }
 
 // tell records an event at the present time.

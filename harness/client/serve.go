@@ -48,6 +48,8 @@ type Place struct {
 	Addr     string `json:"addr"`
 	Username string `json:"username,omitempty"`
 	Password string `json:"password,omitempty"`
+	// DB is the number of the database.
+	DB int `json:"db,omitempty"`
 }
 
 // Heard answers a report by its number.
@@ -181,7 +183,7 @@ func (s *server) begin(start Start, lookup func(string) (strategies.Strategy, bo
 			}
 			options := start.Options()
 			place := places[node]
-			options.Addr, options.Username, options.Password = place.Addr, place.Username, place.Password
+			options.Addr, options.Username, options.Password, options.DB = place.Addr, place.Username, place.Password, place.DB
 			return redis.NewClient(options), nil
 		},
 	})

@@ -1,0 +1,131 @@
+package real
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/lockfault/lockfault/faults"
+)
+
+// A Guest is a [Server] that somebody else runs, and where this world is only a
+// visitor: it serves clients, and takes no orders. Pause, Resume, Kill, Restart and
+// SetClock are never called. Its methods may be called concurrently.
+type Guest interface {
+	Server
+	// Login says how clients, and the world, log in.
+	Login() Login
+	// Trip is how long a command takes, there and back, when nothing is in
+	// its way: for so long nobody is late.
+	Trip() time.Duration
+	// Sent is told each request that a client sends to it, before it does.
+	Sent(words []string)
+}
+
+// A Login says how to log in to a server. The zero value asks for nothing.
+type Login struct {
+	Username, Password string
+	// DB is the number of the database.
+	DB int
+}
+
+// ErrTooFar says that a server answers too slowly for so short a lease. Its
+// reason follows.
+var ErrTooFar = errors.New("the server is too far away")
+
+// ErrRefused says that a guest won't do its work, for reasons that are none of
+// the lock's. They follow.
+var ErrRefused = errors.New("the server refuses")
+
+// tripsInLease is how many commands must find room in a lease, one after the
+// other: clients wait for a tenth of a lease, and each of their commands also waits
+// for the world's look at the key, and perhaps for those of other clients.
+const tripsInLease = 50
+
+// near returns an error if the server is too far away for the lease.
+func (s *server) near() error {
+	if least := tripsInLease * s.trip(); least > s.node.world.cfg.TTL {
+		return fmt.Errorf("%w: %s takes %v for a command, too long for a lease of %v: give --ttl %v or more",
+			ErrTooFar, s.name, s.trip().Round(time.Microsecond), s.node.world.cfg.TTL, (least + time.Second - 1).Truncate(time.Second))
+	}
+	return nil
+}
+
+func (s *server) login() Login {
+	if guest, ok := s.process.(Guest); ok {
+		return guest.Login()
+	}
+	return Login{Password: s.node.world.password}
+}
+
+// trip returns for how long a command is not late.
+func (s *server) trip() time.Duration {
+	if guest, ok := s.process.(Guest); ok {
+		return guest.Trip()
+	}
+	return 0
+}
+
+// told tells a guest what it will be sent.
+func (s *server) told(words []string) {
+	if guest, ok := s.process.(Guest); ok {
+		guest.Sent(words)
+	}
+}
+
+// supports says why the world can't do something to a node, if it can't.
+func (n *node) supports(f faults.Fault) error {
+	_, guest := n.primary.process.(Guest)
+	if _, evict := f.(faults.Evict); guest && !evict {
+		return unsupported(f, "this Redis is not ours")
+	}
+	return nil
+}
+
+// refusals are the beginnings of errors by which a server says that it can't,
+// or won't, do its work for anybody.
+var refusals = [...]string{"NOPERM", "NOAUTH", "WRONGPASS", "OOM", "MISCONF", "READONLY", "MOVED", "CLUSTERDOWN", "LOADING", "MASTERDOWN", "ERR unknown command"}
+
+// serves returns an error if a guest refused a command for reasons that are
+// none of the lock's: what follows would say nothing about the lock. Our own
+// servers do so only in scenarios about that.
+func (s *server) serves(command string, reply []byte) error {
+	if _, guest := s.process.(Guest); !guest || len(reply) == 0 || reply[0] != '-' {
+		return nil
+	}
+	if command == "HELLO" || command == "CLIENT" {
+		return nil // clients ask what there is, and can do without
+	}
+	line, _, _ := bytes.Cut(reply[1:], []byte("\r\n"))
+	text := string(line)
+	// What a script may not do has no word of its own in some versions.
+	inScript := strings.Contains(text, "-NOPERM") || strings.Contains(text, "The user executing the script")
+	if inScript || slices.ContainsFunc(refusals[:], func(r string) bool { return strings.HasPrefix(text, r) }) {
+		return fmt.Errorf("real: %w %s on %s: %s: docs/external.md says what the user must be allowed to do", ErrRefused, command, s.name, text)
+	}
+	return nil
+}
+
+// discreet returns the words of a request without its password.
+func discreet(words []string) []string {
+	at := slices.IndexFunc(words, func(word string) bool { return strings.EqualFold(word, "AUTH") })
+	command := ""
+	if len(words) > 0 {
+		command = strings.ToUpper(words[0])
+	}
+	if at < 0 || command != "AUTH" && command != "HELLO" {
+		return words
+	}
+	kept := slices.Clone(words)
+	last := at + 1 // AUTH password, AUTH username password, HELLO 2 AUTH username password …
+	if command == "HELLO" || len(words) > 2 {
+		last = at + 2
+	}
+	for i := at + 1; i <= last && i < len(kept); i++ {
+		kept[i] = "***"
+	}
+	return kept
+}

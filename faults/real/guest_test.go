@@ -1,0 +1,141 @@
+package real
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lockfault/lockfault/faults"
+)
+
+// visited is a guest that takes so long for a command.
+type visited struct {
+	Server
+	took time.Duration
+}
+
+func (visited) Login() Login          { return Login{Username: "u", Password: "p", DB: 2} }
+func (v visited) Trip() time.Duration { return v.took }
+func (visited) Sent([]string)         {}
+
+func visit(took, ttl time.Duration) *server {
+	w := &World{cfg: Config{TTL: ttl}}
+	n := &node{name: "n1", world: w}
+	n.primary = &server{name: "n1/0", node: n, process: visited{took: took}}
+	return n.primary
+}
+
+// No history holds a password.
+func TestDiscreet(t *testing.T) {
+	tests := []struct{ words, want string }{
+		{"AUTH hush", "AUTH ***"},
+		{"auth user hush", "auth *** ***"},
+		{"HELLO 2 auth user hush", "HELLO 2 auth *** ***"},
+		{"HELLO 3 AUTH user hush SETNAME me", "HELLO 3 AUTH *** *** SETNAME me"},
+		{"HELLO 3 SETNAME me", "HELLO 3 SETNAME me"},
+		{"HELLO 3 AUTH", "HELLO 3 AUTH"},
+		{"SET auth auth", "SET auth auth"},
+		{"GET key", "GET key"},
+	}
+	for _, test := range tests {
+		words := strings.Fields(test.words)
+		if got := strings.Join(discreet(words), " "); got != test.want {
+			t.Errorf("%s: %s", test.words, got)
+		}
+		if strings.Join(words, " ") != test.words {
+			t.Errorf("%s: the request itself became %q", test.words, words)
+		}
+	}
+	if discreet(nil) != nil {
+		t.Error("no words became some")
+	}
+}
+
+// What a server that isn't ours refuses to everybody spoils the cell; what it
+// refuses to a lock doesn't.
+func TestServes(t *testing.T) {
+	tests := []struct {
+		command, reply string
+		spoils         bool
+	}{
+		{"SET", "+OK\r\n", false},
+		{"SET", "$-1\r\n", false},
+		{"GET", "$6\r\nNOPERM\r\n", false},
+		{"EVALSHA", "-NOSCRIPT No matching script\r\n", false},
+		{"GET", "-WRONGTYPE Operation against a key\r\n", false},
+		{"SET", "-ERR value is not an integer\r\n", false},
+		{"HELLO", "-ERR unknown command 'HELLO'\r\n", false},
+		{"CLIENT", "-NOPERM this user has no permissions\r\n", false},
+
+		{"SET", "-NOPERM this user has no permissions\r\n", true},
+		{"EVAL", "-ERR unknown command 'EVAL'\r\n", true},
+		{"SET", "-OOM command not allowed\r\n", true},
+		{"SET", "-READONLY You can't write\r\n", true},
+		{"SET", "-MOVED 1 127.0.0.1:1\r\n", true},
+		{"EVALSHA", "-ERR The user executing the script can't run this command or subcommand script: f, on @user_script:5.\r\n", true},
+		{"EVALSHA", "-ERR Error running script: @user_script: 1: -NOPERM this user has no permissions\r\n", true},
+	}
+	for _, test := range tests {
+		err := visit(0, time.Second).serves(test.command, []byte(test.reply))
+		if (err != nil) != test.spoils {
+			t.Errorf("%s: %q: %v", test.command, test.reply, err)
+		}
+		if err := (&server{}).serves(test.command, []byte(test.reply)); err != nil {
+			t.Errorf("our own server: %s: %q: %v", test.command, test.reply, err)
+		}
+	}
+}
+
+// A lease must have room for commands.
+func TestNear(t *testing.T) {
+	for _, test := range []struct {
+		took, ttl time.Duration
+		says      string
+	}{
+		{time.Millisecond, time.Second, ""},
+		{20 * time.Millisecond, time.Second, ""},
+		{21 * time.Millisecond, time.Second, "give --ttl 2s or more"},
+		{100 * time.Millisecond, time.Second, "give --ttl 5s or more"},
+		{100 * time.Millisecond, 5 * time.Second, ""},
+		{time.Hour, 0, "n1/0 takes 1h0m0s"},
+	} {
+		err := visit(test.took, test.ttl).near()
+		if test.says == "" {
+			if err != nil {
+				t.Errorf("%v of %v: %v", test.took, test.ttl, err)
+			}
+			continue
+		}
+		if !errors.Is(err, ErrTooFar) || !strings.Contains(err.Error(), test.says) {
+			t.Errorf("%v of %v: %v", test.took, test.ttl, err)
+		}
+	}
+	if err := (&server{node: &node{world: &World{}}}).near(); err != nil {
+		t.Errorf("our own server: %v", err)
+	}
+}
+
+// A server that isn't ours takes no orders, but the lock's key is ours.
+func TestGuestsSupport(t *testing.T) {
+	n := visit(0, time.Second).node
+	orders := []faults.Fault{
+		faults.CrashNode{Node: "n1"}, faults.PauseNode{Node: "n1"}, faults.NodeClock{Node: "n1"}, faults.Flush{Node: "n1"},
+		faults.ScriptFlush{Node: "n1"}, faults.Failover{Node: "n1"}, faults.Replication{Node: "n1"},
+	}
+	for _, f := range orders {
+		if err := n.supports(f); !errors.Is(err, faults.ErrUnsupported) {
+			t.Errorf("%s: %v", f, err)
+		}
+		if err := (&node{primary: &server{}}).supports(f); err != nil {
+			t.Errorf("our own server: %s: %v", f, err)
+		}
+	}
+	if err := n.supports(faults.Evict{Node: "n1"}); err != nil {
+		t.Error(err)
+	}
+	if login := n.primary.login(); !slices.Equal([]any{login.Username, login.Password, login.DB}, []any{"u", "p", 2}) {
+		t.Errorf("login %+v", login)
+	}
+}
