@@ -1,0 +1,154 @@
+package external
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
+
+	"github.com/lockfault/lockfault/faults/real"
+)
+
+// An address is where one Redis is, and how to log in to it.
+type address struct {
+	at    string // host:port
+	login real.Login
+	tls   *tls.Config // nil for plain text
+}
+
+// ErrAddress is in the errors about addresses that can't be read.
+var ErrAddress = errors.New("address")
+
+// String names the Redis without its secrets.
+func (a address) String() string {
+	if a.login.DB != 0 {
+		return fmt.Sprintf("%s/%d", a.at, a.login.DB)
+	}
+	return a.at
+}
+
+// parse reads addresses: host:port, or URLs as redis.io and go-redis have them.
+// The errors hold no password.
+func parse(list []string) ([]address, error) {
+	if len(list) == 0 {
+		return nil, fmt.Errorf("external: no Redis has an %w: give one, such as redis://127.0.0.1:6379", ErrAddress)
+	}
+	var all []address
+	seen := map[string]int{}
+	for i, text := range list {
+		a, err := parseOne(strings.TrimSpace(text))
+		if err != nil {
+			return nil, fmt.Errorf("external: the %s %w: %w", nth(i), ErrAddress, err)
+		}
+		if first, ok := seen[a.String()]; ok {
+			return nil, fmt.Errorf("external: the %s %w and the %s are the same database, %s: nodes must be independent of each other",
+				nth(first), ErrAddress, nth(i), a)
+		}
+		seen[a.String()] = i
+		all = append(all, a)
+	}
+	return all, nil
+}
+
+func nth(i int) string {
+	names := [...]string{"first", "second", "third", "fourth", "fifth"}
+	if i < len(names) {
+		return names[i]
+	}
+	return fmt.Sprintf("%dth", i+1)
+}
+
+// parseOne reads one address. A password that wasn't escaped may have ended up
+// in any part of it, so errors repeat none.
+func parseOne(text string) (address, error) {
+	if !strings.Contains(text, "://") {
+		text = "redis://" + text
+	}
+	const form = "write redis://user:password@host:6379/0, with special characters in user and password as %XX"
+	u, err := url.Parse(text)
+	if err != nil || strings.Contains(u.Hostname(), ":") && !strings.HasPrefix(u.Host, "[") {
+		return address{}, errors.New("it can't be read: " + form)
+	}
+	switch u.Scheme {
+	case "redis", "rediss":
+	case "unix":
+		return address{}, errors.New("clients reach a Redis through a TCP port here, not a Unix socket: let it listen on one")
+	default:
+		return address{}, errors.New("it begins with neither redis:// nor, for TLS, rediss://")
+	}
+	for name := range u.Query() {
+		if name != "db" && name != "skip_verify" {
+			return address{}, errors.New("only db and skip_verify may follow its question mark: scripts say how clients behave")
+		}
+	}
+	o, err := redis.ParseURL(text)
+	if err != nil || o.DB < 0 {
+		return address{}, errors.New("its database must be a number, and its skip_verify true or false: " + form)
+	}
+	return address{at: o.Addr, login: real.Login{Username: o.Username, Password: o.Password, DB: o.DB}, tls: o.TLSConfig}, nil
+}
+
+// patience is how long a server may take to answer what isn't under test.
+const patience = 5 * time.Second
+
+// options returns how our own connection to the Redis is set up, past every
+// link.
+func (a address) options() *redis.Options {
+	return &redis.Options{
+		Addr: a.at, Username: a.login.Username, Password: a.login.Password, DB: a.login.DB, TLSConfig: a.tls,
+		Protocol: 2, DisableIdentity: true, MaxRetries: -1, DialerRetries: 1, PoolSize: 2,
+		DialTimeout: patience, ReadTimeout: patience, WriteTimeout: patience, ContextTimeoutEnabled: true,
+		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
+	}
+}
+
+// explain says in one line why the Redis couldn't be asked, and what to do.
+func (a address) explain(err error) error {
+	text, do := strings.TrimSuffix(err.Error(), "."), ""
+	var op *net.OpError
+	var plain tls.RecordHeaderError
+	var timeout net.Error
+	var cert *tls.CertificateVerificationError
+	switch {
+	case errors.As(err, &cert):
+		do = "name the host that its certificate is for and have the system trust who signed it, or add ?skip_verify=true to trust it unseen"
+	case errors.As(err, &plain):
+		do = "it seems to speak plain text: write redis:// for rediss://"
+	case a.tls != nil && strings.Contains(text, "tls: "):
+		do = "does it speak TLS on that port, and want no certificate of its clients?"
+	case strings.HasPrefix(text, "WRONGPASS"), strings.HasPrefix(text, "NOAUTH"), strings.HasPrefix(text, "ERR AUTH"), strings.HasPrefix(text, "ERR Client sent AUTH"):
+		do = "check user and password, as in redis://user:password@host:port"
+	case strings.Contains(text, "NOPERM"):
+		do = "docs/external.md says what the user must be allowed to do"
+	case strings.HasPrefix(text, "ERR DB index"):
+		do = fmt.Sprintf("there is no database %d", a.login.DB)
+	case errors.As(err, &timeout) && timeout.Timeout(), strings.Contains(text, "i/o timeout"):
+		text, do = fmt.Sprintf("no answer within %v", patience), "is the address right, and reachable from here?"
+		if a.tls != nil {
+			do += " does it speak TLS on that port?"
+		}
+	case errors.As(err, &op) && op.Op == "dial":
+		do = "is the address right, and does a Redis listen there?"
+	case a.tls == nil && (text == "EOF" || errors.As(err, &op)):
+		do = "does a Redis listen there, and in plain text? write rediss:// for TLS"
+	}
+	if do != "" {
+		do = ": " + do
+	}
+	return fmt.Errorf("external: %s: %w%s", a, briefError{text, err}, do)
+}
+
+// briefError is an error in other words.
+type briefError struct {
+	text string
+	err  error
+}
+
+func (e briefError) Error() string { return e.text }
+func (e briefError) Unwrap() error { return e.err }

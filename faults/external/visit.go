@@ -1,0 +1,184 @@
+package external
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// Check asks every Redis whether it can be played with: it can be reached, lets
+// us log in, is a primary, no cluster, and no two of them are the same. It
+// blocks until all have answered, or ctx is done. The error says of one which
+// it is, what is wrong and what to do, in a line without secrets. Nothing is
+// written.
+func Check(ctx context.Context, urls []string) error {
+	all, err := parse(urls)
+	if err != nil {
+		return err
+	}
+	ids := make([]string, len(all))
+	errs := each(all, func(i int, a address) error {
+		client := redis.NewClient(a.options())
+		defer client.Close()
+		var err error
+		ids[i], err = a.visit(ctx, client)
+		return err
+	})
+	if len(errs) > 0 {
+		return errs[0]
+	}
+	for i, id := range ids {
+		first := slices.Index(ids, id)
+		if id != "" && first != i && all[first].login.DB == all[i].login.DB {
+			return fmt.Errorf("external: %s and %s are one server, and its same database: nodes must be independent of each other", all[first], all[i])
+		}
+	}
+	return nil
+}
+
+// each does something with every address at once, and returns the errors in the
+// order of the addresses.
+func each(all []address, do func(int, address) error) []error {
+	errs := make([]error, len(all))
+	var ends sync.WaitGroup
+	for i, a := range all {
+		ends.Go(func() { errs[i] = do(i, a) })
+	}
+	ends.Wait()
+	return slices.DeleteFunc(errs, func(err error) bool { return err == nil })
+}
+
+// visit logs in, looks whether the server is one to play with, and tries the
+// commands that we need ourselves on a key that doesn't exist. It returns the
+// server's id.
+func (a address) visit(ctx context.Context, client *redis.Client) (id string, err error) {
+	text, err := client.Info(ctx).Result()
+	if err != nil {
+		return "", a.explain(err)
+	}
+	info := map[string]string{}
+	for line := range strings.Lines(text) {
+		if name, value, ok := strings.Cut(strings.TrimSpace(line), ":"); ok {
+			info[name] = value
+		}
+	}
+	switch {
+	case info["cluster_enabled"] == "1":
+		return "", fmt.Errorf("external: %s is a node of a cluster, which can't be played with: name a server on its own", a)
+	case info["redis_mode"] == "sentinel":
+		return "", fmt.Errorf("external: %s is a sentinel: name the primary that it watches", a)
+	case info["role"] == "slave":
+		return "", fmt.Errorf("external: %s is a replica: name its primary", a)
+	}
+	key := Prefix(NewRun()) + "}:nobody"
+	_, err = client.TxPipelined(ctx, func(tx redis.Pipeliner) error {
+		tx.Get(ctx, key)
+		tx.HGetAll(ctx, key)
+		tx.PTTL(ctx, key)
+		return nil
+	})
+	if err == nil || errors.Is(err, redis.Nil) {
+		err = remove(ctx, client, key)
+	}
+	if err == nil {
+		err = client.Scan(ctx, 0, key, 1).Err()
+	}
+	if err != nil {
+		return "", a.explain(err)
+	}
+	return info["run_id"], nil
+}
+
+// trips is of how many commands the time is taken.
+const trips = 7
+
+// trip returns how long a command takes, there and back: the median of some.
+func (a address) trip(ctx context.Context, client *redis.Client) (time.Duration, error) {
+	var took []time.Duration
+	for range trips {
+		asked := time.Now()
+		if err := client.Ping(ctx).Err(); err != nil {
+			return 0, a.explain(err)
+		}
+		took = append(took, time.Since(asked))
+	}
+	slices.Sort(took)
+	return took[trips/2], nil
+}
+
+// NewRun returns a name that no other run has.
+func NewRun() string { return rand.Text() }
+
+// Prefix returns what the names of all keys of a run begin with. The brace
+// keeps keys that strategies derive from the lock's from getting a beginning of
+// their own.
+func Prefix(run string) string { return "lockfault:{" + run }
+
+// Remove removes every key of the run from every Redis. Nobody may write such
+// keys any more. It looks through all the names there, in steps that don't
+// hold up the server, and blocks until it is done or ctx is. The error says
+// where keys may be left.
+func Remove(ctx context.Context, urls []string, run string) error {
+	if run == "" {
+		return errors.New("external: a run without a name has no keys")
+	}
+	all, err := parse(urls)
+	if err != nil {
+		return err
+	}
+	return errors.Join(each(all, func(_ int, a address) error {
+		client := redis.NewClient(a.options())
+		defer client.Close()
+		if err := sweep(ctx, client, run); err != nil {
+			return a.left(run, err)
+		}
+		return nil
+	})...)
+}
+
+// left says that keys may be left.
+func (a address) left(run string, err error) error {
+	return fmt.Errorf("%w: keys that begin with %s may be left there", a.explain(err), Prefix(run))
+}
+
+// scanStep is how many names a server looks at in one step, some milliseconds'
+// work.
+const scanStep = 1000
+
+// sweep removes every key whose name has the run's prefix in it: a strategy may
+// have put something of its own in front.
+func sweep(ctx context.Context, client *redis.Client, run string) error {
+	var cursor uint64
+	for {
+		keys, next, err := client.Scan(ctx, cursor, "*"+Prefix(run)+"*", scanStep).Result()
+		if err == nil {
+			err = remove(ctx, client, keys...)
+		}
+		if err != nil || next == 0 {
+			return err
+		}
+		cursor = next
+	}
+}
+
+// remove removes keys, again until there are none: what a client sent before it
+// ended may arrive after the first time.
+func remove(ctx context.Context, client *redis.Client, keys ...string) error {
+	if len(keys) == 0 {
+		return nil
+	}
+	for range 10 {
+		removed, err := client.Unlink(ctx, keys...).Result()
+		if err != nil || removed == 0 {
+			return err
+		}
+	}
+	return errors.New("keys come back as often as they are removed")
+}
