@@ -14,6 +14,7 @@ import (
 
 	"github.com/lockfault/lockfault/faults"
 	"github.com/lockfault/lockfault/faults/docker"
+	"github.com/lockfault/lockfault/faults/external"
 	"github.com/lockfault/lockfault/faults/process"
 	"github.com/lockfault/lockfault/faults/real"
 	"github.com/lockfault/lockfault/harness/client"
@@ -50,6 +51,10 @@ type Place struct {
 	Watchman func() *exec.Cmd `json:"-"`
 	// Redis are the URLs of the nodes for External, in their order.
 	Redis []string
+	// Run names the run for External, see [NewRun]: whoever sets it calls
+	// [Place.Leave] when the run is over. Empty means that each cell cleans
+	// up after itself, for which it looks at the names of all keys there.
+	Run string
 	// Sentinel leaves failovers to sentinels.
 	Sentinel bool
 	// Temp is where temporary directories are made; empty means the
@@ -90,6 +95,9 @@ func (p Place) Lease() time.Duration {
 
 // takes says why a cell can't be played there, if it can't.
 func (p Place) takes(cell Cell) (ok bool, why string) {
+	if p.World == External {
+		return p.externalTakes(cell)
+	}
 	if !p.Sentinel {
 		return true, ""
 	}
@@ -128,6 +136,10 @@ func playReal(cell Cell, outcome *Outcome) {
 	switch {
 	case errors.Is(err, real.ErrNoClock):
 		outcome.Status, outcome.Reason, outcome.Expected = NotApplicable, err.Error(), nil
+	case errors.Is(err, real.ErrTooFar):
+		outcome.Status, outcome.Reason = Unknown, err.Error()
+	case errors.Is(err, real.ErrRefused):
+		outcome.Status, outcome.Reason = Error, err.Error()
 	case outcome.Late != 0:
 		outcome.Status = Unknown
 		outcome.Reason = fmt.Sprintf("the machine was %v late, more than a tenth of the lease: give fewer --jobs or a longer --ttl",
@@ -150,7 +162,10 @@ func playOnce(cell Cell) (s *stage, late time.Duration, err error) {
 		late = world.Late()
 		err = errors.Join(err, s.close())
 	}()
-	err = errors.Join(s.perform(), world.Err())
+	err = s.perform()
+	if broken := world.Err(); !errors.Is(err, broken) {
+		err = errors.Join(err, broken)
+	}
 	if err != nil && cell.Place.Logs != "" {
 		dir := filepath.Join(cell.Place.Logs, cell.Place.World, cell.Strategy.Name, cell.Script.Name)
 		err = errors.Join(err, servers.CopyLogs(dir), os.WriteFile(filepath.Join(dir, "toxiproxy.log"), log.bytes(), 0o644))
@@ -196,11 +211,16 @@ func newRealStage(cell Cell, log io.Writer) (*stage, *real.World, host, error) {
 	if cell.Place.Opened != nil {
 		cell.Place.Opened(servers)
 	}
+	if visitor, ok := servers.(*external.Host); ok {
+		s.key = visitor.Key()
+		cfg.Key = s.key
+	}
 	world, err := real.New(context.Background(), cfg)
 	if err != nil {
 		return nil, nil, nil, err
 	}
 	s.world = world
+	s.broken = world.Err
 	s.embody = func(setup client.Setup) (body, error) { return newRemote(setup, world) }
 	return s, world, servers, nil
 }
@@ -209,8 +229,11 @@ func newRealStage(cell Cell, log io.Writer) (*stage, *real.World, host, error) {
 // server program, an engine or a server that answers. The error says in one
 // line what is missing and what to do.
 func (p Place) Check() error {
-	if !p.real() {
+	switch {
+	case !p.real():
 		return nil
+	case p.World == External:
+		return external.Check(context.Background(), p.Redis)
 	}
 	servers, err := p.host()
 	if err != nil {
@@ -241,6 +264,8 @@ func (p Place) host() (host, error) {
 		return process.New(process.Options{Binary: p.RedisServer, Dir: p.Temp})
 	case Docker:
 		return docker.New(context.Background(), docker.Options{Image: p.Image, Dir: p.Temp, Watchman: p.Watchman})
+	case External:
+		return external.New(external.Options{Redis: p.Redis, Run: p.Run})
 	}
 	return nil, fmt.Errorf("harness: there is no world %q", p.World)
 }

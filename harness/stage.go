@@ -25,6 +25,7 @@ type stage struct {
 	key     string
 	bubble  bool // time is virtual
 	world   faults.World
+	broken  func() error // why the world itself can't go on; nil where that can't happen
 	clients map[string]*participant
 	embody  func(client.Setup) (body, error)
 	names   []string // of the clients, in the script's order
@@ -167,6 +168,9 @@ func (s *stage) run(limit time.Duration, until func() bool) bool {
 		met = until()
 		return met || s.failure != nil
 	})
+	if s.broken != nil && s.failure == nil {
+		s.failure = s.broken()
+	}
 	return met
 }
 
