@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"iter"
 	"path"
 	"path/filepath"
@@ -34,6 +35,7 @@ func (o *playOptions) addFlags(cmd *cobra.Command) {
 	cmd.Flags().StringSliceVar(&o.worlds, "world", []string{harness.Sim}, "`names` of the worlds to play in, with commas between them: "+strings.Join(harness.Worlds(), ", "))
 	cmd.Flags().StringVar(&o.place.RedisServer, "redis-server", "", "server `program` of the world process; default redis-server or valkey-server from PATH")
 	cmd.Flags().StringVar(&o.place.Image, "image", docker.DefaultImage, "`image` of the world docker, of Redis or Valkey")
+	o.addRedisFlag(cmd)
 	cmd.Flags().StringVar(&o.failover, "failover", byReplicaOf, "`who` promotes a replica in real time: "+strings.Join(promoters(), ", "))
 	cmd.Flags().DurationVar(&o.cellTimeout, "cell-timeout", 0, "real time that one cell may take; default 20s in virtual time, minutes in real time")
 }
@@ -69,7 +71,7 @@ func (o *playOptions) check(cmd *cobra.Command) error {
 	case cmd.Flags().Changed("cell-timeout") && o.cellTimeout <= 0:
 		return usage("--cell-timeout %v leaves no time: give some, such as 20s", o.cellTimeout)
 	}
-	return nil
+	return o.checkRedis()
 }
 
 // cells yields the job of every pair of a scenario and a strategy in that world,
@@ -145,7 +147,10 @@ func (o *playOptions) prepare() error {
 	for _, world := range o.worlds {
 		place := o.place
 		place.World = world
-		if err := place.Check(); err != nil {
+		switch err := place.Check(); {
+		case errors.Is(err, harness.ErrAddress):
+			return &statusError{ExitUsage, err}
+		case err != nil:
 			return &statusError{ExitUndecided, err}
 		}
 	}
@@ -158,7 +163,7 @@ const attempts = 3
 // play plays the jobs in worker processes and calls done with the cell of
 // each, in the order in which they finish. Cells for which the machine was too
 // slow are played again when the others are done, with fewer at a time.
-func (o *playOptions) play(ctx context.Context, world string, workers int, jobs iter.Seq[job], done func(job, reports.Cell) error) error {
+func (o *playOptions) play(ctx context.Context, world string, workers int, jobs iter.Seq[job], done func(job, reports.Cell) error) (err error) {
 	start, err := startWorker()
 	if err != nil {
 		return err
@@ -166,6 +171,7 @@ func (o *playOptions) play(ctx context.Context, world string, workers int, jobs 
 	swept := o.place
 	swept.World = world
 	defer swept.Sweep() // what workers left that were killed
+	defer func() { err = o.leave(ctx, world, err) }()
 	for left := attempts; ; left-- {
 		var again []job
 		options := pool.Options{Workers: workers, Start: start, Limit: o.limit(world)}
