@@ -316,8 +316,14 @@ func TestExternalWithoutPermission(t *testing.T) {
 // A lease that has no room for commands gets no verdict either.
 func TestExternalTooFar(t *testing.T) {
 	theirs := newRedisOfAUser(t)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	go relay(listener, theirs.addr, 5*time.Millisecond)
 	dir := filepath.Join(t.TempDir(), "report")
-	status, _, _ := lockfault(t, nil, "run", "--world", "external", "--redis", theirs.url(0), "--ttl", "1ms",
+	status, _, _ := lockfault(t, nil, "run", "--world", "external", "--redis", "redis://"+login()+"@"+listener.Addr().String(), "--ttl", "100ms",
 		"--strategy", "set-nx-px-lua", "--scenario", "gc-pause-holding", "--out", dir)
 	c := cells(t, dir)["set-nx-px-lua gc-pause-holding"]
 	if status != cli.ExitUndecided || c.Verdict != reports.Unknown || !strings.Contains(c.Reason, "too far away") {
@@ -350,7 +356,7 @@ func TestExternalTLS(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer listener.Close()
-	go terminate(listener, theirs.addr)
+	go relay(listener, theirs.addr, 0)
 	_, port, _ := net.SplitHostPort(listener.Addr().String())
 	dir := filepath.Join(t.TempDir(), "report")
 	args := []string{"run", "--world", "external", "--strategy", "set-nx-px-lua", "--scenario", "gc-pause-holding,release-reply-lost", "--ttl", "2s", "--out", dir, "--redis"}
@@ -371,26 +377,38 @@ func TestExternalTLS(t *testing.T) {
 	}
 }
 
-// terminate takes TLS off what comes in, until the listener closes.
-func terminate(listener net.Listener, to string) {
+// relay carries what comes in to a server, which hears of it that much later,
+// until the listener closes. If the listener speaks TLS, the server doesn't.
+func relay(listener net.Listener, to string, later time.Duration) {
 	for {
-		secret, err := listener.Accept()
+		client, err := listener.Accept()
 		if err != nil {
 			return
 		}
 		go func() {
-			defer secret.Close()
-			plain, err := net.Dial("tcp", to)
+			defer client.Close()
+			server, err := net.Dial("tcp", to)
 			if err != nil {
 				return
 			}
 			go func() {
-				defer plain.Close()
-				io.Copy(plain, secret)
+				defer server.Close()
+				io.Copy(lateWriter{server, later}, client)
 			}()
-			io.Copy(secret, plain)
+			io.Copy(client, server)
 		}()
 	}
+}
+
+// A lateWriter writes everything that much later.
+type lateWriter struct {
+	io.Writer
+	later time.Duration
+}
+
+func (w lateWriter) Write(p []byte) (int, error) {
+	time.Sleep(w.later)
+	return w.Writer.Write(p)
 }
 
 // However a cell ends, no key stays: this one waits for ever with one that
