@@ -144,7 +144,7 @@ func playReal(cell Cell, outcome *Outcome) {
 		outcome.Status, outcome.Reason = Unknown, err.Error()
 	case errors.Is(err, real.ErrRefused):
 		outcome.Status, outcome.Reason = Error, err.Error()
-	case err != nil && (s == nil || !s.began):
+	case err != nil && (s == nil || s.cold):
 		// Nothing has been done to the lock yet: the machine may have been
 		// too slow to start everything. It is worth another try.
 		outcome.Late = max(late, 1)

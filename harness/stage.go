@@ -24,7 +24,7 @@ type stage struct {
 	ttl     time.Duration
 	key     string
 	bubble  bool // time is virtual
-	began   bool // the warm-up is over
+	cold    bool // the warm-up failed
 	world   faults.World
 	broken  func() error // why the world itself can't go on; nil where that can't happen
 	clients map[string]*participant
@@ -92,10 +92,10 @@ func (s *stage) perform() error {
 	}
 	s.warmUp()
 	if s.failure != nil {
+		s.cold = true
 		return s.failure
 	}
 	s.world.Begin()
-	s.began = true
 	s.register = register{}
 	for _, step := range s.script.Steps {
 		if s.failure != nil {
