@@ -12,6 +12,7 @@ import (
 // Apply implements [faults.World]. A Redis that the user has takes no orders:
 // of the faults of nodes, only Evict is possible there.
 func (w *World) Apply(f faults.Fault) error {
+	w.shut()
 	if w.gate.Order(f, w.cfg.TTL) {
 		w.fault(f, "", "")
 		return nil

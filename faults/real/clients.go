@@ -88,33 +88,42 @@ func (w *World) place(l *wire) Place {
 	return Place{Addr: l.link.Addr(), Username: login.Username, Password: login.Password, DB: login.DB}
 }
 
-// Spawn starts a client's process, or starts it anew after a crash.
-func (w *World) Spawn(name string) (*Process, error) {
+// Admit lets in a client whose process is not the world's, and says where it
+// finds its nodes. Faults of its process are not possible.
+func (w *World) Admit(name string) (Home, error) {
 	if w.closed {
-		return nil, fmt.Errorf("real: client %s: the world: %w", name, net.ErrClosed)
+		return Home{}, fmt.Errorf("real: client %s: the world: %w", name, net.ErrClosed)
 	}
-	c := w.clients[name]
-	if c == nil {
-		c = &process{name: name}
-		w.clients[name] = c
+	if w.clients[name] == nil {
+		w.clients[name] = &process{name: name}
 	}
 	links, err := w.openLinks(name)
 	if err != nil {
+		return Home{}, err
+	}
+	home := Home{Sentinels: w.sentinels, Master: master, Password: w.password, Ways: map[string]string{}}
+	for _, l := range links {
+		if l.fixed {
+			home.Ways[l.server.addr] = l.link.Addr()
+			continue
+		}
+		home.Places = append(home.Places, w.place(l))
+	}
+	return home, nil
+}
+
+// Spawn starts a client's process, or starts it anew after a crash.
+func (w *World) Spawn(name string) (*Process, error) {
+	home, err := w.Admit(name)
+	if err != nil {
 		return nil, err
 	}
+	c := w.clients[name]
 	if c.body != nil {
 		_ = c.body.out.Close() // of its former life, which says nothing more
 	}
 	cmd := w.cfg.Client()
-	p := &Process{errors: &tail{}}
-	p.Home = Home{Sentinels: w.sentinels, Master: master, Password: w.password, Ways: map[string]string{}}
-	for _, l := range links {
-		if l.fixed {
-			p.Home.Ways[l.server.addr] = l.link.Addr()
-			continue
-		}
-		p.Home.Places = append(p.Home.Places, w.place(l))
-	}
+	p := &Process{Home: home, errors: &tail{}}
 	if p.In, err = cmd.StdinPipe(); err != nil {
 		return nil, fmt.Errorf("real: client %s: %w", name, err)
 	}
@@ -153,7 +162,7 @@ func (w *World) Client(name string) faults.ClientState {
 			state.Held++
 		}
 	}
-	state.UnderWay = 0
+	state.UnderWay = w.ajar.underWay(name)
 	for on, wire := range w.links {
 		if on.client != name {
 			continue
@@ -184,8 +193,8 @@ func (w *World) Wall(name string) time.Time {
 }
 
 func (w *World) applyToClient(f faults.Fault, c *process) error {
-	if c == nil {
-		return fmt.Errorf("real: %q: that client was never started", f)
+	if c == nil || c.body == nil {
+		return fmt.Errorf("real: %q: that client was never started here", f)
 	}
 	tell := func(kind checker.Kind) { w.tell(checker.Event{Kind: kind, Client: c.name}) }
 	switch f := f.(type) {

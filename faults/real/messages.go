@@ -44,6 +44,7 @@ type message struct {
 	sent    time.Time
 	entered time.Time // of a request: when the server was let have it
 	replies int       // of a request: how many there are yet to come
+	then    *message  // of one that came before the gate was shut: the next that the server has already
 }
 
 func (m *message) stream() *stream {
@@ -55,7 +56,8 @@ func (m *message) stream() *stream {
 
 func (m *message) process() *process { return m.conn.wire.process() }
 
-// tap hands what it sees on a link to the script's goroutine.
+// tap hands what it sees on a link to the script's goroutine, once the gate is
+// shut.
 type tap struct {
 	world *World
 	wire  *wire
@@ -66,11 +68,15 @@ func (t tap) Opened(c *proxy.Conn) {
 }
 
 func (t tap) Message(m *proxy.Message) {
+	if t.world.ajar.pass(t.wire, m) {
+		return
+	}
 	sent := time.Now()
 	t.world.inbox.put(func() { t.world.came(t.wire.conns[m.Conn], m, sent) })
 }
 
 func (t tap) Closed(c *proxy.Conn) {
+	t.world.ajar.closed(c)
 	t.world.inbox.put(func() { t.wire.closed(c) })
 }
 
@@ -82,8 +88,7 @@ func (w *World) came(c *conn, p *proxy.Message, sent time.Time) {
 	m := &message{Message: p, conn: c, sent: sent}
 	switch {
 	case p.Request:
-		m.way, m.words, m.command = faults.Before, p.Words, strings.ToUpper(p.Words[0])
-		m.replies = answers(p.Words)
+		m.asks()
 		if c.unanswered == 0 && !c.more {
 			m.process().state.RoundTrips++
 		}
@@ -96,6 +101,12 @@ func (w *World) came(c *conn, p *proxy.Message, sent time.Time) {
 		w.answered(m)
 	}
 	w.arrive(m)
+}
+
+// asks makes a request of the message.
+func (m *message) asks() {
+	m.way, m.words, m.command = faults.Before, m.Words, strings.ToUpper(m.Words[0])
+	m.replies = answers(m.Words)
 }
 
 // answers returns how many replies a request gets.
@@ -260,7 +271,7 @@ func (w *World) answered(m *message) {
 	if request.replies--; request.replies > 0 {
 		return
 	}
-	c.awaited = nil
+	c.awaited = request.then
 	if !blocks(request.words) && !c.server.wasPaused(request.entered) {
 		w.note(c.server.name, m.sent.Sub(request.entered)-c.server.trip())
 	}

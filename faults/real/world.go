@@ -3,8 +3,8 @@
 // found running, and every connection passes an embedded toxiproxy with a toxic that
 // understands RESP.
 //
-// As in the world of virtual time, nothing passes on its own: each message
-// waits until the goroutine that plays the script, inside [World.Run], has
+// As in the world of virtual time, nothing passes on its own once the script
+// has begun: each message waits until the goroutine that plays the script, inside [World.Run], has
 // decided on it, one after the other. A script that waits for a message to be
 // held can therefore rely on what comes next not having happened yet. And as
 // there, requests and orders come in, and events go out.
@@ -64,6 +64,7 @@ type World struct {
 	inbox     inbox
 	timers    timers
 	gate      *faults.Gate
+	ajar      ajar
 	ledger    *faults.Ledger
 	proxies   *proxy.Proxies
 	launcher  *child.Launcher
@@ -106,6 +107,7 @@ func New(ctx context.Context, cfg Config) (*World, error) {
 
 // Begin implements [faults.World].
 func (w *World) Begin() {
+	w.shut()
 	for _, n := range w.nodes {
 		w.must(n.inStep())
 	}
