@@ -1,0 +1,273 @@
+package reports
+
+import (
+	"bufio"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+)
+
+// A Cost is what a strategy costs with so many contenders for one lock, on one
+// of the paths that lead from clients to servers.
+type Cost struct {
+	Strategy   string `json:"strategy"`
+	Contenders int    `json:"contenders"`
+	// Path is one of the Path constants.
+	Path string `json:"path"`
+	// PairsPerSecond is how many times a second all contenders together
+	// acquired and released the lock; P50 and P99 are quantiles of how long
+	// that took each time, waiting included.
+	PairsPerSecond float64       `json:"pairs_per_second"`
+	P50            time.Duration `json:"p50_ns"`
+	P99            time.Duration `json:"p99_ns"`
+	// Pairs is how many were measured, and Failures how many failed.
+	Pairs    int `json:"pairs"`
+	Failures int `json:"failures"`
+	// Busiest is the share, from 0 to 1, of the contender that got most.
+	Busiest float64 `json:"busiest"`
+	// OverDirect and OverToxiproxy are by how many times fewer pairs there
+	// were than on those paths in the same rounds; 0 if there were none.
+	OverDirect    float64 `json:"over_direct,omitempty"`
+	OverToxiproxy float64 `json:"over_toxiproxy,omitempty"`
+}
+
+// The paths, in their order.
+const (
+	PathDirect    = "direct"    // the strategy alone, straight to the server
+	PathToxiproxy = "toxiproxy" // through a link that nobody looks into
+	PathGate      = "gate"      // through a link with a gate that has nothing to do
+	PathRecorded  = "recorded"  // through the gate of a script that has begun
+)
+
+func paths() []string { return []string{PathDirect, PathToxiproxy, PathGate, PathRecorded} }
+
+// GateGoal is by how many times fewer pairs than without it the gate may cost.
+const GateGoal = 1.3
+
+// Costs is what one run measured, and with what.
+type Costs struct {
+	Tool    string `json:"tool"` // always [Tool]
+	Version string `json:"version"`
+	// Server is the server's name and version, Platform what all ran on.
+	Server   string `json:"server"`
+	Platform string `json:"platform"`
+	// Time is how long each cost was measured.
+	Time     time.Duration `json:"time_ns"`
+	Replicas int           `json:"replicas,omitempty"`
+	// Interrupted says that the run was stopped: costs are missing.
+	Interrupted bool   `json:"interrupted,omitempty"`
+	List        []Cost `json:"costs"`
+}
+
+// JSON writes all as JSON.
+func (c Costs) JSON(w io.Writer) error {
+	c.Tool = Tool
+	text, err := json.MarshalIndent(c, "", "  ")
+	if err != nil {
+		return err
+	}
+	_, err = w.Write(append(text, '\n'))
+	return err
+}
+
+// lot is what was measured of one strategy with one number of contenders, by
+// path.
+type lot struct {
+	strategy string
+	of       map[string]Cost
+}
+
+// panel is all that was measured with one number of contenders.
+type panel struct {
+	contenders int
+	lots       []lot
+}
+
+func (c Costs) panels() (list []panel) {
+	for _, cost := range c.List {
+		i := slices.IndexFunc(list, func(p panel) bool { return p.contenders == cost.Contenders })
+		if i < 0 {
+			i = len(list)
+			list = append(list, panel{contenders: cost.Contenders})
+		}
+		p := &list[i]
+		j := slices.IndexFunc(p.lots, func(l lot) bool { return l.strategy == cost.Strategy })
+		if j < 0 {
+			j = len(p.lots)
+			p.lots = append(p.lots, lot{cost.Strategy, map[string]Cost{}})
+		}
+		p.lots[j].of[cost.Path] = cost
+	}
+	return list
+}
+
+// head names the columns of row.
+func (p panel) head() []string {
+	head := append([]string{count(p.contenders, "contender")}, paths()...)
+	head = append(head, "p50", "p99", "gate p50", "gate p99", "gate × toxiproxy", "gate × direct", "recorded × direct")
+	if p.contenders > 1 {
+		head = append(head, "busiest")
+	}
+	return append(head, "failed")
+}
+
+// row is a line of the table.
+func (p panel) row(l lot) []string {
+	row := []string{l.strategy}
+	failed := 0
+	for _, path := range paths() {
+		row = append(row, fmt.Sprintf("%.0f", l.of[path].PairsPerSecond))
+		failed += l.of[path].Failures
+	}
+	direct, gate := l.of[PathDirect], l.of[PathGate]
+	row = append(row, brief(direct.P50), brief(direct.P99), brief(gate.P50), brief(gate.P99),
+		times(gate.OverToxiproxy), times(gate.OverDirect), times(l.of[PathRecorded].OverDirect))
+	if p.contenders > 1 {
+		row = append(row, fmt.Sprintf("%.0f %%", 100*direct.Busiest))
+	}
+	return append(row, fmt.Sprint(failed))
+}
+
+// ratios says what a ratio of the gate comes to over all strategies.
+func (p panel) ratios(of func(lot) float64) string {
+	lots := slices.DeleteFunc(slices.Clone(p.lots), func(l lot) bool { return of(l) == 0 })
+	if len(lots) == 0 {
+		return "nothing to compare"
+	}
+	slices.SortFunc(lots, func(a, b lot) int { return cmp.Compare(of(a), of(b)) })
+	worst := lots[len(lots)-1]
+	within := 0
+	for _, l := range lots {
+		if of(l) <= GateGoal {
+			within++
+		}
+	}
+	return fmt.Sprintf("median %s, at most %s (%s), within %.1f in %d of %d",
+		times(of(lots[(len(lots)-1)/2])), times(of(worst)), worst.strategy, GateGoal, within, len(lots))
+}
+
+// sums says what a panel comes to.
+func (p panel) sums() []string {
+	who := "with " + count(p.contenders, "contender")
+	return []string{
+		who + ", toxiproxy's pairs per second by the gate's: " + p.ratios(func(l lot) float64 { return l.of[PathGate].OverToxiproxy }),
+		who + ", the bare strategy's by the gate's: " + p.ratios(func(l lot) float64 { return l.of[PathGate].OverDirect }),
+	}
+}
+
+// Table writes a table for each number of contenders, for a terminal.
+func (c Costs) Table(w io.Writer) error {
+	b := bufio.NewWriter(w)
+	for _, p := range c.panels() {
+		t := tabwriter.NewWriter(b, 0, 0, 2, ' ', tabwriter.AlignRight)
+		rows := [][]string{p.head()}
+		for _, l := range p.lots {
+			rows = append(rows, p.row(l))
+		}
+		for _, row := range rows {
+			// All columns but the first end on the right.
+			fmt.Fprintf(t, "%-*s\t%s\t\n", c.widest(), row[0], strings.Join(row[1:], "\t"))
+		}
+		if err := t.Flush(); err != nil {
+			return err
+		}
+		b.WriteByte('\n')
+	}
+	if c.Interrupted {
+		b.WriteString("interrupted: not all is measured\n")
+	}
+	for _, p := range c.panels() {
+		for _, line := range p.sums() {
+			fmt.Fprintln(b, line)
+		}
+	}
+	return b.Flush()
+}
+
+// widest is the length of the longest name.
+func (c Costs) widest() int {
+	n := len("88 contenders")
+	for _, cost := range c.List {
+		n = max(n, len(cost.Strategy))
+	}
+	return n
+}
+
+// Markdown writes the same as a page. Plot is the file of the plot, beside it;
+// empty means that there is none.
+func (c Costs) Markdown(w io.Writer, plot string) error {
+	b := bufio.NewWriter(w)
+	b.WriteString("# What the locks cost on real Redis\n\n")
+	fmt.Fprintf(b, "Written by `lockfault bench`, one run: %s, %s, %v for each path, in rounds in which each path gets its turn", c.Server, c.Platform, c.Time)
+	if c.Replicas > 0 {
+		fmt.Fprintf(b, "; each node has %s", count(c.Replicas, "replica"))
+	}
+	b.WriteString(".")
+	if c.Interrupted {
+		b.WriteString(" The run was interrupted: not all is measured.")
+	}
+	b.WriteString("\n\n")
+	fmt.Fprintf(b, `A number under a path is how many times a second all contenders together acquired and released the one lock that they want; p50 and p99 are how long that
+took each time, waiting included, without lockfault and through the gate. A ratio is by how many times fewer pairs there were in the same rounds.
+
+- *%s*: the strategy as it is, straight to the server.
+- *%s*: through a link of the embedded toxiproxy that nobody looks into.
+- *%s*: through the same link with the gate in it, which has nothing to hold, delay, drop or record.
+- *%s*: through the gate of a script that has begun. What a cell has to bear: each message is decided on and recorded, one request at a time is let into a server,
+  and after each that may have changed the lock's key the key is read.
+`, PathDirect, PathToxiproxy, PathGate, PathRecorded)
+	for _, p := range c.panels() {
+		fmt.Fprintf(b, "\n## %s\n\n", count(p.contenders, "contender"))
+		if p.contenders > 1 {
+			fmt.Fprintf(b, `Whoever has released the lock asks for it again at once, while with most strategies the others sleep between two attempts: the lock mostly
+stays where it is. *busiest* is the share of the contender that got most pairs in a slice of time, straight to the server; %.0f %% would be fair. A strategy
+that hands the lock over pays for each time.
+
+`, 100/float64(p.contenders))
+		}
+		head := p.head()
+		head[0] = "strategy"
+		fmt.Fprintf(b, "| %s |\n|---|%s\n", strings.Join(head, " | "), strings.Repeat("---:|", len(head)-1))
+		for _, l := range p.lots {
+			fmt.Fprintf(b, "| %s |\n", strings.Join(each(p.row(l), escape), " | "))
+		}
+	}
+	if plot != "" {
+		fmt.Fprintf(b, "\n![pairs per second of each strategy on each path](%s)\n", plot)
+	}
+	b.WriteString("\n## What it comes to\n\n")
+	for _, p := range c.panels() {
+		for _, line := range p.sums() {
+			fmt.Fprintf(b, "- %s\n", escape(line))
+		}
+	}
+	return b.Flush()
+}
+
+// brief writes a length of time with three digits.
+func brief(d time.Duration) string {
+	switch {
+	case d >= time.Second:
+		return fmt.Sprintf("%.2f s", d.Seconds())
+	case d >= 100*time.Millisecond:
+		return fmt.Sprintf("%.0f ms", float64(d)/1e6)
+	case d >= time.Millisecond:
+		return fmt.Sprintf("%.1f ms", float64(d)/1e6)
+	case d == 0:
+		return "-"
+	}
+	return fmt.Sprintf("%.0f µs", float64(d)/1e3)
+}
+
+// times writes a ratio.
+func times(ratio float64) string {
+	if ratio == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%.2f", ratio)
+}
