@@ -14,7 +14,7 @@ func Allowed() map[string][]string {
 		"cmd": {"cli", "faults/docker", "strategies", "strategies/all", "strategies/thirdparty"},
 		"cli": {"harness", "faults/docker", "reports", "scenarios", "strategies", "faults", "histories", "checker",
 			"internal/bubble", "internal/nearest", "internal/pool"},
-		"harness": {"scenarios", "strategies", "faults", "faults/sim", "faults/real", "faults/process", "faults/docker", "faults/external", "checker", "internal/bubble", "internal/child"},
+		"harness": {"scenarios", "strategies", "faults", "faults/sim", "faults/real", "faults/real/proxy", "faults/process", "faults/docker", "faults/external", "checker", "internal/bubble", "internal/child"},
 		// Foreign histories are read for the checker alone.
 		"histories": {"checker", "internal/nearest"},
 		// A report is drawn from results and histories, never from a world.
