@@ -54,6 +54,11 @@ bench: ## run the benchmarks of docs/benchmarks.md, and compare them with benchs
 	$(GO) test -run '^$$' -bench Run -benchtime 3x -count $(COUNT) ./cmd/lockfault >bin/run.txt
 	$(GO) run $(BENCHSTAT) bin/run.txt
 
+.PHONY: bench-real
+bench-real: build redis ## measure what the locks and the gate cost on redis-server, and write the page and plot
+	./bin/lockfault bench --format markdown --svg docs/benchmarks-real.svg >bin/benchmarks-real.md
+	mv bin/benchmarks-real.md docs/benchmarks-real.md
+
 .PHONY: fuzz-short
 fuzz-short: ## run every fuzz target for FUZZTIME
 	@set -e; for package in $$($(GO) list ./...); do \

@@ -1,0 +1,165 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/spf13/cobra"
+
+	"github.com/lockfault/lockfault/harness/cost"
+	"github.com/lockfault/lockfault/reports"
+)
+
+type benchOptions struct {
+	strategies []string
+	svg        string
+	format     string
+	cost.Options
+}
+
+func newBenchCommand(a *app) *cobra.Command {
+	var o benchOptions
+	cmd := &cobra.Command{
+		Use:   "bench",
+		Short: "Measure what strategies, and the gate, cost on real Redis",
+		Long: `Start redis-server processes and measure how many times a second each strategy,
+or each that is named, can be acquired and released, and how long that takes:
+bare, through a link of toxiproxy, through a gate that has nothing to do, and
+through the gate of a script that has begun. The paths take turns, so that
+whatever else the machine does meanwhile hits all alike; compare within a run.`,
+		Example: `  lockfault bench
+  lockfault bench --strategy redlock,'set-nx-*' --contenders 1,2,4,8 --time 5s
+  lockfault bench --strategy set-wait --replicas 2 --format markdown --svg costs.svg`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return o.run(cmd, a)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringSliceVar(&o.strategies, "strategy", nil, "`names`, patterns or @tags of strategies, with commas between them; default all")
+	flags.IntSliceVar(&o.Contenders, "contenders", cost.DefaultContenders(), "`numbers` of clients that want the one lock, with commas between them")
+	flags.DurationVar(&o.Time, "time", cost.DefaultTime, "how long to measure each path, of each strategy with each number of contenders")
+	flags.IntVar(&o.Replicas, "replicas", 0, "`number` of replicas of each node, for strategies that wait for them")
+	flags.StringVar(&o.RedisServer, "redis-server", "", "server `program`; default redis-server or valkey-server from PATH")
+	flags.StringVar(&o.format, "format", formatTable, "`form` of the costs on standard output: table, markdown or json")
+	flags.StringVar(&o.svg, "svg", "", "`file` to draw them into")
+	return cmd
+}
+
+// The least time to measure, and the most contenders and replicas.
+const (
+	leastTime      = 10 * time.Millisecond
+	mostContenders = 1000
+	mostReplicas   = 10
+)
+
+func (o *benchOptions) check() error {
+	switch o.format {
+	case formatTable, formatMarkdown, formatJSON:
+	default:
+		return unknown("format", o.format, []string{formatTable, formatMarkdown, formatJSON}, "there are table, markdown and json")
+	}
+	if o.Time < leastTime {
+		return usage("--time %v is too short: give %v or more", o.Time, leastTime)
+	}
+	if o.Replicas < 0 || o.Replicas > mostReplicas {
+		return usage("--replicas %d: give 0 to %d", o.Replicas, mostReplicas)
+	}
+	if len(o.Contenders) == 0 {
+		return usage("--contenders is empty: give numbers such as 1,8")
+	}
+	seen := map[int]bool{}
+	for _, n := range o.Contenders {
+		if n < 1 || n > mostContenders {
+			return usage("--contenders %d: give numbers from 1 to %d", n, mostContenders)
+		}
+		if seen[n] {
+			return usage("--contenders names %d twice", n)
+		}
+		seen[n] = true
+	}
+	return nil
+}
+
+func (o *benchOptions) run(cmd *cobra.Command, a *app) error {
+	if err := o.check(); err != nil {
+		return err
+	}
+	var err error
+	if o.Strategies, err = chooseStrategies(a.registry, o.strategies); err != nil {
+		return err
+	}
+	server, err := o.Server()
+	if err != nil {
+		return &statusError{ExitUndecided, err}
+	}
+	var plot *os.File
+	if o.svg != "" { // before minutes are spent
+		if plot, err = os.Create(o.svg); err != nil {
+			return usage("can't write the plot: %v", brief(err))
+		}
+		defer plot.Close()
+	}
+	redis.SetLogger(nothing{})
+	progress := newProgress(cmd.ErrOrStderr(), len(o.Strategies)*len(o.Contenders))
+	o.Begin = progress.measures
+	costs, err := cost.Measure(cmd.Context(), o.Options)
+	progress.close()
+	interrupted := errors.Is(err, context.Canceled)
+	if err != nil && !interrupted {
+		return err
+	}
+	all := reports.Costs{
+		Version:     version(),
+		Server:      server,
+		Platform:    fmt.Sprintf("%s on %s/%s, %d processors", runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.GOMAXPROCS(0)),
+		Time:        o.Time,
+		Replicas:    o.Replicas,
+		Interrupted: interrupted,
+	}
+	for _, c := range costs {
+		all.List = append(all.List, reports.Cost(c))
+	}
+	if err := o.print(cmd.OutOrStdout(), plot, all); err != nil {
+		return err
+	}
+	if interrupted {
+		return &statusError{ExitInterrupted, fmt.Errorf("interrupted: %d of %d costs are measured", len(costs),
+			len(o.Strategies)*len(o.Contenders)*len(cost.Paths()))}
+	}
+	return nil
+}
+
+// measures counts a strategy that is measured next, with so many contenders.
+func (p *progress) measures(strategy string, contenders int) {
+	p.done++
+	if p.w != nil {
+		fmt.Fprintf(p.w, "%s%d of %d, measuring %s with %d", clearLine, p.done, p.total, strategy, contenders)
+	}
+}
+
+// print writes the costs to out in the chosen form, and to the plot unless it
+// is nil.
+func (o *benchOptions) print(out io.Writer, plot *os.File, all reports.Costs) error {
+	name := ""
+	if plot != nil {
+		name = filepath.Base(o.svg)
+		if err := errors.Join(all.Plot(plot), plot.Close()); err != nil {
+			return err
+		}
+	}
+	switch o.format {
+	case formatMarkdown:
+		return all.Markdown(out, name)
+	case formatJSON:
+		return all.JSON(out)
+	}
+	return all.Table(out)
+}
