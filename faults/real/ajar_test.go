@@ -13,11 +13,23 @@ import (
 func TestAjarGate(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, real.Config{}, "client")
-	conn, err := s.dial("A", "n1")() // nobody calls Run meanwhile
-	if err != nil {
-		t.Fatal(err)
+	dial := s.dial("A", "n1")
+	logged := make(chan error, 1)
+	go func() {
+		conn, err := dial()
+		if err == nil {
+			t.Cleanup(func() { conn.Close() })
+		}
+		logged <- err
+	}()
+	select { // nobody calls Run meanwhile
+	case err := <-logged:
+		if err != nil {
+			t.Fatal(err)
+		}
+	case <-time.After(patience):
+		t.Fatal("there is no answer without Run")
 	}
-	defer conn.Close()
 	if got := s.Client("A"); got.UnderWay != 0 {
 		t.Errorf("A's state is %+v; want nothing under way", got)
 	}
@@ -38,8 +50,10 @@ func TestGateShutsBetweenRequestAndReply(t *testing.T) {
 			s := newStage(t, real.Config{}, "client")
 			a, b := s.conn("A", "n1"), s.conn("B", "n1")
 			a.say("BLPOP list 0", "GET lock", "SUBSCRIBE x y")
-			for s.Client("A").UnderWay < 3 {
-				s.run(time.Millisecond) // nobody tells
+			for begun := time.Now(); s.Client("A").UnderWay < 3; s.run(time.Millisecond) { // nobody tells
+				if time.Since(begun) > patience {
+					t.Fatalf("A's state is %+v; want 3 requests under way", s.Client("A"))
+				}
 			}
 			c.shut(s)
 			s.Begin()
