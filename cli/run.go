@@ -25,6 +25,7 @@ type runOptions struct {
 	jobs       int
 	format     string
 	out        string
+	costs      string
 }
 
 // The formats of a run's output.
@@ -55,6 +56,7 @@ each cell as JSON lines.`,
 	flags.StringSliceVar(&o.scenarios, "scenario", nil, "`names`, patterns or files of scenarios, with commas between them; default the whole library")
 	flags.IntVar(&o.jobs, "jobs", runtime.NumCPU(), "`number` of cells to play at a time, each in a worker process; four times as many in real time unless given")
 	flags.StringVar(&o.format, "format", formatTable, "`form` of the comparison on standard output: table, markdown or json")
+	flags.StringVar(&o.costs, "costs", "", "`file` that lockfault bench --format json wrote, for the report's costs")
 	flags.StringVar(&o.out, "out", "lockfault-report", "`directory` to write the report to")
 	o.addFlags(cmd)
 	return cmd
@@ -87,10 +89,16 @@ func (o *runOptions) run(cmd *cobra.Command, a *app) error {
 	if err != nil {
 		return err
 	}
+	var costs []reports.Cost
+	if o.costs != "" {
+		if costs, err = reports.ReadCosts(o.costs); err != nil {
+			return &statusError{ExitUsage, err}
+		}
+	}
 	if err := o.prepare(); err != nil {
 		return err
 	}
-	report, err := reports.Create(o.out, reports.Head{Version: version(), World: strings.Join(o.worlds, ","), Seed: o.seed, TTL: o.lease()})
+	report, err := reports.Create(o.out, reports.Head{Costs: costs, Version: version(), World: strings.Join(o.worlds, ","), Seed: o.seed, TTL: o.lease()})
 	if err != nil {
 		return &statusError{ExitUsage, err}
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -62,6 +63,24 @@ type Costs struct {
 	// Interrupted says that the run was stopped: costs are missing.
 	Interrupted bool   `json:"interrupted,omitempty"`
 	List        []Cost `json:"costs"`
+}
+
+// ReadCosts reads what [Costs.JSON] wrote, and returns the costs on
+// [PathDirect], which are those of the locks alone.
+func ReadCosts(path string) ([]Cost, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("reports: %w", err)
+	}
+	var all Costs
+	if err := json.Unmarshal(text, &all); err != nil {
+		return nil, fmt.Errorf("reports: %s: not what lockfault bench --format json writes: %w", path, err)
+	}
+	direct := slices.DeleteFunc(all.List, func(c Cost) bool { return c.Path != PathDirect })
+	if all.Tool != Tool || len(direct) == 0 {
+		return nil, fmt.Errorf("reports: %s: there are no costs in it: write it with lockfault bench --format json", path)
+	}
+	return direct, nil
 }
 
 // JSON writes all as JSON.

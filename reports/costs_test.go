@@ -6,6 +6,8 @@ import (
 	"encoding/xml"
 	"errors"
 	"io"
+	"os"
+	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
@@ -97,5 +99,54 @@ func TestCostPlotOfAnything(t *testing.T) {
 				t.Fatalf("%v:\n%s", err, text)
 			}
 		}
+	}
+}
+
+// What bench wrote stands beside the round trips of a run's report.
+func TestCostsInAReport(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "costs.json")
+	f, err := os.Create(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := someCosts().JSON(f); err != nil {
+		t.Fatal(err)
+	}
+	f.Close()
+	costs, err := reports.ReadCosts(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range costs {
+		if c.Path != reports.PathDirect {
+			t.Errorf("%+v is no cost of the lock alone", c)
+		}
+	}
+	r, err := reports.Create(dir, reports.Head{Version: "v0.1.0", World: "sim", Seed: 7, Costs: costs})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, strategy := range []string{costs[0].Strategy, "unmeasured"} {
+		if err := r.Add(i, cell(strategy, "flush", nil, nil)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := r.Close(false); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "costs-in-report.md", read(t, dir, reports.MarkdownFile))
+
+	for name, text := range map[string]string{"empty.json": "{}", "broken.json": "{", "other.json": `{"tool":"other","costs":[]}`} {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := reports.ReadCosts(path); err == nil || !strings.Contains(err.Error(), "lockfault bench --format json") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := reports.ReadCosts(filepath.Join(dir, "missing")); err == nil {
+		t.Error("a file that isn't there was read")
 	}
 }

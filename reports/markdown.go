@@ -69,8 +69,13 @@ func Markdown(w io.Writer, resultsFile string) error {
 	if len(matrices) > 0 {
 		strategies = matrices[0].strategies.names
 	}
-	b.WriteString("\n## Costs\n\nRound trips of a success, the smallest number seen.\n\n")
-	costs.markdown(b, strategies)
+	b.WriteString("\n## Costs\n\nRound trips of a success, the smallest number seen.")
+	if len(head.Costs) > 0 {
+		b.WriteString(" Then, straight on a real server, how many times a second so many\n" +
+			"contenders together acquire and release the lock, and how long that takes each time.")
+	}
+	b.WriteString("\n\n")
+	costs.markdown(b, strategies, head.Costs)
 
 	sections := sections{worlds: names}
 	if _, err := Scan(resultsFile, func(c Cell) error { sections.add(b, c); return nil }); err != nil {
@@ -121,7 +126,14 @@ func (k costs) add(c Cell) {
 	}
 }
 
-func (k costs) markdown(b *bufio.Writer, strategies []string) {
+func (k costs) markdown(b *bufio.Writer, strategies []string, measured []Cost) {
+	var contenders []int
+	for _, c := range measured {
+		if !slices.Contains(contenders, c.Contenders) {
+			contenders = append(contenders, c.Contenders)
+		}
+	}
+	slices.Sort(contenders)
 	ops := []checker.Op{checker.Acquire, checker.TryAcquire, checker.Release, checker.Extend}
 	ops = slices.DeleteFunc(ops, func(op checker.Op) bool {
 		return !slices.ContainsFunc(strategies, func(s string) bool { _, ok := k[s][op]; return ok })
@@ -130,7 +142,10 @@ func (k costs) markdown(b *bufio.Writer, strategies []string) {
 	for _, op := range ops {
 		fmt.Fprintf(b, " %s |", op)
 	}
-	fmt.Fprintf(b, "\n|---|%s\n", strings.Repeat("---|", len(ops)))
+	for _, n := range contenders {
+		fmt.Fprintf(b, " pairs/s, %s | p50 | p99 |", count(n, "contender"))
+	}
+	fmt.Fprintf(b, "\n|---|%s%s\n", strings.Repeat("---|", len(ops)), strings.Repeat("---:|", 3*len(contenders)))
 	for _, s := range strategies {
 		fmt.Fprintf(b, "| %s |", escape(s))
 		for _, op := range ops {
@@ -139,6 +154,15 @@ func (k costs) markdown(b *bufio.Writer, strategies []string) {
 			} else {
 				b.WriteString(" |")
 			}
+		}
+		for _, n := range contenders {
+			i := slices.IndexFunc(measured, func(c Cost) bool { return c.Strategy == s && c.Contenders == n })
+			if i < 0 {
+				b.WriteString(" | | |")
+				continue
+			}
+			c := measured[i]
+			fmt.Fprintf(b, " %.0f | %v | %v |", c.PairsPerSecond, c.P50.Round(time.Microsecond), c.P99.Round(time.Microsecond))
 		}
 		b.WriteByte('\n')
 	}

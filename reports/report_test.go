@@ -67,7 +67,7 @@ func TestReportIsTheSameInAnyOrder(t *testing.T) {
 	}
 	want := head()
 	want.Tool = reports.Tool
-	if h != want {
+	if !reflect.DeepEqual(h, want) {
 		t.Errorf("head %+v, want %+v", h, want)
 	}
 	if !reflect.DeepEqual(got, cells) {

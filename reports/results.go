@@ -50,6 +50,9 @@ type Head struct {
 	Seed  uint64 `json:"seed"`
 	// TTL replaced the lease of every script; 0 means that it did not.
 	TTL time.Duration `json:"ttl_ns,omitempty"`
+	// Costs are what the strategies cost straight on real servers, if that was
+	// measured: see [ReadCosts].
+	Costs []Cost `json:"costs,omitempty"`
 	// Interrupted says that the run was stopped: cells are missing.
 	Interrupted bool `json:"interrupted,omitempty"`
 }
