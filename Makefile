@@ -56,8 +56,8 @@ bench: ## run the benchmarks of docs/benchmarks.md, and compare them with benchs
 
 .PHONY: bench-real
 bench-real: build redis ## measure what the locks and the gate cost on redis-server, and write the page and plot
-	./bin/lockfault bench --format markdown --svg docs/benchmarks-real.svg >bin/benchmarks-real.md
-	mv bin/benchmarks-real.md docs/benchmarks-real.md
+	./bin/lockfault bench --format markdown --svg bin/benchmarks-real.svg >bin/benchmarks-real.md
+	mv bin/benchmarks-real.md bin/benchmarks-real.svg docs/
 
 .PHONY: fuzz-short
 fuzz-short: ## run every fuzz target for FUZZTIME

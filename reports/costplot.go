@@ -13,7 +13,7 @@ const (
 	plotRow   = 18  // the height of a strategy's line
 	plotNames = 190 // room for the names
 	plotWidth = 330 // of a panel
-	plotGap   = 24
+	plotGap   = 48
 	plotTop   = 62
 )
 

@@ -43,7 +43,7 @@ type Options struct {
 	Time time.Duration
 	// Rounds is how many slices that time is cut into: in each round every
 	// path gets one, so that whatever else the machine does meanwhile hits
-	// all alike. 0 means 5.
+	// all alike. 0 means 10.
 	Rounds int
 	// Replicas is how many replicas each node has.
 	Replicas int
@@ -59,7 +59,7 @@ type Options struct {
 // The defaults of Options.
 const (
 	DefaultTime   = 2 * time.Second
-	DefaultRounds = 5
+	DefaultRounds = 10
 )
 
 // DefaultContenders returns the default of Options.Contenders.
