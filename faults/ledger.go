@@ -121,21 +121,26 @@ func (l *Ledger) values(words []string) []int {
 	return nil
 }
 
-// secrets returns which words of a request are passwords: nothing for a history,
+// secrets returns which words of a request are a login: nothing for a history,
 // which is there to be shown.
 func secrets(words []string) []int {
+	from, to := 1, len(words) // AUTH password, AUTH username password
 	switch strings.ToUpper(words[0]) {
 	case "AUTH":
-		if len(words) > 1 {
-			return []int{len(words) - 1}
+	case "HELLO": // HELLO 2 AUTH username password …
+		from = 1 + slices.IndexFunc(words, func(w string) bool { return strings.EqualFold(w, "AUTH") })
+		if from == 0 {
+			return nil
 		}
-	case "HELLO":
-		at := slices.IndexFunc(words, func(w string) bool { return strings.EqualFold(w, "AUTH") })
-		if at > 0 && at+2 < len(words) {
-			return []int{at + 2}
-		}
+		to = min(from+2, len(words))
+	default:
+		return nil
 	}
-	return nil
+	var at []int
+	for i := from; i < to; i++ {
+		at = append(at, i)
+	}
+	return at
 }
 
 func (l *Ledger) learn(client, value string) string {

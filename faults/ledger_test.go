@@ -235,13 +235,13 @@ func FuzzLedger(f *testing.F) {
 func TestPasswordsStayOut(t *testing.T) {
 	l := faults.NewLedger("lock")
 	for want, words := range map[string][]string{
-		"AUTH (secret)":    {"auth", "hunter2"},
-		"AUTH me (secret)": {"AUTH", "me", "hunter2"},
-		"HELLO 3 AUTH default (secret) SETNAME me": {"HELLO", "3", "AUTH", "default", "hunter2", "SETNAME", "me"},
-		"HELLO 2":        {"HELLO", "2"},
-		"HELLO 2 AUTH x": {"HELLO", "2", "AUTH", "x"},
-		"AUTH":           {"AUTH"},
-		"GET hunter2":    {"GET", "hunter2"},
+		"AUTH (secret)":                             {"auth", "hunter2"},
+		"AUTH (secret) (secret)":                    {"AUTH", "me", "hunter2"},
+		"HELLO 3 AUTH (secret) (secret) SETNAME me": {"HELLO", "3", "AUTH", "default", "hunter2", "SETNAME", "me"},
+		"HELLO 2":               {"HELLO", "2"},
+		"HELLO 2 AUTH (secret)": {"HELLO", "2", "AUTH", "x"},
+		"AUTH":                  {"AUTH"},
+		"GET hunter2":           {"GET", "hunter2"},
 	} {
 		if got := l.Command("A", words); got != want {
 			t.Errorf("%q comes out as %q; want %q", words, got, want)

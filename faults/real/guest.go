@@ -108,24 +108,3 @@ func (s *server) serves(command string, reply []byte) error {
 	}
 	return nil
 }
-
-// discreet returns the words of a request without its password.
-func discreet(words []string) []string {
-	at := slices.IndexFunc(words, func(word string) bool { return strings.EqualFold(word, "AUTH") })
-	command := ""
-	if len(words) > 0 {
-		command = strings.ToUpper(words[0])
-	}
-	if at < 0 || command != "AUTH" && command != "HELLO" {
-		return words
-	}
-	kept := slices.Clone(words)
-	last := at + 1 // AUTH password, AUTH username password, HELLO 2 AUTH username password …
-	if command == "HELLO" || len(words) > 2 {
-		last = at + 2
-	}
-	for i := at + 1; i <= last && i < len(kept); i++ {
-		kept[i] = "***"
-	}
-	return kept
-}

@@ -27,32 +27,6 @@ func visit(took, ttl time.Duration) *server {
 	return n.primary
 }
 
-// No history holds a password.
-func TestDiscreet(t *testing.T) {
-	tests := []struct{ words, want string }{
-		{"AUTH hush", "AUTH ***"},
-		{"auth user hush", "auth *** ***"},
-		{"HELLO 2 auth user hush", "HELLO 2 auth *** ***"},
-		{"HELLO 3 AUTH user hush SETNAME me", "HELLO 3 AUTH *** *** SETNAME me"},
-		{"HELLO 3 SETNAME me", "HELLO 3 SETNAME me"},
-		{"HELLO 3 AUTH", "HELLO 3 AUTH"},
-		{"SET auth auth", "SET auth auth"},
-		{"GET key", "GET key"},
-	}
-	for _, test := range tests {
-		words := strings.Fields(test.words)
-		if got := strings.Join(discreet(words), " "); got != test.want {
-			t.Errorf("%s: %s", test.words, got)
-		}
-		if strings.Join(words, " ") != test.words {
-			t.Errorf("%s: the request itself became %q", test.words, words)
-		}
-	}
-	if discreet(nil) != nil {
-		t.Error("no words became some")
-	}
-}
-
 // What a server that isn't ours refuses to everybody spoils the cell; what it
 // refuses to a lock doesn't.
 func TestServes(t *testing.T) {

@@ -222,7 +222,7 @@ func (w *World) receive(m *message) {
 func (w *World) execute(m *message) {
 	c, s := m.conn, m.conn.server
 	w.settle(s)
-	m.text = w.ledger.Command(c.wire.client, discreet(m.words))
+	m.text = w.ledger.Command(c.wire.client, m.words)
 	w.tell(checker.Event{
 		Kind: checker.Request, Client: c.wire.client, Node: c.wire.node.name, Server: s.name, Command: m.text, Sent: w.at(m.sent),
 	})
@@ -297,18 +297,7 @@ func (w *World) finished(request *message) {
 
 // pass lets held messages of the named clients in, the one held longest first.
 func (w *World) pass(p faults.Pass) {
-	if !p.Once {
-		w.gate.EndHolds(p.Clients)
-	}
-	var passing []*message
-	w.held = slices.DeleteFunc(w.held, func(m *message) bool {
-		if len(p.Clients) > 0 && !slices.Contains(p.Clients, m.conn.wire.client) || p.Once && len(passing) > 0 {
-			return false
-		}
-		passing = append(passing, m)
-		return true
-	})
-	for _, m := range passing {
+	for _, m := range faults.Passing(w.gate, p, &w.held, func(m *message) string { return m.conn.wire.client }) {
 		w.tellMessage(checker.Passed, m)
 		w.loosen(m)
 	}
@@ -320,11 +309,10 @@ func (w *World) tellMessage(kind checker.Kind, m *message) {
 	}
 	text := m.text
 	if m.way == faults.Before {
-		text = w.ledger.Command(m.conn.wire.client, discreet(m.words))
+		text = w.ledger.Command(m.conn.wire.client, m.words)
 	}
-	direction := map[faults.Way]string{faults.Before: "request", faults.After: "reply", faults.Messages: "push"}[m.way]
 	e := checker.Event{
-		Kind: kind, Client: m.conn.wire.client, Node: m.conn.wire.node.name, Direction: direction, Command: text, Sent: w.at(m.sent),
+		Kind: kind, Client: m.conn.wire.client, Node: m.conn.wire.node.name, Direction: m.way.Direction(), Command: text, Sent: w.at(m.sent),
 	}
 	if m.way != faults.Before {
 		e.Reply = resp.Print(m.Bytes, w.ledger.Name)

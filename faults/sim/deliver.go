@@ -218,18 +218,7 @@ func (w *World) collect() {
 
 // pass lets held messages of the named clients in, the one held longest first.
 func (w *World) pass(p faults.Pass) {
-	if !p.Once {
-		w.gate.EndHolds(p.Clients)
-	}
-	var passing []*message
-	w.held = slices.DeleteFunc(w.held, func(m *message) bool {
-		if len(p.Clients) > 0 && !slices.Contains(p.Clients, m.conn.client.name) || p.Once && len(passing) > 0 {
-			return false
-		}
-		passing = append(passing, m)
-		return true
-	})
-	for _, m := range passing {
+	for _, m := range faults.Passing(w.gate, p, &w.held, func(m *message) string { return m.conn.client.name }) {
 		w.tellMessage(checker.Passed, m)
 		w.loosen(m)
 	}
@@ -243,9 +232,8 @@ func (w *World) tellMessage(kind checker.Kind, m *message) {
 	if m.way == faults.Before {
 		text = w.ledger.Command(m.conn.client.name, m.words)
 	}
-	direction := map[faults.Way]string{faults.Before: "request", faults.After: "reply", faults.Messages: "push"}[m.way]
 	e := checker.Event{
-		Kind: kind, Client: m.conn.client.name, Node: m.conn.node.name, Direction: direction,
+		Kind: kind, Client: m.conn.client.name, Node: m.conn.node.name, Direction: m.way.Direction(),
 		Command: text, Sent: w.at(m.sent),
 	}
 	if m.bytes != nil {
