@@ -36,6 +36,7 @@ agree: build redis ## play some cells in virtual time and on redis-server proces
 	@out=$$(mktemp -d) && trap 'rm -rf "$$out"' EXIT && \
 	./bin/lockfault run --world sim,process --scenario $(AGREE) --out "$$out" && \
 	./bin/lockfault run --world sim,process --strategy set-nx-px-lua,redisson,fenced --scenario harness/testdata/more-faults.txt --out "$$out" && \
+	./bin/lockfault run --world sim,process --scenario harness/testdata/slow-links.txt --out "$$out" && \
 	./bin/lockfault run --world sim,process --failover sentinel --scenario 'failover-*' --strategy set-nx-px-lua,redisson --out "$$out"
 
 .PHONY: test-real

@@ -85,7 +85,7 @@ func (w *World) shut() {
 	a := &w.ajar
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.isShut.Swap(true) {
+	if a.isShut.Load() {
 		return
 	}
 	for proxied, so := range a.asked {
@@ -94,6 +94,7 @@ func (w *World) shut() {
 		}
 	}
 	a.asked = nil
+	a.isShut.Store(true) // behind what is put in: whatever comes from now on is put in after it
 }
 
 // adopt takes over requests that passed before the gate was shut.
@@ -111,5 +112,8 @@ func (w *World) adopt(proxied *proxy.Conn, so *asked) {
 	c.awaited, c.unanswered = so.list[0], len(so.list)
 	if c.server.busy == nil && !blocks(c.awaited.words) {
 		c.server.busy = c.awaited
+	}
+	for _, p := range proxied.Coming() {
+		w.setOut(c, p)
 	}
 }

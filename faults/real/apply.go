@@ -7,6 +7,7 @@ import (
 
 	"github.com/lockfault/lockfault/checker"
 	"github.com/lockfault/lockfault/faults"
+	"github.com/lockfault/lockfault/faults/real/proxy"
 )
 
 // Apply implements [faults.World]. A Redis that the user has takes no orders:
@@ -29,7 +30,7 @@ func (w *World) Apply(f faults.Fault) error {
 	case faults.Latency:
 		w.fault(f, "", "")
 		return w.eachLink(f.Clients, f.Nodes, func(l *wire) error {
-			return l.link.Latency(f.Base.Of(w.cfg.TTL), f.Jitter.Of(w.cfg.TTL))
+			return l.link.Latency(proxy.Both, f.Base.Of(w.cfg.TTL), f.Jitter.Of(w.cfg.TTL))
 		})
 	case faults.Partition:
 		w.fault(f, "", "")
@@ -175,10 +176,10 @@ func (w *World) setReplication(n *node, f faults.Replication) error {
 		case faults.ReplicationStop:
 			s.link.Stop()
 		case faults.ReplicationDelay:
-			err = s.link.Lag(f.Delay.Of(w.cfg.TTL))
+			err = s.link.Latency(proxy.Down, f.Delay.Of(w.cfg.TTL), 0)
 		case faults.ReplicationStart:
 			s.link.Start()
-			err = s.link.Lag(0)
+			err = s.link.Latency(proxy.Down, 0, 0)
 		}
 		if err != nil {
 			return fmt.Errorf("real: %q: %w", f, err)

@@ -168,6 +168,7 @@ func (w *World) Client(name string) faults.ClientState {
 			continue
 		}
 		for _, c := range wire.conns {
+			state.UnderWay += len(c.requests.coming) + len(c.replies.coming)
 			for _, m := range []*message{c.requests.stuck, c.replies.stuck, c.awaited} {
 				if m != nil {
 					state.UnderWay++

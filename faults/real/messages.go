@@ -27,10 +27,23 @@ type conn struct {
 }
 
 // stream is one direction of a connection. It keeps its order, so no message
-// comes while another is stuck, and can't leave out its middle.
+// arrives while another is stuck, and can't leave out its middle.
 type stream struct {
-	lost  bool     // a message was lost, and with it all that follow
-	stuck *message // what waits, held or delayed, or for its turn
+	coming []*message // what set out and has not arrived
+	lost   bool       // a message was lost, and with it all that follow
+	stuck  *message   // what waits, held or delayed, or for its turn
+}
+
+func (s *stream) knows(p *proxy.Message) bool {
+	return slices.ContainsFunc(s.coming, func(m *message) bool { return m.Message == p })
+}
+
+// stream returns the stream that a message travels on.
+func (c *conn) stream(p *proxy.Message) *stream {
+	if p.Request {
+		return &c.requests
+	}
+	return &c.replies
 }
 
 // message is a request, reply or push on its way.
@@ -41,18 +54,13 @@ type message struct {
 	words   []string // of the request, or of the one that a reply answers
 	command string   // its name
 	text    string   // it in full, with owner values by short names
-	sent    time.Time
+	arrived time.Time
 	entered time.Time // of a request: when the server was let have it
 	replies int       // of a request: how many there are yet to come
 	then    *message  // of one that came before the gate was shut: the next that the server has already
 }
 
-func (m *message) stream() *stream {
-	if m.way == faults.Before {
-		return &m.conn.requests
-	}
-	return &m.conn.replies
-}
+func (m *message) stream() *stream { return m.conn.stream(m.Message) }
 
 func (m *message) process() *process { return m.conn.wire.process() }
 
@@ -67,12 +75,19 @@ func (t tap) Opened(c *proxy.Conn) {
 	t.world.inbox.put(func() { t.wire.opened(c) })
 }
 
-func (t tap) Message(m *proxy.Message) {
+func (t tap) Sent(m *proxy.Message) {
+	if !t.world.ajar.isShut.Load() {
+		return // what is under way when it is shut is looked at when it arrives
+	}
+	t.world.inbox.put(func() { t.world.setOut(t.wire.conns[m.Conn], m) })
+}
+
+func (t tap) Arrived(m *proxy.Message) {
 	if t.world.ajar.pass(t.wire, m) {
 		return
 	}
-	sent := time.Now()
-	t.world.inbox.put(func() { t.world.came(t.wire.conns[m.Conn], m, sent) })
+	arrived := time.Now()
+	t.world.inbox.put(func() { t.world.came(t.wire.conns[m.Conn], m, arrived) })
 }
 
 func (t tap) Closed(c *proxy.Conn) {
@@ -80,12 +95,35 @@ func (t tap) Closed(c *proxy.Conn) {
 	t.world.inbox.put(func() { t.wire.closed(c) })
 }
 
+// setOut takes note of a message that its sender has written, unless that is
+// known: the server is done with a request when it has written the answer,
+// however long that takes to arrive.
+func (w *World) setOut(c *conn, p *proxy.Message) {
+	if c == nil || c.gone || c.stream(p).knows(p) {
+		return
+	}
+	on := c.stream(p)
+	on.coming = append(on.coming, w.written(c, p))
+}
+
 // came is what happens when a message comes to the gate.
-func (w *World) came(c *conn, p *proxy.Message, sent time.Time) {
+func (w *World) came(c *conn, p *proxy.Message, arrived time.Time) {
 	if c == nil || c.gone {
 		return // reset meanwhile: there is nobody to take it
 	}
-	m := &message{Message: p, conn: c, sent: sent}
+	var m *message
+	if on := c.stream(p); on.knows(p) {
+		m, on.coming = on.coming[0], on.coming[1:]
+	} else {
+		m = w.written(c, p) // before the gate was shut
+	}
+	m.arrived = arrived
+	w.arrive(m)
+}
+
+// written makes a message of what its sender has written.
+func (w *World) written(c *conn, p *proxy.Message) *message {
+	m := &message{Message: p, conn: c}
 	switch {
 	case p.Request:
 		m.asks()
@@ -100,7 +138,7 @@ func (w *World) came(c *conn, p *proxy.Message, sent time.Time) {
 		m.way = faults.After
 		w.answered(m)
 	}
-	w.arrive(m)
+	return m
 }
 
 // asks makes a request of the message.
@@ -135,7 +173,7 @@ func (w *World) arrive(m *message) {
 		w.held = append(w.held, m)
 	case faults.Delays:
 		on.stuck = m
-		w.plan(m.sent.Add(by), func() { w.loosen(m) })
+		w.plan(m.arrived.Add(by), func() { w.loosen(m) })
 	case faults.Drops:
 		w.lose(m)
 	case faults.Resets:
@@ -203,7 +241,7 @@ func (w *World) open(s *server) {
 func (w *World) receive(m *message) {
 	c := m.conn
 	event := checker.Event{
-		Kind: checker.Push, Client: c.wire.client, Node: c.wire.node.name, Sent: w.at(m.sent), Command: m.text,
+		Kind: checker.Push, Client: c.wire.client, Node: c.wire.node.name, Sent: w.at(m.SetOut), Command: m.text,
 	}
 	if m.way == faults.After {
 		event.Kind = checker.Reply
@@ -224,7 +262,7 @@ func (w *World) execute(m *message) {
 	w.settle(s)
 	m.text = w.ledger.Command(c.wire.client, m.words)
 	w.tell(checker.Event{
-		Kind: checker.Request, Client: c.wire.client, Node: c.wire.node.name, Server: s.name, Command: m.text, Sent: w.at(m.sent),
+		Kind: checker.Request, Client: c.wire.client, Node: c.wire.node.name, Server: s.name, Command: m.text, Sent: w.at(m.SetOut),
 	})
 	c.awaited = m
 	if !blocks(m.words) {
@@ -273,7 +311,7 @@ func (w *World) answered(m *message) {
 	}
 	c.awaited = request.then
 	if !blocks(request.words) && !c.server.wasPaused(request.entered) {
-		w.note(c.server.name, m.sent.Sub(request.entered)-c.server.trip())
+		w.note(c.server.name, m.SetOut.Sub(request.entered)-c.server.trip())
 	}
 	if s := c.server; changes(request.command) && (s.busy == nil || s.busy == request) {
 		w.observe(s, checker.ByCommand, c.wire.client, request.words)
@@ -312,7 +350,7 @@ func (w *World) tellMessage(kind checker.Kind, m *message) {
 		text = w.ledger.Command(m.conn.wire.client, m.words)
 	}
 	e := checker.Event{
-		Kind: kind, Client: m.conn.wire.client, Node: m.conn.wire.node.name, Direction: m.way.Direction(), Command: text, Sent: w.at(m.sent),
+		Kind: kind, Client: m.conn.wire.client, Node: m.conn.wire.node.name, Direction: m.way.Direction(), Command: text, Sent: w.at(m.SetOut),
 	}
 	if m.way != faults.Before {
 		e.Reply = resp.Print(m.Bytes, w.ledger.Name)

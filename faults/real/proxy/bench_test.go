@@ -20,12 +20,13 @@ import (
 type forwarder struct{}
 
 func (forwarder) Opened(*proxy.Conn)       {}
-func (forwarder) Message(m *proxy.Message) { m.Forward() }
+func (forwarder) Sent(*proxy.Message)      {}
+func (forwarder) Arrived(m *proxy.Message) { m.Forward() }
 func (forwarder) Closed(*proxy.Conn)       {}
 
 // BenchmarkPath measures round trips of a small SET: to the server directly,
 // through toxiproxy as it comes, through a link without a tap, and through
-// one with a gate.
+// one with a tap.
 func BenchmarkPath(b *testing.B) {
 	servers := map[string]func(testing.TB) string{"echo": startEcho}
 	if path, err := exec.LookPath("redis-server"); err == nil {

@@ -27,23 +27,21 @@ type Conn struct {
 	over   bool       // the sockets are closed
 	closed bool       // the tap was told, or is being told
 	err    error
-
-	deaf bool // a partition swallowed something; guarded by Link.mu
 }
 
-// side is the proxy's socket to one of the two processes, and what toxiproxy
-// writes to. The socket is nil when there is a partition in between from the
-// beginning.
+// side is the proxy's socket to one of the two processes, and what toxiproxy or
+// a door writes to.
 type side struct {
 	conn   *Conn
 	other  *side
 	socket net.Conn
+	door   *door // in front of the process; nil where nobody looks
 
 	// Guarded by Conn.mu. Only the goroutine that writes here sets gone, and
 	// may read it without.
 	spent bool // what the process wrote was all handed to toxiproxy
 	gone  bool // the process takes nothing any more
-	told  bool // toxiproxy closed this side: nothing follows what was written to it
+	told  bool // nothing follows what was written to it
 }
 
 func newConn(l *Link, client, server net.Conn) *Conn {
@@ -51,16 +49,27 @@ func newConn(l *Link, client, server net.Conn) *Conn {
 	c := &Conn{link: l, id: l.accepted, done: make(chan struct{})}
 	c.client = side{conn: c, other: &c.server, socket: client}
 	c.server = side{conn: c, other: &c.client, socket: server}
+	if l.tap != nil {
+		c.client.door, c.server.door = newDoor(c, &c.client), newDoor(c, &c.server)
+	}
 	return c
 }
 
 // start carries both directions.
 func (c *Conn) start() {
 	l := c.link
-	requests, replies := newGate(c, &c.client, true), newGate(c, &c.server, false)
-	l.running.Add(3) // and connect's one: two gates and two writers
-	l.toxics.StartLink(l.proxies.server, fmt.Sprintf("%d upstream", c.id), requests, &c.server, stream.Upstream)
-	l.toxics.StartLink(l.proxies.server, fmt.Sprintf("%d downstream", c.id), replies, &c.client, stream.Downstream)
+	carry := func(from, to *side, way stream.Direction) {
+		in, out := &front{conn: c, from: from, request: way == stream.Upstream, door: to.door}, io.WriteCloser(to)
+		l.running.Add(2)
+		if to.door != nil {
+			out = to.door
+			l.running.Add(1)
+			go to.door.attend()
+		}
+		l.toxics.StartLink(l.proxies.server, fmt.Sprintf("%d %s", c.id, way), in, out, way)
+	}
+	carry(&c.client, &c.server, stream.Upstream)
+	carry(&c.server, &c.client, stream.Downstream)
 }
 
 // Link returns the link that the connection is on.
@@ -68,6 +77,10 @@ func (c *Conn) Link() *Link { return c.link }
 
 // ID returns the connection's number among its link's, from 1.
 func (c *Conn) ID() int { return c.id }
+
+// Coming returns what the tap has been told of and nothing was decided about,
+// of both directions, the oldest of each first.
+func (c *Conn) Coming() []*Message { return append(c.server.door.list(), c.client.door.list()...) }
 
 // Err returns why the connection ended: nil while it lasts and where both ends
 // closed it in order. It wraps ErrReset where it was closed from here,
@@ -82,6 +95,9 @@ func (c *Conn) Err() error {
 // Reset closes both ends at once; they see a connection reset by its peer.
 // What was on its way is lost. It doesn't wait for Closed.
 func (c *Conn) Reset() { c.end(ErrReset, true) }
+
+// Close is Reset, but the ends see a connection that is closed in order.
+func (c *Conn) Close() { c.end(ErrReset, false) }
 
 // end closes both sockets, by RST or in order. Only the first call counts.
 func (c *Conn) end(why error, abruptly bool) {
@@ -155,7 +171,8 @@ func (c *Conn) exhausted(s *side, err error) {
 // its sockets are closed, and there will be no more messages. What toxics still
 // delay goes nowhere.
 func (c *Conn) unlockAndTell() {
-	tell := c.over && c.client.spent && c.server.spent && !c.closed
+	quiet := c.link.tap == nil || c.client.told && c.server.told // whoever looked at messages there is gone
+	tell := c.over && c.client.spent && c.server.spent && quiet && !c.closed
 	c.closed = c.closed || tell
 	c.mu.Unlock()
 	if tell {
@@ -163,15 +180,15 @@ func (c *Conn) unlockAndTell() {
 	}
 }
 
-// Write implements io.Writer for toxiproxy. It never fails: toxiproxy's
-// writers leave at the first error, and whatever comes after stays stuck in
-// front of them forever. What can't be written is lost, as on a network; that
-// a process is gone shows in what is read from it.
+// Write implements io.Writer. It never fails: toxiproxy's writers leave at the
+// first error, and whatever comes after stays stuck in front of them forever.
+// What can't be written is lost, as on a network; that a process is gone shows
+// in what is read from it.
 func (s *side) Write(p []byte) (int, error) {
-	c := s.conn
-	if c.link.cut.Load() && c.link.deafen(c) || s.gone || s.socket == nil {
+	if s.gone {
 		return len(p), nil
 	}
+	c := s.conn
 	if _, err := s.socket.Write(p); err != nil {
 		c.mu.Lock()
 		s.gone = true
@@ -183,20 +200,18 @@ func (s *side) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Close implements io.Closer for toxiproxy, which calls it once, behind the
-// last Write.
+// Close implements io.Closer. It must be called once, behind the last Write.
 func (s *side) Close() error {
 	c := s.conn
 	defer c.link.running.Done()
-	silent := c.link.cut.Load() && c.link.deafen(c)
 	c.mu.Lock()
 	s.told = true
 	switch {
 	case s.other.told:
 		c.endLocked(nil, false)
-	case c.over || silent:
+	case c.over:
 	case !s.other.spent:
-		c.endLocked(fmt.Errorf("%w: by a toxic", ErrReset), c.link.abrupt.Load())
+		c.endLocked(fmt.Errorf("%w: by a toxic", ErrReset), false)
 	default:
 		if socket, ok := s.socket.(interface{ CloseWrite() error }); ok {
 			_ = socket.CloseWrite() // fails where the process is gone already

@@ -177,7 +177,8 @@ func TestResetClosesBothEnds(t *testing.T) {
 type decider func(*proxy.Message)
 
 func (decider) Opened(*proxy.Conn)         {}
-func (d decider) Message(m *proxy.Message) { d(m) }
+func (decider) Sent(*proxy.Message)        {}
+func (d decider) Arrived(m *proxy.Message) { d(m) }
 func (decider) Closed(*proxy.Conn)         {}
 
 func TestTheFirstDecisionCounts(t *testing.T) {

@@ -28,8 +28,6 @@ type Link struct {
 	running  sync.WaitGroup // the accept loop, dialling, gates, and toxiproxy's writers
 
 	stopped atomic.Pointer[chan struct{}] // closed by Start; nil while bytes flow
-	cut     atomic.Bool                   // set under mu
-	abrupt  atomic.Bool                   // toxics close by RST
 
 	changing sync.Mutex // held while toxics change, which takes time
 
@@ -70,35 +68,27 @@ func (l *Link) accept() {
 }
 
 // connect dials the upstream for a client and carries what they say. A client
-// whose upstream doesn't answer is reset; one behind a partition gets no
-// answer.
+// whose upstream doesn't answer is reset.
 func (l *Link) connect(client net.Conn) {
+	defer l.running.Done()
 	l.mu.Lock()
-	upstream, epoch, cut := l.upstream, l.epoch, l.cut.Load()
+	upstream, epoch := l.upstream, l.epoch
 	l.mu.Unlock()
-	var server net.Conn
-	if !cut {
-		var dialer net.Dialer
-		var err error
-		if server, err = dialer.DialContext(l.ctx, "tcp", upstream); err != nil {
-			l.warn(fmt.Errorf("connect to the upstream: %w", err))
-			closeSocket(client, true)
-			l.running.Done()
-			return
-		}
+	var dialer net.Dialer
+	server, err := dialer.DialContext(l.ctx, "tcp", upstream)
+	if err != nil {
+		l.warn(fmt.Errorf("connect to the upstream: %w", err))
+		closeSocket(client, true)
+		return
 	}
 	l.mu.Lock()
 	if l.epoch != epoch { // closed meanwhile, as all others
 		l.mu.Unlock()
 		closeSocket(client, true)
-		if server != nil {
-			closeSocket(server, true)
-		}
-		l.running.Done()
+		closeSocket(server, true)
 		return
 	}
 	c := newConn(l, client, server)
-	c.deaf = server == nil
 	l.conns[c] = true
 	l.mu.Unlock()
 	if l.tap != nil {
@@ -148,56 +138,8 @@ func (l *Link) resetLocked() {
 	}
 }
 
-// Cut begins a partition: bytes of both directions are lost, the end of a
-// connection too, and nobody is told; new connections get no answer. It takes
-// effect behind the gate and the toxics: the tap still sees what is sent, and
-// what it forwards from now on is lost. On a cut link it does nothing.
-func (l *Link) Cut() error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.closed {
-		return fmt.Errorf("cut link %s: %w", l.name, ErrClosed)
-	}
-	l.cut.Store(true)
-	return nil
-}
-
-// Mend ends a partition. Connections on which something was lost, or that were
-// made meanwhile, are reset; the others go on. On a link that isn't cut it
-// does nothing.
-func (l *Link) Mend() error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.closed {
-		return fmt.Errorf("mend link %s: %w", l.name, ErrClosed)
-	}
-	if !l.cut.Load() {
-		return nil
-	}
-	for c := range l.conns {
-		if c.deaf {
-			c.end(ErrReset, true) // before bytes flow again: none may follow those that were lost
-		}
-	}
-	l.cut.Store(false)
-	return nil
-}
-
-// deafen reports whether the link is cut, and takes note that a connection
-// loses something by it.
-func (l *Link) deafen(c *Conn) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.cut.Load() {
-		c.deaf = true
-		return true
-	}
-	return false
-}
-
 // Stop stalls the link: what is sent from now on waits, in both directions,
-// until Start, and nothing is lost. The tap still sees it. On a stopped link
-// it does nothing.
+// until Start, and nothing is lost. On a stopped link it does nothing.
 func (l *Link) Stop() {
 	started := make(chan struct{})
 	l.stopped.CompareAndSwap(nil, &started)

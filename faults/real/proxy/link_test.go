@@ -76,58 +76,6 @@ func TestResetOfALink(t *testing.T) {
 	r.dial(t).ask("PING")
 }
 
-func TestAPartition(t *testing.T) {
-	r := newRig(t)
-	idle, busy, late := r.dial(t), r.dial(t), r.dial(t)
-	for _, c := range []*client{idle, busy, late} {
-		c.ask("PING")
-	}
-	r.tap.hold(is(">", "HELD"))
-	late.send("HELD")
-	held := r.tap.waits()
-
-	must(t, r.link.Cut())
-	must(t, r.link.Cut())
-	held.Forward()
-	busy.send("SET lock A")
-	fresh, mute := r.dial(t), r.dial(t)
-	fresh.send("GET lock")
-	eventually(t, "all connections seen", func() bool { return r.tap.connections() == 5 })
-	eventually(t, "both lost requests seen", func() bool {
-		seen := r.tap.messages()
-		return slices.Contains(seen, "> SET lock A") && slices.Contains(seen, "> GET lock")
-	})
-	busy.wantSilence()
-	fresh.wantSilence()
-
-	must(t, r.link.Mend())
-	must(t, r.link.Mend())
-	busy.wantReset()
-	fresh.wantReset()
-	mute.wantReset()
-	idle.ask("GET lock")
-	r.dial(t).ask("GET lock")
-	r.tap.endings(4)
-	if got, want := r.server.requests(), []string{"PING", "PING", "PING", "GET lock", "GET lock"}; !slices.Equal(got, want) {
-		t.Errorf("the server was asked %q; want %q", got, want)
-	}
-}
-
-// The end of a connection is lost in a partition, as its bytes are.
-func TestAPartitionHidesEnds(t *testing.T) {
-	r := newRig(t)
-	leaver, stayer := r.dial(t), r.dial(t)
-	leaver.ask("PING")
-	stayer.ask("PING")
-	must(t, r.link.Cut())
-	leaver.Close()
-	r.server.hangUp()
-	stayer.wantSilence()
-	must(t, r.link.Mend())
-	stayer.wantReset()
-	r.tap.endings(2)
-}
-
 func TestStopAndStart(t *testing.T) {
 	for name, tapped := range map[string]bool{"with a tap": true, "without": false} {
 		t.Run(name, func(t *testing.T) {
@@ -192,38 +140,48 @@ func TestWithoutATapAnythingPasses(t *testing.T) {
 func TestCloseEndsAll(t *testing.T) {
 	r := newRig(t)
 	r.tap.hold(is(">", "HELD"))
-	must(t, r.link.Latency(1<<40, 0)) // 18 minutes
-	var clients []*client
-	for i := range 8 {
-		c := r.dial(t)
-		c.send(fmt.Sprintf("GET %d", i), "HELD")
-		clients = append(clients, c)
+	crowd := func() (clients []*client) {
+		for i := range 8 {
+			c := r.dial(t)
+			c.ask(fmt.Sprintf("GET %d", i))
+			c.send("HELD")
+			clients = append(clients, c)
+		}
+		for range clients {
+			r.tap.waits()
+		}
+		return clients
 	}
-	for range clients {
-		r.tap.waits()
+	reset := crowd()
+	must(t, r.link.Latency(proxy.Both, 1<<40, 0)) // 18 minutes
+	for _, c := range reset {
+		c.send("GET late")
 	}
-	r.link.Reset() // ends them although their bytes are delayed
-	r.tap.endings(len(clients))
-	for range clients {
-		c := r.dial(t)
-		c.send("GET again", "HELD")
-		r.tap.waits()
-	}
-	other := r.open(t, r.server.addr(), r.tap)
-	must(t, other.Cut())
-	cut := dial(t, other.Addr())
-	cut.send("GET cut")
+	r.link.Reset() // ends them although something is held and something on its way
+	r.tap.endings(len(reset))
+	must(t, r.link.Latency(proxy.Both, 0, 0))
+	closed := crowd()
+	must(t, r.link.Latency(proxy.Both, 1<<40, 0))
+	late := r.dial(t)
+	late.send("GET late")
+	mute := r.open(t, r.server.addr(), r.tap)
+	must(t, mute.Timeout(time.Hour))
+	lost := dial(t, mute.Addr())
+	lost.send("GET lost")
 	stopped := r.open(t, r.server.addr(), nil)
 	stopped.Stop()
 	waiting := dial(t, stopped.Addr())
 	waiting.send("GET stopped")
-	eventually(t, "the lost request seen", func() bool { return slices.Contains(r.tap.messages(), "> GET cut") })
+	eventually(t, "all requests sent", func() bool {
+		seen := r.tap.sending()
+		return slices.Contains(seen, "> GET lost") && slices.Contains(seen, "> GET late")
+	})
 
 	must(t, r.proxies.Close())
-	if got, want := r.tap.ended(), 2*len(clients)+1; got != want {
+	if got, want := r.tap.ended(), len(reset)+len(closed)+2; got != want {
 		t.Errorf("Close returned when %d connections had closed; want %d", got, want)
 	}
-	for _, c := range append(clients, cut, waiting) {
+	for _, c := range append(closed, late, lost, waiting) {
 		c.wantReset()
 	}
 	if _, err := net.Dial("tcp", r.link.Addr()); err == nil {
@@ -231,12 +189,8 @@ func TestCloseEndsAll(t *testing.T) {
 	}
 	must(t, r.proxies.Close())
 	must(t, r.link.Close())
-	for name, err := range map[string]error{
-		"Redirect": r.link.Redirect("127.0.0.1:1"), "Cut": r.link.Cut(), "Mend": r.link.Mend(),
-	} {
-		if !errors.Is(err, proxy.ErrClosed) {
-			t.Errorf("%s on a closed link: %v; want ErrClosed", name, err)
-		}
+	if err := r.link.Redirect("127.0.0.1:1"); !errors.Is(err, proxy.ErrClosed) {
+		t.Errorf("Redirect on a closed link: %v; want ErrClosed", err)
 	}
 	if _, err := r.proxies.Open("late", r.server.addr(), nil); !errors.Is(err, proxy.ErrClosed) {
 		t.Errorf("Open after Close: %v; want ErrClosed", err)

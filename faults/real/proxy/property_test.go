@@ -71,7 +71,9 @@ type collector struct {
 
 func (c *collector) Opened(*proxy.Conn) {}
 
-func (c *collector) Message(m *proxy.Message) {
+func (c *collector) Sent(*proxy.Message) {}
+
+func (c *collector) Arrived(m *proxy.Message) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	n := len(c.got[m.Request])

@@ -11,17 +11,21 @@
 //
 // # Where the gate stands
 //
-//	client ── gate ── toxics ──► server
-//	client ◄── toxics ── gate ── server
+//	client ── front ── toxics ── door ──► server
+//	client ◄── door ── toxics ── front ── server
 //
-// The gate is what toxiproxy reads from, not a toxic in its chain. A toxic
-// that waits with a message in its hands blocks those before it, and toxiproxy
-// must interrupt a neighbour, with a lock taken, whenever a toxic is added or
-// removed: to change a latency would hang for as long as a message is held. A
-// toxic also sees neither its connection nor the other direction. As the
-// source of the chain the gate knows both, costs no goroutine of its own, and
-// what it holds holds up nothing else. A message sets out when it is
-// forwarded, so latency comes on top of the time for which it was held.
+// The gate of a direction has two parts. At its front, where toxiproxy reads,
+// messages are found and seen to set out; at its door, where toxiproxy writes,
+// they arrive, and the tap decides on them. So a message that is held, or lost
+// in a partition, has had its latency by then, and a server is known to be done
+// with a request when it answers, not when that answer has crossed a slow link.
+//
+// The gate is not a toxic in toxiproxy's chain. A toxic that waits with a
+// message in its hands blocks those before it, and toxiproxy must interrupt a
+// neighbour, with a lock taken, whenever a toxic is added or removed: to change
+// a latency would hang for as long as a message is held. A toxic also sees
+// neither its connection nor the other direction. The door knows both, and
+// takes what toxiproxy writes without making it wait.
 //
 // # What toxiproxy is used for
 //
@@ -47,7 +51,7 @@ import (
 var ErrClosed = errors.New("proxy: closed")
 
 // ErrReset is why a connection ended that was closed from here: by Reset,
-// Redirect, Mend, Close, or a toxic.
+// Redirect, Close, or a toxic.
 var ErrReset = errors.New("proxy: the connection was reset")
 
 // Proxies is an embedded toxiproxy: any number of links in this process. Use

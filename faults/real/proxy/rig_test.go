@@ -253,14 +253,16 @@ type tap struct {
 	holds  func(*proxy.Message) bool
 	drops  func(*proxy.Message) bool
 	held   []*proxy.Message
+	sent   []string
 	seen   []string
+	coming map[*proxy.Message]bool
 	states map[*proxy.Conn]string
 	closed []*proxy.Conn
 }
 
 func newTap(t testing.TB) *tap {
 	none := func(*proxy.Message) bool { return false }
-	return &tap{t: t, holds: none, drops: none, states: map[*proxy.Conn]string{}}
+	return &tap{t: t, holds: none, drops: none, coming: map[*proxy.Message]bool{}, states: map[*proxy.Conn]string{}}
 }
 
 // is returns a condition: a request, or a reply, whose first word is as given.
@@ -292,12 +294,26 @@ func (p *tap) Opened(c *proxy.Conn) {
 	p.states[c] = "open"
 }
 
-func (p *tap) Message(m *proxy.Message) {
+func (p *tap) Sent(m *proxy.Message) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.states[m.Conn] != "open" {
+		p.t.Errorf("a message set out on connection %d when it was %q", m.Conn.ID(), p.states[m.Conn])
+	}
+	p.sent = append(p.sent, describe(m))
+	p.coming[m] = true
+}
+
+func (p *tap) Arrived(m *proxy.Message) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.states[m.Conn] != "open" {
 		p.t.Errorf("a message on connection %d when it was %q", m.Conn.ID(), p.states[m.Conn])
 	}
+	if !p.coming[m] {
+		p.t.Errorf("%s arrived, and had not set out", describe(m))
+	}
+	delete(p.coming, m)
 	p.seen = append(p.seen, describe(m))
 	switch {
 	case m.Lost:
@@ -318,13 +334,6 @@ func (p *tap) Closed(c *proxy.Conn) {
 	}
 	p.states[c] = "closed"
 	p.closed = append(p.closed, c)
-}
-
-// connections returns how many there were.
-func (p *tap) connections() int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return len(p.states)
 }
 
 // ended returns how many of them have closed.
@@ -350,6 +359,13 @@ func (p *tap) messages() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return slices.Clone(p.seen)
+}
+
+// sending returns what has set out.
+func (p *tap) sending() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.sent)
 }
 
 // waits returns the message that is held next.

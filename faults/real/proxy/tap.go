@@ -1,18 +1,24 @@
 package proxy
 
-import "sync/atomic"
+import (
+	"sync/atomic"
+	"time"
+)
 
 // A Tap sees each RESP message on a link's connections. Opened comes first and
-// Closed last, once, when both directions have ended; in between, Message is
-// called by each direction's own goroutine, in the order of its bytes. The two
-// directions, and different connections, call concurrently. No method may
+// Closed last, once, when both directions have ended. In between, each message
+// of a direction is first Sent and then, when the toxics have let all of its
+// bytes through, Arrived; both come in the order of its bytes. The two calls,
+// the two directions, and different connections are concurrent. No method may
 // block.
 type Tap interface {
 	Opened(c *Conn)
-	// Message hands over a message, which waits, and everything behind it in
-	// its direction, until somebody calls Forward or Drop on it: here or
+	// Sent shows a message that sets out. It can't be stopped here.
+	Sent(m *Message)
+	// Arrived hands over a message, which waits, and everything behind it in
+	// its direction, until somebody calls Forward, Drop or Skip on it: here or
 	// later, from any goroutine.
-	Message(m *Message)
+	Arrived(m *Message)
 	Closed(c *Conn)
 }
 
@@ -28,11 +34,15 @@ type Message struct {
 	Bytes []byte
 	// More says that the sender had written more behind it by then.
 	More bool
-	// Lost says that an earlier message of this direction was dropped, and so
-	// this one is lost too. Nothing waits for it.
+	// SetOut is when it was read from its sender.
+	SetOut time.Time
+	// Lost says, once it has arrived, that an earlier message of this
+	// direction was dropped, and so this one is lost too. Nothing waits for it.
 	Lost bool
 
-	gate    *gate
+	door    *door
+	end     int64 // where it ends in its direction, counted in bytes
+	shown   bool  // it has arrived, and the tap was told
 	verdict atomic.Int32
 }
 
@@ -43,8 +53,8 @@ const (
 	skipped
 )
 
-// Forward lets the message pass. Only the first call of Forward or Drop
-// counts; on a connection that has ended neither does anything.
+// Forward lets the message pass. Only the first call of Forward, Drop or Skip
+// counts; on a connection that has ended none does anything.
 func (m *Message) Forward() { m.decide(forwarded) }
 
 // Drop loses the message and, because a stream can't leave out its middle,
@@ -58,9 +68,6 @@ func (m *Message) Skip() { m.decide(skipped) }
 
 func (m *Message) decide(verdict int32) {
 	if m.verdict.CompareAndSwap(undecided, verdict) {
-		select {
-		case m.gate.wake <- struct{}{}:
-		default: // a note is there already
-		}
+		m.door.note()
 	}
 }

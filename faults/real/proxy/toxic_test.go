@@ -3,44 +3,98 @@ package proxy_test
 import (
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/lockfault/lockfault/faults/real/proxy"
 )
 
+// asks asks and returns how long the answer took.
+func (c *client) asks(line string) time.Duration {
+	c.t.Helper()
+	began := time.Now()
+	c.ask(line)
+	return time.Since(began)
+}
+
 func TestLatency(t *testing.T) {
 	r := newRig(t)
 	c := r.dial(t) // before, and after
 	c.ask("PING")
 	const base = 30 * time.Millisecond
-	must(t, r.link.Latency(base, 0))
+	must(t, r.link.Latency(proxy.Both, base, 0))
 	for _, c := range []*client{c, r.dial(t)} {
-		began := time.Now()
-		c.ask("GET lock")
-		if took := time.Since(began); took < 2*base {
+		if took := c.asks("GET lock"); took < 2*base {
 			t.Errorf("a round trip took %s; want %s at least", took, 2*base)
 		}
 	}
-	must(t, r.link.Latency(time.Hour, time.Minute))
-	c.send("SET lock A")
-	eventually(t, "the delayed request seen", func() bool {
-		seen := r.tap.messages()
-		return seen[len(seen)-1] == "> SET lock A"
-	})
-	must(t, r.link.Latency(0, 0)) // lets go of what is delayed
-	c.want("SET lock A")
-	if err := r.link.Latency(-1, 0); err == nil {
+	must(t, r.link.Latency(proxy.Both, time.Hour, time.Minute))
+	c.send("SET lock A", "GET lock")
+	eventually(t, "the delayed requests sent", func() bool { return slices.Contains(r.tap.sending(), "> GET lock") })
+	if seen := r.tap.messages(); slices.Contains(seen, "> SET lock A") {
+		t.Errorf("the tap saw %q: the request is still on its way", seen)
+	}
+	must(t, r.link.Latency(proxy.Both, 0, 0)) // lets go of what is delayed
+	c.want("SET lock A", "GET lock")
+	if err := r.link.Latency(proxy.Both, -1, 0); err == nil {
 		t.Error("a negative latency is accepted")
 	}
 }
 
-// Latency changes while a message is held, which a gate in toxiproxy's chain
-// would not allow.
+// A message is seen to set out when its sender wrote it, and to arrive when it
+// has come through.
+func TestWhenMessagesSetOutAndArrive(t *testing.T) {
+	r := newRig(t)
+	const base = 50 * time.Millisecond
+	must(t, r.link.Latency(proxy.Both, base, 0))
+	r.tap.hold(func(*proxy.Message) bool { return true })
+	c := r.dial(t)
+	for _, m := range []func(){func() { c.send("GET 1", "GET 2") }, func() {}} {
+		m()
+		held := r.tap.waits()
+		if took := time.Since(held.SetOut); took < base {
+			t.Errorf("%s arrived %s after it set out; want %s at least", describe(held), took, base)
+		}
+		held.Forward()
+	}
+}
+
+// What is on its way is under way together: a pipeline takes no longer than one
+// request.
+func TestLatencyOfAPipeline(t *testing.T) {
+	r := newRig(t)
+	const base = 100 * time.Millisecond
+	must(t, r.link.Latency(proxy.Both, base, 0))
+	c := r.dial(t)
+	began := time.Now()
+	var lines []string
+	for i := range 50 {
+		line := fmt.Sprintf("GET %d", i)
+		c.send(line)
+		lines = append(lines, line)
+	}
+	c.want(lines...)
+	if took := time.Since(began); took > 50*base {
+		t.Errorf("50 requests took %s, one after the other", took)
+	}
+}
+
+func TestLatencyOneWay(t *testing.T) {
+	r := newRig(t)
+	must(t, r.link.Latency(proxy.Down, time.Hour, 0))
+	c := r.dial(t)
+	c.send("GET lock")
+	eventually(t, "the request there", func() bool { return len(r.server.requests()) == 1 })
+	c.wantSilence()
+	must(t, r.link.Latency(proxy.Down, 0, 0))
+	c.want("GET lock")
+}
+
+// Latency changes while a message is held: who holds it holds up no toxic.
 func TestLatencyWhileHeld(t *testing.T) {
 	r := newRig(t)
 	r.tap.hold(is(">", "SET"))
@@ -48,10 +102,11 @@ func TestLatencyWhileHeld(t *testing.T) {
 	c.send("SET lock A", "GET lock")
 	held := r.tap.waits()
 	for i := range 5 {
-		must(t, r.link.Latency(time.Duration(i%2)*time.Millisecond, 0))
+		must(t, r.link.Latency(proxy.Both, time.Duration(i%2)*time.Millisecond, 0))
+		c.send("GET 1") // waits behind it
 	}
 	held.Forward()
-	c.want("SET lock A", "GET lock")
+	c.want("SET lock A", "GET lock", "GET 1", "GET 1", "GET 1", "GET 1", "GET 1")
 }
 
 // Toxics come and go on a live connection and lose nothing.
@@ -62,34 +117,14 @@ func TestToxicsComeAndGo(t *testing.T) {
 	done := make(chan error, 1)
 	go func() {
 		random := rand.New(rand.NewPCG(1, 2))
-		specs := map[string]string{
-			"latency":    `{"type": "latency", "attributes": {"latency": 1, "jitter": 1}}`,
-			"bandwidth":  `{"type": "bandwidth", "stream": "upstream", "attributes": {"rate": 1000}}`,
-			"slicer":     `{"type": "slicer", "attributes": {"average_size": 5, "size_variation": 2, "delay": 10}}`,
-			"slow_close": `{"type": "slow_close", "attributes": {"delay": 1}}`,
-			"limit_data": `{"type": "limit_data", "stream": "upstream", "attributes": {"bytes": 100000000}}`,
+		var errs []error
+		for range 100 {
+			way := proxy.Way(random.IntN(2))
+			errs = append(errs,
+				r.link.Latency(way, time.Duration(random.IntN(3))*time.Millisecond, time.Duration(random.IntN(2))*time.Millisecond),
+				r.link.Bandwidth(way, float64(random.IntN(3)*100_000)))
 		}
-		names := map[string]string{
-			"latency": "latency_downstream", "bandwidth": "bandwidth_upstream", "slicer": "slicer_downstream",
-			"slow_close": "slow_close_downstream", "limit_data": "limit_data_upstream",
-		}
-		for range 20 {
-			for kind, spec := range specs {
-				if err := r.link.Toxic(spec); err != nil {
-					done <- err
-					return
-				}
-				if err := r.link.Latency(time.Duration(random.IntN(3))*time.Millisecond, 0); err != nil {
-					done <- err
-					return
-				}
-				if err := r.link.RemoveToxic(names[kind]); err != nil {
-					done <- err
-					return
-				}
-			}
-		}
-		done <- r.link.Latency(0, 0)
+		done <- errors.Join(append(errs, r.link.Latency(proxy.Both, 0, 0), r.link.Bandwidth(proxy.Both, 0))...)
 	}()
 	sent, received := 0, 0
 	for received < requests {
@@ -100,107 +135,102 @@ func TestToxicsComeAndGo(t *testing.T) {
 		c.want(fmt.Sprintf("GET %d", received))
 		received++
 	}
-	if err := <-done; err != nil {
-		t.Fatal(err)
-	}
+	must(t, <-done)
 	c.ask("PING")
-}
-
-func TestToxicsThatClose(t *testing.T) {
-	for _, test := range []struct {
-		spec  string
-		reset bool
-	}{
-		{`{"type": "reset_peer", "attributes": {"timeout": 0}}`, true},
-		{`{"type": "reset_peer", "stream": "upstream", "attributes": {"timeout": 1}}`, true},
-		{`{"type": "limit_data", "attributes": {"bytes": 0}}`, false},
-		{`{"type": "limit_data", "stream": "upstream", "attributes": {"bytes": 3}}`, false},
-		{`{"type": "timeout", "attributes": {"timeout": 1}}`, false},
-	} {
-		t.Run(test.spec, func(t *testing.T) {
-			r := newRig(t)
-			old := r.dial(t)
-			old.ask("PING")
-			must(t, r.link.Toxic(test.spec))
-			for _, c := range []*client{old, r.dial(t)} {
-				// The first to meet a reset learns of it, a write perhaps, and then the end is all there is to read.
-				_, err := c.Write(slices.Concat(request("GET", "1"), request("GET", "2")))
-				if err == nil {
-					_, err = c.in.ReadByte()
-				}
-				if err == nil || test.reset && !errors.Is(err, syscall.ECONNRESET) {
-					t.Errorf("the client got %v; want a reset: %v", err, test.reset)
-				}
-			}
-			for _, c := range r.tap.endings(2) {
-				if !errors.Is(c.Err(), proxy.ErrReset) {
-					t.Errorf("connection %d ended by %v; want ErrReset", c.ID(), c.Err())
-				}
-			}
-		})
-	}
 }
 
 func TestBandwidth(t *testing.T) {
 	r := newRig(t)
 	c := r.dial(t)
-	must(t, r.link.Toxic(`{"type": "bandwidth", "stream": "upstream", "attributes": {"rate": 1}}`))
-	began := time.Now()
+	c.ask("PING")
 	line := "ECHO " + strings.Repeat("x", 200)
-	c.ask(line)
-	if took := time.Since(began); took < 200*time.Millisecond {
-		t.Errorf("200 bytes took %s at a KB a second", took)
-	}
-	must(t, r.link.RemoveToxic("bandwidth_upstream"))
-	must(t, r.link.Toxic(`{"type": "bandwidth", "attributes": {"rate": 0}}`))
-	c.send("GET 1", "GET 2")
-	c.wantSilence()
-	must(t, r.link.RemoveToxic("bandwidth_downstream"))
-	c.want("GET 1", "GET 2")
-}
-
-func TestATimeoutSwallowsUntilItGoes(t *testing.T) {
-	r := newRig(t)
-	must(t, r.link.Toxic(`{"name": "silence", "type": "timeout", "stream": "upstream", "attributes": {"timeout": 0}}`))
-	c := r.dial(t)
-	c.send("GET 1", "GET 2")
-	c.wantSilence()
-	must(t, r.link.RemoveToxic("silence"))
-	eventually(t, "the connection closed", func() bool {
-		_, err := c.Write(request("GET", "3"))
-		return err != nil
-	})
-	r.tap.endings(1)
-	r.dial(t).ask("PING")
-}
-
-func TestResetPeerWaitsAndGoes(t *testing.T) {
-	r := newRig(t)
-	must(t, r.link.Toxic(`{"type": "reset_peer", "stream": "upstream", "attributes": {"timeout": 3600000}}`))
-	c := r.dial(t)
-	c.send("GET 1")
-	eventually(t, "the request seen", func() bool { return len(r.tap.messages()) == 1 })
-	must(t, r.link.RemoveToxic("reset_peer_upstream"))
-	c.want("GET 1")
-	must(t, r.link.Toxic(`{"type": "timeout", "attributes": {"timeout": 1}}`))
-	c.wantEnd() // and no reset any more
-}
-
-func TestToxicRefuses(t *testing.T) {
-	r := newRig(t)
-	must(t, r.link.Toxic(`{"type": "noop"}`))
-	for spec, want := range map[string]string{
-		`{`:                                      "JSON",
-		`{"type": "latenzy"}`:                    "invalid toxic type",
-		`{"type": "latency", "stream": "up"}`:    "stream was invalid",
-		`{"type": "noop"}`:                       "toxic already exists",
-		`{"type": "latency", "attributes": "x"}`: "bad request body",
-	} {
-		if err := r.link.Toxic(spec); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("Toxic(%s): %v; want %q in it", spec, err, want)
+	bytes := float64(len(request(strings.Fields(line)...)))
+	must(t, r.link.Bandwidth(proxy.Both, 4*bytes))
+	for _, c := range []*client{c, r.dial(t)} {
+		if took := c.asks(line); took < time.Second/2 {
+			t.Errorf("a round trip took %s; want a quarter of a second each way", took)
 		}
 	}
-	if err := r.link.RemoveToxic("none"); err == nil || !strings.Contains(err.Error(), `"none"`) {
-		t.Errorf("RemoveToxic: %v; want it to name the toxic", err)
+	must(t, r.link.Bandwidth(proxy.Both, 0))
+	must(t, r.link.Bandwidth(proxy.Down, 0.001))
+	c.send("GET 1", "GET 2")
+	eventually(t, "the requests there", func() bool { return slices.Contains(r.server.requests(), "GET 2") })
+	c.wantSilence()
+	must(t, r.link.Bandwidth(proxy.Down, 0)) // lets go of what is on its way
+	c.want("GET 1", "GET 2")
+	if err := r.link.Bandwidth(proxy.Both, -1); err == nil {
+		t.Error("a negative bandwidth is accepted")
+	}
+}
+
+// Messages on a narrow line stand in line.
+func TestBandwidthOfAPipeline(t *testing.T) {
+	r := newRig(t)
+	c := r.dial(t)
+	c.ask("PING")
+	must(t, r.link.Bandwidth(proxy.Both, 1000))
+	began := time.Now()
+	bytes := 0
+	for i := range 10 {
+		c.send(fmt.Sprintf("GET %d", i))
+		bytes += len(request("GET", "0"))
+	}
+	for i := range 10 {
+		c.want(fmt.Sprintf("GET %d", i))
+	}
+	if took, want := time.Since(began), time.Duration(bytes)*time.Millisecond; took < want {
+		t.Errorf("%d bytes took %s; want %s at least", bytes, took, want)
+	}
+}
+
+func TestTimeout(t *testing.T) {
+	r := newRig(t)
+	for name, link := range map[string]*proxy.Link{"with a tap": r.link, "without": r.open(t, r.server.addr(), nil)} {
+		t.Run(name, func(t *testing.T) {
+			old := dial(t, link.Addr())
+			old.ask("PING")
+			const after = 100 * time.Millisecond
+			began := time.Now()
+			must(t, link.Timeout(after))
+			for _, c := range []*client{old, dial(t, link.Addr())} {
+				_, _ = c.Write(request("GET", "lost")) // may be too late
+				if b, err := c.in.ReadByte(); err == nil {
+					t.Errorf("the client read %q", b)
+				}
+			}
+			if took := time.Since(began); took < after {
+				t.Errorf("the connections closed after %s; want %s", took, after)
+			}
+			must(t, link.Timeout(time.Hour))
+			c := dial(t, link.Addr())
+			c.send("GET lost")
+			c.wantSilence()
+			must(t, link.Timeout(0)) // closes it: it has lost something
+			if b, err := c.in.ReadByte(); err == nil {
+				t.Errorf("the client read %q", b)
+			}
+			dial(t, link.Addr()).ask("PING")
+			if slices.Contains(r.server.requests(), "GET lost") {
+				t.Error("a request passed that should have been lost")
+			}
+		})
+	}
+	if err := r.link.Timeout(-1); err == nil {
+		t.Error("a negative timeout is accepted")
+	}
+}
+
+func TestCloseOfAConnection(t *testing.T) {
+	r := newRig(t)
+	r.tap.hold(is(">", "SET"))
+	c := r.dial(t)
+	c.ask("PING")
+	c.send("SET lock A")
+	r.tap.waits().Conn.Close()
+	if b, err := c.in.ReadByte(); err != io.EOF {
+		t.Errorf("the client read %q, %v; want the end", b, err)
+	}
+	if err := r.tap.endings(1)[0].Err(); !errors.Is(err, proxy.ErrReset) {
+		t.Errorf("the connection ended by %v; want ErrReset", err)
 	}
 }
