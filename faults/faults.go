@@ -44,10 +44,24 @@ type (
 		Clients, Nodes []string
 		Base, Jitter   Span
 	}
+	// Bandwidth makes each connection, in each direction, a line of that
+	// Rate: a message occupies it for its length divided by Rate, behind those
+	// before it, and then takes its latency. The zero Rate ends it.
+	Bandwidth struct {
+		Clients, Nodes []string
+		Rate           Rate
+	}
 	// Partition cuts links: messages on them are lost, in both directions,
 	// and no end is told.
 	Partition struct{ Clients, Nodes []string }
-	// Heal mends what Partition cut.
+	// Timeout cuts links as Partition does, but new connections can be made,
+	// and each connection is closed in order, at both ends, After it was made
+	// or the fault began. Of Partition and Timeout the later one counts.
+	Timeout struct {
+		Clients, Nodes []string
+		After          Span
+	}
+	// Heal mends what Partition and Timeout cut.
 	Heal struct{ Clients, Nodes []string }
 )
 
@@ -96,12 +110,16 @@ type (
 	Evict struct{ Node string }
 	// ScriptFlush is SCRIPT FLUSH on the node by an operator.
 	ScriptFlush struct{ Node string }
-	// Replication stops, restarts or slows the stream of the node's primary
-	// to its replicas. Delay is only meaningful for ReplicationDelay.
+	// Replication stops, slows, breaks or restarts the stream of the node's
+	// primary to its replicas. Each Mode uses the fields that it names, and
+	// leaves the others zero.
 	Replication struct {
-		Node  string
-		Mode  ReplicationMode
-		Delay Span
+		Node   string
+		Mode   ReplicationMode
+		Delay  Span
+		Jitter Span
+		Rate   Rate
+		After  Span
 	}
 )
 
@@ -110,9 +128,12 @@ type ReplicationMode string
 
 // What can be done to the replication stream.
 const (
-	ReplicationStop  ReplicationMode = "stop"  // nothing passes until start
-	ReplicationStart ReplicationMode = "start" // as fast as the link, catching up first
-	ReplicationDelay ReplicationMode = "delay" // each effect arrives that much later
+	ReplicationStop      ReplicationMode = "stop"      // nothing passes until start
+	ReplicationStart     ReplicationMode = "start"     // ends stop, delay, bandwidth and timeout; the replicas catch up
+	ReplicationDelay     ReplicationMode = "delay"     // each effect arrives Delay later, plus or minus up to Jitter
+	ReplicationBandwidth ReplicationMode = "bandwidth" // the stream is a line of that Rate
+	ReplicationTimeout   ReplicationMode = "timeout"   // nothing passes until start, and connections close After they were made
+	ReplicationReset     ReplicationMode = "reset"     // the connections are reset; the replicas connect anew and catch up
 )
 
 // The orders to the gate.
@@ -181,7 +202,9 @@ func (CrashClient) isFault()   {}
 func (RestartClient) isFault() {}
 func (ClientClock) isFault()   {}
 func (Latency) isFault()       {}
+func (Bandwidth) isFault()     {}
 func (Partition) isFault()     {}
+func (Timeout) isFault()       {}
 func (Heal) isFault()          {}
 func (CrashNode) isFault()     {}
 func (RestartNode) isFault()   {}

@@ -12,11 +12,15 @@ func (f RestartClient) String() string { return f.Client + " restart" }
 func (f ClientClock) String() string   { return f.Client + " clock " + signed(f.By) }
 
 func (f Latency) String() string {
-	line := words("latency", f.Clients, f.Nodes) + " " + f.Base.String()
-	if !f.Jitter.IsZero() {
-		line += " jitter " + f.Jitter.String()
-	}
-	return line
+	return words("latency", f.Clients, f.Nodes) + " " + f.Base.String() + jitter(f.Jitter)
+}
+
+func (f Bandwidth) String() string {
+	return words("bandwidth", f.Clients, f.Nodes) + " " + f.Rate.String()
+}
+
+func (f Timeout) String() string {
+	return words("timeout", f.Clients) + clause(" from", f.Nodes) + " after " + f.After.String()
 }
 
 func (f Partition) String() string { return words("partition", f.Clients) + clause(" from", f.Nodes) }
@@ -46,8 +50,13 @@ func (f ScriptFlush) String() string { return f.Node + " script-flush" }
 
 func (f Replication) String() string {
 	line := f.Node + " replication " + string(f.Mode)
-	if f.Mode == ReplicationDelay {
-		line += " " + f.Delay.String()
+	switch f.Mode {
+	case ReplicationDelay:
+		line += " " + f.Delay.String() + jitter(f.Jitter)
+	case ReplicationBandwidth:
+		line += " " + f.Rate.String()
+	case ReplicationTimeout:
+		line += " " + f.After.String()
 	}
 	return line
 }
@@ -105,6 +114,13 @@ func clause(first string, list []string) string {
 		return ""
 	}
 	return words(first, list)
+}
+
+func jitter(s Span) string {
+	if s.IsZero() {
+		return ""
+	}
+	return " jitter " + s.String()
 }
 
 func times(n int) string {

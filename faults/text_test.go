@@ -25,6 +25,10 @@ func TestString(t *testing.T) {
 
 		{faults.Latency{Base: seconds(1)}, "latency 1s"},
 		{faults.Latency{Clients: abc[:1], Nodes: []string{"n1", "n2"}, Base: seconds(1), Jitter: ttls(0.1)}, "latency A n1 n2 1s jitter 0.1ttl"},
+		{faults.Bandwidth{Rate: faults.Rate{Bytes: 200, Per: ttls(1)}}, "bandwidth 200B/ttl"},
+		{faults.Bandwidth{Clients: abc[:1], Nodes: []string{"n1", "n2"}}, "bandwidth A n1 n2 unlimited"},
+		{faults.Timeout{Clients: abc, After: ttls(0.5)}, "timeout A B C after 0.5ttl"},
+		{faults.Timeout{Clients: abc[:1], Nodes: []string{"n1", "n2"}, After: seconds(1)}, "timeout A from n1 n2 after 1s"},
 		{faults.Partition{Clients: abc}, "partition A B C"},
 		{faults.Partition{Clients: abc[:1], Nodes: []string{"n1", "n2"}}, "partition A from n1 n2"},
 		{faults.Heal{}, "heal"},
@@ -47,6 +51,10 @@ func TestString(t *testing.T) {
 		{faults.Replication{Node: "n1", Mode: faults.ReplicationStop}, "n1 replication stop"},
 		{faults.Replication{Node: "n1", Mode: faults.ReplicationStart}, "n1 replication start"},
 		{faults.Replication{Node: "n1", Mode: faults.ReplicationDelay, Delay: seconds(2)}, "n1 replication delay 2s"},
+		{faults.Replication{Node: "n1", Mode: faults.ReplicationDelay, Delay: seconds(2), Jitter: ttls(0.1)}, "n1 replication delay 2s jitter 0.1ttl"},
+		{faults.Replication{Node: "n1", Mode: faults.ReplicationBandwidth, Rate: faults.Rate{Bytes: 2000, Per: seconds(1)}}, "n1 replication bandwidth 2KB/s"},
+		{faults.Replication{Node: "n1", Mode: faults.ReplicationTimeout, After: ttls(0.5)}, "n1 replication timeout 0.5ttl"},
+		{faults.Replication{Node: "n1", Mode: faults.ReplicationReset}, "n1 replication reset"},
 
 		{faults.Hold{Match: faults.Match{Clients: abc, Way: faults.Before, Commands: []string{"GETSET"}}}, "hold A B C before GETSET"},
 		{faults.Hold{Match: faults.Match{Way: faults.Messages}, Times: 1}, "hold messages times 1"},

@@ -19,8 +19,10 @@ func Vocabulary() []Entry {
 		{"client-clock", "A clock +1.1ttl", "move A's wall clock, once, forward or back"},
 
 		{"latency", "latency A n1 50ms jitter 10ms", "let each message between A and n1 take 40 to 60 ms one way; without names, on all links"},
+		{"bandwidth", "bandwidth A n1 200B/ttl", "let each connection of A to n1 carry 200 bytes per TTL, one way; without names, on all links"},
 		{"partition", "partition A from n1 n2", "lose everything between A and the nodes, in both directions; without nodes, from all"},
-		{"heal", "heal A from n1 n2", "mend what partition cut; without names, everything"},
+		{"timeout", "timeout A from n1 after 0.5ttl", "lose everything between A and n1, and close each connection after that time"},
+		{"heal", "heal A from n1 n2", "mend what partition and timeout cut; without names, everything"},
 
 		{"node-crash", "n1 crash", "end n1's server process; new connections are refused"},
 		{"node-restart", "n1 restart empty", "start n1's crashed server again, with its data or empty"},
@@ -34,7 +36,7 @@ func Vocabulary() []Entry {
 		{"flush", "n1 flush", "FLUSHALL on n1 by an operator"},
 		{"evict", "n1 evict", "remove the lock's key from n1, as maxmemory would"},
 		{"script-flush", "n1 script-flush", "SCRIPT FLUSH on n1 by an operator"},
-		{"replication", "n1 replication delay 200ms", "slow, stop or start the stream from n1's primary to its replicas"},
+		{"replication", "n1 replication delay 200ms", "slow, stop, break or start the stream from n1's primary to its replicas"},
 
 		{"hold", "hold A B before GETSET on n1 times 1", "stop matching messages on their way until pass"},
 		{"delay", "delay A after SET by 1.1ttl times 1", "let matching messages arrive that much later"},

@@ -50,7 +50,7 @@ func (p Place) externalTakes(cell Cell) (ok bool, why string) {
 func harmless(f faults.Fault) bool {
 	switch f.(type) {
 	case faults.PauseClient, faults.ResumeClient, faults.CrashClient, faults.RestartClient, faults.ClientClock,
-		faults.Latency, faults.Partition, faults.Heal, faults.Evict,
+		faults.Latency, faults.Bandwidth, faults.Partition, faults.Timeout, faults.Heal, faults.Evict,
 		faults.Hold, faults.Delay, faults.Drop, faults.Reset, faults.Pass, faults.Clear:
 		return true
 	}

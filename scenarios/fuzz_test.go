@@ -44,6 +44,9 @@ func FuzzParse(f *testing.F) {
 		"clients A\nA clock -0ttl\nexpect none", "clients A\nA clock -0s\nexpect none", "clients A\nn1 drift 1e1\nexpect none",
 		"clients A\nA acquire within\x00", "clients A\nA acquire #" + strings.Repeat("#", 9000) + "\nexpect none",
 		"thread %d A\nclients A\n%s %v %!", "clients " + strings.Repeat("A", 9000) + "\n", "clients A\nexpect @: none",
+		"clients A\nreplicas 1\nbandwidth A n1 1000B/ttl\nbandwidth unlimited\ntimeout A from n1 after 1s\n" +
+			"n1 replication delay 1s jitter 1ms\nn1 replication bandwidth 2KB/s\nn1 replication timeout 1ttl\nn1 replication reset\nexpect none",
+		"clients A\nbandwidth 99999999999999999999KB/s", "clients A\nbandwidth 0B/s", "clients A\nbandwidth /", "clients A\ntimeout A after",
 		"#\n\n#\n\n\n#\nclients A\n#\n\nA try\n\n\n#\nexpect none\n\n#\n\n",
 	} {
 		f.Add([]byte(hostile))

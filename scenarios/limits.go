@@ -18,4 +18,6 @@ const (
 	minTTLs = 1e-6
 
 	minDrift, maxDrift = 0.01, 100
+
+	maxBytes = 1_000_000_000 // of a rate
 )

@@ -147,7 +147,13 @@ func TestSteps(t *testing.T) {
 		"A clock -1s":   scenarios.Inject{Fault: faults.ClientClock{Client: "A", By: faults.Span{Abs: -time.Second}}},
 		"latency 1s":    scenarios.Inject{Fault: faults.Latency{Base: second}},
 		"partition A B": scenarios.Inject{Fault: faults.Partition{Clients: ab}},
-		"heal from n1":  scenarios.Inject{Fault: faults.Heal{Nodes: []string{"n1"}}},
+		"bandwidth A B n1 quorum 200B/ttl": scenarios.Inject{Fault: faults.Bandwidth{
+			Clients: ab, Nodes: []string{"n1", "quorum"}, Rate: faults.Rate{Bytes: 200, Per: faults.Span{TTLs: 1}}}},
+		"bandwidth 2KB/s":                scenarios.Inject{Fault: faults.Bandwidth{Rate: faults.Rate{Bytes: 2000, Per: second}}},
+		"bandwidth unlimited":            scenarios.Inject{Fault: faults.Bandwidth{}},
+		"timeout A B after 1s":           scenarios.Inject{Fault: faults.Timeout{Clients: ab, After: second}},
+		"timeout A from n1 after 1.1ttl": scenarios.Inject{Fault: faults.Timeout{Clients: a, Nodes: []string{"n1"}, After: ttls}},
+		"heal from n1":                   scenarios.Inject{Fault: faults.Heal{Nodes: []string{"n1"}}},
 		"latency A B n1 quorum 1s jitter 1.1ttl": scenarios.Inject{Fault: faults.Latency{
 			Clients: ab, Nodes: []string{"n1", "quorum"}, Base: second, Jitter: ttls}},
 
@@ -163,6 +169,12 @@ func TestSteps(t *testing.T) {
 		"n1 replication stop":     scenarios.Inject{Fault: faults.Replication{Node: "n1", Mode: faults.ReplicationStop}},
 		"n1 replication start":    scenarios.Inject{Fault: faults.Replication{Node: "n1", Mode: faults.ReplicationStart}},
 		"n1 replication delay 1s": scenarios.Inject{Fault: faults.Replication{Node: "n1", Mode: faults.ReplicationDelay, Delay: second}},
+		"n1 replication delay 1s jitter 1.1ttl": scenarios.Inject{Fault: faults.Replication{
+			Node: "n1", Mode: faults.ReplicationDelay, Delay: second, Jitter: ttls}},
+		"n1 replication bandwidth 1KB/ttl": scenarios.Inject{Fault: faults.Replication{
+			Node: "n1", Mode: faults.ReplicationBandwidth, Rate: faults.Rate{Bytes: 1000, Per: faults.Span{TTLs: 1}}}},
+		"n1 replication timeout 1.1ttl": scenarios.Inject{Fault: faults.Replication{Node: "n1", Mode: faults.ReplicationTimeout, After: ttls}},
+		"n1 replication reset":          scenarios.Inject{Fault: faults.Replication{Node: "n1", Mode: faults.ReplicationReset}},
 
 		"hold A B before SETNX SET":  scenarios.Inject{Fault: faults.Hold{Match: match(faults.Before, "SETNX", "SET")}},
 		"hold A B after any times 2": scenarios.Inject{Fault: faults.Hold{Match: match(faults.After), Times: 2}},
@@ -284,7 +296,7 @@ func TestVocabularyParses(t *testing.T) {
 	missing := map[reflect.Type]bool{}
 	for _, fault := range []faults.Fault{
 		faults.PauseClient{}, faults.ResumeClient{}, faults.CrashClient{}, faults.RestartClient{}, faults.ClientClock{},
-		faults.Latency{}, faults.Partition{}, faults.Heal{},
+		faults.Latency{}, faults.Bandwidth{}, faults.Partition{}, faults.Timeout{}, faults.Heal{},
 		faults.CrashNode{}, faults.RestartNode{}, faults.PauseNode{}, faults.ResumeNode{}, faults.Failover{},
 		faults.Split{}, faults.Join{}, faults.NodeClock{}, faults.NodeDrift{}, faults.Flush{}, faults.Evict{},
 		faults.ScriptFlush{}, faults.Replication{},

@@ -189,6 +189,11 @@ func (d *drawer) maybe() faults.Span {
 	return d.span()
 }
 
+func (d *drawer) rate() faults.Rate {
+	per := rapid.SampledFrom([]faults.Span{{Abs: time.Second}, {TTLs: 1}}).Draw(d.T, "per")
+	return faults.Rate{Bytes: rapid.Int64Range(1, 1e9).Draw(d.T, "bytes"), Per: per}
+}
+
 func (d *drawer) moved() faults.Span {
 	s := d.maybe()
 	if d.bool() {
@@ -248,7 +253,9 @@ func (d *drawer) any(replicas bool) {
 	}
 	for _, fault := range []faults.Fault{
 		faults.Latency{Clients: d.some(d.clients, 0), Nodes: d.some(d.nodes, 0), Base: d.maybe(), Jitter: d.maybe()},
+		faults.Bandwidth{Clients: d.some(d.clients, 0), Nodes: d.some(d.nodes, 0), Rate: rapid.SampledFrom([]faults.Rate{{}, d.rate()}).Draw(d.T, "limit")},
 		faults.Partition{Clients: clients, Nodes: d.some(d.nodes, 0)},
+		faults.Timeout{Clients: clients, Nodes: d.some(d.nodes, 0), After: d.span()},
 		faults.Heal{Clients: d.some(d.clients, 0), Nodes: d.some(d.nodes, 0)},
 		faults.RestartNode{Node: node, Empty: d.bool()}, faults.ResumeNode{Node: node},
 		faults.NodeClock{Node: node, By: d.moved()},
@@ -264,7 +271,10 @@ func (d *drawer) any(replicas bool) {
 		for _, fault := range []faults.Fault{
 			faults.Failover{Node: node}, faults.Join{Node: node}, faults.Split{Node: node, Clients: clients},
 			faults.Replication{Node: node, Mode: faults.ReplicationStop},
-			faults.Replication{Node: node, Mode: faults.ReplicationDelay, Delay: d.span()},
+			faults.Replication{Node: node, Mode: faults.ReplicationDelay, Delay: d.span(), Jitter: d.maybe()},
+			faults.Replication{Node: node, Mode: faults.ReplicationBandwidth, Rate: d.rate()},
+			faults.Replication{Node: node, Mode: faults.ReplicationTimeout, After: d.span()},
+			faults.Replication{Node: node, Mode: faults.ReplicationReset},
 		} {
 			actions = append(actions, scenarios.Inject{Fault: fault})
 		}

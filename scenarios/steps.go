@@ -12,7 +12,7 @@ func stepWords() []string {
 	return []string{
 		"begin", "await", "wait", "measure", "stop",
 		"hold", "delay", "drop", "reset", "pass", "clear",
-		"latency", "partition", "heal",
+		"latency", "bandwidth", "partition", "timeout", "heal",
 	}
 }
 
@@ -59,7 +59,9 @@ func (p *parser) statement(c *cursor) ([]Action, error) {
 		return []Action{Measure{Name: name.text, Stop: first == "stop"}}, nil
 	case first == "latency":
 		return p.latency(c)
-	case first == "partition" || first == "heal":
+	case first == "bandwidth":
+		return p.bandwidth(c)
+	case first == "partition" || first == "timeout" || first == "heal":
 		return p.links(c)
 	case isNode(first):
 		return p.node(c)

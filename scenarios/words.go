@@ -128,4 +128,22 @@ func span(c *cursor, allowed sense) (faults.Span, error) {
 	return s, nil
 }
 
+// rate reads how many bytes pass in a time.
+func rate(c *cursor) (faults.Rate, error) {
+	if c.peek() == "" {
+		return faults.Rate{}, c.unexpected("a rate such as 200B/ttl or 2KB/s")
+	}
+	w := c.next()
+	r, err := faults.ParseRate(w.text)
+	switch {
+	case err != nil:
+		return faults.Rate{}, c.wrong(w, "%q is not a rate such as 200B/ttl or 2KB/s")
+	case r == faults.Rate{}:
+		return faults.Rate{}, c.wrong(w, "%q is for links of clients: write start to end what was done to the replication")
+	case r.Bytes > maxBytes:
+		return faults.Rate{}, c.wrong(w, fmt.Sprintf("%%q is out of range: at most %dKB", maxBytes/1000))
+	}
+	return r, nil
+}
+
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

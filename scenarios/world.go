@@ -27,24 +27,49 @@ func (p *parser) latency(c *cursor) ([]Action, error) {
 	return one(Inject{fault}, err)
 }
 
-// links reads "partition A from n1 n2" and "heal A from n1 n2".
+// bandwidth reads "bandwidth A n1 200B/ttl".
+func (p *parser) bandwidth(c *cursor) ([]Action, error) {
+	c.next()
+	var fault faults.Bandwidth
+	var err error
+	if fault.Clients, err = p.clients(c); err != nil {
+		return nil, err
+	}
+	if fault.Nodes, err = p.nodes(c); err != nil {
+		return nil, err
+	}
+	if !c.skip("unlimited") {
+		fault.Rate, err = rate(c)
+	}
+	return one(Inject{fault}, err)
+}
+
+// links reads "partition A from n1 n2", "timeout A from n1 n2 after 0.5ttl" and
+// "heal A from n1 n2".
 func (p *parser) links(c *cursor) ([]Action, error) {
 	verb := c.next()
 	clients, err := p.clients(c)
 	if err != nil {
 		return nil, err
 	}
-	if verb.text == "partition" && len(clients) == 0 {
+	if verb.text != "heal" && len(clients) == 0 {
 		return nil, c.unexpected("a client", p.script.Clients...)
 	}
 	nodes, err := p.listed(c, "from")
 	if err != nil {
 		return nil, err
 	}
-	if verb.text == "partition" {
+	switch verb.text {
+	case "partition":
 		return []Action{Inject{faults.Partition{Clients: clients, Nodes: nodes}}}, nil
+	case "heal":
+		return []Action{Inject{faults.Heal{Clients: clients, Nodes: nodes}}}, nil
 	}
-	return []Action{Inject{faults.Heal{Clients: clients, Nodes: nodes}}}, nil
+	if !c.skip("after") {
+		return nil, c.unexpected("after and a length of time", "after")
+	}
+	after, err := span(c, positive)
+	return one(Inject{faults.Timeout{Clients: clients, Nodes: nodes, After: after}}, err)
 }
 
 // listed reads a word and the nodes behind it, if it is there.
@@ -131,9 +156,10 @@ func (p *parser) nodeFault(c *cursor) (func(node string) faults.Fault, error) {
 		return func(node string) faults.Fault { return faults.ScriptFlush{Node: node} }, nil
 	case "replication":
 		c.next()
-		mode, delay, err := replication(c)
+		fault, err := replication(c)
 		return func(node string) faults.Fault {
-			return faults.Replication{Node: node, Mode: mode, Delay: delay}
+			fault.Node = node
+			return fault
 		}, err
 	}
 	return nil, c.unexpected("what befalls the node", nodeWords()...)
@@ -154,17 +180,27 @@ func drift(c *cursor) (float64, error) {
 	return rate, nil
 }
 
-func replication(c *cursor) (mode faults.ReplicationMode, delay faults.Span, err error) {
-	mode = faults.ReplicationMode(c.peek())
-	switch mode {
-	case faults.ReplicationStop, faults.ReplicationStart:
+// replication reads what follows "n1 replication".
+func replication(c *cursor) (fault faults.Replication, err error) {
+	fault.Mode = faults.ReplicationMode(c.peek())
+	switch fault.Mode {
+	case faults.ReplicationStop, faults.ReplicationStart, faults.ReplicationReset:
 		c.next()
 	case faults.ReplicationDelay:
 		c.next()
-		delay, err = span(c, positive)
+		if fault.Delay, err = span(c, positive); err == nil && c.skip("jitter") {
+			fault.Jitter, err = span(c, positive)
+		}
+	case faults.ReplicationBandwidth:
+		c.next()
+		fault.Rate, err = rate(c)
+	case faults.ReplicationTimeout:
+		c.next()
+		fault.After, err = span(c, positive)
 	default:
-		err = c.unexpected("stop, start or delay",
-			string(faults.ReplicationStop), string(faults.ReplicationStart), string(faults.ReplicationDelay))
+		err = c.unexpected("stop, start, delay, bandwidth, timeout or reset",
+			string(faults.ReplicationStop), string(faults.ReplicationStart), string(faults.ReplicationDelay),
+			string(faults.ReplicationBandwidth), string(faults.ReplicationTimeout), string(faults.ReplicationReset))
 	}
-	return mode, delay, err
+	return fault, err
 }
