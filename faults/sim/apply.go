@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"io"
 	"maps"
 	"net"
 	"slices"
@@ -34,12 +35,18 @@ func (w *World) Apply(f faults.Fault) error {
 		return w.applyToClient(f, w.process(faults.ClientOf(f)))
 	case faults.Latency:
 		w.fault(f, "", "")
-		w.eachLink(f.Clients, f.Nodes, func(on link) {
+		w.change(f.Clients, f.Nodes, func(on link) {
 			w.links.latency[on] = latency{f.Base.Of(w.cfg.TTL), f.Jitter.Of(w.cfg.TTL)}
 		})
+	case faults.Bandwidth:
+		w.fault(f, "", "")
+		w.change(f.Clients, f.Nodes, func(on link) { w.links.rate[on] = f.Rate.PerSecond(w.cfg.TTL) })
 	case faults.Partition:
 		w.fault(f, "", "")
-		w.eachLink(f.Clients, f.Nodes, func(on link) { w.links.cut[on] = true })
+		w.eachLink(f.Clients, f.Nodes, func(on link) { w.cut(on, 0) })
+	case faults.Timeout:
+		w.fault(f, "", "")
+		w.eachLink(f.Clients, f.Nodes, func(on link) { w.cut(on, f.After.Of(w.cfg.TTL)) })
 	case faults.Heal:
 		w.fault(f, "", "")
 		w.eachLink(f.Clients, f.Nodes, w.heal)
@@ -140,19 +147,72 @@ func (w *World) eachLink(clients, nodes []string, do func(link)) {
 	}
 }
 
+// change changes links. What is on its way there arrives at once, in its order,
+// as it does when toxiproxy removes what had slowed it.
+func (w *World) change(clients, nodes []string, do func(link)) {
+	changed := map[link]bool{}
+	w.eachLink(clients, nodes, func(on link) {
+		do(on)
+		changed[on] = true
+	})
+	arriving := w.schedule.take(func(it *item) bool { return it.travels && changed[link{it.rank.who, it.rank.where}] })
+	for on := range changed {
+		for _, conn := range w.conns(on) {
+			for _, way := range []*stream{&conn.toServer, &conn.toClient} {
+				way.line, way.last = line{}, time.Now()
+			}
+		}
+	}
+	for _, it := range arriving {
+		it.run()
+	}
+}
+
+// conns returns the connections of a link that their client has not given up.
+func (w *World) conns(on link) []*conn {
+	c := w.clients[on.client]
+	if c == nil {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(c.conns), func(conn *conn) bool { return conn.node.name != on.node })
+}
+
+// cut cuts a link; connections close after that time, or never if it is none.
+func (w *World) cut(on link, after time.Duration) {
+	w.links.cut[on] = after
+	for _, conn := range w.conns(on) {
+		w.closeAfter(conn, after)
+	}
+}
+
+// closeAfter closes a connection after that time, or not at all if it is none.
+func (w *World) closeAfter(c *conn, after time.Duration) {
+	if after == 0 {
+		c.closes = time.Time{}
+		return
+	}
+	c.closes = time.Now().Add(after)
+	on := c.link()
+	w.plan(c.closes, rank{who: on.client, where: on.node, what: "timeout"}, func() {
+		// All whose time has come, in one go: connections have no order.
+		for _, conn := range w.conns(on) {
+			if !conn.closes.IsZero() && !conn.closes.After(time.Now()) {
+				conn.sever(io.EOF)
+			}
+		}
+	})
+}
+
 // heal mends a link. Connections that lost something are of no use any more;
 // their ends find that out now that they can talk again.
 func (w *World) heal(on link) {
-	if !w.links.cut[on] {
+	if !w.links.isCut(on) {
 		return
 	}
 	delete(w.links.cut, on)
-	c, n := w.clients[on.client], w.node(on.node)
-	if c == nil || n == nil {
-		return
-	}
-	for _, conn := range slices.Clone(c.conns) {
-		if conn.node == n && (conn.toServer.lost || conn.toClient.lost) {
+	for _, conn := range w.conns(on) {
+		w.closeAfter(conn, 0)
+		if conn.toServer.lost || conn.toClient.lost {
 			conn.sever(errReset)
 		}
 	}

@@ -47,6 +47,8 @@ type conn struct {
 	reading  bool          // somebody waits in Read
 	expired  bool          // the deadline passed while somebody did
 
+	closes time.Time // when the link's timeout will close it; zero if none will
+
 	toServer, toClient stream
 	travelling         int  // messages on their way, not counting held ones
 	unanswered         int  // requests written whose reply has not arrived
@@ -60,6 +62,7 @@ type conn struct {
 // stream is one direction of a connection. It keeps its order and can't leave
 // out its middle.
 type stream struct {
+	line
 	last   time.Time  // arrival of the last message
 	lost   bool       // a message was lost, and with it all that follow
 	stuck  *message   // what the gate holds or delays
@@ -82,6 +85,7 @@ type message struct {
 	text    string   // the request in full, for replies
 	words   []string // of the request
 	bytes   []byte   // of a reply or push
+	size    int      // in bytes of RESP
 	sent    time.Time
 	arrived time.Time // at the gate
 	trail   uint64    // the connection's when the request was written
@@ -104,8 +108,11 @@ func (w *World) newConn(c *client, n *node, s *redis) *conn {
 	conn.peer = newPeer(&conn.out)
 	c.conns = append(c.conns, conn)
 	s.conns = append(s.conns, conn)
+	w.closeAfter(conn, w.links.cut[conn.link()])
 	return conn
 }
+
+func (c *conn) link() link { return link{c.client.name, c.node.name} }
 
 // Read implements net.Conn. While its client is paused it blocks, and a
 // deadline that passed meanwhile is met at once when the client goes on,
@@ -232,7 +239,7 @@ func (c *conn) sendWritten() error {
 			c.client.state.RoundTrips++
 		}
 		c.unanswered++
-		c.world.send(&message{conn: c, way: faults.Before, command: strings.ToUpper(words[0]), words: words, trail: c.trail})
+		c.world.send(&message{conn: c, way: faults.Before, command: strings.ToUpper(words[0]), words: words, size: n, trail: c.trail})
 	}
 }
 
@@ -240,17 +247,26 @@ func (c *conn) sendWritten() error {
 func (w *World) send(m *message) {
 	c := m.conn
 	m.sent = time.Now()
-	due := m.sent.Add(w.links.travel(link{c.client.name, c.node.name}, string(m.way), m.command, m.sent.Sub(w.began)))
-	on := m.stream()
-	if !due.After(on.last) {
-		due = on.last.Add(time.Nanosecond)
+	if m.way != faults.Before {
+		m.size = len(m.bytes)
 	}
-	on.last = due
+	due := w.due(c, m.stream(), string(m.way), m.command, m.size)
 	c.travelling++
 	w.plan(due, m.rank(), func() {
 		c.travelling--
 		w.arrive(m)
-	})
+	}).travels = true
+}
+
+// due returns when something arrives that sets out now.
+func (w *World) due(c *conn, on *stream, what, command string, size int) time.Time {
+	now := time.Now()
+	due := on.carry(now, size, w.links.rate[c.link()]).Add(w.links.travel(c.link(), what, command, now.Sub(w.began)))
+	if !due.After(on.last) {
+		due = on.last.Add(time.Nanosecond)
+	}
+	on.last = due
+	return due
 }
 
 // plan puts something into the schedule and wakes Run if it comes before what
@@ -283,14 +299,11 @@ func (c *conn) Close() error {
 func (c *conn) hangUp() {
 	w := c.world
 	c.disconnect(net.ErrClosed)
-	due := time.Now().Add(w.links.travel(link{c.client.name, c.node.name}, "fin", "", time.Since(w.began)))
-	if !due.After(c.toServer.last) {
-		due = c.toServer.last.Add(time.Nanosecond)
-	}
+	due := w.due(c, &c.toServer, "fin", "", 0)
 	w.plan(due, rank{who: c.client.name, where: c.node.name, what: "fin"}, func() {
 		c.finished = true
 		c.releaseIfFinished()
-	})
+	}).travels = true
 }
 
 // releaseIfFinished ends the server's end once the client has closed its own

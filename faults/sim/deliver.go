@@ -25,7 +25,7 @@ func (w *World) arrive(m *message) {
 		c.travelling++
 		return
 	}
-	if w.links.cut[link{c.client.name, c.node.name}] {
+	if w.links.isCut(c.link()) {
 		on.lost = true
 	}
 	if on.lost {
@@ -62,7 +62,7 @@ func (w *World) loosen(m *message) {
 	on.stuck = nil
 	switch {
 	case c.gone || m.way != faults.Before && c.severed != nil:
-	case w.links.cut[link{c.client.name, c.node.name}]:
+	case w.links.isCut(c.link()):
 		on.lost = true
 		w.lose(m)
 	default:

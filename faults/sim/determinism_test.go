@@ -30,7 +30,7 @@ func trouble(t *testing.T, number, seed uint64) []checker.Event {
 	}
 	fault := func() faults.Fault {
 		client, node := pick("A", "B", "C"), pick("n1", "n2")
-		return []faults.Fault{
+		list := []faults.Fault{
 			faults.PauseClient{Client: client}, faults.ResumeClient{Client: client}, faults.ResumeClient{Client: client},
 			faults.ClientClock{Client: client, By: span()},
 			faults.Latency{Clients: []string{client}, Base: faults.Span{Abs: time.Duration(draw.IntN(5)) * time.Millisecond}, Jitter: faults.Span{Abs: time.Millisecond}},
@@ -45,7 +45,10 @@ func trouble(t *testing.T, number, seed uint64) []checker.Event {
 			faults.Drop{Match: match(), Times: 1}, faults.Reset{Match: match(), Times: 1},
 			faults.Pass{}, faults.Pass{Clients: []string{client}, Once: true}, faults.Clear{},
 			faults.CrashClient{Client: client}, faults.RestartClient{Client: client},
-		}[draw.IntN(34)]
+			faults.Bandwidth{Clients: []string{client}, Rate: faults.Rate{Bytes: 1 + draw.Int64N(1000), Per: faults.Span{TTLs: 1}}}, faults.Bandwidth{},
+			faults.Timeout{Clients: []string{client}, Nodes: []string{node}, After: faults.Span{Abs: time.Duration(1+draw.IntN(3)) * time.Second}},
+		}
+		return list[draw.IntN(len(list))]
 	}
 
 	return play(t, sim.Config{Nodes: 2, Replicas: 2, Seed: seed}, func(s *stage) {

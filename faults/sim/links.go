@@ -1,6 +1,9 @@
 package sim
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // link is the way between a client and a node.
 type link struct{ client, node string }
@@ -10,12 +13,13 @@ const anyone = ""
 
 type latency struct{ base, jitter time.Duration }
 
-// links knows how long messages take and which links are cut.
+// links knows how long messages take, how many pass, and which links are cut.
 type links struct {
 	seed         uint64
 	base, jitter time.Duration // of a link that latency doesn't name
 	latency      map[link]latency
-	cut          map[link]bool
+	rate         map[link]float64       // in bytes per second; 0 is unlimited
+	cut          map[link]time.Duration // how long a connection stays open; 0 means for ever, and that there are no new ones
 }
 
 // join lets a new client have what was said about all.
@@ -23,9 +27,35 @@ func (l *links) join(client, node string) {
 	if set, ok := l.latency[link{anyone, node}]; ok {
 		l.latency[link{client, node}] = set
 	}
-	if l.cut[link{anyone, node}] {
-		l.cut[link{client, node}] = true
+	if rate, ok := l.rate[link{anyone, node}]; ok {
+		l.rate[link{client, node}] = rate
 	}
+	if after, ok := l.cut[link{anyone, node}]; ok {
+		l.cut[link{client, node}] = after
+	}
+}
+
+func (l *links) isCut(on link) bool {
+	_, cut := l.cut[on]
+	return cut
+}
+
+// line is one direction of a connection with a limited bandwidth. The zero value
+// is free.
+type line struct{ busy time.Time }
+
+// carry lets something of that size onto the line as soon as it is free, and
+// returns when it has left it.
+func (l *line) carry(from time.Time, size int, rate float64) time.Time {
+	if rate == 0 {
+		return from
+	}
+	if l.busy.After(from) {
+		from = l.busy
+	}
+	takes := math.Round(float64(size) / rate * float64(time.Second))
+	l.busy = from.Add(time.Duration(min(takes, float64(century))))
+	return l.busy
 }
 
 // travel returns how long a message takes that sets out now. It draws from a

@@ -2,6 +2,7 @@ package sim_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -147,5 +148,269 @@ func TestPartitionOfASubscriber(t *testing.T) {
 		s.run(time.Second)
 		s.apply(faults.Heal{})
 		a.receive(1000).want("read: connection reset by peer")
+	})
+}
+
+// moments writes when requests and replies arrived, one a line.
+func (s *stage) moments() string {
+	var all []string
+	for _, e := range s.events {
+		if e.Kind == checker.Request || e.Kind == checker.Reply {
+			command, _, _ := strings.Cut(e.Command, " ")
+			all = append(all, fmt.Sprint(e.Kind, " ", command, " ", e.Time.Round(time.Microsecond)))
+		}
+	}
+	return strings.Join(all, "\n")
+}
+
+func (s *stage) wantMoments(want ...string) {
+	s.t.Helper()
+	if got := s.moments(); got != strings.Join(want, "\n") {
+		s.t.Errorf("got\n%s\nwant\n%s", got, strings.Join(want, "\n"))
+	}
+}
+
+func rate(text string) faults.Rate {
+	r, err := faults.ParseRate(text)
+	if err != nil {
+		panic(err)
+	}
+	return r
+}
+
+// PING is 14 bytes long and PONG 7, GET k 20 and its answer here 100.
+func TestBandwidth(t *testing.T) {
+	pings := []string{"request PING 2.01s", "reply PING 3.02s"}
+	for _, c := range []struct {
+		name  string
+		fault faults.Bandwidth
+		send  []string
+		want  []string
+	}{
+		{"one", faults.Bandwidth{Rate: rate("7B/s")}, []string{"PING"}, pings},
+		{"per TTL", faults.Bandwidth{Rate: rate("210B/ttl")}, []string{"PING"}, pings},
+		{"this link", faults.Bandwidth{Clients: []string{"A"}, Nodes: []string{"n1"}, Rate: rate("7B/s")}, []string{"PING"}, pings},
+		{"other clients", faults.Bandwidth{Clients: []string{"B"}, Rate: rate("7B/s")}, []string{"PING"}, []string{"request PING 10ms", "reply PING 20ms"}},
+		{"other nodes", faults.Bandwidth{Nodes: []string{"n2"}, Rate: rate("7B/s")}, []string{"PING"}, []string{"request PING 10ms", "reply PING 20ms"}},
+		{"unlimited", faults.Bandwidth{}, []string{"PING"}, []string{"request PING 10ms", "reply PING 20ms"}},
+		{"a pipeline", faults.Bandwidth{Rate: rate("7B/s")}, []string{"PING", "PING"}, []string{
+			"request PING 2.01s", "reply PING 3.02s", "request PING 4.01s", "reply PING 5.02s"}},
+		{"long replies", faults.Bandwidth{Rate: rate("10B/s")}, []string{"GET k", "GET k", "GET k"}, []string{
+			"request GET 2.01s", "request GET 4.01s", "request GET 6.01s", "reply GET 12.02s", "reply GET 22.02s", "reply GET 32.02s"}},
+		{"hardly any", faults.Bandwidth{Rate: faults.Rate{Bytes: 1, Per: faults.Span{TTLs: 1e6}}}, []string{"PING", "PING"}, nil},
+	} {
+		for _, known := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s, known %t", c.name, known), func(t *testing.T) {
+				play(t, sim.Config{Nodes: 2, Seed: 1, Base: 10 * time.Millisecond}, func(s *stage) {
+					s.dial("B", "n1").send("SET k " + strings.Repeat("x", 93))
+					var a *wire
+					if known {
+						a = s.dial("A", "n1")
+					}
+					s.run(time.Second)
+					s.Begin()
+					s.forget()
+					s.apply(c.fault)
+					if !known {
+						a = s.dial("A", "n1")
+					}
+					a.send(c.send...)
+					s.run(time.Hour)
+					s.wantMoments(c.want...)
+				})
+			})
+		}
+	}
+}
+
+// Each connection is a line of its own.
+func TestBandwidthIsThatOfAConnection(t *testing.T) {
+	play(t, sim.Config{Seed: 1, Base: 10 * time.Millisecond}, func(s *stage) {
+		s.apply(faults.Bandwidth{Rate: rate("7B/s")})
+		s.dial("A", "n1").send("PING")
+		s.dial("A", "n1").send("PING")
+		s.run(time.Minute)
+		s.wantMoments("request PING 2.01s", "request PING 2.01s", "reply PING 3.02s", "reply PING 3.02s")
+	})
+}
+
+// A line that nobody used is free, however long that was, and what a client
+// wrote before it hung up arrives before the server learns of that.
+func TestBandwidthIsNotSaved(t *testing.T) {
+	play(t, sim.Config{Seed: 1, Base: 10 * time.Millisecond}, func(s *stage) {
+		s.apply(faults.Bandwidth{Rate: rate("7B/s")})
+		a := s.dial("A", "n1")
+		for range 2 {
+			s.run(10 * time.Second)
+			a.send("PING")
+		}
+		a.Close()
+		s.run(time.Minute)
+		s.wantMoments("request PING 12.01s", "reply PING 13.02s", "request PING 22.01s")
+	})
+}
+
+// What is on its way on a link that changes arrives at once, in its order; on
+// other links it doesn't.
+func TestChangeOfALink(t *testing.T) {
+	seconds := func(n time.Duration) faults.Span { return faults.Span{Abs: n * time.Second} }
+	for _, c := range []struct {
+		name        string
+		first, then faults.Fault
+		want        []string
+	}{
+		{"latency", faults.Latency{Base: seconds(10)}, faults.Latency{Clients: []string{"A"}, Nodes: []string{"n1"}, Base: seconds(1)}, []string{
+			"request PING 3.5s", "request GET 3.5s", "request TIME 3.5s", "reply PING 4.5s",
+			"request ECHO 4.5s", "reply GET 4.5s", "reply TIME 4.5s", "reply ECHO 5.5s"}},
+		{"latency, of others", faults.Latency{Base: seconds(10)}, faults.Latency{Clients: []string{"B"}, Base: seconds(1)}, []string{
+			"request PING 10s", "request GET 10s", "request TIME 10s", "request ECHO 13.5s",
+			"reply PING 20s", "reply GET 20s", "reply TIME 20s", "reply ECHO 23.5s"}},
+		{"latency, of another node", faults.Latency{Base: seconds(10)}, faults.Latency{Nodes: []string{"n2"}, Base: seconds(1)}, []string{
+			"request PING 10s", "request GET 10s", "request TIME 10s", "request ECHO 13.5s",
+			"reply PING 20s", "reply GET 20s", "reply TIME 20s", "reply ECHO 23.5s"}},
+		{"bandwidth", faults.Bandwidth{Rate: rate("7B/s")}, faults.Bandwidth{}, []string{
+			"request PING 2.01s", "reply PING 3.02s", "request GET 3.5s", "request TIME 3.5s", "reply GET 3.51s",
+			"request ECHO 3.51s", "reply TIME 3.51s", "reply ECHO 3.52s"}},
+		{"bandwidth, by latency", faults.Bandwidth{Rate: rate("7B/s")}, faults.Latency{Base: seconds(1)}, []string{
+			"request PING 2.01s", "reply PING 3.02s", "request GET 3.5s", "request TIME 3.5s", "reply GET 5.214286s",
+			"request ECHO 7.5s", "reply TIME 9.642857s", "reply ECHO 10.642857s"}},
+		{"a reply", faults.Bandwidth{Rate: rate("14B/s")}, faults.Bandwidth{}, []string{
+			"request PING 1.01s", "reply PING 1.52s", "request GET 2.438571s", "reply GET 2.805714s", "request TIME 3.438571s", "reply TIME 3.5s",
+			"request ECHO 3.51s", "reply ECHO 3.52s"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			play(t, sim.Config{Nodes: 2, Seed: 1, Base: 10 * time.Millisecond}, func(s *stage) {
+				a := s.dial("A", "n1")
+				s.apply(c.first)
+				a.send("PING", "GET k", "TIME")
+				s.run(3500 * time.Millisecond)
+				s.apply(c.then)
+				a.send("ECHO x") // finds a free line
+				s.run(time.Minute)
+				s.wantMoments(c.want...)
+			})
+		})
+	}
+}
+
+// The link of A to n1 times out 5 s after the first second. Of its connections
+// one is there and loses something, one is there and idle, one is opened in the
+// third second.
+func TestTimeout(t *testing.T) {
+	timeout := faults.Timeout{Clients: []string{"A"}, Nodes: []string{"n1"}, After: faults.Span{Abs: 5 * time.Second}}
+	for _, c := range []struct {
+		name string
+		at   time.Duration
+		then faults.Fault
+		want [3]string // how the three end, and when
+	}{
+		{"and no end", time.Hour, faults.Clear{}, [3]string{"EOF at 6s", "EOF at 6s", "EOF at 8s"}},
+		{"healed before", 4 * time.Second, faults.Heal{}, [3]string{"read: connection reset by peer at 4s", "nothing yet", "nothing yet"}},
+		{"healed for others", 4 * time.Second, faults.Heal{Clients: []string{"B"}}, [3]string{"EOF at 6s", "EOF at 6s", "EOF at 8s"}},
+		{"healed after some", 7 * time.Second, faults.Heal{}, [3]string{"EOF at 6s", "EOF at 6s", "nothing yet"}},
+		{"anew", 4 * time.Second, timeout, [3]string{"EOF at 9s", "EOF at 9s", "EOF at 9s"}},
+		{"a partition instead", 4 * time.Second, faults.Partition{Clients: []string{"A"}}, [3]string{"nothing yet", "nothing yet", "nothing yet"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			play(t, sim.Config{Nodes: 2, Seed: 1}, func(s *stage) {
+				loser, idle, other, b := s.dial("A", "n1"), s.dial("A", "n1"), s.dial("A", "n2"), s.dial("B", "n1")
+				s.run(time.Second)
+				s.apply(timeout)
+				s.run(time.Second)
+				loser.send("SET lock A-value-1")
+				other.send("SET lock A-value-2")
+				b.send("GET lock")
+				s.run(time.Second)
+				late := s.dial("A", "n1")
+				var ends []*task
+				for _, conn := range []*wire{loser, idle, late} {
+					ends = append(ends, conn.receive(1))
+				}
+				s.run(c.at - s.Now())
+				s.apply(c.then)
+				s.run(time.Hour)
+				for i, end := range ends {
+					got := end.said()
+					if end.done {
+						got += fmt.Sprint(" at ", end.ended)
+					}
+					if got != c.want[i] {
+						t.Errorf("connection %d: %s; want %s", i+1, got, c.want[i])
+					}
+				}
+				s.want(`
+					dropped A request SET lock A1
+					n2/0 A2 by command A`, checker.Dropped, checker.State)
+				if c.want[2] == "nothing yet" && c.then.String() == "heal" {
+					late.send("PING")
+					s.run(time.Second)
+					ends[2].want("+")
+				}
+			})
+		})
+	}
+}
+
+// A new client has what was said about all; a partition gives way to a timeout.
+func TestTimeoutOfEverybody(t *testing.T) {
+	play(t, sim.Config{Seed: 1}, func(s *stage) {
+		a := s.dial("A", "n1")
+		s.apply(faults.Partition{}, faults.Timeout{After: faults.Span{Abs: time.Second}})
+		b := s.dial("B", "n1")
+		for _, end := range []*task{a.receive(1), b.receive(1)} {
+			if end.want("EOF"); end.ended != time.Second {
+				t.Errorf("it ended at %v", end.ended)
+			}
+		}
+		s.apply(faults.Heal{})
+		c := s.client("B", "n1")
+		s.command(c, "PING").want("PONG")
+	})
+}
+
+// What the server was doing for a connection ends with it, a subscription hears
+// nothing of what is said meanwhile, and replies are lost too.
+func TestTimeoutEndsTheServersEnd(t *testing.T) {
+	play(t, sim.Config{Seed: 1}, func(s *stage) {
+		waiting, hearing, asking, b := s.dial("A", "n1"), s.dial("A", "n1"), s.dial("A", "n1"), s.client("B", "n1")
+		waiting.send("BLPOP queue 0")
+		hearing.send("SUBSCRIBE ch")
+		hearing.receive(len("*3\r\n$9\r\nsubscribe\r\n$2\r\nch\r\n:1\r\n")).wait()
+		s.apply(faults.Hold{Match: on(faults.After, "SET")})
+		asking.send("SET lock A-value-1")
+		s.run(time.Second)
+		s.apply(faults.Timeout{Clients: []string{"A"}, After: faults.Span{Abs: time.Second}}, faults.Pass{Clients: []string{"A"}})
+		s.command(b, "PUBLISH", "ch", "free").want("1")
+		for _, conn := range []*wire{waiting, hearing, asking} {
+			conn.receive(1).want("EOF")
+		}
+		s.command(b, "RPUSH", "queue", "x").want("1")
+		s.command(b, "LLEN", "queue").want("1")
+		s.command(b, "PUBLISH", "ch", "free").want("0")
+	})
+}
+
+// A stopped process finds its connection closed when it goes on.
+func TestTimeoutOfAPausedClient(t *testing.T) {
+	play(t, sim.Config{Seed: 1}, func(s *stage) {
+		end := s.dial("A", "n1").receive(1)
+		s.apply(faults.PauseClient{Client: "A"}, faults.Timeout{Clients: []string{"A"}, After: faults.Span{Abs: time.Second}})
+		s.run(time.Minute)
+		if end.done {
+			t.Errorf("a stopped process was told: %s", end.said())
+		}
+		s.apply(faults.ResumeClient{Client: "A"})
+		end.want("EOF")
+	})
+}
+
+// A server that is down refuses connections over such a link too.
+func TestTimeoutOfANodeThatIsDown(t *testing.T) {
+	play(t, sim.Config{Seed: 1}, func(s *stage) {
+		s.apply(faults.Timeout{After: faults.Span{Abs: time.Second}}, faults.CrashNode{Node: "n1"})
+		refused := s.do(func() (any, error) { return s.Dial(bg, "A", "n1") })
+		if refused.err == nil || !strings.Contains(refused.err.Error(), "refused") {
+			t.Errorf("got %s", refused.said())
+		}
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"container/heap"
 	"slices"
+	"sort"
 	"strings"
 	"time"
 )
@@ -19,6 +20,8 @@ type item struct {
 	seq  uint64
 	run  func() // called with World.mu held
 	dead bool
+
+	travels bool // it is on its way over a link of a client
 }
 
 // rank says what an item is about.
@@ -84,6 +87,19 @@ func (s *schedule) peek() (*item, bool) {
 
 // pop takes the next item out.
 func (s *schedule) pop() { heap.Pop(&s.items) }
+
+// take takes some items out, in order.
+func (s *schedule) take(which func(*item) bool) []*item {
+	var taken itemHeap
+	for _, it := range s.items {
+		if !it.dead && which(it) {
+			it.dead = true
+			taken = append(taken, it)
+		}
+	}
+	sort.Sort(taken)
+	return taken
+}
 
 type itemHeap []*item
 
