@@ -32,9 +32,17 @@ func (w *World) Apply(f faults.Fault) error {
 		return w.eachLink(f.Clients, f.Nodes, func(l *wire) error {
 			return l.link.Latency(proxy.Both, f.Base.Of(w.cfg.TTL), f.Jitter.Of(w.cfg.TTL))
 		})
+	case faults.Bandwidth:
+		w.fault(f, "", "")
+		return w.eachLink(f.Clients, f.Nodes, func(l *wire) error {
+			return l.link.Bandwidth(proxy.Both, f.Rate.PerSecond(w.cfg.TTL))
+		})
 	case faults.Partition:
 		w.fault(f, "", "")
-		return w.eachLink(f.Clients, f.Nodes, func(l *wire) error { l.cut = true; return nil })
+		return w.eachLink(f.Clients, f.Nodes, func(l *wire) error { l.lose(0); return nil })
+	case faults.Timeout:
+		w.fault(f, "", "")
+		return w.eachLink(f.Clients, f.Nodes, func(l *wire) error { l.lose(f.After.Of(w.cfg.TTL)); return nil })
 	case faults.Heal:
 		w.fault(f, "", "")
 		return w.eachLink(f.Clients, f.Nodes, (*wire).heal)
@@ -176,10 +184,15 @@ func (w *World) setReplication(n *node, f faults.Replication) error {
 		case faults.ReplicationStop:
 			s.link.Stop()
 		case faults.ReplicationDelay:
-			err = s.link.Latency(proxy.Down, f.Delay.Of(w.cfg.TTL), 0)
+			err = s.link.Latency(proxy.Down, f.Delay.Of(w.cfg.TTL), f.Jitter.Of(w.cfg.TTL))
+		case faults.ReplicationBandwidth:
+			err = s.link.Bandwidth(proxy.Down, f.Rate.PerSecond(w.cfg.TTL))
+		case faults.ReplicationTimeout:
+			err = s.link.Timeout(f.After.Of(w.cfg.TTL))
+		case faults.ReplicationReset:
+			s.link.Reset()
 		case faults.ReplicationStart:
-			s.link.Start()
-			err = s.link.Latency(proxy.Down, 0, 0)
+			s.link.Restore()
 		}
 		if err != nil {
 			return fmt.Errorf("real: %q: %w", f, err)

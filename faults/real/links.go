@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/lockfault/lockfault/faults"
 	"github.com/lockfault/lockfault/faults/real/proxy"
@@ -22,9 +23,10 @@ type wire struct {
 	link   *proxy.Link
 	server *server // where it leads
 	conns  map[*proxy.Conn]*conn
-	addr   string // of that server
-	fixed  bool   // it always leads there
-	cut    bool
+	addr   string        // of that server
+	fixed  bool          // it always leads there
+	cut    bool          // whatever is sent is lost
+	after  time.Duration // and connections close that long after they were opened; 0 means never
 }
 
 // openLinks opens the links of a client to all nodes, and returns them in the
@@ -71,8 +73,10 @@ func (l *wire) list() []*conn {
 	return slices.SortedFunc(maps.Values(l.conns), func(a, b *conn) int { return a.proxied.ID() - b.proxied.ID() })
 }
 
-func (l *wire) opened(c *proxy.Conn) {
-	l.conns[c] = &conn{wire: l, server: l.server, proxied: c}
+func (l *wire) opened(p *proxy.Conn) {
+	c := &conn{wire: l, server: l.server, proxied: p}
+	l.conns[p] = c
+	c.closeAfter(l.after)
 }
 
 func (l *wire) closed(p *proxy.Conn) {
@@ -103,12 +107,29 @@ func (c *conn) reset() {
 	c.end()
 }
 
+// closeAfter closes both ends of a connection in order after that time, or not
+// at all if it is none.
+func (c *conn) closeAfter(after time.Duration) {
+	if c.closing != nil {
+		c.closing.dead = true
+		c.closing = nil
+	}
+	if after == 0 {
+		return
+	}
+	c.closing = c.wire.world.plan(time.Now().Add(after), func() {
+		c.proxied.Close()
+		c.end()
+	})
+}
+
 // end takes note that a connection is over.
 func (c *conn) end() {
 	if c.gone {
 		return
 	}
 	c.gone = true
+	c.closeAfter(0)
 	w, s := c.wire.world, c.server
 	w.held = slices.DeleteFunc(w.held, func(m *message) bool { return m.conn == c })
 	if s.busy == nil || s.busy.conn != c {
@@ -136,14 +157,24 @@ func (w *World) eachLink(clients, nodes []string, do func(*wire) error) error {
 	return errors.Join(errs...)
 }
 
+// lose cuts the link; connections close after that time, or never if it is
+// none.
+func (l *wire) lose(after time.Duration) {
+	l.cut, l.after = true, after
+	for _, c := range l.list() {
+		c.closeAfter(after)
+	}
+}
+
 // heal mends the link. Connections that lost something are of no use any more;
 // their ends find that out now that they can talk again.
 func (l *wire) heal() error {
 	if !l.cut {
 		return nil
 	}
-	l.cut = false
+	l.cut, l.after = false, 0
 	for _, c := range l.list() {
+		c.closeAfter(0)
 		if c.requests.lost || c.replies.lost {
 			c.reset()
 		}

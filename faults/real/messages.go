@@ -23,6 +23,7 @@ type conn struct {
 	next       *message // the request that is let in when that is answered
 	unanswered int      // requests whose reply the client doesn't have
 	more       bool     // the last request was sent together with others
+	closing    *timer   // that the link's timeout has set
 	gone       bool
 }
 

@@ -344,8 +344,8 @@ func (s *server) replicationLink(primary *server) (string, error) {
 		}
 		return s.link.Addr(), nil
 	}
-	s.link.Start()
-	if err := errors.Join(s.link.Latency(proxy.Down, 0, 0), s.link.Redirect(primary.addr)); err != nil {
+	s.link.Restore()
+	if err := s.link.Redirect(primary.addr); err != nil {
 		return "", fmt.Errorf("real: %s: %w", s.name, err)
 	}
 	return s.link.Addr(), nil

@@ -10,7 +10,7 @@ import (
 
 // Stories returns those that every world must play alike.
 func Stories() []Story {
-	return slices.Concat(ofTheGate(), ofStreams(), ofCommands(), ofLinks(), ofNodes())
+	return slices.Concat(ofTheGate(), ofStreams(), ofCommands(), ofLinks(), ofSlowLinks(), ofTimeouts(), ofNodes())
 }
 
 const second = time.Second
@@ -344,6 +344,96 @@ func ofLinks() []Story {
 			A < n1 PING = PONG
 			A > n2/0 PING
 			A < n2 PING = PONG`},
+	}
+}
+
+func ofSlowLinks() []Story {
+	const set, ok = "SET lock A-value-1", "+OK" // 38 and 5 bytes
+	slow := faults.Latency{Clients: names("A"), Base: span(time.Hour)}
+	return []Story{
+		{Name: "a slow link keeps nobody else waiting", Steps: []Step{
+			Do(slow), Says("A", set, "GET lock"), Is("A", faults.ClientState{UnderWay: 1, RoundTrips: 1}), Silence("A"),
+			Says("B", "SET lock B-value-1"), Hears("B", ok),
+			Do(faults.Latency{}), Hears("A", ok+" $9 A-value-1"),
+		}, Kinds: []checker.Kind{checker.Fault, checker.Request, checker.State}, Events: `
+			fault latency A 1h
+			B > n1/0 SET lock B1
+			n1/0 B1 by command B
+			fault latency 0s
+			A > n1/0 SET lock A1
+			n1/0 A1 by command A
+			A > n1/0 GET lock`},
+		{Name: "a reply on a slow link keeps nobody else waiting", Steps: []Step{
+			Do(faults.Hold{Match: a(faults.Before)}), Says("A", set), Told("held A request SET lock A1"),
+			Do(slow, faults.Pass{}), Told("n1/0 A1 by command A"), Silence("A"),
+			Says("B", "GET lock"), Hears("B", "$9 A-value-1"),
+			Do(faults.Latency{}), Hears("A", ok),
+		}, Kinds: messages, Events: `
+			held A request SET lock A1
+			passed A request SET lock A1
+			A > n1/0 SET lock A1
+			B > n1/0 GET lock
+			B < n1 GET lock = "A1"
+			A < n1 SET lock A1 = OK`},
+		{Name: "the gate stands at the end of a slow link", Steps: []Step{
+			Do(faults.Latency{Base: span(100 * time.Millisecond)}, faults.Hold{Match: a(faults.After)}),
+			Says("A", set), Told("held A reply SET lock A1"), Do(faults.Latency{Base: span(time.Hour)}),
+			Do(faults.Pass{}), Hears("A", ok, 200*time.Millisecond),
+		}, Kinds: messages, Events: `
+			A > n1/0 SET lock A1
+			held A reply SET lock A1
+			passed A reply SET lock A1
+			A < n1 SET lock A1 = OK`},
+		{Name: "what is on its way when a link is cut is lost", Steps: []Step{
+			Do(slow), Says("A", set), Is("A", faults.ClientState{UnderWay: 1, RoundTrips: 1}),
+			Do(faults.Partition{Clients: names("A")}, faults.Latency{}), Told("dropped A request SET lock A1"),
+			Silence("A"), Do(faults.Heal{}), Ends("A"),
+		}, Kinds: messages, Events: `dropped A request SET lock A1`},
+		{Name: "bandwidth", Steps: []Step{
+			Do(faults.Bandwidth{Clients: names("A"), Rate: faults.Rate{Bytes: 200, Per: span(second)}}),
+			Says("B", "SET lock B-value-1"), Says("A", set, set), Hears("A", ok+" "+ok, 81*second/200),
+			Is("A", faults.ClientState{Replies: 2, RoundTrips: 1}), Hears("B", ok),
+			Do(faults.Bandwidth{Rate: faults.Rate{Bytes: 1, Per: faults.Span{TTLs: 1}}}),
+			Says("A", "GET lock"), Is("A", faults.ClientState{UnderWay: 1, Replies: 2, RoundTrips: 2}), Silence("A"),
+			Do(faults.Bandwidth{}), Hears("A", "$9 A-value-1"),
+		}, Kinds: states, Events: `
+			n1/0 B1 by command B
+			n1/0 A1 by command A`},
+	}
+}
+
+func ofTimeouts() []Story {
+	const set = "SET lock A-value-1"
+	timeout := func(after time.Duration) faults.Fault {
+		return faults.Timeout{Clients: names("A"), Nodes: names("n1"), After: span(after)}
+	}
+	return []Story{
+		{Name: "a timeout closes connections", Nodes: 2, Steps: []Step{
+			Says("A", "PING"), Hears("A", "+PONG"), Silence("A", "A2", "A@n2"),
+			Do(timeout(200 * time.Millisecond)),
+			Says("A", set), Told("dropped A request SET lock A1"), Closes("A"), Closes("A2"),
+			Do(faults.Heal{}), Says("A@n2", "GET lock"), Hears("A@n2", "$-1"), Says("B", "GET lock"), Hears("B", "$-1"),
+		}, Kinds: []checker.Kind{checker.Fault, checker.Dropped, checker.State}, Events: `
+			fault timeout A from n1 after 200ms
+			dropped A request SET lock A1
+			fault heal`},
+		{Name: "a timeout loses replies", Steps: []Step{
+			Do(faults.Hold{Match: a(faults.After)}), Says("A", set), Told("held A reply SET lock A1"),
+			Do(timeout(200*time.Millisecond), faults.Pass{}), Closes("A"),
+		}, Kinds: messages, Events: `
+			A > n1/0 SET lock A1
+			held A reply SET lock A1
+			passed A reply SET lock A1
+			dropped A reply SET lock A1`},
+		{Name: "a timeout is healed before its time", Steps: []Step{
+			Says("A2", "PING"), Hears("A2", "+PONG"),
+			Do(timeout(500 * time.Millisecond)), Says("A", set), Told("dropped A request SET lock A1"),
+			Do(faults.Heal{}), Ends("A"), Wait(second), Says("A2", "GET lock"), Hears("A2", "$-1"), // it lost nothing
+		}, Kinds: states},
+		{Name: "a partition instead of a timeout", Steps: []Step{
+			Do(timeout(500 * time.Millisecond)), Says("A", set), Told("dropped A request SET lock A1"),
+			Do(faults.Partition{Clients: names("A")}), Wait(second), Silence("A"), Do(faults.Heal{}), Ends("A"),
+		}, Kinds: states},
 	}
 }
 

@@ -245,8 +245,13 @@ func Hears(on, reply string, least ...time.Duration) Step {
 }
 
 // Ends checks that a client's connection is reset.
-func Ends(on string) Step {
-	return Step{what: on + " is reset", on: on, do: func(s *stage) {
+func Ends(on string) Step { return ends(on, "is reset", "reset by peer") }
+
+// Closes checks that a client's connection is closed in order.
+func Closes(on string) Step { return ends(on, "is closed", "EOF") }
+
+func ends(on, how, why string) Step {
+	return Step{what: on + " " + how, on: on, do: func(s *stage) {
 		w := s.wire(on)
 		ended := func() error {
 			w.mu.Lock()
@@ -254,7 +259,7 @@ func Ends(on string) Step {
 			return w.err
 		}
 		s.await("its connection ends", func() bool { return ended() != nil })
-		if err := ended(); err == nil || !strings.Contains(err.Error(), "reset by peer") {
+		if err := ended(); err == nil || !strings.Contains(err.Error(), why) {
 			s.errorf("it ended with %v", err)
 		}
 	}}

@@ -96,6 +96,13 @@ func milliseconds(d time.Duration) int64 {
 	return int64((d + time.Millisecond - 1) / time.Millisecond)
 }
 
+// Restore ends whatever slows or stops the link, with Stop, Latency, Bandwidth
+// and Timeout.
+func (l *Link) Restore() {
+	l.Start()
+	l.clear()
+}
+
 // clear removes all toxics; what waits in them goes on at once.
 func (l *Link) clear() {
 	l.changing.Lock()
