@@ -71,13 +71,9 @@ type Host struct {
 	dir      string
 	watchman *watchman // nil if there is none
 	making   *making
-
-	life context.Context // done when the host closes
-	end  context.CancelFunc
+	starts   real.Starts
 
 	mu       sync.Mutex
-	closing  bool
-	running  sync.WaitGroup // calls that may start something
 	servers  map[string]*server
 	networks map[string]*nodeNetwork
 
@@ -117,30 +113,12 @@ func New(ctx context.Context, options Options) (*Host, error) {
 		}
 		h.making.watchman = h.watchman
 	}
-	h.life, h.end = context.WithCancel(context.Background())
 	return h, nil
 }
 
-var errClosed = errors.New("the host is closed")
-
-// enter begins a call that may start something. Its context is done when ctx
-// is, when the host closes, or when the start took too long; leave ends it.
+// enter begins a call that may start something; leave ends it.
 func (h *Host) enter(ctx context.Context) (_ context.Context, leave func(), err error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.closing {
-		return nil, nil, errClosed
-	}
-	h.running.Add(1)
-	ctx, cancel := context.WithTimeoutCause(ctx, h.options.StartLimit, fmt.Errorf("no answer within %v", h.options.StartLimit))
-	ctx, cancelCause := context.WithCancelCause(ctx)
-	stop := context.AfterFunc(h.life, func() { cancelCause(errClosed) })
-	return ctx, func() {
-		stop()
-		cancelCause(nil)
-		cancel()
-		h.running.Done()
-	}, nil
+	return h.starts.Enter(ctx, h.options.StartLimit)
 }
 
 // serverName matches what can name a container's host, and a directory.
@@ -225,11 +203,7 @@ const farewell = time.Minute
 // Close ends everything, as [real.Host] says.
 func (h *Host) Close() error {
 	h.once.Do(func() {
-		h.mu.Lock()
-		h.closing = true
-		h.mu.Unlock()
-		h.end()
-		h.running.Wait()
+		h.starts.End()
 		var errs []error
 		for _, s := range h.all() {
 			errs = append(errs, s.close())

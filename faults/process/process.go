@@ -52,12 +52,9 @@ type Host struct {
 	lock    *os.File // says that the directory has an owner
 	ports   *ports
 	starter *child.Launcher
-	life    context.Context // done when the host closes
-	end     context.CancelFunc
+	starts  real.Starts
 
 	mu      sync.Mutex
-	closing bool
-	running sync.WaitGroup // calls that may start something
 	members map[string]member
 
 	once     sync.Once
@@ -103,33 +100,15 @@ func New(options Options) (*Host, error) {
 		starter: starter,
 		members: map[string]member{},
 	}
-	h.life, h.end = context.WithCancel(context.Background())
 	return h, nil
 }
 
 // Version is the server program's name and version, as in "Redis 7.0.15".
 func (h *Host) Version() string { return h.binary.version }
 
-var errClosed = errors.New("the host is closed")
-
-// enter begins a call that may start something. Its context is done when ctx
-// is, when the host closes, or when the start took too long; leave ends it.
+// enter begins a call that may start something; leave ends it.
 func (h *Host) enter(ctx context.Context) (_ context.Context, leave func(), err error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.closing {
-		return nil, nil, errClosed
-	}
-	h.running.Add(1)
-	ctx, cancel := context.WithTimeoutCause(ctx, h.options.StartLimit, fmt.Errorf("no answer within %v", h.options.StartLimit))
-	ctx, cancelCause := context.WithCancelCause(ctx)
-	stop := context.AfterFunc(h.life, func() { cancelCause(errClosed) })
-	return ctx, func() {
-		stop()
-		cancelCause(nil)
-		cancel()
-		h.running.Done()
-	}, nil
+	return h.starts.Enter(ctx, h.options.StartLimit)
 }
 
 // CanMoveClocks returns nil if servers can be started with a Clock, and else
@@ -244,11 +223,7 @@ func copyFile(to, from string) error {
 // Close ends everything, as [real.Host] says.
 func (h *Host) Close() error {
 	h.once.Do(func() {
-		h.mu.Lock()
-		h.closing = true
-		h.mu.Unlock()
-		h.end()
-		h.running.Wait()
+		h.starts.End()
 		var errs []error
 		for _, m := range h.all() {
 			errs = append(errs, m.close())
