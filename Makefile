@@ -22,7 +22,7 @@ build: ## build bin/lockfault
 test: redis ## run all tests: under the race detector, every cell with twenty seeds without it, and some cells on real servers
 	$(GO) test -race $(TESTFLAGS) ./...
 	$(GO) test $(TESTFLAGS) -run 'TestEverySeedAgrees|TestEveryLeaseAgrees' ./harness
-	$(MAKE) --no-print-directory agree
+	$(MAKE) --no-print-directory agree agree-docker
 
 .PHONY: redis
 redis: ## see to it that there is a redis-server to test with
@@ -39,11 +39,30 @@ agree: build redis ## play some cells in virtual time and on redis-server proces
 	./bin/lockfault run --world sim,process --scenario harness/testdata/slow-links.txt --out "$$out" && \
 	./bin/lockfault run --world sim,process --failover sentinel --scenario 'failover-*' --strategy set-nx-px-lua,redisson --out "$$out"
 
+# Where there is no engine, that is said, and nothing else is wrong.
+.PHONY: agree-docker
+agree-docker: build redis ## play some cells in virtual time and in containers, where an engine answers, and see that both agree
+	@$(GO) build -o bin/redis-image ./cmd/redis-image
+	@out=$$(mktemp -d) && trap 'rm -rf "$$out"' EXIT && status=0 && { ./bin/redis-image || status=$$?; } && \
+	run="./bin/lockfault run --world sim,docker --image lockfault/redis:local --out $$out" && \
+	case $$status in \
+	0) $$run --scenario gc-pause-holding && \
+		$$run --strategy set-nx-px-lua --scenario $(AGREE),harness/testdata/more-faults.txt && \
+		$$run --strategy redlock --scenario quorum-restart-empty,partition-minority ;; \
+	3) echo "nothing was played in containers" ;; \
+	*) exit $$status ;; \
+	esac
+
 .PHONY: test-real
 test-real: build redis ## play every cell in virtual time and on redis-server processes, and see that both agree
 	@out=$$(mktemp -d) && trap 'rm -rf "$$out"' EXIT && \
 	./bin/lockfault run --world sim,process --out "$$out" && \
 	./bin/lockfault run --world sim,process --failover sentinel --out "$$out"
+
+.PHONY: test-docker
+test-docker: build image ## play every cell in virtual time and in containers, and see that both agree: half an hour or so
+	@out=$$(mktemp -d) && trap 'rm -rf "$$out"' EXIT && \
+	./bin/lockfault run --world sim,docker --image lockfault/redis:local --out "$$out"
 
 .PHONY: bench
 bench: ## run the benchmarks of docs/benchmarks.md, and compare them with benchstat

@@ -1,10 +1,11 @@
 // Command redis-image builds a local image out of the redis-server of this
 // machine, or of the program that is its argument, for the world docker where
-// no registry can be reached.
+// no registry can be reached. Where no engine answers, the exit status is 3.
 package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 
@@ -18,6 +19,10 @@ func main() {
 	}
 	if err := docker.BuildImage(context.Background(), program); err != nil {
 		fmt.Fprintln(os.Stderr, err)
+		var none *docker.EngineError
+		if errors.As(err, &none) {
+			os.Exit(3)
+		}
 		os.Exit(1)
 	}
 	fmt.Println(docker.LocalImage)
