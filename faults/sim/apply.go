@@ -40,7 +40,7 @@ func (w *World) Apply(f faults.Fault) error {
 		})
 	case faults.Bandwidth:
 		w.fault(f, "", "")
-		w.change(f.Clients, f.Nodes, func(on link) { w.links.rate[on] = f.Rate.PerSecond(w.cfg.TTL) })
+		w.change(f.Clients, f.Nodes, func(on link) { w.links.bandwidth[on] = f.Rate.PerSecond(w.cfg.TTL) })
 	case faults.Partition:
 		w.fault(f, "", "")
 		w.eachLink(f.Clients, f.Nodes, func(on link) { w.cut(on, 0) })
@@ -231,6 +231,9 @@ func (w *World) applyToNode(f faults.Fault, n *node) error {
 		s.paused = false
 		w.serve(s)
 		w.open(&s.door)
+		if s.joining == nil {
+			w.catchUp(s)
+		}
 	case faults.Failover:
 		next := s.successor()
 		if next == nil {
@@ -351,20 +354,37 @@ func (w *World) restart(n *node, empty bool) {
 		s.operate("FLUSHALL")
 	}
 	w.observe(s, checker.ByRestart, "", nil)
+	w.catchUp(s)
 }
 
 func (w *World) setReplication(s *redis, f faults.Replication) {
 	switch f.Mode {
-	case faults.ReplicationStop:
-		s.stopped = true
-	case faults.ReplicationDelay:
-		s.delay = f.Delay.Of(w.cfg.TTL)
-	case faults.ReplicationStart:
-		s.stopped, s.delay = false, 0
-		waiting := s.waiting
-		s.waiting = nil
-		for _, e := range waiting {
-			w.stream(s, e)
+	case faults.ReplicationStop, faults.ReplicationStart:
+		if s.timeout > 0 {
+			s.timeout = 0
+			s.disconnect() // it may have lost something
 		}
+		if s.stopped = f.Mode == faults.ReplicationStop; !s.stopped {
+			s.delay, s.jitter, s.bandwidth = 0, 0, 0
+			w.hasten(s)
+		}
+	case faults.ReplicationDelay:
+		s.delay, s.jitter = f.Delay.Of(w.cfg.TTL), f.Jitter.Of(w.cfg.TTL)
+		w.hasten(s)
+	case faults.ReplicationBandwidth:
+		s.bandwidth = f.Rate.PerSecond(w.cfg.TTL)
+		w.hasten(s)
+	case faults.ReplicationTimeout:
+		s.timeout = f.After.Of(w.cfg.TTL)
+		s.lose()
+		session := s.session
+		w.plan(time.Now().Add(s.timeout), rank{who: servers + s.name, what: "timeout"}, func() {
+			if s.session == session {
+				s.gone = true
+			}
+		})
+	case faults.ReplicationReset:
+		s.disconnect()
 	}
+	w.catchUp(s)
 }

@@ -261,7 +261,7 @@ func (w *World) send(m *message) {
 // due returns when something arrives that sets out now.
 func (w *World) due(c *conn, on *stream, what, command string, size int) time.Time {
 	now := time.Now()
-	due := on.carry(now, size, w.links.rate[c.link()]).Add(w.links.travel(c.link(), what, command, now.Sub(w.began)))
+	due := on.carry(now, size, w.links.bandwidth[c.link()]).Add(w.links.travel(c.link(), what, command, now.Sub(w.began)))
 	if !due.After(on.last) {
 		due = on.last.Add(time.Nanosecond)
 	}

@@ -18,7 +18,7 @@ type links struct {
 	seed         uint64
 	base, jitter time.Duration // of a link that latency doesn't name
 	latency      map[link]latency
-	rate         map[link]float64       // in bytes per second; 0 is unlimited
+	bandwidth    map[link]float64       // in bytes per second; 0 is unlimited
 	cut          map[link]time.Duration // how long a connection stays open; 0 means for ever, and that there are no new ones
 }
 
@@ -27,8 +27,8 @@ func (l *links) join(client, node string) {
 	if set, ok := l.latency[link{anyone, node}]; ok {
 		l.latency[link{client, node}] = set
 	}
-	if rate, ok := l.rate[link{anyone, node}]; ok {
-		l.rate[link{client, node}] = rate
+	if rate, ok := l.bandwidth[link{anyone, node}]; ok {
+		l.bandwidth[link{client, node}] = rate
 	}
 	if after, ok := l.cut[link{anyone, node}]; ok {
 		l.cut[link{client, node}] = after

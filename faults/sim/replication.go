@@ -14,13 +14,28 @@ import (
 type feed struct {
 	offset  int               // how many effects the server has had
 	known   map[string]record // what the replicas were told; nil if they followed another server
-	stopped bool
-	waiting []effect // while stopped
-	delay   time.Duration
-	last    time.Time // arrival of the last effect: the stream keeps its order
-	applied int       // as a replica: how many effects arrived
+	waiting []effect          // what can't set out yet
+	sent    []shipment        // what is on its way, in order
+	last    time.Time         // arrival of the last effect: the stream keeps its order
+	applied int               // as a replica: how many effects arrived
 	acked   map[*redis]int
 	waiters []*waiter
+
+	stopped       bool
+	timeout       time.Duration // nothing passes, and a connection stays open that long; 0 if there is none
+	delay, jitter time.Duration
+	bandwidth     float64 // in bytes per second; 0 is unlimited
+	line          line
+
+	gone    bool  // the replicas' connections are over: they have to connect anew
+	joining *item // their handshake, if it is under way
+	session int   // grows when what is on its way is lost
+}
+
+// shipment is an effect on its way.
+type shipment struct {
+	effect  effect
+	arrives *item
 }
 
 // record is a key with all that a replica must know of it.
@@ -37,6 +52,7 @@ type effect struct {
 	offset int
 	keys   map[string]*record
 	full   bool
+	size   int // about, in bytes of RESP
 }
 
 // replicate compares the data with what the replicas were told and sends them
@@ -47,41 +63,166 @@ func (w *World) replicate(s *redis) {
 		return
 	}
 	now, full := s.records(), s.known == nil
-	changed := map[string]*record{}
+	e := effect{keys: map[string]*record{}, full: full}
 	for key, r := range now {
 		was, ok := s.known[key]
-		if !ok || was.content != r.content || was.until.Sub(r.until).Abs() > slack {
-			changed[key] = &r
+		if !ok || was.content != r.content || was.moved(r) {
+			e.keys[key] = &r
+			e.size += r.size(key, was)
 		}
 	}
 	for key := range s.known {
 		if _, ok := now[key]; !ok {
-			changed[key] = nil
+			e.keys[key] = nil
+			e.size += size("DEL", key)
 		}
 	}
 	s.known = now
-	if len(changed) == 0 && !full {
+	if len(e.keys) == 0 && !full {
 		return
 	}
 	s.offset++
-	e := effect{s.offset, changed, full}
-	if s.stopped {
+	e.offset = s.offset
+	if s.stopped || s.timeout > 0 || s.gone {
 		s.waiting = append(s.waiting, e)
 		return
 	}
 	w.stream(s, e)
 }
 
+// moved reports whether the record has another expiry date than the other one.
+func (r record) moved(other record) bool { return r.until.Sub(other.until).Abs() > slack }
+
+// size returns about how long the commands are that Redis would send for a
+// record that was another one before.
+func (r record) size(key string, was record) (total int) {
+	date := strconv.FormatInt(r.until.UnixMilli(), 10)
+	set := map[string]string{"string": "SET", "hash": "HSET", "list": "RPUSH", "set": "SADD", "zset": "ZADD"}[r.kind]
+	words := append([]string{set, key}, r.pairs...)
+	switch {
+	case r.content == was.content && r.until.IsZero():
+		return size("PERSIST", key)
+	case r.content == was.content:
+		return size("PEXPIREAT", key, date)
+	case r.until.IsZero():
+		return size(words...)
+	case r.kind == "string":
+		return size(append(words, "PXAT", date)...)
+	case r.moved(was):
+		return size(words...) + size("PEXPIREAT", key, date)
+	}
+	return size(words...)
+}
+
+// size returns how long a command is in RESP.
+func size(words ...string) int {
+	header := func(n int) int { return len("*\r\n") + len(strconv.Itoa(n)) }
+	total := header(len(words))
+	for _, word := range words {
+		total += header(len(word)) + len(word) + len("\r\n")
+	}
+	return total
+}
+
 // stream sends an effect to the replicas.
 func (w *World) stream(s *redis, e effect) {
+	replicas := s.replicas()
+	if len(replicas) == 0 {
+		return
+	}
 	now := time.Now()
-	due := now.Add(w.links.travel(link{s.name, s.node.name}, "effect", strconv.Itoa(e.offset), now.Sub(w.began)) + s.delay)
+	due := w.down(s, now, "effect", strconv.Itoa(e.offset), e.size)
 	if !due.After(s.last) {
 		due = s.last.Add(time.Nanosecond)
 	}
 	s.last = due
-	for _, replica := range s.replicas() {
-		w.plan(due, rank{who: servers + replica.name, what: "effect"}, func() { w.follow(s, replica, e) })
+	var it *item
+	it = w.plan(due, rank{who: servers + replicas[0].name, what: "effect"}, func() {
+		s.sent = slices.DeleteFunc(s.sent, func(sh shipment) bool { return sh.arrives == it })
+		for _, replica := range replicas {
+			w.follow(s, replica, e)
+		}
+	})
+	s.sent = append(s.sent, shipment{e, it})
+}
+
+// down returns when something arrives at the replicas that sets out then.
+func (w *World) down(s *redis, from time.Time, what, command string, size int) time.Time {
+	on, sent := link{s.name, s.node.name}, from.Sub(w.began)
+	return s.line.carry(from, size, s.bandwidth).Add(w.links.travel(on, what, command, sent) +
+		max(0, s.delay+w.links.draw(s.jitter, on, "delay of "+what, command, sent)))
+}
+
+// up returns when something of the replicas arrives that sets out then.
+func (w *World) up(s *redis, from time.Time, what string) time.Time {
+	return from.Add(w.links.travel(link{s.name, s.node.name}, what, "", from.Sub(w.began)))
+}
+
+// hasten lets what is on its way to the replicas arrive at once.
+func (w *World) hasten(s *redis) {
+	s.line, s.last = line{}, time.Now()
+	for _, sh := range slices.Clone(s.sent) {
+		sh.arrives.dead = true
+		sh.arrives.run()
+	}
+}
+
+// lose loses what is on its way between the server and its replicas.
+func (s *redis) lose() {
+	var lost []effect
+	for _, sh := range s.sent {
+		sh.arrives.dead = true
+		lost = append(lost, sh.effect)
+	}
+	s.waiting, s.sent = append(lost, s.waiting...), nil
+	s.line, s.last = line{}, time.Time{}
+	s.session++
+}
+
+// disconnect ends the connections of the replicas.
+func (s *redis) disconnect() {
+	s.lose()
+	s.gone = true
+}
+
+// What a primary answers a replica that connects anew, as seen on the wire of
+// redis-server 7.0.15: +PONG; +OK for each of two REPLCONF that come in one go;
+// and behind PSYNC, with what the replica missed in its train, +CONTINUE with 40
+// digits.
+const (
+	pong      = 7
+	replconf  = 10
+	continues = 52
+)
+
+// catchUp sends the replicas what waits, if anything passes: at once, or when
+// they have connected anew.
+func (w *World) catchUp(s *redis) {
+	if s.joining != nil {
+		s.joining.dead = true
+		s.joining = nil
+	}
+	switch {
+	case s.stopped || s.timeout > 0 || s.paused || !s.up:
+	case !s.gone:
+		waiting := s.waiting
+		s.waiting = nil
+		for _, e := range waiting {
+			w.stream(s, e)
+		}
+	default:
+		ready := w.up(s, time.Now(), "ping")
+		ready = w.up(s, w.down(s, ready, "pong", "", pong), "replconf")
+		ready = w.up(s, w.down(s, ready, "ok", "", replconf), "psync")
+		s.joining = w.plan(ready, rank{who: servers + s.name, what: "psync"}, func() {
+			s.joining = nil
+			if s.paused || !s.up {
+				return // it answers when it goes on
+			}
+			s.gone, s.acked = false, nil
+			w.stream(s, effect{size: continues})
+			w.catchUp(s)
+		})
 	}
 }
 
@@ -95,30 +236,37 @@ func (s *redis) replicas() []*redis {
 	})
 }
 
-// follow applies an effect on a replica, which then says how far it got.
+// follow applies an effect on a replica that has not had it yet, and says how
+// far that got.
 func (w *World) follow(primary, replica *redis, e effect) {
 	if primary != replica.node.primary || !replica.up || replica.leads() {
 		return // it has another primary by now, or is one
 	}
-	w.settle(replica)
-	if e.full {
-		for key := range replica.records() {
-			if e.keys[key] == nil {
-				replica.apply(key, nil)
+	if e.full || e.offset > replica.applied {
+		w.settle(replica)
+		if e.full {
+			for key := range replica.records() {
+				if e.keys[key] == nil {
+					replica.apply(key, nil)
+				}
 			}
 		}
+		for _, key := range slices.Sorted(maps.Keys(e.keys)) {
+			replica.apply(key, e.keys[key])
+		}
+		replica.applied = e.offset
+		w.observe(replica, checker.ByReplication, "", nil)
 	}
-	for _, key := range slices.Sorted(maps.Keys(e.keys)) {
-		replica.apply(key, e.keys[key])
-	}
-	replica.applied = e.offset
-	w.observe(replica, checker.ByReplication, "", nil)
+	session, applied := primary.session, replica.applied
 	due := time.Now().Add(w.links.travel(link{replica.name, replica.node.name}, "ack", "", time.Since(w.began)))
 	w.plan(due, rank{who: servers + replica.name, what: "ack"}, func() {
+		if primary.session != session {
+			return // it was lost
+		}
 		if primary.acked == nil {
 			primary.acked = map[*redis]int{}
 		}
-		primary.acked[replica] = max(primary.acked[replica], e.offset)
+		primary.acked[replica] = max(primary.acked[replica], applied)
 		w.serve(primary)
 	})
 }
@@ -193,5 +341,5 @@ func (s *redis) copyFrom(other *redis) {
 	for key, r := range data {
 		s.apply(key, &r)
 	}
-	s.feed = feed{applied: other.offset}
+	s.feed = feed{applied: other.offset, session: s.session + 1}
 }

@@ -1,6 +1,8 @@
 package sim_test
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -120,21 +122,191 @@ func TestReplicationCatchesUpInOrder(t *testing.T) {
 	})
 }
 
-func TestStartEndsADelay(t *testing.T) {
-	play(t, sim.Config{Replicas: 1, Seed: 1}, func(s *stage) {
-		a := s.client("A", "n1")
-		s.apply(lag)
-		s.command(a, "SET", "lock", "A-value-1").wait()
-		s.apply(start)
-		s.command(a, "SET", "lock", "A-value-2").wait()
-		s.forget()
-		s.run(9 * time.Second)
-		s.want("", checker.State) // the second can't overtake the first
-		s.run(2 * time.Second)
-		s.want(`
-			n1/1 A1 by replication
-			n1/1 A2 by replication`, checker.State)
+// arrivals writes when the replica's key changed, one a line.
+func (s *stage) arrivals() string {
+	var all []string
+	for _, e := range s.events {
+		if e.Kind == checker.State && e.Server == "n1/1" {
+			all = append(all, fmt.Sprint(e.Value, " ", e.Time.Round(time.Millisecond)))
+		}
+	}
+	return strings.Join(all, ", ")
+}
+
+// A writes at 0 and 1 s, each time 38 bytes of stream, the fault is there from
+// the beginning, others follow 1.5 s after it. Each way takes 10 ms.
+func TestReplicationFaults(t *testing.T) {
+	seconds := func(n time.Duration) faults.Span { return faults.Span{Abs: n * time.Second} }
+	of := func(f faults.Replication) faults.Fault {
+		f.Node = "n1"
+		return f
+	}
+	delay := of(faults.Replication{Mode: faults.ReplicationDelay, Delay: seconds(10)})
+	slow := of(faults.Replication{Mode: faults.ReplicationBandwidth, Rate: rate("19B/s")})
+	timeout := of(faults.Replication{Mode: faults.ReplicationTimeout, After: seconds(5)})
+	reset := of(faults.Replication{Mode: faults.ReplicationReset})
+	type list = []any // faults, and how long to wait
+	for _, c := range []struct {
+		name  string
+		first list
+		then  list
+		want  string
+	}{
+		{"none", nil, nil, "A1 20ms, A2 1.02s"},
+		{"stop", list{stop}, list{start}, "A1 1.51s, A2 1.51s"},
+		{"delay", list{delay}, nil, "A1 10.02s, A2 11.02s"},
+		{"start ends a delay", list{delay}, list{start}, "A1 1.5s, A2 1.5s"},
+		{"another delay", list{delay}, list{of(faults.Replication{Mode: faults.ReplicationDelay, Delay: seconds(5)})}, "A1 1.5s, A2 1.5s"},
+		{"stop keeps nothing back that is on its way", list{delay}, list{stop}, "A1 10.02s, A2 11.02s"},
+		{"bandwidth", list{slow}, nil, "A1 2.02s, A2 4.02s"},
+		{"bandwidth and delay", list{slow, delay}, nil, "A1 12.02s, A2 14.02s"},
+		{"start ends bandwidth", list{slow}, list{start}, "A1 1.5s, A2 1.5s"},
+		{"start ends both", list{slow, delay}, list{start}, "A1 1.5s, A2 1.5s"},
+		{"stop, with bandwidth", list{slow, stop}, list{time.Second, of(faults.Replication{Mode: faults.ReplicationBandwidth, Rate: rate("38B/s")}), start},
+			"A1 2.51s, A2 2.51s"}, // start ends both
+		// Three round trips, the third brings what was missed.
+		{"reset", list{stop}, list{reset, start}, "A1 1.56s, A2 1.56s"},
+		{"reset, of nothing", nil, list{reset}, "A1 20ms, A2 1.02s"},
+		{"reset loses what is on its way", list{delay}, list{reset}, "A1 31.56s, A2 31.56s"},
+		{"start hastens the handshake", list{delay}, list{reset, time.Second, start}, "A1 2.56s, A2 2.56s"},
+		{"stop holds up the handshake", list{delay}, list{reset, stop, time.Second, start}, "A1 2.56s, A2 2.56s"},
+		{"a second reset", list{delay}, list{reset, 10 * time.Second, reset}, "A1 41.56s, A2 41.56s"},
+		// 7 bytes, 10 and 52 take 3.632 s, and then 38 and 38.
+		{"reset, with bandwidth", list{slow}, list{reset}, "A1 7.192s, A2 9.192s"},
+		{"reset of a paused node", list{stop}, list{faults.PauseNode{Node: "n1"}, reset, start, time.Second, faults.ResumeNode{Node: "n1"}}, "A1 2.56s, A2 2.56s"},
+		{"a node that pauses in the handshake", list{stop}, list{reset, start, faults.PauseNode{Node: "n1"}, time.Second, faults.ResumeNode{Node: "n1"}}, "A1 2.56s, A2 2.56s"},
+		{"a node that pauses briefly", list{stop}, list{reset, start, 20 * time.Millisecond, faults.PauseNode{Node: "n1"}, faults.ResumeNode{Node: "n1"}}, "A1 1.56s, A2 1.56s"},
+		{"a node that crashes in the handshake", list{stop}, list{reset, start, faults.CrashNode{Node: "n1"}, time.Second, faults.RestartNode{Node: "n1"}}, "A1 2.56s, A2 2.56s"},
+		{"timeout", list{timeout}, nil, ""},
+		{"timeout loses what is on its way", list{delay}, list{timeout, time.Minute, start}, "A1 1m1.56s, A2 1m1.56s"},
+		{"start before the timeout is over", list{timeout}, list{start}, "A1 1.56s, A2 1.56s"},
+		{"stop ends a timeout", list{timeout}, list{stop}, ""},
+		{"stop ends a timeout, and start that", list{timeout}, list{stop, start}, "A1 1.56s, A2 1.56s"},
+		{"timeout ends a stop", list{stop}, list{timeout, time.Second, start}, "A1 2.56s, A2 2.56s"},
+		{"reset ends no timeout", list{timeout}, list{reset}, ""},
+		{"reset ends no stop", list{stop}, list{reset}, ""},
+		{"failover in the handshake", list{stop}, list{reset, start, faults.Failover{Node: "n1"}}, " 1.5s"},
+		{"failover in a timeout", list{timeout}, list{faults.Failover{Node: "n1"}}, " 1.5s"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			play(t, sim.Config{Replicas: 1, Seed: 1, Base: 10 * time.Millisecond}, func(s *stage) {
+				a := s.dial("A", "n1")
+				do := func(steps list) {
+					for _, step := range steps {
+						switch step := step.(type) {
+						case time.Duration:
+							s.run(step)
+						case faults.Fault:
+							s.apply(step)
+						}
+					}
+				}
+				do(c.first)
+				a.send("SET lock A-value-1")
+				s.run(time.Second)
+				a.send("SET lock A-value-2")
+				s.run(500 * time.Millisecond)
+				do(c.then)
+				s.run(2 * time.Minute)
+				if got := s.arrivals(); got != c.want {
+					t.Errorf("got %s; want %s", got, c.want)
+				}
+			})
+		})
+	}
+}
+
+// What is written during the handshake comes with what was missed.
+func TestWritesDuringTheHandshake(t *testing.T) {
+	play(t, sim.Config{Replicas: 1, Seed: 1, Base: 10 * time.Millisecond}, func(s *stage) {
+		a := s.dial("A", "n1")
+		s.apply(faults.Replication{Node: "n1", Mode: faults.ReplicationReset})
+		for range 8 {
+			a.send("INCR lock")
+			s.run(10 * time.Millisecond)
+		}
+		s.run(time.Second)
+		if got, want := s.arrivals(), "A1 60ms, A2 60ms, A3 60ms, A4 60ms, A5 60ms, A6 70ms, A7 80ms, A8 90ms"; got != want {
+			t.Errorf("got %s; want %s", got, want)
+		}
 	})
+}
+
+func TestReplicationJitter(t *testing.T) {
+	play(t, sim.Config{Replicas: 1, Seed: 1, Base: 10 * time.Millisecond}, func(s *stage) {
+		a := s.dial("A", "n1")
+		s.apply(faults.Replication{Node: "n1", Mode: faults.ReplicationDelay, Delay: faults.Span{Abs: time.Second}, Jitter: faults.Span{TTLs: 1. / 60}})
+		different := map[time.Duration]bool{}
+		for range 100 {
+			a.send("INCR lock")
+			s.run(10 * time.Second)
+			took := s.events[len(s.events)-1].Time - s.Now() + 10*time.Second - 20*time.Millisecond
+			if different[took] = true; took < 500*time.Millisecond || took > 1500*time.Millisecond {
+				t.Fatalf("an effect took %v", took)
+			}
+		}
+		if len(different) < 90 {
+			t.Errorf("%d different delays of 100", len(different))
+		}
+		s.forget()
+		for range 100 {
+			a.send("INCR lock")
+			s.run(time.Millisecond)
+		}
+		s.run(10 * time.Second)
+		var want []string
+		for i := range 100 {
+			want = append(want, fmt.Sprintf("n1/1 A%d by replication", 101+i))
+		}
+		if got := strings.Join(slices.DeleteFunc(strings.Split(s.told(checker.State), "\n"), func(line string) bool {
+			return strings.HasPrefix(line, "n1/0")
+		}), "\n"); got != strings.Join(want, "\n") {
+			t.Errorf("out of order:\n%s", got)
+		}
+	})
+}
+
+// How long each effect is, by the time that it takes at a byte a second.
+func TestSizeOfEffects(t *testing.T) {
+	command := func(words ...string) int {
+		text := fmt.Sprintf("*%d\r\n", len(words))
+		for _, word := range words {
+			text += fmt.Sprintf("$%d\r\n%s\r\n", len(word), word)
+		}
+		return len(text)
+	}
+	const date = "946684830000"
+	for _, c := range []struct {
+		before, command string
+		want            int
+	}{
+		{"", "SET lock A-value-1", command("SET", "lock", "A-value-1")},
+		{"", "SET lock A-value-1 PX 30000000", command("SET", "lock", "A-value-1", "PXAT", date)},
+		{"SET lock A-value-1", "PEXPIRE lock 30000000", command("PEXPIREAT", "lock", date)},
+		{"SET lock A-value-1 PX 30000000", "PERSIST lock", command("PERSIST", "lock")},
+		{"SET lock A-value-1", "DEL lock", command("DEL", "lock")},
+		{"", "HSET lock field-of-a 1", command("HSET", "lock", "field-of-a", "1")},
+		{"HSET lock field-of-a 1", "HINCRBY lock field-of-a 1", command("HSET", "lock", "field-of-a", "2")},
+		{"", "EVAL redis.call('hset',KEYS[1],'f',1)redis.call('pexpire',KEYS[1],30000000) 1 lock", command("HSET", "lock", "f", "1") + command("PEXPIREAT", "lock", date)},
+		{"", "RPUSH lock value-of-a", command("RPUSH", "lock", "value-of-a")},
+	} {
+		play(t, sim.Config{Replicas: 1, Seed: 1, Base: 10 * time.Millisecond}, func(s *stage) {
+			a := s.dial("A", "n1")
+			if c.before != "" {
+				a.send(c.before)
+				s.run(time.Second)
+			}
+			s.apply(faults.Replication{Node: "n1", Mode: faults.ReplicationBandwidth, Rate: rate("1B/s")})
+			s.forget()
+			sent := s.Now()
+			a.send(c.command)
+			s.run(time.Hour)
+			last := s.events[len(s.events)-1]
+			if took := last.Time - sent; last.Server != "n1/1" || took != 20*time.Millisecond+time.Duration(c.want)*time.Second {
+				t.Errorf("%s: %s after %v; want %d s", c.command, line(last), took, c.want)
+			}
+		})
+	}
 }
 
 // A key that is there on the replica only because the primary's clock differs

@@ -77,6 +77,9 @@ func refuse(m *message, text string) *waiter {
 }
 
 func (s *redis) caughtUp(offset int) (count int) {
+	if s.gone {
+		return 0
+	}
 	for _, replica := range s.replicas() {
 		if s.acked[replica] >= offset {
 			count++

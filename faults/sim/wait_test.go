@@ -1,6 +1,7 @@
 package sim_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -59,6 +60,79 @@ func TestWait(t *testing.T) {
 					t.Errorf("it took %v; want %v", took, c.took)
 				}
 			})
+		})
+	}
+}
+
+// WAIT counts replicas that are connected and have acknowledged. Each way takes
+// 10 ms, a handshake 50 until the answer to PSYNC sets out.
+func TestWaitWhileReplicationSuffers(t *testing.T) {
+	seconds := func(n time.Duration) faults.Span { return faults.Span{Abs: n * time.Second} }
+	slow := faults.Replication{Node: "n1", Mode: faults.ReplicationBandwidth, Rate: rate("19B/s")} // 2 s for a write
+	late := faults.Replication{Node: "n1", Mode: faults.ReplicationDelay, Delay: seconds(2)}
+	timeout := faults.Replication{Node: "n1", Mode: faults.ReplicationTimeout, After: seconds(5)}
+	reset := faults.Replication{Node: "n1", Mode: faults.ReplicationReset}
+	for _, c := range []struct {
+		name  string
+		order []faults.Fault
+		pause time.Duration
+		write string
+		want  string
+		took  time.Duration
+	}{
+		{"nothing", nil, 0, "SET lock A-value-2", ":2", 40 * time.Millisecond},
+		{"bandwidth", []faults.Fault{slow}, 0, "SET lock A-value-2", ":2", 2040 * time.Millisecond},
+		{"bandwidth and delay", []faults.Fault{slow, late}, 0, "SET lock A-value-2", ":2", 4040 * time.Millisecond},
+		{"reset, of what was acknowledged", []faults.Fault{reset}, 0, "GET lock", ":2", 80 * time.Millisecond},
+		{"reset, of what was not", []faults.Fault{reset}, 0, "SET lock A-value-2", ":2", 80 * time.Millisecond},
+		{"reset, some time ago", []faults.Fault{reset}, time.Second, "GET lock", ":2", 20 * time.Millisecond},
+		{"timeout, of what was acknowledged, while the connection is there", []faults.Fault{timeout}, 4 * time.Second, "GET lock", ":2", 20 * time.Millisecond},
+		{"timeout, of what was acknowledged, when it is closed", []faults.Fault{timeout}, 5 * time.Second, "GET lock", ":0", 10*time.Second + 20*time.Millisecond},
+		{"timeout, of what was not", []faults.Fault{timeout}, 0, "SET lock A-value-2", ":0", 10*time.Second + 20*time.Millisecond},
+		{"another timeout", []faults.Fault{timeout, faults.Replication{Node: "n1", Mode: faults.ReplicationTimeout, After: seconds(50)}}, 40 * time.Second, "GET lock", ":2", 20 * time.Millisecond},
+		{"a timeout that was over before it closed anything", []faults.Fault{timeout, start}, 6 * time.Second, "GET lock", ":2", 20 * time.Millisecond},
+		{"a timeout that is over", []faults.Fault{timeout, start}, 0, "SET lock A-value-2", ":2", 80 * time.Millisecond},
+		{"a reset while the stream is stopped", []faults.Fault{stop, reset}, 0, "GET lock", ":0", 10*time.Second + 20*time.Millisecond},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			play(t, sim.Config{Replicas: 2, Seed: 1, Base: 10 * time.Millisecond}, func(s *stage) {
+				a := s.dial("A", "n1")
+				a.send("SET lock A-value-1")
+				a.receive(len("+OK\r\n")).wait()
+				s.run(time.Second)
+				s.apply(c.order...)
+				s.run(c.pause)
+				s.forget()
+				sent := s.Now()
+				a.send(c.write, "WAIT 2 10000")
+				s.run(time.Minute)
+				last := s.events[len(s.events)-1]
+				for _, e := range s.events {
+					if e.Kind == checker.Reply {
+						last = e
+					}
+				}
+				if took := (last.Time - sent).Round(time.Millisecond); ":"+strings.TrimPrefix(last.Reply, "(integer) ") != c.want || took != c.took {
+					t.Errorf("%s after %v; want %s after %v", last.Reply, took, c.want, c.took)
+				}
+			})
+		})
+	}
+}
+
+// Acknowledgements that are on their way are lost with the connection.
+func TestWaitLosesAcknowledgements(t *testing.T) {
+	for _, f := range []faults.Fault{
+		faults.Replication{Node: "n1", Mode: faults.ReplicationTimeout, After: faults.Span{Abs: time.Hour}},
+		faults.Replication{Node: "n1", Mode: faults.ReplicationReset},
+	} {
+		play(t, sim.Config{Replicas: 1, Seed: 1, Base: 10 * time.Millisecond}, func(s *stage) {
+			a := s.dial("A", "n1")
+			a.send("SET lock A-value-1", "WAIT 1 1000")
+			s.run(25 * time.Millisecond) // the replica has it, and said so
+			s.want("n1/0 A1 by command A\nn1/1 A1 by replication", checker.State)
+			s.apply(f, faults.Replication{Node: "n1", Mode: faults.ReplicationStop})
+			a.receive(len("+OK\r\n:0\r\n")).want("+OK\r\n:0\r\n")
 		})
 	}
 }

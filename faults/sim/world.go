@@ -89,7 +89,7 @@ func New(cfg Config) (*World, error) {
 	w := &World{
 		cfg: cfg, timer: time.NewTimer(math.MaxInt64), wake: make(chan struct{}, 1), began: time.Now(),
 		gate: faults.NewGate(cfg.Nodes), ledger: faults.NewLedger(cfg.Key), clients: map[string]*client{},
-		links: links{seed: cfg.Seed, base: cfg.Base, jitter: cfg.Jitter, latency: map[link]latency{}, rate: map[link]float64{}, cut: map[link]time.Duration{}},
+		links: links{seed: cfg.Seed, base: cfg.Base, jitter: cfg.Jitter, latency: map[link]latency{}, bandwidth: map[link]float64{}, cut: map[link]time.Duration{}},
 	}
 	for i := range cfg.Nodes {
 		n, err := w.newNode(faults.NodeName(i))
