@@ -8,7 +8,10 @@ import (
 	"testing"
 )
 
-var update = flag.Bool("update", false, "write the replies of redis-server into testdata")
+var (
+	update  = flag.Bool("update", false, "write the replies of redis-server into testdata")
+	program = flag.String("redis-server", "", "server `program` to ask; default redis-server or valkey-server from PATH")
+)
 
 // tables reads all cases.
 func tables(t *testing.T) []*table {
@@ -39,13 +42,14 @@ func TestSim(t *testing.T) {
 				t.Run(c.title, func(t *testing.T) {
 					inVirtualTime(t, func(on side) {
 						check(t, on, table, c, func(r reply, got string) (want string, ok bool) {
-							if !r.different {
+							sim, different := r.sim()
+							if !different {
 								return r.redis, sameCode(r.redis, got)
 							}
 							if sameCode(r.redis, got) {
 								return "the difference noted here is no more: remove the lines # sim: and # why:", false
 							}
-							return r.sim, sameCode(r.sim, got)
+							return sim, sameCode(sim, got)
 						})
 					})
 				})
@@ -63,7 +67,7 @@ func TestRedis(t *testing.T) {
 			servers := startServers(t)
 			got := map[*step][]string{}
 			for _, c := range table.cases {
-				if servers.version.before(c.since) {
+				if servers.release["redis"].before(c.since) {
 					continue
 				}
 				t.Run(c.title, func(t *testing.T) {
@@ -77,7 +81,8 @@ func TestRedis(t *testing.T) {
 						return
 					}
 					check(t, servers, table, c, func(r reply, got string) (want string, ok bool) {
-						return r.redis, servers.same(r.redis, got)
+						want = r.of(servers.release)
+						return want, servers.same(want, got)
 					})
 				})
 			}

@@ -23,30 +23,42 @@ import (
 type servers struct {
 	primary, replica *process
 	admin            *operator // on the primary
-	version          version
+	release          release
 	bell             chan struct{} // holds one note that something came
 	stopped          bool          // the replica's process is
 }
 
 var _ side = (*servers)(nil)
 
-// startServers starts both, and ends them with the test. Where there is no
-// redis-server the test is skipped, unless it is CI that runs it.
+// findServer returns the program to start. Where there is none the test is
+// skipped, unless it is CI that runs it.
+func findServer(t *testing.T) string {
+	t.Helper()
+	if *program != "" {
+		return *program
+	}
+	for _, name := range []string{"redis-server", "valkey-server"} {
+		if path, err := exec.LookPath(name); err == nil {
+			return path
+		}
+	}
+	const missing = "redis-server is not on PATH: install it (apt-get install redis-server, brew install redis) or name it with -redis-server FILE"
+	if os.Getenv("CI") == "true" {
+		t.Fatal(missing)
+	}
+	t.Skip(missing)
+	return ""
+}
+
+// startServers starts both, and ends them with the test.
 func startServers(t *testing.T) *servers {
 	t.Helper()
-	program, err := exec.LookPath("redis-server")
-	if err != nil {
-		const missing = "redis-server is not on PATH: install it, for example with apt-get install redis-server"
-		if os.Getenv("CI") == "true" {
-			t.Fatal(missing)
-		}
-		t.Skip(missing)
-	}
+	program := findServer(t)
 	s := &servers{bell: make(chan struct{}, 1)}
 	s.primary = start(t, program, "")
 	s.replica = start(t, program, strconv.Itoa(s.primary.port))
-	s.admin, err = s.primary.operate()
-	if err != nil {
+	var err error
+	if s.admin, err = s.primary.operate(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { s.admin.Close() })
@@ -54,8 +66,13 @@ func startServers(t *testing.T) *servers {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s.version, err = parseVersion(field(info, "redis_version")); err != nil {
-		t.Fatal(err)
+	s.release = release{}
+	for _, name := range []string{"redis", "valkey"} {
+		if text := field(info, name+"_version"); text != "" {
+			if s.release[name], err = parseVersion(text); err != nil {
+				t.Fatal(err)
+			}
+		}
 	}
 	follower, err := s.replica.operate()
 	if err != nil {
@@ -184,7 +201,7 @@ var recorded = version{7, 0}
 // same reports whether an answer is the one in the file. Other releases than
 // the one recorded put errors into other words.
 func (s *servers) same(want, got string) bool {
-	if s.version != recorded {
+	if s.release["redis"] != recorded {
 		return sameCode(want, got)
 	}
 	return matches(want, got)
@@ -247,7 +264,7 @@ func (p *process) launch(program, primary string) error {
 		"--repl-ping-replica-period", "3600", "--repl-timeout", "7200", // nothing of its own accord in the stream
 	}
 	if primary != "" {
-		args = append(args, "--replicaof", "127.0.0.1 "+primary)
+		args = append(args, "--replicaof", "127.0.0.1", primary)
 	}
 	p.cmd, p.done = exec.Command(program, args...), make(chan struct{})
 	dieWithParent(p.cmd)

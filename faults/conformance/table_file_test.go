@@ -52,12 +52,46 @@ func TestWords(t *testing.T) {
 	}
 }
 
+// Of the lines behind a reply, the last that speaks of the server counts.
+func TestOthers(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "table.txt")
+	text := "== x\nA> PING\nfirst\n# sim: virtual\n# why: x\n# redis 7.2: newer\n# why: x\n# valkey 8.0: other\n# why: x\n# valkey 8.1: newer\n# why: x\n"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	table, err := readTable(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	reply := table.cases[0].steps[0].want[0]
+	if text, ok := reply.sim(); !ok || text != "virtual" {
+		t.Errorf("sim answers %q, %v", text, ok)
+	}
+	for _, c := range []struct {
+		want   string
+		server release
+	}{
+		{"first", release{"redis": {6, 0}}},
+		{"first", release{"redis": {7, 0}}},
+		{"newer", release{"redis": {7, 2}}},
+		{"newer", release{"redis": {8, 0}}},
+		{"other", release{"redis": {7, 2}, "valkey": {8, 0}}},
+		{"newer", release{"redis": {7, 2}, "valkey": {9, 1}}},
+	} {
+		if got := reply.of(c.server); got != c.want {
+			t.Errorf("%v answers %q, want %q", c.server, got, c.want)
+		}
+	}
+}
+
 func TestWrongTables(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{"A> PING", "1: \"A> PING\" stands before the first case"},
 		{"== x\nOK", "2: \"OK\" is no step, and not the reply to one"},
 		{"== x\nA> PING\nPONG\nPONG", "4: \"PONG\" is one reply too many"},
 		{"== x\nA> PING\nPONG\n# sim: OK", "4: sim answers differently: say why"},
+		{"== x\nA> PING\nPONG\n# valkey 8.0: OK", "4: valkey answers differently: say why"},
+		{"== x\nA> PING\nPONG\n# why: because", "4: \"# why: because\" says of nobody what it answers"},
 		{"== x\nA> PING\n# sim: OK", "3: \"# sim: OK\" stands behind no reply"},
 		{"== x\nA>", "2: A sends nothing"},
 		{"== x\nA>> PING\nB> PING", "3: A has not sent its pipeline yet"},

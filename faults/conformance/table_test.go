@@ -49,16 +49,44 @@ const (
 	actStream                // stop or start the replication stream
 )
 
-// A reply is what a line of the file says: of redis-server, and of sim where
-// that differs.
+// A reply is what a line of the file says, and the lines behind it where
+// somebody answers something else.
 type reply struct {
-	from, to  int // the lines of the file that it takes
-	redis     string
-	sim, why  string
-	different bool
+	from, to int // the lines of the file that it takes
+	redis    string
+	others   []other
+}
+
+// An other is who answers something else.
+type other struct {
+	who       string  // sim, redis or valkey
+	since     version // of redis and valkey: the first that does
+	text, why string
+}
+
+// sim returns what the world of virtual time answers where that differs.
+func (r reply) sim() (text string, different bool) {
+	for _, o := range r.others {
+		if o.who == "sim" {
+			return o.text, true
+		}
+	}
+	return "", false
+}
+
+// of returns what that server answers: the last line that speaks of it counts.
+func (r reply) of(server release) string {
+	text := r.redis
+	for _, o := range r.others {
+		if v, ok := server[o.who]; ok && !v.before(o.since) {
+			text = o.text
+		}
+	}
+	return text
 }
 
 var (
+	otherLine   = regexp.MustCompile(`^# (?:(sim)|(redis|valkey) (\d+\.\d+)): (.*)`)
 	stepLine    = regexp.MustCompile(`^([A-Za-z][A-Za-z0-9]*)(>>|>|&|<)(?: (.*))?$`)
 	wordPattern = regexp.MustCompile(`"(?:[^"\\]|\\.)*"|'[^']*'|\S+`)
 	patience    = 10 * time.Second // for a reply that must come
@@ -79,8 +107,10 @@ func readTable(file string) (*table, error) {
 	for _, c := range t.cases {
 		for _, s := range c.steps {
 			for _, r := range s.want {
-				if r.different && r.why == "" {
-					return nil, fmt.Errorf("%s:%d: sim answers differently: say why on the line after it, \"# why: …\"", file, r.to)
+				for _, o := range r.others {
+					if o.why == "" {
+						return nil, fmt.Errorf("%s:%d: %s answers differently: say why on the line after it, \"# why: …\"", file, r.to, o.who)
+					}
 				}
 			}
 		}
@@ -105,7 +135,7 @@ func (t *table) read(i int) error {
 		return nil
 	}
 	plain := line == "" || word == "#"
-	if plain && !strings.HasPrefix(line, "# sim: ") && !strings.HasPrefix(line, "# why: ") {
+	if plain && !otherLine.MatchString(line) && !strings.HasPrefix(line, "# why: ") {
 		return nil
 	}
 	if len(t.cases) == 0 {
@@ -190,7 +220,7 @@ func (c *tableCase) open() *step {
 	return c.steps[len(c.steps)-1]
 }
 
-// readDifference reads how sim's answer differs from the one before.
+// readDifference reads how somebody's answer differs from the one before, or why.
 func (c *tableCase) readDifference(i int, line string) error {
 	s := c.open()
 	if s == nil || len(s.want) == 0 || s.want[len(s.want)-1].to != i {
@@ -198,11 +228,19 @@ func (c *tableCase) readDifference(i int, line string) error {
 	}
 	r := &s.want[len(s.want)-1]
 	r.to = i + 1
-	if sim, ok := strings.CutPrefix(line, "# sim: "); ok {
-		r.sim, r.different = sim, true
-		return nil
+	if found := otherLine.FindStringSubmatch(line); found != nil {
+		o := other{who: found[1] + found[2], text: found[4]}
+		var err error
+		if found[3] != "" {
+			o.since, err = parseVersion(found[3])
+		}
+		r.others = append(r.others, o)
+		return err
 	}
-	r.why = strings.TrimPrefix(line, "# why: ")
+	if len(r.others) == 0 {
+		return fmt.Errorf("%q says of nobody what it answers", line)
+	}
+	r.others[len(r.others)-1].why = strings.TrimPrefix(line, "# why: ")
 	return nil
 }
 
@@ -300,7 +338,11 @@ func sameCode(want, got string) bool {
 	return matches(want, got)
 }
 
-// version is a release of Redis: major and minor.
+// release is what a server is: a version of redis and, where it is a Valkey, of
+// valkey, which says too which Redis it is compatible with.
+type release map[string]version
+
+// version is major and minor.
 type version [2]int
 
 func parseVersion(text string) (v version, err error) {
