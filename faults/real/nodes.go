@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -413,7 +414,22 @@ func (s *server) offset() time.Duration {
 	return s.skew + time.Duration(float64(time.Since(s.since))*(s.rate-1))
 }
 
+// setClock sets the server's clock, and returns when the server goes by it.
 func (s *server) setClock(offset time.Duration, rate float64) error {
 	s.skew, s.rate, s.since = offset, rate, time.Now()
-	return s.process.SetClock(offset, rate)
+	if err := s.process.SetClock(offset, rate); err != nil || !s.up || s.paused {
+		return err
+	}
+	// Valkey 9.1 asks the system for the time only once a millisecond.
+	unsure := slack + time.Duration(float64(time.Since(s.since))*math.Abs(rate-1))
+	return s.node.await("the clock of "+s.name+" to be set", func() (bool, error) {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		from := time.Now().Add(s.offset() - unsure)
+		shown, err := s.admin.Time(ctx).Result()
+		if err != nil {
+			return false, fmt.Errorf("real: %s: TIME: %w", s.name, err)
+		}
+		return !shown.Before(from) && !shown.After(time.Now().Add(s.offset()+unsure)), nil
+	})
 }

@@ -1,0 +1,57 @@
+package real
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// movable is a server whose clock can be set.
+type movable struct{ Server }
+
+func (movable) SetClock(time.Duration, float64) error { return nil }
+
+// clock answers TIME for a server that goes by its old clock for a while.
+type clock struct {
+	old   int // how many answers are by the old clock
+	moved time.Duration
+}
+
+func (*clock) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (*clock) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+func (c *clock) ProcessHook(redis.ProcessHook) redis.ProcessHook {
+	return func(_ context.Context, cmd redis.Cmder) error {
+		now := time.Now()
+		if c.old--; c.old < 0 {
+			now = now.Add(c.moved)
+		}
+		cmd.(*redis.TimeCmd).SetVal(now)
+		return nil
+	}
+}
+
+// A clock is set when the server goes by it, not before.
+func TestSetClockWaits(t *testing.T) {
+	for _, moved := range []time.Duration{time.Hour, -time.Second} {
+		c := &clock{old: 3, moved: moved}
+		s := &server{name: "n1/0", node: &node{name: "n1"}, process: movable{}, up: true, admin: redis.NewClient(&redis.Options{})}
+		s.admin.AddHook(c)
+		if err := s.setClock(moved, 1); err != nil {
+			t.Fatal(err)
+		}
+		if c.old != -1 {
+			t.Errorf("by %v: asked until %d answers before the clock was set", moved, c.old)
+		}
+		// One that is stopped, or has ended, can't be asked.
+		s.paused = true
+		if err := s.setClock(0, 1); err != nil || c.old != -1 {
+			t.Errorf("stopped: %v, asked %d times", err, -1-c.old)
+		}
+	}
+}
