@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -36,8 +37,8 @@ type Login struct {
 // reason follows.
 var ErrTooFar = errors.New("the server is too far away")
 
-// ErrRefused says that a guest won't do its work, for reasons that are none of
-// the lock's. They follow.
+// ErrRefused says that a server can't, or won't, do its work, for reasons that
+// are none of the lock's. They follow.
 var ErrRefused = errors.New("the server refuses")
 
 // tripsInLease is how many commands must find room in a lease, one after the
@@ -87,20 +88,27 @@ func (n *node) supports(f faults.Fault) error {
 
 // refusals are the beginnings of errors by which a server says that it can't,
 // or won't, do its work for anybody.
-var refusals = [...]string{"NOPERM", "NOAUTH", "WRONGPASS", "OOM", "MISCONF", "READONLY", "MOVED", "CLUSTERDOWN", "LOADING", "MASTERDOWN", "ERR unknown command"}
+var refusals = [...]string{"NOPERM", "NOAUTH", "WRONGPASS", "OOM", "MISCONF", "READONLY", "MOVED", "CLUSTERDOWN", "LOADING", "MASTERDOWN"}
 
-// serves returns an error if a guest refused a command for reasons that are
+// strange matches an error by which a server says that it doesn't know a
+// command, or not with such words, called by a client or by its script.
+var strange = regexp.MustCompile(`(?i)^ERR.*(unknown (redis )?command|unknown subcommand|syntax error|wrong number of arg|unsupported option)`)
+
+// serves returns an error if a server refused a command for reasons that are
 // none of the lock's: what follows would say nothing about the lock. Our own
-// servers do so only in scenarios about that.
+// servers refuse what they are too old for; all else only in scenarios about that.
 func (s *server) serves(command string, reply []byte) error {
-	if _, guest := s.process.(Guest); !guest || len(reply) == 0 || reply[0] != '-' {
-		return nil
-	}
-	if command == "HELLO" || command == "CLIENT" {
-		return nil // clients ask what there is, and can do without
+	if len(reply) == 0 || reply[0] != '-' || command == "HELLO" || command == "CLIENT" {
+		return nil // clients ask by those what there is, and can do without
 	}
 	line, _, _ := bytes.Cut(reply[1:], []byte("\r\n"))
 	text := string(line)
+	if strange.MatchString(text) {
+		return fmt.Errorf("real: %w %s on %s: %s: it is too old for this lock, or the lock is wrong", ErrRefused, command, s.name, text)
+	}
+	if _, guest := s.process.(Guest); !guest {
+		return nil
+	}
 	// What a script may not do has no word of its own in some versions.
 	inScript := strings.Contains(text, "-NOPERM") || strings.Contains(text, "The user executing the script")
 	if inScript || slices.ContainsFunc(refusals[:], func(r string) bool { return strings.HasPrefix(text, r) }) {

@@ -27,36 +27,50 @@ func visit(took, ttl time.Duration) *server {
 	return n.primary
 }
 
-// What a server that isn't ours refuses to everybody spoils the cell; what it
-// refuses to a lock doesn't.
+// What a server doesn't know spoils the cell, and what one that isn't ours
+// refuses to everybody; what it refuses to a lock doesn't.
 func TestServes(t *testing.T) {
+	const (
+		nobody = iota
+		guests
+		everybody
+	)
 	tests := []struct {
 		command, reply string
-		spoils         bool
+		spoils         int
 	}{
-		{"SET", "+OK\r\n", false},
-		{"SET", "$-1\r\n", false},
-		{"GET", "$6\r\nNOPERM\r\n", false},
-		{"EVALSHA", "-NOSCRIPT No matching script\r\n", false},
-		{"GET", "-WRONGTYPE Operation against a key\r\n", false},
-		{"SET", "-ERR value is not an integer\r\n", false},
-		{"HELLO", "-ERR unknown command 'HELLO'\r\n", false},
-		{"CLIENT", "-NOPERM this user has no permissions\r\n", false},
+		{"SET", "+OK\r\n", nobody},
+		{"SET", "$-1\r\n", nobody},
+		{"GET", "$6\r\nNOPERM\r\n", nobody},
+		{"EVALSHA", "-NOSCRIPT No matching script\r\n", nobody},
+		{"GET", "-WRONGTYPE Operation against a key\r\n", nobody},
+		{"SET", "-ERR value is not an integer\r\n", nobody},
+		{"HELLO", "-ERR unknown command 'HELLO'\r\n", nobody},
+		{"CLIENT", "-NOPERM this user has no permissions\r\n", nobody},
 
-		{"SET", "-NOPERM this user has no permissions\r\n", true},
-		{"EVAL", "-ERR unknown command 'EVAL'\r\n", true},
-		{"SET", "-OOM command not allowed\r\n", true},
-		{"SET", "-READONLY You can't write\r\n", true},
-		{"SET", "-MOVED 1 127.0.0.1:1\r\n", true},
-		{"EVALSHA", "-ERR The user executing the script can't run this command or subcommand script: f, on @user_script:5.\r\n", true},
-		{"EVALSHA", "-ERR Error running script: @user_script: 1: -NOPERM this user has no permissions\r\n", true},
+		{"SET", "-NOPERM this user has no permissions\r\n", guests},
+		{"SET", "-OOM command not allowed\r\n", guests},
+		{"SET", "-READONLY You can't write\r\n", guests},
+		{"SET", "-MOVED 1 127.0.0.1:1\r\n", guests},
+		{"EVALSHA", "-ERR The user executing the script can't run this command or subcommand script: f, on @user_script:5.\r\n", guests},
+		{"EVALSHA", "-ERR Error running script: @user_script: 1: -NOPERM this user has no permissions\r\n", guests},
+
+		{"GETDEL", "-ERR unknown command `GETDEL`, with args beginning with: `lock`, \r\n", everybody},
+		{"SET", "-ERR syntax error\r\n", everybody},
+		{"PEXPIRE", "-ERR wrong number of arguments for 'pexpire' command\r\n", everybody},
+		{"PEXPIRE", "-ERR Unsupported option x\r\n", everybody},
+		{"SCRIPT", "-ERR Unknown subcommand or wrong number of arguments for 'FLUSH'. Try SCRIPT HELP.\r\n", everybody},
+		{"EVAL", "-ERR Error running script (call to f_1): @user_script:1: ERR syntax error\r\n", everybody},
+		{"EVAL", "-ERR Error running script (call to f_1): @user_script: 1: Unknown Redis command called from Lua script\r\n", everybody},
+		{"EVAL", "-ERR Unknown Redis command called from script script: 1, on @user_script:1.\r\n", everybody},
 	}
 	for _, test := range tests {
 		err := visit(0, time.Second).serves(test.command, []byte(test.reply))
-		if (err != nil) != test.spoils {
+		if (err != nil) != (test.spoils >= guests) {
 			t.Errorf("%s: %q: %v", test.command, test.reply, err)
 		}
-		if err := (&server{}).serves(test.command, []byte(test.reply)); err != nil {
+		err = (&server{}).serves(test.command, []byte(test.reply))
+		if (err != nil) != (test.spoils >= everybody) {
 			t.Errorf("our own server: %s: %q: %v", test.command, test.reply, err)
 		}
 	}
