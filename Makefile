@@ -37,6 +37,7 @@ agree: build redis ## play some cells in virtual time and on redis-server proces
 	./bin/lockfault run --world sim,process --scenario $(AGREE) --out "$$out" && \
 	./bin/lockfault run --world sim,process --strategy set-nx-px-lua,redisson,fenced --scenario harness/testdata/more-faults.txt --out "$$out" && \
 	./bin/lockfault run --world sim,process --scenario harness/testdata/slow-links.txt --out "$$out" && \
+	./bin/lockfault run --world sim,process --strategy set-nx-px-lua,redisson,set-wait,fenced,redlock --scenario harness/testdata/replication-mends.txt,harness/testdata/replication-breaks.txt --out "$$out" && \
 	./bin/lockfault run --world sim,process --failover sentinel --scenario 'failover-*' --strategy set-nx-px-lua,redisson --out "$$out"
 
 # Where there is no engine, that is said, and nothing else is wrong.

@@ -32,17 +32,18 @@ type node struct {
 
 // server is one Redis server.
 type server struct {
-	name    string // n1/0: the first primary of n1
-	node    *node
-	process Server
-	admin   *redis.Client // the world's own connection, past the gate
-	addr    string        // where clients' links lead to
-	link    *proxy.Link   // its replication link, if it ever was a replica
-	up      bool
-	paused  bool
-	resumed time.Time  // when it last was no longer
-	busy    *message   // the request that it has in hand
-	door    []*message // requests that wait for that, or for its process
+	name     string // n1/0: the first primary of n1
+	node     *node
+	process  Server
+	admin    *redis.Client // the world's own connection, past the gate
+	addr     string        // where clients' links lead to
+	link     *proxy.Link   // its replication link, if it ever was a replica
+	timedOut bool          // that link has a timeout
+	up       bool
+	paused   bool
+	resumed  time.Time  // when it last was no longer
+	busy     *message   // the request that it has in hand
+	door     []*message // requests that wait for that, or for its process
 
 	// Its clock shows true time plus skew, and skew grows by rate-1 for each
 	// unit of time since.
@@ -325,13 +326,34 @@ func (s *server) becomePrimary() error {
 
 // follow makes a running server a replica of another.
 func (s *server) follow(primary *server) error {
-	addr, err := s.replicationLink(primary)
-	if err != nil {
+	if _, err := s.replicationLink(primary); err != nil {
 		return err
 	}
-	host, port, _ := strings.Cut(addr, ":")
-	_, err = s.operate("REPLICAOF", host, port)
+	return s.followLink()
+}
+
+// followLink makes it a replica of whoever its replication link leads to.
+func (s *server) followLink() error {
+	host, port, _ := strings.Cut(s.link.Addr(), ":")
+	_, err := s.operate("REPLICAOF", host, port)
 	return err
+}
+
+// endTimeout ends the timeout of its replication link, if there is one. A replica
+// whose handshake broke would let up to a second pass before it tried again:
+// it is told to follow anew.
+func (s *server) endTimeout() error {
+	if !s.timedOut {
+		return nil
+	}
+	s.timedOut = false
+	if err := s.link.Timeout(0); err != nil {
+		return err
+	}
+	if _, err := s.operate("REPLICAOF", "NO", "ONE"); err != nil {
+		return err
+	}
+	return s.followLink()
 }
 
 // replicationLink leads the server's replication link to a primary and returns
@@ -345,6 +367,7 @@ func (s *server) replicationLink(primary *server) (string, error) {
 		}
 		return s.link.Addr(), nil
 	}
+	s.timedOut = false
 	s.link.Restore()
 	if err := s.link.Redirect(primary.addr); err != nil {
 		return "", fmt.Errorf("real: %s: %w", s.name, err)
