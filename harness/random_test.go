@@ -53,7 +53,7 @@ func drawScript(t *rapid.T, strategy strategies.Strategy, faulty bool) *scenario
 	stormy := func() string {
 		c, n := client.Draw(t, "client"), node.Draw(t, "node")
 		begin := pick("", "begin ")
-		switch rapid.IntRange(0, 24).Draw(t, "stormy") {
+		switch rapid.IntRange(0, 26).Draw(t, "stormy") {
 		case 0, 1, 2:
 			return begin + c + pick(" acquire", " try", " acquire within 0.5ttl")
 		case 3, 4:
@@ -108,7 +108,8 @@ func drawScript(t *rapid.T, strategy strategies.Strategy, faulty bool) *scenario
 			return fmt.Sprintf("%s %s", n, pick("clock +1.1ttl", "clock -0.5ttl", "drift 1.5", "flush", "evict", "script-flush", "pause", "resume"))
 		case 23:
 			if replicas > 0 {
-				return fmt.Sprintf("%s replication %s", n, pick("stop", "start", "delay 0.1ttl"))
+				return fmt.Sprintf("%s replication %s", n, pick("stop", "start", "delay 0.1ttl", "delay 0.1ttl jitter 0.1ttl",
+					"bandwidth 1KB/ttl", "timeout 0.2ttl", "reset"))
 			}
 		case 24:
 			// A second failover needs a second replica, and so does one after
@@ -117,6 +118,10 @@ func drawScript(t *rapid.T, strategy strategies.Strategy, faulty bool) *scenario
 				past["failover"+n] = true
 				return n + " failover"
 			}
+		case 25:
+			return fmt.Sprintf("bandwidth %s %s %s", c, n, pick("500B/ttl", "2KB/s", "unlimited"))
+		case 26:
+			return fmt.Sprintf("timeout %s from %s after %s", c, n, span.Draw(t, "after"))
 		}
 		return "wait 10ms"
 	}
