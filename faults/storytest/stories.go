@@ -10,7 +10,7 @@ import (
 
 // Stories returns those that every world must play alike.
 func Stories() []Story {
-	return slices.Concat(ofTheGate(), ofStreams(), ofCommands(), ofLinks(), ofSlowLinks(), ofTimeouts(), ofNodes())
+	return slices.Concat(ofTheGate(), ofStreams(), ofCommands(), ofLinks(), ofSlowLinks(), ofTimeouts(), ofReplication(), ofNodes())
 }
 
 const second = time.Second
@@ -347,6 +347,39 @@ func ofLinks() []Story {
 	}
 }
 
+// What a replica has, by what WAIT says.
+func ofReplication() []Story {
+	do := func(f faults.Replication) Step {
+		f.Node = "n1"
+		return Do(f)
+	}
+	start := do(faults.Replication{Mode: faults.ReplicationStart})
+	const told = `
+			A > n1/0 SET lock A1
+			A > n1/0 WAIT 1 10000`
+	cutOff := func(name string, steps ...Step) Story {
+		return Story{Name: name, Replicas: 1, Steps: slices.Concat(steps, []Step{
+			Says("A", "SET lock A-value-1", "WAIT 1 200"), Hears("A", "+OK :0"),
+			start, Says("A", "WAIT 1 10000"), Hears("A", ":1"),
+		}), Kinds: requests, Events: `
+			A > n1/0 SET lock A1
+			A > n1/0 WAIT 1 200
+			A > n1/0 WAIT 1 10000`}
+	}
+	slow := func(name string, step Step, least time.Duration) Story {
+		return Story{Name: name, Replicas: 1, Steps: []Step{
+			step, Says("A", "SET lock A-value-1", "WAIT 1 10000"), Hears("A", "+OK :1", least),
+		}, Kinds: requests, Events: told}
+	}
+	return []Story{
+		cutOff("a stream that stopped", do(faults.Replication{Mode: faults.ReplicationStop})),
+		cutOff("a stream that times out", do(faults.Replication{Mode: faults.ReplicationTimeout, After: span(100 * time.Millisecond)}), Wait(second)),
+		slow("a stream that is late", do(faults.Replication{Mode: faults.ReplicationDelay, Delay: span(second), Jitter: span(100 * time.Millisecond)}), 800*time.Millisecond),
+		slow("a stream that is slow", do(faults.Replication{Mode: faults.ReplicationBandwidth, Rate: faults.Rate{Bytes: 38, Per: span(second)}}), 900*time.Millisecond),
+		slow("a stream that is reset", do(faults.Replication{Mode: faults.ReplicationReset}), 0),
+	}
+}
+
 func ofSlowLinks() []Story {
 	const set, ok = "SET lock A-value-1", "+OK" // 38 and 5 bytes
 	slow := faults.Latency{Clients: names("A"), Base: span(time.Hour)}
@@ -430,6 +463,9 @@ func ofTimeouts() []Story {
 			Do(timeout(500 * time.Millisecond)), Says("A", set), Told("dropped A request SET lock A1"),
 			Do(faults.Heal{}), Ends("A"), Wait(second), Says("A2", "GET lock"), Hears("A2", "$-1"), // it lost nothing
 		}, Kinds: states},
+		{Name: "a timeout ends a partition", Steps: []Step{
+			Do(faults.Partition{Clients: names("A")}, faults.Timeout{Clients: names("A"), After: span(200 * time.Millisecond)}), Closes("A"),
+		}, Kinds: requests},
 		{Name: "a partition instead of a timeout", Steps: []Step{
 			Do(timeout(500 * time.Millisecond)), Says("A", set), Told("dropped A request SET lock A1"),
 			Do(faults.Partition{Clients: names("A")}), Wait(second), Silence("A"), Do(faults.Heal{}), Ends("A"),
@@ -444,7 +480,7 @@ func ofNodes() []Story {
 	return []Story{
 		{Name: "a paused node", Steps: []Step{
 			Do(faults.PauseNode{Node: "n1"}),
-			Says("A", set, "GET lock"), Is("A", faults.ClientState{UnderWay: 1, RoundTrips: 1}),
+			Says("A", set, "GET lock"), Is("A", faults.ClientState{UnderWay: 1, RoundTrips: 1}), Silence("A"),
 			Says("B", "SETNX lock B-value-1"), Silence("A", "B"), Leaves("A"), Silence("B"),
 			Do(faults.ResumeNode{Node: "n1"}), Hears("B", ":0"),
 		}, Kinds: []checker.Kind{checker.Fault, checker.Request, checker.State}, Events: `
