@@ -20,6 +20,8 @@ import (
 	"time"
 
 	"github.com/lockfault/lockfault/cli"
+	"github.com/lockfault/lockfault/faults/docker"
+	"github.com/lockfault/lockfault/faults/docker/dockertest"
 )
 
 // endless is a script in whose midst a client and a node are stopped, for as
@@ -85,6 +87,47 @@ func TestRunLeavesNothing(t *testing.T) {
 				t.Errorf("exit status %d, want %d: %s", status, c.status, &r.stderr)
 			}
 			r.nothingLeft(addrs)
+		})
+	}
+}
+
+// The same with containers, and their networks.
+func TestRunWithContainersLeavesNothing(t *testing.T) {
+	needs(t, "redis-server")
+	if !dockertest.Ready(t) {
+		return
+	}
+	for _, c := range []struct {
+		name   string
+		end    func(r *run)
+		status int
+	}{
+		{"SIGINT", func(r *run) { r.signal(os.Interrupt) }, cli.ExitInterrupted},
+		{"SIGKILL", func(r *run) { r.signal(os.Kill) }, -1},
+		{"SIGKILL of the workers", func(r *run) {
+			for _, pid := range r.workers() {
+				syscall.Kill(pid, syscall.SIGKILL)
+			}
+		}, cli.ExitUndecided},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			r := startRun(t, endless, "--world", "docker", "--image", docker.LocalImage, "--strategy", "set-nx-px-lua,fenced", "--jobs", "2")
+			r.await("both cells are in their midst", func() bool {
+				stopped := 0
+				for _, p := range r.processes() {
+					if p.stopped {
+						stopped++
+					}
+				}
+				return stopped >= 2 && len(dockertest.Left(t, r.temp)) >= 4
+			})
+			c.end(r)
+			if status := r.wait(); status != c.status {
+				t.Errorf("exit status %d, want %d: %s", status, c.status, &r.stderr)
+			}
+			r.nothingLeft(nil)
+			r.await("containers and networks are gone", func() bool { return len(dockertest.Left(t, r.temp)) == 0 })
 		})
 	}
 }
@@ -199,6 +242,9 @@ func (r *run) await(what string, so func() bool) {
 	for deadline := time.Now().Add(time.Minute); !so(); time.Sleep(5 * time.Millisecond) {
 		select {
 		case <-r.ended:
+			if so() {
+				return
+			}
 			r.t.Fatalf("waited in vain: %s; the program has ended: %s\n%s", what, &r.stdout, &r.stderr)
 		default:
 		}

@@ -14,14 +14,16 @@ import (
 	"github.com/testcontainers/testcontainers-go/network"
 )
 
-// The labels of all that a host makes: which host, and for which node.
+// The labels of all that a host makes: which host, with which directory, and for
+// which node.
 const (
 	runLabel  = "lockfault.run"
+	dirLabel  = "lockfault.dir"
 	nodeLabel = "lockfault.node"
 )
 
 func (h *Host) labels(node, item string) map[string]string {
-	return map[string]string{runLabel: h.run, nodeLabel: node, itemLabel: item}
+	return map[string]string{runLabel: h.run, dirLabel: h.dir, nodeLabel: node, itemLabel: item}
 }
 
 // A nodeNetwork is the network of one node.

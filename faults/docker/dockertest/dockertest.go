@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/moby/moby/client"
+
 	"github.com/lockfault/lockfault/faults/docker"
 )
 
@@ -61,4 +63,37 @@ func Ready(t *testing.T) bool {
 		t.Fatal(err)
 	}
 	return true
+}
+
+// Left returns the containers and networks of hosts whose directories are under
+// dir.
+func Left(t *testing.T, dir string) (what []string) {
+	t.Helper()
+	engine, err := client.New(client.FromEnv)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer engine.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	filter := make(client.Filters).Add("label", "lockfault.dir")
+	containers, err := engine.ContainerList(ctx, client.ContainerListOptions{All: true, Filters: filter})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range containers.Items {
+		if strings.HasPrefix(c.Labels["lockfault.dir"], dir) {
+			what = append(what, "container "+c.ID)
+		}
+	}
+	networks, err := engine.NetworkList(ctx, client.NetworkListOptions{Filters: filter})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range networks.Items {
+		if strings.HasPrefix(n.Labels["lockfault.dir"], dir) {
+			what = append(what, "network "+n.ID)
+		}
+	}
+	return what
 }
