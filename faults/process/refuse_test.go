@@ -74,6 +74,7 @@ func TestStartFails(t *testing.T) {
 		{"it is killed", "kill -9 $$", "its process has ended (signal: killed)"},
 		{"it hangs", "echo thinking; exec sleep 100", "no answer within 300ms"},
 		{"ports are taken", "echo 'bind: Address already in use'; exit 1", "tried 50 ports"},
+		{"it doesn't exec", "$(command -v redis-server || command -v valkey-server) \"$@\"; exit", "must do so with exec"},
 		{"it can't be read", "echo '*** FATAL CONFIG FILE ERROR (Redis 6.0.0) ***'; echo; echo 'Bad directive'; exit 1", "the last line of its log: Bad directive"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -114,9 +114,9 @@ func awaitAnswer(ctx context.Context, p *child.Proc, port int, password string) 
 	}()
 	pause := time.Millisecond
 	for {
-		err := ping(asking, p.PID(), port, password)
-		if err == nil {
-			return nil
+		err := ping(asking, p, port, password)
+		if err == nil || errors.Is(err, errChild) {
+			return err
 		}
 		timer := time.NewTimer(pause)
 		select {
@@ -132,9 +132,13 @@ func awaitAnswer(ctx context.Context, p *child.Proc, port int, password string) 
 	}
 }
 
+// errChild says that a script started the server as its child, which would
+// outlive a script that is killed.
+var errChild = errors.New("its child answers in its place: a script that starts a server must do so with exec")
+
 // ping returns nil if the server at that port answers PING and is that
 // process, not somebody who took the port meanwhile.
-func ping(ctx context.Context, pid, port int, password string) error {
+func ping(ctx context.Context, p *child.Proc, port int, password string) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
 	// A dial of go-redis's own that fails is written to standard error.
@@ -155,7 +159,13 @@ func ping(ctx context.Context, pid, port int, password string) error {
 	if err != nil {
 		return err
 	}
-	if info["Server"]["process_id"] != strconv.Itoa(pid) {
+	pid, err := strconv.Atoi(info["Server"]["process_id"])
+	switch {
+	case err != nil:
+		return fmt.Errorf("its process_id: %w", err)
+	case p.Leads(pid):
+		return errChild
+	case pid != p.PID():
 		return errors.New("another server has its port")
 	}
 	return nil

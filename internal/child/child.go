@@ -124,6 +124,10 @@ func (p *Proc) signal(send func(pid int) error) error {
 // PID returns the process's number, which may be another's once it has ended.
 func (p *Proc) PID() int { return p.pid }
 
+// Leads reports whether the process of that number is another one, which this
+// one, or a child of it, started.
+func (p *Proc) Leads(pid int) bool { return pid != p.pid && group(pid) == p.pid }
+
 // Pause stops the process and its children, and returns when the process has
 // stopped or ended. The error wraps [ErrEnded] if it had ended before.
 func (p *Proc) Pause() error {

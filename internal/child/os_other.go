@@ -14,6 +14,7 @@ var errUnsupported = errors.New("child: this system can't stop a process: use th
 func Supported() error { return errUnsupported }
 
 func isolate(*exec.Cmd)        {}
+func group(int) int            { return 0 }
 func suspend(int) error        { return errUnsupported }
 func proceed(int) error        { return errUnsupported }
 func destroy(int) error        { return errUnsupported }

@@ -21,6 +21,15 @@ func isolate(cmd *exec.Cmd) {
 	dieWithParent(cmd)
 }
 
+// group returns the process group, 0 if there is no such process.
+func group(pid int) int {
+	id, err := syscall.Getpgid(pid)
+	if err != nil {
+		return 0
+	}
+	return id
+}
+
 // The signals go to the whole group of the process, which must not have been
 // waited for: its number could be another's by now.
 
