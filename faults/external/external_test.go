@@ -143,6 +143,7 @@ func TestCheck(t *testing.T) {
 	}
 	cluster := fake(t, "redis_mode:cluster\r\ncluster_enabled:1\r\nrole:master\r\n")
 	sentinel := fake(t, "redis_mode:sentinel\r\n")
+	old := fake(t, "redis_version:5.0.14\r\nrole:master\r\n")
 	free, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -169,6 +170,7 @@ func TestCheck(t *testing.T) {
 		{[]string{at("redis", "", password, secret, "")}, []string{secret, "rediss:// for TLS"}},
 		{[]string{at("redis", "", password, replica, "")}, []string{replica, "is a replica: name its primary"}},
 		{[]string{cluster}, []string{cluster, "is a node of a cluster"}},
+		{[]string{old}, []string{old, "is Redis 5.0.14, too old", "version 6 or newer"}},
 		{[]string{sentinel}, []string{sentinel, "is a sentinel"}},
 		{[]string{at("redis", "", password, addr, ""), at("redis", "", password, strings.Replace(addr, "127.0.0.1", "localhost", 1), "")},
 			[]string{"are one server", "independent"}},

@@ -55,6 +55,10 @@ func each(all []address, do func(int, address) error) []error {
 	return slices.DeleteFunc(errs, func(err error) bool { return err == nil })
 }
 
+// oldest is the first major version of Redis that will do. A server that calls
+// itself by no version is taken as it is.
+const oldest = 6
+
 // visit logs in, looks whether the server is one to play with, and tries the
 // commands that we need ourselves on a key that doesn't exist. It returns the
 // server's id.
@@ -69,7 +73,11 @@ func (a address) visit(ctx context.Context, client *redis.Client) (id string, er
 			info[name] = value
 		}
 	}
+	var major int
+	_, err = fmt.Sscanf(info["redis_version"], "%d.", &major)
 	switch {
+	case err == nil && major < oldest:
+		return "", fmt.Errorf("external: %s is Redis %s, too old: name one of version %d or newer", a, info["redis_version"], oldest)
 	case info["cluster_enabled"] == "1":
 		return "", fmt.Errorf("external: %s is a node of a cluster, which can't be played with: name a server on its own", a)
 	case info["redis_mode"] == "sentinel":
