@@ -194,8 +194,11 @@ func startRun(t *testing.T, script string, args ...string) *run {
 	if err := os.Mkdir(r.temp, 0o755); err != nil {
 		t.Fatal(err)
 	}
+	if !slices.Contains(args, "--world") {
+		args = append(args, "--world", "process")
+	}
 	r.cmd = exec.Command(os.Args[0], append([]string{
-		"run", "--world", "process", "--cell-timeout", "1h", "--scenario", file, "--out", filepath.Join(dir, "report")}, args...)...)
+		"run", "--cell-timeout", "1h", "--scenario", file, "--out", filepath.Join(dir, "report")}, args...)...)
 	r.cmd.Args[0] = "lockfault"
 	r.cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0", "TMPDIR="+r.temp)
 	r.cmd.Stdout, r.cmd.Stderr = &r.stdout, &r.stderr
