@@ -176,31 +176,3 @@ func (w *World) failover(ctx context.Context, f faults.Fault, n *node) error {
 	}
 	return n.promote(next)
 }
-
-func (w *World) setReplication(n *node, f faults.Replication) error {
-	for _, s := range n.replicas() {
-		var err error
-		switch f.Mode {
-		case faults.ReplicationStop:
-			s.link.Stop()
-			err = s.endTimeout()
-		case faults.ReplicationDelay:
-			err = s.link.Latency(proxy.Down, f.Delay.Of(w.cfg.TTL), f.Jitter.Of(w.cfg.TTL))
-		case faults.ReplicationBandwidth:
-			err = s.link.Bandwidth(proxy.Down, f.Rate.PerSecond(w.cfg.TTL))
-		case faults.ReplicationTimeout:
-			s.timedOut = true
-			s.link.Start()
-			err = s.link.Timeout(f.After.Of(w.cfg.TTL))
-		case faults.ReplicationReset:
-			s.link.Reset()
-		case faults.ReplicationStart:
-			err = s.endTimeout()
-			s.link.Restore()
-		}
-		if err != nil {
-			return fmt.Errorf("real: %q: %w", f, err)
-		}
-	}
-	return nil
-}

@@ -180,7 +180,8 @@ func (w *World) arrive(m *message) {
 	case faults.Resets:
 		w.tellMessage(checker.Dropped, m)
 		m.process().state.Lost++
-		c.reset()
+		m.Reset()
+		c.end()
 	default:
 		w.enter(m)
 	}

@@ -106,12 +106,16 @@ func (d *door) attend() {
 	_ = d.to.Close()
 }
 
-// open lets in what may go in. Callers hold d.opening.
+// open lets in what may go in. The tap knows of the next message before this one
+// is written: whoever decides by turns must not hear of an answer first. Callers
+// hold d.opening.
 func (d *door) open() {
-	for !d.shut && !d.conn.ended() {
+	var in []byte
+	reset := false
+	for !reset && !d.shut && !d.conn.ended() {
 		m := d.first()
 		if m == nil || m.end > d.arrived.Load() {
-			return
+			break
 		}
 		if !m.shown {
 			m.shown = true
@@ -120,17 +124,24 @@ func (d *door) open() {
 			}
 			d.conn.link.tap.Arrived(m)
 		}
-		switch m.verdict.Load() {
-		case undecided:
-			return
-		case forwarded:
-			_, _ = d.to.Write(m.Bytes) // which never fails
-		case dropped:
-			d.lost = true
+		verdict := m.verdict.Load()
+		if verdict == undecided {
+			break
 		}
+		if verdict == forwarded {
+			in = append(in, m.Bytes...)
+		}
+		d.lost = d.lost || verdict == dropped
+		reset = verdict == broken
 		d.listing.Lock()
 		d.coming[0] = nil
 		d.coming = d.coming[1:]
 		d.listing.Unlock()
+	}
+	if len(in) > 0 {
+		_, _ = d.to.Write(in) // which never fails
+	}
+	if reset {
+		d.conn.Reset()
 	}
 }

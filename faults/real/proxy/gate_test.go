@@ -173,6 +173,45 @@ func TestResetClosesBothEnds(t *testing.T) {
 	}
 }
 
+// What was forwarded before a message that resets its connection still gets there.
+func TestAResetBehindARequest(t *testing.T) {
+	for range 20 {
+		r := newRig(t)
+		l := r.open(t, r.server.addr(), decider(func(m *proxy.Message) {
+			if m.Request && m.Words[0] == "RESET" {
+				m.Reset()
+				return
+			}
+			m.Forward()
+		}))
+		c := dial(t, l.Addr())
+		c.send("SET lock A", "RESET", "GET lock")
+		eventually(t, "the request there", func() bool { return slices.Equal(r.server.requests(), []string{"SET lock A"}) })
+		eventually(t, "the end at the server", func() bool { return r.server.endings() == 1 })
+	}
+}
+
+// The tap knows what comes next before the receiver has what came before, which
+// it may answer.
+func TestTheNextIsSeenFirst(t *testing.T) {
+	r := newRig(t)
+	r.tap.hold(is(">", ""))
+	c := r.dial(t)
+	for range 100 {
+		c.send("GET 1", "GET 2")
+		r.tap.waits().Forward()
+		c.want("GET 1")
+		r.tap.mu.Lock()
+		next := len(r.tap.held)
+		r.tap.mu.Unlock()
+		if next == 0 {
+			t.Fatal("the answer was there before the next request was seen")
+		}
+		r.tap.waits().Forward()
+		c.want("GET 2")
+	}
+}
+
 // decider does to each message what it is told to.
 type decider func(*proxy.Message)
 

@@ -16,7 +16,7 @@ type Tap interface {
 	// Sent shows a message that sets out. It can't be stopped here.
 	Sent(m *Message)
 	// Arrived hands over a message, which waits, and everything behind it in
-	// its direction, until somebody calls Forward, Drop or Skip on it: here or
+	// its direction, until somebody calls Forward, Drop, Skip or Reset on it: here or
 	// later, from any goroutine.
 	Arrived(m *Message)
 	Closed(c *Conn)
@@ -51,10 +51,11 @@ const (
 	forwarded
 	dropped
 	skipped
+	broken
 )
 
-// Forward lets the message pass. Only the first call of Forward, Drop or Skip
-// counts; on a connection that has ended none does anything.
+// Forward lets the message pass. Only the first call of Forward, Drop, Skip
+// or Reset counts; on a connection that has ended none does anything.
 func (m *Message) Forward() { m.decide(forwarded) }
 
 // Drop loses the message and, because a stream can't leave out its middle,
@@ -65,6 +66,10 @@ func (m *Message) Drop() { m.decide(dropped) }
 // Skip loses the message alone; what follows in its direction goes on. That is
 // how a server treats what it publishes to a subscriber that is too slow.
 func (m *Message) Skip() { m.decide(skipped) }
+
+// Reset loses the message and resets its connection, once what was forwarded
+// before is with the receiver.
+func (m *Message) Reset() { m.decide(broken) }
 
 func (m *Message) decide(verdict int32) {
 	if m.verdict.CompareAndSwap(undecided, verdict) {
