@@ -140,8 +140,9 @@ func (s *server) followLink() error {
 }
 
 // endTimeout ends the timeout of its replication link, if there is one. A replica
-// whose handshake broke would let up to a second pass before it tried again:
-// it is told to follow anew.
+// whose handshake broke would let up to a second pass before it tried again, so
+// it is told to follow somebody else, who isn't there, and then its primary. It
+// keeps what it has meanwhile, and asks only for what it missed.
 func (s *server) endTimeout() error {
 	if !s.timedOut {
 		return nil
@@ -150,7 +151,8 @@ func (s *server) endTimeout() error {
 	if err := s.link.Timeout(0); err != nil {
 		return err
 	}
-	if _, err := s.operate("REPLICAOF", "NO", "ONE"); err != nil {
+	host, _, _ := strings.Cut(s.link.Addr(), ":")
+	if _, err := s.operate("REPLICAOF", host, "1"); err != nil {
 		return err
 	}
 	return s.followLink()
