@@ -34,8 +34,9 @@ type conn struct {
 	peer   *server.Peer
 	out    outbox
 
-	partial  []byte // what the client wrote of a request that isn't complete
-	trail    uint64 // hash of what it wrote at the moment of written
+	partial  []byte   // what the client wrote of a request that isn't complete
+	said     *message // the last request that is
+	trail    uint64   // hash of what it wrote at the moment of written
 	written  time.Time
 	received []byte        // what the client has not read yet
 	ready    chan struct{} // holds one note that the above or below changed
@@ -122,13 +123,12 @@ func (c *conn) Read(p []byte) (int, error) {
 	w.mu.Lock()
 	for {
 		switch {
-		case c.client.state.Paused || c.client.state.Crashed:
+		case c.client.state.Crashed:
 			w.mu.Unlock()
-			if err := w.running(c.client); err != nil {
-				return 0, err
-			}
-			w.mu.Lock()
-			continue
+			return 0, w.running(c.client)
+		case c.client.state.Paused && !w.closed:
+			c.reading = true
+			c.note() // for when the client goes on
 		case c.expired || !c.deadline.IsZero() && c.deadline.Before(time.Now()):
 			c.expired = false
 			w.mu.Unlock()
@@ -164,7 +164,7 @@ func (c *conn) watchDeadline() {
 	if c.watch != nil {
 		c.watch.dead = true
 	}
-	c.watch = c.world.plan(c.deadline, rank{who: c.client.name, where: c.node.name, what: "deadline"}, func() {
+	c.watch = c.world.plan(c.deadline, c.rank("deadline"), func() {
 		c.watch = nil
 		switch {
 		case !c.reading || c.deadline.IsZero():
@@ -239,7 +239,8 @@ func (c *conn) sendWritten() error {
 			c.client.state.RoundTrips++
 		}
 		c.unanswered++
-		c.world.send(&message{conn: c, way: faults.Before, command: strings.ToUpper(words[0]), words: words, size: n, trail: c.trail})
+		c.said = &message{conn: c, way: faults.Before, command: strings.ToUpper(words[0]), words: words, size: n, trail: c.trail}
+		c.world.send(c.said)
 	}
 }
 
@@ -345,22 +346,12 @@ func (c *conn) release() {
 	c.world.subscribers = slices.DeleteFunc(c.world.subscribers, func(other *conn) bool { return other == c })
 }
 
-func (c *conn) note() {
-	c.world.stirred = true
-	select {
-	case c.ready <- struct{}{}:
-	default:
-	}
-}
-
 // SetReadDeadline implements net.Conn.
 func (c *conn) SetReadDeadline(t time.Time) error {
 	c.world.mu.Lock()
 	defer c.world.mu.Unlock()
 	c.deadline = t
-	if c.reading {
-		c.note() // let it look at the new one
-	}
+	c.note() // let it look at the new one
 	return nil
 }
 

@@ -46,9 +46,7 @@ func trouble(t *testing.T, number, seed uint64) []checker.Event {
 			faults.Replication{Node: node, Mode: faults.ReplicationTimeout, After: faults.Span{Abs: time.Duration(1+draw.IntN(3)) * time.Second}},
 			faults.Replication{Node: node, Mode: faults.ReplicationReset}, start,
 			faults.Hold{Match: match(), Times: draw.IntN(3)}, faults.Delay{Match: match(), By: span(), Times: draw.IntN(3)},
-			// Of replies that come to two goroutines at one instant a reset of one
-			// would leave it to go-redis's pool who goes on with which connection.
-			faults.Drop{Match: match(), Times: 1}, faults.Reset{Match: match()},
+			faults.Drop{Match: match(), Times: 1}, faults.Reset{Match: match(), Times: draw.IntN(3)},
 			faults.Pass{}, faults.Pass{Clients: []string{client}, Once: true}, faults.Clear{},
 			faults.CrashClient{Client: client}, faults.RestartClient{Client: client},
 			faults.Bandwidth{Clients: []string{client}, Rate: faults.Rate{Bytes: 1 + draw.Int64N(10_000), Per: faults.Span{TTLs: 1}}}, faults.Bandwidth{},
@@ -115,7 +113,11 @@ func inFull(events []checker.Event) string {
 }
 
 func TestSameSeedSameHistory(t *testing.T) {
-	for number := range uint64(12) {
+	numbers := []uint64{136, 139} // differed once in two while readers woke at one instant
+	for number := range uint64(16) {
+		numbers = append(numbers, number)
+	}
+	for _, number := range numbers {
 		first, second := inFull(trouble(t, number, 1)), inFull(trouble(t, number, 1))
 		if first != second {
 			a, b := strings.Split(first, "\n"), strings.Split(second, "\n")

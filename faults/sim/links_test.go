@@ -332,7 +332,7 @@ func TestTimeout(t *testing.T) {
 				for i, end := range ends {
 					got := end.said()
 					if end.done {
-						got += fmt.Sprint(" at ", end.ended)
+						got += fmt.Sprint(" at ", end.ended.Truncate(time.Millisecond))
 					}
 					if got != c.want[i] {
 						t.Errorf("connection %d: %s; want %s", i+1, got, c.want[i])

@@ -40,8 +40,13 @@ func (r rank) compare(other rank) int {
 	if c := cmp.Or(strings.Compare(r.who, other.who), strings.Compare(r.where, other.where), strings.Compare(r.what, other.what)); c != 0 {
 		return c
 	}
-	if r.message == nil || other.message == nil {
+	switch {
+	case r.message == other.message:
 		return 0
+	case r.message == nil:
+		return -1
+	case other.message == nil:
+		return 1
 	}
 	return r.message.compare(other.message)
 }
@@ -53,6 +58,7 @@ func (r rank) compare(other rank) int {
 // say the very same at the same instant, it is left open which of them is which.
 func (m *message) compare(other *message) int {
 	return cmp.Or(
+		m.sent.Compare(other.sent),
 		strings.Compare(m.command, other.command),
 		slices.Compare(m.words, other.words),
 		bytes.Compare(m.bytes, other.bytes),

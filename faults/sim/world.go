@@ -52,6 +52,7 @@ type World struct {
 	began    time.Time
 	record   func(checker.Event) // nil until Begin
 	schedule schedule
+	readers  readers
 	sleeping time.Time // until when Run sleeps; zero while it doesn't
 	notified bool
 	stirred  bool // some goroutine may have been set going since the last time all waited
@@ -225,6 +226,12 @@ func (w *World) Run(limit time.Duration, until func() bool) bool {
 		if w.stirred {
 			w.quiesce()
 		}
+		reader, crowded := w.readers.next()
+		if reader != nil {
+			reader.wake()
+			w.stirred = true
+			continue
+		}
 		w.mu.Unlock()
 		met := until()
 		w.mu.Lock()
@@ -243,6 +250,8 @@ func (w *World) Run(limit time.Duration, until func() bool) bool {
 			next.run()
 		case !now.Before(deadline):
 			return false
+		case crowded:
+			w.sleep(now.Add(time.Nanosecond))
 		case ok && next.due.Before(deadline):
 			w.sleep(next.due)
 		default:
@@ -285,6 +294,9 @@ func (w *World) Close() error {
 	w.closed = true
 	w.record = nil
 	w.timer.Stop()
+	for _, c := range w.readers.waking {
+		c.wake()
+	}
 	for _, c := range w.clients {
 		w.end(c)
 	}

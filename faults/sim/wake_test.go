@@ -1,0 +1,94 @@
+package sim_test
+
+import (
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/lockfault/lockfault/checker"
+	"github.com/lockfault/lockfault/faults"
+	"github.com/lockfault/lockfault/faults/sim"
+)
+
+// What comes to several readers of one client and node at one instant they see
+// a nanosecond apart, in the order of what they had said, whoever connected
+// first. Two that had said the same can't be told apart and stay together.
+func TestReadersWakeOneByOne(t *testing.T) {
+	second := faults.Span{Abs: time.Second}
+	for _, c := range []struct {
+		name        string
+		first, then faults.Fault // a second apart
+	}{
+		{"deadline", faults.Clear{}, faults.Clear{}},
+		{"crash", faults.Clear{}, faults.CrashNode{Node: "n1"}},
+		{"heal", faults.Partition{Clients: []string{"A"}}, faults.Heal{}},
+		{"timeout", faults.Timeout{After: second}, faults.Clear{}},
+		{"resume", faults.PauseClient{Client: "A"}, faults.ResumeClient{Client: "A"}},
+		{"replies", faults.PauseNode{Node: "n1"}, faults.ResumeNode{Node: "n1"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			for _, order := range [][]string{{"GET a", "GET b", "GET b", "GET c"}, {"GET c", "GET b", "GET a", "GET b"}} {
+				play(t, sim.Config{Seed: 1}, func(s *stage) {
+					ends := map[string][]*task{}
+					for _, request := range order {
+						a := s.dial("A", "n1")
+						_ = a.SetReadDeadline(time.Now().Add(1500 * time.Millisecond))
+						a.send(request)
+						ends[request] = append(ends[request], a.receive(1))
+					}
+					if c.name != "replies" {
+						s.apply(faults.Hold{Match: on(faults.Before)})
+					}
+					s.apply(c.first)
+					if c.name == "resume" {
+						s.run(time.Second)
+					}
+					s.run(time.Second)
+					s.apply(c.then)
+					s.run(time.Second)
+					first := ends["GET a"][0].ended
+					if first == 0 || ends["GET b"][0].ended != first+1 || ends["GET b"][1].ended != first+1 || ends["GET c"][0].ended != first+2 {
+						t.Errorf("%v: they ended at %v, %v and %v, %v", order, first, ends["GET b"][0].ended, ends["GET b"][1].ended, ends["GET c"][0].ended)
+					}
+				})
+			}
+		})
+	}
+}
+
+// A paused client learns nothing in its pause, whatever its readers had waited
+// for; and nobody is left waiting when the world closes meanwhile.
+func TestReadersOfAPausedClient(t *testing.T) {
+	play(t, sim.Config{Seed: 1}, func(s *stage) {
+		one, two := s.dial("A", "n1"), s.dial("A", "n1")
+		ends := []*task{one.receive(1), two.receive(1)}
+		s.apply(faults.CrashNode{Node: "n1"}, faults.PauseClient{Client: "A"})
+		s.run(time.Second)
+		for _, end := range ends {
+			if end.done {
+				t.Errorf("it was told at %v: %s", end.ended, end.said())
+			}
+		}
+		s.want("pause A", checker.Pause)
+	})
+}
+
+// A client's timer that ends together with a run has ended before it: what the
+// script does next finds the client as it is after that.
+func TestTimersEndBeforeARun(t *testing.T) {
+	for range 50 {
+		play(t, sim.Config{Seed: 1}, func(s *stage) {
+			var woken atomic.Int32
+			for range 5 {
+				go func() {
+					time.Sleep(time.Second)
+					woken.Add(1)
+				}()
+			}
+			s.run(time.Second)
+			if n := woken.Load(); n != 5 {
+				t.Fatalf("%d of 5 timers have ended", n)
+			}
+		})
+	}
+}
