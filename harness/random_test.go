@@ -121,9 +121,7 @@ func drawScript(t *rapid.T, strategy strategies.Strategy, faulty bool) *scenario
 		case 25:
 			return fmt.Sprintf("bandwidth %s %s %s", c, n, pick("500B/ttl", "2KB/s", "unlimited"))
 		case 26:
-			// Not in whole milliseconds: a connection that closes at the very instant of
-			// a client's own deadline leaves it to go-redis which it sees first.
-			return fmt.Sprintf("timeout %s from %s after %s", c, n, pick("7.3ms", "0.1301ttl", "1.1003ttl"))
+			return fmt.Sprintf("timeout %s from %s after %s", c, n, span.Draw(t, "after"))
 		}
 		return "wait 10ms"
 	}

@@ -191,8 +191,8 @@ func (w *World) closeAfter(c *conn, after time.Duration) {
 		c.closes = time.Time{}
 		return
 	}
-	c.closes = time.Now().Add(after)
-	on := c.link()
+	now, on := time.Now(), c.link()
+	c.closes = now.Add(after + w.links.shade(on, "timeout", now.Sub(w.began)))
 	w.plan(c.closes, rank{who: on.client, where: on.node, what: "timeout"}, func() {
 		// All whose time has come, in one go: connections have no order.
 		for _, conn := range w.conns(on) {

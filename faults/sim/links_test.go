@@ -358,7 +358,8 @@ func TestTimeoutOfEverybody(t *testing.T) {
 		s.apply(faults.Partition{}, faults.Timeout{After: faults.Span{Abs: time.Second}})
 		b := s.dial("B", "n1")
 		for _, end := range []*task{a.receive(1), b.receive(1)} {
-			if end.want("EOF"); end.ended != time.Second {
+			// Not at the very second, where timers of the client may end.
+			if end.want("EOF"); end.ended <= time.Second || end.ended > time.Second+time.Microsecond {
 				t.Errorf("it ended at %v", end.ended)
 			}
 		}
