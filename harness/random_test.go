@@ -214,3 +214,33 @@ func TestManyClients(t *testing.T) {
 		}
 	}
 }
+
+// Faults that come to a client while its own timers end, 8 ms before its deadline
+// for a node, which is how long go-redis pauses, don't leave it to a select which
+// of the two it sees.
+func TestTimersOfOneInstant(t *testing.T) {
+	for _, steps := range []string{
+		"hold A before any\nbegin A try\ntimeout A after 42ms",
+		"hold A before any\nbegin A try\npartition A\nwait 42ms\nheal",
+		"drop A before any times 1\nbegin A try\nA pause\nwait 42ms\nA resume",
+		"timeout A after 1ms\nwait 2ms\nbegin A try\nwait 1ms",
+	} {
+		for _, patience := range []string{"10ms", "0.2ttl"} {
+			script, err := scenarios.Parse("ties.txt", []byte("ttl 1s\nclients A\nretries 2\nread-timeout "+patience+"\n"+steps+"\nA release\nexpect none\n"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, name := range []string{"redlock", "redsync"} {
+				strategy, _ := all.Registry().Lookup(name)
+				cell := harness.Cell{Strategy: strategy, Script: script, Seed: 1}
+				first := encode(t, harness.Play(t, cell).History)
+				for range 8 {
+					if again := encode(t, harness.Play(t, cell).History); !bytes.Equal(first, again) {
+						t.Errorf("%s: two histories, which differ from line %s\n%s", name, difference(first, again), script.Format())
+						break
+					}
+				}
+			}
+		}
+	}
+}

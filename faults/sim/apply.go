@@ -118,6 +118,11 @@ func (w *World) resume(c *client) {
 	c.state.PausedFor += time.Since(c.since)
 	close(c.freed)
 	c.freed = make(chan struct{})
+	for _, conn := range w.readers.waking {
+		if conn.client == c {
+			conn.linger()
+		}
+	}
 	if !c.state.Crashed {
 		for _, conn := range slices.Clone(c.conns) {
 			if len(conn.partial) > 0 {
@@ -191,8 +196,8 @@ func (w *World) closeAfter(c *conn, after time.Duration) {
 		c.closes = time.Time{}
 		return
 	}
-	now, on := time.Now(), c.link()
-	c.closes = now.Add(after + w.links.shade(on, "timeout", now.Sub(w.began)))
+	c.closes = time.Now().Add(after)
+	on := c.link()
 	w.plan(c.closes, rank{who: on.client, where: on.node, what: "timeout"}, func() {
 		// All whose time has come, in one go: connections have no order.
 		for _, conn := range w.conns(on) {

@@ -46,6 +46,7 @@ type conn struct {
 	deadline time.Time     // of reads
 	watch    *item         // ends a read at the deadline, or looks again then
 	reading  bool          // somebody waits in Read
+	from     time.Time     // when they may see what they were told
 	expired  bool          // the deadline passed while somebody did
 
 	closes time.Time // when the link's timeout will close it; zero if none will
@@ -331,6 +332,7 @@ func (c *conn) disconnect(why error) {
 	c.severed = why
 	c.client.conns = slices.DeleteFunc(c.client.conns, func(other *conn) bool { return other == c })
 	c.note()
+	c.linger()
 }
 
 // release ends the server's end.

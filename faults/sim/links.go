@@ -69,14 +69,6 @@ func (l *links) travel(on link, what, command string, sent time.Duration) time.D
 	return max(0, time.base+l.draw(time.jitter, on, what, command, sent))
 }
 
-// shade returns how much later something comes to a client that would come at a
-// round time: up to a microsecond. The client's own timers end at round times,
-// and of two things at one instant a select takes either.
-func (l *links) shade(on link, what string, sent time.Duration) time.Duration {
-	const most = time.Microsecond
-	return most/2 + time.Nanosecond + l.draw(most/2-time.Nanosecond, on, what, "", sent)
-}
-
 // draw returns a duration in [-jitter, +jitter].
 func (l *links) draw(jitter time.Duration, on link, what, command string, sent time.Duration) time.Duration {
 	if jitter <= 0 {

@@ -7,10 +7,10 @@ import (
 
 // readers are goroutines of clients that wait in Read. What they wait for may
 // come to several at one instant. They are let go one by one, each when all
-// others wait again; and two of one client at one node never at the very same
-// instant, if they can be told apart. Else whatever they do next they would do
-// at one instant too, after a sleep of the same length say, and race for the
-// connections of their pool. The zero value is empty.
+// others wait again; and two of one client never at the very same instant, if
+// they can be told apart. Else whatever they do next they would do at one
+// instant too, after a sleep of the same length say, and race for the
+// connections of a pool. The zero value is empty.
 type readers struct {
 	waking []*conn // there is something to see for whoever reads these
 	now    time.Time
@@ -21,16 +21,35 @@ type readers struct {
 // Callers hold w.mu.
 func (c *conn) note() {
 	w := c.world
-	switch {
-	case !c.reading: // whoever reads next looks first
-	case w.closed:
-		c.wake()
-	case !slices.Contains(w.readers.waking, c):
-		w.readers.waking = append(w.readers.waking, c)
-		if !w.sleeping.IsZero() {
-			w.rouse()
-		}
+	if !c.reading {
+		return // whoever reads next looks first
 	}
+	if w.closed {
+		c.wake()
+		return
+	}
+	c.from = time.Time{}
+	if !slices.Contains(w.readers.waking, c) {
+		w.readers.waking = append(w.readers.waking, c)
+	}
+	if !w.sleeping.IsZero() {
+		w.rouse()
+	}
+}
+
+// linger lets a reader that was told see it soon, not now.
+func (c *conn) linger() {
+	c.from = c.world.soon(c.link())
+	c.world.plan(c.from, c.rank("wake"), func() {}) // Run looks again then
+}
+
+// soon returns when a client learns of what happens to a link now: up to a
+// microsecond later. A script's times are round ones, at which the client's own
+// timers end, and of two things at one instant a select takes either.
+func (w *World) soon(on link) time.Time {
+	const most = time.Microsecond
+	now := time.Now()
+	return now.Add(most/2 + time.Nanosecond + w.links.draw(most/2-time.Nanosecond, on, "soon", "", now.Sub(w.began)))
 }
 
 func (c *conn) wake() {
@@ -52,12 +71,13 @@ func (r *readers) next() (next *conn, crowded bool) {
 	if len(r.waking) == 0 {
 		return nil, false
 	}
-	if now := time.Now(); !r.now.Equal(now) {
+	now := time.Now()
+	if !r.now.Equal(now) {
 		r.now, r.woken = now, r.woken[:0]
 	}
 	var first rank
 	for _, c := range r.waking {
-		if c.client.state.Paused {
+		if c.client.state.Paused || c.from.After(now) {
 			continue
 		}
 		rank := c.rank("")
@@ -75,11 +95,11 @@ func (r *readers) next() (next *conn, crowded bool) {
 	return next, crowded
 }
 
-// crowd reports whether another one of its link was let go now that can be told
-// apart from it.
+// crowd reports whether another one of its client was let go now that can be
+// told apart from it.
 func (r *readers) crowd(one rank) bool {
 	for _, other := range r.woken {
-		if other.who == one.who && other.where == one.where && other.compare(one) != 0 {
+		if other.who == one.who && other.compare(one) != 0 {
 			return true
 		}
 	}

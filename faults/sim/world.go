@@ -167,7 +167,7 @@ func (w *World) Dial(ctx context.Context, name, nodeName string) (net.Conn, erro
 func (w *World) refuse(ctx context.Context, c *client, n *node) {
 	turn := make(chan struct{})
 	w.mu.Lock()
-	w.plan(time.Now(), rank{who: c.name, where: n.name, what: "refusal"}, func() {
+	w.plan(w.soon(link{c.name, n.name}), rank{who: c.name, where: n.name, what: "refusal"}, func() {
 		w.stirred = true
 		close(turn)
 	})
