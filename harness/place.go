@@ -126,6 +126,30 @@ func has[F faults.Fault](script *scenarios.Script) bool {
 // twice as much room.
 const bearable = 20
 
+// bearable returns how late the machine may be: less than that, if the script
+// counts on something that it tells in absolute time, before another thing
+// happens.
+func (c Cell) bearable() time.Duration {
+	limit := c.TTL / bearable
+	for _, step := range c.Script.Steps {
+		inject, ok := step.Do.(scenarios.Inject)
+		if !ok {
+			continue
+		}
+		var by faults.Span
+		switch f := inject.Fault.(type) {
+		case faults.Replication:
+			by = f.Delay
+		case faults.Delay:
+			by = f.By
+		}
+		if by.Abs > 0 {
+			limit = min(limit, by.Abs/2)
+		}
+	}
+	return limit
+}
+
 // playReal plays the cell in real time. If the machine was too slow to say that
 // what happened was the lock's doing, it is unknown.
 func playReal(cell Cell, outcome *Outcome) {
@@ -134,7 +158,8 @@ func playReal(cell Cell, outcome *Outcome) {
 	}
 	s, late, err := playOnce(cell)
 	outcome.of(s)
-	if late > cell.TTL/bearable {
+	limit := cell.bearable()
+	if late > limit {
 		outcome.Late = late
 	}
 	switch {
@@ -151,8 +176,8 @@ func playReal(cell Cell, outcome *Outcome) {
 		outcome.Status, outcome.Reason = Error, err.Error()
 	case outcome.Late != 0:
 		outcome.Status = Unknown
-		outcome.Reason = fmt.Sprintf("the machine was %v late, more than a twentieth of the lease: give fewer --jobs or a longer --ttl",
-			late.Round(time.Millisecond))
+		outcome.Reason = fmt.Sprintf("the machine was %v late, more than the %v that the script bears: give fewer --jobs or a longer --ttl",
+			late.Round(time.Millisecond), limit)
 	case err != nil:
 		outcome.Status, outcome.Reason = Error, err.Error()
 	default:

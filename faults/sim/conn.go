@@ -292,6 +292,7 @@ func (c *conn) Close() error {
 	defer c.world.mu.Unlock()
 	if c.severed == nil {
 		c.hangUp()
+		c.wake() // its own doing
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -16,6 +17,20 @@ import (
 	"github.com/lockfault/lockfault/faults"
 	"github.com/lockfault/lockfault/faults/sim"
 )
+
+// A client that closes its connection ends its own read, whether the world runs
+// or not.
+func TestCloseEndsTheRead(t *testing.T) {
+	play(t, sim.Config{Seed: 1}, func(s *stage) {
+		a := s.dial("A", "n1")
+		end := a.receive(1)
+		a.Close()
+		synctest.Wait()
+		if !end.done || !errors.Is(end.err, net.ErrClosed) {
+			t.Errorf("the read: done %t, %v", end.done, end.err)
+		}
+	})
+}
 
 func TestRequestAndReply(t *testing.T) {
 	events := play(t, sim.Config{Seed: 1}, func(s *stage) {
