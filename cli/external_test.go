@@ -5,17 +5,8 @@ package cli_test
 import (
 	"bytes"
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/tls"
-	"crypto/x509"
-	"encoding/pem"
-	"errors"
 	"fmt"
-	"io"
 	"maps"
-	"math/big"
 	"net"
 	"net/url"
 	"os"
@@ -29,10 +20,10 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"github.com/lockfault/lockfault/cli"
 	"github.com/lockfault/lockfault/faults/process"
+	"github.com/lockfault/lockfault/faults/process/processtest"
 	"github.com/lockfault/lockfault/faults/real"
 	"github.com/lockfault/lockfault/reports"
 	"github.com/lockfault/lockfault/strategies/all"
@@ -63,23 +54,11 @@ func theRule(t *testing.T) []string {
 
 func newRedisOfAUser(t *testing.T, more ...any) redisOfAUser {
 	t.Helper()
-	host, err := process.New(process.Options{Dir: t.TempDir()})
-	if missing := (*process.BinaryError)(nil); errors.As(err, &missing) && os.Getenv("CI") == "" {
-		t.Skip(err)
-	}
+	s, err := processtest.Host(t, process.Options{}).Start(t.Context(), real.ServerSpec{Name: "theirs", Password: ownersPassword})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { host.Close() })
-	s, err := host.Start(t.Context(), real.ServerSpec{Name: "theirs", Password: ownersPassword})
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := redis.NewClient(&redis.Options{
-		Addr: s.Addr(), Password: ownersPassword, Protocol: 2, DisableIdentity: true,
-		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
-	})
-	t.Cleanup(func() { c.Close() })
+	c := processtest.Connect(t, s.Addr(), ownersPassword, 0)
 	rule := []any{"ACL", "SETUSER", "lockfault", "on", ">" + visitorsPassword}
 	for _, word := range theRule(t) {
 		rule = append(rule, word)
@@ -321,7 +300,7 @@ func TestExternalTooFar(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer listener.Close()
-	go relay(listener, theirs.addr, 5*time.Millisecond)
+	go processtest.Relay(listener, theirs.addr, 5*time.Millisecond)
 	dir := filepath.Join(t.TempDir(), "report")
 	status, _, _ := lockfault(t, nil, "run", "--world", "external", "--redis", "redis://"+login()+"@"+listener.Addr().String(), "--ttl", "100ms",
 		"--strategy", "set-nx-px-lua", "--scenario", "gc-pause-holding", "--out", dir)
@@ -335,29 +314,12 @@ func TestExternalTooFar(t *testing.T) {
 // TLS is spoken with a server whose certificate the system trusts.
 func TestExternalTLS(t *testing.T) {
 	theirs := newRedisOfAUser(t)
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), DNSNames: []string{"localhost"}, NotAfter: time.Now().Add(time.Hour),
-		BasicConstraintsValid: true, IsCA: true,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	addr, certificate := processtest.Encrypt(t, theirs.addr, "localhost")
 	roots := filepath.Join(t.TempDir(), "roots.pem")
-	if err := os.WriteFile(roots, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600); err != nil {
+	if err := os.WriteFile(roots, certificate, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	listener, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer listener.Close()
-	go relay(listener, theirs.addr, 0)
-	_, port, _ := net.SplitHostPort(listener.Addr().String())
+	_, port, _ := net.SplitHostPort(addr)
 	dir := filepath.Join(t.TempDir(), "report")
 	args := []string{"run", "--world", "external", "--strategy", "set-nx-px-lua", "--scenario", "gc-pause-holding,release-reply-lost", "--ttl", "2s", "--out", dir, "--redis"}
 	trusting := []string{"SSL_CERT_FILE=" + roots}
@@ -375,40 +337,6 @@ func TestExternalTLS(t *testing.T) {
 			t.Errorf("%s: exit status %d: %s", name, status, side)
 		}
 	}
-}
-
-// relay carries what comes in to a server, which hears of it that much later,
-// until the listener closes. If the listener speaks TLS, the server doesn't.
-func relay(listener net.Listener, to string, later time.Duration) {
-	for {
-		client, err := listener.Accept()
-		if err != nil {
-			return
-		}
-		go func() {
-			defer client.Close()
-			server, err := net.Dial("tcp", to)
-			if err != nil {
-				return
-			}
-			go func() {
-				defer server.Close()
-				io.Copy(lateWriter{server, later}, client)
-			}()
-			io.Copy(client, server)
-		}()
-	}
-}
-
-// A lateWriter writes everything that much later.
-type lateWriter struct {
-	io.Writer
-	later time.Duration
-}
-
-func (w lateWriter) Write(p []byte) (int, error) {
-	time.Sleep(w.later)
-	return w.Writer.Write(p)
 }
 
 // However a cell ends, no key stays: this one waits for ever with one that

@@ -4,14 +4,8 @@ package external_test
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"io"
-	"math/big"
 	"net"
 	"net/url"
 	"os"
@@ -22,10 +16,10 @@ import (
 
 	"github.com/alicebob/miniredis/v2/server"
 	"github.com/redis/go-redis/v9"
-	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"github.com/lockfault/lockfault/faults/external"
 	"github.com/lockfault/lockfault/faults/process"
+	"github.com/lockfault/lockfault/faults/process/processtest"
 	"github.com/lockfault/lockfault/faults/real"
 )
 
@@ -40,21 +34,6 @@ func TestMain(m *testing.M) {
 }
 
 const password = "a,b@c/d"
-
-// newRedis starts servers as somebody else would run them. Without a server
-// program the test is skipped, except where nothing may be.
-func newRedis(t *testing.T) *process.Host {
-	t.Helper()
-	h, err := process.New(process.Options{Dir: t.TempDir()})
-	if missing := (*process.BinaryError)(nil); errors.As(err, &missing) && os.Getenv("CI") == "" {
-		t.Skip(err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { h.Close() })
-	return h
-}
 
 func start(t *testing.T, h *process.Host, name, replicaOf string) string {
 	t.Helper()
@@ -73,64 +52,16 @@ func at(scheme, user, password, addr, rest string) string {
 // connect connects as the owner of the server.
 func connect(t *testing.T, addr string, db int) *redis.Client {
 	t.Helper()
-	c := redis.NewClient(&redis.Options{
-		Addr: addr, Password: password, DB: db, Protocol: 2, DisableIdentity: true,
-		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
-	})
-	t.Cleanup(func() { c.Close() })
-	return c
-}
-
-// encrypt puts TLS before a server, with a certificate for that name.
-func encrypt(t *testing.T, to, name string) string {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), DNSNames: []string{name}, NotAfter: time.Now().Add(time.Hour),
-		BasicConstraintsValid: true, IsCA: true,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	listener, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { listener.Close() })
-	go func() {
-		for {
-			secret, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			go func() {
-				defer secret.Close()
-				plain, err := net.Dial("tcp", to)
-				if err != nil {
-					return
-				}
-				go func() {
-					defer plain.Close()
-					io.Copy(plain, secret)
-				}()
-				io.Copy(secret, plain)
-			}()
-		}
-	}()
-	return listener.Addr().String()
+	return processtest.Connect(t, addr, password, db)
 }
 
 // Servers that can't be played with are named in one line that says what to
 // do, and holds no password.
 func TestCheck(t *testing.T) {
-	h := newRedis(t)
+	h := processtest.Host(t, process.Options{})
 	addr := start(t, h, "n1", "")
 	replica := start(t, h, "n1-r1", addr)
-	secret := encrypt(t, addr, "cache.example")
+	secret, _ := processtest.Encrypt(t, addr, "cache.example")
 	owner := connect(t, addr, 0)
 	for user, rule := range map[string][]any{
 		"reader":  {"~*", "+info", "+get", "+hgetall", "+pttl", "+multi", "+exec"},
@@ -235,7 +166,7 @@ func fake(t *testing.T, info string) string {
 // A host removes what its clients used, whatever stands before our prefix, and
 // nothing else. If the run is its own it removes what nobody saw, too.
 func TestCloseRemovesKeys(t *testing.T) {
-	addr := start(t, newRedis(t), "n1", "")
+	addr := start(t, processtest.Host(t, process.Options{}), "n1", "")
 	for _, own := range []bool{true, false} {
 		run := external.NewRun()
 		options := external.Options{Redis: []string{at("redis", "", password, addr, "/4")}, Run: run}
@@ -331,7 +262,7 @@ func TestKeysAreTheCellsOwn(t *testing.T) {
 
 // Where keys may be left, that is said.
 func TestCloseSaysWhatIsLeft(t *testing.T) {
-	redisHost := newRedis(t)
+	redisHost := processtest.Host(t, process.Options{})
 	s, err := redisHost.Start(t.Context(), real.ServerSpec{Name: "n1", Password: password})
 	if err != nil {
 		t.Fatal(err)
@@ -354,7 +285,7 @@ func TestCloseSaysWhatIsLeft(t *testing.T) {
 
 // A host has no replicas, clocks or further nodes to give, and takes no orders.
 func TestHostRefuses(t *testing.T) {
-	addr := start(t, newRedis(t), "n1", "")
+	addr := start(t, processtest.Host(t, process.Options{}), "n1", "")
 	h, err := external.New(external.Options{Redis: []string{at("redis", "", password, addr, "")}})
 	if err != nil {
 		t.Fatal(err)
@@ -382,8 +313,8 @@ func TestHostRefuses(t *testing.T) {
 // Clients without TLS reach a server with it, however much they say, and see
 // the end of what it says.
 func TestForward(t *testing.T) {
-	addr := start(t, newRedis(t), "n1", "")
-	secret := encrypt(t, addr, "localhost")
+	addr := start(t, processtest.Host(t, process.Options{}), "n1", "")
+	secret, _ := processtest.Encrypt(t, addr, "localhost")
 	h, err := external.New(external.Options{Redis: []string{at("rediss", "", password, secret, "/2?skip_verify=true")}})
 	if err != nil {
 		t.Fatal(err)

@@ -13,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lockfault/lockfault/faults/process"
+	"github.com/lockfault/lockfault/faults/process/processtest"
 	"github.com/lockfault/lockfault/faults/real"
 )
 
@@ -77,7 +78,7 @@ func set(t *testing.T, s real.Server, offset time.Duration, rate float64) {
 }
 
 func TestClockJumps(t *testing.T) {
-	h := newHost(t, process.Options{})
+	h := processtest.Host(t, process.Options{})
 	s := startClocked(t, h, real.ServerSpec{Name: "n1"})
 	c := client(t, s.Addr())
 
@@ -110,7 +111,7 @@ func TestClockJumps(t *testing.T) {
 
 // Readings of the lease bound how fast it goes, however slow the machine.
 func TestClockDrifts(t *testing.T) {
-	h := newHost(t, process.Options{})
+	h := processtest.Host(t, process.Options{})
 	s := startClocked(t, h, real.ServerSpec{Name: "n1"})
 	c := client(t, s.Addr())
 	for _, rate := range []float64{10, 0.1, 1000, 1} {
@@ -147,7 +148,7 @@ func TestClockDrifts(t *testing.T) {
 
 // A server whose clock was set back still expires keys and feeds its replica.
 func TestServerLivesOnAfterAJumpBack(t *testing.T) {
-	h := newHost(t, process.Options{})
+	h := processtest.Host(t, process.Options{})
 	primary := startClocked(t, h, real.ServerSpec{Name: "n1"})
 	replica := startClocked(t, h, real.ServerSpec{Name: "n1-r1", ReplicaOf: primary.Addr()})
 	inSync(t, replica.Addr(), primary.Addr())
@@ -173,7 +174,7 @@ func TestServerLivesOnAfterAJumpBack(t *testing.T) {
 
 // The clock is the machine's: it outlives the process.
 func TestClockOutlivesTheServer(t *testing.T) {
-	h := newHost(t, process.Options{})
+	h := processtest.Host(t, process.Options{})
 	s := startClocked(t, h, real.ServerSpec{Name: "n1"})
 	set(t, s, time.Hour, 1)
 	if err := s.Kill(); err != nil {
@@ -187,7 +188,7 @@ func TestClockOutlivesTheServer(t *testing.T) {
 }
 
 func TestClockRefuses(t *testing.T) {
-	h := newHost(t, process.Options{})
+	h := processtest.Host(t, process.Options{})
 	s := startClocked(t, h, real.ServerSpec{Name: "n1"})
 	for _, rate := range []float64{0, -1, 1001} {
 		if err := s.SetClock(0, rate); err == nil {
@@ -206,7 +207,7 @@ func TestNoCompiler(t *testing.T) {
 		{"false", "can't compile the shim"},
 		{"true", "is no library"},
 	} {
-		h := newHost(t, process.Options{CC: c.cc})
+		h := processtest.Host(t, process.Options{CC: c.cc})
 		_, err := h.Start(t.Context(), real.ServerSpec{Name: "n1", Password: password, Clock: true})
 		if !errors.Is(err, real.ErrNoClock) || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("with %s: %v", c.cc, err)
@@ -222,7 +223,7 @@ func TestNoCompiler(t *testing.T) {
 func TestShimThatDoesNotLoad(t *testing.T) {
 	cache := t.TempDir()
 	t.Setenv("XDG_CACHE_HOME", cache)
-	h := newHost(t, process.Options{})
+	h := processtest.Host(t, process.Options{})
 	if err := h.CanMoveClocks(t.Context()); err != nil {
 		if errors.Is(err, real.ErrNoClock) && os.Getenv("CI") == "" {
 			t.Skip(err)
@@ -249,6 +250,6 @@ func TestNoCache(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv("XDG_CACHE_HOME", file)
-	h := newHost(t, process.Options{})
+	h := processtest.Host(t, process.Options{})
 	set(t, startClocked(t, h, real.ServerSpec{Name: "n1"}), time.Hour, 1)
 }

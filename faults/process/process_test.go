@@ -23,6 +23,7 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"github.com/lockfault/lockfault/faults/process"
+	"github.com/lockfault/lockfault/faults/process/processtest"
 	"github.com/lockfault/lockfault/faults/real"
 )
 
@@ -40,28 +41,6 @@ func TestMain(m *testing.M) {
 		select {}
 	}
 	os.Exit(m.Run())
-}
-
-// newHost returns a host that closes with the test. Without a server program
-// the test is skipped, except where nothing may be.
-func newHost(t *testing.T, options process.Options) *process.Host {
-	t.Helper()
-	if options.Dir == "" {
-		options.Dir = t.TempDir()
-	}
-	h, err := process.New(options)
-	if missing := (*process.BinaryError)(nil); errors.As(err, &missing) && options.Binary == "" && os.Getenv("CI") == "" {
-		t.Skip(err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := h.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return h
 }
 
 func start(t *testing.T, h real.Host, spec real.ServerSpec) real.Server {
@@ -123,7 +102,7 @@ func eventually(t *testing.T, what string, condition func() bool) {
 func gone(pid int) bool { return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) }
 
 func TestServerWantsThePassword(t *testing.T) {
-	h := newHost(t, process.Options{})
+	h := processtest.Host(t, process.Options{})
 	s := start(t, h, real.ServerSpec{Name: "n1"})
 	c := client(t, s.Addr())
 	if err := c.Set(t.Context(), "k", "v", 0).Err(); err != nil {
@@ -149,7 +128,7 @@ func TestServerWantsThePassword(t *testing.T) {
 
 func TestConfigurationIsPrivate(t *testing.T) {
 	dir := t.TempDir()
-	h := newHost(t, process.Options{Dir: dir})
+	h := processtest.Host(t, process.Options{Dir: dir})
 	start(t, h, real.ServerSpec{Name: "n1"})
 	files, err := filepath.Glob(filepath.Join(dir, "*", "n1", "*.conf"))
 	if err != nil || len(files) != 1 {
@@ -166,7 +145,7 @@ func TestConfigurationIsPrivate(t *testing.T) {
 // What was acknowledged is there after a crash, and keys that were due
 // meanwhile are not.
 func TestRestartKeepsWhatWasAcknowledged(t *testing.T) {
-	h := newHost(t, process.Options{})
+	h := processtest.Host(t, process.Options{})
 	s := start(t, h, real.ServerSpec{Name: "n1"})
 	c := client(t, s.Addr())
 	ctx := t.Context()
@@ -210,7 +189,7 @@ func TestRestartKeepsWhatWasAcknowledged(t *testing.T) {
 }
 
 func TestRestartEmpty(t *testing.T) {
-	h := newHost(t, process.Options{})
+	h := processtest.Host(t, process.Options{})
 	s := start(t, h, real.ServerSpec{Name: "n1"})
 	ctx := t.Context()
 	if err := client(t, s.Addr()).Set(ctx, "k", "v", 0).Err(); err != nil {
@@ -233,7 +212,7 @@ func TestRestartEmpty(t *testing.T) {
 }
 
 func TestPause(t *testing.T) {
-	h := newHost(t, process.Options{})
+	h := processtest.Host(t, process.Options{})
 	s := start(t, h, real.ServerSpec{Name: "n1"})
 	c := client(t, s.Addr())
 	process := pid(t, c)
@@ -298,7 +277,7 @@ func unstopped(t *testing.T, pid int) string {
 }
 
 func TestReplicaFollows(t *testing.T) {
-	h := newHost(t, process.Options{})
+	h := processtest.Host(t, process.Options{})
 	ctx := t.Context()
 	primary := start(t, h, real.ServerSpec{Name: "n1"})
 	if err := client(t, primary.Addr()).Set(ctx, "early", "v", 0).Err(); err != nil {
@@ -346,7 +325,7 @@ func inSync(t *testing.T, replica, primary string) {
 
 // Five nodes with a replica each start at once, and none takes another's port.
 func TestManyAtOnce(t *testing.T) {
-	h := newHost(t, process.Options{})
+	h := processtest.Host(t, process.Options{})
 	var all sync.WaitGroup
 	for i := range 5 {
 		all.Go(func() {
@@ -369,7 +348,7 @@ func TestManyAtOnce(t *testing.T) {
 
 func TestCloseLeavesNothing(t *testing.T) {
 	dir := t.TempDir()
-	h := newHost(t, process.Options{Dir: dir})
+	h := processtest.Host(t, process.Options{Dir: dir})
 	running := start(t, h, real.ServerSpec{Name: "running"})
 	paused := start(t, h, real.ServerSpec{Name: "paused"})
 	killed := start(t, h, real.ServerSpec{Name: "killed"})
@@ -427,7 +406,7 @@ func TestCloseLeavesNothing(t *testing.T) {
 func TestCloseDuringStart(t *testing.T) {
 	for round := range 10 {
 		dir := t.TempDir()
-		h := newHost(t, process.Options{Dir: dir})
+		h := processtest.Host(t, process.Options{Dir: dir})
 		s := start(t, h, real.ServerSpec{Name: "n0"})
 		var all sync.WaitGroup
 		for i := range 4 {
@@ -480,7 +459,7 @@ func parent(dir string) error {
 }
 
 func TestServersDieWithTheirParent(t *testing.T) {
-	newHost(t, process.Options{}) // skips where there is no server program
+	processtest.Host(t, process.Options{}) // skips where there is no server program
 	cmd := exec.Command(os.Args[0])
 	dir := t.TempDir()
 	cmd.Env = append(os.Environ(), parentDir+"="+dir)
@@ -509,7 +488,7 @@ func TestServersDieWithTheirParent(t *testing.T) {
 	} else {
 		conn.Close()
 	}
-	other := newHost(t, process.Options{Dir: dir}) // spares what has an owner
+	other := processtest.Host(t, process.Options{Dir: dir}) // spares what has an owner
 	if left, err := os.ReadDir(dir); err != nil || len(left) != 2 {
 		t.Errorf("in the directory of two hosts: %v, %v", left, err)
 	}
@@ -528,7 +507,7 @@ func TestServersDieWithTheirParent(t *testing.T) {
 	}
 	// Nobody could remove its directory; the next host does.
 	cmd.Wait()
-	newHost(t, process.Options{Dir: dir})
+	processtest.Host(t, process.Options{Dir: dir})
 	if err := other.Close(); err != nil {
 		t.Error(err)
 	}

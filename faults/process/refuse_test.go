@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/lockfault/lockfault/faults/process"
+	"github.com/lockfault/lockfault/faults/process/processtest"
 	"github.com/lockfault/lockfault/faults/real"
 )
 
@@ -59,7 +60,7 @@ func TestNoBinaryOnPath(t *testing.T) {
 }
 
 func TestValkeyServes(t *testing.T) {
-	h := newHost(t, process.Options{Binary: program(t, 0o700, "echo 'Valkey server v=8.1.0 sha=00000000:0 malloc=jemalloc-5.3.0 bits=64 build=0'")})
+	h := processtest.Host(t, process.Options{Binary: program(t, 0o700, "echo 'Valkey server v=8.1.0 sha=00000000:0 malloc=jemalloc-5.3.0 bits=64 build=0'")})
 	if h.Version() != "Valkey 8.1.0" {
 		t.Error(h.Version())
 	}
@@ -82,7 +83,7 @@ func TestStartFails(t *testing.T) {
 			if c.name == "it hangs" {
 				limit = 300 * time.Millisecond
 			}
-			h := newHost(t, process.Options{Binary: program(t, 0o700, version+c.lines), StartLimit: limit})
+			h := processtest.Host(t, process.Options{Binary: program(t, 0o700, version+c.lines), StartLimit: limit})
 			s, err := h.Start(t.Context(), real.ServerSpec{Name: "n1", Password: password})
 			if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {
 				t.Errorf("%v; want %q in it", err, c.want)
@@ -95,7 +96,7 @@ func TestStartFails(t *testing.T) {
 }
 
 func TestStartRefuses(t *testing.T) {
-	h := newHost(t, process.Options{})
+	h := processtest.Host(t, process.Options{})
 	start(t, h, real.ServerSpec{Name: "n1"})
 	for _, c := range []struct {
 		spec real.ServerSpec

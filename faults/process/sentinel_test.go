@@ -13,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lockfault/lockfault/faults/process"
+	"github.com/lockfault/lockfault/faults/process/processtest"
 	"github.com/lockfault/lockfault/faults/real"
 )
 
@@ -20,7 +21,7 @@ import (
 // finds it, and the old primary follows it when it comes back.
 func TestSentinelsFailOver(t *testing.T) {
 	dir := t.TempDir()
-	h := newHost(t, process.Options{Dir: dir})
+	h := processtest.Host(t, process.Options{Dir: dir})
 	ctx := t.Context()
 	primary := start(t, h, real.ServerSpec{Name: "n1"})
 	replica := start(t, h, real.ServerSpec{Name: "n1-r1", ReplicaOf: primary.Addr()})
@@ -107,7 +108,7 @@ func TestSentinelsFailOver(t *testing.T) {
 }
 
 func TestSentinelsRefuse(t *testing.T) {
-	h := newHost(t, process.Options{StartLimit: 2 * time.Second})
+	h := processtest.Host(t, process.Options{StartLimit: 2 * time.Second})
 	primary := start(t, h, real.ServerSpec{Name: "n1"})
 	for _, c := range []struct {
 		n                      int

@@ -1,0 +1,117 @@
+// Package processtest gives tests a Redis as somebody else would run it, and
+// ways to it. It is for tests alone.
+package processtest
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"io"
+	"math/big"
+	"net"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
+
+	"github.com/lockfault/lockfault/faults/process"
+)
+
+// Host returns a host of servers that closes with the test, in a directory of the
+// test's unless the options name one. Without a server program the test is
+// skipped, except where nothing may be.
+func Host(t *testing.T, options process.Options) *process.Host {
+	t.Helper()
+	if options.Dir == "" {
+		options.Dir = t.TempDir()
+	}
+	h, err := process.New(options)
+	if missing := (*process.BinaryError)(nil); errors.As(err, &missing) && options.Binary == "" && os.Getenv("CI") == "" {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := h.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return h
+}
+
+// Connect connects as the owner of a server, until the test ends.
+func Connect(t *testing.T, addr, password string, db int) *redis.Client {
+	t.Helper()
+	c := redis.NewClient(&redis.Options{
+		Addr: addr, Password: password, DB: db, Protocol: 2, DisableIdentity: true,
+		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
+	})
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
+// Encrypt puts TLS before a server, with a certificate for that name, until the
+// test ends. It returns the address, and the certificate in PEM.
+func Encrypt(t *testing.T, to, name string) (addr string, certificate []byte) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), DNSNames: []string{name}, NotAfter: time.Now().Add(time.Hour),
+		BasicConstraintsValid: true, IsCA: true,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { listener.Close() })
+	go Relay(listener, to, 0)
+	return listener.Addr().String(), pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+}
+
+// Relay carries what comes in to a server, which hears of it that much later,
+// until the listener closes. If the listener speaks TLS, the server doesn't.
+func Relay(listener net.Listener, to string, later time.Duration) {
+	for {
+		client, err := listener.Accept()
+		if err != nil {
+			return
+		}
+		go func() {
+			defer client.Close()
+			server, err := net.Dial("tcp", to)
+			if err != nil {
+				return
+			}
+			go func() {
+				defer server.Close()
+				io.Copy(lateWriter{server, later}, client)
+			}()
+			io.Copy(client, server)
+		}()
+	}
+}
+
+// A lateWriter writes everything that much later.
+type lateWriter struct {
+	io.Writer
+	later time.Duration
+}
+
+func (w lateWriter) Write(p []byte) (int, error) {
+	time.Sleep(w.later)
+	return w.Writer.Write(p)
+}
