@@ -40,12 +40,20 @@ agree: build redis ## play some cells in virtual time and on redis-server proces
 	./bin/lockfault run --world sim,process --strategy set-nx-px-lua,redisson,set-wait,fenced,redlock --scenario harness/testdata/replication-mends.txt,harness/testdata/replication-breaks.txt --out "$$out" && \
 	./bin/lockfault run --world sim,process --failover sentinel --scenario 'failover-*' --strategy set-nx-px-lua,redisson --out "$$out"
 
+# Another seed each time, unless one is given.
+SEED  ?=
+COUNT ?= 12
+
+.PHONY: agree-settled
+agree-settled: build redis ## play COUNT random scripts that leave nothing to chance in virtual time and on redis-server processes, and see that both agree
+	$(GO) run ./cmd/agree -lockfault bin/lockfault -count $(COUNT) $(if $(SEED),-seed $(SEED))
+
 # Where there is no engine, that is said, and nothing else is wrong.
 .PHONY: agree-docker
 agree-docker: build redis ## play some cells in virtual time and in containers, where an engine answers, and see that both agree
 	@$(GO) build -o bin/redis-image ./cmd/redis-image
 	@out=$$(mktemp -d) && trap 'rm -rf "$$out"' EXIT && status=0 && { ./bin/redis-image || status=$$?; } && \
-	run="./bin/lockfault run --world sim,docker --image lockfault/redis:local --out $$out" && \
+	run="./bin/lockfault run --world sim,docker --image lockfault/redis:local --jobs 4 --out $$out" && \
 	case $$status in \
 	0) $$run --scenario gc-pause-holding && \
 		$$run --strategy set-nx-px-lua --scenario $(AGREE),harness/testdata/more-faults.txt && \

@@ -51,6 +51,7 @@ type client struct {
 	pauses   []pause // by time, disjoint
 	replaced []int   // changes that put another's value in place of its own
 	last     int     // its latest hold, or -1
+	since    int     // the Return of its latest acquire that succeeded, where it has had a hold
 
 	// How things stand at the present event of the pass.
 	hold, necessary int // or -1
@@ -97,6 +98,7 @@ type write struct {
 	at     int
 	client int
 	hold   int // its client's latest hold, or -1
+	since  int // the Return that began it or, later, acquired once more
 }
 
 type clientNode struct {
@@ -156,7 +158,7 @@ func (f *facts) take(i int, e *Event) {
 		f.disbelieve(c, i, e.Time, ByLoss, -1)
 	case Write:
 		if e.Accepted {
-			f.writes = append(f.writes, write{i, c.id, c.last})
+			f.writes = append(f.writes, write{i, c.id, c.last, c.since})
 		}
 	case Pause:
 		if !c.paused {

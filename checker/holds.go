@@ -77,10 +77,12 @@ func (f *facts) granted(c *client, at int, i int, e *Event) {
 		case c.hold >= 0:
 			f.validUntil(c, until)
 		case c.lapsed: // it stopped in time, and may go on again
+			c.since = i
 			f.believe(c, at, i, e, until)
 		}
 		return
 	}
+	c.since = i
 	if c.hold < 0 {
 		c.depth = 0
 		f.believe(c, at, i, e, until)

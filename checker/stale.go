@@ -25,21 +25,21 @@ func staleWrite(f *facts) *Witness {
 			if other.begin > w.at {
 				break
 			}
-			if f.fencedEarlier(other, mine, token) {
+			if other.begin < w.since || f.fencedEarlier(other, w.since, token) {
 				continue
 			}
 			return witness(fmt.Sprintf("The resource accepted a write of %s, who had acquired at %s, at %s, after %s had acquired at %s.",
-				f.name(w.client), seconds(mine.from), seconds(e.Time), f.name(other.client), seconds(other.from)),
-				mine.begin, other.begin, w.at)
+				f.name(w.client), seconds(f.events[w.since].Time), seconds(e.Time), f.name(other.client), seconds(other.from)),
+				w.since, other.begin, w.at)
 		}
 	}
 	return nil
 }
 
-// fencedEarlier reports whether a hold that began after mine was nevertheless
+// fencedEarlier reports whether a hold that began after the event was nevertheless
 // granted before it: of two acquires under way at once the fencing tokens tell
 // the order. Where one was called after the other had returned they don't,
 // since then a smaller token means that the counter went back.
-func (f *facts) fencedEarlier(other, mine hold, token int64) bool {
-	return other.token != 0 && other.token < token && f.calls[other.call].invoke < mine.begin
+func (f *facts) fencedEarlier(other hold, since int, token int64) bool {
+	return other.token != 0 && other.token < token && f.calls[other.call].invoke < since
 }

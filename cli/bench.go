@@ -13,8 +13,8 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/spf13/cobra"
 
-	"github.com/lockfault/lockfault/harness/cost"
 	"github.com/lockfault/lockfault/reports"
+	"github.com/lockfault/lockfault/worlds/cost"
 )
 
 type benchOptions struct {
@@ -31,8 +31,8 @@ func newBenchCommand(a *app) *cobra.Command {
 		Short: "Measure what strategies, and the gate, cost on real Redis",
 		Long: `Start redis-server processes and measure how many times a second each strategy,
 or each that is named, can be acquired and released, and how long that takes:
-bare, through a link of toxiproxy, through a gate that has nothing to do, and
-through the gate of a script that has begun. The paths take turns, so that
+bare, through a link that nobody looks into, through its gate before a script
+has begun, and through the gate of a script that has begun. The paths take turns, so that
 whatever else the machine does meanwhile hits all alike; compare within a run.`,
 		Example: `  lockfault bench
   lockfault bench --strategy redlock,'set-nx-*' --contenders 1,2,4,8 --time 5s

@@ -45,7 +45,11 @@ const (
 // function needs: the same binary serves as its own worker process, which Main
 // takes care of.
 func Main(registry strategies.Registry) int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ends := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) { // by nohup, say: the end of the terminal is not ours then
+		ends = append(ends, syscall.SIGHUP)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), ends...)
 	defer stop()
 	// Who interrupts twice wants it to end now.
 	defer context.AfterFunc(ctx, stop)()
@@ -126,8 +130,9 @@ failovers, clock jumps, crashes, partitions), records what every party saw, and
 says whether two holders overlapped and what damage that did.
 
 The exit status is 0 if everything came out as the scenarios expect, 1 if
-something differs, 2 for a wrong command line, 3 if a cell could not be
-decided, and 130 if the run was interrupted.`,
+something differs, 2 if nothing was done because something was asked for that
+there isn't, 3 if a cell could not be decided or the machine lacks something,
+and 130 if the run was interrupted.`,
 		Args:          cobra.ArbitraryArgs,
 		SilenceErrors: true,
 		SilenceUsage:  true,

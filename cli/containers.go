@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/lockfault/lockfault/faults/docker"
+	"github.com/lockfault/lockfault/worlds"
 )
 
 // watchmanCommand is the name of the hidden command that makes a process
@@ -19,7 +19,7 @@ func newWatchmanCommand() *cobra.Command {
 		Short:  "Remove the containers of a parent process that was killed",
 		Hidden: true,
 		Args:   noArgs,
-		RunE:   func(cmd *cobra.Command, args []string) error { return docker.Watch(cmd.InOrStdin()) },
+		RunE:   func(cmd *cobra.Command, args []string) error { return worlds.Watch(cmd.InOrStdin()) },
 	}
 }
 

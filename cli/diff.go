@@ -9,7 +9,8 @@ import (
 
 // writeDiff writes the lines in which b differs from a, those of a with "-" in
 // front and those of b with "+", each with its number in its own text. Scripts are short, so the plain quadratic way will do.
-func writeDiff(w io.Writer, a, b []byte) {
+// The error is w's.
+func writeDiff(w io.Writer, a, b []byte) error {
 	old, now := bytes.SplitAfter(a, []byte("\n")), bytes.SplitAfter(b, []byte("\n"))
 	// common[i][j] is how many lines old[i:] and now[j:] share at most.
 	common := make([][]int, len(old)+1)
@@ -26,7 +27,6 @@ func writeDiff(w io.Writer, a, b []byte) {
 		}
 	}
 	out := bufio.NewWriter(w)
-	defer out.Flush()
 	line := func(sign byte, number int, text []byte) {
 		if len(text) > 0 {
 			fmt.Fprintf(out, "%c%d: %s\n", sign, number, bytes.TrimSuffix(text, []byte("\n")))
@@ -44,4 +44,5 @@ func writeDiff(w io.Writer, a, b []byte) {
 			j++
 		}
 	}
+	return out.Flush()
 }

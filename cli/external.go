@@ -10,7 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/spf13/cobra"
 
-	"github.com/lockfault/lockfault/harness"
+	"github.com/lockfault/lockfault/worlds"
 )
 
 // redisVariable is the environment variable that names what --redis does, for
@@ -24,9 +24,9 @@ func (o *playOptions) addRedisFlag(cmd *cobra.Command) {
 
 // checkRedis checks what --redis says beside the other flags, and names the run.
 func (o *playOptions) checkRedis() error {
-	if !slices.Contains(o.worlds, harness.External) {
+	if !slices.Contains(o.worlds, worlds.External) {
 		if len(o.place.Redis) > 0 {
-			return usage("--redis names servers that are not played with: add --world %s", harness.External)
+			return usage("--redis names servers that are not played with: add --world %s", worlds.External)
 		}
 		return nil
 	}
@@ -34,10 +34,10 @@ func (o *playOptions) checkRedis() error {
 		o.place.Redis = strings.Split(list, ",")
 	}
 	if len(o.place.Redis) == 0 {
-		return usage("--world %s needs --redis, such as --redis redis://127.0.0.1:6379, or $%s", harness.External, redisVariable)
+		return usage("--world %s needs --redis, such as --redis redis://127.0.0.1:6379, or $%s", worlds.External, redisVariable)
 	}
 	redis.SetLogger(nothing{}) // what it would say of a failed connection, errors say too
-	o.place.Run = harness.NewRun()
+	o.place.Run = worlds.NewRun()
 	return nil
 }
 
@@ -47,11 +47,9 @@ const departure = 5 * time.Minute
 // leave removes what a run has left at a place that is not our own, and returns
 // how playing there ended. What may be left is said first.
 func (o *playOptions) leave(ctx context.Context, world string, ended error) error {
-	place := o.place
-	place.World = world
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), departure)
 	defer cancel()
-	if err := place.Leave(ctx); err != nil {
+	if err := o.at(world).Leave(ctx); err != nil {
 		return err
 	}
 	return ended

@@ -300,9 +300,9 @@ func TestExternalTooFar(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer listener.Close()
-	go processtest.Relay(listener, theirs.addr, 5*time.Millisecond)
+	go processtest.Relay(listener, theirs.addr, 50*time.Millisecond)
 	dir := filepath.Join(t.TempDir(), "report")
-	status, _, _ := lockfault(t, nil, "run", "--world", "external", "--redis", "redis://"+login()+"@"+listener.Addr().String(), "--ttl", "100ms",
+	status, _, _ := lockfault(t, nil, "run", "--world", "external", "--redis", "redis://"+login()+"@"+listener.Addr().String(), "--ttl", "1s",
 		"--strategy", "set-nx-px-lua", "--scenario", "gc-pause-holding", "--out", dir)
 	c := cells(t, dir)["set-nx-px-lua gc-pause-holding"]
 	if status != cli.ExitUndecided || c.Verdict != reports.Unknown || !strings.Contains(c.Reason, "too far away") {
@@ -337,6 +337,15 @@ func TestExternalTLS(t *testing.T) {
 			t.Errorf("%s: exit status %d: %s", name, status, side)
 		}
 	}
+	for url, says := range map[string]string{
+		"redis://" + login() + "@localhost:" + port:                      "speaks TLS, and its address does not say so: write rediss:// in place of redis://",
+		"rediss://" + login() + "@" + theirs.addr + "/?skip_verify=true": "speaks plain text, and its address says TLS: write redis:// in place of rediss://",
+	} {
+		status, out, side := lockfault(t, trusting, append(args, url)...)
+		if status != cli.ExitUsage || !strings.HasSuffix(side, says+"\n") || strings.Count(side, "\n") != 1 || out != "" {
+			t.Errorf("%s: exit status %d: %s%s", says, status, out, side)
+		}
+	}
 }
 
 // However a cell ends, no key stays: this one waits for ever with one that
@@ -347,46 +356,35 @@ func TestExternalInterrupted(t *testing.T) {
 	if err := os.WriteFile(script, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	for name, end := range map[string]func(t *testing.T, program *os.Process, workers []int){
-		"interrupt": func(t *testing.T, program *os.Process, _ []int) { program.Signal(os.Interrupt) },
-		"terminate": func(t *testing.T, program *os.Process, _ []int) { program.Signal(syscall.SIGTERM) },
-		"worker killed": func(t *testing.T, _ *os.Process, workers []int) {
-			for _, pid := range workers {
-				syscall.Kill(pid, syscall.SIGKILL)
-			}
-		},
+	for _, c := range []struct {
+		name   string
+		end    func(*run)
+		status int
+	}{
+		{"interrupt", func(r *run) { r.signal(os.Interrupt) }, cli.ExitInterrupted},
+		{"terminate", func(r *run) { r.signal(syscall.SIGTERM) }, cli.ExitInterrupted},
+		{"worker killed", killWorkers, cli.ExitUndecided},
+		{"killed while the worker is stopped", stopAndKill, -1},
 	} {
-		t.Run(name, func(t *testing.T) {
+		t.Run(c.name, func(t *testing.T) {
 			theirs := newRedisOfAUser(t)
-			dir := filepath.Join(t.TempDir(), "report")
-			cmd := exec.Command(os.Args[0], "run", "--world", "external", "--redis", theirs.url(0), "--strategy", "setnx-expire",
-				"--scenario", script, "--ttl", "2s", "--cell-timeout", "1h", "--out", dir)
-			cmd.Args[0] = "lockfault"
-			cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0")
-			if err := cmd.Start(); err != nil {
-				t.Fatal(err)
-			}
-			ended := make(chan error, 1)
-			go func() { ended <- cmd.Wait() }()
-			defer cmd.Process.Kill()
-			waitFor(t, func() bool {
+			dir := t.TempDir()
+			r := startCommand(t, dir, "run", "--world", "external", "--redis", theirs.url(0), "--strategy", "setnx-expire",
+				"--scenario", script, "--ttl", "2s", "--cell-timeout", "1h", "--out", filepath.Join(dir, "report"))
+			r.await("the key is there", func() bool {
 				keys, err := theirs.Keys(t.Context(), "lockfault:{*:lock").Result()
 				return err == nil && len(keys) == 2 // the owner's, and the one that is held
 			})
-			end(t, cmd.Process, children(t, cmd.Process.Pid))
-			select {
-			case <-ended:
-			case <-time.After(time.Minute):
-				t.Fatal("the program does not end")
+			c.end(r)
+			if status := r.wait(); status != c.status {
+				t.Errorf("exit status %d, want %d: %s", status, c.status, &r.stderr)
 			}
+			waitFor(t, func() bool { return len(r.processes()) == 0 })
 			theirs.untouched(t)
-			if name != "worker killed" {
-				if got := cmd.ProcessState.ExitCode(); got != cli.ExitInterrupted {
-					t.Errorf("exit status %d", got)
-				}
+			if c.status != cli.ExitUndecided {
 				return
 			}
-			for _, c := range slices.Collect(maps.Values(cells(t, dir))) {
+			for _, c := range slices.Collect(maps.Values(cells(t, filepath.Join(dir, "report")))) {
 				if c.Verdict != reports.Error {
 					t.Errorf("%s: %s", c.Strategy, c.Verdict)
 				}

@@ -61,7 +61,9 @@ func (o *fmtOptions) run(cmd *cobra.Command, files []string) error {
 			if changed {
 				differs = &statusError{code: ExitDiffers}
 				fmt.Fprintf(cmd.OutOrStdout(), "--- %s\n+++ %s formatted\n", file, file)
-				writeDiff(cmd.OutOrStdout(), source, formatted)
+				if err := writeDiff(cmd.OutOrStdout(), source, formatted); err != nil {
+					return err
+				}
 			}
 		case o.write && file != "-":
 			if changed {

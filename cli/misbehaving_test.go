@@ -2,6 +2,7 @@ package cli_test
 
 import (
 	"context"
+	"os"
 	"strings"
 	"sync"
 	"time"
@@ -41,7 +42,24 @@ func misbehaving() []strategies.Strategy {
 			go leakForEver()
 			return nil
 		}),
+		held(),
 	}
+}
+
+// heldBy is the environment variable that names a file as long as which exists
+// the strategy held goes on acquiring.
+const heldBy = "LOCKFAULT_TEST_HELD_BY"
+
+func held() strategies.Strategy {
+	s := misbehave("held", func(context.Context) error {
+		for {
+			if _, err := os.Stat(os.Getenv(heldBy)); err != nil {
+				return nil
+			}
+		}
+	})
+	s.Tags = nil
+	return s
 }
 
 func explode() { panic("out of cheese") }

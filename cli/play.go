@@ -12,18 +12,18 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/lockfault/lockfault/faults/docker"
-	"github.com/lockfault/lockfault/harness"
 	"github.com/lockfault/lockfault/internal/pool"
+	"github.com/lockfault/lockfault/internal/tempdir"
 	"github.com/lockfault/lockfault/reports"
 	"github.com/lockfault/lockfault/strategies"
+	"github.com/lockfault/lockfault/worlds"
 )
 
 // playOptions say how cells are played, for every command that plays some.
 type playOptions struct {
 	worlds      []string
 	failover    string
-	place       harness.Place
+	place       worlds.Place
 	seed        uint64
 	ttl         time.Duration
 	cellTimeout time.Duration
@@ -32,9 +32,9 @@ type playOptions struct {
 func (o *playOptions) addFlags(cmd *cobra.Command) {
 	cmd.Flags().Uint64Var(&o.seed, "seed", 1, "`number` that decides latencies, tie-breaks and the strategies' randomness")
 	cmd.Flags().DurationVar(&o.ttl, "ttl", 0, "lease to use in place of each script's own, such as 10s")
-	cmd.Flags().StringSliceVar(&o.worlds, "world", []string{harness.Sim}, "`names` of the worlds to play in, with commas between them: "+strings.Join(harness.Worlds(), ", "))
+	cmd.Flags().StringSliceVar(&o.worlds, "world", []string{worlds.Sim}, "`names` of the worlds to play in, with commas between them: "+strings.Join(worlds.Names(), ", "))
 	cmd.Flags().StringVar(&o.place.RedisServer, "redis-server", "", "server `program` of the world process; default redis-server or valkey-server from PATH")
-	cmd.Flags().StringVar(&o.place.Image, "image", docker.DefaultImage, "`image` of the world docker, of Redis or Valkey")
+	cmd.Flags().StringVar(&o.place.Image, "image", worlds.DefaultImage, "`image` of the world docker, of Redis or Valkey")
 	o.addRedisFlag(cmd)
 	cmd.Flags().StringVar(&o.failover, "failover", byReplicaOf, "`who` promotes a replica in real time: "+strings.Join(promoters(), ", "))
 	cmd.Flags().DurationVar(&o.cellTimeout, "cell-timeout", 0, "real time that one cell may take; default 20s in virtual time, minutes in real time")
@@ -48,14 +48,11 @@ const (
 
 func promoters() []string { return []string{byReplicaOf, bySentinel} }
 
-// shortestTTL is the shortest lease that Redis can count.
-const shortestTTL = time.Millisecond
-
 func (o *playOptions) check(cmd *cobra.Command) error {
 	for i, world := range o.worlds {
 		switch {
-		case !slices.Contains(harness.Worlds(), world):
-			return unknown("world", world, harness.Worlds(), "there are "+strings.Join(harness.Worlds(), ", "))
+		case !slices.Contains(worlds.Names(), world):
+			return unknown("world", world, worlds.Names(), "there are "+strings.Join(worlds.Names(), ", "))
 		case slices.Contains(o.worlds[:i], world):
 			return usage("--world names %s twice", world)
 		}
@@ -65,11 +62,16 @@ func (o *playOptions) check(cmd *cobra.Command) error {
 	case !slices.Contains(promoters(), o.failover):
 		return unknown("failover", o.failover, promoters(), "there are "+strings.Join(promoters(), ", "))
 	case len(o.worlds) == 0:
-		return usage("--world names no world: there are %s", strings.Join(harness.Worlds(), ", "))
-	case cmd.Flags().Changed("ttl") && o.ttl < shortestTTL:
-		return usage("--ttl %v is too short: the shortest lease is %v", o.ttl, shortestTTL)
+		return usage("--world names no world: there are %s", strings.Join(worlds.Names(), ", "))
+	case cmd.Flags().Changed("ttl") && o.ttl <= 0:
+		return usage("--ttl %v is no lease: give one such as 10s", o.ttl)
+	case o.ttl%time.Millisecond != 0:
+		return usage("--ttl %v is no whole number of milliseconds, which is what Redis counts", o.ttl)
 	case cmd.Flags().Changed("cell-timeout") && o.cellTimeout <= 0:
 		return usage("--cell-timeout %v leaves no time: give some, such as 20s", o.cellTimeout)
+	}
+	if err := o.checkFailover(); err != nil {
+		return err
 	}
 	return o.checkRedis()
 }
@@ -78,9 +80,8 @@ func (o *playOptions) check(cmd *cobra.Command) error {
 // scenario by scenario, with histories below the directory. The first has that
 // number.
 func (o *playOptions) cells(world string, first int, scripts []chosen, list []strategies.Strategy, dir string) iter.Seq[job] {
-	place := o.place
-	place.World = world
-	place.Logs = filepath.Join(dir, "logs")
+	place := o.at(world)
+	place.Logs = filepath.Join(dir, reports.LogsDir)
 	return func(yield func(job) bool) {
 		number := first
 		for _, script := range scripts {
@@ -116,24 +117,36 @@ func (o *playOptions) lease() time.Duration {
 	}
 	var longest time.Duration
 	for _, world := range o.worlds {
-		place := o.place
-		place.World = world
-		longest = max(longest, place.Lease())
+		longest = max(longest, o.at(world).Lease())
 	}
 	return longest
 }
 
 // limit returns how much real time a cell may take in a world.
 func (o *playOptions) limit(world string) time.Duration {
-	if o.cellTimeout == 0 && world != harness.Sim {
-		// Three leases and a half are what scripts wait at most; whatever
-		// else takes time doesn't depend on the lease.
-		return realLimit + 40*o.lease()
-	}
-	if o.cellTimeout == 0 {
+	return o.limitOf(world, o.lease())
+}
+
+// limitOf is limit for a lease.
+func (o *playOptions) limitOf(world string, lease time.Duration) time.Duration {
+	switch {
+	case o.cellTimeout != 0:
+		return o.cellTimeout
+	case world == worlds.Sim:
 		return simLimit
 	}
-	return o.cellTimeout
+	// Three leases and a half are what scripts wait at most; whatever else
+	// takes time doesn't depend on the lease.
+	return realLimit + 40*lease
+}
+
+// grace returns how long a worker may take to end: an engine removes one container
+// after the other, of all workers. 0 is the pool's own.
+func grace(world string) time.Duration {
+	if world == worlds.Docker {
+		return 30 * time.Second
+	}
+	return 0
 }
 
 // The limits of limit.
@@ -142,13 +155,15 @@ const (
 	realLimit = 2 * time.Minute
 )
 
-// prepare finds out, before anything is replaced, whether the worlds are there.
-func (o *playOptions) prepare() error {
+// prepare finds out, before anything is replaced, whether there is something to
+// play, and the worlds are there.
+func (o *playOptions) prepare(ctx context.Context, scripts []chosen, list []strategies.Strategy) error {
+	if err := o.checkSelection(scripts, list); err != nil {
+		return err
+	}
 	for _, world := range o.worlds {
-		place := o.place
-		place.World = world
-		switch err := place.Check(); {
-		case errors.Is(err, harness.ErrAddress):
+		switch err := o.at(world).Check(ctx); {
+		case errors.Is(err, worlds.ErrAddress):
 			return &statusError{ExitUsage, err}
 		case err != nil:
 			return &statusError{ExitUndecided, err}
@@ -157,28 +172,32 @@ func (o *playOptions) prepare() error {
 	return nil
 }
 
-// attempts is how often a cell is played that the machine was too slow for.
-const attempts = 3
+// attempts is how often a cell is played that the machine was too slow for, and
+// stretch how many times as long the lease may become.
+const (
+	attempts = 4
+	stretch  = 8
+)
 
 // play plays the jobs in worker processes and calls done with the cell of
 // each, in the order in which they finish. Cells for which the machine was too
-// slow are played again when the others are done, with fewer at a time.
+// slow are played again when the others are done, with fewer at a time and a
+// longer lease, which bears more.
 func (o *playOptions) play(ctx context.Context, world string, workers int, jobs iter.Seq[job], done func(job, reports.Cell) error) (err error) {
 	start, err := startWorker()
 	if err != nil {
 		return err
 	}
-	swept := o.place
-	swept.World = world
-	defer swept.Sweep() // what workers left that were killed
+	defer o.at(world).Sweep() // what workers left that were killed
+	tempdir.Sweep("", tracePrefix)
 	defer func() { err = o.leave(ctx, world, err) }()
+	limit := o.limit(world)
 	for left := attempts; ; left-- {
 		var again []job
-		options := pool.Options{Workers: workers, Start: start, Limit: o.limit(world)}
+		options := pool.Options{Workers: workers, Start: start, Limit: limit, Grace: grace(world)}
 		err := pool.Run(ctx, options, jobs, func(j job, r pool.Result[played]) error {
 			cell := r.Value.Cell
 			if r.Failure != nil {
-				reports.RemoveHistory(j.History) // half of it may be there
 				cell = reports.Cell{
 					World:    j.Place.World,
 					Strategy: j.Strategy,
@@ -189,8 +208,8 @@ func (o *playOptions) play(ctx context.Context, world string, workers int, jobs 
 				}
 				cell.Settle()
 			}
-			if r.Value.Late && left > 1 {
-				again = append(again, j)
+			if r.Value.Late > 0 && left > 1 {
+				again = append(again, o.again(j, r.Value))
 				return nil
 			}
 			return done(j, cell)
@@ -199,8 +218,38 @@ func (o *playOptions) play(ctx context.Context, world string, workers int, jobs 
 			return err
 		}
 		workers, jobs = max(1, workers/4), slices.Values(again)
+		limit = o.limit(world)
+		for _, j := range again {
+			limit = max(limit, o.limitOf(world, j.TTL))
+		}
 	}
 }
+
+// again returns the job of playing a cell anew. The lease becomes at least twice
+// as long, and so long that it would bear what was late now, unless its user
+// wants that lease, or the script is about that one.
+func (o *playOptions) again(j job, was played) job {
+	j.Reruns++
+	lease := was.Cell.Lease
+	if o.ttl != 0 || was.Rigid || lease == 0 {
+		return j
+	}
+	base := o.lease()
+	if base == 0 {
+		base = j.Place.Lease()
+	}
+	longer := 2 * lease
+	for longer < bears*was.Late {
+		longer *= 2
+	}
+	j.TTL = max(lease, min(longer, stretch*base))
+	j.Twin = j.TTL != base && slices.Contains(o.worlds, worlds.Sim)
+	return j
+}
+
+// bears is how many times as long as the machine is late a lease must be, with
+// something to spare.
+const bears = 30
 
 // verdictStatus returns how a command ends that came to these verdicts.
 func verdictStatus(t reports.Tally) error {

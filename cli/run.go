@@ -6,16 +6,18 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/lockfault/lockfault/harness"
 	"github.com/lockfault/lockfault/reports"
+	"github.com/lockfault/lockfault/worlds"
 )
 
 type runOptions struct {
@@ -26,6 +28,7 @@ type runOptions struct {
 	format     string
 	out        string
 	costs      string
+	resume     bool
 }
 
 // The formats of a run's output.
@@ -42,7 +45,9 @@ func newRunCommand(a *app) *cobra.Command {
 		Short: "Play strategies under scenarios and compare them",
 		Long: `Play every strategy under every scenario, or those that are named, print the
 comparison and write the report: results.json, report.md, and the history of
-each cell as JSON lines.`,
+each cell as JSON lines. It takes the place of the report before when it is
+complete; until then the finished cells are kept beside that, and --resume goes
+on with the missing ones.`,
 		Example: `  lockfault run
   lockfault run --strategy redlock,'set-nx-*' --scenario gc-pause-holding
   lockfault run --scenario ./mine.txt --seed 7 --ttl 10s --format json`,
@@ -58,6 +63,7 @@ each cell as JSON lines.`,
 	flags.StringVar(&o.format, "format", formatTable, "`form` of the comparison on standard output: table, markdown or json")
 	flags.StringVar(&o.costs, "costs", "", "`file` that lockfault bench --format json wrote, for the report's costs")
 	flags.StringVar(&o.out, "out", "lockfault-report", "`directory` to write the report to")
+	flags.BoolVar(&o.resume, "resume", false, "go on with the same run, which has ended in the directory before it was complete")
 	o.addFlags(cmd)
 	return cmd
 }
@@ -95,19 +101,25 @@ func (o *runOptions) run(cmd *cobra.Command, a *app) error {
 			return &statusError{ExitUsage, err}
 		}
 	}
-	if err := o.prepare(); err != nil {
+	if err := o.prepare(cmd.Context(), scripts, list); err != nil {
 		return err
 	}
-	report, err := reports.Create(o.out, reports.Head{Costs: costs, Version: version(), World: strings.Join(o.worlds, ","), Seed: o.seed, TTL: o.lease()})
+	each := len(list) * len(scripts)
+	total := each * len(o.worlds)
+	plan, err := o.plan(list, scripts)
+	if err != nil {
+		return err
+	}
+	report, err := o.open(reports.Head{Costs: costs, Version: version(), World: strings.Join(o.worlds, ","), Seed: o.seed, TTL: o.lease()}, plan)
 	if err != nil {
 		return &statusError{ExitUsage, err}
 	}
+	defer report.Leave()
 
-	each := len(list) * len(scripts)
-	total := each * len(o.worlds)
 	progress := newProgress(cmd.ErrOrStderr(), total)
+	progress.done = total - report.Missing()
 	for i, world := range o.worlds {
-		jobs := o.cells(world, i*each, scripts, list, o.out)
+		jobs := without(o.cells(world, i*each, scripts, list, report.Dir()), report.Has)
 		err = o.play(cmd.Context(), world, min(o.workers(cmd, world), each), jobs, func(j job, cell reports.Cell) error {
 			progress.finished(j)
 			return report.Add(j.Number, cell)
@@ -117,38 +129,66 @@ func (o *runOptions) run(cmd *cobra.Command, a *app) error {
 		}
 	}
 	progress.close()
+	finished := total - report.Missing()
+	hint := ""
+	if finished > 0 && finished < total {
+		hint = "; --resume goes on"
+	}
 	interrupted := errors.Is(err, context.Canceled)
-	if closed := report.Close(interrupted); err == nil || interrupted {
-		if closed != nil {
-			return closed
+	switch {
+	case interrupted:
+		err = &statusError{ExitInterrupted, fmt.Errorf("interrupted: %d of %d cells are finished%s", finished, total, hint)}
+		if finished == 0 {
+			return err
 		}
+	case err != nil && finished < total:
+		return fmt.Errorf("%w%s", err, hint)
+	}
+	if closed := report.Close(); closed != nil {
+		return errors.Join(err, closed)
 	}
 	if err != nil && !interrupted {
 		return err
 	}
 
 	results := filepath.Join(o.out, reports.ResultsFile)
-	var all reports.Comparison
-	var agree reports.Agreement
-	if err := o.print(cmd.OutOrStdout(), cmd.ErrOrStderr(), &all, &agree, results); err != nil {
+	var s summary
+	if err := o.print(cmd.OutOrStdout(), cmd.ErrOrStderr(), &s, results); err != nil {
 		return err
 	}
 	if interrupted {
-		return &statusError{ExitInterrupted, fmt.Errorf("interrupted: %d of %d cells are finished", all.Tally().Cells, total)}
+		return err
 	}
-	if status := verdictStatus(all.Tally()); status != nil {
-		return status
+	return s.status()
+}
+
+// open opens the report, anew or where a run has ended.
+func (o *runOptions) open(head reports.Head, plan reports.Plan) (*reports.Report, error) {
+	if !o.resume {
+		return reports.Create(o.out, head, plan)
 	}
-	if agree.Differing() > 0 {
-		return &statusError{code: ExitDiffers}
+	report, err := reports.Resume(o.out, head, plan)
+	if err != nil {
+		err = fmt.Errorf("%w: leave out --resume to begin anew", err)
 	}
-	return nil
+	return report, err
+}
+
+// without returns the jobs that are not done.
+func without(jobs iter.Seq[job], done func(number int) bool) iter.Seq[job] {
+	return func(yield func(job) bool) {
+		for j := range jobs {
+			if !done(j.Number) && !yield(j) {
+				return
+			}
+		}
+	}
 }
 
 // workers returns how many cells are played at a time. In real time a cell
-// mostly waits; but an engine for containers does one thing after the other.
+// mostly waits.
 func (o *runOptions) workers(cmd *cobra.Command, world string) int {
-	if cmd.Flags().Changed("jobs") || world == harness.Sim || world == harness.Docker {
+	if cmd.Flags().Changed("jobs") || world == worlds.Sim {
 		return o.jobs
 	}
 	return realCells * o.jobs
@@ -160,19 +200,16 @@ const realCells = 4
 // print writes the comparison to out in the chosen form. What differed, and
 // where the report lies, goes with the table, but must not spoil a document:
 // with those it goes to side.
-func (o *runOptions) print(out, side io.Writer, all *reports.Comparison, agree *reports.Agreement, results string) error {
+func (o *runOptions) print(out, side io.Writer, s *summary, results string) error {
 	measures := make([]reports.Measures, len(o.worlds))
 	head, err := reports.Scan(results, func(c reports.Cell) error {
 		measures[slices.Index(o.worlds, c.World)].Add(c)
-		if err := agree.Add(c); err != nil {
-			return err
-		}
-		return all.Add(c)
+		return s.add(c)
 	})
 	if err != nil {
 		return err
 	}
-	worlds, matrices := all.Worlds()
+	worlds, matrices := s.all.Worlds()
 	markdown := filepath.Join(o.out, reports.MarkdownFile)
 	switch o.format {
 	case formatTable:
@@ -203,7 +240,14 @@ func (o *runOptions) print(out, side io.Writer, all *reports.Comparison, agree *
 	}
 	b := bufio.NewWriter(side)
 	left := 40 // a screenful; the report has them all
+	reruns, cells, longest := 0, 0, time.Duration(0)
 	_, err = reports.Scan(results, func(c reports.Cell) error {
+		if c.Reruns > 0 {
+			reruns, cells = reruns+c.Reruns, cells+1
+		}
+		if c.Twin != nil {
+			longest = max(longest, c.Lease)
+		}
 		if difference := c.Difference(); difference != "" {
 			if left--; left >= 0 {
 				place := ""
@@ -221,15 +265,22 @@ func (o *runOptions) print(out, side io.Writer, all *reports.Comparison, agree *
 	if left < 0 {
 		fmt.Fprintf(b, "and %d more\n", -left)
 	}
-	if !agree.Empty() {
-		for _, line := range agree.Lines() {
+	if !s.agree.Empty() {
+		for _, line := range s.agree.Lines() {
 			fmt.Fprintln(b, line)
 		}
+	}
+	if reruns > 0 {
+		fmt.Fprintf(b, "the machine was late: %d cells were played again, %d times in all", cells, reruns)
+		if longest > 0 {
+			fmt.Fprintf(b, ", with leases of up to %v, in sim too", longest)
+		}
+		b.WriteString("\n")
 	}
 	if head.Interrupted {
 		b.WriteString("so far, ")
 	}
-	fmt.Fprintf(b, "%s\n", all.Tally())
+	fmt.Fprintf(b, "%s\n", s.all.Tally())
 	fmt.Fprintf(b, "report: %s\n", markdown)
 	return b.Flush()
 }

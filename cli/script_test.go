@@ -42,6 +42,7 @@ func TestScripts(t *testing.T) {
 		Setup: func(env *testscript.Env) error {
 			// Under the race detector a process takes a second to end.
 			env.Setenv("GORACE", "atexit_sleep_ms=0")
+			env.Setenv("XDG_CACHE_HOME", filepath.Join(env.WorkDir, "cache")) // what is compiled once is so in each script
 			// Where lockfault is, and the server program, for scripts that
 			// want nothing else on PATH.
 			env.Setenv("BIN", filepath.SplitList(env.Getenv("PATH"))[0])

@@ -3,15 +3,22 @@ package cli
 import (
 	"context"
 	"errors"
-	"os"
+	"fmt"
 	"path/filepath"
+	"slices"
 
 	"github.com/spf13/cobra"
 
 	"github.com/lockfault/lockfault/checker"
+	"github.com/lockfault/lockfault/internal/tempdir"
 	"github.com/lockfault/lockfault/reports"
+	"github.com/lockfault/lockfault/scenarios"
 	"github.com/lockfault/lockfault/strategies"
 )
+
+// tracePrefix is how the names of the directories begin in which a traced cell
+// leaves its history.
+const tracePrefix = "lockfault-trace-"
 
 func newTraceCommand(a *app) *cobra.Command {
 	var o playOptions
@@ -40,6 +47,11 @@ func (o *playOptions) trace(cmd *cobra.Command, a *app, strategyName, scenario s
 	if len(o.worlds) > 1 {
 		return usage("--world names %d worlds: a story happens in one", len(o.worlds))
 	}
+	if _, ok := a.registry.Lookup(strategyName); !ok && (isFile(strategyName) || slices.Contains(scenarios.Names(), strategyName)) {
+		if _, ok := a.registry.Lookup(scenario); ok {
+			return usage("the strategy comes first, did you mean \"lockfault trace %s %s\"?", scenario, strategyName)
+		}
+	}
 	list, err := chooseStrategies(a.registry, []string{strategyName})
 	if err != nil {
 		return err
@@ -51,14 +63,15 @@ func (o *playOptions) trace(cmd *cobra.Command, a *app, strategyName, scenario s
 	if err != nil {
 		return err
 	}
-	if err := o.prepare(); err != nil {
+	if err := o.prepare(cmd.Context(), []chosen{script}, list); err != nil {
 		return err
 	}
-	dir, err := os.MkdirTemp("", "lockfault-trace-")
+	temp, err := tempdir.Make("", tracePrefix)
 	if err != nil {
-		return err
+		return fmt.Errorf("make a temporary directory: %w: name a directory that can be written to with TMPDIR", err)
 	}
-	defer os.RemoveAll(dir)
+	defer temp.Remove() // or the next one does
+	dir := temp.Path()
 
 	var cell reports.Cell
 	world := o.worlds[0]
@@ -84,6 +97,9 @@ func (o *playOptions) trace(cmd *cobra.Command, a *app, strategyName, scenario s
 	var m reports.Matrix
 	if err := m.Add(cell); err != nil {
 		return err
+	}
+	if cell.Verdict == reports.NotApplicable { // which nobody could know before
+		return &statusError{code: ExitUndecided}
 	}
 	return verdictStatus(m.Tally())
 }

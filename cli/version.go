@@ -13,8 +13,8 @@ func newVersionCommand() *cobra.Command {
 		Short: "Print the version",
 		Args:  noArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			fmt.Fprintf(cmd.OutOrStdout(), "lockfault %s\n", version())
-			return nil
+			_, err := fmt.Fprintf(cmd.OutOrStdout(), "lockfault %s\n", version())
+			return err
 		},
 	}
 }

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"fmt"
-	"io"
 	"maps"
 	"os"
 	"os/exec"
@@ -13,7 +12,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	lua "github.com/yuin/gopher-lua"
 
 	"github.com/lockfault/lockfault/checker"
 	"github.com/lockfault/lockfault/harness"
@@ -22,6 +20,7 @@ import (
 	"github.com/lockfault/lockfault/reports"
 	"github.com/lockfault/lockfault/scenarios"
 	"github.com/lockfault/lockfault/strategies"
+	"github.com/lockfault/lockfault/worlds"
 )
 
 // workerCommand is the name of the hidden command that makes a process a
@@ -35,10 +34,15 @@ type job struct {
 	Scenario string
 	File     string // of a user's own script, with its Source
 	Source   []byte
-	Place    harness.Place
+	Place    worlds.Place
 	Seed     uint64
 	TTL      time.Duration
 	Expected []checker.Anomaly
+	// Reruns is how often the cell was played before, when the machine was too
+	// slow. Twin says that the lease is not that of the run, so that the cell
+	// is played in virtual time, too.
+	Reruns int
+	Twin   bool
 	// History is the file to write the history to, and HistoryLink what to
 	// call it in the results.
 	History, HistoryLink string
@@ -47,9 +51,12 @@ type job struct {
 // played is what a worker answers.
 type played struct {
 	Cell reports.Cell
-	// Late says that the machine was too slow: the cell should be played
-	// again, when less is going on.
-	Late bool
+	// Late is by how much the machine was too slow, if it was: the cell should
+	// be played again, when less is going on.
+	Late time.Duration
+	// Rigid says that the script tells time in seconds: a longer lease would
+	// make another script of it.
+	Rigid bool
 }
 
 // startWorker returns the command of a worker process: this executable.
@@ -97,6 +104,7 @@ func work(registry strategies.Registry) error {
 			fmt.Fprintf(os.Stderr, "lockfault worker: %v\n", err)
 			t.Fail()
 		}
+		p.abandon()
 	})
 	return nil
 }
@@ -112,9 +120,6 @@ func tune() {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(400)
 	}
-	// miniredis makes a Lua state for each script that it runs, and nearly all
-	// of it is room for values and calls that a lock's script doesn't need.
-	lua.RegistrySize, lua.CallStackSize = 1024, 64
 }
 
 // A player plays jobs, one at a time.
@@ -126,14 +131,14 @@ type player struct {
 	name   string
 	file   string
 
-	servers atomic.Pointer[io.Closer] // of the last world of real servers
+	venue atomic.Pointer[worlds.Venue] // of the last cell on real servers; it has those still
 }
 
-// abandon ends the servers of a cell that is being played, if it has any. Its
-// clients' processes end with this one.
+// abandon ends the servers that there are, also those of a cell that is being
+// played. Its clients' processes end with this one.
 func (p *player) abandon() {
-	if servers := p.servers.Load(); servers != nil {
-		_ = (*servers).Close() // nobody is left to be told
+	if venue := p.venue.Load(); venue != nil {
+		_ = venue.Close() // nobody is left to be told
 	}
 }
 
@@ -153,13 +158,19 @@ func (p *player) play(t *testing.T, j job) (answer played, retire bool) {
 		cell.Reason = err.Error()
 		return answer, false
 	}
-	outcome := harness.Play(t, harness.Cell{
+	place, err := p.place(j)
+	if err != nil {
+		cell.Reason = err.Error()
+		return answer, false
+	}
+	played := harness.Cell{
 		Strategy: strategy,
 		Script:   script,
-		Place:    p.place(j),
+		Place:    place,
 		Seed:     j.Seed,
 		TTL:      j.TTL,
-	})
+	}
+	outcome := harness.Play(t, played)
 	cell.Verdict = reports.Verdict(outcome.Status)
 	cell.Reason = outcome.Reason
 	cell.Expected = outcome.Expected
@@ -178,17 +189,36 @@ func (p *player) play(t *testing.T, j job) (answer played, retire bool) {
 		}
 		cell.History = j.HistoryLink
 	}
-	answer.Late = outcome.Late > 0
+	cell.Lease, cell.Reruns = outcome.History.Meta.TTL, j.Reruns
+	answer.Late, answer.Rigid = outcome.Late, script.Rigid()
+	if j.Twin && (cell.Verdict == reports.Held || cell.Verdict == reports.Violated) {
+		played.Place = nil
+		twin := harness.Play(t, played)
+		cell.Twin = &reports.Twin{Verdict: reports.Verdict(twin.Status), Anomalies: twin.Verdict.Anomalies()}
+	}
 	return answer, outcome.Status == harness.Error
 }
 
 // place returns where the job's cell is to be played. Clients' processes and
 // watchmen are this executable too.
-func (p *player) place(j job) harness.Place {
-	j.Place.Client = p.again(clientCommand)
-	j.Place.Watchman = p.again(watchmanCommand)
-	j.Place.Opened = func(servers io.Closer) { p.servers.Store(&servers) }
-	return j.Place
+func (p *player) place(j job) (harness.Place, error) {
+	if !j.Place.Real() {
+		return nil, nil // in virtual time
+	}
+	if venue := p.venue.Load(); venue != nil {
+		if venue.Is(j.Place) {
+			return venue, nil
+		}
+		if err := venue.Close(); err != nil {
+			return nil, err
+		}
+	}
+	venue, err := worlds.NewVenue(j.Place, worlds.Programs{Client: p.again(clientCommand), Watchman: p.again(watchmanCommand)})
+	if err != nil {
+		return nil, err
+	}
+	p.venue.Store(venue)
+	return venue, nil
 }
 
 // load returns the job's script.

@@ -65,7 +65,9 @@ type (
 	Heal struct{ Clients, Nodes []string }
 )
 
-// The faults of nodes.
+// The faults of nodes. CrashNode, RestartNode, PauseNode, ResumeNode, NodeClock
+// and NodeDrift befall the node's primary, or one server if Node is its name:
+// n1/1 is the first replica that n1 began with, whatever its role is now.
 type (
 	// CrashNode ends the node's server process; its connections are reset
 	// and new ones refused.

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/lockfault/lockfault/checker"
 )
@@ -57,20 +58,22 @@ func (l *Ledger) Command(client string, words []string) string {
 	if len(words) == 0 {
 		return ""
 	}
-	values, secrets := l.values(words), secrets(words)
+	name := strings.ToUpper(words[0])
+	values, secrets := l.values(name, words), secrets(name, words)
 	var out strings.Builder
+	out.Grow(64)
 	for i, word := range words {
 		if i > 0 {
 			out.WriteByte(' ')
 		}
 		switch {
 		case i == 0:
-			out.WriteString(strings.ToUpper(word))
+			out.WriteString(name)
 		case slices.Contains(secrets, i):
 			out.WriteString("(secret)")
 		case slices.Contains(values, i):
 			out.WriteString(l.learn(client, word))
-		case i == 1 && isScript(words[0]):
+		case i == 1 && isScript(name):
 			out.WriteString(scriptName(word))
 		default:
 			out.WriteString(l.Name(word))
@@ -95,9 +98,9 @@ func (l *Ledger) Name(word string) string {
 // stands; a shorter one, a thread id perhaps, could be anything.
 const minValue = 8
 
-// values returns which words of a request are owner values.
-func (l *Ledger) values(words []string) []int {
-	name := strings.ToUpper(words[0])
+// values returns which words of a request are owner values. Its name is in upper
+// case.
+func (l *Ledger) values(name string, words []string) []int {
 	switch {
 	case name == "SET" || name == "SETNX" || name == "GETSET":
 		if len(words) > 2 && words[1] == l.key {
@@ -122,10 +125,10 @@ func (l *Ledger) values(words []string) []int {
 }
 
 // secrets returns which words of a request are a login: nothing for a history,
-// which is there to be shown.
-func secrets(words []string) []int {
+// which is there to be shown. Its name is in upper case.
+func secrets(name string, words []string) []int {
 	from, to := 1, len(words) // AUTH password, AUTH username password
-	switch strings.ToUpper(words[0]) {
+	switch name {
 	case "AUTH":
 	case "HELLO": // HELLO 2 AUTH username password …
 		from = 1 + slices.IndexFunc(words, func(w string) bool { return strings.EqualFold(w, "AUTH") })
@@ -215,12 +218,13 @@ func isPlainSet(words []string) bool {
 		!slices.ContainsFunc(words[3:], func(w string) bool { return strings.EqualFold(w, "NX") })
 }
 
-func isScript(command string) bool {
-	return sameCommand("EVAL", strings.ToUpper(command))
-}
+func isScript(name string) bool { return sameCommand("EVAL", name) }
 
 // scriptName shortens a script or its digest to something that fits a line.
 func scriptName(script string) string {
+	if len(script) > 12 && strings.IndexFunc(script, unicode.IsSpace) < 0 {
+		return script[:8] + "…"
+	}
 	script = strings.Join(strings.Fields(script), " ")
 	if len(script) > 12 && !strings.Contains(script, " ") {
 		return script[:8] + "…"

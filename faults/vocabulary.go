@@ -28,6 +28,7 @@ func Vocabulary() []Entry {
 		{"node-restart", "n1 restart empty", "start n1's crashed server again, with its data or empty"},
 		{"node-pause", "n1 pause", "stop n1's server process; messages wait at its door"},
 		{"node-resume", "n1 resume", "let n1's paused server go on"},
+		{"server", "n1/1 crash", "the same to one server, here n1's first replica; so too restart, pause, resume, clock and drift"},
 		{"failover", "n1 failover", "crash n1's primary and promote its replica with what was replicated so far"},
 		{"split", "n1 split C D", "promote n1's replica for C and D while all others stay with the old primary"},
 		{"join", "n1 join", "end a split: the old primary follows the new one and forgets what only it had"},

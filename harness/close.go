@@ -12,7 +12,7 @@ import (
 // parting is a life of a client that has to end.
 type parting struct {
 	of   *participant
-	body body
+	body Body
 }
 
 // close ends all clients and the world, and says who would not end.
@@ -27,14 +27,14 @@ func (s *stage) close() error {
 	}
 	s.history.Events = slices.Clip(s.history.Events)
 	for _, p := range all {
-		p.body.cancel()
+		p.body.Cancel()
 	}
 	// Whoever still talks to a healthy world gets a last chance to end as
 	// its context asks; then the world goes away under the rest.
 	s.world.Run(s.farewell(), func() bool { return !s.waitsFor(all) })
 	err := s.world.Close()
 	for _, p := range all {
-		p.body.leave()
+		p.body.Leave()
 	}
 	if s.bubble {
 		err = errors.Join(err, s.partInBubble(all))
@@ -44,7 +44,7 @@ func (s *stage) close() error {
 
 // waitsFor reports whether somebody is still there who could go.
 func (s *stage) waitsFor(all []parting) bool {
-	return slices.ContainsFunc(all, func(p parting) bool { return !p.body.over() && !s.stopped(p.of.name) })
+	return slices.ContainsFunc(all, func(p parting) bool { return !p.body.Over() && !s.stopped(p.of.name) })
 }
 
 // farewell is how long clients get to end before the world does. In real time
@@ -60,7 +60,7 @@ func (s *stage) farewell() time.Duration {
 // is left behind in a bubble spoils it.
 func (s *stage) partInBubble(all []parting) error {
 	deadline := time.Now().Add(s.forbearance())
-	for time.Now().Before(deadline) && slices.ContainsFunc(all, func(p parting) bool { return !p.body.over() }) {
+	for time.Now().Before(deadline) && slices.ContainsFunc(all, func(p parting) bool { return !p.body.Over() }) {
 		time.Sleep(time.Second)
 	}
 	// After many refused connections go-redis tries again once a second, and
@@ -68,7 +68,7 @@ func (s *stage) partInBubble(all []parting) error {
 	time.Sleep(2 * time.Second)
 	var still []string
 	for _, p := range all {
-		if !p.body.over() {
+		if !p.body.Over() {
 			still = append(still, fmt.Sprintf("%s's %s", p.of.name, p.of.what))
 		}
 	}

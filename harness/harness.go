@@ -19,12 +19,22 @@ import (
 type Cell struct {
 	Strategy strategies.Strategy
 	Script   *scenarios.Script
-	// Place is where to play; the zero value is the world of virtual time.
+	// Place is where to play; nil is the world of virtual time.
 	Place Place
 	// Seed decides latencies, tie-breaks and the strategies' randomness.
 	Seed uint64
 	// TTL replaces the script's lease; 0 keeps it.
 	TTL time.Duration
+}
+
+// Applies reports whether the cell can be played, and why if not. It touches
+// nothing; what the machine lacks shows when the cell is played.
+func (c Cell) Applies() (ok bool, why string) {
+	ok, why = c.Script.AppliesTo(c.Strategy.Name, c.Strategy.Tags, max(1, c.Strategy.Nodes))
+	if ok && c.Place != nil {
+		return c.Place.Takes(c)
+	}
+	return ok, why
 }
 
 // Status is the short answer of an [Outcome].
@@ -73,16 +83,12 @@ type Outcome struct {
 func Play(t *testing.T, cell Cell) Outcome {
 	started := time.Now()
 	outcome := Outcome{Expected: cell.Script.Expected(cell.Strategy.Name, cell.Strategy.Tags)}
-	ok, why := cell.Script.AppliesTo(cell.Strategy.Name, cell.Strategy.Tags, max(1, cell.Strategy.Nodes))
-	if ok {
-		ok, why = cell.Place.takes(cell)
-	}
-	if !ok {
+	if ok, why := cell.Applies(); !ok {
 		outcome.Status, outcome.Reason, outcome.Expected = NotApplicable, why, nil
 		return outcome
 	}
-	if cell.Place.real() {
-		playReal(cell, &outcome)
+	if cell.Place != nil {
+		playIn(cell, &outcome)
 	} else {
 		playSim(t, cell, &outcome)
 	}
@@ -100,7 +106,9 @@ func playSim(t *testing.T, cell Cell, outcome *Outcome) {
 			failure = s.play()
 		}
 	})
-	outcome.of(s)
+	if s != nil {
+		outcome.of(s)
+	}
 	if failure != nil || err != nil {
 		outcome.Status, outcome.Reason = Error, explain(failure, err)
 		return
@@ -108,12 +116,39 @@ func playSim(t *testing.T, cell Cell, outcome *Outcome) {
 	outcome.judge()
 }
 
+// playIn plays the cell in a world that its place makes.
+func playIn(cell Cell, outcome *Outcome) {
+	if cell.TTL == 0 {
+		cell.TTL = cell.Place.Lease()
+	}
+	s := newStage(cell, cell.Place.Name())
+	world, err := cell.Place.Open(cell, s.record)
+	if err == nil {
+		s.world, s.key, s.broken, s.embody = world, world.Key(), world.Err, world.Embody
+		err = world.Settle(s.perform())
+		err = errors.Join(err, s.close())
+		outcome.of(s)
+	}
+	var none *NoVerdict
+	switch {
+	case err == nil:
+		outcome.judge()
+		return
+	case errors.As(err, &none):
+		outcome.Status, outcome.Late = none.Status, none.Late
+	default:
+		outcome.Status = Error
+	}
+	outcome.Reason = err.Error()
+	if outcome.Status == NotApplicable {
+		outcome.Expected = nil
+	}
+}
+
 // of takes over what a stage has recorded.
 func (o *Outcome) of(s *stage) {
-	if s != nil {
-		o.History, o.Virtual = s.history, s.virtual
-		o.RoundTrips, o.Measures = s.roundTrips, s.measures
-	}
+	o.History, o.Virtual = s.history, s.virtual
+	o.RoundTrips, o.Measures = s.roundTrips, s.measures
 }
 
 // judge asks the checker.

@@ -3,7 +3,6 @@ package harness
 import (
 	"context"
 	"net"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -23,8 +22,7 @@ type local struct {
 	end    context.CancelFunc
 	gone   chan struct{} // closed when its goroutine has ended
 
-	mu  sync.Mutex
-	box []note
+	Box
 }
 
 func newLocal(setup client.Setup, strategy strategies.Strategy, world faults.Dialer) (*local, error) {
@@ -67,13 +65,11 @@ func (b *local) wall() time.Time {
 func (b *local) Tell(r client.Report) (client.Answer, bool) {
 	var answer client.Answer
 	done := make(chan struct{})
-	b.mu.Lock()
-	b.box = append(b.box, note{r, func(a client.Answer) {
+	b.Put(Note{r, func(a client.Answer) {
 		answer = a
 		close(done)
 		b.world.Notify() // the client goes on: look again when it waits
 	}})
-	b.mu.Unlock()
 	b.world.Notify()
 	select {
 	case <-done:
@@ -83,22 +79,14 @@ func (b *local) Tell(r client.Report) (client.Answer, bool) {
 	}
 }
 
-func (b *local) give(t client.Task) { b.client.Give(t) }
-func (b *local) fenced() bool       { return b.client.Fenced() }
-func (b *local) skew(time.Duration) {}
-func (b *local) die()               { b.dead.Store(true) }
-func (b *local) cancel()            { b.end() }
-func (b *local) leave()             { b.client.Leave() }
+func (b *local) Give(t client.Task) { b.client.Give(t) }
+func (b *local) Fenced() bool       { return b.client.Fenced() }
+func (b *local) Skew(time.Duration) {}
+func (b *local) Die()               { b.dead.Store(true) }
+func (b *local) Cancel()            { b.end() }
+func (b *local) Leave()             { b.client.Leave() }
 
-func (b *local) take() []note {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	notes := b.box
-	b.box = nil
-	return notes
-}
-
-func (b *local) over() bool {
+func (b *local) Over() bool {
 	select {
 	case <-b.gone:
 		return true

@@ -13,10 +13,12 @@ import (
 type participant struct {
 	name  string
 	stage *stage
-	body  body
-	lives []body // of its former lives
+	body  Body
+	lives []Body // of its former lives
 
 	busy          bool
+	begun         bool          // it has said so
+	asks          bool          // it is in an operation of the lock, which asks servers
 	what          string        // what it does, or did last
 	queue         []task        // what to do when it is done with that
 	due           time.Duration // when that should have ended; what it was paused since Begin comes on top
@@ -28,32 +30,6 @@ type participant struct {
 	hold  int           // its number
 	taken int           // how many holds there were
 	until time.Duration // end of the validity that the lock published; 0 if none
-}
-
-// body is a client's process, in this process or one of its own.
-type body interface {
-	// give gives the client something to do; it must not be busy.
-	give(client.Task)
-	// take returns what the client has reported since the last time.
-	take() []note
-	// fenced reports whether its lock hands out fencing tokens.
-	fenced() bool
-	// skew moves its wall clock, where the world doesn't keep it.
-	skew(by time.Duration)
-	// die says that the client's process crashed in this world: it does
-	// nothing more, and nothing is heard of it.
-	die()
-	// cancel asks the client to end, over reports whether it has, and leave,
-	// which may be called when the world has gone, makes it go.
-	cancel()
-	over() bool
-	leave()
-}
-
-// note is a report of a client that waits for its answer.
-type note struct {
-	report client.Report
-	answer func(client.Answer)
 }
 
 // task is something that the script tells a client to do.
@@ -72,14 +48,15 @@ func (p *participant) give(t task) {
 	}
 	state := p.stage.world.Client(p.name)
 	p.busy, p.due, p.repliesBefore = true, p.stage.world.Now()+t.limit-state.PausedFor, state.Replies
-	p.what = string(t.Do)
-	p.body.give(t.Task)
+	p.what, p.begun, p.asks = string(t.Do), false, false
+	p.body.Give(t.Task)
 }
 
 // hear does what a client's report asks for.
 func (p *participant) hear(r client.Report) (a client.Answer) {
 	s := p.stage
 	now := s.world.Now()
+	p.begun, p.asks = true, r.Kind == client.Invoked
 	switch r.Kind {
 	case client.Invoked:
 		s.calls++

@@ -137,6 +137,9 @@ func drawScript(t *rapid.T, strategy strategies.Strategy, faulty bool) *scenario
 		if strings.HasPrefix(line, "n") && strings.HasSuffix(line, "pause") {
 			past["nodepause"+strings.Replace(line, "pause", "resume", 1)] = true
 		}
+		if _, err := scenarios.Parse("random.txt", []byte(strings.Join(append(lines, line, "expect none", ""), "\n"))); err != nil {
+			line = "wait 10ms" // nobody could do that now
+		}
 		lines = append(lines, line)
 	}
 	source := strings.Join(append(lines, "expect none", ""), "\n")

@@ -9,3 +9,6 @@ import "time"
 const seeds = 1
 
 var leases = []time.Duration{time.Second}
+
+// raced says whether the race detector is there.
+const raced = true

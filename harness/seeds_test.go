@@ -8,3 +8,6 @@ import "time"
 const seeds = 20
 
 var leases = []time.Duration{time.Second, 5 * time.Second, time.Minute}
+
+// raced says whether the race detector is there.
+const raced = false

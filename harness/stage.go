@@ -13,8 +13,8 @@ import (
 	"github.com/lockfault/lockfault/scenarios"
 )
 
-// lockKey is the name of the lock, where servers are the harness's own.
-const lockKey = "lock"
+// LockKey is the name of the lock, wherever nobody else keeps anything.
+const LockKey = "lock"
 
 // stage plays one cell. Its methods belong to the goroutine that plays the
 // script; the clients' goroutines reach it only through client.tell.
@@ -24,11 +24,10 @@ type stage struct {
 	ttl     time.Duration
 	key     string
 	bubble  bool // time is virtual
-	cold    bool // the warm-up failed
 	world   faults.World
 	broken  func() error // why the world itself can't go on; nil where that can't happen
 	clients map[string]*participant
-	embody  func(client.Setup) (body, error)
+	embody  func(client.Setup) (Body, error)
 	names   []string // of the clients, in the script's order
 	history checker.History
 
@@ -45,7 +44,7 @@ type stage struct {
 func newStage(cell Cell, world string) *stage {
 	script := cell.Script
 	s := &stage{
-		cell: cell, script: script, ttl: cell.TTL, key: lockKey, names: script.Clients,
+		cell: cell, script: script, ttl: cell.TTL, key: LockKey, names: script.Clients,
 		clients: map[string]*participant{}, roundTrips: map[checker.Op]int{},
 		watches: map[string]time.Duration{}, measures: map[string]time.Duration{},
 	}
@@ -73,7 +72,7 @@ func newSimStage(cell Cell) (*stage, error) {
 		return nil, fmt.Errorf("harness: making the world: %w", err)
 	}
 	s.world = world
-	s.embody = func(setup client.Setup) (body, error) { return newLocal(setup, cell.Strategy, world) }
+	s.embody = func(setup client.Setup) (Body, error) { return newLocal(setup, cell.Strategy, world) }
 	s.bubble = true
 	return s, nil
 }
@@ -92,7 +91,6 @@ func (s *stage) perform() error {
 	}
 	s.warmUp()
 	if s.failure != nil {
-		s.cold = true
 		return s.failure
 	}
 	s.world.Begin()
@@ -124,7 +122,7 @@ func (s *stage) enter(name string) error {
 		return fmt.Errorf("harness: client %s: %s can't be made: %w", name, s.cell.Strategy.Name, err)
 	}
 	s.clients[name] = p
-	if p.body.fenced() {
+	if p.body.Fenced() {
 		s.history.Meta.Fenced = true
 	}
 	return nil
@@ -151,8 +149,12 @@ func (s *stage) warmUp() {
 
 // record appends an event to the history.
 func (s *stage) record(e checker.Event) {
-	e.Index = len(s.history.Events)
-	s.history.Events = append(s.history.Events, e)
+	events := s.history.Events
+	if len(events) == cap(events) {
+		events = slices.Grow(events, max(64, len(events))) // append adds a quarter to what is long, and copies as often
+	}
+	e.Index = len(events)
+	s.history.Events = append(events, e)
 }
 
 // fail notes the first failure; the script ends with the present step.
@@ -191,8 +193,8 @@ func (s *stage) listen() {
 		if state := s.world.Client(name); state.Paused || state.Crashed {
 			continue
 		}
-		for _, n := range c.body.take() {
-			n.answer(c.hear(n.report))
+		for _, n := range c.body.Take() {
+			n.Answer(c.hear(n.Report))
 		}
 	}
 }
@@ -248,10 +250,32 @@ func (s *stage) begin(names []string, dontWait bool, t task) {
 			s.clients[name].give(t)
 		}
 	}
-	if !dontWait {
-		s.finish(names)
+	if dontWait {
+		s.setOut(names)
+		return
 	}
+	s.finish(names)
 }
+
+// setOut waits until clients have begun what they were given, and the first
+// request of each has set out: what the script does next is done to it. Virtual
+// time stands still for that. Elsewhere a client gets a moment, which the script
+// bears, for a lock may well do something else first.
+func (s *stage) setOut(names []string) {
+	if s.bubble {
+		return // play lets everybody come as far as they get
+	}
+	s.run(s.ttl/momentsInLease, func() bool {
+		return !slices.ContainsFunc(names, func(name string) bool {
+			c := s.clients[name]
+			return c.busy && !s.stopped(name) && (!c.begun || c.asks && s.world.Client(name).RoundTrips == c.trips)
+		})
+	})
+}
+
+// momentsInLease is how many moments a lease has, of which the machine may be
+// late by two.
+const momentsInLease = 40
 
 // finish waits for clients to be done, but not for those that are stopped. A
 // client that takes longer than its task allows ignores its context.
@@ -323,9 +347,9 @@ func (s *stage) inject(step scenarios.Step, f faults.Fault) {
 	case faults.CrashClient:
 		c := s.clients[f.Client]
 		c.busy, c.queue = false, nil
-		c.body.die()
+		c.body.Die()
 	case faults.ClientClock:
-		s.clients[f.Client].body.skew(f.By.Of(s.ttl))
+		s.clients[f.Client].body.Skew(f.By.Of(s.ttl))
 	case faults.RestartClient:
 		if err := s.enter(f.Client); err != nil {
 			s.fail(err)

@@ -37,6 +37,7 @@ type entry struct {
 	world string
 	at    [2]string
 	square
+	twin *square // what it is compared with, if not with the reference
 }
 
 // Add enters a cell, in any order. Anomalies that nobody knows are an error.
@@ -54,8 +55,19 @@ func (a *Agreement) Add(c Cell) error {
 		a.reference[at] = s
 		return nil
 	}
-	a.waiting = append(a.waiting, entry{c.World, at, s})
-	return nil
+	twin, err := c.twin()
+	a.waiting = append(a.waiting, entry{c.World, at, s, twin})
+	return err
+}
+
+// twin returns what the cell is compared with in place of the reference, if
+// anything.
+func (c Cell) twin() (*square, error) {
+	if c.Twin == nil {
+		return nil, nil
+	}
+	found, err := setOf(c.Twin.Anomalies)
+	return &square{verdict: c.Twin.Verdict, found: found}, err
 }
 
 // Of returns whether a cell agrees with the reference, nil where there is
@@ -65,16 +77,29 @@ func (a *Agreement) Of(c Cell) *bool {
 	if err != nil || c.World == Reference {
 		return nil
 	}
-	return a.compare(entry{c.World, [2]string{c.Strategy, c.Scenario}, square{verdict: c.Verdict, found: found}})
+	twin, err := c.twin()
+	if err != nil {
+		return nil
+	}
+	return a.compare(entry{c.World, [2]string{c.Strategy, c.Scenario}, square{verdict: c.Verdict, found: found}, twin})
 }
 
 func (a *Agreement) compare(e entry) *bool {
-	there, ok := a.reference[e.at]
+	there, ok := a.there(e)
 	if !ok || !decided(there.verdict) || !decided(e.verdict) {
 		return nil
 	}
 	same := there.found == e.found
 	return &same
+}
+
+// there returns what an entry is compared with.
+func (a *Agreement) there(e entry) (square, bool) {
+	if e.twin != nil {
+		return *e.twin, true
+	}
+	there, ok := a.reference[e.at]
+	return there, ok
 }
 
 func decided(v Verdict) bool { return v == Held || v == Violated }
@@ -95,7 +120,8 @@ func (a *Agreement) settle() {
 			t.same++
 		default:
 			t.differ++
-			a.differing = append(a.differing, disagreement{e.world, e.at[0], e.at[1], e.found, a.reference[e.at].found})
+			there, _ := a.there(e)
+			a.differing = append(a.differing, disagreement{e.world, e.at[0], e.at[1], e.found, there.found})
 		}
 	}
 	a.waiting = nil

@@ -64,16 +64,14 @@ func TestAgreement(t *testing.T) {
 
 func TestReportOfTwoWorlds(t *testing.T) {
 	dir := t.TempDir()
-	r, err := reports.Create(dir, reports.Head{Version: "v0.1.0", World: "sim,process", Seed: 7})
+	r, err := reports.Create(dir, reports.Head{Version: "v0.1.0", World: "sim,process", Seed: 7}, reports.Plan{Cells: len(twoWorlds())})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i, c := range twoWorlds() {
-		if err := r.Add(i, c); err != nil {
-			t.Fatal(err)
-		}
+		add(t, r, i, c)
 	}
-	if err := r.Close(false); err != nil {
+	if err := r.Close(); err != nil {
 		t.Fatal(err)
 	}
 	golden(t, "worlds.md", read(t, dir, reports.MarkdownFile))

@@ -22,7 +22,7 @@ func writeFile(path string, write func(io.Writer) error) (err error) {
 			os.Remove(f.Name())
 		}
 	}()
-	b := bufio.NewWriter(f)
+	b := bufio.NewWriterSize(f, 64<<10)
 	err = write(b)
 	if err == nil {
 		err = b.Flush()

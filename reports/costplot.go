@@ -21,7 +21,7 @@ func colour(path string) string {
 	switch path {
 	case PathDirect:
 		return "#08519c"
-	case PathToxiproxy:
+	case PathHop:
 		return "#6baed6"
 	case PathGate:
 		return "#d7301f"

@@ -31,21 +31,21 @@ type Cost struct {
 	Failures int `json:"failures"`
 	// Busiest is the share, from 0 to 1, of the contender that got most.
 	Busiest float64 `json:"busiest"`
-	// OverDirect and OverToxiproxy are by how many times fewer pairs there
+	// OverDirect and OverHop are by how many times fewer pairs there
 	// were than on those paths in the same rounds; 0 if there were none.
-	OverDirect    float64 `json:"over_direct,omitempty"`
-	OverToxiproxy float64 `json:"over_toxiproxy,omitempty"`
+	OverDirect float64 `json:"over_direct,omitempty"`
+	OverHop    float64 `json:"over_hop,omitempty"`
 }
 
 // The paths, in their order.
 const (
-	PathDirect    = "direct"    // the strategy alone, straight to the server
-	PathToxiproxy = "toxiproxy" // through a link that nobody looks into
-	PathGate      = "gate"      // through a link with a gate that has nothing to do
-	PathRecorded  = "recorded"  // through the gate of a script that has begun
+	PathDirect   = "direct"   // the strategy alone, straight to the server
+	PathHop      = "hop"      // through a link that nobody looks into
+	PathGate     = "gate"     // through the gate before a script has begun
+	PathRecorded = "recorded" // through the gate of a script that has begun
 )
 
-func paths() []string { return []string{PathDirect, PathToxiproxy, PathGate, PathRecorded} }
+func paths() []string { return []string{PathDirect, PathHop, PathGate, PathRecorded} }
 
 // GateGoal is by how many times fewer pairs than without it the gate may cost.
 const GateGoal = 1.3
@@ -128,7 +128,7 @@ func (c Costs) panels() (list []panel) {
 // head names the columns of row.
 func (p panel) head() []string {
 	head := append([]string{count(p.contenders, "contender")}, paths()...)
-	head = append(head, "p50", "p99", "gate p50", "gate p99", "gate × toxiproxy", "gate × direct", "recorded × direct")
+	head = append(head, "p50", "p99", "gate p50", "gate p99", "gate × hop", "gate × direct", "recorded × direct")
 	if p.contenders > 1 {
 		head = append(head, "busiest")
 	}
@@ -145,7 +145,7 @@ func (p panel) row(l lot) []string {
 	}
 	direct, gate := l.of[PathDirect], l.of[PathGate]
 	row = append(row, brief(direct.P50), brief(direct.P99), brief(gate.P50), brief(gate.P99),
-		times(gate.OverToxiproxy), times(gate.OverDirect), times(l.of[PathRecorded].OverDirect))
+		times(gate.OverHop), times(gate.OverDirect), times(l.of[PathRecorded].OverDirect))
 	if p.contenders > 1 {
 		row = append(row, fmt.Sprintf("%.0f %%", 100*direct.Busiest))
 	}
@@ -174,8 +174,10 @@ func (p panel) ratios(of func(lot) float64) string {
 func (p panel) sums() []string {
 	who := "with " + count(p.contenders, "contender")
 	return []string{
-		who + ", toxiproxy's pairs per second by the gate's: " + p.ratios(func(l lot) float64 { return l.of[PathGate].OverToxiproxy }),
+		who + ", the hop's pairs per second by the gate's: " + p.ratios(func(l lot) float64 { return l.of[PathGate].OverHop }),
+		who + ", the bare strategy's by the hop's: " + p.ratios(func(l lot) float64 { return l.of[PathHop].OverDirect }),
 		who + ", the bare strategy's by the gate's: " + p.ratios(func(l lot) float64 { return l.of[PathGate].OverDirect }),
+		who + ", the bare strategy's by those of a script that has begun: " + p.ratios(func(l lot) float64 { return l.of[PathRecorded].OverDirect }),
 	}
 }
 
@@ -235,11 +237,12 @@ func (c Costs) Markdown(w io.Writer, plot string) error {
 took each time, waiting included, without lockfault and through the gate. A ratio is by how many times fewer pairs there were in the same rounds.
 
 - *%s*: the strategy as it is, straight to the server.
-- *%s*: through a link of the embedded toxiproxy that nobody looks into.
-- *%s*: through the same link with the gate in it, which has nothing to hold, delay, drop or record.
-- *%s*: through the gate of a script that has begun. What a cell has to bear: each message is decided on and recorded, one request at a time is let into a server,
-  and after each that may have changed the lock's key the key is read.
-`, PathDirect, PathToxiproxy, PathGate, PathRecorded)
+- *%s*: through a link that nobody looks into: another process that reads from one socket and writes to another. No toxics are in the way, here and below: a link gets
+  them when a script asks for latency, bandwidth and the like.
+- *%s*: through the same link with the gate in it, before a script has begun: each message is decided on, one request at a time is let into a server, nothing is recorded.
+- *%s*: through the gate of a script that has begun, which is how scripts are played: each message is recorded too, and after each command that may have changed the lock's key,
+  and before its answer goes on, the key is read: one more command of the server for each such command.
+`, PathDirect, PathHop, PathGate, PathRecorded)
 	for _, p := range c.panels() {
 		fmt.Fprintf(b, "\n## %s\n\n", count(p.contenders, "contender"))
 		if p.contenders > 1 {

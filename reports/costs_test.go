@@ -17,15 +17,15 @@ import (
 )
 
 func someCosts() reports.Costs {
-	cost := func(strategy string, contenders int, path string, rate float64, p50, p99 time.Duration, direct, toxiproxy float64) reports.Cost {
+	cost := func(strategy string, contenders int, path string, rate float64, p50, p99 time.Duration, direct, hop float64) reports.Cost {
 		return reports.Cost{
 			Strategy: strategy, Contenders: contenders, Path: path, PairsPerSecond: rate, P50: p50, P99: p99, Pairs: int(2 * rate),
-			Busiest: 1, OverDirect: direct, OverToxiproxy: toxiproxy,
+			Busiest: 1, OverDirect: direct, OverHop: hop,
 		}
 	}
 	list := []reports.Cost{
 		cost("set-nx-px-lua", 1, reports.PathDirect, 8123.4, 112*time.Microsecond, 310*time.Microsecond, 1, 0.5),
-		cost("set-nx-px-lua", 1, reports.PathToxiproxy, 4061.7, 230*time.Microsecond, 700*time.Microsecond, 2, 1),
+		cost("set-nx-px-lua", 1, reports.PathHop, 4061.7, 230*time.Microsecond, 700*time.Microsecond, 2, 1),
 		cost("set-nx-px-lua", 1, reports.PathGate, 3481.4, 270*time.Microsecond, 1230*time.Microsecond, 2.333, 1.166),
 		cost("set-nx-px-lua", 1, reports.PathRecorded, 812, time.Millisecond, 4*time.Millisecond, 10, 5),
 		cost("redlock", 1, reports.PathDirect, 900, time.Millisecond, 2*time.Millisecond, 1, 0.5),
@@ -123,16 +123,14 @@ func TestCostsInAReport(t *testing.T) {
 			t.Errorf("%+v is no cost of the lock alone", c)
 		}
 	}
-	r, err := reports.Create(dir, reports.Head{Version: "v0.1.0", World: "sim", Seed: 7, Costs: costs})
+	r, err := reports.Create(dir, reports.Head{Version: "v0.1.0", World: "sim", Seed: 7, Costs: costs}, reports.Plan{Cells: 2})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i, strategy := range []string{costs[0].Strategy, "unmeasured"} {
-		if err := r.Add(i, cell(strategy, "flush", nil, nil)); err != nil {
-			t.Fatal(err)
-		}
+		add(t, r, i, cell(strategy, "flush", nil, nil))
 	}
-	if err := r.Close(false); err != nil {
+	if err := r.Close(); err != nil {
 		t.Fatal(err)
 	}
 	golden(t, "costs-in-report.md", read(t, dir, reports.MarkdownFile))

@@ -19,13 +19,6 @@ func WriteHistory(path string, h checker.History) error {
 	return nil
 }
 
-// RemoveHistory removes what [WriteHistory] left at that name, be it whole or,
-// when the process was killed, half.
-func RemoveHistory(path string) {
-	os.Remove(path)
-	os.Remove(path + ".tmp")
-}
-
 // ReadHistory reads the history in a file.
 func ReadHistory(path string) (checker.History, error) {
 	f, err := os.Open(path)

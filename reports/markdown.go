@@ -12,6 +12,9 @@ import (
 	"github.com/lockfault/lockfault/checker"
 )
 
+// markdownTitle is the first line of a report.
+const markdownTitle = "# lockfault report\n"
+
 // Markdown writes the report of the results in that file: the comparison, what
 // differed from expectation, what each lock costs, what was measured, and for
 // each scenario the proof of every anomaly.
@@ -30,7 +33,7 @@ func Markdown(w io.Writer, resultsFile string) error {
 		return err
 	}
 	b := bufio.NewWriter(w)
-	fmt.Fprintf(b, "# lockfault report\n\n")
+	b.WriteString(markdownTitle + "\n")
 	fmt.Fprintf(b, "lockfault %s, world %s, seed %d", head.Version, strings.ReplaceAll(head.World, ",", " and "), head.Seed)
 	if head.TTL > 0 {
 		fmt.Fprintf(b, ", lease %v", head.TTL)

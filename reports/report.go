@@ -3,96 +3,289 @@ package reports
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
+
+	"github.com/lockfault/lockfault/internal/replace"
 )
 
-// A Report collects the cells of a run as they finish, and writes the report's
-// directory when it is closed. It keeps the cells in a file, so that memory
-// does not grow with their witnesses and stacks. Not safe for concurrent use.
+// WorkDir is the directory below the report's in which a run keeps what it has
+// finished. It is there as long as the run is not complete.
+const WorkDir = ".lockfault"
+
+// A Report collects the cells of a run as they finish, and puts the report in the
+// place of an older one when it is closed. Until then whoever looks finds the
+// older one, however this process ends; and what was added is kept for [Resume].
+// Memory does not grow with the cells' witnesses and stacks. Not safe for
+// concurrent use.
 type Report struct {
-	dir   string
-	head  Head
-	spool *os.File
-	at    []extent // by place
-	end   int64
-	agree Agreement
+	dir     string
+	head    Head
+	plan    Plan
+	place   replace.Place
+	journal *journal
+	attempt int
+	at      []extent // by place
+	missing int
+	agree   Agreement
 }
 
-// An extent is where a cell lies in the spool; a length of 0 means nowhere.
-type extent struct {
-	offset int64
-	length int
+// A Plan says which run a report is of: only the same one is resumed.
+type Plan struct {
+	// Cells is how many there will be.
+	Cells int `json:"cells"`
+	// Traits are what the cells depend on.
+	Traits []Trait `json:"traits"`
+}
+
+// A Trait is one thing that the cells of a run depend on.
+type Trait struct {
+	Name  string `json:"name"` // what it is, for a sentence
+	Value string `json:"value"`
+	// Digest says that the value tells a reader nothing.
+	Digest bool `json:"digest,omitempty"`
 }
 
 // Create prepares a report in the directory, which it makes if it is missing.
 // It finds out, before any work is done, whether the report can be written,
-// and removes the results of an earlier run, so that they are never taken for
-// those of this one. The report must be closed.
-func Create(dir string, head Head) (*Report, error) {
-	if err := os.MkdirAll(filepath.Join(dir, HistoryDir), 0o755); err != nil {
+// and drops what an earlier run has kept that was not completed. The report must
+// be closed or left.
+func Create(dir string, head Head, plan Plan) (*Report, error) {
+	r, err := open(dir, head, plan)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.begin(); err != nil {
+		r.Leave()
 		return nil, fmt.Errorf("reports: can't write to %s: %w", dir, err)
 	}
-	spool, err := os.CreateTemp(dir, ".cells-*")
+	return r, nil
+}
+
+// Resume goes on with the report in the directory of a run that ended before it
+// was complete. That must have had the same plan; the error says in one line
+// what differs. Cells that weren't decided count as missing. The report must be
+// closed or left.
+func Resume(dir string, head Head, plan Plan) (*Report, error) {
+	if info, err := os.Stat(filepath.Join(dir, WorkDir, journalName)); err != nil || info.Size() == 0 {
+		return nil, fmt.Errorf("reports: there is nothing to go on with in %s: no run has ended there before it was complete", dir)
+	}
+	r, err := open(dir, head, plan)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.goOn(); err != nil {
+		r.Leave()
+		return nil, fmt.Errorf("reports: can't go on with the run in %s: %w", dir, err)
+	}
+	return r, nil
+}
+
+// open takes the directory for this process.
+func open(dir string, head Head, plan Plan) (*Report, error) {
+	r, err := take(dir)
+	if errors.Is(err, errLocked) {
+		return nil, fmt.Errorf("reports: another run is writing to %s: wait for its end, or name another directory", dir)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("reports: can't write to %s: %w", dir, err)
 	}
-	// Where the system lets an open file go nameless, a killed run leaves
-	// nothing of it.
-	os.Remove(spool.Name())
-	for _, name := range []string{ResultsFile, MarkdownFile} {
-		if err := os.Remove(filepath.Join(dir, name)); err != nil && !os.IsNotExist(err) {
-			spool.Close()
-			return nil, fmt.Errorf("reports: can't replace the report in %s: %w", dir, err)
-		}
-	}
 	head.Tool = Tool
-	return &Report{dir: dir, head: head, spool: spool}, nil
+	r.head, r.plan, r.missing, r.at = head, plan, plan.Cells, make([]extent, plan.Cells)
+	return r, nil
 }
 
-// Add takes the cell at that place, from 0, in the order of the report.
-func (r *Report) Add(place int, cell Cell) error {
-	if err := r.agree.Add(cell); err != nil {
+func take(dir string) (*Report, error) {
+	work := filepath.Join(dir, WorkDir)
+	_, err := os.Stat(work)
+	used := err == nil
+	if !used { // nothing is made where nothing can be written
+		if err := checkOurs(dir); err != nil {
+			return nil, err
+		}
+	}
+	if err := os.MkdirAll(work, 0o755); err != nil {
+		return nil, err
+	}
+	journal, err := openJournal(filepath.Join(work, journalName))
+	if err != nil {
+		return nil, err
+	}
+	r := &Report{dir: dir, journal: journal, place: replace.Place{Dir: dir, Work: WorkDir, Names: entries()}}
+	// A run may have been killed when its report was all but in its place.
+	err = r.place.Settle()
+	if err == nil {
+		err = r.tidy()
+	}
+	if err == nil && used {
+		err = checkOurs(dir)
+	}
+	if err != nil {
+		r.Leave()
+		return nil, err
+	}
+	return r, nil
+}
+
+// begin starts anew.
+func (r *Report) begin() error {
+	if err := r.journal.begin(r.plan); err != nil {
 		return err
 	}
-	text, err := json.Marshal(cell)
-	if err == nil {
-		_, err = r.spool.WriteAt(text, r.end)
+	former, err := r.attempts()
+	if err != nil {
+		return err
 	}
+	for _, n := range former {
+		if err := os.RemoveAll(r.work(n)); err != nil {
+			return err
+		}
+	}
+	return r.try(former)
+}
+
+// goOn reads what was finished and starts another attempt.
+func (r *Report) goOn() error {
+	err := r.journal.read(r.plan, func(k kept, at extent) error {
+		if k.Place < 0 || k.Place >= len(r.at) {
+			return fmt.Errorf("it has a cell %d of %d", k.Place, len(r.at))
+		}
+		var cell Cell
+		if err := json.Unmarshal(k.Cell, &cell); err != nil {
+			return err
+		}
+		_, err := os.Stat(filepath.Join(r.work(k.Attempt), filepath.FromSlash(cell.History)))
+		if !cell.Decided() || err != nil {
+			return nil
+		}
+		return r.keep(k.Place, cell, at)
+	})
+	if err != nil {
+		return err
+	}
+	former, err := r.attempts()
+	if err != nil {
+		return err
+	}
+	return r.try(former)
+}
+
+// attempts returns the attempts that have left something.
+func (r *Report) attempts() (list []int, err error) {
+	entries, err := os.ReadDir(filepath.Join(r.dir, WorkDir))
+	for _, entry := range entries {
+		if n, err := strconv.Atoi(entry.Name()); err == nil {
+			list = append(list, n)
+		}
+	}
+	return list, err
+}
+
+// try starts an attempt that has its directory to itself: workers of a former one
+// that was killed may still be writing to theirs.
+func (r *Report) try(former []int) error {
+	r.attempt = slices.Max(append(former, 0)) + 1
+	return os.Mkdir(r.work(r.attempt), 0o755)
+}
+
+// work returns the directory of an attempt.
+func (r *Report) work(attempt int) string {
+	return filepath.Join(r.dir, WorkDir, strconv.Itoa(attempt))
+}
+
+// Dir returns the directory below which cells leave their histories and logs,
+// where they shall be below the report's in the end.
+func (r *Report) Dir() string { return r.work(r.attempt) }
+
+// Has reports whether the cell at that place is there.
+func (r *Report) Has(place int) bool { return r.at[place].length > 0 }
+
+// Missing returns how many cells are not there yet.
+func (r *Report) Missing() int { return r.missing }
+
+// Add takes the cell at that place, from 0, in the order of the report. It is kept,
+// whatever becomes of this process.
+func (r *Report) Add(place int, cell Cell) error {
+	at, err := r.journal.add(place, r.attempt, cell)
 	if err != nil {
 		return fmt.Errorf("reports: keep a cell: %w", err)
 	}
-	for len(r.at) <= place {
-		r.at = append(r.at, extent{})
+	return r.keep(place, cell, at)
+}
+
+func (r *Report) keep(place int, cell Cell, at extent) error {
+	if r.at[place].length == 0 {
+		r.missing--
 	}
-	r.at[place] = extent{r.end, len(text)}
-	r.end += int64(len(text))
+	r.at[place] = at
+	return r.agree.Add(cell)
+}
+
+// Leave ends the work on the report and writes none. What was added is kept.
+func (r *Report) Leave() { r.journal.close() }
+
+// Close writes results.json and report.md with the cells added so far, says in
+// them if some are missing, and puts them and the cells' files in the place of
+// what an earlier run has written. If none is missing nothing else is kept.
+func (r *Report) Close() error {
+	defer r.journal.close()
+	r.head.Interrupted = r.missing > 0
+	if err := r.assemble(); err != nil {
+		return fmt.Errorf("reports: write the report: %w", err)
+	}
+	if err := r.place.Commit(); err != nil {
+		return fmt.Errorf("reports: put the report in its place: %w", err)
+	}
+	if err := r.tidy(); err != nil {
+		return fmt.Errorf("reports: remove the report before: %w", err)
+	}
+	if r.missing > 0 {
+		return nil
+	}
+	if err := r.journal.empty(); err != nil {
+		return fmt.Errorf("reports: remove what was kept of the run: %w", err)
+	}
+	r.clear()
 	return nil
 }
 
-// Close writes results.json and report.md with the cells added so far, and
-// says in them if the run was interrupted.
-func (r *Report) Close(interrupted bool) error {
-	defer os.Remove(r.spool.Name())
-	defer r.spool.Close()
-	r.head.Interrupted = interrupted
-	results := filepath.Join(r.dir, ResultsFile)
-	if err := writeFile(results, r.writeResults); err != nil {
-		return fmt.Errorf("reports: write the results: %w", err)
+// clear removes what was kept of a run that is complete, and last the file by which
+// others are kept out. What can't be removed the next run removes: a worker of a
+// run that was killed may still be writing there.
+func (r *Report) clear() {
+	work := filepath.Join(r.dir, WorkDir)
+	entries, _ := os.ReadDir(work)
+	for _, entry := range entries {
+		if entry.Name() != journalName {
+			_ = os.RemoveAll(filepath.Join(work, entry.Name()))
+		}
 	}
-	err := writeFile(filepath.Join(r.dir, MarkdownFile), func(w io.Writer) error { return Markdown(w, results) })
-	if err != nil {
-		return fmt.Errorf("reports: write the report: %w", err)
+	_ = os.Remove(filepath.Join(work, journalName))
+	_ = os.Remove(work) // unless the next run is there already
+}
+
+// assemble makes the new report, out of sight.
+func (r *Report) assemble() error {
+	dir := r.place.Fresh()
+	if err := os.RemoveAll(dir); err != nil {
+		return err
 	}
-	return nil
+	results := filepath.Join(dir, ResultsFile)
+	if err := writeFile(results, func(w io.Writer) error { return r.writeResults(w, dir) }); err != nil {
+		return err
+	}
+	return writeFile(filepath.Join(dir, MarkdownFile), func(w io.Writer) error { return Markdown(w, results) })
 }
 
 // writeResults writes the contract: the head's fields, then the cells, one a
-// line.
-func (r *Report) writeResults(w io.Writer) error {
+// line. What files they have it brings into that directory.
+func (r *Report) writeResults(w io.Writer, dir string) error {
 	head, err := json.Marshal(r.head)
 	if err != nil {
 		return err
@@ -107,7 +300,7 @@ func (r *Report) writeResults(w io.Writer) error {
 		}
 		b.WriteString(separator)
 		separator = ",\n"
-		if err := r.writeCell(b, at); err != nil {
+		if err := r.writeCell(b, at, dir); err != nil {
 			return err
 		}
 	}
@@ -115,24 +308,26 @@ func (r *Report) writeResults(w io.Writer) error {
 	return b.Flush()
 }
 
-// writeCell writes a cell from the spool, with what only the whole run tells of
-// it.
-func (r *Report) writeCell(b *bufio.Writer, at extent) error {
-	text := make([]byte, at.length)
-	if _, err := r.spool.ReadAt(text, at.offset); err != nil {
+// writeCell writes a cell from the journal, with what only the whole run tells of
+// it, and brings its files.
+func (r *Report) writeCell(b *bufio.Writer, at extent, dir string) error {
+	text, err := r.journal.cell(at)
+	if err != nil {
+		return err
+	}
+	var cell Cell
+	if err := json.Unmarshal(text, &cell); err != nil {
+		return err
+	}
+	if err := bring(cell, r.work(at.attempt), dir); err != nil {
 		return err
 	}
 	if strings.Contains(r.head.World, ",") {
-		var cell Cell
-		if err := json.Unmarshal(text, &cell); err != nil {
-			return err
-		}
 		cell.AgreesWithSim = r.agree.Of(cell)
-		var err error
 		if text, err = json.Marshal(cell); err != nil {
 			return err
 		}
 	}
-	_, err := b.Write(text)
+	_, err = b.Write(text)
 	return err
 }

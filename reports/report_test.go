@@ -20,22 +20,35 @@ func head() reports.Head { return reports.Head{Version: "v0.1.0", World: "sim", 
 
 // write writes a report of the cells, added in that order of places, and
 // returns its directory.
-func write(t *testing.T, cells []reports.Cell, order []int, interrupted bool) string {
+func write(t *testing.T, cells []reports.Cell, order []int) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "new", "report")
-	r, err := reports.Create(dir, head())
+	r, err := reports.Create(dir, head(), reports.Plan{Cells: len(cells)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, place := range order {
-		if err := r.Add(place, cells[place]); err != nil {
-			t.Fatal(err)
-		}
+		add(t, r, place, cells[place])
 	}
-	if err := r.Close(interrupted); err != nil {
+	if err := r.Close(); err != nil {
 		t.Fatal(err)
 	}
 	return dir
+}
+
+// add adds a cell with its history.
+func add(t *testing.T, r *reports.Report, place int, c reports.Cell) {
+	t.Helper()
+	if c.History != "" {
+		h := race()
+		h.Meta.World, h.Meta.Strategy, h.Meta.Scenario = c.World, c.Strategy, c.Scenario
+		if err := reports.WriteHistory(filepath.Join(r.Dir(), c.History), h); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := r.Add(place, c); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func read(t *testing.T, parts ...string) string {
@@ -49,8 +62,8 @@ func read(t *testing.T, parts ...string) string {
 
 func TestReportIsTheSameInAnyOrder(t *testing.T) {
 	cells := sample()
-	dir := write(t, cells, []int{0, 1, 2, 3, 4, 5, 6, 7}, false)
-	other := write(t, cells, []int{7, 3, 0, 1, 6, 5, 2, 4}, false)
+	dir := write(t, cells, []int{0, 1, 2, 3, 4, 5, 6, 7})
+	other := write(t, cells, []int{7, 3, 0, 1, 6, 5, 2, 4})
 	for _, name := range []string{reports.ResultsFile, reports.MarkdownFile} {
 		golden(t, name, read(t, dir, name))
 		if read(t, dir, name) != read(t, other, name) {
@@ -112,7 +125,7 @@ func TestContract(t *testing.T) {
 }
 
 func TestInterrupted(t *testing.T) {
-	dir := write(t, sample(), []int{2, 5}, true)
+	dir := write(t, sample(), []int{2, 5})
 	cells := 0
 	h, err := reports.Scan(filepath.Join(dir, reports.ResultsFile), func(reports.Cell) error { cells++; return nil })
 	if err != nil || !h.Interrupted || cells != 2 {
@@ -127,7 +140,7 @@ func TestInterrupted(t *testing.T) {
 }
 
 func TestNoCells(t *testing.T) {
-	dir := write(t, nil, nil, true)
+	dir := write(t, sample(), nil)
 	var results struct{ Cells []reports.Cell }
 	if err := json.Unmarshal([]byte(read(t, dir, reports.ResultsFile)), &results); err != nil || results.Cells == nil {
 		t.Errorf("results without cells: %+v, error %v, want an empty list", results, err)
@@ -140,35 +153,20 @@ func TestCreateSaysBeforehandWhatCantBeWritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, dir := range []string{file, filepath.Join(file, "below")} {
-		if _, err := reports.Create(dir, head()); err == nil || !strings.Contains(err.Error(), dir) {
+		if _, err := reports.Create(dir, head(), reports.Plan{}); err == nil || !strings.Contains(err.Error(), dir) {
 			t.Errorf("Create(%s): error %v, want one that names it", dir, err)
-		}
-	}
-}
-
-// Whoever looks at the directory of a run that was killed must not find the
-// results of an earlier one with histories of this one.
-func TestCreateRemovesOldResults(t *testing.T) {
-	dir := write(t, sample(), []int{0}, false)
-	r, err := reports.Create(dir, head())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close(true)
-	for _, name := range []string{reports.ResultsFile, reports.MarkdownFile} {
-		if _, err := os.Stat(filepath.Join(dir, name)); !errors.Is(err, os.ErrNotExist) {
-			t.Errorf("%s of the run before is still there", name)
 		}
 	}
 }
 
 // A run may have any number of cells, with any number of stacks.
 func TestMemoryDoesNotGrowWithCells(t *testing.T) {
-	r, err := reports.Create(t.TempDir(), head())
+	const cells = 1000
+	r, err := reports.Create(t.TempDir(), head(), reports.Plan{Cells: cells})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer r.Close(true)
+	defer r.Leave()
 	c := cell("set-nx-px", "flush", nil, nil)
 	c.Verdict, c.Reason = reports.Error, strings.Repeat("a long stack\n", 300)
 	heap := func() uint64 {
@@ -177,7 +175,6 @@ func TestMemoryDoesNotGrowWithCells(t *testing.T) {
 		runtime.ReadMemStats(&stats)
 		return stats.HeapAlloc
 	}
-	const cells = 1000
 	before := heap()
 	for place := range cells {
 		if err := r.Add(place, c); err != nil {
@@ -206,7 +203,7 @@ func TestScanRefuses(t *testing.T) {
 }
 
 func TestScanEndsWithTheVisitorsError(t *testing.T) {
-	dir := write(t, sample(), []int{0, 1, 2}, false)
+	dir := write(t, sample(), []int{0, 1, 2})
 	enough := errors.New("enough")
 	calls := 0
 	_, err := reports.Scan(filepath.Join(dir, reports.ResultsFile), func(reports.Cell) error { calls++; return enough })

@@ -4,8 +4,8 @@
 //
 // Cells come in as they finish; a directory with results.json and report.md
 // goes out, and everything here can be drawn again from results.json and the
-// histories alone. Of this module the package imports checker and nothing
-// else: it never touches a world.
+// histories alone. Of this module the package imports checker and internal/replace: it
+// never touches a world.
 package reports
 
 import (
@@ -92,12 +92,28 @@ type Cell struct {
 	// History is the path of the cell's history below the report's
 	// directory; empty if there is none.
 	History string `json:"history,omitempty"`
+	// Lease is how long the lease was, Reruns how often the cell was played
+	// before, when the machine was too slow for a verdict.
+	Lease  time.Duration `json:"lease_ns,omitempty"`
+	Reruns int           `json:"reruns,omitempty"`
+	// Twin is what the cell showed in [Reference] at that lease, where it is
+	// a longer one than the run's: AgreesWithSim is about that then.
+	Twin *Twin `json:"twin,omitempty"`
+}
+
+// A Twin is a cell as it was played in [Reference].
+type Twin struct {
+	Verdict   Verdict           `json:"verdict"`
+	Anomalies []checker.Anomaly `json:"anomalies"`
 }
 
 // Settle puts the cell's lists into order, and decides AsExpected from them
 // and the verdict.
 func (c *Cell) Settle() {
 	c.Anomalies, c.Expected = ordered(c.Anomalies), ordered(c.Expected)
+	if c.Twin != nil {
+		c.Twin.Anomalies = ordered(c.Twin.Anomalies)
+	}
 	if c.Witnesses == nil {
 		c.Witnesses = []checker.Witness{}
 	}

@@ -170,6 +170,7 @@ func (p *parser) begin(c *cursor) error {
 		return nil
 	}
 	p.begun = true
+	p.past.ahead = newAhead(p.script)
 	return p.settled(c)
 }
 

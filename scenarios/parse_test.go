@@ -309,12 +309,14 @@ func TestVocabularyParses(t *testing.T) {
 		script := parse(t, `
 clients A B C D
 nodes 2
-replicas 1
+replicas 2
 hold A before SET
 A pause
 A crash
 n1 pause
-n1 crash
+n1/1 crash
+n1/1 restart
+n1 resume
 n1 split B
 `+entry.Syntax+"\nexpect none\n")
 		inject, ok := script.Steps[len(script.Steps)-1].Do.(scenarios.Inject)

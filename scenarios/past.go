@@ -2,6 +2,7 @@ package scenarios
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/lockfault/lockfault/faults"
 )
@@ -15,6 +16,7 @@ type past struct {
 	crashed     map[string]bool
 	split       map[string]bool
 	started     map[string]bool // stopwatches
+	ahead       *ahead          // of nodes
 }
 
 func newPast() past {
@@ -44,6 +46,17 @@ func (p *past) follow(c *cursor, action Action) error {
 
 // befall is follow for faults.
 func (p *past) befall(c *cursor, fault faults.Fault) error {
+	if err := p.undo(c, fault); err != nil {
+		return err
+	}
+	if err := p.ahead.befall(fault); err != nil {
+		return c.wrong(c.find(faults.NodeOf(fault)), err.Error())
+	}
+	return nil
+}
+
+// undo refuses to undo, or to wait for, what was never done.
+func (p *past) undo(c *cursor, fault faults.Fault) error {
 	switch fault := fault.(type) {
 	case faults.PauseClient:
 		p.paused[fault.Client] = true
@@ -54,15 +67,15 @@ func (p *past) befall(c *cursor, fault faults.Fault) error {
 	case faults.RestartClient:
 		return after(c, p.crashed, fault.Client, "crashed")
 	case faults.PauseNode:
-		p.paused[fault.Node] = true
+		p.paused[nodeOf(fault.Node)] = true
 	case faults.ResumeNode:
 		return after(c, p.paused, fault.Node, "paused")
 	case faults.CrashNode:
-		p.crashed[fault.Node] = true
+		p.crashed[nodeOf(fault.Node)] = true
 	case faults.RestartNode:
 		return after(c, p.crashed, fault.Node, "crashed")
 	case faults.Failover: // crashes the primary, which may come back
-		p.crashed[fault.Node] = true
+		p.crashed[nodeOf(fault.Node)] = true
 	case faults.Split:
 		p.split[fault.Node] = true
 	case faults.Join:
@@ -88,10 +101,17 @@ func (p *past) stopped(c *cursor, clients []string) error {
 	return nil
 }
 
+// nodeOf returns the node that a server belongs to, by its name, or the name
+// itself: the server of a node that is meant differs from line to line.
+func nodeOf(name string) string {
+	node, _, _ := strings.Cut(name, "/")
+	return node
+}
+
 // after refuses to undo what was never done. A node may have been named by its
 // number in one line and as the quorum's in the other.
 func after(c *cursor, done map[string]bool, name, what string) error {
-	if done[name] || isNode(name) && done[faults.Quorum] {
+	if done[nodeOf(name)] || isNode(name) && done[faults.Quorum] {
 		return nil
 	}
 	if name == faults.Quorum {

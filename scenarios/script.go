@@ -7,6 +7,7 @@
 package scenarios
 
 import (
+	"reflect"
 	"time"
 
 	"github.com/lockfault/lockfault/checker"
@@ -140,3 +141,38 @@ func (Await) isAction()   {}
 func (Wait) isAction()    {}
 func (Measure) isAction() {}
 func (Inject) isAction()  {}
+
+// Rigid reports whether the script tells time in seconds anywhere but in its
+// lease: with a longer lease it would be another script.
+func (s *Script) Rigid() bool {
+	settings := s.Settings
+	settings.TTL = 0
+	return tellsSeconds(reflect.ValueOf(settings)) || tellsSeconds(reflect.ValueOf(s.Steps))
+}
+
+// tellsSeconds looks for spans of absolute time in whatever there is.
+func tellsSeconds(v reflect.Value) bool {
+	if span, ok := v.Interface().(faults.Span); ok {
+		return span.Abs != 0
+	}
+	if rate, ok := v.Interface().(faults.Rate); ok {
+		return rate.Per.Abs != 0
+	}
+	switch v.Kind() {
+	case reflect.Interface:
+		return !v.IsNil() && tellsSeconds(v.Elem())
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if v.Type().Field(i).IsExported() && tellsSeconds(v.Field(i)) {
+				return true
+			}
+		}
+	case reflect.Slice:
+		for i := range v.Len() {
+			if tellsSeconds(v.Index(i)) {
+				return true
+			}
+		}
+	}
+	return false
+}

@@ -34,6 +34,9 @@ func nodeWords() []string {
 	}
 }
 
+// serverWords returns what can be said of a single server, too.
+func serverWords() []string { return []string{"crash", "restart", "pause", "resume", "clock", "drift"} }
+
 // statement reads one step. A line about several clients or nodes that a fault
 // befalls one by one is as many actions.
 func (p *parser) statement(c *cursor) ([]Action, error) {

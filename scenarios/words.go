@@ -34,10 +34,11 @@ func isClient(text string) bool {
 	return madeOf(text, isName) && text[0] >= 'A' && text[0] <= 'Z'
 }
 
-// isNode reports whether text has the form of a node's name.
+// isNode reports whether text has the form of a node's name, or of a server's.
 func isNode(text string) bool {
+	text, number, server := strings.Cut(text, "/")
 	digits, ok := strings.CutPrefix(text, "n")
-	return text == faults.Quorum || ok && madeOf(digits, isDigit)
+	return text == faults.Quorum && !server || ok && madeOf(digits, isDigit) && (!server || madeOf(number, isDigit))
 }
 
 // nodeNames returns the names that a script with n nodes can use.
@@ -65,14 +66,33 @@ func (p *parser) clients(c *cursor) ([]string, error) {
 	return names, nil
 }
 
+// serverNames returns the names of a node's servers.
+func (p *parser) serverNames(node string) []string {
+	var names []string
+	for i := range 1 + p.script.Replicas {
+		names = append(names, node+"/"+strconv.Itoa(i))
+	}
+	return names
+}
+
 // nodes reads the names of nodes, as many as follow.
-func (p *parser) nodes(c *cursor) ([]string, error) {
+func (p *parser) nodes(c *cursor) ([]string, error) { return p.places(c, false) }
+
+// places reads the names of nodes, as many as follow, and where those can stand
+// of servers.
+func (p *parser) places(c *cursor, servers bool) ([]string, error) {
 	var names []string
 	for isNode(c.peek()) {
 		w := c.next()
+		node, _, server := strings.Cut(w.text, "/")
 		switch {
-		case !slices.Contains(nodeNames(p.script.Nodes), w.text):
-			return nil, c.wrong(w, fmt.Sprintf("the script has no node %%q: it has nodes %d", p.script.Nodes))
+		case server && !servers:
+			return nil, c.wrong(w, "%q is one server: here stands a node, "+node)
+		case !slices.Contains(nodeNames(p.script.Nodes), node):
+			return nil, c.wrong(w, fmt.Sprintf("the script has no node %q: it has nodes %d", node, p.script.Nodes))
+		case server && !slices.Contains(p.serverNames(node), w.text):
+			return nil, c.wrong(w, fmt.Sprintf("the script has no server %%q: with replicas %d, %s has %s",
+				p.script.Replicas, node, strings.Join(p.serverNames(node), " ")))
 		case slices.Contains(names, w.text):
 			return nil, c.wrong(w, "node %q is named twice")
 		}

@@ -2,6 +2,7 @@ package scenarios
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/lockfault/lockfault/faults"
@@ -84,11 +85,18 @@ func (p *parser) listed(c *cursor, word string) ([]string, error) {
 	return nodes, err
 }
 
-// node reads a line that begins with nodes.
+// node reads a line that begins with nodes, or servers.
 func (p *parser) node(c *cursor) ([]Action, error) {
-	nodes, err := p.nodes(c)
+	at := c.at
+	nodes, err := p.places(c, true)
 	if err != nil {
 		return nil, err
+	}
+	if !slices.Contains(serverWords(), c.peek()) && slices.Contains(nodeWords(), c.peek()) {
+		c.at = at // said of nodes only
+		if nodes, err = p.nodes(c); err != nil {
+			return nil, err
+		}
 	}
 	fault, err := p.nodeFault(c)
 	if err != nil {

@@ -29,7 +29,7 @@ func staleWrite(r run, w []int) error {
 	}
 	mine := -1
 	for i := range last {
-		if r.at(i).Client == e.Client && r.begins(i) {
+		if r.at(i).Client == e.Client && (r.begins(i) || r.acquires(i)) {
 			mine = i
 		}
 	}
@@ -42,7 +42,7 @@ func staleWrite(r run, w []int) error {
 		token = r.at(mine).Token
 	}
 	granted := r.at(other).Token != 0 && r.at(other).Token < token && c.invoke < mine
-	return need(mine == w[0] && mine < other && !granted, "the other began later than the writer's latest hold")
+	return need(mine == w[0] && mine < other && !granted, "the other began later than the writer's latest acquire")
 }
 
 // did proves something of the State that a witness's last event stands for:

@@ -147,6 +147,12 @@ func (r run) hold(client string, i int) int {
 // begins reports whether event i begins a hold of its client.
 func (r run) begins(i int) bool { return r.upTo(i+1).hold(r.at(i).Client, i+1) == i }
 
+// acquires reports whether event i says that an acquire succeeded.
+func (r run) acquires(i int) bool {
+	e := r.at(i)
+	return e.Kind == checker.Return && e.Result == checker.OK && (e.Op == checker.Acquire || e.Op == checker.TryAcquire)
+}
+
 // necessary reports whether the client owns the lock right before event i in
 // every legal order of the operations.
 func (r run) necessary(client string, i int) bool {
@@ -154,7 +160,7 @@ func (r run) necessary(client string, i int) bool {
 	for j, e := range r.Events[:i] {
 		switch {
 		case e.Client != client:
-		case e.Kind == checker.Return && e.Result == checker.OK && (e.Op == checker.Acquire || e.Op == checker.TryAcquire):
+		case r.acquires(j):
 			if r.hold(client, j) < 0 {
 				depth = 0
 			}

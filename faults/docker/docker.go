@@ -2,7 +2,7 @@
 // whose entry point takes a configuration file, as those of Redis and Valkey do.
 //
 // What comes in is [real.ServerSpec]; what goes out is addresses on loopback.
-// Each node has a network of its own. The servers' ports are published on
+// A host's servers have a network of their own. Their ports are published on
 // loopback and nowhere else; servers want a password, which stands in no
 // command line and no environment. Containers and networks end with the host's
 // Close, and by a [Watch] in another process if this one is killed. The engine
@@ -36,6 +36,8 @@ import (
 
 	"github.com/lockfault/lockfault/faults/process/clock"
 	"github.com/lockfault/lockfault/faults/real"
+	"github.com/lockfault/lockfault/internal/tempdir"
+	"github.com/lockfault/lockfault/internal/watchman"
 )
 
 // DefaultImage is the image that servers run unless told otherwise.
@@ -46,8 +48,8 @@ type Options struct {
 	// Image is the image that servers run; empty means DefaultImage. It is
 	// pulled if it isn't there.
 	Image string
-	// Dir is where the host's temporary directory is made; empty means
-	// [os.TempDir].
+	// Dir is where the host's temporary directory is made, and where those
+	// that dead processes left are removed; empty means [os.TempDir].
 	Dir string
 	// CC is the C compiler that builds the clock shim, with its arguments;
 	// empty means cc. It is only asked when a server's clock will be moved
@@ -68,14 +70,15 @@ type Host struct {
 	options  Options
 	engine   *testcontainers.DockerClient
 	run      string // marks all that it makes
-	dir      string
-	watchman *watchman // nil if there is none
+	dir      *tempdir.Dir
+	watchman *watchman.Watchman // nil if there is none
 	making   *making
 	starts   real.Starts
 
-	mu       sync.Mutex
-	servers  map[string]*server
-	networks map[string]*nodeNetwork
+	net hostNetwork
+
+	mu      sync.Mutex
+	servers map[string]*server
 
 	once     sync.Once
 	closeErr error
@@ -97,19 +100,19 @@ func New(ctx context.Context, options Options) (*Host, error) {
 	if err != nil {
 		return nil, err
 	}
-	dir, err := os.MkdirTemp(options.Dir, dirPrefix)
+	dir, err := tempdir.Make(options.Dir, dirPrefix)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("docker: make a temporary directory: %w: name a directory that can be written to with TMPDIR", err), engine.Close())
 	}
 	h := &Host{
 		options: options, engine: engine, run: rand.Text(), dir: dir,
 		making:  &making{items: map[string]bool{}},
-		servers: map[string]*server{}, networks: map[string]*nodeNetwork{},
+		servers: map[string]*server{},
 	}
 	if options.Watchman != nil {
-		orders := orders{Engine: engine.DaemonHost(), Run: h.run, Dir: dir}
+		orders := orders{Engine: engine.DaemonHost(), Run: h.run, Dir: dir.Path()}
 		if h.watchman, err = startWatchman(options.Watchman(), orders); err != nil {
-			return nil, errors.Join(fmt.Errorf("docker: %w", err), os.RemoveAll(dir), engine.Close())
+			return nil, errors.Join(fmt.Errorf("docker: %w", err), dir.Remove(), engine.Close())
 		}
 		h.making.watchman = h.watchman
 	}
@@ -132,15 +135,12 @@ func (h *Host) Start(ctx context.Context, spec real.ServerSpec) (real.Server, er
 	if spec.Password == "" || strings.ContainsFunc(spec.Password, func(r rune) bool { return r < ' ' || r > '~' }) {
 		return nil, fmt.Errorf("docker: start %s: a server must have a password of printable ASCII", spec.Name)
 	}
-	if spec.Node == "" {
-		spec.Node = spec.Name
-	}
 	ctx, leave, err := h.enter(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("docker: start %s: %w", spec.Name, err)
 	}
 	defer leave()
-	s := &server{host: h, spec: spec, dir: filepath.Join(h.dir, spec.Name), ready: &ready{password: spec.Password}}
+	s := &server{host: h, spec: spec, dir: filepath.Join(h.dir.Path(), spec.Name), ready: &ready{password: spec.Password}}
 	if err := h.register(s); err != nil {
 		return nil, err
 	}
@@ -170,15 +170,22 @@ func (h *Host) all() map[string]*server {
 
 // shim returns the library that moves a clock.
 func (h *Host) shim(ctx context.Context) (string, error) {
-	dirs := []string{h.dir}
+	dirs := []string{h.dir.Path()}
 	if cache, err := clock.CacheDir(); err == nil {
-		dirs = []string{cache, h.dir}
+		dirs = []string{cache, h.dir.Path()}
 	}
 	return clock.Build(ctx, h.options.CC, dirs...)
 }
 
-// CopyLogs copies the log of every server, those that failed to start too,
-// into the directory, as NAME.log. It makes the directory, and replaces what
+// NewPage has the logs begin anew for CopyLogs.
+func (h *Host) NewPage() {
+	for _, s := range h.all() {
+		s.newPage()
+	}
+}
+
+// CopyLogs copies what every server, those that failed to start too, has logged
+// since the last NewPage into the directory, as NAME.log. It makes the directory, and replaces what
 // is there. Not after Close.
 func (h *Host) CopyLogs(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -211,10 +218,11 @@ func (h *Host) Close() error {
 		ctx, cancel := context.WithTimeout(context.Background(), farewell)
 		defer cancel()
 		err := sweep(ctx, h.engine.Client, h.run, h.making.left())
-		if h.watchman != nil {
-			errs = append(errs, h.watchman.close(err == nil))
+		if err == nil {
+			// One who has gone already is not missed any more.
+			_ = tell(h.watchman, orders{Dismissed: true})
 		}
-		errs = append(errs, err, os.RemoveAll(h.dir), h.engine.Close())
+		errs = append(errs, h.watchman.Close(), err, h.dir.Remove(), h.engine.Close())
 		h.closeErr = errors.Join(errs...)
 	})
 	return h.closeErr

@@ -7,6 +7,8 @@ import (
 	"maps"
 	"sync"
 	"time"
+
+	"github.com/lockfault/lockfault/internal/watchman"
 )
 
 // itemLabel is the label by which a single container or network is known
@@ -18,7 +20,7 @@ const itemLabel = "lockfault.item"
 // until it is done, which may take long: whoever cleans up must wait for these.
 // Safe for concurrent use.
 type making struct {
-	watchman *watchman // is told; nil if there is none
+	watchman *watchman.Watchman // is told; nil if there is none
 
 	mu    sync.Mutex
 	count int
@@ -38,7 +40,7 @@ func (m *making) one(ctx context.Context, what string, do func(ctx context.Conte
 	item := fmt.Sprintf("%s %d", what, m.count)
 	m.items[item] = true
 	m.mu.Unlock()
-	if err := m.watchman.tell(orders{Making: item}); err != nil {
+	if err := tell(m.watchman, orders{Making: item}); err != nil {
 		return err
 	}
 	err := do(ctx, item)
@@ -48,7 +50,7 @@ func (m *making) one(ctx context.Context, what string, do func(ctx context.Conte
 	m.mu.Lock()
 	delete(m.items, item)
 	m.mu.Unlock()
-	return errors.Join(err, m.watchman.tell(orders{Made: item}))
+	return errors.Join(err, tell(m.watchman, orders{Made: item}))
 }
 
 // left returns what has not been answered for.

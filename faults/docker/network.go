@@ -14,41 +14,34 @@ import (
 	"github.com/testcontainers/testcontainers-go/network"
 )
 
-// The labels of all that a host makes: which host, with which directory, and for
-// which node.
+// The labels of all that a host makes: which host, and with which directory.
 const (
-	runLabel  = "lockfault.run"
-	dirLabel  = "lockfault.dir"
-	nodeLabel = "lockfault.node"
+	runLabel = "lockfault.run"
+	dirLabel = "lockfault.dir"
 )
 
-func (h *Host) labels(node, item string) map[string]string {
-	return map[string]string{runLabel: h.run, dirLabel: h.dir, nodeLabel: node, itemLabel: item}
+func (h *Host) labels(item string) map[string]string {
+	return map[string]string{runLabel: h.run, dirLabel: h.dir.Path(), itemLabel: item}
 }
 
-// A nodeNetwork is the network of one node.
-type nodeNetwork struct {
+// A hostNetwork is the network of a host's servers, which reach one another only
+// through links of this machine.
+type hostNetwork struct {
 	mu  sync.Mutex
 	net *testcontainers.DockerNetwork // nil until it is made
 }
 
-// network returns the node's network, and makes it if need be.
-func (h *Host) network(ctx context.Context, node string) (*testcontainers.DockerNetwork, error) {
-	h.mu.Lock()
-	n := h.networks[node]
-	if n == nil {
-		n = &nodeNetwork{}
-		h.networks[node] = n
-	}
-	h.mu.Unlock()
+// network returns the network, and makes it if need be.
+func (h *Host) network(ctx context.Context) (*testcontainers.DockerNetwork, error) {
+	n := &h.net
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.net != nil {
 		return n.net, nil
 	}
 	for {
-		err := h.making.one(ctx, "network of "+node, func(ctx context.Context, item string) (err error) {
-			n.net, err = network.New(ctx, network.WithLabels(h.labels(node, item)))
+		err := h.making.one(ctx, "network", func(ctx context.Context, item string) (err error) {
+			n.net, err = network.New(ctx, network.WithLabels(h.labels(item)))
 			return err
 		})
 		if err == nil {
@@ -70,22 +63,22 @@ func (h *Host) network(ctx context.Context, node string) (*testcontainers.Docker
 	}
 }
 
-// Gateway returns the address that this machine has on the node's network, as
+// Gateway returns the address that this machine has on the servers' network, as
 // [real.GatewayHost] says. What listens there can be reached by all containers
 // of this machine, and by no other machine that wasn't told a route.
-func (h *Host) Gateway(ctx context.Context, node string) (string, error) {
+func (h *Host) Gateway(ctx context.Context, _ string) (string, error) {
 	ctx, leave, err := h.enter(ctx)
 	if err != nil {
 		return "", fmt.Errorf("docker: %w", err)
 	}
 	defer leave()
-	n, err := h.network(ctx, node)
+	n, err := h.network(ctx)
 	if err != nil {
 		return "", fmt.Errorf("docker: %w", oneLine(err))
 	}
 	found, err := h.engine.NetworkInspect(ctx, n.ID, client.NetworkInspectOptions{})
 	if err != nil {
-		return "", fmt.Errorf("docker: ask for the network of %s: %w", node, oneLine(err))
+		return "", fmt.Errorf("docker: ask for the network: %w", oneLine(err))
 	}
 	for _, block := range found.Network.IPAM.Config {
 		if block.Gateway.Is4() && mine(block.Gateway) {

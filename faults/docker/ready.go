@@ -9,8 +9,9 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"github.com/redis/go-redis/v9/maintnotifications"
 	"github.com/testcontainers/testcontainers-go/wait"
+
+	"github.com/lockfault/lockfault/internal/rediscli"
 )
 
 // loopback is where servers' ports are published, and nowhere else.
@@ -78,18 +79,9 @@ func (r *ready) find(ctx context.Context, target wait.StrategyTarget) (*redis.Cl
 		return nil, "", errors.Join(alive(ctx, target), err)
 	}
 	addr := net.JoinHostPort(loopback, published.Port())
-	return redis.NewClient(&redis.Options{
-		Addr:                     addr,
-		Password:                 r.password,
-		Protocol:                 2,
-		PoolSize:                 1,
-		MaxRetries:               -1,
-		DialerRetries:            1,
-		ReadTimeout:              time.Second,
-		ContextTimeoutEnabled:    true,
-		DisableIdentity:          true,
-		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
-	}), addr, nil
+	o := rediscli.Options(addr)
+	o.Password, o.PoolSize, o.ReadTimeout = r.password, 1, time.Second
+	return redis.NewClient(o), addr, nil
 }
 
 // errEnded says that the container ended by itself.

@@ -1,10 +1,10 @@
 package docker
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/containerd/errdefs"
+	"github.com/moby/moby/api/pkg/stdcopy"
 	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/api/types/network"
 	"github.com/moby/moby/client"
@@ -45,24 +46,15 @@ type server struct {
 	mu        sync.Mutex              // held while something about the container changes
 	container *tcredis.RedisContainer // nil if there is none
 	paused    bool
-	past      []byte // what containers logged that were removed
+	data      int       // how often it was started without its data
+	page      time.Time // when its log began anew
 }
 
-var _ real.Server = (*server)(nil)
+var _ real.Owned = (*server)(nil)
 
 func (s *server) Addr() string { return s.ready.Addr() }
 
-// Log brings the file up to date that it names: a container's log is the
-// engine's.
-func (s *server) Log() string {
-	file := filepath.Join(s.dir, "log")
-	if text, err := s.fullLog(); err == nil {
-		_ = os.WriteFile(file, text, 0o600) // else it is as it was before
-	}
-	return file
-}
-
-// Pause stops it, as [real.Server] says.
+// Pause stops it, as [real.Owned] says.
 func (s *server) Pause() error {
 	return s.tell("pause", func(ctx context.Context, id string) error {
 		if s.paused {
@@ -74,7 +66,7 @@ func (s *server) Pause() error {
 	})
 }
 
-// Resume lets it go on, as [real.Server] says.
+// Resume lets it go on, as [real.Owned] says.
 func (s *server) Resume() error {
 	return s.tell("resume", func(ctx context.Context, id string) error {
 		if !s.paused {
@@ -86,7 +78,7 @@ func (s *server) Resume() error {
 	})
 }
 
-// Kill ends it, as [real.Server] says.
+// Kill ends it, as [real.Owned] says.
 func (s *server) Kill() error {
 	return s.tell("kill", func(ctx context.Context, id string) error {
 		_, err := s.host.engine.ContainerKill(ctx, id, client.ContainerKillOptions{Signal: "KILL"})
@@ -133,7 +125,7 @@ func (s *server) mustRun(ctx context.Context) error {
 	return err
 }
 
-// SetClock moves its clock, as [real.Server] says.
+// SetClock moves its clock, as [real.Owned] says.
 func (s *server) SetClock(offset time.Duration, rate float64) error {
 	if s.clock == nil {
 		return fmt.Errorf("docker: set the clock of %s: it was started without one of its own", s.spec.Name)
@@ -144,7 +136,7 @@ func (s *server) SetClock(offset time.Duration, rate float64) error {
 	return nil
 }
 
-// Restart starts it again, as [real.Server] says.
+// Restart starts it again, as [real.Owned] says.
 func (s *server) Restart(ctx context.Context, empty bool, replicaOf string) error {
 	ctx, leave, err := s.host.enter(ctx)
 	if err != nil {
@@ -159,8 +151,11 @@ func (s *server) Restart(ctx context.Context, empty bool, replicaOf string) erro
 	case !errors.Is(err, errOver):
 		return fmt.Errorf("docker: restart %s: %w", s.spec.Name, oneLine(err))
 	}
-	if empty || s.container == nil {
-		err = s.replace(ctx, replicaOf)
+	if empty {
+		s.data++ // to remove it would take a new container, and so a second
+	}
+	if s.container == nil {
+		err = s.create(ctx, replicaOf)
 	} else {
 		err = s.again(ctx, replicaOf)
 	}
@@ -168,23 +163,6 @@ func (s *server) Restart(ctx context.Context, empty bool, replicaOf string) erro
 		return fmt.Errorf("docker: restart %s: %w", s.spec.Name, oneLine(err))
 	}
 	return nil
-}
-
-// replace puts a new container in the place of the present one.
-func (s *server) replace(ctx context.Context, replicaOf string) error {
-	if s.container == nil {
-		return s.create(ctx, replicaOf)
-	}
-	var err error
-	if s.past, err = s.log(ctx); err != nil {
-		return err
-	}
-	_, err = s.host.engine.ContainerRemove(ctx, s.container.GetContainerID(), client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
-	if err != nil {
-		return err
-	}
-	s.container = nil
-	return s.create(ctx, replicaOf)
 }
 
 // again starts the present container.
@@ -266,7 +244,7 @@ func (s *server) getClock(ctx context.Context) error {
 // configure writes the configuration and returns its file.
 func (s *server) configure(replicaOf string) (string, error) {
 	text, err := process.ServerConfig(process.Settings{
-		Bind: "0.0.0.0", Port: port, Password: s.spec.Password, ReplicaOf: replicaOf, Dir: dataDir,
+		Bind: "0.0.0.0", Port: port, Password: s.spec.Password, ReplicaOf: replicaOf, Dir: dataDir, Data: s.data,
 	})
 	if err != nil {
 		return "", err
@@ -281,7 +259,7 @@ func (s *server) create(ctx context.Context, replicaOf string) error {
 	if err != nil {
 		return err
 	}
-	net, err := s.host.network(ctx, s.spec.Node)
+	net, err := s.host.network(ctx)
 	if err != nil {
 		return err
 	}
@@ -297,7 +275,7 @@ func (s *server) create(ctx context.Context, replicaOf string) error {
 		options = append(options, testcontainers.WithEnv(clockEnv()))
 	}
 	err = s.host.making.one(ctx, "container "+s.spec.Name, func(ctx context.Context, item string) error {
-		options = append(options, testcontainers.WithLabels(s.host.labels(s.spec.Node, item)))
+		options = append(options, testcontainers.WithLabels(s.host.labels(item)))
 		made, err := tcredis.Run(ctx, s.host.options.Image, options...)
 		if made != nil && made.Container != nil {
 			s.container = made
@@ -355,7 +333,14 @@ func lastLine(text string) string {
 	return strings.ToValidUTF8(line, "\uFFFD")
 }
 
-// fullLog returns what it logged, over all its lives.
+// newPage has its log begin anew.
+func (s *server) newPage() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.page = time.Now()
+}
+
+// fullLog returns what it logged since newPage, over all its lives.
 func (s *server) fullLog() ([]byte, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -367,15 +352,20 @@ func (s *server) fullLog() ([]byte, error) {
 // log is fullLog for one who holds mu.
 func (s *server) log(ctx context.Context) ([]byte, error) {
 	if s.container == nil {
-		return s.past, nil
+		return nil, nil
 	}
-	stream, err := s.container.Logs(ctx)
+	options := client.ContainerLogsOptions{ShowStdout: true, ShowStderr: true}
+	if !s.page.IsZero() {
+		options.Since = s.page.Format(time.RFC3339Nano)
+	}
+	stream, err := s.host.engine.ContainerLogs(ctx, s.container.GetContainerID(), options)
 	if err != nil {
-		return s.past, err
+		return nil, err
 	}
 	defer stream.Close()
-	text, err := io.ReadAll(stream)
-	return append(s.past[:len(s.past):len(s.past)], text...), err
+	var text bytes.Buffer
+	_, err = stdcopy.StdCopy(&text, &text, stream)
+	return text.Bytes(), err
 }
 
 // close frees what it takes in this process; its container is the host's to

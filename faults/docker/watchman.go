@@ -10,12 +10,13 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
-	"strings"
-	"sync"
 	"syscall"
 	"time"
 
 	"github.com/moby/moby/client"
+
+	"github.com/lockfault/lockfault/internal/tempdir"
+	"github.com/lockfault/lockfault/internal/watchman"
 )
 
 // dirPrefix is how the name of a host's directory begins.
@@ -35,55 +36,24 @@ type orders struct {
 	Dismissed bool `json:"dismissed,omitempty"`
 }
 
-// A watchman is a process that waits for our end, which it sees as the end of
-// a pipe, and removes what we left. A nil one hears nothing. Safe for concurrent
-// use.
-type watchman struct {
-	cmd *exec.Cmd
-
-	mu   sync.Mutex
-	pipe io.WriteCloser
-}
-
-func startWatchman(cmd *exec.Cmd, told orders) (*watchman, error) {
-	detach(cmd)
-	pipe, err := cmd.StdinPipe()
-	if err == nil {
-		err = cmd.Start()
-	}
+// startWatchman starts a [Watch] in a process of its own.
+func startWatchman(cmd *exec.Cmd, told orders) (*watchman.Watchman, error) {
+	w, err := watchman.Start(cmd)
 	if err != nil {
-		return nil, fmt.Errorf("start a watchman: %w", err)
+		return nil, err
 	}
-	w := &watchman{cmd: cmd, pipe: pipe}
-	if err := w.tell(told); err != nil {
-		return nil, errors.Join(err, pipe.Close(), cmd.Wait())
+	if err := tell(w, told); err != nil {
+		return nil, errors.Join(err, w.Close())
 	}
 	return w, nil
 }
 
-func (w *watchman) tell(o orders) error {
-	if w == nil {
-		return nil
+func tell(w *watchman.Watchman, o orders) error {
+	line, err := json.Marshal(o)
+	if err != nil {
+		return err
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if err := json.NewEncoder(w.pipe).Encode(o); err != nil {
-		return fmt.Errorf("tell the watchman: %w", err)
-	}
-	return nil
-}
-
-// close ends the watchman. If nothing is left he goes at once; else he tries.
-func (w *watchman) close(clean bool) error {
-	if clean {
-		// One who has gone already is not missed any more.
-		_ = w.tell(orders{Dismissed: true})
-	}
-	_ = w.pipe.Close()
-	if err := w.cmd.Wait(); err != nil {
-		return fmt.Errorf("docker: the watchman: %w", err)
-	}
-	return nil
+	return w.Tell(string(line))
 }
 
 // When nothing is in the making any more, nothing new must come for as long as
@@ -104,9 +74,7 @@ func Watch(in io.Reader) error {
 	if err != nil || told.Dismissed || told.Run == "" {
 		return err
 	}
-	if strings.HasPrefix(filepath.Base(told.Dir), dirPrefix) {
-		defer os.RemoveAll(told.Dir)
-	}
+	defer tempdir.Sweep(filepath.Dir(told.Dir), dirPrefix)
 	engine, err := client.New(client.FromEnv, client.WithHost(told.Engine))
 	if err != nil {
 		return err

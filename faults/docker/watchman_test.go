@@ -60,7 +60,7 @@ func TestKilledHostLeavesNothing(t *testing.T) {
 		line(t, lines)
 	}
 	c := engine(t)
-	if containers, networks := ours(t, c, label); len(containers) != 2 || len(networks) != 2 {
+	if containers, networks := ours(t, c, label); len(containers) != 2 || len(networks) != 1 {
 		t.Fatalf("containers %v, networks %v", containers, networks)
 	}
 	kill(t, cmd)

@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"github.com/lockfault/lockfault/faults/real"
+	"github.com/lockfault/lockfault/internal/rediscli"
 )
 
 // An address is where one Redis is, and how to log in to it.
@@ -100,12 +100,10 @@ const patience = 5 * time.Second
 // options returns how our own connection to the Redis is set up, past every
 // link.
 func (a address) options() *redis.Options {
-	return &redis.Options{
-		Addr: a.at, Username: a.login.Username, Password: a.login.Password, DB: a.login.DB, TLSConfig: a.tls,
-		Protocol: 2, DisableIdentity: true, MaxRetries: -1, DialerRetries: 1, PoolSize: 2,
-		DialTimeout: patience, ReadTimeout: patience, WriteTimeout: patience, ContextTimeoutEnabled: true,
-		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
-	}
+	o := rediscli.Options(a.at)
+	o.Username, o.Password, o.DB, o.TLSConfig = a.login.Username, a.login.Password, a.login.DB, a.tls
+	o.DialTimeout, o.ReadTimeout, o.WriteTimeout, o.PoolSize = patience, patience, patience, 2
+	return o
 }
 
 // explain says in one line why the Redis couldn't be asked, and what to do.

@@ -199,14 +199,3 @@ func (g *guest) keys() []string {
 	defer g.mu.Unlock()
 	return slices.Sorted(maps.Keys(g.sent))
 }
-
-var errNotOurs = errors.New("external: this Redis is not ours")
-
-// It takes no orders.
-
-func (g *guest) Pause() error                                { return errNotOurs }
-func (g *guest) Resume() error                               { return errNotOurs }
-func (g *guest) Kill() error                                 { return errNotOurs }
-func (g *guest) Restart(context.Context, bool, string) error { return errNotOurs }
-func (g *guest) SetClock(time.Duration, float64) error       { return errNotOurs }
-func (g *guest) Log() string                                 { return "" }

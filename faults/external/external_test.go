@@ -98,7 +98,9 @@ func TestCheck(t *testing.T) {
 		{[]string{at("redis", "nobody", password, addr, "")}, []string{"NOPERM", "docs/external.md"}},
 		{[]string{at("redis", "reader", password, addr, "")}, []string{"NOPERM", "docs/external.md"}},
 		{[]string{at("rediss", "", password, secret, "")}, []string{secret, "certificate", "skip_verify=true"}},
-		{[]string{at("redis", "", password, secret, "")}, []string{secret, "rediss:// for TLS"}},
+		{[]string{at("redis", "", password, secret, "")}, []string{secret, "speaks TLS, and its address", "write rediss:// in place of redis://"}},
+		{[]string{secret}, []string{secret, "speaks TLS, and its address", "write rediss://"}},
+		{[]string{at("rediss", "", password, addr, "")}, []string{addr, "speaks plain text, and its address", "write redis:// in place of rediss://"}},
 		{[]string{at("redis", "", password, replica, "")}, []string{replica, "is a replica: name its primary"}},
 		{[]string{cluster}, []string{cluster, "is a node of a cluster"}},
 		{[]string{old}, []string{old, "is Redis 5.0.14, too old", "version 6 or newer"}},
@@ -120,6 +122,9 @@ func TestCheck(t *testing.T) {
 			continue
 		}
 		line := err.Error()
+		if wrong := strings.Contains(line, "its address") || strings.Contains(line, "first address"); errors.Is(err, external.ErrAddress) != wrong {
+			t.Errorf("%q: %s: the address is wrong: %v", test.list, line, !wrong)
+		}
 		for _, part := range test.says {
 			if !strings.Contains(line, part) {
 				t.Errorf("%q: %s: want %q", test.list, line, part)
@@ -274,7 +279,7 @@ func TestCloseSaysWhatIsLeft(t *testing.T) {
 	if _, err := h.Start(t.Context(), real.ServerSpec{Node: "n1", Name: "n1-0"}); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Kill(); err != nil {
+	if err := s.(real.Owned).Kill(); err != nil {
 		t.Fatal(err)
 	}
 	prefix, _, _ := strings.Cut(h.Key(), "}")
@@ -300,13 +305,8 @@ func TestHostRefuses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, err := range map[string]error{
-		"pause": s.Pause(), "resume": s.Resume(), "kill": s.Kill(), "clock": s.SetClock(0, 1),
-		"restart": s.Restart(t.Context(), true, ""),
-	} {
-		if err == nil {
-			t.Errorf("it takes the order to %s", name)
-		}
+	if _, owned := s.(real.Owned); owned {
+		t.Error("it takes orders")
 	}
 }
 

@@ -6,18 +6,19 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/lockfault/lockfault/internal/rediscli"
 )
 
 // Check asks every Redis whether it can be played with: it can be reached, lets
 // us log in, is a primary, no cluster, and no two of them are the same. It
 // blocks until all have answered, or ctx is done. The error says of one which
-// it is, what is wrong and what to do, in a line without secrets. Nothing is
-// written.
+// it is, what is wrong and what to do, in a line without secrets; it wraps
+// [ErrAddress] if it is the address that is wrong. Nothing is written.
 func Check(ctx context.Context, urls []string) error {
 	all, err := parse(urls)
 	if err != nil {
@@ -63,15 +64,9 @@ const oldest = 6
 // commands that we need ourselves on a key that doesn't exist. It returns the
 // server's id.
 func (a address) visit(ctx context.Context, client *redis.Client) (id string, err error) {
-	text, err := client.Info(ctx).Result()
+	info, err := rediscli.Info(ctx, client)
 	if err != nil {
-		return "", a.explain(err)
-	}
-	info := map[string]string{}
-	for line := range strings.Lines(text) {
-		if name, value, ok := strings.Cut(strings.TrimSpace(line), ":"); ok {
-			info[name] = value
-		}
+		return "", a.mixedUp(ctx, err)
 	}
 	var major int
 	_, err = fmt.Sscanf(info["redis_version"], "%d.", &major)

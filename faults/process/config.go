@@ -55,6 +55,9 @@ type Settings struct {
 	// Dir is the directory for data, and Log the file to log to; empty means
 	// standard output.
 	Dir, Log string
+	// Data counts how often the server has been started without data: what it
+	// wrote under another number it doesn't find.
+	Data int
 }
 
 // ServerConfig returns the text of a server's configuration file, for hosts of
@@ -83,6 +86,7 @@ func serverConfig(s Settings) (*config, error) {
 	c.set("save", "")
 	c.set("appendonly", "yes")
 	c.set("appendfsync", "no")
+	c.set("appendfilename", fmt.Sprintf("appendonly-%d.aof", s.Data))
 	c.set("auto-aof-rewrite-percentage", 0)
 
 	// Expired keys go, and replicas hear of it, within 10 ms rather than 100.

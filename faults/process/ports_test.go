@@ -58,7 +58,7 @@ func TestPortTakenMeanwhile(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer h.Close()
-	s := &server{host: h, spec: real.ServerSpec{Name: "n1", Password: "p"}, dir: h.dir + "/n1"}
+	s := &server{host: h, spec: real.ServerSpec{Name: "n1", Password: "p"}, dir: h.dir.Path() + "/n1"}
 	taken := listen(t)
 	s.port.Store(int32(taken))
 	if err := s.start(t.Context()); err != nil {

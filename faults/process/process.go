@@ -24,6 +24,7 @@ import (
 	"github.com/lockfault/lockfault/faults/process/clock"
 	"github.com/lockfault/lockfault/faults/real"
 	"github.com/lockfault/lockfault/internal/child"
+	"github.com/lockfault/lockfault/internal/tempdir"
 )
 
 // Options say how a [Host] starts servers. The zero value is valid to use.
@@ -48,14 +49,14 @@ type Options struct {
 type Host struct {
 	options Options
 	binary  binary
-	dir     string
-	lock    *os.File // says that the directory has an owner
+	dir     *tempdir.Dir
 	ports   *ports
 	starter *child.Launcher
 	starts  real.Starts
 
 	mu      sync.Mutex
 	members map[string]member
+	pages   map[string]int64 // how long logs were at the last NewPage, by member
 
 	once     sync.Once
 	closeErr error
@@ -83,25 +84,32 @@ func New(options Options) (*Host, error) {
 	if options.StartLimit < 1 {
 		options.StartLimit = 20 * time.Second
 	}
-	dir, lock, err := makeDir(options.Dir)
+	dir, err := tempdir.Make(options.Dir, dirPrefix)
 	if err != nil {
 		return nil, fmt.Errorf("process: make a temporary directory: %w: name a directory that can be written to with TMPDIR", err)
 	}
 	starter, err := child.NewLauncher()
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("process: %w", err), os.RemoveAll(dir), lock.Close())
+		return nil, errors.Join(fmt.Errorf("process: %w", err), dir.Remove())
 	}
 	h := &Host{
 		options: options,
 		binary:  binary,
 		dir:     dir,
-		lock:    lock,
 		ports:   newPorts(),
 		starter: starter,
 		members: map[string]member{},
 	}
 	return h, nil
 }
+
+// dirPrefix is how the name of a host's directory begins.
+const dirPrefix = "lockfault-servers-"
+
+// Sweep removes the directories of hosts whose processes died without a word;
+// an empty parent means [os.TempDir]. [New] does that first. What can't be
+// removed is another user's, and stays.
+func Sweep(parent string) { tempdir.Sweep(parent, dirPrefix) }
 
 // Version is the server program's name and version, as in "Redis 7.0.15".
 func (h *Host) Version() string { return h.binary.version }
@@ -128,9 +136,9 @@ func (h *Host) CanMoveClocks(ctx context.Context) error {
 
 // shim returns the library that moves a clock.
 func (h *Host) shim(ctx context.Context) (string, error) {
-	dirs := []string{h.dir}
+	dirs := []string{h.dir.Path()}
 	if cache, err := clock.CacheDir(); err == nil {
-		dirs = []string{cache, h.dir}
+		dirs = []string{cache, h.dir.Path()}
 	}
 	return clock.Build(ctx, h.options.CC, dirs...)
 }
@@ -148,7 +156,7 @@ func (h *Host) Start(ctx context.Context, spec real.ServerSpec) (real.Server, er
 		return nil, fmt.Errorf("process: start %s: %w", spec.Name, err)
 	}
 	defer leave()
-	s := &server{host: h, spec: spec, dir: filepath.Join(h.dir, spec.Name)}
+	s := &server{host: h, spec: spec, dir: filepath.Join(h.dir.Path(), spec.Name)}
 	if err := h.register(spec.Name, s); err != nil {
 		return nil, err
 	}
@@ -190,28 +198,48 @@ func (h *Host) all() map[string]member {
 	return maps.Clone(h.members)
 }
 
-// CopyLogs copies the log of every server and sentinel, those that failed to start too,
-// into the directory, as NAME.log. It makes the directory, and replaces what
-// is there. Not after Close.
+// NewPage has the logs begin anew for CopyLogs.
+func (h *Host) NewPage() {
+	pages := map[string]int64{}
+	for name, m := range h.all() {
+		if info, err := os.Stat(m.Log()); err == nil {
+			pages[name] = info.Size()
+		}
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.pages = pages
+}
+
+// CopyLogs copies what every server and sentinel, those that failed to start too,
+// has logged since the last NewPage into the directory, as NAME.log. It makes the
+// directory, and replaces what is there. Not after Close.
 func (h *Host) CopyLogs(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("process: copy logs: %w", err)
 	}
+	h.mu.Lock()
+	pages := h.pages
+	h.mu.Unlock()
 	var errs []error
 	for name, m := range h.all() {
-		if err := copyFile(filepath.Join(dir, name+".log"), m.Log()); err != nil && !errors.Is(err, os.ErrNotExist) {
+		if err := copyFile(filepath.Join(dir, name+".log"), m.Log(), pages[name]); err != nil && !errors.Is(err, os.ErrNotExist) {
 			errs = append(errs, fmt.Errorf("process: copy logs: %w", err))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-func copyFile(to, from string) error {
+// copyFile copies a file from that byte on.
+func copyFile(to, from string, begin int64) error {
 	in, err := os.Open(from)
 	if err != nil {
 		return err
 	}
 	defer in.Close()
+	if _, err := in.Seek(begin, io.SeekStart); err != nil {
+		return err
+	}
 	out, err := os.Create(to)
 	if err != nil {
 		return err
@@ -229,7 +257,7 @@ func (h *Host) Close() error {
 			errs = append(errs, m.close())
 		}
 		errs = append(errs, h.starter.Close())
-		h.closeErr = errors.Join(append(errs, os.RemoveAll(h.dir), h.lock.Close())...)
+		h.closeErr = errors.Join(append(errs, h.dir.Remove())...)
 	})
 	return h.closeErr
 }

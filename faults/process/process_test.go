@@ -20,11 +20,11 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"github.com/lockfault/lockfault/faults/process"
 	"github.com/lockfault/lockfault/faults/process/processtest"
 	"github.com/lockfault/lockfault/faults/real"
+	"github.com/lockfault/lockfault/internal/rediscli"
 )
 
 const password = "s3cret \"of\" these#tests"
@@ -43,14 +43,14 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-func start(t *testing.T, h real.Host, spec real.ServerSpec) real.Server {
+func start(t *testing.T, h real.Host, spec real.ServerSpec) real.Owned {
 	t.Helper()
 	spec.Password = password
 	s, err := h.Start(t.Context(), spec)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return s
+	return s.(real.Owned)
 }
 
 func client(t *testing.T, addr string) *redis.Client {
@@ -61,30 +61,23 @@ func client(t *testing.T, addr string) *redis.Client {
 }
 
 func options(addr string) *redis.Options {
-	return &redis.Options{
-		Addr: addr, Password: password, MaxRetries: -1, ContextTimeoutEnabled: true, DisableIdentity: true,
-		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
-	}
+	o := rediscli.Options(addr)
+	o.Password = password
+	return o
 }
 
 // pid returns the process of the server.
 func pid(t *testing.T, c *redis.Client) int {
 	t.Helper()
-	info, err := c.Info(t.Context(), "server").Result()
+	info, err := rediscli.Info(t.Context(), c, "server")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for line := range strings.Lines(info) {
-		if text, ok := strings.CutPrefix(strings.TrimSpace(line), "process_id:"); ok {
-			n, err := strconv.Atoi(text)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return n
-		}
+	n, err := strconv.Atoi(info["process_id"])
+	if err != nil {
+		t.Fatalf("INFO names no process: %v", err)
 	}
-	t.Fatal("INFO names no process")
-	return 0
+	return n
 }
 
 // eventually fails the test if the condition doesn't come true in a time that
@@ -291,7 +284,7 @@ func TestReplicaFollows(t *testing.T) {
 	r := client(t, replica.Addr())
 	eventually(t, "the replica has both keys", func() bool { return r.Exists(ctx, "early", "late").Val() == 2 })
 	// If the stream waits for an acknowledgement, that may come a second late.
-	if log, err := os.ReadFile(primary.Log()); err != nil || strings.Contains(string(log), "REPLCONF ACK") {
+	if log, err := os.ReadFile(primary.(interface{ Log() string }).Log()); err != nil || strings.Contains(string(log), "REPLCONF ACK") {
 		t.Errorf("the primary waits for its replica before it streams: %v\n%s", err, log)
 	}
 
@@ -353,7 +346,7 @@ func TestCloseLeavesNothing(t *testing.T) {
 	paused := start(t, h, real.ServerSpec{Name: "paused"})
 	killed := start(t, h, real.ServerSpec{Name: "killed"})
 	var pids []int
-	for _, s := range []real.Server{running, paused, killed} {
+	for _, s := range []real.Owned{running, paused, killed} {
 		pids = append(pids, pid(t, client(t, s.Addr())))
 	}
 	if err := paused.Pause(); err != nil {
@@ -371,9 +364,9 @@ func TestCloseLeavesNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for i, s := range []real.Server{running, paused, killed} {
+	for i, s := range []real.Owned{running, paused, killed} {
 		if !gone(pids[i]) {
-			t.Errorf("process %d of %s is left", pids[i], s.Log())
+			t.Errorf("process %d of %s is left", pids[i], s.Addr())
 		}
 		if l, err := net.Listen("tcp", s.Addr()); err != nil {
 			t.Error(err)
@@ -443,7 +436,7 @@ func parent(dir string) error {
 			runtime.LockOSThread() // without an unlock: the thread ends with the goroutine
 			s, err := h.Start(context.Background(), real.ServerSpec{Name: name, Password: password})
 			if err == nil && name == "paused" {
-				err = s.Pause()
+				err = s.(real.Owned).Pause()
 			}
 			if err == nil {
 				fmt.Println(s.Addr())

@@ -15,6 +15,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lockfault/lockfault/internal/child"
+	"github.com/lockfault/lockfault/internal/rediscli"
 )
 
 // How sentinels watch: a primary that is silent for downAfter is down, to those
@@ -55,7 +56,7 @@ type sentinel struct {
 	proc *child.Proc // nil until it has answered for the first time
 }
 
-func (s *sentinel) dir() string { return filepath.Join(s.host.dir, s.name) }
+func (s *sentinel) dir() string { return filepath.Join(s.host.dir.Path(), s.name) }
 func (s *sentinel) Log() string { return filepath.Join(s.dir(), "log") }
 
 func (s *sentinel) client() *redis.SentinelClient {
@@ -174,11 +175,11 @@ func (s *sentinel) close() error {
 func agree(ctx context.Context, all []*sentinel, master, addr, password string) error {
 	primary := redis.NewClient(clientOptions(addr, password))
 	defer primary.Close()
-	info, err := primary.InfoMap(ctx, "replication").Result()
+	info, err := rediscli.Info(ctx, primary, "replication")
 	if err != nil {
 		return fmt.Errorf("ask the primary at %s for its replicas: %w", addr, err)
 	}
-	replicas, err := strconv.Atoi(info["Replication"]["connected_slaves"])
+	replicas, err := strconv.Atoi(info["connected_slaves"])
 	if err != nil {
 		return fmt.Errorf("ask the primary at %s for its replicas: %w", addr, err)
 	}

@@ -31,7 +31,7 @@ type server struct {
 	proc *child.Proc // nil until it has answered for the first time
 }
 
-var _ real.Server = (*server)(nil)
+var _ real.Owned = (*server)(nil)
 
 func (s *server) Addr() string { return address(int(s.port.Load())) }
 func (s *server) Log() string  { return filepath.Join(s.dir, "log") }
@@ -50,7 +50,7 @@ func (s *server) tell(what string, do func(*child.Proc) error) error {
 	return nil
 }
 
-// Restart starts it again, as [real.Server] says.
+// Restart starts it again, as [real.Owned] says.
 func (s *server) Restart(ctx context.Context, empty bool, replicaOf string) error {
 	ctx, leave, err := s.host.enter(ctx)
 	if err != nil {
@@ -73,7 +73,7 @@ func (s *server) Restart(ctx context.Context, empty bool, replicaOf string) erro
 	return nil
 }
 
-// SetClock moves its clock, as [real.Server] says.
+// SetClock moves its clock, as [real.Owned] says.
 func (s *server) SetClock(offset time.Duration, rate float64) error {
 	if s.clock == nil {
 		return fmt.Errorf("process: set the clock of %s: it was started without one of its own", s.spec.Name)

@@ -15,9 +15,9 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"github.com/lockfault/lockfault/internal/child"
+	"github.com/lockfault/lockfault/internal/rediscli"
 )
 
 // environment is what servers inherit: everything but what would be loaded
@@ -155,11 +155,11 @@ func ping(ctx context.Context, p *child.Proc, port int, password string) error {
 	if err := c.Ping(ctx).Err(); err != nil {
 		return err
 	}
-	info, err := c.InfoMap(ctx, "server").Result()
+	info, err := rediscli.Info(ctx, c, "server")
 	if err != nil {
 		return err
 	}
-	pid, err := strconv.Atoi(info["Server"]["process_id"])
+	pid, err := strconv.Atoi(info["process_id"])
 	switch {
 	case err != nil:
 		return fmt.Errorf("its process_id: %w", err)
@@ -171,20 +171,11 @@ func ping(ctx context.Context, p *child.Proc, port int, password string) error {
 	return nil
 }
 
-// clientOptions are those of a client that asks once and says no more than
-// it is told to.
+// clientOptions are those of a client that asks one thing after the other.
 func clientOptions(addr, password string) *redis.Options {
-	return &redis.Options{
-		Addr:                     addr,
-		Password:                 password,
-		Protocol:                 2,
-		PoolSize:                 1,
-		MaxRetries:               -1,
-		DialerRetries:            1,
-		ContextTimeoutEnabled:    true,
-		DisableIdentity:          true,
-		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
-	}
+	o := rediscli.Options(addr)
+	o.Password, o.PoolSize = password, 1
+	return o
 }
 
 // logHead matches what stands in front of a line's text in a log, as in

@@ -11,24 +11,17 @@ import (
 	"sync"
 	"time"
 
-	"github.com/lockfault/lockfault/checker"
 	"github.com/lockfault/lockfault/faults"
+	"github.com/lockfault/lockfault/faults/topology"
 	"github.com/lockfault/lockfault/internal/child"
 )
 
 // process is a client's process, in its present life.
 type process struct {
-	name   string
-	state  faults.ClientState
-	since  time.Time     // when the present pause began
-	skew   time.Duration // of its wall clock
-	pauses []pause
+	*topology.Client
 	body   *Process
+	spares []*Process // for its next lives
 }
-
-// pause is when a process was stopped, on the clock of [child.SinceBoot]; to is
-// 0 while it is.
-type pause struct{ from, to time.Duration }
 
 // A Process is one life of a client's process. Its methods may be called by
 // any goroutine.
@@ -83,9 +76,10 @@ type Place struct {
 	DB int
 }
 
+// place is where a client finds a node: at the link, which asks for a password
+// of its own.
 func (w *World) place(l *wire) Place {
-	login := l.server.login()
-	return Place{Addr: l.link.Addr(), Username: login.Username, Password: login.Password, DB: login.DB}
+	return Place{Addr: l.link.Addr(), Password: w.password, DB: l.server.login().DB}
 }
 
 // Admit lets in a client whose process is not the world's, and says where it
@@ -95,7 +89,7 @@ func (w *World) Admit(name string) (Home, error) {
 		return Home{}, fmt.Errorf("real: client %s: the world: %w", name, net.ErrClosed)
 	}
 	if w.clients[name] == nil {
-		w.clients[name] = &process{name: name}
+		w.clients[name] = &process{Client: w.top.Client(name)}
 	}
 	links, err := w.openLinks(name)
 	if err != nil {
@@ -122,16 +116,42 @@ func (w *World) Spawn(name string) (*Process, error) {
 	if c.body != nil {
 		_ = c.body.out.Close() // of its former life, which says nothing more
 	}
+	if len(c.spares) == 0 {
+		if err := w.Prepare(name, 1); err != nil {
+			return nil, err
+		}
+	}
+	c.body, c.spares = c.spares[0], c.spares[1:]
+	c.body.Home = home
+	return c.body, nil
+}
+
+// Prepare starts processes for so many lives of a client that are yet to come:
+// to start one takes its time, in which a script waits.
+func (w *World) Prepare(name string, lives int) error {
+	c := w.clients[name]
+	for range lives {
+		p, err := w.launch()
+		if err != nil {
+			return fmt.Errorf("real: client %s: starting its process: %w", name, err)
+		}
+		c.spares = append(c.spares, p)
+	}
+	return nil
+}
+
+// launch starts a client's process, which doesn't know yet whose.
+func (w *World) launch() (p *Process, err error) {
 	cmd := w.cfg.Client()
-	p := &Process{Home: home, errors: &tail{}}
+	p = &Process{errors: &tail{}}
 	if p.In, err = cmd.StdinPipe(); err != nil {
-		return nil, fmt.Errorf("real: client %s: %w", name, err)
+		return nil, err
 	}
 	// Not StdoutPipe: that closes with the process, whose last words may not
 	// have been read yet.
 	out, to, err := os.Pipe()
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("real: client %s: %w", name, err), p.In.Close())
+		return nil, errors.Join(err, p.In.Close())
 	}
 	p.Out, p.out = out, out
 	cmd.Stdout, cmd.Stderr = to, p.errors
@@ -140,9 +160,8 @@ func (w *World) Spawn(name string) (*Process, error) {
 	p.Proc, err = w.launcher.Start(cmd)
 	_ = to.Close() // the process has its own
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("real: client %s: starting its process: %w", name, err), out.Close())
+		return nil, errors.Join(err, out.Close())
 	}
-	c.body = p
 	return p, nil
 }
 
@@ -152,17 +171,12 @@ func (w *World) Client(name string) faults.ClientState {
 	if c == nil {
 		return faults.ClientState{}
 	}
-	state := c.state
-	if state.Paused {
-		state.PausedFor += time.Since(c.since)
-	}
-	state.Held = 0
+	state := c.Now()
 	for _, m := range w.held {
 		if m.conn.wire.client == name {
 			state.Held++
 		}
 	}
-	state.UnderWay = w.ajar.underWay(name)
 	for on, wire := range w.links {
 		if on.client != name {
 			continue
@@ -188,76 +202,29 @@ func (w *World) Client(name string) faults.ClientState {
 func (w *World) Wall(name string) time.Time {
 	now := time.Now()
 	if c := w.clients[name]; c != nil {
-		now = now.Add(c.skew)
+		now = now.Add(c.Skew)
 	}
 	return now
 }
 
-func (w *World) applyToClient(f faults.Fault, c *process) error {
-	if c == nil || c.body == nil {
-		return fmt.Errorf("real: %q: that client was never started here", f)
+// did says what was done to the process, if that failed.
+func (c *process) did(what string, err error) error {
+	if err != nil {
+		err = fmt.Errorf("%s %s: %w", what, c.Name, err)
 	}
-	tell := func(kind checker.Kind) { w.tell(checker.Event{Kind: kind, Client: c.name}) }
-	switch f := f.(type) {
-	case faults.PauseClient:
-		if c.state.Paused || c.state.Crashed {
-			return nil
-		}
-		c.pauses = append(c.pauses, pause{from: child.SinceBoot()})
-		if err := c.body.Pause(); err != nil {
-			return fmt.Errorf("real: pausing %s: %w", c.name, err)
-		}
-		tell(checker.Pause)
-		c.state.Paused, c.since = true, time.Now()
-	case faults.ResumeClient:
-		if !c.state.Paused {
-			return nil
-		}
-		tell(checker.Resume)
-		c.resume()
-		if err := c.body.Resume(); err != nil {
-			return fmt.Errorf("real: resuming %s: %w", c.name, err)
-		}
-		// It wakes up a moment after it was told to.
-		c.pauses[len(c.pauses)-1].to = child.SinceBoot() + trifle
-	case faults.CrashClient:
-		if c.state.Crashed {
-			return nil
-		}
-		if err := c.body.Kill(); err != nil {
-			return fmt.Errorf("real: crashing %s: %w", c.name, err)
-		}
-		tell(checker.Crash)
-		c.state.Crashed = true
-		if c.state.Paused {
-			c.resume()
-		}
-	case faults.RestartClient:
-		if !c.state.Crashed {
-			return nil
-		}
-		tell(checker.Restart)
-		c.state.Crashed = false
-	case faults.ClientClock:
-		w.fault(f, c.name, "")
-		c.skew += f.By.Of(w.cfg.TTL)
-	}
-	return nil
-}
-
-func (c *process) resume() {
-	c.state.Paused = false
-	c.state.PausedFor += time.Since(c.since)
+	return err
 }
 
 // end ends the process for good.
 func (c *process) end() error {
-	if c.body == nil {
-		return nil
+	var errs []error
+	for _, p := range append(c.spares, c.body) {
+		if p != nil {
+			errs = append(errs, p.Kill())
+			_ = p.out.Close() // nobody reads on
+		}
 	}
-	err := c.body.Kill()
-	_ = c.body.out.Close() // nobody reads on
-	return err
+	return errors.Join(errs...)
 }
 
 // tail keeps the end of what is written to it. The zero value is empty. Safe

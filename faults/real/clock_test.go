@@ -6,10 +6,12 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/lockfault/lockfault/faults"
 )
 
 // movable is a server whose clock can be set.
-type movable struct{ Server }
+type movable struct{ Owned }
 
 func (movable) SetClock(time.Duration, float64) error { return nil }
 
@@ -40,18 +42,14 @@ func (c *clock) ProcessHook(redis.ProcessHook) redis.ProcessHook {
 func TestSetClockWaits(t *testing.T) {
 	for _, moved := range []time.Duration{time.Hour, -time.Second} {
 		c := &clock{old: 3, moved: moved}
-		s := &server{name: "n1/0", node: &node{name: "n1"}, process: movable{}, up: true, admin: redis.NewClient(&redis.Options{})}
+		s := alone(movable{}, time.Second)
+		s.admin = redis.NewClient(&redis.Options{})
 		s.admin.AddHook(c)
-		if err := s.setClock(moved, 1); err != nil {
+		if err := s.world.Apply(faults.NodeClock{Node: "n1", By: faults.Span{Abs: moved}}); err != nil {
 			t.Fatal(err)
 		}
 		if c.old != -1 {
 			t.Errorf("by %v: asked until %d answers before the clock was set", moved, c.old)
-		}
-		// One that is stopped, or has ended, can't be asked.
-		s.paused = true
-		if err := s.setClock(0, 1); err != nil || c.old != -1 {
-			t.Errorf("stopped: %v, asked %d times", err, -1-c.old)
 		}
 	}
 }

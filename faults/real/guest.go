@@ -13,8 +13,8 @@ import (
 )
 
 // A Guest is a [Server] that somebody else runs, and where this world is only a
-// visitor: it serves clients, and takes no orders. Pause, Resume, Kill, Restart and
-// SetClock are never called. Its methods may be called concurrently.
+// visitor: it serves clients, and takes no orders. Its methods may be called
+// concurrently.
 type Guest interface {
 	Server
 	// Login says how clients, and the world, log in.
@@ -48,42 +48,41 @@ const tripsInLease = 50
 
 // near returns an error if the server is too far away for the lease.
 func (s *server) near() error {
-	if least := tripsInLease * s.trip(); least > s.node.world.cfg.TTL {
+	if least := tripsInLease * s.trip(); least > s.world.cfg.TTL {
 		return fmt.Errorf("%w: %s takes %v for a command, too long for a lease of %v: give --ttl %v or more",
-			ErrTooFar, s.name, s.trip().Round(time.Microsecond), s.node.world.cfg.TTL, (least + time.Second - 1).Truncate(time.Second))
+			ErrTooFar, s.Name, s.trip().Round(time.Microsecond), s.world.cfg.TTL, (least + time.Second - 1).Truncate(time.Second))
 	}
 	return nil
 }
 
 func (s *server) login() Login {
-	if guest, ok := s.process.(Guest); ok {
-		return guest.Login()
+	if s.guest != nil {
+		return s.guest.Login()
 	}
-	return Login{Password: s.node.world.password}
+	return Login{Password: s.world.password}
 }
 
 // trip returns for how long a command is not late.
 func (s *server) trip() time.Duration {
-	if guest, ok := s.process.(Guest); ok {
-		return guest.Trip()
+	if s.guest != nil {
+		return s.guest.Trip()
 	}
 	return 0
 }
 
 // told tells a guest what it will be sent.
 func (s *server) told(words []string) {
-	if guest, ok := s.process.(Guest); ok {
-		guest.Sent(words)
+	if s.guest != nil {
+		s.guest.Sent(words)
 	}
 }
 
-// supports says why the world can't do something to a node, if it can't.
-func (n *node) supports(f faults.Fault) error {
-	_, guest := n.primary.process.(Guest)
-	if _, evict := f.(faults.Evict); guest && !evict {
-		return unsupported(f, "this Redis is not ours")
-	}
-	return nil
+// SparesGuests reports whether a fault leaves servers, and what others keep there,
+// alone: it befalls clients, links or the lock's key. No other is possible where
+// nodes are guests.
+func SparesGuests(f faults.Fault) bool {
+	_, evict := f.(faults.Evict)
+	return evict || faults.NodeOf(f) == ""
 }
 
 // refusals are the beginnings of errors by which a server says that it can't,
@@ -104,15 +103,15 @@ func (s *server) serves(command string, reply []byte) error {
 	line, _, _ := bytes.Cut(reply[1:], []byte("\r\n"))
 	text := string(line)
 	if strange.MatchString(text) {
-		return fmt.Errorf("real: %w %s on %s: %s: it is too old for this lock, or the lock is wrong", ErrRefused, command, s.name, text)
+		return fmt.Errorf("real: %w %s on %s: %s: it is too old for this lock, or the lock is wrong", ErrRefused, command, s.Name, text)
 	}
-	if _, guest := s.process.(Guest); !guest {
+	if s.guest == nil {
 		return nil
 	}
 	// What a script may not do has no word of its own in some versions.
 	inScript := strings.Contains(text, "-NOPERM") || strings.Contains(text, "The user executing the script")
 	if inScript || slices.ContainsFunc(refusals[:], func(r string) bool { return strings.HasPrefix(text, r) }) {
-		return fmt.Errorf("real: %w %s on %s: %s: docs/external.md says what the user must be allowed to do", ErrRefused, command, s.name, text)
+		return fmt.Errorf("real: %w %s on %s: %s: docs/external.md says what the user must be allowed to do", ErrRefused, command, s.Name, text)
 	}
 	return nil
 }

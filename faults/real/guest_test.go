@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lockfault/lockfault/faults"
+	"github.com/lockfault/lockfault/faults/topology"
 )
 
 // visited is a guest that takes so long for a command.
@@ -20,11 +21,18 @@ func (visited) Login() Login          { return Login{Username: "u", Password: "p
 func (v visited) Trip() time.Duration { return v.took }
 func (visited) Sent([]string)         {}
 
-func visit(took, ttl time.Duration) *server {
+// alone is the only server of a world.
+func alone(found Server, ttl time.Duration) *server {
 	w := &World{cfg: Config{TTL: ttl}}
-	n := &node{name: "n1", world: w}
-	n.primary = &server{name: "n1/0", node: n, process: visited{took: took}}
-	return n.primary
+	w.top = topology.New(topology.Config{Nodes: 1}, hands{w})
+	s := &server{Server: w.top.Servers[0], world: w}
+	s.is(found)
+	w.servers = []*server{s}
+	return s
+}
+
+func visit(took, ttl time.Duration) *server {
+	return alone(visited{took: took}, ttl)
 }
 
 // What a server doesn't know spoils the cell, and what one that isn't ours
@@ -69,7 +77,7 @@ func TestServes(t *testing.T) {
 		if (err != nil) != (test.spoils >= guests) {
 			t.Errorf("%s: %q: %v", test.command, test.reply, err)
 		}
-		err = (&server{}).serves(test.command, []byte(test.reply))
+		err = alone(movable{}, 0).serves(test.command, []byte(test.reply))
 		if (err != nil) != (test.spoils >= everybody) {
 			t.Errorf("our own server: %s: %q: %v", test.command, test.reply, err)
 		}
@@ -100,30 +108,30 @@ func TestNear(t *testing.T) {
 			t.Errorf("%v of %v: %v", test.took, test.ttl, err)
 		}
 	}
-	if err := (&server{node: &node{world: &World{}}}).near(); err != nil {
+	if err := alone(movable{}, 0).near(); err != nil {
 		t.Errorf("our own server: %v", err)
 	}
 }
 
 // A server that isn't ours takes no orders, but the lock's key is ours.
 func TestGuestsSupport(t *testing.T) {
-	n := visit(0, time.Second).node
+	guest := visit(0, time.Second)
 	orders := []faults.Fault{
 		faults.CrashNode{Node: "n1"}, faults.PauseNode{Node: "n1"}, faults.NodeClock{Node: "n1"}, faults.Flush{Node: "n1"},
 		faults.ScriptFlush{Node: "n1"}, faults.Failover{Node: "n1"}, faults.Replication{Node: "n1"},
 	}
 	for _, f := range orders {
-		if err := n.supports(f); !errors.Is(err, faults.ErrUnsupported) {
+		if err := guest.world.supports(f); !errors.Is(err, faults.ErrUnsupported) {
 			t.Errorf("%s: %v", f, err)
 		}
-		if err := (&node{primary: &server{}}).supports(f); err != nil {
+		if err := alone(movable{}, 0).world.supports(f); err != nil {
 			t.Errorf("our own server: %s: %v", f, err)
 		}
 	}
-	if err := n.supports(faults.Evict{Node: "n1"}); err != nil {
+	if err := guest.world.supports(faults.Evict{Node: "n1"}); err != nil {
 		t.Error(err)
 	}
-	if login := n.primary.login(); !slices.Equal([]any{login.Username, login.Password, login.DB}, []any{"u", "p", 2}) {
+	if login := guest.login(); !slices.Equal([]any{login.Username, login.Password, login.DB}, []any{"u", "p", 2}) {
 		t.Errorf("login %+v", login)
 	}
 }

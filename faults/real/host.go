@@ -10,19 +10,26 @@ import (
 // compiler for the shim, or the server doesn't take it. Its reason follows.
 var ErrNoClock = errors.New("servers' clocks can't be moved")
 
-// A Host starts Redis servers for a world. Its methods, and those of its
-// servers, may be called concurrently.
+// A Host starts Redis servers for a world, or finds them. Its methods, and those
+// of its servers, may be called concurrently.
 type Host interface {
-	// Start starts a server and returns when it answers PING, which says
+	// Start starts a server, which is [Owned] then or a [Guest], and returns when it answers PING, which says
 	// nothing yet about a replica having what its primary has. It blocks
 	// until then, or until ctx is done or the server has ended: the error
 	// says why, in one line. If spec.Clock can't be had, the error wraps
 	// [ErrNoClock].
 	Start(ctx context.Context, spec ServerSpec) (Server, error)
 	// Close ends every server that the host started, paused ones too, waits
-	// for their ends and removes what they left, logs included. A Start
-	// under way fails. Idempotent.
+	// for their ends and removes what they left, logs included; or takes them
+	// back. A Start under way fails. Idempotent.
 	Close() error
+}
+
+// A LendingHost is a [Host] whose servers outlast a world. They have a password
+// already.
+type LendingHost interface {
+	Host
+	Password() string
 }
 
 // A ServerSpec says what server to start. Name and Password must be set.
@@ -42,10 +49,16 @@ type ServerSpec struct {
 	Clock bool
 }
 
-// A Server is one Redis server, running or not.
+// A Server is one Redis server.
 type Server interface {
-	// Addr is its host:port on loopback. Restart may change it.
+	// Addr is its host:port on loopback.
 	Addr() string
+}
+
+// An Owned server is this world's own, running or not: it takes orders.
+type Owned interface {
+	// Server says where it is. Restart may change that.
+	Server
 	// Pause stops the process until Resume, and returns when it has stopped.
 	// What it was sent waits meanwhile. No effect on one that is paused; an
 	// error if it has ended.
@@ -66,8 +79,6 @@ type Server interface {
 	// clocks by which it measures spans run at that rate too, and never
 	// jump. 0, 1 is true time. An error if it was started without a Clock.
 	SetClock(offset time.Duration, rate float64) error
-	// Log is the file that it logs to, over all its lives.
-	Log() string
 }
 
 // A GatewayHost is a [Host] whose servers can't reach the loopback interface of

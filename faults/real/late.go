@@ -4,6 +4,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/lockfault/lockfault/internal/child"
 )
 
 // lateness adds up by how much things were late, whose time had come, because
@@ -12,10 +14,15 @@ import (
 // within one memory, and leaves out what is next to nothing. The zero value is
 // empty. Safe for concurrent use.
 type lateness struct {
-	mu    sync.Mutex
-	notes map[string][]delay
-	worst time.Duration
+	mu     sync.Mutex
+	notes  map[string][]delay
+	pauses map[string][]pause // of clients
+	worst  time.Duration
 }
+
+// pause is when a process was stopped, on the clock of [child.SinceBoot]; to is
+// 0 while it is.
+type pause struct{ from, to time.Duration }
 
 type delay struct {
 	at time.Time
@@ -59,13 +66,38 @@ func (w *World) note(who string, by time.Duration) { w.lateness.note(who, by, w.
 
 // ClientLate notes that a client's process was late: what was due at one time
 // happened at another, on the clock of [child.SinceBoot]. What falls into one
-// of its pauses was the script's doing.
+// of its pauses was the script's doing. Safe for concurrent use.
 func (w *World) ClientLate(name string, due, happened time.Duration) {
-	c := w.clients[name]
-	if c == nil || slices.ContainsFunc(c.pauses, func(p pause) bool { return p.from < happened && (p.to == 0 || due < p.to) }) {
-		return
+	if !w.lateness.paused(name, due, happened) {
+		w.note("client "+name, happened-due)
 	}
-	w.note("client "+name, happened-due)
+}
+
+// pause notes that a client's process was stopped now, and resume that it goes
+// on: a moment after it was told to.
+func (l *lateness) pause(client string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.pauses == nil {
+		l.pauses = map[string][]pause{}
+	}
+	l.pauses[client] = append(l.pauses[client], pause{from: child.SinceBoot()})
+}
+
+func (l *lateness) resume(client string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if all := l.pauses[client]; len(all) > 0 {
+		all[len(all)-1].to = child.SinceBoot() + trifle
+	}
+}
+
+// paused reports whether a client's process was stopped at any time between the
+// two.
+func (l *lateness) paused(client string, from, to time.Duration) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.ContainsFunc(l.pauses[client], func(p pause) bool { return p.from < to && (p.to == 0 || from < p.to) })
 }
 
 // Late returns by how much this world and its clients were late since Begin:
@@ -76,11 +108,9 @@ func (w *World) Late() time.Duration {
 	return w.lateness.worst
 }
 
-// beat is how often the world looks whether it is late.
-const beat = 10 * time.Millisecond
-
 // beats until the world closes.
 func (w *World) beats() {
+	beat := min(max(w.cfg.TTL/100, time.Millisecond), 10*time.Millisecond) // a fraction of what the lease bears
 	ticker := time.NewTimer(beat)
 	defer ticker.Stop()
 	for {

@@ -5,10 +5,11 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
-	"github.com/lockfault/lockfault/faults"
 	"github.com/lockfault/lockfault/faults/real/proxy"
+	"github.com/lockfault/lockfault/faults/topology"
 )
 
 // link names the way between a client and a node: to its primary, whichever
@@ -19,32 +20,30 @@ type link struct{ client, node, server string }
 type wire struct {
 	world  *World
 	client string
-	node   *node
+	node   *topology.Node
 	link   *proxy.Link
 	server *server // where it leads
 	conns  map[*proxy.Conn]*conn
-	addr   string        // of that server
-	fixed  bool          // it always leads there
-	cut    bool          // whatever is sent is lost
-	after  time.Duration // and connections close that long after they were opened; 0 means never
+	addr   string // of that server
+	fixed  bool   // it always leads there
 }
 
 // openLinks opens the links of a client to all nodes, and returns them in the
 // nodes' order.
 func (w *World) openLinks(client string) (list []*wire, err error) {
-	for _, n := range w.nodes {
-		ends := []*server{nil}
+	for _, n := range w.top.Nodes {
+		ends := []*topology.Server{nil}
 		if w.cfg.Sentinels > 0 {
-			ends = n.servers
+			ends = n.Servers
 		}
 		for _, s := range ends {
-			on := link{client: client, node: n.name}
+			on := link{client: client, node: n.Name}
 			if s != nil {
-				on.server = s.name
+				on.server = s.Name
 			}
 			if w.links[on] == nil {
 				if w.links[on], err = w.openLink(on, n, s); err != nil {
-					return nil, fmt.Errorf("real: the link of %s to %s: %w", client, n.name, err)
+					return nil, fmt.Errorf("real: the link of %s to %s: %w", client, n.Name, err)
 				}
 			}
 			list = append(list, w.links[on])
@@ -55,15 +54,32 @@ func (w *World) openLinks(client string) (list []*wire, err error) {
 
 // openLink opens one link, to the server or if that is nil to the node's
 // primary.
-func (w *World) openLink(on link, n *node, s *server) (*wire, error) {
-	l := &wire{world: w, client: on.client, node: n, server: s, fixed: s != nil, conns: map[*proxy.Conn]*conn{}}
+func (w *World) openLink(on link, n *topology.Node, s *topology.Server) (*wire, error) {
+	l := &wire{world: w, client: on.client, node: n, fixed: s != nil, conns: map[*proxy.Conn]*conn{}}
 	if s == nil {
-		l.server = n.serverFor(on.client)
+		s = n.For(on.client)
 	}
+	l.server = w.of(s)
 	l.addr = l.server.addr
 	var err error
-	l.link, err = w.proxies.Open(on.client+" to "+l.server.name, l.addr, tap{w, l})
-	return l, err
+	login := l.server.login()
+	guard := proxy.Guard{Asks: w.password, Username: login.Username, Password: login.Password}
+	if l.link, err = w.proxies.OpenGuarded(on.client+" to "+s.Name, l.addr, guard, tap{w, l}); err != nil {
+		return nil, err
+	}
+	return l, l.reshape()
+}
+
+// road is how the link is.
+func (l *wire) road() topology.Road {
+	return l.world.top.Links.On(topology.Link{Client: l.client, Node: l.node.Name})
+}
+
+// reshape has the link as slow as it should be. What is on its way arrives at
+// once if that is another speed than it was.
+func (l *wire) reshape() error {
+	road := l.road()
+	return errors.Join(l.link.Latency(proxy.Both, road.Base, road.Jitter), l.link.Bandwidth(proxy.Both, road.Bandwidth))
 }
 
 func (l *wire) process() *process { return l.world.clients[l.client] }
@@ -76,7 +92,7 @@ func (l *wire) list() []*conn {
 func (l *wire) opened(p *proxy.Conn) {
 	c := &conn{wire: l, server: l.server, proxied: p}
 	l.conns[p] = c
-	c.closeAfter(l.after)
+	c.closeAfter(l.road().Closes)
 }
 
 func (l *wire) closed(p *proxy.Conn) {
@@ -135,49 +151,21 @@ func (c *conn) end() {
 	if s.busy == nil || s.busy.conn != c {
 		return
 	}
-	if s.up && !s.paused {
+	if s.Answers() {
 		w.observe(s, "command", c.wire.client, s.busy.words) // whatever the server made of it
 	}
 	s.busy = nil
 	w.open(s)
 }
 
-// eachLink calls do for every link that the lists select; an empty list means
-// all.
-func (w *World) eachLink(clients, nodes []string, do func(*wire) error) error {
-	nodes = faults.ResolveNodes(nodes, w.cfg.Nodes)
-	var errs []error
-	for _, on := range slices.SortedFunc(maps.Keys(w.links), func(a, b link) int {
-		return slices.Compare([]string{a.client, a.node, a.server}, []string{b.client, b.node, b.server})
-	}) {
-		if (len(clients) == 0 || slices.Contains(clients, on.client)) && (len(nodes) == 0 || slices.Contains(nodes, on.node)) {
-			errs = append(errs, do(w.links[on]))
+// wires returns those of some links, in their order.
+func (w *World) wires(links []topology.Link) (list []*wire) {
+	for _, on := range links {
+		for _, s := range slices.SortedFunc(maps.Keys(w.links), func(a, b link) int { return strings.Compare(a.server, b.server) }) {
+			if s.client == on.Client && s.node == on.Node {
+				list = append(list, w.links[s])
+			}
 		}
 	}
-	return errors.Join(errs...)
-}
-
-// lose cuts the link; connections close after that time, or never if it is
-// none.
-func (l *wire) lose(after time.Duration) {
-	l.cut, l.after = true, after
-	for _, c := range l.list() {
-		c.closeAfter(after)
-	}
-}
-
-// heal mends the link. Connections that lost something are of no use any more;
-// their ends find that out now that they can talk again.
-func (l *wire) heal() error {
-	if !l.cut {
-		return nil
-	}
-	l.cut, l.after = false, 0
-	for _, c := range l.list() {
-		c.closeAfter(0)
-		if c.requests.lost || c.replies.lost {
-			c.reset()
-		}
-	}
-	return nil
+	return list
 }

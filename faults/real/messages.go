@@ -35,10 +35,6 @@ type stream struct {
 	stuck  *message   // what waits, held or delayed, or for its turn
 }
 
-func (s *stream) knows(p *proxy.Message) bool {
-	return slices.ContainsFunc(s.coming, func(m *message) bool { return m.Message == p })
-}
-
 // stream returns the stream that a message travels on.
 func (c *conn) stream(p *proxy.Message) *stream {
 	if p.Request {
@@ -52,74 +48,60 @@ type message struct {
 	*proxy.Message
 	conn    *conn
 	way     faults.Way
-	words   []string // of the request, or of the one that a reply answers
-	command string   // its name
-	text    string   // it in full, with owner values by short names
-	arrived time.Time
+	words   []string  // of the request, or of the one that a reply answers
+	command string    // its name
+	text    string    // it in full, with owner values by short names
 	entered time.Time // of a request: when the server was let have it
 	replies int       // of a request: how many there are yet to come
-	then    *message  // of one that came before the gate was shut: the next that the server has already
 }
 
 func (m *message) stream() *stream { return m.conn.stream(m.Message) }
 
 func (m *message) process() *process { return m.conn.wire.process() }
 
-// tap hands what it sees on a link to the script's goroutine, once the gate is
-// shut.
+// tap is what sees the messages of a link. They come on the goroutines that carry
+// them, who take turns; in a world that has closed they go nowhere.
 type tap struct {
 	world *World
 	wire  *wire
 }
 
+// Lock waits for a turn: until Run is called, if need be.
+func (t tap) Lock() { t.world.turns.take() }
+
+func (t tap) Unlock() { t.world.moved() }
+
 func (t tap) Opened(c *proxy.Conn) {
-	t.world.inbox.put(func() { t.wire.opened(c) })
+	if !t.world.closed {
+		t.wire.opened(c)
+	}
 }
 
-func (t tap) Sent(m *proxy.Message) {
-	if !t.world.ajar.isShut.Load() {
-		return // what is under way when it is shut is looked at when it arrives
+// Sent takes note of a message that its sender has written: the server is done
+// with a request when it has written the answer, however long that takes to
+// arrive.
+func (t tap) Sent(p *proxy.Message) {
+	if c := t.wire.conns[p.Conn]; !t.world.closed && c != nil && !c.gone {
+		m := t.world.written(c, p)
+		m.stream().coming = append(m.stream().coming, m)
 	}
-	t.world.inbox.put(func() { t.world.setOut(t.wire.conns[m.Conn], m) })
 }
 
-func (t tap) Arrived(m *proxy.Message) {
-	if t.world.ajar.pass(t.wire, m) {
-		return
+// Arrived decides on a message. One whose connection was reset meanwhile has
+// nobody to take it.
+func (t tap) Arrived(p *proxy.Message) {
+	if c := t.wire.conns[p.Conn]; !t.world.closed && c != nil && !c.gone {
+		on := c.stream(p)
+		m := on.coming[0]
+		on.coming = slices.Delete(on.coming, 0, 1)
+		t.world.arrive(m)
 	}
-	arrived := time.Now()
-	t.world.inbox.put(func() { t.world.came(t.wire.conns[m.Conn], m, arrived) })
 }
 
 func (t tap) Closed(c *proxy.Conn) {
-	t.world.ajar.closed(c)
-	t.world.inbox.put(func() { t.wire.closed(c) })
-}
-
-// setOut takes note of a message that its sender has written, unless that is
-// known: the server is done with a request when it has written the answer,
-// however long that takes to arrive.
-func (w *World) setOut(c *conn, p *proxy.Message) {
-	if c == nil || c.gone || c.stream(p).knows(p) {
-		return
+	if !t.world.closed {
+		t.wire.closed(c)
 	}
-	on := c.stream(p)
-	on.coming = append(on.coming, w.written(c, p))
-}
-
-// came is what happens when a message comes to the gate.
-func (w *World) came(c *conn, p *proxy.Message, arrived time.Time) {
-	if c == nil || c.gone {
-		return // reset meanwhile: there is nobody to take it
-	}
-	var m *message
-	if on := c.stream(p); on.knows(p) {
-		m, on.coming = on.coming[0], on.coming[1:]
-	} else {
-		m = w.written(c, p) // before the gate was shut
-	}
-	m.arrived = arrived
-	w.arrive(m)
 }
 
 // written makes a message of what its sender has written.
@@ -129,7 +111,7 @@ func (w *World) written(c *conn, p *proxy.Message) *message {
 	case p.Request:
 		m.asks()
 		if c.unanswered == 0 && !c.more {
-			m.process().state.RoundTrips++
+			m.process().State.RoundTrips++
 		}
 		c.unanswered++
 		c.more = p.More
@@ -163,23 +145,23 @@ func (w *World) arrive(m *message) {
 	if c.gone {
 		return
 	}
-	if on.lost || c.wire.cut {
+	if on.lost || c.wire.road().Cut {
 		w.lose(m)
 		return
 	}
-	switch does, by := w.gate.Decide(faults.Message{Client: c.wire.client, Node: c.wire.node.name, Way: m.way, Command: m.command}); does {
+	switch does, by := w.top.Gate.Decide(faults.Message{Client: c.wire.client, Node: c.wire.node.Name, Way: m.way, Command: m.command}); does {
 	case faults.Holds:
 		w.tellMessage(checker.Held, m)
 		on.stuck = m
 		w.held = append(w.held, m)
 	case faults.Delays:
 		on.stuck = m
-		w.plan(m.arrived.Add(by), func() { w.loosen(m) })
+		w.plan(m.Came.Add(by), func() { w.loosen(m) })
 	case faults.Drops:
 		w.lose(m)
 	case faults.Resets:
 		w.tellMessage(checker.Dropped, m)
-		m.process().state.Lost++
+		m.process().State.Lost++
 		m.Reset()
 		c.end()
 	default:
@@ -192,7 +174,7 @@ func (w *World) loosen(m *message) {
 	m.stream().stuck = nil
 	switch {
 	case m.conn.gone:
-	case m.conn.wire.cut:
+	case m.conn.wire.road().Cut:
 		w.lose(m)
 	default:
 		w.enter(m)
@@ -201,8 +183,8 @@ func (w *World) loosen(m *message) {
 
 func (w *World) lose(m *message) {
 	w.tellMessage(checker.Dropped, m)
-	m.process().state.Lost++
-	if m.way == faults.Messages && !m.conn.wire.cut { // a server drops messages of a subscription one by one
+	m.process().State.Lost++
+	if m.way == faults.Messages && !m.conn.wire.road().Cut { // a server drops messages of a subscription one by one
 		m.Skip()
 		return
 	}
@@ -221,7 +203,7 @@ func (w *World) enter(m *message) {
 		w.receive(m)
 	case c.awaited != nil:
 		c.next, c.requests.stuck = m, m
-	case s.paused || s.busy != nil:
+	case s.Paused || s.busy != nil:
 		s.door = append(s.door, m)
 	default:
 		w.execute(m)
@@ -230,7 +212,7 @@ func (w *World) enter(m *message) {
 
 // open lets in what waits at a server's door, as far as it goes.
 func (w *World) open(s *server) {
-	for len(s.door) > 0 && !s.paused && s.busy == nil {
+	for len(s.door) > 0 && !s.Paused && s.busy == nil {
 		m := s.door[0]
 		s.door = s.door[1:]
 		if !m.conn.gone {
@@ -243,11 +225,11 @@ func (w *World) open(s *server) {
 func (w *World) receive(m *message) {
 	c := m.conn
 	event := checker.Event{
-		Kind: checker.Push, Client: c.wire.client, Node: c.wire.node.name, Sent: w.at(m.SetOut), Command: m.text,
+		Kind: checker.Push, Client: c.wire.client, Node: c.wire.node.Name, Sent: w.at(m.SetOut), Command: m.text,
 	}
 	if m.way == faults.After {
 		event.Kind = checker.Reply
-		m.process().state.Replies++
+		m.process().State.Replies++
 		c.unanswered = max(0, c.unanswered-1)
 	}
 	if w.record != nil {
@@ -264,7 +246,7 @@ func (w *World) execute(m *message) {
 	w.settle(s)
 	m.text = w.ledger.Command(c.wire.client, m.words)
 	w.tell(checker.Event{
-		Kind: checker.Request, Client: c.wire.client, Node: c.wire.node.name, Server: s.name, Command: m.text, Sent: w.at(m.SetOut),
+		Kind: checker.Request, Client: c.wire.client, Node: c.wire.node.Name, Server: s.Name, Command: m.text, Sent: w.at(m.SetOut),
 	})
 	c.awaited = m
 	if !blocks(m.words) {
@@ -311,9 +293,9 @@ func (w *World) answered(m *message) {
 	if request.replies--; request.replies > 0 {
 		return
 	}
-	c.awaited = request.then
+	c.awaited = nil
 	if !blocks(request.words) && !c.server.wasPaused(request.entered) {
-		w.note(c.server.name, m.SetOut.Sub(request.entered)-c.server.trip())
+		w.note(c.server.Name, m.SetOut.Sub(request.entered)-c.server.trip())
 	}
 	if s := c.server; changes(request.command) && (s.busy == nil || s.busy == request) {
 		w.observe(s, checker.ByCommand, c.wire.client, request.words)
@@ -335,14 +317,6 @@ func (w *World) finished(request *message) {
 	w.open(s)
 }
 
-// pass lets held messages of the named clients in, the one held longest first.
-func (w *World) pass(p faults.Pass) {
-	for _, m := range faults.Passing(w.gate, p, &w.held, func(m *message) string { return m.conn.wire.client }) {
-		w.tellMessage(checker.Passed, m)
-		w.loosen(m)
-	}
-}
-
 func (w *World) tellMessage(kind checker.Kind, m *message) {
 	if w.record == nil {
 		return
@@ -352,7 +326,7 @@ func (w *World) tellMessage(kind checker.Kind, m *message) {
 		text = w.ledger.Command(m.conn.wire.client, m.words)
 	}
 	e := checker.Event{
-		Kind: kind, Client: m.conn.wire.client, Node: m.conn.wire.node.name, Direction: m.way.Direction(), Command: text, Sent: w.at(m.SetOut),
+		Kind: kind, Client: m.conn.wire.client, Node: m.conn.wire.node.Name, Direction: m.way.Direction(), Command: text, Sent: w.at(m.SetOut),
 	}
 	if m.way != faults.Before {
 		e.Reply = resp.Print(m.Bytes, w.ledger.Name)

@@ -25,15 +25,25 @@ const patience = 10 * time.Second
 func (w *World) look(s *server) (key faults.Key, took time.Duration, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	asked := time.Now()
-	tx := s.admin.TxPipeline()
-	text, fields, left := tx.Get(ctx, w.cfg.Key), tx.HGetAll(ctx, w.cfg.Key), tx.PTTL(ctx, w.cfg.Key)
-	_, err = tx.Exec(ctx)
+	var asked time.Time
+	var text *redis.StringCmd
+	var fields *redis.MapStringStringCmd
+	var left *redis.DurationCmd
+	for {
+		asked = time.Now()
+		tx := s.admin.TxPipeline()
+		text, fields, left = tx.Get(ctx, w.cfg.Key), tx.HGetAll(ctx, w.cfg.Key), tx.PTTL(ctx, w.cfg.Key)
+		_, err = tx.Exec(ctx)
+		if !redis.HasErrorPrefix(err, "LOADING") {
+			break
+		}
+		time.Sleep(time.Millisecond) // until a replica has taken over what its primary has
+	}
 	took = time.Since(asked)
-	w.note(s.name, took-s.trip())
+	w.note(s.Name, took-s.trip())
 	var refused redis.Error
 	if err != nil && !errors.Is(err, redis.Nil) && !errors.As(err, &refused) {
-		return faults.Key{}, 0, fmt.Errorf("real: %s: looking at the key: %w", s.name, err)
+		return faults.Key{}, 0, fmt.Errorf("real: %s: looking at the key: %w", s.Name, err)
 	}
 	// One of GET and HGETALL is refused: the key has one type.
 	found := faults.Key{Value: text.Val()}
@@ -52,7 +62,7 @@ func (w *World) look(s *server) (key faults.Key, took time.Duration, err error) 
 		found.Value = "(neither a string nor a hash)"
 	}
 	if ttl := left.Val(); ttl >= 0 {
-		found.Expires = asked.Add(time.Duration(math.Floor(float64(ttl) / s.rate))).Sub(w.began)
+		found.Expires = asked.Add(time.Duration(math.Floor(float64(ttl) / s.Clock.Rate()))).Sub(w.began)
 	}
 	return found, took + slack, nil
 }
@@ -60,7 +70,7 @@ func (w *World) look(s *server) (key faults.Key, took time.Duration, err error) 
 // observe records how the lock's key changed on a server, and plans the moment
 // at which it will expire.
 func (w *World) observe(s *server, cause checker.Cause, client string, words []string) {
-	if w.record == nil || s.admin == nil || !s.up {
+	if w.record == nil || s.admin == nil || !s.Answers() {
 		return
 	}
 	key, took, err := w.look(s)
@@ -81,7 +91,7 @@ func (w *World) saw(s *server, key faults.Key, took time.Duration, cause checker
 }
 
 func (w *World) changed(s *server, key faults.Key, took time.Duration, cause checker.Cause, client string, words []string) {
-	event, changed := w.ledger.Saw(s.node.name, s.name, key, cause, client, words, took+s.took)
+	event, changed := w.ledger.Saw(s.Node.Name, s.Name, key, cause, client, words, took+s.took)
 	if !changed {
 		return
 	}
@@ -102,7 +112,7 @@ func (w *World) planExpiry(s *server, key faults.Key) {
 
 // ending is why a key ends whose time has come.
 func (s *server) ending() checker.Cause {
-	if s.moved || s.rate != 1 {
+	if s.moved || s.Clock.Rate() != 1 {
 		return checker.ByClock
 	}
 	return checker.ByExpiry
@@ -112,7 +122,7 @@ func (s *server) ending() checker.Cause {
 // date was rounded, it looks again then.
 func (w *World) expire(s *server) {
 	s.expiry = nil
-	if !s.up || s.paused {
+	if !s.Answers() {
 		return
 	}
 	key, took, err := w.look(s)

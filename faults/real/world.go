@@ -3,11 +3,13 @@
 // found running, and every connection passes an embedded toxiproxy with a toxic that
 // understands RESP.
 //
-// As in the world of virtual time, nothing passes on its own once the script
-// has begun: each message waits until the goroutine that plays the script, inside [World.Run], has
-// decided on it, one after the other. A script that waits for a message to be
-// held can therefore rely on what comes next not having happened yet. And as
-// there, requests and orders come in, and events go out.
+// As in the world of virtual time, nothing passes while the goroutine that plays
+// the script isn't inside [World.Run]: messages wait for their turns then. In there
+// each is decided on where it arrives, one after the other, by the goroutine
+// that carries it, which also looks whether what the script waits for is so by
+// then; if it is, nothing passes from that moment on. A script that waits for a
+// message to be held can therefore rely on what comes next not having happened
+// yet. And as there, requests and orders come in, and events go out.
 package real
 
 import (
@@ -18,13 +20,12 @@ import (
 	"fmt"
 	"io"
 	"os/exec"
-	"slices"
-	"sync"
 	"time"
 
 	"github.com/lockfault/lockfault/checker"
 	"github.com/lockfault/lockfault/faults"
 	"github.com/lockfault/lockfault/faults/real/proxy"
+	"github.com/lockfault/lockfault/faults/topology"
 	"github.com/lockfault/lockfault/internal/child"
 )
 
@@ -46,6 +47,9 @@ type Config struct {
 	Key string
 	// TTL is the lease; faults that speak in TTLs mean this one.
 	TTL time.Duration
+	// Takes is how long the host takes to end, stop or start a server when
+	// nothing is in its way: for so long it is not late.
+	Takes time.Duration
 	// Log receives what toxiproxy logs; nil silences it.
 	Log io.Writer
 	// Record receives the events in order, with Time filled in and Index
@@ -57,26 +61,33 @@ type Config struct {
 // processes that Spawn returns, may be called by others than the goroutine
 // that plays the script.
 type World struct {
-	cfg       Config
-	password  string
+	cfg      Config
+	password string
+	over     chan struct{} // closed when it closes
+	wake     chan struct{} // holds one note that the script's goroutine should look
+	mine     waiter        // where the script's goroutine waits for its turn
+	turns    turns         // guards all that follows, lateness apart
+
+	until     func() bool // what Run waits for, while it does
+	met       bool        // it was so, and the script's goroutine has the turn
+	alarm     *time.Timer // wakes the script's goroutine
+	due       time.Time   // when it does
 	began     time.Time
 	record    func(checker.Event) // nil until Begin
-	inbox     inbox
 	timers    timers
-	gate      *faults.Gate
-	ajar      ajar
+	top       *topology.Topology
 	ledger    *faults.Ledger
 	proxies   *proxy.Proxies
 	launcher  *child.Launcher
-	nodes     []*node
+	servers   []*server // in the order of the topology's
 	clients   map[string]*process
 	links     map[link]*wire
 	sentinels []string
 	held      []*message
 	failure   error // of something that the world itself needs
 	lateness  lateness
+	granted   time.Duration // how long the present fault may take
 	closed    bool
-	over      chan struct{} // closed when it closes
 }
 
 var _ faults.World = (*World)(nil)
@@ -93,11 +104,17 @@ func New(ctx context.Context, cfg Config) (*World, error) {
 		return nil, err
 	}
 	w := &World{
-		cfg: cfg, password: rand.Text(), began: time.Now(), inbox: inbox{wake: make(chan struct{}, 1)},
-		gate: faults.NewGate(cfg.Nodes), ledger: faults.NewLedger(cfg.Key),
-		proxies: proxy.New(cfg.Log), launcher: launcher, over: make(chan struct{}), clients: map[string]*process{}, links: map[link]*wire{},
+		cfg: cfg, password: rand.Text(), began: time.Now(),
+		over: make(chan struct{}), wake: make(chan struct{}, 1), mine: make(waiter, 1), alarm: time.NewTimer(time.Hour),
+		ledger: faults.NewLedger(cfg.Key), proxies: proxy.New(cfg.Log), launcher: launcher,
+		clients: map[string]*process{}, links: map[link]*wire{},
 	}
-	if err := w.startNodes(ctx); err != nil {
+	if lent, ok := cfg.Host.(LendingHost); ok {
+		w.password = lent.Password()
+	}
+	w.turns.take()
+	w.top = topology.New(topology.Config{Nodes: cfg.Nodes, Replicas: cfg.Replicas, TTL: cfg.TTL, Promoted: cfg.Sentinels > 0}, hands{w})
+	if err := w.startServers(ctx); err != nil {
 		_ = w.Close() // what matters is why there is nothing to close
 		return nil, err
 	}
@@ -107,38 +124,33 @@ func New(ctx context.Context, cfg Config) (*World, error) {
 
 // Begin implements [faults.World].
 func (w *World) Begin() {
-	w.shut()
-	for _, n := range w.nodes {
-		w.must(n.inStep())
+	for _, n := range w.top.Nodes {
+		w.must(w.inStep(n))
 	}
 	w.began = time.Now()
 	w.lateness.forget()
 	w.record = w.cfg.Record
 	w.ledger = faults.NewLedger(w.cfg.Key)
-	for _, p := range w.clients {
-		p.state.Lost, p.state.Replies, p.state.RoundTrips, p.state.PausedFor = 0, 0, 0, 0
-		p.since = w.began
-	}
+	w.top.Begin()
 }
 
 // Now implements [faults.World].
 func (w *World) Now() time.Duration { return time.Since(w.began) }
 
 // Notify implements [faults.World].
-func (w *World) Notify() { w.inbox.rouse() }
+func (w *World) Notify() {
+	select {
+	case w.wake <- struct{}{}:
+	default:
+	}
+}
 
 // Run implements [faults.World].
 func (w *World) Run(limit time.Duration, until func() bool) bool {
 	deadline := time.Now().Add(limit)
-	alarm := time.NewTimer(limit)
-	defer alarm.Stop()
 	for {
 		if until() {
 			return true
-		}
-		if do := w.inbox.next(); do != nil {
-			do()
-			continue
 		}
 		now := time.Now()
 		if due := w.timers.next(); due != nil && !due.at.After(now) {
@@ -153,13 +165,42 @@ func (w *World) Run(limit time.Duration, until func() bool) bool {
 		if due := w.timers.next(); due != nil && due.at.Before(wait) {
 			wait = due.at
 		}
-		alarm.Reset(wait.Sub(now))
-		select {
-		case <-w.inbox.wake:
-		case <-alarm.C:
-			w.note("script", time.Since(wait))
+		if w.wait(until, wait) {
+			return true
 		}
 	}
+}
+
+// wait lets messages have their turns until the function returns true, which it
+// reports, or there may be something for the script's goroutine to do: at the
+// latest at that time.
+func (w *World) wait(until func() bool, due time.Time) (met bool) {
+	w.until, w.due = until, due
+	w.alarm.Reset(time.Until(due))
+	w.turns.pass()
+	select {
+	case <-w.mine:
+	case <-w.wake:
+		w.turns.takeAt(w.mine)
+	case <-w.alarm.C:
+		w.turns.takeAt(w.mine)
+		w.note("script", time.Since(w.due))
+	}
+	met, w.until, w.met = w.met, nil, false
+	return met
+}
+
+// moved passes on the turn of somebody who moved something: to the script's
+// goroutine if what it waits for is so by now. Nobody else wakes it, and
+// as long as it doesn't get its turn nothing else moves.
+func (w *World) moved() {
+	if w.until != nil && (w.failure != nil || w.until()) {
+		w.met = w.failure == nil
+		w.until = nil
+		w.turns.give(w.mine)
+		return
+	}
+	w.turns.pass()
 }
 
 // Err returns what the world itself could not do, such as looking at a key; a
@@ -169,28 +210,27 @@ func (w *World) Err() error { return w.failure }
 func (w *World) must(err error) {
 	if err != nil && w.failure == nil && !w.closed {
 		w.failure = err
-		w.inbox.rouse()
 	}
 }
 
 // Close implements [faults.World]: every process, connection and file that the
-// world made is gone when it returns.
+// world made is gone when it returns, or back with its host.
 func (w *World) Close() error {
 	if w.closed {
 		return nil
 	}
 	w.closed = true
 	close(w.over)
+	w.alarm.Stop()
 	w.record = nil
+	w.turns.end() // whoever comes sees that it is closed
 	var errs []error
 	for _, p := range w.clients {
 		errs = append(errs, p.end())
 	}
 	errs = append(errs, w.launcher.Close(), w.proxies.Close())
-	for _, n := range w.nodes {
-		for _, s := range n.servers {
-			s.leave()
-		}
+	for _, s := range w.servers {
+		s.leave()
 	}
 	return errors.Join(append(errs, w.cfg.Host.Close())...)
 }
@@ -204,53 +244,8 @@ func (w *World) tell(e checker.Event) {
 	w.record(e)
 }
 
-func (w *World) fault(f faults.Fault, client, node string) {
-	w.tell(checker.Event{Kind: checker.Fault, Client: client, Node: node, Text: f.String()})
-}
-
 // at returns a time since Begin; what came before it was at 0.
 func (w *World) at(t time.Time) time.Duration { return max(0, t.Sub(w.began)) }
-
-func (w *World) node(name string) *node {
-	i := slices.IndexFunc(w.nodes, func(n *node) bool { return n.name == name })
-	if i < 0 {
-		return nil
-	}
-	return w.nodes[i]
-}
-
-// inbox is what other goroutines want done by the one that plays the script.
-type inbox struct {
-	wake chan struct{} // holds one note that there is something new
-	mu   sync.Mutex
-	list []func()
-}
-
-func (in *inbox) put(do func()) {
-	in.mu.Lock()
-	in.list = append(in.list, do)
-	in.mu.Unlock()
-	in.rouse()
-}
-
-func (in *inbox) next() func() {
-	in.mu.Lock()
-	defer in.mu.Unlock()
-	if len(in.list) == 0 {
-		return nil
-	}
-	do := in.list[0]
-	in.list[0] = nil
-	in.list = in.list[1:]
-	return do
-}
-
-func (in *inbox) rouse() {
-	select {
-	case in.wake <- struct{}{}:
-	default:
-	}
-}
 
 // timer is something that will happen at a time.
 type timer struct {
@@ -267,6 +262,10 @@ type timers []*timer
 func (w *World) plan(at time.Time, do func()) *timer {
 	t := &timer{at: at, do: do}
 	heap.Push(&w.timers, t)
+	if w.until != nil && at.Before(w.due) {
+		w.due = at
+		w.alarm.Reset(time.Until(at))
+	}
 	return t
 }
 
@@ -290,10 +289,4 @@ func (t *timers) Pop() any {
 	old[len(old)-1] = nil
 	*t = old[:len(old)-1]
 	return last
-}
-
-var errNoReplica = errors.New("there is no replica that is up; declare replicas in the script")
-
-func unsupported(f faults.Fault, why string) error {
-	return fmt.Errorf("real: %q: %w: %s", f, faults.ErrUnsupported, why)
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/alicebob/miniredis/v2/server"
 
 	"github.com/lockfault/lockfault/faults"
+	"github.com/lockfault/lockfault/faults/topology"
 	"github.com/lockfault/lockfault/internal/resp"
 )
 
@@ -29,8 +30,9 @@ var (
 type conn struct {
 	world  *World
 	client *client
-	node   *node
+	node   *topology.Node
 	server *redis
+	fixed  bool // to that very server, whoever leads the node
 	peer   *server.Peer
 	out    outbox
 
@@ -52,11 +54,11 @@ type conn struct {
 	closes time.Time // when the link's timeout will close it; zero if none will
 
 	toServer, toClient stream
-	travelling         int  // messages on their way, not counting held ones
-	unanswered         int  // requests written whose reply has not arrived
-	subscribed         bool // the server may speak unasked
-	multi              bool // a transaction is being queued
-	seen               int  // the server's offset after the last request from here, for WAIT
+	travelling         int          // messages on their way, not counting held ones
+	unanswered         int          // requests written whose reply has not arrived
+	subscribed         bool         // the server may speak unasked
+	transaction        *transaction // that is being queued; nil if none is
+	seen               int          // the server's offset after the last request from here, for WAIT
 	waiter             *waiter
 	pending            []*message // requests behind the one that waits
 }
@@ -64,7 +66,7 @@ type conn struct {
 // stream is one direction of a connection. It keeps its order and can't leave
 // out its middle.
 type stream struct {
-	line
+	topology.Line
 	last   time.Time  // arrival of the last message
 	lost   bool       // a message was lost, and with it all that follow
 	stuck  *message   // what the gate holds or delays
@@ -101,20 +103,20 @@ func (m *message) answer(bytes []byte) *message {
 }
 
 func (m *message) gate() faults.Message {
-	return faults.Message{Client: m.conn.client.name, Node: m.conn.node.name, Way: m.way, Command: m.command}
+	return faults.Message{Client: m.conn.client.Name, Node: m.conn.node.Name, Way: m.way, Command: m.command}
 }
 
 // newConn connects. Callers hold w.mu.
-func (w *World) newConn(c *client, n *node, s *redis) *conn {
-	conn := &conn{world: w, client: c, node: n, server: s, ready: make(chan struct{}, 1)}
+func (w *World) newConn(c *client, s *redis, fixed bool) *conn {
+	conn := &conn{world: w, client: c, node: s.Node, server: s, fixed: fixed, ready: make(chan struct{}, 1)}
 	conn.peer = newPeer(&conn.out)
 	c.conns = append(c.conns, conn)
 	s.conns = append(s.conns, conn)
-	w.closeAfter(conn, w.links.cut[conn.link()])
+	w.closeAfter(conn, w.top.Links.On(conn.link()).Closes)
 	return conn
 }
 
-func (c *conn) link() link { return link{c.client.name, c.node.name} }
+func (c *conn) link() topology.Link { return topology.Link{Client: c.client.Name, Node: c.node.Name} }
 
 // Read implements net.Conn. While its client is paused it blocks, and a
 // deadline that passed meanwhile is met at once when the client goes on,
@@ -124,10 +126,10 @@ func (c *conn) Read(p []byte) (int, error) {
 	w.mu.Lock()
 	for {
 		switch {
-		case c.client.state.Crashed:
+		case c.client.dead:
 			w.mu.Unlock()
 			return 0, w.running(c.client)
-		case c.client.state.Paused && !w.closed:
+		case c.client.State.Paused && !w.closed:
 			c.reading = true
 			c.note() // for when the client goes on
 		case c.expired || !c.deadline.IsZero() && c.deadline.Before(time.Now()):
@@ -187,7 +189,7 @@ func (c *conn) Write(p []byte) (int, error) {
 	w := c.world
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for c.client.state.Paused || c.client.state.Crashed {
+	for c.client.State.Paused || c.client.dead {
 		if c.subscribed {
 			c.take(p)
 			return len(p), nil
@@ -237,7 +239,7 @@ func (c *conn) sendWritten() error {
 			continue
 		}
 		if c.unanswered == 0 {
-			c.client.state.RoundTrips++
+			c.client.State.RoundTrips++
 		}
 		c.unanswered++
 		c.said = &message{conn: c, way: faults.Before, command: strings.ToUpper(words[0]), words: words, size: n, trail: c.trail}
@@ -263,7 +265,7 @@ func (w *World) send(m *message) {
 // due returns when something arrives that sets out now.
 func (w *World) due(c *conn, on *stream, what, command string, size int) time.Time {
 	now := time.Now()
-	due := on.carry(now, size, w.links.bandwidth[c.link()]).Add(w.links.travel(c.link(), what, command, now.Sub(w.began)))
+	due := on.Carry(now, size, w.top.Links.On(c.link()).Bandwidth).Add(w.travel(c.link(), what, command, now))
 	if !due.After(on.last) {
 		due = on.last.Add(time.Nanosecond)
 	}
@@ -283,7 +285,7 @@ func (w *World) plan(due time.Time, rank rank, run func()) *item {
 
 // rank orders messages that arrive at one instant.
 func (m *message) rank() rank {
-	return rank{who: m.conn.client.name, where: m.conn.node.name, what: string(m.way), message: m}
+	return rank{who: m.conn.client.Name, where: m.conn.node.Name, what: string(m.way), message: m}
 }
 
 // Close implements net.Conn. What was written before still reaches the server.
@@ -303,7 +305,7 @@ func (c *conn) hangUp() {
 	w := c.world
 	c.disconnect(net.ErrClosed)
 	due := w.due(c, &c.toServer, "fin", "", 0)
-	w.plan(due, rank{who: c.client.name, where: c.node.name, what: "fin"}, func() {
+	w.plan(due, rank{who: c.client.Name, where: c.node.Name, what: "fin"}, func() {
 		c.finished = true
 		c.releaseIfFinished()
 	}).travels = true
@@ -365,10 +367,10 @@ func (c *conn) SetWriteDeadline(time.Time) error { return nil }
 func (c *conn) SetDeadline(t time.Time) error { return c.SetReadDeadline(t) }
 
 // LocalAddr implements net.Conn.
-func (c *conn) LocalAddr() net.Addr { return address(c.client.name) }
+func (c *conn) LocalAddr() net.Addr { return address(c.client.Name) }
 
 // RemoteAddr implements net.Conn.
-func (c *conn) RemoteAddr() net.Addr { return address(c.node.name) }
+func (c *conn) RemoteAddr() net.Addr { return address(c.node.Name) }
 
 // SyscallConn implements syscall.Conn, by which go-redis finds out whether an
 // idle connection was closed by the other end before it uses it again. There

@@ -25,14 +25,14 @@ func (w *World) arrive(m *message) {
 		c.travelling++
 		return
 	}
-	if w.links.isCut(c.link()) {
+	if w.top.Links.On(c.link()).Cut {
 		on.lost = true
 	}
 	if on.lost {
 		w.lose(m)
 		return
 	}
-	switch does, by := w.gate.Decide(m.gate()); does {
+	switch does, by := w.top.Gate.Decide(m.gate()); does {
 	case faults.Holds:
 		w.tellMessage(checker.Held, m)
 		on.stuck = m
@@ -48,7 +48,7 @@ func (w *World) arrive(m *message) {
 		w.lose(m)
 	case faults.Resets:
 		w.tellMessage(checker.Dropped, m)
-		c.client.state.Lost++
+		c.client.State.Lost++
 		c.sever(errReset)
 	default:
 		w.enter(m)
@@ -62,7 +62,7 @@ func (w *World) loosen(m *message) {
 	on.stuck = nil
 	switch {
 	case c.gone || m.way != faults.Before && c.severed != nil:
-	case w.links.isCut(c.link()):
+	case w.top.Links.On(c.link()).Cut:
 		on.lost = true
 		w.lose(m)
 	default:
@@ -79,7 +79,7 @@ func (w *World) loosen(m *message) {
 
 func (w *World) lose(m *message) {
 	w.tellMessage(checker.Dropped, m)
-	m.conn.client.state.Lost++
+	m.conn.client.State.Lost++
 	if m.way != faults.Messages { // a server drops messages of a subscription one by one
 		m.stream().lost = true
 	}
@@ -89,7 +89,7 @@ func (w *World) lose(m *message) {
 func (w *World) enter(m *message) {
 	c := m.conn
 	switch {
-	case m.way == faults.Before && c.server.paused:
+	case m.way == faults.Before && c.server.Paused:
 		c.server.door = append(c.server.door, m)
 		c.travelling++
 	case m.way == faults.Before && c.waiter != nil:
@@ -97,10 +97,10 @@ func (w *World) enter(m *message) {
 		c.travelling++
 	case m.way == faults.Before:
 		w.execute(m)
-	case c.client.state.Paused:
+	case c.client.State.Paused:
 		c.client.door = append(c.client.door, m)
 		c.travelling++
-	case c.client.state.Crashed:
+	case c.client.dead:
 	default:
 		w.receive(m)
 	}
@@ -128,11 +128,11 @@ func (w *World) receive(m *message) {
 		return
 	}
 	event := checker.Event{
-		Kind: checker.Push, Client: c.client.name, Node: c.node.name, Sent: w.at(m.sent), Command: m.text,
+		Kind: checker.Push, Client: c.client.Name, Node: c.node.Name, Sent: w.at(m.sent), Command: m.text,
 	}
 	if m.way == faults.After {
 		event.Kind = checker.Reply
-		c.client.state.Replies++
+		c.client.State.Replies++
 		c.unanswered = max(0, c.unanswered-1)
 	}
 	if w.record != nil {
@@ -146,13 +146,13 @@ func (w *World) receive(m *message) {
 // execute lets the server do what the request asks, and sends the answer.
 func (w *World) execute(m *message) {
 	c, s := m.conn, m.conn.server
-	m.text = w.ledger.Command(c.client.name, m.words)
+	m.text = w.ledger.Command(c.client.Name, m.words)
 	w.tell(checker.Event{
-		Kind: checker.Request, Client: c.client.name, Node: c.node.name, Server: s.name,
+		Kind: checker.Request, Client: c.client.Name, Node: c.node.Name, Server: s.Name,
 		Command: m.text, Sent: w.at(m.sent),
 	})
 	w.settle(s)
-	if !c.multi { // in a transaction nothing waits
+	if c.transaction == nil { // in a transaction nothing waits
 		if wait := w.waiting(m); wait != nil {
 			w.keepWaiting(wait)
 			c.seen = s.offset
@@ -163,7 +163,7 @@ func (w *World) execute(m *message) {
 		w.stirred = true // a publication is passed on by goroutines of the server
 	}
 	s.dispatch(m)
-	w.observe(s, checker.ByCommand, c.client.name, m.words)
+	w.observe(s, checker.ByCommand, c.client.Name, m.words)
 	c.seen = s.offset
 	w.answer(m)
 	w.serve(s)
@@ -178,23 +178,16 @@ func (w *World) answer(request *message) {
 			w.send(&message{conn: c, way: faults.Messages, bytes: frame})
 			continue
 		}
-		w.send(request.answer(c.server.mend(request, frame)))
+		w.send(request.answer(frame))
 	}
 	if err != nil {
 		c.sever(err)
 	}
 	switch request.command {
-	case "MULTI", "EXEC", "DISCARD":
-		c.multi = request.command == "MULTI" && len(frames) == 1 && frames[0][0] == '+'
-	case "WATCH": // out of place in a transaction, but does it no harm
 	case "SUBSCRIBE", "PSUBSCRIBE":
 		if !c.subscribed && !c.gone {
 			c.subscribed = true
 			w.subscribers = append(w.subscribers, c)
-		}
-	default:
-		if c.multi && len(frames) == 1 && frames[0][0] == '-' {
-			c.spoil()
 		}
 	}
 }
@@ -216,24 +209,16 @@ func (w *World) collect() {
 	}
 }
 
-// pass lets held messages of the named clients in, the one held longest first.
-func (w *World) pass(p faults.Pass) {
-	for _, m := range faults.Passing(w.gate, p, &w.held, func(m *message) string { return m.conn.client.name }) {
-		w.tellMessage(checker.Passed, m)
-		w.loosen(m)
-	}
-}
-
 func (w *World) tellMessage(kind checker.Kind, m *message) {
 	if w.record == nil {
 		return
 	}
 	text := m.text
 	if m.way == faults.Before {
-		text = w.ledger.Command(m.conn.client.name, m.words)
+		text = w.ledger.Command(m.conn.client.Name, m.words)
 	}
 	e := checker.Event{
-		Kind: kind, Client: m.conn.client.name, Node: m.conn.node.name, Direction: m.way.Direction(),
+		Kind: kind, Client: m.conn.client.Name, Node: m.conn.node.Name, Direction: m.way.Direction(),
 		Command: text, Sent: w.at(m.sent),
 	}
 	if m.bytes != nil {

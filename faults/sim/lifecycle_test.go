@@ -301,8 +301,8 @@ func TestNodeCrashAndRestart(t *testing.T) {
 			n1/0 gone by restart`, "redis: nil"},
 		{"expiry dates pass on", 2 * ttl, false, `
 			fault n1 crash
-			n1/0 gone by expiry
-			fault n1 restart`, "redis: nil"},
+			fault n1 restart
+			n1/0 gone by expiry`, "redis: nil"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			play(t, sim.Config{Seed: 1}, func(s *stage) {

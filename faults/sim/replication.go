@@ -1,35 +1,34 @@
 package sim
 
 import (
-	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"time"
 
 	"github.com/lockfault/lockfault/checker"
+	"github.com/lockfault/lockfault/faults/topology"
 )
 
-// feed is the replication stream of a server to its replicas.
+// feed is how a server that follows is told what its leader does: a connection
+// to the leader, with a stream of effects on it. The zero value isn't connected.
 type feed struct {
-	offset  int               // how many effects the server has had
-	known   map[string]record // what the replicas were told; nil if they followed another server
-	waiting []effect          // what can't set out yet
-	sent    []shipment        // what is on its way, in order
-	last    time.Time         // arrival of the last effect: the stream keeps its order
-	applied int               // as a replica: how many effects arrived
-	acked   map[*redis]int
-	waiters []*waiter
+	of        *topology.Server // the leader
+	connected bool             // for the leader; what sets out else is missed
+	joining   *item            // the handshake, if one is under way
+	session   int              // grows when what is on its way is lost
 
-	stopped       bool
-	timeout       time.Duration // nothing passes, and a connection stays open that long; 0 if there is none
-	delay, jitter time.Duration
-	bandwidth     float64 // in bytes per second; 0 is unlimited
-	line          line
+	line    topology.Line
+	last    time.Time  // arrival of the last effect: the stream keeps its order
+	sent    []shipment // what is on its way
+	waiting []effect   // what set out since the stream was stopped
+	door    []effect   // what arrived while the server was stopped
 
-	gone    bool  // the replicas' connections are over: they have to connect anew
-	joining *item // their handshake, if it is under way
-	session int   // grows when what is on its way is lost
+	applied int             // how many of its leader's effects arrived
+	acked   int             // how many of them the leader knows of
+	missed  []effect        // what it must be sent when it has connected
+	another bool            // its leader is not the one before: it is sent all data
+	whole   bool            // and by a full resynchronization
+	shape   topology.Stream // what the above goes by
 }
 
 // shipment is an effect on its way.
@@ -38,32 +37,26 @@ type shipment struct {
 	arrives *item
 }
 
-// record is a key with all that a replica must know of it.
-type record struct {
-	kind    string
-	content string // for comparison
-	pairs   []string
-	until   time.Time // on the server's clock; zero means for ever
+// of returns the server of the topology's one.
+func (w *World) of(s *topology.Server) *redis { return w.servers[s.ID] }
+
+// followers returns who follows the server, up or not.
+func (w *World) followers(s *redis) (list []*redis) {
+	for _, f := range s.Followers() {
+		list = append(list, w.of(f))
+	}
+	return list
 }
 
-// effect is a change of some keys; a nil record means that the key is gone. A
-// full one carries all data there is: whatever else a replica has is gone too.
-type effect struct {
-	offset int
-	keys   map[string]*record
-	full   bool
-	size   int // about, in bytes of RESP
-}
-
-// replicate compares the data with what the replicas were told and sends them
+// replicate compares the data with what the followers were told and sends them
 // the difference: effects, not commands, and expiry as dates on the clock of
 // the primary, as Redis does.
 func (w *World) replicate(s *redis) {
-	if len(s.node.servers) == 1 {
+	if len(s.Node.Servers) == 1 {
 		return
 	}
-	now, full := s.records(), s.known == nil
-	e := effect{keys: map[string]*record{}, full: full}
+	now := s.records()
+	e := effect{keys: map[string]*record{}}
 	for key, r := range now {
 		was, ok := s.known[key]
 		if !ok || was.content != r.content || was.moved(r) {
@@ -78,268 +71,166 @@ func (w *World) replicate(s *redis) {
 		}
 	}
 	s.known = now
-	if len(e.keys) == 0 && !full {
+	if len(e.keys) == 0 {
 		return
 	}
 	s.offset++
 	e.offset = s.offset
-	if s.stopped || s.timeout > 0 || s.gone {
-		s.waiting = append(s.waiting, e)
-		return
-	}
-	w.stream(s, e)
-}
-
-// moved reports whether the record has another expiry date than the other one.
-func (r record) moved(other record) bool { return r.until.Sub(other.until).Abs() > slack }
-
-// size returns about how long the commands are that Redis would send for a
-// record that was another one before.
-func (r record) size(key string, was record) (total int) {
-	date := strconv.FormatInt(r.until.UnixMilli(), 10)
-	set := map[string]string{"string": "SET", "hash": "HSET", "list": "RPUSH", "set": "SADD", "zset": "ZADD"}[r.kind]
-	words := append([]string{set, key}, r.pairs...)
-	switch {
-	case r.content == was.content && r.until.IsZero():
-		return size("PERSIST", key)
-	case r.content == was.content:
-		return size("PEXPIREAT", key, date)
-	case r.until.IsZero():
-		return size(words...)
-	case r.kind == "string":
-		return size(append(words, "PXAT", date)...)
-	case r.moved(was):
-		return size(words...) + size("PEXPIREAT", key, date)
-	}
-	return size(words...)
-}
-
-// size returns how long a command is in RESP.
-func size(words ...string) int {
-	header := func(n int) int { return len("*\r\n") + len(strconv.Itoa(n)) }
-	total := header(len(words))
-	for _, word := range words {
-		total += header(len(word)) + len(word) + len("\r\n")
-	}
-	return total
-}
-
-// stream sends an effect to the replicas.
-func (w *World) stream(s *redis, e effect) {
-	replicas := s.replicas()
-	if len(replicas) == 0 {
-		return
-	}
-	now := time.Now()
-	due := w.down(s, now, "effect", strconv.Itoa(e.offset), e.size)
-	if !due.After(s.last) {
-		due = s.last.Add(time.Nanosecond)
-	}
-	s.last = due
-	var it *item
-	it = w.plan(due, rank{who: servers + replicas[0].name, what: "effect"}, func() {
-		s.sent = slices.DeleteFunc(s.sent, func(sh shipment) bool { return sh.arrives == it })
-		for _, replica := range replicas {
-			w.follow(s, replica, e)
+	for _, f := range w.followers(s) {
+		switch {
+		case !f.in.connected || f.in.shape.Timeout > 0:
+			f.in.missed = append(f.in.missed, e)
+		case f.in.shape.Stopped:
+			f.in.waiting = append(f.in.waiting, e)
+		default:
+			w.ship(f, e)
 		}
+	}
+}
+
+// ship sends an effect to a follower.
+func (w *World) ship(f *redis, e effect) {
+	in := &f.in
+	due := w.down(f, time.Now(), "effect", strconv.Itoa(e.offset), e.size)
+	if !due.After(in.last) {
+		due = in.last.Add(time.Nanosecond)
+	}
+	in.last = due
+	var it *item
+	it = w.plan(due, rank{who: servers + f.Name, what: "effect"}, func() {
+		in.sent = slices.DeleteFunc(in.sent, func(sh shipment) bool { return sh.arrives == it })
+		if f.Paused {
+			in.door = append(in.door, e)
+			return
+		}
+		w.take(f, e)
 	})
-	s.sent = append(s.sent, shipment{e, it})
+	in.sent = append(in.sent, shipment{e, it})
 }
 
-// down returns when something arrives at the replicas that sets out then.
-func (w *World) down(s *redis, from time.Time, what, command string, size int) time.Time {
-	on, sent := link{s.name, s.node.name}, from.Sub(w.began)
-	return s.line.carry(from, size, s.bandwidth).Add(w.links.travel(on, what, command, sent) +
-		max(0, s.delay+w.links.draw(s.jitter, on, "delay of "+what, command, sent)))
+// take applies an effect on a follower, and says how far it got.
+func (w *World) take(f *redis, e effect) {
+	w.settle(f)
+	f.apply(e)
+	f.in.applied = e.offset
+	w.observe(f, checker.ByReplication, "", nil)
+	leader, session := w.of(f.Leader), f.in.session
+	w.plan(w.up(f, time.Now(), "ack"), rank{who: servers + f.Name, what: "ack"}, func() {
+		if f.in.session != session {
+			return // it was lost
+		}
+		f.in.acked = max(f.in.acked, e.offset)
+		w.serve(leader)
+	})
 }
 
-// up returns when something of the replicas arrives that sets out then.
-func (w *World) up(s *redis, from time.Time, what string) time.Time {
-	return from.Add(w.links.travel(link{s.name, s.node.name}, what, "", from.Sub(w.began)))
+// down returns when something arrives at a follower that sets out then, and up
+// the same of what the follower says.
+func (w *World) down(f *redis, from time.Time, what, command string, size int) time.Time {
+	in := &f.in
+	draw := topology.Draw{On: replicaLink(f), What: "delay of " + what, Command: command, Sent: from.Sub(w.began)}
+	lag := max(0, in.shape.Delay+w.top.Links.Jitter(in.shape.Jitter, draw))
+	return in.line.Carry(from, size, in.shape.Bandwidth).Add(w.travel(draw.On, what, command, from) + lag)
 }
 
-// hasten lets what is on its way to the replicas arrive at once.
-func (w *World) hasten(s *redis) {
-	s.line, s.last = line{}, time.Now()
-	for _, sh := range slices.Clone(s.sent) {
+func (w *World) up(f *redis, from time.Time, what string) time.Time {
+	return from.Add(w.travel(replicaLink(f), what, "", from))
+}
+
+// replicaLink is the link between a follower and its leader. No fault names it.
+func replicaLink(f *redis) topology.Link { return topology.Link{Client: f.Name, Node: f.Node.Name} }
+
+// hasten lets what is on its way to a follower arrive at once.
+func (w *World) hasten(f *redis) {
+	f.in.line, f.in.last = topology.Line{}, time.Now()
+	for _, sh := range slices.Clone(f.in.sent) {
 		sh.arrives.dead = true
 		sh.arrives.run()
 	}
 }
 
-// lose loses what is on its way between the server and its replicas.
-func (s *redis) lose() {
-	var lost []effect
-	for _, sh := range s.sent {
+// lose loses what is on its way between a follower and its leader.
+func (f *redis) lose() {
+	in := &f.in
+	lost := in.door
+	for _, sh := range in.sent {
 		sh.arrives.dead = true
 		lost = append(lost, sh.effect)
 	}
-	s.waiting, s.sent = append(lost, s.waiting...), nil
-	s.line, s.last = line{}, time.Time{}
-	s.session++
+	in.missed = slices.Concat(lost, in.waiting, in.missed)
+	in.sent, in.waiting, in.door = nil, nil, nil
+	in.line, in.last = topology.Line{}, time.Time{}
+	in.session++
 }
 
-// disconnect ends the connections of the replicas.
-func (s *redis) disconnect() {
-	s.lose()
-	s.gone = true
+// disconnect ends a follower's connection to its leader.
+func (f *redis) disconnect() {
+	f.lose()
+	f.in.connected, f.in.acked = false, 0
+	f.in.giveUp()
+}
+
+// giveUp ends a handshake.
+func (in *feed) giveUp() {
+	if in.joining != nil {
+		in.joining.dead = true
+		in.joining = nil
+	}
 }
 
 // What a primary answers a replica that connects anew, as seen on the wire of
 // redis-server 7.0.15: +PONG; +OK for each of two REPLCONF that come in one go;
 // and behind PSYNC, with what the replica missed in its train, +CONTINUE with 40
-// digits.
+// digits, or, with all data behind it, +FULLRESYNC.
 const (
-	pong      = 7
-	replconf  = 10
-	continues = 52
+	pong       = 7
+	replconf   = 10
+	continues  = 52
+	fullResync = 56 + 6 + 175
 )
 
-// catchUp sends the replicas what waits, if anything passes: at once, or when
-// they have connected anew.
-func (w *World) catchUp(s *redis) {
-	if s.joining != nil {
-		s.joining.dead = true
-		s.joining = nil
-	}
+// connect has a follower connect to its leader, unless it is connected, or
+// anything is in the way: then somebody calls again when that has gone.
+func (w *World) connect(f *redis) {
+	in := &f.in
 	switch {
-	case s.stopped || s.timeout > 0 || s.paused || !s.up:
-	case !s.gone:
-		waiting := s.waiting
-		s.waiting = nil
-		for _, e := range waiting {
-			w.stream(s, e)
-		}
-	default:
-		ready := w.up(s, time.Now(), "ping")
-		ready = w.up(s, w.down(s, ready, "pong", "", pong), "replconf")
-		ready = w.up(s, w.down(s, ready, "ok", "", replconf), "psync")
-		s.joining = w.plan(ready, rank{who: servers + s.name, what: "psync"}, func() {
-			s.joining = nil
-			if s.paused || !s.up {
-				return // it answers when it goes on
-			}
-			s.gone, s.acked = false, nil
-			w.stream(s, effect{size: continues})
-			w.catchUp(s)
-		})
-	}
-}
-
-// replicas returns who follows the server.
-func (s *redis) replicas() []*redis {
-	if s != s.node.primary {
-		return nil // the rival of a split has nobody
-	}
-	return slices.DeleteFunc(slices.Clone(s.node.servers), func(other *redis) bool {
-		return other == s || !other.up || other == s.node.rival
-	})
-}
-
-// follow applies an effect on a replica that has not had it yet, and says how
-// far that got.
-func (w *World) follow(primary, replica *redis, e effect) {
-	if primary != replica.node.primary || !replica.up || replica.leads() {
-		return // it has another primary by now, or is one
-	}
-	if e.full || e.offset > replica.applied {
-		w.settle(replica)
-		if e.full {
-			for key := range replica.records() {
-				if e.keys[key] == nil {
-					replica.apply(key, nil)
-				}
-			}
-		}
-		for _, key := range slices.Sorted(maps.Keys(e.keys)) {
-			replica.apply(key, e.keys[key])
-		}
-		replica.applied = e.offset
-		w.observe(replica, checker.ByReplication, "", nil)
-	}
-	session, applied := primary.session, replica.applied
-	due := time.Now().Add(w.links.travel(link{replica.name, replica.node.name}, "ack", "", time.Since(w.began)))
-	w.plan(due, rank{who: servers + replica.name, what: "ack"}, func() {
-		if primary.session != session {
-			return // it was lost
-		}
-		if primary.acked == nil {
-			primary.acked = map[*redis]int{}
-		}
-		primary.acked[replica] = max(primary.acked[replica], applied)
-		w.serve(primary)
-	})
-}
-
-// records reads all data.
-func (s *redis) records() map[string]record {
-	s.tick()
-	db := s.mini.DB(0)
-	all := map[string]record{}
-	for _, key := range db.Keys() {
-		r := record{kind: db.Type(key)}
-		switch r.kind {
-		case "string":
-			value, _ := db.Get(key)
-			r.pairs = []string{value}
-		case "hash":
-			fields, _ := db.HKeys(key)
-			for _, field := range fields {
-				r.pairs = append(r.pairs, field, db.HGet(key, field))
-			}
-		case "list":
-			r.pairs, _ = db.List(key)
-		case "set":
-			r.pairs, _ = db.Members(key)
-		case "zset":
-			scores, _ := db.SortedSet(key)
-			for _, member := range slices.Sorted(maps.Keys(scores)) {
-				r.pairs = append(r.pairs, member, strconv.FormatFloat(scores[member], 'g', -1, 64))
-			}
-		}
-		r.content = fmt.Sprintf("%s %q", r.kind, r.pairs)
-		if ttl := db.TTL(key); ttl > 0 {
-			r.until = s.now().Add(ttl)
-		}
-		all[key] = r
-	}
-	return all
-}
-
-// apply makes a key what the record says.
-func (s *redis) apply(key string, r *record) {
-	s.tick()
-	db := s.mini.DB(0)
-	db.Del(key)
-	if r == nil || !r.until.IsZero() && !r.until.After(s.now()) {
+	case f.Leader == nil || in.connected || in.joining != nil:
+		return
+	case !f.Answers() || !f.Leader.Answers() || !in.shape.Passes():
 		return
 	}
-	switch r.kind {
-	case "string":
-		_ = db.Set(key, r.pairs[0]) // the key is gone, so it can't have another type
-	case "hash":
-		db.HSet(key, r.pairs...)
-	case "list":
-		_, _ = db.Push(key, r.pairs...)
-	case "set":
-		_, _ = db.SetAdd(key, r.pairs...)
-	case "zset":
-		for i := 0; i < len(r.pairs); i += 2 {
-			score, _ := strconv.ParseFloat(r.pairs[i+1], 64)
-			_, _ = db.ZAdd(key, score, r.pairs[i])
+	ready := w.up(f, time.Now(), "ping")
+	ready = w.up(f, w.down(f, ready, "pong", "", pong), "replconf")
+	ready = w.up(f, w.down(f, ready, "ok", "", replconf), "psync")
+	in.joining = w.plan(ready, rank{who: servers + f.Name, what: "psync"}, func() {
+		in.joining = nil
+		if !f.Answers() || !f.Leader.Answers() || !in.shape.Passes() {
+			return
 		}
-	}
-	if !r.until.IsZero() {
-		db.SetTTL(key, r.until.Sub(s.now()))
-	}
+		for _, e := range w.of(f.Leader).answer(f) {
+			w.ship(f, e)
+		}
+	})
 }
 
-// copyFrom makes the data what another server has, and the server its replica.
-func (s *redis) copyFrom(other *redis) {
-	data := other.records()
-	s.mini.DB(0).FlushDB()
-	for key, r := range data {
-		s.apply(key, &r)
+// answer returns what a leader answers to PSYNC: what the follower missed, or
+// all data.
+func (s *redis) answer(f *redis) []effect {
+	in := &f.in
+	s.world.settle(s)
+	missed := in.missed
+	e := effect{offset: in.applied, size: continues}
+	if in.another || in.whole {
+		missed = nil
+		e.offset, e.full, e.keys = s.offset, true, map[string]*record{}
+		for key, r := range s.records() {
+			e.keys[key] = &r
+			e.size += r.size(key, record{})
+		}
 	}
-	s.feed = feed{applied: other.offset, session: s.session + 1}
+	if in.whole {
+		e.size += fullResync - continues
+	}
+	in.connected, in.missed, in.another, in.whole = true, nil, false, false
+	return append([]effect{e}, missed...)
 }

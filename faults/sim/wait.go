@@ -8,7 +8,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/alicebob/miniredis/v2/server"
+
 	"github.com/lockfault/lockfault/checker"
+	"github.com/lockfault/lockfault/faults/topology"
 )
 
 // waiter is a request that the server has not answered yet. Requests behind it
@@ -30,7 +33,7 @@ func (w *World) waiting(m *message) *waiter {
 	if m.command == "WAIT" {
 		return m.conn.server.waitForReplicas(m)
 	}
-	limit, ok := blocksFor(m.words)
+	limit, ok := blocksFor(m.command, m.words)
 	if !ok {
 		return nil
 	}
@@ -45,7 +48,7 @@ func (w *World) waiting(m *message) *waiter {
 // https://redis.io/docs/latest/commands/wait/ speaks of writes, but Redis 7.0.15
 // counts from the last request of any kind, and from nothing if it is the first.
 func (s *redis) waitForReplicas(m *message) *waiter {
-	if s.follows() {
+	if s.Follows() {
 		return refuse(m, "WAIT cannot be used with replica instances.")
 	}
 	if len(m.words) != 3 {
@@ -77,22 +80,20 @@ func refuse(m *message, text string) *waiter {
 }
 
 func (s *redis) caughtUp(offset int) (count int) {
-	if s.gone {
-		return 0
-	}
-	for _, replica := range s.replicas() {
-		if s.acked[replica] >= offset {
+	for _, f := range s.world.followers(s) {
+		if f.in.connected && f.in.acked >= offset {
 			count++
 		}
 	}
 	return count
 }
 
-// blocksFor reports whether a command may keep its client waiting, and for how
-// long. A limit that is no number is for the server to refuse.
-func blocksFor(words []string) (limit time.Duration, ok bool) {
+// blocksFor reports whether a command, whose name is there in upper case too,
+// may keep its client waiting, and for how long. A limit that is no number is
+// for the server to refuse.
+func blocksFor(command string, words []string) (limit time.Duration, ok bool) {
 	at, unit := len(words)-1, float64(time.Second)
-	switch strings.ToUpper(words[0]) {
+	switch command {
 	case "BLPOP", "BRPOP", "BLMOVE", "BRPOPLPUSH", "BZPOPMIN", "BZPOPMAX":
 	case "BZMPOP":
 		at = min(1, at)
@@ -109,37 +110,33 @@ func blocksFor(words []string) (limit time.Duration, ok bool) {
 	if err != nil || number != number || number < 0 {
 		number = 0
 	}
-	return time.Duration(min(number*unit, float64(century))), true
+	return time.Duration(min(number*unit, float64(topology.Century))), true
 }
 
-// tryOnce executes a command that blocks as a transaction would: there it
-// never does, but answers nil.
+// tryOnce executes a command that blocks, and returns nil if it would go on
+// waiting.
 func (w *World) tryOnce(m *message, last bool) []byte {
-	s := m.conn.server
-	s.tick()
-	var out outbox
-	peer := newPeer(&out)
-	peer.Resp3 = m.conn.peer.Resp3
-	for _, words := range [...][]string{{"MULTI"}, m.words, {"EXEC"}} {
-		s.commands.Dispatch(peer, words)
-	}
-	peer.Flush()
-	frames, err := out.take()
-	if err != nil || len(frames) != 3 {
-		return []byte("-ERR the server is confused\r\n")
-	}
-	if frames[1][0] == '-' {
-		return frames[1]
-	}
-	answer := bytes.TrimPrefix(frames[2], []byte("*1\r\n"))
-	nothing := len(answer) > 1 && (answer[0] == '_' || answer[1] == '-' && answer[0] != '-')
+	answer, nothing := m.conn.server.once(m.words, m.conn.peer.Resp3)
 	if nothing && !last {
 		return nil
 	}
 	if !nothing {
-		w.observe(s, checker.ByCommand, m.conn.client.name, m.words)
+		w.observe(m.conn.server, checker.ByCommand, m.conn.client.Name, m.words)
 	}
 	return answer
+}
+
+// once executes a command that blocks as a transaction would: there it never
+// does, but answers nil, which means nothing.
+func (s *redis) once(words []string, resp3 bool) (answer []byte, nothing bool) {
+	s.tick()
+	trial := server.Peer{Resp3: resp3}
+	s.ask(&trial, "MULTI")
+	if answer := s.ask(&trial, words...); answer[0] == '-' {
+		return answer, false
+	}
+	answer = bytes.TrimPrefix(s.ask(&trial, "EXEC"), []byte("*1\r\n"))
+	return answer, len(answer) > 1 && (answer[0] == '_' || answer[1] == '-' && answer[0] != '-')
 }
 
 // keepWaiting answers a request if that is possible at once, and else lets it
@@ -151,7 +148,7 @@ func (w *World) keepWaiting(wait *waiter) {
 	s.waiters = append(s.waiters, wait)
 	w.serve(s)
 	if c.waiter == wait && wait.limit > 0 {
-		over := rank{who: servers + s.name, where: c.client.name, what: "wait", message: wait.request}
+		over := rank{who: servers + s.Name, where: c.client.Name, what: "wait", message: wait.request}
 		w.plan(time.Now().Add(wait.limit), over, func() {
 			wait.over = true
 			w.serve(s)
@@ -162,7 +159,7 @@ func (w *World) keepWaiting(wait *waiter) {
 // serve answers the requests that can be answered now, the longest waiting
 // first, until none is left: one answer may make way for another.
 func (w *World) serve(s *redis) {
-	for i := 0; i < len(s.waiters) && !s.paused; {
+	for i := 0; i < len(s.waiters) && !s.Paused; {
 		wait := s.waiters[i]
 		answer := wait.poll(wait.over)
 		if answer == nil {

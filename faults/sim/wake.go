@@ -3,6 +3,8 @@ package sim
 import (
 	"slices"
 	"time"
+
+	"github.com/lockfault/lockfault/faults/topology"
 )
 
 // readers are goroutines of clients that wait in Read. What they wait for may
@@ -32,9 +34,7 @@ func (c *conn) note() {
 	if !slices.Contains(w.readers.waking, c) {
 		w.readers.waking = append(w.readers.waking, c)
 	}
-	if !w.sleeping.IsZero() {
-		w.rouse()
-	}
+	w.rouse()
 }
 
 // linger lets a reader that was told see it soon, not now.
@@ -46,10 +46,10 @@ func (c *conn) linger() {
 // soon returns when a client learns of what happens to a link now: up to a
 // microsecond later. A script's times are round ones, at which the client's own
 // timers end, and of two things at one instant a select takes either.
-func (w *World) soon(on link) time.Time {
+func (w *World) soon(on topology.Link) time.Time {
 	const most = time.Microsecond
 	now := time.Now()
-	return now.Add(most/2 + time.Nanosecond + w.links.draw(most/2-time.Nanosecond, on, "soon", "", now.Sub(w.began)))
+	return now.Add(most/2 + time.Nanosecond + w.top.Links.Jitter(most/2-time.Nanosecond, topology.Draw{On: on, What: "soon", Sent: now.Sub(w.began)}))
 }
 
 func (c *conn) wake() {
@@ -61,7 +61,7 @@ func (c *conn) wake() {
 
 // rank orders connections by what was last said on them.
 func (c *conn) rank(what string) rank {
-	return rank{who: c.client.name, where: c.node.name, what: what, message: c.said}
+	return rank{who: c.client.Name, where: c.node.Name, what: what, message: c.said}
 }
 
 // next takes out the connection whose reader is let go next, nil if there is
@@ -77,7 +77,7 @@ func (r *readers) next() (next *conn, crowded bool) {
 	}
 	var first rank
 	for _, c := range r.waking {
-		if c.client.state.Paused || c.from.After(now) {
+		if c.client.State.Paused || c.from.After(now) {
 			continue
 		}
 		rank := c.rank("")

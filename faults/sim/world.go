@@ -21,6 +21,8 @@ import (
 
 	"github.com/lockfault/lockfault/checker"
 	"github.com/lockfault/lockfault/faults"
+	"github.com/lockfault/lockfault/faults/sim/script"
+	"github.com/lockfault/lockfault/faults/topology"
 )
 
 // Config is what a world is made from.
@@ -46,7 +48,6 @@ type Config struct {
 type World struct {
 	cfg   Config
 	timer *time.Timer
-	wake  chan struct{} // holds one note that the schedule or a client changed
 
 	mu       sync.Mutex
 	began    time.Time
@@ -57,12 +58,12 @@ type World struct {
 	notified bool
 	stirred  bool // some goroutine may have been set going since the last time all waited
 	closed   bool
-	gate     *faults.Gate
+	top      *topology.Topology
 	ledger   *faults.Ledger
-	links    links
-	nodes    []*node
+	servers  []*redis // in the order of the topology's
 	clients  map[string]*client
 	held     []*message
+	machine  script.Machine
 
 	subscribers []*conn   // connections on which a server may speak unasked
 	former      []*client // crashed lives of clients that live again
@@ -70,12 +71,10 @@ type World struct {
 
 var _ faults.Dialer = (*World)(nil)
 
-// client is a client's process as the world sees it.
+// client is one life of a client's process.
 type client struct {
-	name  string
-	state faults.ClientState
-	since time.Time     // when the present pause began
-	skew  time.Duration // of its wall clock
+	*topology.Client
+	dead  bool          // this life of it is over
 	freed chan struct{} // closed when a pause ends; renewed by the next
 	ended chan struct{} // closed when the world closes
 	conns []*conn
@@ -88,16 +87,18 @@ func New(cfg Config) (*World, error) {
 		cfg.Base, cfg.Jitter = 500*time.Microsecond, 200*time.Microsecond
 	}
 	w := &World{
-		cfg: cfg, timer: time.NewTimer(math.MaxInt64), wake: make(chan struct{}, 1), began: time.Now(),
-		gate: faults.NewGate(cfg.Nodes), ledger: faults.NewLedger(cfg.Key), clients: map[string]*client{},
-		links: links{seed: cfg.Seed, base: cfg.Base, jitter: cfg.Jitter, latency: map[link]latency{}, bandwidth: map[link]float64{}, cut: map[link]time.Duration{}},
+		cfg: cfg, timer: time.NewTimer(math.MaxInt64), began: time.Now(),
+		ledger: faults.NewLedger(cfg.Key), clients: map[string]*client{},
 	}
-	for i := range cfg.Nodes {
-		n, err := w.newNode(faults.NodeName(i))
+	w.top = topology.New(topology.Config{
+		Nodes: cfg.Nodes, Replicas: cfg.Replicas, TTL: cfg.TTL, Seed: cfg.Seed, Base: cfg.Base, Jitter: cfg.Jitter,
+	}, hands{w})
+	for _, of := range w.top.Servers {
+		s, err := w.newRedis(of)
 		if err != nil {
 			return nil, err
 		}
-		w.nodes = append(w.nodes, n)
+		w.servers = append(w.servers, s)
 	}
 	return w, nil
 }
@@ -109,10 +110,7 @@ func (w *World) Begin() {
 	w.began = time.Now()
 	w.record = w.cfg.Record
 	w.ledger = faults.NewLedger(w.cfg.Key)
-	for _, c := range w.clients {
-		c.state.Lost, c.state.Replies, c.state.RoundTrips, c.state.PausedFor = 0, 0, 0, 0
-		c.since = w.began
-	}
+	w.top.Begin()
 }
 
 // Now implements [faults.World].
@@ -126,7 +124,7 @@ func (w *World) Wall(name string) time.Time {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return time.Now().Add(c.skew)
+	return time.Now().Add(c.Skew)
 }
 
 // Dial implements [faults.Dialer]. A server's name, such as n1/1, stands for that
@@ -137,12 +135,13 @@ func (w *World) Dial(ctx context.Context, name, nodeName string) (net.Conn, erro
 		return nil, err
 	}
 	w.mu.Lock()
-	n, server := w.lead(name, nodeName)
-	if n == nil {
+	server, fixed := w.lead(name, nodeName)
+	if server == nil {
 		w.mu.Unlock()
 		return nil, fmt.Errorf("sim: there is no node %s", nodeName)
 	}
-	if after, cut := w.links.cut[link{name, n.name}]; cut && after == 0 {
+	on := topology.Link{Client: name, Node: server.Node.Name}
+	if road := w.top.Links.On(on); road.Cut && road.Closes == 0 {
 		w.mu.Unlock()
 		select {
 		case <-ctx.Done():
@@ -153,21 +152,21 @@ func (w *World) Dial(ctx context.Context, name, nodeName string) (net.Conn, erro
 		}
 		return nil, &net.OpError{Op: "dial", Net: "tcp", Addr: address(nodeName), Err: context.DeadlineExceeded}
 	}
-	if !server.up {
+	if !server.Up {
 		w.mu.Unlock()
-		w.refuse(ctx, c, n)
+		w.refuse(ctx, c, on)
 		return nil, &net.OpError{Op: "dial", Net: "tcp", Addr: address(nodeName), Err: errRefused}
 	}
 	defer w.mu.Unlock()
-	return w.newConn(c, n, server), nil
+	return w.newConn(c, server, fixed), nil
 }
 
 // refuse waits until the refusal of a connection has its turn: goroutines that
 // are refused at one instant learn it in one order.
-func (w *World) refuse(ctx context.Context, c *client, n *node) {
+func (w *World) refuse(ctx context.Context, c *client, on topology.Link) {
 	turn := make(chan struct{})
 	w.mu.Lock()
-	w.plan(w.soon(link{c.name, n.name}), rank{who: c.name, where: n.name, what: "refusal"}, func() {
+	w.plan(w.soon(on), rank{who: on.Client, where: on.Node, what: "refusal"}, func() {
 		w.stirred = true
 		close(turn)
 	})
@@ -184,11 +183,7 @@ func (w *World) Client(name string) faults.ClientState {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	c := w.process(name)
-	state := c.state
-	if state.Paused {
-		state.PausedFor += time.Since(c.since)
-	}
-	state.Held = 0
+	state := c.Now()
 	for _, m := range w.held {
 		if m.conn.client == c {
 			state.Held++
@@ -204,15 +199,15 @@ func (w *World) Client(name string) faults.ClientState {
 // Notify implements [faults.World].
 func (w *World) Notify() {
 	w.mu.Lock()
+	defer w.mu.Unlock()
 	w.notified = true
-	w.mu.Unlock()
 	w.rouse()
 }
 
+// rouse ends Run's sleep, if it does. Callers hold w.mu.
 func (w *World) rouse() {
-	select {
-	case w.wake <- struct{}{}:
-	default:
+	if !w.sleeping.IsZero() {
+		w.timer.Reset(0)
 	}
 }
 
@@ -276,10 +271,7 @@ func (w *World) sleep(until time.Time) {
 	w.sleeping, w.stirred = until, true
 	w.timer.Reset(time.Until(until))
 	w.mu.Unlock()
-	select {
-	case <-w.timer.C:
-	case <-w.wake:
-	}
+	<-w.timer.C
 	w.mu.Lock()
 	w.sleeping = time.Time{}
 }
@@ -303,17 +295,13 @@ func (w *World) Close() error {
 	for _, c := range w.former {
 		w.end(c)
 	}
-	for _, n := range w.nodes {
-		for _, s := range n.servers {
-			s.crash() // connections that clients had closed, but not yet towards the server
-		}
+	for _, s := range w.servers {
+		s.crash() // connections that clients had closed, but not yet towards the server
 	}
 	w.schedule, w.held = schedule{}, nil
 	w.mu.Unlock()
-	for _, n := range w.nodes {
-		for _, s := range n.servers {
-			s.mini.Close()
-		}
+	for _, s := range w.servers {
+		s.mini.Close()
 	}
 	return nil
 }
@@ -341,20 +329,17 @@ func (w *World) present(name string) *client {
 func (w *World) process(name string) *client {
 	c := w.clients[name]
 	if c == nil {
-		c = newClient(name)
+		c = newClient(w.top.Client(name))
 		if w.closed {
 			close(c.ended)
 		}
 		w.clients[name] = c
-		for _, n := range w.nodes {
-			w.links.join(name, n.name)
-		}
 	}
 	return c
 }
 
-func newClient(name string) *client {
-	return &client{name: name, freed: make(chan struct{}), ended: make(chan struct{})}
+func newClient(of *topology.Client) *client {
+	return &client{Client: of, freed: make(chan struct{}), ended: make(chan struct{})}
 }
 
 // running blocks while the process is paused, and for the rest of its life
@@ -362,7 +347,7 @@ func newClient(name string) *client {
 func (w *World) running(c *client) error {
 	for {
 		w.mu.Lock()
-		paused, crashed, freed := c.state.Paused, c.state.Crashed, c.freed
+		paused, crashed, freed := c.State.Paused, c.dead, c.freed
 		w.mu.Unlock()
 		switch {
 		case crashed:
@@ -397,27 +382,18 @@ func (w *World) tell(e checker.Event) {
 // at returns a time since Begin; what came before it was at 0.
 func (w *World) at(t time.Time) time.Duration { return max(0, t.Sub(w.began)) }
 
-// lead returns the node of that name and the server that the client is led to
-// there, or that very server; nil if there is none.
-func (w *World) lead(client, name string) (*node, *redis) {
-	for _, n := range w.nodes {
-		if n.name == name {
-			return n, n.serverFor(client)
-		}
-		for _, s := range n.servers {
-			if s.name == name {
-				return n, s
-			}
+// lead returns the server that the client is led to at the node of that name,
+// or that very server if it is one's name; nil if there is none.
+func (w *World) lead(client, name string) (s *redis, fixed bool) {
+	for _, n := range w.top.Nodes {
+		if n.Name == name {
+			return w.of(n.For(client)), false
 		}
 	}
-	return nil, nil
-}
-
-func (w *World) node(name string) *node {
-	for _, n := range w.nodes {
-		if n.name == name {
-			return n
+	for _, s := range w.servers {
+		if s.Name == name {
+			return s, true
 		}
 	}
-	return nil
+	return nil, false
 }

@@ -12,11 +12,11 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"github.com/lockfault/lockfault/checker"
 	"github.com/lockfault/lockfault/faults"
 	"github.com/lockfault/lockfault/faults/sim"
+	"github.com/lockfault/lockfault/internal/rediscli"
 )
 
 const (
@@ -77,13 +77,8 @@ func play(t *testing.T, cfg sim.Config, test func(s *stage)) []checker.Event {
 
 // client returns a go-redis client that never tries twice.
 func client(dial func(context.Context, string, string) (net.Conn, error), options ...func(*redis.Options)) *redis.Client {
-	o := &redis.Options{
-		Addr:     "127.0.0.1:6379",
-		Protocol: 2, DisableIdentity: true, MaxRetries: -1, PoolSize: 64, ContextTimeoutEnabled: true, DialerRetries: 1,
-		ReadTimeout:              3 * time.Second,
-		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
-		Dialer:                   dial,
-	}
+	o := rediscli.Options("127.0.0.1:6379")
+	o.Dialer, o.PoolSize, o.ReadTimeout = dial, 64, 3*time.Second
 	for _, option := range options {
 		option(o)
 	}

@@ -10,7 +10,7 @@ import (
 
 // Stories returns those that every world must play alike.
 func Stories() []Story {
-	return slices.Concat(ofTheGate(), ofStreams(), ofCommands(), ofLinks(), ofSlowLinks(), ofTimeouts(), ofReplication(), ofNodes())
+	return slices.Concat(ofTheGate(), ofStreams(), ofCommands(), ofLinks(), ofSlowLinks(), ofTimeouts(), ofReplication(), ofNodes(), ofServers())
 }
 
 const second = time.Second

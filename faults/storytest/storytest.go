@@ -5,6 +5,7 @@
 package storytest
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"net"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/lockfault/lockfault/checker"
 	"github.com/lockfault/lockfault/faults"
+	"github.com/lockfault/lockfault/faults/topology"
 )
 
 // The lock in every story: a world must be made for this key and lease.
@@ -66,8 +68,12 @@ func Play(t *testing.T, w World, story Story) {
 		}
 		s.readers.Wait()
 	}()
+	later := map[string]bool{}
 	for _, step := range story.Steps {
-		if step.on != "" {
+		later[step.opens] = true
+	}
+	for _, step := range story.Steps {
+		if step.on != "" && !later[step.on] {
 			s.wire(step.on)
 		}
 	}
@@ -169,9 +175,10 @@ func (w *wire) read(s *stage) {
 
 // A Step is something that happens in a story.
 type Step struct {
-	what string
-	on   string // a connection that it needs
-	do   func(*stage)
+	what  string
+	on    string // a connection that it needs
+	opens string // one that isn't there before it
+	do    func(*stage)
 }
 
 // Do does faults.
@@ -181,6 +188,16 @@ func Do(list ...faults.Fault) Step {
 			if err := s.Apply(f); err != nil {
 				s.errorf("%v: %v", f, err)
 			}
+		}
+	}}
+}
+
+// Refuses checks that nobody can do that now, and that the error says so.
+func Refuses(f faults.Fault, why string) Step {
+	return Step{what: fmt.Sprint("not ", f), do: func(s *stage) {
+		err := s.Apply(f)
+		if !errors.Is(err, topology.ErrImpossible) || !strings.Contains(err.Error(), why) {
+			s.errorf("%v; want %q", err, why)
 		}
 	}}
 }
@@ -263,6 +280,11 @@ func ends(on, how, why string) Step {
 			s.errorf("it ended with %v", err)
 		}
 	}}
+}
+
+// Connects opens a connection, which is not there before.
+func Connects(on string) Step {
+	return Step{what: on + " connects", opens: on, do: func(s *stage) { s.wire(on) }}
 }
 
 // Leaves closes a client's connection.

@@ -6,7 +6,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"github.com/redis/go-redis/v9/maintnotifications"
+
+	"github.com/lockfault/lockfault/internal/rediscli"
 )
 
 func (c *Client) connect(node string) (redis.UniversalClient, error) {
@@ -23,25 +24,17 @@ func (c *Client) connect(node string) (redis.UniversalClient, error) {
 // Options returns how a go-redis client is set up as the script says, all but
 // where it connects to.
 func (s Setup) Options() *redis.Options {
-	retries := s.Retries
-	if retries == 0 {
-		retries = -1 // go-redis takes 0 for its default of 3
+	o := rediscli.Options("127.0.0.1:6379") // not dialled, but a host name would be looked up
+	if s.Retries > 0 {
+		o.MaxRetries = s.Retries
 	}
-	return &redis.Options{
-		Addr:       "127.0.0.1:6379", // not dialled, but a host name would be looked up
-		MaxRetries: retries,
-		// go-redis draws its pauses from a source that can't be seeded,
-		// between these two.
-		MinRetryBackoff: 8 * time.Millisecond, MaxRetryBackoff: 8 * time.Millisecond,
-		DialerRetries:         1,
-		DialTimeout:           s.ReadTimeout,
-		ReadTimeout:           s.ReadTimeout,
-		WriteTimeout:          s.ReadTimeout,
-		ContextTimeoutEnabled: !s.IgnoreContext,
-		// Timers that wait for a free connection are shared between
-		// bubbles, which is fatal: let there always be one.
-		PoolSize: 128, ConnMaxIdleTime: -1,
-		Protocol: 2, DisableIdentity: true,
-		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
-	}
+	// go-redis draws its pauses from a source that can't be seeded, between
+	// these two.
+	o.MinRetryBackoff, o.MaxRetryBackoff = 8*time.Millisecond, 8*time.Millisecond
+	o.DialTimeout, o.ReadTimeout, o.WriteTimeout = s.ReadTimeout, s.ReadTimeout, s.ReadTimeout
+	o.ContextTimeoutEnabled = !s.IgnoreContext
+	// Timers that wait for a free connection are shared between bubbles, which
+	// is fatal: let there always be one.
+	o.PoolSize, o.ConnMaxIdleTime = 128, -1
+	return o
 }

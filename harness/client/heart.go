@@ -1,7 +1,6 @@
 package client
 
 import (
-	"sync"
 	"time"
 
 	"github.com/lockfault/lockfault/internal/child"
@@ -14,21 +13,19 @@ type Gap struct {
 	To   time.Duration `json:"to"`
 }
 
-// beat is how often a heart beats, and murmur by how much a beat may be late.
-const (
-	beat   = 10 * time.Millisecond
-	murmur = 2 * time.Millisecond
-)
+// murmur is by how much a beat may be late.
+const murmur = 2 * time.Millisecond
 
-// heart finds out how late timers fire in this process. The zero value beats
-// from the first call of beats on.
-type heart struct {
-	mu   sync.Mutex
-	gaps []Gap
+// beatOf is how often somebody looks whether they are late who have to bear a lease
+// of that length: a fraction of what the lease bears.
+func beatOf(lease time.Duration) time.Duration {
+	return min(max(lease/100, time.Millisecond), 10*time.Millisecond)
 }
 
-// beats until the channel is closed.
-func (h *heart) beats(done <-chan struct{}) {
+// beats finds out how late timers fire in this process, and tells of it, until
+// the channel is closed.
+func beats(lease time.Duration, done <-chan struct{}, tell func(Gap)) {
+	beat := beatOf(lease)
 	ticker := time.NewTimer(beat)
 	defer ticker.Stop()
 	for {
@@ -40,20 +37,7 @@ func (h *heart) beats(done <-chan struct{}) {
 		case <-ticker.C:
 		}
 		if now := child.SinceBoot(); now-due > murmur {
-			h.mu.Lock()
-			if len(h.gaps) < 100 {
-				h.gaps = append(h.gaps, Gap{due, now})
-			}
-			h.mu.Unlock()
+			tell(Gap{due, now})
 		}
 	}
-}
-
-// since returns the gaps since the last time.
-func (h *heart) since() []Gap {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	gaps := h.gaps
-	h.gaps = nil
-	return gaps
 }

@@ -24,6 +24,7 @@ type Order struct {
 	Task   *Task   `json:"task,omitempty"`
 	Answer *Heard  `json:"answer,omitempty"`
 	Clock  *Clock  `json:"clock,omitempty"`
+	Beat   *Beat   `json:"beat,omitempty"`
 	End    *Ending `json:"end,omitempty"`
 }
 
@@ -63,6 +64,10 @@ type Clock struct {
 	By time.Duration `json:"by"`
 }
 
+// A Beat asks a client whether it is there, and is its answer: every gap that it
+// had until then it has told of. Only those are asked that said they can.
+type Beat struct{}
+
 // Ending asks the client to end.
 type Ending struct{}
 
@@ -74,20 +79,26 @@ type Line struct {
 	Refused string `json:"refused,omitempty"`
 	// Report is a report with its number.
 	Report *Numbered `json:"report,omitempty"`
+	// Gap is told at once, and asks for no answer: the process may be killed
+	// before it has anything else to say.
+	Gap *Gap `json:"gap,omitempty"`
+	// Beat answers one.
+	Beat *Beat `json:"beat,omitempty"`
 }
 
 // Ready says what a client's lock can do.
 type Ready struct {
 	Fenced bool `json:"fenced,omitempty"`
+	// Beats says that it answers beats.
+	Beats bool `json:"beats,omitempty"`
 }
 
 // Numbered is a report that waits for the answer of the same number.
 type Numbered struct {
 	ID int `json:"id"`
-	// Sent is when it was sent, on the system's clock since boot, and Gaps
-	// are when the process had to wait for a processor since the report
-	// before: by those the stage finds out whether the machine was too slow.
-	// Left out by a client that can't tell.
+	// Sent is when it was sent, on the system's clock since boot: by that the
+	// stage finds out whether the machine was too slow. Left out by a client
+	// that can't tell. Gaps are as Gap of a [Line], told later.
 	Sent time.Duration `json:"sent,omitempty"`
 	Gaps []Gap         `json:"gaps,omitempty"`
 	Report
@@ -119,11 +130,11 @@ func Serve(in io.Reader, out io.Writer, lookup func(string) (strategies.Strategy
 			if c, err = s.begin(*o.Setup, lookup); err != nil {
 				return s.say(Line{Refused: err.Error()})
 			}
-			if err := s.say(Line{Ready: &Ready{Fenced: c.Fenced()}}); err != nil {
+			if err := s.say(Line{Ready: &Ready{Fenced: c.Fenced(), Beats: true}}); err != nil {
 				return err
 			}
 			if child.SinceBoot() != 0 {
-				go s.beats(life.Done())
+				go beats(o.Setup.TTL, life.Done(), func(g Gap) { _ = s.say(Line{Gap: &g}) })
 			}
 			go func() {
 				defer close(ran)
@@ -135,6 +146,10 @@ func Serve(in io.Reader, out io.Writer, lookup func(string) (strategies.Strategy
 			s.heard(*o.Answer)
 		case o.Clock != nil:
 			s.skew.Add(int64(o.Clock.By))
+		case o.Beat != nil:
+			if err := s.say(Line{Beat: o.Beat}); err != nil {
+				return err
+			}
 		case o.End != nil:
 			end()
 			if c != nil {
@@ -153,7 +168,6 @@ func Serve(in io.Reader, out io.Writer, lookup func(string) (strategies.Strategy
 type server struct {
 	life context.Context
 	skew atomic.Int64 // of the wall clock, in nanoseconds
-	heart
 
 	mu      sync.Mutex
 	out     *json.Encoder
@@ -220,7 +234,7 @@ func (s *server) Tell(r Report) (Answer, bool) {
 	s.mu.Lock()
 	s.last++
 	s.waiting[s.last] = answer
-	err := s.out.Encode(Line{Report: &Numbered{ID: s.last, Sent: child.SinceBoot(), Gaps: s.heart.since(), Report: r}})
+	err := s.out.Encode(Line{Report: &Numbered{ID: s.last, Sent: child.SinceBoot(), Report: r}})
 	s.mu.Unlock()
 	if err != nil {
 		return Answer{}, false // there is no stage any more

@@ -1,6 +1,6 @@
 // Package child starts processes that can be stopped, continued and killed,
 // and that don't outlive this process, however it ends. Commands go in,
-// [Proc]s come out; it imports nothing of this module.
+// [Proc]s come out; of this module it imports only watchman.
 package child
 
 import (

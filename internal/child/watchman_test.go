@@ -9,7 +9,7 @@ import (
 )
 
 func TestWatchman(t *testing.T) {
-	w, err := newWatchman()
+	w, err := newShell()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,23 +3,15 @@
 package child
 
 import (
-	"errors"
 	"fmt"
-	"io"
 	"os/exec"
-	"sync"
-	"syscall"
+
+	"github.com/lockfault/lockfault/internal/watchman"
 )
 
-// A watchman is a guard for systems that have no better: a shell that reads
-// what to watch from a pipe of ours, whose end is our end. Safe for concurrent
-// use.
-type watchman struct {
-	cmd *exec.Cmd
-
-	mu   sync.Mutex
-	pipe io.WriteCloser
-}
+// shell is a guard for systems that have no better: one that reads what to watch
+// from its watchman's pipe.
+type shell struct{ *watchman.Watchman }
 
 // watching is the shell's program: "+ 12" is watched and "- 12" no longer.
 const watching = `
@@ -33,31 +25,11 @@ done
 for pid in $list; do kill -9 "-$pid"; done
 `
 
-func newWatchman() (*watchman, error) {
-	// A group of its own: what ends this process from a terminal must not
-	// end the watchman first.
-	cmd := exec.Command("/bin/sh", "-c", watching)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	pipe, err := cmd.StdinPipe()
-	if err == nil {
-		err = cmd.Start()
-	}
-	if err != nil {
-		return nil, fmt.Errorf("start a watchman: %w", err)
-	}
-	return &watchman{cmd: cmd, pipe: pipe}, nil
+func newShell() (shell, error) {
+	w, err := watchman.Start(exec.Command("/bin/sh", "-c", watching))
+	return shell{w}, err
 }
 
-func (w *watchman) watch(pid int) error { return w.tell('+', pid) }
-
-func (w *watchman) forget(pid int) error { return w.tell('-', pid) }
-
-func (w *watchman) tell(what rune, pid int) error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	_, err := fmt.Fprintf(w.pipe, "%c %d\n", what, pid)
-	return err
-}
-
-// close ends the watchman, who kills what he still watches.
-func (w *watchman) close() error { return errors.Join(w.pipe.Close(), w.cmd.Wait()) }
+func (s shell) watch(pid int) error  { return s.Tell(fmt.Sprint("+ ", pid)) }
+func (s shell) forget(pid int) error { return s.Tell(fmt.Sprint("- ", pid)) }
+func (s shell) close() error         { return s.Close() }

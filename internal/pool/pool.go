@@ -118,9 +118,6 @@ func Run[J, R any](ctx context.Context, options Options, jobs iter.Seq[J], done 
 
 // supervise keeps one worker at work until there are no jobs.
 func supervise[J, R any](ctx context.Context, options Options, queue <-chan J, deliver func(J, Result[R]) error) error {
-	// A worker dies with the thread that started it, where the system can
-	// arrange that; so the thread must not end before the worker.
-	defer lockThread()()
 	var w *worker
 	defer func() {
 		if w != nil {

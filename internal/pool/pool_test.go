@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -54,9 +55,13 @@ type reply struct {
 // started is the file that a job has made.
 var started atomic.Pointer[string]
 
+// abandon ends the job first, which takes away what it waits for, and then the
+// rest.
 func abandon() {
 	if file := started.Load(); file != nil {
 		os.Remove(*file)
+		time.Sleep(100 * time.Millisecond)
+		os.Remove(*file + "-too")
 	}
 }
 
@@ -79,9 +84,24 @@ func handle(j job) (reply, bool) {
 		}
 		started.Store(&j.Text)
 		spin()
-	case "deaf": // ends for nothing but SIGKILL
+	case "start something and see it end":
+		for _, file := range []string{j.Text + "-too", j.Text} {
+			if err := os.WriteFile(file, nil, 0o600); err != nil {
+				panic(err)
+			}
+		}
+		started.Store(&j.Text)
+		for _, err := os.Stat(j.Text); err == nil; _, err = os.Stat(j.Text) {
+			time.Sleep(time.Millisecond)
+		}
+		fmt.Fprintln(os.Stderr, "it has ended")
+	case "stop":
 		syscall.Kill(os.Getpid(), syscall.SIGSTOP)
 		select {}
+	case "deaf": // ends for nothing but SIGKILL
+		for {
+			syscall.Kill(os.Getpid(), syscall.SIGSTOP)
+		}
 	case "garbage":
 		os.Stdout.WriteString("PASS\n")
 	case "half a line":
@@ -170,6 +190,7 @@ func TestABadJobSpoilsOnlyItself(t *testing.T) {
 		{"exit", false, "the worker process ended (exit status 3)", ""},
 		{"mutex", true, "no answer within", "waitForMutex"},
 		{"spin", true, "no answer within", "pool_test.handle"},
+		{"stop", true, "no answer within", "pool_test.handle"},
 		{"deaf", true, "no answer within", ""},
 		{"garbage", false, `no answer: "PASS"`, ""},
 		{"half a line", false, "the worker process ended (exit status 0)", ""},
@@ -348,13 +369,13 @@ func TestNotAWorker(t *testing.T) {
 	}
 }
 
-// parent runs two workers, one busy for ever and one waiting, and prints
-// their process ids.
+// parent runs two workers, one busy for ever with a job that starts something
+// and one waiting, and prints their process ids.
 func parent() {
 	jobs := iter.Seq[job](func(yield func(job) bool) {
 		yield(job{N: 1})
 		yield(job{N: 2})
-		yield(job{Do: "spin"})
+		yield(job{Do: os.Getenv("POOL_TEST_DO"), Text: os.Getenv("POOL_TEST_FILE")})
 		select {}
 	})
 	pool.Run(context.Background(), options(2), jobs, func(_ job, r pool.Result[reply]) error {
@@ -363,22 +384,61 @@ func parent() {
 	})
 }
 
+// A worker whose parent was killed goes, stopped or not, and clears away what
+// its job has started.
 func TestNoOrphanSurvivesAKilledParent(t *testing.T) {
-	cmd := program("parent")()
-	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
+	for _, c := range []struct {
+		name, do string
+		stopped  bool
+	}{
+		{"running", "start something", false},
+		{"stopped", "start something", true},
+		{"answering", "start something and see it end", false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if c.stopped && runtime.GOOS != "linux" {
+				t.Skip("this system doesn't wake them")
+			}
+			file := filepath.Join(t.TempDir(), "started")
+			cmd := program("parent")()
+			cmd.Env = append(cmd.Env, "POOL_TEST_FILE="+file, "POOL_TEST_DO="+c.do)
+			stdout, err := cmd.StdoutPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			defer cmd.Wait()
+			defer cmd.Process.Kill()
+			var pids [2]int
+			if _, err := fmt.Fscan(stdout, &pids[0], &pids[1]); err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() {
+				for _, pid := range pids {
+					if t.Failed() {
+						syscall.Kill(pid, syscall.SIGKILL)
+					}
+				}
+			})
+			for _, err := os.Stat(file); err != nil; _, err = os.Stat(file) {
+				time.Sleep(time.Millisecond)
+			}
+			for _, pid := range pids {
+				if c.stopped {
+					syscall.Kill(pid, syscall.SIGSTOP)
+				}
+			}
+			cmd.Process.Kill()
+			expectGone(t, pids[:])
+			for _, file := range []string{file, file + "-too"} {
+				if _, err := os.Stat(file); !errors.Is(err, os.ErrNotExist) {
+					t.Errorf("what it has started is left: %v", err)
+				}
+			}
+		})
 	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	var a, b int
-	if _, err := fmt.Fscan(stdout, &a, &b); err != nil {
-		t.Fatal(err)
-	}
-	cmd.Process.Kill()
-	cmd.Wait()
-	expectGone(t, []int{a, b})
 }
 
 // expectGone waits until none of the processes is alive.

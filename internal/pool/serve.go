@@ -23,17 +23,18 @@ import (
 // because this one is left with goroutines that don't end.
 //
 // Serve returns when in ends. Should in end while handle is at work, because
-// the parent has no more use for the answer or is dead, Serve ends the
-// process. It takes over three signals: an interrupt from the terminal is for
-// the parent to act on and is ignored; SIGTERM ends the process; SIGQUIT, where
-// there is one, makes it write the stacks of all goroutines, the busy ones
-// first, to os.Stderr and end the process.
+// the parent has no more use for the answer or is dead, or should nobody read the
+// answer, Serve ends the process. It takes over some signals: an interrupt from the terminal and its
+// end are for the parent to act on and are ignored; SIGTERM ends the process;
+// SIGQUIT, where there is one, makes it write the stacks of all goroutines, the
+// busy ones first, to os.Stderr and end the process.
 //
 // Before the process ends in the midst of a job, abandon is called, if it isn't
 // nil, and has a few seconds to end what the job has started outside of this
 // process. It may be called when handle is not at work, too.
 func Serve[J, R any](in io.Reader, out io.Writer, handle func(J) (result R, retire bool), abandon func()) error {
-	signal.Ignore(os.Interrupt)
+	signal.Ignore(parentsOwn...)
+	outlivePipe()
 	var ending sync.Mutex // for ever with the one who ends the process
 	end := func(status int) {
 		ending.Lock()
@@ -95,8 +96,8 @@ func Serve[J, R any](in io.Reader, out io.Writer, handle func(J) (result R, reti
 			return fmt.Errorf("pool: serve: write an answer: %w", err)
 		}
 		<-busy
-		if err := writeLine(out, answer{Seq: q.Seq, Result: text, Retire: retire}); err != nil {
-			return fmt.Errorf("pool: serve: write an answer: %w", err)
+		if writeLine(out, answer{Seq: q.Seq, Result: text, Retire: retire}) != nil {
+			end(1) // the parent is dead, and its job may have been abandoned
 		}
 	}
 	return broken

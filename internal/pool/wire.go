@@ -35,6 +35,8 @@ type lineWriter struct {
 	// take receives each line, without its end. What it returns ends the
 	// writing.
 	take func(line []byte) error
+	// endless is called, if it isn't nil, when a line has no end.
+	endless func()
 }
 
 // Write blocks as long as take does.
@@ -43,6 +45,9 @@ func (w *lineWriter) Write(p []byte) (int, error) {
 	for {
 		line, rest, found := bytes.Cut(p, []byte("\n"))
 		if len(w.part)+len(line) > lineLimit {
+			if w.endless != nil {
+				w.endless()
+			}
 			return 0, errEndlessLine
 		}
 		w.part = append(w.part, line...)

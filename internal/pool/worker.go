@@ -48,10 +48,10 @@ func start(cmd *exec.Cmd) (*worker, error) {
 		case <-w.left:
 			return errLeft
 		}
-	}}
+	}, endless: func() { cmd.Process.Kill() }}
 	// Children of the worker may outlive it and keep its output open.
 	cmd.WaitDelay = time.Second
-	dieWithParent(cmd)
+	wakeOrphan(cmd)
 	var err error
 	if w.stdin, err = cmd.StdinPipe(); err == nil {
 		err = cmd.Start()
@@ -128,6 +128,7 @@ func (w *worker) leave() { w.leaving.Do(func() { close(w.left) }) }
 func (w *worker) stop(grace time.Duration) {
 	w.leave()
 	w.stdin.Close()
+	wake(w.cmd.Process)
 	if !w.wait(grace) {
 		w.kill()
 	}

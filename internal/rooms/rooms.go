@@ -11,36 +11,69 @@ const Module = "github.com/lockfault/lockfault"
 // which imports the standard library only.
 func Allowed() map[string][]string {
 	return map[string][]string{
-		"cmd": {"cli", "faults/docker", "strategies", "strategies/all", "strategies/thirdparty"},
-		"cli": {"harness", "faults/docker", "reports", "scenarios", "strategies", "faults", "histories", "checker",
-			"internal/bubble", "internal/nearest", "internal/pool"},
-		"harness": {"scenarios", "strategies", "faults", "faults/sim", "faults/real", "faults/real/proxy", "faults/process", "faults/docker", "faults/external", "checker", "internal/bubble", "internal/child"},
+		"cmd": {"cli", "faults/docker", "reports", "scenarios", "scenarios/settled", "strategies", "strategies/all", "strategies/thirdparty"},
+		"cli": {"harness", "worlds", "reports", "scenarios", "strategies", "faults", "histories", "checker",
+			"internal/bubble", "internal/nearest", "internal/pool", "internal/tempdir"},
+		// Real servers come to the harness from outside: see Light.
+		"worlds": {"harness", "scenarios", "strategies", "faults", "faults/real", "faults/real/proxy", "faults/process",
+			"faults/docker", "faults/external", "faults/lending", "checker", "internal/child"},
+		"harness": {"scenarios", "strategies", "faults", "faults/sim", "checker", "internal/bubble", "internal/child", "internal/rediscli"},
 		// Foreign histories are read for the checker alone.
 		"histories": {"checker", "internal/nearest"},
 		// A report is drawn from results and histories, never from a world.
-		"reports": {"checker"},
+		"reports": {"checker", "internal/replace"},
 		// A script is made of faults; it knows anomalies by name.
-		"scenarios": {"faults", "checker", "internal/nearest"},
+		"scenarios":         {"faults", "faults/topology", "checker", "internal/nearest"},
+		"scenarios/settled": {"scenarios"},
 		// A strategy knows Redis and nothing of the stage that it plays on.
-		"strategies":            {},
-		"strategies/thirdparty": {"strategies"},
-		"strategies/all":        {"strategies", "strategies/thirdparty"},
-		"faults":                {"checker"},
-		"faults/sim":            {"faults", "checker", "internal/resp"},
+		"strategies":              {},
+		"strategies/internal/rig": {"strategies", "internal/rediscli"},
+		"strategies/thirdparty":   {"strategies"},
+		"strategies/all":          {"strategies", "strategies/thirdparty"},
+		"faults":                  {"checker"},
+		// What a fault means is decided there; worlds carry it out.
+		"faults/topology":   {"faults", "checker"},
+		"faults/storytest":  {"faults", "faults/topology", "checker"},
+		"faults/sim":        {"faults", "faults/topology", "checker", "internal/resp", "faults/sim/script"},
+		"faults/sim/script": {"internal/resp"},
 		// Every world of real servers is faults/real with a host of its own.
-		"faults/real":       {"faults", "checker", "faults/real/proxy", "internal/child", "internal/resp"},
+		"faults/real":       {"faults", "faults/topology", "checker", "faults/real/proxy", "internal/child", "internal/rediscli", "internal/resp"},
 		"faults/real/proxy": {"internal/resp"},
-		"faults/process":    {"faults/real", "internal/child"},
+		"faults/process":    {"faults/real", "internal/child", "internal/rediscli", "internal/tempdir"},
 		// Servers in containers have the same configuration and clocks.
-		"faults/docker":    {"faults/real", "faults/process"},
-		"faults/external":  {"faults", "faults/real"},
-		"checker":          {},
-		"internal/bubble":  {},
-		"internal/child":   {},
-		"internal/nearest": {},
-		"internal/pool":    {},
-		"internal/resp":    {},
-		"internal/rooms":   {},
+		"faults/docker":   {"faults/real", "faults/process", "internal/rediscli", "internal/tempdir", "internal/watchman"},
+		"faults/external": {"faults", "faults/real", "internal/rediscli"},
+		// It lends the servers of any host to one world after the other.
+		"faults/lending":    {"faults/real", "internal/rediscli"},
+		"checker":           {},
+		"internal/bubble":   {},
+		"internal/child":    {"internal/watchman"},
+		"internal/watchman": {},
+		"internal/nearest":  {},
+		"internal/pool":     {},
+		"internal/rediscli": {},
+		"internal/replace":  {},
+		"internal/resp":     {},
+		"internal/rooms":    {},
+		"internal/tempdir":  {},
+	}
+}
+
+// Light returns the rooms that a program needs to play in virtual time. The only
+// world that they reach, however indirectly, is faults/sim: others link containers
+// and toxiproxy, and who tests a lock of his own with a few of these rooms should
+// not have to.
+func Light() []string {
+	return []string{"harness", "scenarios", "strategies", "faults", "faults/sim", "reports", "checker", "internal/bubble"}
+}
+
+// LightModules returns the modules of others that may be linked with the rooms
+// of Light.
+func LightModules() []string {
+	return []string{
+		"github.com/redis/go-redis/v9", "github.com/cespare/xxhash/v2", "go.uber.org/atomic", // clients
+		"github.com/alicebob/miniredis/v2", "github.com/yuin/gopher-lua", // servers
+		"golang.org/x/sys",
 	}
 }
 
@@ -48,7 +81,7 @@ func Allowed() map[string][]string {
 // and rooms that do the same.
 func StandardOnly() []string {
 	return []string{
-		"checker", "reports", "faults", "scenarios",
-		"internal/bubble", "internal/nearest", "internal/pool", "internal/rooms",
+		"checker", "faults", "scenarios",
+		"internal/bubble", "internal/nearest", "internal/pool", "internal/rooms", "internal/tempdir",
 	}
 }

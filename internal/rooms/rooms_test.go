@@ -5,6 +5,8 @@ import (
 	"go/token"
 	"io/fs"
 	"maps"
+	"os"
+	"os/exec"
 	"path"
 	"path/filepath"
 	"slices"
@@ -157,6 +159,67 @@ func TestTheRuleHasNoCycles(t *testing.T) {
 	}
 }
 
+// heavy returns those of the rooms, and of what they may import however
+// indirectly, that are worlds of real servers or know some.
+func heavy(rooms []string, rules map[string][]string) (list []string) {
+	seen := map[string]bool{}
+	var visit func([]string)
+	visit = func(rooms []string) {
+		for _, r := range rooms {
+			if seen[r] {
+				continue
+			}
+			seen[r] = true
+			if r != "faults/sim" && r != "faults/topology" && !strings.HasPrefix(r, "faults/sim/") && strings.HasPrefix(r, "faults/") || slices.Contains([]string{"worlds", "cli", "cmd"}, r) {
+				list = append(list, r)
+			}
+			visit(rules[r])
+		}
+	}
+	visit(rooms)
+	slices.Sort(list)
+	return list
+}
+
+func TestLightRoomsReachNoRealServers(t *testing.T) {
+	if list := heavy(Light(), Allowed()); len(list) > 0 {
+		t.Errorf("the light rooms may reach %s", strings.Join(list, ", "))
+	}
+	rules := maps.Clone(Allowed())
+	rules["internal/bubble"] = []string{"internal/child"}
+	rules["internal/child"] = []string{"faults/external"}
+	if got, want := heavy(Light(), rules), []string{"faults/external", "faults/real", "faults/real/proxy"}; !slices.Equal(got, want) {
+		t.Errorf("with a way there, they reach %q, want %q", got, want)
+	}
+}
+
+// What the light rooms link is what Go says: their own imports don't tell what
+// those import.
+func TestLightRoomsLinkLittle(t *testing.T) {
+	args := []string{"list", "-deps", "-f", "{{with .Module}}{{.Path}}{{end}}"}
+	for _, r := range Light() {
+		args = append(args, Module+"/"+r)
+	}
+	list := exec.Command("go", args...)
+	list.Env = append(os.Environ(), "GOOS=linux") // other systems need no more
+	out, err := list.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	linked := slices.Compact(slices.Sorted(slices.Values(strings.Fields(string(out)))))
+	may := append(LightModules(), Module)
+	for _, m := range linked {
+		if !slices.Contains(may, m) {
+			t.Errorf("the light rooms link %s: if whoever plays in virtual time needs it, name it in LightModules", m)
+		}
+	}
+	for _, m := range may {
+		if !slices.Contains(linked, m) {
+			t.Errorf("LightModules names %s, which is not linked", m)
+		}
+	}
+}
+
 func TestComplaints(t *testing.T) {
 	tests := []struct {
 		from, imports string
@@ -176,6 +239,9 @@ func TestComplaints(t *testing.T) {
 		{"faults", Module + "/scenarios", true},
 		{"faults", Module + "/faults/sim", true},
 		{"harness", Module + "/cli", true},
+		{"harness/client", Module + "/faults/real", true},
+		{"harness", Module + "/worlds", true},
+		{"worlds", Module + "/faults/docker", false},
 		{"cli", Module + "/harness", false},
 		{"attic", "sort", true},
 	}

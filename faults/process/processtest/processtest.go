@@ -18,9 +18,9 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"github.com/lockfault/lockfault/faults/process"
+	"github.com/lockfault/lockfault/internal/rediscli"
 )
 
 // Host returns a host of servers that closes with the test, in a directory of the
@@ -49,10 +49,9 @@ func Host(t *testing.T, options process.Options) *process.Host {
 // Connect connects as the owner of a server, until the test ends.
 func Connect(t *testing.T, addr, password string, db int) *redis.Client {
 	t.Helper()
-	c := redis.NewClient(&redis.Options{
-		Addr: addr, Password: password, DB: db, Protocol: 2, DisableIdentity: true,
-		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
-	})
+	o := rediscli.Options(addr)
+	o.Password, o.DB = password, db
+	c := redis.NewClient(o)
 	t.Cleanup(func() { c.Close() })
 	return c
 }

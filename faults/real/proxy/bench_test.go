@@ -17,7 +17,7 @@ import (
 )
 
 // forwarder is a tap that lets all pass at once.
-type forwarder struct{}
+type forwarder struct{ free }
 
 func (forwarder) Opened(*proxy.Conn)       {}
 func (forwarder) Sent(*proxy.Message)      {}
@@ -25,8 +25,8 @@ func (forwarder) Arrived(m *proxy.Message) { m.Forward() }
 func (forwarder) Closed(*proxy.Conn)       {}
 
 // BenchmarkPath measures round trips of a small SET: to the server directly,
-// through toxiproxy as it comes, through a link without a tap, and through
-// one with a tap.
+// through toxiproxy as it comes, through a link without a tap, through one with
+// a tap, and through one with a tap and toxics that do next to nothing.
 func BenchmarkPath(b *testing.B) {
 	servers := map[string]func(testing.TB) string{"echo": startEcho}
 	if path, err := exec.LookPath("redis-server"); err == nil {
@@ -46,8 +46,13 @@ func BenchmarkPath(b *testing.B) {
 				}{
 					{"direct", func(_ testing.TB, upstream string) string { return upstream }},
 					{"toxiproxy", openToxiproxy},
-					{"link", func(t testing.TB, upstream string) string { return openLink(t, upstream, nil) }},
-					{"gate", func(t testing.TB, upstream string) string { return openLink(t, upstream, forwarder{}) }},
+					{"link", func(t testing.TB, upstream string) string { return openLink(t, upstream, nil).Addr() }},
+					{"gate", func(t testing.TB, upstream string) string { return openLink(t, upstream, forwarder{}).Addr() }},
+					{"toxics", func(t testing.TB, upstream string) string {
+						l := openLink(t, upstream, forwarder{})
+						must(t, l.Bandwidth(proxy.Both, 1<<50))
+						return l.Addr()
+					}},
 				} {
 					b.Run("via="+via.name, func(b *testing.B) { pingPong(b, via.open(b, upstream), conns) })
 				}
@@ -105,10 +110,10 @@ func openToxiproxy(t testing.TB, upstream string) string {
 	return p.Listen
 }
 
-func openLink(t testing.TB, upstream string, tap proxy.Tap) string {
+func openLink(t testing.TB, upstream string, tap proxy.Tap) *proxy.Link {
 	l, err := newProxies(t).Open("bench", upstream, tap)
 	must(t, err)
-	return l.Addr()
+	return l
 }
 
 // startEcho starts a server that answers OK to each 40 bytes.

@@ -22,6 +22,7 @@ type Conn struct {
 	done chan struct{} // closed when the sockets are
 
 	client, server side
+	up, down       *front
 
 	mu     sync.Mutex // guards what follows, and the sides' fields that say so
 	over   bool       // the sockets are closed
@@ -35,7 +36,7 @@ type side struct {
 	conn   *Conn
 	other  *side
 	socket net.Conn
-	door   *door // in front of the process; nil where nobody looks
+	ahead  []byte // what the process wrote first, which was read already
 
 	// Guarded by Conn.mu. Only the goroutine that writes here sets gone, and
 	// may read it without.
@@ -44,32 +45,38 @@ type side struct {
 	told  bool // nothing follows what was written to it
 }
 
-func newConn(l *Link, client, server net.Conn) *Conn {
+func newConn(l *Link, client net.Conn, ahead []byte, server net.Conn) *Conn {
 	l.accepted++
 	c := &Conn{link: l, id: l.accepted, done: make(chan struct{})}
-	c.client = side{conn: c, other: &c.server, socket: client}
+	c.client = side{conn: c, other: &c.server, socket: client, ahead: ahead}
 	c.server = side{conn: c, other: &c.client, socket: server}
-	if l.tap != nil {
-		c.client.door, c.server.door = newDoor(c, &c.client), newDoor(c, &c.server)
-	}
+	c.up = c.newFront(&c.client, &c.server, stream.Upstream)
+	c.down = c.newFront(&c.server, &c.client, stream.Downstream)
 	return c
+}
+
+func (c *Conn) newFront(from, to *side, way stream.Direction) *front {
+	f := &front{conn: c, from: from, way: way, to: to}
+	c.link.running.Add(2) // until it is exhausted, and its other end closed
+	if c.link.tap != nil {
+		c.link.running.Add(1)
+		f.door = newDoor(c, to)
+		f.to = f.door
+	}
+	return f
 }
 
 // start carries both directions.
 func (c *Conn) start() {
-	l := c.link
-	carry := func(from, to *side, way stream.Direction) {
-		in, out := &front{conn: c, from: from, request: way == stream.Upstream, door: to.door}, io.WriteCloser(to)
-		l.running.Add(2)
-		if to.door != nil {
-			out = to.door
-			l.running.Add(1)
-			go to.door.attend()
+	for _, f := range []*front{c.up, c.down} {
+		if f.door != nil {
+			go f.door.attend()
 		}
-		l.toxics.StartLink(l.proxies.server, fmt.Sprintf("%d %s", c.id, way), in, out, way)
+		if c.link.hasToxics(f.way) {
+			f.divert()
+		}
+		go f.carry()
 	}
-	carry(&c.client, &c.server, stream.Upstream)
-	carry(&c.server, &c.client, stream.Downstream)
 }
 
 // Link returns the link that the connection is on.
@@ -77,10 +84,6 @@ func (c *Conn) Link() *Link { return c.link }
 
 // ID returns the connection's number among its link's, from 1.
 func (c *Conn) ID() int { return c.id }
-
-// Coming returns what the tap has been told of and nothing was decided about,
-// of both directions, the oldest of each first.
-func (c *Conn) Coming() []*Message { return append(c.server.door.list(), c.client.door.list()...) }
 
 // Err returns why the connection ended: nil while it lasts and where both ends
 // closed it in order. It wraps ErrReset where it was closed from here,
@@ -178,6 +181,16 @@ func (c *Conn) unlockAndTell() {
 	if tell {
 		c.link.forget(c)
 	}
+}
+
+// read reads what the process writes.
+func (s *side) read(p []byte) (int, error) {
+	if len(s.ahead) == 0 {
+		return s.socket.Read(p)
+	}
+	n := copy(p, s.ahead)
+	s.ahead = s.ahead[n:]
+	return n, nil
 }
 
 // Write implements io.Writer. It never fails: toxiproxy's writers leave at the

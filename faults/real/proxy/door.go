@@ -1,14 +1,16 @@
 package proxy
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
-// A door stands where one direction of a connection ends: toxiproxy writes to
-// it what came through the toxics, and whatever a tap lets in goes on to the
-// process behind it. Writing to it doesn't wait for that: a toxic that can't
-// get rid of what it has can't be removed either.
+// A door stands where one direction of a connection ends, and whatever a tap lets
+// in goes on to the process behind it. Whoever has come through without toxics
+// opens it himself; what toxiproxy writes to it, and what is decided later, is
+// let in by a goroutine of its own.
 type door struct {
 	conn *Conn
 	to   *side
@@ -22,7 +24,6 @@ type door struct {
 
 	opening sync.Mutex // held by whoever opens the door, guards what follows
 	lost    bool       // a message was dropped
-	shut    bool       // for good
 }
 
 func newDoor(c *Conn, to *side) *door {
@@ -47,33 +48,16 @@ func (d *door) first() *Message {
 	return d.coming[0]
 }
 
-// list returns what nothing was decided about.
-func (d *door) list() (list []*Message) {
-	d.listing.Lock()
-	defer d.listing.Unlock()
-	for _, m := range d.coming {
-		if m.verdict.Load() == undecided {
-			list = append(list, m)
-		}
-	}
-	return list
-}
-
-// Write implements io.Writer for toxiproxy. It never fails. Of the bytes it
-// only counts how many they are: toxics lose none and keep their order.
+// Write implements io.Writer. It never fails, and never waits: a toxic that
+// can't get rid of what it has can't be removed either. Of the bytes it only
+// counts how many they are: toxics lose none and keep their order.
 func (d *door) Write(p []byte) (int, error) {
 	d.arrived.Add(int64(len(p)))
-	if d.opening.TryLock() {
-		d.open()
-		d.opening.Unlock()
-	} else {
-		d.note() // to whoever is at it
-	}
+	d.note()
 	return len(p), nil
 }
 
-// Close implements io.Closer for toxiproxy, which calls it once, behind the
-// last Write.
+// Close implements io.Closer. It must be called once, behind the last Write.
 func (d *door) Close() error {
 	defer d.conn.link.running.Done()
 	d.ending.Store(true)
@@ -96,52 +80,62 @@ func (d *door) attend() {
 		case <-d.wake:
 		case <-d.conn.done:
 		}
-		d.opening.Lock()
 		ending := d.ending.Load() // before the look at what there is
-		d.open()
+		d.open(func() {})
 		over = d.conn.ended() || ending && d.first() == nil
-		d.shut = over
-		d.opening.Unlock()
 	}
 	_ = d.to.Close()
 }
 
-// open lets in what may go in. The tap knows of the next message before this one
-// is written: whoever decides by turns must not hear of an answer first. Callers
-// hold d.opening.
-func (d *door) open() {
-	var in []byte
-	reset := false
-	for !reset && !d.shut && !d.conn.ended() {
-		m := d.first()
-		if m == nil || m.end > d.arrived.Load() {
-			break
-		}
-		if !m.shown {
-			m.shown = true
-			if m.Lost = d.lost; m.Lost {
-				m.verdict.Store(dropped)
-			}
-			d.conn.link.tap.Arrived(m)
-		}
-		verdict := m.verdict.Load()
-		if verdict == undecided {
-			break
-		}
-		if verdict == forwarded {
-			in = append(in, m.Bytes...)
-		}
-		d.lost = d.lost || verdict == dropped
-		reset = verdict == broken
-		d.listing.Lock()
-		d.coming[0] = nil
-		d.coming = d.coming[1:]
-		d.listing.Unlock()
-	}
+// open lets in what may go in, behind something else that is to be told to the
+// tap in one go. The tap knows of the next message before this one
+// is written: whoever decides by turns must not hear of an answer first.
+func (d *door) open(first func()) {
+	d.opening.Lock()
+	defer d.opening.Unlock()
+	now, tap := time.Now(), d.conn.link.tap
+	tap.Lock()
+	first()
+	in, reset := d.decide(now)
+	tap.Unlock()
 	if len(in) > 0 {
 		_, _ = d.to.Write(in) // which never fails
 	}
 	if reset {
 		d.conn.Reset()
 	}
+}
+
+// decide shows the tap what arrived, and returns what may go in. Callers hold
+// d.opening, and the tap's lock.
+func (d *door) decide(now time.Time) (in []byte, reset bool) {
+	for !reset && !d.conn.ended() {
+		m := d.first()
+		if m == nil || m.end > d.arrived.Load() {
+			break
+		}
+		if !m.shown {
+			m.shown, m.Came = true, now
+			if m.Lost = d.lost; m.Lost {
+				m.verdict.Store(dropped)
+			}
+			d.conn.link.tap.Arrived(m)
+		}
+		m.verdict.CompareAndSwap(undecided, awaited)
+		verdict := m.verdict.Load()
+		if verdict == awaited {
+			break
+		}
+		if verdict == forwarded && in == nil {
+			in = slices.Clip(m.Bytes) // most often it is the only one
+		} else if verdict == forwarded {
+			in = append(in, m.Bytes...)
+		}
+		d.lost = d.lost || verdict == dropped
+		reset = verdict == broken
+		d.listing.Lock()
+		d.coming = slices.Delete(d.coming, 0, 1) // keeps the room, which is for few
+		d.listing.Unlock()
+	}
+	return in, reset
 }

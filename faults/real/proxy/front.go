@@ -4,7 +4,10 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"sync"
 	"time"
+
+	"github.com/Shopify/toxiproxy/v2/stream"
 
 	"github.com/lockfault/lockfault/internal/resp"
 )
@@ -18,44 +21,116 @@ const maxMessage = 16 << 20
 // limit.
 const maxInline = 64 << 10
 
-// A front stands where one direction of a connection begins: toxiproxy reads
-// from it what a process wrote. It finds the messages in that and tells the
-// door at the other end what is going to arrive there. Only the goroutine that
-// reads may touch it.
+// chunk is how much is read at a time, in bytes.
+const chunk = 16 << 10
+
+// A front stands where one direction of a connection begins: it reads what a
+// process writes and hands that on, to the other end or, once there was a
+// toxic, to toxiproxy. Where somebody looks it finds the messages in it and tells
+// the door at the other end what is going to arrive there. Only the goroutine that
+// carries may touch what no lock guards.
 type front struct {
-	conn    *Conn
-	from    *side
-	request bool
-	door    *door // nil where nobody looks
+	conn *Conn
+	from *side
+	way  stream.Direction
+	door *door          // nil where nobody looks
+	to   io.WriteCloser // the other end: the door, or the process behind it
 
 	buf []byte // what was read of a message that isn't complete
 	end int64  // where the last complete one ended
 	err error  // why there is nothing more to read
+
+	mu   sync.Mutex     // guards what follows
+	into io.WriteCloser // where toxiproxy reads; nil where it isn't needed yet
+	over bool
 }
 
-// Read implements io.Reader. It blocks while the link is stopped. Every end
-// reads as io.EOF: the connection knows more.
-func (f *front) Read(p []byte) (int, error) {
-	n, err := f.from.socket.Read(p)
-	if n > 0 {
-		if f.find(p[:n]) && f.conn.flow() {
-			return n, nil // an error comes again
+// divert has all that is read from now on pass the link's toxics. What was read
+// before is there already, or about to be put there by the goroutine that
+// carries, which puts the next thing somewhere only when it has done so: nothing
+// is lost or overtaken. There is no way back, for then what toxics delay would have to be waited
+// for.
+func (f *front) divert() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.into != nil || f.over {
+		return
+	}
+	out, in := io.Pipe()
+	f.into = in
+	l := f.conn.link
+	l.toxics.StartLink(l.proxies.server, fmt.Sprintf("%d %s", f.conn.id, f.way), out, f.to, f.way)
+}
+
+// diverted returns where toxiproxy reads, if it does.
+func (f *front) diverted() io.WriteCloser {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.into
+}
+
+// carry hands on what the process writes until that ends, and then the end. It
+// blocks while the link is stopped.
+func (f *front) carry() {
+	read := make([]byte, chunk)
+	for {
+		n, err := f.from.read(read)
+		if n == 0 {
+			f.err = err
+			break
 		}
-	} else if f.err == nil {
-		f.err = err
+		if !f.hand(read[:n]) {
+			break
+		}
 	}
 	f.conn.exhausted(f.from, f.err)
-	return 0, io.EOF
+	f.mu.Lock()
+	f.over = true
+	to := f.into
+	f.mu.Unlock()
+	if to == nil {
+		to = f.to
+	}
+	_ = to.Close() // which never fails
+}
+
+// hand hands on what was read; false if that is impossible.
+func (f *front) hand(read []byte) bool {
+	now, into, found, stopped := time.Now(), f.diverted(), true, f.conn.link.stopped.Load() != nil
+	switch {
+	case f.door == nil:
+	case into != nil:
+		f.conn.link.tap.Lock()
+		found = f.find(read, now)
+		f.conn.link.tap.Unlock()
+	default:
+		f.door.open(func() {
+			if found = f.find(read, now); found && !stopped {
+				f.door.arrived.Add(int64(len(read))) // at once
+			}
+		})
+		if !stopped {
+			return found
+		}
+	}
+	if !found || stopped && !f.conn.flow() {
+		return false
+	}
+	if into == nil {
+		into = f.to
+	}
+	_, _ = into.Write(read) // which never fails
+	return true
 }
 
 // find finds the messages that are complete by now; false if it isn't RESP.
-func (f *front) find(read []byte) bool {
-	if f.door == nil {
-		return true
+func (f *front) find(read []byte, now time.Time) bool {
+	rest := read
+	if len(f.buf) > 0 {
+		f.buf = append(f.buf, read...)
+		rest = f.buf
 	}
-	now := time.Now()
-	f.buf = append(f.buf, read...)
-	rest := f.buf
+	request := f.way == stream.Upstream
 	for {
 		words, n, err := f.parse(rest)
 		if err != nil {
@@ -63,15 +138,20 @@ func (f *front) find(read []byte) bool {
 			return false
 		}
 		if n == 0 {
-			f.buf = append(f.buf[:0], rest...)
+			if len(f.buf) == 0 || len(rest) < len(f.buf) { // else it is all there already
+				f.buf = append(f.buf[:0], rest...)
+			}
 			return true
 		}
 		f.end += int64(n)
-		if !f.request || len(words) > 0 { // an empty line asks for nothing
-			f.door.expect(&Message{
-				Conn: f.conn, Request: f.request, Words: words, Bytes: bytes.Clone(rest[:n]), More: len(rest) > n, SetOut: now,
-				door: f.door, end: f.end,
-			})
+		if !request || len(words) > 0 { // an empty line asks for nothing
+			m := &Message{Conn: f.conn, Request: request, Words: words, More: len(rest) > n, SetOut: now, door: f.door, end: f.end}
+			if login := f.conn.link.guard.translate(words); login != nil {
+				m.Words, m.Bytes = login, encode(login)
+			} else {
+				m.Bytes = bytes.Clone(rest[:n])
+			}
+			f.door.expect(m)
 		}
 		rest = rest[n:]
 	}
@@ -79,7 +159,7 @@ func (f *front) find(read []byte) bool {
 
 func (f *front) parse(b []byte) (words []string, n int, err error) {
 	limit := maxMessage
-	if f.request {
+	if f.way == stream.Upstream {
 		words, n, err = resp.Command(b)
 		if len(b) > 0 && b[0] != '*' {
 			limit = maxInline
@@ -96,7 +176,7 @@ func (f *front) parse(b []byte) (words []string, n int, err error) {
 // refuse ends the connection because what it carries is not RESP.
 func (f *front) refuse(why error) {
 	sender := "the server"
-	if f.request {
+	if f.way == stream.Upstream {
 		sender = "the client"
 	}
 	f.err = fmt.Errorf("proxy: link %s, connection %d: %s sent what is not RESP (a link without a tap carries anything): %w",

@@ -215,6 +215,8 @@ func TestTheNextIsSeenFirst(t *testing.T) {
 // decider does to each message what it is told to.
 type decider func(*proxy.Message)
 
+func (decider) Lock()                      {}
+func (decider) Unlock()                    {}
 func (decider) Opened(*proxy.Conn)         {}
 func (decider) Sent(*proxy.Message)        {}
 func (d decider) Arrived(m *proxy.Message) { d(m) }

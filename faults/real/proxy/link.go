@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/Shopify/toxiproxy/v2"
+	"github.com/Shopify/toxiproxy/v2/stream"
 )
 
 // acceptPause is how long a link waits after it could not accept a connection.
@@ -20,12 +22,13 @@ const acceptPause = 10 * time.Millisecond
 type Link struct {
 	proxies  *Proxies
 	name     string
+	guard    Guard
 	tap      Tap
 	listener net.Listener
 	toxics   *toxiproxy.ToxicCollection
 	ctx      context.Context // ends dialling
 	cancel   context.CancelFunc
-	running  sync.WaitGroup // the accept loop, dialling, gates, and toxiproxy's writers
+	running  sync.WaitGroup // the accept loop, meeting and dialling, fronts, doors, and toxiproxy's writers
 
 	stopped atomic.Pointer[chan struct{}] // closed by Start; nil while bytes flow
 
@@ -33,9 +36,11 @@ type Link struct {
 
 	mu       sync.Mutex // guards what follows
 	upstream string
-	epoch    int // how often connections were closed: those being dialled notice
-	accepted int
+	epoch    int        // how often connections were closed: those being dialled notice
+	waiting  []net.Conn // for what they say first, the oldest first
+	accepted int        // connections of the client
 	conns    map[*Conn]bool
+	active   map[string]stream.Direction // the toxics, by name
 	closed   bool
 }
 
@@ -62,18 +67,25 @@ func (l *Link) accept() {
 			}
 			continue
 		}
-		l.running.Add(1)
-		go l.connect(client)
+		if upstream, epoch, ok := l.wait(client); ok {
+			l.running.Add(1)
+			go l.connect(client, upstream, epoch)
+		}
 	}
 }
 
 // connect dials the upstream for a client and carries what they say. A client
-// whose upstream doesn't answer is reset.
-func (l *Link) connect(client net.Conn) {
+// whose upstream doesn't answer is reset, and so is whoever isn't the client.
+func (l *Link) connect(client net.Conn, upstream string, epoch int) {
 	defer l.running.Done()
-	l.mu.Lock()
-	upstream, epoch := l.upstream, l.epoch
-	l.mu.Unlock()
+	ahead, ok := l.guard.meet(client)
+	if !l.met(client) {
+		return // it was closed meanwhile
+	}
+	if !ok {
+		closeSocket(client, false)
+		return
+	}
 	var dialer net.Dialer
 	server, err := dialer.DialContext(l.ctx, "tcp", upstream)
 	if err != nil {
@@ -88,13 +100,43 @@ func (l *Link) connect(client net.Conn) {
 		closeSocket(server, true)
 		return
 	}
-	c := newConn(l, client, server)
+	c := newConn(l, client, ahead, server)
 	l.conns[c] = true
 	l.mu.Unlock()
 	if l.tap != nil {
+		l.tap.Lock()
 		l.tap.Opened(c)
+		l.tap.Unlock()
 	}
 	c.start()
+}
+
+// wait notes a connection that hasn't said yet who it is, and returns where it
+// leads to if it is the client's. False if the link is closed.
+func (l *Link) wait(client net.Conn) (upstream string, epoch int, ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		closeSocket(client, true)
+		return "", 0, false
+	}
+	if len(l.waiting) == maxStrangers && l.guard.Asks != "" {
+		closeSocket(l.waiting[0], true)
+		l.waiting = slices.Delete(l.waiting, 0, 1)
+	}
+	l.waiting = append(l.waiting, client)
+	return l.upstream, l.epoch, true
+}
+
+// met notes that a connection doesn't wait any more; false if it was closed.
+func (l *Link) met(client net.Conn) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	i := slices.Index(l.waiting, client)
+	if i >= 0 {
+		l.waiting = slices.Delete(l.waiting, i, i+1)
+	}
+	return i >= 0
 }
 
 // forget lets go of a connection that has ended, and tells the tap.
@@ -103,7 +145,9 @@ func (l *Link) forget(c *Conn) {
 	delete(l.conns, c)
 	l.mu.Unlock()
 	if l.tap != nil {
+		l.tap.Lock()
 		l.tap.Closed(c)
+		l.tap.Unlock()
 	}
 }
 
@@ -133,6 +177,10 @@ func (l *Link) Reset() {
 
 func (l *Link) resetLocked() {
 	l.epoch++
+	for _, client := range l.waiting {
+		closeSocket(client, true)
+	}
+	l.waiting = nil
 	for c := range l.conns {
 		c.end(ErrReset, true)
 	}

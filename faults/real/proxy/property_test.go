@@ -62,6 +62,7 @@ func write(t *rapid.T, conn io.Writer, frames []string) {
 // collector holds what it is told to, by the number of the message in its
 // direction, and hands that out.
 type collector struct {
+	free
 	mu    sync.Mutex
 	got   map[bool][]string
 	holds map[bool][]bool

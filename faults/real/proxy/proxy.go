@@ -1,7 +1,7 @@
 // Package proxy puts links between Redis clients and servers that can be
 // broken on purpose. A link listens on a loopback port and carries what comes
-// in to an upstream address, through the toxics of an embedded toxiproxy
-// (latency, bandwidth and the like) and, where somebody wants to look, through
+// in to an upstream address, through the toxics of an embedded toxiproxy if it
+// has any (latency, bandwidth and the like) and, where somebody wants to look, through
 // a gate that shows each RESP message to a Tap and lets it wait, pass, or be
 // lost.
 //
@@ -14,8 +14,8 @@
 //	client ── front ── toxics ── door ──► server
 //	client ◄── door ── toxics ── front ── server
 //
-// The gate of a direction has two parts. At its front, where toxiproxy reads,
-// messages are found and seen to set out; at its door, where toxiproxy writes,
+// The gate of a direction has two parts. At its front, where a process is read,
+// messages are found and seen to set out; at its door, where the other is written to,
 // they arrive, and the tap decides on them. So a message that is held, or lost
 // in a partition, has had its latency by then, and a server is known to be done
 // with a request when it answers, not when that answer has crossed a slow link.
@@ -31,8 +31,9 @@
 //
 // Connections are accepted and dialled here, for toxiproxy's own accept loop
 // dials one by one, hands out no connection that could be reset, and must give
-// up its port to change the upstream. Each direction of each connection then
-// is a toxiproxy link.
+// up its port to change the upstream. Each direction of each connection becomes
+// a toxiproxy link when its link has a toxic for the first time; what nothing
+// slows down goes from the front to the door in one goroutine.
 package proxy
 
 import (
@@ -44,6 +45,7 @@ import (
 	"sync"
 
 	"github.com/Shopify/toxiproxy/v2"
+	"github.com/Shopify/toxiproxy/v2/stream"
 	"github.com/rs/zerolog"
 )
 
@@ -83,7 +85,12 @@ func New(logs io.Writer) *Proxies {
 // looks and the bytes need not be RESP, which is what a link between a primary
 // and its replica wants. The name is for logs and errors.
 func (p *Proxies) Open(name, upstream string, tap Tap) (*Link, error) {
-	return p.OpenAt(Loopback, name, upstream, tap)
+	return p.open(Loopback, name, upstream, Guard{}, tap)
+}
+
+// OpenGuarded is Open with a tap for one client, who is asked for a password.
+func (p *Proxies) OpenGuarded(name, upstream string, guard Guard, tap Tap) (*Link, error) {
+	return p.open(Loopback, name, upstream, guard, tap)
 }
 
 // Loopback is where links listen unless they are told otherwise.
@@ -92,6 +99,10 @@ const Loopback = "127.0.0.1"
 // OpenAt is Open with the IP address of this machine to listen at, for those
 // who can't reach its loopback interface.
 func (p *Proxies) OpenAt(ip, name, upstream string, tap Tap) (*Link, error) {
+	return p.open(ip, name, upstream, Guard{}, tap)
+}
+
+func (p *Proxies) open(ip, name, upstream string, guard Guard, tap Tap) (*Link, error) {
 	if err := checkAddress(upstream); err != nil {
 		return nil, fmt.Errorf("proxy: open link %s: %w", name, err)
 	}
@@ -108,6 +119,7 @@ func (p *Proxies) OpenAt(ip, name, upstream string, tap Tap) (*Link, error) {
 	l := &Link{
 		proxies:  p,
 		name:     name,
+		guard:    guard,
 		tap:      tap,
 		listener: listener,
 		toxics:   toxiproxy.NewProxy(p.server, name, listener.Addr().String(), upstream).Toxics,
@@ -115,6 +127,7 @@ func (p *Proxies) OpenAt(ip, name, upstream string, tap Tap) (*Link, error) {
 		cancel:   cancel,
 		upstream: upstream,
 		conns:    map[*Conn]bool{},
+		active:   map[string]stream.Direction{},
 	}
 	p.links[l] = true
 	l.running.Add(1)

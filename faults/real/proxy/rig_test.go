@@ -244,9 +244,16 @@ func (c *client) wantSilence() {
 	c.SetReadDeadline(time.Now().Add(patience))
 }
 
+// free is the lock of a tap that lets everything be told at the same time.
+type free struct{}
+
+func (free) Lock()   {}
+func (free) Unlock() {}
+
 // tap keeps what it sees, forwards all but what it is told to hold or drop,
 // and fails its test when a connection's calls come in a wrong order.
 type tap struct {
+	free
 	t testing.TB
 
 	mu     sync.Mutex

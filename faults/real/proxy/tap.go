@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -8,10 +9,14 @@ import (
 // A Tap sees each RESP message on a link's connections. Opened comes first and
 // Closed last, once, when both directions have ended. In between, each message
 // of a direction is first Sent and then, when the toxics have let all of its
-// bytes through, Arrived; both come in the order of its bytes. The two calls,
-// the two directions, and different connections are concurrent. No method may
-// block.
+// bytes through, Arrived; both come in the order of its bytes.
+//
+// Each of these calls is made with the tap's lock held, by whichever goroutine
+// carries the bytes: what came in one go is told under one lock, and goes on when it is
+// released. A tap that wants nothing to move doesn't let itself be locked; one whose Lock does nothing
+// is told of the two directions, and of different connections, at the same time.
 type Tap interface {
+	sync.Locker
 	Opened(c *Conn)
 	// Sent shows a message that sets out. It can't be stopped here.
 	Sent(m *Message)
@@ -36,6 +41,8 @@ type Message struct {
 	More bool
 	// SetOut is when it was read from its sender.
 	SetOut time.Time
+	// Came is when it arrived, once it has; the tap's lock may have had to be waited for since.
+	Came time.Time
 	// Lost says, once it has arrived, that an earlier message of this
 	// direction was dropped, and so this one is lost too. Nothing waits for it.
 	Lost bool
@@ -48,6 +55,7 @@ type Message struct {
 
 const (
 	undecided = iota
+	awaited   // and its door isn't looking any more
 	forwarded
 	dropped
 	skipped
@@ -72,7 +80,7 @@ func (m *Message) Skip() { m.decide(skipped) }
 func (m *Message) Reset() { m.decide(broken) }
 
 func (m *Message) decide(verdict int32) {
-	if m.verdict.CompareAndSwap(undecided, verdict) {
+	if !m.verdict.CompareAndSwap(undecided, verdict) && m.verdict.CompareAndSwap(awaited, verdict) {
 		m.door.note()
 	}
 }

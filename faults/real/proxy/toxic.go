@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -76,6 +78,9 @@ func (l *Link) replace(kind string, way Way, anew bool, attributes any) error {
 			return fmt.Errorf("proxy: the %s of link %s: %w", kind, l.name, err)
 		}
 		if !anew {
+			l.mu.Lock()
+			delete(l.active, name)
+			l.mu.Unlock()
 			continue
 		}
 		spec, err := json.Marshal(map[string]any{
@@ -87,8 +92,37 @@ func (l *Link) replace(kind string, way Way, anew bool, attributes any) error {
 		if err != nil {
 			return fmt.Errorf("proxy: the %s of link %s: %w", kind, l.name, err)
 		}
+		l.divert(name, direction)
 	}
 	return nil
+}
+
+// divert leads the connections of a link through toxiproxy, also those that
+// there are, now that it has a toxic of that name in that direction.
+func (l *Link) divert(name string, way stream.Direction) {
+	l.mu.Lock()
+	l.active[name] = way
+	conns := slices.Collect(maps.Keys(l.conns))
+	l.mu.Unlock()
+	for _, c := range conns {
+		for _, f := range []*front{c.up, c.down} {
+			if f.way == way {
+				f.divert()
+			}
+		}
+	}
+}
+
+// hasToxics reports whether there are any in a direction.
+func (l *Link) hasToxics(way stream.Direction) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, direction := range l.active {
+		if direction == way {
+			return true
+		}
+	}
+	return false
 }
 
 // milliseconds rounds up: a latency that was asked for is never none.
@@ -108,6 +142,9 @@ func (l *Link) clear() {
 	l.changing.Lock()
 	defer l.changing.Unlock()
 	l.toxics.ResetToxics(l.logging())
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	clear(l.active)
 }
 
 // logging returns a context that carries the logger, which is where toxiproxy

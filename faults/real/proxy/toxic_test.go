@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -232,5 +233,88 @@ func TestCloseOfAConnection(t *testing.T) {
 	}
 	if err := r.tap.endings(1)[0].Err(); !errors.Is(err, proxy.ErrReset) {
 		t.Errorf("the connection ended by %v; want ErrReset", err)
+	}
+}
+
+// A connection passes toxiproxy once its link had a toxic, and no sooner.
+func TestToxicsAreThereWhenAskedFor(t *testing.T) { // alone: it looks at all goroutines
+	for name, tapped := range map[string]bool{"with a tap": true, "without": false} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t)
+			link := r.link
+			if !tapped {
+				link = r.open(t, r.server.addr(), nil)
+			}
+			there := func() int {
+				stacks := make([]byte, 4<<20)
+				return strings.Count(string(stacks[:runtime.Stack(stacks, true)]), "(*ToxicLink).read(")
+			}
+			idle, busy := dial(t, link.Addr()), dial(t, link.Addr())
+			idle.ask("PING")
+			busy.ask("PING")
+			if n := there(); n > 0 {
+				t.Errorf("toxiproxy carries %d streams that nothing slows down", n)
+			}
+			must(t, link.Latency(proxy.Down, time.Millisecond, 0))
+			eventually(t, "the streams to two clients there", func() bool { return there() == 2 })
+			must(t, link.Bandwidth(proxy.Both, 1<<40))
+			eventually(t, "all four streams there", func() bool { return there() == 4 })
+			busy.ask("PING")
+			must(t, link.Latency(proxy.Down, 0, 0))
+			link.Restore()
+			late := dial(t, link.Addr())
+			late.ask("PING")
+			idle.ask("PING")
+			if n := there(); n != 4 {
+				t.Errorf("toxiproxy carries %d streams; want the four that it had", n)
+			}
+		})
+	}
+}
+
+// What is sent while toxics come into the way of a connection arrives, all of it
+// and in order, and what is sent once they are there is delayed.
+func TestToxicsComeIntoTheWay(t *testing.T) {
+	for name, tapped := range map[string]bool{"with a tap": true, "without": false} {
+		t.Run(name, func(t *testing.T) {
+			for range 30 {
+				r := newRig(t)
+				link := r.link
+				if !tapped {
+					link = r.open(t, r.server.addr(), nil)
+				}
+				c := dial(t, link.Addr())
+				c.ask("PING")
+				const base, requests = 20 * time.Millisecond, 200
+				added := make(chan error, 1)
+				go func() { added <- link.Latency(proxy.Both, base, 0) }()
+				var want []string
+				for i := range requests {
+					want = append(want, fmt.Sprintf("GET %d", i))
+					c.send(want[i])
+				}
+				must(t, <-added)
+				c.want(want...)
+				if took := c.asks("PING"); took < 2*base {
+					t.Errorf("a round trip took %s; want %s at least", took, 2*base)
+				}
+				must(t, link.Close())
+			}
+		})
+	}
+}
+
+// A timeout reaches a connection on which nothing is said.
+func TestTimeoutOfAnIdleConnection(t *testing.T) {
+	r := newRig(t)
+	for name, link := range map[string]*proxy.Link{"with a tap": r.link, "without": r.open(t, r.server.addr(), nil)} {
+		t.Run(name, func(t *testing.T) {
+			c := dial(t, link.Addr())
+			c.ask("PING")
+			must(t, link.Timeout(20*time.Millisecond))
+			if b, err := c.in.ReadByte(); err == nil {
+				t.Errorf("the client read %q", b)
+			}
+		})
 	}
 }

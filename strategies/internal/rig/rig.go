@@ -23,8 +23,8 @@ import (
 	"github.com/alicebob/miniredis/v2"
 	"github.com/alicebob/miniredis/v2/server"
 	"github.com/redis/go-redis/v9"
-	"github.com/redis/go-redis/v9/maintnotifications"
 
+	"github.com/lockfault/lockfault/internal/rediscli"
 	"github.com/lockfault/lockfault/strategies"
 )
 
@@ -191,20 +191,9 @@ func (r *Rig) client(name string) *client {
 }
 
 func (c *client) connect(n *node) *redis.Client {
-	rdb := redis.NewClient(&redis.Options{
-		Addr:                  "127.0.0.1:6379", // a name would be looked up
-		ClientName:            c.name,
-		Dialer:                n.dial,
-		DialerRetries:         1,
-		Protocol:              2,
-		PoolSize:              64,
-		MaxRetries:            -1,
-		ContextTimeoutEnabled: true,
-		DisableIdentity:       true,
-		MaintNotificationsConfig: &maintnotifications.Config{
-			Mode: maintnotifications.ModeDisabled,
-		},
-	})
+	o := rediscli.Options("127.0.0.1:6379") // a name would be looked up
+	o.ClientName, o.Dialer, o.PoolSize = c.name, n.dial, 64
+	rdb := redis.NewClient(o)
 	rdb.AddHook(c)
 	return rdb
 }

@@ -1,0 +1,260 @@
+package real
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/lockfault/lockfault/checker"
+	"github.com/lockfault/lockfault/faults"
+	"github.com/lockfault/lockfault/faults/topology"
+)
+
+// Apply implements [faults.World]. A Redis that the user has takes no orders:
+// of the faults of nodes, only Evict is possible there.
+func (w *World) Apply(f faults.Fault) error {
+	if w.closed {
+		return fmt.Errorf("real: %q: the world is closed: %w", f, net.ErrClosed)
+	}
+	if err := w.supports(f); err != nil {
+		return err
+	}
+	// While it is being done to some, time passes for all others.
+	w.granted = 0
+	defer func(begun time.Time) { w.note("script", time.Since(begun)-w.granted) }(time.Now())
+	if err := w.top.Apply(f); err != nil {
+		return fmt.Errorf("real: %w", err)
+	}
+	return nil
+}
+
+// supports says why this world can't do something, if it can't.
+func (w *World) supports(f faults.Fault) error {
+	if name := faults.ClientOf(f); name != "" {
+		if c := w.clients[name]; c == nil || c.body == nil {
+			return fmt.Errorf("real: %q: that client was never started here", f)
+		}
+	}
+	if w.servers[0].guest != nil && !SparesGuests(f) {
+		return fmt.Errorf("real: %q: %w: this Redis is not ours", f, faults.ErrUnsupported)
+	}
+	return nil
+}
+
+// ask has the host do something to a server's process.
+func (w *World) ask(do func() error) error {
+	begun := time.Now()
+	err := do()
+	w.granted += min(time.Since(begun), w.cfg.Takes)
+	return err
+}
+
+// hands carry out what the topology decides.
+type hands struct{ *World }
+
+var _ topology.Hands = hands{}
+
+func (h hands) Tell(e checker.Event) { h.tell(e) }
+
+func (h hands) StopClient(of *topology.Client) error {
+	c := h.clients[of.Name]
+	h.lateness.pause(c.Name)
+	return c.did("pausing", c.body.Pause())
+}
+
+func (h hands) ContinueClient(of *topology.Client) error {
+	c := h.clients[of.Name]
+	err := c.did("resuming", c.body.Resume())
+	h.lateness.resume(c.Name)
+	return err
+}
+
+func (h hands) EndClient(of *topology.Client) error {
+	c := h.clients[of.Name]
+	h.lateness.resume(c.Name) // the next life is not stopped
+	return c.did("crashing", c.body.Kill())
+}
+
+func (h hands) ReviveClient(*topology.Client) error { return nil } // Spawn does
+
+func (h hands) Pass(p faults.Pass) {
+	for _, m := range faults.Passing(h.top.Gate, p, &h.held, func(m *message) string { return m.conn.wire.client }) {
+		h.tellMessage(checker.Passed, m)
+		h.loosen(m)
+	}
+}
+
+func (h hands) Reshape(links []topology.Link) error {
+	var errs []error
+	for _, l := range h.wires(links) {
+		errs = append(errs, l.reshape())
+	}
+	return errors.Join(errs...)
+}
+
+func (h hands) Cut(links []topology.Link) {
+	for _, l := range h.wires(links) {
+		for _, c := range l.list() {
+			c.closeAfter(l.road().Closes)
+		}
+	}
+}
+
+// Mend resets connections that lost something: they are of no use any more, and
+// their ends find that out now that they can talk again.
+func (h hands) Mend(links []topology.Link) {
+	for _, l := range h.wires(links) {
+		for _, c := range l.list() {
+			c.closeAfter(0)
+			if c.requests.lost || c.replies.lost {
+				c.reset()
+			}
+		}
+	}
+}
+
+func (h hands) Lead(n *topology.Node) error {
+	var errs []error
+	for on, wire := range h.links {
+		if on.node == n.Name {
+			errs = append(errs, wire.lead(h.of(n.For(on.client))))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (h hands) Settle(s *topology.Server) { h.settle(h.of(s)) }
+
+func (h hands) Observe(s *topology.Server, cause checker.Cause) { h.observe(h.of(s), cause, "", nil) }
+
+func (h hands) Kill(of *topology.Server) error {
+	s := h.of(of)
+	s.busy, s.door = nil, nil
+	if s.expiry != nil {
+		s.expiry.dead = true
+	}
+	for _, wire := range h.links {
+		for _, c := range wire.list() {
+			if c.server == s {
+				c.reset()
+			}
+		}
+	}
+	return h.ask(s.process.Kill)
+}
+
+func (h hands) Start(of *topology.Server, empty bool) error {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	s, primary := h.of(of), ""
+	if of.Leader != nil {
+		if err := s.attach(); err != nil {
+			return err
+		}
+		primary = s.link.Addr()
+	}
+	if err := h.ask(func() error { return s.process.Restart(ctx, empty, primary) }); err != nil {
+		return fmt.Errorf("restarting %s: %w", s.Name, err)
+	}
+	s.came()
+	return nil
+}
+
+func (h hands) Stop(of *topology.Server) error {
+	s := h.of(of)
+	return h.ask(s.process.Pause)
+}
+
+func (h hands) Continue(of *topology.Server) error {
+	s := h.of(of)
+	if err := h.ask(s.process.Resume); err != nil {
+		return err
+	}
+	s.resumed = time.Now()
+	h.expireLate(s)
+	h.open(s)
+	return nil
+}
+
+// Elect asks the servers, or waits for the sentinels.
+func (h hands) Elect(n *topology.Node, among []*topology.Server) (best *topology.Server, err error) {
+	if h.cfg.Sentinels > 0 {
+		// What that takes is theirs, and no lateness.
+		defer func(begun time.Time) { h.granted += time.Since(begun) }(time.Now())
+		for _, s := range among { // what was on its way would arrive meanwhile
+			link := h.of(s).link
+			link.Reset()
+			link.Stop()
+			h.of(s).shape.Stopped = true
+		}
+		return h.awaitPromotion(among)
+	}
+	var furthest int64 = -1
+	for _, s := range among {
+		fields, err := h.of(s).replication()
+		if err != nil {
+			return nil, err
+		}
+		var offset int64
+		if _, err := fmt.Sscan(fields["slave_repl_offset"], &offset); err == nil && offset > furthest {
+			best, furthest = s, offset
+		}
+	}
+	if best == nil {
+		return nil, fmt.Errorf("none of the replicas of %s says how far it got", n.Name)
+	}
+	return best, nil
+}
+
+func (h hands) Promote(of *topology.Server) error {
+	if h.cfg.Sentinels > 0 {
+		return nil
+	}
+	s := h.of(of)
+	s.link.Reset()
+	_, err := s.operate("REPLICAOF", "NO", "ONE")
+	return err
+}
+
+func (h hands) Follow(of *topology.Server) error {
+	if h.cfg.Sentinels > 0 {
+		return nil
+	}
+	s := h.of(of)
+	if err := s.attach(); err != nil {
+		return err
+	}
+	return s.connect()
+}
+
+func (h hands) Shape(of *topology.Server) error { return h.of(of).reshape() }
+
+func (h hands) SetClock(of *topology.Server, _ topology.Clock) error { return h.of(of).setClock() }
+
+func (h hands) Operate(of *topology.Server, cause checker.Cause, words ...string) error {
+	s := h.of(of)
+	list := make([]any, len(words))
+	for i, word := range words {
+		list[i] = word
+	}
+	if _, err := s.operate(list...); err != nil {
+		return err
+	}
+	if cause != "" {
+		h.observe(s, cause, "", nil)
+	}
+	return nil
+}
+
+func (h hands) Evict(s *topology.Server) error {
+	return h.Operate(s, checker.ByEviction, "DEL", h.cfg.Key)
+}
+
+// expireLate looks at a key whose time came while the server was stopped.
+func (w *World) expireLate(s *server) {
+	if s.expires != 0 && w.Now() >= s.expires {
+		w.expire(s)
+	}
+}

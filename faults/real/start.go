@@ -1,0 +1,128 @@
+package real
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/lockfault/lockfault/faults/real/proxy"
+	"github.com/lockfault/lockfault/faults/topology"
+)
+
+// startServers starts all servers, those of different nodes at the same time.
+func (w *World) startServers(ctx context.Context) error {
+	ends := make(chan error, w.cfg.Nodes)
+	for _, n := range w.top.Nodes {
+		for _, s := range n.Servers {
+			w.servers = append(w.servers, &server{Server: s, world: w})
+		}
+	}
+	for _, n := range w.top.Nodes {
+		go func() { ends <- w.startNode(ctx, n) }()
+	}
+	var errs []error
+	for range w.top.Nodes {
+		errs = append(errs, <-ends)
+	}
+	if err := errors.Join(errs...); err != nil {
+		return first(err)
+	}
+	if w.cfg.Sentinels > 0 {
+		return w.startSentinels(ctx)
+	}
+	return nil
+}
+
+// first returns the first of joined errors: if several servers can't be
+// started it is for one reason.
+func first(err error) error {
+	var joined interface{ Unwrap() []error }
+	if errors.As(err, &joined) {
+		return joined.Unwrap()[0]
+	}
+	return err
+}
+
+// startNode starts a node's primary and then its replicas.
+func (w *World) startNode(ctx context.Context, n *topology.Node) error {
+	listen, err := w.gateway(ctx, n)
+	if err != nil {
+		return err
+	}
+	for i, of := range n.Servers {
+		s := w.of(of)
+		s.listen = listen
+		spec := ServerSpec{Name: fmt.Sprintf("%s-%d", n.Name, i), Node: n.Name, Password: w.password, Clock: w.cfg.Clock}
+		if of.Leader != nil {
+			if err := s.attach(); err != nil {
+				return err
+			}
+			spec.ReplicaOf = s.link.Addr()
+		}
+		found, err := w.cfg.Host.Start(ctx, spec)
+		if err != nil {
+			return fmt.Errorf("real: starting %s: %w", s.Name, err)
+		}
+		s.is(found)
+		s.came()
+		if err := s.near(); err != nil {
+			return err
+		}
+	}
+	return w.inStep(n)
+}
+
+// gateway finds out where a node's servers' links to one another must listen.
+func (w *World) gateway(ctx context.Context, n *topology.Node) (string, error) {
+	host, ok := w.cfg.Host.(GatewayHost)
+	if !ok || w.cfg.Replicas == 0 {
+		return proxy.Loopback, nil
+	}
+	listen, err := host.Gateway(ctx, n.Name)
+	if err != nil {
+		return "", fmt.Errorf("real: the links between the servers of %s: %w", n.Name, err)
+	}
+	return listen, nil
+}
+
+// inStep waits until all replicas of a node have what its primary has, for good.
+func (w *World) inStep(n *topology.Node) error {
+	followers := n.Primary.Followers()
+	if len(followers) == 0 {
+		return nil
+	}
+	return await(fmt.Sprintf("%d replicas of %s to be in step", len(followers), n.Name), func() (bool, error) {
+		lead, err := w.of(n.Primary).replication()
+		if err != nil {
+			return false, err
+		}
+		for _, f := range followers {
+			fields, err := w.of(f).replication()
+			if err != nil || fields["master_link_status"] != "up" || fields["master_sync_in_progress"] != "0" ||
+				fields["slave_repl_offset"] != lead["master_repl_offset"] {
+				return false, err
+			}
+			if writes, err := w.of(f).writes(); !writes {
+				return false, err
+			}
+		}
+		return true, nil
+	})
+}
+
+// await looks again and again until something of the servers' own doing has
+// happened.
+func await(what string, happened func() (bool, error)) error {
+	for deadline := time.Now().Add(patience); ; time.Sleep(2 * time.Millisecond) {
+		done, err := happened()
+		switch {
+		case err != nil:
+			return err
+		case done:
+			return nil
+		case time.Now().After(deadline):
+			return fmt.Errorf("real: waited %v in vain for %s", patience, what)
+		}
+	}
+}

@@ -1,0 +1,95 @@
+package topology
+
+import (
+	"time"
+
+	"github.com/lockfault/lockfault/checker"
+	"github.com/lockfault/lockfault/faults"
+)
+
+// A Client is a client's process, over all its lives.
+type Client struct {
+	Name string
+	// State is how it is. The world counts its messages in it; PausedFor
+	// doesn't include a present pause.
+	State faults.ClientState
+	// Skew is by how much its wall clock is ahead of true time.
+	Skew time.Duration
+
+	since time.Time // when the present pause began
+}
+
+// Client returns the client of that name; there is one for every name.
+func (t *Topology) Client(name string) *Client {
+	c := t.clients[name]
+	if c == nil {
+		c = &Client{Name: name}
+		t.clients[name] = c
+		t.Links.join(name, t.Nodes)
+	}
+	return c
+}
+
+// Now returns the state, with a present pause in PausedFor.
+func (c *Client) Now() faults.ClientState {
+	state := c.State
+	if state.Paused {
+		state.PausedFor += time.Since(c.since)
+	}
+	return state
+}
+
+// Begin ends the preparations: what clients count begins at zero.
+func (t *Topology) Begin() {
+	now := time.Now()
+	for _, c := range t.clients {
+		c.State = faults.ClientState{Paused: c.State.Paused, Crashed: c.State.Crashed}
+		c.since = now
+	}
+}
+
+func (t *Topology) applyToClient(f faults.Fault, c *Client) error {
+	tell := func(kind checker.Kind) { t.hands.Tell(checker.Event{Kind: kind, Client: c.Name}) }
+	switch f := f.(type) {
+	case faults.PauseClient:
+		if c.State.Paused || c.State.Crashed {
+			return nil
+		}
+		tell(checker.Pause)
+		c.State.Paused, c.since = true, time.Now()
+		return t.hands.StopClient(c)
+	case faults.ResumeClient:
+		if !c.State.Paused {
+			return nil
+		}
+		tell(checker.Resume)
+		c.resume()
+		return t.hands.ContinueClient(c)
+	case faults.CrashClient:
+		if c.State.Crashed {
+			return nil
+		}
+		tell(checker.Crash)
+		c.State.Crashed = true
+		if c.State.Paused {
+			c.resume()
+		}
+		return t.hands.EndClient(c)
+	case faults.RestartClient:
+		if !c.State.Crashed {
+			return nil
+		}
+		tell(checker.Restart)
+		c.State.Crashed = false
+		return t.hands.ReviveClient(c)
+	case faults.ClientClock:
+		t.tell(f, c.Name, "")
+		c.Skew += f.By.Of(t.cfg.TTL)
+	}
+	return nil
+}
+
+func (c *Client) resume() {
+	c.State.PausedFor = c.Now().PausedFor
+	c.State.Paused = false
+}

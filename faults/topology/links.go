@@ -1,0 +1,187 @@
+package topology
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/lockfault/lockfault/faults"
+)
+
+// Link is the way between a client, or a server that follows, and a node.
+type Link struct{ Client, Node string }
+
+// anyone is the client of links that stand for all clients that are yet to come.
+const anyone = ""
+
+// A Road is how a link is.
+type Road struct {
+	// A message takes Base, plus or minus up to Jitter, one way.
+	Base, Jitter time.Duration
+	// Bandwidth is in bytes per second; 0 is unlimited.
+	Bandwidth float64
+	// Cut says that what is sent is lost, and Closes how long a connection
+	// stays open then; 0 means for ever, and that there are no new ones.
+	Cut    bool
+	Closes time.Duration
+}
+
+// Links know how every link is. Not safe for concurrent use.
+type Links struct {
+	seed  uint64
+	plain Road // one that no fault named
+	roads map[Link]Road
+}
+
+func newLinks(cfg Config) Links {
+	return Links{seed: cfg.Seed, plain: Road{Base: cfg.Base, Jitter: cfg.Jitter}, roads: map[Link]Road{}}
+}
+
+// On returns how a link is.
+func (l *Links) On(on Link) Road {
+	if road, ok := l.roads[on]; ok {
+		return road
+	}
+	return l.plain
+}
+
+// join lets a new client have what was said about all.
+func (l *Links) join(client string, nodes []*Node) {
+	for _, n := range nodes {
+		if road, ok := l.roads[Link{anyone, n.Name}]; ok {
+			l.roads[Link{client, n.Name}] = road
+		}
+	}
+}
+
+func (t *Topology) applyToLinks(f faults.Fault) error {
+	ttl := t.cfg.TTL
+	var clients, nodes []string
+	var change func(*Road)
+	done := func(on []Link) error { return t.hands.Reshape(on) }
+	cut := func(on []Link) error { t.hands.Cut(on); return nil }
+	mend := func(on []Link) error { t.hands.Mend(on); return nil }
+	switch f := f.(type) {
+	case faults.Latency:
+		clients, nodes = f.Clients, f.Nodes
+		change = func(r *Road) { r.Base, r.Jitter = f.Base.Of(ttl), f.Jitter.Of(ttl) }
+	case faults.Bandwidth:
+		clients, nodes = f.Clients, f.Nodes
+		change = func(r *Road) { r.Bandwidth = f.Rate.PerSecond(ttl) }
+	case faults.Partition:
+		clients, nodes, done = f.Clients, f.Nodes, cut
+		change = func(r *Road) { r.Cut, r.Closes = true, 0 }
+	case faults.Timeout:
+		clients, nodes, done = f.Clients, f.Nodes, cut
+		change = func(r *Road) { r.Cut, r.Closes = true, f.After.Of(ttl) }
+	case faults.Heal:
+		clients, nodes, done = f.Clients, f.Nodes, mend
+		change = func(r *Road) { r.Cut, r.Closes = false, 0 }
+	default:
+		return fmt.Errorf("%q: %w", f, faults.ErrUnsupported)
+	}
+	t.tell(f, "", "")
+	var changed []Link
+	for _, on := range t.selected(clients, nodes) {
+		road := t.Links.On(on)
+		was := road.Cut
+		change(&road)
+		t.Links.roads[on] = road
+		if _, heal := f.(faults.Heal); !heal || was {
+			changed = append(changed, on)
+		}
+	}
+	return done(changed)
+}
+
+// selected returns the links that the lists select, in their order; an empty list
+// means all, and the link of anyone stands for clients that are yet to come.
+func (t *Topology) selected(clients, nodes []string) (list []Link) {
+	if len(clients) == 0 {
+		clients = append(slices.Sorted(maps.Keys(t.clients)), anyone)
+	}
+	if len(nodes) == 0 {
+		for _, n := range t.Nodes {
+			nodes = append(nodes, n.Name)
+		}
+	}
+	for _, c := range clients {
+		for _, n := range faults.ResolveNodes(nodes, t.cfg.Nodes) {
+			list = append(list, Link{c, n})
+		}
+	}
+	return list
+}
+
+// A Line is one direction of a connection with a limited bandwidth. The zero
+// value is free.
+type Line struct{ busy time.Time }
+
+// Carry lets something of that size, in bytes, onto the line as soon as it is
+// free, and returns when it has left it.
+func (l *Line) Carry(from time.Time, size int, rate float64) time.Time {
+	if rate == 0 {
+		return from
+	}
+	if l.busy.After(from) {
+		from = l.busy
+	}
+	takes := math.Round(float64(size) / rate * float64(time.Second))
+	l.busy = from.Add(time.Duration(min(takes, float64(Century))))
+	return l.busy
+}
+
+// Century is as good as for ever, and can be added to a time.
+const Century = 100 * 365 * 24 * time.Hour
+
+// A Draw is what decides a message's jitter: who sends what on which link, and
+// when.
+type Draw struct {
+	On            Link
+	What, Command string
+	Sent          time.Duration
+}
+
+// Travel returns how long a message takes that sets out now.
+func (l *Links) Travel(d Draw) time.Duration {
+	road := l.On(d.On)
+	return max(0, road.Base+l.Jitter(road.Jitter, d))
+}
+
+// Jitter returns a duration in [-most, +most]. It draws from a hash of what the
+// message is and when it was sent, not from a stream of random numbers: two
+// goroutines that send at one instant must not be able to swap their draws.
+func (l *Links) Jitter(most time.Duration, d Draw) time.Duration {
+	if most <= 0 {
+		return 0
+	}
+	// FNV-1a, by hand because hash/fnv allocates and this runs for every message.
+	x := uint64(14695981039346656037)
+	add := func(c byte) { x = (x ^ uint64(c)) * 1099511628211 }
+	number := func(v uint64) {
+		for i := range 8 {
+			add(byte(v >> (8 * i)))
+		}
+	}
+	text := func(s string) {
+		for i := range len(s) {
+			add(s[i])
+		}
+	}
+	number(l.seed)
+	text(d.On.Client)
+	add(0)
+	text(d.On.Node)
+	add(0)
+	text(d.What)
+	text(d.Command)
+	number(uint64(d.Sent))
+	// FNV leaves the high bits of short inputs weak: mix once more, as
+	// SplitMix64 ends (Steele, Lea, Flood 2014).
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	x ^= x >> 31
+	return time.Duration(x%uint64(2*most+1)) - most
+}

@@ -1,0 +1,302 @@
+package topology
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/lockfault/lockfault/checker"
+	"github.com/lockfault/lockfault/faults"
+)
+
+// find returns the node of that name, or the node and the very server that it
+// names.
+func (t *Topology) find(f faults.Fault, name string) (*Node, *Server, error) {
+	if name == faults.Quorum && t.cfg.Quorum != "" {
+		name = t.cfg.Quorum
+	}
+	name = faults.ResolveNodes([]string{name}, t.cfg.Nodes)[0]
+	for _, n := range t.Nodes {
+		if n.Name == name {
+			return n, nil, nil
+		}
+		for _, s := range n.Servers {
+			if s.Name == name {
+				return n, s, nil
+			}
+		}
+	}
+	if node, _, found := strings.Cut(name, "/"); found {
+		return nil, nil, impossible(f, "%s has %d servers, from %s/0 on: replicas in the settings says how many more", node, 1+t.cfg.Replicas, node)
+	}
+	return nil, nil, impossible(f, "there is no such node among %d", t.cfg.Nodes)
+}
+
+// applyToNode does a fault of a node, or of one of its servers by name.
+func (t *Topology) applyToNode(f faults.Fault, name string) error {
+	n, s, err := t.find(f, name)
+	if err != nil {
+		return err
+	}
+	named := s != nil
+	if !named {
+		s = n.Primary
+	}
+	do, err := t.deed(f, n, s, named)
+	if err != nil {
+		return err
+	}
+	t.hands.Settle(s)
+	t.tell(f, "", n.Name)
+	if err := do(); err != nil {
+		return fmt.Errorf("%q: %w", f, err)
+	}
+	return nil
+}
+
+// deed returns what the fault is, done to the server or its node, or why it is
+// impossible.
+func (t *Topology) deed(f faults.Fault, n *Node, s *Server, named bool) (func() error, error) {
+	switch f := f.(type) {
+	case faults.CrashNode:
+		return func() error { return t.kill(s) }, nil
+	case faults.RestartNode:
+		if !named {
+			s = n.down()
+		}
+		return func() error { return t.restart(s, f.Empty) }, nil
+	case faults.PauseNode:
+		if !s.Up {
+			return nil, impossible(f, "%s is down, and has no process to stop", s.Name)
+		}
+		return func() error { return t.pause(s) }, nil
+	case faults.ResumeNode:
+		return func() error { return t.resume(s) }, nil
+	case faults.NodeClock:
+		return func() error { return t.setClock(s, s.Clock.moved(f.By.Of(t.cfg.TTL))) }, s.heeds(f)
+	case faults.NodeDrift:
+		if !(f.Rate > 0) || f.Rate > faults.MaxRate {
+			return nil, impossible(f, "a clock runs at a rate above 0 and up to %d", faults.MaxRate)
+		}
+		return func() error { return t.setClock(s, s.Clock.running(f.Rate, time.Now())) }, s.heeds(f)
+	}
+	if named {
+		return nil, impossible(f, "%s is one server, and this befalls a whole node: name %s", s.Name, n.Name)
+	}
+	switch f := f.(type) {
+	case faults.Failover, faults.Split:
+		if split, ok := f.(faults.Split); ok && n.Rival != nil {
+			return func() error { return t.divide(n, split.Clients) }, nil
+		}
+		if len(n.candidates()) == 0 {
+			return nil, impossible(f, "%s has no replica that is up and could be promoted: declare replicas in the script", n.Name)
+		}
+		if split, ok := f.(faults.Split); ok {
+			return func() error { return errors.Join(t.split(n), t.divide(n, split.Clients)) }, nil
+		}
+		return func() error { return t.failover(n) }, nil
+	case faults.Join:
+		if n.Rival == nil {
+			return nil, impossible(f, "%s is not split", n.Name)
+		}
+		return func() error { return t.join(n) }, nil
+	case faults.Flush:
+		return func() error { return t.hands.Operate(s, checker.ByFlush, "FLUSHALL") }, s.heeds(f)
+	case faults.Evict:
+		return func() error { return t.hands.Evict(s) }, s.heeds(f)
+	case faults.ScriptFlush:
+		return func() error { return t.hands.Operate(s, "", "SCRIPT", "FLUSH") }, s.heeds(f)
+	case faults.Replication:
+		return func() error { return t.replicate(f, s) }, nil
+	}
+	return nil, fmt.Errorf("%q: %w", f, faults.ErrUnsupported)
+}
+
+// heeds says why a server can't do what an operator orders, if it can't.
+func (s *Server) heeds(f faults.Fault) error {
+	switch {
+	case !s.Up:
+		return impossible(f, "%s is down, and heeds nobody: restart it first", s.Name)
+	case s.Paused:
+		return impossible(f, "%s is stopped, and heeds nobody: resume it first", s.Name)
+	}
+	return nil
+}
+
+// down returns the server that comes back when its node does: the primary, or
+// else the first that is down; nil if none is.
+func (n *Node) down() *Server {
+	if !n.Primary.Up {
+		return n.Primary
+	}
+	for _, s := range n.Servers {
+		if !s.Up {
+			return s
+		}
+	}
+	return nil
+}
+
+func (t *Topology) kill(s *Server) error {
+	if !s.Up {
+		return nil
+	}
+	s.Up, s.Paused, s.late = false, false, false
+	return t.hands.Kill(s)
+}
+
+// restart brings a server back, as it was: a primary, unless another took its
+// place, or a replica.
+func (t *Topology) restart(s *Server, empty bool) error {
+	if s == nil || s.Up {
+		return nil
+	}
+	s.Up = true
+	err := t.hands.Start(s, empty)
+	if err != nil {
+		s.Up = false
+		return err
+	}
+	cause := checker.ByRestart
+	if s.Leader != nil {
+		cause = checker.ByReplication
+	}
+	t.hands.Observe(s, cause)
+	return errors.Join(t.followAll(s), t.hands.Lead(s.Node))
+}
+
+func (t *Topology) pause(s *Server) error {
+	if s.Paused {
+		return nil
+	}
+	s.Paused = true
+	return t.hands.Stop(s)
+}
+
+func (t *Topology) resume(s *Server) error {
+	if !s.Paused {
+		return nil
+	}
+	s.Paused = false
+	err := t.hands.Continue(s)
+	if s.late {
+		err = errors.Join(err, t.follow(s))
+	}
+	return err
+}
+
+func (t *Topology) setClock(s *Server, to Clock) error {
+	was := s.Clock
+	s.Clock = to
+	if err := t.hands.SetClock(s, was); err != nil {
+		return err
+	}
+	t.hands.Observe(s, checker.ByClock)
+	return nil
+}
+
+// follow has a server follow its leader: at once, or when it is able to.
+func (t *Topology) follow(s *Server) error {
+	if s.late = s.Paused; !s.Answers() {
+		return nil // a process that is not there yet learns it when it starts
+	}
+	return t.hands.Follow(s)
+}
+
+func (t *Topology) followAll(leader *Server) error {
+	var errs []error
+	for _, s := range leader.Followers() {
+		errs = append(errs, t.follow(s))
+	}
+	return errors.Join(errs...)
+}
+
+// failover ends the primary and has the replica that got furthest take its
+// place, with what it has by then.
+func (t *Topology) failover(n *Node) error {
+	old := n.Primary
+	if t.cfg.Promoted {
+		if err := t.kill(old); err != nil {
+			return err
+		}
+	}
+	next, err := t.hands.Elect(n, n.candidates())
+	if err != nil {
+		return err
+	}
+	if err := t.promote(next); err != nil {
+		return err
+	}
+	// Only now, or what it had said would still come.
+	return errors.Join(t.kill(old), t.succeed(n, next))
+}
+
+// promote makes a replica a primary, whose stream is its own.
+func (t *Topology) promote(s *Server) error {
+	s.Leader, s.Stream, s.late = nil, Stream{}, false
+	return t.hands.Promote(s)
+}
+
+// succeed makes a server the node's primary, whom everybody but a rival
+// follows.
+func (t *Topology) succeed(n *Node, next *Server) error {
+	n.Primary = next
+	for _, s := range n.Servers {
+		if s != next && s != n.Rival {
+			s.Leader, s.Stream = next, Stream{}
+		}
+	}
+	t.hands.Observe(next, checker.ByFailover)
+	return errors.Join(t.followAll(next), t.hands.Lead(n))
+}
+
+// split promotes a replica beside the primary.
+func (t *Topology) split(n *Node) (err error) {
+	next, err := t.hands.Elect(n, n.candidates())
+	if err != nil {
+		return err
+	}
+	n.Rival = next
+	err = t.promote(next)
+	t.hands.Observe(next, checker.ByReplication) // what it has to begin with
+	return err
+}
+
+// divide leads clients to the rival.
+func (t *Topology) divide(n *Node, clients []string) error {
+	if n.Rival == nil {
+		return nil // it was not to be had
+	}
+	for _, name := range clients {
+		n.split[name] = true
+	}
+	return t.hands.Lead(n)
+}
+
+// join ends a split: what only the old primary had is lost.
+func (t *Topology) join(n *Node) error {
+	next := n.Rival
+	n.Rival = nil
+	clear(n.split)
+	return t.succeed(n, next)
+}
+
+// replicate does something to a primary's stream.
+func (t *Topology) replicate(f faults.Replication, s *Server) error {
+	was := s.Stream
+	s.Stream = was.with(f, t.cfg.TTL)
+	// What was lost has to be had anew.
+	anew := f.Mode == faults.ReplicationReset || was.Timeout > 0 && s.Stream.Timeout == 0
+	var errs []error
+	for _, follower := range s.Followers() {
+		if !follower.Up || follower.late {
+			continue // it learns how the stream is when it follows
+		}
+		errs = append(errs, t.hands.Shape(follower))
+		if anew {
+			errs = append(errs, t.follow(follower))
+		}
+	}
+	return errors.Join(errs...)
+}

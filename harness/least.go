@@ -1,0 +1,54 @@
+package harness
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/lockfault/lockfault/faults"
+	"github.com/lockfault/lockfault/scenarios"
+)
+
+// What a lease must have room for. Locks that find the key taken wait 100 ms and
+// then try again, those of the library and most that one meets; scripts count on
+// several tries within a lease, and on one within a tenth of it, which is how long
+// a client library waits for an answer. And a message takes up to 0.7 ms, so a
+// client that a script gives some part of the lease gets two answers in 2.8.
+const (
+	leastLease = 10 * 100 * time.Millisecond
+	leastSpan  = 3 * time.Millisecond
+)
+
+// LeastTTL returns the shortest lease with which a script means what it means
+// with a long one, in whole milliseconds, and why it is no shorter.
+func LeastTTL(script *scenarios.Script) (least time.Duration, why string) {
+	least, why = leastLease, fmt.Sprintf("locks wait %v between two tries", leastLease/10)
+	room := func(span faults.Span, what string) {
+		if span.TTLs <= 0 {
+			return
+		}
+		ttl := time.Duration(float64(leastSpan) / span.TTLs)
+		ttl = (ttl + time.Millisecond - 1).Truncate(time.Millisecond)
+		if ttl > least {
+			least, why = ttl, fmt.Sprintf("%s of %s has no room for two answers in less", what, script.Name)
+		}
+	}
+	room(script.Patience, "the patience")
+	room(script.ReadTimeout, "the read-timeout")
+	for _, step := range script.Steps {
+		var span faults.Span
+		switch do := step.Do.(type) {
+		case scenarios.Call:
+			span = do.Within
+		case scenarios.Await:
+			span = do.Within
+		case scenarios.Work:
+			span = do.For
+		case scenarios.Rounds:
+			span = do.Work
+		case scenarios.Wait:
+			span = do.For
+		}
+		room(span, fmt.Sprintf("line %d, %q,", step.Line, step.Do))
+	}
+	return least, why
+}

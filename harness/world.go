@@ -1,0 +1,110 @@
+package harness
+
+import (
+	"sync"
+	"time"
+
+	"github.com/lockfault/lockfault/checker"
+	"github.com/lockfault/lockfault/faults"
+	"github.com/lockfault/lockfault/harness/client"
+)
+
+// Sim is the name of the world of virtual time.
+const Sim = "sim"
+
+// A Place is where cells are played that are not played in virtual time: it
+// makes a world for each. Package worlds has those of real servers.
+type Place interface {
+	// Name is the name of its worlds in histories and results.
+	Name() string
+	// Lease is the lease there, unless a cell says otherwise.
+	Lease() time.Duration
+	// Takes reports whether the cell can be played there, and why if not. It
+	// touches nothing.
+	Takes(Cell) (ok bool, why string)
+	// Open makes the world of a cell whose TTL is set. The world records
+	// events in order, with Time filled in and Index not, from Begin on.
+	// The error may be a *[NoVerdict].
+	Open(cell Cell, record func(checker.Event)) (World, error)
+}
+
+// A World is the world of one cell, in real time.
+type World interface {
+	faults.World
+	// Key is the lock's key there.
+	Key() string
+	// Embody brings a client to life, or back to it after a crash. The error
+	// is the strategy's.
+	Embody(client.Setup) (Body, error)
+	// Err says why the world itself can't go on, as soon as it can't.
+	Err() error
+	// Settle is told how playing ended, before Close, and returns how far that
+	// can be believed: nil if the history says something about the lock, and
+	// else why not, which may be a *[NoVerdict].
+	Settle(failure error) error
+}
+
+// NoVerdict is the error of a cell that came to nothing for reasons that are
+// none of the lock's.
+type NoVerdict struct {
+	// Status is NotApplicable, Unknown or Error.
+	Status Status
+	// Late is how late the machine was, if that is the reason: the cell may be
+	// played again.
+	Late time.Duration
+	// Err is the reason.
+	Err error
+}
+
+func (e *NoVerdict) Error() string { return e.Err.Error() }
+func (e *NoVerdict) Unwrap() error { return e.Err }
+
+// A Body is one life of a client, in this process or one of its own. Its methods
+// are for the goroutine that plays the script.
+type Body interface {
+	// Give gives the client something to do; it must not be busy.
+	Give(client.Task)
+	// Take returns what the client has reported since the last time.
+	Take() []Note
+	// Fenced reports whether its lock hands out fencing tokens.
+	Fenced() bool
+	// Skew moves its wall clock, where the world doesn't keep it.
+	Skew(by time.Duration)
+	// Die says that the client's process crashed in this world: it does
+	// nothing more, and nothing is heard of it.
+	Die()
+	// Cancel asks the client to end, Over reports whether it has, and Leave,
+	// which may be called when the world has gone, makes it go.
+	Cancel()
+	Over() bool
+	Leave()
+}
+
+// A Note is a report of a client that waits for its answer.
+type Note struct {
+	Report client.Report
+	Answer func(client.Answer)
+}
+
+// A Box holds the notes that nobody has taken yet. The zero value is empty. Safe
+// for concurrent use.
+type Box struct {
+	mu    sync.Mutex
+	notes []Note
+}
+
+// Put adds a note.
+func (b *Box) Put(n Note) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.notes = append(b.notes, n)
+}
+
+// Take empties the box and returns what was in it, in order.
+func (b *Box) Take() []Note {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	notes := b.notes
+	b.notes = nil
+	return notes
+}

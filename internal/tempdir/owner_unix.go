@@ -1,0 +1,71 @@
+//go:build unix
+
+package tempdir
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+// errSwept says that somebody swept a directory before it had an owner.
+var errSwept = errors.New("it was swept")
+
+// own makes this process the owner of a directory that it has just made.
+func own(dir string) (*os.File, error) {
+	owner, err := os.OpenFile(filepath.Join(dir, ownerName), os.O_CREATE|os.O_RDWR, 0o600)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, errSwept
+	}
+	if err != nil {
+		return nil, err
+	}
+	err = lock(owner)
+	if err == nil || errors.Is(err, syscall.EWOULDBLOCK) {
+		// Who sweeps may have got the lock first, and let it go with the file.
+		mine, statErr := owner.Stat()
+		if there, thereErr := os.Stat(owner.Name()); err == nil && statErr == nil && thereErr == nil && os.SameFile(mine, there) {
+			return owner, nil
+		}
+		err = errSwept
+	} else {
+		err = fmt.Errorf("lock %s: %w", owner.Name(), err)
+	}
+	owner.Close()
+	return nil, err
+}
+
+// Sweep removes the directories whose names begin with the prefix and whose
+// owners have died; an empty parent means [os.TempDir]. What is another user's,
+// or can't be removed, stays.
+func Sweep(parent, prefix string) {
+	if parent == "" {
+		parent = os.TempDir()
+	}
+	dirs, _ := filepath.Glob(filepath.Join(parent, prefix+"*")) // the prefix is no pattern
+	for _, dir := range dirs {
+		// In a place like /tmp nobody else can put another thing where one of
+		// ours is.
+		info, err := os.Lstat(dir)
+		if err != nil || !info.IsDir() || info.Sys().(*syscall.Stat_t).Uid != uint32(os.Geteuid()) {
+			continue
+		}
+		// An empty one has no owner yet, or none any more.
+		if syscall.Rmdir(dir) == nil {
+			continue
+		}
+		owner, err := os.OpenFile(filepath.Join(dir, ownerName), os.O_RDWR|syscall.O_NOFOLLOW, 0)
+		if err != nil {
+			continue
+		}
+		if lock(owner) == nil {
+			_ = remove(dir) // or the next one does
+		}
+		owner.Close()
+	}
+}
+
+// lock locks the file, or says that another one has.
+func lock(f *os.File) error { return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) }

@@ -1,0 +1,79 @@
+// Package tempdir makes temporary directories that don't outlast those who made
+// them by more than a run: what a killed process left, the next one removes.
+//
+// A parent directory and the beginning of a name come in, a [Dir] goes out. It
+// imports nothing of this module.
+package tempdir
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// ownerName is the file in a directory on which its owner holds a lock as long
+// as it lives. It is the last one to be removed: who finds a directory without
+// an owner can't tell whose it is, and leaves it.
+const ownerName = "owner"
+
+// A Dir is a temporary directory that belongs to this process. [Make] makes one.
+type Dir struct {
+	path  string
+	owner *os.File // nil where the system has no such locks
+}
+
+// Make makes a directory whose name begins with the prefix, after it has swept
+// those. An empty parent means [os.TempDir]. The directory must be removed by
+// its [Dir.Remove].
+func Make(parent, prefix string) (*Dir, error) {
+	if parent == "" {
+		parent = os.TempDir()
+	}
+	parent, err := filepath.Abs(parent)
+	if err != nil {
+		return nil, err
+	}
+	Sweep(parent, prefix)
+	for range 100 {
+		path, err := os.MkdirTemp(parent, prefix)
+		if err != nil {
+			return nil, err
+		}
+		owner, err := own(path)
+		if err == nil {
+			return &Dir{path, owner}, nil
+		}
+		if !errors.Is(err, errSwept) {
+			return nil, errors.Join(err, os.RemoveAll(path))
+		}
+	}
+	return nil, fmt.Errorf("make a directory in %s: others remove each before it is whole", parent)
+}
+
+// Path returns where the directory is.
+func (d *Dir) Path() string { return d.path }
+
+// Remove removes the directory with all that is in it. What it can't remove the
+// next Sweep will try. Call it once.
+func (d *Dir) Remove() error {
+	err := remove(d.path)
+	if d.owner != nil {
+		err = errors.Join(err, d.owner.Close())
+	}
+	return err
+}
+
+// remove removes a directory, its owner last.
+func remove(dir string) error {
+	entries, err := os.ReadDir(dir)
+	for _, entry := range entries {
+		if entry.Name() != ownerName {
+			err = errors.Join(err, os.RemoveAll(filepath.Join(dir, entry.Name())))
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return os.RemoveAll(dir)
+}

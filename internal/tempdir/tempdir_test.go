@@ -1,0 +1,154 @@
+//go:build unix
+
+package tempdir_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/lockfault/lockfault/internal/tempdir"
+)
+
+// inDir is set in a process that makes directories there until it is killed.
+const inDir = "LOCKFAULT_TEST_TEMPDIR"
+
+func TestMain(m *testing.M) {
+	if parent := os.Getenv(inDir); parent != "" {
+		err := toil(parent)
+		fmt.Println(err)
+		os.Exit(1)
+	}
+	os.Exit(m.Run())
+}
+
+// toil makes directories and removes them. The first one stays.
+func toil(parent string) error {
+	if _, err := tempdir.Make(parent, "test-"); err != nil {
+		return err
+	}
+	for {
+		dir, err := tempdir.Make(parent, "test-")
+		if err != nil {
+			return err
+		}
+		for i := range 100 {
+			if err := os.WriteFile(filepath.Join(dir.Path(), fmt.Sprint(i)), nil, 0o600); err != nil {
+				return err
+			}
+		}
+		if err := dir.Remove(); err != nil {
+			return err
+		}
+	}
+}
+
+func names(t *testing.T, dir string) (list []string) {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		list = append(list, e.Name())
+	}
+	return list
+}
+
+// Whenever a process is killed, in the midst of making or removing a directory
+// too, the next one removes all that is left.
+func TestKilledOwnersLeaveNothing(t *testing.T) {
+	parent := t.TempDir()
+	for i := range 30 {
+		cmd := exec.Command(os.Args[0])
+		cmd.Env = append(os.Environ(), inDir+"="+parent, "GORACE=atexit_sleep_ms=0")
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		for len(names(t, parent)) == 0 {
+			time.Sleep(time.Millisecond)
+		}
+		time.Sleep(time.Duration(i) * 700 * time.Microsecond)
+		cmd.Process.Kill()
+		cmd.Wait()
+		tempdir.Sweep(parent, "test-")
+		if left := names(t, parent); len(left) > 0 {
+			inside, _ := filepath.Glob(filepath.Join(parent, "*", "*"))
+			t.Fatalf("left: %v with %v", left, inside)
+		}
+	}
+}
+
+// A directory is removed by its owner only, as long as it has one; what
+// isn't ours stays.
+func TestSweepSpares(t *testing.T) {
+	parent, elsewhere := t.TempDir(), t.TempDir()
+	dir, err := tempdir.Make(parent, "test-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if filepath.Dir(dir.Path()) != parent {
+		t.Errorf("it was made at %s", dir.Path())
+	}
+	for _, file := range []string{
+		filepath.Join(parent, "test-theirs", "file"), // who has no owner file is nobody's of ours
+		filepath.Join(parent, "other", "owner"),      // another name
+		filepath.Join(elsewhere, "owner"),            // behind a link
+		filepath.Join(parent, "test-file"),
+	} {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, nil, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink(elsewhere, filepath.Join(parent, "test-link")); err != nil {
+		t.Fatal(err)
+	}
+	want := append(names(t, parent), names(t, elsewhere)...)
+	tempdir.Sweep(parent, "test-")
+	if got := append(names(t, parent), names(t, elsewhere)...); !slices.Equal(got, want) {
+		t.Errorf("there is %v, and was %v", got, want)
+	}
+	if err := dir.Remove(); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(dir.Path()); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("it is still there: %v", err)
+	}
+}
+
+// Many may make directories while others sweep: each gets one that stays.
+func TestMakeBesideSweeps(t *testing.T) {
+	parent := t.TempDir()
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			for range 50 {
+				dir, err := tempdir.Make(parent, "test-")
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				file := filepath.Join(dir.Path(), "file")
+				if err := errors.Join(os.WriteFile(file, nil, 0o600), os.Remove(file), dir.Remove()); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	if left := names(t, parent); len(left) > 0 {
+		t.Errorf("left: %v", left)
+	}
+}
+
+func TestMakeFails(t *testing.T) {
+	if _, err := tempdir.Make(filepath.Join(t.TempDir(), "none"), "test-"); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("error %v", err)
+	}
+}

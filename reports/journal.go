@@ -1,0 +1,179 @@
+package reports
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+)
+
+// journalName is the file of a run's cells, in [WorkDir].
+const journalName = "cells.jsonl"
+
+// A journal keeps a run's cells in a file: its first line is the plan, and each
+// other one a cell. A line that has no end was being written by a process that
+// was killed, and counts for nothing. While it is open, nobody else has it.
+type journal struct {
+	file *os.File
+	end  int64
+}
+
+// A kept is a line of the journal.
+type kept struct {
+	Place   int             `json:"place"`
+	Attempt int             `json:"attempt"`
+	Cell    json.RawMessage `json:"cell"`
+}
+
+// An extent is where a cell lies in the journal, and which attempt played it; a
+// length of 0 means nowhere.
+type extent struct {
+	offset          int64
+	length, attempt int
+}
+
+var errLocked = errors.New("another process has it")
+
+// openJournal opens the file, and makes it if it is missing.
+func openJournal(path string) (*journal, error) {
+	for {
+		file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
+		if err != nil {
+			return nil, err
+		}
+		if err := lock(file); err != nil {
+			file.Close()
+			return nil, err
+		}
+		// Who had it before may have removed it at its end.
+		mine, err := file.Stat()
+		if there, err := os.Stat(path); err == nil && os.SameFile(mine, there) {
+			return &journal{file: file}, nil
+		}
+		file.Close()
+		if err == nil {
+			err = os.MkdirAll(filepath.Dir(path), 0o755)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+}
+
+// empty makes the journal that of no run.
+func (j *journal) empty() error {
+	j.end = 0
+	return j.file.Truncate(0)
+}
+
+// begin empties the journal and writes the plan.
+func (j *journal) begin(plan Plan) error {
+	if err := j.empty(); err != nil {
+		return err
+	}
+	line, err := json.Marshal(plan)
+	if err == nil {
+		_, err = j.write(line)
+	}
+	return err
+}
+
+// write appends a line and returns where it begins. It is there when write
+// returns, even if the process is killed.
+func (j *journal) write(line []byte) (offset int64, err error) {
+	offset = j.end
+	n, err := j.file.WriteAt(append(line, '\n'), offset)
+	if err != nil {
+		return 0, errors.Join(err, j.file.Truncate(offset))
+	}
+	j.end += int64(n)
+	return offset, nil
+}
+
+// add appends a cell.
+func (j *journal) add(place, attempt int, cell Cell) (extent, error) {
+	text, err := json.Marshal(cell)
+	if err != nil {
+		return extent{}, err
+	}
+	line, err := json.Marshal(kept{place, attempt, text})
+	if err != nil {
+		return extent{}, err
+	}
+	offset, err := j.write(line)
+	return extentOf(offset, line, text, attempt), err
+}
+
+// extentOf returns where the cell lies whose line begins there: it is the line's
+// last field.
+func extentOf(offset int64, line, cell []byte, attempt int) extent {
+	return extent{offset + int64(len(line)-len(cell)-len("}")), len(cell), attempt}
+}
+
+// read reads the journal, which must have that plan, and calls visit with each
+// cell. The next one is written behind the last.
+func (j *journal) read(plan Plan, visit func(kept, extent) error) error {
+	r := bufio.NewReader(j.file)
+	for first := true; ; first = false {
+		line, err := r.ReadBytes('\n')
+		if errors.Is(err, io.EOF) {
+			if first {
+				return errors.New("it ended before it had begun")
+			}
+			return j.file.Truncate(j.end)
+		}
+		if err != nil {
+			return err
+		}
+		text := line[:len(line)-1]
+		var k kept
+		if first {
+			err = plan.check(text)
+		} else if err = json.Unmarshal(text, &k); err == nil {
+			err = visit(k, extentOf(j.end, text, k.Cell, k.Attempt))
+		}
+		if err != nil {
+			return err
+		}
+		j.end += int64(len(line))
+	}
+}
+
+// check returns an error that says how the plan differs from the written one.
+func (p Plan) check(text []byte) error {
+	var was Plan
+	if err := json.Unmarshal(text, &was); err != nil {
+		return fmt.Errorf("its plan can't be read: %w", err)
+	}
+	old := map[string]Trait{}
+	for _, t := range was.Traits {
+		old[t.Name] = t
+	}
+	for _, is := range p.Traits {
+		was, ok := old[is.Name]
+		switch {
+		case ok && was == is:
+		case !ok || is.Digest:
+			return fmt.Errorf("it had another %s", is.Name)
+		default:
+			return fmt.Errorf("its %s was %q and is %q now", is.Name, was.Value, is.Value)
+		}
+	}
+	if was.Cells != p.Cells || len(was.Traits) != len(p.Traits) {
+		return fmt.Errorf("it had %d cells, and there are %d now", was.Cells, p.Cells)
+	}
+	return nil
+}
+
+// cell reads a cell's text.
+func (j *journal) cell(at extent) ([]byte, error) {
+	text := make([]byte, at.length)
+	_, err := j.file.ReadAt(text, at.offset)
+	return text, err
+}
+
+// close lets others have the file. Idempotent.
+func (j *journal) close() { _ = j.file.Close() }

@@ -1,0 +1,48 @@
+package worlds_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/lockfault/lockfault/faults/docker"
+	"github.com/lockfault/lockfault/faults/docker/dockertest"
+	"github.com/lockfault/lockfault/harness"
+	"github.com/lockfault/lockfault/scenarios"
+	"github.com/lockfault/lockfault/strategies/all"
+	"github.com/lockfault/lockfault/worlds"
+)
+
+// Cells come out in containers as their scripts expect, seen from inside; make
+// agree-docker plays many more.
+func TestDocker(t *testing.T) {
+	if !dockertest.Ready(t) {
+		return
+	}
+	place := venue(t, worlds.Place{World: worlds.Docker, Image: docker.LocalImage, Temp: t.TempDir()})
+	for _, c := range []struct{ strategy, scenario string }{
+		{"set-nx-px-lua", "failover-lost-write"},
+		{"redlock", "quorum-restart-empty"},
+	} {
+		t.Run(c.strategy+"/"+c.scenario, func(t *testing.T) {
+			strategy, ok := all.Registry().Lookup(c.strategy)
+			script, err := scenarios.Lookup(c.scenario)
+			if !ok || err != nil {
+				t.Fatal(ok, err)
+			}
+			cell := harness.Cell{Strategy: strategy, Script: script, Place: place, Seed: 1}
+			for left := 10; ; left-- {
+				begun := time.Now()
+				outcome := harness.Play(t, cell)
+				t.Logf("%v, late %v", time.Since(begun).Round(time.Millisecond), outcome.Late)
+				if outcome.Late > 0 && left > 1 {
+					continue // the machine was too slow
+				}
+				if outcome.Status == harness.Error || outcome.Late > 0 || !slices.Equal(outcome.Verdict.Anomalies(), outcome.Expected) {
+					t.Errorf("%s %v, want %v\n%s", outcome.Status, outcome.Verdict.Anomalies(), outcome.Expected, outcome.Reason)
+				}
+				return
+			}
+		})
+	}
+}

@@ -1,0 +1,94 @@
+package worlds
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/lockfault/lockfault/faults"
+	"github.com/lockfault/lockfault/faults/real"
+	"github.com/lockfault/lockfault/harness"
+	"github.com/lockfault/lockfault/scenarios"
+)
+
+// part is which part of a lease the machine may be late. Scripts leave twice
+// as much room.
+const part = 20
+
+// bearable returns how late the machine may be in a cell: less than that part, if
+// the script counts on something that it tells in absolute time, before another
+// thing happens.
+func bearable(cell harness.Cell) time.Duration {
+	limit := cell.TTL / part
+	for _, step := range cell.Script.Steps {
+		inject, ok := step.Do.(scenarios.Inject)
+		if !ok {
+			continue
+		}
+		var by faults.Span
+		switch f := inject.Fault.(type) {
+		case faults.Replication:
+			by = f.Delay
+		case faults.Delay:
+			by = f.By
+		}
+		if by.Abs > 0 {
+			limit = min(limit, by.Abs/2)
+		}
+	}
+	return limit
+}
+
+// Settle implements [harness.World]. If the machine was too slow to say that what
+// happened was the lock's doing, there is no verdict.
+func (w *world) Settle(failure error) error {
+	if broken := w.Err(); broken != nil && !errors.Is(failure, broken) {
+		failure = errors.Join(failure, broken)
+	}
+	if failure != nil {
+		failure = errors.Join(failure, w.keepLogs())
+	}
+	for _, b := range w.lives {
+		b.lastWords(w.Client(b.name).Paused)
+	}
+	late, limit := w.Late(), bearable(w.cell)
+	if err := ofServers(failure); err != nil {
+		if late > limit {
+			err.Late = late
+		}
+		return err
+	}
+	switch {
+	case failure != nil && !w.begun && !w.refused:
+		return &harness.NoVerdict{Status: harness.Error, Late: max(late, 1), Err: failure}
+	case late > limit:
+		return &harness.NoVerdict{Status: harness.Unknown, Late: late, Err: fmt.Errorf(
+			"the machine was %v late, more than the %v that the script bears: give fewer --jobs or a longer --ttl",
+			late.Round(time.Millisecond), limit)}
+	}
+	return failure
+}
+
+// unopened says what it means that a world can't be opened: nothing has been done
+// to the lock yet, and the machine may have been too slow to start everything. It
+// is worth another try, unless the servers themselves are to blame.
+func unopened(err error) error {
+	if none := ofServers(err); none != nil {
+		return none
+	}
+	return &harness.NoVerdict{Status: harness.Error, Late: 1, Err: err}
+}
+
+// ofServers returns how a cell came out that failed because of its servers; nil
+// if it didn't.
+func ofServers(err error) *harness.NoVerdict {
+	switch {
+	case errors.Is(err, real.ErrNoClock):
+		return &harness.NoVerdict{Status: harness.NotApplicable, Err: err}
+	case errors.Is(err, real.ErrTooFar):
+		return &harness.NoVerdict{Status: harness.Unknown, Err: err}
+	case errors.Is(err, real.ErrRefused):
+		return &harness.NoVerdict{Status: harness.Error, Err: err}
+	}
+	return nil
+}

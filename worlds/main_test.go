@@ -1,0 +1,70 @@
+package worlds_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lockfault/lockfault/harness/client"
+	"github.com/lockfault/lockfault/worlds"
+)
+
+type quiet struct{}
+
+func (quiet) Printf(context.Context, string, ...any) {}
+
+// What in the environment makes this program a client's process, or one that
+// removes what a killed host left.
+const (
+	clientProcess   = "LOCKFAULT_TEST_CLIENT"
+	watchmanProcess = "LOCKFAULT_TEST_WATCHMAN"
+)
+
+// go-redis logs each connection that it can't make, and here many can't be.
+func TestMain(m *testing.M) {
+	redis.SetLogger(quiet{})
+	if os.Getenv(clientProcess) != "" {
+		out := os.Stdout
+		os.Stdout = os.Stderr
+		if err := client.Serve(os.Stdin, out, lookup); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	if os.Getenv(watchmanProcess) != "" {
+		if err := worlds.Watch(os.Stdin); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// venue returns the venue of a place, whose clients and watchmen are this program,
+// until the test ends.
+func venue(t *testing.T, place worlds.Place) *worlds.Venue {
+	t.Helper()
+	as := func(what string) func() *exec.Cmd {
+		return func() *exec.Cmd {
+			cmd := exec.Command(os.Args[0])
+			cmd.Env = append(os.Environ(), what+"=1")
+			return cmd
+		}
+	}
+	v, err := worlds.NewVenue(place, worlds.Programs{Client: as(clientProcess), Watchman: as(watchmanProcess)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := v.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return v
+}

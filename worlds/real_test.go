@@ -1,0 +1,193 @@
+package worlds_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/lockfault/lockfault/checker"
+	"github.com/lockfault/lockfault/harness"
+	"github.com/lockfault/lockfault/scenarios"
+	"github.com/lockfault/lockfault/strategies"
+	"github.com/lockfault/lockfault/strategies/all"
+	"github.com/lockfault/lockfault/worlds"
+)
+
+// lookup knows the strategies of a client's process: the real ones, and some
+// that misbehave on the real key.
+func lookup(name string) (strategies.Strategy, bool) {
+	switch name {
+	case "panics":
+		return misbehaving(name, func(context.Context) error { panic("out of luck") }), true
+	case "exits":
+		return misbehaving(name, func(context.Context) error {
+			fmt.Fprintln(os.Stderr, "I am off")
+			os.Exit(7)
+			return nil
+		}), true
+	case "prints":
+		return misbehaving(name, func(context.Context) error {
+			fmt.Println("{ not for the stage }")
+			return nil
+		}), true
+	case "unmade":
+		return strategies.Strategy{Name: name, New: func(strategies.Env) (strategies.Lock, error) {
+			return nil, fmt.Errorf("no luck today")
+		}}, true
+	}
+	return all.Registry().Lookup(name)
+}
+
+// misbehaving returns a strategy whose locks behave on the warm-up's key and do
+// what acquire says on the real one.
+func misbehaving(name string, acquire func(context.Context) error) strategies.Strategy {
+	return strategies.Strategy{Name: name, New: func(env strategies.Env) (strategies.Lock, error) {
+		if strings.Contains(env.Key, "warm-up") {
+			return lock(fine), nil
+		}
+		return lock(acquire), nil
+	}}
+}
+
+// lock is a lock made of what its Acquire does.
+type lock func(context.Context) error
+
+func (l lock) Acquire(ctx context.Context) error { return l(ctx) }
+func (lock) Release(context.Context) error       { return nil }
+
+func fine(context.Context) error { return nil }
+
+const simple = "clients A\nA acquire\nA release\nexpect none\n"
+
+// playReal plays a cell on redis-server processes, again if the machine was too
+// slow, and fails the test if it always is.
+func playReal(t *testing.T, strategy string, script *scenarios.Script) harness.Outcome {
+	t.Helper()
+	s, ok := lookup(strategy)
+	if !ok {
+		t.Fatalf("there is no strategy %s", strategy)
+	}
+	temp := t.TempDir()
+	var outcome harness.Outcome
+	for range 10 {
+		place := venue(t, worlds.Place{World: worlds.Process, Temp: temp, Logs: filepath.Join(temp, "logs")})
+		outcome = harness.Play(nil, harness.Cell{Strategy: s, Script: script, Seed: 1, Place: place})
+		if outcome.Late == 0 {
+			break
+		}
+	}
+	if outcome.Late != 0 {
+		t.Fatalf("ten times: %s", outcome.Reason)
+	}
+	return outcome
+}
+
+// needServer ends a test that needs a redis-server which isn't there.
+func needServer(t *testing.T) {
+	t.Helper()
+	err := worlds.Place{World: worlds.Process}.Check(t.Context())
+	switch {
+	case err == nil:
+	case os.Getenv("CI") != "":
+		t.Fatal(err)
+	default:
+		t.Skip(err)
+	}
+}
+
+// The same facts as in virtual time happen on real servers: those that the
+// project is about.
+func TestMeasuredFacts(t *testing.T) {
+	needServer(t)
+	for _, c := range []struct {
+		strategy, scenario string
+		want               []checker.Anomaly
+	}{
+		{"getset-timestamp", "getset-race", []checker.Anomaly{checker.Unreleasable}},
+		{"set-nx-px-lua", "failover-lost-write", []checker.Anomaly{checker.Overlap, checker.StaleWrite, checker.LostLock}},
+		{"redisson", "gc-pause-holding", []checker.Anomaly{checker.Overlap, checker.StaleWrite}},
+		{"fenced", "gc-pause-holding", []checker.Anomaly{checker.Overlap}},
+		{"set-nx-px-lua", "server-clock-forward", []checker.Anomaly{checker.Overlap, checker.LostLock}},
+		{"setnx-expire", "crash-mid-acquire", []checker.Anomaly{checker.StuckLock}},
+		{"redlock", "quorum-restart-empty", []checker.Anomaly{checker.Overlap}},
+	} {
+		t.Run(c.strategy+" "+c.scenario, func(t *testing.T) {
+			t.Parallel()
+			script, err := scenarios.Lookup(c.scenario)
+			if err != nil {
+				t.Fatal(err)
+			}
+			outcome := playReal(t, c.strategy, script)
+			if outcome.Status != harness.Violated {
+				t.Fatalf("%s: %s", outcome.Status, outcome.Reason)
+			}
+			var got []checker.Anomaly
+			for _, w := range outcome.Verdict.Witnesses {
+				if !slices.Contains(got, w.Anomaly) {
+					got = append(got, w.Anomaly)
+				}
+			}
+			slices.Sort(got)
+			slices.Sort(c.want)
+			if !slices.Equal(got, c.want) {
+				t.Errorf("got %v, want %v", got, c.want)
+			}
+			if outcome.History.Meta.World != worlds.Process {
+				t.Errorf("it happened in %q", outcome.History.Meta.World)
+			}
+		})
+	}
+}
+
+// What a strategy does wrong in a process of its own is its cell's error, and
+// what the servers logged is kept.
+func TestMisbehaviourOfAProcess(t *testing.T) {
+	needServer(t)
+	for strategy, want := range map[string][]string{
+		"panics": {"A's acquire panicked: out of luck", "real_test.go"},
+		"exits":  {"A's acquire process ended by itself: exit status 7", "I am off"},
+		"unmade": {"unmade can't be made: no luck today"},
+		"prints": nil,
+	} {
+		t.Run(strategy, func(t *testing.T) {
+			t.Parallel()
+			script, err := scenarios.Parse("test.txt", []byte(simple))
+			if err != nil {
+				t.Fatal(err)
+			}
+			outcome := playReal(t, strategy, script)
+			if want == nil {
+				if outcome.Status != harness.Held {
+					t.Errorf("%s: %s", outcome.Status, outcome.Reason)
+				}
+				return
+			}
+			if outcome.Status != harness.Error {
+				t.Fatalf("%s: %s", outcome.Status, outcome.Reason)
+			}
+			for _, part := range want {
+				if !strings.Contains(outcome.Reason, part) {
+					t.Errorf("the reason doesn't say %q:\n%s", part, outcome.Reason)
+				}
+			}
+		})
+	}
+}
+
+// A script that asks for what can't be done there is not applicable, or wrong.
+func TestSentinelsWatchOneNode(t *testing.T) {
+	script, err := scenarios.Lookup("failover-lost-write")
+	if err != nil {
+		t.Fatal(err)
+	}
+	redlock, _ := lookup("redlock")
+	place := venue(t, worlds.Place{World: worlds.Process, Sentinel: true})
+	outcome := harness.Play(nil, harness.Cell{Strategy: redlock, Script: script, Place: place})
+	if outcome.Status != harness.NotApplicable || !strings.Contains(outcome.Reason, "sentinels watch one node") {
+		t.Errorf("%s: %s", outcome.Status, outcome.Reason)
+	}
+}

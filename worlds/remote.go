@@ -1,0 +1,217 @@
+package worlds
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/lockfault/lockfault/faults/real"
+	"github.com/lockfault/lockfault/harness"
+	"github.com/lockfault/lockfault/harness/client"
+	"github.com/lockfault/lockfault/internal/child"
+)
+
+// remote is a client in a process of its own, for worlds that have such. It
+// speaks the protocol of docs/client-protocol.md.
+type remote struct {
+	name    string
+	world   *real.World
+	process *real.Process
+	ready   client.Ready
+
+	in sync.Mutex // guards the process's standard input
+
+	harness.Box
+
+	beat chan struct{} // it answered a beat
+	told chan struct{} // closed when it has said all that it ever will
+
+	mu   sync.Mutex
+	dead bool // its end is the script's doing
+	left bool // or the stage's
+}
+
+// ceremony is how long a client's process may take to make its lock.
+const ceremony = 20 * time.Second
+
+func newRemote(setup client.Setup, world *real.World) (*remote, error) {
+	process, err := world.Spawn(setup.Client)
+	if err != nil {
+		return nil, err
+	}
+	b := &remote{name: setup.Client, world: world, process: process, beat: make(chan struct{}, 1), told: make(chan struct{})}
+	home := process.Home
+	start := client.Start{
+		Setup: setup, Sentinels: home.Sentinels, Master: home.Master, SentinelPassword: home.Password, Ways: home.Ways,
+		Skew: time.Until(world.Wall(setup.Client)).Round(time.Microsecond),
+	}
+	for _, p := range home.Places {
+		start.Places = append(start.Places, client.Place(p))
+	}
+	if err := b.say(client.Order{Setup: &start}); err != nil {
+		return nil, fmt.Errorf("telling its process who it is: %w", err)
+	}
+	lines := bufio.NewScanner(process.Out)
+	lines.Buffer(nil, 1<<20)
+	first := make(chan error, 1)
+	go func() {
+		first <- b.greet(lines)
+		b.listen(lines)
+	}()
+	select {
+	case err := <-first:
+		return b, err
+	case <-time.After(ceremony):
+		return nil, fmt.Errorf("its process said nothing for %v", ceremony)
+	}
+}
+
+// greet reads what the process says of its lock.
+func (b *remote) greet(lines *bufio.Scanner) error {
+	if !lines.Scan() {
+		<-b.process.Ended()
+		return fmt.Errorf("its process ended before it said anything: %w", b.process.Why())
+	}
+	var l client.Line
+	switch err := json.Unmarshal(lines.Bytes(), &l); {
+	case err != nil:
+		return fmt.Errorf("its process said what is no line of the protocol: %.80q", lines.Bytes())
+	case l.Refused != "":
+		return errors.New(l.Refused)
+	case l.Ready == nil:
+		return fmt.Errorf("its process said %.80q before it was ready", lines.Bytes())
+	}
+	b.ready = *l.Ready
+	return nil
+}
+
+// listen puts what the process reports into the box, until it ends.
+func (b *remote) listen(lines *bufio.Scanner) {
+	for lines.Scan() {
+		var l client.Line
+		err := json.Unmarshal(lines.Bytes(), &l)
+		heard := child.SinceBoot()
+		switch {
+		case err == nil && l.Gap != nil:
+			b.late(*l.Gap)
+		case err == nil && l.Beat != nil:
+			select {
+			case b.beat <- struct{}{}:
+			default:
+			}
+		case err == nil && l.Report != nil:
+			b.heard(*l.Report, heard)
+		default:
+			b.failed(fmt.Sprintf("said what is no report: %.80q", lines.Bytes()))
+		}
+	}
+	close(b.told)
+	<-b.process.Ended()
+	b.mu.Lock()
+	expected := b.dead || b.left
+	b.mu.Unlock()
+	if !expected {
+		b.failed(fmt.Sprintf("process ended by itself: %v", b.process.Why()))
+	}
+	b.world.Notify()
+}
+
+// heard puts a report into the box.
+func (b *remote) heard(r client.Numbered, at time.Duration) {
+	if r.Sent != 0 {
+		b.late(client.Gap{From: r.Sent, To: at})
+	}
+	for _, gap := range r.Gaps {
+		b.late(gap)
+	}
+	b.put(harness.Note{Report: r.Report, Answer: func(a client.Answer) {
+		// One that has ended needs no answer.
+		_ = b.say(client.Order{Answer: &client.Heard{ID: r.ID, Answer: a}})
+	}})
+}
+
+func (b *remote) late(gap client.Gap) { b.world.ClientLate(b.name, gap.From, gap.To) }
+
+// lastWords waits until all has been heard that the process has to say of how
+// late it was: until it has answered a beat or, if it has ended, until nothing
+// more can come. One that is stopped told of it before. What takes longer than
+// that is late itself.
+func (b *remote) lastWords(stopped bool) {
+	alarm := time.NewTimer(time.Second)
+	defer alarm.Stop()
+	begun := child.SinceBoot()
+	if b.Over() {
+		select {
+		case <-b.told:
+		case <-alarm.C:
+		}
+		return
+	}
+	if stopped || !b.ready.Beats || b.say(client.Order{Beat: &client.Beat{}}) != nil {
+		return
+	}
+	select {
+	case <-b.beat:
+	case <-b.told:
+	case <-alarm.C:
+	}
+	b.late(client.Gap{From: begun, To: child.SinceBoot()})
+}
+
+func (b *remote) failed(why string) {
+	b.put(harness.Note{Report: client.Report{Kind: client.Failed, Error: why}, Answer: func(client.Answer) {}})
+}
+
+func (b *remote) put(n harness.Note) {
+	b.Put(n)
+	b.world.Notify()
+}
+
+func (b *remote) say(o client.Order) error {
+	line, err := json.Marshal(o)
+	if err != nil {
+		return err
+	}
+	b.in.Lock()
+	defer b.in.Unlock()
+	_, err = b.process.In.Write(append(line, '\n'))
+	return err
+}
+
+func (b *remote) Give(t client.Task) {
+	// A process that has ended shows in listen.
+	_ = b.say(client.Order{Task: &t})
+}
+
+func (b *remote) Skew(by time.Duration) {
+	_ = b.say(client.Order{Clock: &client.Clock{By: by}})
+}
+
+func (b *remote) Fenced() bool { return b.ready.Fenced }
+
+func (b *remote) Die() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.dead = true
+}
+
+func (b *remote) Cancel() {
+	b.mu.Lock()
+	b.left = true
+	b.mu.Unlock()
+	_ = b.say(client.Order{End: &client.Ending{}})
+}
+
+func (b *remote) Over() bool {
+	select {
+	case <-b.process.Ended():
+		return true
+	default:
+		return false
+	}
+}
+
+func (b *remote) Leave() {}

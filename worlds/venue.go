@@ -1,0 +1,213 @@
+package worlds
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"reflect"
+	"sync"
+	"time"
+
+	"github.com/lockfault/lockfault/checker"
+	"github.com/lockfault/lockfault/faults"
+	"github.com/lockfault/lockfault/faults/lending"
+	"github.com/lockfault/lockfault/faults/real"
+	"github.com/lockfault/lockfault/harness"
+	"github.com/lockfault/lockfault/harness/client"
+)
+
+// A Venue is a place with what it takes to play there: a [harness.Place] of real
+// servers, which it keeps from one cell to the next. It plays one cell at a time.
+// Make one with [NewVenue].
+type Venue struct {
+	place    Place
+	kind     kind
+	programs Programs
+
+	mu     sync.Mutex
+	lender *lending.Lender // of servers that are kept, if there are any
+	host   io.Closer       // who has the servers now
+	closed bool
+}
+
+var _ harness.Place = (*Venue)(nil)
+
+// NewVenue returns the venue of a place whose time is real. It starts nothing yet.
+// Whoever has it closes it.
+func NewVenue(place Place, programs Programs) (*Venue, error) {
+	kind, err := place.kind()
+	if err != nil {
+		return nil, err
+	}
+	return &Venue{place: place, kind: kind, programs: programs}, nil
+}
+
+// Is reports whether it is the venue of that place.
+func (v *Venue) Is(place Place) bool { return reflect.DeepEqual(v.place, place) }
+
+// Name implements [harness.Place].
+func (v *Venue) Name() string { return v.place.World }
+
+// Lease implements [harness.Place].
+func (v *Venue) Lease() time.Duration { return v.place.Lease() }
+
+// Takes implements [harness.Place].
+func (v *Venue) Takes(cell harness.Cell) (ok bool, why string) { return v.kind.takes(cell) }
+
+// Open implements [harness.Place].
+func (v *Venue) Open(cell harness.Cell, record func(checker.Event)) (harness.World, error) {
+	w, err := v.open(cell, record)
+	if err != nil {
+		return nil, unopened(err)
+	}
+	return w, nil
+}
+
+func (v *Venue) open(cell harness.Cell, record func(checker.Event)) (*world, error) {
+	ctx := context.Background()
+	servers, err := v.servers(ctx)
+	if err != nil {
+		return nil, err
+	}
+	w := &world{venue: v, cell: cell, servers: servers, key: harness.LockKey}
+	if keyed, ok := servers.(interface{ Key() string }); ok {
+		w.key = keyed.Key()
+	}
+	cfg := real.Config{
+		Host: servers, Nodes: max(1, cell.Strategy.Nodes), Replicas: cell.Script.Replicas,
+		Clock:  has[faults.NodeClock](cell.Script) || has[faults.NodeDrift](cell.Script),
+		Client: v.programs.Client, Key: w.key, TTL: cell.TTL, Takes: v.place.takes(), Log: &w.log, Record: record,
+	}
+	if v.place.Sentinel {
+		cfg.Sentinels = 3
+	}
+	if w.World, err = real.New(ctx, cfg); err != nil {
+		return nil, err
+	}
+	return w, nil
+}
+
+// servers returns who has the servers for the next cell.
+func (v *Venue) servers(ctx context.Context) (host, error) {
+	if v.lender != nil {
+		if servers, err := v.lender.Lend(); err == nil {
+			return servers, nil
+		}
+		// A server could not be started: others have a better chance when it is
+		// gone.
+		if err := v.lender.Close(); err != nil {
+			return nil, err
+		}
+		v.lender = nil
+	}
+	h, err := v.kind.host(ctx, v.programs)
+	if err != nil {
+		return nil, err
+	}
+	// Sentinels can't be made to forget what they saw.
+	kept, lendable := h.(lending.Host)
+	lendable = lendable && !v.place.Sentinel
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.closed {
+		return nil, errors.Join(errors.New("worlds: the venue is closed"), h.Close())
+	}
+	v.host = h
+	if !lendable {
+		return h, nil
+	}
+	v.lender = lending.New(kept)
+	v.host = v.lender
+	return v.lender.Lend()
+}
+
+// Close ends the servers, in the midst of a cell too, and removes what they keep.
+// It may be called by any goroutine, and more than once.
+func (v *Venue) Close() error {
+	v.mu.Lock()
+	v.closed = true
+	h := v.host
+	v.mu.Unlock()
+	if h == nil {
+		return nil
+	}
+	return h.Close()
+}
+
+// world is the world of one cell.
+type world struct {
+	*real.World
+	venue   *Venue
+	cell    harness.Cell
+	servers host
+	key     string
+	log     logbook // of its proxies
+	begun   bool
+	refused bool // a client's lock can't be made
+	lives   []*remote
+}
+
+// Key implements [harness.World].
+func (w *world) Key() string { return w.key }
+
+// Embody implements [harness.World]: clients are processes.
+func (w *world) Embody(setup client.Setup) (harness.Body, error) {
+	for _, former := range w.lives {
+		if former.name == setup.Client {
+			former.lastWords(false)
+		}
+	}
+	b, err := newRemote(setup, w.World)
+	if err != nil {
+		w.refused = true
+		return nil, err
+	}
+	w.lives = append(w.lives, b)
+	if setup.Life > 0 {
+		return b, nil
+	}
+	lives := 0
+	for _, f := range injected[faults.RestartClient](w.cell.Script) {
+		if f.Client == setup.Client {
+			lives++
+		}
+	}
+	return b, w.Prepare(setup.Client, lives)
+}
+
+// Begin implements [faults.World].
+func (w *world) Begin() {
+	w.begun = true
+	w.World.Begin()
+}
+
+// keepLogs keeps what servers and proxies logged, if somebody wants that.
+func (w *world) keepLogs() error {
+	if w.venue.place.Logs == "" {
+		return nil
+	}
+	dir := filepath.Join(w.venue.place.Logs, w.venue.place.World, w.cell.Strategy.Name, w.cell.Script.Name)
+	return errors.Join(w.servers.CopyLogs(dir), os.WriteFile(filepath.Join(dir, "toxiproxy.log"), w.log.bytes(), 0o644))
+}
+
+// logbook keeps what is written to it. The zero value is empty. Safe for
+// concurrent use.
+type logbook struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (l *logbook) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.Write(p)
+}
+
+func (l *logbook) bytes() []byte {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return bytes.Clone(l.buf.Bytes())
+}
