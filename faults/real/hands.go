@@ -153,13 +153,18 @@ func (h hands) Start(of *topology.Server, empty bool) error {
 		if err := s.attach(); err != nil {
 			return err
 		}
-		primary = s.link.Addr()
+		// One that starts as a replica connects when its cron first comes to
+		// it: at once, or, if reading its file took a moment, a second later.
+		primary = s.nobody()
 	}
 	if err := h.ask(func() error { return s.process.Restart(ctx, empty, primary) }); err != nil {
 		return fmt.Errorf("restarting %s: %w", s.Name, err)
 	}
 	s.came()
-	return nil
+	if of.Leader == nil {
+		return nil
+	}
+	return s.replicaOf(s.link.Addr())
 }
 
 func (h hands) Stop(of *topology.Server) error {

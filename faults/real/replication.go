@@ -72,11 +72,21 @@ func (s *server) reshape() error {
 // second pass before it tries again; so it is told to follow somebody who isn't
 // there first. It keeps what it has meanwhile, and asks only for what it missed.
 func (s *server) connect() error {
-	host, port, err := net.SplitHostPort(s.link.Addr())
-	if err != nil {
+	if err := s.replicaOf(s.nobody()); err != nil {
 		return err
 	}
-	if _, err := s.operate("REPLICAOF", host, "1"); err != nil {
+	return s.replicaOf(s.link.Addr())
+}
+
+// nobody is where nobody listens, beside the server's link to its leader.
+func (s *server) nobody() string {
+	host, _, _ := net.SplitHostPort(s.link.Addr())
+	return net.JoinHostPort(host, "1")
+}
+
+func (s *server) replicaOf(addr string) error {
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
 		return err
 	}
 	_, err = s.operate("REPLICAOF", host, port)
