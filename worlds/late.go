@@ -51,7 +51,8 @@ func (w *world) Settle(failure error) error {
 	for _, b := range w.lives {
 		b.lastWords(w.Client(b.name).Paused)
 	}
-	late, limit := w.Late(), bearable(w.cell)
+	late, what := w.Late()
+	limit := bearable(w.cell)
 	if err := ofServers(failure); err != nil {
 		if late > limit {
 			err.Late = late
@@ -63,8 +64,8 @@ func (w *world) Settle(failure error) error {
 		return &harness.NoVerdict{Status: harness.Error, Late: max(late, 1), Err: failure}
 	case late > limit:
 		return &harness.NoVerdict{Status: harness.Unknown, Late: late, Err: fmt.Errorf(
-			"the machine was %v late, more than the %v that the script bears: give fewer --jobs or a longer --ttl",
-			late.Round(time.Millisecond), limit)}
+			"the machine was %v late, more than the %v that the script bears, most of it waiting for %s: give fewer --jobs or a longer --ttl",
+			late.Round(time.Millisecond), limit, what)}
 	}
 	return failure
 }

@@ -23,7 +23,11 @@ func (w *World) Apply(f faults.Fault) error {
 	}
 	// While it is being done to some, time passes for all others.
 	w.granted = 0
-	defer func(begun time.Time) { w.note("script", time.Since(begun)-w.granted) }(time.Now())
+	w.suspend()
+	defer func(begun time.Time) {
+		w.assign()
+		w.note("script", fmt.Sprintf("%q to be done", f), time.Since(begun)-w.granted)
+	}(time.Now())
 	if err := w.top.Apply(f); err != nil {
 		return fmt.Errorf("real: %w", err)
 	}

@@ -18,6 +18,7 @@ type lateness struct {
 	notes  map[string][]delay
 	pauses map[string][]pause // of clients
 	worst  time.Duration
+	why    string // what that was, for the most part
 }
 
 // pause is when a process was stopped, on the clock of [child.SinceBoot]; to is
@@ -25,15 +26,13 @@ type lateness struct {
 type pause struct{ from, to time.Duration }
 
 type delay struct {
-	at time.Time
-	by time.Duration
+	at   time.Time
+	by   time.Duration
+	what string
 }
 
-// trifle is next to nothing.
-const trifle = 2 * time.Millisecond
-
-func (l *lateness) note(who string, by, memory time.Duration) {
-	if by <= trifle {
+func (l *lateness) note(who, what string, by, memory time.Duration) {
+	if by <= child.Trifle {
 		return
 	}
 	l.mu.Lock()
@@ -43,33 +42,39 @@ func (l *lateness) note(who string, by, memory time.Duration) {
 	for len(notes) > 0 && now.Sub(notes[0].at) > memory {
 		notes = notes[1:]
 	}
-	notes = append(notes, delay{now, by})
+	notes = append(notes, delay{now, by, what})
 	if l.notes == nil {
 		l.notes = map[string][]delay{}
 	}
 	l.notes[who] = notes
 	var sum time.Duration
+	most := notes[0]
 	for _, d := range notes {
 		sum += d.by
+		if d.by > most.by {
+			most = d
+		}
 	}
-	l.worst = max(l.worst, sum)
+	if sum > l.worst {
+		l.worst, l.why = sum, most.what
+	}
 }
 
 func (l *lateness) forget() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.notes, l.worst = nil, 0
+	l.notes, l.worst, l.why = nil, 0, ""
 }
 
-// note notes that the world, or one of its servers, was late.
-func (w *World) note(who string, by time.Duration) { w.lateness.note(who, by, w.cfg.TTL) }
+// note notes that somebody was late with something. Safe for concurrent use.
+func (w *World) note(who, what string, by time.Duration) { w.lateness.note(who, what, by, w.cfg.TTL) }
 
 // ClientLate notes that a client's process was late: what was due at one time
 // happened at another, on the clock of [child.SinceBoot]. What falls into one
 // of its pauses was the script's doing. Safe for concurrent use.
 func (w *World) ClientLate(name string, due, happened time.Duration) {
 	if !w.lateness.paused(name, due, happened) {
-		w.note("client "+name, happened-due)
+		w.note("client "+name, "the process of "+name+" to go on", happened-due)
 	}
 }
 
@@ -88,7 +93,7 @@ func (l *lateness) resume(client string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if all := l.pauses[client]; len(all) > 0 {
-		all[len(all)-1].to = child.SinceBoot() + trifle
+		all[len(all)-1].to = child.SinceBoot() + child.Trifle
 	}
 }
 
@@ -101,26 +106,10 @@ func (l *lateness) paused(client string, from, to time.Duration) bool {
 }
 
 // Late returns by how much this world and its clients were late since Begin:
-// the most that came together within one TTL.
-func (w *World) Late() time.Duration {
+// the most that came together within one TTL; and what had to be waited for, for
+// the most part.
+func (w *World) Late() (by time.Duration, what string) {
 	w.lateness.mu.Lock()
 	defer w.lateness.mu.Unlock()
-	return w.lateness.worst
-}
-
-// beats until the world closes.
-func (w *World) beats() {
-	beat := min(max(w.cfg.TTL/100, time.Millisecond), 10*time.Millisecond) // a fraction of what the lease bears
-	ticker := time.NewTimer(beat)
-	defer ticker.Stop()
-	for {
-		due := time.Now().Add(beat)
-		ticker.Reset(beat)
-		select {
-		case <-w.over:
-			return
-		case <-ticker.C:
-			w.note("world", time.Since(due))
-		}
-	}
+	return w.lateness.worst, w.lateness.why
 }

@@ -295,7 +295,7 @@ func (w *World) answered(m *message) {
 	}
 	c.awaited = nil
 	if !blocks(request.words) && !c.server.wasPaused(request.entered) {
-		w.note(c.server.Name, m.SetOut.Sub(request.entered)-c.server.trip())
+		w.note(c.server.Name, c.server.Name+" to answer", m.SetOut.Sub(request.entered)-c.server.trip())
 	}
 	if s := c.server; changes(request.command) && (s.busy == nil || s.busy == request) {
 		w.observe(s, checker.ByCommand, c.wire.client, request.words)

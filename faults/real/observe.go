@@ -40,7 +40,7 @@ func (w *World) look(s *server) (key faults.Key, took time.Duration, err error) 
 		time.Sleep(time.Millisecond) // until a replica has taken over what its primary has
 	}
 	took = time.Since(asked)
-	w.note(s.Name, took-s.trip())
+	w.note(s.Name, s.Name+" to answer", took-s.trip())
 	var refused redis.Error
 	if err != nil && !errors.Is(err, redis.Nil) && !errors.As(err, &refused) {
 		return faults.Key{}, 0, fmt.Errorf("real: %s: looking at the key: %w", s.Name, err)

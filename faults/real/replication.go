@@ -13,12 +13,17 @@ import (
 // replication reads a server's view of the replication: role, offsets, links.
 func (s *server) replication() (map[string]string, error) { return s.info("replication") }
 
-// writes reports whether everything that the server does reaches its file. A
-// replica begins a new one when it has taken over its primary's data: until that
-// is complete, what it does is lost if it is killed.
-func (s *server) writes() (bool, error) {
-	fields, err := s.info("persistence")
-	return fields["aof_rewrite_in_progress"] == "0" && fields["aof_rewrite_scheduled"] == "0", err
+// linked reports whether a replica has a link to its primary, by its fields of
+// that view, and nothing to take over.
+func linked(fields map[string]string) bool {
+	return fields["master_link_status"] == "up" && fields["master_sync_in_progress"] == "0"
+}
+
+// written reports whether everything that a server does reaches its file, by its
+// fields of persistence. A replica begins a new one when it has taken over its
+// primary's data: until that is complete, what it does is lost if it is killed.
+func written(fields map[string]string) bool {
+	return fields["aof_rewrite_in_progress"] == "0" && fields["aof_rewrite_scheduled"] == "0"
 }
 
 func (s *server) info(section string) (map[string]string, error) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -26,6 +27,9 @@ type server struct {
 	busy    *message      // the request that it has in hand
 	door    []*message    // requests that wait for that, or for its process
 
+	duty atomic.Pointer[duty] // nil while a fault is being done
+	gone chan struct{}        // closed when nobody watches this process any more
+
 	listen string          // the address at which its replication link listens
 	link   *proxy.Link     // that link, if it ever was a replica
 	shape  topology.Stream // what that goes by
@@ -47,20 +51,27 @@ func (s *server) is(found Server) {
 // came takes note that a server's process is there.
 func (s *server) came() {
 	s.addr = s.found.Addr()
-	if s.admin != nil {
-		_ = s.admin.Close() // it led to the process before this one
-	}
+	s.leave() // the process before this one
 	login := s.login()
 	o := rediscli.Options(s.addr)
 	o.Username, o.Password, o.DB = login.Username, login.Password, login.DB
 	o.ReadTimeout, o.PoolSize, o.ConnMaxIdleTime = patience, 4, -1
 	s.admin = redis.NewClient(o)
+	if s.world.cfg.Replicas > 0 {
+		s.gone = make(chan struct{})
+		go s.watch(s.admin, s.gone)
+	}
 }
 
 // wasPaused reports whether the server was stopped at any time since then.
 func (s *server) wasPaused(since time.Time) bool { return s.Paused || s.resumed.After(since) }
 
+// leave lets go of the server's process.
 func (s *server) leave() {
+	if s.gone != nil {
+		close(s.gone)
+		s.gone = nil
+	}
 	if s.admin != nil {
 		_ = s.admin.Close()
 	}

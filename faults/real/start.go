@@ -99,11 +99,10 @@ func (w *World) inStep(n *topology.Node) error {
 		}
 		for _, f := range followers {
 			fields, err := w.of(f).replication()
-			if err != nil || fields["master_link_status"] != "up" || fields["master_sync_in_progress"] != "0" ||
-				fields["slave_repl_offset"] != lead["master_repl_offset"] {
+			if err != nil || !linked(fields) || fields["slave_repl_offset"] != lead["master_repl_offset"] {
 				return false, err
 			}
-			if writes, err := w.of(f).writes(); !writes {
+			if fields, err = w.of(f).info("persistence"); !written(fields) {
 				return false, err
 			}
 		}

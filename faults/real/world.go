@@ -118,7 +118,7 @@ func New(ctx context.Context, cfg Config) (*World, error) {
 		_ = w.Close() // what matters is why there is nothing to close
 		return nil, err
 	}
-	go w.beats()
+	go child.Heart(cfg.TTL, w.over, func(by time.Duration) { w.note("world", "this process to go on", by) })
 	return w, nil
 }
 
@@ -132,6 +132,7 @@ func (w *World) Begin() {
 	w.record = w.cfg.Record
 	w.ledger = faults.NewLedger(w.cfg.Key)
 	w.top.Begin()
+	w.assign()
 }
 
 // Now implements [faults.World].
@@ -184,7 +185,7 @@ func (w *World) wait(until func() bool, due time.Time) (met bool) {
 		w.turns.takeAt(w.mine)
 	case <-w.alarm.C:
 		w.turns.takeAt(w.mine)
-		w.note("script", time.Since(w.due))
+		w.note("script", "this process to go on", time.Since(w.due))
 	}
 	met, w.until, w.met = w.met, nil, false
 	return met

@@ -104,6 +104,13 @@ type Numbered struct {
 	Report
 }
 
+// A Gap is a stretch of time in which a process didn't get to run although it
+// had something to do, on the clock of [child.SinceBoot].
+type Gap struct {
+	From time.Duration `json:"from"`
+	To   time.Duration `json:"to"`
+}
+
 // maxLine is how long a line of the protocol may be.
 const maxLine = 1 << 20
 
@@ -134,7 +141,10 @@ func Serve(in io.Reader, out io.Writer, lookup func(string) (strategies.Strategy
 				return err
 			}
 			if child.SinceBoot() != 0 {
-				go beats(o.Setup.TTL, life.Done(), func(g Gap) { _ = s.say(Line{Gap: &g}) })
+				go child.Heart(o.Setup.TTL, life.Done(), func(by time.Duration) {
+					now := child.SinceBoot()
+					_ = s.say(Line{Gap: &Gap{From: now - by, To: now}})
+				})
 			}
 			go func() {
 				defer close(ran)
