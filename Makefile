@@ -28,25 +28,26 @@ test: redis ## run all tests: under the race detector, every cell with twenty se
 redis: ## see to it that there is a redis-server to test with
 	@./.ci/redis-server
 
-# Every strategy and every kind of fault is in there at least once.
-AGREE = gc-pause-holding,crash-mid-acquire,client-clock-skew,pause-in-release,failover-lost-write,server-clock-forward,quorum-restart-empty,partition-minority
-
-.PHONY: agree
-agree: build redis ## play some cells in virtual time and on redis-server processes, and see that both agree
-	@out=$$(mktemp -d) && trap 'rm -rf "$$out"' EXIT && \
-	./bin/lockfault run --world sim,process --scenario $(AGREE) --out "$$out" && \
-	./bin/lockfault run --world sim,process --strategy set-nx-px-lua,redisson,fenced --scenario harness/testdata/more-faults.txt --out "$$out" && \
-	./bin/lockfault run --world sim,process --scenario harness/testdata/slow-links.txt --out "$$out" && \
-	./bin/lockfault run --world sim,process --strategy set-nx-px-lua,redisson,set-wait,fenced,redlock --scenario harness/testdata/replication-mends.txt,harness/testdata/replication-breaks.txt --out "$$out" && \
-	./bin/lockfault run --world sim,process --failover sentinel --scenario 'failover-*' --strategy set-nx-px-lua,redisson --out "$$out"
-
 # Another seed each time, unless one is given.
 SEED  ?=
 COUNT ?= 12
+RUNS  ?= 1
+BUSY  ?= 0
+AGREE  = $(GO) run ./cmd/agree -lockfault bin/lockfault -keep bin/differing -runs $(RUNS) -busy $(BUSY)
+
+.PHONY: agree
+agree: build redis ## play some cells in virtual time and on redis-server processes, and see that both agree
+	$(AGREE)
 
 .PHONY: agree-settled
 agree-settled: build redis ## play COUNT random scripts that leave nothing to chance in virtual time and on redis-server processes, and see that both agree
-	$(GO) run ./cmd/agree -lockfault bin/lockfault -count $(COUNT) $(if $(SEED),-seed $(SEED))
+	$(AGREE) -settled -count $(COUNT) $(if $(SEED),-seed $(SEED))
+
+.PHONY: agree-loaded
+agree-loaded: build redis ## play the cells of agree ten times with two to six busy processes beside them: none may come out wrong (an hour)
+	for busy in 2 3 4 5 6; do $(AGREE) -runs 2 -busy $$busy -unknown 20 || exit; done
+
+DOCKER = gc-pause-holding,crash-mid-acquire,client-clock-skew,pause-in-release,failover-lost-write,server-clock-forward,quorum-restart-empty,partition-minority
 
 # Where there is no engine, that is said, and nothing else is wrong.
 .PHONY: agree-docker
@@ -56,7 +57,7 @@ agree-docker: build redis ## play some cells in virtual time and in containers, 
 	run="./bin/lockfault run --world sim,docker --image lockfault/redis:local --jobs 4 --out $$out" && \
 	case $$status in \
 	0) $$run --scenario gc-pause-holding && \
-		$$run --strategy set-nx-px-lua --scenario $(AGREE),harness/testdata/more-faults.txt && \
+		$$run --strategy set-nx-px-lua --scenario $(DOCKER),harness/testdata/more-faults.txt && \
 		$$run --strategy redlock --scenario quorum-restart-empty,partition-minority ;; \
 	3) echo "nothing was played in containers" ;; \
 	*) exit $$status ;; \

@@ -1,140 +1,186 @@
-// Command agree plays settled random scripts in virtual time and in another
-// world, and says whether the two agree. It writes the scripts, hands them to a
-// lockfault that was built, and reads its results.
+// Command agree plays cells in virtual time and in another world, and says
+// whether the two agree. What it plays is the agreement table, which has every
+// strategy and every kind of fault in it, or settled random scripts. It hands
+// them to a lockfault that was built, and reads its results.
 //
-//	go run ./cmd/agree -lockfault bin/lockfault -count 40 -seed 7
+//	go run ./cmd/agree -lockfault bin/lockfault
+//	go run ./cmd/agree -lockfault bin/lockfault -settled -count 40 -seed 7
+//	go run ./cmd/agree -lockfault bin/lockfault -busy 4 -runs 10
 //
-// It exits with 1 if a cell came out differently, or if more than -unknown of
-// them, in percent, were not decided; what differed is left in -keep.
+// It exits with 0 if all agree; with 1 if a cell came out differently, or if more
+// than -unknown of them, in percent, were not decided; with 2 for flags that there
+// aren't; and with 3 if it could not play or was interrupted. Scripts that differed
+// are left in -keep, with the report of that run. Nothing else is left.
 package main
 
 import (
+	"bytes"
+	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
-	"strings"
+	"syscall"
 	"time"
 
+	"github.com/lockfault/lockfault/internal/child"
+	"github.com/lockfault/lockfault/internal/tempdir"
 	"github.com/lockfault/lockfault/reports"
-	"github.com/lockfault/lockfault/scenarios/settled"
 )
-
-// subjects are the strategies to play: one of each way to keep a lock.
-func subjects() []settled.Subject {
-	return []settled.Subject{
-		{Name: "set-nx-px-lua", Nodes: 1, Replicas: 2},
-		{Name: "setnx-expire-repair", Nodes: 1, Replicas: 1},
-		{Name: "redisson", Nodes: 1, Replicas: 2, Watchdog: true},
-		{Name: "set-wait", Nodes: 1, Replicas: 2},
-		{Name: "fenced", Nodes: 1, Replicas: 1},
-		{Name: "redlock", Nodes: 5},
-	}
-}
 
 type options struct {
 	lockfault, world, keep string
-	count                  int
+	settled, write         bool
+	count, runs, busy      int
 	seed                   uint64
 	unknown                float64
-	write                  bool
 	ttl                    time.Duration
 }
 
 func main() {
+	if len(os.Args) == 2 && os.Args[1] == busily {
+		for {
+		}
+	}
 	var o options
 	flag.StringVar(&o.lockfault, "lockfault", "bin/lockfault", "the program, built")
 	flag.StringVar(&o.world, "world", "process", "the world to compare with sim")
+	flag.BoolVar(&o.settled, "settled", false, "play settled random scripts in place of the table")
 	flag.IntVar(&o.count, "count", 40, "how many scripts, each for one strategy")
 	flag.Uint64Var(&o.seed, "seed", rand.Uint64N(1e9), "of the first script; the others' follow; drawn if not given")
 	flag.Float64Var(&o.unknown, "unknown", 20, "how many cells may be undecided, in percent")
-	flag.StringVar(&o.keep, "keep", "", "a directory for the scripts that came out differently")
+	flag.StringVar(&o.keep, "keep", "", "a directory for what came out differently: scripts, reports")
 	flag.DurationVar(&o.ttl, "ttl", 0, "lease in both worlds, for a machine that has other things to do; default that of the world")
 	flag.BoolVar(&o.write, "write", false, "play nothing: write all scripts into -keep")
+	flag.IntVar(&o.busy, "busy", 0, "how many processes do nothing but keep the machine busy meanwhile")
+	flag.IntVar(&o.runs, "runs", 1, "how often all is played; the next run has the next scripts")
 	flag.Parse()
-	agrees, err := o.run()
-	if err != nil {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	agrees, err := o.run(ctx)
+	switch {
+	case err != nil:
 		fmt.Fprintln(os.Stderr, "agree:", err)
 		os.Exit(3)
-	}
-	if !agrees {
+	case !agrees:
 		os.Exit(1)
 	}
 }
 
-// run writes the scripts, plays them and compares.
-func (o options) run() (agrees bool, err error) {
-	dir, err := os.MkdirTemp("", "lockfault-agree-")
+func (o options) run(ctx context.Context) (agrees bool, err error) {
+	if o.write {
+		return true, o.writeScripts()
+	}
+	dir, err := tempdir.Make("", "lockfault-agree-")
 	if err != nil {
 		return false, err
 	}
-	defer os.RemoveAll(dir)
-	fmt.Printf("settled scripts: seeds %d to %d\n", o.seed, o.seed+uint64(o.count)-1)
-	files := map[string]string{}
-	var paths, names []string
-	for _, of := range subjects() {
-		names = append(names, of.Name)
+	defer func() { err = errors.Join(err, dir.Remove()) }()
+	calm, err := keepBusy(o.busy)
+	if err != nil {
+		return false, err
 	}
-	for i := range o.count {
-		seed, of := o.seed+uint64(i), subjects()[i%len(subjects())]
-		name := fmt.Sprintf("%s-%d", of.Name, seed)
-		files[name] = settled.Script(name, seed, of)
-		if o.write {
-			if err := o.save(name, files[name]); err != nil {
-				return false, err
-			}
-			continue
+	defer func() { err = errors.Join(err, calm()) }()
+	agrees = true
+	for range o.runs {
+		var t tally
+		begun := time.Now()
+		if o.settled {
+			err = o.playSettled(ctx, dir.Path(), &t)
+		} else {
+			err = o.playTable(ctx, dir.Path(), &t)
 		}
-		path := filepath.Join(dir, name+".txt")
-		paths = append(paths, path)
-		if err := os.WriteFile(path, []byte(files[name]), 0o644); err != nil {
+		if err != nil {
 			return false, err
 		}
+		fmt.Printf("%s agrees with sim in %d of %d cells, %d differ, %d undecided, %d played again; %v\n",
+			o.world, t.cells-t.undecided-t.differing, t.cells, t.differing, t.undecided, t.again, time.Since(begun).Round(time.Second))
+		agrees = agrees && t.cells > 0 && t.differing == 0 && float64(t.undecided) <= o.unknown/100*float64(t.cells)
+		o.seed += uint64(o.count)
 	}
-	if o.write {
-		return true, nil
-	}
+	return agrees, nil
+}
+
+// tally counts the cells of the other world that apply.
+type tally struct{ cells, undecided, differing, again int }
+
+// play has the program play cells, and tells what became of each that applies in
+// the other world. The names of those that are wrong are returned.
+func (o options) play(ctx context.Context, dir string, t *tally, wrong func(reports.Cell) bool, args ...string) (differing []string, err error) {
 	out := filepath.Join(dir, "report")
-	cmd := exec.Command(o.lockfault, "run", "--world", "sim,"+o.world, "--strategy", strings.Join(names, ","), "--scenario", strings.Join(paths, ","),
-		"--out", out, "--format", "json")
+	args = append([]string{"run", "--world", "sim," + o.world, "--out", out, "--format", "json"}, args...)
 	if o.ttl != 0 {
-		cmd.Args = append(cmd.Args, "--ttl", o.ttl.String())
+		args = append(args, "--ttl", o.ttl.String())
 	}
-	cmd.Stderr = os.Stderr
-	played := cmd.Run() // what it expects is none: that it differs says nothing
-	cells, undecided, differing := 0, 0, 0
+	cmd := exec.CommandContext(ctx, o.lockfault, args...)
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	var said bytes.Buffer
+	cmd.Stderr = &said
+	played := cmd.Run() // it may expect something else of random scripts: its status says nothing
+	if err := context.Cause(ctx); err != nil {
+		return nil, err
+	}
 	_, err = reports.Scan(filepath.Join(out, reports.ResultsFile), func(c reports.Cell) error {
 		if c.World == "sim" || c.Verdict == reports.NotApplicable {
 			return nil
 		}
-		cells++
+		t.cells++
+		t.again += min(1, c.Reruns)
 		switch {
 		case c.Verdict == reports.Unknown:
-			undecided++
-			fmt.Printf("%s: %s\n", c.Scenario, c.Reason)
-		case c.AgreesWithSim == nil || !*c.AgreesWithSim:
-			differing++
-			fmt.Printf("%s differs: %s %v %s\n", c.Scenario, c.Verdict, c.Anomalies, c.Reason)
-			return o.save(c.Scenario, files[c.Scenario])
+			t.undecided++
+			fmt.Printf("%s under %s: %s\n", c.Strategy, c.Scenario, c.Reason)
+		case wrong(c):
+			t.differing++
+			differing = append(differing, c.Scenario)
+			fmt.Printf("%s under %s differs: %s %v %s\n", c.Strategy, c.Scenario, c.Verdict, c.Anomalies, c.Reason)
 		}
 		return nil
 	})
 	if err != nil {
-		return false, fmt.Errorf("%w (lockfault run: %v)", err, played)
+		err = fmt.Errorf("%w (lockfault run: %v: %s)", err, played, bytes.TrimSpace(said.Bytes()))
 	}
-	fmt.Printf("%s agrees with sim in %d of %d settled scripts, %d differ, %d undecided\n", o.world, cells-undecided-differing, cells, differing, undecided)
-	return cells > 0 && differing == 0 && float64(undecided) <= o.unknown/100*float64(cells), nil
+	if len(differing) > 0 && o.keep != "" {
+		err = errors.Join(err, os.CopyFS(filepath.Join(o.keep, fmt.Sprintf("report-%d", time.Now().UnixNano())), os.DirFS(out)))
+	}
+	return differing, err
 }
 
-// save keeps a script.
-func (o options) save(name, text string) error {
-	if o.keep == "" {
-		return nil
+// agreesWithSim reports whether a cell that was decided came out as in sim.
+func agreesWithSim(c reports.Cell) bool { return c.AgreesWithSim != nil && *c.AgreesWithSim }
+
+// busily is the argument with which this program does nothing but keep the machine
+// busy.
+const busily = "busily"
+
+// keepBusy starts processes that do nothing else, and returns what ends them.
+func keepBusy(count int) (calm func() error, err error) {
+	launcher, err := child.NewLauncher()
+	if err != nil {
+		return nil, err
 	}
-	if err := os.MkdirAll(o.keep, 0o755); err != nil {
-		return err
+	var procs []*child.Proc
+	calm = func() error {
+		var errs []error
+		for _, p := range procs {
+			errs = append(errs, p.Kill())
+		}
+		return errors.Join(append(errs, launcher.Close())...)
 	}
-	return os.WriteFile(filepath.Join(o.keep, name+".txt"), []byte(text), 0o644)
+	self, err := os.Executable()
+	for range count {
+		var p *child.Proc
+		if err == nil {
+			p, err = launcher.Start(exec.Command(self, busily))
+		}
+		if err != nil {
+			return nil, errors.Join(err, calm())
+		}
+		procs = append(procs, p)
+	}
+	return calm, err
 }

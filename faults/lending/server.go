@@ -54,7 +54,7 @@ func (s *server) follow(ctx context.Context, addr string) error {
 
 // reset takes everything back that a world can do to a server that runs, or may
 // have left to be done, and stops it: a server that waits to be lent would look
-// around a hundred times a second. Whether that was all, look finds out.
+// around hundreds of times a second. Whether that was all, look finds out.
 func (s *server) reset() {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()

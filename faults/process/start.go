@@ -128,7 +128,7 @@ func awaitAnswer(ctx context.Context, p *child.Proc, port int, password string) 
 			timer.Stop()
 			return fmt.Errorf("%w (%w)", context.Cause(ctx), err)
 		}
-		pause = min(2*pause, 10*time.Millisecond)
+		pause = min(pause*5/4, 10*time.Millisecond)
 	}
 }
 

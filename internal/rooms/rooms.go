@@ -11,7 +11,8 @@ const Module = "github.com/lockfault/lockfault"
 // which imports the standard library only.
 func Allowed() map[string][]string {
 	return map[string][]string{
-		"cmd": {"cli", "faults/docker", "reports", "scenarios", "scenarios/settled", "strategies", "strategies/all", "strategies/thirdparty"},
+		"cmd": {"cli", "faults/docker", "reports", "scenarios", "scenarios/settled", "strategies", "strategies/all", "strategies/thirdparty",
+			"internal/child", "internal/tempdir"},
 		"cli": {"harness", "worlds", "reports", "scenarios", "strategies", "faults", "histories", "checker",
 			"internal/bubble", "internal/nearest", "internal/pool", "internal/tempdir"},
 		// Real servers come to the harness from outside: see Light.

@@ -1,0 +1,44 @@
+package main
+
+import (
+	"context"
+
+	"github.com/lockfault/lockfault/reports"
+)
+
+// row is a part of the agreement table: some strategies, or all that there are,
+// under some scenarios.
+type row struct {
+	strategies, scenarios string
+	sentinels             bool
+}
+
+// table returns the agreement table. Every strategy and every kind of fault is in
+// there at least once.
+func table() []row {
+	const data = "harness/testdata/"
+	return []row{
+		{scenarios: "gc-pause-holding,crash-mid-acquire,client-clock-skew,pause-in-release,failover-lost-write,server-clock-forward,quorum-restart-empty,partition-minority"},
+		{scenarios: data + "more-faults.txt", strategies: "set-nx-px-lua,redisson,fenced"},
+		{scenarios: data + "slow-links.txt"},
+		{scenarios: data + "replication-mends.txt," + data + "replication-breaks.txt", strategies: "set-nx-px-lua,redisson,set-wait,fenced,redlock"},
+		{scenarios: "failover-*", strategies: "set-nx-px-lua,redisson", sentinels: true},
+	}
+}
+
+func (o options) playTable(ctx context.Context, dir string, t *tally) error {
+	for _, r := range table() {
+		args := []string{"--scenario", r.scenarios}
+		if r.strategies != "" {
+			args = append(args, "--strategy", r.strategies)
+		}
+		if r.sentinels {
+			args = append(args, "--failover", "sentinel")
+		}
+		wrong := func(c reports.Cell) bool { return !agreesWithSim(c) || !c.AsExpected }
+		if _, err := o.play(ctx, dir, t, wrong, args...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
