@@ -1,7 +1,6 @@
 package real
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -78,8 +77,23 @@ func (l *wire) road() topology.Road {
 // reshape has the link as slow as it should be. What is on its way arrives at
 // once if that is another speed than it was.
 func (l *wire) reshape() error {
-	road := l.road()
-	return errors.Join(l.link.Latency(proxy.Both, road.Base, road.Jitter), l.link.Bandwidth(proxy.Both, road.Bandwidth))
+	on := topology.Link{Client: l.client, Node: l.node.Name}
+	return l.world.slow(l.link, proxy.Both, l.road(), on)
+}
+
+// slow has a link as slow as a road is, in that direction: the topology says when
+// what is sent arrives.
+func (w *World) slow(l *proxy.Link, way proxy.Way, road topology.Road, on topology.Link) error {
+	if road.Free() {
+		return l.Slow(way, nil)
+	}
+	return l.Slow(way, func(way proxy.Way) proxy.Pace {
+		line, draw := &topology.Line{}, topology.Draw{On: on, What: fmt.Sprint(way)}
+		return func(written time.Time, size int) time.Time {
+			draw.Sent = written.Sub(w.made)
+			return w.top.Links.Arrives(road, line, draw, written, size)
+		}
+	})
 }
 
 func (l *wire) process() *process { return l.world.clients[l.client] }

@@ -57,11 +57,8 @@ func (s *server) reshape() error {
 	if was.Stopped && !is.Stopped {
 		s.link.Start()
 	}
-	if is.Delay != was.Delay || is.Jitter != was.Jitter {
-		errs = append(errs, s.link.Latency(proxy.Down, is.Delay, is.Jitter))
-	}
-	if is.Bandwidth != was.Bandwidth {
-		errs = append(errs, s.link.Bandwidth(proxy.Down, is.Bandwidth))
+	if is.Road() != was.Road() {
+		errs = append(errs, s.world.slow(s.link, proxy.Down, is.Road(), topology.Link{Client: s.Name, Node: s.Node.Name}))
 	}
 	if is.Timeout != was.Timeout {
 		errs = append(errs, s.link.Timeout(is.Timeout))

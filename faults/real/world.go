@@ -72,6 +72,7 @@ type World struct {
 	met       bool        // it was so, and the script's goroutine has the turn
 	alarm     *time.Timer // wakes the script's goroutine
 	due       time.Time   // when it does
+	made      time.Time
 	began     time.Time
 	record    func(checker.Event) // nil until Begin
 	timers    timers
@@ -104,7 +105,7 @@ func New(ctx context.Context, cfg Config) (*World, error) {
 		return nil, err
 	}
 	w := &World{
-		cfg: cfg, password: rand.Text(), began: time.Now(),
+		cfg: cfg, password: rand.Text(), made: time.Now(), began: time.Now(),
 		over: make(chan struct{}), wake: make(chan struct{}, 1), mine: make(waiter, 1), alarm: time.NewTimer(time.Hour),
 		ledger: faults.NewLedger(cfg.Key), proxies: proxy.New(cfg.Log), launcher: launcher,
 		clients: map[string]*process{}, links: map[link]*wire{},

@@ -265,7 +265,7 @@ func (w *World) send(m *message) {
 // due returns when something arrives that sets out now.
 func (w *World) due(c *conn, on *stream, what, command string, size int) time.Time {
 	now := time.Now()
-	due := on.Carry(now, size, w.top.Links.On(c.link()).Bandwidth).Add(w.travel(c.link(), what, command, now))
+	due := w.arrives(w.top.Links.On(c.link()), &on.Line, topology.Draw{On: c.link(), What: what, Command: command}, now, size)
 	if !due.After(on.last) {
 		due = on.last.Add(time.Nanosecond)
 	}

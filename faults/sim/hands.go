@@ -253,7 +253,7 @@ func (h hands) Shape(of *topology.Server) error {
 			}
 		})
 	}
-	if !was.SameSpeed(is) {
+	if was.Road() != is.Road() {
 		h.hasten(f)
 	}
 	if is.Passes() {
@@ -312,7 +312,8 @@ func (w *World) closeAfter(c *conn, after time.Duration) {
 	})
 }
 
-// travel returns how long a message takes that sets out then.
-func (w *World) travel(on topology.Link, what, command string, sent time.Time) time.Duration {
-	return w.top.Links.Travel(topology.Draw{On: on, What: what, Command: command, Sent: sent.Sub(w.began)})
+// arrives returns when something arrives that sets out then: see [topology.Links].
+func (w *World) arrives(road topology.Road, on *topology.Line, d topology.Draw, from time.Time, size int) time.Time {
+	d.Sent = from.Sub(w.began)
+	return w.top.Links.Arrives(road, on, d, from, size)
 }

@@ -115,7 +115,7 @@ func (w *World) take(f *redis, e effect) {
 	f.in.applied = e.offset
 	w.observe(f, checker.ByReplication, "", nil)
 	leader, session := w.of(f.Leader), f.in.session
-	w.plan(w.up(f, time.Now(), "ack"), rank{who: servers + f.Name, what: "ack"}, func() {
+	w.plan(w.up(f, time.Now(), "ack", ""), rank{who: servers + f.Name, what: "ack"}, func() {
 		if f.in.session != session {
 			return // it was lost
 		}
@@ -127,14 +127,14 @@ func (w *World) take(f *redis, e effect) {
 // down returns when something arrives at a follower that sets out then, and up
 // the same of what the follower says.
 func (w *World) down(f *redis, from time.Time, what, command string, size int) time.Time {
-	in := &f.in
-	draw := topology.Draw{On: replicaLink(f), What: "delay of " + what, Command: command, Sent: from.Sub(w.began)}
-	lag := max(0, in.shape.Delay+w.top.Links.Jitter(in.shape.Jitter, draw))
-	return in.line.Carry(from, size, in.shape.Bandwidth).Add(w.travel(draw.On, what, command, from) + lag)
+	road := f.in.shape.Road()
+	slowed := w.arrives(road, &f.in.line, topology.Draw{On: replicaLink(f), What: "delay of " + what, Command: command}, from, size)
+	return slowed.Add(w.up(f, from, what, command).Sub(from))
 }
 
-func (w *World) up(f *redis, from time.Time, what string) time.Time {
-	return from.Add(w.travel(replicaLink(f), what, "", from))
+func (w *World) up(f *redis, from time.Time, what, command string) time.Time {
+	on := replicaLink(f)
+	return w.arrives(w.top.Links.On(on), &topology.Line{}, topology.Draw{On: on, What: what, Command: command}, from, 0)
 }
 
 // replicaLink is the link between a follower and its leader. No fault names it.
@@ -199,9 +199,9 @@ func (w *World) connect(f *redis) {
 	case !f.Answers() || !f.Leader.Answers() || !in.shape.Passes():
 		return
 	}
-	ready := w.up(f, time.Now(), "ping")
-	ready = w.up(f, w.down(f, ready, "pong", "", pong), "replconf")
-	ready = w.up(f, w.down(f, ready, "ok", "", replconf), "psync")
+	ready := w.up(f, time.Now(), "ping", "")
+	ready = w.up(f, w.down(f, ready, "pong", "", pong), "replconf", "")
+	ready = w.up(f, w.down(f, ready, "ok", "", replconf), "psync", "")
 	in.joining = w.plan(ready, rank{who: servers + f.Name, what: "psync"}, func() {
 		in.joining = nil
 		if !f.Answers() || !f.Leader.Answers() || !in.shape.Passes() {

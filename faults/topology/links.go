@@ -39,6 +39,9 @@ func newLinks(cfg Config) Links {
 	return Links{seed: cfg.Seed, plain: Road{Base: cfg.Base, Jitter: cfg.Jitter}, roads: map[Link]Road{}}
 }
 
+// Free reports whether it slows nothing down.
+func (r Road) Free() bool { return r.Base == 0 && r.Jitter == 0 && r.Bandwidth == 0 }
+
 // On returns how a link is.
 func (l *Links) On(on Link) Road {
 	if road, ok := l.roads[on]; ok {
@@ -119,9 +122,9 @@ func (t *Topology) selected(clients, nodes []string) (list []Link) {
 // value is free.
 type Line struct{ busy time.Time }
 
-// Carry lets something of that size, in bytes, onto the line as soon as it is
+// carry lets something of that size, in bytes, onto the line as soon as it is
 // free, and returns when it has left it.
-func (l *Line) Carry(from time.Time, size int, rate float64) time.Time {
+func (l *Line) carry(from time.Time, size int, rate float64) time.Time {
 	if rate == 0 {
 		return from
 	}
@@ -144,10 +147,10 @@ type Draw struct {
 	Sent          time.Duration
 }
 
-// Travel returns how long a message takes that sets out now.
-func (l *Links) Travel(d Draw) time.Duration {
-	road := l.On(d.On)
-	return max(0, road.Base+l.Jitter(road.Jitter, d))
+// Arrives returns when something of that size arrives that sets out then on a
+// line of that road. Only the line is changed, so one goroutine a line may ask.
+func (l *Links) Arrives(road Road, on *Line, d Draw, from time.Time, size int) time.Time {
+	return on.carry(from, size, road.Bandwidth).Add(max(0, road.Base+l.Jitter(road.Jitter, d)))
 }
 
 // Jitter returns a duration in [-most, +most]. It draws from a hash of what the

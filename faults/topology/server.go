@@ -87,10 +87,8 @@ type Stream struct {
 // Passes reports whether anything passes.
 func (s Stream) Passes() bool { return !s.Stopped && s.Timeout == 0 }
 
-// SameSpeed reports whether what passes, passes as fast.
-func (s Stream) SameSpeed(other Stream) bool {
-	return s.Delay == other.Delay && s.Jitter == other.Jitter && s.Bandwidth == other.Bandwidth
-}
+// Road returns how fast what passes, passes.
+func (s Stream) Road() Road { return Road{Base: s.Delay, Jitter: s.Jitter, Bandwidth: s.Bandwidth} }
 
 // with returns the stream after the fault.
 func (s Stream) with(f faults.Replication, ttl time.Duration) Stream {

@@ -50,7 +50,7 @@ func BenchmarkPath(b *testing.B) {
 					{"gate", func(t testing.TB, upstream string) string { return openLink(t, upstream, forwarder{}).Addr() }},
 					{"toxics", func(t testing.TB, upstream string) string {
 						l := openLink(t, upstream, forwarder{})
-						must(t, l.Bandwidth(proxy.Both, 1<<50))
+						must(t, l.Slow(proxy.Both, narrow(1<<50)))
 						return l.Addr()
 					}},
 				} {

@@ -153,15 +153,15 @@ func TestCloseEndsAll(t *testing.T) {
 		return clients
 	}
 	reset := crowd()
-	must(t, r.link.Latency(proxy.Both, 1<<40, 0)) // 18 minutes
+	must(t, r.link.Slow(proxy.Both, later(1<<40))) // 18 minutes
 	for _, c := range reset {
 		c.send("GET late")
 	}
 	r.link.Reset() // ends them although something is held and something on its way
 	r.tap.endings(len(reset))
-	must(t, r.link.Latency(proxy.Both, 0, 0))
+	must(t, r.link.Slow(proxy.Both, nil))
 	closed := crowd()
-	must(t, r.link.Latency(proxy.Both, 1<<40, 0))
+	must(t, r.link.Slow(proxy.Both, later(1<<40)))
 	late := r.dial(t)
 	late.send("GET late")
 	mute := r.open(t, r.server.addr(), r.tap)

@@ -446,3 +446,24 @@ func (r *rig) dial(t testing.TB) *client {
 	t.Helper()
 	return dial(t, r.link.Addr())
 }
+
+// later makes paces by which everything takes that long.
+func later(by time.Duration) func(proxy.Way) proxy.Pace {
+	return func(proxy.Way) proxy.Pace {
+		return func(written time.Time, _ int) time.Time { return written.Add(by) }
+	}
+}
+
+// narrow makes paces by which so many bytes pass in a second.
+func narrow(perSecond float64) func(proxy.Way) proxy.Pace {
+	return func(proxy.Way) proxy.Pace {
+		var free time.Time
+		return func(written time.Time, size int) time.Time {
+			if free.Before(written) {
+				free = written
+			}
+			free = free.Add(time.Duration(float64(size) / perSecond * float64(time.Second)))
+			return free
+		}
+	}
+}

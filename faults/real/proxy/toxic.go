@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/Shopify/toxiproxy/v2"
@@ -21,35 +22,38 @@ type Way int
 // The ways that are of use.
 const (
 	Both Way = iota
+	Up       // from the client to the upstream
 	Down     // from the upstream to the client
 )
 
 func (w Way) directions() []stream.Direction {
-	if w == Down {
+	switch w {
+	case Up:
+		return []stream.Direction{stream.Upstream}
+	case Down:
 		return []stream.Direction{stream.Downstream}
 	}
 	return []stream.Direction{stream.Upstream, stream.Downstream}
 }
 
-// Latency delays what is sent from now on by base, give or take jitter; two
-// zeros end that. The finest step is a millisecond: toxiproxy counts in those.
-//
-// Here, as with Bandwidth, a change lets what is on its way arrive at once.
-func (l *Link) Latency(way Way, base, jitter time.Duration) error {
-	if base < 0 || jitter < 0 {
-		return fmt.Errorf("proxy: latency of link %s: %s with a jitter of %s: neither may be negative", l.name, base, jitter)
-	}
-	return l.replace("latency", way, base > 0 || jitter > 0,
-		toxics.LatencyToxic{Latency: milliseconds(base), Jitter: milliseconds(jitter)})
-}
+// A Pace says when what a process wrote then arrives, so many bytes of it. Each
+// direction of a connection has one of its own, which is asked in the order of
+// its bytes.
+type Pace func(written time.Time, size int) (arrives time.Time)
 
-// Bandwidth lets each connection carry so many bytes a second; 0 means as many
-// as it can.
-func (l *Link) Bandwidth(way Way, perSecond float64) error {
-	if !(perSecond >= 0) {
-		return fmt.Errorf("proxy: bandwidth of link %s: %v bytes a second: it may not be negative", l.name, perSecond)
+// Slow has what is sent from now on arrive when a Pace says that, or when what was
+// sent before it has arrived if that is later; nil ends that. A change lets what is
+// on its way arrive at once. What makes the paces may be called at any time, by any
+// goroutine.
+func (l *Link) Slow(way Way, paces func(Way) Pace) error {
+	set := func(t toxics.Toxic, direction stream.Direction) {
+		one := Up
+		if direction == stream.Downstream {
+			one = Down
+		}
+		t.(*slow).are(func() Pace { return paces(one) })
 	}
-	return l.replace("bandwidth", way, perSecond > 0, bandwidth{PerSecond: perSecond})
+	return l.replace("slow", way, paces != nil, struct{}{}, set)
 }
 
 // Timeout loses everything in both directions, and closes each connection in
@@ -59,18 +63,15 @@ func (l *Link) Timeout(after time.Duration) error {
 	if after < 0 {
 		return fmt.Errorf("proxy: timeout of link %s: %s: it may not be negative", l.name, after)
 	}
-	return l.replace("timeout", Both, after > 0, timeout{After: after})
+	return l.replace("timeout", Both, after > 0, timeout{After: after}, nil)
 }
 
 // replace takes away the toxic of a kind and, if there is to be one, adds it
-// anew. Toxiproxy can also update a toxic, but does so while others read it.
-func (l *Link) replace(kind string, way Way, anew bool, attributes any) error {
+// anew and has it set. Toxiproxy can also update a toxic, but does so while others
+// read it.
+func (l *Link) replace(kind string, way Way, anew bool, attributes any, set func(toxics.Toxic, stream.Direction)) error {
 	l.changing.Lock()
 	defer l.changing.Unlock()
-	typ := kind
-	if ours()[kind] != nil {
-		typ = prefix + kind
-	}
 	for _, direction := range way.directions() {
 		name := kind + " " + direction.String()
 		err := l.toxics.RemoveToxic(l.logging(), name)
@@ -84,13 +85,17 @@ func (l *Link) replace(kind string, way Way, anew bool, attributes any) error {
 			continue
 		}
 		spec, err := json.Marshal(map[string]any{
-			"name": name, "type": typ, "stream": direction.String(), "attributes": attributes,
+			"name": name, "type": prefix + kind, "stream": direction.String(), "attributes": attributes,
 		})
+		var added *toxics.ToxicWrapper
 		if err == nil {
-			_, err = l.toxics.AddToxicJson(strings.NewReader(string(spec)))
+			added, err = l.toxics.AddToxicJson(strings.NewReader(string(spec)))
 		}
 		if err != nil {
 			return fmt.Errorf("proxy: the %s of link %s: %w", kind, l.name, err)
+		}
+		if set != nil {
+			set(added.Toxic, direction)
 		}
 		l.divert(name, direction)
 	}
@@ -125,13 +130,7 @@ func (l *Link) hasToxics(way stream.Direction) bool {
 	return false
 }
 
-// milliseconds rounds up: a latency that was asked for is never none.
-func milliseconds(d time.Duration) int64 {
-	return int64((d + time.Millisecond - 1) / time.Millisecond)
-}
-
-// Restore ends whatever slows or stops the link, with Stop, Latency, Bandwidth
-// and Timeout.
+// Restore ends whatever slows or stops the link, with Stop, Slow and Timeout.
 func (l *Link) Restore() {
 	l.Start()
 	l.clear()
@@ -165,27 +164,63 @@ func registerToxics() {
 	}
 }
 
-// ours returns the toxics that stand in for toxiproxy's. Its bandwidth counts
-// in KB/s, more than a lock needs in a minute, and writes to standard error;
-// its timeout begins anew with everything that comes, and leaves whoever stands
-// before it in the chain blocked forever if more comes once it has closed.
+// ours returns the toxics that stand in for toxiproxy's. Its latency and bandwidth
+// draw by themselves, in whole milliseconds and kilobytes a second; a world knows
+// for itself when a message arrives. Its timeout begins anew with everything that comes, and leaves
+// whoever stands before it in the chain blocked forever if more comes once it has
+// closed.
 func ours() map[string]toxics.Toxic {
-	return map[string]toxics.Toxic{"bandwidth": new(bandwidth), "timeout": new(timeout)}
+	return map[string]toxics.Toxic{"slow": new(slow), "timeout": new(timeout)}
 }
 
-type bandwidth struct {
-	PerSecond float64 `json:"per_second"` // bytes, more than 0
+// slow lets arrive what passes when a Pace says. The zero value waits to be told
+// what makes the paces: toxiproxy makes toxics from text, and puts them into the
+// way of connections at once.
+type slow struct {
+	mu    sync.Mutex
+	told  chan struct{} // closed when paces is set
+	paces func() Pace
 }
+
+// known returns what is closed when it is told what makes the paces.
+func (t *slow) known() chan struct{} {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.told == nil {
+		t.told = make(chan struct{})
+	}
+	return t.told
+}
+
+func (t *slow) are(paces func() Pace) {
+	known := t.known()
+	t.paces = paces
+	close(known)
+}
+
+// slowed is the state of a slow for one connection: it outlives an interruption.
+type slowed struct{ pace Pace }
+
+// NewState implements toxics.StatefulToxic.
+func (*slow) NewState() any { return new(slowed) }
 
 // GetBufferSize implements toxics.BufferedToxic: what is sent must not wait
 // where it sets out.
-func (*bandwidth) GetBufferSize() int { return 1024 }
+func (*slow) GetBufferSize() int { return 1024 }
 
 // Pipe implements toxics.Toxic.
-func (t *bandwidth) Pipe(stub *toxics.ToxicStub) {
+func (t *slow) Pipe(stub *toxics.ToxicStub) {
+	select {
+	case <-t.known():
+	case <-stub.Interrupt:
+		return
+	}
+	state := stub.State.(*slowed)
+	if state.pace == nil {
+		state.pace = t.paces()
+	}
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	var free time.Time // when the line is
 	for {
 		select {
 		case <-stub.Interrupt:
@@ -195,14 +230,11 @@ func (t *bandwidth) Pipe(stub *toxics.ToxicStub) {
 				stub.Close()
 				return
 			}
-			if free.Before(chunk.Timestamp) {
-				free = chunk.Timestamp
-			}
-			free = free.Add(time.Duration(float64(len(chunk.Data)) / t.PerSecond * float64(time.Second)))
-			timer.Reset(time.Until(free))
+			due := state.pace(chunk.Timestamp, len(chunk.Data))
+			timer.Reset(time.Until(due))
 			select {
 			case <-timer.C:
-				chunk.Timestamp = free
+				chunk.Timestamp = due
 				stub.Output <- chunk
 			case <-stub.Interrupt:
 				stub.Output <- chunk

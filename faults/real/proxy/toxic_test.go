@@ -27,23 +27,20 @@ func TestLatency(t *testing.T) {
 	c := r.dial(t) // before, and after
 	c.ask("PING")
 	const base = 30 * time.Millisecond
-	must(t, r.link.Latency(proxy.Both, base, 0))
+	must(t, r.link.Slow(proxy.Both, later(base)))
 	for _, c := range []*client{c, r.dial(t)} {
 		if took := c.asks("GET lock"); took < 2*base {
 			t.Errorf("a round trip took %s; want %s at least", took, 2*base)
 		}
 	}
-	must(t, r.link.Latency(proxy.Both, time.Hour, time.Minute))
+	must(t, r.link.Slow(proxy.Both, later(time.Hour)))
 	c.send("SET lock A", "GET lock")
 	eventually(t, "the delayed requests sent", func() bool { return slices.Contains(r.tap.sending(), "> GET lock") })
 	if seen := r.tap.messages(); slices.Contains(seen, "> SET lock A") {
 		t.Errorf("the tap saw %q: the request is still on its way", seen)
 	}
-	must(t, r.link.Latency(proxy.Both, 0, 0)) // lets go of what is delayed
+	must(t, r.link.Slow(proxy.Both, nil)) // lets go of what is delayed
 	c.want("SET lock A", "GET lock")
-	if err := r.link.Latency(proxy.Both, -1, 0); err == nil {
-		t.Error("a negative latency is accepted")
-	}
 }
 
 // A message is seen to set out when its sender wrote it, and to arrive when it
@@ -51,7 +48,7 @@ func TestLatency(t *testing.T) {
 func TestWhenMessagesSetOutAndArrive(t *testing.T) {
 	r := newRig(t)
 	const base = 50 * time.Millisecond
-	must(t, r.link.Latency(proxy.Both, base, 0))
+	must(t, r.link.Slow(proxy.Both, later(base)))
 	r.tap.hold(func(*proxy.Message) bool { return true })
 	c := r.dial(t)
 	for _, m := range []func(){func() { c.send("GET 1", "GET 2") }, func() {}} {
@@ -69,7 +66,7 @@ func TestWhenMessagesSetOutAndArrive(t *testing.T) {
 func TestLatencyOfAPipeline(t *testing.T) {
 	r := newRig(t)
 	const base = 100 * time.Millisecond
-	must(t, r.link.Latency(proxy.Both, base, 0))
+	must(t, r.link.Slow(proxy.Both, later(base)))
 	c := r.dial(t)
 	began := time.Now()
 	var lines []string
@@ -86,12 +83,12 @@ func TestLatencyOfAPipeline(t *testing.T) {
 
 func TestLatencyOneWay(t *testing.T) {
 	r := newRig(t)
-	must(t, r.link.Latency(proxy.Down, time.Hour, 0))
+	must(t, r.link.Slow(proxy.Down, later(time.Hour)))
 	c := r.dial(t)
 	c.send("GET lock")
 	eventually(t, "the request there", func() bool { return len(r.server.requests()) == 1 })
 	c.wantSilence()
-	must(t, r.link.Latency(proxy.Down, 0, 0))
+	must(t, r.link.Slow(proxy.Down, nil))
 	c.want("GET lock")
 }
 
@@ -103,7 +100,7 @@ func TestLatencyWhileHeld(t *testing.T) {
 	c.send("SET lock A", "GET lock")
 	held := r.tap.waits()
 	for i := range 5 {
-		must(t, r.link.Latency(proxy.Both, time.Duration(i%2)*time.Millisecond, 0))
+		must(t, r.link.Slow(proxy.Both, later(time.Duration(i%2)*time.Millisecond)))
 		c.send("GET 1") // waits behind it
 	}
 	held.Forward()
@@ -120,12 +117,11 @@ func TestToxicsComeAndGo(t *testing.T) {
 		random := rand.New(rand.NewPCG(1, 2))
 		var errs []error
 		for range 100 {
-			way := proxy.Way(random.IntN(2))
-			errs = append(errs,
-				r.link.Latency(way, time.Duration(random.IntN(3))*time.Millisecond, time.Duration(random.IntN(2))*time.Millisecond),
-				r.link.Bandwidth(way, float64(random.IntN(3)*100_000)))
+			way := proxy.Way(random.IntN(3))
+			pace := []func(proxy.Way) proxy.Pace{nil, later(time.Millisecond), narrow(100_000)}[random.IntN(3)]
+			errs = append(errs, r.link.Slow(way, pace))
 		}
-		done <- errors.Join(append(errs, r.link.Latency(proxy.Both, 0, 0), r.link.Bandwidth(proxy.Both, 0))...)
+		done <- errors.Join(append(errs, r.link.Slow(proxy.Both, nil))...)
 	}()
 	sent, received := 0, 0
 	for received < requests {
@@ -146,22 +142,19 @@ func TestBandwidth(t *testing.T) {
 	c.ask("PING")
 	line := "ECHO " + strings.Repeat("x", 200)
 	bytes := float64(len(request(strings.Fields(line)...)))
-	must(t, r.link.Bandwidth(proxy.Both, 4*bytes))
+	must(t, r.link.Slow(proxy.Both, narrow(4*bytes)))
 	for _, c := range []*client{c, r.dial(t)} {
 		if took := c.asks(line); took < time.Second/2 {
 			t.Errorf("a round trip took %s; want a quarter of a second each way", took)
 		}
 	}
-	must(t, r.link.Bandwidth(proxy.Both, 0))
-	must(t, r.link.Bandwidth(proxy.Down, 0.001))
+	must(t, r.link.Slow(proxy.Up, nil))
+	must(t, r.link.Slow(proxy.Down, narrow(0.001)))
 	c.send("GET 1", "GET 2")
 	eventually(t, "the requests there", func() bool { return slices.Contains(r.server.requests(), "GET 2") })
 	c.wantSilence()
-	must(t, r.link.Bandwidth(proxy.Down, 0)) // lets go of what is on its way
+	must(t, r.link.Slow(proxy.Down, nil)) // lets go of what is on its way
 	c.want("GET 1", "GET 2")
-	if err := r.link.Bandwidth(proxy.Both, -1); err == nil {
-		t.Error("a negative bandwidth is accepted")
-	}
 }
 
 // Messages on a narrow line stand in line.
@@ -169,7 +162,7 @@ func TestBandwidthOfAPipeline(t *testing.T) {
 	r := newRig(t)
 	c := r.dial(t)
 	c.ask("PING")
-	must(t, r.link.Bandwidth(proxy.Both, 1000))
+	must(t, r.link.Slow(proxy.Both, narrow(1000)))
 	began := time.Now()
 	bytes := 0
 	for i := range 10 {
@@ -255,12 +248,12 @@ func TestToxicsAreThereWhenAskedFor(t *testing.T) { // alone: it looks at all go
 			if n := there(); n > 0 {
 				t.Errorf("toxiproxy carries %d streams that nothing slows down", n)
 			}
-			must(t, link.Latency(proxy.Down, time.Millisecond, 0))
+			must(t, link.Slow(proxy.Down, later(time.Millisecond)))
 			eventually(t, "the streams to two clients there", func() bool { return there() == 2 })
-			must(t, link.Bandwidth(proxy.Both, 1<<40))
+			must(t, link.Slow(proxy.Both, narrow(1<<40)))
 			eventually(t, "all four streams there", func() bool { return there() == 4 })
 			busy.ask("PING")
-			must(t, link.Latency(proxy.Down, 0, 0))
+			must(t, link.Slow(proxy.Down, nil))
 			link.Restore()
 			late := dial(t, link.Addr())
 			late.ask("PING")
@@ -287,7 +280,7 @@ func TestToxicsComeIntoTheWay(t *testing.T) {
 				c.ask("PING")
 				const base, requests = 20 * time.Millisecond, 200
 				added := make(chan error, 1)
-				go func() { added <- link.Latency(proxy.Both, base, 0) }()
+				go func() { added <- link.Slow(proxy.Both, later(base)) }()
 				var want []string
 				for i := range requests {
 					want = append(want, fmt.Sprintf("GET %d", i))
