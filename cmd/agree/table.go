@@ -21,6 +21,7 @@ func table() []row {
 		{scenarios: "gc-pause-holding,crash-mid-acquire,client-clock-skew,pause-in-release,failover-lost-write,server-clock-forward,quorum-restart-empty,partition-minority"},
 		{scenarios: data + "more-faults.txt", strategies: "set-nx-px-lua,redisson,fenced"},
 		{scenarios: data + "slow-links.txt"},
+		{scenarios: data + "begins.txt", strategies: "set-nx-px-lua,set-nx-px-del,redisson,set-wait,fenced,redislock"},
 		{scenarios: data + "replication-mends.txt," + data + "replication-breaks.txt", strategies: "set-nx-px-lua,redisson,set-wait,fenced,redlock"},
 		{scenarios: "failover-*", strategies: "set-nx-px-lua,redisson", sentinels: true},
 	}

@@ -1,0 +1,87 @@
+package real_test
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/lockfault/lockfault/faults"
+	"github.com/lockfault/lockfault/faults/process"
+	"github.com/lockfault/lockfault/faults/process/processtest"
+	"github.com/lockfault/lockfault/faults/real"
+	"github.com/lockfault/lockfault/faults/storytest"
+)
+
+// keeper is a host whose servers somebody else can get at.
+type keeper struct {
+	real.Host
+	mu       sync.Mutex
+	password string
+	servers  map[string]real.Owned
+}
+
+func (k *keeper) Start(ctx context.Context, spec real.ServerSpec) (real.Server, error) {
+	s, err := k.Host.Start(ctx, spec)
+	if err == nil {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		k.password, k.servers[spec.Name] = spec.Password, s.(real.Owned)
+	}
+	return s, err
+}
+
+// A replica that stands still, or doesn't follow, behind the world's back is late:
+// nobody waits for it, but a failover shows. What the script does to it is not.
+func TestLateReplicas(t *testing.T) {
+	t.Parallel()
+	const while = 500 * time.Millisecond
+	k := &keeper{Host: processtest.Host(t, process.Options{}), servers: map[string]real.Owned{}}
+	s := newStage(t, real.Config{Host: k, Key: storytest.Key, Replicas: 1, TTL: 10 * time.Second}, "client")
+	replica := k.servers["n1-1"]
+	late := func(what string, after func()) {
+		t.Helper()
+		s.Begin()
+		after()
+		by, who := s.Late()
+		if what == "" && by > while/2 {
+			t.Errorf("late by %v, for %s, with what the script does", by, who)
+		}
+		if what != "" && (by < while*9/10 || !strings.Contains(who, what)) {
+			t.Errorf("late by %v, for %s; want %v for %s", by, who, while, what)
+		}
+	}
+	late("n1/1 to answer", func() {
+		must(t, replica.Pause())
+		s.run(while)
+		must(t, replica.Resume())
+		s.run(while / 5)
+	})
+	late("n1/1 to follow n1", func() {
+		c := processtest.Connect(t, replica.Addr(), k.password, 0)
+		must(t, c.Do(t.Context(), "REPLICAOF", "127.0.0.1", "1").Err())
+		s.run(while * 2)
+		s.apply(faults.Replication{Node: "n1", Mode: faults.ReplicationReset})
+	})
+	late("", func() {
+		for _, f := range []faults.Fault{
+			faults.PauseNode{Node: "n1/1"}, nil, faults.ResumeNode{Node: "n1/1"},
+			faults.Replication{Node: "n1", Mode: faults.ReplicationStop}, faults.CrashNode{Node: "n1/1"}, faults.RestartNode{Node: "n1/1"}, nil,
+			faults.Replication{Node: "n1", Mode: faults.ReplicationStart}, faults.CrashNode{Node: "n1"}, nil, faults.RestartNode{Node: "n1"},
+		} {
+			if f != nil {
+				s.apply(f)
+			} else {
+				s.run(while)
+			}
+		}
+	})
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
