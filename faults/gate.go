@@ -98,23 +98,6 @@ func (g *Gate) Clear(clients []string) {
 	g.end(clients, func(d Decision) bool { return d != Holds })
 }
 
-// Passing takes out of what a gate holds, oldest first, the messages that the
-// order lets in, and ends the holds that it ends. Client says whose a message is.
-func Passing[M any](g *Gate, p Pass, held *[]M, client func(M) string) []M {
-	if !p.Once {
-		g.EndHolds(p.Clients)
-	}
-	var passing []M
-	*held = slices.DeleteFunc(*held, func(m M) bool {
-		if len(p.Clients) > 0 && !slices.Contains(p.Clients, client(m)) || p.Once && len(passing) > 0 {
-			return false
-		}
-		passing = append(passing, m)
-		return true
-	})
-	return passing
-}
-
 // Direction returns what histories call the messages of that way.
 func (w Way) Direction() string {
 	switch w {

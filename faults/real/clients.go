@@ -171,20 +171,15 @@ func (w *World) Client(name string) faults.ClientState {
 	if c == nil {
 		return faults.ClientState{}
 	}
-	state := c.Now()
-	for _, m := range w.held {
-		if m.conn.wire.client == name {
-			state.Held++
-		}
-	}
+	state := w.top.State(c.Client)
 	for on, wire := range w.links {
 		if on.client != name {
 			continue
 		}
 		for _, c := range wire.conns {
 			state.UnderWay += len(c.requests.coming) + len(c.replies.coming)
-			for _, m := range []*message{c.requests.stuck, c.replies.stuck, c.awaited} {
-				if m != nil {
+			for _, is := range []bool{c.requests.Stuck != nil, c.replies.Stuck != nil, c.awaited != nil} {
+				if is {
 					state.UnderWay++
 				}
 			}

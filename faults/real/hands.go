@@ -62,6 +62,8 @@ var _ topology.Hands = hands{}
 
 func (h hands) Tell(e checker.Event) { h.tell(e) }
 
+func (h hands) Records() bool { return h.record != nil }
+
 func (h hands) StopClient(of *topology.Client) error {
 	c := h.clients[of.Name]
 	h.lateness.pause(c.Name)
@@ -82,13 +84,6 @@ func (h hands) EndClient(of *topology.Client) error {
 }
 
 func (h hands) ReviveClient(*topology.Client) error { return nil } // Spawn does
-
-func (h hands) Pass(p faults.Pass) {
-	for _, m := range faults.Passing(h.top.Gate, p, &h.held, func(m *message) string { return m.conn.wire.client }) {
-		h.tellMessage(checker.Passed, m)
-		h.loosen(m)
-	}
-}
 
 func (h hands) Reshape(links []topology.Link) error {
 	var errs []error
@@ -112,7 +107,7 @@ func (h hands) Mend(links []topology.Link) {
 	for _, l := range h.wires(links) {
 		for _, c := range l.list() {
 			c.closeAfter(0)
-			if c.requests.lost || c.replies.lost {
+			if c.requests.Lost || c.replies.Lost {
 				c.reset()
 			}
 		}

@@ -161,7 +161,7 @@ func (c *conn) end() {
 	c.gone = true
 	c.closeAfter(0)
 	w, s := c.wire.world, c.server
-	w.held = slices.DeleteFunc(w.held, func(m *message) bool { return m.conn == c })
+	w.top.Forget(func(m topology.Message) bool { return m.(*message).conn == c })
 	if s.busy == nil || s.busy.conn != c {
 		return
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/lockfault/lockfault/checker"
 	"github.com/lockfault/lockfault/faults"
 	"github.com/lockfault/lockfault/faults/real/proxy"
+	"github.com/lockfault/lockfault/faults/topology"
 	"github.com/lockfault/lockfault/internal/resp"
 )
 
@@ -27,12 +28,10 @@ type conn struct {
 	gone       bool
 }
 
-// stream is one direction of a connection. It keeps its order, so no message
-// arrives while another is stuck, and can't leave out its middle.
+// stream is one direction of a connection.
 type stream struct {
+	topology.Lane
 	coming []*message // what set out and has not arrived
-	lost   bool       // a message was lost, and with it all that follow
-	stuck  *message   // what waits, held or delayed, or for its turn
 }
 
 // stream returns the stream that a message travels on.
@@ -94,7 +93,7 @@ func (t tap) Arrived(p *proxy.Message) {
 		on := c.stream(p)
 		m := on.coming[0]
 		on.coming = slices.Delete(on.coming, 0, 1)
-		t.world.arrive(m)
+		t.world.top.Arrive(m)
 	}
 }
 
@@ -139,70 +138,57 @@ func answers(words []string) int {
 	return 1
 }
 
-// arrive lets links and gate have their say on a message.
-func (w *World) arrive(m *message) {
-	c, on := m.conn, m.stream()
-	if c.gone {
-		return
-	}
-	if on.lost || c.wire.road().Cut {
-		w.lose(m)
-		return
-	}
-	switch does, by := w.top.Gate.Decide(faults.Message{Client: c.wire.client, Node: c.wire.node.Name, Way: m.way, Command: m.command}); does {
-	case faults.Holds:
-		w.tellMessage(checker.Held, m)
-		on.stuck = m
-		w.held = append(w.held, m)
-	case faults.Delays:
-		on.stuck = m
-		w.plan(m.Came.Add(by), func() { w.loosen(m) })
-	case faults.Drops:
-		w.lose(m)
-	case faults.Resets:
-		w.tellMessage(checker.Dropped, m)
-		m.process().State.Lost++
-		m.Reset()
-		c.end()
-	default:
-		w.enter(m)
-	}
+// The following implement [topology.Message].
+
+func (m *message) Owner() *topology.Client { return m.process().Client }
+
+func (m *message) About() faults.Message {
+	return faults.Message{Client: m.conn.wire.client, Node: m.conn.wire.node.Name, Way: m.way, Command: m.command}
 }
 
-// loosen lets in a message that was stuck, unless its way was cut meanwhile.
-func (w *World) loosen(m *message) {
-	m.stream().stuck = nil
-	switch {
-	case m.conn.gone:
-	case m.conn.wire.road().Cut:
-		w.lose(m)
-	default:
-		w.enter(m)
+func (m *message) Lane() *topology.Lane { return &m.stream().Lane }
+
+func (m *message) Gone() bool { return m.conn.gone }
+
+func (m *message) Said() (command, reply string, sent time.Duration) {
+	w := m.conn.wire.world
+	command, sent = m.text, w.at(m.SetOut)
+	if m.way == faults.Before {
+		command = w.ledger.Command(m.conn.wire.client, m.words)
+	} else {
+		reply = resp.Print(m.Bytes, w.ledger.Name)
 	}
+	return command, reply, sent
 }
 
-func (w *World) lose(m *message) {
-	w.tellMessage(checker.Dropped, m)
-	m.process().State.Lost++
-	if m.way == faults.Messages && !m.conn.wire.road().Cut { // a server drops messages of a subscription one by one
+func (m *message) Discard(alone bool) {
+	if alone {
 		m.Skip()
-		return
+	} else {
+		m.Drop()
 	}
-	m.stream().lost = true
-	m.Drop()
 }
 
-// enter lets a message in, unless the server behind the door is stopped or has
+func (m *message) Break() {
+	m.Reset()
+	m.conn.end()
+}
+
+func (m *message) Later(by time.Duration, do func()) { m.conn.wire.world.plan(m.Came.Add(by), do) }
+
+func (m *message) Free() {} // the proxy shows the next one
+
+// Enter lets a message in, unless the server behind the door is stopped or has
 // another request in hand. The requests of a pipeline are let in one by one, as
 // the server executes them: what it would do between two of them can be told
 // apart, and one behind a WAIT keeps nobody else waiting.
-func (w *World) enter(m *message) {
-	c, s := m.conn, m.conn.server
+func (m *message) Enter() {
+	c, s, w := m.conn, m.conn.server, m.conn.wire.world
 	switch {
 	case m.way != faults.Before:
 		w.receive(m)
 	case c.awaited != nil:
-		c.next, c.requests.stuck = m, m
+		c.next, c.requests.Stuck = m, m
 	case s.Paused || s.busy != nil:
 		s.door = append(s.door, m)
 	default:
@@ -223,19 +209,10 @@ func (w *World) open(s *server) {
 
 // receive hands a reply or push to the client.
 func (w *World) receive(m *message) {
-	c := m.conn
-	event := checker.Event{
-		Kind: checker.Push, Client: c.wire.client, Node: c.wire.node.Name, Sent: w.at(m.SetOut), Command: m.text,
-	}
-	if m.way == faults.After {
-		event.Kind = checker.Reply
-		m.process().State.Replies++
+	if c := m.conn; m.way == faults.After {
 		c.unanswered = max(0, c.unanswered-1)
 	}
-	if w.record != nil {
-		event.Reply = resp.Print(m.Bytes, w.ledger.Name)
-		w.tell(event)
-	}
+	w.top.Received(m)
 	m.Forward()
 }
 
@@ -311,25 +288,8 @@ func (w *World) finished(request *message) {
 		s.busy = nil
 	}
 	if next := c.next; next != nil {
-		c.next, c.requests.stuck = nil, nil
-		w.enter(next)
+		c.next, c.requests.Stuck = nil, nil
+		next.Enter()
 	}
 	w.open(s)
-}
-
-func (w *World) tellMessage(kind checker.Kind, m *message) {
-	if w.record == nil {
-		return
-	}
-	text := m.text
-	if m.way == faults.Before {
-		text = w.ledger.Command(m.conn.wire.client, m.words)
-	}
-	e := checker.Event{
-		Kind: kind, Client: m.conn.wire.client, Node: m.conn.wire.node.Name, Direction: m.way.Direction(), Command: text, Sent: w.at(m.SetOut),
-	}
-	if m.way != faults.Before {
-		e.Reply = resp.Print(m.Bytes, w.ledger.Name)
-	}
-	w.tell(e)
 }

@@ -84,7 +84,6 @@ type World struct {
 	clients   map[string]*process
 	links     map[link]*wire
 	sentinels []string
-	held      []*message
 	failure   error // of something that the world itself needs
 	lateness  lateness
 	granted   time.Duration // how long the present fault may take

@@ -63,14 +63,12 @@ type conn struct {
 	pending            []*message // requests behind the one that waits
 }
 
-// stream is one direction of a connection. It keeps its order and can't leave
-// out its middle.
+// stream is one direction of a connection.
 type stream struct {
+	topology.Lane
 	topology.Line
 	last   time.Time  // arrival of the last message
-	lost   bool       // a message was lost, and with it all that follow
-	stuck  *message   // what the gate holds or delays
-	behind []*message // what arrived since and has to wait for it
+	behind []*message // what arrived while another was stuck, and has to wait for it
 }
 
 // stream returns the stream that a message travels on.
@@ -100,10 +98,6 @@ func (m *message) answer(bytes []byte) *message {
 	return &message{
 		conn: m.conn, way: faults.After, command: m.command, text: m.text, words: m.words, trail: m.trail, bytes: bytes,
 	}
-}
-
-func (m *message) gate() faults.Message {
-	return faults.Message{Client: m.conn.client.Name, Node: m.conn.node.Name, Way: m.way, Command: m.command}
 }
 
 // newConn connects. Callers hold w.mu.
@@ -315,7 +309,7 @@ func (c *conn) hangUp() {
 // and everything that it wrote before has gone in.
 func (c *conn) releaseIfFinished() {
 	waits := func(m *message) bool { return m.conn == c }
-	if c.finished && c.toServer.stuck == nil && !slices.ContainsFunc(c.server.door, waits) {
+	if c.finished && c.toServer.Stuck == nil && !slices.ContainsFunc(c.server.door, waits) {
 		c.release()
 	}
 }
@@ -345,7 +339,7 @@ func (c *conn) release() {
 	}
 	c.gone = true
 	c.server.conns = slices.DeleteFunc(c.server.conns, func(other *conn) bool { return other == c })
-	c.world.held = slices.DeleteFunc(c.world.held, func(m *message) bool { return m.conn == c })
+	c.world.top.Forget(func(m topology.Message) bool { return m.(*message).conn == c })
 	c.server.waiters = slices.DeleteFunc(c.server.waiters, func(wait *waiter) bool { return wait == c.waiter })
 	c.server.forget(c)
 	c.world.subscribers = slices.DeleteFunc(c.world.subscribers, func(other *conn) bool { return other == c })

@@ -7,87 +7,75 @@ import (
 
 	"github.com/lockfault/lockfault/checker"
 	"github.com/lockfault/lockfault/faults"
+	"github.com/lockfault/lockfault/faults/topology"
 	"github.com/lockfault/lockfault/internal/resp"
 )
 
-// arrive is what happens when a message reaches the door it was sent to: links
-// and gate have their say before it goes in. Callers hold w.mu.
+// arrive is what happens when a message reaches the door it was sent to. Callers
+// hold w.mu.
 func (w *World) arrive(m *message) {
-	c, on := m.conn, m.stream()
-	if c.gone || m.way != faults.Before && c.severed != nil {
-		return // nobody is there to take it
-	}
 	if m.arrived.IsZero() {
 		m.arrived = time.Now()
 	}
-	if on.stuck != nil {
+	if on := m.stream(); on.Stuck != nil && !m.Gone() {
 		on.behind = append(on.behind, m)
-		c.travelling++
+		m.conn.travelling++
 		return
 	}
-	if w.top.Links.On(c.link()).Cut {
-		on.lost = true
-	}
-	if on.lost {
-		w.lose(m)
-		return
-	}
-	switch does, by := w.top.Gate.Decide(m.gate()); does {
-	case faults.Holds:
-		w.tellMessage(checker.Held, m)
-		on.stuck = m
-		w.held = append(w.held, m)
-	case faults.Delays:
-		on.stuck = m
-		c.travelling++
-		w.plan(m.arrived.Add(by), m.rank(), func() {
-			c.travelling--
-			w.loosen(m)
-		})
-	case faults.Drops:
-		w.lose(m)
-	case faults.Resets:
-		w.tellMessage(checker.Dropped, m)
-		c.client.State.Lost++
-		c.sever(errReset)
-	default:
-		w.enter(m)
-	}
+	w.top.Arrive(m)
 }
 
-// loosen lets in a message that was stuck, unless its way was cut meanwhile,
-// and then what waited behind it.
-func (w *World) loosen(m *message) {
-	c, on := m.conn, m.stream()
-	on.stuck = nil
-	switch {
-	case c.gone || m.way != faults.Before && c.severed != nil:
-	case w.top.Links.On(c.link()).Cut:
-		on.lost = true
-		w.lose(m)
-	default:
-		w.enter(m)
+// The following implement [topology.Message].
+
+func (m *message) Owner() *topology.Client { return m.conn.client.Client }
+
+func (m *message) About() faults.Message {
+	return faults.Message{Client: m.conn.client.Name, Node: m.conn.node.Name, Way: m.way, Command: m.command}
+}
+
+func (m *message) Lane() *topology.Lane { return &m.stream().Lane }
+
+func (m *message) Gone() bool { return m.conn.gone || m.way != faults.Before && m.conn.severed != nil }
+
+func (m *message) Said() (command, reply string, sent time.Duration) {
+	w := m.conn.world
+	command, sent = m.text, w.at(m.sent)
+	if m.way == faults.Before {
+		command = w.ledger.Command(m.conn.client.Name, m.words)
 	}
+	if m.bytes != nil {
+		reply = resp.Print(m.bytes, w.ledger.Name)
+	}
+	return command, reply, sent
+}
+
+func (m *message) Discard(bool) {}
+
+func (m *message) Break() { m.conn.sever(errReset) }
+
+func (m *message) Later(by time.Duration, do func()) {
+	c := m.conn
+	c.travelling++
+	c.world.plan(m.arrived.Add(by), m.rank(), func() {
+		c.travelling--
+		do()
+	})
+}
+
+func (m *message) Free() {
+	c, on := m.conn, m.stream()
 	behind := on.behind
 	on.behind = nil
 	for _, next := range behind {
 		c.travelling--
-		w.arrive(next)
+		c.world.arrive(next)
 	}
 	c.releaseIfFinished()
 }
 
-func (w *World) lose(m *message) {
-	w.tellMessage(checker.Dropped, m)
-	m.conn.client.State.Lost++
-	if m.way != faults.Messages { // a server drops messages of a subscription one by one
-		m.stream().lost = true
-	}
-}
-
-// enter lets a message in, unless whoever is behind the door is stopped.
-func (w *World) enter(m *message) {
-	c := m.conn
+// Enter lets a message in, unless whoever is behind the door is stopped.
+func (m *message) Enter() {
+	c, w := m.conn, m.conn.world
 	switch {
 	case m.way == faults.Before && c.server.Paused:
 		c.server.door = append(c.server.door, m)
@@ -113,7 +101,7 @@ func (w *World) open(door *[]*message) {
 	for _, m := range waiting {
 		m.conn.travelling--
 		if !m.conn.gone {
-			w.enter(m)
+			m.Enter()
 		}
 	}
 	for _, m := range waiting {
@@ -127,18 +115,10 @@ func (w *World) receive(m *message) {
 	if c.severed != nil {
 		return
 	}
-	event := checker.Event{
-		Kind: checker.Push, Client: c.client.Name, Node: c.node.Name, Sent: w.at(m.sent), Command: m.text,
-	}
 	if m.way == faults.After {
-		event.Kind = checker.Reply
-		c.client.State.Replies++
 		c.unanswered = max(0, c.unanswered-1)
 	}
-	if w.record != nil {
-		event.Reply = resp.Print(m.bytes, w.ledger.Name)
-		w.tell(event)
-	}
+	w.top.Received(m)
 	c.received = append(c.received, m.bytes...)
 	c.note()
 }
@@ -207,22 +187,4 @@ func (w *World) collect() {
 			c.sever(err)
 		}
 	}
-}
-
-func (w *World) tellMessage(kind checker.Kind, m *message) {
-	if w.record == nil {
-		return
-	}
-	text := m.text
-	if m.way == faults.Before {
-		text = w.ledger.Command(m.conn.client.Name, m.words)
-	}
-	e := checker.Event{
-		Kind: kind, Client: m.conn.client.Name, Node: m.conn.node.Name, Direction: m.way.Direction(),
-		Command: text, Sent: w.at(m.sent),
-	}
-	if m.bytes != nil {
-		e.Reply = resp.Print(m.bytes, w.ledger.Name)
-	}
-	w.tell(e)
 }

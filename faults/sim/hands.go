@@ -34,6 +34,8 @@ var _ topology.Hands = hands{}
 
 func (h hands) Tell(e checker.Event) { h.tell(e) }
 
+func (h hands) Records() bool { return h.record != nil }
+
 func (h hands) StopClient(*topology.Client) error { return nil } // its reads, writes and door look
 
 func (h hands) ContinueClient(of *topology.Client) error {
@@ -80,13 +82,6 @@ func (h hands) ReviveClient(of *topology.Client) error {
 	return nil
 }
 
-func (h hands) Pass(p faults.Pass) {
-	for _, m := range faults.Passing(h.top.Gate, p, &h.held, func(m *message) string { return m.conn.client.Name }) {
-		h.tellMessage(checker.Passed, m)
-		h.loosen(m)
-	}
-}
-
 func (h hands) Reshape(links []topology.Link) error {
 	changed := map[topology.Link]bool{}
 	for _, on := range links {
@@ -124,7 +119,7 @@ func (h hands) Mend(links []topology.Link) {
 	for _, on := range links {
 		for _, conn := range h.conns(on) {
 			h.closeAfter(conn, 0)
-			if conn.toServer.lost || conn.toClient.lost {
+			if conn.toServer.Lost || conn.toClient.Lost {
 				conn.sever(errReset)
 			}
 		}

@@ -175,7 +175,7 @@ func (w *World) serve(s *redis) {
 		for _, m := range pending {
 			c.travelling--
 			if !c.gone {
-				w.enter(m)
+				m.Enter()
 			}
 		}
 		i = 0

@@ -62,7 +62,6 @@ type World struct {
 	ledger   *faults.Ledger
 	servers  []*redis // in the order of the topology's
 	clients  map[string]*client
-	held     []*message
 	machine  script.Machine
 
 	subscribers []*conn   // connections on which a server may speak unasked
@@ -183,12 +182,7 @@ func (w *World) Client(name string) faults.ClientState {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	c := w.process(name)
-	state := c.Now()
-	for _, m := range w.held {
-		if m.conn.client == c {
-			state.Held++
-		}
-	}
+	state := w.top.State(c.Client)
 	state.UnderWay = state.Held
 	for _, conn := range c.conns {
 		state.UnderWay += conn.travelling
@@ -298,7 +292,7 @@ func (w *World) Close() error {
 	for _, s := range w.servers {
 		s.crash() // connections that clients had closed, but not yet towards the server
 	}
-	w.schedule, w.held = schedule{}, nil
+	w.schedule = schedule{}
 	w.mu.Unlock()
 	for _, s := range w.servers {
 		s.mini.Close()

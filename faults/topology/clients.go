@@ -30,8 +30,19 @@ func (t *Topology) Client(name string) *Client {
 	return c
 }
 
-// Now returns the state, with a present pause in PausedFor.
-func (c *Client) Now() faults.ClientState {
+// State returns how a client is, with a present pause in PausedFor, and how many
+// of its messages are held.
+func (t *Topology) State(c *Client) faults.ClientState {
+	state := c.now()
+	for _, m := range t.held {
+		if m.Owner() == c {
+			state.Held++
+		}
+	}
+	return state
+}
+
+func (c *Client) now() faults.ClientState {
 	state := c.State
 	if state.Paused {
 		state.PausedFor += time.Since(c.since)
@@ -90,6 +101,6 @@ func (t *Topology) applyToClient(f faults.Fault, c *Client) error {
 }
 
 func (c *Client) resume() {
-	c.State.PausedFor = c.Now().PausedFor
+	c.State.PausedFor = c.now().PausedFor
 	c.State.Paused = false
 }

@@ -2,15 +2,15 @@ package topology
 
 import (
 	"github.com/lockfault/lockfault/checker"
-	"github.com/lockfault/lockfault/faults"
 )
 
 // Hands are what carries out a topology's decisions: a world. When a method is
 // called the state is already as it will be, unless it says otherwise. An error
 // says what couldn't be done; the deeds behind it that still make sense follow.
 type Hands interface {
-	// Tell records an event at the present time.
+	// Tell records an event at the present time, if Records.
 	Tell(checker.Event)
+	Records() bool
 
 	// StopClient stops a client's process, Continue lets it go on, End ends
 	// it, and Revive makes ready for its next life.
@@ -19,8 +19,6 @@ type Hands interface {
 	EndClient(*Client) error
 	ReviveClient(*Client) error
 
-	// Pass lets messages in that the gate holds.
-	Pass(faults.Pass)
 	// Reshape lets what is on its way on a link that was slowed, or is no
 	// longer, arrive at once.
 	Reshape([]Link) error

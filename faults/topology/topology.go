@@ -57,6 +57,7 @@ type Topology struct {
 	cfg     Config
 	hands   Hands
 	clients map[string]*Client
+	held    []Message
 }
 
 // New returns the topology in which every server is up, and the first of each
@@ -90,7 +91,7 @@ func (t *Topology) Apply(f faults.Fault) error {
 	switch f := f.(type) {
 	case faults.Pass:
 		t.tell(f, "", "")
-		t.hands.Pass(f)
+		t.pass(f)
 		return nil
 	case faults.Clear:
 		t.tell(f, "", "")
