@@ -24,6 +24,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
@@ -124,7 +125,12 @@ func (o options) play(ctx context.Context, dir string, t *tally, wrong func(repo
 	if err := context.Cause(ctx); err != nil {
 		return nil, err
 	}
+	refused := map[string]string{} // by sim
 	_, err = reports.Scan(filepath.Join(out, reports.ResultsFile), func(c reports.Cell) error {
+		cell := c.Strategy + " under " + c.Scenario
+		if c.World == "sim" {
+			refused[cell] = refusal(c)
+		}
 		if c.World == "sim" || c.Verdict == reports.NotApplicable {
 			return nil
 		}
@@ -133,11 +139,12 @@ func (o options) play(ctx context.Context, dir string, t *tally, wrong func(repo
 		switch {
 		case c.Verdict == reports.Unknown:
 			t.undecided++
-			fmt.Printf("%s under %s: %s\n", c.Strategy, c.Scenario, c.Reason)
+			fmt.Printf("%s: %s\n", cell, c.Reason)
+		case c.Verdict == reports.Error && refusal(c) != "" && refusal(c) == refused[cell]:
 		case wrong(c):
 			t.differing++
 			differing = append(differing, c.Scenario)
-			fmt.Printf("%s under %s differs: %s %v %s\n", c.Strategy, c.Scenario, c.Verdict, c.Anomalies, c.Reason)
+			fmt.Printf("%s differs: %s %v %s\n", cell, c.Verdict, c.Anomalies, c.Reason)
 		}
 		return nil
 	})
@@ -148,6 +155,16 @@ func (o options) play(ctx context.Context, dir string, t *tally, wrong func(repo
 		err = errors.Join(err, os.CopyFS(filepath.Join(o.keep, fmt.Sprintf("report-%d", time.Now().UnixNano())), os.DirFS(out)))
 	}
 	return differing, err
+}
+
+// refusal returns the sentence by which a cell says that a fault is impossible
+// after what came before it, which a script can't always know; empty if it isn't
+// that.
+func refusal(c reports.Cell) string {
+	if _, sentence, ok := strings.Cut(c.Reason, "\""); ok && strings.Contains(sentence, " is impossible: ") {
+		return sentence
+	}
+	return ""
 }
 
 // agreesWithSim reports whether a cell that was decided came out as in sim.

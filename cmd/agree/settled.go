@@ -63,10 +63,14 @@ func (o options) playSettled(ctx context.Context, dir string, t *tally) error {
 	// What they expect is nothing: only agreement counts.
 	wrong := func(c reports.Cell) bool { return !agreesWithSim(c) }
 	differing, err := o.play(ctx, dir, t, wrong, "--strategy", strings.Join(names, ","), "--scenario", strings.Join(paths, ","))
-	if err != nil || o.keep == "" {
+	if err != nil {
 		return err
 	}
 	for _, name := range differing {
+		fmt.Printf("\n# %s\n\n%s\n", name, files[name])
+		if o.keep == "" {
+			continue
+		}
 		if err := write(o.keep, name, files[name]); err != nil {
 			return err
 		}
