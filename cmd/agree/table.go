@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"fmt"
+	"time"
 
 	"github.com/lockfault/lockfault/reports"
 )
@@ -37,9 +39,11 @@ func (o options) playTable(ctx context.Context, dir string, t *tally) error {
 			args = append(args, "--failover", "sentinel")
 		}
 		wrong := func(c reports.Cell) bool { return !agreesWithSim(c) || !c.AsExpected }
+		begun, before := time.Now(), *t
 		if _, err := o.play(ctx, dir, t, wrong, args...); err != nil {
 			return err
 		}
+		fmt.Printf("%s: %d cells, %d played again, %v\n", r.scenarios, t.cells-before.cells, t.again-before.again, time.Since(begun).Round(time.Second))
 	}
 	return nil
 }

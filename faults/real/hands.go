@@ -147,16 +147,15 @@ func (h hands) Kill(of *topology.Server) error {
 func (h hands) Start(of *topology.Server, empty bool) error {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	s, primary := h.of(of), ""
+	s := h.of(of)
 	if of.Leader != nil {
 		if err := s.attach(); err != nil {
 			return err
 		}
-		// One that starts as a replica connects when its cron first comes to
-		// it: at once, or, if reading its file took a moment, a second later.
-		primary = s.nobody()
 	}
-	if err := h.ask(func() error { return s.process.Restart(ctx, empty, primary) }); err != nil {
+	// One that starts as a replica connects when its cron first comes to it: at
+	// once, or, if reading its file took a moment, a second later.
+	if err := h.ask(func() error { return s.process.Restart(ctx, empty, "") }); err != nil {
 		return fmt.Errorf("restarting %s: %w", s.Name, err)
 	}
 	s.came()

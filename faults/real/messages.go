@@ -86,6 +86,15 @@ func (t tap) Sent(p *proxy.Message) {
 	}
 }
 
+// Between lets the script take its next step if it has waited for a request to
+// set out: what it does then befalls that request.
+func (t tap) Between() {
+	if w := t.world; w.until != nil && w.until() {
+		w.moved()
+		w.turns.take()
+	}
+}
+
 // Arrived decides on a message. One whose connection was reset meanwhile has
 // nobody to take it.
 func (t tap) Arrived(p *proxy.Message) {

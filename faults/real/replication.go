@@ -74,16 +74,20 @@ func (s *server) reshape() error {
 // second pass before it tries again; so it is told to follow somebody who isn't
 // there first. It keeps what it has meanwhile, and asks only for what it missed.
 func (s *server) connect() error {
-	if err := s.replicaOf(s.nobody()); err != nil {
+	host, _, err := net.SplitHostPort(s.link.Addr())
+	if err != nil {
+		return err
+	}
+	if err := s.replicaOf(net.JoinHostPort(host, "1")); err != nil {
+		return err
+	}
+	// Until it knows that nobody listens there. If it learnt that in one go with
+	// the next order, it would take it for news of the next connection, which has
+	// the same descriptor, and wait five seconds for what there is to read.
+	if _, err := s.operate("PING"); err != nil {
 		return err
 	}
 	return s.replicaOf(s.link.Addr())
-}
-
-// nobody is where nobody listens, beside the server's link to its leader.
-func (s *server) nobody() string {
-	host, _, _ := net.SplitHostPort(s.link.Addr())
-	return net.JoinHostPort(host, "1")
 }
 
 func (s *server) replicaOf(addr string) error {

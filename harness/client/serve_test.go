@@ -86,16 +86,21 @@ func (c *talk) say(line string) {
 	}
 }
 
+// hear returns the next line but those that tell how busy the machine is.
 func (c *talk) hear() client.Line {
 	c.t.Helper()
-	if !c.lines.Scan() {
-		c.t.Fatalf("it said nothing more: %v", c.lines.Err())
+	for {
+		if !c.lines.Scan() {
+			c.t.Fatalf("it said nothing more: %v", c.lines.Err())
+		}
+		var l client.Line
+		if err := json.Unmarshal(c.lines.Bytes(), &l); err != nil {
+			c.t.Fatal(err)
+		}
+		if l.Gap == nil {
+			return l
+		}
 	}
-	var l client.Line
-	if err := json.Unmarshal(c.lines.Bytes(), &l); err != nil {
-		c.t.Fatal(err)
-	}
-	return l
 }
 
 // report expects a report and answers it.

@@ -20,6 +20,7 @@ import (
 type forwarder struct{ free }
 
 func (forwarder) Opened(*proxy.Conn)       {}
+func (forwarder) Between()                 {}
 func (forwarder) Sent(*proxy.Message)      {}
 func (forwarder) Arrived(m *proxy.Message) { m.Forward() }
 func (forwarder) Closed(*proxy.Conn)       {}

@@ -105,8 +105,12 @@ func (f *front) hand(read []byte) bool {
 		f.conn.link.tap.Unlock()
 	default:
 		f.door.open(func() {
-			if found = f.find(read, now); found && !stopped {
-				f.door.arrived.Add(int64(len(read))) // at once
+			if found = f.find(read, now); !found || stopped {
+				return
+			}
+			f.door.arrived.Add(int64(len(read))) // at once
+			if f.way == stream.Upstream {
+				f.conn.link.tap.Between()
 			}
 		})
 		if !stopped {

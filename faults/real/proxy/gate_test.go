@@ -218,6 +218,7 @@ type decider func(*proxy.Message)
 func (decider) Lock()                      {}
 func (decider) Unlock()                    {}
 func (decider) Opened(*proxy.Conn)         {}
+func (decider) Between()                   {}
 func (decider) Sent(*proxy.Message)        {}
 func (d decider) Arrived(m *proxy.Message) { d(m) }
 func (decider) Closed(*proxy.Conn)         {}

@@ -71,6 +71,7 @@ type collector struct {
 }
 
 func (c *collector) Opened(*proxy.Conn) {}
+func (c *collector) Between()           {}
 
 func (c *collector) Sent(*proxy.Message) {}
 

@@ -292,6 +292,8 @@ func describe(m *proxy.Message) string {
 	return "< " + text
 }
 
+func (p *tap) Between() {}
+
 func (p *tap) Opened(c *proxy.Conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

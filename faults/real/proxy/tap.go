@@ -20,6 +20,10 @@ type Tap interface {
 	Opened(c *Conn)
 	// Sent shows a message that sets out. It can't be stopped here.
 	Sent(m *Message)
+	// Between is called when requests that arrive at once have set out, and
+	// none of them has arrived. It may unlock the tap and lock it again, for
+	// somebody who wants something to happen before.
+	Between()
 	// Arrived hands over a message, which waits, and everything behind it in
 	// its direction, until somebody calls Forward, Drop, Skip or Reset on it: here or
 	// later, from any goroutine.
