@@ -73,6 +73,10 @@ test-real: build redis ## play every cell in virtual time and on redis-server pr
 	./bin/lockfault run --world sim,process --out "$$out" && \
 	./bin/lockfault run --world sim,process --failover sentinel --out "$$out"
 
+.PHONY: long
+long: agree-loaded test-docker ## what takes hours: the agreement table beside busy processes, 500 settled scripts, every cell in containers
+	$(AGREE) -settled -count 250 -runs 2 -unknown 2 $(if $(SEED),-seed $(SEED))
+
 .PHONY: test-docker
 test-docker: build image ## play every cell in virtual time and in containers, and see that both agree: half an hour or so
 	@out=$$(mktemp -d) && trap 'rm -rf "$$out"' EXIT && \

@@ -64,14 +64,18 @@ const (
 	TTLDocker   = 4 * time.Second
 	TTLSentinel = 5 * time.Second
 
-	takesDocker = TTLDocker / 10
+	takesDocker  = TTLDocker / 10
+	takesProcess = TTL / 50
 )
 
 // takes is how long it takes there to end, stop or start a server when nothing is
 // in the way.
 func (p Place) takes() time.Duration {
-	if p.World == Docker {
+	switch p.World {
+	case Docker:
 		return takesDocker
+	case Process:
+		return takesProcess
 	}
 	return 0
 }
