@@ -79,18 +79,18 @@ func handle(j job) (reply, bool) {
 	case "spin":
 		spin()
 	case "start something":
+		started.Store(&j.Text) // whoever sees the file may end the job at once
 		if err := os.WriteFile(j.Text, nil, 0o600); err != nil {
 			panic(err)
 		}
-		started.Store(&j.Text)
 		spin()
 	case "start something and see it end":
+		started.Store(&j.Text)
 		for _, file := range []string{j.Text + "-too", j.Text} {
 			if err := os.WriteFile(file, nil, 0o600); err != nil {
 				panic(err)
 			}
 		}
-		started.Store(&j.Text)
 		for _, err := os.Stat(j.Text); err == nil; _, err = os.Stat(j.Text) {
 			time.Sleep(time.Millisecond)
 		}
