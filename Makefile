@@ -24,7 +24,7 @@ REPEATED = TestEveryCellTwice|TestEverySeedAgrees|TestEveryLeaseAgrees|TestSameS
 
 .PHONY: test
 test: redis ## run all tests, under the race detector but for those that repeat the same cells, and some cells on real servers
-	$(GO) test -race -p 4 $(TESTFLAGS) -skip '$(REPEATED)' ./...
+	$(GO) test -race $(TESTFLAGS) -skip '$(REPEATED)' ./...
 	$(GO) test $(TESTFLAGS) -run '$(REPEATED)' ./harness ./faults/sim ./histories
 	$(MAKE) --no-print-directory agree
 
