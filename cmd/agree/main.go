@@ -24,6 +24,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"time"
@@ -44,7 +45,8 @@ type options struct {
 
 func main() {
 	if len(os.Args) == 2 && os.Args[1] == busily {
-		for {
+		for n := 0; ; n++ {
+			runtime.KeepAlive(n)
 		}
 	}
 	var o options
