@@ -48,21 +48,16 @@ agree-settled: build redis ## play COUNT random scripts that leave nothing to ch
 	$(AGREE) -settled -count $(COUNT) $(if $(SEED),-seed $(SEED))
 
 .PHONY: agree-loaded
-agree-loaded: build redis ## play the cells of agree ten times with two to six busy processes beside them: none may come out wrong (an hour)
+agree-loaded: build redis ## play the cells of agree ten times with two to six busy processes beside them: none may come out wrong (hours)
 	for busy in 2 3 4 5 6; do $(AGREE) -runs 2 -busy $$busy -unknown 20 || exit; done
-
-DOCKER = gc-pause-holding,crash-mid-acquire,client-clock-skew,pause-in-release,failover-lost-write,server-clock-forward,quorum-restart-empty,partition-minority
 
 # Where there is no engine, that is said, and nothing else is wrong.
 .PHONY: agree-docker
 agree-docker: build redis ## play some cells in virtual time and in containers, where an engine answers, and see that both agree
 	@$(GO) build -o bin/redis-image ./cmd/redis-image
-	@out=$$(mktemp -d) && trap 'rm -rf "$$out"' EXIT && status=0 && { ./bin/redis-image || status=$$?; } && \
-	run="./bin/lockfault run --world sim,docker --image lockfault/redis:local --jobs 4 --out $$out" && \
+	@status=0; ./bin/redis-image || status=$$?; \
 	case $$status in \
-	0) $$run --scenario gc-pause-holding && \
-		$$run --strategy set-nx-px-lua --scenario $(DOCKER),harness/testdata/more-faults.txt && \
-		$$run --strategy redlock --scenario quorum-restart-empty,partition-minority ;; \
+	0) $(AGREE) -world docker -- --image lockfault/redis:local --jobs 4 ;; \
 	3) echo "nothing was played in containers" ;; \
 	*) exit $$status ;; \
 	esac

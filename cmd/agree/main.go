@@ -6,6 +6,9 @@
 //	go run ./cmd/agree -lockfault bin/lockfault
 //	go run ./cmd/agree -lockfault bin/lockfault -settled -count 40 -seed 7
 //	go run ./cmd/agree -lockfault bin/lockfault -busy 4 -runs 10
+//	go run ./cmd/agree -lockfault bin/lockfault -world docker -- --image lockfault/redis:local
+//
+// What stands behind the flags is for lockfault run.
 //
 // It exits with 0 if all agree; with 1 if a cell came out differently, or if more
 // than -unknown of them, in percent, were not decided; with 2 for flags that there
@@ -41,6 +44,7 @@ type options struct {
 	seed                   uint64
 	unknown                float64
 	ttl                    time.Duration
+	more                   []string // arguments of lockfault run
 }
 
 func main() {
@@ -62,6 +66,7 @@ func main() {
 	flag.IntVar(&o.busy, "busy", 0, "how many processes do nothing but keep the machine busy meanwhile")
 	flag.IntVar(&o.runs, "runs", 1, "how often all is played; the next run has the next scripts")
 	flag.Parse()
+	o.more = flag.Args()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	agrees, err := o.run(ctx)
@@ -119,6 +124,7 @@ func (o options) play(ctx context.Context, dir string, t *tally, wrong func(repo
 	if o.ttl != 0 {
 		args = append(args, "--ttl", o.ttl.String())
 	}
+	args = append(args, o.more...)
 	cmd := exec.CommandContext(ctx, o.lockfault, args...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	var said bytes.Buffer

@@ -59,9 +59,14 @@ func (s *server) watch(admin *redis.Client, gone <-chan struct{}) {
 		}
 		before := asked
 		asked = time.Now()
-		is, err := follows(admin, stays)
+		is := follows(admin, stays)
+		select {
+		case <-gone: // what it said was of its end
+			return
+		default:
+		}
 		d := s.duty.Load()
-		if err != nil || d == nil || !d.answers {
+		if d == nil || !d.answers {
 			timer.Reset(beat)
 			continue
 		}
@@ -82,14 +87,14 @@ func (s *server) watch(admin *redis.Client, gone <-chan struct{}) {
 }
 
 // follows asks a server whether it has a link to its leader and, unless it had that
-// before, all that it had to take over, for good.
-func follows(admin *redis.Client, before bool) (bool, error) {
+// before, all that it had to take over, for good. One that doesn't say doesn't.
+func follows(admin *redis.Client, before bool) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	fields, err := rediscli.Info(ctx, admin, "replication")
 	if err != nil || !linked(fields) || before {
-		return linked(fields), err
+		return linked(fields)
 	}
-	fields, err = rediscli.Info(ctx, admin, "persistence")
-	return written(fields), err
+	fields, _ = rediscli.Info(ctx, admin, "persistence")
+	return written(fields)
 }
