@@ -227,7 +227,7 @@ func TestPauseAndKill(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := s.Restart(t.Context(), true, ""); err == nil || !strings.Contains(err.Error(), "kill it first") {
+	if err := s.Restart(t.Context(), true); err == nil || !strings.Contains(err.Error(), "kill it first") {
 		t.Errorf("a running server was restarted: %v", err)
 	}
 	for _, do := range []func() error{s.Resume, s.Pause, s.Pause, s.Kill, s.Kill} {
@@ -244,7 +244,7 @@ func TestPauseAndKill(t *testing.T) {
 	if err := s.Resume(); err == nil {
 		t.Error("a server that has ended was resumed")
 	}
-	if err := s.Restart(t.Context(), false, ""); err != nil {
+	if err := s.Restart(t.Context(), false); err != nil {
 		t.Fatal(err)
 	}
 	if n, err := connect(t, s.Addr()).Get(t.Context(), "n").Int(); err != nil || n != 5 {
@@ -253,7 +253,7 @@ func TestPauseAndKill(t *testing.T) {
 	if err := s.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Restart(t.Context(), true, ""); err != nil {
+	if err := s.Restart(t.Context(), true); err != nil {
 		t.Fatal(err)
 	}
 	if n, err := connect(t, s.Addr()).DBSize(t.Context()).Result(); err != nil || n != 0 {
@@ -308,10 +308,14 @@ func TestReplicaFollowsThroughALink(t *testing.T) {
 	if err := link.Redirect(replica.Addr()); err != nil {
 		t.Fatal(err)
 	}
-	if err := primary.Restart(ctx, false, link.Addr()); err != nil {
+	if err := primary.Restart(ctx, false); err != nil {
 		t.Fatal(err)
 	}
 	p := connect(t, primary.Addr())
+	host, port, _ := net.SplitHostPort(link.Addr())
+	if err := p.ReplicaOf(ctx, host, port).Err(); err != nil {
+		t.Fatal(err)
+	}
 	eventually(t, "the old primary follows", func() bool { return p.Get(ctx, "k").Val() == "2" })
 }
 
@@ -340,7 +344,7 @@ func TestClock(t *testing.T) {
 		}
 	}
 	// A new container has the clock as it was set.
-	if err := errors.Join(s.SetClock(time.Hour, 1), s.Kill(), s.Restart(t.Context(), true, "")); err != nil {
+	if err := errors.Join(s.SetClock(time.Hour, 1), s.Kill(), s.Restart(t.Context(), true)); err != nil {
 		t.Fatal(err)
 	}
 	at, err := connect(t, s.Addr()).Time(t.Context()).Result()

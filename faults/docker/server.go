@@ -137,7 +137,7 @@ func (s *server) SetClock(offset time.Duration, rate float64) error {
 }
 
 // Restart starts it again, as [real.Owned] says.
-func (s *server) Restart(ctx context.Context, empty bool, replicaOf string) error {
+func (s *server) Restart(ctx context.Context, empty bool) error {
 	ctx, leave, err := s.host.enter(ctx)
 	if err != nil {
 		return fmt.Errorf("docker: restart %s: %w", s.spec.Name, err)
@@ -155,9 +155,9 @@ func (s *server) Restart(ctx context.Context, empty bool, replicaOf string) erro
 		s.data++ // to remove it would take a new container, and so a second
 	}
 	if s.container == nil {
-		err = s.create(ctx, replicaOf)
+		err = s.create(ctx, "")
 	} else {
-		err = s.again(ctx, replicaOf)
+		err = s.again(ctx)
 	}
 	if err != nil {
 		return fmt.Errorf("docker: restart %s: %w", s.spec.Name, oneLine(err))
@@ -166,8 +166,8 @@ func (s *server) Restart(ctx context.Context, empty bool, replicaOf string) erro
 }
 
 // again starts the present container.
-func (s *server) again(ctx context.Context, replicaOf string) error {
-	file, err := s.configure(replicaOf)
+func (s *server) again(ctx context.Context) error {
+	file, err := s.configure("")
 	if err != nil {
 		return err
 	}

@@ -109,7 +109,7 @@ func (s *server) renew(ctx context.Context) error {
 		err = s.SetClock(0, 1)
 	}
 	if err == nil {
-		err = s.Restart(ctx, true, "")
+		err = s.Restart(ctx, true)
 	}
 	if err == nil {
 		s.new, err = s.look(ctx)

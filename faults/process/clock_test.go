@@ -180,7 +180,7 @@ func TestClockOutlivesTheServer(t *testing.T) {
 	if err := s.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Restart(t.Context(), false, ""); err != nil {
+	if err := s.Restart(t.Context(), false); err != nil {
 		t.Fatal(err)
 	}
 	least, most := ahead(t, client(t, s.Addr()))

@@ -78,7 +78,7 @@ func TestPortTakenMeanwhile(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	if err := s.Restart(t.Context(), false, ""); err != nil {
+	if err := s.Restart(t.Context(), false); err != nil {
 		t.Fatal(err)
 	}
 	if s.Addr() == before {

@@ -163,7 +163,7 @@ func TestRestartKeepsWhatWasAcknowledged(t *testing.T) {
 		t.Error("a killed server answers")
 	}
 	time.Sleep(time.Until(due))
-	if err := s.Restart(ctx, false, ""); err != nil {
+	if err := s.Restart(ctx, false); err != nil {
 		t.Fatal(err)
 	}
 	if s.Addr() != addr {
@@ -188,7 +188,7 @@ func TestRestartEmpty(t *testing.T) {
 	if err := client(t, s.Addr()).Set(ctx, "k", "v", 0).Err(); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Restart(ctx, true, ""); err == nil || !strings.Contains(err.Error(), "kill it first") {
+	if err := s.Restart(ctx, true); err == nil || !strings.Contains(err.Error(), "kill it first") {
 		t.Errorf("a running server was restarted: %v", err)
 	}
 	for range 2 {
@@ -196,7 +196,7 @@ func TestRestartEmpty(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := s.Restart(ctx, true, ""); err != nil {
+	if err := s.Restart(ctx, true); err != nil {
 		t.Fatal(err)
 	}
 	if n, err := client(t, s.Addr()).DBSize(ctx).Result(); err != nil || n != 0 {
@@ -241,7 +241,7 @@ func TestPause(t *testing.T) {
 	if err := s.Resume(); err == nil {
 		t.Error("a server that has ended was resumed")
 	}
-	if err := s.Restart(t.Context(), false, ""); err != nil {
+	if err := s.Restart(t.Context(), false); err != nil {
 		t.Fatal(err)
 	}
 	if n, err := client(t, s.Addr()).Get(t.Context(), "n").Int(); err != nil || n != 50 {
@@ -298,11 +298,15 @@ func TestReplicaFollows(t *testing.T) {
 	if err := r.Set(ctx, "new", "v", 0).Err(); err != nil {
 		t.Fatal(err)
 	}
-	if err := primary.Restart(ctx, false, replica.Addr()); err != nil {
+	if err := primary.Restart(ctx, false); err != nil {
+		t.Fatal(err)
+	}
+	old := client(t, primary.Addr())
+	host, port, _ := net.SplitHostPort(replica.Addr())
+	if err := old.ReplicaOf(ctx, host, port).Err(); err != nil {
 		t.Fatal(err)
 	}
 	inSync(t, primary.Addr(), replica.Addr())
-	old := client(t, primary.Addr())
 	eventually(t, "the old primary has the new key", func() bool { return old.Exists(ctx, "new").Val() == 1 })
 }
 
@@ -376,7 +380,7 @@ func TestCloseLeavesNothing(t *testing.T) {
 		if err := s.Pause(); err == nil {
 			t.Error("paused after Close")
 		}
-		if err := s.Restart(t.Context(), false, ""); err == nil || !strings.Contains(err.Error(), "closed") {
+		if err := s.Restart(t.Context(), false); err == nil || !strings.Contains(err.Error(), "closed") {
 			t.Errorf("restarted after Close: %v", err)
 		}
 	}
@@ -407,7 +411,7 @@ func TestCloseDuringStart(t *testing.T) {
 		}
 		all.Go(func() {
 			s.Kill()
-			s.Restart(context.Background(), false, "")
+			s.Restart(context.Background(), false)
 		})
 		time.Sleep(time.Duration(round) * time.Millisecond)
 		if err := h.Close(); err != nil {

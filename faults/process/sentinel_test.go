@@ -74,7 +74,7 @@ func TestSentinelsFailOver(t *testing.T) {
 		t.Errorf("the promoted replica has %d of both keys, %v", n, err)
 	}
 
-	if err := primary.Restart(ctx, false, ""); err != nil {
+	if err := primary.Restart(ctx, false); err != nil {
 		t.Fatal(err)
 	}
 	inSync(t, primary.Addr(), replica.Addr())

@@ -51,7 +51,7 @@ func (s *server) tell(what string, do func(*child.Proc) error) error {
 }
 
 // Restart starts it again, as [real.Owned] says.
-func (s *server) Restart(ctx context.Context, empty bool, replicaOf string) error {
+func (s *server) Restart(ctx context.Context, empty bool) error {
 	ctx, leave, err := s.host.enter(ctx)
 	if err != nil {
 		return fmt.Errorf("process: restart %s: %w", s.spec.Name, err)
@@ -67,7 +67,7 @@ func (s *server) Restart(ctx context.Context, empty bool, replicaOf string) erro
 			return fmt.Errorf("process: restart %s: %w", s.spec.Name, err)
 		}
 	}
-	if err := s.launch(ctx, replicaOf); err != nil {
+	if err := s.launch(ctx, ""); err != nil {
 		return fmt.Errorf("process: restart %s: %w", s.spec.Name, err)
 	}
 	return nil

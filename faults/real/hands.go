@@ -155,7 +155,7 @@ func (h hands) Start(of *topology.Server, empty bool) error {
 	}
 	// One that starts as a replica connects when its cron first comes to it: at
 	// once, or, if reading its file took a moment, a second later.
-	if err := h.ask(func() error { return s.process.Restart(ctx, empty, "") }); err != nil {
+	if err := h.ask(func() error { return s.process.Restart(ctx, empty) }); err != nil {
 		return fmt.Errorf("restarting %s: %w", s.Name, err)
 	}
 	s.came()

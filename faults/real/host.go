@@ -70,10 +70,10 @@ type Owned interface {
 	// ended. No effect on one that has.
 	Kill() error
 	// Restart starts a server that has ended again, with what it had
-	// written or empty, as a replica of replicaOf or, where that is empty,
-	// as a primary. It returns as Start does. Its clock stays as it was
-	// set. An error if it has not ended.
-	Restart(ctx context.Context, empty bool, replicaOf string) error
+	// written or empty, as a primary: whom it follows is the world's to say.
+	// It returns as Start does. Its clock stays as it was set. An error if it
+	// has not ended.
+	Restart(ctx context.Context, empty bool) error
 	// SetClock sets the server's wall clock to true time plus offset at
 	// this moment, running rate times as fast as true time from now on; the
 	// clocks by which it measures spans run at that rate too, and never
