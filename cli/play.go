@@ -77,18 +77,21 @@ func (o *playOptions) check(cmd *cobra.Command) error {
 }
 
 // cells yields the job of every pair of a scenario and a strategy in that world,
-// scenario by scenario, with histories below the directory. The first has that
-// number.
+// with histories below the directory. They are numbered scenario by scenario, the
+// first has that number; but they come mixed: what a scenario takes most of, such as
+// servers that start, or a strategy, such as five of them, isn't wanted by all who
+// play at a time.
 func (o *playOptions) cells(world string, first int, scripts []chosen, list []strategies.Strategy, dir string) iter.Seq[job] {
 	place := o.at(world)
 	place.Logs = filepath.Join(dir, reports.LogsDir)
 	return func(yield func(job) bool) {
-		number := first
-		for _, script := range scripts {
-			for _, strategy := range list {
+		for turn := range list {
+			for x, script := range scripts {
+				y := (x + turn) % len(list)
+				strategy := list[y]
 				link := path.Join(reports.HistoryDir, world, strategy.Name, script.Name+".jsonl")
 				j := job{
-					Number:      number,
+					Number:      first + x*len(list) + y,
 					Strategy:    strategy.Name,
 					Scenario:    script.Name,
 					File:        script.file,
@@ -103,7 +106,6 @@ func (o *playOptions) cells(world string, first int, scripts []chosen, list []st
 				if !yield(j) {
 					return
 				}
-				number++
 			}
 		}
 	}
@@ -181,8 +183,8 @@ const (
 
 // play plays the jobs in worker processes and calls done with the cell of
 // each, in the order in which they finish. Cells for which the machine was too
-// slow are played again when the others are done, with fewer at a time and a
-// longer lease, which bears more.
+// slow are played again when the others are done, half as many at a time and with
+// a longer lease, which bears more.
 func (o *playOptions) play(ctx context.Context, world string, workers int, jobs iter.Seq[job], done func(job, reports.Cell) error) (err error) {
 	start, err := startWorker()
 	if err != nil {
@@ -191,10 +193,12 @@ func (o *playOptions) play(ctx context.Context, world string, workers int, jobs 
 	defer o.at(world).Sweep() // what workers left that were killed
 	tempdir.Sweep("", tracePrefix)
 	defer func() { err = o.leave(ctx, world, err) }()
+	var crew pool.Crew
+	defer crew.Close(grace(world))
 	limit := o.limit(world)
 	for left := attempts; ; left-- {
 		var again []job
-		options := pool.Options{Workers: workers, Start: start, Limit: limit, Grace: grace(world)}
+		options := pool.Options{Workers: workers, Start: start, Limit: limit, Grace: grace(world), Crew: &crew}
 		err := pool.Run(ctx, options, jobs, func(j job, r pool.Result[played]) error {
 			cell := r.Value.Cell
 			if r.Failure != nil {
@@ -217,7 +221,7 @@ func (o *playOptions) play(ctx context.Context, world string, workers int, jobs 
 		if err != nil || len(again) == 0 {
 			return err
 		}
-		workers, jobs = max(1, workers/4), slices.Values(again)
+		workers, jobs = max(1, workers/2), slices.Values(again)
 		limit = o.limit(world)
 		for _, j := range again {
 			limit = max(limit, o.limitOf(world, j.TTL))
@@ -227,7 +231,8 @@ func (o *playOptions) play(ctx context.Context, world string, workers int, jobs 
 
 // again returns the job of playing a cell anew. The lease becomes at least twice
 // as long, and so long that it would bear what was late now, unless its user
-// wants that lease, or the script is about that one.
+// wants that lease, or the script is about that one. Half as many cells with
+// twice the lease are a quarter of the load.
 func (o *playOptions) again(j job, was played) job {
 	j.Reruns++
 	lease := was.Cell.Lease
@@ -239,17 +244,13 @@ func (o *playOptions) again(j job, was played) job {
 		base = j.Place.Lease()
 	}
 	longer := 2 * lease
-	for longer < bears*was.Late {
+	for longer < worlds.Bears(was.Late) {
 		longer *= 2
 	}
 	j.TTL = max(lease, min(longer, stretch*base))
 	j.Twin = j.TTL != base && slices.Contains(o.worlds, worlds.Sim)
 	return j
 }
-
-// bears is how many times as long as the machine is late a lease must be, with
-// something to spare.
-const bears = 30
 
 // verdictStatus returns how a command ends that came to these verdicts.
 func verdictStatus(t reports.Tally) error {

@@ -17,7 +17,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lockfault/lockfault/reports"
-	"github.com/lockfault/lockfault/worlds"
 )
 
 type runOptions struct {
@@ -59,7 +58,7 @@ on with the missing ones.`,
 	flags := cmd.Flags()
 	flags.StringSliceVar(&o.strategies, "strategy", nil, "`names`, patterns or @tags of strategies, with commas between them; default all")
 	flags.StringSliceVar(&o.scenarios, "scenario", nil, "`names`, patterns or files of scenarios, with commas between them; default the whole library")
-	flags.IntVar(&o.jobs, "jobs", runtime.NumCPU(), "`number` of cells to play at a time, each in a worker process; four times as many in real time unless given")
+	flags.IntVar(&o.jobs, "jobs", runtime.NumCPU(), "`number` of cells to play at a time, each in a worker process; in real time, where cells mostly wait, six times as many unless given, four with containers or sentinels")
 	flags.StringVar(&o.format, "format", formatTable, "`form` of the comparison on standard output: table, markdown or json")
 	flags.StringVar(&o.costs, "costs", "", "`file` that lockfault bench --format json wrote, for the report's costs")
 	flags.StringVar(&o.out, "out", "lockfault-report", "`directory` to write the report to")
@@ -188,14 +187,11 @@ func without(jobs iter.Seq[job], done func(number int) bool) iter.Seq[job] {
 // workers returns how many cells are played at a time. In real time a cell
 // mostly waits.
 func (o *runOptions) workers(cmd *cobra.Command, world string) int {
-	if cmd.Flags().Changed("jobs") || world == worlds.Sim {
+	if cmd.Flags().Changed("jobs") {
 		return o.jobs
 	}
-	return realCells * o.jobs
+	return o.at(world).Crowd() * o.jobs
 }
-
-// realCells is how many cells of real time a processor can take.
-const realCells = 4
 
 // print writes the comparison to out in the chosen form. What differed, and
 // where the report lies, goes with the table, but must not spoil a document:

@@ -15,6 +15,9 @@ import (
 // as much room.
 const part = 20
 
+// Bears returns the shortest lease for which the machine may be that late.
+func Bears(late time.Duration) (lease time.Duration) { return part * late }
+
 // bearable returns how late the machine may be in a cell: less than that part, if
 // the script counts on something that it tells in absolute time, before another
 // thing happens.

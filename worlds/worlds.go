@@ -91,6 +91,18 @@ func (p Place) Lease() time.Duration {
 	return TTL
 }
 
+// Crowd returns how many cells a processor can take there at a time. In real time
+// a cell mostly waits.
+func (p Place) Crowd() int {
+	switch {
+	case !p.Real():
+		return 1
+	case p.World == Process && !p.Sentinel:
+		return 6
+	}
+	return 4
+}
+
 // Check finds out whether cells can be played there at all: whether there is a
 // server program, an engine or a server that answers. It blocks until that is
 // known. The error says in one line what is missing and what to do.

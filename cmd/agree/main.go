@@ -29,6 +29,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -113,8 +114,21 @@ func (o options) run(ctx context.Context) (agrees bool, err error) {
 	return agrees, nil
 }
 
-// tally counts the cells of the other world that apply.
-type tally struct{ cells, undecided, differing, again int }
+// tally counts the cells of the other world that apply. Rows that are played beside
+// one another add to it.
+type tally struct {
+	mu                                 sync.Mutex
+	cells, undecided, differing, again int
+}
+
+func (t *tally) add(row *tally) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.cells += row.cells
+	t.undecided += row.undecided
+	t.differing += row.differing
+	t.again += row.again
+}
 
 // play has the program play cells, and tells what became of each that applies in
 // the other world. The names of those that are wrong are returned.

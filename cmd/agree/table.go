@@ -3,6 +3,9 @@ package main
 import (
 	"context"
 	"fmt"
+	"path/filepath"
+	"runtime"
+	"sync"
 	"time"
 
 	"github.com/lockfault/lockfault/reports"
@@ -15,45 +18,79 @@ type row struct {
 	sentinels             bool
 }
 
+// lane is rows that are played one after the other, beside the other lanes, with
+// that many cells for two processors at a time; 0 leaves that to lockfault.
+type lane struct {
+	jobs int
+	rows []row
+}
+
 // table returns the agreement table of a world. Every strategy and every kind of
 // fault is in there at least once.
-func table(world string) []row {
+func table(world string) []lane {
 	const (
 		kinds = "gc-pause-holding,crash-mid-acquire,client-clock-skew,pause-in-release,failover-lost-write,server-clock-forward,quorum-restart-empty,partition-minority"
 		data  = "harness/testdata/"
 	)
 	if world == "docker" { // clients, links and the gate are the same there
-		return []row{
+		return []lane{{rows: []row{
 			{scenarios: "gc-pause-holding"},
 			{scenarios: kinds + "," + data + "more-faults.txt", strategies: "set-nx-px-lua"},
 			{scenarios: "quorum-restart-empty,partition-minority", strategies: "redlock"},
-		}
+		}}}
 	}
-	return []row{
-		{scenarios: kinds},
-		{scenarios: data + "more-faults.txt", strategies: "set-nx-px-lua,redisson,fenced"},
-		{scenarios: data + "slow-links.txt"},
-		{scenarios: data + "begins.txt", strategies: "set-nx-px-lua,set-nx-px-del,redisson,set-wait,fenced,redislock"},
-		{scenarios: data + "replication-mends.txt," + data + "replication-breaks.txt", strategies: "set-nx-px-lua,redisson,set-wait,fenced,redlock"},
-		{scenarios: "failover-*", strategies: "set-nx-px-lua,redisson", sentinels: true},
+	return []lane{
+		{8, []row{
+			{scenarios: kinds},
+			{scenarios: data + "begins.txt", strategies: "set-nx-px-lua,set-nx-px-del,redisson,set-wait,fenced,redislock"},
+			{scenarios: "failover-*", strategies: "set-nx-px-lua,redisson", sentinels: true},
+		}},
+		{3, []row{ // 20 leases, mostly of waiting
+			{scenarios: data + "more-faults.txt", strategies: "set-nx-px-lua,redisson,fenced"},
+		}},
+		{4, []row{
+			{scenarios: data + "slow-links.txt"},
+			{scenarios: data + "replication-mends.txt," + data + "replication-breaks.txt", strategies: "set-nx-px-lua,redisson,set-wait,fenced,redlock"},
+		}},
 	}
 }
 
 func (o options) playTable(ctx context.Context, dir string, t *tally) error {
-	for _, r := range table(o.world) {
-		args := []string{"--scenario", r.scenarios}
-		if r.strategies != "" {
-			args = append(args, "--strategy", r.strategies)
-		}
-		if r.sentinels {
-			args = append(args, "--failover", "sentinel")
-		}
-		wrong := func(c reports.Cell) bool { return !agreesWithSim(c) || !c.AsExpected }
-		begun, before := time.Now(), *t
-		if _, err := o.play(ctx, dir, t, wrong, args...); err != nil {
-			return err
-		}
-		fmt.Printf("%s: %d cells, %d played again, %v\n", r.scenarios, t.cells-before.cells, t.again-before.again, time.Since(begun).Round(time.Second))
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var playing sync.WaitGroup
+	for i, l := range table(o.world) {
+		playing.Go(func() {
+			for _, r := range l.rows {
+				if err := o.playRow(ctx, filepath.Join(dir, fmt.Sprintf("lane-%d", i+1)), l.jobs, r, t); err != nil {
+					cancel(err)
+					return
+				}
+			}
+		})
 	}
+	playing.Wait()
+	return context.Cause(ctx)
+}
+
+func (o options) playRow(ctx context.Context, dir string, jobs int, r row, t *tally) error {
+	args := []string{"--scenario", r.scenarios}
+	if r.strategies != "" {
+		args = append(args, "--strategy", r.strategies)
+	}
+	if r.sentinels {
+		args = append(args, "--failover", "sentinel")
+	}
+	if jobs > 0 {
+		args = append(args, "--jobs", fmt.Sprint(max(1, jobs*runtime.NumCPU()/2)))
+	}
+	wrong := func(c reports.Cell) bool { return !agreesWithSim(c) || !c.AsExpected }
+	begun := time.Now()
+	mine := &tally{}
+	if _, err := o.play(ctx, dir, mine, wrong, args...); err != nil {
+		return err
+	}
+	fmt.Printf("%s: %d cells, %d played again, %v\n", r.scenarios, mine.cells, mine.again, time.Since(begun).Round(time.Second))
+	t.add(mine)
 	return nil
 }

@@ -140,6 +140,11 @@ func (h *Host) Start(ctx context.Context, spec real.ServerSpec) (real.Server, er
 		return nil, fmt.Errorf("docker: start %s: %w", spec.Name, err)
 	}
 	defer leave()
+	over, err := turn(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("docker: start %s: %w", spec.Name, err)
+	}
+	defer over()
 	s := &server{host: h, spec: spec, dir: filepath.Join(h.dir.Path(), spec.Name), ready: &ready{password: spec.Password}}
 	if err := h.register(s); err != nil {
 		return nil, err

@@ -53,16 +53,22 @@ func (s *server) follow(ctx context.Context, addr string) error {
 }
 
 // reset takes everything back that a world can do to a server that runs, or may
-// have left to be done, and stops it: a server that waits to be lent would look
-// around hundreds of times a second. Whether that was all, look finds out.
+// have left to be done, and has it rest. Whether that was all, look finds out.
 func (s *server) reset() {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	err := s.tryReset(ctx)
-	if err == nil {
-		err = s.Pause()
-	}
-	s.broken = err != nil
+	s.broken = s.tryReset(ctx) != nil
+}
+
+// resting is how often a second a server looks around that waits to be lent: as
+// seldom as it can. To stop it would cost an engine more than that does.
+const resting = "1"
+
+// pace sets how often a second the server looks around.
+func (s *server) pace(ctx context.Context, hz string) error {
+	c := s.connect()
+	defer c.Close()
+	return c.ConfigSet(ctx, "hz", hz).Err()
 }
 
 func (s *server) tryReset(ctx context.Context) error {
@@ -92,13 +98,13 @@ func (s *server) tryReset(ctx context.Context) error {
 			return err
 		}
 	}
-	return nil
+	return c.ConfigSet(ctx, "hz", resting).Err()
 }
 
 // renew makes sure that it is as new: it was reset, and that shows, or it is
 // started anew.
 func (s *server) renew(ctx context.Context) error {
-	if !s.broken && s.Resume() == nil {
+	if !s.broken && s.pace(ctx, s.new["config hz"]) == nil {
 		is, err := s.look(ctx)
 		if err == nil && is.difference(s.new) == "" {
 			return nil

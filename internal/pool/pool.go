@@ -32,6 +32,9 @@ type Options struct {
 	// Grace is how long a worker has to say where it hangs, or to leave when
 	// asked, before it is killed. Less than 1 means 2 s.
 	Grace time.Duration
+	// Crew has the workers between one Run and the next. If it is nil, they
+	// end with this one.
+	Crew *Crew
 }
 
 // A Result is what became of one job.
@@ -64,8 +67,8 @@ func (f *Failure) Error() string {
 // exceeds the limit fails the job in hand; another takes its place. Workers
 // that answer with retire set are replaced as well.
 //
-// Run blocks until every job is done and every worker it started has ended,
-// or until ctx is done: then no more jobs are handed out, those in hand are
+// Run blocks until every job is done and every worker it started has ended, or
+// is in the crew, or until ctx is done: then no more jobs are handed out, those in hand are
 // given up without a call of done, and ctx's error is returned. A process
 // that can't be started is an error too, as is done returning one, and ends
 // the run likewise.
@@ -73,9 +76,7 @@ func Run[J, R any](ctx context.Context, options Options, jobs iter.Seq[J], done 
 	if options.Limit < 1 {
 		options.Limit = 20 * time.Second
 	}
-	if options.Grace < 1 {
-		options.Grace = 2 * time.Second
-	}
+	options.Grace = graceOr(options.Grace)
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 
@@ -104,10 +105,15 @@ func Run[J, R any](ctx context.Context, options Options, jobs iter.Seq[J], done 
 		return err
 	}
 
+	crew := options.Crew
+	if crew == nil {
+		crew = &Crew{}
+		defer crew.Close(options.Grace)
+	}
 	var supervisors sync.WaitGroup
 	for range max(1, options.Workers) {
 		supervisors.Go(func() {
-			if err := supervise(ctx, options, queue, deliver); err != nil {
+			if err := supervise(ctx, options, crew, queue, deliver); err != nil {
 				cancel(err)
 			}
 		})
@@ -117,13 +123,9 @@ func Run[J, R any](ctx context.Context, options Options, jobs iter.Seq[J], done 
 }
 
 // supervise keeps one worker at work until there are no jobs.
-func supervise[J, R any](ctx context.Context, options Options, queue <-chan J, deliver func(J, Result[R]) error) error {
-	var w *worker
-	defer func() {
-		if w != nil {
-			w.stop(options.Grace)
-		}
-	}()
+func supervise[J, R any](ctx context.Context, options Options, crew *Crew, queue <-chan J, deliver func(J, Result[R]) error) error {
+	w := crew.take()
+	defer func() { crew.put(w) }()
 	for job := range queue {
 		if ctx.Err() != nil {
 			return nil

@@ -1,0 +1,33 @@
+//go:build unix
+
+package docker
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+)
+
+// turn waits until nobody else of this user makes a container for a world that has
+// not begun, and returns what lets the next one do so. To make one keeps more than
+// a processor busy for half a second: whoever plays meanwhile is late if many do
+// that at once. What a script orders doesn't wait for a turn. An error only when
+// the context is done.
+func turn(ctx context.Context) (over func(), err error) {
+	file, err := os.OpenFile(filepath.Join(os.TempDir(), fmt.Sprintf("lockfault-docker-turn-%d", os.Geteuid())), os.O_CREATE|os.O_RDWR|syscall.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return func() {}, nil // all at once, then
+	}
+	for syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) != nil {
+		select {
+		case <-ctx.Done():
+			file.Close()
+			return nil, context.Cause(ctx)
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+	return func() { file.Close() }, nil
+}
