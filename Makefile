@@ -4,7 +4,7 @@ GO          ?= go
 STATICCHECK ?= honnef.co/go/tools/cmd/staticcheck@v0.8.2
 TESTFLAGS   ?=
 BENCHSTAT   ?= golang.org/x/perf/cmd/benchstat@v0.0.0-20260908200009-22c9c6c9d4da
-COUNT       ?= 6
+SAMPLES     ?= 6
 FUZZTIME    ?= 10s
 BENCHTIME   ?= 1s
 
@@ -20,7 +20,7 @@ build: ## build bin/lockfault
 
 # These play the same cells over and over in virtual time: what the race detector
 # finds in them it finds in their like.
-REPEATED = TestEveryCellTwice|TestEverySeedAgrees|TestEveryLeaseAgrees|TestSameSeedSameHistory|TestRoundTrip
+REPEATED = TestEveryCellTwice|TestTheAgreementTableIsSettled|TestEverySeedAgrees|TestEveryLeaseAgrees|TestSameSeedSameHistory|TestRoundTrip
 
 .PHONY: test
 test: redis ## run all tests, under the race detector but for those that repeat the same cells, and some cells on real servers
@@ -80,11 +80,11 @@ test-docker: build image ## play every cell in virtual time and in containers, a
 .PHONY: bench
 bench: ## run the benchmarks of docs/benchmarks.md, and compare them with benchstat
 	@mkdir -p bin
-	$(GO) test -run '^$$' -bench Command -benchmem -count $(COUNT) ./faults/sim >bin/command.txt
+	$(GO) test -run '^$$' -bench Command -benchmem -count $(SAMPLES) ./faults/sim >bin/command.txt
 	$(GO) run $(BENCHSTAT) -col /via bin/command.txt
-	$(GO) test -run '^$$' -bench Cell -count $(COUNT) ./harness >bin/cell.txt
+	$(GO) test -run '^$$' -bench Cell -count $(SAMPLES) ./harness >bin/cell.txt
 	$(GO) run $(BENCHSTAT) bin/cell.txt
-	$(GO) test -run '^$$' -bench Run -benchtime 3x -count $(COUNT) ./cmd/lockfault >bin/run.txt
+	$(GO) test -run '^$$' -bench Run -benchtime 3x -count $(SAMPLES) ./cmd/lockfault >bin/run.txt
 	$(GO) run $(BENCHSTAT) bin/run.txt
 
 .PHONY: bench-real

@@ -234,7 +234,7 @@ func (o *playOptions) play(ctx context.Context, world string, workers int, jobs 
 // wants that lease, or the script is about that one. Half as many cells with
 // twice the lease are a quarter of the load.
 func (o *playOptions) again(j job, was played) job {
-	j.Reruns++
+	j.Late = append(slices.Clip(j.Late), was.Cell.Reason)
 	lease := was.Cell.Lease
 	if o.ttl != 0 || was.Rigid || lease == 0 {
 		return j

@@ -38,11 +38,11 @@ type job struct {
 	Seed     uint64
 	TTL      time.Duration
 	Expected []checker.Anomaly
-	// Reruns is how often the cell was played before, when the machine was too
-	// slow. Twin says that the lease is not that of the run, so that the cell
+	// Late is how the machine was too slow each time that the cell was played
+	// before. Twin says that the lease is not that of the run, so that the cell
 	// is played in virtual time, too.
-	Reruns int
-	Twin   bool
+	Late []string
+	Twin bool
 	// History is the file to write the history to, and HistoryLink what to
 	// call it in the results.
 	History, HistoryLink string
@@ -126,13 +126,13 @@ func tune() {
 type player struct {
 	registry   strategies.Registry
 	executable string
-	// script is the last one parsed: neighbouring cells share theirs.
-	script *scenarios.Script
-	name   string
-	file   string
+	scripts    map[source]*scenarios.Script // that were parsed
 
 	venue atomic.Pointer[worlds.Venue] // of the last cell on real servers; it has those still
 }
+
+// source is where a script is from: a file, or the library.
+type source struct{ file, name string }
 
 // abandon ends the servers that there are, also those of a cell that is being
 // played. Its clients' processes end with this one.
@@ -189,7 +189,7 @@ func (p *player) play(t *testing.T, j job) (answer played, retire bool) {
 		}
 		cell.History = j.HistoryLink
 	}
-	cell.Lease, cell.Reruns = outcome.History.Meta.TTL, j.Reruns
+	cell.Lease, cell.Late, cell.Reruns = outcome.History.Meta.TTL, j.Late, len(j.Late)
 	answer.Late, answer.Rigid = outcome.Late, script.Rigid()
 	if j.Twin && (cell.Verdict == reports.Held || cell.Verdict == reports.Violated) {
 		played.Place = nil
@@ -223,8 +223,9 @@ func (p *player) place(j job) (harness.Place, error) {
 
 // load returns the job's script.
 func (p *player) load(j job) (*scenarios.Script, error) {
-	if p.script != nil && p.name == j.Scenario && p.file == j.File {
-		return p.script, nil
+	of := source{j.File, j.Scenario}
+	if script := p.scripts[of]; script != nil {
+		return script, nil
 	}
 	var script *scenarios.Script
 	var err error
@@ -236,6 +237,9 @@ func (p *player) load(j job) (*scenarios.Script, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.script, p.name, p.file = script, j.Scenario, j.File
+	if p.scripts == nil {
+		p.scripts = map[source]*scenarios.Script{}
+	}
+	p.scripts[of] = script
 	return script, nil
 }

@@ -2,8 +2,11 @@ package harness_test
 
 import (
 	"bytes"
+	"os"
+	"path/filepath"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/lockfault/lockfault/checker"
 	"github.com/lockfault/lockfault/checker/recheck"
@@ -94,6 +97,44 @@ func TestEveryLeaseAgrees(t *testing.T) {
 				t.Errorf("%s with a TTL of %v: %s %v, want %v\n%s", script.Name, ttl, outcome.Status, outcome.Verdict.Anomalies(), outcome.Expected, outcome.Reason)
 			}
 		}
+	}
+}
+
+// What the scripts beside these tests show, which other worlds are compared with,
+// is none of chance: no seed and no lease shows another thing.
+func TestTheAgreementTableIsSettled(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatal(files, err)
+	}
+	for _, file := range files {
+		src, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		script, err := scenarios.Parse(file, src)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Run(script.Name, func(t *testing.T) {
+			t.Parallel()
+			for _, name := range []string{"set-nx-px-lua", "redisson", "set-wait", "fenced", "redlock"} {
+				strategy, _ := all.Registry().Lookup(name)
+				var first harness.Outcome
+				for i, ttl := range []time.Duration{time.Second, 2 * time.Second, 8 * time.Second} {
+					for seed := range uint64(6) {
+						outcome := harness.Play(t, harness.Cell{Strategy: strategy, Script: script, Seed: seed + 1, TTL: ttl})
+						if i == 0 && seed == 0 {
+							first = outcome
+						}
+						if outcome.Status != first.Status || !slices.Equal(outcome.Verdict.Anomalies(), first.Verdict.Anomalies()) {
+							t.Errorf("%s with seed %d and a TTL of %v: %s %v; with seed 1 and 1s: %s %v", name, seed+1, ttl,
+								outcome.Status, outcome.Verdict.Anomalies(), first.Status, first.Verdict.Anomalies())
+						}
+					}
+				}
+			}
+		})
 	}
 }
 

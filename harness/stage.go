@@ -285,8 +285,12 @@ func (s *stage) finish(names []string) {
 		for c.busy && !s.stopped(name) && s.failure == nil {
 			left := c.due + s.world.Client(name).PausedFor - s.world.Now()
 			if left <= 0 {
-				s.fail(fmt.Errorf("harness: %s ignores its context: %s's %s still runs %v after it should have ended",
-					s.cell.Strategy.Name, name, c.what, s.forbearance()))
+				stacks := ""
+				if body, ok := c.body.(Teller); ok {
+					stacks = body.Stacks()
+				}
+				s.fail(fmt.Errorf("harness: %s ignores its context: %s's %s still runs %v after it should have ended%s",
+					s.cell.Strategy.Name, name, c.what, s.forbearance(), stacks))
 				return
 			}
 			s.run(left, func() bool { return !c.busy || s.stopped(name) })

@@ -80,6 +80,15 @@ type Body interface {
 	Leave()
 }
 
+// A Teller is a [Body] that can be asked, instead of anything else, what it is
+// doing.
+type Teller interface {
+	Body
+	// Stacks returns what its goroutines do, empty if it doesn't say, and ends
+	// it. It blocks for a moment.
+	Stacks() string
+}
+
 // A Note is a report of a client that waits for its answer.
 type Note struct {
 	Report client.Report

@@ -96,6 +96,7 @@ type Cell struct {
 	// before, when the machine was too slow for a verdict.
 	Lease  time.Duration `json:"lease_ns,omitempty"`
 	Reruns int           `json:"reruns,omitempty"`
+	Late   []string      `json:"late,omitempty"` // why, each time
 	// Twin is what the cell showed in [Reference] at that lease, where it is
 	// a longer one than the run's: AgreesWithSim is about that then.
 	Twin *Twin `json:"twin,omitempty"`

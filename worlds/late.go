@@ -64,7 +64,7 @@ func (w *world) Settle(failure error) error {
 	}
 	switch {
 	case failure != nil && !w.begun && !w.refused:
-		return &harness.NoVerdict{Status: harness.Error, Late: max(late, 1), Err: failure}
+		return &harness.NoVerdict{Status: unbegun(failure), Late: max(late, 1), Err: failure}
 	case late > limit:
 		return &harness.NoVerdict{Status: harness.Unknown, Late: late, Err: fmt.Errorf(
 			"the machine was %v late, more than the %v that the script bears, most of it waiting for %s: give fewer --jobs or a longer --ttl",
@@ -80,7 +80,22 @@ func unopened(err error) error {
 	if none := ofServers(err); none != nil {
 		return none
 	}
-	return &harness.NoVerdict{Status: harness.Error, Late: 1, Err: err}
+	return &harness.NoVerdict{Status: unbegun(err), Late: 1, Err: err}
+}
+
+// unbegun returns the status of a cell that never began, if that stays so: nothing
+// is known if something took too long, and else something is wrong.
+func unbegun(err error) harness.Status {
+	if waited(err) {
+		return harness.Unknown
+	}
+	return harness.Error
+}
+
+// waited reports whether something took longer than anybody waits for it.
+func waited(err error) bool {
+	var waited interface{ Timeout() bool }
+	return errors.As(err, &waited) && waited.Timeout()
 }
 
 // ofServers returns how a cell came out that failed because of its servers; nil

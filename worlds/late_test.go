@@ -1,6 +1,11 @@
 package worlds
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
 	"testing"
 	"time"
 
@@ -25,6 +30,34 @@ func TestBearable(t *testing.T) {
 		}
 		if got := bearable(harness.Cell{Script: script, TTL: time.Second}); got != want {
 			t.Errorf("%s: %v; want %v", steps, got, want)
+		}
+	}
+}
+
+// Of a cell that never began nothing is known if something took too long, and
+// something is wrong if not.
+func TestUnbegun(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	conn, err := net.Dial("tcp", listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	_ = conn.SetReadDeadline(time.Now().Add(time.Millisecond))
+	_, waited := conn.Read(make([]byte, 1))
+	for err, want := range map[error]harness.Status{
+		fmt.Errorf("real: n1/0: [INFO replication]: %w", waited):                    harness.Unknown,
+		errors.Join(errors.New("real: no link"), context.DeadlineExceeded):          harness.Unknown,
+		fmt.Errorf("real: n1/0: [INFO replication]: %w", io.ErrUnexpectedEOF):       harness.Error,
+		fmt.Errorf("real: n1/0: %w", errors.New("NOAUTH Authentication required.")): harness.Error,
+	} {
+		var none *harness.NoVerdict
+		if !errors.As(unopened(err), &none) || none.Status != want || none.Late == 0 {
+			t.Errorf("%v: %+v; want %s, and to be played again", err, none, want)
 		}
 	}
 }

@@ -34,6 +34,8 @@ func lookup(name string) (strategies.Strategy, bool) {
 			fmt.Println("{ not for the stage }")
 			return nil
 		}), true
+	case "hangs":
+		return misbehaving(name, hang), true
 	case "unmade":
 		return strategies.Strategy{Name: name, New: func(strategies.Env) (strategies.Lock, error) {
 			return nil, fmt.Errorf("no luck today")
@@ -53,6 +55,8 @@ func misbehaving(name string, acquire func(context.Context) error) strategies.St
 	}}
 }
 
+func hang(context.Context) error { select {} }
+
 // lock is a lock made of what its Acquire does.
 type lock func(context.Context) error
 
@@ -61,7 +65,7 @@ func (lock) Release(context.Context) error       { return nil }
 
 func fine(context.Context) error { return nil }
 
-const simple = "clients A\nA acquire\nA release\nexpect none\n"
+const simple = "clients A\nA acquire within 0.1ttl\nA release\nexpect none\n"
 
 // playReal plays a cell on redis-server processes, again if the machine was too
 // slow, and fails the test if it always is.
@@ -150,6 +154,7 @@ func TestMisbehaviourOfAProcess(t *testing.T) {
 	for strategy, want := range map[string][]string{
 		"panics": {"A's acquire panicked: out of luck", "real_test.go"},
 		"exits":  {"A's acquire process ended by itself: exit status 7", "I am off"},
+		"hangs":  {"hangs ignores its context: A's acquire still runs", "worlds_test.hang"},
 		"unmade": {"unmade can't be made: no luck today"},
 		"prints": nil,
 	} {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"sync"
 	"time"
 
@@ -33,6 +34,8 @@ type remote struct {
 	dead bool // its end is the script's doing
 	left bool // or the stage's
 }
+
+var _ harness.Teller = (*remote)(nil)
 
 // ceremony is how long a client's process may take to make its lock.
 const ceremony = 20 * time.Second
@@ -65,7 +68,7 @@ func newRemote(setup client.Setup, world *real.World) (*remote, error) {
 	case err := <-first:
 		return b, err
 	case <-time.After(ceremony):
-		return nil, fmt.Errorf("its process said nothing for %v", ceremony)
+		return nil, fmt.Errorf("its process said nothing for %v: %w", ceremony, os.ErrDeadlineExceeded)
 	}
 }
 
@@ -215,3 +218,19 @@ func (b *remote) Over() bool {
 }
 
 func (b *remote) Leave() {}
+
+// Stacks implements [harness.Teller].
+func (b *remote) Stacks() string {
+	b.mu.Lock()
+	b.left = true
+	b.mu.Unlock()
+	if b.process.Ask() != nil {
+		return ""
+	}
+	select {
+	case <-b.process.Ended():
+		return "\n\n" + b.process.Why().Error()
+	case <-time.After(time.Second):
+		return ""
+	}
+}

@@ -162,7 +162,7 @@ func (w *world) Embody(setup client.Setup) (harness.Body, error) {
 	}
 	b, err := newRemote(setup, w.World)
 	if err != nil {
-		w.refused = true
+		w.refused = !waited(err)
 		return nil, err
 	}
 	w.lives = append(w.lives, b)

@@ -229,7 +229,7 @@ type tail struct {
 	buf bytes.Buffer
 }
 
-const tailLimit = 16 << 10
+const tailLimit = 64 << 10
 
 // Write never fails.
 func (t *tail) Write(p []byte) (int, error) {

@@ -184,15 +184,15 @@ func (h hands) Continue(of *topology.Server) error {
 // Elect asks the servers, or waits for the sentinels.
 func (h hands) Elect(n *topology.Node, among []*topology.Server) (best *topology.Server, err error) {
 	if h.cfg.Sentinels > 0 {
-		// What that takes is theirs, and no lateness, unless the lease may be
-		// over by then.
-		defer func(begun time.Time) { h.granted += min(time.Since(begun), h.cfg.TTL/2) }(time.Now())
 		for _, s := range among { // what was on its way would arrive meanwhile
 			link := h.of(s).link
 			link.Reset()
 			link.Stop()
 			h.of(s).shape.Stopped = true
 		}
+		// What they take from now on is theirs, and no lateness, unless the lease
+		// may be over by then.
+		defer func(begun time.Time) { h.granted += min(time.Since(begun), h.cfg.TTL/2) }(time.Now())
 		return h.awaitPromotion(among)
 	}
 	var furthest int64 = -1

@@ -92,7 +92,7 @@ func (l *lateness) pause(client string) {
 func (l *lateness) resume(client string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if all := l.pauses[client]; len(all) > 0 {
+	if all := l.pauses[client]; len(all) > 0 && all[len(all)-1].to == 0 {
 		all[len(all)-1].to = child.SinceBoot() + child.Trifle
 	}
 }

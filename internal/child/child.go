@@ -141,6 +141,10 @@ func (p *Proc) Pause() error {
 // is not stopped; the error wraps [ErrEnded] if it has ended.
 func (p *Proc) Resume() error { return p.signal(proceed) }
 
+// Ask asks the process, if it is a Go program, to say on its standard error what its
+// goroutines do, which ends it. It doesn't wait for that.
+func (p *Proc) Ask() error { return p.signal(ask) }
+
 // Kill ends the process, stopped or not, and its children, and returns when
 // it has ended. No effect on one that has.
 func (p *Proc) Kill() error {

@@ -18,6 +18,7 @@ func group(int) int            { return 0 }
 func suspend(int) error        { return errUnsupported }
 func proceed(int) error        { return errUnsupported }
 func destroy(int) error        { return errUnsupported }
+func ask(int) error            { return errUnsupported }
 func awaitStop(int) error      { return errUnsupported }
 func awaitEnd(int) bool        { return false }
 func keepDescriptors()         {}

@@ -36,3 +36,4 @@ func group(pid int) int {
 func suspend(pid int) error { return syscall.Kill(-pid, syscall.SIGSTOP) }
 func proceed(pid int) error { return syscall.Kill(-pid, syscall.SIGCONT) }
 func destroy(pid int) error { return syscall.Kill(-pid, syscall.SIGKILL) }
+func ask(pid int) error     { return syscall.Kill(pid, syscall.SIGQUIT) }

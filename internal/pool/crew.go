@@ -1,7 +1,10 @@
 package pool
 
 import (
+	"errors"
+	"os"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -43,9 +46,7 @@ func (c *Crew) take() *worker {
 	for len(c.idle) > 0 {
 		w := c.idle[len(c.idle)-1]
 		c.idle = c.idle[:len(c.idle)-1]
-		select {
-		case <-w.exited:
-		default:
+		if !errors.Is(w.cmd.Process.Signal(syscall.Signal(0)), os.ErrProcessDone) {
 			return w
 		}
 	}

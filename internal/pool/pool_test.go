@@ -180,6 +180,54 @@ func TestEveryJobIsAnsweredOnce(t *testing.T) {
 	}
 }
 
+// Who stays in a crew does the jobs of the next run, unless it has ended, and ends
+// with the crew.
+func TestACrewStays(t *testing.T) {
+	var crew pool.Crew
+	defer crew.Close(0)
+	run := func(workers int) []int {
+		var pids []int
+		o := options(workers)
+		o.Crew = &crew
+		err := pool.Run(t.Context(), o, slices.Values(make([]job, 50)), func(_ job, r pool.Result[reply]) error {
+			if r.Failure != nil {
+				t.Error(r.Failure)
+			}
+			if !slices.Contains(pids, r.Value.PID) {
+				pids = append(pids, r.Value.PID)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return pids
+	}
+	first := run(1)
+	if again := run(1); !slices.Equal(again, first) {
+		t.Errorf("the second run's jobs were done by %v, the first one's by %v", again, first)
+	}
+	if err := syscall.Kill(first[0], syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	for syscall.Kill(first[0], 0) == nil { // waited for by its parent
+		time.Sleep(time.Millisecond)
+	}
+	third := run(2)
+	if slices.Contains(third, first[0]) {
+		t.Errorf("%v did jobs after it had ended", first)
+	}
+	crew.Close(0)
+	for _, pid := range third {
+		if syscall.Kill(pid, 0) == nil {
+			t.Errorf("worker %d lives after its crew was closed", pid)
+		}
+	}
+	if after := run(1); slices.Contains(third, after[0]) {
+		t.Errorf("worker %d did a job after its crew was closed", after[0])
+	}
+}
+
 func TestABadJobSpoilsOnlyItself(t *testing.T) {
 	tests := []struct {
 		do             string
