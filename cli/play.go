@@ -183,8 +183,8 @@ const (
 
 // play plays the jobs in worker processes and calls done with the cell of
 // each, in the order in which they finish. Cells for which the machine was too
-// slow are played again when the others are done, half as many at a time and with
-// a longer lease, which bears more.
+// slow are played again when the others are done, with a longer lease, which bears
+// more, and so many at a time that the machine has a quarter as much to do.
 func (o *playOptions) play(ctx context.Context, world string, workers int, jobs iter.Seq[job], done func(job, reports.Cell) error) (err error) {
 	start, err := startWorker()
 	if err != nil {
@@ -195,9 +195,10 @@ func (o *playOptions) play(ctx context.Context, world string, workers int, jobs 
 	defer func() { err = o.leave(ctx, world, err) }()
 	var crew pool.Crew
 	defer crew.Close(grace(world))
-	limit := o.limit(world)
+	limit, most := o.limit(world), workers
 	for left := attempts; ; left-- {
 		var again []job
+		var load float64 // of them all, in parts of what they were
 		options := pool.Options{Workers: workers, Start: start, Limit: limit, Grace: grace(world), Crew: &crew}
 		err := pool.Run(ctx, options, jobs, func(j job, r pool.Result[played]) error {
 			cell := r.Value.Cell
@@ -213,7 +214,13 @@ func (o *playOptions) play(ctx context.Context, world string, workers int, jobs 
 				cell.Settle()
 			}
 			if r.Value.Late > 0 && left > 1 {
-				again = append(again, o.again(j, r.Value))
+				next := o.again(j, r.Value)
+				again = append(again, next)
+				if was := r.Value.Cell.Lease; was > 0 && next.TTL > was {
+					load += float64(was) / float64(next.TTL)
+				} else {
+					load++
+				}
 				return nil
 			}
 			return done(j, cell)
@@ -221,7 +228,8 @@ func (o *playOptions) play(ctx context.Context, world string, workers int, jobs 
 		if err != nil || len(again) == 0 {
 			return err
 		}
-		workers, jobs = max(1, workers/2), slices.Values(again)
+		workers = max(1, min(most, int(float64(workers*len(again))/load/4)))
+		jobs = slices.Values(again)
 		limit = o.limit(world)
 		for _, j := range again {
 			limit = max(limit, o.limitOf(world, j.TTL))
@@ -231,8 +239,8 @@ func (o *playOptions) play(ctx context.Context, world string, workers int, jobs 
 
 // again returns the job of playing a cell anew. The lease becomes at least twice
 // as long, and so long that it would bear what was late now, unless its user
-// wants that lease, or the script is about that one. Half as many cells with
-// twice the lease are a quarter of the load.
+// wants that lease, or the script is about that one. Twice the lease is half the
+// load.
 func (o *playOptions) again(j job, was played) job {
 	j.Late = append(slices.Clip(j.Late), was.Cell.Reason)
 	lease := was.Cell.Lease
