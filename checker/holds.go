@@ -77,17 +77,18 @@ func (f *facts) granted(c *client, at int, i int, e *Event) {
 		case c.hold >= 0:
 			f.validUntil(c, until)
 		case c.lapsed: // it stopped in time, and may go on again
-			c.since = i
 			f.believe(c, at, i, e, until)
 		}
 		return
 	}
-	c.since = i
 	if c.hold < 0 {
 		c.depth = 0
 		f.believe(c, at, i, e, until)
-	} else if until > 0 {
-		f.validUntil(c, until)
+	} else {
+		c.since = i
+		if until > 0 {
+			f.validUntil(c, until)
+		}
 	}
 	c.depth++
 	if c.necessary < 0 {
@@ -106,6 +107,7 @@ func (f *facts) believe(c *client, at, i int, e *Event, until time.Duration) {
 		c.lapsed = true
 		return
 	}
+	c.since = i
 	c.hold, c.last, c.until, c.lapsed = len(f.holds), len(f.holds), 0, false
 	c.holds = append(c.holds, c.hold)
 	f.holds = append(f.holds, newHold(c, at, i, e))

@@ -29,7 +29,7 @@ func staleWrite(r run, w []int) error {
 	}
 	mine := -1
 	for i := range last {
-		if r.at(i).Client == e.Client && (r.begins(i) || r.acquires(i)) {
+		if r.at(i).Client == e.Client && (r.begins(i) || r.acquires(i) && r.hold(e.Client, i) >= 0) {
 			mine = i
 		}
 	}

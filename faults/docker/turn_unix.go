@@ -4,11 +4,12 @@ package docker
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"path/filepath"
 	"syscall"
 	"time"
+
+	"github.com/lockfault/lockfault/faults/process/clock"
 )
 
 // turn waits until nobody else of this user makes a container for a world that has
@@ -17,7 +18,14 @@ import (
 // that at once. What a script orders doesn't wait for a turn. An error only when
 // the context is done.
 func turn(ctx context.Context) (over func(), err error) {
-	file, err := os.OpenFile(filepath.Join(os.TempDir(), fmt.Sprintf("lockfault-docker-turn-%d", os.Geteuid())), os.O_CREATE|os.O_RDWR|syscall.O_NOFOLLOW, 0o600)
+	cache, err := clock.CacheDir()
+	if err == nil {
+		err = os.MkdirAll(cache, 0o700)
+	}
+	var file *os.File
+	if err == nil {
+		file, err = os.OpenFile(filepath.Join(cache, "docker-turn"), os.O_CREATE|os.O_RDWR, 0o600)
+	}
 	if err != nil {
 		return func() {}, nil // all at once, then
 	}
