@@ -1,6 +1,7 @@
 package docker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -76,7 +77,8 @@ func (r *ready) WaitUntilReady(ctx context.Context, target wait.StrategyTarget) 
 func (r *ready) find(ctx context.Context, target wait.StrategyTarget) (*redis.Client, string, error) {
 	published, err := target.MappedPort(ctx, fmt.Sprint(port, "/tcp"))
 	if err != nil {
-		return nil, "", errors.Join(alive(ctx, target), err)
+		// One that has ended publishes nothing any more.
+		return nil, "", cmp.Or(alive(ctx, target), err)
 	}
 	addr := net.JoinHostPort(loopback, published.Port())
 	o := rediscli.Options(addr)
