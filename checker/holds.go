@@ -147,6 +147,9 @@ func (f *facts) disbelieve(c *client, i int, t time.Duration, by Ending, release
 	if by != StillOpen {
 		f.holding--
 		f.freeSince, f.freeFrom = i, t
+		if by == ByValidity {
+			f.freeSince-- // it was over before the event at which that shows
+		}
 	}
 }
 

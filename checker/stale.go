@@ -15,10 +15,9 @@ func staleWrite(f *facts) *Witness {
 			}
 			continue
 		}
-		mine := f.holds[w.hold]
 		token := e.Token
 		if token == 0 {
-			token = mine.token
+			token = f.events[w.since].Token
 		}
 		// No hold of the writer's own follows its latest, so all of these are others'.
 		for _, other := range f.holds[w.hold+1:] {

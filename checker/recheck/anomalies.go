@@ -249,6 +249,9 @@ func stuckLock(r run, w []int) error {
 	for _, end := range r.endings() {
 		if end.at <= c.end {
 			free, freed = max(free, end.t), end.at
+			if end.lapsed {
+				freed--
+			}
 		}
 	}
 	renewed := false
@@ -273,8 +276,9 @@ func stuckLock(r run, w []int) error {
 // ended it, if one did.
 type ending struct {
 	client  string
-	at      int
+	at      int // or before that event, if its validity had lapsed by then
 	t       time.Duration
+	lapsed  bool
 	release call
 }
 
@@ -289,6 +293,7 @@ func (r run) endings() []ending {
 			end := ending{client: client, at: i, t: e.Time}
 			switch {
 			case r.hold(client, i) < 0: // its validity is over, and it published that last
+				end.lapsed = true
 				for _, ret := range before.Events {
 					if ret.Client == client && ret.Kind == checker.Return && ret.Result == checker.OK && ret.Until > 0 {
 						end.t = ret.Until
