@@ -153,7 +153,8 @@ func TestConversation(t *testing.T) {
 		if l.Report.Kind == client.Lost && l.Report.Hold != 1 {
 			t.Errorf("hold %d was lost; want 1", l.Report.Hold)
 		}
-		text, _ := json.Marshal(client.Order{Answer: &client.Heard{ID: l.Report.ID}})
+		// It holds on as far as the stage knows: else nobody would wait for the loss.
+		text, _ := json.Marshal(client.Order{Answer: &client.Heard{ID: l.Report.ID, Answer: client.Answer{Hold: 1}}})
 		c.say(string(text))
 	}
 	if want := map[client.Kind]int{client.Returned: 1, client.Lost: 1, client.Done: 1}; !reflect.DeepEqual(kinds, want) {
