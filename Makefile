@@ -22,9 +22,12 @@ build: ## build bin/lockfault
 # finds in them it finds in their like.
 REPEATED = TestEveryCellTwice|TestTheAgreementTableIsSettled|TestEverySeedAgrees|TestEveryLeaseAgrees|TestSameSeedSameHistory|TestRoundTrip
 
+# Tests of as many packages run at a time: those that take long mostly wait.
+PACKAGES ?= 4
+
 .PHONY: test
 test: redis ## run all tests, under the race detector but for those that repeat the same cells, and some cells on real servers
-	$(GO) test -race $(TESTFLAGS) -skip '$(REPEATED)' ./...
+	$(GO) test -race -p $(PACKAGES) $(TESTFLAGS) -skip '$(REPEATED)' ./...
 	$(GO) test $(TESTFLAGS) -run '$(REPEATED)' ./harness ./faults/sim ./histories
 	$(MAKE) --no-print-directory agree
 
@@ -69,7 +72,7 @@ test-real: build redis ## play every cell in virtual time and on redis-server pr
 	./bin/lockfault run --world sim,process --failover sentinel --out "$$out"
 
 .PHONY: long
-long: agree-loaded test-docker ## what takes hours: the agreement table beside busy processes, 500 settled scripts, every cell in containers
+long: agree-loaded test-docker mutate-checker ## what takes hours: the agreement table beside busy processes, 500 settled scripts, every cell in containers, all bugs that are planted
 	$(AGREE) -settled -count 250 -runs 2 -unknown 2 $(if $(SEED),-seed $(SEED))
 
 .PHONY: test-docker
@@ -106,6 +109,7 @@ lint: ## run gofmt, vet, staticcheck and the import rule
 	@unformatted=$$(gofmt -l .); if [ -n "$$unformatted" ]; then \
 		echo "not formatted, run make fmt:"; echo "$$unformatted"; exit 1; fi
 	$(GO) vet ./...
+	$(GO) -C examples/clients vet ./...
 	$(GO) run $(STATICCHECK) ./...
 	$(GO) test ./internal/rooms
 
@@ -127,8 +131,8 @@ test-checker: ## compare the lock checker with porcupine on 100,000 histories of
 	$(GO) test ./checker/linear -run TestPorcupine -rapid.checks=100000 -v
 
 .PHONY: mutate-checker
-mutate-checker: ## plant bugs into the lock checker, and see its tests catch each
-	$(GO) test ./checker/linear -run TestMutants -mutate -v
+mutate-checker: ## plant bugs into the lock checker, all or MUTANTS of them, and see its tests catch each
+	$(GO) test ./checker/linear -run TestMutants -mutate -v $(if $(MUTANTS),-mutants $(MUTANTS)) $(if $(SEED),-draw $(SEED))
 
 .PHONY: bench-checker
 bench-checker: ## run the lock checker's benchmarks beside porcupine's

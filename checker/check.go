@@ -16,6 +16,8 @@ func Check(h History) Verdict {
 	find := map[Anomaly]func(*facts) *Witness{
 		Overlap:        overlap,
 		StaleWrite:     staleWrite,
+		RefusedWrite:   refusedWrite,
+		TokenOrder:     tokenOrder,
 		ForeignRelease: foreignRelease,
 		ForeignExtend:  foreignExtend,
 		LostLock:       lostLock,
@@ -26,8 +28,12 @@ func Check(h History) Verdict {
 		Starvation:     starvation,
 		Unavailable:    unavailable,
 	}
-	v := Verdict{Linearizable: linearizable(f)}
+	v := Verdict{Conflict: conflict(f), Unjudged: f.unjudged}
+	v.Linearizable = v.Conflict == nil
 	for _, anomaly := range Anomalies() {
+		if v.Unjudged != nil && slices.Contains(ServerSide(), anomaly) {
+			continue
+		}
 		if w := find[anomaly](f); w != nil {
 			w.Anomaly = anomaly
 			v.Witnesses = append(v.Witnesses, *w)

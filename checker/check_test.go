@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -14,7 +15,8 @@ var update = flag.Bool("update", false, "write what came out into testdata")
 // TestCases checks the verdict on each history in testdata/cases. A file is a
 // list of cases; a case is a title behind "#", a history in the notation of
 // parseHistory, and behind "->" what must be found: an anomaly, the indices of
-// its witness and the sentence, or "held"; and "not linearizable".
+// its witness and the sentence, or "held"; "not linearizable", with the events and
+// the sentence of the conflict unless an overlap says it; and "unjudged".
 func TestCases(t *testing.T) {
 	files, err := filepath.Glob("testdata/cases/*.txt")
 	if err != nil || len(files) < len(Anomalies()) {
@@ -90,7 +92,26 @@ func verdictLines(v Verdict) []string {
 		lines = append(lines, "held")
 	}
 	if !v.Linearizable {
-		lines = append(lines, "not linearizable")
+		line := "not linearizable"
+		if !slices.Contains(v.Anomalies(), Overlap) {
+			line = fmt.Sprintf("%s %v %s", line, v.Conflict.Events, v.Conflict.Says)
+		}
+		lines = append(lines, line)
+	}
+	if v.Unjudged != nil {
+		lines = append(lines, fmt.Sprintf("unjudged %v %s", v.Unjudged.Events, v.Unjudged.Says))
 	}
 	return lines
+}
+
+// Where two clients rely on the lock at one instant, that is the conflict.
+func TestConflictOfAnOverlap(t *testing.T) {
+	h, err := parseHistory([]string{"0s A acquire", "1ms A acquire ok", "33s B acquire", "33.002s B acquire ok", "40s end"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := Check(h).Conflict
+	if c == nil || !slices.Equal(c.Events, []int{1, 3}) || c.Says != "B acquired at 33.002s while A, who had acquired at 0.001s, had yet to release." {
+		t.Errorf("the conflict is %+v", c)
+	}
 }

@@ -21,8 +21,9 @@ type facts struct {
 	acquires  []int  // the calls of acquire and try, by end
 	byID      map[int]int
 	holds     []hold // by begin
-	necessary []hold // by begin; see linearizable
+	necessary []hold // by begin; see conflict
 	writes    []write
+	refusals  []refusal
 
 	servers    []*server
 	serverID   map[[2]string]int
@@ -31,6 +32,7 @@ type facts struct {
 	ownerships []ownership
 	departures []departure
 	leftovers  []leftover
+	unjudged   *Doubt // why servers don't tell whose the lock is, if they don't
 
 	held intervals // holds, by begin: item i is holds[i]
 
@@ -40,6 +42,7 @@ type facts struct {
 	freeSince int           // where the last hold ended, -1 if none did,
 	freeFrom  time.Duration // and when
 	lastOwned map[clientNode]int
+	newest    int // the accepted write with the largest token, or -1
 }
 
 // client is one name that did something.
@@ -51,7 +54,9 @@ type client struct {
 	pauses   []pause // by time, disjoint
 	replaced []int   // changes that put another's value in place of its own
 	last     int     // its latest hold, or -1
-	since    int     // the Return of its latest acquire that succeeded, where it has had a hold
+	since    int     // the Return that began that hold or, inside it, acquired once more
+	acquired int     // the Return of its latest acquire that succeeded, hold or not; never that of an extend
+	token    int64   // its own: the latest that it got, until it is known to have given that up
 
 	// How things stand at the present event of the pass.
 	hold, necessary int // or -1
@@ -84,8 +89,9 @@ type call struct {
 	crashed    bool
 	hold       int // what its client held when it called, or -1
 	grant      time.Duration
-	hasGrant   bool // grant is when the last acquire or extend before it returned OK
-	idleAtExit bool // its client was paused when the history ended
+	hasGrant   bool  // grant is when the last acquire or extend before it returned OK
+	idleAtExit bool  // its client was paused when the history ended
+	token      int64 // its client's own when it called
 }
 
 func (c *call) takes() bool        { return c.op == Acquire || c.op == TryAcquire }
@@ -108,7 +114,7 @@ type clientNode struct {
 
 func derive(h History) *facts {
 	f := &facts{
-		meta: h.Meta, events: h.Events, freeSince: -1,
+		meta: h.Meta, events: h.Events, freeSince: -1, newest: -1,
 		clientID: map[string]int{}, byID: map[int]int{},
 		serverID: map[[2]string]int{}, nodes: map[string]*node{}, lastOwned: map[clientNode]int{},
 	}
@@ -157,9 +163,7 @@ func (f *facts) take(i int, e *Event) {
 	case Lost:
 		f.disbelieve(c, i, e.Time, ByLoss, -1)
 	case Write:
-		if e.Accepted {
-			f.writes = append(f.writes, write{i, c.id, c.last, c.since})
-		}
+		f.wrote(c, i, e)
 	case Pause:
 		if !c.paused {
 			c.paused = true
@@ -183,7 +187,7 @@ func (c *client) wake(i int, t time.Duration) {
 func (f *facts) died(c *client, i int, t time.Duration) {
 	f.disbelieve(c, i, t, ByCrash, -1)
 	f.endNecessary(c, i, t, ByCrash)
-	c.depth, c.lapsed, c.hasGrant = 0, false, false
+	c.depth, c.lapsed, c.hasGrant, c.token = 0, false, false, 0
 	c.wake(i, t)
 	if c.open >= 0 {
 		open := &f.calls[c.open]
@@ -196,7 +200,7 @@ func (f *facts) invoked(c *client, i int, e *Event) int {
 	at := len(f.calls)
 	f.calls = append(f.calls, call{
 		client: c.id, op: e.Op, invoke: i, from: e.Time,
-		hold: c.hold, grant: c.grant, hasGrant: c.hasGrant,
+		hold: c.hold, grant: c.grant, hasGrant: c.hasGrant, token: c.token,
 	})
 	f.byID[e.Call] = at
 	c.open = at
@@ -227,6 +231,8 @@ func (f *facts) returned(c *client, i int, e *Event) {
 		f.granted(c, at, i, e)
 	case ret.takes() && ret.failed():
 		f.leave(at)
+	case ret.op == Release && e.Result != Unknown && c.depth == 0:
+		c.token = 0
 	}
 }
 
@@ -258,6 +264,7 @@ func (f *facts) finish() {
 		}
 	}
 	f.held = newIntervals(spans(f.holds))
+	f.unjudged = f.doubtful()
 }
 
 func spans(holds []hold) []interval {

@@ -10,7 +10,8 @@ func foreignRelease(f *facts) *Witness {
 		if !ch.foreign() {
 			continue
 		}
-		switch sooner := ch.before.expires - ch.after.expires; {
+		// Many small steps make a large one.
+		switch sooner := max(ch.before.expires, ch.before.granted) - ch.after.expires; {
 		case ch.after.value == "" && ch.after.owner < 0:
 			return f.foreignWitness(ch, "removed")
 		case ch.sameValue() && ch.before.expires != 0 && ch.after.expires != 0 && sooner > f.tolerance():
@@ -28,7 +29,7 @@ func foreignExtend(f *facts) *Witness {
 		if ch.recreated {
 			return f.recreatedWitness(ch)
 		}
-		later := ch.after.expires - ch.before.expires
+		later := ch.after.expires - min(ch.before.expires, ch.before.granted)
 		if ch.foreign() && ch.sameValue() && ch.before.expires != 0 && (ch.after.expires == 0 || later > f.tolerance()) {
 			return f.foreignWitness(ch, "prolonged the lease of")
 		}

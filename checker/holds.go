@@ -81,6 +81,10 @@ func (f *facts) granted(c *client, at int, i int, e *Event) {
 		}
 		return
 	}
+	c.acquired = i
+	if e.Token != 0 {
+		c.token = e.Token
+	}
 	if c.hold < 0 {
 		c.depth = 0
 		f.believe(c, at, i, e, until)

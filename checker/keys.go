@@ -13,6 +13,9 @@ type key struct {
 	expires time.Duration
 	// due is the expiry that was granted, whatever clocks did to it since.
 	due time.Duration
+	// granted is the expiry that the owner, or the server's clock, gave it last;
+	// what others did to it since is measured from there.
+	granted time.Duration
 	// ownership is since when the owner has it, or -1; renewed the last
 	// State, if any, by which a command prolonged it for the same value.
 	ownership, renewed int
@@ -32,6 +35,10 @@ type node struct {
 	counting []int // servers
 	primary  int   // the server promoted last, or -1
 	split    bool
+	// owner is who owns the key on every one of those that count, since event
+	// since; -1 if nobody does. Of two sides of a split either may have granted
+	// the lock.
+	owner, since int
 }
 
 // change is a State: how the key stood before and after.
@@ -85,7 +92,7 @@ func (f *facts) server(e *Event) int {
 func (f *facts) node(name string) *node {
 	n, ok := f.nodes[name]
 	if !ok {
-		n = &node{primary: -1}
+		n = &node{primary: -1, owner: -1}
 		f.nodes[name] = n
 	}
 	return n
@@ -132,12 +139,13 @@ func (f *facts) changed(i int, e *Event) {
 		f.recount([]key{s.key}, +1)
 	}
 	f.depart(i, gone, e.Cause)
+	f.settle(n, i)
 }
 
 // next returns the key after a State.
 func (f *facts) next(i, id int, e *Event) key {
 	was := f.servers[id].key
-	k := key{owner: -1, value: e.Value, expires: e.Expires, due: e.Expires, ownership: -1, renewed: -1}
+	k := key{owner: -1, value: e.Value, expires: e.Expires, due: e.Expires, granted: e.Expires, ownership: -1, renewed: -1}
 	if owner := f.client(e.Owner); owner != nil {
 		k.owner = owner.id
 	}
@@ -156,6 +164,14 @@ func (f *facts) next(i, id int, e *Event) key {
 		return k
 	}
 	k.ownership = was.ownership
+	if was.expires != 0 && was.granted != 0 && k.expires != 0 {
+		switch by := f.client(e.Client); {
+		case e.Cause == ByClock:
+			k.granted = was.granted + k.expires - was.expires
+		case e.Cause == ByCommand && by != nil && by.id != k.owner:
+			k.granted = was.granted
+		}
+	}
 	if k.value != was.value {
 		return k
 	}
@@ -203,6 +219,7 @@ func (f *facts) led(i int, e *Event) {
 			gone := f.discount(n, n.primary)
 			f.recount(gone, -1)
 			f.depart(i, gone, ByReplication)
+			f.settle(n, i)
 		}
 	}
 }
@@ -220,6 +237,22 @@ func (f *facts) discount(n *node, but int) []key {
 		return true
 	})
 	return gone
+}
+
+// settle notes who owns the key of a node after event i.
+func (f *facts) settle(n *node, i int) {
+	owner := -1
+	for place, id := range n.counting {
+		switch k := f.servers[id].key; {
+		case place == 0:
+			owner = k.owner
+		case k.owner != owner:
+			owner = -1
+		}
+	}
+	if owner != n.owner {
+		n.owner, n.since = owner, i
+	}
 }
 
 func (f *facts) recount(keys []key, by int) {

@@ -11,19 +11,21 @@ import (
 // parseHistory reads a history in the notation of testdata/cases, in which each
 // line is one event:
 //
-//	with ttl 10s grace 5s bound 50s honour   settings, before the first event
+//	with ttl 10s grace 5s bound 50s honour   settings, before the first event;
+//	with fenced nodes n1,n2,n3               any of them may be left out
 //	0s A acquire                             an invoke of acquire, try, release or extend
 //	1ms A acquire ok token 7 until 29s       its return: ok, fail or unknown
 //	2s A write accepted                      or refused; token 7
 //	3s A pause                               or resume, crash, restart, lost
 //	4s A sends n1 DEL lock                   a request that n1 executed
 //	5s n1 A1 of A until 35s by A             the key; "for ever" instead of "until"; "by" a client or a cause
+//	5s n1 2 of ? until 35s by A              the key, of which nobody can tell whose it is
 //	5s n1/1 gone by flush                    the key of another server of n1
 //	6s fault n1 split C
 //	9s end
 //
-// Without settings the lease is 30 s, the grace 15 s and the bound 150 s. The
-// names of clients are letters.
+// Without settings the lease is 30 s, the grace 15 s and the bound 150 s, and n1
+// is the only node. The names of clients are letters.
 func parseHistory(lines []string) (History, error) {
 	h := History{Meta: Meta{
 		Format: 1, Strategy: "any", Scenario: "any", World: "none", Clients: []string{"A", "B", "C", "D"}, Nodes: []string{"n1"},
@@ -57,13 +59,23 @@ func parseHistory(lines []string) (History, error) {
 
 func parseSettings(m *Meta, words []string) error {
 	for len(words) > 0 {
-		if words[0] == "honour" {
+		switch words[0] {
+		case "honour":
 			m.HonourValidity = true
+			words = words[1:]
+			continue
+		case "fenced":
+			m.Fenced = true
 			words = words[1:]
 			continue
 		}
 		if len(words) < 2 {
 			return fmt.Errorf("what is %q?", words[0])
+		}
+		if words[0] == "nodes" {
+			m.Nodes = strings.Split(words[1], ",")
+			words = words[2:]
+			continue
 		}
 		d, err := time.ParseDuration(words[1])
 		if err != nil {
@@ -142,6 +154,9 @@ func parseKey(e *Event, server string, words []string) (err error) {
 			return fmt.Errorf("want VALUE of OWNER until TIME by CAUSE")
 		}
 		e.Value, e.Owner = words[0], words[2]
+		if e.Owner == "?" {
+			e.Owner = ""
+		}
 		if words[3] == "until" {
 			if e.Expires, err = time.ParseDuration(words[4]); err != nil {
 				return err

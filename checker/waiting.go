@@ -124,6 +124,9 @@ func (f *facts) demand() *demand {
 		d.leases[i].until = max(d.leases[i].until, d.leases[i-1].until)
 	}
 	d.gaps = f.gaps()
+	if f.unjudged != nil { // nor do the keys explain anything
+		return d
+	}
 
 	for at, l := range f.leftovers {
 		d.left[l.call] = append(d.left[l.call], l.ownership)

@@ -168,6 +168,11 @@ func (o *checkOptions) run(cmd *cobra.Command, files []string) error {
 	for _, file := range files {
 		c, err := o.one(cmd.Context(), cmd.InOrStdin(), file)
 		if errors.Is(err, context.Canceled) {
+			if len(list) > 0 {
+				if err := o.print(cmd.OutOrStdout(), list); err != nil {
+					return err
+				}
+			}
 			return &statusError{ExitInterrupted, fmt.Errorf("interrupted: %d of %d histories are checked", len(list), len(files))}
 		}
 		if err != nil {
@@ -198,18 +203,15 @@ func (o *checkOptions) run(cmd *cobra.Command, files []string) error {
 // one checks one file. The error is why it could not be read to its end.
 func (o *checkOptions) one(ctx context.Context, stdin io.Reader, file string) (checked, error) {
 	c := checked{File: file, Spec: o.spec}
-	from := stdin
 	if file == "-" {
 		c.File = "stdin"
-	} else {
-		f, err := os.Open(file)
-		if err != nil {
-			c.Verdict, c.Reason = verdictError, brief(err).Error()
-			return c, brief(err)
-		}
-		defer f.Close()
-		from = f
 	}
+	from, done, err := patiently(ctx, stdin, file)
+	if err != nil {
+		c.Verdict, c.Reason = verdictError, brief(err).Error()
+		return c, brief(err)
+	}
+	defer done()
 	in := newInput(from)
 	how := histories.Options{Name: c.File}
 	if o.input != inputAuto {

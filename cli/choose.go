@@ -1,11 +1,13 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -40,32 +42,42 @@ type chosen struct {
 	source []byte
 }
 
-// chooseScenarios returns the scenarios that the words name, by name, pattern
-// or path of a file: first those of the library in its order, then the files;
-// no words mean the whole library.
-func chooseScenarios(words []string) ([]chosen, error) {
+// chooseScenarios returns the scenarios that the words name, by name or pattern of
+// names, or by the path of a file, of a directory, or a pattern of files: first
+// those of the library in its order, then the files, each once. No words mean the
+// whole library.
+func chooseScenarios(ctx context.Context, words []string) ([]chosen, error) {
 	if len(words) == 0 {
 		words = []string{"*"}
 	}
-	wanted := map[string]bool{}
+	wanted, read := map[string]bool{}, map[string]bool{}
 	var files []chosen
 	for _, word := range words {
-		if isFile(word) {
-			c, err := readScenario(word)
-			if err != nil {
-				return nil, err
-			}
-			files = append(files, c)
-			continue
-		}
 		found := false
 		for _, name := range scenarios.Names() {
 			if matched, err := path.Match(word, name); matched && err == nil {
 				found, wanted[name] = true, true
 			}
 		}
+		if isFile(word) || !found && isDir(word) {
+			list, err := scriptFiles(word)
+			if err != nil {
+				return nil, err
+			}
+			for _, file := range list {
+				if read[filepath.Clean(file)] {
+					continue
+				}
+				c, err := readScenario(ctx, file)
+				if err != nil {
+					return nil, err
+				}
+				read[filepath.Clean(file)], files = true, append(files, c)
+			}
+			continue
+		}
 		if !found {
-			return nil, unknown("scenario", word, scenarios.Names(), "\"lockfault list scenarios\" prints them; the path of a file has a / or ends in .txt")
+			return nil, unknown("scenario", word, scenarios.Names(), "\"lockfault list scenarios\" prints them; the path of a file or directory has a / or ends in .txt")
 		}
 	}
 	var list []chosen
@@ -94,27 +106,102 @@ func chooseScenarios(words []string) ([]chosen, error) {
 	return list, nil
 }
 
-// isFile reports whether a word names a file rather than a scenario of the
-// library.
+// isFile reports whether a word names files rather than scenarios of the library.
 func isFile(word string) bool {
-	return strings.ContainsAny(word, `/\`) || strings.HasSuffix(word, ".txt")
+	return strings.ContainsAny(word, `/\`) || strings.HasSuffix(word, scriptSuffix) || word == "." || word == ".."
+}
+
+// scriptSuffix ends the names of the scripts in a directory.
+const scriptSuffix = ".txt"
+
+// scriptFiles returns the files that a word names: the one of that name, the
+// scripts in the directory of that name, or the files that match the pattern, in
+// the order of their names.
+func scriptFiles(word string) ([]string, error) {
+	info, err := os.Stat(word)
+	switch {
+	case err == nil && info.IsDir():
+		return scriptsIn(word)
+	case err == nil || !strings.ContainsAny(word, "*?["):
+		return []string{word}, nil // whoever reads it says what is wrong
+	}
+	matches, err := filepath.Glob(word)
+	if err != nil {
+		return nil, usage("%q is no pattern of files: close the bracket", word)
+	}
+	list := slices.DeleteFunc(matches, isDir)
+	if len(list) == 0 {
+		return nil, usage("no file matches %q", word)
+	}
+	return list, nil
+}
+
+// scriptsIn returns the scripts in a directory.
+func scriptsIn(dir string) (list []string, err error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, usage("can't read the directory: %v", brief(err))
+	}
+	for _, entry := range entries {
+		if file := filepath.Join(dir, entry.Name()); strings.HasSuffix(file, scriptSuffix) && !isDir(file) {
+			list = append(list, file)
+		}
+	}
+	if len(list) == 0 {
+		return nil, usage("there is no script in the directory %s: the names of scripts end in %s", dir, scriptSuffix)
+	}
+	return list, nil
+}
+
+func isDir(name string) bool {
+	info, err := os.Stat(name)
+	return err == nil && info.IsDir()
 }
 
 // readScenario reads and parses a user's script.
-func readScenario(file string) (chosen, error) {
-	source, err := os.ReadFile(file)
+func readScenario(ctx context.Context, file string) (chosen, error) {
+	source, err := readText(ctx, nil, "script", file)
 	if err != nil {
 		// Who puts ".txt" to a name of the library means that name.
-		if name := strings.TrimSuffix(file, ".txt"); slices.Contains(scenarios.Names(), name) {
+		if name := strings.TrimSuffix(file, ".txt"); ctx.Err() == nil && slices.Contains(scenarios.Names(), name) {
 			return chosen{}, usage("there is no file %s, did you mean the scenario %q?", file, name)
 		}
-		return chosen{}, usage("can't read the script: %v", brief(err))
+		return chosen{}, err
 	}
 	script, err := scenarios.Parse(file, source)
 	if err != nil {
 		return chosen{}, err
 	}
 	return chosen{Script: script, file: file, source: source}, nil
+}
+
+// checkNames refuses scripts that speak of strategies or tags that there aren't,
+// in the registry or among those that come with lockfault: scripts are shared among
+// programs, of which not each has all.
+func checkNames(registry strategies.Registry, scripts []chosen) error {
+	var names, tags []string
+	for _, s := range append(registry.All(), strategies.Builtin().All()...) {
+		names, tags = append(names, s.Name), append(tags, s.Tags...)
+	}
+	library, err := scenarios.Library()
+	if err != nil {
+		return err
+	}
+	for _, script := range library {
+		for _, selector := range script.Selects() {
+			if tag, ok := strings.CutPrefix(string(selector), "@"); ok {
+				tags = append(tags, tag)
+			} else if !selector.Pattern() {
+				names = append(names, string(selector))
+			}
+		}
+	}
+	for _, script := range scripts {
+		if err := script.CheckNames(names, tags); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // brief drops the name of the system call, which tells a user nothing.

@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"regexp"
 	"runtime"
@@ -98,11 +99,42 @@ func TestRunInVirtualTimeLeavesNothing(t *testing.T) {
 		{"SIGHUP", func(r *run) { r.signal(syscall.SIGHUP) }, cli.ExitInterrupted},
 		{"SIGKILL", func(r *run) { r.signal(os.Kill) }, -1},
 		{"SIGKILL while the workers are stopped", stopAndKill, -1},
+		{"SIGKILL of the workers", killWorkers, cli.ExitUndecided},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			r := startRun(t, endless, "--world", "sim", "--strategy", "bad-mutex,bad-spin", "--jobs", "2")
 			r.await("both workers are there", func() bool { return len(r.processes()) == 3 })
+			c.end(r)
+			if status := r.wait(); status != c.status {
+				t.Errorf("exit status %d, want %d: %s", status, c.status, &r.stderr)
+			}
+			r.nothingLeft(nil)
+		})
+	}
+}
+
+// And with processes that a strategy started, and nobody else knows of.
+func TestRunLeavesNoChildOfAStrategy(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		args   []string
+		end    func(r *run)
+		status int
+	}{
+		{"done", []string{"--strategy", "parent"}, func(*run) {}, cli.ExitOK},
+		{"no time left", []string{"--strategy", "parent-spinning", "--cell-timeout", "2s"}, func(*run) {}, cli.ExitUndecided},
+		{"SIGKILL", []string{"--strategy", "parent-spinning"}, func(r *run) { r.signal(os.Kill) }, -1},
+		{"SIGKILL of the workers", []string{"--strategy", "parent-spinning"}, killWorkers, cli.ExitUndecided},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			r := startRun(t, "clients A\nA acquire\nA release\nexpect none\n", append(c.args, "--world", "sim", "--jobs", "1")...)
+			if slices.Contains(c.args, "parent-spinning") {
+				r.await("the child is there", func() bool {
+					return slices.ContainsFunc(r.processes(), func(p proc) bool { return strings.HasPrefix(p.line, "sleep ") })
+				})
+			}
 			c.end(r)
 			if status := r.wait(); status != c.status {
 				t.Errorf("exit status %d, want %d: %s", status, c.status, &r.stderr)
@@ -206,6 +238,38 @@ func TestFailedCellsLeaveNothing(t *testing.T) {
 	}
 }
 
+// Behind nohup a run outlives its terminal.
+func TestRunBehindNohup(t *testing.T) {
+	t.Parallel()
+	needs(t, "nohup")
+	dir := t.TempDir()
+	cmd := exec.Command("nohup", "lockfault", "run", "--strategy", "set-nx-px-lua", "--out", filepath.Join(dir, "report"))
+	cmd.Dir = dir // where nohup would put what goes to a terminal
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error)
+	go func() { ended <- cmd.Wait() }()
+	for hangups := 0; ; {
+		select {
+		case err := <-ended:
+			if err != nil || hangups == 0 {
+				t.Errorf("after %d hangups: %v: %s", hangups, err, &out)
+			}
+			return
+		case <-time.After(10 * time.Millisecond):
+			// nohup must have become lockfault first.
+			name, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", cmd.Process.Pid))
+			if err == nil && string(name) == "lockfault\n" && syscall.Kill(-cmd.Process.Pid, syscall.SIGHUP) == nil {
+				hangups++
+			}
+		}
+	}
+}
+
 func needs(t *testing.T, program string) {
 	t.Helper()
 	if runtime.GOOS != "linux" {
@@ -261,6 +325,11 @@ func startWith(t *testing.T, env []string, temp string, args ...string) *run {
 	r.cmd.Stdout, r.cmd.Stderr = &r.stdout, &r.stderr
 	r.cmd.WaitDelay = time.Minute
 	r.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if signal.Ignored(syscall.SIGHUP) {
+		// The tests run behind nohup, and what they start would ignore it too;
+		// a signal that its parent has a handler for it has not.
+		signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
+	}
 	if err := r.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}

@@ -37,7 +37,7 @@ const (
 	ExitDiffers     = 1   // done, but something is not as expected
 	ExitUsage       = 2   // asked for what there isn't; nothing was done
 	ExitUndecided   = 3   // something is unknown or in error
-	ExitInterrupted = 130 // stopped; what was finished is written
+	ExitInterrupted = 130 // stopped; what was finished is kept
 )
 
 // Main runs the command line of this process with the strategies of the

@@ -2,12 +2,11 @@ package cli
 
 import (
 	"context"
-	"os"
-
 	"github.com/redis/go-redis/v9"
 	"github.com/spf13/cobra"
 
 	"github.com/lockfault/lockfault/harness/client"
+	"github.com/lockfault/lockfault/internal/stdio"
 )
 
 // clientCommand is the name of the command that makes a process a client.
@@ -25,8 +24,10 @@ docs/client-protocol.md describes the conversation.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			redis.SetLogger(nothing{})
 			// What a strategy prints must not get into the conversation.
-			out := os.Stdout
-			os.Stdout = os.Stderr
+			out, err := stdio.Output()
+			if err != nil {
+				return err
+			}
 			return client.Serve(cmd.InOrStdin(), out, a.registry.Lookup)
 		},
 	}

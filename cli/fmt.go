@@ -3,11 +3,10 @@ package cli
 import (
 	"bytes"
 	"fmt"
-	"io"
-	"os"
 
 	"github.com/spf13/cobra"
 
+	"github.com/lockfault/lockfault/internal/replace"
 	"github.com/lockfault/lockfault/scenarios"
 )
 
@@ -46,7 +45,7 @@ func (o *fmtOptions) run(cmd *cobra.Command, files []string) error {
 	}
 	var differs error
 	for _, file := range files {
-		source, err := readSource(cmd.InOrStdin(), file)
+		source, err := readText(cmd.Context(), cmd.InOrStdin(), "script", file)
 		if err != nil {
 			return err
 		}
@@ -67,7 +66,7 @@ func (o *fmtOptions) run(cmd *cobra.Command, files []string) error {
 			}
 		case o.write && file != "-":
 			if changed {
-				if err := replaceFile(file, formatted); err != nil {
+				if err := replace.File(file, formatted); err != nil {
 					return usage("can't rewrite the script: %v", brief(err))
 				}
 			}
@@ -78,33 +77,4 @@ func (o *fmtOptions) run(cmd *cobra.Command, files []string) error {
 		}
 	}
 	return differs
-}
-
-func readSource(stdin io.Reader, file string) ([]byte, error) {
-	if file == "-" {
-		return io.ReadAll(stdin)
-	}
-	source, err := os.ReadFile(file)
-	if err != nil {
-		return nil, usage("can't read the script: %v", brief(err))
-	}
-	return source, nil
-}
-
-// replaceFile puts new contents into a file, by way of a temporary name, so
-// that it never holds half of them.
-func replaceFile(file string, contents []byte) error {
-	info, err := os.Stat(file)
-	if err != nil {
-		return err
-	}
-	temporary := file + ".tmp"
-	if err := os.WriteFile(temporary, contents, info.Mode().Perm()); err != nil {
-		return err
-	}
-	if err := os.Rename(temporary, file); err != nil {
-		os.Remove(temporary)
-		return err
-	}
-	return nil
 }

@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -51,6 +53,74 @@ func TestInterruptedAtOnce(t *testing.T) {
 	}
 	if !maps.Equal(content(t, h.out), before) {
 		t.Error("the report before has changed")
+	}
+}
+
+// Who is interrupted leaves a complete report of the run before.
+func TestInterruptedBesideACompleteReport(t *testing.T) {
+	h := newHeldRun(t)
+	before := h.whole()
+	r := h.start("--seed", "2")
+	r.await("the good cell is finished", func() bool { return h.finished() == 1 })
+	r.signal(os.Interrupt)
+	if got := r.wait(); got != cli.ExitInterrupted {
+		t.Errorf("exit status %d, want %d: %s", got, cli.ExitInterrupted, &r.stderr)
+	}
+	const says = "lockfault: interrupted: 1 of 2 cells are finished; --resume goes on; the report is still the one before\n"
+	if r.stderr.String() != says {
+		t.Errorf("stderr %q, want %q", &r.stderr, says)
+	}
+	if !maps.Equal(content(t, h.out), before) {
+		t.Error("the report before has changed")
+	}
+	if r := h.finish("--seed", "2", "--resume"); r.cmd.ProcessState.ExitCode() != cli.ExitOK {
+		t.Errorf("resumed: %s", &r.stderr)
+	}
+}
+
+// What a command waits to read doesn't keep it from ending.
+func TestInterruptedWhileItReads(t *testing.T) {
+	good := filepath.Join(t.TempDir(), "good.csv")
+	const history = "time,client,event,result\n1,A,acquire,call\n2,A,acquire,ok\n"
+	if err := os.WriteFile(good, []byte(history), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name string
+		args []string
+		says string // on standard output
+	}{
+		{"a script", []string{"run", "--scenario", "FIFO", "--strategy", "fenced"}, ""},
+		{"a script to print", []string{"show", "FIFO"}, ""},
+		{"a script to format", []string{"fmt", "FIFO"}, ""},
+		{"a history", []string{"check", "FIFO"}, ""},
+		{"the second history", []string{"check", good, "FIFO"}, "valid"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			fifo := filepath.Join(t.TempDir(), "pipe.txt")
+			if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			args := slices.Clone(c.args)
+			args[slices.Index(args, "FIFO")] = fifo
+			r := startCommand(t, t.TempDir(), args...)
+			r.await("it reads", func() bool {
+				f, err := os.OpenFile(fifo, os.O_WRONLY|syscall.O_NONBLOCK, 0)
+				if err == nil {
+					t.Cleanup(func() { f.Close() })
+					_, err = f.WriteString("clients A\n")
+				}
+				return err == nil
+			})
+			r.signal(syscall.SIGTERM)
+			if got := r.wait(); got != cli.ExitInterrupted {
+				t.Errorf("exit status %d, want %d: %s", got, cli.ExitInterrupted, &r.stderr)
+			}
+			if !strings.Contains(r.stdout.String(), c.says) || c.says == "" && r.stdout.Len() > 0 {
+				t.Errorf("it said %q, want %q", &r.stdout, c.says)
+			}
+		})
 	}
 }
 

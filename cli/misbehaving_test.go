@@ -2,9 +2,13 @@ package cli_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"os"
+	"os/exec"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/lockfault/lockfault/strategies"
@@ -43,7 +47,61 @@ func misbehaving() []strategies.Strategy {
 			return nil
 		}),
 		held(),
+		parent("parent", nil),
+		parent("parent-spinning", spinForEver),
+		keeper(),
+		chatty("chatty", nil),
+		chatty("chatty-failing", errors.New("nothing to be had")),
 	}
+}
+
+// parent leaves a process behind that nobody waits for, and that ignores what asks it
+// politely to end.
+func parent(name string, then func()) strategies.Strategy {
+	s := misbehave(name, func(context.Context) error {
+		err := exec.Command("sh", "-c", "trap '' TERM HUP INT; sleep 600").Start()
+		if err == nil && then != nil {
+			then()
+		}
+		return err
+	})
+	s.Tags = nil
+	return s
+}
+
+// acquired counts what all clients of a process have acquired: what no lock should.
+var acquired atomic.Int64
+
+// keeper can be acquired once in a process.
+func keeper() strategies.Strategy {
+	s := misbehave("keeper", func(context.Context) error {
+		if acquired.Add(1) > 1 {
+			return errors.New("this process has acquired before")
+		}
+		return nil
+	})
+	s.Tags = nil
+	return s
+}
+
+// logs is where a logger writes that was made when its package was initialised.
+var logs = os.Stdout
+
+// chatty prints on standard output, and can be made only if it gets no error.
+func chatty(name string, err error) strategies.Strategy {
+	s := misbehave(name, func(context.Context) error { return nil })
+	s.Tags = nil
+	made := s.New
+	s.New = func(env strategies.Env) (strategies.Lock, error) {
+		for i := range 20 {
+			fmt.Fprintf(logs, "%s says line %d\n", name, i+1)
+		}
+		if err != nil {
+			return nil, err
+		}
+		return made(env)
+	}
+	return s
 }
 
 // heldBy is the environment variable that names a file as long as which exists

@@ -14,7 +14,7 @@ import (
 
 // plan returns what the cells of a run depend on: only a run with the same plan
 // goes on where this one ends. What doesn't change a cell is not among it: how
-// many are played at a time, and what is done with them.
+// many are played at a time, what is expected of them, and what is done with them.
 func (o *runOptions) plan(list []strategies.Strategy, scripts []chosen) (reports.Plan, error) {
 	build, err := digestOfThisProgram()
 	if err != nil {
@@ -44,8 +44,10 @@ func (o *runOptions) plan(list []strategies.Strategy, scripts []chosen) (reports
 	say("cell-timeout", o.cellTimeout)
 	say("redis", strings.Join(withoutSecrets(o.place.Redis), ","))
 	for _, s := range scripts {
+		played := *s.Script
+		played.Expects = nil
 		p.Traits = append(p.Traits, reports.Trait{
-			Name: "text of the scenario " + s.Name, Value: digest(s.Format()), Digest: true,
+			Name: "text of the scenario " + s.Name, Value: digest(played.Format()), Digest: true,
 		})
 	}
 	return p, nil

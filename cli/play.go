@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lockfault/lockfault/internal/pool"
+	"github.com/lockfault/lockfault/internal/stdio"
 	"github.com/lockfault/lockfault/internal/tempdir"
 	"github.com/lockfault/lockfault/reports"
 	"github.com/lockfault/lockfault/strategies"
@@ -27,16 +28,23 @@ type playOptions struct {
 	seed        uint64
 	ttl         time.Duration
 	cellTimeout time.Duration
+	expect      string
+	isolate     bool
+	isolating   bool // isolate was given
 }
 
+const defaultSeed = 1
+
 func (o *playOptions) addFlags(cmd *cobra.Command) {
-	cmd.Flags().Uint64Var(&o.seed, "seed", 1, "`number` that decides latencies, tie-breaks and the strategies' randomness")
+	cmd.Flags().Uint64Var(&o.seed, "seed", defaultSeed, "`number` that decides latencies, tie-breaks and the strategies' randomness")
 	cmd.Flags().DurationVar(&o.ttl, "ttl", 0, "lease to use in place of each script's own, such as 10s")
 	cmd.Flags().StringSliceVar(&o.worlds, "world", []string{worlds.Sim}, "`names` of the worlds to play in, with commas between them: "+strings.Join(worlds.Names(), ", "))
 	cmd.Flags().StringVar(&o.place.RedisServer, "redis-server", "", "server `program` of the world process; default redis-server or valkey-server from PATH")
 	cmd.Flags().StringVar(&o.place.Image, "image", worlds.DefaultImage, "`image` of the world docker, of Redis or Valkey")
 	o.addRedisFlag(cmd)
 	cmd.Flags().StringVar(&o.failover, "failover", byReplicaOf, "`who` promotes a replica in real time: "+strings.Join(promoters(), ", "))
+	cmd.Flags().StringVar(&o.expect, "expect", "", "`file` that says what locks may show, in place of the scripts")
+	cmd.Flags().BoolVar(&o.isolate, "isolate", false, "play each cell of virtual time in a process of its own: all cells, or none with =false; default those of strategies that are not built in")
 	cmd.Flags().DurationVar(&o.cellTimeout, "cell-timeout", 0, "real time that one cell may take; default 20s in virtual time, minutes in real time")
 }
 
@@ -58,11 +66,14 @@ func (o *playOptions) check(cmd *cobra.Command) error {
 		}
 	}
 	o.place.Sentinel = o.failover == bySentinel
+	o.isolating = cmd.Flags().Changed("isolate")
 	switch {
 	case !slices.Contains(promoters(), o.failover):
 		return unknown("failover", o.failover, promoters(), "there are "+strings.Join(promoters(), ", "))
 	case len(o.worlds) == 0:
 		return usage("--world names no world: there are %s", strings.Join(worlds.Names(), ", "))
+	case cmd.Flags().Changed("expect") && o.expect == "":
+		return usage("--expect is empty: name a file, or leave it out to judge by the scripts")
 	case cmd.Flags().Changed("ttl") && o.ttl <= 0:
 		return usage("--ttl %v is no lease: give one such as 10s", o.ttl)
 	case o.ttl%time.Millisecond != 0:
@@ -99,7 +110,7 @@ func (o *playOptions) cells(world string, first int, scripts []chosen, list []st
 					Place:       place,
 					Seed:        o.seed,
 					TTL:         o.lease(),
-					Expected:    script.Expected(strategy.Name, strategy.Tags),
+					Alone:       o.alone(strategy),
 					History:     filepath.Join(dir, filepath.FromSlash(link)),
 					HistoryLink: link,
 				}
@@ -110,6 +121,21 @@ func (o *playOptions) cells(world string, first int, scripts []chosen, list []st
 		}
 	}
 }
+
+// alone reports whether a strategy's cells of virtual time are played in processes of
+// their own: all clients of such a cell are in one process, and what a package keeps
+// in its variables would be there for the next cell. The built-in strategies keep
+// nothing.
+func (o *playOptions) alone(s strategies.Strategy) bool {
+	if o.isolating {
+		return o.isolate
+	}
+	return !s.Builtin()
+}
+
+// alone reports whether a job's worker is to do nothing else. Clients in real worlds
+// are processes of their own.
+func (j job) alone() bool { return j.Alone && (!j.Place.Real() || j.Twin) }
 
 // lease returns the lease that replaces each script's own, 0 if none does:
 // worlds that are compared need the same.
@@ -157,9 +183,12 @@ const (
 	realLimit = 2 * time.Minute
 )
 
-// prepare finds out, before anything is replaced, whether there is something to
-// play, and the worlds are there.
-func (o *playOptions) prepare(ctx context.Context, scripts []chosen, list []strategies.Strategy) error {
+// prepare finds out, before anything is replaced, whether the scripts speak of who
+// there is, there is something to play, and the worlds are there.
+func (o *playOptions) prepare(ctx context.Context, registry strategies.Registry, scripts []chosen, list []strategies.Strategy) error {
+	if err := checkNames(registry, scripts); err != nil {
+		return err
+	}
 	if err := o.checkSelection(scripts, list); err != nil {
 		return err
 	}
@@ -182,7 +211,8 @@ const (
 )
 
 // play plays the jobs in worker processes and calls done with the cell of
-// each, in the order in which they finish. Cells for which the machine was too
+// each, in the order in which they finish: what it showed, not yet what was expected of
+// it. Cells for which the machine was too
 // slow are played again when the others are done, with a longer lease, which bears
 // more, and so many at a time that the machine has a quarter as much to do.
 func (o *playOptions) play(ctx context.Context, world string, workers int, jobs iter.Seq[job], done func(job, reports.Cell) error) (err error) {
@@ -200,6 +230,7 @@ func (o *playOptions) play(ctx context.Context, world string, workers int, jobs 
 		var again []job
 		var load float64 // of them all, in parts of what they were
 		options := pool.Options{Workers: workers, Start: start, Limit: limit, Grace: grace(world), Crew: &crew}
+		options.Fresh = func(j any) bool { return j.(job).alone() }
 		err := pool.Run(ctx, options, jobs, func(j job, r pool.Result[played]) error {
 			cell := r.Value.Cell
 			if r.Failure != nil {
@@ -208,10 +239,11 @@ func (o *playOptions) play(ctx context.Context, world string, workers int, jobs 
 					Strategy: j.Strategy,
 					Scenario: j.Scenario,
 					Verdict:  reports.Error,
-					Expected: j.Expected,
 					Reason:   r.Failure.Error(),
 				}
 				cell.Settle()
+			} else if cell.Verdict == reports.Error {
+				cell.Reason += stdio.Printed("it", r.Printed)
 			}
 			if r.Value.Late > 0 && left > 1 {
 				next := o.again(j, r.Value)
@@ -240,7 +272,7 @@ func (o *playOptions) play(ctx context.Context, world string, workers int, jobs 
 // again returns the job of playing a cell anew. The lease becomes at least twice
 // as long, and so long that it would bear what was late now, unless its user
 // wants that lease, or the script is about that one. Twice the lease is half the
-// load.
+// load. It is a multiple of the first lease: some locks count in whole seconds.
 func (o *playOptions) again(j job, was played) job {
 	j.Late = append(slices.Clip(j.Late), was.Cell.Reason)
 	lease := was.Cell.Lease
@@ -251,10 +283,8 @@ func (o *playOptions) again(j job, was played) job {
 	if base == 0 {
 		base = j.Place.Lease()
 	}
-	longer := 2 * lease
-	for longer < worlds.Bears(was.Late) {
-		longer *= 2
-	}
+	longer := max(2*lease, worlds.Bears(was.Late))
+	longer = (longer + base - 1) / base * base
 	j.TTL = max(lease, min(longer, stretch*base))
 	j.Twin = j.TTL != base && slices.Contains(o.worlds, worlds.Sim)
 	return j

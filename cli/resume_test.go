@@ -188,6 +188,101 @@ func TestResume(t *testing.T) {
 	}
 }
 
+// What is expected doesn't change what is played: a run goes on though something else is
+// expected now, and all its cells are judged by that, and accepted.
+func TestResumeWithOtherExpectations(t *testing.T) {
+	h := newHeldRun(t)
+	file := filepath.Join(h.temp, "my.expect")
+	h.write(file, "held:\n  mine.txt: starvation\n")
+	now := func() {
+		h.write(h.script, "clients A\n\nA acquire\nA release\n\nexpect none\nexpect fenced: overlap\n")
+	}
+	then, err := os.ReadFile(h.script)
+	if err != nil {
+		t.Fatal(err)
+	}
+	now()
+	r := h.finish("--expect", file)
+	if status := r.wait(); status != cli.ExitDiffers || !strings.Contains(r.stdout.String(), "\nfenced under mine: missing: overlap\nheld under mine: better: no starvation\n") {
+		t.Fatalf("exit status %d: %s%s", status, &r.stdout, &r.stderr)
+	}
+	want := content(t, h.out)
+	for _, accept := range []bool{false, true} {
+		if err := os.RemoveAll(h.out); err != nil {
+			t.Fatal(err)
+		}
+		h.write(h.script, string(then))
+		r := h.start()
+		r.await("the good cell is finished", func() bool { return h.finished() == 1 })
+		r.signal(os.Interrupt)
+		if status := r.wait(); status != cli.ExitInterrupted {
+			t.Fatalf("exit status %d: %s%s", status, &r.stdout, &r.stderr)
+		}
+		now()
+		flags := []string{"--resume", "--expect", file}
+		if accept {
+			r = h.finish(append(flags, "--accept")...)
+			text, err := os.ReadFile(file)
+			if want := "fenced:\n  mine.txt: none\n\nheld:\n  mine.txt: none\n"; r.wait() != cli.ExitOK || err != nil || string(text) != want {
+				t.Errorf("%s%s: %v, accepted\n%s\nwant\n%s", &r.stdout, &r.stderr, err, text, want)
+			}
+			continue
+		}
+		r = h.finish(flags...)
+		if status := r.wait(); status != cli.ExitDiffers {
+			t.Errorf("exit status %d: %s%s", status, &r.stdout, &r.stderr)
+		}
+		if got := content(t, h.out); !maps.Equal(got, want) {
+			t.Errorf("it comes out as %v, want %v", got, want)
+		}
+	}
+}
+
+// An interrupted run accepts nothing, whatever it has finished.
+func TestInterruptedRunAcceptsNothing(t *testing.T) {
+	h := newHeldRun(t)
+	file := filepath.Join(h.temp, "my.expect")
+	r := h.start("--expect", file, "--accept")
+	r.await("the good cell is finished", func() bool { return h.finished() == 1 })
+	r.signal(os.Interrupt)
+	if status := r.wait(); status != cli.ExitInterrupted {
+		t.Errorf("exit status %d: %s%s", status, &r.stdout, &r.stderr)
+	}
+	if text, err := os.ReadFile(file); err == nil {
+		t.Errorf("it accepted\n%s", text)
+	}
+}
+
+// What is written into the file while a run plays stays; a run that finds it spoiled
+// then accepts nothing, and says so.
+func TestAcceptReadsTheFileAgain(t *testing.T) {
+	for _, c := range []struct {
+		meanwhile, want, says string
+		status                int
+	}{
+		{"# new\nredlock:\n  flush: ghost\n", "fenced:\n  mine.txt: none\n\nheld:\n  mine.txt: none\n\n# new\nredlock:\n  flush: ghost\n", "", cli.ExitOK},
+		{"redlok:\n", "redlok:\n", "lockfault: nothing was accepted: FILE:1:1: no strategy is called \"redlok\" (did you mean \"redlock\"?)\n", cli.ExitUndecided},
+	} {
+		h := newHeldRun(t)
+		file := filepath.Join(h.temp, "my.expect")
+		h.write(file, "held:\n  mine.txt: starvation\n")
+		r := h.start("--expect", file, "--accept")
+		r.await("the good cell is finished", func() bool { return h.finished() == 1 })
+		h.write(file, c.meanwhile)
+		if err := os.Remove(h.key); err != nil {
+			t.Fatal(err)
+		}
+		status := r.wait()
+		text, err := os.ReadFile(file)
+		if err != nil || status != c.status || string(text) != c.want || strings.ReplaceAll(r.stderr.String(), file, "FILE") != c.says {
+			t.Errorf("exit status %d, want %d; %v\n%s\nwant\n%s\n%s%s", status, c.status, err, text, c.want, &r.stdout, &r.stderr)
+		}
+		if _, err := os.Stat(filepath.Join(h.out, reports.ResultsFile)); err != nil {
+			t.Error("there is no report")
+		}
+	}
+}
+
 // running reports whether the run has not ended.
 func (r *run) running() bool {
 	select {

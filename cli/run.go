@@ -28,6 +28,7 @@ type runOptions struct {
 	out        string
 	costs      string
 	resume     bool
+	accept     bool
 }
 
 // The formats of a run's output.
@@ -46,10 +47,16 @@ func newRunCommand(a *app) *cobra.Command {
 comparison and write the report: results.json, report.md, and the history of
 each cell as JSON lines. It takes the place of the report before when it is
 complete; until then the finished cells are kept beside that, and --resume goes
-on with the missing ones.`,
+on with the missing ones.
+
+What is expected of a cell the scenario says, or a file of your own that --expect
+names: there each lock may show what it is said to show at most. --accept writes
+into that file what they show now.`,
 		Example: `  lockfault run
+  lockfault run --strategy my-lock --expect locks.expect --accept
   lockfault run --strategy redlock,'set-nx-*' --scenario gc-pause-holding
-  lockfault run --scenario ./mine.txt --seed 7 --ttl 10s --format json`,
+  lockfault run --scenario ./mine.txt --seed 7 --ttl 10s --format json
+  lockfault run --scenario contention,./scripts/  # and all scripts in there`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return o.run(cmd, a)
@@ -57,12 +64,13 @@ on with the missing ones.`,
 	}
 	flags := cmd.Flags()
 	flags.StringSliceVar(&o.strategies, "strategy", nil, "`names`, patterns or @tags of strategies, with commas between them; default all")
-	flags.StringSliceVar(&o.scenarios, "scenario", nil, "`names`, patterns or files of scenarios, with commas between them; default the whole library")
+	flags.StringSliceVar(&o.scenarios, "scenario", nil, "`names` of scenarios, patterns of names, files, patterns of files such as './mine/*.txt', or directories of scripts, with commas between them; default the whole library")
 	flags.IntVar(&o.jobs, "jobs", runtime.NumCPU(), "`number` of cells to play at a time, each in a worker process; in real time, where cells mostly wait, six times as many unless given, four with containers or sentinels")
 	flags.StringVar(&o.format, "format", formatTable, "`form` of the comparison on standard output: table, markdown or json")
 	flags.StringVar(&o.costs, "costs", "", "`file` that lockfault bench --format json wrote, for the report's costs")
 	flags.StringVar(&o.out, "out", "lockfault-report", "`directory` to write the report to")
 	flags.BoolVar(&o.resume, "resume", false, "go on with the same run, which has ended in the directory before it was complete")
+	flags.BoolVar(&o.accept, "accept", false, "write what the locks show now into the file of --expect, as what they may show from now on")
 	o.addFlags(cmd)
 	return cmd
 }
@@ -76,8 +84,19 @@ func (o *runOptions) check(cmd *cobra.Command) error {
 	if o.jobs < 1 {
 		return usage("--jobs %d plays nothing: give 1 or more", o.jobs)
 	}
+	for _, name := range []string{"strategy", "scenario"} {
+		if words, err := cmd.Flags().GetStringSlice(name); cmd.Flags().Changed(name) && err == nil && len(words) == 0 {
+			return usage("--%s is empty: name some, or leave it out to play all", name)
+		}
+	}
 	if o.out == "" {
 		return usage("--out is empty: name a directory for the report")
+	}
+	switch {
+	case o.accept && o.expect == "":
+		return usage("--accept needs --expect, which names the file to write: --expect locks.expect, say")
+	case o.accept && o.expect == "-":
+		return usage("--accept can't write to standard input: name a file with --expect")
 	}
 	return o.playOptions.check(cmd)
 }
@@ -90,7 +109,7 @@ func (o *runOptions) run(cmd *cobra.Command, a *app) error {
 	if err != nil {
 		return err
 	}
-	scripts, err := chooseScenarios(o.scenarios)
+	scripts, err := chooseScenarios(cmd.Context(), o.scenarios)
 	if err != nil {
 		return err
 	}
@@ -100,7 +119,16 @@ func (o *runOptions) run(cmd *cobra.Command, a *app) error {
 			return &statusError{ExitUsage, err}
 		}
 	}
-	if err := o.prepare(cmd.Context(), scripts, list); err != nil {
+	expected, err := o.expectations(cmd, a.registry, list, scripts, o.accept)
+	if err != nil {
+		return err
+	}
+	if o.accept {
+		if err := o.checkAccept(scripts); err != nil {
+			return err
+		}
+	}
+	if err := o.prepare(cmd.Context(), a.registry, scripts, list); err != nil {
 		return err
 	}
 	each := len(list) * len(scripts)
@@ -136,27 +164,48 @@ func (o *runOptions) run(cmd *cobra.Command, a *app) error {
 	interrupted := errors.Is(err, context.Canceled)
 	switch {
 	case interrupted:
+		spoils := finished > 0 && report.Spoils()
+		if spoils {
+			hint += "; the report is still the one before"
+		}
 		err = &statusError{ExitInterrupted, fmt.Errorf("interrupted: %d of %d cells are finished%s", finished, total, hint)}
-		if finished == 0 {
+		if finished == 0 || spoils {
 			return err
 		}
 	case err != nil && finished < total:
 		return fmt.Errorf("%w%s", err, hint)
 	}
+	var accepted *acceptance
+	var refused error
+	if o.accept && !interrupted {
+		if accepted, refused = expected.accept(report.Cells); refused != nil {
+			refused = &statusError{ExitUndecided, fmt.Errorf("nothing was accepted: %v", refused)}
+		}
+	}
+	report.Judge(expected.of)
 	if closed := report.Close(); closed != nil {
 		return errors.Join(err, closed)
 	}
 	if err != nil && !interrupted {
 		return err
 	}
+	if accepted != nil {
+		if refused = accepted.write(); refused != nil {
+			accepted = nil
+		}
+	}
 
 	results := filepath.Join(o.out, reports.ResultsFile)
 	var s summary
-	if err := o.print(cmd.OutOrStdout(), cmd.ErrOrStderr(), &s, results); err != nil {
+	said := &remarks{o: &o.playOptions, scripts: scripts, expected: expected, accepted: accepted}
+	if err := o.print(cmd.OutOrStdout(), cmd.ErrOrStderr(), &s, results, said); err != nil {
 		return err
 	}
-	if interrupted {
+	switch {
+	case interrupted:
 		return err
+	case refused != nil:
+		return refused
 	}
 	return s.status()
 }
@@ -196,7 +245,7 @@ func (o *runOptions) workers(cmd *cobra.Command, world string) int {
 // print writes the comparison to out in the chosen form. What differed, and
 // where the report lies, goes with the table, but must not spoil a document:
 // with those it goes to side.
-func (o *runOptions) print(out, side io.Writer, s *summary, results string) error {
+func (o *runOptions) print(out, side io.Writer, s *summary, results string, said *remarks) error {
 	measures := make([]reports.Measures, len(o.worlds))
 	head, err := reports.Scan(results, func(c reports.Cell) error {
 		measures[slices.Index(o.worlds, c.World)].Add(c)
@@ -235,7 +284,6 @@ func (o *runOptions) print(out, side io.Writer, s *summary, results string) erro
 		}
 	}
 	b := bufio.NewWriter(side)
-	left := 40 // a screenful; the report has them all
 	reruns, cells, longest := 0, 0, time.Duration(0)
 	_, err = reports.Scan(results, func(c reports.Cell) error {
 		if c.Reruns > 0 {
@@ -244,23 +292,13 @@ func (o *runOptions) print(out, side io.Writer, s *summary, results string) erro
 		if c.Twin != nil {
 			longest = max(longest, c.Lease)
 		}
-		if difference := c.Difference(); difference != "" {
-			if left--; left >= 0 {
-				place := ""
-				if len(o.worlds) > 1 {
-					place = " in " + c.World
-				}
-				fmt.Fprintf(b, "%s under %s%s: %s\n", c.Strategy, c.Scenario, place, difference)
-			}
-		}
+		said.add(c)
 		return nil
 	})
 	if err != nil {
 		return err
 	}
-	if left < 0 {
-		fmt.Fprintf(b, "and %d more\n", -left)
-	}
+	said.print(b)
 	if !s.agree.Empty() {
 		for _, line := range s.agree.Lines() {
 			fmt.Fprintln(b, line)

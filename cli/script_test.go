@@ -1,11 +1,14 @@
 package cli_test
 
 import (
+	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -17,18 +20,42 @@ import (
 
 // registry is that of a user who brought strategies of their own.
 func registry() strategies.Registry {
-	r, err := all.Registry().With(misbehaving()...)
+	r, err := all.Registry().With(append(misbehaving(), users()...)...)
 	if err != nil {
 		panic(err)
 	}
 	return r
 }
 
-// The test binary doubles as the program, and so as its workers.
+// ours is the registry of a user who has nearly nothing but strategies of their own.
+func ours() strategies.Registry {
+	builtin, _ := all.Registry().Lookup("fenced")
+	mine, _ := all.Registry().Lookup("set-nx-px-lua")
+	mine.Name, mine.Tags = "our-lock", []string{strategies.TagSingle, "ours"}
+	r, err := strategies.Registry{}.With(builtin, mine)
+	if err != nil {
+		panic(err)
+	}
+	return r
+}
+
+// The test binary doubles as the programs, and so as their workers.
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
 		"lockfault": func() { os.Exit(cli.Main(registry())) },
+		"ours":      func() { os.Exit(cli.Main(ours())) },
 	})
+}
+
+// everybody is a script that names all strategies and tags that come with
+// lockfault.
+func everybody() []byte {
+	var b bytes.Buffer
+	b.WriteString("clients A\n\nA acquire\n\nexpect none\n")
+	for _, s := range all.Registry().All() {
+		fmt.Fprintf(&b, "expect %s @%s: none\n", s.Name, strings.Join(s.Tags, " @"))
+	}
+	return b.Bytes()
 }
 
 func TestScripts(t *testing.T) {
@@ -42,6 +69,9 @@ func TestScripts(t *testing.T) {
 		Setup: func(env *testscript.Env) error {
 			// Under the race detector a process takes a second to end.
 			env.Setenv("GORACE", "atexit_sleep_ms=0")
+			if err := os.WriteFile(filepath.Join(env.WorkDir, "everybody.txt"), everybody(), 0o644); err != nil {
+				return err
+			}
 			env.Setenv("XDG_CACHE_HOME", filepath.Join(env.WorkDir, "cache")) // what is compiled once is so in each script
 			// Where lockfault is, and the server program, for scripts that
 			// want nothing else on PATH.

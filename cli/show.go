@@ -1,6 +1,10 @@
 package cli
 
-import "github.com/spf13/cobra"
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+)
 
 func newShowCommand() *cobra.Command {
 	return &cobra.Command{
@@ -9,7 +13,7 @@ func newShowCommand() *cobra.Command {
 		Example: "  lockfault show getset-race",
 		Args:    exactArgs("the name or file of a scenario"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			script, err := chooseScenario(args[0])
+			script, err := chooseScenario(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}
@@ -20,8 +24,8 @@ func newShowCommand() *cobra.Command {
 }
 
 // chooseScenario returns the one scenario that the word names.
-func chooseScenario(word string) (chosen, error) {
-	list, err := chooseScenarios([]string{word})
+func chooseScenario(ctx context.Context, word string) (chosen, error) {
+	list, err := chooseScenarios(ctx, []string{word})
 	if err != nil {
 		return chosen{}, err
 	}

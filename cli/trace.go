@@ -6,10 +6,13 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/lockfault/lockfault/checker"
+	"github.com/lockfault/lockfault/faults"
 	"github.com/lockfault/lockfault/internal/tempdir"
 	"github.com/lockfault/lockfault/reports"
 	"github.com/lockfault/lockfault/scenarios"
@@ -20,8 +23,15 @@ import (
 // leaves its history.
 const tracePrefix = "lockfault-trace-"
 
+type traceOptions struct {
+	playOptions
+	all    bool
+	around string
+	only   []string
+}
+
 func newTraceCommand(a *app) *cobra.Command {
-	var o playOptions
+	var o traceOptions
 	cmd := &cobra.Command{
 		Use:   "trace STRATEGY SCENARIO",
 		Short: "Tell the story of one cell",
@@ -29,18 +39,73 @@ func newTraceCommand(a *app) *cobra.Command {
 on the wire and in the script, and beside it the four truths in columns of their
 own. Belief is who thinks that it holds the lock, server is whose the key is,
 result is what each operation returned, and damage is what the protected
-resource accepted. Then comes the verdict, with the events that prove it.`,
-		Example: "  lockfault trace getset-timestamp getset-race",
-		Args:    exactArgs("the name of a strategy", "the name or file of a scenario"),
+resource accepted. Then comes the verdict, with the events that prove it.
+
+Where a client asks the same again and again, and is answered the same, one line
+says so; the numbers of its first event and its last stand before it, and what
+others did meanwhile comes behind it. --all tells every event.`,
+		Example: `  lockfault trace getset-timestamp getset-race
+  lockfault trace redlock holder-crash --around 5518,20
+  lockfault trace redlock holder-crash --only B,n3 --all`,
+		Args: exactArgs("the name of a strategy", "the name or file of a scenario"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return o.trace(cmd, a, args[0], args[1])
 		},
 	}
+	flags := cmd.Flags()
+	flags.BoolVar(&o.all, "all", false, "tell each event on a line of its own, however often it repeats itself")
+	flags.StringVar(&o.around, "around", "", "`EVENT[,N]`: tell only the N lines before and behind the event of that number; default 10")
+	flags.StringSliceVar(&o.only, "only", nil, "`names` of clients, nodes and servers, such as A,n1, with commas between them: leave out what is of others; what the script does stays")
 	o.addFlags(cmd)
 	return cmd
 }
 
-func (o *playOptions) trace(cmd *cobra.Command, a *app, strategyName, scenario string) error {
+// neighbours is how many lines before and behind an event are told, unless its
+// user says.
+const neighbours = 10
+
+// view returns how much of the story is to be told, of a cell with those names.
+func (o *traceOptions) view(cmd *cobra.Command, names []string) (reports.View, error) {
+	v := reports.View{All: o.all, Only: o.only}
+	if cmd.Flags().Changed("only") && len(o.only) == 0 {
+		return v, usage("--only is empty: name clients, nodes or servers, or leave it out to see all")
+	}
+	for _, name := range o.only {
+		if !slices.Contains(names, name) {
+			return v, unknown("name", name, names, "there are "+strings.Join(names, ", "))
+		}
+	}
+	if !cmd.Flags().Changed("around") {
+		return v, nil
+	}
+	event, lines, given := strings.Cut(o.around, ",")
+	at, err := strconv.Atoi(event)
+	n := neighbours
+	if given && err == nil {
+		n, err = strconv.Atoi(lines)
+	}
+	if err != nil || at < 0 || n < 0 {
+		return v, usage("--around does not take %q: give the number of an event, and how many lines before and behind it if not %d, such as 812,20", o.around, neighbours)
+	}
+	v.Around = &reports.Neighbourhood{Event: at, Lines: n}
+	return v, nil
+}
+
+// names returns what the events of a cell can be of: clients, nodes and servers.
+func names(script chosen, strategy strategies.Strategy) []string {
+	list := slices.Clone(script.Clients)
+	for i := range max(1, strategy.Nodes) {
+		list = append(list, faults.NodeName(i))
+	}
+	for i := range max(1, strategy.Nodes) {
+		for k := range 1 + script.Replicas {
+			list = append(list, fmt.Sprintf("%s/%d", faults.NodeName(i), k))
+		}
+	}
+	return list
+}
+
+func (o *traceOptions) trace(cmd *cobra.Command, a *app, strategyName, scenario string) error {
 	if err := o.check(cmd); err != nil {
 		return err
 	}
@@ -59,11 +124,19 @@ func (o *playOptions) trace(cmd *cobra.Command, a *app, strategyName, scenario s
 	if len(list) > 1 {
 		return usage("%q names %d strategies: name one", strategyName, len(list))
 	}
-	script, err := chooseScenario(scenario)
+	script, err := chooseScenario(cmd.Context(), scenario)
 	if err != nil {
 		return err
 	}
-	if err := o.prepare(cmd.Context(), []chosen{script}, list); err != nil {
+	expected, err := o.expectations(cmd, a.registry, list, []chosen{script}, false)
+	if err != nil {
+		return err
+	}
+	if err := o.prepare(cmd.Context(), a.registry, []chosen{script}, list); err != nil {
+		return err
+	}
+	view, err := o.view(cmd, names(script, list[0]))
+	if err != nil {
 		return err
 	}
 	temp, err := tempdir.Make("", tracePrefix)
@@ -85,13 +158,18 @@ func (o *playOptions) trace(cmd *cobra.Command, a *app, strategyName, scenario s
 	if err != nil {
 		return err
 	}
+	expected.of(&cell)
+	cell.Settle()
 	var history checker.History
 	if cell.History != "" {
 		if history, err = reports.ReadHistory(filepath.Join(dir, filepath.FromSlash(cell.History))); err != nil {
 			return err
 		}
 	}
-	if err := reports.Story(cmd.OutOrStdout(), cell, history); err != nil {
+	if n := len(history.Events); n > 0 && view.Around != nil && view.Around.Event >= n {
+		return usage("there is no event %d to tell of: the last is %d", view.Around.Event, n-1)
+	}
+	if err := reports.Story(cmd.OutOrStdout(), cell, history, view); err != nil {
 		return err
 	}
 	var m reports.Matrix

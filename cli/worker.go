@@ -13,10 +13,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/lockfault/lockfault/checker"
 	"github.com/lockfault/lockfault/harness"
 	"github.com/lockfault/lockfault/internal/bubble"
 	"github.com/lockfault/lockfault/internal/pool"
+	"github.com/lockfault/lockfault/internal/stdio"
 	"github.com/lockfault/lockfault/reports"
 	"github.com/lockfault/lockfault/scenarios"
 	"github.com/lockfault/lockfault/strategies"
@@ -37,12 +37,14 @@ type job struct {
 	Place    worlds.Place
 	Seed     uint64
 	TTL      time.Duration
-	Expected []checker.Anomaly
 	// Late is how the machine was too slow each time that the cell was played
 	// before. Twin says that the lease is not that of the run, so that the cell
 	// is played in virtual time, too.
 	Late []string
 	Twin bool
+	// Alone says that a cell of virtual time leaves nothing behind for others, nor
+	// they for it.
+	Alone bool
 	// History is the file to write the history to, and HistoryLink what to
 	// call it in the results.
 	History, HistoryLink string
@@ -86,7 +88,11 @@ func newWorkerCommand(a *app) *cobra.Command {
 
 // work is the life of a worker process. It does not return.
 func work(registry strategies.Registry) error {
-	in, out := pool.Input(os.Stdin), os.Stdout
+	in := stdio.Input(os.Stdin)
+	out, err := stdio.Output()
+	if err != nil {
+		return err
+	}
 	// What a strategy reads is not meant to be the next job.
 	null, err := os.Open(os.DevNull)
 	if err != nil {
@@ -173,14 +179,17 @@ func (p *player) play(t *testing.T, j job) (answer played, retire bool) {
 	outcome := harness.Play(t, played)
 	cell.Verdict = reports.Verdict(outcome.Status)
 	cell.Reason = outcome.Reason
-	cell.Expected = outcome.Expected
-	cell.Linearizable = outcome.Verdict.Linearizable
+	cell.Linearizable, cell.Conflict = outcome.Verdict.Linearizable, outcome.Verdict.Conflict
 	cell.Witnesses = outcome.Verdict.Witnesses
+	cell.Unjudged = outcome.Verdict.Unjudged
 	for _, w := range cell.Witnesses {
 		cell.Anomalies = append(cell.Anomalies, w.Anomaly)
 	}
 	cell.RoundTrips = outcome.RoundTrips
 	cell.Measures = maps.Clone(outcome.Measures)
+	for _, m := range outcome.MetNothing {
+		cell.MetNothing = append(cell.MetNothing, reports.MetNothing(m))
+	}
 	cell.Virtual, cell.Elapsed = outcome.Virtual, outcome.Elapsed
 	if len(outcome.History.Events) > 0 && j.History != "" {
 		if err := reports.WriteHistory(j.History, outcome.History); err != nil {

@@ -7,7 +7,10 @@
 // harness and the worlds all speak in its words.
 package faults
 
-import "errors"
+import (
+	"errors"
+	"time"
+)
 
 // A Fault is something to do to a client, a node, a link or a clock, or an
 // order to the gate. String returns it as scripts write it.
@@ -138,7 +141,16 @@ const (
 	ReplicationReset     ReplicationMode = "reset"     // the connections are reset; the replicas connect anew and catch up
 )
 
-// The orders to the gate.
+// An Order tells the gate what to do with messages of a kind: a [Hold], [Delay],
+// [Drop] or [Reset]. Pass and Clear, which end orders, are none.
+type Order interface {
+	Fault
+	// About returns which messages it is about.
+	About() Match
+	order(ttl time.Duration) order
+}
+
+// The orders to the gate, and what ends them.
 type (
 	// Hold stops matching messages at the door they arrive at, until Pass.
 	Hold struct {
@@ -191,12 +203,30 @@ type Match struct {
 	// Commands are the request's names in upper case; empty means any. EVAL
 	// also stands for EVALSHA and FCALL. Not used with Messages.
 	Commands []string
-	Nodes    []string // to or from which; empty means any
+	// Effect, if not empty, is what the request does, in place of Commands: one
+	// of the [Effects] of that way.
+	Effect Effect
+	Nodes  []string // to or from which; empty means any
+	// OrNone says that there may be no such message: a run in which none came
+	// was about what it is about all the same.
+	OrNone bool
 }
 
 // Quorum is the name that scripts give to the node whose answer completes a
 // majority: n1 of one node, n3 of five.
 const Quorum = "quorum"
+
+// About implements [Order].
+func (o Hold) About() Match { return o.Match }
+
+// About implements [Order].
+func (o Delay) About() Match { return o.Match }
+
+// About implements [Order].
+func (o Drop) About() Match { return o.Match }
+
+// About implements [Order].
+func (o Reset) About() Match { return o.Match }
 
 func (PauseClient) isFault()   {}
 func (ResumeClient) isFault()  {}

@@ -14,6 +14,10 @@ type Message struct {
 	// Command is the request's name, or of a reply the name of the request
 	// that it answers, in upper case; empty for a push.
 	Command string
+	// Words are those of that request, Keys the lock's, and Did is, of a reply,
+	// what the request did: Taking, Freeing, or neither.
+	Words, Keys []string
+	Did         Effect
 }
 
 // A Decision is what a [Gate] does with a message.
@@ -32,7 +36,8 @@ const (
 // that no order matches passes. The youngest order that matches counts. The
 // zero value passes everything. Not safe for concurrent use.
 type Gate struct {
-	orders []*order
+	given  []*order
+	orders []*order // of those, what still stands
 	nodes  int
 }
 
@@ -41,6 +46,7 @@ type order struct {
 	does  Decision
 	by    time.Duration
 	left  int // messages to go; negative means no end
+	met   int // messages that it has decided on
 	freed []string
 }
 
@@ -48,29 +54,32 @@ type order struct {
 // which node is the [Quorum].
 func NewGate(nodes int) *Gate { return &Gate{nodes: nodes} }
 
-// Order gives the gate an order: a Hold, Delay, Drop or Reset. Spans are in
-// TTLs of the given length. It reports whether f was such an order.
-func (g *Gate) Order(f Fault, ttl time.Duration) bool {
-	switch f := f.(type) {
-	case Hold:
-		g.add(f.Match, Holds, 0, f.Times)
-	case Delay:
-		g.add(f.Match, Delays, f.By.Of(ttl), f.Times)
-	case Drop:
-		g.add(f.Match, Drops, 0, f.Times)
-	case Reset:
-		g.add(f.Match, Resets, 0, f.Times)
-	default:
-		return false
+// Give gives the gate an order. Spans are in TTLs of the given length.
+func (g *Gate) Give(o Order, ttl time.Duration) {
+	order := o.order(ttl)
+	if order.left == 0 {
+		order.left = -1
 	}
-	return true
+	g.given = append(g.given, &order)
+	g.orders = append(g.orders, &order)
 }
 
-func (g *Gate) add(match Match, does Decision, by time.Duration, times int) {
-	if times == 0 {
-		times = -1
+func (o Hold) order(time.Duration) order  { return order{match: o.Match, does: Holds, left: o.Times} }
+func (o Drop) order(time.Duration) order  { return order{match: o.Match, does: Drops, left: o.Times} }
+func (o Reset) order(time.Duration) order { return order{match: o.Match, does: Resets, left: o.Times} }
+func (o Delay) order(ttl time.Duration) order {
+	return order{match: o.Match, does: Delays, by: o.By.Of(ttl), left: o.Times}
+}
+
+// Met returns on how many messages each order has decided, in the order in which
+// they were given, also of those that were ended since. A message that another
+// order decided on was not met by it.
+func (g *Gate) Met() []int {
+	met := make([]int, len(g.given))
+	for i, o := range g.given {
+		met[i] = o.met
 	}
-	g.orders = append(g.orders, &order{match: match, does: does, by: by, left: times})
+	return met
 }
 
 // Decide says what to do with a message that arrives, and for Delays by how
@@ -82,6 +91,7 @@ func (g *Gate) Decide(m Message) (Decision, time.Duration) {
 			continue
 		}
 		o.left--
+		o.met++
 		return o.does, o.by
 	}
 	return Passes, 0
@@ -125,7 +135,18 @@ func (m Match) Matches(msg Message, nodes int) bool {
 	return m.Way == msg.Way &&
 		(len(m.Clients) == 0 || slices.Contains(m.Clients, msg.Client)) &&
 		(len(m.Nodes) == 0 || slices.Contains(ResolveNodes(m.Nodes, nodes), msg.Node)) &&
-		(m.Way == Messages || len(m.Commands) == 0 && !isHandshake(msg.Command) || slices.ContainsFunc(m.Commands, func(c string) bool { return sameCommand(c, msg.Command) }))
+		(m.Way == Messages || m.means(msg))
+}
+
+// means reports whether the request is one of those that the match names.
+func (m Match) means(msg Message) bool {
+	switch {
+	case m.Effect != "":
+		return msg.has(m.Effect)
+	case len(m.Commands) == 0:
+		return !isHandshake(msg.Command)
+	}
+	return slices.ContainsFunc(m.Commands, func(c string) bool { return sameCommand(c, msg.Command) })
 }
 
 // isHandshake reports whether a command only sets a connection up. "Any command"

@@ -9,7 +9,7 @@ import (
 	"github.com/lockfault/lockfault/faults"
 )
 
-// request and reply make messages from "client node COMMAND".
+// request and reply make messages from "client node COMMAND ARGUMENT…".
 func request(text string) faults.Message { return message(text, faults.Before) }
 func reply(text string) faults.Message   { return message(text, faults.After) }
 func push(text string) faults.Message    { return message(text+" ", faults.Messages) }
@@ -17,7 +17,11 @@ func push(text string) faults.Message    { return message(text+" ", faults.Messa
 func message(text string, way faults.Way) faults.Message {
 	client, rest, _ := strings.Cut(text, " ")
 	node, command, _ := strings.Cut(rest, " ")
-	return faults.Message{Client: client, Node: node, Way: way, Command: strings.TrimSpace(command)}
+	m := faults.Message{Client: client, Node: node, Way: way, Words: strings.Fields(command), Keys: []string{"lock"}}
+	if len(m.Words) > 0 {
+		m.Command = m.Words[0]
+	}
+	return m
 }
 
 func TestMatch(t *testing.T) {
@@ -54,6 +58,18 @@ func TestMatch(t *testing.T) {
 		{"EVALSHA stands for itself", faults.Match{Way: faults.Before, Commands: []string{"EVALSHA"}},
 			[]faults.Message{request("A n1 EVALSHA")},
 			[]faults.Message{request("A n1 EVAL")}},
+		{"what writes", faults.Match{Way: faults.Before, Effect: faults.Writing},
+			[]faults.Message{request("A n1 SET lock a"), request("A n1 EVAL text 1 lock a"), request("A n1 FCALL take 1 lock a"), request("A n1 DEL other lock"), request("A n1 NO.SUCH lock")},
+			[]faults.Message{request("A n1 GET lock"), request("A n1 SET other lock-not"), request("A n1 PUBLISH lock a"), request("A n1 SSUBSCRIBE lock"), request("A n1 EXEC"), reply("A n1 SET lock a")}},
+		{"what reads", faults.Match{Way: faults.After, Effect: faults.Reading},
+			[]faults.Message{reply("A n1 GET lock"), reply("A n1 HGETALL lock"), reply("A n1 EVAL_RO text 1 lock"), reply("A n1 WATCH lock")},
+			[]faults.Message{reply("A n1 GET other"), reply("A n1 SET lock a"), reply("A n1 SUBSCRIBE lock"), reply("A n1 PUBLISH lock a"), reply("A n1 PING")}},
+		{"what took", faults.Match{Way: faults.After, Effect: faults.Taking},
+			[]faults.Message{{Client: "A", Node: "n1", Way: faults.After, Command: "EXEC", Did: faults.Taking}},
+			[]faults.Message{reply("A n1 SET lock a"), {Client: "A", Node: "n1", Way: faults.After, Command: "SET", Did: faults.Freeing}}},
+		{"what freed", faults.Match{Way: faults.After, Effect: faults.Freeing},
+			[]faults.Message{{Client: "A", Node: "n1", Way: faults.After, Command: "EVAL", Did: faults.Freeing}},
+			[]faults.Message{reply("A n1 DEL lock")}},
 		{"messages of subscriptions", faults.Match{Way: faults.Messages, Clients: []string{"A"}},
 			[]faults.Message{push("A n1")},
 			[]faults.Message{push("B n1"), reply("A n1 SUBSCRIBE")}},
@@ -77,11 +93,10 @@ func TestMatch(t *testing.T) {
 
 const ttl = 10 * time.Second
 
-// gate plays orders and messages: what is decided of each message, as
+// play plays orders and messages: what is decided of each message, as
 // "pass hold delay:1s".
-func gate(t *testing.T, steps ...any) string {
+func play(t *testing.T, g *faults.Gate, steps ...any) string {
 	t.Helper()
-	g := faults.NewGate(1)
 	var said []string
 	for _, step := range steps {
 		switch step := step.(type) {
@@ -96,10 +111,10 @@ func gate(t *testing.T, steps ...any) string {
 			g.EndHolds(step.Clients)
 		case faults.Clear:
 			g.Clear(step.Clients)
-		case faults.Fault:
-			if !g.Order(step, ttl) {
-				t.Fatalf("%q is no order to the gate", step)
-			}
+		case faults.Order:
+			g.Give(step, ttl)
+		default:
+			t.Fatalf("%v is nothing that a gate has to do with", step)
 		}
 	}
 	return strings.Join(said, " ")
@@ -150,18 +165,59 @@ func TestGate(t *testing.T) {
 		}, "pass hold pass"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if got := gate(t, c.steps...); got != c.want {
+			if got := play(t, faults.NewGate(1), c.steps...); got != c.want {
 				t.Errorf("the gate decided %q; want %q", got, c.want)
 			}
 		})
 	}
 }
 
-func TestGateTakesOrdersOnly(t *testing.T) {
-	g := faults.NewGate(1)
+// What an order met is counted where it decides, and nothing else is.
+func TestMet(t *testing.T) {
+	before := func(clients ...string) faults.Match { return faults.Match{Way: faults.Before, Clients: clients} }
+	a, b := request("A n1 SET"), request("B n1 SET")
+	for _, c := range []struct {
+		name  string
+		steps []any
+		want  []int
+	}{
+		{"no order", []any{a}, []int{}},
+		{"nothing came", []any{faults.Drop{Match: before()}}, []int{0}},
+		{"what came before it", []any{a, faults.Hold{Match: before()}}, []int{0}},
+		{"something else came", []any{faults.Delay{Match: faults.Match{Way: faults.After}}, a, request("A n1 HELLO")}, []int{0}},
+		{"some of those named", []any{faults.Hold{Match: before("A", "B")}, a, a}, []int{2}},
+		{"no more than it may", []any{faults.Reset{Match: before(), Times: 1}, a, a}, []int{1}},
+		{"each its own, in the order in which they came", []any{
+			faults.Hold{Match: before("C")}, faults.Drop{Match: before("A")}, faults.Delay{Match: before("B")}, a, b, b,
+		}, []int{0, 1, 2}},
+		{"another decided", []any{faults.Hold{Match: before()}, faults.Drop{Match: before()}, a}, []int{0, 1}},
+		{"ended before anything came", []any{
+			faults.Hold{Match: before()}, faults.Drop{Match: before()}, faults.Pass{}, faults.Clear{}, a,
+		}, []int{0, 0}},
+		{"ended for the only one who came", []any{faults.Hold{Match: before()}, faults.Pass{Clients: []string{"A"}}, a}, []int{0}},
+		{"ended afterwards", []any{faults.Hold{Match: before()}, a, faults.Pass{}, a}, []int{1}},
+		{"the same twice", []any{faults.Drop{Match: before(), Times: 1}, a, faults.Drop{Match: before(), Times: 1}}, []int{1, 0}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			g := faults.NewGate(1)
+			play(t, g, c.steps...)
+			if got := g.Met(); !slices.Equal(got, c.want) {
+				t.Errorf("they met %v; want %v", got, c.want)
+			}
+		})
+	}
+}
+
+func TestOrders(t *testing.T) {
+	match := faults.Match{Way: faults.Before, OrNone: true}
+	for _, f := range []faults.Fault{faults.Hold{Match: match}, faults.Delay{Match: match}, faults.Drop{Match: match}, faults.Reset{Match: match}} {
+		if o, ok := f.(faults.Order); !ok || !o.About().OrNone {
+			t.Errorf("%q is no order about its messages", f)
+		}
+	}
 	for _, f := range []faults.Fault{faults.Pass{}, faults.Clear{}, faults.PauseClient{Client: "A"}, faults.Flush{Node: "n1"}} {
-		if g.Order(f, ttl) {
-			t.Errorf("Order took %q", f)
+		if _, ok := f.(faults.Order); ok {
+			t.Errorf("%q is an order", f)
 		}
 	}
 }

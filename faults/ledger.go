@@ -11,43 +11,51 @@ import (
 	"github.com/lockfault/lockfault/checker"
 )
 
-// A Key is a lock's key as it is found on a server. The zero value is a key
-// that doesn't exist.
-type Key struct {
-	// Value is the owner value: a string key's value, or the field of a hash
-	// that counts an owner's holds.
-	Value string
-	// Count is a hash's count; 0 for a string.
-	Count string
-	// Expires is when the key will be gone, on the harness's clock; 0 means
-	// never.
-	Expires time.Duration
-}
-
-// A Ledger knows to whom a lock's key belongs. Lock clients write owner values
-// that mean nothing to anybody else, often random ones; the ledger learns from
-// the commands who wrote which, gives each a short name (A1 is the first that
-// A wrote), and tells the changes of the key on each server as events.
+// A Ledger knows to whom a lock belongs. Lock clients write owner values that
+// mean nothing to anybody else, often random ones; the ledger learns from the
+// commands who wrote which, gives each a short name (A1 is the first that A
+// wrote), and tells the changes of the lock on each server as events.
+//
+// Unless the lock says how its owner is read ([Lock.Owner]), words tell. A word
+// that only one client has sent names that client, wherever in the keys it
+// stands. Where several words do and name several clients, where none was sent
+// by anybody, as the counter of INCR, nobody can tell: the owner is unknown. A
+// word that several have sent is whose command put it there, unless by a plain
+// SET, by which clients put back what they had found: then it is whose it was
+// first.
+//
 // The zero value is not valid; use [NewLedger]. Not safe for concurrent use.
 type Ledger struct {
-	key     string
-	names   map[string]string // by raw value
-	writer  map[string]string // who wrote the raw value first
-	claimed map[string]string // who took the key with the raw value last
-	written map[string]int    // how many values each client wrote
+	lock    Lock
+	names   map[string]string // by raw word
+	learnt  []string          // the raw words, in the order of their names
+	renamed map[string]renaming
+	senders map[string][]string // of a raw word, the first sender first
+	claimed map[string]entry    // by what the keys held: what was read the last time
+	written map[string]int      // how many words each client wrote
 	servers map[string]entry
 }
 
+// An entry is a lock as it was found on a server. An owner that is not known is
+// empty; so is that of a lock which is known to be free.
 type entry struct {
-	key   Key
+	keys  []Key
 	owner string
+	known bool
 }
 
-// NewLedger returns the ledger of the lock with that key.
-func NewLedger(key string) *Ledger {
+// A renaming is a word with the values in it replaced by their names; of upto
+// values it is known whether they are in it.
+type renaming struct {
+	text string
+	upto int
+}
+
+// NewLedger returns the ledger of a lock.
+func NewLedger(lock Lock) *Ledger {
 	return &Ledger{
-		key: key, names: map[string]string{}, writer: map[string]string{}, claimed: map[string]string{},
-		written: map[string]int{}, servers: map[string]entry{},
+		lock: lock, names: map[string]string{}, renamed: map[string]renaming{}, senders: map[string][]string{},
+		claimed: map[string]entry{}, written: map[string]int{}, servers: map[string]entry{},
 	}
 }
 
@@ -82,11 +90,14 @@ func (l *Ledger) Command(client string, words []string) string {
 	return out.String()
 }
 
-// Name returns the short name of an owner value, or the word itself, quoted if
-// it is not plain, where it is none.
+// Name returns the short name of an owner value; of another word the word itself,
+// quoted if it is not plain, with the owner values in it by their short names.
 func (l *Ledger) Name(word string) string {
-	if name, ok := l.names[word]; ok && len(word) >= minValue {
-		return name
+	if len(word) >= minValue {
+		if name, ok := l.names[word]; ok {
+			return name
+		}
+		word = l.rename(word)
 	}
 	if word == "" || strings.ContainsFunc(word, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		return strconv.Quote(word)
@@ -94,34 +105,139 @@ func (l *Ledger) Name(word string) string {
 	return word
 }
 
+// rename replaces the owner values in a word.
+func (l *Ledger) rename(word string) string {
+	done, ok := l.renamed[word]
+	if !ok {
+		done.text = word
+	}
+	if done.upto == len(l.learnt) {
+		return done.text
+	}
+	for _, value := range l.learnt[done.upto:] {
+		if len(value) >= minValue {
+			done.text = strings.ReplaceAll(done.text, value, l.names[value])
+		}
+	}
+	done.upto = len(l.learnt)
+	l.renamed[word] = done
+	return done.text
+}
+
 // minValue is the shortest word that is taken for an owner value wherever it
 // stands; a shorter one, a thread id perhaps, could be anything.
 const minValue = 8
 
-// values returns which words of a request are owner values. Its name is in upper
-// case.
+// values returns which words of a request may be owner values: of a script those
+// that are long enough and neither names nor dates, of other commands what they
+// write into keys or look for there. Its name is in upper case.
 func (l *Ledger) values(name string, words []string) []int {
-	switch {
-	case name == "SET" || name == "SETNX" || name == "GETSET":
-		if len(words) > 2 && words[1] == l.key {
-			return []int{2}
-		}
-	case isScript(name) && len(words) > 3:
-		keys, err := strconv.Atoi(words[2])
-		if err != nil || keys < 0 || 3+keys > len(words) {
-			return nil
-		}
-		var at []int
-		for i := 3 + keys; i < len(words); i++ {
-			_, known := l.names[words[i]]
-			_, err := strconv.ParseFloat(words[i], 64)
-			if known || err != nil && len(words[i]) >= minValue && !strings.Contains(words[i], l.key) {
-				at = append(at, i)
-			}
-		}
-		return at
+	if isScript(name) {
+		return l.valuesOfScript(words)
 	}
-	return nil
+	from, step, to, ok := valuesAt(name, words)
+	if !ok || len(words) < 2 {
+		return nil
+	}
+	if to == 0 {
+		to = len(words) - 1
+	}
+	ours := slices.Contains(l.lock.Keys, words[1])
+	any := ours && (name == "SET" || name == "SETNX" || name == "GETSET") // however short
+	var at []int
+	for i := from; i < len(words) && i <= to; i += step {
+		if any || l.mayBeValue(words[i], ours) {
+			at = append(at, i)
+		}
+	}
+	return at
+}
+
+// valuesAt says where in a request of a command that writes values into keys, or
+// looks for them there, they stand: from a word, in steps, to a word, 0 being the
+// last. Its name is in upper case.
+func valuesAt(name string, words []string) (from, step, to int, ok bool) {
+	switch name {
+	case "SET", "SETNX", "GETSET", "APPEND", "HGET", "HEXISTS", "HINCRBY", "SISMEMBER", "LPOS", "ZSCORE", "ZRANK", "PUBLISH":
+		return 2, 1, 2, true
+	case "HSET", "HMSET", "HSETNX", "HDEL", "HMGET", "SADD", "SREM", "SMISMEMBER", "LPUSH", "RPUSH", "LPUSHX", "RPUSHX", "ZREM":
+		return 2, 1, 0, true
+	case "SETEX", "PSETEX", "SMOVE", "LREM", "LSET", "ZINCRBY":
+		return 3, 1, 3, true
+	case "LINSERT":
+		return 3, 1, 4, true
+	case "MSET", "MSETNX":
+		return 2, 2, 0, true
+	case "ZADD":
+		from = 3 // behind the options, score and member in turn
+		for from < len(words) && strings.ContainsAny(words[from-1][:min(1, len(words[from-1]))], "NXGLCI") {
+			from++
+		}
+		return from, 2, 0, true
+	}
+	return 0, 0, 0, false
+}
+
+// valuesOfScript returns which of a script's arguments may be owner values.
+func (l *Ledger) valuesOfScript(words []string) []int {
+	if len(words) <= 3 {
+		return nil
+	}
+	keys, err := strconv.Atoi(words[2])
+	if err != nil || keys < 0 || keys > len(words)-3 {
+		return nil
+	}
+	var at []int
+	for i := 3 + keys; i < len(words); i++ {
+		if _, known := l.names[words[i]]; known || l.mayBeValue(words[i], false) {
+			at = append(at, i)
+		}
+	}
+	return at
+}
+
+// mayBeValue reports whether a word that stands where values stand may be one; in
+// a lock's key numbers are, too.
+func (l *Ledger) mayBeValue(word string, ours bool) bool {
+	if len(word) < minValue {
+		return false
+	}
+	_, known := l.names[word]
+	return known || !isDate(word) && !l.hasKey(word) && (ours || !isNumber(word))
+}
+
+// hasKey reports whether a word has the lock's key in it, as the names of
+// channels do.
+func (l *Ledger) hasKey(word string) bool {
+	return slices.ContainsFunc(l.lock.Keys, func(key string) bool { return strings.Contains(word, key) })
+}
+
+// isNumber reports whether a word is a number that means what it says: one with a
+// fraction, or one with few digits. Others may be random.
+func isNumber(word string) bool {
+	n, err := strconv.ParseInt(word, 10, 64)
+	if err == nil {
+		return -1e12 < n && n < 1e12
+	}
+	_, err = strconv.ParseFloat(word, 64)
+	return err == nil && strings.ContainsAny(word, ".eE")
+}
+
+// isDate reports whether a word is a date near the present, in seconds or any
+// smaller unit.
+func isDate(word string) bool {
+	n, err := strconv.ParseInt(word, 10, 64)
+	if err != nil {
+		return false
+	}
+	now := time.Now().UnixNano()
+	for _, unit := range [...]time.Duration{time.Second, time.Millisecond, time.Microsecond, time.Nanosecond} {
+		off, near := n-now/int64(unit), int64(48*time.Hour/unit)
+		if -near < off && off < near {
+			return true
+		}
+	}
+	return false
 }
 
 // secrets returns which words of a request are a login: nothing for a history,
@@ -146,71 +262,212 @@ func secrets(name string, words []string) []int {
 	return at
 }
 
-func (l *Ledger) learn(client, value string) string {
-	if name, ok := l.names[value]; ok {
+// learn takes note that a client sent a word, and returns the word's name.
+func (l *Ledger) learn(client, word string) string {
+	if !slices.Contains(l.senders[word], client) {
+		l.senders[word] = append(l.senders[word], client)
+	}
+	if name, ok := l.names[word]; ok {
 		return name
 	}
 	l.written[client]++
 	name := fmt.Sprintf("%s%d", client, l.written[client])
-	l.names[value], l.writer[value] = name, client
+	l.names[word] = name
+	l.learnt = append(l.learnt, word)
 	return name
 }
 
-// Saw tells the ledger how the key stands on a server after a cause: for
+// Found tells the ledger how the lock's keys stand on a server before there is
+// anything to tell: whose it is then nobody knows. The ledger keeps the keys.
+func (l *Ledger) Found(server string, keys []Key) {
+	if slices.ContainsFunc(keys, Key.Exists) {
+		l.servers[server] = entry{keys: keys}
+	}
+}
+
+// Saw tells the ledger how the lock's keys stand on a server after a cause: for
 // ByCommand the client's words. It returns the change as an event without its
-// time, and false if there was none. An expiry that moved by less than slack
-// is no change.
-func (l *Ledger) Saw(node, server string, key Key, cause checker.Cause, client string, words []string, slack time.Duration) (checker.Event, bool) {
+// time, what the command did ([Taking], [Freeing] or neither), and false if there
+// was none. An expiry that moved by less than slack is no change. The ledger keeps
+// the keys.
+func (l *Ledger) Saw(node, server string, keys []Key, cause checker.Cause, client string, words []string, slack time.Duration) (checker.Event, Effect, bool) {
 	was := l.servers[server]
-	if was.key.Value == key.Value && was.key.Count == key.Count && (was.key.Expires == 0) == (key.Expires == 0) &&
-		(was.key.Expires-key.Expires).Abs() <= slack && cause != checker.ByFailover {
-		return checker.Event{}, false
+	if was.keys == nil {
+		was.keys, was.known = make([]Key, len(keys)), true
 	}
-	now := entry{key: key, owner: l.owner(was, key, cause, client, words)}
+	if cause != checker.ByFailover && slices.EqualFunc(was.keys, keys, func(a, b Key) bool {
+		return a.same(b) && (a.Expires == 0) == (b.Expires == 0) && (a.Expires-b.Expires).Abs() <= slack
+	}) {
+		return checker.Event{}, "", false
+	}
+	if cause != checker.ByCommand {
+		client, words = "", nil
+	}
+	now := l.read(was, keys, cause, client, words)
 	l.servers[server] = now
-	event := checker.Event{
-		Kind: checker.State, Node: node, Server: server, Owner: now.owner, Value: l.print(key),
-		Expires: key.Expires, Cause: cause,
+	event := checker.Event{Kind: checker.State, Node: node, Server: server, Owner: now.owner, Cause: cause, Client: client}
+	if now.owner != "" || !now.known {
+		event.Value, event.Expires = l.print(keys), Expiry(keys)
 	}
-	if cause == checker.ByCommand {
-		event.Client = client
-	}
-	return event, true
+	return event, did(was, now, client), true
 }
 
-// owner decides whose a key is. A value belongs to the client that wrote it
-// first, also when another puts it back; but one that takes a free key with
-// anything but a plain SET claims it, even with a value that others use too.
-func (l *Ledger) owner(was entry, key Key, cause checker.Cause, client string, words []string) string {
-	switch {
-	case key.Value == "":
-		return ""
-	case cause != checker.ByCommand:
-		return l.claimed[key.Value]
-	case was.key.Value == key.Value:
-		return was.owner
+// read decides whose the lock is now. client is empty where the change was the
+// server's own doing.
+func (l *Ledger) read(was entry, keys []Key, cause checker.Cause, client string, words []string) entry {
+	if SameKeys(was.keys, keys) {
+		return entry{keys, was.owner, was.known}
 	}
-	owner, known := l.writer[key.Value]
-	if !known {
-		l.learn(client, key.Value)
-		owner = client
+	holds := contents(keys)
+	switch cause {
+	case checker.ByReplication, checker.ByFailover, checker.ByRestart: // what another server had
+		if then, ok := l.claimed[holds]; ok {
+			return entry{keys, then.owner, then.known}
+		}
 	}
-	if was.key.Value == "" && !isPlainSet(words) {
-		owner = client
+	now := entry{keys: keys}
+	if read := l.lock.Owner; read != nil {
+		now.owner, now.known = read(Change{Before: was.keys, After: keys, Client: client, Owner: was.owner, Wrote: l.wrote})
+		if !now.known {
+			now.owner = ""
+		}
+	} else {
+		now.owner, now.known = l.byWords(was, keys, client, words)
 	}
-	l.claimed[key.Value] = owner
-	return owner
+	l.claimed[holds] = now
+	return now
 }
 
-func (l *Ledger) print(key Key) string {
-	name, ok := l.names[key.Value]
-	if !ok {
-		name = key.Value
+// wrote returns the client that sent a word first; empty if none has.
+func (l *Ledger) wrote(word string) string {
+	if senders := l.senders[word]; len(senders) > 0 {
+		return senders[0]
 	}
-	if key.Count != "" {
-		name += "×" + key.Count
+	return ""
+}
+
+// byWords reads by the words in the keys whose the lock is.
+func (l *Ledger) byWords(was entry, keys []Key, client string, request []string) (owner string, known bool) {
+	if !slices.ContainsFunc(keys, Key.Exists) {
+		return "", true
 	}
-	return name
+	for _, word := range bears(keys) {
+		l.recognise(client, word, request)
+	}
+	sent := l.sent(keys)
+	if len(sent) == 0 {
+		return "", false
+	}
+	if was.owner != "" && slices.Equal(sent, l.sent(was.keys)) {
+		return was.owner, was.known // a counter moved
+	}
+	var named, claimed []string // by words that only one client has sent, and by others
+	for _, word := range sent {
+		switch senders := l.senders[word]; {
+		case len(senders) == 1:
+			named = append(named, senders[0])
+		case slices.Contains(senders, client) && isBehind(request, word):
+			claimed = append(claimed, client)
+		default:
+			claimed = append(claimed, senders[0])
+		}
+	}
+	if len(named) == 0 {
+		named = claimed
+	}
+	slices.Sort(named)
+	if named = slices.Compact(named); len(named) > 1 {
+		return "", false
+	}
+	return named[0], true
+}
+
+// sent returns the words in the keys that some client has sent.
+func (l *Ledger) sent(keys []Key) []string {
+	return slices.DeleteFunc(bears(keys), func(word string) bool { return len(l.senders[word]) == 0 })
+}
+
+// recognise takes note of a word that is found in a key, if the client's request
+// has it, or if it is put together of a value that only one client has sent.
+func (l *Ledger) recognise(client, word string, request []string) {
+	if client != "" && slices.Contains(request[min(len(request), arguments(request)):], word) {
+		l.learn(client, word)
+	}
+	if len(l.senders[word]) > 0 {
+		return
+	}
+	var of []string
+	for _, value := range l.learnt {
+		if senders := l.senders[value]; len(value) >= minValue && len(senders) == 1 && strings.Contains(word, value) && !slices.Contains(of, senders[0]) {
+			of = append(of, senders[0])
+		}
+	}
+	if len(of) == 1 {
+		l.senders[word] = of
+	}
+}
+
+// arguments returns where in a request the arguments begin: behind a command's
+// key, or a script's.
+func arguments(words []string) int {
+	if len(words) > 2 && isScript(strings.ToUpper(words[0])) {
+		if keys, err := strconv.Atoi(words[2]); err == nil && keys >= 0 {
+			return min(len(words), 3+keys)
+		}
+	}
+	return 2
+}
+
+// isBehind reports whether a request put a word into a key to take it: not by a
+// plain SET, by which clients put back what they had found. What a transaction's
+// commands were is not looked for.
+func isBehind(request []string, word string) bool {
+	return len(request) == 1 && strings.EqualFold(request[0], "EXEC") || slices.Contains(request, word) && !isPlainSet(request)
+}
+
+// contents returns what keys hold, for comparison.
+func contents(keys []Key) string {
+	var b strings.Builder
+	for _, k := range keys {
+		fmt.Fprintf(&b, "%s %q\n", k.Type, k.Words)
+	}
+	return b.String()
+}
+
+// bears returns the words in the keys that may say whose they are.
+func bears(keys []Key) []string {
+	var words []string
+	for _, k := range keys {
+		words = append(words, k.bears()...)
+	}
+	return words
+}
+
+// print shows what the keys hold.
+func (l *Ledger) print(keys []Key) string {
+	var texts []string
+	for i, k := range keys {
+		switch {
+		case !k.Exists():
+		case len(keys) == 1:
+			texts = append(texts, k.print(l.nameOfValue))
+		default:
+			texts = append(texts, l.lock.Keys[i]+"="+k.print(l.nameOfValue))
+		}
+	}
+	if len(texts) == 0 {
+		return "(no key)"
+	}
+	return strings.Join(texts, " ")
+}
+
+// nameOfValue is Name for what stands in a lock's key, where a short word is a
+// value too.
+func (l *Ledger) nameOfValue(word string) string {
+	if name, ok := l.names[word]; ok {
+		return name
+	}
+	return l.Name(word)
 }
 
 func isPlainSet(words []string) bool {

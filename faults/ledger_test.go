@@ -25,17 +25,17 @@ type act struct {
 }
 
 func held(value string, expires time.Duration) faults.Key {
-	return faults.Key{Value: value, Expires: expires}
+	return faults.Key{Type: "string", Words: []string{value}, Expires: expires}
 }
 
 func hash(owner, count string, expires time.Duration) faults.Key {
-	return faults.Key{Value: owner, Count: count, Expires: expires}
+	return faults.Key{Type: "hash", Words: []string{owner, count}, Expires: expires}
 }
 
 // tell plays acts and returns what the ledger said of each: "A's A1 until 30s by A",
 // "gone by expiry", or "-" for no change.
 func tell(acts []act) []string {
-	l := faults.NewLedger("lock")
+	l := faults.NewLedger(faults.OnKey("lock"))
 	var said []string
 	for _, a := range acts {
 		who, server, found := strings.Cut(a.who, "/")
@@ -48,7 +48,7 @@ func tell(acts []act) []string {
 			cause, words = checker.ByCommand, strings.Split(a.words, "|")
 			l.Command(who, words)
 		}
-		e, changed := l.Saw("n1", server, a.key, cause, who, words, time.Millisecond)
+		e, _, changed := l.Saw("n1", server, []faults.Key{a.key}, cause, who, words, time.Millisecond)
 		said = append(said, describe(e, changed))
 	}
 	return said
@@ -138,9 +138,11 @@ func TestLedgerOwners(t *testing.T) {
 			{"B", "EVALSHA|f00|1|lock|30000|17", hash("17", "1", 62*s)},
 		}, []string{"A's A1×1 until 30s by A", "A's A1×2 until 31s by B", "gone by expiry", "B's A1×1 until 1m2s by B"}},
 		{"a transaction takes the key", []act{
+			{"A", "SET|lock|" + valueA + "|PX|30000", free}, // queued
 			{"A", "EXEC", held(valueA, 30*s)},
+			{"B", "SET|lock|" + valueB + "|PX|30000", held(valueA, 30*s)},
 			{"B", "EXEC", held(valueB, 31*s)},
-		}, []string{"A's A1 until 30s by A", "B's B1 until 31s by B"}},
+		}, []string{"-", "A's A1 until 30s by A", "-", "B's B1 until 31s by B"}},
 		{"the server's own doing keeps the owner", []act{
 			{"A", "SET|lock|" + valueA + "|NX|EX|30", held(valueA, 30*s)},
 			{"replication/n1/1", "", held(valueA, 30*s)},
@@ -175,7 +177,7 @@ func TestLedgerOwners(t *testing.T) {
 }
 
 func TestLedgerCommand(t *testing.T) {
-	l := faults.NewLedger("lock")
+	l := faults.NewLedger(faults.OnKey("lock"))
 	for _, c := range []struct{ client, words, want string }{
 		{"A", "set|lock|" + valueA + "|NX|PX|30000", "SET lock A1 NX PX 30000"},
 		{"B", "SET|lock|" + valueB + "|NX", "SET lock B1 NX"},
@@ -220,11 +222,11 @@ func FuzzLedger(f *testing.F) {
 	f.Add("A", "SET", "lock", valueA, "B", "GETSET", "lock", valueB)
 	f.Add("A", "EVAL", "1", "lock", "B", "", "", "")
 	f.Fuzz(func(t *testing.T, c1, w1, w2, w3, c2, v1, v2, v3 string) {
-		l := faults.NewLedger("lock")
+		l := faults.NewLedger(faults.OnKey("lock"))
 		l.Command(c1, []string{w1, w2, w3})
 		l.Command(c2, []string{v1, v2, v3})
-		l.Saw("n1", "n1/0", faults.Key{Value: w3}, checker.ByCommand, c1, []string{w1, w2, w3}, 0)
-		l.Saw("n1", "n1/0", faults.Key{Value: v3}, checker.ByCommand, c2, []string{v1, v2, v3}, 0)
+		l.Saw("n1", "n1/0", []faults.Key{held(w3, 0)}, checker.ByCommand, c1, []string{w1, w2, w3}, 0)
+		l.Saw("n1", "n1/0", []faults.Key{held(v3, 0)}, checker.ByCommand, c2, []string{v1, v2, v3}, 0)
 		if strings.ToUpper(w1) == "SET" && strings.ToUpper(v1) == "SET" && w2 == "lock" && v2 == "lock" &&
 			len(w3) >= 8 && len(v3) >= 8 && w3 != v3 && l.Name(w3) == l.Name(v3) {
 			t.Errorf("%q of %q and %q of %q are both %s", w3, c1, v3, c2, l.Name(w3))
@@ -233,7 +235,7 @@ func FuzzLedger(f *testing.F) {
 }
 
 func TestPasswordsStayOut(t *testing.T) {
-	l := faults.NewLedger("lock")
+	l := faults.NewLedger(faults.OnKey("lock"))
 	for want, words := range map[string][]string{
 		"AUTH (secret)":                             {"auth", "hunter2"},
 		"AUTH (secret) (secret)":                    {"AUTH", "me", "hunter2"},

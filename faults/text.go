@@ -61,12 +61,12 @@ func (f Replication) String() string {
 	return line
 }
 
-func (f Hold) String() string { return "hold" + f.Match.text() + f.Match.on() + times(f.Times) }
+func (f Hold) String() string { return "hold" + f.Match.text() + f.Match.clauses(f.Times) }
 func (f Delay) String() string {
-	return "delay" + f.Match.text() + " by " + f.By.String() + f.Match.on() + times(f.Times)
+	return "delay" + f.Match.text() + " by " + f.By.String() + f.Match.clauses(f.Times)
 }
-func (f Drop) String() string  { return "drop" + f.Match.text() + f.Match.on() + times(f.Times) }
-func (f Reset) String() string { return "reset" + f.Match.text() + f.Match.on() + times(f.Times) }
+func (f Drop) String() string  { return "drop" + f.Match.text() + f.Match.clauses(f.Times) }
+func (f Reset) String() string { return "reset" + f.Match.text() + f.Match.clauses(f.Times) }
 
 func (f Pass) String() string {
 	line := words("pass", f.Clients)
@@ -79,21 +79,29 @@ func (f Pass) String() string {
 func (f Clear) String() string { return words("clear", f.Clients) }
 
 // text returns whose messages are meant and which, with a blank in front
-// and without the nodes, as it stands in the middle of an order to the gate.
+// and without the clauses, as it stands in the middle of an order to the gate.
 func (m Match) text() string {
 	line := words("", m.Clients) + " " + string(m.Way)
 	switch {
 	case m.Way == Messages:
 		return line
+	case m.Effect != "":
+		return line + " " + string(m.Effect)
 	case len(m.Commands) == 0:
 		return line + " any"
 	}
 	return words(line, m.Commands)
 }
 
-// on returns the clause that names the nodes, with a blank in front; nothing
-// if any node is meant.
-func (m Match) on() string { return clause(" on", m.Nodes) }
+// clauses returns what follows at the end of the order, with a blank in front:
+// the nodes, how many messages, and whether there may be none.
+func (m Match) clauses(n int) string {
+	text := clause(" on", m.Nodes) + times(n)
+	if m.OrNone {
+		text += " or none"
+	}
+	return text
+}
 
 // words joins what a line begins with and the lists that follow it.
 func words(first string, lists ...[]string) string {

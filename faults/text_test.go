@@ -61,6 +61,8 @@ func TestString(t *testing.T) {
 		{faults.Hold{Match: faults.Match{Way: faults.After, Nodes: []string{faults.Quorum}}, Times: 2}, "hold after any on quorum times 2"},
 		{faults.Delay{Match: faults.Match{Clients: abc[:1], Way: faults.After, Commands: []string{"SETNX", "SET"}, Nodes: []string{"n1"}}, By: ttls(2), Times: 1}, "delay A after SETNX SET by 2ttl on n1 times 1"},
 		{faults.Drop{Match: faults.Match{Way: faults.Before, Commands: []string{"PEXPIRE"}}}, "drop before PEXPIRE"},
+		{faults.Drop{Match: faults.Match{Way: faults.Messages, OrNone: true}}, "drop messages or none"},
+		{faults.Delay{Match: faults.Match{Way: faults.After, Nodes: []string{"n1"}, OrNone: true}, By: ttls(2), Times: 3}, "delay after any by 2ttl on n1 times 3 or none"},
 		{faults.Reset{Match: faults.Match{Clients: abc[:1], Way: faults.Before}}, "reset A before any"},
 		{faults.Pass{Clients: abc}, "pass A B C"},
 		{faults.Pass{Clients: abc[:1], Once: true}, "pass A once"},

@@ -32,6 +32,9 @@ type World interface {
 	// Apply does the fault, at once. It returns an error that wraps
 	// ErrUnsupported where this world can't.
 	Apply(f Fault) error
+	// Met returns how many messages each [Order] has met, in the order in
+	// which they were applied: see [Gate.Met].
+	Met() []int
 	// Client says how the client is.
 	Client(name string) ClientState
 	// Close ends the world: all connections are closed and everybody who is

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/lockfault/lockfault/checker"
+	"github.com/lockfault/lockfault/faults"
 	"github.com/lockfault/lockfault/internal/bubble"
 	"github.com/lockfault/lockfault/scenarios"
 	"github.com/lockfault/lockfault/strategies"
@@ -35,6 +36,33 @@ func (c Cell) Applies() (ok bool, why string) {
 		return c.Place.Takes(c)
 	}
 	return ok, why
+}
+
+// Lock returns the strategy's lock of that name, as worlds look at it.
+func (c Cell) Lock(key string) faults.Lock {
+	lock := faults.OnKey(key)
+	if c.Strategy.Keys != nil {
+		if keys := c.Strategy.Keys(key); len(keys) > 0 {
+			lock.Keys = keys
+		}
+	}
+	if read := c.Strategy.Owner; read != nil {
+		lock.Owner = func(c faults.Change) (string, bool) {
+			return read(strategies.Change{
+				Before: keys(c.Before), After: keys(c.After), Client: c.Client, Owner: c.Owner, Wrote: c.Wrote,
+			})
+		}
+	}
+	return lock
+}
+
+// keys returns keys as strategies see them.
+func keys(found []faults.Key) []strategies.Key {
+	seen := make([]strategies.Key, len(found))
+	for i, k := range found {
+		seen[i] = strategies.Key{Type: k.Type, Words: k.Words}
+	}
+	return seen
 }
 
 // Status is the short answer of an [Outcome].
@@ -67,11 +95,22 @@ type Outcome struct {
 	RoundTrips map[checker.Op]int
 	// Measures are the readings of the script's stopwatches.
 	Measures map[string]time.Duration
+	// MetNothing are the orders to the gate that met no message, in the order
+	// in which they were given: what they were to do was not done.
+	MetNothing []MetNothing
 	// Late is how late the machine was, if that was too much for a verdict:
 	// the cell may be played again. Only in worlds of real time.
 	Late time.Duration
 	// Virtual is the time that passed in the world, Elapsed outside.
 	Virtual, Elapsed time.Duration
+}
+
+// MetNothing is an order to the gate that met no message.
+type MetNothing struct {
+	Line int    // of the script
+	Text string // the order, as scripts write it
+	// OrNone is whether the script says that there may be none.
+	OrNone bool
 }
 
 // Play plays the cell in a bubble of virtual time. It blocks until the cell is
@@ -148,7 +187,7 @@ func playIn(cell Cell, outcome *Outcome) {
 // of takes over what a stage has recorded.
 func (o *Outcome) of(s *stage) {
 	o.History, o.Virtual = s.history, s.virtual
-	o.RoundTrips, o.Measures = s.roundTrips, s.measures
+	o.RoundTrips, o.Measures, o.MetNothing = s.roundTrips, s.measures, s.metNothing
 }
 
 // judge asks the checker.

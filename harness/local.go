@@ -25,6 +25,7 @@ type local struct {
 	Box
 }
 
+// newLocal brings a client to life, which makes its lock while the world goes on.
 func newLocal(setup client.Setup, strategy strategies.Strategy, world faults.Dialer) (*local, error) {
 	b := &local{name: setup.Client, world: world, gone: make(chan struct{})}
 	b.life, b.end = context.WithCancel(context.Background())
@@ -36,7 +37,10 @@ func newLocal(setup client.Setup, strategy strategies.Strategy, world faults.Dia
 	}
 	go func() {
 		defer close(b.gone)
-		b.client.Run()
+		made := b.client.Make()
+		if _, ok := b.Tell(made); ok && made.Kind == client.Made {
+			b.client.Run()
+		}
 	}()
 	return b, nil
 }
@@ -80,7 +84,6 @@ func (b *local) Tell(r client.Report) (client.Answer, bool) {
 }
 
 func (b *local) Give(t client.Task) { b.client.Give(t) }
-func (b *local) Fenced() bool       { return b.client.Fenced() }
 func (b *local) Skew(time.Duration) {}
 func (b *local) Die()               { b.dead.Store(true) }
 func (b *local) Cancel()            { b.end() }

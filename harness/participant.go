@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -15,7 +16,9 @@ type participant struct {
 	stage *stage
 	body  Body
 	lives []Body // of its former lives
+	line  int    // of the script, that brought it back to life; 0 if none did
 
+	making        bool // its lock, which comes before all else
 	busy          bool
 	begun         bool          // it has said so
 	asks          bool          // it is in an operation of the lock, which asks servers
@@ -39,6 +42,61 @@ type task struct {
 	limit time.Duration
 }
 
+// awaken lets the client, which was just brought to life, make its lock.
+func (p *participant) awaken(limit time.Duration) {
+	p.occupy("New", limit)
+	p.making, p.begun, p.asks = true, true, true
+	p.trips = p.stage.world.Client(p.name).RoundTrips
+}
+
+// occupy notes that the client has something to do.
+func (p *participant) occupy(what string, limit time.Duration) {
+	state := p.stage.world.Client(p.name)
+	p.busy, p.due, p.repliesBefore = true, p.stage.world.Now()+limit-state.PausedFor, state.Replies
+	p.what, p.begun, p.asks = what, false, false
+}
+
+// left returns how much of its time the client still has; what it is paused comes
+// on top.
+func (p *participant) left() time.Duration {
+	return p.due + p.stage.world.Client(p.name).PausedFor - p.stage.world.Now()
+}
+
+// overdue says that the client takes longer than its task allows.
+func (p *participant) overdue(stacks string) error {
+	s := p.stage
+	if p.making {
+		return p.unmade(fmt.Errorf("its New still runs after %v%s", s.makes(), stacks))
+	}
+	return fmt.Errorf("harness: %s ignores its context: %s's %s still runs %v after it should have ended%s",
+		s.cell.Strategy.Name, p.name, p.what, s.forbearance(), stacks)
+}
+
+// unmade says why the client has no lock.
+func (p *participant) unmade(why error) error {
+	return &Unmade{Client: p.name, Strategy: p.stage.cell.Strategy.Name, Line: p.line, Err: why}
+}
+
+// Unmade is the error of a cell in which the strategy's New made no lock.
+type Unmade struct {
+	Client, Strategy string
+	// Line is the line of the script that restarted the client; 0 if that was
+	// before the script began.
+	Line int
+	// Err is New's own error, or says what else became of it.
+	Err error
+}
+
+func (e *Unmade) Error() string {
+	where := ""
+	if e.Line > 0 {
+		where = fmt.Sprintf(", restarted in line %d", e.Line)
+	}
+	return fmt.Sprintf("harness: client %s%s: %s can't be made: %v", e.Client, where, e.Strategy, e.Err)
+}
+
+func (e *Unmade) Unwrap() error { return e.Err }
+
 // give gives the client something to do: at once, or if it is stopped in the
 // middle of something else, when it is done with that.
 func (p *participant) give(t task) {
@@ -46,9 +104,7 @@ func (p *participant) give(t task) {
 		p.queue = append(p.queue, t)
 		return
 	}
-	state := p.stage.world.Client(p.name)
-	p.busy, p.due, p.repliesBefore = true, p.stage.world.Now()+t.limit-state.PausedFor, state.Replies
-	p.what, p.begun, p.asks = string(t.Do), false, false
+	p.occupy(string(t.Do), t.limit)
 	p.body.Give(t.Task)
 }
 
@@ -58,6 +114,12 @@ func (p *participant) hear(r client.Report) (a client.Answer) {
 	now := s.world.Now()
 	p.begun, p.asks = true, r.Kind == client.Invoked
 	switch r.Kind {
+	case client.Made:
+		s.history.Meta.Fenced = s.history.Meta.Fenced || r.Fenced
+		p.making = false
+		p.done()
+	case client.Refused:
+		s.fail(p.unmade(errors.New(r.Error)))
 	case client.Invoked:
 		s.calls++
 		p.what, p.call, p.trips = string(r.Op), s.calls, s.world.Client(p.name).RoundTrips
@@ -80,18 +142,17 @@ func (p *participant) hear(r client.Report) (a client.Answer) {
 		p.what = string(client.DoWork)
 		a.Paused = s.world.Client(p.name).PausedFor
 	case client.Failed:
+		if p.making {
+			s.fail(p.unmade(errors.New("its " + r.Error)))
+			break
+		}
 		who := p.name + "'s " + p.what
 		if p.what == string(client.DoWarmUp) {
 			who = s.cell.Strategy.Name
 		}
 		s.fail(fmt.Errorf("harness: %s %s", who, r.Error))
 	case client.Done:
-		p.busy = false
-		if len(p.queue) > 0 {
-			next := p.queue[0]
-			p.queue = p.queue[1:]
-			p.give(next)
-		}
+		p.done()
 	default:
 		s.fail(fmt.Errorf("harness: client %s reports %q, which means nothing here", p.name, r.Kind))
 	}
@@ -99,6 +160,16 @@ func (p *participant) hear(r client.Report) (a client.Answer) {
 		a.Hold = p.hold
 	}
 	return a
+}
+
+// done lets the client go on with what it was given meanwhile.
+func (p *participant) done() {
+	p.busy = false
+	if len(p.queue) > 0 {
+		next := p.queue[0]
+		p.queue = p.queue[1:]
+		p.give(next)
+	}
 }
 
 // returned records that an operation came back.

@@ -154,7 +154,7 @@ func drawScript(t *rapid.T, strategy strategies.Strategy, faulty bool) *scenario
 // gives the same bytes, every witness proves what it says, and some promises
 // hold.
 func TestRandomScripts(t *testing.T) {
-	registry := all.Registry()
+	registry := withDrawing(t)
 	rapid.Check(t, func(rt *rapid.T) {
 		strategy, _ := registry.Lookup(rapid.SampledFrom(registry.Names()).Draw(rt, "strategy"))
 		script := drawScript(rt, strategy, true)
@@ -177,6 +177,10 @@ func TestRandomScripts(t *testing.T) {
 		}
 		if strategy.Name == "fenced" && slices.Contains(found, checker.StaleWrite) && !losesCounter(script) {
 			rt.Fatalf("the resource took a write with an old token\n%s", script.Format())
+		}
+		disorder := slices.Contains(found, checker.TokenOrder) || slices.Contains(found, checker.RefusedWrite)
+		if disorder && strategy.Name == "fenced" && !losesCounter(script) {
+			rt.Fatalf("a token that is drawn in the step that acquires came out of order\n%s", script.Format())
 		}
 	})
 }

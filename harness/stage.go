@@ -31,6 +31,8 @@ type stage struct {
 	names   []string // of the clients, in the script's order
 	history checker.History
 
+	orders     []order // to the gate, as the world was given them
+	metNothing []MetNothing
 	register   register
 	calls      int
 	roundTrips map[checker.Op]int
@@ -38,6 +40,12 @@ type stage struct {
 	measures   map[string]time.Duration
 	virtual    time.Duration
 	failure    error
+}
+
+// order is an order to the gate, and the script's line that gave it.
+type order struct {
+	line  int
+	given faults.Order
 }
 
 // newStage returns a stage without a world.
@@ -66,7 +74,7 @@ func newStage(cell Cell, world string) *stage {
 func newSimStage(cell Cell) (*stage, error) {
 	s := newStage(cell, Sim)
 	world, err := sim.New(sim.Config{
-		Nodes: len(s.history.Meta.Nodes), Replicas: s.script.Replicas, Key: s.key, TTL: s.ttl, Seed: cell.Seed, Record: s.record,
+		Nodes: len(s.history.Meta.Nodes), Replicas: s.script.Replicas, Lock: cell.Lock(s.key), TTL: s.ttl, Seed: cell.Seed, Record: s.record,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("harness: making the world: %w", err)
@@ -85,11 +93,14 @@ func (s *stage) play() error { return errors.Join(s.perform(), s.close()) }
 // perform plays the script to its last step.
 func (s *stage) perform() error {
 	for _, name := range s.names {
-		if err := s.enter(name); err != nil {
-			return err
+		s.enter(name, 0)
+		if s.failure != nil {
+			return s.failure
 		}
+		s.finish([]string{name})
 	}
 	s.warmUp()
+	s.hush()
 	if s.failure != nil {
 		return s.failure
 	}
@@ -106,27 +117,39 @@ func (s *stage) perform() error {
 		}
 		// Where things take their time, nothing moves between two steps.
 	}
+	for _, name := range s.names {
+		if p := s.clients[name]; p.making && p.busy && !s.stopped(name) && p.left() <= 0 {
+			s.fail(p.overdue("")) // nobody had asked for its lock yet
+		}
+	}
 	s.virtual = s.world.Now()
+	s.account()
 	s.record(checker.Event{Kind: checker.End, Time: s.virtual})
 	return s.failure
 }
 
-// enter brings a client's process to life, or back to it.
-func (s *stage) enter(name string) error {
-	p := &participant{name: name, stage: s}
+// enter brings a client's process to life, or back to it in a line of the script. Its
+// lock is not made yet then.
+func (s *stage) enter(name string, line int) {
+	if s.failure != nil {
+		return
+	}
+	p := &participant{name: name, stage: s, line: line}
 	if old := s.clients[name]; old != nil {
 		p.lives = append(old.lives, old.body)
 	}
 	var err error
 	if p.body, err = s.embody(s.setup(name, len(p.lives))); err != nil {
-		return fmt.Errorf("harness: client %s: %s can't be made: %w", name, s.cell.Strategy.Name, err)
+		s.fail(fmt.Errorf("harness: client %s: %w", name, err))
+		return
 	}
 	s.clients[name] = p
-	if p.body.Fenced() {
-		s.history.Meta.Fenced = true
-	}
-	return nil
+	p.awaken(s.makes())
 }
+
+// makes is how long a strategy's New may take: as an operation that should have
+// returned at once.
+func (s *stage) makes() time.Duration { return s.enough(0) }
 
 // setup says who the client is.
 func (s *stage) setup(name string, life int) client.Setup {
@@ -145,6 +168,14 @@ func (s *stage) warmUp() {
 	for _, name := range s.names {
 		s.begin([]string{name}, false, task{client.Task{Do: client.DoWarmUp}, s.enough(30 * time.Second)})
 	}
+}
+
+// hush lets arrive what clients still have under way, so that the history doesn't
+// begin with the end of the preparations. Whoever is never silent isn't waited for.
+func (s *stage) hush() {
+	s.run(s.ttl/momentsInLease, func() bool {
+		return !slices.ContainsFunc(s.names, func(name string) bool { return s.world.Client(name).UnderWay > 0 })
+	})
 }
 
 // record appends an event to the history.
@@ -283,14 +314,13 @@ func (s *stage) finish(names []string) {
 	for _, name := range names {
 		c := s.clients[name]
 		for c.busy && !s.stopped(name) && s.failure == nil {
-			left := c.due + s.world.Client(name).PausedFor - s.world.Now()
+			left := c.left()
 			if left <= 0 {
 				stacks := ""
 				if body, ok := c.body.(Teller); ok {
 					stacks = body.Stacks()
 				}
-				s.fail(fmt.Errorf("harness: %s ignores its context: %s's %s still runs %v after it should have ended%s",
-					s.cell.Strategy.Name, name, c.what, s.forbearance(), stacks))
+				s.fail(c.overdue(stacks))
 				return
 			}
 			s.run(left, func() bool { return !c.busy || s.stopped(name) })
@@ -343,11 +373,15 @@ func (s *stage) measure(m scenarios.Measure) {
 }
 
 func (s *stage) inject(step scenarios.Step, f faults.Fault) {
+	_, restarts := f.(faults.RestartClient)
+	restarts = restarts && s.world.Client(faults.ClientOf(f)).Crashed // else it lives already
 	if err := s.world.Apply(f); err != nil {
 		s.fail(fmt.Errorf("harness: %s:%d: %w", s.script.Name, step.Line, err))
 		return
 	}
 	switch f := f.(type) {
+	case faults.Order:
+		s.orders = append(s.orders, order{step.Line, f})
 	case faults.CrashClient:
 		c := s.clients[f.Client]
 		c.busy, c.queue = false, nil
@@ -355,8 +389,18 @@ func (s *stage) inject(step scenarios.Step, f faults.Fault) {
 	case faults.ClientClock:
 		s.clients[f.Client].body.Skew(f.By.Of(s.ttl))
 	case faults.RestartClient:
-		if err := s.enter(f.Client); err != nil {
-			s.fail(err)
+		if restarts {
+			s.enter(f.Client, step.Line)
+			s.setOut([]string{f.Client})
+		}
+	}
+}
+
+// account notes which orders to the gate met nothing.
+func (s *stage) account() {
+	for i, met := range s.world.Met() {
+		if o := s.orders[i]; met == 0 {
+			s.metNothing = append(s.metNothing, MetNothing{o.line, o.given.String(), o.given.About().OrNone})
 		}
 	}
 }

@@ -33,8 +33,8 @@ type World interface {
 	faults.World
 	// Key is the lock's key there.
 	Key() string
-	// Embody brings a client to life, or back to it after a crash. The error
-	// is the strategy's.
+	// Embody brings a client to life, or back to it after a crash, and doesn't
+	// wait until its lock is made: that may need this world to go on.
 	Embody(client.Setup) (Body, error)
 	// Err says why the world itself can't go on, as soon as it can't.
 	Err() error
@@ -59,15 +59,15 @@ type NoVerdict struct {
 func (e *NoVerdict) Error() string { return e.Err.Error() }
 func (e *NoVerdict) Unwrap() error { return e.Err }
 
-// A Body is one life of a client, in this process or one of its own. Its methods
-// are for the goroutine that plays the script.
+// A Body is one life of a client, in this process or one of its own. It makes its
+// lock first, and reports what came of that. Its methods are for the goroutine that
+// plays the script.
 type Body interface {
-	// Give gives the client something to do; it must not be busy.
+	// Give gives the client something to do; its lock must be made, and it must
+	// not be busy.
 	Give(client.Task)
 	// Take returns what the client has reported since the last time.
 	Take() []Note
-	// Fenced reports whether its lock hands out fencing tokens.
-	Fenced() bool
 	// Skew moves its wall clock, where the world doesn't keep it.
 	Skew(by time.Duration)
 	// Die says that the client's process crashed in this world: it does

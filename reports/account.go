@@ -43,7 +43,11 @@ func (s *story) sentences() []string {
 			if i == 0 || !belongs(events[i-1], e) {
 				continue
 			}
-			out = append(out, s.change(events[i-1], e, before, answerTo(events[i:], events[i-1])))
+			answer := ""
+			if told, ok := s.told[i-1]; ok {
+				answer = events[told].Reply
+			}
+			out = append(out, s.change(events[i-1], e, before, answer))
 		case checker.Reply:
 			answered[e.Client] = e
 		case checker.Return:
@@ -89,15 +93,4 @@ func (s *story) change(command, e checker.Event, before, answer string) string {
 		text += " and was answered " + clip(answer)
 	}
 	return text
-}
-
-// answerTo returns the reply to a command, from the events that follow it.
-func answerTo(events []checker.Event, command checker.Event) string {
-	for _, e := range events {
-		if e.Kind == checker.Reply && e.Client == command.Client && e.Node == command.Node &&
-			e.Conn == command.Conn && e.Command == command.Command {
-			return e.Reply
-		}
-	}
-	return ""
 }

@@ -46,7 +46,7 @@ func (a *Agreement) Add(c Cell) error {
 	if err != nil {
 		return fmt.Errorf("%s under %s: %w", c.Strategy, c.Scenario, err)
 	}
-	s := square{c.Verdict, found, c.AsExpected}
+	s := square{verdict: c.Verdict, found: found, asExpected: c.AsExpected}
 	at := [2]string{c.Strategy, c.Scenario}
 	if c.World == Reference {
 		if a.reference == nil {
@@ -139,6 +139,9 @@ func (a *Agreement) Differing() int {
 	return len(a.differing)
 }
 
+// sharing is a cause for which worlds part that is nobody's fault but the lock's.
+const sharing = "in " + Reference + " all clients of a cell are one process: a lock that keeps state in package variables shares it among them there, and nowhere else"
+
 // Lines says for each world how many of its cells agree with the reference,
 // and then which don't.
 func (a *Agreement) Lines() []string {
@@ -155,6 +158,9 @@ func (a *Agreement) Lines() []string {
 	for _, d := range a.differing {
 		lines = append(lines, fmt.Sprintf("%s under %s: %s in %s, %s in %s",
 			d.strategy, d.scenario, d.there, Reference, d.here, d.world))
+	}
+	if len(a.differing) > 0 {
+		lines = append(lines, sharing)
 	}
 	return lines
 }
@@ -185,6 +191,7 @@ func (a *Agreement) markdown(b *bufio.Writer) {
 		row := []string{d.strategy, d.scenario, d.world, d.here.String(), d.there.String()}
 		fmt.Fprintf(b, "| %s |\n", strings.Join(each(row, escape), " | "))
 	}
+	fmt.Fprintf(b, "\nOne cause among others: %s.\n", escape(sharing))
 }
 
 // A Comparison is a [Matrix] for each world. The zero value is empty and ready
@@ -221,6 +228,8 @@ func (c *Comparison) Tally() Tally {
 		all.Unknown += t.Unknown
 		all.Failed += t.Failed
 		all.Differing += t.Differing
+		all.Better += t.Better
+		all.Unjudged += t.Unjudged
 	}
 	return all
 }

@@ -50,11 +50,23 @@ func sample() []reports.Cell {
 	timed.Measures = map[string]time.Duration{"recovery": 30_002 * time.Millisecond}
 	timed.RoundTrips = map[checker.Op]int{checker.Acquire: 5}
 
+	idle := cell("redlock", "gc-pause", anomalies(checker.Overlap, checker.Ghost), anomalies(checker.Overlap, checker.StaleWrite))
+	idle.MetNothing = []reports.MetNothing{
+		{Line: 7, Text: "hold A before GETSET"},
+		{Line: 5, Text: "drop A messages or none", OrNone: true},
+	}
+	still := cell("set-nx|px", "contention", nil, nil)
+	still.MetNothing = []reports.MetNothing{{Line: 4, Text: "drop before HSET_X"}}
+	allowed := cell("redlock", "contention", nil, anomalies(checker.Unavailable))
+	allowed.MetNothing = []reports.MetNothing{{Line: 3, Text: "drop messages or none", OrNone: true}}
+	undecided.MetNothing = idle.MetNothing
+	undecided.Settle()
+
 	return []reports.Cell{
 		cell("set-nx|px", "gc-pause", anomalies(checker.Overlap, checker.StaleWrite), anomalies(checker.StaleWrite, checker.Overlap)),
-		cell("redlock", "gc-pause", anomalies(checker.Overlap, checker.Ghost), anomalies(checker.Overlap, checker.StaleWrite)),
-		cell("set-nx|px", "contention", nil, nil),
-		cell("redlock", "contention", nil, anomalies(checker.Unavailable)),
+		idle,
+		still,
+		allowed,
 		absent,
 		timed,
 		broken,

@@ -56,12 +56,25 @@ func Markdown(w io.Writer, resultsFile string) error {
 		}
 		m.markdown(b)
 	}
-	if t := all.Tally(); t.Differing+t.Unknown+t.Failed > 0 {
-		b.WriteString("\n## Not as expected\n\n")
+	for _, list := range []struct {
+		title string
+		of    func(Cell) string
+	}{
+		{"Not as expected", Cell.Difference},
+		{"Better than expected", Cell.Improvement},
+		{"Judged in part", Cell.Reservation},
+	} {
+		titled := false
 		_, err = Scan(resultsFile, func(c Cell) error {
-			if !c.AsExpected {
-				fmt.Fprintf(b, "- %s under %s%s: %s\n", code(c.Strategy), code(c.Scenario), in(c, names), escape(c.Difference()))
+			text := list.of(c)
+			if text == "" {
+				return nil
 			}
+			if !titled {
+				fmt.Fprintf(b, "\n## %s\n\n", list.title)
+				titled = true
+			}
+			fmt.Fprintf(b, "- %s under %s%s: %s\n", code(c.Strategy), code(c.Scenario), in(c, names), escape(text))
 			return nil
 		})
 		if err != nil {
@@ -111,8 +124,18 @@ func (m *Matrix) markdown(b *bufio.Writer) {
 		}
 		fmt.Fprintf(b, "| %s |\n", strings.Join(row, " | "))
 	}
-	fmt.Fprintf(b, "\n%s nothing found; %s not applicable; %s not played; **bold** differs from expectation.\n",
+	fmt.Fprintf(b, "\n%s nothing found; %s not applicable; %s not played; **bold** differs from expectation",
 		markHeld, markNotApplicable, markNotPlayed)
+	if m.tally.Better > 0 {
+		fmt.Fprintf(b, "; %s better than expected", markBetter)
+	}
+	if m.tally.Unjudged > 0 {
+		fmt.Fprintf(b, "; %s judged by what clients were told alone", markUnjudged)
+	}
+	if m.untested() {
+		fmt.Fprintf(b, "; %s a line of the script met\nnothing, as its section says", markUntested)
+	}
+	b.WriteString(".\n")
 }
 
 // costs are the fewest round trips by strategy and operation.
@@ -177,6 +200,13 @@ type sections struct {
 	heading string
 	// The strategies of the section of which there is nothing to tell.
 	held, notApplicable []string
+	idle                []idle
+}
+
+// An idle line of a script met nothing with some strategies.
+type idle struct {
+	MetNothing
+	with []string
 }
 
 func (s *sections) add(b *bufio.Writer, c Cell) {
@@ -185,8 +215,11 @@ func (s *sections) add(b *bufio.Writer, c Cell) {
 		*s = sections{worlds: s.worlds, heading: heading}
 		fmt.Fprintf(b, "\n## %s\n\n", escape(heading))
 	}
+	for _, m := range c.MetNothing {
+		s.metNothing(m, code(c.Strategy))
+	}
 	switch {
-	case c.AsExpected && c.Verdict == Held && len(c.Measures) == 0:
+	case c.AsExpected && c.Verdict == Held && len(c.Measures)+len(c.Better) == 0 && c.Unjudged == nil && c.Unordered() == "":
 		s.held = append(s.held, code(c.Strategy))
 		return
 	case c.AsExpected && c.Verdict == NotApplicable:
@@ -205,6 +238,11 @@ func (s *sections) add(b *bufio.Writer, c Cell) {
 	if c.Decided() && !c.AsExpected {
 		fmt.Fprintf(b, "; **%s**", escape(c.Difference()))
 	}
+	for _, text := range [...]string{c.Improvement(), c.Reservation()} {
+		if text != "" {
+			fmt.Fprintf(b, "; %s", escape(text))
+		}
+	}
 	for _, name := range slices.Sorted(maps.Keys(c.Measures)) {
 		fmt.Fprintf(b, "; %s %v", escape(name), c.Measures[name].Round(time.Millisecond))
 	}
@@ -214,6 +252,9 @@ func (s *sections) add(b *bufio.Writer, c Cell) {
 	b.WriteByte('\n')
 	for _, w := range c.Witnesses {
 		fmt.Fprintf(b, "  - %s: %s Events %s.\n", w.Anomaly, escape(w.Says), list(w.Events))
+	}
+	if why := c.Unordered(); why != "" {
+		fmt.Fprintf(b, "  - not linearizable: %s Events %s.\n", escape(why), list(c.Conflict.Events))
 	}
 	if _, stack, found := strings.Cut(c.Reason, "\n"); found && !c.Decided() {
 		b.WriteByte('\n')
@@ -228,6 +269,16 @@ func (s *sections) add(b *bufio.Writer, c Cell) {
 	}
 }
 
+// metNothing notes that a line of the script met nothing with a strategy.
+func (s *sections) metNothing(m MetNothing, strategy string) {
+	i := slices.IndexFunc(s.idle, func(line idle) bool { return line.MetNothing == m })
+	if i < 0 {
+		i = len(s.idle)
+		s.idle = append(s.idle, idle{MetNothing: m})
+	}
+	s.idle[i].with = append(s.idle[i].with, strategy)
+}
+
 // stackLines is how much of a stack the report shows.
 const stackLines = 30
 
@@ -238,6 +289,10 @@ func (s *sections) end(b *bufio.Writer) {
 	}
 	if len(s.notApplicable) > 0 {
 		fmt.Fprintf(b, "- not applicable: %s\n", strings.Join(s.notApplicable, ", "))
+	}
+	slices.SortStableFunc(s.idle, func(x, y idle) int { return x.Line - y.Line })
+	for _, line := range s.idle {
+		fmt.Fprintf(b, "- %s: %s\n", line.says(code(line.Text)), strings.Join(line.with, ", "))
 	}
 }
 

@@ -20,8 +20,10 @@ type Matrix struct {
 type Tally struct {
 	Cells                                          int
 	Held, Violated, NotApplicable, Unknown, Failed int
-	// Differing counts the decided cells that are not as expected.
-	Differing int
+	// Differing counts the decided cells that are not as expected, Better those
+	// that are and showed fewer anomalies than they might have, Unjudged those in
+	// which not all anomalies were looked for.
+	Differing, Better, Unjudged int
 }
 
 // A square is what the table shows of a cell.
@@ -29,6 +31,9 @@ type square struct {
 	verdict    Verdict
 	found      set
 	asExpected bool
+	better     bool
+	unjudged   bool
+	untested   bool
 }
 
 // A set holds anomalies, one bit each, by their place in [checker.Anomalies].
@@ -90,7 +95,7 @@ func (m *Matrix) Add(c Cell) error {
 	if old, ok := m.squares[at]; ok {
 		m.tally.count(old, -1)
 	}
-	s := square{c.Verdict, found, c.AsExpected}
+	s := square{c.Verdict, found, c.AsExpected, len(c.Better) > 0, c.Reservation() != "", c.Untested()}
 	switch s.verdict {
 	case Held, Violated, NotApplicable, Unknown:
 	default:
@@ -99,6 +104,16 @@ func (m *Matrix) Add(c Cell) error {
 	m.squares[at] = s
 	m.tally.count(s, +1)
 	return nil
+}
+
+// untested reports whether a line of a script met nothing in some cell.
+func (m *Matrix) untested() bool {
+	for _, s := range m.squares {
+		if s.untested {
+			return true
+		}
+	}
+	return false
 }
 
 // Tally returns the counts of the cells added so far.
@@ -120,6 +135,12 @@ func (t *Tally) count(s square, n int) {
 	}
 	if (s.verdict == Held || s.verdict == Violated) && !s.asExpected {
 		t.Differing += n
+	}
+	if s.better {
+		t.Better += n
+	}
+	if s.unjudged {
+		t.Unjudged += n
 	}
 }
 
@@ -144,11 +165,19 @@ func (t Tally) String() string {
 	}
 	switch {
 	case t.Unknown+t.Failed > 0:
-		return text + fmt.Sprintf("; %d not decided, %d not as expected", t.Unknown+t.Failed, t.Differing)
+		text += fmt.Sprintf("; %d not decided, %d not as expected", t.Unknown+t.Failed, t.Differing)
 	case t.Differing > 0:
-		return text + fmt.Sprintf("; %d not as expected", t.Differing)
+		text += fmt.Sprintf("; %d not as expected", t.Differing)
+	default:
+		text += "; all as expected"
 	}
-	return text + "; all as expected"
+	if t.Better > 0 {
+		text += fmt.Sprintf(", %d better", t.Better)
+	}
+	if t.Unjudged > 0 {
+		text += fmt.Sprintf(", %d judged in part", t.Unjudged)
+	}
+	return text
 }
 
 // count says a number of things.

@@ -61,6 +61,9 @@ func many() []reports.Cell {
 			case i == 3 && j == 0:
 				c.Verdict, c.Anomalies = reports.NotApplicable, nil
 			}
+			if i == 1 {
+				c.MetNothing = []reports.MetNothing{{Line: 3, Text: "drop messages", OrNone: j%2 == 0}}
+			}
 			c.Settle()
 			cells = append(cells, c)
 		}

@@ -21,16 +21,7 @@ func (s *story) verdict(b *bufio.Writer, cell Cell) {
 	}
 	for _, w := range cell.Witnesses {
 		fmt.Fprintf(b, "\n%s: %s\n", w.Anomaly, w.Says)
-		width := 0
-		for _, i := range w.Events {
-			width = max(width, len(fmt.Sprint(i)))
-		}
-		for _, i := range w.Events {
-			if i < 0 || i >= len(s.h.Events) {
-				continue // a witness of another history
-			}
-			fmt.Fprintf(b, "  %*d  %s\n", width, i, s.sentence(s.h.Events[i]))
-		}
+		s.proof(b, w.Events)
 	}
 	b.WriteByte('\n')
 	if cell.Decided() && cell.Verdict != NotApplicable {
@@ -38,18 +29,48 @@ func (s *story) verdict(b *bufio.Writer, cell Cell) {
 			b.WriteString("linearizable: yes, the acquires and releases have a legal order\n")
 		} else {
 			b.WriteString("linearizable: no, the acquires and releases have no legal order\n")
+			if why := cell.Unordered(); why != "" {
+				fmt.Fprintf(b, "%s\n", why)
+				s.proof(b, cell.Conflict.Events)
+			}
 		}
+	}
+	if d := cell.Unjudged; d != nil && cell.Decided() {
+		fmt.Fprintf(b, "not judged: %s. %s\n", names(checker.ServerSide()), d.Says)
 	}
 	for _, name := range slices.Sorted(maps.Keys(cell.Measures)) {
 		fmt.Fprintf(b, "measured: %s %v\n", name, cell.Measures[name])
 	}
+	for _, m := range cell.MetNothing {
+		b.WriteString(m.says(m.Text))
+		if !m.OrNone {
+			b.WriteString(": what it was to do was not done, and not tested")
+		}
+		b.WriteByte('\n')
+	}
 	switch {
 	case !cell.AsExpected:
 		fmt.Fprintf(b, "not as expected: %s\n", cell.Difference())
+	case len(cell.Better) > 0:
+		fmt.Fprintf(b, "as expected: at most %s; %s\n", names(cell.Expected), cell.Improvement())
 	case len(cell.Expected) > 0:
 		fmt.Fprintf(b, "as expected: %s\n", names(cell.Expected))
 	default:
 		b.WriteString("as expected: nothing\n")
+	}
+}
+
+// proof lists events by their numbers, each in a sentence.
+func (s *story) proof(b *bufio.Writer, events []int) {
+	width := 0
+	for _, i := range events {
+		width = max(width, len(fmt.Sprint(i)))
+	}
+	for _, i := range events {
+		if i < 0 || i >= len(s.h.Events) {
+			continue // a witness of another history
+		}
+		fmt.Fprintf(b, "  %*d  %s\n", width, i, s.sentence(s.h.Events[i]))
 	}
 }
 

@@ -34,6 +34,7 @@ type Report struct {
 	at      []extent // by place
 	missing int
 	agree   Agreement
+	judge   func(*Cell)
 }
 
 // A Plan says which run a report is of: only the same one is resumed.
@@ -219,6 +220,38 @@ func (r *Report) Add(place int, cell Cell) error {
 	return r.keep(place, cell, at)
 }
 
+// Judge has the cells judged when they are written: the function, which must not be nil,
+// says what is expected of each, and then they are settled. That goes for those, too, that
+// an earlier run has finished, so that they aren't judged by what was expected then.
+// Without it cells are written as they were added.
+func (r *Report) Judge(expect func(*Cell)) { r.judge = expect }
+
+// Cells calls visit with each cell that is there, in the order of the report, as it was
+// added. An error of visit ends it.
+func (r *Report) Cells(visit func(Cell) error) error {
+	for _, at := range r.at {
+		if at.length == 0 {
+			continue
+		}
+		cell, _, err := r.read(at)
+		if err != nil {
+			return fmt.Errorf("reports: read what was kept of the run: %w", err)
+		}
+		if err := visit(cell); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// read reads a cell from the journal.
+func (r *Report) read(at extent) (cell Cell, text []byte, err error) {
+	if text, err = r.journal.cell(at); err == nil {
+		err = json.Unmarshal(text, &cell)
+	}
+	return cell, text, err
+}
+
 func (r *Report) keep(place int, cell Cell, at extent) error {
 	if r.at[place].length == 0 {
 		r.missing--
@@ -229,6 +262,15 @@ func (r *Report) keep(place int, cell Cell, at extent) error {
 
 // Leave ends the work on the report and writes none. What was added is kept.
 func (r *Report) Leave() { r.journal.close() }
+
+// Spoils reports whether Close would put less in the place of a complete report.
+func (r *Report) Spoils() bool {
+	if r.missing == 0 {
+		return false
+	}
+	before, err := Scan(filepath.Join(r.dir, ResultsFile), func(Cell) error { return nil })
+	return err == nil && !before.Interrupted
+}
 
 // Close writes results.json and report.md with the cells added so far, says in
 // them if some are missing, and puts them and the cells' files in the place of
@@ -311,19 +353,22 @@ func (r *Report) writeResults(w io.Writer, dir string) error {
 // writeCell writes a cell from the journal, with what only the whole run tells of
 // it, and brings its files.
 func (r *Report) writeCell(b *bufio.Writer, at extent, dir string) error {
-	text, err := r.journal.cell(at)
+	cell, text, err := r.read(at)
 	if err != nil {
-		return err
-	}
-	var cell Cell
-	if err := json.Unmarshal(text, &cell); err != nil {
 		return err
 	}
 	if err := bring(cell, r.work(at.attempt), dir); err != nil {
 		return err
 	}
-	if strings.Contains(r.head.World, ",") {
+	compared := strings.Contains(r.head.World, ",")
+	if compared {
 		cell.AgreesWithSim = r.agree.Of(cell)
+	}
+	if r.judge != nil {
+		r.judge(&cell)
+		cell.Settle()
+	}
+	if compared || r.judge != nil {
 		if text, err = json.Marshal(cell); err != nil {
 			return err
 		}

@@ -67,17 +67,30 @@ type Cell struct {
 	// Anomalies and Expected are in the order of [checker.Anomalies].
 	Anomalies []checker.Anomaly `json:"anomalies"`
 	Expected  []checker.Anomaly `json:"expected"`
-	// AsExpected is whether Anomalies and Expected are the same and the cell
-	// was decided.
+	// AsExpected is whether the cell was decided and Anomalies and Expected are
+	// the same, or if AtMost says so, Anomalies are among Expected.
 	AsExpected bool `json:"as_expected"`
+	// AtMost says that the cell may show fewer anomalies than Expected.
+	AtMost bool `json:"at_most,omitempty"`
+	// ExpectedBy is who says what is expected: nobody but the script if it is
+	// empty, [ByStrategy] or [ByFile].
+	ExpectedBy string `json:"expected_by,omitempty"`
+	// Better are the anomalies among Expected that did not show, where AtMost
+	// says that this is as expected.
+	Better []checker.Anomaly `json:"better,omitempty"`
 	// AgreesWithSim is whether the cell showed the same anomalies as in
 	// [Reference]; nil where that was not played, or one of the two has no
 	// answer.
 	AgreesWithSim *bool `json:"agrees_with_sim,omitempty"`
 	// Linearizable is false where the acquires and releases have no legal
 	// order, and where the cell was not decided.
-	Linearizable bool              `json:"linearizable"`
-	Witnesses    []checker.Witness `json:"witnesses"`
+	Linearizable bool `json:"linearizable"`
+	// Conflict is why they have no legal order, in a cell that was decided.
+	Conflict  *checker.Conflict `json:"conflict,omitempty"`
+	Witnesses []checker.Witness `json:"witnesses"`
+	// Unjudged says why the anomalies that are read off servers were not looked
+	// for, where the keys don't tell whose the lock is.
+	Unjudged *checker.Doubt `json:"unjudged,omitempty"`
 	// Virtual is the time that passed in the world, Elapsed outside.
 	Virtual time.Duration `json:"virtual_ns"`
 	Elapsed time.Duration `json:"elapsed_ns"`
@@ -86,6 +99,10 @@ type Cell struct {
 	RoundTrips map[checker.Op]int `json:"round_trips"`
 	// Measures are the readings of the script's stopwatches, in nanoseconds.
 	Measures map[string]time.Duration `json:"measures,omitempty"`
+	// MetNothing are the lines of the script whose order to the gate met no
+	// message, in the order in which they were played: what they were to do was
+	// not done, and the verdict says nothing about it. Only where there is one.
+	MetNothing []MetNothing `json:"met_nothing,omitempty"`
 	// Reason says why, where the verdict is not-applicable, unknown or error;
 	// for an error it may go on with a stack.
 	Reason string `json:"reason,omitempty"`
@@ -102,14 +119,39 @@ type Cell struct {
 	Twin *Twin `json:"twin,omitempty"`
 }
 
+// Who says what is expected of a cell, in place of the script.
+const (
+	ByStrategy = "strategy" // the strategy, of itself
+	ByFile     = "file"     // a user's file
+)
+
+// MetNothing is a line of a script whose order to the gate met no message.
+type MetNothing struct {
+	Line int    `json:"line"`
+	Text string `json:"text"`
+	// OrNone is whether the script says that there may be none: the verdict is
+	// about the whole script then.
+	OrNone bool `json:"or_none,omitempty"`
+}
+
+// says tells it, the order in the form that is given. What follows can be joined
+// by a colon.
+func (m MetNothing) says(order string) string {
+	text := fmt.Sprintf("line %d, %s, met nothing", m.Line, order)
+	if m.OrNone {
+		text += ", as it may"
+	}
+	return text
+}
+
 // A Twin is a cell as it was played in [Reference].
 type Twin struct {
 	Verdict   Verdict           `json:"verdict"`
 	Anomalies []checker.Anomaly `json:"anomalies"`
 }
 
-// Settle puts the cell's lists into order, and decides AsExpected from them
-// and the verdict.
+// Settle puts the cell's lists into order, and decides AsExpected and Better from
+// them, AtMost and the verdict.
 func (c *Cell) Settle() {
 	c.Anomalies, c.Expected = ordered(c.Anomalies), ordered(c.Expected)
 	if c.Twin != nil {
@@ -121,9 +163,17 @@ func (c *Cell) Settle() {
 	if c.RoundTrips == nil {
 		c.RoundTrips = map[checker.Op]int{}
 	}
+	c.Better = nil
+	if c.Verdict != Held && c.Verdict != Violated {
+		c.MetNothing = nil
+	}
 	switch c.Verdict {
 	case Held, Violated:
-		c.AsExpected = slices.Equal(c.Anomalies, c.Expected)
+		missing, extra := c.missing(), without(c.Anomalies, c.Expected)
+		c.AsExpected = len(extra) == 0 && (len(missing) == 0 || c.AtMost)
+		if c.AsExpected && len(missing) > 0 {
+			c.Better = missing
+		}
 	case NotApplicable:
 		c.AsExpected = true
 	default:
@@ -146,6 +196,12 @@ func ordered(list []checker.Anomaly) []checker.Anomaly {
 // Decided reports whether the cell has an answer.
 func (c Cell) Decided() bool { return c.Verdict != Unknown && c.Verdict != Error }
 
+// Untested reports whether something that the script meant to be done was not,
+// because nothing came that it could be done to.
+func (c Cell) Untested() bool {
+	return slices.ContainsFunc(c.MetNothing, func(m MetNothing) bool { return !m.OrNone })
+}
+
 // Difference says in a few words, without a stack, how the cell differs from
 // what was expected of it; it is empty if it does not.
 func (c Cell) Difference() string {
@@ -157,13 +213,50 @@ func (c Cell) Difference() string {
 		return fmt.Sprintf("%s: %s", c.Verdict, reason)
 	}
 	var parts []string
-	if missing := without(c.Expected, c.Anomalies); len(missing) > 0 {
+	if missing := c.missing(); len(missing) > 0 && !c.AtMost {
 		parts = append(parts, "missing: "+names(missing))
 	}
 	if extra := without(c.Anomalies, c.Expected); len(extra) > 0 {
 		parts = append(parts, "not expected: "+names(extra))
 	}
 	return strings.Join(parts, "; ")
+}
+
+// missing returns the anomalies that were looked for, expected and not found.
+func (c Cell) missing() []checker.Anomaly {
+	missing := without(c.Expected, c.Anomalies)
+	if c.Unjudged != nil {
+		missing = without(missing, checker.ServerSide())
+	}
+	return missing
+}
+
+// Reservation says what the cell's verdict leaves out, and why; it is empty if
+// that is nothing.
+func (c Cell) Reservation() string {
+	if c.Unjudged == nil || !c.Decided() {
+		return ""
+	}
+	return "judged by what clients were told alone: " + c.Unjudged.Says
+}
+
+// Improvement says in a few words what the cell did not show although it might
+// have; it is empty if there is nothing.
+func (c Cell) Improvement() string {
+	if len(c.Better) == 0 {
+		return ""
+	}
+	return "better: no " + names(c.Better)
+}
+
+// Unordered says why the acquires and releases of the cell have no legal order,
+// where no overlap says it: a lock that held, too, may leave clients with a hold
+// that they know to be over. It is empty where there is nothing to explain.
+func (c Cell) Unordered() string {
+	if c.Conflict == nil || slices.Contains(c.Anomalies, checker.Overlap) {
+		return ""
+	}
+	return c.Conflict.Says
 }
 
 // without returns what is in a but not in b.

@@ -40,12 +40,56 @@ func TestSettle(t *testing.T) {
 			if got := c.Difference(); got != test.difference {
 				t.Errorf("Difference() = %q, want %q", got, test.difference)
 			}
+			if len(c.Better) > 0 || c.Improvement() != "" {
+				t.Errorf("it is better: %v", c.Better)
+			}
 			if c.Anomalies == nil || c.Expected == nil || c.Witnesses == nil || c.RoundTrips == nil {
 				t.Error("a list is nil, which JSON would show as null")
 			}
 			place := func(a checker.Anomaly) int { return slices.Index(checker.Anomalies(), a) }
 			if !slices.IsSortedFunc(c.Anomalies, func(a, b checker.Anomaly) int { return place(a) - place(b) }) {
 				t.Errorf("anomalies %v are not in order", c.Anomalies)
+			}
+		})
+	}
+}
+
+// Where there may be fewer anomalies fewer are better, and others are still not
+// expected.
+func TestSettleAtMost(t *testing.T) {
+	overlap, ghost := anomalies(checker.Overlap), anomalies(checker.Ghost)
+	both := anomalies(checker.Ghost, checker.Overlap)
+	for _, test := range []struct {
+		name            string
+		verdict         reports.Verdict
+		found, expected []checker.Anomaly
+		asExpected      bool
+		difference      string
+		improvement     string
+	}{
+		{"held", reports.Held, nil, nil, true, "", ""},
+		{"just these", reports.Violated, both, both, true, "", ""},
+		{"nothing came", reports.Held, nil, both, true, "", "better: no overlap, ghost"},
+		{"one came", reports.Violated, ghost, both, true, "", "better: no overlap"},
+		{"too much came", reports.Violated, both, overlap, false, "not expected: ghost", ""},
+		{"another came", reports.Violated, ghost, overlap, false, "not expected: ghost", ""},
+		{"one that may not be there", reports.Violated, ghost, nil, false, "not expected: ghost", ""},
+		{"an error never passes", reports.Error, nil, both, false, "error: why", ""},
+		{"unknown never passes", reports.Unknown, nil, both, false, "unknown: why", ""},
+		{"not applicable", reports.NotApplicable, nil, both, true, "", ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			c := reports.Cell{
+				Verdict: test.verdict, Anomalies: test.found, Expected: test.expected, AtMost: true, Reason: "why",
+				Better: anomalies(checker.Unavailable), // of another judgement
+			}
+			c.Settle()
+			if c.AsExpected != test.asExpected || c.Difference() != test.difference || c.Improvement() != test.improvement {
+				t.Errorf("AsExpected = %v, Difference() = %q, Improvement() = %q, want %v, %q, %q",
+					c.AsExpected, c.Difference(), c.Improvement(), test.asExpected, test.difference, test.improvement)
+			}
+			if (len(c.Better) > 0) != (test.improvement != "") {
+				t.Errorf("Better = %v", c.Better)
 			}
 		})
 	}

@@ -12,25 +12,42 @@ import (
 	"github.com/lockfault/lockfault/checker"
 )
 
-// Story writes what happened in one cell for a reader: every event in order of
-// time, numbered by its index in the history, with the wire and the script on
-// the left and the four truths in columns of their own on the right; then the
-// verdict, with the events that prove it in plain sentences.
-func Story(w io.Writer, cell Cell, h checker.History) error {
+// Story writes what happened in one cell for a reader: the events that the view
+// shows in order of time, numbered by their indices in the history, with the wire
+// and the script on the left and the four truths in columns of their own on the
+// right; then the verdict, with the events that prove it in plain sentences. A run of
+// rounds in which a client asked and was answered the same is one line, where the
+// first of them was, with the numbers of the first event and the last. No event that
+// proves something is told so.
+func Story(w io.Writer, cell Cell, h checker.History, v View) error {
 	b := bufio.NewWriter(w)
 	s := newStory(h)
+	s.view = v
+	for _, w := range cell.Witnesses {
+		s.named = append(s.named, w.Events...)
+	}
+	if cell.Conflict != nil {
+		s.named = append(s.named, cell.Conflict.Events...)
+	}
 	s.heading(b, cell)
 	if len(h.Events) > 0 {
 		s.listing(b)
-		s.account(b)
+		if !v.excerpt() {
+			s.account(b)
+		}
 	}
 	s.verdict(b, cell)
 	return b.Flush()
 }
 
 type story struct {
-	h      checker.History
-	digits int // of the time, behind the point
+	h     checker.History
+	view  View
+	named []int // the events that prove something
+	// told is where the reply to a request is, and asked where the request of a
+	// reply: by the place of the other, and only where there are both.
+	told, asked map[int]int
+	digits      int // of the time, behind the point
 	// believers are the clients that believe that they hold the lock, in
 	// the order in which they began to, with the end of their validity.
 	believers []believer
@@ -42,18 +59,47 @@ type believer struct {
 }
 
 func newStory(h checker.History) *story {
-	s := &story{h: h, digits: 3}
+	s := &story{h: h, digits: 3, told: map[int]int{}, asked: map[int]int{}}
 	if h.Meta.TTL < time.Second {
 		s.digits = 6 // a lease that short is over within a few commands
 	}
+	s.pair()
 	return s
+}
+
+// pair finds which reply answers which request: of those on the same connection
+// with the same command the last that was there when the reply set out, for an
+// earlier one may have got none.
+func (s *story) pair() {
+	type line struct {
+		client, node string
+		conn         int
+		command      string
+	}
+	waiting := map[line][]int{}
+	for i, e := range s.h.Events {
+		on := line{e.Client, e.Node, e.Conn, e.Command}
+		list := waiting[on]
+		switch {
+		case e.Kind == checker.Request:
+			waiting[on] = append(list, i)
+		case e.Kind == checker.Reply && len(list) > 0:
+			at := len(list) - 1
+			for at > 0 && s.h.Events[list[at]].Time > e.Sent {
+				at--
+			}
+			s.told[list[at]], s.asked[i] = i, list[at]
+			waiting[on] = slices.Delete(list, at, at+1)
+		}
+	}
 }
 
 // A row is one line of the listing.
 type row struct {
 	number, time, what             string
 	belief, server, result, damage string
-	believed                       bool // somebody believes at the end of it
+	believed                       bool  // somebody believes at the end of it
+	events                         []int // where those are in the history that it tells
 }
 
 func (s *story) heading(b *bufio.Writer, cell Cell) {
@@ -67,6 +113,9 @@ func (s *story) heading(b *bufio.Writer, cell Cell) {
 
 func (s *story) listing(b *bufio.Writer) {
 	rows := s.rows()
+	if s.view.Around != nil {
+		rows = s.view.Around.cut(rows)
+	}
 	head := row{number: "#", time: "seconds", what: "what happens",
 		belief: "belief", server: "server", result: "result", damage: "damage"}
 	var widths [6]int
@@ -88,14 +137,23 @@ func (s *story) listing(b *bufio.Writer) {
 	b.WriteByte('\n')
 }
 
-// rows tells the events. A command and the change of the key that it causes
-// share a row, as do a line of the script and what it does at once.
+// rows tells the events that are shown. A command and the change of the key that it
+// causes share a row, as do a line of the script and what it does at once.
 func (s *story) rows() []row {
 	var rows []row
+	folded := map[int]fold{} // by the place of each event
+	if !s.view.All && s.view.Around == nil {
+		for _, f := range s.folds() {
+			for _, i := range f.events {
+				folded[i] = f
+			}
+		}
+	}
 	for i := 0; i < len(s.h.Events); i++ {
-		e := s.h.Events[i]
+		at, e := i, s.h.Events[i]
 		rows = append(rows, s.expire(e.Time)...)
 		r := s.row(e)
+		r.events = []int{i}
 		if i+1 < len(s.h.Events) {
 			if next := s.h.Events[i+1]; belongs(e, next) {
 				second := s.row(next)
@@ -103,7 +161,16 @@ func (s *story) rows() []row {
 				r.server = second.server
 				r.belief, r.believed = second.belief, second.believed
 				i++
+				r.events = append(r.events, i)
 			}
+		}
+		f, isFolded := folded[at]
+		switch {
+		case !s.shows(at) || isFolded && at != f.events[0]:
+			continue
+		case isFolded:
+			last := s.h.Events[f.events[len(f.events)-1]]
+			r.number, r.what, r.events = fmt.Sprintf("%s-%d", r.number, last.Index), f.says, f.events
 		}
 		rows = append(rows, r)
 	}
@@ -114,6 +181,17 @@ func (s *story) rows() []row {
 		}
 	}
 	return rows
+}
+
+// shows reports whether the event at that place is told of.
+func (s *story) shows(i int) bool {
+	if s.view.Around != nil && s.view.Around.Event == i {
+		return true
+	}
+	if request, ok := s.asked[i]; ok {
+		i = request // which knows its server
+	}
+	return s.view.shows(s.h.Events[i], s.h.Meta.Clients)
 }
 
 // belongs reports whether b is nothing but the effect or the record of a.
@@ -195,6 +273,9 @@ func (s *story) expire(now time.Duration) []row {
 			continue
 		}
 		s.disbelieve(v.client)
+		if !s.view.shows(checker.Event{Kind: checker.Lost, Client: v.client}, s.h.Meta.Clients) {
+			continue
+		}
 		rows = append(rows, row{
 			time: s.seconds(v.until), what: v.client + "'s validity ends",
 			belief: s.belief(), believed: len(s.believers) > 0,
@@ -311,8 +392,10 @@ func (s *story) seconds(d time.Duration) string {
 }
 
 // clip shortens what would push the four truths off the screen.
-func clip(text string) string {
-	const limit = 46
+func clip(text string) string { return clipTo(text, 46) }
+
+// clipTo shortens a text to so many letters.
+func clipTo(text string, limit int) string {
 	runes := []rune(text)
 	if len(runes) <= limit {
 		return text

@@ -88,7 +88,7 @@ func mishaps() checker.History {
 func story(t *testing.T, c reports.Cell, h checker.History) string {
 	t.Helper()
 	var b bytes.Buffer
-	if err := reports.Story(&b, c, h); err != nil {
+	if err := reports.Story(&b, c, h, reports.View{}); err != nil {
 		t.Fatal(err)
 	}
 	return b.String()
@@ -109,7 +109,48 @@ func TestStoryOfMishaps(t *testing.T) {
 	}
 	c.Witnesses[0].Events = append(all, 99)
 	c.Measures = map[string]time.Duration{"recovery": 30 * time.Second}
+	c.MetNothing = []reports.MetNothing{{Line: 4, Text: "drop A before HSET"}, {Line: 6, Text: "drop messages or none", OrNone: true}}
 	golden(t, "mishaps.txt", story(t, c, mishaps()))
+}
+
+// unordered returns a cell that held, and whose acquires and releases have no legal
+// order all the same.
+func unordered() reports.Cell {
+	c := cell("fenced", "mishaps", nil, nil)
+	c.Linearizable, c.Conflict = false, &checker.Conflict{Events: []int{2, 9}, Says: "B acquired, after A's validity had ended."}
+	return c
+}
+
+func TestStoryOfWhatHasNoLegalOrder(t *testing.T) {
+	text := story(t, unordered(), mishaps())
+	want := "held: nothing went wrong\n\nlinearizable: no, the acquires and releases have no legal order\n" +
+		"B acquired, after A's validity had ended.\n" +
+		"  2  at 0.001 s A's try succeeded with fencing token 7\n  9  at 0.006 s B's acquire succeeded with fencing token 8\n" +
+		"as expected: nothing\n"
+	if !strings.HasSuffix(text, want) {
+		t.Errorf("got\n%s\nwant at its end\n%s", text, want)
+	}
+
+	// An overlap says the same, and the proof of it stands there already.
+	c := unordered()
+	c.Verdict, c.Anomalies = reports.Violated, anomalies(checker.Overlap)
+	if text := story(t, c, mishaps()); strings.Contains(text, c.Conflict.Says) {
+		t.Errorf("the story tells of the conflict beside the overlap:\n%s", text)
+	}
+}
+
+func TestReportOfWhatHasNoLegalOrder(t *testing.T) {
+	plain := cell("redlock", "mishaps", nil, nil)
+	dir := write(t, []reports.Cell{plain, unordered()}, []int{0, 1})
+	want := "- `fenced`: held ([history](histories/sim/fenced/mishaps.jsonl))\n" +
+		"  - not linearizable: B acquired, after A's validity had ended. Events 2, 9.\n- held: `redlock`\n"
+	if text := read(t, dir, reports.MarkdownFile); !strings.HasSuffix(text, want) {
+		t.Errorf("got\n%s\nwant at its end\n%s", text, want)
+	}
+	if text := read(t, dir, reports.ResultsFile); strings.Count(text, `"conflict"`) != 1 ||
+		!strings.Contains(text, `"linearizable":false,"conflict":{"events":[2,9],"says":"B acquired, after A's validity had ended."}`) {
+		t.Errorf("results.json has not the conflict:\n%s", text)
+	}
 }
 
 func TestStoryWithoutAHistory(t *testing.T) {
@@ -129,6 +170,8 @@ func TestStoryWithoutAHistory(t *testing.T) {
 func FuzzStory(f *testing.F) {
 	f.Add("invoke", "A", "n1", "acquire", "ok", int64(5), 3)
 	f.Add("state", "A", "n1", "", "", int64(-1), -1)
+	f.Add("reply", "A", "n1", "", "", int64(1<<62), 3)
+	f.Add("request", "B", "n1", "", "", int64(-1<<62), 1<<62)
 	f.Fuzz(func(t *testing.T, kind, client, node, op, result string, at int64, witness int) {
 		e := checker.Event{Kind: checker.Kind(kind), Client: client, Node: node, Op: checker.Op(op),
 			Result: checker.Result(result), Time: time.Duration(at), Until: time.Duration(at), Owner: client}
@@ -137,9 +180,13 @@ func FuzzStory(f *testing.F) {
 		h.Meta.HonourValidity = true
 		c := cell("a", "b", anomalies(checker.Overlap), nil)
 		c.Witnesses[0].Events = []int{witness, len(h.Events) - 1}
-		var b bytes.Buffer
-		if err := reports.Story(&b, c, h); err != nil {
-			t.Error(err)
+		for _, v := range []reports.View{
+			{}, {All: true}, {Only: []string{client, node}}, {Around: &reports.Neighbourhood{Event: witness, Lines: int(at)}},
+		} {
+			var b bytes.Buffer
+			if err := reports.Story(&b, c, h, v); err != nil {
+				t.Error(err)
+			}
 		}
 	})
 }

@@ -18,6 +18,10 @@ func letter(a checker.Anomaly) string {
 		return "O"
 	case checker.StaleWrite:
 		return "W"
+	case checker.RefusedWrite:
+		return "F"
+	case checker.TokenOrder:
+		return "K"
 	case checker.ForeignRelease:
 		return "R"
 	case checker.ForeignExtend:
@@ -40,7 +44,8 @@ func letter(a checker.Anomaly) string {
 	return string(a)
 }
 
-// The marks of squares without letters, and of those with a difference.
+// The marks of squares without letters, of those with a difference, and of those
+// in which something was not tested.
 const (
 	markHeld          = "·"
 	markNotApplicable = "-"
@@ -48,6 +53,9 @@ const (
 	markUnknown       = "?"
 	markError         = "!"
 	markDiffers       = "*"
+	markBetter        = "+"
+	markUnjudged      = "~"
+	markUntested      = "°"
 )
 
 // wideLimit is how many columns of a terminal the table in full words may
@@ -115,10 +123,7 @@ func (m *Matrix) words(scenario, strategy int) string {
 	default:
 		text = names(s.found.list())
 	}
-	if !s.asExpected {
-		text += " " + markDiffers
-	}
-	return text
+	return text + s.mark(" ")
 }
 
 // narrow writes the table in letters. The names of the strategies stand one
@@ -175,10 +180,29 @@ func (m *Matrix) letters(scenario, strategy int) string {
 	for _, a := range s.found.list() {
 		text += letter(a)
 	}
-	if !s.asExpected {
-		text += markDiffers
+	return text + s.mark("")
+}
+
+// mark returns what stands behind the anomalies of a decided square, and behind that
+// separator.
+func (s square) mark(separator string) string {
+	text := ""
+	switch {
+	case !s.asExpected:
+		text = markDiffers
+	case s.better:
+		text = markBetter
 	}
-	return text
+	if s.unjudged {
+		text += markUnjudged
+	}
+	if s.untested {
+		text += markUntested
+	}
+	if text == "" {
+		return ""
+	}
+	return separator + text
 }
 
 // legend explains the marks that the table uses, and its letters if it has
@@ -202,8 +226,8 @@ func (m *Matrix) legend(b *bufio.Writer, letters bool) {
 		if s.found == 0 {
 			used[markHeld] = true
 		}
-		if !s.asExpected {
-			used[markDiffers] = true
+		for _, mark := range s.mark("") {
+			used[string(mark)] = true
 		}
 	}
 	if len(m.squares) < len(m.scenarios.names)*len(m.strategies.names) {
@@ -224,6 +248,9 @@ func (m *Matrix) legend(b *bufio.Writer, letters bool) {
 		{markUnknown, markUnknown, "unknown"},
 		{markError, markError, "error"},
 		{markDiffers, markDiffers, "differs from expectation"},
+		{markBetter, markBetter, "better than expected"},
+		{markUnjudged, markUnjudged, "judged by what clients were told alone"},
+		{markUntested, markUntested, "a line of the script met nothing"},
 	} {
 		inWords := mark.mark == markUnknown || mark.mark == markError
 		if used[mark.mark] && (letters || !inWords) {

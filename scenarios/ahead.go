@@ -2,6 +2,8 @@ package scenarios
 
 import (
 	"errors"
+	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -14,16 +16,18 @@ import (
 // nobody could do. Where it can't know which replica is promoted it plays on with
 // each. What it can't know at all it lets pass: which node the quorum's is.
 type ahead struct {
-	cfg    topology.Config
-	quorum string
-	unsure map[string]bool // nodes, by name, of which it doesn't know how they are
-	befell map[string][]faults.Fault
-	ways   map[string][]*way // what may have become of each node
+	cfg     topology.Config
+	quorum  string
+	quorums *regexp.Regexp  // matches that node, and its servers, which scripts have no name for
+	unsure  map[string]bool // nodes, by name, of which it doesn't know how they are
+	befell  map[string][]faults.Fault
+	ways    map[string][]*way // what may have become of each node
 }
 
 // mostWays is how many ways a node may have gone before they are too many to
-// follow.
-const mostWays = 64
+// follow, and mostFaults how many faults may have befallen it on the way where
+// there are several: each new way is played from the beginning.
+const mostWays, mostFaults = 64, 100
 
 func newAhead(s *Script) *ahead {
 	// The quorum's node is one more: it is any of the others or, for
@@ -31,7 +35,7 @@ func newAhead(s *Script) *ahead {
 	quorum := faults.NodeName(s.Nodes)
 	return &ahead{
 		cfg:    topology.Config{Nodes: s.Nodes + 1, Quorum: quorum, Replicas: s.Replicas, TTL: s.TTL},
-		quorum: quorum, unsure: map[string]bool{}, befell: map[string][]faults.Fault{}, ways: map[string][]*way{},
+		quorum: quorum, quorums: regexp.MustCompile(quorum + `(/\d+)?\b`), unsure: map[string]bool{}, befell: map[string][]faults.Fault{}, ways: map[string][]*way{},
 	}
 }
 
@@ -58,23 +62,29 @@ func (a *ahead) befall(f faults.Fault) error {
 	}
 	var impossible error
 	var ways []*way
+	known := map[string]bool{} // how the node may be by now
+	add := func(w *way) {
+		if how := w.how(node); !known[how] {
+			known[how], ways = true, append(ways, w)
+		}
+	}
 	for _, w := range a.ways[node] {
 		if err := w.top.Apply(f); errors.Is(err, topology.ErrImpossible) {
 			impossible = err
 			continue
 		}
-		ways = append(ways, w)
+		add(w)
 		for other := 1; other < w.among; other++ {
 			elected := append(slices.Clone(w.elected[:len(w.elected)-1]), other)
-			ways = append(ways, a.way(append(slices.Clone(a.befell[node]), f), elected))
+			add(a.way(append(slices.Clone(a.befell[node]), f), elected))
 		}
 		w.among = 0
 	}
 	if len(ways) == 0 {
-		return errors.New(strings.ReplaceAll(impossible.Error(), a.quorum+"/", faults.Quorum+"/"))
+		return errors.New(a.quorums.ReplaceAllString(impossible.Error(), faults.Quorum))
 	}
 	a.befell[node], a.ways[node] = append(a.befell[node], f), ways
-	a.unsure[node] = len(ways) > mostWays
+	a.unsure[node] = len(ways) > mostWays || len(ways) > 1 && len(a.befell[node]) > mostFaults
 	return nil
 }
 
@@ -96,6 +106,21 @@ func (a *ahead) way(befell []faults.Fault, elected []int) *way {
 	}
 	w.among = 0
 	return w
+}
+
+// how says how the node is at the end of the way, as far as it decides what can
+// befall it: ways that end alike go on alike.
+func (w *way) how(node string) string {
+	var b strings.Builder
+	for _, n := range w.top.Nodes {
+		if n.Name != node {
+			continue
+		}
+		for _, s := range n.Servers {
+			fmt.Fprint(&b, s.Up, s.Paused, s.Leader == nil, s == n.Primary, s == n.Rival, " ")
+		}
+	}
+	return b.String()
 }
 
 // blind are the hands of no world.

@@ -56,7 +56,10 @@ func (c *cursor) wrong(w word, format string, candidates ...string) error {
 	if strings.Contains(format, "%q") {
 		message = fmt.Sprintf(format, shorten(w.text))
 	}
-	meant, _ := nearest.Of(w.text, candidates)
+	meant, ok := sameMeaning(w.text, candidates)
+	if !ok {
+		meant, _ = nearest.Of(w.text, candidates)
+	}
 	return &SyntaxError{File: c.file, Line: c.number, Column: w.column, Message: message, Suggestion: meant}
 }
 

@@ -2,9 +2,10 @@ package scenarios
 
 import "fmt"
 
-// A SyntaxError says what is wrong with a script, and where.
+// A SyntaxError says what is wrong with a script, or with a file of expectations,
+// and where.
 type SyntaxError struct {
-	File         string // as given to [Parse]
+	File         string // as given to [Parse] or [ParseExpectations]
 	Line, Column int    // from 1, the column in characters
 	Message      string
 	Suggestion   string // the word that was probably meant; empty if none is near

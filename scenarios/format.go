@@ -181,6 +181,9 @@ func (s Settings) lines() []settingLine {
 	if len(s.For) > 0 {
 		add("for", joined(s.For), false)
 	}
+	if len(s.Elsewhere) > 0 {
+		add("elsewhere", joined(s.Elsewhere), false)
+	}
 	add("grace", s.Grace, s.Grace == base.Grace)
 	add("bound", s.Bound, s.Bound == base.Bound)
 	add("patience", s.Patience, s.Patience == base.Patience)

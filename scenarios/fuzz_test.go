@@ -47,6 +47,7 @@ func FuzzParse(f *testing.F) {
 		"clients A\nreplicas 1\nbandwidth A n1 1000B/ttl\nbandwidth unlimited\ntimeout A from n1 after 1s\n" +
 			"n1 replication delay 1s jitter 1ms\nn1 replication bandwidth 2KB/s\nn1 replication timeout 1ttl\nn1 replication reset\nexpect none",
 		"clients A\nbandwidth 99999999999999999999KB/s", "clients A\nbandwidth 0B/s", "clients A\nbandwidth /", "clients A\ntimeout A after",
+		"clients A\ndelay A after any or none by 1s on n1 times 2\ndrop messages or none\nhold before SET or or\nexpect none",
 		"#\n\n#\n\n\n#\nclients A\n#\n\nA try\n\n\n#\nexpect none\n\n#\n\n",
 	} {
 		f.Add([]byte(hostile))

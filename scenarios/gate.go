@@ -2,6 +2,7 @@ package scenarios
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/lockfault/lockfault/faults"
 )
@@ -69,6 +70,14 @@ func (p *parser) messages(c *cursor, match *faults.Match) error {
 	if c.skip("any") {
 		return nil
 	}
+	if effect := faults.Effect(c.peek()); slices.Contains(faults.Effects(match.Way), effect) {
+		c.next()
+		match.Effect = effect
+		return nil
+	}
+	if effect := faults.Effect(c.peek()); slices.Contains(faults.Effects(faults.After), effect) {
+		return c.wrong(c.next(), "what a request will do shows when it was executed: %q stands with after; with before, writing does")
+	}
 	for isCommand(c.peek()) {
 		w := c.next()
 		switch {
@@ -80,12 +89,26 @@ func (p *parser) messages(c *cursor, match *faults.Match) error {
 		match.Commands = append(match.Commands, w.text)
 	}
 	if len(match.Commands) == 0 {
-		return c.unexpected("a command in capital letters, or any,", append(commandNames(), "any")...)
+		candidates := append(commandNames(), "any")
+		for _, effect := range faults.Effects(match.Way) {
+			candidates = append(candidates, string(effect))
+		}
+		return c.unexpected("a command in capital letters, any, or what it does: "+effects(match.Way)+",", candidates...)
 	}
 	return nil
 }
 
-// clauses reads what may follow, in any order: by SPAN, on NODES, times N.
+// effects lists the effects by which messages of that way can be told.
+func effects(way faults.Way) string {
+	var list []string
+	for _, effect := range faults.Effects(way) {
+		list = append(list, string(effect))
+	}
+	last := len(list) - 1
+	return strings.Join(list[:last], ", ") + " or " + list[last]
+}
+
+// clauses reads what may follow, in any order: by SPAN, on NODES, times N, or none.
 func (p *parser) clauses(c *cursor, verb string, o *order) error {
 	var seen []string
 	for c.peek() != "" {
@@ -104,10 +127,15 @@ func (p *parser) clauses(c *cursor, verb string, o *order) error {
 		case clause == "times":
 			c.next()
 			o.times, err = number(c, "times", 1, maxCount)
+		case clause == "or":
+			c.next()
+			if o.match.OrNone = c.skip("none"); !o.match.OrNone {
+				return c.unexpected("none", "none")
+			}
 		case verb == "delay":
-			return c.unexpected("by, on, times or the end of the line", "by", "on", "times")
+			return c.unexpected("by, on, times, the words or none, or the end of the line", "by", "on", "times", "or")
 		default:
-			return c.unexpected("on, times or the end of the line", "on", "times")
+			return c.unexpected("on, times, the words or none, or the end of the line", "on", "times", "or")
 		}
 		if err != nil {
 			return err

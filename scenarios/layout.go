@@ -1,14 +1,18 @@
 package scenarios
 
 // A layout is what the text of a script holds and its syntax tree does not:
-// comments, paragraphs and the order of the settings. [Script.Format] puts it
-// back. The zero value is the layout of a script that was never text.
+// comments, paragraphs, the order of the settings, and where whom it selects is
+// said. [Script.Format] puts it back, and [Script.CheckNames] points at it. The
+// zero value is the layout of a script that was never text.
 //
 // Notes are kept by line number, which steps and expects carry too, so that a
 // step that is taken out of a script takes its comments along.
 type layout struct {
+	file     string // as given to Parse
 	notes    map[int]note
 	settings []placed
+	// selectors is where those of for stand, and of each expect, in order.
+	selectors []place
 	// tail is what follows the last line that says something.
 	tail []string
 }

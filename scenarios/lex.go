@@ -19,22 +19,24 @@ type line struct {
 	number    int
 	words     []word
 	commented bool
+	indented  bool   // there are blanks in front of what there is
 	comment   string // without "#", one blank after it, and blanks at the end
 	end       int    // the column behind the last word, where more was expected
 }
 
-// lex cuts a script into lines and lines into words.
-func lex(file string, src []byte) ([]line, error) {
-	if len(src) > maxFile {
+// lex cuts a text into lines and lines into words. What it is, such as a script, is
+// for messages.
+func lex(file, what string, src []byte) ([]line, error) {
+	if len(src) > MaxFile {
 		return nil, &SyntaxError{File: file, Line: 1, Column: 1,
-			Message: fmt.Sprintf("the script is larger than %d bytes", maxFile)}
+			Message: fmt.Sprintf("the %s is larger than %d bytes", what, MaxFile)}
 	}
 	src = bytes.TrimPrefix(src, []byte("\ufeff"))
 	var lines []line
 	for number := 1; len(src) > 0; number++ {
 		text, rest, _ := bytes.Cut(src, []byte("\n"))
 		src = rest
-		l, err := cut(string(bytes.TrimSuffix(text, []byte("\r"))))
+		l, err := cut(what, string(bytes.TrimSuffix(text, []byte("\r"))))
 		if err != nil {
 			err.File, err.Line = file, number
 			return nil, err
@@ -46,11 +48,11 @@ func lex(file string, src []byte) ([]line, error) {
 }
 
 // cut cuts one line into words. Its error lacks file and line.
-func cut(text string) (line, *SyntaxError) {
+func cut(what, text string) (line, *SyntaxError) {
 	if len(text) > maxLine {
 		return line{}, &SyntaxError{Column: 1, Message: fmt.Sprintf("the line is longer than %d bytes", maxLine)}
 	}
-	l := line{end: 1}
+	l := line{end: 1, indented: text != "" && strings.Contains(" \t", text[:1])}
 	column, start := 0, -1
 	finish := func(end int) {
 		if start >= 0 {
@@ -62,9 +64,9 @@ func cut(text string) (line, *SyntaxError) {
 		column++
 		switch {
 		case letter == utf8.RuneError && !strings.HasPrefix(text[i:], "\ufffd"):
-			return line{}, &SyntaxError{Column: column, Message: "this is not UTF-8: save the script as UTF-8 text"}
+			return line{}, &SyntaxError{Column: column, Message: "this is not UTF-8: save the " + what + " as UTF-8 text"}
 		case unicode.IsControl(letter) && letter != '\t':
-			return line{}, &SyntaxError{Column: column, Message: fmt.Sprintf("control character %U: scripts are plain text", letter)}
+			return line{}, &SyntaxError{Column: column, Message: fmt.Sprintf("control character %U: %ss are plain text", letter, what)}
 		case l.commented:
 		case letter == '#':
 			finish(i)

@@ -16,19 +16,21 @@ var library embed.FS
 // several nodes.
 func Names() []string {
 	return strings.Fields(`
-		contention
+		contention ten-contenders
 		getset-race getset-late-restore client-clock-skew
-		delayed-acquire-reply gc-pause-holding
+		delayed-acquire-reply acquire-cancelled
+		gc-pause-holding fencing-order
 		crash-mid-acquire holder-crash
-		work-exceeds-ttl late-release pause-in-release
+		work-exceeds-ttl late-release release-twice pause-in-release
+		extend-after-lease extend-when-taken
 		server-clock-forward server-clock-back
-		failover-lost-write failover-replicated split-brain
-		reentrant-acquire
+		failover-lost-write two-failovers failover-replicated split-brain
+		reentrant-acquire acquire-twice-release-once
 		node-down slow-quorum lost-partial-acquire
-		restart-empty quorum-restart-empty quorum-clock-jump
+		restart-empty quorum-restart-empty quorum-clock-jump quorum-clock-skew
 		owner-collision
-		ghost-retry release-reply-lost flush
-		renewal-lost watchdog-runaway missed-wakeup
+		ghost-retry release-reply-lost partition-after-release flush
+		renewal-lost renewal-late renewal-refused watchdog-runaway missed-wakeup
 		partition-minority partition-majority`)
 }
 
@@ -56,5 +58,10 @@ func Lookup(name string) (*Script, error) {
 		}
 		return nil, fmt.Errorf("no scenario is called %q", name)
 	}
-	return Parse(file, src)
+	script, err := Parse(file, src)
+	if err != nil {
+		return nil, err
+	}
+	script.library = true
+	return script, nil
 }

@@ -2,9 +2,11 @@ package scenarios
 
 import "time"
 
-// The limits of a script. docs/script.md states them too.
+// MaxFile is how many bytes a script may have.
+const MaxFile = 1 << 20
+
+// The other limits of a script. docs/script.md states them too.
 const (
-	maxFile     = 1 << 20
 	maxLine     = 10_000 // bytes
 	maxClients  = 26
 	maxNodes    = 9

@@ -1,6 +1,7 @@
 package scenarios
 
 import (
+	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -13,7 +14,7 @@ import (
 // [*SyntaxError] about the first thing that is wrong with it. See
 // docs/script.md for the language.
 func Parse(name string, src []byte) (*Script, error) {
-	lines, err := lex(name, src)
+	lines, err := lex(name, "script", src)
 	if err != nil {
 		return nil, err
 	}
@@ -22,7 +23,7 @@ func Parse(name string, src []byte) (*Script, error) {
 		script: &Script{
 			Name:     strings.TrimSuffix(filepath.Base(name), ".txt"),
 			Settings: Defaults(),
-			layout:   layout{notes: map[int]note{}},
+			layout:   layout{file: name, notes: map[int]note{}},
 		},
 		given: map[string]int{},
 		past:  newPast(),
@@ -94,11 +95,17 @@ func (p *parser) aside(l line) {
 
 // step reads a line that does something.
 func (p *parser) step(c *cursor) error {
-	if first := c.peek(); !isStep(first) {
-		words := append(stepWords(), "expect")
-		if !p.begun {
-			words = append(words, settingWords()...)
+	words := append(stepWords(), "expect")
+	if !p.begun {
+		words = append(words, settingWords()...)
+	}
+	first := c.peek()
+	if !slices.Contains(p.script.Clients, first) && isClient(first) {
+		if meant, ok := inSmallLetters(first, words); ok {
+			return c.wrong(c.next(), "no line begins with %q: words are written in small letters", meant)
 		}
+	}
+	if !isStep(first) {
 		words = append(append(words, p.script.Clients...), nodeNames(p.script.Nodes)...)
 		return c.wrong(c.next(), "no line begins with %q", words...)
 	}
@@ -138,30 +145,41 @@ func (p *parser) expect(c *cursor) error {
 				break
 			}
 		}
-		if !validSelector(text) {
-			return c.wrong(w, "%q is not a strategy's name, a pattern such as set-nx-*, or a tag such as @single")
+		s, err := p.selector(c, w, text)
+		if err != nil {
+			return err
 		}
-		e.For = append(e.For, Selector(text))
+		e.For = append(e.For, s)
 	}
+	var err error
+	if e.Anomalies, err = anomalies(c); err != nil {
+		return err
+	}
+	p.script.Expects = append(p.script.Expects, e)
+	return nil
+}
+
+// anomalies reads the rest of a line: the anomalies that there may be, or none.
+func anomalies(c *cursor) ([]checker.Anomaly, error) {
 	if c.peek() == "" {
-		return c.unexpected("an anomaly, or none,")
+		return nil, c.unexpected("an anomaly, or none,")
 	}
+	var list []checker.Anomaly
 	none := c.skip("none")
 	for c.peek() != "" {
 		w := c.next()
 		anomaly := checker.Anomaly(w.text)
 		switch {
 		case none || w.text == "none":
-			return c.wrong(w, "none stands alone: remove it, or the anomalies beside it")
-		case slices.Contains(e.Anomalies, anomaly):
-			return c.wrong(w, "%q is listed twice")
+			return nil, c.wrong(w, "none stands alone: remove it, or the anomalies beside it")
+		case slices.Contains(list, anomaly):
+			return nil, c.wrong(w, "%q is listed twice")
 		case !slices.Contains(checker.Anomalies(), anomaly):
-			return c.wrong(w, "%q is not an anomaly", append(anomalyWords(), "none")...)
+			return nil, c.wrong(w, "%q is not an anomaly", append(anomalyWords(), "none")...)
 		}
-		e.Anomalies = append(e.Anomalies, anomaly)
+		list = append(list, anomaly)
 	}
-	p.script.Expects = append(p.script.Expects, e)
-	return nil
+	return list, nil
 }
 
 // begin ends the settings, with the first line of another kind.
@@ -187,6 +205,11 @@ func (p *parser) finish(last int) error {
 		return missing("the script has no steps")
 	case len(p.script.Expects) == 0:
 		return missing("the script expects nothing: add a line such as expect overlap, or expect none")
+	}
+	if running := p.past.running; len(running) > 0 {
+		at := p.past.started[running[0]]
+		return &SyntaxError{File: p.file, Line: at.line, Column: at.column, Message: fmt.Sprintf(
+			"the stopwatch %q is never stopped, and its reading would be nowhere: add a line stop %[1]s, or remove this one", running[0])}
 	}
 	if n := len(p.above); n > 0 && p.above[n-1] == "" {
 		p.above = p.above[:n-1]

@@ -98,6 +98,7 @@ func TestSettings(t *testing.T) {
 		"ttl 5s":                    with(func(s *settings) { s.TTL = 5 * time.Second }),
 		"nodes 5":                   with(func(s *settings) { s.Nodes = 5 }),
 		"replicas 2":                with(func(s *settings) { s.Replicas = 2 }),
+		"elsewhere x-lock @x":       with(func(s *settings) { s.Elsewhere = []scenarios.Selector{"x-lock", "@x"} }),
 		"for redlock set-* @x":      with(func(s *settings) { s.For = []scenarios.Selector{"redlock", "set-*", "@x"} }),
 		"grace 0s":                  with(func(s *settings) { s.Grace = faults.Span{} }),
 		"bound 1.5ttl":              with(func(s *settings) { s.Bound = faults.Span{TTLs: 1.5} }),
@@ -187,7 +188,11 @@ func TestSteps(t *testing.T) {
 		"clear":   scenarios.Inject{Fault: faults.Clear{}},
 		"clear A": scenarios.Inject{Fault: faults.Clear{Clients: a}},
 	} {
-		script := parse(t, "clients A B\nnodes 2\nreplicas 1\n"+line+"\nexpect none\n")
+		rest := "\nexpect none\n"
+		if name, ok := strings.CutPrefix(line, "measure "); ok {
+			rest = "\nstop " + name + rest
+		}
+		script := parse(t, "clients A B\nnodes 2\nreplicas 1\n"+line+rest)
 		if got := script.Steps[0].Do; !reflect.DeepEqual(got, want) {
 			t.Errorf("%q: got %#v, want %#v", line, got, want)
 		}

@@ -2,6 +2,7 @@ package scenarios
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/lockfault/lockfault/faults"
@@ -14,32 +15,71 @@ type past struct {
 	held        map[string]bool // clients that some hold may stop
 	paused      map[string]bool
 	crashed     map[string]bool
+	dead        map[string]int // clients that have crashed and were not restarted, and on which line
 	split       map[string]bool
-	started     map[string]bool // stopwatches
-	ahead       *ahead          // of nodes
+	started     map[string]place // stopwatches, and where
+	running     []string         // those that were not stopped, in the order in which they were started
+	ahead       *ahead           // of nodes
 }
+
+// A place is a line of the script, and a column in it.
+type place struct{ line, column int }
 
 func newPast() past {
 	return past{
-		held: map[string]bool{}, paused: map[string]bool{}, crashed: map[string]bool{},
-		split: map[string]bool{}, started: map[string]bool{},
+		held: map[string]bool{}, paused: map[string]bool{}, crashed: map[string]bool{}, dead: map[string]int{},
+		split: map[string]bool{}, started: map[string]place{},
 	}
 }
 
 // follow notes a step, or says why it can't come after those before it.
 func (p *past) follow(c *cursor, action Action) error {
 	switch do := action.(type) {
+	case Call:
+		return p.alive(c, do.Clients)
+	case Work:
+		return p.alive(c, do.Clients)
+	case Rounds:
+		return p.alive(c, do.Clients)
+	case Write:
+		return p.alive(c, do.Clients)
 	case Await:
 		if do.State == AwaitHeld {
 			return p.stopped(c, do.Clients)
 		}
 	case Measure:
-		if do.Stop && !p.started[do.Name] {
-			return c.wrong(c.find(do.Name), "no stopwatch %q was started before this line", sortedKeys(p.started)...)
-		}
-		p.started[do.Name] = true
+		return p.measure(c, do)
 	case Inject:
 		return p.befall(c, do.Fault)
+	}
+	return nil
+}
+
+// measure follows a stopwatch. Each is stopped before it is started again, or its
+// reading would be nowhere.
+func (p *past) measure(c *cursor, do Measure) error {
+	w := c.words[1] // its name may be any word
+	at, started := p.started[do.Name]
+	i := slices.Index(p.running, do.Name)
+	switch {
+	case do.Stop && !started:
+		return c.wrong(w, "no stopwatch %q was started before this line", sortedKeys(p.started)...)
+	case !do.Stop && i >= 0:
+		return c.wrong(w, fmt.Sprintf("the stopwatch %%q has run since line %d: stop it first", at.line))
+	case do.Stop && i >= 0:
+		p.running = slices.Delete(p.running, i, i+1)
+	case !do.Stop:
+		p.started[do.Name], p.running = place{c.number, w.column}, append(p.running, do.Name)
+	}
+	return nil
+}
+
+// alive refuses to have something done by who is dead.
+func (p *past) alive(c *cursor, clients []string) error {
+	for _, client := range clients {
+		if line, ok := p.dead[client]; ok {
+			return c.wrong(c.find(client), fmt.Sprintf("%%q crashed on line %d, and does nothing: restart it first", line))
+		}
 	}
 	return nil
 }
@@ -64,18 +104,22 @@ func (p *past) undo(c *cursor, fault faults.Fault) error {
 		return after(c, p.paused, fault.Client, "paused")
 	case faults.CrashClient:
 		p.crashed[fault.Client] = true
+		if _, ok := p.dead[fault.Client]; !ok {
+			p.dead[fault.Client] = c.number
+		}
 	case faults.RestartClient:
+		delete(p.dead, fault.Client)
 		return after(c, p.crashed, fault.Client, "crashed")
 	case faults.PauseNode:
-		p.paused[nodeOf(fault.Node)] = true
+		p.paused[fault.Node] = true
 	case faults.ResumeNode:
 		return after(c, p.paused, fault.Node, "paused")
 	case faults.CrashNode:
-		p.crashed[nodeOf(fault.Node)] = true
+		p.crashed[fault.Node] = true
 	case faults.RestartNode:
 		return after(c, p.crashed, fault.Node, "crashed")
 	case faults.Failover: // crashes the primary, which may come back
-		p.crashed[nodeOf(fault.Node)] = true
+		p.crashed[fault.Node] = true
 	case faults.Split:
 		p.split[fault.Node] = true
 	case faults.Join:
@@ -102,24 +146,32 @@ func (p *past) stopped(c *cursor, clients []string) error {
 }
 
 // nodeOf returns the node that a server belongs to, by its name, or the name
-// itself: the server of a node that is meant differs from line to line.
+// itself.
 func nodeOf(name string) string {
 	node, _, _ := strings.Cut(name, "/")
 	return node
 }
 
-// after refuses to undo what was never done. A node may have been named by its
-// number in one line and as the quorum's in the other.
+// after refuses to undo what was never done.
 func after(c *cursor, done map[string]bool, name, what string) error {
-	if done[nodeOf(name)] || isNode(name) && done[faults.Quorum] {
-		return nil
-	}
-	if name == faults.Quorum {
-		for other := range done {
-			if isNode(other) {
-				return nil
-			}
+	for other := range done {
+		if mayBe(name, other) {
+			return nil
 		}
 	}
 	return c.wrong(c.find(name), fmt.Sprintf("%%q was never %s before this line", what))
+}
+
+// mayBe reports whether two names may be of the same client, node or server. A
+// node may be named by its number in one line and as the quorum's in the other,
+// and any of its servers may be the one that is meant by its name.
+func mayBe(a, b string) bool {
+	nodeA, nodeB := nodeOf(a), nodeOf(b)
+	switch {
+	case a == b:
+		return true
+	case nodeA == nodeB:
+		return nodeA == a || nodeB == b
+	}
+	return isNode(nodeA) && nodeB == faults.Quorum || nodeA == faults.Quorum && isNode(nodeB)
 }

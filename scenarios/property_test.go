@@ -93,7 +93,7 @@ func scripts(t *rapid.T) *scenarios.Script {
 	// What some steps need to come before them.
 	d.inject(faults.Hold{Match: faults.Match{Way: faults.Before}})
 	for _, client := range s.Clients {
-		d.inject(faults.PauseClient{Client: client}, faults.CrashClient{Client: client})
+		d.inject(faults.PauseClient{Client: client}, faults.CrashClient{Client: client}, faults.RestartClient{Client: client})
 	}
 	for _, node := range d.nodes {
 		d.inject(faults.PauseNode{Node: node}, faults.CrashNode{Node: node})
@@ -101,7 +101,7 @@ func scripts(t *rapid.T) *scenarios.Script {
 			d.inject(faults.Split{Node: node, Clients: s.Clients})
 		}
 	}
-	d.step(scenarios.Measure{Name: "x"})
+	d.step(scenarios.Measure{Name: "x"}, scenarios.Measure{Name: "x", Stop: true})
 	for range d.number(0, 12) {
 		d.any(s.Replicas > 0)
 	}
@@ -128,6 +128,9 @@ func settings(t *rapid.T) scenarios.Settings {
 	}
 	if d.bool() {
 		s.Grace = faults.Span{}
+	}
+	if d.bool() {
+		s.Elsewhere = []scenarios.Selector{"their-lock", "@theirs"}
 	}
 	s.Retries = d.number(0, 1000)
 	s.IgnoreContext, s.HonourValidity = d.bool(), d.bool()
@@ -224,11 +227,13 @@ func (d *drawer) expect() scenarios.Expect {
 }
 
 func (d *drawer) match(messages bool) faults.Match {
-	m := faults.Match{Clients: d.some(d.clients, 0), Nodes: d.some(d.nodes, 0)}
+	m := faults.Match{Clients: d.some(d.clients, 0), Nodes: d.some(d.nodes, 0), OrNone: d.bool()}
 	m.Way = faults.Messages
 	if !messages {
 		m.Way = rapid.SampledFrom([]faults.Way{faults.Before, faults.After}).Draw(d.T, "way")
-		m.Commands = d.some([]string{"SET", "GETSET", "EVAL", "JSON.SET"}, 0)
+		if m.Effect = rapid.SampledFrom(append(faults.Effects(m.Way), "")).Draw(d.T, "effect"); m.Effect == "" {
+			m.Commands = d.some([]string{"SET", "GETSET", "EVAL", "JSON.SET"}, 0)
+		}
 	}
 	return m
 }
@@ -249,7 +254,7 @@ func (d *drawer) any(replicas bool) {
 		scenarios.Await{Clients: clients, State: rapid.SampledFrom([]scenarios.AwaitState{
 			scenarios.AwaitDone, scenarios.AwaitHeld, scenarios.AwaitHolding}).Draw(d.T, "state"), Within: d.maybe()},
 		scenarios.Wait{For: d.span()},
-		scenarios.Measure{Name: "x", Stop: d.bool()},
+		scenarios.Measure{Name: "x", Stop: true},
 	}
 	for _, fault := range []faults.Fault{
 		faults.Latency{Clients: d.some(d.clients, 0), Nodes: d.some(d.nodes, 0), Base: d.maybe(), Jitter: d.maybe()},
@@ -281,6 +286,11 @@ func (d *drawer) any(replicas bool) {
 	}
 	if i := d.number(0, len(actions)+1); i < len(actions) {
 		d.step(actions[i])
+		return
+	}
+	if d.bool() {
+		name := rapid.SampledFrom([]string{"x", "measure"}).Draw(d.T, "stopwatch")
+		d.step(scenarios.Measure{Name: name}, scenarios.Measure{Name: name, Stop: true})
 		return
 	}
 	line, by := len(d.steps)+1, d.moved()

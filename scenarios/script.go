@@ -25,7 +25,8 @@ type Script struct {
 	Steps   []Step
 	Expects []Expect
 
-	layout layout
+	layout  layout
+	library bool // it comes with the program
 }
 
 // Settings are what a script declares before its first step. See docs/script.md
@@ -36,6 +37,9 @@ type Settings struct {
 	Nodes    int           // nodes n1 … that the script may name; a strategy with fewer is not played; default 1
 	Replicas int           // replicas of each node; default 0
 	For      []Selector    // which strategies it applies to; empty means all
+	// Elsewhere are names and tags of strategies that other programs have: who
+	// plays the script without them is told nothing by lines about them.
+	Elsewhere []Selector
 
 	Grace    faults.Span // default 0.5ttl
 	Bound    faults.Span // default 5ttl

@@ -38,19 +38,30 @@ func selects(list []Selector, name string, tags []string) bool {
 // that name and those tags, in the order of [checker.Anomalies]: what the last
 // expect line says that selects it, and nothing if none does.
 func (s *Script) Expected(strategyName string, tags []string) []checker.Anomaly {
+	line, _ := s.ExpectOf(strategyName, tags)
+	return inOrder(line.Anomalies)
+}
+
+// ExpectOf returns the expect line that counts for a strategy with that name and
+// those tags, the last that selects it, and whether there is one.
+func (s *Script) ExpectOf(strategyName string, tags []string) (Expect, bool) {
 	for _, e := range slices.Backward(s.Expects) {
-		if !selects(e.For, strategyName, tags) {
-			continue
+		if selects(e.For, strategyName, tags) {
+			return e, true
 		}
-		var expected []checker.Anomaly
-		for _, anomaly := range checker.Anomalies() {
-			if slices.Contains(e.Anomalies, anomaly) {
-				expected = append(expected, anomaly)
-			}
-		}
-		return expected
 	}
-	return nil
+	return Expect{}, false
+}
+
+// inOrder returns the anomalies without repetition in the order of
+// [checker.Anomalies]; nil if there are none.
+func inOrder(list []checker.Anomaly) (sorted []checker.Anomaly) {
+	for _, anomaly := range checker.Anomalies() {
+		if slices.Contains(list, anomaly) {
+			sorted = append(sorted, anomaly)
+		}
+	}
+	return sorted
 }
 
 // AppliesTo reports whether the script can be played with a strategy that has

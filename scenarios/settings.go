@@ -25,7 +25,7 @@ func Defaults() Settings {
 // settingWords returns the words that settings begin with, in canonical order.
 func settingWords() []string {
 	return []string{
-		"ttl", "clients", "nodes", "replicas", "for", "grace", "bound", "patience",
+		"ttl", "clients", "nodes", "replicas", "for", "elsewhere", "grace", "bound", "patience",
 		"retries", "read-timeout", "context-timeout", "honour", "thread",
 	}
 }
@@ -67,7 +67,9 @@ func (p *parser) value(c *cursor, name string) (err error) {
 	case "replicas":
 		s.Replicas, err = number(c, "replicas", 0, maxReplicas)
 	case "for":
-		s.For, err = selectors(c)
+		s.For, err = p.selectors(c)
+	case "elsewhere":
+		s.Elsewhere, err = elsewhere(c)
 	case "grace":
 		s.Grace, err = span(c, notNegative)
 	case "bound":
@@ -185,14 +187,49 @@ func declared(c *cursor) ([]string, error) {
 	return names, nil
 }
 
-func selectors(c *cursor) ([]Selector, error) {
+// selectors reads who is meant, to the end of the line.
+func (p *parser) selectors(c *cursor) ([]Selector, error) {
 	var list []Selector
 	for c.peek() != "" {
 		w := c.next()
-		if !validSelector(w.text) {
-			return nil, c.wrong(w, "%q is not a strategy's name, a pattern such as set-nx-*, or a tag such as @single")
+		s, err := p.selector(c, w, w.text)
+		if err != nil {
+			return nil, err
 		}
-		list = append(list, Selector(w.text))
+		list = append(list, s)
+	}
+	if len(list) == 0 {
+		return nil, c.unexpected("a strategy")
+	}
+	return list, nil
+}
+
+// selector reads one of those, which is a word, or a word without its colon.
+func (p *parser) selector(c *cursor, w word, text string) (Selector, error) {
+	if !validSelector(text) {
+		var meant []string
+		if lower := strings.ToLower(text); validSelector(lower) {
+			meant = []string{lower}
+		}
+		return "", c.wrong(w, "%q is not a strategy's name, a pattern such as set-nx-*, or a tag such as @single", meant...)
+	}
+	p.script.layout.selectors = append(p.script.layout.selectors, place{c.number, w.column})
+	return Selector(text), nil
+}
+
+// elsewhere reads the names and tags that other programs have.
+func elsewhere(c *cursor) ([]Selector, error) {
+	var list []Selector
+	for c.peek() != "" {
+		w := c.next()
+		switch s := Selector(w.text); {
+		case !validSelector(w.text) || strings.Contains(w.text, "*"):
+			return nil, c.wrong(w, "%q is not a strategy's name, or a tag such as @single")
+		case slices.Contains(list, s):
+			return nil, c.wrong(w, "%q is named twice")
+		default:
+			list = append(list, s)
+		}
 	}
 	if len(list) == 0 {
 		return nil, c.unexpected("a strategy")

@@ -54,10 +54,15 @@ func (e Expect) String() string {
 	if len(e.For) > 0 {
 		text += ":"
 	}
-	if len(e.Anomalies) == 0 {
-		return text + " none"
+	return text + " " + anomalyText(e.Anomalies)
+}
+
+// anomalyText returns a list as [anomalies] reads it.
+func anomalyText(list []checker.Anomaly) string {
+	if len(list) == 0 {
+		return "none"
 	}
-	return text + " " + joined(e.Anomalies)
+	return joined(list)
 }
 
 func called(begin bool, clients []string, verb string) string {

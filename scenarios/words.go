@@ -57,13 +57,31 @@ func (p *parser) clients(c *cursor) ([]string, error) {
 		w := c.next()
 		switch {
 		case !slices.Contains(p.script.Clients, w.text):
-			return nil, c.wrong(w, "client %q is not declared: the script has clients "+strings.Join(p.script.Clients, " "), p.script.Clients...)
+			return nil, p.undeclared(c, w)
 		case slices.Contains(names, w.text):
 			return nil, c.wrong(w, "client %q is named twice")
 		}
 		names = append(names, w.text)
 	}
 	return names, nil
+}
+
+// undeclared is the error about what has the form of a client's name and is
+// none: a word of the language, perhaps, in capital letters.
+func (p *parser) undeclared(c *cursor, w word) error {
+	message := "client %q is not declared: the script has clients " + strings.Join(p.script.Clients, " ")
+	// After hold and the like a command stands where its way should.
+	command := slices.Contains(gateWords(), c.words[0].text) && knownCommand(w.text)
+	words := append(languageWords(), nodeNames(p.script.Nodes)...)
+	if slices.Contains(p.script.Clients, c.words[0].text) {
+		words = clientWords()
+	}
+	if !command {
+		if meant, ok := inSmallLetters(w.text, words); ok {
+			return c.wrong(w, message+"; words are written in small letters", meant)
+		}
+	}
+	return c.wrong(w, message, p.script.Clients...)
 }
 
 // serverNames returns the names of a node's servers.

@@ -30,7 +30,7 @@ func fenced() Strategy {
 		Name:    name,
 		Summary: "SET NX PX and INCR of the fencing token in one script; released by a compare-and-delete script",
 		Source:  "Kleppmann 2016, How to do distributed locking",
-		Tags:    []string{TagSingle, TagFenced},
+		Tags:    []string{TagSingle, TagExtending, TagFenced},
 		New: func(env Env) (Lock, error) {
 			l, err := newKeyLock(name, env)
 			if err != nil {

@@ -33,7 +33,7 @@ func redlockStrategy() Strategy {
 		Summary: "SET NX PX on a majority of five nodes within the TTL; released by a compare-and-delete script on all",
 		Source:  "documents 001 and 004; Redis documentation (Distributed Locks with Redis)",
 		Nodes:   nodes,
-		Tags:    []string{TagMulti, TagQuorum},
+		Tags:    []string{TagMulti, TagQuorum, TagExtending},
 		New: func(env Env) (Lock, error) {
 			if err := env.Check(name, nodes); err != nil {
 				return nil, err

@@ -2,6 +2,7 @@ package strategies
 
 import (
 	"fmt"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -10,13 +11,14 @@ import (
 // The tags of the built-in strategies. A user's own strategy may carry these
 // and any others; scripts name a group as "@" and the tag.
 const (
-	TagSingle   = "single"    // lives on one primary
-	TagMulti    = "multi"     // runs on several independent nodes
-	TagQuorum   = "quorum"    // needs a majority of its nodes
-	TagRedisson = "redisson"  // Redisson's hash, watchdog and pub/sub
-	TagRenewing = "renewing"  // prolongs its lease by itself while it is held
-	TagFenced   = "fenced"    // hands out fencing tokens
-	TagPlainDel = "plain-del" // a release ends in a DEL that checks nothing
+	TagSingle    = "single"    // lives on one primary
+	TagMulti     = "multi"     // runs on several independent nodes
+	TagQuorum    = "quorum"    // needs a majority of its nodes
+	TagRedisson  = "redisson"  // Redisson's hash, watchdog and pub/sub
+	TagRenewing  = "renewing"  // prolongs its lease by itself while it is held
+	TagExtending = "extending" // lets its user prolong the lease: it is an Extender
+	TagFenced    = "fenced"    // hands out fencing tokens
+	TagPlainDel  = "plain-del" // a release ends in a DEL that checks nothing
 )
 
 // Registry is an ordered set of strategies, each under a name of its own. The
@@ -30,7 +32,7 @@ type Registry struct {
 // in which reports list them. Libraries by other people are in package
 // thirdparty.
 func Builtin() Registry {
-	return Registry{strategies: []Strategy{
+	return Registry{builtin([]Strategy{
 		setnxExpire(),
 		setnxExpireRepair(),
 		getsetTimestamp(),
@@ -44,14 +46,33 @@ func Builtin() Registry {
 		redlockStrategy(),
 		setWait(),
 		fenced(),
-	}}
+	})}
+}
+
+// builtin marks strategies of this module as such.
+func builtin(list []Strategy) []Strategy {
+	for i := range list {
+		list[i].builtin = true
+	}
+	return list
 }
 
 // With returns a registry that also holds the given strategies, after those of
 // r; r itself stays as it is. It refuses a strategy whose name or tags are not
 // made of lower-case letters, digits and dashes, whose name is taken, that has
-// no New, or that asks for fewer than no nodes.
+// no New, or that asks for fewer than no nodes. What is added is not built in, even
+// if it was made of one that is.
 func (r Registry) With(more ...Strategy) (Registry, error) {
+	return r.with(false, more)
+}
+
+// WithBuiltin is With for strategies that come with this module, but are in
+// another package: see [Strategy.Builtin].
+func (r Registry) WithBuiltin(more ...Strategy) (Registry, error) {
+	return r.with(true, more)
+}
+
+func (r Registry) with(builtin bool, more []Strategy) (Registry, error) {
 	all := slices.Clone(r.strategies)
 	for _, s := range more {
 		if err := s.check(); err != nil {
@@ -60,7 +81,11 @@ func (r Registry) With(more ...Strategy) (Registry, error) {
 		if (Registry{all}).index(s.Name) >= 0 {
 			return Registry{}, fmt.Errorf("strategies: there are two strategies named %q: rename one of them", s.Name)
 		}
-		s.Tags = slices.Clone(s.Tags)
+		s.Tags, s.May = slices.Clone(s.Tags), maps.Clone(s.May)
+		for scenario, anomalies := range s.May {
+			s.May[scenario] = slices.Clone(anomalies)
+		}
+		s.builtin = builtin
 		all = append(all, s)
 	}
 	return Registry{all}, nil

@@ -19,14 +19,14 @@ func TestBuiltinNamesAndTags(t *testing.T) {
 		"getset-timestamp":        {"single", "plain-del"},
 		"set-nx-px-del":           {"single", "plain-del"},
 		"set-nx-px-get-del":       {"single", "plain-del"},
-		"set-nx-px-lua":           {"single"},
+		"set-nx-px-lua":           {"single", "extending"},
 		"set-nx-px-lua-thread-id": {"single"},
 		"redisson":                {"single", "redisson", "renewing"},
 		"redisson-multilock":      {"multi", "redisson", "renewing"},
 		"redisson-redlock":        {"multi", "quorum", "redisson", "renewing"},
-		"redlock":                 {"multi", "quorum"},
+		"redlock":                 {"multi", "quorum", "extending"},
 		"set-wait":                {"single"},
-		"fenced":                  {"single", "fenced"},
+		"fenced":                  {"single", "extending", "fenced"},
 	}
 	got := map[string][]string{}
 	for _, s := range strategies.Builtin().All() {
@@ -80,7 +80,8 @@ func TestRegistryWithRefuses(t *testing.T) {
 func TestRegistryIsNeverChanged(t *testing.T) {
 	var empty strategies.Registry
 	tags := []string{"mine"}
-	one, err := empty.With(strategies.Strategy{Name: "one", New: nothing, Tags: tags})
+	may := map[string][]string{"flush": {"overlap"}}
+	one, err := empty.With(strategies.Strategy{Name: "one", New: nothing, Tags: tags, May: may})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,6 +94,8 @@ func TestRegistryIsNeverChanged(t *testing.T) {
 		t.Fatal(err)
 	}
 	tags[0] = "yours"
+	may["flush"][0] = "ghost"
+	may["contention"] = nil
 	one.All()[0].Name = "changed"
 	for _, c := range []struct {
 		registry strategies.Registry
@@ -110,8 +113,29 @@ func TestRegistryIsNeverChanged(t *testing.T) {
 	if s, _ := two.Lookup("one"); !s.Matches("@mine") {
 		t.Error("the tags changed with their caller's slice")
 	}
+	if s, _ := two.Lookup("one"); len(s.May) != 1 || s.May["flush"][0] != "overlap" {
+		t.Errorf("what it may show changed with its caller's map: %v", s.May)
+	}
 	if _, ok := one.Lookup("two"); ok {
 		t.Error("a strategy was added to the registry that it extends")
+	}
+}
+
+// What a user brings is not built in, whatever it is made of.
+func TestBuiltin(t *testing.T) {
+	copied, _ := strategies.Builtin().Lookup("redlock")
+	copied.Name = "my-redlock"
+	mine, err := strategies.Builtin().With(copied, strategies.Strategy{Name: "mine", New: nothing})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if mine, err = mine.WithBuiltin(strategies.Strategy{Name: "theirs", New: nothing}); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]bool{"redlock": true, "fenced": true, "my-redlock": false, "mine": false, "theirs": true} {
+		if s, ok := mine.Lookup(name); !ok || s.Builtin() != want {
+			t.Errorf("%s: built in: %v, want %v", name, s.Builtin(), want)
+		}
 	}
 }
 

@@ -17,7 +17,7 @@ func setNXPXLua() Strategy {
 		Name:    name,
 		Summary: "SET NX PX with a random value; released by a compare-and-delete script",
 		Source:  "documents 001, 002, 003 and 004",
-		Tags:    []string{TagSingle},
+		Tags:    []string{TagSingle, TagExtending},
 		New: func(env Env) (Lock, error) {
 			l, err := newSetNXPX(name, env)
 			if err != nil {

@@ -119,6 +119,35 @@ type Strategy struct {
 	Nodes int
 	// Tags put the strategy into groups that scripts can name as @tag.
 	Tags []string
-	// New builds one client's lock on the key in env. It may talk to Redis.
+	// Keys returns the keys whose contents say whose the lock of that name is, on
+	// each node; nil is the lock's name alone. Counters and queues that outlive a
+	// hold are none of them.
+	Keys func(key string) []string
+	// Owner reads from a change of these keys whose the lock is now: a client by
+	// the name that the change has for it, nobody if empty. If it can't tell,
+	// known is false, and the anomalies that are read off servers are not judged.
+	// It must be a function of its argument alone. Nil reads it by the words in
+	// the keys: one that a single client has sent names that client.
+	Owner func(Change) (client string, known bool)
+	// May says which anomalies the lock may show, by scenario: these at most, of
+	// an empty list none. Under a scenario that it doesn't name the script says what
+	// is expected. A script of one's own goes by its file's name, such as "mine.txt".
+	May map[string][]string
+	// New builds one client's lock on the key in env. It may talk to Redis:
+	// connect, load scripts, start a goroutine that subscribes. Before a
+	// script begins nothing of that is recorded, and its time doesn't count.
+	// In a client that the script restarts New meets the faults of that
+	// moment. It has no context, so it bounds what it waits for by itself;
+	// an error, a panic, or a New that doesn't return is its cell's error.
+	// A client calls it once for the lock and once for the one that it warms
+	// up with, from one goroutine.
 	New func(env Env) (Lock, error)
+
+	builtin bool // only a registry says so
 }
+
+// Builtin reports whether the strategy is one of those that come with this
+// module, as the registry says that it was taken from. What the library's scripts
+// expect of such a strategy is what it shows, no more and no less; of any other they
+// know only the group that it belongs to.
+func (s Strategy) Builtin() bool { return s.builtin }

@@ -3,11 +3,14 @@ package worlds
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/lockfault/lockfault/faults"
 	"github.com/lockfault/lockfault/faults/real"
 	"github.com/lockfault/lockfault/harness"
+	"github.com/lockfault/lockfault/internal/child"
+	"github.com/lockfault/lockfault/internal/stdio"
 	"github.com/lockfault/lockfault/scenarios"
 )
 
@@ -54,6 +57,7 @@ func (w *world) Settle(failure error) error {
 	for _, b := range w.lives {
 		b.lastWords(w.Client(b.name).Paused)
 	}
+	failure = w.withPrinted(failure)
 	late, what := w.Late()
 	limit := bearable(w.cell)
 	if err := ofServers(failure); err != nil {
@@ -63,14 +67,49 @@ func (w *world) Settle(failure error) error {
 		return err
 	}
 	switch {
-	case failure != nil && !w.begun && !w.refused:
-		return &harness.NoVerdict{Status: unbegun(failure), Late: max(late, 1), Err: failure}
+	case failure != nil && !w.begun && !w.refused(failure):
+		none := &harness.NoVerdict{Status: unbegun(failure), Late: max(late, 1), Err: failure}
+		if late > limit { // a client that tells of its failure says no more than its text
+			none.Status = harness.Unknown
+		}
+		return none
 	case late > limit:
 		return &harness.NoVerdict{Status: harness.Unknown, Late: late, Err: fmt.Errorf(
 			"the machine was %v late, more than the %v that the script bears, most of it waiting for %s: give fewer --jobs or a longer --ttl",
 			late.Round(time.Millisecond), limit, what)}
 	}
 	return failure
+}
+
+// Close implements [faults.World]. A process that the system doesn't end is a sign
+// of a machine that is late with everything.
+func (w *world) Close() error { return closed(w.World.Close()) }
+
+// closed says what it means how a world closed.
+func closed(err error) error {
+	var lingers *child.Lingers
+	if errors.As(err, &lingers) {
+		return &harness.NoVerdict{Status: harness.Unknown, Late: child.Patience, Err: err}
+	}
+	return err
+}
+
+// withPrinted adds to a failure the last lines that clients printed. What the failure
+// says already it doesn't repeat.
+func (w *world) withPrinted(failure error) error {
+	for _, b := range w.lives {
+		if text := b.process.Printed(); failure != nil && text != "" && !strings.Contains(failure.Error(), text) {
+			failure = fmt.Errorf("%w%s", failure, stdio.Printed(b.name, text))
+		}
+	}
+	return failure
+}
+
+// refused reports whether a strategy made no lock of its own accord: before it had
+// asked any server, so that it would do the same on another day.
+func (w *world) refused(failure error) bool {
+	var unmade *harness.Unmade
+	return errors.As(failure, &unmade) && w.Client(unmade.Client).RoundTrips == 0
 }
 
 // unopened says what it means that a world can't be opened: nothing has been done

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/lockfault/lockfault/harness"
+	"github.com/lockfault/lockfault/internal/child"
 	"github.com/lockfault/lockfault/scenarios"
 )
 
@@ -59,5 +60,23 @@ func TestUnbegun(t *testing.T) {
 		if !errors.As(unopened(err), &none) || none.Status != want || none.Late == 0 {
 			t.Errorf("%v: %+v; want %s, and to be played again", err, none, want)
 		}
+	}
+}
+
+// A killed process that the system doesn't end is the machine's lateness,
+// wherever it is met, and never the lock's or the world's error.
+func TestLingers(t *testing.T) {
+	lingers := fmt.Errorf("real: client A: %w", &child.Lingers{PID: 7})
+	for name, err := range map[string]error{
+		"while the world is made":  unopened(lingers),
+		"when the world is closed": closed(errors.Join(lingers, errors.New("its directory is not empty"))),
+	} {
+		var none *harness.NoVerdict
+		if !errors.As(err, &none) || none.Status != harness.Unknown || none.Late == 0 {
+			t.Errorf("%s: %+v; want unknown, and to be played again", name, none)
+		}
+	}
+	if err := errors.New("its directory is not empty"); closed(err) != err || closed(nil) != nil {
+		t.Error("closing says lateness although nothing lingers")
 	}
 }

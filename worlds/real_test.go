@@ -2,12 +2,16 @@ package worlds_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/lockfault/lockfault/checker"
 	"github.com/lockfault/lockfault/harness"
@@ -40,8 +44,49 @@ func lookup(name string) (strategies.Strategy, bool) {
 		return strategies.Strategy{Name: name, New: func(strategies.Env) (strategies.Lock, error) {
 			return nil, fmt.Errorf("no luck today")
 		}}, true
+	case "talks":
+		return strategies.Strategy{Name: name, New: func(env strategies.Env) (strategies.Lock, error) {
+			l := &talker{node: env.Nodes[0], key: env.Key, ended: make(chan struct{})}
+			ctx := context.Background()
+			if err := errors.Join(l.node.Ping(ctx).Err(), l.node.ScriptLoad(ctx, "return 1").Err()); err != nil {
+				return nil, err
+			}
+			l.messages = l.node.Subscribe(ctx, "ch:"+env.Key)
+			go func() {
+				defer close(l.ended)
+				for range l.messages.Channel() {
+				}
+			}()
+			return l, nil
+		}}, true
 	}
 	return all.Registry().Lookup(name)
+}
+
+// talker is a lock whose New talks to Redis, and listens to it from then on.
+type talker struct {
+	node     redis.UniversalClient
+	key      string
+	messages *redis.PubSub
+	ended    chan struct{}
+}
+
+func (l *talker) Acquire(ctx context.Context) error {
+	won, err := l.node.SetNX(ctx, l.key, "me", time.Minute).Result()
+	if err == nil && !won {
+		err = strategies.ErrNotAcquired
+	}
+	return err
+}
+
+func (l *talker) Release(ctx context.Context) error {
+	return errors.Join(l.node.Del(ctx, l.key).Err(), l.node.Publish(ctx, "ch:"+l.key, "free").Err())
+}
+
+func (l *talker) Close() error {
+	err := l.messages.Close()
+	<-l.ended
+	return err
 }
 
 // misbehaving returns a strategy whose locks behave on the warm-up's key and do
@@ -178,6 +223,50 @@ func TestMisbehaviourOfAProcess(t *testing.T) {
 				if !strings.Contains(outcome.Reason, part) {
 					t.Errorf("the reason doesn't say %q:\n%s", part, outcome.Reason)
 				}
+			}
+		})
+	}
+}
+
+// A strategy's New may talk to Redis there too: before the script begins nobody
+// records that, and in a restarted client it meets the faults of that moment.
+func TestNewTalks(t *testing.T) {
+	needServer(t)
+	for steps, want := range map[string]struct {
+		status harness.Status
+		says   string
+		sent   []string // by A
+	}{
+		"A acquire\nA release\n": {harness.Held, "", []string{"SET", "DEL", "PUBLISH"}},
+		"A crash\nA restart\nA acquire\nA release\n": {
+			harness.Held, "", []string{"PING", "SCRIPT", "SET", "DEL", "PUBLISH"},
+		},
+		"read-timeout 2ttl\nA crash\nhold A before PING\nA restart\nawait A held\nA clock 1s\nwait 0.1ttl\npass A\nA acquire\nA release\n": {
+			harness.Held, "", []string{"PING", "SCRIPT", "SET", "DEL", "PUBLISH"},
+		},
+		"A crash\npartition A\nA restart\nA acquire\n": {
+			harness.Error, "harness: client A, restarted in line 4: talks can't be made: ", nil,
+		},
+	} {
+		t.Run(strings.ReplaceAll(steps, "\n", ", "), func(t *testing.T) {
+			t.Parallel()
+			script, err := scenarios.Parse("test.txt", []byte("clients A\n"+steps+"expect none\n"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			outcome := playReal(t, "talks", script)
+			if outcome.Status != want.status || !strings.Contains(outcome.Reason, want.says) {
+				t.Fatalf("%s: %s", outcome.Status, outcome.Reason)
+			}
+			var sent []string
+			for _, e := range outcome.History.Events {
+				if word, _, _ := strings.Cut(e.Command, " "); e.Kind == checker.Request && word != "HELLO" && word != "AUTH" &&
+					word != "SUBSCRIBE" { // a goroutine's, which comes when it comes
+					sent = append(sent, word)
+				}
+			}
+			if want.status == harness.Held && !slices.Equal(sent, want.sent) {
+				t.Errorf("A sent %q, want %q", sent, want.sent)
 			}
 		})
 	}

@@ -3,10 +3,9 @@ package worlds
 import (
 	"bufio"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/lockfault/lockfault/faults/real"
@@ -21,7 +20,7 @@ type remote struct {
 	name    string
 	world   *real.World
 	process *real.Process
-	ready   client.Ready
+	beats   atomic.Bool // it said that it answers beats
 
 	in sync.Mutex // guards the process's standard input
 
@@ -32,14 +31,13 @@ type remote struct {
 
 	mu   sync.Mutex
 	dead bool // its end is the script's doing
-	left bool // or the stage's
+	left bool // or the stage's, or it had no lock to go on with
 }
 
 var _ harness.Teller = (*remote)(nil)
 
-// ceremony is how long a client's process may take to make its lock.
-const ceremony = 20 * time.Second
-
+// newRemote brings a client's process to life, which makes its lock while the world
+// goes on.
 func newRemote(setup client.Setup, world *real.World) (*remote, error) {
 	process, err := world.Spawn(setup.Client)
 	if err != nil {
@@ -49,7 +47,7 @@ func newRemote(setup client.Setup, world *real.World) (*remote, error) {
 	home := process.Home
 	start := client.Start{
 		Setup: setup, Sentinels: home.Sentinels, Master: home.Master, SentinelPassword: home.Password, Ways: home.Ways,
-		Skew: time.Until(world.Wall(setup.Client)).Round(time.Microsecond),
+		Skew: time.Until(world.Wall(setup.Client)).Round(time.Microsecond), Sent: child.SinceBoot(),
 	}
 	for _, p := range home.Places {
 		start.Places = append(start.Places, client.Place(p))
@@ -57,42 +55,14 @@ func newRemote(setup client.Setup, world *real.World) (*remote, error) {
 	if err := b.say(client.Order{Setup: &start}); err != nil {
 		return nil, fmt.Errorf("telling its process who it is: %w", err)
 	}
-	lines := bufio.NewScanner(process.Out)
-	lines.Buffer(nil, 1<<20)
-	first := make(chan error, 1)
-	go func() {
-		first <- b.greet(lines)
-		b.listen(lines)
-	}()
-	select {
-	case err := <-first:
-		return b, err
-	case <-time.After(ceremony):
-		return nil, fmt.Errorf("its process said nothing for %v: %w", ceremony, os.ErrDeadlineExceeded)
-	}
-}
-
-// greet reads what the process says of its lock.
-func (b *remote) greet(lines *bufio.Scanner) error {
-	if !lines.Scan() {
-		<-b.process.Ended()
-		return fmt.Errorf("its process ended before it said anything: %w", b.process.Why())
-	}
-	var l client.Line
-	switch err := json.Unmarshal(lines.Bytes(), &l); {
-	case err != nil:
-		return fmt.Errorf("its process said what is no line of the protocol: %.80q", lines.Bytes())
-	case l.Refused != "":
-		return errors.New(l.Refused)
-	case l.Ready == nil:
-		return fmt.Errorf("its process said %.80q before it was ready", lines.Bytes())
-	}
-	b.ready = *l.Ready
-	return nil
+	go b.listen()
+	return b, nil
 }
 
 // listen puts what the process reports into the box, until it ends.
-func (b *remote) listen(lines *bufio.Scanner) {
+func (b *remote) listen() {
+	lines := bufio.NewScanner(b.process.Out)
+	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
 		var l client.Line
 		err := json.Unmarshal(lines.Bytes(), &l)
@@ -105,6 +75,12 @@ func (b *remote) listen(lines *bufio.Scanner) {
 			case b.beat <- struct{}{}:
 			default:
 			}
+		case err == nil && l.Ready != nil:
+			b.beats.Store(l.Ready.Beats)
+			b.unasked(client.Report{Kind: client.Made, Fenced: l.Ready.Fenced})
+		case err == nil && l.Refused != "":
+			b.leaves()
+			b.unasked(client.Report{Kind: client.Refused, Error: l.Refused})
 		case err == nil && l.Report != nil:
 			b.heard(*l.Report, heard)
 		default:
@@ -153,7 +129,7 @@ func (b *remote) lastWords(stopped bool) {
 		}
 		return
 	}
-	if stopped || !b.ready.Beats || b.say(client.Order{Beat: &client.Beat{}}) != nil {
+	if stopped || !b.beats.Load() || b.say(client.Order{Beat: &client.Beat{}}) != nil {
 		return
 	}
 	select {
@@ -164,8 +140,11 @@ func (b *remote) lastWords(stopped bool) {
 	b.late(client.Gap{From: begun, To: child.SinceBoot()})
 }
 
-func (b *remote) failed(why string) {
-	b.put(harness.Note{Report: client.Report{Kind: client.Failed, Error: why}, Answer: func(client.Answer) {}})
+func (b *remote) failed(why string) { b.unasked(client.Report{Kind: client.Failed, Error: why}) }
+
+// unasked puts a report into the box that nobody waits to be answered.
+func (b *remote) unasked(r client.Report) {
+	b.put(harness.Note{Report: r, Answer: func(client.Answer) {}})
 }
 
 func (b *remote) put(n harness.Note) {
@@ -193,18 +172,21 @@ func (b *remote) Skew(by time.Duration) {
 	_ = b.say(client.Order{Clock: &client.Clock{By: by}})
 }
 
-func (b *remote) Fenced() bool { return b.ready.Fenced }
-
 func (b *remote) Die() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.dead = true
 }
 
-func (b *remote) Cancel() {
+// leaves says that it is no wonder if the process ends.
+func (b *remote) leaves() {
 	b.mu.Lock()
+	defer b.mu.Unlock()
 	b.left = true
-	b.mu.Unlock()
+}
+
+func (b *remote) Cancel() {
+	b.leaves()
 	_ = b.say(client.Order{End: &client.Ending{}})
 }
 
@@ -221,9 +203,7 @@ func (b *remote) Leave() {}
 
 // Stacks implements [harness.Teller].
 func (b *remote) Stacks() string {
-	b.mu.Lock()
-	b.left = true
-	b.mu.Unlock()
+	b.leaves()
 	if b.process.Ask() != nil {
 		return ""
 	}

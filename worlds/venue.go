@@ -79,7 +79,7 @@ func (v *Venue) open(cell harness.Cell, record func(checker.Event)) (*world, err
 	cfg := real.Config{
 		Host: servers, Nodes: max(1, cell.Strategy.Nodes), Replicas: cell.Script.Replicas,
 		Clock:  has[faults.NodeClock](cell.Script) || has[faults.NodeDrift](cell.Script),
-		Client: v.programs.Client, Key: w.key, TTL: cell.TTL, Takes: v.place.takes(), Log: &w.log, Record: record,
+		Client: v.programs.Client, Lock: cell.Lock(w.key), TTL: cell.TTL, Takes: v.place.takes(), Log: &w.log, Record: record,
 	}
 	if v.place.Sentinel {
 		cfg.Sentinels = 3
@@ -146,7 +146,6 @@ type world struct {
 	key     string
 	log     logbook // of its proxies
 	begun   bool
-	refused bool // a client's lock can't be made
 	lives   []*remote
 }
 
@@ -162,7 +161,6 @@ func (w *world) Embody(setup client.Setup) (harness.Body, error) {
 	}
 	b, err := newRemote(setup, w.World)
 	if err != nil {
-		w.refused = !waited(err)
 		return nil, err
 	}
 	w.lives = append(w.lives, b)

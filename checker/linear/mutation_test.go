@@ -3,14 +3,20 @@ package linear
 import (
 	"encoding/json"
 	"flag"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
 
-var mutate = flag.Bool("mutate", false, "plant bugs into a copy of the checker, and see that its tests catch each")
+var (
+	mutate = flag.Bool("mutate", false, "plant bugs into a copy of the checker, and see that its tests catch each")
+	some   = flag.Int("mutants", 0, "with -mutate: plant only so many, drawn; 0 plants all")
+	draw   = flag.Uint64("draw", rand.Uint64N(1e9), "the seed of those that are drawn")
+)
 
 // mutants are bugs: in a file, a text that is there once becomes another.
 var mutants = []struct{ name, file, from, to string }{
@@ -82,7 +88,12 @@ func TestMutants(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, m := range mutants {
+	drawn := rand.New(rand.NewPCG(*draw, 0)).Perm(len(mutants))
+	if *mutate && 0 < *some && *some < len(mutants) {
+		t.Logf("%d of %d bugs are planted: -mutants %d -draw %d", *some, len(mutants), *some, *draw)
+		drawn = drawn[:*some]
+	}
+	for i, m := range mutants {
 		t.Run(m.name, func(t *testing.T) {
 			text, err := os.ReadFile(m.file)
 			if err != nil {
@@ -91,7 +102,7 @@ func TestMutants(t *testing.T) {
 			if n := strings.Count(string(text), m.from); n != 1 {
 				t.Fatalf("%s has %q %d times, not once", m.file, m.from, n)
 			}
-			if !*mutate {
+			if !*mutate || !slices.Contains(drawn, i) {
 				return
 			}
 			temp := t.TempDir()

@@ -84,7 +84,8 @@ func foreignRelease(r run, w []int) error {
 		before, after, err := r.foreign(w[0], at)
 		same := before.Value == after.Value && before.Owner == after.Owner
 		gone := after.Value == "" && after.Owner == ""
-		shorter := same && before.Expires != 0 && after.Expires != 0 && before.Expires-after.Expires > r.tolerance()
+		from := max(before.Expires, r.granted(after.Server, w[0], at))
+		shorter := same && before.Expires != 0 && after.Expires != 0 && from-after.Expires > r.tolerance()
 		return errors.Join(err, need(gone || shorter, "removed or shortened"))
 	})
 }
@@ -96,9 +97,31 @@ func foreignExtend(r run, w []int) error {
 		}
 		before, after, err := r.foreign(w[0], at)
 		same := before.Value == after.Value && before.Owner == after.Owner
-		longer := after.Expires == 0 || after.Expires-before.Expires > r.tolerance()
+		from := min(before.Expires, r.granted(after.Server, w[0], at))
+		longer := after.Expires == 0 || after.Expires-from > r.tolerance()
 		return errors.Join(err, need(same && before.Expires != 0 && longer, "prolonged"))
 	})
+}
+
+// granted returns the expiry that the owner of a server's key, whose it is since
+// the State gave, or the server's clock had given it before event at: what others
+// did to it doesn't count, but that they gave it one at all.
+func (r run) granted(server string, gave, at int) time.Duration {
+	granted := r.at(gave).Expires
+	for i := gave + 1; i < at; i++ {
+		s, was := r.at(i), r.key(server, i)
+		switch {
+		case s.Kind != checker.State || s.Server != server:
+		case was.Expires == 0 || granted == 0 || s.Expires == 0:
+			granted = s.Expires
+		case s.Cause == checker.ByClock && s.Value == was.Value:
+			granted += s.Expires - was.Expires
+		case s.Cause == checker.ByCommand && s.Client != "" && s.Client != s.Owner:
+		default:
+			granted = s.Expires
+		}
+	}
+	return granted
 }
 
 // recreated checks that the State at brought a key back that its client, which
@@ -350,7 +373,7 @@ func unavailable(r run, w []int) error {
 	if err := need(len(w) <= 2 && c.takes() && c.invoke == w[0] && !c.crashed && r.hold(c.client, c.invoke) < 0, "an acquire of one who does not hold"); err != nil {
 		return err
 	}
-	if r.haunted(c) {
+	if !r.doubtful() && r.haunted(c) {
 		return errors.New("a ghost was in the way")
 	}
 	idle := r.longest(c, func(i int) bool { return !r.heldByAnybody(i-1, i) })
@@ -400,4 +423,106 @@ func (r run) haunted(c call) bool {
 		}
 	}
 	return false
+}
+
+// refusedWrite wants the writer's latest acquire, the accepted write with the
+// larger token, in whatever order, and the refused write.
+func refusedWrite(r run, w []int) error {
+	if len(w) != 3 {
+		return errors.New("want three events")
+	}
+	last, mine, newer := w[2], w[0], w[1]
+	if r.at(mine).Kind != checker.Return {
+		mine, newer = newer, mine
+	}
+	e, client := r.at(last), r.at(last).Client
+	given := r.at(mine).Token
+	token := e.Token
+	if token == 0 {
+		token = given
+	}
+	latest := -1
+	for i := range last {
+		if r.at(i).Client == client && r.acquires(i) {
+			latest = i
+		}
+	}
+	nodes := 0
+	for _, node := range r.Meta.Nodes {
+		all := true
+		for i := mine; i <= last; i++ {
+			all = all && r.ownsNode(client, node, i)
+		}
+		for _, server := range r.counting(last) {
+			s := r.key(server, last)
+			all = all && (s.Node != node || s.Expires == 0 || s.Expires > e.Time)
+		}
+		if all {
+			nodes++
+		}
+	}
+	accepted := r.at(newer)
+	return errors.Join(
+		need(r.Meta.Fenced && e.Kind == checker.Write && !e.Accepted, "a write that a fenced resource refused"),
+		need(latest == mine && r.hold(client, last) >= 0, "a holder's, after its latest acquire"),
+		need(token != 0 && token >= given, "with the token that it was given"),
+		need(accepted.Kind == checker.Write && accepted.Accepted && accepted.Token > token, "a larger one had been accepted"),
+		need(2*nodes > len(r.Meta.Nodes), "the key was its own on most nodes all the time"),
+	)
+}
+
+// ownsNode reports whether right before event i the client owns the key on each
+// server that counts of a node, and there is one.
+func (r run) ownsNode(client, node string, i int) bool {
+	owns := false
+	for _, server := range r.counting(i) {
+		switch s := r.key(server, i); {
+		case s.Node != node:
+		case s.Owner != client:
+			return false
+		default:
+			owns = true
+		}
+	}
+	return owns
+}
+
+func tokenOrder(r run, w []int) error {
+	if len(w) != 2 {
+		return errors.New("want two events")
+	}
+	first, second := r.at(w[0]), r.at(w[1])
+	c, _ := r.callOf(w[1])
+	return errors.Join(
+		need(r.acquires(w[0]) && r.acquires(w[1]) && first.Token != 0 && second.Token != 0, "two acquires that got tokens"),
+		need(second.Token == first.Token || second.Token < first.Token && w[0] < c.invoke,
+			"the same token, or a smaller one that was called for after the other had been given"),
+		need(second.Token < first.Token || second.Token != r.own(c.client, c.invoke), "not its own once more"),
+	)
+}
+
+// own returns the token that the client got last and has not certainly given
+// up, right before event i; 0 if there is none.
+func (r run) own(client string, i int) int64 {
+	token, depth := int64(0), 0
+	for j, e := range r.Events[:i] {
+		switch {
+		case e.Client != client:
+		case r.acquires(j):
+			if r.hold(client, j) < 0 {
+				depth = 0
+			}
+			depth++
+			if e.Token != 0 {
+				token = e.Token
+			}
+		case e.Kind == checker.Invoke && e.Op == checker.Release:
+			depth = max(0, depth-1)
+		case e.Kind == checker.Return && e.Op == checker.Release && e.Result != checker.Unknown && depth == 0:
+			token = 0
+		case e.Kind == checker.Crash || e.Kind == checker.Restart:
+			token, depth = 0, 0
+		}
+	}
+	return token
 }

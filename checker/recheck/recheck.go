@@ -31,6 +31,8 @@ func Witness(h checker.History, w checker.Witness) error {
 	prove, ok := map[checker.Anomaly]func(run, []int) error{
 		checker.Overlap:        overlap,
 		checker.StaleWrite:     staleWrite,
+		checker.RefusedWrite:   refusedWrite,
+		checker.TokenOrder:     tokenOrder,
 		checker.ForeignRelease: foreignRelease,
 		checker.ForeignExtend:  foreignExtend,
 		checker.LostLock:       lostLock,
@@ -378,6 +380,34 @@ func Overlaps(h checker.History) bool {
 		}
 	}
 	return false
+}
+
+// Conflict returns nil if two clients own the lock in every legal order right after
+// the last event of the conflict, which must be in the history as its type says, and
+// otherwise an error that says what is not so.
+func Conflict(h checker.History, c checker.Conflict) error {
+	if n := len(c.Events); n < 2 || n > 3 || !slices.IsSorted(c.Events) || c.Events[0] < 0 || c.Events[n-1] >= len(h.Events) {
+		return fmt.Errorf("recheck: events %v are not two or three of the history, in ascending order", c.Events)
+	}
+	r, at := relevant(h, c.Events)
+	if len(at) < len(c.Events) {
+		return fmt.Errorf("recheck: events %v name one twice", c.Events)
+	}
+	last := at[len(at)-1]
+	first, second := r.at(at[0]).Client, r.at(last).Client
+	err := errors.Join(
+		need(r.acquires(at[0]), "the first event is an acquire that succeeded"),
+		need(r.acquires(last), "the last event is an acquire that succeeded"),
+		need(first != second, "they are of two clients"),
+		need(!r.necessary(first, at[0]), "the first client owns the lock only from the first event on"),
+		need(r.necessary(first, last+1), "the first client still owns it after the last event"),
+		need(len(at) < 3 || r.at(at[1]).Kind == checker.Lost && r.at(at[1]).Client == first && r.hold(first, last) < 0,
+			"the event between them tells the first client of a loss, after which it holds nothing"),
+	)
+	if err != nil {
+		return fmt.Errorf("recheck: conflict %v: %w", c.Events, err)
+	}
+	return nil
 }
 
 // Linearizable reports whether at no event two clients own the lock in every

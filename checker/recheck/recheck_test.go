@@ -19,7 +19,8 @@ func histories(clients []string) *rapid.Generator[checker.History] {
 		g := generator{T: t, clients: clients, calls: map[string]checker.Event{}, keys: map[string]checker.Event{}}
 		g.h.Meta = checker.Meta{
 			Format: 1, TTL: 30 * time.Second, Grace: 5 * time.Second, Bound: 50 * time.Second,
-			HonourValidity: rapid.Bool().Draw(t, "honour"),
+			HonourValidity: rapid.Bool().Draw(t, "honour"), Fenced: rapid.Bool().Draw(t, "fenced"),
+			Nodes: rapid.SampledFrom([][]string{{"n1"}, {"n1", "n2"}}).Draw(t, "nodes"),
 		}
 		for range rapid.IntRange(2, 40).Draw(t, "steps") {
 			g.now += rapid.SampledFrom([]time.Duration{0, 0, time.Millisecond, time.Second, 10 * time.Second, 31 * time.Second}).Draw(t, "later")
@@ -49,7 +50,7 @@ func draw[T any](g *generator, of ...T) T { return rapid.SampledFrom(of).Draw(g.
 
 func (g *generator) step() {
 	client := draw(g, g.clients...)
-	switch draw(g, "call", "call", "call", "call", "state", "state", "state", "write", "life", "fault") {
+	switch draw(g, "call", "call", "call", "call", "state", "state", "state", "win", "write", "life", "fault") {
 	case "call":
 		if call, ok := g.calls[client]; ok {
 			g.comeBack(call)
@@ -62,6 +63,10 @@ func (g *generator) step() {
 		g.add(e)
 	case "state":
 		g.state(client)
+	case "win":
+		if _, ok := g.calls[client]; !ok {
+			g.win(client)
+		}
 	case "write":
 		g.add(checker.Event{Kind: checker.Write, Client: client, Accepted: draw(g, true, true, false), Token: draw[int64](g, 0, 0, 1, 2)})
 	case "life":
@@ -73,6 +78,23 @@ func (g *generator) step() {
 	case "fault":
 		g.add(checker.Event{Kind: checker.Fault, Node: "n1", Text: draw(g, "n1 split A", "n1 join", "n1 failover", "n1 flush")})
 	}
+}
+
+// win is what goes together and by chance rarely would: an acquire that gets the
+// key on all nodes, and a write.
+func (g *generator) win(client string) {
+	g.n++
+	call := checker.Event{Kind: checker.Invoke, Client: client, Call: g.n, Op: checker.Acquire}
+	g.add(call)
+	for _, node := range g.h.Meta.Nodes {
+		key := checker.Event{Kind: checker.State, Node: node, Server: node + "/0", Client: client, Owner: client,
+			Value: client + "2", Expires: g.now + 30*time.Second, Cause: checker.ByCommand}
+		g.keys[key.Server] = key
+		g.add(key)
+	}
+	call.Kind, call.Result, call.Token = checker.Return, checker.OK, draw[int64](g, 0, 1, 2)
+	g.add(call)
+	g.add(checker.Event{Kind: checker.Write, Client: client, Accepted: draw(g, true, false), Token: call.Token})
 }
 
 func (g *generator) comeBack(call checker.Event) {
@@ -155,10 +177,84 @@ func TestOverlapIsFoundWhereverItIs(t *testing.T) {
 		if got, want := slices.Contains(v.Anomalies(), checker.Overlap), recheck.Overlaps(h); got != want {
 			t.Errorf("overlap found: %v, by definition: %v", got, want)
 		}
+		if want := recheck.Doubtful(h); (v.Unjudged != nil) != want {
+			t.Errorf("not judged: %v, by definition: %v", v.Unjudged, want)
+		}
 		if want := recheck.Linearizable(h); v.Linearizable != want {
 			t.Errorf("linearizable: %v, by definition: %v", v.Linearizable, want)
 		}
+		if v.Linearizable != (v.Conflict == nil) {
+			t.Errorf("linearizable: %v, but its conflict is %v", v.Linearizable, v.Conflict)
+		}
+		if v.Conflict == nil {
+			return
+		}
+		if err := recheck.Conflict(h, *v.Conflict); err != nil {
+			t.Error(err)
+		}
+		// Who overlaps needs no other reason; whoever doesn't does.
+		if !recheck.Overlaps(h) && !strings.Contains(v.Conflict.Says, "nothing but a release or a crash ends a hold") {
+			t.Errorf("no two clients held at one instant, and the conflict says only: %s", v.Conflict.Says)
+		}
 	})
+}
+
+// Of fencing tokens the checker misses nothing that the naive definitions prove,
+// and finds the earliest.
+func TestTokensAreJudgedWhereverTheyAre(t *testing.T) {
+	found := map[checker.Anomaly]int{}
+	rapid.Check(t, func(t *rapid.T) {
+		h := histories([]string{"A", "B", "C"}).Draw(t, "history")
+		v := checker.Check(h)
+		for anomaly, kinds := range map[checker.Anomaly][]checker.Kind{
+			checker.TokenOrder:   {checker.Return},
+			checker.RefusedWrite: {checker.Return, checker.Write},
+		} {
+			if v.Unjudged != nil && slices.Contains(checker.ServerSide(), anomaly) {
+				continue // it was not looked for
+			}
+			got := -1
+			for _, w := range v.Witnesses {
+				if w.Anomaly == anomaly {
+					got = w.Events[len(w.Events)-1]
+					found[anomaly]++
+				}
+			}
+			if want := firstProof(h, anomaly, kinds); got != want {
+				var text strings.Builder
+				_ = checker.Encode(&text, h)
+				t.Fatalf("%s is proven by event %d, and found at %d\n%s", anomaly, want, got, &text)
+			}
+		}
+	})
+	t.Log(found)
+}
+
+// firstProof returns the first event that ends a proof of the anomaly, by trying
+// all that are made of these kinds; -1 if there is none.
+func firstProof(h checker.History, anomaly checker.Anomaly, kinds []checker.Kind) int {
+	var all []int // nothing else is part of a proof
+	for i, e := range h.Events {
+		if slices.Contains(kinds, e.Kind) && (e.Kind == checker.Write || e.Result == checker.OK) {
+			all = append(all, i)
+		}
+	}
+	proves := func(events ...int) bool {
+		return recheck.Witness(h, checker.Witness{Anomaly: anomaly, Events: events}) == nil
+	}
+	for k, last := range all {
+		for j, second := range all[:k] {
+			if proves(second, last) {
+				return last
+			}
+			for _, first := range all[:j] {
+				if len(kinds) > 1 && h.Events[last].Kind == checker.Write && proves(first, second, last) {
+					return last
+				}
+			}
+		}
+	}
+	return -1
 }
 
 func TestWitnessIsRefused(t *testing.T) {

@@ -39,13 +39,13 @@ import (
 )
 
 type options struct {
-	lockfault, world, keep string
-	settled, write         bool
-	count, runs, busy      int
-	seed                   uint64
-	unknown                float64
-	ttl                    time.Duration
-	more                   []string // arguments of lockfault run
+	lockfault, world, keep  string
+	settled, write, reasons bool
+	count, runs, busy       int
+	seed                    uint64
+	unknown                 float64
+	ttl                     time.Duration
+	more                    []string // arguments of lockfault run
 }
 
 func main() {
@@ -63,6 +63,7 @@ func main() {
 	flag.Float64Var(&o.unknown, "unknown", 20, "how many cells may be undecided, in percent")
 	flag.StringVar(&o.keep, "keep", "", "a directory for what came out differently: scripts, reports")
 	flag.DurationVar(&o.ttl, "ttl", 0, "lease in both worlds, for a machine that has other things to do; default that of the world")
+	flag.BoolVar(&o.reasons, "reasons", false, "say of each cell that was played again why")
 	flag.BoolVar(&o.write, "write", false, "play nothing: write all scripts into -keep")
 	flag.IntVar(&o.busy, "busy", 0, "how many processes do nothing but keep the machine busy meanwhile")
 	flag.IntVar(&o.runs, "runs", 1, "how often all is played; the next run has the next scripts")
@@ -158,6 +159,11 @@ func (o options) play(ctx context.Context, dir string, t *tally, wrong func(repo
 		}
 		t.cells++
 		t.again += min(1, c.Reruns)
+		if o.reasons {
+			for _, reason := range c.Late {
+				fmt.Printf("%s was played again: %s\n", cell, reason)
+			}
+		}
 		switch {
 		case c.Verdict == reports.Unknown:
 			t.undecided++

@@ -12,46 +12,41 @@ import (
 )
 
 // row is a part of the agreement table: some strategies, or all that there are,
-// under some scenarios.
+// under some scenarios; with that many cells for two processors at a time, 0 leaves
+// that to lockfault.
 type row struct {
 	strategies, scenarios string
 	sentinels             bool
+	jobs                  int
 }
 
-// lane is rows that are played one after the other, beside the other lanes, with
-// that many cells for two processors at a time; 0 leaves that to lockfault.
-type lane struct {
-	jobs int
-	rows []row
-}
-
-// table returns the agreement table of a world. Every strategy and every kind of
+// table returns the agreement table of a world, as lanes of rows that are played
+// one after the other, beside the other lanes. Every strategy and every kind of
 // fault is in there at least once.
-func table(world string) []lane {
+func table(world string) [][]row {
 	const (
 		kinds = "gc-pause-holding,crash-mid-acquire,client-clock-skew,pause-in-release,failover-lost-write,server-clock-forward,quorum-restart-empty,partition-minority"
 		data  = "harness/testdata/"
 	)
 	if world == "docker" { // clients, links and the gate are the same there
-		return []lane{{rows: []row{
+		return [][]row{{
 			{scenarios: "gc-pause-holding"},
-			{scenarios: kinds + "," + data + "more-faults.txt", strategies: "set-nx-px-lua"},
+			{scenarios: kinds + "," + data + "more-faults.txt," + data + "more-replication.txt", strategies: "set-nx-px-lua"},
 			{scenarios: "quorum-restart-empty,partition-minority", strategies: "redlock"},
-		}}}
+		}}
 	}
-	return []lane{
-		{8, []row{
-			{scenarios: kinds},
-			{scenarios: data + "begins.txt", strategies: "set-nx-px-lua,set-nx-px-del,redisson,set-wait,fenced,redislock"},
-			{scenarios: "failover-*", strategies: "set-nx-px-lua,redisson", sentinels: true},
-		}},
-		{3, []row{ // 20 leases, mostly of waiting
-			{scenarios: data + "more-faults.txt", strategies: "set-nx-px-lua,redisson,fenced"},
-		}},
-		{4, []row{
-			{scenarios: data + "slow-links.txt"},
-			{scenarios: data + "replication-mends.txt," + data + "replication-breaks.txt", strategies: "set-nx-px-lua,redisson,set-wait,fenced,redlock"},
-		}},
+	return [][]row{
+		{
+			{jobs: 8, scenarios: kinds},
+			{jobs: 4, scenarios: data + "slow-links.txt"},
+		},
+		{ // mostly of waiting, and of servers that start
+			{jobs: 4, scenarios: data + "more-faults.txt," + data + "more-replication.txt", strategies: "set-nx-px-lua,redisson,fenced"},
+			{jobs: 4, scenarios: data + "replication-mends.txt," + data + "replication-breaks.txt," + data + "restart-empty.txt", strategies: "set-nx-px-lua,redisson,set-wait,fenced,redlock"},
+			{jobs: 6, scenarios: "acquire-cancelled,partition-after-release,two-failovers", strategies: "set-nx-px-del,redisson,set-wait"},
+			{jobs: 6, scenarios: data + "begins.txt," + data + "begins-cut.txt", strategies: "set-nx-px-lua,set-nx-px-del,redisson,set-wait,fenced,redislock"},
+			{jobs: 4, scenarios: "failover-*", strategies: "set-nx-px-lua,redisson", sentinels: true},
+		},
 	}
 }
 
@@ -59,10 +54,10 @@ func (o options) playTable(ctx context.Context, dir string, t *tally) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var playing sync.WaitGroup
-	for i, l := range table(o.world) {
+	for i, lane := range table(o.world) {
 		playing.Go(func() {
-			for _, r := range l.rows {
-				if err := o.playRow(ctx, filepath.Join(dir, fmt.Sprintf("lane-%d", i+1)), l.jobs, r, t); err != nil {
+			for _, r := range lane {
+				if err := o.playRow(ctx, filepath.Join(dir, fmt.Sprintf("lane-%d", i+1)), r, t); err != nil {
 					cancel(err)
 					return
 				}
@@ -73,7 +68,7 @@ func (o options) playTable(ctx context.Context, dir string, t *tally) error {
 	return context.Cause(ctx)
 }
 
-func (o options) playRow(ctx context.Context, dir string, jobs int, r row, t *tally) error {
+func (o options) playRow(ctx context.Context, dir string, r row, t *tally) error {
 	args := []string{"--scenario", r.scenarios}
 	if r.strategies != "" {
 		args = append(args, "--strategy", r.strategies)
@@ -81,8 +76,8 @@ func (o options) playRow(ctx context.Context, dir string, jobs int, r row, t *ta
 	if r.sentinels {
 		args = append(args, "--failover", "sentinel")
 	}
-	if jobs > 0 {
-		args = append(args, "--jobs", fmt.Sprint(max(1, jobs*runtime.NumCPU()/2)))
+	if r.jobs > 0 {
+		args = append(args, "--jobs", fmt.Sprint(max(1, r.jobs*runtime.NumCPU()/2)))
 	}
 	wrong := func(c reports.Cell) bool { return !agreesWithSim(c) || !c.AsExpected }
 	begun := time.Now()

@@ -1,6 +1,8 @@
 package docker_test
 
 import (
+	"archive/tar"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -289,11 +291,15 @@ func TestReplicaFollowsThroughALink(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	replica := start(t, h, real.ServerSpec{Name: "n1-1", Node: "n1", ReplicaOf: link.Addr()})
+	replica := start(t, h, real.ServerSpec{Name: "n1-1", Node: "n1"})
 	if err := connect(t, primary.Addr()).Set(ctx, "k", "1", 0).Err(); err != nil {
 		t.Fatal(err)
 	}
 	r := connect(t, replica.Addr())
+	host, port, _ := net.SplitHostPort(link.Addr())
+	if err := r.ReplicaOf(ctx, host, port).Err(); err != nil {
+		t.Fatal(err)
+	}
 	eventually(t, "the replica has the key", func() bool { return r.Get(ctx, "k").Val() == "1" })
 
 	if err := primary.Kill(); err != nil {
@@ -312,7 +318,6 @@ func TestReplicaFollowsThroughALink(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := connect(t, primary.Addr())
-	host, port, _ := net.SplitHostPort(link.Addr())
 	if err := p.ReplicaOf(ctx, host, port).Err(); err != nil {
 		t.Fatal(err)
 	}
@@ -374,9 +379,28 @@ func TestReasons(t *testing.T) {
 	if none := (*docker.ImageError)(nil); !errors.As(err, &none) || strings.Contains(err.Error(), "\n") || !strings.Contains(err.Error(), "make image") {
 		t.Errorf("without the image: %v", err)
 	}
-	// One that can't read its configuration, as good as one of another program.
+	// One whose data was destroyed, which it says in its log.
 	h, _ := dockertest.Host(t, docker.Options{})
-	_, err = h.Start(t.Context(), real.ServerSpec{Name: "n1", Password: password, ReplicaOf: "no address:x"})
+	s := start(t, h, real.ServerSpec{Name: "n1"})
+	c := engine(t)
+	_, container := run(t, c, s.Addr())
+	if err := s.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	var destroyed bytes.Buffer
+	archive := tar.NewWriter(&destroyed)
+	const text = "no manifest"
+	err = archive.WriteHeader(&tar.Header{Name: "appendonlydir/appendonly-0.aof.manifest", Mode: 0o666, Size: int64(len(text))})
+	if err == nil {
+		_, err = archive.Write([]byte(text))
+	}
+	if err = errors.Join(err, archive.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.CopyToContainer(t.Context(), container, client.CopyToContainerOptions{DestinationPath: "/data", Content: &destroyed}); err != nil {
+		t.Fatal(err)
+	}
+	err = s.Restart(t.Context(), false)
 	if err == nil || strings.Contains(err.Error(), "\n") || !strings.Contains(err.Error(), "it ended before it answered (exit status 1); the last line of its log: ") {
 		t.Errorf("a server that doesn't start: %v", err)
 	}

@@ -155,7 +155,7 @@ func (s *server) Restart(ctx context.Context, empty bool) error {
 		s.data++ // to remove it would take a new container, and so a second
 	}
 	if s.container == nil {
-		err = s.create(ctx, "")
+		err = s.create(ctx)
 	} else {
 		err = s.again(ctx)
 	}
@@ -167,7 +167,7 @@ func (s *server) Restart(ctx context.Context, empty bool) error {
 
 // again starts the present container.
 func (s *server) again(ctx context.Context) error {
-	file, err := s.configure("")
+	file, err := s.configure()
 	if err != nil {
 		return err
 	}
@@ -194,7 +194,7 @@ func (s *server) start(ctx context.Context) error {
 			return fmt.Errorf("%w: %w", real.ErrNoClock, err)
 		}
 	}
-	if err := s.create(ctx, s.spec.ReplicaOf); err != nil {
+	if err := s.create(ctx); err != nil {
 		return err
 	}
 	if s.clock != nil && !s.clock.Loaded() {
@@ -242,20 +242,17 @@ func (s *server) getClock(ctx context.Context) error {
 }
 
 // configure writes the configuration and returns its file.
-func (s *server) configure(replicaOf string) (string, error) {
-	text, err := process.ServerConfig(process.Settings{
-		Bind: "0.0.0.0", Port: port, Password: s.spec.Password, ReplicaOf: replicaOf, Dir: dataDir, Data: s.data,
+func (s *server) configure() (string, error) {
+	text := process.ServerConfig(process.Settings{
+		Bind: "0.0.0.0", Port: port, Password: s.spec.Password, Dir: dataDir, Data: s.data,
 	})
-	if err != nil {
-		return "", err
-	}
 	file := filepath.Join(s.dir, "redis.conf")
 	return file, os.WriteFile(file, []byte(text), 0o600)
 }
 
 // create makes a container and starts it. The caller holds mu.
-func (s *server) create(ctx context.Context, replicaOf string) error {
-	file, err := s.configure(replicaOf)
+func (s *server) create(ctx context.Context) error {
+	file, err := s.configure()
 	if err != nil {
 		return err
 	}

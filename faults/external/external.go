@@ -79,8 +79,6 @@ func (h *Host) Start(ctx context.Context, spec real.ServerSpec) (real.Server, er
 	switch {
 	case node == len(h.all):
 		return nil, fmt.Errorf("external: there is no Redis for %s: %d are named", spec.Node, len(h.all))
-	case spec.ReplicaOf != "":
-		return nil, errors.New("external: replicas of a Redis that isn't ours are not ours to have")
 	case spec.Clock:
 		return nil, fmt.Errorf("external: %w: this Redis is not ours", real.ErrNoClock)
 	}

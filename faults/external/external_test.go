@@ -35,9 +35,9 @@ func TestMain(m *testing.M) {
 
 const password = "a,b@c/d"
 
-func start(t *testing.T, h *process.Host, name, replicaOf string) string {
+func start(t *testing.T, h *process.Host, name string) string {
 	t.Helper()
-	s, err := h.Start(t.Context(), real.ServerSpec{Name: name, Password: password, ReplicaOf: replicaOf})
+	s, err := h.Start(t.Context(), real.ServerSpec{Name: name, Password: password})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,8 +59,12 @@ func connect(t *testing.T, addr string, db int) *redis.Client {
 // do, and holds no password.
 func TestCheck(t *testing.T) {
 	h := processtest.Host(t, process.Options{})
-	addr := start(t, h, "n1", "")
-	replica := start(t, h, "n1-r1", addr)
+	addr := start(t, h, "n1")
+	replica := start(t, h, "n1-r1")
+	host, port, _ := net.SplitHostPort(addr)
+	if err := connect(t, replica, 0).ReplicaOf(t.Context(), host, port).Err(); err != nil {
+		t.Fatal(err)
+	}
 	secret, _ := processtest.Encrypt(t, addr, "cache.example")
 	owner := connect(t, addr, 0)
 	for user, rule := range map[string][]any{
@@ -171,7 +175,7 @@ func fake(t *testing.T, info string) string {
 // A host removes what its clients used, whatever stands before our prefix, and
 // nothing else. If the run is its own it removes what nobody saw, too.
 func TestCloseRemovesKeys(t *testing.T) {
-	addr := start(t, processtest.Host(t, process.Options{}), "n1", "")
+	addr := start(t, processtest.Host(t, process.Options{}), "n1")
 	for _, own := range []bool{true, false} {
 		run := external.NewRun()
 		options := external.Options{Redis: []string{at("redis", "", password, addr, "/4")}, Run: run}
@@ -288,15 +292,15 @@ func TestCloseSaysWhatIsLeft(t *testing.T) {
 	}
 }
 
-// A host has no replicas, clocks or further nodes to give, and takes no orders.
+// A host has no clocks or further nodes to give, and takes no orders.
 func TestHostRefuses(t *testing.T) {
-	addr := start(t, processtest.Host(t, process.Options{}), "n1", "")
+	addr := start(t, processtest.Host(t, process.Options{}), "n1")
 	h, err := external.New(external.Options{Redis: []string{at("redis", "", password, addr, "")}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer h.Close()
-	for _, spec := range []real.ServerSpec{{Node: "n2"}, {}, {Node: "n1", ReplicaOf: addr}, {Node: "n1", Clock: true}} {
+	for _, spec := range []real.ServerSpec{{Node: "n2"}, {}, {Node: "n1", Clock: true}} {
 		if _, err := h.Start(t.Context(), spec); err == nil || spec.Clock != errors.Is(err, real.ErrNoClock) {
 			t.Errorf("%+v: %v", spec, err)
 		}
@@ -313,7 +317,7 @@ func TestHostRefuses(t *testing.T) {
 // Clients without TLS reach a server with it, however much they say, and see
 // the end of what it says.
 func TestForward(t *testing.T) {
-	addr := start(t, processtest.Host(t, process.Options{}), "n1", "")
+	addr := start(t, processtest.Host(t, process.Options{}), "n1")
 	secret, _ := processtest.Encrypt(t, addr, "localhost")
 	h, err := external.New(external.Options{Redis: []string{at("rediss", "", password, secret, "/2?skip_verify=true")}})
 	if err != nil {

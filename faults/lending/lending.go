@@ -128,9 +128,6 @@ func (l *loan) Start(ctx context.Context, spec real.ServerSpec) (real.Server, er
 		return nil, errors.New("lending: the loan is over")
 	}
 	l.lent = append(l.lent, s)
-	if err := s.follow(ctx, spec.ReplicaOf); err != nil {
-		return nil, fmt.Errorf("lending: %s: %w", spec.Name, err)
-	}
 	return s.Owned, nil
 }
 
@@ -176,7 +173,7 @@ func (l *Lender) server(ctx context.Context, spec real.ServerSpec) (*server, err
 // be one.
 func (l *Lender) start(ctx context.Context, spec real.ServerSpec, clock bool) (*server, error) {
 	name, wanted := spec.Name, spec.Clock
-	spec.ReplicaOf, spec.Clock = "", clock
+	spec.Clock = clock
 	if !clock {
 		spec.Name += "-plain" // the one that was to have a clock has the name
 	}

@@ -5,6 +5,7 @@ package lending_test
 import (
 	"context"
 	"errors"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -201,8 +202,10 @@ func TestReplicas(t *testing.T) {
 		// They change roles each time.
 		names := [2]string{"n1-0", "n1-1"}
 		primary := start(t, loan, real.ServerSpec{Name: names[turn%2]})
-		replica := start(t, loan, real.ServerSpec{Name: names[1-turn%2], ReplicaOf: primary.Addr()})
+		replica := start(t, loan, real.ServerSpec{Name: names[1-turn%2]})
 		p, r := client(t, primary, loan, 0), client(t, replica, loan, 0)
+		host, port, _ := net.SplitHostPort(primary.Addr())
+		must(t, r, "REPLICAOF", host, port)
 		must(t, p, "SET", "turn", turn)
 		for deadline := time.Now().Add(20 * time.Second); r.Get(t.Context(), "turn").Val() == ""; time.Sleep(time.Millisecond) {
 			if time.Now().After(deadline) {

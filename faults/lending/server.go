@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net"
 	"slices"
 	"strings"
 	"time"
@@ -35,21 +34,6 @@ func (s *server) connect() *redis.Client {
 	o := rediscli.Options(s.Addr())
 	o.Password, o.PoolSize, o.DialTimeout, o.ReadTimeout = s.password, 1, patience, patience
 	return redis.NewClient(o)
-}
-
-// follow makes it a replica of whoever is at that address, of nobody if that is
-// empty.
-func (s *server) follow(ctx context.Context, addr string) error {
-	if addr == "" {
-		return nil
-	}
-	host, port, err := net.SplitHostPort(addr)
-	if err != nil {
-		return err
-	}
-	c := s.connect()
-	defer c.Close()
-	return c.Do(ctx, "REPLICAOF", host, port).Err()
 }
 
 // reset takes everything back that a world can do to a server that runs, or may

@@ -150,8 +150,8 @@ func TestClockDrifts(t *testing.T) {
 func TestServerLivesOnAfterAJumpBack(t *testing.T) {
 	h := processtest.Host(t, process.Options{})
 	primary := startClocked(t, h, real.ServerSpec{Name: "n1"})
-	replica := startClocked(t, h, real.ServerSpec{Name: "n1-r1", ReplicaOf: primary.Addr()})
-	inSync(t, replica.Addr(), primary.Addr())
+	replica := startClocked(t, h, real.ServerSpec{Name: "n1-r1"})
+	follow(t, replica, primary)
 	c := client(t, primary.Addr())
 	set(t, primary, -time.Hour, 1)
 	lease(t, c, "k", 50*time.Millisecond)

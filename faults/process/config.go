@@ -2,7 +2,6 @@ package process
 
 import (
 	"fmt"
-	"net"
 	"os"
 	"strings"
 )
@@ -50,8 +49,8 @@ type Settings struct {
 	// Bind is the address to listen at, and Port the port.
 	Bind string
 	Port int
-	// Password and ReplicaOf are as in [real.ServerSpec].
-	Password, ReplicaOf string
+	// Password is as in [real.ServerSpec].
+	Password string
 	// Dir is the directory for data, and Log the file to log to; empty means
 	// standard output.
 	Dir, Log string
@@ -62,17 +61,11 @@ type Settings struct {
 
 // ServerConfig returns the text of a server's configuration file, for hosts of
 // any kind: a server that runs elsewhere must behave alike.
-func ServerConfig(s Settings) (string, error) {
-	c, err := serverConfig(s)
-	if err != nil {
-		return "", err
-	}
-	return c.text.String(), nil
-}
+func ServerConfig(s Settings) string { return serverConfig(s).text.String() }
 
 // serverConfig is a server's configuration. Only what Redis 6 knows may stand
 // in it.
-func serverConfig(s Settings) (*config, error) {
+func serverConfig(s Settings) *config {
 	var c config
 	c.common(s.Bind, s.Port, s.Password, s.Dir, s.Log)
 	c.set("masterauth", s.Password)
@@ -104,12 +97,5 @@ func serverConfig(s Settings) (*config, error) {
 	c.set("repl-diskless-sync", "no")
 	c.set("repl-diskless-load", "on-empty-db")
 	c.set("repl-ping-replica-period", 1)
-	if s.ReplicaOf != "" {
-		host, port, err := net.SplitHostPort(s.ReplicaOf)
-		if err != nil {
-			return nil, fmt.Errorf("the primary's address: %w", err)
-		}
-		c.set("replicaof", host, port)
-	}
-	return &c, nil
+	return &c
 }

@@ -276,8 +276,8 @@ func TestReplicaFollows(t *testing.T) {
 	if err := client(t, primary.Addr()).Set(ctx, "early", "v", 0).Err(); err != nil {
 		t.Fatal(err)
 	}
-	replica := start(t, h, real.ServerSpec{Name: "n1-r1", ReplicaOf: primary.Addr()})
-	inSync(t, replica.Addr(), primary.Addr())
+	replica := start(t, h, real.ServerSpec{Name: "n1-r1"})
+	follow(t, replica, primary)
 	if err := client(t, primary.Addr()).Set(ctx, "late", "v", 0).Err(); err != nil {
 		t.Fatal(err)
 	}
@@ -302,18 +302,25 @@ func TestReplicaFollows(t *testing.T) {
 		t.Fatal(err)
 	}
 	old := client(t, primary.Addr())
-	host, port, _ := net.SplitHostPort(replica.Addr())
-	if err := old.ReplicaOf(ctx, host, port).Err(); err != nil {
-		t.Fatal(err)
-	}
-	inSync(t, primary.Addr(), replica.Addr())
+	follow(t, primary, replica)
 	eventually(t, "the old primary has the new key", func() bool { return old.Exists(ctx, "new").Val() == 1 })
 }
 
-// inSync waits until the replica has what the primary has.
-func inSync(t *testing.T, replica, primary string) {
+// follow makes one server the replica of the other, and waits until it is in sync.
+func follow(t *testing.T, replica, primary real.Server) {
 	t.Helper()
-	r, p := client(t, replica), client(t, primary)
+	host, port, _ := net.SplitHostPort(primary.Addr())
+	if err := client(t, replica.Addr()).ReplicaOf(t.Context(), host, port).Err(); err != nil {
+		t.Error(err)
+		return
+	}
+	inSync(t, replica, primary)
+}
+
+// inSync waits until the replica has what the primary has.
+func inSync(t *testing.T, replica, primary real.Server) {
+	t.Helper()
+	r, p := client(t, replica.Addr()), client(t, primary.Addr())
 	eventually(t, "the replica is in sync", func() bool {
 		return strings.Contains(r.Info(t.Context(), "replication").Val(), "master_link_status:up") &&
 			strings.Contains(p.Info(t.Context(), "replication").Val(), "state=online")
@@ -332,12 +339,12 @@ func TestManyAtOnce(t *testing.T) {
 				t.Error(err)
 				return
 			}
-			replica, err := h.Start(t.Context(), real.ServerSpec{Name: name + "-r1", Password: password, ReplicaOf: primary.Addr()})
+			replica, err := h.Start(t.Context(), real.ServerSpec{Name: name + "-r1", Password: password})
 			if err != nil {
 				t.Error(err)
 				return
 			}
-			inSync(t, replica.Addr(), primary.Addr())
+			follow(t, replica, primary)
 		})
 	}
 	all.Wait()

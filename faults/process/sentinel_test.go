@@ -24,8 +24,8 @@ func TestSentinelsFailOver(t *testing.T) {
 	h := processtest.Host(t, process.Options{Dir: dir})
 	ctx := t.Context()
 	primary := start(t, h, real.ServerSpec{Name: "n1"})
-	replica := start(t, h, real.ServerSpec{Name: "n1-r1", ReplicaOf: primary.Addr()})
-	inSync(t, replica.Addr(), primary.Addr())
+	replica := start(t, h, real.ServerSpec{Name: "n1-r1"})
+	follow(t, replica, primary)
 	begun := time.Now()
 	sentinels, err := h.StartSentinels(ctx, 3, "n1", primary.Addr(), password)
 	if err != nil {
@@ -77,7 +77,7 @@ func TestSentinelsFailOver(t *testing.T) {
 	if err := primary.Restart(ctx, false); err != nil {
 		t.Fatal(err)
 	}
-	inSync(t, primary.Addr(), replica.Addr())
+	inSync(t, primary, replica)
 	eventually(t, "the old primary has the new key", func() bool {
 		return client(t, primary.Addr()).Exists(ctx, "after").Val() == 1
 	})

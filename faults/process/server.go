@@ -67,7 +67,7 @@ func (s *server) Restart(ctx context.Context, empty bool) error {
 			return fmt.Errorf("process: restart %s: %w", s.spec.Name, err)
 		}
 	}
-	if err := s.launch(ctx, ""); err != nil {
+	if err := s.launch(ctx); err != nil {
 		return fmt.Errorf("process: restart %s: %w", s.spec.Name, err)
 	}
 	return nil
@@ -93,7 +93,7 @@ func (s *server) start(ctx context.Context) error {
 			return fmt.Errorf("%w: %w", real.ErrNoClock, err)
 		}
 	}
-	if err := s.launch(ctx, s.spec.ReplicaOf); err != nil {
+	if err := s.launch(ctx); err != nil {
 		return err
 	}
 	if s.spec.Clock && !s.clock.Loaded() {
@@ -117,17 +117,12 @@ func (s *server) getClock(ctx context.Context) error {
 
 // launch starts the process and waits until it answers. A server that had a
 // port keeps it if it can: others may know it by that. The caller holds mu.
-func (s *server) launch(ctx context.Context, replicaOf string) error {
+func (s *server) launch(ctx context.Context) error {
 	if err := os.MkdirAll(s.data(), 0o700); err != nil {
 		return err
 	}
 	return s.host.onPort(&s.port, func(port int) error {
-		c, err := serverConfig(Settings{
-			Bind: loopback, Port: port, Password: s.spec.Password, ReplicaOf: replicaOf, Dir: s.data(), Log: s.Log(),
-		})
-		if err != nil {
-			return err
-		}
+		c := serverConfig(Settings{Bind: loopback, Port: port, Password: s.spec.Password, Dir: s.data(), Log: s.Log()})
 		file := filepath.Join(s.dir, "redis.conf")
 		if err := c.write(file); err != nil {
 			return err

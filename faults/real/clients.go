@@ -57,6 +57,9 @@ func (p *Process) Why() error {
 	return why
 }
 
+// Printed returns the end of what it has written on standard error.
+func (p *Process) Printed() string { return p.errors.String() }
+
 // Home says where a client finds its nodes.
 type Home struct {
 	// Places are the nodes' addresses, in their order.

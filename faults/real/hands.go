@@ -34,6 +34,9 @@ func (w *World) Apply(f faults.Fault) error {
 	return nil
 }
 
+// Met implements [faults.World].
+func (w *World) Met() []int { return w.top.Gate.Met() }
+
 // supports says why this world can't do something, if it can't.
 func (w *World) supports(f faults.Fault) error {
 	if name := faults.ClientOf(f); name != "" {
@@ -148,21 +151,11 @@ func (h hands) Start(of *topology.Server, empty bool) error {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	s := h.of(of)
-	if of.Leader != nil {
-		if err := s.attach(); err != nil {
-			return err
-		}
-	}
-	// One that starts as a replica connects when its cron first comes to it: at
-	// once, or, if reading its file took a moment, a second later.
 	if err := h.ask(func() error { return s.process.Restart(ctx, empty) }); err != nil {
 		return fmt.Errorf("restarting %s: %w", s.Name, err)
 	}
 	s.came()
-	if of.Leader == nil {
-		return nil
-	}
-	return s.replicaOf(s.link.Addr())
+	return s.join()
 }
 
 func (h hands) Stop(of *topology.Server) error {
@@ -253,12 +246,12 @@ func (h hands) Operate(of *topology.Server, cause checker.Cause, words ...string
 }
 
 func (h hands) Evict(s *topology.Server) error {
-	return h.Operate(s, checker.ByEviction, "DEL", h.cfg.Key)
+	return h.Operate(s, checker.ByEviction, "DEL", h.cfg.Lock.Keys[0])
 }
 
 // expireLate looks at a key whose time came while the server was stopped.
 func (w *World) expireLate(s *server) {
-	if s.expires != 0 && w.Now() >= s.expires {
+	if at := faults.Expiry(s.keys); at != 0 && w.Now() >= at {
 		w.expire(s)
 	}
 }

@@ -40,11 +40,9 @@ type ServerSpec struct {
 	// Node is the node that it belongs to, for hosts that keep nodes apart;
 	// empty means one of its own.
 	Node string
-	// Password is what clients and replicas must show.
+	// Password is what clients and replicas must show, and what it shows as a
+	// replica.
 	Password string
-	// ReplicaOf is the host:port at which to reach its primary, a proxy's
-	// perhaps; empty for a primary. The primary's password is Password too.
-	ReplicaOf string
 	// Clock says that its clock will be moved.
 	Clock bool
 }

@@ -47,11 +47,12 @@ type message struct {
 	*proxy.Message
 	conn    *conn
 	way     faults.Way
-	words   []string  // of the request, or of the one that a reply answers
-	command string    // its name
-	text    string    // it in full, with owner values by short names
-	entered time.Time // of a request: when the server was let have it
-	replies int       // of a request: how many there are yet to come
+	words   []string      // of the request, or of the one that a reply answers
+	command string        // its name
+	text    string        // it in full, with owner values by short names
+	did     faults.Effect // what that did with the lock
+	entered time.Time     // of a request: when the server was let have it
+	replies int           // of a request: how many there are yet to come
 }
 
 func (m *message) stream() *stream { return m.conn.stream(m.Message) }
@@ -152,7 +153,10 @@ func answers(words []string) int {
 func (m *message) Owner() *topology.Client { return m.process().Client }
 
 func (m *message) About() faults.Message {
-	return faults.Message{Client: m.conn.wire.client, Node: m.conn.wire.node.Name, Way: m.way, Command: m.command}
+	return faults.Message{
+		Client: m.conn.wire.client, Node: m.conn.wire.node.Name, Way: m.way, Command: m.command,
+		Words: m.words, Keys: m.conn.wire.world.cfg.Lock.Keys, Did: m.did,
+	}
 }
 
 func (m *message) Lane() *topology.Lane { return &m.stream().Lane }
@@ -254,18 +258,6 @@ func blocks(words []string) bool {
 	return false
 }
 
-// changes reports whether a command may change a key. What isn't known to leave
-// keys alone does.
-func changes(command string) bool {
-	switch command {
-	case "GET", "MGET", "HGET", "HEXISTS", "HGETALL", "EXISTS", "TTL", "PTTL", "TYPE", "STRLEN",
-		"PING", "ECHO", "HELLO", "AUTH", "CLIENT", "SELECT", "INFO", "ROLE", "TIME", "COMMAND", "WAIT", "WAITAOF",
-		"SUBSCRIBE", "PSUBSCRIBE", "UNSUBSCRIBE", "PUNSUBSCRIBE", "PUBLISH", "MULTI", "WATCH", "UNWATCH":
-		return false
-	}
-	return true
-}
-
 // answered takes note of a reply that the server sent, before anything is
 // decided about its way back.
 func (w *World) answered(m *message) {
@@ -283,8 +275,8 @@ func (w *World) answered(m *message) {
 	if !blocks(request.words) && !c.server.wasPaused(request.entered) {
 		w.note(c.server.Name, c.server.Name+" to answer", m.SetOut.Sub(request.entered)-c.server.trip())
 	}
-	if s := c.server; changes(request.command) && (s.busy == nil || s.busy == request) {
-		w.observe(s, checker.ByCommand, c.wire.client, request.words)
+	if s := c.server; !faults.LeavesKeys(request.command) && (s.busy == nil || s.busy == request) {
+		m.did = w.observe(s, checker.ByCommand, c.wire.client, request.words)
 	}
 	w.finished(request)
 }

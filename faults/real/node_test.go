@@ -68,7 +68,7 @@ func TestFailover(t *testing.T) {
 			a.ends()
 			s.conn("B", "n1").ask("GET lock", c.value)
 			s.want(c.events, checker.State)
-			if err := s.Apply(failover); err == nil || !strings.Contains(err.Error(), "declare replicas") {
+			if err := s.Apply(failover); err == nil || !strings.Contains(err.Error(), "no replica of n1 runs") {
 				t.Errorf("a second failover: %v", err)
 			}
 		})
@@ -281,8 +281,8 @@ func TestApplyErrors(t *testing.T) {
 		want  string
 	}{
 		{faults.Flush{Node: "n2"}, "no such node"},
-		{failover, "declare replicas"},
-		{faults.Split{Node: "n1", Clients: []string{"A"}}, "declare replicas"},
+		{failover, "declare some in the script"},
+		{faults.Split{Node: "n1", Clients: []string{"A"}}, "declare some in the script"},
 		{faults.Join{Node: "n1"}, "not split"},
 		{faults.NodeDrift{Node: "n1"}, "above 0"},
 		{faults.NodeDrift{Node: "n1", Rate: math.NaN()}, "above 0"},

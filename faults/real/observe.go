@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -20,93 +21,152 @@ const slack = 3 * time.Millisecond
 // patience is how long the world waits for a server to answer itself.
 const patience = 10 * time.Second
 
-// look reads the lock's key as it stands, all at one moment, with its expiry on
-// the true clock: not later than it is, and earlier by less than took.
-func (w *World) look(s *server) (key faults.Key, took time.Duration, err error) {
+// look reads the lock's keys as they stand, all at one moment, with their expiry
+// on the true clock: not later than it is, and earlier by less than took.
+func (w *World) look(s *server) (keys []faults.Key, took time.Duration, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	var asked time.Time
-	var text *redis.StringCmd
-	var fields *redis.MapStringStringCmd
-	var left *redis.DurationCmd
+	var found []sighting
 	for {
 		asked = time.Now()
+		found = nil
 		tx := s.admin.TxPipeline()
-		text, fields, left = tx.Get(ctx, w.cfg.Key), tx.HGetAll(ctx, w.cfg.Key), tx.PTTL(ctx, w.cfg.Key)
+		for _, name := range w.cfg.Lock.Keys {
+			found = append(found, sighting{name, tx.Get(ctx, name), tx.HGetAll(ctx, name), tx.PTTL(ctx, name)})
+		}
 		_, err = tx.Exec(ctx)
 		if !redis.HasErrorPrefix(err, "LOADING") {
 			break
 		}
 		time.Sleep(time.Millisecond) // until a replica has taken over what its primary has
 	}
+	for _, f := range found {
+		key := f.key()
+		if err == nil || answered(err) {
+			if key.Type == otherType {
+				key, err = s.lookCloser(ctx, f.name)
+			}
+		}
+		if ttl := f.left.Val(); ttl >= 0 && key.Exists() {
+			key.Expires = asked.Add(time.Duration(math.Floor(float64(ttl) / s.Clock.Rate()))).Sub(w.began)
+		}
+		keys = append(keys, key)
+	}
 	took = time.Since(asked)
 	w.note(s.Name, s.Name+" to answer", took-s.trip())
-	var refused redis.Error
-	if err != nil && !errors.Is(err, redis.Nil) && !errors.As(err, &refused) {
-		return faults.Key{}, 0, fmt.Errorf("real: %s: looking at the key: %w", s.Name, err)
+	if err != nil && !answered(err) {
+		return nil, 0, fmt.Errorf("real: %s: looking at the lock's keys: %w", s.Name, err)
 	}
-	// One of GET and HGETALL is refused: the key has one type.
-	found := faults.Key{Value: text.Val()}
-	for field, count := range fields.Val() { // more than one would be a bug of the strategy
-		if found.Value != "" {
-			found.Count += "," + field + "×"
-		} else {
-			found.Value = field
-		}
-		found.Count += count
-	}
-	switch {
-	case errors.Is(text.Err(), redis.Nil):
-		return faults.Key{}, took, nil
-	case found.Value == "" && text.Err() != nil:
-		found.Value = "(neither a string nor a hash)"
-	}
-	if ttl := left.Val(); ttl >= 0 {
-		found.Expires = asked.Add(time.Duration(math.Floor(float64(ttl) / s.Clock.Rate()))).Sub(w.began)
-	}
-	return found, took + slack, nil
+	return keys, took + slack, nil
 }
 
-// observe records how the lock's key changed on a server, and plans the moment
-// at which it will expire.
-func (w *World) observe(s *server, cause checker.Cause, client string, words []string) {
-	if w.record == nil || s.admin == nil || !s.Answers() {
-		return
+// answered reports whether an error is a server's answer.
+func answered(err error) bool {
+	var refused redis.Error
+	return errors.Is(err, redis.Nil) || errors.As(err, &refused)
+}
+
+// otherType is the type of a key that holds neither a string nor a hash.
+const otherType = "other"
+
+// A sighting is what was asked about a key; what doesn't fit its type is refused.
+type sighting struct {
+	name   string
+	text   *redis.StringCmd
+	fields *redis.MapStringStringCmd
+	left   *redis.DurationCmd
+}
+
+func (s sighting) key() faults.Key {
+	switch {
+	case s.text.Err() == nil:
+		return faults.Key{Type: "string", Words: []string{s.text.Val()}}
+	case errors.Is(s.text.Err(), redis.Nil):
+		return faults.Key{}
+	case s.fields.Err() == nil:
+		return faults.Key{Type: "hash", Words: faults.Hash(s.fields.Val())}
 	}
-	key, took, err := w.look(s)
+	return faults.Key{Type: otherType}
+}
+
+// lookCloser reads a key of another type. What may not be asked, or is a stream,
+// stays of that type, and nobody's.
+func (s *server) lookCloser(ctx context.Context, name string) (faults.Key, error) {
+	ask := s.admin.Pipeline()
+	list, members, scores := ask.LRange(ctx, name, 0, -1), ask.SMembers(ctx, name), ask.ZRangeWithScores(ctx, name, 0, -1)
+	_, err := ask.Exec(ctx)
+	switch {
+	case list.Err() == nil:
+		return faults.Key{Type: "list", Words: list.Val()}, err
+	case members.Err() == nil:
+		return faults.Key{Type: "set", Words: slices.Sorted(slices.Values(members.Val()))}, err
+	case scores.Err() == nil:
+		var all []faults.Scored
+		for _, z := range scores.Val() {
+			all = append(all, faults.Scored{Member: fmt.Sprint(z.Member), Score: z.Score})
+		}
+		return faults.Key{Type: "zset", Words: faults.SortedSet(all)}, err
+	}
+	return faults.Key{Type: otherType}, err
+}
+
+// find notes how the lock's keys stand on a server before anything is recorded.
+func (w *World) find(s *server) error {
+	if s.admin == nil || !s.Answers() {
+		return nil
+	}
+	keys, took, err := w.look(s)
+	if err != nil {
+		return err
+	}
+	w.ledger.Found(s.Name, keys)
+	s.keys, s.took = keys, took
+	w.planExpiry(s, keys)
+	return nil
+}
+
+// observe records how the lock's keys changed on a server, plans the moment
+// at which the next of them will expire, and returns what a command did by that.
+func (w *World) observe(s *server, cause checker.Cause, client string, words []string) (did faults.Effect) {
+	if w.record == nil || s.admin == nil || !s.Answers() {
+		return ""
+	}
+	keys, took, err := w.look(s)
 	if err != nil {
 		w.must(err)
-		return
+		return ""
 	}
-	w.saw(s, key, took, cause, client, words)
+	return w.saw(s, keys, took, cause, client, words)
 }
 
-func (w *World) saw(s *server, key faults.Key, took time.Duration, cause checker.Cause, client string, words []string) {
+func (w *World) saw(s *server, keys []faults.Key, took time.Duration, cause checker.Cause, client string, words []string) (did faults.Effect) {
 	late := cause == checker.ByCommand || cause == checker.ByRestart
-	if late && s.expires != 0 && w.Now() >= s.expires && key.Value != s.value {
-		// The lease had run out before, though nobody had looked yet.
-		w.changed(s, faults.Key{}, slack, s.ending(), "", nil)
+	if left, over := faults.Without(s.keys, w.Now()); late && over && !faults.SameKeys(keys, s.keys) {
+		// A lease had run out before, though nobody had looked yet.
+		w.changed(s, left, slack, s.ending(), "", nil)
 	}
-	w.changed(s, key, took, cause, client, words)
+	return w.changed(s, keys, took, cause, client, words)
 }
 
-func (w *World) changed(s *server, key faults.Key, took time.Duration, cause checker.Cause, client string, words []string) {
-	event, changed := w.ledger.Saw(s.Node.Name, s.Name, key, cause, client, words, took+s.took)
+func (w *World) changed(s *server, keys []faults.Key, took time.Duration, cause checker.Cause, client string, words []string) (did faults.Effect) {
+	event, did, changed := w.ledger.Saw(s.Node.Name, s.Name, keys, cause, client, words, took+s.took)
 	if !changed {
-		return
+		return ""
 	}
 	w.tell(event)
-	s.value, s.expires, s.took, s.moved = key.Value, key.Expires, took, cause == checker.ByClock
+	s.keys, s.took, s.moved = keys, took, cause == checker.ByClock
 	if s.expiry != nil {
 		s.expiry.dead = true
 		s.expiry = nil
 	}
-	w.planExpiry(s, key)
+	w.planExpiry(s, keys)
+	return did
 }
 
-func (w *World) planExpiry(s *server, key faults.Key) {
-	if key.Expires != 0 {
-		s.expiry = w.plan(w.began.Add(key.Expires+time.Millisecond), func() { w.expire(s) })
+func (w *World) planExpiry(s *server, keys []faults.Key) {
+	if at := faults.Expiry(keys); at != 0 {
+		s.expiry = w.plan(w.began.Add(at+time.Millisecond), func() { w.expire(s) })
 	}
 }
 
@@ -118,30 +178,34 @@ func (s *server) ending() checker.Cause {
 	return checker.ByExpiry
 }
 
-// expire records that the lock's key is gone. If it isn't gone yet, because its
+// expire records that a key of the lock is gone. If it isn't gone yet, because its
 // date was rounded, it looks again then.
 func (w *World) expire(s *server) {
 	s.expiry = nil
 	if !s.Answers() {
 		return
 	}
-	key, took, err := w.look(s)
+	keys, took, err := w.look(s)
 	if err != nil {
 		w.must(err)
 		return
 	}
-	if key.Value != "" && key.Value == s.value {
-		key.Expires = max(key.Expires, w.Now())
-		w.planExpiry(s, key)
+	if faults.SameKeys(keys, s.keys) {
+		for i := range keys {
+			if keys[i].Expires != 0 {
+				keys[i].Expires = max(keys[i].Expires, w.Now())
+			}
+		}
+		w.planExpiry(s, keys)
 		return
 	}
-	w.saw(s, key, took, s.ending(), "", nil)
+	w.saw(s, keys, took, s.ending(), "", nil)
 }
 
-// settle records that the lock's key is gone before something else happens on
+// settle records that a key of the lock is gone before something else happens on
 // the server that would be taken for the reason.
 func (w *World) settle(s *server) {
-	if s.expiry != nil && !s.expiry.dead && w.Now() >= s.expires {
+	if s.expiry != nil && !s.expiry.dead && w.Now() >= faults.Expiry(s.keys) {
 		s.expiry.dead = true
 		w.expire(s)
 	}

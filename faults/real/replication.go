@@ -69,6 +69,19 @@ func (s *server) reshape() error {
 	return errors.Join(errs...)
 }
 
+// join has a server that has just started, as a primary, follow its leader if it
+// has one. One whose file told it to would do so when its cron first comes to that:
+// at once, or, if reading its data took a moment, a second later.
+func (s *server) join() error {
+	if s.Leader == nil {
+		return nil
+	}
+	if err := s.attach(); err != nil {
+		return err
+	}
+	return s.replicaOf(s.link.Addr())
+}
+
 // connect has the server connect to its leader at once. One that is told what
 // it was told before does nothing, and one whose connection broke lets up to a
 // second pass before it tries again; so it is told to follow somebody who isn't

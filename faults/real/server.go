@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/lockfault/lockfault/faults"
 	"github.com/lockfault/lockfault/faults/real/proxy"
 	"github.com/lockfault/lockfault/faults/topology"
 	"github.com/lockfault/lockfault/internal/rediscli"
@@ -34,11 +35,10 @@ type server struct {
 	link   *proxy.Link     // that link, if it ever was a replica
 	shape  topology.Stream // what that goes by
 
-	value   string        // of the lock's key, when last looked at
-	expires time.Duration // when it will be gone, at the earliest; 0 means never
-	took    time.Duration // by how much later that may be
-	moved   bool          // the clock was moved since
-	expiry  *timer
+	keys   []faults.Key  // of the lock, when last looked at, with the earliest expiry that they may have
+	took   time.Duration // by how much later that may be
+	moved  bool          // the clock was moved since
+	expiry *timer
 }
 
 // is takes note of what the host has for a server.

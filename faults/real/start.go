@@ -54,12 +54,6 @@ func (w *World) startNode(ctx context.Context, n *topology.Node) error {
 		s := w.of(of)
 		s.listen = listen
 		spec := ServerSpec{Name: fmt.Sprintf("%s-%d", n.Name, i), Node: n.Name, Password: w.password, Clock: w.cfg.Clock}
-		if of.Leader != nil {
-			if err := s.attach(); err != nil {
-				return err
-			}
-			spec.ReplicaOf = s.link.Addr()
-		}
 		found, err := w.cfg.Host.Start(ctx, spec)
 		if err != nil {
 			return fmt.Errorf("real: starting %s: %w", s.Name, err)
@@ -67,6 +61,9 @@ func (w *World) startNode(ctx context.Context, n *topology.Node) error {
 		s.is(found)
 		s.came()
 		if err := s.near(); err != nil {
+			return err
+		}
+		if err := s.join(); err != nil {
 			return err
 		}
 	}

@@ -129,10 +129,11 @@ func TestStrangers(t *testing.T) { // alone, for it shouts at everybody here
 		{"at a server without", withoutPassword},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			cfg := real.Config{Key: storytest.Key}
+			key, cfg := storytest.Key, real.Config{Lock: faults.OnKey(storytest.Key)}
 			if c.host != nil {
 				host := c.host(t)
-				cfg.Host, cfg.Key = host, host.Key()
+				key = host.Key()
+				cfg.Host, cfg.Lock = host, faults.OnKey(key)
 			}
 			s := newStage(t, cfg, "client")
 			a := s.conn("A", "n1")
@@ -150,7 +151,7 @@ func TestStrangers(t *testing.T) { // alone, for it shouts at everybody here
 				faults.Hold{Match: faults.Match{Clients: []string{"A"}, Way: faults.Before, Commands: []string{"SET"}}},
 			)
 			s.forget()
-			a.say("SET " + cfg.Key + " A-value-1")
+			a.say("SET " + key + " A-value-1")
 			s.await("A's request is held", func() bool { return s.Client("A").Held == 1 })
 			const enough = 2000
 			s.await("strangers shout", func() bool {
@@ -161,13 +162,13 @@ func TestStrangers(t *testing.T) { // alone, for it shouts at everybody here
 			s.apply(faults.Pass{Clients: []string{"A"}})
 			a.hear("+OK")
 			for range 20 {
-				a.ask("GET "+cfg.Key, "$9 A-value-1")
+				a.ask("GET "+key, "$9 A-value-1")
 			}
 			quiet()
 			s.run(100 * time.Millisecond) // for what is still on its way
 			want := "held A request SET KEY A1\nfault pass A\npassed A request SET KEY A1\nA > n1/0 SET KEY A1\nn1/0 A1 by command A\nA < n1 SET KEY A1 = OK" +
 				strings.Repeat("\nA > n1/0 GET KEY\nA < n1 GET KEY = \"A1\"", 20)
-			if got := strings.ReplaceAll(storytest.Lines(s.events), cfg.Key, "KEY"); got != want {
+			if got := strings.ReplaceAll(storytest.Lines(s.events), key, "KEY"); got != want {
 				t.Errorf("told was\n%s\nwant\n%s", got, want)
 			}
 			for _, name := range []string{"B", "C", "D"} {

@@ -43,8 +43,8 @@ type Config struct {
 	Sentinels int
 	// Client starts a client's process.
 	Client func() *exec.Cmd
-	// Key is the lock's key, whose changes are recorded.
-	Key string
+	// Lock is the lock whose changes on the servers are recorded.
+	Lock faults.Lock
 	// TTL is the lease; faults that speak in TTLs mean this one.
 	TTL time.Duration
 	// Takes is how long the host takes to end, stop or start a server when
@@ -106,7 +106,7 @@ func New(ctx context.Context, cfg Config) (*World, error) {
 	w := &World{
 		cfg: cfg, password: rand.Text(), made: time.Now(), began: time.Now(),
 		over: make(chan struct{}), wake: make(chan struct{}, 1), mine: make(waiter, 1), alarm: time.NewTimer(time.Hour),
-		ledger: faults.NewLedger(cfg.Key), proxies: proxy.New(cfg.Log), launcher: launcher,
+		ledger: faults.NewLedger(cfg.Lock), proxies: proxy.New(cfg.Log), launcher: launcher,
 		clients: map[string]*process{}, links: map[link]*wire{},
 	}
 	if lent, ok := cfg.Host.(LendingHost); ok {
@@ -128,9 +128,12 @@ func (w *World) Begin() {
 		w.must(w.inStep(n))
 	}
 	w.began = time.Now()
+	w.ledger = faults.NewLedger(w.cfg.Lock)
+	for _, s := range w.servers {
+		w.must(w.find(s))
+	}
 	w.lateness.forget()
 	w.record = w.cfg.Record
-	w.ledger = faults.NewLedger(w.cfg.Key)
 	w.top.Begin()
 	w.assign()
 }

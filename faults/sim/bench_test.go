@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lockfault/lockfault/checker"
+	"github.com/lockfault/lockfault/faults"
 	"github.com/lockfault/lockfault/faults/sim"
 )
 
@@ -52,7 +53,7 @@ func bare(b *testing.B) {
 func gate(b *testing.B) {
 	events := 0
 	w, err := sim.New(sim.Config{
-		Nodes: 1, Key: "lock", TTL: 30 * time.Second, Seed: 1, Record: func(checker.Event) { events++ },
+		Nodes: 1, Lock: faults.OnKey("lock"), TTL: 30 * time.Second, Seed: 1, Record: func(checker.Event) { events++ },
 	})
 	if err != nil {
 		b.Fatal(err)

@@ -83,11 +83,12 @@ func (m *message) stream() *stream {
 type message struct {
 	conn    *conn
 	way     faults.Way
-	command string   // the request's name
-	text    string   // the request in full, for replies
-	words   []string // of the request
-	bytes   []byte   // of a reply or push
-	size    int      // in bytes of RESP
+	command string        // the request's name
+	text    string        // the request in full, for replies
+	words   []string      // of the request
+	did     faults.Effect // what the request did with the lock, once executed
+	bytes   []byte        // of a reply or push
+	size    int           // in bytes of RESP
 	sent    time.Time
 	arrived time.Time // at the gate
 	trail   uint64    // the connection's when the request was written
@@ -96,7 +97,7 @@ type message struct {
 // answer returns a reply to the request.
 func (m *message) answer(bytes []byte) *message {
 	return &message{
-		conn: m.conn, way: faults.After, command: m.command, text: m.text, words: m.words, trail: m.trail, bytes: bytes,
+		conn: m.conn, way: faults.After, command: m.command, text: m.text, words: m.words, did: m.did, trail: m.trail, bytes: bytes,
 	}
 }
 

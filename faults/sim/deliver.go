@@ -30,7 +30,10 @@ func (w *World) arrive(m *message) {
 func (m *message) Owner() *topology.Client { return m.conn.client.Client }
 
 func (m *message) About() faults.Message {
-	return faults.Message{Client: m.conn.client.Name, Node: m.conn.node.Name, Way: m.way, Command: m.command}
+	return faults.Message{
+		Client: m.conn.client.Name, Node: m.conn.node.Name, Way: m.way, Command: m.command,
+		Words: m.words, Keys: m.conn.world.cfg.Lock.Keys, Did: m.did,
+	}
 }
 
 func (m *message) Lane() *topology.Lane { return &m.stream().Lane }
@@ -143,7 +146,7 @@ func (w *World) execute(m *message) {
 		w.stirred = true // a publication is passed on by goroutines of the server
 	}
 	s.dispatch(m)
-	w.observe(s, checker.ByCommand, c.client.Name, m.words)
+	m.did = w.observe(s, checker.ByCommand, c.client.Name, m.words)
 	c.seen = s.offset
 	w.answer(m)
 	w.serve(s)

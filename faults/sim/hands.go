@@ -26,6 +26,13 @@ func (w *World) Apply(f faults.Fault) error {
 	return nil
 }
 
+// Met implements [faults.World].
+func (w *World) Met() []int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.top.Gate.Met()
+}
+
 // hands carry out what the topology decides. Their methods are called with
 // World.mu held.
 type hands struct{ *World }
@@ -166,9 +173,10 @@ func (h hands) Start(of *topology.Server, empty bool) error {
 	s.operate("SCRIPT", "FLUSH") // a server keeps scripts in memory only
 	h.wakes(s)
 	if empty {
-		s.operate("FLUSHALL")
+		s.mini.FlushAll() // a replica heeds no FLUSHALL
 	}
 	if of.Leader != nil {
+		s.in.applied = 0 // as Redis says until it has connected
 		return h.Follow(of)
 	}
 	s.known = s.records()
@@ -277,7 +285,7 @@ func (h hands) Operate(of *topology.Server, cause checker.Cause, words ...string
 }
 
 func (h hands) Evict(s *topology.Server) error {
-	return h.Operate(s, checker.ByEviction, "DEL", h.cfg.Key)
+	return h.Operate(s, checker.ByEviction, "DEL", h.cfg.Lock.Keys[0])
 }
 
 // conns returns the connections of a link that their client has not given up.

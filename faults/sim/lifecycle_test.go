@@ -18,7 +18,7 @@ import (
 func TestNothingIsRecordedBeforeBegin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &stage{t: t}
-		w, err := sim.New(sim.Config{Nodes: 1, Key: "lock", TTL: ttl, Record: func(e checker.Event) { s.events = append(s.events, e) }})
+		w, err := sim.New(sim.Config{Nodes: 1, Lock: faults.OnKey("lock"), TTL: ttl, Record: func(e checker.Event) { s.events = append(s.events, e) }})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -88,8 +88,8 @@ func TestApplyErrors(t *testing.T) {
 			want  string
 		}{
 			{faults.Flush{Node: "n2"}, "no such node"},
-			{faults.Failover{Node: "n1"}, "declare replicas"},
-			{faults.Split{Node: "n1", Clients: []string{"A"}}, "declare replicas"},
+			{faults.Failover{Node: "n1"}, "declare some in the script"},
+			{faults.Split{Node: "n1", Clients: []string{"A"}}, "declare some in the script"},
 			{faults.Join{Node: "n1"}, "not split"},
 			{faults.NodeDrift{Node: "n1"}, "above 0"},
 			{faults.NodeDrift{Node: "n1", Rate: math.NaN()}, "above 0"},
@@ -392,7 +392,7 @@ func TestOperators(t *testing.T) {
 
 func TestClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w, err := sim.New(sim.Config{Nodes: 2, Replicas: 1, Key: "lock", TTL: ttl})
+		w, err := sim.New(sim.Config{Nodes: 2, Replicas: 1, Lock: faults.OnKey("lock"), TTL: ttl})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -226,7 +226,7 @@ func TestWritesDuringTheHandshake(t *testing.T) {
 			s.run(10 * time.Millisecond)
 		}
 		s.run(time.Second)
-		if got, want := s.arrivals(), "A1 60ms, A2 60ms, A3 60ms, A4 60ms, A5 60ms, A6 70ms, A7 80ms, A8 90ms"; got != want {
+		if got, want := s.arrivals(), "1 60ms, 2 60ms, 3 60ms, 4 60ms, 5 60ms, 6 70ms, 7 80ms, 8 90ms"; got != want {
 			t.Errorf("got %s; want %s", got, want)
 		}
 	})
@@ -256,7 +256,7 @@ func TestReplicationJitter(t *testing.T) {
 		s.run(10 * time.Second)
 		var want []string
 		for i := range 100 {
-			want = append(want, fmt.Sprintf("n1/1 A%d by replication", 101+i))
+			want = append(want, fmt.Sprintf("n1/1 %d by replication", 101+i))
 		}
 		if got := strings.Join(slices.DeleteFunc(strings.Split(s.told(checker.State), "\n"), func(line string) bool {
 			return strings.HasPrefix(line, "n1/0")

@@ -27,9 +27,10 @@ type redis struct {
 	conns    []*conn
 	scripts  *scripts
 
-	moved   bool  // the clock was moved since the lock's key got its expiry date
-	expiry  *item // when the lock's key will be gone
-	overdue bool  // that time came while it was stopped or down
+	moved   bool         // the clock was moved since the lock's key got its expiry date
+	expiry  *item        // when a key of the lock will be gone
+	keys    []faults.Key // as they were last told
+	overdue bool         // that time came while it was stopped or down
 
 	offset int               // how many effects it has had
 	known  map[string]record // what its followers were told, or are when they connect
@@ -134,30 +135,47 @@ func (s *redis) forget(c *conn) {
 	c.peer.Close()
 }
 
-// look reads a key as it stands, with its expiry on the true clock.
-func (s *redis) look(key string, began time.Time) faults.Key {
+// look reads the lock's keys as they stand, with their expiry on the true clock.
+func (s *redis) look(lock faults.Lock, began time.Time) []faults.Key {
 	s.tick()
-	db := s.mini.DB(0)
-	if !s.mini.Exists(key) {
-		return faults.Key{}
-	}
-	var found faults.Key
-	switch db.Type(key) {
-	case "string":
-		found.Value, _ = db.Get(key)
-	case "hash":
-		fields, _ := db.HKeys(key)
-		for i, field := range fields { // more than one would be a bug of the strategy: show them all
-			if i == 0 {
-				found = faults.Key{Value: field, Count: db.HGet(key, field)}
-			} else {
-				found.Count += "," + field + "×" + db.HGet(key, field)
-			}
+	keys := make([]faults.Key, len(lock.Keys))
+	for i, name := range lock.Keys {
+		if s.mini.Exists(name) {
+			keys[i] = s.lookAt(name, began)
 		}
-	default:
-		found.Value = "(" + db.Type(key) + ")"
 	}
-	if ttl := db.TTL(key); ttl > 0 {
+	return keys
+}
+
+func (s *redis) lookAt(name string, began time.Time) faults.Key {
+	db := s.mini.DB(0)
+	found := faults.Key{Type: db.Type(name)}
+	switch found.Type { // what can't be read isn't there: the errors say no more
+	case "string":
+		value, _ := db.Get(name)
+		found.Words = []string{value}
+	case "hash":
+		fields, _ := db.HKeys(name)
+		values := make(map[string]string, len(fields))
+		for _, field := range fields {
+			values[field] = db.HGet(name, field)
+		}
+		found.Words = faults.Hash(values)
+	case "list":
+		found.Words, _ = db.List(name)
+	case "set":
+		found.Words, _ = db.Members(name)
+	case "zset":
+		scores, _ := db.SortedSet(name)
+		var members []faults.Scored
+		for member, score := range scores {
+			members = append(members, faults.Scored{Member: member, Score: score})
+		}
+		found.Words = faults.SortedSet(members)
+	default:
+		found.Type = "other"
+	}
+	if ttl := db.TTL(name); ttl > 0 {
 		// Rounded up: before that moment it would still be there.
 		left := min(math.Ceil(float64(ttl)/s.Clock.Rate()), float64(topology.Century))
 		found.Expires = time.Now().Add(time.Duration(left)).Sub(began)
@@ -165,23 +183,24 @@ func (s *redis) look(key string, began time.Time) faults.Key {
 	return found
 }
 
-// observe records how the lock's key changed on a server, passes writes on to
+// observe records how the lock's key changed on a server, returns what a command did
+// by that, passes writes on to
 // its replicas, and plans the moment at which the key will expire.
-func (w *World) observe(s *redis, cause checker.Cause, client string, words []string) {
-	if cause == checker.ByCommand && s.mini.IsReadOnlyCommand(strings.ToUpper(words[0])) {
-		return
+func (w *World) observe(s *redis, cause checker.Cause, client string, words []string) (did faults.Effect) {
+	if cause == checker.ByCommand && faults.LeavesKeys(strings.ToUpper(words[0])) {
+		return ""
 	}
-	key := s.look(w.cfg.Key, w.began)
-	w.saw(s, key, cause, client, words)
+	did = w.saw(s, s.look(w.cfg.Lock, w.began), cause, client, words)
 	if s.Leads() {
 		w.replicate(s)
 	}
+	return did
 }
 
-func (w *World) saw(s *redis, key faults.Key, cause checker.Cause, client string, words []string) {
-	event, changed := w.ledger.Saw(s.Node.Name, s.Name, key, cause, client, words, slack)
+func (w *World) saw(s *redis, keys []faults.Key, cause checker.Cause, client string, words []string) (did faults.Effect) {
+	event, did, changed := w.ledger.Saw(s.Node.Name, s.Name, keys, cause, client, words, slack)
 	if !changed {
-		return
+		return ""
 	}
 	w.tell(event)
 	if s.expiry != nil {
@@ -189,19 +208,21 @@ func (w *World) saw(s *redis, key faults.Key, cause checker.Cause, client string
 		s.expiry = nil
 	}
 	s.moved = cause == checker.ByClock
-	w.planExpiry(s, key)
+	s.keys = keys
+	w.planExpiry(s, keys)
+	return did
 }
 
-func (w *World) planExpiry(s *redis, key faults.Key) {
-	if key.Expires != 0 {
-		s.expiry = w.plan(w.began.Add(key.Expires), rank{who: servers + s.Name, what: "expiry"}, func() { w.expire(s) })
+func (w *World) planExpiry(s *redis, keys []faults.Key) {
+	if at := faults.Expiry(keys); at != 0 {
+		s.expiry = w.plan(w.began.Add(at), rank{who: servers + s.Name, what: "expiry"}, func() { w.expire(s) })
 	}
 }
 
 // slack is the granularity of expiry dates; Redis counts in milliseconds.
 const slack = time.Millisecond
 
-// expire records that the lock's key is gone, and tells the replicas. If it
+// expire records that a key of the lock is gone, and tells the replicas. If it
 // isn't gone yet, because its expiry date moved by less than slack or a drifting
 // clock was rounded, it looks again then.
 func (w *World) expire(s *redis) {
@@ -213,24 +234,24 @@ func (w *World) expire(s *redis) {
 	if s.overdue = !s.Answers(); s.overdue {
 		return
 	}
-	key := s.look(w.cfg.Key, w.began)
-	if key.Expires != 0 {
-		w.planExpiry(s, key)
+	keys := s.look(w.cfg.Lock, w.began)
+	if faults.SameKeys(keys, s.keys) {
+		w.planExpiry(s, keys)
 		return
 	}
-	w.saw(s, key, cause, "", nil)
+	w.saw(s, keys, cause, "", nil)
 	if s.Leads() {
 		w.replicate(s)
 	}
 }
 
-// settle records that the lock's key is gone before something else happens on
+// settle records that a key of the lock is gone before something else happens on
 // the server that would be taken for the reason.
 func (w *World) settle(s *redis) {
 	if s.expiry == nil || time.Until(s.expiry.due) > slack {
 		return
 	}
-	if key := s.look(w.cfg.Key, w.began); key.Expires == 0 {
+	if !faults.SameKeys(s.look(w.cfg.Lock, w.began), s.keys) {
 		s.expiry.dead = true
 		w.expire(s)
 	}

@@ -121,7 +121,7 @@ func (w *World) tryOnce(m *message, last bool) []byte {
 		return nil
 	}
 	if !nothing {
-		w.observe(m.conn.server, checker.ByCommand, m.conn.client.Name, m.words)
+		m.did = w.observe(m.conn.server, checker.ByCommand, m.conn.client.Name, m.words)
 	}
 	return answer
 }

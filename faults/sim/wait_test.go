@@ -285,9 +285,9 @@ func TestBlockedCommandChangesTheLock(t *testing.T) {
 		b.send("RPUSH lock x")
 		s.run(time.Second)
 		s.want(`
-			n1/0 B1 by command B
+			n1/0 [B1] by command B
 			n1/0 gone by command A
-			n1/1 B1 by replication
+			n1/1 [B1] by replication
 			n1/1 gone by replication`, checker.State)
 	})
 }

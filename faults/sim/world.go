@@ -30,8 +30,8 @@ type Config struct {
 	// Nodes is how many independent nodes there are; Replicas how many
 	// replicas each has.
 	Nodes, Replicas int
-	// Key is the lock's key, whose changes are recorded.
-	Key string
+	// Lock is the lock whose changes on the servers are recorded.
+	Lock faults.Lock
 	// TTL is the lease; faults that speak in TTLs mean this one.
 	TTL time.Duration
 	// Seed decides the jitter.
@@ -87,7 +87,7 @@ func New(cfg Config) (*World, error) {
 	}
 	w := &World{
 		cfg: cfg, timer: time.NewTimer(math.MaxInt64), began: time.Now(),
-		ledger: faults.NewLedger(cfg.Key), clients: map[string]*client{},
+		ledger: faults.NewLedger(cfg.Lock), clients: map[string]*client{},
 	}
 	w.top = topology.New(topology.Config{
 		Nodes: cfg.Nodes, Replicas: cfg.Replicas, TTL: cfg.TTL, Seed: cfg.Seed, Base: cfg.Base, Jitter: cfg.Jitter,
@@ -108,7 +108,12 @@ func (w *World) Begin() {
 	defer w.mu.Unlock()
 	w.began = time.Now()
 	w.record = w.cfg.Record
-	w.ledger = faults.NewLedger(w.cfg.Key)
+	w.ledger = faults.NewLedger(w.cfg.Lock)
+	for _, s := range w.servers {
+		s.keys = s.look(w.cfg.Lock, w.began)
+		w.ledger.Found(s.Name, s.keys)
+		w.planExpiry(s, s.keys)
+	}
 	w.top.Begin()
 }
 

@@ -20,6 +20,11 @@ func a(way faults.Way, commands ...string) faults.Match {
 	return faults.Match{Clients: []string{"A"}, Way: way, Commands: commands}
 }
 
+// does has the messages of A held that are about a request of that effect.
+func does(way faults.Way, effect faults.Effect) faults.Fault {
+	return faults.Hold{Match: faults.Match{Clients: []string{"A"}, Way: way, Effect: effect}}
+}
+
 // names lists clients.
 func names(clients ...string) []string { return clients }
 
@@ -94,6 +99,21 @@ func ofTheGate() []Story {
 		}, Kinds: messages, Events: `
 			A > n1/0 SET lock A1
 			dropped A reply SET lock A1`},
+		{Name: "by what a command does", Steps: []Step{
+			Do(does(faults.Before, faults.Reading), does(faults.After, faults.Freeing)),
+			Says("A", "SET lock A-value-1"), Hears("A", ok), Says("A", "SET other A-value-1"), Hears("A", ok),
+			Says("A", "GET lock"), Told("held A request GET lock"), Do(faults.Pass{Clients: names("A"), Once: true}), Hears("A", "$9 A-value-1"),
+			Says("A", "DEL other"), Hears("A", ":1"), Says("A", "DEL lock"), Told("held A reply DEL lock"),
+			Do(faults.Pass{Clients: names("A")}), Hears("A", ":1"),
+			Do(does(faults.After, faults.Taking)), Says("A", "MULTI"), Hears("A", ok), Says("A", "HSET lock A-value-2 1"), Hears("A", "+QUEUED"),
+			Says("A", "EXEC"), Told("held A reply EXEC"), Do(faults.Pass{Clients: names("A")}), Hears("A", "*1 :1"),
+		}, Kinds: []checker.Kind{checker.Held, checker.Passed}, Events: `
+			held A request GET lock
+			passed A request GET lock
+			held A reply DEL lock
+			passed A reply DEL lock
+			held A reply EXEC
+			passed A reply EXEC`},
 		{Name: "reset at a request", Steps: []Step{
 			Do(faults.Reset{Match: a(faults.Before, "SET")}), Says("A", set), Ends("A"), Is("A", faults.ClientState{Lost: 1, RoundTrips: 1}),
 		}, Kinds: messages, Events: `dropped A request SET lock A1`},
@@ -114,6 +134,22 @@ func ofTheGate() []Story {
 			A > n1/0 SET lock A1
 			A < n1 SET lock A1 = OK
 			held A request GET lock`},
+		{Name: "what orders met", Steps: []Step{
+			Do(
+				faults.Drop{Match: faults.Match{Clients: names("A", "B"), Way: faults.Before, Commands: []string{"GET"}}},
+				faults.Hold{Match: a(faults.After), Times: 1}, faults.Reset{Match: faults.Match{Way: faults.Messages}},
+				faults.Delay{Match: a(faults.Before, "SET"), By: short}, faults.Clear{Clients: names("A")},
+			),
+			Met(0, 0, 0, 0), Says("A", set), Told("held A reply SET lock A1"), Met(0, 1, 0, 0),
+			Says("B", "GET lock"), Told("dropped B request GET lock"), Met(1, 1, 0, 0),
+			Do(faults.Pass{}), Hears("A", ok), Says("A", set), Hears("A", ok), Met(1, 1, 0, 0),
+			// What is lost on its way is none of an order's doing.
+			Do(faults.Drop{Match: faults.Match{Way: faults.Before}}, faults.Partition{Clients: names("A")}),
+			Says("A", set), Is("A", faults.ClientState{Lost: 1, Replies: 2, RoundTrips: 3}), Met(1, 1, 0, 0, 0),
+		}, Kinds: []checker.Kind{checker.Held, checker.Dropped}, Events: `
+			held A reply SET lock A1
+			dropped B request GET lock
+			dropped A request SET lock A1`},
 		{Name: "pass once takes the one held longest", Steps: []Step{
 			Do(faults.Hold{Match: faults.Match{Way: faults.Before}}),
 			Says("B", "SETNX lock value-number-1"), Told("held B request SETNX lock B1"),

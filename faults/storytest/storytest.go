@@ -332,6 +332,16 @@ func Is(client string, want faults.ClientState) Step {
 	}}
 }
 
+// Met checks how many messages each order to the gate has met so far, in the
+// order in which they were given.
+func Met(want ...int) Step {
+	return Step{what: fmt.Sprintf("met %v", want), do: func(s *stage) {
+		if got := s.Met(); !slices.Equal(got, want) {
+			s.errorf("the orders have met %v", got)
+		}
+	}}
+}
+
 // Wait lets time pass.
 func Wait(span time.Duration) Step {
 	return Step{what: "wait", do: func(s *stage) { s.Run(span, func() bool { return false }) }}

@@ -68,7 +68,7 @@ func (t *Topology) deed(f faults.Fault, n *Node, s *Server, named bool) (func() 
 		return func() error { return t.restart(s, f.Empty) }, nil
 	case faults.PauseNode:
 		if !s.Up {
-			return nil, impossible(f, "%s is down, and has no process to stop", s.Name)
+			return nil, impossible(f, "%s is down, and has no process to stop: restart it first", s.Name)
 		}
 		return func() error { return t.pause(s) }, nil
 	case faults.ResumeNode:
@@ -89,8 +89,12 @@ func (t *Topology) deed(f faults.Fault, n *Node, s *Server, named bool) (func() 
 		if split, ok := f.(faults.Split); ok && n.Rival != nil {
 			return func() error { return t.divide(n, split.Clients) }, nil
 		}
-		if len(n.candidates()) == 0 {
-			return nil, impossible(f, "%s has no replica that is up and could be promoted: declare replicas in the script", n.Name)
+		switch {
+		case len(n.candidates()) > 0:
+		case t.cfg.Replicas == 0:
+			return nil, impossible(f, "%s has no replica that could be promoted: declare some in the script, as replicas 1", n.Name)
+		default:
+			return nil, impossible(f, "no replica of %s runs that could be promoted: restart or resume one first, or declare more replicas", n.Name)
 		}
 		if split, ok := f.(faults.Split); ok {
 			return func() error { return errors.Join(t.split(n), t.divide(n, split.Clients)) }, nil

@@ -84,11 +84,11 @@ func New(cfg Config, hands Hands) *Topology {
 // An error that wraps [ErrImpossible] says that it can't be, and that nothing
 // was done; any other is the hands' own.
 func (t *Topology) Apply(f faults.Fault) error {
-	if t.Gate.Order(f, t.cfg.TTL) {
-		t.tell(f, "", "")
-		return nil
-	}
 	switch f := f.(type) {
+	case faults.Order:
+		t.tell(f, "", "")
+		t.Gate.Give(f, t.cfg.TTL)
+		return nil
 	case faults.Pass:
 		t.tell(f, "", "")
 		t.pass(f)

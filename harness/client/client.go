@@ -9,7 +9,9 @@
 package client
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"hash/fnv"
 	"io"
@@ -17,6 +19,7 @@ import (
 	"net"
 	"runtime/debug"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -38,70 +41,97 @@ type Host struct {
 }
 
 // A Client is one participant with its lock. Only [Client.Give] and
-// [Client.Leave] may be called by others than its own goroutine.
+// [Client.Leave] may be called by others than its own goroutine, which first
+// makes the lock and then does what it is given.
 type Client struct {
-	setup Setup
-	host  Host
-	life  context.Context
-	nodes []redis.UniversalClient
-	lock  strategies.Lock
-	warm  strategies.Lock
-	todo  chan Task
+	setup    Setup
+	strategy strategies.Strategy
+	host     Host
+	life     context.Context
+	env      strategies.Env
+	lock     strategies.Lock
+	todo     chan Task
 
 	hold int           // the number of the present hold; 0 if there is none
 	told chan struct{} // closed when it is over, for the one who waits for its loss
+
+	mu   sync.Mutex // guards what follows
+	made []strategies.Lock
+	left bool
 }
 
-// New makes a client that lives as long as the context. The error is the
-// strategy's.
+// New returns a client that lives as long as the context. It has connections to
+// its nodes and no lock yet. The error is the host's.
 func New(life context.Context, setup Setup, strategy strategies.Strategy, host Host) (*Client, error) {
-	c := &Client{setup: setup, host: host, life: life, todo: make(chan Task, 1)}
+	c := &Client{setup: setup, strategy: strategy, host: host, life: life, todo: make(chan Task, 1)}
 	h := fnv.New64a()
 	fmt.Fprintf(h, "%s/%d", setup.Client, setup.Life)
 	source := rand.New(rand.NewPCG(setup.Seed, h.Sum64()))
-	env := strategies.Env{
-		Key: setup.Key, TTL: setup.TTL, Replicas: setup.Replicas,
+	c.env = strategies.Env{
+		TTL: setup.TTL, Replicas: setup.Replicas,
 		Owner:  fmt.Sprintf("%s-%016x", setup.Client, source.Uint64()),
 		Thread: setup.Thread,
 		Now:    host.Now,
 		Rand:   source,
 	}
-	if env.Thread == "" {
-		env.Thread = strconv.FormatUint(1000+source.Uint64N(9000), 10)
+	if c.env.Thread == "" {
+		c.env.Thread = strconv.FormatUint(1000+source.Uint64N(9000), 10)
 	}
-	for _, name := range setup.Nodes {
-		node, err := c.connect(name)
+	for i, name := range setup.Nodes {
+		node, err := c.connect(i, name)
 		if err != nil {
 			c.Leave()
 			return nil, err
 		}
-		c.nodes = append(c.nodes, node)
-	}
-	env.Nodes = c.nodes
-	var err error
-	if c.lock, err = strategy.New(env); err != nil {
-		c.Leave()
-		return nil, err
-	}
-	env.Key = setup.WarmUp
-	if c.warm, err = strategy.New(env); err != nil {
-		c.Leave()
-		return nil, err
+		c.env.Nodes = append(c.env.Nodes, node)
 	}
 	return c, nil
 }
 
-// Fenced reports whether the lock hands out fencing tokens.
-func (c *Client) Fenced() bool {
-	_, ok := c.lock.(strategies.Fenced)
-	return ok
+// Make makes the lock, and says in a report of kind [Made] or [Refused] what came
+// of it. It blocks for as long as the strategy's New does, which may well wait for
+// its servers: whoever calls it lets the world go on meanwhile.
+func (c *Client) Make() Report {
+	var err error
+	if c.lock, err = c.lockOn(c.setup.Key); err != nil {
+		return Report{Kind: Refused, Error: cmp.Or(err.Error(), "its New returned an error that says nothing")}
+	}
+	_, fenced := c.lock.(strategies.Fenced)
+	return Report{Kind: Made, Fenced: fenced}
+}
+
+// lockOn makes a lock on a key. The error is the strategy's. A lock that comes when
+// the client has left is closed at once.
+func (c *Client) lockOn(key string) (lock strategies.Lock, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = fmt.Errorf("its New panicked: %v\n\n%s", v, debug.Stack())
+		}
+	}()
+	env := c.env
+	env.Key = key
+	if lock, err = c.strategy.New(env); err != nil {
+		return nil, err
+	}
+	if lock == nil {
+		return nil, errors.New("its New returned neither a lock nor an error")
+	}
+	c.mu.Lock()
+	left := c.left
+	c.made = append(c.made, lock)
+	c.mu.Unlock()
+	if left {
+		closeLock(lock)
+	}
+	return lock, nil
 }
 
 // Give gives the client something to do. It must be done with what it was
 // given before.
 func (c *Client) Give(t Task) { c.todo <- t }
 
-// Run does the tasks that the client is given until its life ends.
+// Run does the tasks that the client is given until its life ends. The lock must be
+// made.
 func (c *Client) Run() {
 	for {
 		select {
@@ -146,14 +176,22 @@ func (c *Client) tell(r Report) bool {
 
 // Leave closes what the client's locks and connections keep open.
 func (c *Client) Leave() {
-	for _, lock := range [...]strategies.Lock{c.lock, c.warm} {
-		if closer, ok := lock.(io.Closer); ok {
-			// A lock that can't close properly in a world that has gone
-			// shows in the goroutines that it leaves behind.
-			_ = closer.Close()
-		}
+	c.mu.Lock()
+	c.left = true
+	made := c.made
+	c.mu.Unlock()
+	for _, lock := range made {
+		closeLock(lock)
 	}
-	for _, node := range c.nodes {
+	for _, node := range c.env.Nodes {
 		_ = node.Close()
+	}
+}
+
+// closeLock closes a lock that wants to be. One that can't close properly in a world
+// that has gone shows in the goroutines that it leaves behind.
+func closeLock(lock strategies.Lock) {
+	if closer, ok := lock.(io.Closer); ok {
+		_ = closer.Close()
 	}
 }

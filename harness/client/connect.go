@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"time"
 
@@ -10,11 +11,15 @@ import (
 	"github.com/lockfault/lockfault/internal/rediscli"
 )
 
-func (c *Client) connect(node string) (redis.UniversalClient, error) {
+// connect makes the client of the i-th node.
+func (c *Client) connect(i int, node string) (redis.UniversalClient, error) {
 	if c.host.Connect != nil {
 		return c.host.Connect(node)
 	}
 	options := c.setup.Options()
+	// Nodes are dialled by name, but client libraries tell them apart by address.
+	// Nobody listens at these: who connects without Env.Dial learns it at once.
+	options.Addr = fmt.Sprintf("127.0.0.1:%d", i+1)
 	options.Dialer = func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return c.host.Dial(ctx, node)
 	}
@@ -24,7 +29,7 @@ func (c *Client) connect(node string) (redis.UniversalClient, error) {
 // Options returns how a go-redis client is set up as the script says, all but
 // where it connects to.
 func (s Setup) Options() *redis.Options {
-	o := rediscli.Options("127.0.0.1:6379") // not dialled, but a host name would be looked up
+	o := rediscli.Options("")
 	if s.Retries > 0 {
 		o.MaxRetries = s.Retries
 	}

@@ -10,13 +10,18 @@ import (
 	"github.com/lockfault/lockfault/strategies"
 )
 
-// warmUp lets the client use another lock once.
+// warmUp lets the client make another lock and use it once.
 func (c *Client) warmUp() {
+	lock, err := c.lockOn(c.setup.WarmUp)
+	if err != nil {
+		c.tell(Report{Kind: Failed, Error: "can't be made: " + err.Error()})
+		return
+	}
 	ctx, cancel := context.WithTimeout(c.life, 30*time.Second)
 	defer cancel()
-	err := c.warm.Acquire(ctx)
+	err = lock.Acquire(ctx)
 	if err == nil {
-		err = c.warm.Release(ctx)
+		err = lock.Release(ctx)
 	}
 	if err != nil {
 		c.tell(Report{Kind: Failed, Error: "failed on a free lock on healthy nodes: " + err.Error()})

@@ -42,6 +42,9 @@ type Start struct {
 	Ways             map[string]string `json:"ways,omitempty"`
 	// Skew is by how much the client's wall clock is ahead.
 	Skew time.Duration `json:"skew,omitempty"`
+	// Sent is when it was sent, on the clock of [child.SinceBoot]; 0 if nobody
+	// wants to know how late it was read.
+	Sent time.Duration `json:"sent,omitempty"`
 }
 
 // A Place is where a node is.
@@ -73,7 +76,8 @@ type Ending struct{}
 
 // A Line is what a client's process writes; one of the fields is set.
 type Line struct {
-	// Ready says that the lock is made, and what it can do.
+	// Ready says that the lock is made, and what it can do. Nothing but gaps and
+	// beats comes before it.
 	Ready *Ready `json:"ready,omitempty"`
 	// Refused says why it can't be made.
 	Refused string `json:"refused,omitempty"`
@@ -115,15 +119,29 @@ type Gap struct {
 const maxLine = 1 << 20
 
 // Serve is the life of a client's process: it reads orders from in and writes
-// lines to out until in ends or it is asked to end. It blocks until then. The
-// error says what it could not understand; what the lock does wrong is
-// reported, not returned.
+// lines to out until in ends, it is asked to end, or its lock can't be made. It
+// blocks until then. The error says what it could not understand; what the lock does
+// wrong is reported, not returned.
 func Serve(in io.Reader, out io.Writer, lookup func(string) (strategies.Strategy, bool)) error {
 	life, end := context.WithCancel(context.Background())
 	defer end()
-	s := &server{out: json.NewEncoder(out), waiting: map[int]chan Answer{}, life: life}
+	s := &server{
+		out: json.NewEncoder(out), waiting: map[int]chan Answer{}, life: life, lookup: lookup,
+		ran: make(chan struct{}), quits: make(chan error, 1),
+	}
+	obeyed := make(chan error, 1)
+	go func() { obeyed <- s.obey(in, end) }()
+	select {
+	case err := <-obeyed:
+		return err
+	case err := <-s.quits:
+		return err
+	}
+}
+
+// obey does what orders say, until they end.
+func (s *server) obey(in io.Reader, end func()) error {
 	var c *Client
-	ran := make(chan struct{})
 	lines := bufio.NewScanner(in)
 	lines.Buffer(nil, maxLine)
 	for lines.Scan() {
@@ -134,22 +152,10 @@ func Serve(in io.Reader, out io.Writer, lookup func(string) (strategies.Strategy
 		switch {
 		case o.Setup != nil && c == nil:
 			var err error
-			if c, err = s.begin(*o.Setup, lookup); err != nil {
+			if c, err = s.begin(*o.Setup); err != nil {
 				return s.say(Line{Refused: err.Error()})
 			}
-			if err := s.say(Line{Ready: &Ready{Fenced: c.Fenced(), Beats: true}}); err != nil {
-				return err
-			}
-			if child.SinceBoot() != 0 {
-				go child.Heart(o.Setup.TTL, life.Done(), func(by time.Duration) {
-					now := child.SinceBoot()
-					_ = s.say(Line{Gap: &Gap{From: now - by, To: now}})
-				})
-			}
-			go func() {
-				defer close(ran)
-				c.Run()
-			}()
+			go s.live(c)
 		case o.Task != nil && c != nil:
 			c.Give(*o.Task)
 		case o.Answer != nil:
@@ -163,7 +169,7 @@ func Serve(in io.Reader, out io.Writer, lookup func(string) (strategies.Strategy
 		case o.End != nil:
 			end()
 			if c != nil {
-				<-ran // whoever sent the order knows how long that may take
+				<-s.ran // whoever sent the order knows how long that may take
 				c.Leave()
 			}
 			return nil
@@ -176,8 +182,11 @@ func Serve(in io.Reader, out io.Writer, lookup func(string) (strategies.Strategy
 
 // server is a client's end of the conversation.
 type server struct {
-	life context.Context
-	skew atomic.Int64 // of the wall clock, in nanoseconds
+	life   context.Context
+	lookup func(string) (strategies.Strategy, bool)
+	skew   atomic.Int64  // of the wall clock, in nanoseconds
+	ran    chan struct{} // closed when the client has ended
+	quits  chan error    // why there is no client to go on with
 
 	mu      sync.Mutex
 	out     *json.Encoder
@@ -185,11 +194,44 @@ type server struct {
 	waiting map[int]chan Answer
 }
 
-func (s *server) begin(start Start, lookup func(string) (strategies.Strategy, bool)) (*Client, error) {
-	strategy, ok := lookup(start.Strategy)
+// live lets the client make its lock and do what it is given. Other orders are heard
+// meanwhile.
+func (s *server) live(c *Client) {
+	defer close(s.ran)
+	made := c.Make()
+	line := Line{Ready: &Ready{Fenced: made.Fenced, Beats: true}}
+	if made.Kind == Refused {
+		line = Line{Refused: made.Error}
+	}
+	if err := s.say(line); err != nil || made.Kind == Refused {
+		s.quits <- err
+		return
+	}
+	c.Run()
+}
+
+// feel tells of all that this process is late with from now on, and of how late it
+// was told who it is.
+func (s *server) feel(start Start) {
+	now := child.SinceBoot()
+	if now == 0 {
+		return // it can't tell
+	}
+	if start.Sent != 0 && now-start.Sent > child.Trifle {
+		_ = s.say(Line{Gap: &Gap{From: start.Sent, To: now}})
+	}
+	go child.Heart(start.TTL, s.life.Done(), func(by time.Duration) {
+		now := child.SinceBoot()
+		_ = s.say(Line{Gap: &Gap{From: now - by, To: now}})
+	})
+}
+
+func (s *server) begin(start Start) (*Client, error) {
+	strategy, ok := s.lookup(start.Strategy)
 	if !ok {
 		return nil, fmt.Errorf("this program knows no strategy %q", start.Strategy)
 	}
+	s.feel(start)
 	s.skew.Store(int64(start.Skew))
 	if len(start.Sentinels) == 0 && len(start.Places) != len(start.Nodes) {
 		return nil, fmt.Errorf("%d nodes, but %d places", len(start.Nodes), len(start.Places))

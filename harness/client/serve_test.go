@@ -5,15 +5,18 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/lockfault/lockfault/checker"
 	"github.com/lockfault/lockfault/harness/client"
+	"github.com/lockfault/lockfault/internal/child"
 	"github.com/lockfault/lockfault/strategies"
 )
 
@@ -54,17 +57,23 @@ type talk struct {
 	in    io.Writer
 	lines *bufio.Scanner
 	ended chan error
+	// goesOn lets the strategy "slow" make its lock.
+	goesOn chan struct{}
 }
 
 func start(t *testing.T) *talk {
 	t.Helper()
+	goesOn := make(chan struct{})
 	inRead, inWrite := io.Pipe()
 	outRead, outWrite := io.Pipe()
-	c := &talk{t: t, in: inWrite, lines: bufio.NewScanner(outRead), ended: make(chan error, 1)}
+	c := &talk{t: t, goesOn: goesOn, in: inWrite, lines: bufio.NewScanner(outRead), ended: make(chan error, 1)}
 	lookup := func(name string) (strategies.Strategy, bool) {
 		return strategies.Strategy{Name: name, New: func(strategies.Env) (strategies.Lock, error) {
-			if name == "broken" {
+			switch name {
+			case "broken":
 				return nil, errors.New("no luck today")
+			case "slow":
+				<-goesOn
 			}
 			return &toy{}, nil
 		}}, name != "unheard-of"
@@ -181,6 +190,57 @@ func TestConversation(t *testing.T) {
 	c.say(`{"end":{}}`)
 	if err := <-c.ended; err != nil {
 		t.Error(err)
+	}
+}
+
+// A lock may take its time to be made: other orders are heard meanwhile.
+func TestSlowToBeMade(t *testing.T) {
+	c := start(t)
+	c.say(strings.Replace(setup, "toy", "slow", 1))
+	c.say(`{"clock":{"by":1000000000}}`)
+	c.say(`{"beat":{}}`)
+	if l := c.hear(); l.Beat == nil {
+		t.Fatalf("got %+v; want a beat", l)
+	}
+	close(c.goesOn)
+	if l := c.hear(); l.Ready == nil {
+		t.Fatalf("got %+v; want ready", l)
+	}
+	c.say(`{"end":{}}`)
+	if err := <-c.ended; err != nil {
+		t.Error(err)
+	}
+}
+
+// One whose lock is never made ends with its standard input.
+func TestNeverMade(t *testing.T) {
+	c := start(t)
+	c.say(strings.Replace(setup, "toy", "slow", 1))
+	c.in.(io.Closer).Close()
+	if err := <-c.ended; err != nil {
+		t.Error(err)
+	}
+	close(c.goesOn)
+}
+
+// How late a process was told who it is, it says first.
+func TestSetupReadLate(t *testing.T) {
+	now := child.SinceBoot()
+	if now == 0 {
+		t.Skip("this system has no such clock")
+	}
+	c := start(t)
+	sent := now - time.Minute
+	c.say(strings.Replace(setup, `"places"`, fmt.Sprintf(`"sent":%d,"places"`, sent), 1))
+	if !c.lines.Scan() {
+		t.Fatal(c.lines.Err())
+	}
+	var l client.Line
+	if err := json.Unmarshal(c.lines.Bytes(), &l); err != nil || l.Gap == nil || l.Gap.From != sent || l.Gap.To < now {
+		t.Errorf("it began with %s; want a gap of a minute", c.lines.Bytes())
+	}
+	if l := c.hear(); l.Ready == nil {
+		t.Errorf("got %+v; want ready", l)
 	}
 }
 

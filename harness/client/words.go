@@ -82,6 +82,8 @@ type Report struct {
 	Until *time.Time `json:"until,omitempty"`
 	// Hold is which hold was lost, by the number that the stage gave it.
 	Hold int `json:"hold,omitempty"`
+	// Fenced says of a lock that was made that it hands out fencing tokens.
+	Fenced bool `json:"-"`
 }
 
 // Kind says what a [Report] is about.
@@ -96,6 +98,13 @@ const (
 	WantsTime Kind = "paused" // it wants to know how long it was paused so far
 	Done      Kind = "done"   // the task is done
 	Failed    Kind = "failed" // the task can't be done: Error says why, maybe with a stack
+)
+
+// The kinds of the one report before all others, for which the protocol has lines
+// of their own.
+const (
+	Made    Kind = "ready"   // the lock is made; the client waits for tasks
+	Refused Kind = "refused" // it can't be made: Error says why
 )
 
 // An Answer tells a client that it was heard.

@@ -13,6 +13,7 @@ import (
 	"os"
 	"runtime"
 	"runtime/debug"
+	"strings"
 	"testing"
 	"testing/synctest"
 )
@@ -73,7 +74,11 @@ func Run(t *testing.T, f func()) error {
 	withoutExit(func() {
 		defer func() {
 			if v := recover(); v != nil {
-				err = &Error{Reason: fmt.Sprint(v), Stack: stacks(id)}
+				blocked, reason := stacks(id), fmt.Sprint(v)
+				if reason == leftBehind {
+					reason = leak(blocked)
+				}
+				err = &Error{Reason: reason, Stack: clip([]byte(strings.Join(blocked, "\n\n")))}
 			}
 		}()
 		var failed error
@@ -122,10 +127,10 @@ func current() string {
 
 // stacks returns the stacks of the goroutines in the named bubble, without
 // those that only wait for the others on behalf of package testing.
-func stacks(bubble string) string {
+func stacks(bubble string) []string {
 	all := make([]byte, 1<<20)
 	all = all[:runtime.Stack(all, true)]
-	var kept [][]byte
+	var kept []string
 	for _, stack := range bytes.Split(all, []byte("\n\n")) {
 		header, _, _ := bytes.Cut(stack, []byte("\n"))
 		if bubble == "" || !bytes.Contains(header, []byte(bubble+"]")) {
@@ -134,9 +139,9 @@ func stacks(bubble string) string {
 		if bytes.Contains(stack, []byte("bubble.withoutExit(")) || bytes.Contains(stack, []byte("testing.testingSynctestTest(")) {
 			continue
 		}
-		kept = append(kept, stack)
+		kept = append(kept, string(stack))
 	}
-	return clip(bytes.Join(kept, []byte("\n\n")))
+	return kept
 }
 
 // clip cuts a stack off at its limit.

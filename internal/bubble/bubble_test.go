@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -71,7 +72,9 @@ func TestRunEndsInAnError(t *testing.T) {
 			go func() { waitForEver(); close(done) }()
 			<-done
 		}},
-		{"leak", "blocked goroutines remain", "waitForEver", func() { go waitForEver() }},
+		{"leak", "left 1 goroutine behind when all was closed, in bubble_test.waitForEver at bubble/bubble_test.go:", "waitForEver", func() { go waitForEver() }},
+		{"leaks", "left 2 goroutines behind when all was closed, the first in bubble_test.waitForMutex at bubble/bubble_test.go:", "waitForEver", func() { go waitForMutex(); time.Sleep(time.Second); go waitForEver() }},
+		{"who started it", ", started by bubble_test.start at bubble/bubble_test.go:", "waitForEver", func() { start() }},
 		{"goexit", "runtime.Goexit", "", func() { runtime.Goexit() }},
 	}
 	for _, test := range tests {
@@ -96,6 +99,15 @@ func TestRunEndsInAnError(t *testing.T) {
 }
 
 func explode() { panic("out of cheese") }
+
+func start() { go waitForEver() }
+
+// waitForMutex waits in the standard library, which is not to blame.
+func waitForMutex() {
+	var done sync.WaitGroup
+	done.Add(1)
+	done.Wait()
+}
 
 func waitForEver() { select {} }
 

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"runtime"
 	"sync"
+	"time"
 )
 
 // A Launcher starts processes that die with this one. On Linux the system
@@ -121,6 +122,15 @@ func (p *Proc) signal(send func(pid int) error) error {
 	return send(p.pid)
 }
 
+// AwaitEnd blocks until a process that this one started, and that nobody has waited
+// for, has ended, and leaves it to be waited for: until then its number is its own. It
+// returns false at once where the system can't say that.
+func AwaitEnd(pid int) bool { return awaitEnd(pid) }
+
+// EndGroup kills what is left of the group of processes that a process led, which
+// must not have been waited for.
+func EndGroup(pid int) { _ = destroy(pid) } // nobody is left of most
+
 // PID returns the process's number, which may be another's once it has ended.
 func (p *Proc) PID() int { return p.pid }
 
@@ -146,14 +156,38 @@ func (p *Proc) Resume() error { return p.signal(proceed) }
 func (p *Proc) Ask() error { return p.signal(ask) }
 
 // Kill ends the process, stopped or not, and its children, and returns when
-// it has ended. No effect on one that has.
+// it has ended. No effect on one that has. The error wraps a [Lingers] if the
+// system takes its time over it.
 func (p *Proc) Kill() error {
 	if err := p.signal(destroy); err != nil && !errors.Is(err, ErrEnded) {
 		return fmt.Errorf("kill process %d: %w", p.pid, err)
 	}
-	<-p.ended
-	return nil
+	alarm := time.NewTimer(Patience)
+	defer alarm.Stop()
+	select {
+	case <-p.ended:
+		return nil
+	case <-alarm.C:
+		return &Lingers{PID: p.pid}
+	}
 }
+
+// Patience is how long [Proc.Kill] waits for a process to end. Nothing that a
+// killed process does takes any time, but the system must get round to ending it: under
+// load Linux was seen to take minutes, while a thread of its own kept the lock of
+// the process's memory and got no processor.
+const Patience = 10 * time.Second
+
+// Lingers is the error of a process that was killed and has not ended within
+// [Patience]. It ends as soon as the system gets round to it.
+type Lingers struct{ PID int }
+
+func (e *Lingers) Error() string {
+	return fmt.Sprintf("process %d was killed, and the system has not ended it within %v", e.PID, Patience)
+}
+
+// Timeout reports true: nothing is wrong but how long it took.
+func (e *Lingers) Timeout() bool { return true }
 
 // Ended returns a channel that is closed when the process has ended.
 func (p *Proc) Ended() <-chan struct{} { return p.ended }

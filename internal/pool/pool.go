@@ -5,7 +5,7 @@
 // [Serve] is the worker's. Between them goes one line of JSON per job on the
 // worker's standard input and one per answer on its standard output; what
 // the worker prints on standard error is kept, within bounds, to explain its
-// death. The package imports the standard library only.
+// death. Of this module the package imports only internal/child.
 package pool
 
 import (
@@ -32,6 +32,9 @@ type Options struct {
 	// Grace is how long a worker has to say where it hangs, or to leave when
 	// asked, before it is killed. Less than 1 means 2 s.
 	Grace time.Duration
+	// Fresh reports whether a job, a J, must be the first that its worker does, and
+	// the last: what it leaves in the process would spoil others. Nil means none.
+	Fresh func(job any) bool
 	// Crew has the workers between one Run and the next. If it is nil, they
 	// end with this one.
 	Crew *Crew
@@ -43,6 +46,9 @@ type Result[R any] struct {
 	Value R
 	// Failure says why there is no answer; nil if there is one.
 	Failure *Failure
+	// Printed is what the worker wrote on standard error during the job, if it
+	// retired or failed after it: its beginning and its end, at most 64 KiB.
+	Printed string
 }
 
 // A Failure is how a worker failed to answer.
@@ -130,6 +136,11 @@ func supervise[J, R any](ctx context.Context, options Options, crew *Crew, queue
 		if ctx.Err() != nil {
 			return nil
 		}
+		fresh := options.Fresh != nil && options.Fresh(job)
+		if fresh && w != nil && w.seq > 0 {
+			w.stop(options.Grace)
+			w = nil
+		}
 		if w == nil {
 			var err error
 			if w, err = start(options.Start()); err != nil {
@@ -139,8 +150,9 @@ func supervise[J, R any](ctx context.Context, options Options, crew *Crew, queue
 		var value R
 		retire, err := w.do(ctx, options, job, &value)
 		result := Result[R]{Value: value}
-		if err != nil || retire {
+		if err != nil || retire || fresh {
 			w.stop(options.Grace)
+			result.Printed = w.stderr.String()
 			w = nil
 		}
 		if err != nil && !errors.As(err, &result.Failure) {

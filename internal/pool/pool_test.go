@@ -32,6 +32,13 @@ func TestMain(m *testing.M) {
 			os.Exit(1)
 		}
 		os.Exit(0)
+	case "chatty worker":
+		fmt.Println("a package that prints when it is initialised")
+		fmt.Println("{}")
+		if err := pool.Serve(os.Stdin, os.Stdout, handle, abandon); err != nil {
+			os.Exit(1)
+		}
+		os.Exit(0)
 	case "parent":
 		parent()
 	case "not a worker":
@@ -305,6 +312,42 @@ func TestARetiringWorkerIsReplaced(t *testing.T) {
 	}
 	if pids[0] == pids[1] || pids[1] != pids[2] {
 		t.Errorf("answers from processes %v, want the second two from another than the first", pids)
+	}
+}
+
+// A fresh job has a worker to itself; the others go on sharing.
+func TestAFreshJobIsAlone(t *testing.T) {
+	jobs := []job{{N: 1}, {N: 2}, {N: 3, Text: "fresh"}, {N: 4, Text: "fresh"}, {N: 5}, {N: 6}}
+	o := options(1)
+	o.Fresh = func(j any) bool { return j.(job).Text == "fresh" }
+	var pids []int
+	err := pool.Run(t.Context(), o, slices.Values(jobs), func(j job, r pool.Result[reply]) error {
+		if r.Failure != nil || r.Value.N != j.N {
+			t.Errorf("job %d: %+v", j.N, r)
+		}
+		pids = append(pids, r.Value.PID)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if pids[0] != pids[1] || pids[4] != pids[5] || len(slices.Compact(slices.Clone(pids))) != 4 {
+		t.Errorf("answers from processes %v, want those of jobs 3 and 4 from processes of their own", pids)
+	}
+}
+
+// What is printed before a worker is ready is no answer.
+func TestAWorkerMayPrintBeforeItIsReady(t *testing.T) {
+	o := options(1)
+	o.Start = program("chatty worker")
+	err := pool.Run(t.Context(), o, slices.Values([]job{{N: 1}}), func(j job, r pool.Result[reply]) error {
+		if r.Failure != nil || r.Value.N != 1 {
+			t.Errorf("%+v", r)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 

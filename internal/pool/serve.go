@@ -41,6 +41,7 @@ func Serve[J, R any](in io.Reader, out io.Writer, handle func(J) (result R, reti
 		if abandon != nil {
 			within(farewell, abandon)
 		}
+		endGroup()
 		os.Exit(status)
 	}
 	terminated := make(chan os.Signal, 1)

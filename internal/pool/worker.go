@@ -10,6 +10,8 @@ import (
 	"os/exec"
 	"sync"
 	"time"
+
+	"github.com/lockfault/lockfault/internal/child"
 )
 
 // startLimit is how long a process may take until it is a ready worker, on a
@@ -52,6 +54,7 @@ func start(cmd *exec.Cmd) (*worker, error) {
 	// Children of the worker may outlive it and keep its output open.
 	cmd.WaitDelay = time.Second
 	wakeOrphan(cmd)
+	lead(cmd)
 	var err error
 	if w.stdin, err = cmd.StdinPipe(); err == nil {
 		err = cmd.Start()
@@ -60,6 +63,10 @@ func start(cmd *exec.Cmd) (*worker, error) {
 		return nil, fmt.Errorf("pool: start a worker: %w", err)
 	}
 	go func() {
+		// What a job has started and not ended goes with the worker.
+		if child.AwaitEnd(cmd.Process.Pid) {
+			child.EndGroup(cmd.Process.Pid)
+		}
 		w.status = cmd.Wait()
 		close(w.exited)
 	}()
@@ -70,10 +77,9 @@ func start(cmd *exec.Cmd) (*worker, error) {
 // a *[Failure], or ctx's; either way the worker is of no more use.
 func (w *worker) do(ctx context.Context, options Options, job, value any) (retire bool, err error) {
 	if !w.ready {
-		if _, err := w.receive(ctx, startLimit, options.Grace); err != nil {
+		if err := w.begin(ctx, options.Grace); err != nil {
 			return false, err
 		}
-		w.ready = true
 	}
 	w.stderr.Reset()
 	w.seq++
@@ -97,6 +103,22 @@ func (w *worker) do(ctx context.Context, options Options, job, value any) (retir
 		return false, w.fail("the worker process gave an answer that can't be read: %v", err)
 	}
 	return a.Retire, nil
+}
+
+// begin waits until the worker is ready. What packages print when they are
+// initialised comes before.
+func (w *worker) begin(ctx context.Context, grace time.Duration) error {
+	for !w.ready {
+		line, err := w.receive(ctx, startLimit, grace)
+		if err != nil {
+			return err
+		}
+		var a answer
+		if w.ready = json.Unmarshal(line, &a) == nil && a.Ready; !w.ready {
+			_, _ = w.stderr.Write(append(line, '\n'))
+		}
+	}
+	return nil
 }
 
 // receive waits for the worker's next line.

@@ -14,10 +14,10 @@ func Allowed() map[string][]string {
 		"cmd": {"cli", "faults/docker", "reports", "scenarios", "scenarios/settled", "strategies", "strategies/all", "strategies/thirdparty",
 			"internal/child", "internal/tempdir"},
 		"cli": {"harness", "worlds", "reports", "scenarios", "strategies", "faults", "histories", "checker",
-			"internal/bubble", "internal/nearest", "internal/pool", "internal/tempdir"},
+			"internal/bubble", "internal/nearest", "internal/pool", "internal/replace", "internal/stdio", "internal/tempdir"},
 		// Real servers come to the harness from outside: see Light.
 		"worlds": {"harness", "scenarios", "strategies", "faults", "faults/real", "faults/real/proxy", "faults/process",
-			"faults/docker", "faults/external", "faults/lending", "checker", "internal/child"},
+			"faults/docker", "faults/external", "faults/lending", "checker", "internal/child", "internal/stdio"},
 		"harness": {"scenarios", "strategies", "faults", "faults/sim", "checker", "internal/bubble", "internal/child", "internal/rediscli"},
 		// Foreign histories are read for the checker alone.
 		"histories": {"checker", "internal/nearest"},
@@ -51,11 +51,12 @@ func Allowed() map[string][]string {
 		"internal/child":    {"internal/watchman"},
 		"internal/watchman": {},
 		"internal/nearest":  {},
-		"internal/pool":     {},
+		"internal/pool":     {"internal/child"},
 		"internal/rediscli": {},
 		"internal/replace":  {},
 		"internal/resp":     {},
 		"internal/rooms":    {},
+		"internal/stdio":    {},
 		"internal/tempdir":  {},
 	}
 }
@@ -83,6 +84,6 @@ func LightModules() []string {
 func StandardOnly() []string {
 	return []string{
 		"checker", "faults", "scenarios",
-		"internal/bubble", "internal/nearest", "internal/pool", "internal/rooms", "internal/tempdir",
+		"internal/bubble", "internal/nearest", "internal/rooms", "internal/stdio", "internal/tempdir",
 	}
 }

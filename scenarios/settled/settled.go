@@ -130,14 +130,13 @@ func (w *writer) wait() {
 	w.lines = append(w.lines, fmt.Sprintf("wait %.4gttl", span))
 }
 
-// act has a client do something.
+// act has a client do something, unless it is dead.
 func (w *writer) act() {
 	c := w.pick(w.clients...)
-	for !w.add(w.pick(
+	w.add(w.pick(
 		"begin "+c+" try", "begin "+c+" try", "begin "+c+" try", "begin "+c+" release", "begin "+c+" release",
 		"begin "+c+" extend", "begin "+c+" write",
-	)) {
-	}
+	))
 }
 
 // befall has something happen, and reports whether it is of a kind that goes
@@ -149,7 +148,7 @@ func (w *writer) befall() (goesOn bool) {
 	case 0:
 		return true // nothing
 	case 1, 2: // orders to the gate
-		messages := w.pick(c+" before any", c+" after any", c+" before EVAL", c+" after SET EVAL", "before any", c+" messages")
+		messages := w.pick(c+" before any", c+" after any", c+" before EVAL", c+" after SET EVAL", c+" before writing", c+" after taking", c+" after freeing", "before any", c+" messages")
 		if w.IntN(3) == 0 {
 			return w.add(w.pick("clear", "clear "+c, "pass "+c, "pass "+c+" once"))
 		}

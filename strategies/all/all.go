@@ -10,7 +10,7 @@ import (
 // Registry returns the registry of all strategies that come with this module:
 // the built-in algorithms and then the adapted libraries.
 func Registry() strategies.Registry {
-	registry, err := strategies.Builtin().With(thirdparty.All()...)
+	registry, err := strategies.Builtin().WithBuiltin(thirdparty.All()...)
 	if err != nil {
 		// Both lists are constant; a test calls this function.
 		panic(err)

@@ -25,6 +25,11 @@ func TestRegistryHoldsThemAll(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
+	for _, s := range all.Registry().All() {
+		if !s.Builtin() {
+			t.Errorf("%s is not built in", s.Name)
+		}
+	}
 }
 
 // What every lock must do when nothing goes wrong, and what its tags promise.
@@ -237,6 +242,9 @@ func abilities(t *testing.T, r *rig.Rig) {
 	lock := r.Lock("A")
 	if _, ok := lock.(strategies.Fenced); ok != tagged(r, strategies.TagFenced) {
 		t.Errorf("fenced: %v, want as its tags %v say", ok, r.Strategy.Tags)
+	}
+	if _, ok := lock.(strategies.Extender); ok != tagged(r, strategies.TagExtending) {
+		t.Errorf("can be extended: %v, want as its tags %v say", ok, r.Strategy.Tags)
 	}
 	if _, ok := lock.(io.Closer); ok != tagged(r, strategies.TagRenewing) {
 		t.Errorf("can be closed: %v, want as its tags %v say", ok, r.Strategy.Tags)

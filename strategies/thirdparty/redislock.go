@@ -22,7 +22,7 @@ func redislockStrategy() strategies.Strategy {
 		Name:    name,
 		Summary: "the library redislock: SET NX PX in a script that can be repeated",
 		Source:  "https://github.com/bsm/redislock",
-		Tags:    []string{strategies.TagSingle},
+		Tags:    []string{strategies.TagSingle, strategies.TagExtending},
 		New: func(env strategies.Env) (strategies.Lock, error) {
 			if err := env.Check(name, 1); err != nil {
 				return nil, err

@@ -20,7 +20,7 @@ import (
 //
 // Known faults: those of any lock on one server without renewal.
 func redsyncOne() strategies.Strategy {
-	return redsyncOn("redsync", 1, []string{strategies.TagSingle},
+	return redsyncOn("redsync", 1, []string{strategies.TagSingle, strategies.TagExtending},
 		"the library redsync on one node")
 }
 
@@ -31,7 +31,7 @@ func redsyncOne() strategies.Strategy {
 // of an attempt, the clean-up is sent with a context that has ended too, so it
 // isn't sent, and what was granted stays for its TTL.
 func redsyncFive() strategies.Strategy {
-	return redsyncOn("redsync-5", 5, []string{strategies.TagMulti, strategies.TagQuorum},
+	return redsyncOn("redsync-5", 5, []string{strategies.TagMulti, strategies.TagQuorum, strategies.TagExtending},
 		"the library redsync, Redlock on a majority of five nodes asked at once")
 }
 

@@ -91,7 +91,7 @@ func (o Options) newWorld(ctx context.Context, nodes int, begun bool) (*world, e
 	}
 	w := &world{servers: &servers{Host: host}, todo: make(chan func(), 1), ended: make(chan struct{})}
 	w.World, err = real.New(ctx, real.Config{
-		Host: w.servers, Nodes: nodes, Replicas: o.Replicas, Key: key, TTL: lease, Record: func(checker.Event) {},
+		Host: w.servers, Nodes: nodes, Replicas: o.Replicas, Lock: faults.OnKey(key), TTL: lease, Record: func(checker.Event) {},
 	})
 	if err != nil {
 		return nil, err
@@ -162,19 +162,19 @@ type servers struct {
 	real.Host
 
 	mu    sync.Mutex
-	nodes map[string]real.Place // primaries, by name
+	nodes map[string]real.Place // primaries, by node
 }
 
 // Start implements [real.Host].
 func (s *servers) Start(ctx context.Context, spec real.ServerSpec) (real.Server, error) {
 	server, err := s.Host.Start(ctx, spec)
-	if err == nil && spec.ReplicaOf == "" {
-		s.mu.Lock()
-		defer s.mu.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, has := s.nodes[spec.Node]; err == nil && !has { // a node's primary comes first
 		if s.nodes == nil {
 			s.nodes = map[string]real.Place{}
 		}
-		s.nodes[spec.Name] = real.Place{Addr: server.Addr(), Password: spec.Password}
+		s.nodes[spec.Node] = real.Place{Addr: server.Addr(), Password: spec.Password}
 	}
 	return server, err
 }
@@ -185,7 +185,7 @@ func (s *servers) places() []real.Place {
 	defer s.mu.Unlock()
 	list := make([]real.Place, 0, len(s.nodes))
 	for i := range len(s.nodes) {
-		list = append(list, s.nodes[faults.NodeName(i)+"-0"])
+		list = append(list, s.nodes[faults.NodeName(i)])
 	}
 	return list
 }

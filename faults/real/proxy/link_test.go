@@ -155,7 +155,7 @@ func TestCloseEndsAll(t *testing.T) {
 	reset := crowd()
 	must(t, r.link.Slow(proxy.Both, later(1<<40))) // 18 minutes
 	for _, c := range reset {
-		c.send("GET late")
+		c.send("GET slow")
 	}
 	r.link.Reset() // ends them although something is held and something on its way
 	r.tap.endings(len(reset))

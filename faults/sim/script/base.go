@@ -3,7 +3,9 @@ package script
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -25,8 +27,10 @@ func (m *Machine) base(raw *lua.LTable) functions {
 		"rawget":         m.rawGet,
 		"rawset":         m.changes(function(raw, "rawset")),
 		"setmetatable":   m.changes(function(raw, "setmetatable")),
-		"tonumber":       toNumber(function(raw, "tonumber")),
+		"select":         convert(function(raw, "select"), []int{1}, nil),
+		"tonumber":       convert(toNumber(function(raw, "tonumber")), []int{2}, nil),
 		"tostring":       tostring,
+		"unpack":         convert(function(raw, "unpack"), []int{2, 3}, nil),
 		"xpcall":         function(raw, "xpcall"),
 	}
 }
@@ -127,10 +131,16 @@ func pcall(l *lua.LState) int {
 	if e, ok := errors.AsType[*lua.ApiError](err); ok {
 		value = e.Object
 	}
-	if t, ok := value.(*lua.LTable); ok {
-		value = t.RawGetString("err")
-	}
 	l.Push(lua.LFalse)
+	if t, ok := value.(*lua.LTable); ok {
+		if text := t.RawGetString("err"); lua.LVCanConvToString(text) {
+			value = text
+		} else { // which Redis leaves behind it
+			l.Push(value)
+			l.Push(lua.LNil)
+			return 3
+		}
+	}
 	l.Push(value)
 	return 2
 }
@@ -143,17 +153,66 @@ func toNumber(withBase lua.LGFunction) lua.LGFunction {
 		if !ok || l.OptInt(2, 10) != 10 {
 			return withBase(l)
 		}
-		trimmed := strings.Trim(string(text), " \t\n\v\f\r")
-		if n, err := strconv.ParseInt(trimmed, 0, 64); err == nil && strings.HasPrefix(strings.TrimLeft(trimmed, "+-"), "0x") {
-			l.Push(lua.LNumber(n))
-			return 1
+		l.Push(numeral(text))
+		return 1
+	}
+}
+
+// numeral returns the number that a text is to Lua, nil if it is none.
+func numeral(text lua.LString) lua.LValue {
+	trimmed := strings.Trim(string(text), " \t\n\v\f\r")
+	if strings.Contains(trimmed, "_") { // Go's own
+		return lua.LNil
+	}
+	if n, err := strconv.ParseInt(trimmed, 0, 64); err == nil && strings.HasPrefix(strings.TrimLeft(trimmed, "+-"), "0x") {
+		return lua.LNumber(n)
+	}
+	n, err := strconv.ParseFloat(trimmed, 64)
+	if err != nil && !errors.Is(err, strconv.ErrRange) {
+		return lua.LNil
+	}
+	return lua.LNumber(n)
+}
+
+// convert returns a function that takes numerals for numbers where f takes
+// numbers only, and numbers for text, as all of Lua's own functions do. It names
+// the arguments that have to be numbers, and those that have to be text.
+func convert(f lua.LGFunction, numbers, texts []int) lua.LGFunction {
+	return func(l *lua.LState) int {
+		for _, i := range numbers {
+			if text, ok := l.Get(i).(lua.LString); ok {
+				if n := numeral(text); n != lua.LNil {
+					l.Replace(i, n)
+				}
+			}
 		}
-		n, err := strconv.ParseFloat(trimmed, 64)
-		if err != nil && !errors.Is(err, strconv.ErrRange) {
-			l.Push(lua.LNil)
-			return 1
+		for _, i := range texts {
+			if n, ok := l.Get(i).(lua.LNumber); ok {
+				l.Replace(i, lua.LString(number(n)))
+			}
 		}
-		l.Push(lua.LNumber(n))
+		return f(l)
+	}
+}
+
+// converts has functions of a library, of gopher-lua's, convert what they are
+// given.
+func (m *Machine) converts(library *lua.LTable, names map[string][]int, texts ...int) {
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		library.RawSetString(name, m.lua.NewFunction(convert(function(library, name), names[name], texts)))
+	}
+}
+
+// inBytes is string.lower or string.upper: letters are those of ASCII.
+func inBytes(first, last byte) lua.LGFunction {
+	return func(l *lua.LState) int {
+		text := []byte(l.CheckString(1))
+		for i, b := range text {
+			if first <= b && b <= last {
+				text[i] ^= 'a' - 'A'
+			}
+		}
+		l.Push(lua.LString(text))
 		return 1
 	}
 }

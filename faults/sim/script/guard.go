@@ -65,10 +65,13 @@ func (m *Machine) start() {
 	l.SetTop(0)
 	m.globals = l.CreateTable(0, 40)
 	shared := m.guard.lock(l, m.globals)
-	l.G.Global, l.Env = shared, shared // where functions made from now on have their globals
+	// Where functions made from now on have their globals, and beside those, where
+	// no script's looks, what makes text of numbers.
+	l.G.Global, l.Env = shared, shared
+	shared.RawSetString(textOfNumber, l.NewFunction(asText))
 
 	for _, name := range [...]string{
-		"_VERSION", "assert", "ipairs", "load", "loadstring", "rawequal", "select", "type", "unpack",
+		"_VERSION", "assert", "ipairs", "load", "loadstring", "rawequal", "type",
 	} {
 		m.globals.RawSetString(name, raw.RawGetString(name))
 	}
@@ -77,10 +80,14 @@ func (m *Machine) start() {
 		library := raw.RawGetString(name).(*lua.LTable)
 		switch name {
 		case "math":
-			m.add(library, functions{"random": m.random, "randomseed": m.randomSeed})
+			m.add(library, functions{"random": convert(m.random, []int{1, 2}, nil), "randomseed": m.randomSeed})
 		case "string":
+			m.add(library, functions{"format": format, "lower": inBytes('A', 'Z'), "upper": inBytes('a', 'z')})
+			m.converts(library, map[string][]int{"byte": {2, 3}, "find": {3}, "gsub": {4}, "match": {3}, "rep": {2}, "sub": {2, 3}}, 1)
 			library.RawSetString("__index", lua.LNil) // gopher-lua's way from a string to its functions; ours is below
 		case "table":
+			m.converts(library, map[string][]int{"concat": {3, 4}}, 2)
+			m.converts(library, map[string][]int{"remove": {2}})
 			m.add(library, functions{"insert": m.changes(function(library, "insert"))})
 		}
 		m.globals.RawSetString(name, m.guard.lock(l, inOrder(l, library)))

@@ -15,6 +15,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"reflect"
 	"strings"
 
 	lua "github.com/yuin/gopher-lua"
@@ -66,12 +67,12 @@ type Call struct {
 // chunk is what Redis calls a script in its errors.
 const chunk = "user_script"
 
-// maxCalls is how deep calls may nest: as gopher-lua has it, deeper than scripts
-// go and less deep than Lua's 20,000, for gopher-lua takes time that is the
-// square of it to say that they were too many. maxValues is how many values
-// calls may have at hand, more than Lua's 8,000.
+// maxCalls is how deep calls may nest: deeper than scripts go and less deep than
+// Lua's 20,000, for gopher-lua takes time that is the square of it to say that they
+// were too many, and the cube of it where each calls the next protected. maxValues is
+// how many values calls may have at hand, more than Lua's 8,000.
 const (
-	maxCalls  = 256
+	maxCalls  = 1000
 	maxValues = 1 << 16
 )
 
@@ -89,6 +90,7 @@ func (m *Machine) compile(text string) (*lua.FunctionProto, error) {
 	if err != nil {
 		return nil, cannotCompile(err)
 	}
+	textOfNumbers(reflect.ValueOf(tree))
 	proto, err := lua.Compile(tree, chunk)
 	if err != nil {
 		return nil, cannotCompile(err)

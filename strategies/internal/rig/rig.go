@@ -182,16 +182,16 @@ func (r *Rig) client(name string) *client {
 	c := r.clients[name]
 	if c == nil {
 		c = &client{name: name}
-		for _, n := range r.nodes {
-			c.redis = append(c.redis, c.connect(n))
+		for i, n := range r.nodes {
+			c.redis = append(c.redis, c.connect(i, n))
 		}
 		r.clients[name] = c
 	}
 	return c
 }
 
-func (c *client) connect(n *node) *redis.Client {
-	o := rediscli.Options("127.0.0.1:6379") // a name would be looked up
+func (c *client) connect(i int, n *node) *redis.Client {
+	o := rediscli.Options(fmt.Sprintf("127.0.0.1:%d", i+1)) // a name would be looked up
 	o.ClientName, o.Dialer, o.PoolSize = c.name, n.dial, 64
 	rdb := redis.NewClient(o)
 	rdb.AddHook(c)

@@ -1,6 +1,6 @@
 //go:build unix
 
-package pool
+package stdio
 
 import (
 	"os"
@@ -8,7 +8,7 @@ import (
 )
 
 // Input returns a pipe as a file that Go's runtime watches, as it does with
-// pipes that it made itself. A worker should read its jobs from pool.Input of
+// pipes that it made itself. A worker should read its jobs from Input of
 // its standard input: a read that blocks in the operating system keeps the
 // processor until the runtime notices, which takes up to ten milliseconds a
 // job where GOMAXPROCS is 1. It returns f itself if that is not possible.

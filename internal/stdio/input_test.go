@@ -1,4 +1,4 @@
-package pool_test
+package stdio_test
 
 import (
 	"os"
@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lockfault/lockfault/internal/pool"
+	"github.com/lockfault/lockfault/internal/stdio"
 )
 
 // Only a file that the runtime watches takes a deadline. The descriptor must
@@ -17,7 +17,7 @@ func TestInputIsWatched(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer w.Close()
-	in := pool.Input(os.NewFile(r.Fd(), "input")) // Fd makes it a file that blocks, as one's standard input
+	in := stdio.Input(os.NewFile(r.Fd(), "input")) // Fd makes it a file that blocks, as one's standard input
 	defer in.Close()
 	r.Close()
 	runtime.GC()

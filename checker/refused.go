@@ -1,0 +1,76 @@
+package checker
+
+import "fmt"
+
+// refusal is a write that the resource refused although its client had the lock.
+type refusal struct {
+	at       int
+	client   int
+	acquired int   // the Return of its latest acquire that succeeded
+	token    int64 // that it carried, or was given then
+	newer    int   // the write with the largest token that had been accepted
+}
+
+// refusedWrite finds the first write of a rightful holder that the resource
+// refused.
+func refusedWrite(f *facts) *Witness {
+	if len(f.refusals) == 0 {
+		return nil
+	}
+	r := f.refusals[0]
+	newer := &f.events[r.newer]
+	return witness(fmt.Sprintf("The resource refused a write of %s, who had acquired at %s, at %s, although the lock was %[1]s's still: "+
+		"its fencing token was %[4]d, and a write of %[5]s with %[6]d had been accepted at %[7]s.",
+		f.name(r.client), seconds(f.events[r.acquired].Time), seconds(f.events[r.at].Time),
+		r.token, newer.Client, newer.Token, seconds(newer.Time)),
+		r.acquired, r.newer, r.at)
+}
+
+// wrote takes a Write.
+func (f *facts) wrote(c *client, i int, e *Event) {
+	if e.Accepted {
+		f.writes = append(f.writes, write{i, c.id, c.last, c.since})
+		if e.Token != 0 && (f.newest < 0 || e.Token > f.events[f.newest].Token) {
+			f.newest = i
+		}
+		return
+	}
+	if !f.meta.Fenced || f.newest < 0 || c.hold < 0 {
+		return
+	}
+	given := f.events[c.acquired].Token
+	token := e.Token
+	if token == 0 {
+		token = given
+	}
+	// A token older than that is refused rightly, and what carries none, or is
+	// refused without a newer one, for another reason than its token.
+	if token == 0 || token < given || token >= f.events[f.newest].Token || !f.has(c, e) {
+		return
+	}
+	f.refusals = append(f.refusals, refusal{i, c.id, c.acquired, token, f.newest})
+}
+
+// has reports whether the lock is c's for certain: it has owned the key on more
+// than half of the nodes since its latest acquire returned or for longer, and
+// the key's time is not over there.
+func (f *facts) has(c *client, e *Event) bool {
+	nodes := 0
+	for _, name := range f.meta.Nodes {
+		if n := f.nodes[name]; n != nil && n.owner == c.id && n.since < c.acquired && f.lasts(n, e) {
+			nodes++
+		}
+	}
+	return 2*nodes > len(f.meta.Nodes)
+}
+
+// lasts reports whether no server of the node that counts should have expired
+// the key by now: some say so only when they are asked.
+func (f *facts) lasts(n *node, e *Event) bool {
+	for _, id := range n.counting {
+		if expires := f.servers[id].key.expires; expires != 0 && expires <= e.Time {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,60 @@
+package checker
+
+import (
+	"fmt"
+	"sort"
+)
+
+// tokenOrder finds the first acquire that got a fencing token no larger than
+// one that had been given before: a larger one before it was called, or the
+// same one ever.
+func tokenOrder(f *facts) *Witness {
+	var order, largest []int   // the calls that got a token, by return, and the one with the largest so far
+	given := map[int64]*call{} // who got each token first
+	for _, at := range f.acquires {
+		c := &f.calls[at]
+		token := f.tokenOf(c)
+		if token == 0 {
+			continue
+		}
+		n := sort.Search(len(order), func(k int) bool { return f.calls[order[k]].end > c.invoke })
+		if n > 0 {
+			if before := &f.calls[largest[n-1]]; f.tokenOf(before) > token {
+				return f.disorder(before, c)
+			}
+		}
+		// Of two acquires with the same token one was granted later, whichever.
+		first, again := given[token]
+		switch {
+		case !again:
+			given[token] = c
+		case token != c.token:
+			return f.disorder(first, c)
+		}
+		if k := len(order); k > 0 && f.tokenOf(&f.calls[largest[k-1]]) >= token {
+			largest = append(largest, largest[k-1])
+		} else {
+			largest = append(largest, at)
+		}
+		order = append(order, at)
+	}
+	return nil
+}
+
+// tokenOf returns the fencing token that an acquire got; 0 if it got none.
+func (f *facts) tokenOf(c *call) int64 {
+	if c.result != OK {
+		return 0
+	}
+	return f.events[c.end].Token
+}
+
+func (f *facts) disorder(before, c *call) *Witness {
+	whose := f.name(before.client)
+	if before.client == c.client {
+		whose += " itself"
+	}
+	return witness(fmt.Sprintf("%s got fencing token %d at %s by an acquire that it had called at %s, although %s had got %d at %s.",
+		f.name(c.client), f.tokenOf(c), seconds(c.to), seconds(c.from), whose, f.tokenOf(before), seconds(before.to)),
+		before.end, c.end)
+}

@@ -1,0 +1,84 @@
+package checker
+
+import (
+	"fmt"
+	"slices"
+	"sort"
+)
+
+// A Doubt says why anomalies were not looked for.
+type Doubt struct {
+	// Events are indices into the history, in ascending order.
+	Events []int `json:"events"`
+	// Says is the reason in one plain sentence.
+	Says string `json:"says"`
+}
+
+// ServerSide returns the anomalies that are read off the servers: they are judged
+// only where the key tells whose the lock is.
+func ServerSide() []Anomaly {
+	return []Anomaly{RefusedWrite, ForeignRelease, ForeignExtend, LostLock, Unreleasable, StuckLock, Ghost}
+}
+
+// doubtful returns the first event by which what is on the servers doesn't tell
+// whose the lock is; nil if it does.
+func (f *facts) doubtful() *Doubt {
+	first := f.nameless()
+	there := slices.IndexFunc(f.changes, func(ch change) bool { return ch.after.value != "" })
+	for _, at := range f.acquires { // by end
+		c := &f.calls[at]
+		if c.result != OK {
+			continue
+		}
+		if first != nil && first.Events[0] < c.end {
+			break
+		}
+		if there < 0 || f.changes[there].at > c.end {
+			return &Doubt{[]int{c.end}, fmt.Sprintf("%s acquired at %s, and no server had ever had the key of the lock.", f.name(c.client), seconds(c.to))}
+		}
+		if d := f.took(c); d != nil {
+			return d
+		}
+	}
+	return first
+}
+
+// nameless finds the first key of which nobody can say whose it is.
+func (f *facts) nameless() *Doubt {
+	for i := range f.changes {
+		ch := &f.changes[i]
+		if ch.after.owner >= 0 || ch.after.value == "" {
+			continue
+		}
+		by := string(ch.cause)
+		if ch.by >= 0 {
+			by = "by " + f.name(ch.by)
+		}
+		return &Doubt{[]int{ch.at}, fmt.Sprintf("On %s the key became %s at %s (%s), and that doesn't say whose the lock is.",
+			f.servers[ch.server].node, ch.after.value, seconds(f.events[ch.at].Time), by)}
+	}
+	return nil
+}
+
+// took finds out whether an acquire succeeded by taking the key away: the last that
+// its client did to it was that, and it was not the client's again.
+func (f *facts) took(c *call) *Doubt {
+	if c.hold >= 0 {
+		return nil
+	}
+	at := -1
+	begin := sort.Search(len(f.changes), func(i int) bool { return f.changes[i].at > c.invoke })
+	for i := begin; i < len(f.changes) && f.changes[i].at < c.end; i++ {
+		switch ch := &f.changes[i]; {
+		case ch.after.owner == c.client:
+			at = -1
+		case ch.by == c.client && ch.after.value == "" && ch.before.value != "":
+			at = ch.at
+		}
+	}
+	if at < 0 {
+		return nil
+	}
+	return &Doubt{[]int{at, c.end}, fmt.Sprintf("%s acquired at %s by taking the key away at %s, so the key doesn't say whose the lock is.",
+		f.name(c.client), seconds(c.to), seconds(f.events[at].Time))}
+}

@@ -1,0 +1,91 @@
+package cli_test
+
+import (
+	"context"
+	"os"
+	"time"
+
+	"github.com/lockfault/lockfault/strategies"
+)
+
+// users returns the locks of a user, who knows what is wrong with some of them.
+func users() []strategies.Strategy {
+	return []strategies.Strategy{
+		{
+			Name: "my-lock", Summary: "SET NX PX; its release is a DEL", Source: "here",
+			Tags: []string{strategies.TagSingle},
+			New: func(env strategies.Env) (strategies.Lock, error) {
+				return myLock{env}, env.Check("my-lock", 1)
+			},
+		},
+		{
+			Name: "my-count", Summary: "INCR, and DEL", Source: "here",
+			Tags: []string{strategies.TagSingle},
+			New: func(env strategies.Env) (strategies.Lock, error) {
+				return myCount{env}, env.Check("my-count", 1)
+			},
+		},
+		// It does better under gc-pause-holding than others of its group.
+		fencedAs("my-fenced", nil),
+		fencedAs("my-modest", map[string][]string{
+			"gc-pause-holding": {"stale-write", "overlap", "ghost"}, "flush": {"lost-lock", "token-order"}, "late-release": {"overlap"},
+		}),
+		fencedAs("my-slip", slip()),
+	}
+}
+
+// slipIn is the environment variable that names a scenario of which the strategy
+// my-slip speaks.
+const slipIn = "LOCKFAULT_TEST_SLIP"
+
+func slip() map[string][]string {
+	if name := os.Getenv(slipIn); name != "" {
+		return map[string][]string{name: nil}
+	}
+	return nil
+}
+
+func fencedAs(name string, may map[string][]string) strategies.Strategy {
+	s, _ := strategies.Builtin().Lookup("fenced")
+	s.Name, s.Tags, s.May = name, []string{strategies.TagSingle}, may
+	return s
+}
+
+// myLock deletes locks that others hold.
+type myLock struct{ env strategies.Env }
+
+func (l myLock) Acquire(ctx context.Context) error {
+	for ctx.Err() == nil {
+		won, err := l.env.Nodes[0].SetNX(ctx, l.env.Key, l.env.Owner, l.env.TTL).Result()
+		if won || err != nil {
+			return err
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	return strategies.ErrNotAcquired
+}
+
+func (l myLock) Release(ctx context.Context) error {
+	return l.env.Nodes[0].Del(ctx, l.env.Key).Err()
+}
+
+// myCount is a lock whose key says nothing of its owner.
+type myCount struct{ env strategies.Env }
+
+func (l myCount) Acquire(ctx context.Context) error {
+	for ctx.Err() == nil {
+		n, err := l.env.Nodes[0].Incr(ctx, l.env.Key).Result()
+		if n == 1 && err == nil {
+			err = l.env.Nodes[0].PExpire(ctx, l.env.Key, l.env.TTL).Err()
+		}
+		if n == 1 || err != nil {
+			return err
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	return strategies.ErrNotAcquired
+}
+
+func (l myCount) Release(ctx context.Context) error {
+	return l.env.Nodes[0].Del(ctx, l.env.Key).Err()
+}

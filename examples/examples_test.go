@@ -1,0 +1,148 @@
+// Package examples holds programs that the documentation shows, each a module of
+// its own: what they need is nothing that users of this one should have to
+// download. Its tests build and play them.
+package examples
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/lockfault/lockfault/worlds"
+)
+
+// build compiles a program and returns its path.
+func build(t *testing.T, dir string) string {
+	t.Helper()
+	program := filepath.Join(t.TempDir(), dir+".exe")
+	cmd := exec.Command("go", "build", "-o", program, ".")
+	cmd.Dir = dir
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("examples/%s can't be built: %v\n%s\nIf modules are missing, go mod tidy there gets them.", dir, err, out)
+	}
+	return program
+}
+
+// run plays cells, and returns where the report is. Cells must come out as their
+// scripts expect, the same in every world. It plays them again if the machine was
+// too slow for some.
+func run(t *testing.T, program string, args ...string) string {
+	t.Helper()
+	const undecided = 3
+	dir := filepath.Join(t.TempDir(), "report")
+	args = append([]string{"run", "--out", dir}, args...)
+	for again := 0; ; again++ {
+		cmd := exec.Command(program, args...)
+		out, err := cmd.CombinedOutput()
+		var exit *exec.ExitError
+		switch {
+		case err == nil:
+			return dir
+		case errors.As(err, &exit) && exit.ExitCode() == undecided && again < 10 && strings.Contains(string(out), "the machine was "):
+			if again == 0 {
+				args = append(args, "--resume") // and play those that were late
+			}
+		default:
+			t.Fatalf("%s: %v\n%s", cmd, err, out)
+		}
+	}
+}
+
+// histories returns the histories of a report by their names.
+func histories(t *testing.T, report string) map[string]string {
+	t.Helper()
+	found := map[string]string{}
+	root := filepath.Join(report, "histories") // which is a link
+	root, err := filepath.EvalSymlinks(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = filepath.WalkDir(root, func(file string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		text, err := os.ReadFile(file)
+		found[strings.TrimPrefix(file, root)] = string(text)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+// Locks on other client libraries do under every scenario what others of their
+// kind do, and the same seed gives the same history.
+func TestClientsInVirtualTime(t *testing.T) {
+	program := build(t, "clients")
+	first := histories(t, run(t, program, "--strategy", "my-*"))
+	if len(first) < 3*20 {
+		t.Errorf("%d histories only", len(first))
+	}
+	second := histories(t, run(t, program, "--strategy", "my-*"))
+	for name, text := range first {
+		if text != second[name] {
+			t.Errorf("the same seed gave two histories in %s, which differ from line %s", name, difference(text, second[name]))
+		}
+	}
+}
+
+// difference returns the first line in which two texts differ, of each.
+func difference(a, b string) string {
+	linesA, linesB := strings.Split(a, "\n"), strings.Split(b, "\n")
+	for i := range min(len(linesA), len(linesB)) {
+		if linesA[i] != linesB[i] {
+			return linesA[i] + "\nand\n" + linesB[i]
+		}
+	}
+	return "the end of one"
+}
+
+// They do the same on real servers.
+func TestClientsOnRealServers(t *testing.T) {
+	switch err := (worlds.Place{World: worlds.Process}).Check(t.Context()); {
+	case err == nil:
+	case os.Getenv("CI") != "":
+		t.Fatal(err)
+	default:
+		t.Skip(err)
+	}
+	program := build(t, "clients")
+	run(t, program, "--strategy", "my-*", "--world", "sim,process", "--jobs", "1", "--scenario", "contention,gc-pause-holding,holder-crash")
+	// Sentinels say where to connect to.
+	run(t, program, "--strategy", "my-redigo", "--world", "sim,process", "--failover", "sentinel", "--scenario", "failover-lost-write")
+}
+
+// The code that docs/other-clients.md shows is that of the program.
+func TestDocumentedClients(t *testing.T) {
+	page, err := os.ReadFile("../docs/other-clients.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown := map[string]bool{}
+	blocks := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(string(page), -1)
+	for _, block := range blocks {
+		from := ""
+		for _, file := range []string{"redigo.go", "rueidis.go", "goredis.go"} {
+			text, err := os.ReadFile(filepath.Join("clients", file))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if strings.Contains(string(text), block[1]) {
+				from = file
+			}
+		}
+		if from == "" {
+			t.Errorf("no file of examples/clients has what the page shows:\n%s", block[1])
+		}
+		shown[from] = true
+	}
+	if len(shown) < 3 {
+		t.Errorf("the page shows parts of %v only", shown)
+	}
+}

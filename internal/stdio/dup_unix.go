@@ -1,0 +1,8 @@
+//go:build unix && !linux
+
+package stdio
+
+import "syscall"
+
+// dup2 makes descriptor to be what from is.
+func dup2(from, to int) error { return syscall.Dup2(from, to) }

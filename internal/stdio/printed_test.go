@@ -1,0 +1,21 @@
+package stdio_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/lockfault/lockfault/internal/stdio"
+)
+
+func TestPrinted(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                                    "",
+		" \n\n":                               "",
+		"one\ntwo ":                           "\n\nit printed:\none\ntwo",
+		strings.Repeat("line\n", 30) + "last": "\n\nit printed:\n…\n" + strings.Repeat("line\n", 9) + "last",
+	} {
+		if got := stdio.Printed("it", text); got != want {
+			t.Errorf("of %q it returns %q, want %q", text, got, want)
+		}
+	}
+}

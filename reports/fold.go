@@ -1,0 +1,297 @@
+package reports
+
+import (
+	"fmt"
+	"hash/maphash"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/lockfault/lockfault/checker"
+)
+
+const (
+	// fewestRounds is how many times a client must have asked the same for that to
+	// be told in one line.
+	fewestRounds = 3
+	// mostAsked is how many commands such a round may have: what a lock on nine
+	// nodes sends to try and to give up, and once more as much.
+	mostAsked = 36
+	// foldLimit is how many letters the line may have.
+	foldLimit = 72
+)
+
+// A fold is a run of rounds in which a client asked the same and was answered the
+// same, and did nothing else.
+type fold struct {
+	events []int // where the requests and replies are, in ascending order
+	says   string
+}
+
+// An exchange is a request and the reply to it, and where they are.
+type exchange struct {
+	request, reply checker.Event
+	asked, told    int
+	key            string // the same for what is the same; empty without a reply
+}
+
+// folds finds what repeats itself among the events that are told. An event that is
+// named in a proof stays for itself, and so does a command that changed the key.
+func (s *story) folds() []fold {
+	var all []fold
+	for _, client := range s.h.Meta.Clients {
+		for _, stretch := range s.stretches(client) {
+			keys := make([]string, len(stretch))
+			for i, x := range stretch {
+				keys[i] = x.key
+			}
+			for _, r := range repeats(keys) {
+				all = append(all, tell(client, stretch[r.at:r.at+r.size*r.times], r))
+			}
+		}
+	}
+	return all
+}
+
+// stretches returns the exchanges of a client in pieces, between which it did, or
+// suffered, something else, or the script or a server went on.
+func (s *story) stretches(client string) [][]exchange {
+	var found []exchange
+	barriers := make([]bool, len(s.h.Events))
+	value := regexp.MustCompile(`\b` + regexp.QuoteMeta(client) + `[0-9]+\b`)
+	for i, e := range s.h.Events {
+		if !s.shows(i) || e.Client != client && e.Client != "" {
+			continue
+		}
+		_, replied := s.asked[i]
+		switch {
+		case e.Client == client && e.Kind == checker.Request:
+			x := exchange{request: e, asked: i}
+			if told, ok := s.told[i]; ok {
+				x.reply, x.told = s.h.Events[told], told
+				x.key = strings.Join([]string{e.Node, value.ReplaceAllString(e.Command, client), kindOf(value.ReplaceAllString(x.reply.Reply, client))}, "\x00")
+			}
+			found = append(found, x)
+		case !replied: // else it comes with its request
+			barriers[i] = true
+		}
+		if slices.Contains(s.named, i) {
+			barriers[i] = true
+		}
+	}
+	return split(found, barriers)
+}
+
+// split cuts a list of exchanges where there is a barrier, and where one of them has
+// no reply or a barrier in it, which makes it another.
+func split(list []exchange, barriers []bool) [][]exchange {
+	for again := true; again; {
+		again = false
+		before := make([]int, len(barriers)+1) // how many barriers
+		for i, b := range barriers {
+			before[i+1] = before[i]
+			if b {
+				before[i+1]++
+			}
+		}
+		list = slices.DeleteFunc(list, func(x exchange) bool {
+			if x.key != "" && before[x.told+1] == before[x.asked] {
+				return false
+			}
+			again, barriers[x.asked] = true, true
+			if x.key != "" {
+				barriers[x.told] = true
+			}
+			return true
+		})
+	}
+	var pieces [][]exchange
+	last := -1
+	for _, x := range list {
+		if len(pieces) == 0 || slices.Contains(barriers[last+1:x.asked], true) {
+			pieces = append(pieces, nil)
+		}
+		pieces[len(pieces)-1] = append(pieces[len(pieces)-1], x)
+		last = x.asked
+	}
+	return pieces
+}
+
+// kindOf returns an answer, or of one that counts down what it has in common with the
+// next.
+func kindOf(reply string) string {
+	if n, ok := integer(reply); ok && n > 1 {
+		return "(integer)"
+	}
+	return reply
+}
+
+// integer reads the answer that is a whole number.
+func integer(reply string) (int, bool) {
+	text, ok := strings.CutPrefix(reply, "(integer) ")
+	n, err := strconv.Atoi(text)
+	return n, ok && err == nil
+}
+
+// A repetition is a number of rounds of the same size in a list.
+type repetition struct{ at, size, times int }
+
+// repeats finds rounds that repeat themselves in a list of keys. Within a round the
+// order does not matter: what a client sends at once arrives in any.
+func repeats(keys []string) (list []repetition) {
+	seed := maphash.MakeSeed()
+	sums := make([]uint64, len(keys)+1) // two rounds that are the same have the same sum
+	for i, key := range keys {
+		sums[i+1] = sums[i] + maphash.String(seed, key)
+	}
+	same := func(a, b, size int) bool {
+		return sums[a+size]-sums[a] == sums[b+size]-sums[b] && alike(keys[a:a+size], keys[b:b+size])
+	}
+	rounds := func(at, size int) repetition {
+		r := repetition{at, size, 1}
+		for next := at + size; next+size <= len(keys) && same(at, next, size); next += size {
+			r.times++
+		}
+		return r
+	}
+	for i := 0; i < len(keys); {
+		var best repetition
+		for size := 1; size <= mostAsked && i+fewestRounds*size <= len(keys); size++ {
+			if r := rounds(i, size); r.times >= fewestRounds && r.size*r.times > best.size*best.times {
+				best = r
+			}
+		}
+		// It may have begun in the middle of a round.
+		for at := i + 1; at < i+best.size; at++ {
+			if r := rounds(at, best.size); r.times > best.times {
+				best = r
+			}
+		}
+		if best.times == 0 {
+			i++
+			continue
+		}
+		list = append(list, best)
+		i = best.at + best.size*best.times
+	}
+	return list
+}
+
+// alike reports whether two lists have the same words, in whatever order.
+func alike(a, b []string) bool {
+	return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
+}
+
+// tell makes the fold of a repetition.
+func tell(client string, list []exchange, r repetition) fold {
+	var f fold
+	for _, x := range list {
+		f.events = append(f.events, x.asked, x.told)
+	}
+	slices.Sort(f.events)
+	var nodes []string
+	var questions []question
+	for _, x := range list[:r.size] {
+		if !slices.Contains(nodes, x.request.Node) {
+			nodes = append(nodes, x.request.Node)
+		}
+		_, key, _ := strings.Cut(x.key, "\x00")
+		i := slices.IndexFunc(questions, func(q question) bool { return q.key == key })
+		if i < 0 {
+			i = len(questions)
+			questions = append(questions, question{key: key, command: x.request.Command})
+		}
+		questions[i].nodes = append(questions[i].nodes, x.request.Node)
+	}
+	slices.Sort(nodes)
+	began, ended := list[0].request.Time, list[0].reply.Time
+	for _, x := range list {
+		ended = max(ended, x.reply.Time)
+		_, key, _ := strings.Cut(x.key, "\x00")
+		for i := range questions {
+			if questions[i].key == key {
+				questions[i].add(x)
+			}
+		}
+	}
+	text := fmt.Sprintf("%s asks %s %d times in %v: ", client, span(nodes), r.times, rough(ended-began))
+	if len(questions) == 1 {
+		q := questions[0]
+		if f.says = text + q.command + " gets " + q.answer(); utf8.RuneCountInString(f.says) <= foldLimit {
+			return f
+		}
+	}
+	for i, q := range questions {
+		name, _, _ := strings.Cut(q.command, " ")
+		if i > 0 {
+			text += ", "
+		}
+		text += name + " gets " + q.answer()
+		if asked := slices.Compact(slices.Sorted(slices.Values(q.nodes))); !slices.Equal(asked, nodes) {
+			text += " on " + span(asked)
+		}
+	}
+	f.says = clipTo(text, foldLimit)
+	return f
+}
+
+// A question is what was asked, of one or several nodes, and how it was answered.
+type question struct {
+	key, command string
+	nodes        []string
+	reply        string
+	least, most  int // if the answers count something
+}
+
+func (q *question) add(x exchange) {
+	n, _ := integer(x.reply.Reply)
+	if q.reply == "" {
+		q.reply, q.least, q.most = x.reply.Reply, n, n
+	}
+	q.least, q.most = min(q.least, n), max(q.most, n)
+	if q.command != x.request.Command { // by the client's own value
+		q.command, _, _ = strings.Cut(q.command, " ")
+	}
+}
+
+// answer returns the answer without its type, from the least to the most if it was
+// not always the same.
+func (q *question) answer() string {
+	if q.least != q.most {
+		return fmt.Sprintf("%d to %d", q.least, q.most)
+	}
+	return strings.TrimPrefix(q.reply, "(integer) ")
+}
+
+// span names nodes: n1, n1 and n3, or n1 to n5.
+func span(nodes []string) string {
+	switch n := len(nodes); {
+	case n <= 1:
+		return strings.Join(nodes, "")
+	case n > 2 && consecutive(nodes):
+		return nodes[0] + " to " + nodes[n-1]
+	default:
+		return strings.Join(nodes[:n-1], ", ") + " and " + nodes[n-1]
+	}
+}
+
+func consecutive(nodes []string) bool {
+	first, err := strconv.Atoi(strings.TrimPrefix(nodes[0], "n"))
+	for i, node := range nodes {
+		if err != nil || node != fmt.Sprintf("n%d", first+i) {
+			return false
+		}
+	}
+	return true
+}
+
+// rough rounds a time for a sentence.
+func rough(d time.Duration) time.Duration {
+	if d >= time.Second {
+		return d.Round(100 * time.Millisecond)
+	}
+	return d.Round(time.Millisecond)
+}

@@ -1,0 +1,94 @@
+package scenarios
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/lockfault/lockfault/internal/nearest"
+)
+
+// CheckNames returns a [*SyntaxError] about the first selector of the script that
+// selects none of these strategies, and has none of these tags, nor what the
+// script itself says is to be found elsewhere; nil if there is no such selector.
+// What nobody is called is most likely a slip, and what the script says of it would
+// go for nobody.
+func (s *Script) CheckNames(strategies, tags []string) error {
+	known := slices.Clone(s.Elsewhere)
+	for _, name := range strategies {
+		known = append(known, Selector(name))
+	}
+	for _, tag := range tags {
+		known = append(known, Selector("@"+tag))
+	}
+	number := 0
+	for _, list := range s.selectors() {
+		for _, selector := range list {
+			if !selector.amongst(known) {
+				return s.stranger(number, selector, known)
+			}
+			number++
+		}
+	}
+	return nil
+}
+
+// Selects returns whom the script names, in for and expect, once each and in order
+// of appearance.
+func (s *Script) Selects() []Selector {
+	var all []Selector
+	for _, selector := range slices.Concat(s.selectors()...) {
+		if !slices.Contains(all, selector) {
+			all = append(all, selector)
+		}
+	}
+	return all
+}
+
+func (s *Script) selectors() [][]Selector {
+	lists := [][]Selector{s.For}
+	for _, e := range s.Expects {
+		lists = append(lists, e.For)
+	}
+	return lists
+}
+
+// Pattern reports whether the selector may select several names.
+func (s Selector) Pattern() bool { return strings.Contains(string(s), "*") }
+
+func (s Selector) tag() bool { return strings.HasPrefix(string(s), "@") }
+
+// amongst reports whether the selector is, or matches, one of those.
+func (s Selector) amongst(known []Selector) bool {
+	return slices.ContainsFunc(known, func(k Selector) bool {
+		matched, err := path.Match(string(s), string(k))
+		return k == s || matched && err == nil && !k.tag()
+	})
+}
+
+// stranger is the error about that selector, by its number in the script.
+func (s *Script) stranger(number int, selector Selector, known []Selector) error {
+	e := &SyntaxError{File: s.layout.file, Line: 1, Column: 1}
+	if number < len(s.layout.selectors) {
+		e.Line, e.Column = s.layout.selectors[number].line, s.layout.selectors[number].column
+	}
+	what := "is called"
+	switch {
+	case selector.tag():
+		what = "has the tag"
+	case selector.Pattern():
+		what = "has a name such as"
+	}
+	e.Message = fmt.Sprintf("no strategy %s %q", what, shorten(string(selector)))
+	var near []string
+	for _, k := range known {
+		if k.tag() == selector.tag() {
+			near = append(near, string(k))
+		}
+	}
+	if e.Suggestion, _ = nearest.Of(string(selector), near); e.Suggestion == "" {
+		e.Message += ": what only another program has must stand behind elsewhere, among the settings"
+	}
+	return e
+}

@@ -1,0 +1,77 @@
+package scenarios
+
+import (
+	"slices"
+	"strings"
+)
+
+// synonyms returns words of the language, each with others that people use in
+// its place. None of them are accepted: a script has one word per thing.
+func synonyms() map[string][]string {
+	all := map[string][]string{}
+	for line := range strings.Lines(`
+		acquire    lock take grab get obtain
+		try        trylock try-lock tryacquire try-acquire attempt
+		release    unlock free
+		extend     renew refresh prolong keepalive
+		work       sleep compute
+		write      store save put
+		rounds     loop repeat
+		pause      stop freeze suspend halt hang
+		resume     continue unpause unfreeze wake
+		crash      kill die exit terminate down
+		restart    start reboot revive recover up
+		clock      skew jump
+		failover   promote elect
+		join       rejoin merge
+		flush      flushall flushdb wipe
+		evict      expire
+		wait       sleep
+		hold       block intercept
+		drop       lose discard
+		pass       let deliver allow
+		partition  isolate disconnect cut
+		heal       reconnect mend
+		latency    lag slow
+		bandwidth  throttle
+		measure    timer stopwatch start
+		expect     assert require
+		ttl        lease
+		for        only
+		none       nothing ok safe held
+		overlap    double-hold
+	`) {
+		if words := strings.Fields(line); len(words) > 0 {
+			all[words[0]] = words[1:]
+		}
+	}
+	return all
+}
+
+// sameMeaning returns the candidate that means what the word does elsewhere.
+func sameMeaning(word string, candidates []string) (string, bool) {
+	word = strings.ToLower(word)
+	all := synonyms()
+	i := slices.IndexFunc(candidates, func(candidate string) bool { return slices.Contains(all[candidate], word) })
+	if i < 0 {
+		return "", false
+	}
+	return candidates[i], true
+}
+
+// inSmallLetters returns which of the words one with capital letters was meant to
+// be, or means.
+func inSmallLetters(word string, words []string) (string, bool) {
+	if lower := strings.ToLower(word); slices.Contains(words, lower) {
+		return lower, true
+	}
+	return sameMeaning(word, words)
+}
+
+// languageWords returns the words of the language but for the names of commands
+// and anomalies.
+func languageWords() []string {
+	words := slices.Concat(clientWords(), nodeWords(), stepWords(), settingWords())
+	return append(words, "expect", "before", "after", "messages", "any", "on", "times", "by", "once", "from", "within",
+		"jitter", "unlimited", "empty", "done", "held", "holding", "replies")
+}
