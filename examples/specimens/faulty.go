@@ -1,0 +1,6 @@
+package main
+
+import "github.com/lockfault/lockfault/strategies"
+
+// faulty returns the locks that have a bug.
+func faulty() []strategies.Strategy { return nil }

@@ -1,0 +1,27 @@
+// Specimens is lockfault with sixty locks that it should judge: forty-odd with a bug
+// each, whose names begin with faulty-, and twenty that do all that a lease lets a
+// lock do, sound-. What each must show, and what none of the sound ones may, is in
+// examples/specimens_test.go and docs/leases.md.
+//
+//	go run . run --strategy 'faulty-*,sound-*'
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/lockfault/lockfault/cli"
+	"github.com/lockfault/lockfault/strategies"
+)
+
+func main() {
+	registry, err := strategies.Registry{}.With(faulty()...)
+	if err == nil {
+		registry, err = registry.With(sound()...)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(2)
+	}
+	os.Exit(cli.Main(registry))
+}
