@@ -120,6 +120,9 @@ type MetNothing struct {
 // doesn't return then, and somebody with a real clock must end the process.
 // Safe for concurrent use.
 func Play(t *testing.T, cell Cell) Outcome {
+	if cell.Script == nil {
+		return Outcome{Status: Error, Reason: "the cell has no script to play"}
+	}
 	started := time.Now()
 	outcome := Outcome{Expected: cell.Script.Expected(cell.Strategy.Name, cell.Strategy.Tags)}
 	if ok, why := cell.Applies(); !ok {
