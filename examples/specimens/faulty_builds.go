@@ -38,6 +38,16 @@ func incr() strategies.Strategy {
 	return s
 }
 
+// countUp counts, gives the first a lease, and counts others down again.
+var countUp = redis.NewScript(`
+local n = redis.call("incr", KEYS[1])
+if n == 1 then
+	redis.call("pexpire", KEYS[1], ARGV[1])
+else
+	redis.call("decr", KEYS[1])
+end
+return n`)
+
 // counter counts those who want the lock up and down.
 func counter() strategies.Strategy {
 	s := specimen("faulty-counter", "its release counts down though its lease may be over, and the count is wrong from then on", nil,
@@ -45,14 +55,8 @@ func counter() strategies.Strategy {
 			l := newPlain(env)
 			return polled{
 				attempt: func(ctx context.Context) error {
-					n, err := l.db.Incr(ctx, l.key).Result()
-					if err != nil {
-						return err
-					}
-					if n != 1 {
-						return won(false, l.db.Decr(ctx, l.key).Err())
-					}
-					return l.db.PExpire(ctx, l.key, env.TTL).Err()
+					n, err := countUp.Run(ctx, l.db, []string{l.key}, l.ms()).Int64()
+					return won(n == 1, err)
 				},
 				release: func(ctx context.Context) error { return l.db.Decr(ctx, l.key).Err() },
 			}
@@ -78,17 +82,21 @@ func number(k strategies.Key) int {
 	return n
 }
 
+var setBit = redis.NewScript(`
+local before = redis.call("setbit", KEYS[1], 0, 1)
+if before == 0 then
+	redis.call("pexpire", KEYS[1], ARGV[1])
+end
+return before`)
+
 // bit is a lock in a bit.
 func bit() strategies.Strategy {
 	s := specimen("faulty-bit", "its release clears the bit, whoever has set it", nil, func(env strategies.Env) strategies.Lock {
 		l := newPlain(env)
 		return polled{
 			attempt: func(ctx context.Context) error {
-				before, err := l.db.SetBit(ctx, l.key, 0, 1).Result()
-				if err != nil || before == 1 {
-					return won(false, err)
-				}
-				return l.db.PExpire(ctx, l.key, env.TTL).Err()
+				before, err := setBit.Run(ctx, l.db, []string{l.key}, l.ms()).Int64()
+				return won(before == 0, err)
 			},
 			release: func(ctx context.Context) error { return ours(l.db.SetBit(ctx, l.key, 0, 0).Result()) },
 		}
@@ -106,6 +114,13 @@ func bit() strategies.Strategy {
 	return s
 }
 
+var appendTo = redis.NewScript(`
+local n = redis.call("append", KEYS[1], ARGV[1])
+if n == #ARGV[1] then
+	redis.call("pexpire", KEYS[1], ARGV[2])
+end
+return n`)
+
 // appended has the lock if its own word is all that the key holds.
 func appended() strategies.Strategy {
 	s := specimen("faulty-append", "each attempt appends its name, and one that came second leaves it there, so the first can't find its own value again", nil,
@@ -113,13 +128,9 @@ func appended() strategies.Strategy {
 			l := newPlain(env)
 			return polled{
 				attempt: func(ctx context.Context) error {
-					value := newValue(env)
-					n, err := l.db.Append(ctx, l.key, value).Result()
-					if err != nil || n != int64(len(value)) {
-						return won(false, err)
-					}
-					l.value = value
-					return l.db.PExpire(ctx, l.key, env.TTL).Err()
+					l.value = env.Owner
+					n, err := appendTo.Run(ctx, l.db, []string{l.key}, l.value, l.ms()).Int64()
+					return won(n == int64(len(l.value)), err)
 				},
 				release: l.free,
 			}

@@ -36,12 +36,10 @@ func faultyExtends() []strategies.Strategy {
 				}
 				return nil
 			}),
-		extended("faulty-extend-unchecked", "its extend says that all is well when the lock is not its own any more",
-			func(ctx context.Context, l *plain) error {
-				_ = l.prolong(ctx) // the bug
-				return nil
-			}),
-		lateValidity(),
+		validFor("faulty-extend-unchecked", "its extend says that all is well, and until when, when the lock is not its own any more",
+			func(l *validLock) { l.trusting = true }),
+		validFor("faulty-validity-late", "it counts the time for which its lock is valid from the reply, and not from the request",
+			func(l *validLock) { l.late = true }),
 	}
 }
 
@@ -53,29 +51,53 @@ func extended(name, bug string, extend func(context.Context, *plain) error) stra
 	})
 }
 
-// lateValidity counts its lease from the reply on.
-func lateValidity() strategies.Strategy {
-	return specimen("faulty-validity-late", "it counts the time for which its lock is valid from the reply, and not from the request", nil,
-		func(env strategies.Env) strategies.Lock { return &lateValidityLock{plain: newPlain(env)} })
+// validFor returns a lock that says until when it is held, by a rule that change makes
+// wrong.
+func validFor(name, bug string, change func(*validLock)) strategies.Strategy {
+	return specimen(name, bug, []string{strategies.TagExtending}, func(env strategies.Env) strategies.Lock {
+		l := &validLock{plain: newPlain(env)}
+		change(l)
+		return l
+	})
 }
 
-type lateValidityLock struct {
+type validLock struct {
 	*plain
-	until time.Time
+	until    time.Time
+	late     bool // it begins to count when it is answered
+	trusting bool // it doesn't look what its extend is answered
 }
 
-func (l *lateValidityLock) Acquire(ctx context.Context) error {
+func (l *validLock) Acquire(ctx context.Context) error {
 	return poll(ctx, func() error { return l.TryAcquire(ctx) })
 }
 
-func (l *lateValidityLock) TryAcquire(ctx context.Context) error {
-	err := l.take(ctx)
+func (l *validLock) TryAcquire(ctx context.Context) error {
+	return l.valid(func() error { return l.take(ctx) })
+}
+
+func (l *validLock) Extend(ctx context.Context) error {
+	return l.valid(func() error {
+		if err := l.prolong(ctx); !l.trusting {
+			return err
+		}
+		return nil
+	})
+}
+
+// valid asks for a lease, and notes when that ends.
+func (l *validLock) valid(ask func() error) error {
+	from := l.env.Now()
+	err := ask()
+	if l.late {
+		from = l.env.Now()
+	}
 	if err == nil {
-		l.until = l.env.Now().Add(l.env.TTL)
+		l.until = from.Add(l.env.TTL)
 	}
 	return err
 }
 
-func (l *lateValidityLock) Release(ctx context.Context) error { return l.free(ctx) }
+func (l *validLock) Release(ctx context.Context) error { return l.free(ctx) }
 
-func (l *lateValidityLock) ValidUntil() time.Time { return l.until }
+func (l *validLock) ValidUntil() time.Time { return l.until }

@@ -44,12 +44,12 @@ func faultyReleases() []strategies.Strategy {
 					}
 				}
 			}),
-		released("faulty-set-empty", "its release sets the key to nothing instead of deleting it", nil,
+		released("faulty-set-empty", "its release sets the key to nothing instead of deleting it, and nobody can acquire until the lease is over", nil,
 			func(ctx context.Context, l *plain) error {
 				if found, err := l.get(ctx); err != nil || found != l.value {
 					return ours(0, err)
 				}
-				return l.db.Set(ctx, l.key, "", 0).Err()
+				return l.db.Set(ctx, l.key, "", goredis.KeepTTL).Err()
 			}),
 		released("faulty-pexpire-zero", "its release is PEXPIRE 0, which doesn't look whose key it is", nil,
 			func(ctx context.Context, l *plain) error {
