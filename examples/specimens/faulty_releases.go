@@ -32,7 +32,7 @@ func faultyReleases() []strategies.Strategy {
 				}
 				return ours(deleteAny.Run(ctx, l.db, []string{l.key}).Int64())
 			}),
-		released("faulty-release-again", "it looks whose the key is once, and sends the DEL again when it gets no answer", nil,
+		released("faulty-release-again", "it looks whose the key is once, and sends the DEL again when it gets no answer", []string{plainDel},
 			func(ctx context.Context, l *plain) error {
 				if found, err := l.get(ctx); err != nil || found != l.value {
 					return ours(0, err)
