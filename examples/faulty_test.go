@@ -93,7 +93,7 @@ func (p promise) argument() string {
 func (p promise) kept(cell reports.Cell) string {
 	for _, anomaly := range p.anomalies {
 		if !slices.Contains(cell.Anomalies, anomaly) {
-			return fmt.Sprintf("%s under %s in %s: %s %v, which lacks %s; see %s", p.lock, p.scenario, cell.World, cell.Verdict, cell.Anomalies, anomaly, cell.Reason)
+			return fmt.Sprintf("%s under %s in %s: %s %v lacks %s. %s", p.lock, p.scenario, cell.World, cell.Verdict, cell.Anomalies, anomaly, cell.Reason)
 		}
 	}
 	return ""
