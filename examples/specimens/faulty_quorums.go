@@ -88,8 +88,8 @@ func (q *quorum) attempt(ctx context.Context, value string) error {
 	start := time.Now()
 	answers := q.each(ctx, func(ctx context.Context, node redis.UniversalClient) error {
 		err := won(true, node.Do(ctx, "SET", q.env.Key, value, "NX", "PX", q.env.TTL.Milliseconds()).Err())
-		if errors.Is(err, strategies.ErrNotAcquired) && len(q.nodes) > 0 {
-			// It may be our own, if the answer before was lost.
+		if errors.Is(err, strategies.ErrNotAcquired) {
+			// It may be our own: the answer before was lost, or a node is asked twice.
 			if found, err := node.Get(ctx, q.env.Key).Result(); err == nil && found == value {
 				return nil
 			}
@@ -128,25 +128,21 @@ func (q *quorum) clean(ctx context.Context, value string, answers []error) {
 }
 
 func (q *quorum) Release(ctx context.Context) error {
-	freed, failed := 0, error(nil)
+	freed, failed := 0, strategies.ErrNotHeld
 	for _, err := range q.each(ctx, func(ctx context.Context, node redis.UniversalClient) error {
-		err := ours(deleteOurs.Run(ctx, node, []string{q.env.Key}, q.value).Int64())
-		if err != nil && !errors.Is(err, strategies.ErrNotHeld) {
+		return ours(deleteOurs.Run(ctx, node, []string{q.env.Key}, q.value).Int64())
+	}) {
+		switch {
+		case err == nil:
+			freed++
+		case !errors.Is(err, strategies.ErrNotHeld):
 			failed = err
 		}
-		return err
-	}) {
-		if err == nil {
-			freed++
-		}
 	}
-	switch {
-	case freed >= min(q.enough, 3):
+	if freed >= min(q.enough, 3) {
 		return nil
-	case failed != nil:
-		return failed
 	}
-	return strategies.ErrNotHeld
+	return failed
 }
 
 func (q *quorum) ValidUntil() time.Time { return q.until }

@@ -115,10 +115,7 @@ func released(name, bug string, tags []string, release func(context.Context, *pl
 	return specimen(name, bug, tags, func(env strategies.Env) strategies.Lock {
 		l := newPlain(env)
 		return polled{
-			func(ctx context.Context) error {
-				value := "lock-" + newValue(env)
-				return l.takeAs(ctx, value)
-			},
+			func(ctx context.Context) error { return l.takeAs(ctx, "lock-"+newValue(env)) },
 			func(ctx context.Context) error {
 				if l.value == "" {
 					return strategies.ErrNotHeld

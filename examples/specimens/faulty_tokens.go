@@ -12,9 +12,8 @@ import (
 func faultyTokens() []strategies.Strategy {
 	return []strategies.Strategy{
 		fencedBy("faulty-token-before", "it draws its token before it waits for the lock, and others come first with larger ones",
-			func(ctx context.Context, l *plain) (int64, error) { return l.db.Incr(ctx, l.key+":fence").Result() }, nil),
-		fencedBy("faulty-token-after", "it draws its token when it has the lock, which may be over by then", nil,
-			func(ctx context.Context, l *plain) (int64, error) { return l.db.Incr(ctx, l.key+":fence").Result() }),
+			count, nil),
+		fencedBy("faulty-token-after", "it draws its token when it has the lock, which may be over by then", nil, count),
 		fencedBy("faulty-token-random", "its tokens are random", nil,
 			func(_ context.Context, l *plain) (int64, error) { return 1 + l.env.Rand.Int64N(1<<40), nil }),
 		fencedBy("faulty-token-clock", "its tokens are the time by its own clock", nil,
@@ -27,9 +26,13 @@ func faultyTokens() []strategies.Strategy {
 			func(ctx context.Context, l *plain) (int64, error) {
 				return countAndExpire.Run(ctx, l.db, []string{l.key + ":fence"}, l.ms()).Int64()
 			}),
-		fencedBy("faulty-token-deleted", "its release deletes the counter of tokens along with the lock", nil,
-			func(ctx context.Context, l *plain) (int64, error) { return l.db.Incr(ctx, l.key+":fence").Result() }),
+		forgetful(fencedBy("faulty-token-deleted", "its release deletes the counter of tokens along with the lock", nil, count)),
 	}
+}
+
+// count draws the next number of the lock's counter.
+func count(ctx context.Context, l *plain) (int64, error) {
+	return l.db.Incr(ctx, l.key+":fence").Result()
 }
 
 var countAndExpire = redis.NewScript(`
@@ -42,14 +45,27 @@ type drawing func(context.Context, *plain) (int64, error)
 // fencedBy returns a lock that draws its tokens before it waits, or when it has the lock.
 func fencedBy(name, bug string, before, after drawing) strategies.Strategy {
 	return specimen(name, bug, []string{strategies.TagFenced}, func(env strategies.Env) strategies.Lock {
-		return &drawn{plain: newPlain(env), before: before, after: after, forgets: name == "faulty-token-deleted"}
+		return &drawn{plain: newPlain(env), before: before, after: after}
 	})
+}
+
+// forgetful returns the strategy with a release that deletes the counter.
+func forgetful(s strategies.Strategy) strategies.Strategy {
+	made := s.New
+	s.New = func(env strategies.Env) (strategies.Lock, error) {
+		l, err := made(env)
+		if err == nil {
+			l.(*drawn).forgets = true
+		}
+		return l, err
+	}
+	return s
 }
 
 type drawn struct {
 	*plain
 	before, after drawing
-	forgets       bool
+	forgets       bool // its release deletes the counter
 	token         int64
 }
 
