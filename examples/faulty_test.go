@@ -103,17 +103,14 @@ func (p promise) kept(cell reports.Cell) string {
 // is none of its business; cells for which the machine was too slow are played again.
 func play(t *testing.T, program string, args ...string) []reports.Cell {
 	t.Helper()
-	const notAsExpected, undecided, attempts = 1, 3, 10
+	const notAsExpected, undecided, attempts = 1, 3, 3
 	dir := filepath.Join(t.TempDir(), "report")
 	args = append([]string{"run", "--out", dir}, args...)
-	for again := 0; ; again++ {
+	for again := 1; ; again++ {
 		cmd := exec.Command(program, args...)
 		out, err := cmd.CombinedOutput()
 		var exit *exec.ExitError
 		if errors.As(err, &exit) && exit.ExitCode() == undecided && again < attempts && strings.Contains(string(out), "the machine was ") {
-			if again == 0 {
-				args = append(args, "--resume")
-			}
 			continue
 		}
 		if err != nil && (exit == nil || exit.ExitCode() != notAsExpected && exit.ExitCode() != undecided) {
