@@ -1,0 +1,218 @@
+package explore
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/lockfault/lockfault/checker"
+	"github.com/lockfault/lockfault/harness"
+)
+
+// identity is what a state is known by.
+type identity [16]byte
+
+// chunk is how many scripts are handed to the player at once.
+const chunk = 256
+
+// Search looks at every state that can be reached within the bound, those with the
+// shortest paths first, and keeps the first script for each anomaly that it sees. It
+// blocks until it is done or ctx is; then it returns what it has found so far, not
+// exhausted. The error is the player's. tell, which may be nil, is called now and
+// then with what there is so far.
+func Search(ctx context.Context, b Bound, player Player, tell func(Result)) (Result, error) {
+	s := &search{bound: b, player: player, seen: map[identity]bool{}, tell: tell}
+	err := s.run(ctx)
+	s.result.Exhausted = err == nil && s.result.Cut == "" && len(s.result.Errors) == 0
+	if err != nil && ctx.Err() != nil {
+		s.result.Cut, err = "interrupted", nil
+		if cause := context.Cause(ctx); errors.Is(cause, context.DeadlineExceeded) {
+			s.result.Cut = "out of time"
+		}
+	}
+	return s.result, err
+}
+
+type search struct {
+	bound  Bound
+	player Player
+	tell   func(Result)
+	seen   map[identity]bool
+	found  []checker.Anomaly
+	result Result
+}
+
+// run goes from the states that can be reached by so many moves to those that take
+// one more.
+func (s *search) run(ctx context.Context) error {
+	root := &position{rounds: make([]int, s.bound.Clients), spent: map[Fault]int{}}
+	layer, err := s.visit(ctx, []*position{root})
+	for err == nil && len(layer) > 0 && s.result.Cut == "" {
+		if s.bound.Moves > 0 && layer[0].moves >= s.bound.Moves {
+			s.result.Cut = fmt.Sprintf("paths of more than %d moves were not followed", s.bound.Moves)
+			break
+		}
+		var next []*position
+		for _, p := range layer {
+			moves := s.bound.moves(p)
+			if len(moves) == 0 {
+				if !p.closed {
+					s.result.Ends++
+					next = append(next, p.close())
+				}
+			}
+			for _, m := range moves {
+				next = append(next, p.after(m))
+			}
+		}
+		layer, err = s.visit(ctx, next)
+	}
+	return err
+}
+
+// close returns the position in which so much time has gone by that what was
+// forgotten shows, and somebody who still can has asked for the lock.
+func (p *position) close() *position {
+	lines := []string{"wait 1.6ttl"}
+	for _, c := range p.view.Clients {
+		if !c.Crashed && !c.Busy {
+			lines = append(lines, "pass "+c.Name, c.Name+" acquire within 1ttl")
+			break
+		}
+	}
+	q := p.after(move{lines: lines})
+	q.closed = true
+	return q
+}
+
+// after returns where a move leads. Its view is not known yet.
+func (p *position) after(m move) *position {
+	q := &position{
+		lines: slices.Concat(p.lines, m.lines), moves: p.moves + 1, commands: p.commands,
+		rounds: p.rounds, spent: p.spent, faults: p.faults,
+	}
+	if m.sends {
+		q.commands++
+	}
+	if m.begun > 0 {
+		q.rounds = slices.Clone(p.rounds)
+		q.rounds[m.begun-1]++
+	}
+	if m.cost != "" {
+		q.spent = maps.Clone(p.spent)
+		q.spent[m.cost]++
+	}
+	if m.fault != "" {
+		q.faults = append(slices.Clip(p.faults), m.fault)
+	}
+	return q
+}
+
+// visit plays what leads to the positions and returns those that are new.
+func (s *search) visit(ctx context.Context, list []*position) ([]*position, error) {
+	var fresh []*position
+	for part := range slices.Chunk(list, chunk) {
+		scripts := make([]string, len(part))
+		for i, p := range part {
+			scripts[i] = s.bound.script(p.lines, nil)
+		}
+		looks, err := s.player.Play(ctx, scripts)
+		if err != nil {
+			return nil, err
+		}
+		for i, p := range part {
+			if s.arrive(ctx, p, scripts[i], looks[i]) {
+				fresh = append(fresh, p)
+			}
+			if s.result.Cut != "" {
+				return fresh, nil
+			}
+		}
+		if s.tell != nil {
+			s.tell(s.result)
+		}
+	}
+	return fresh, nil
+}
+
+// arrive takes note of where a position turned out to be, and reports whether nobody
+// has been there.
+func (s *search) arrive(ctx context.Context, p *position, script string, look Look) bool {
+	r := &s.result
+	r.Runs++
+	r.Depth = max(r.Depth, p.moves)
+	if look.Err != "" {
+		r.Errors = append(r.Errors, Failure{script, look.Err})
+		return false
+	}
+	if look.Unjudged != "" {
+		r.Unjudged = look.Unjudged
+	}
+	p.view = look.View
+	id := s.identify(p, look)
+	if s.seen[id] {
+		r.Merged++
+		return false
+	}
+	s.seen[id] = true
+	r.States++
+	look.Anomalies = settled(look)
+	for _, a := range look.Anomalies {
+		if !slices.Contains(s.found, a) {
+			s.found = append(s.found, a)
+			s.find(ctx, a, p, look)
+		}
+	}
+	if s.bound.States > 0 && r.States >= s.bound.States && r.Cut == "" {
+		r.Cut = fmt.Sprintf("more than %d states", s.bound.States)
+	}
+	return true
+}
+
+// settled returns the anomalies that are there to stay. Whether an operation waited in
+// vain shows when nothing more is under way that could explain it.
+func settled(look Look) []checker.Anomaly {
+	busy := slices.ContainsFunc(look.View.Clients, func(c harness.ClientView) bool { return c.Busy })
+	return slices.DeleteFunc(slices.Clone(look.Anomalies), func(a checker.Anomaly) bool {
+		switch a {
+		case checker.Unavailable, checker.StuckLock, checker.Starvation, checker.SelfDeadlock:
+			return busy
+		}
+		return false
+	})
+}
+
+// identify returns what a state is known by: all that what comes next can depend on.
+func (s *search) identify(p *position, look Look) identity {
+	text, err := json.Marshal([]any{p.view, p.rounds, p.spent, p.faults, p.closed, look.Anomalies})
+	if err != nil {
+		panic(err) // there is nothing in it that JSON doesn't have
+	}
+	sum := sha256.Sum256(text)
+	return identity(sum[:16])
+}
+
+// find keeps a script that shows an anomaly, if it does so again.
+func (s *search) find(ctx context.Context, a checker.Anomaly, p *position, look Look) {
+	script := s.bound.script(p.lines, look.Anomalies)
+	again, err := s.player.Play(ctx, []string{script, script})
+	if err != nil {
+		return // the search is about to learn that, too
+	}
+	for _, other := range again {
+		if other.Print != again[0].Print || !slices.Equal(settled(other), look.Anomalies) {
+			s.result.Errors = append(s.result.Errors, Failure{script, "it came out differently when it was played again: the lock isn't deterministic"})
+			return
+		}
+	}
+	s.result.Findings = append(s.result.Findings, Finding{
+		Anomaly: a, Script: script, Anomalies: look.Anomalies, Moves: p.moves, Commands: p.commands,
+	})
+	if s.bound.UntilFirst {
+		s.result.Cut = "until the first"
+	}
+}
