@@ -38,6 +38,8 @@ type Bound struct {
 	States int
 	// UntilFirst ends the search with the first violation.
 	UntilFirst bool
+
+	plain bool // without the reductions, for tests: clients begin at any time and in any order
 }
 
 // A Look is how a script ended.

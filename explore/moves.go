@@ -69,11 +69,12 @@ func (f Fault) About() string {
 
 // A move is what may happen next.
 type move struct {
-	lines []string
-	cost  Fault  // which budget it takes from; empty for none
-	fault string // what is remembered of it: clocks and links have no memory that a view shows
-	begun int    // 1 + the number of the client that begins a round; 0 if none does
-	sends bool   // it delivers a request
+	lines  []string
+	cost   Fault  // which budget it takes from; empty for none
+	fault  string // what is remembered of it: clocks and links have no memory that a view shows
+	client int    // 1 + the number of the client that it lets go on; 0 if it is about more than one
+	begun  bool   // that client begins a round
+	sends  bool   // it delivers a request
 }
 
 // settle are the lines after which a client has come as far as it gets. One that
@@ -88,6 +89,7 @@ type position struct {
 	moves    int
 	commands int
 	rounds   []int         // how many each client has begun
+	idle     []bool        // which clients may begin one now: see after
 	spent    map[Fault]int // of the budget
 	faults   []string      // what happened that a view doesn't show
 	view     harness.View
@@ -107,12 +109,13 @@ func (b Bound) moves(p *position) []move {
 	for i, c := range p.view.Clients {
 		switch held := heldOf(p.view, c.Name); {
 		case len(held) > 0:
-			list = append(list, b.pass(p, c, held[0])...)
+			list = append(list, b.pass(p, i)...)
 		case c.Crashed || c.Busy:
 		case c.Holding:
-			list = append(list, move{lines: append([]string{c.Name + " write", "begin " + c.Name + " release"}, settle(c.Name)...)})
-		case p.rounds[i] < b.Rounds:
-			list = append(list, move{lines: append([]string{"begin " + c.Name + " try"}, settle(c.Name)...), begun: i + 1})
+			list = append(list, move{lines: append([]string{c.Name + " write", "begin " + c.Name + " release"}, settle(c.Name)...), client: i + 1})
+		case p.rounds[i] < b.Rounds && p.idle[i] && (b.plain || i == 0 || p.rounds[i-1] > 0):
+			// Clients are alike until they begin, so they begin in order.
+			list = append(list, move{lines: append([]string{"begin " + c.Name + " try"}, settle(c.Name)...), client: i + 1, begun: true})
 		}
 	}
 	if len(list) == 0 && !b.waiting(p.view) {
@@ -132,10 +135,11 @@ func (b Bound) waiting(v harness.View) bool {
 	return slices.ContainsFunc(v.Clients, func(c harness.ClientView) bool { return c.Busy && !c.Crashed })
 }
 
-// pass returns the ways in which a held request can be delivered.
-func (b Bound) pass(p *position, c harness.ClientView, _ faults.HeldView) []move {
+// pass returns the ways in which a client's request can be delivered.
+func (b Bound) pass(p *position, i int) []move {
+	c := p.view.Clients[i]
 	lines := append([]string{"pass " + c.Name + " once"}, settle(c.Name)...)
-	list := []move{{lines: lines, sends: true}}
+	list := []move{{lines: lines, client: i + 1, sends: true}}
 	if b.left(p, LoseReply) && !c.Crashed {
 		lost := append([]string{"reset " + c.Name + " after any times 1"}, lines...)
 		list = append(list, move{lines: lost, cost: LoseReply, sends: true})

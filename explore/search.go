@@ -49,7 +49,7 @@ type search struct {
 // run goes from the states that can be reached by so many moves to those that take
 // one more.
 func (s *search) run(ctx context.Context) error {
-	root := &position{rounds: make([]int, s.bound.Clients), spent: map[Fault]int{}}
+	root := &position{rounds: make([]int, s.bound.Clients), idle: everybody(s.bound.Clients), spent: map[Fault]int{}}
 	layer, err := s.visit(ctx, []*position{root})
 	for err == nil && len(layer) > 0 && s.result.Cut == "" {
 		if s.bound.Moves > 0 && layer[0].moves >= s.bound.Moves {
@@ -62,11 +62,11 @@ func (s *search) run(ctx context.Context) error {
 			if len(moves) == 0 {
 				if !p.closed {
 					s.result.Ends++
-					next = append(next, p.close())
+					next = append(next, s.close(p))
 				}
 			}
 			for _, m := range moves {
-				next = append(next, p.after(m))
+				next = append(next, s.after(p, m))
 			}
 		}
 		layer, err = s.visit(ctx, next)
@@ -76,7 +76,7 @@ func (s *search) run(ctx context.Context) error {
 
 // close returns the position in which so much time has gone by that what was
 // forgotten shows, and somebody who still can has asked for the lock.
-func (p *position) close() *position {
+func (s *search) close(p *position) *position {
 	lines := []string{"wait 1.6ttl"}
 	for _, c := range p.view.Clients {
 		if !c.Crashed && !c.Busy {
@@ -84,13 +84,18 @@ func (p *position) close() *position {
 			break
 		}
 	}
-	q := p.after(move{lines: lines})
+	q := s.after(p, move{lines: lines})
 	q.closed = true
 	return q
 }
 
 // after returns where a move leads. Its view is not known yet.
-func (p *position) after(m move) *position {
+//
+// When a client begins makes no difference as long as time stands still and no fault
+// happens: its first request is held, and what others do meanwhile it doesn't see. So
+// of all these orders one is looked at: clients begin as soon as they can, in the
+// order of their names, or after the next fault, or not at all.
+func (s *search) after(p *position, m move) *position {
 	q := &position{
 		lines: slices.Concat(p.lines, m.lines), moves: p.moves + 1, commands: p.commands,
 		rounds: p.rounds, spent: p.spent, faults: p.faults,
@@ -98,9 +103,19 @@ func (p *position) after(m move) *position {
 	if m.sends {
 		q.commands++
 	}
-	if m.begun > 0 {
+	switch {
+	case s.bound.plain || m.client == 0:
+		q.idle = everybody(s.bound.Clients)
+	default:
+		q.idle = make([]bool, s.bound.Clients)
+		if m.begun {
+			copy(q.idle[m.client:], p.idle[m.client:])
+		}
+		q.idle[m.client-1] = true
+	}
+	if m.begun {
 		q.rounds = slices.Clone(p.rounds)
-		q.rounds[m.begun-1]++
+		q.rounds[m.client-1]++
 	}
 	if m.cost != "" {
 		q.spent = maps.Clone(p.spent)
@@ -110,6 +125,14 @@ func (p *position) after(m move) *position {
 		q.faults = append(slices.Clip(p.faults), m.fault)
 	}
 	return q
+}
+
+func everybody(clients int) []bool {
+	list := make([]bool, clients)
+	for i := range list {
+		list[i] = true
+	}
+	return list
 }
 
 // visit plays what leads to the positions and returns those that are new.
@@ -153,33 +176,37 @@ func (s *search) arrive(ctx context.Context, p *position, script string, look Lo
 		r.Unjudged = look.Unjudged
 	}
 	p.view = look.View
-	id := s.identify(p, look)
+	for _, a := range s.settled(p, look) {
+		if !slices.Contains(s.found, a) {
+			s.found = append(s.found, a)
+			s.find(ctx, a, p, look)
+		}
+	}
+	id := s.identify(p)
 	if s.seen[id] {
 		r.Merged++
 		return false
 	}
 	s.seen[id] = true
 	r.States++
-	look.Anomalies = settled(look)
-	for _, a := range look.Anomalies {
-		if !slices.Contains(s.found, a) {
-			s.found = append(s.found, a)
-			s.find(ctx, a, p, look)
-		}
-	}
 	if s.bound.States > 0 && r.States >= s.bound.States && r.Cut == "" {
 		r.Cut = fmt.Sprintf("more than %d states", s.bound.States)
 	}
 	return true
 }
 
-// settled returns the anomalies that are there to stay. Whether an operation waited in
-// vain shows when nothing more is under way that could explain it.
-func settled(look Look) []checker.Anomaly {
+// settled returns the anomalies that are there to stay, and that are the lock's.
+// Whether an operation waited in vain shows when nothing more is under way that could
+// explain it, and a lock whose server was away, or didn't answer, is unavailable for
+// that reason.
+func (s *search) settled(p *position, look Look) []checker.Anomaly {
 	busy := slices.ContainsFunc(look.View.Clients, func(c harness.ClientView) bool { return c.Busy })
+	away := p.spent[LoseReply]+p.spent[Restart]+p.spent[RestartEmpty]+p.spent[Failover] > 0
 	return slices.DeleteFunc(slices.Clone(look.Anomalies), func(a checker.Anomaly) bool {
 		switch a {
-		case checker.Unavailable, checker.StuckLock, checker.Starvation, checker.SelfDeadlock:
+		case checker.Unavailable:
+			return busy || away
+		case checker.StuckLock, checker.Starvation, checker.SelfDeadlock:
 			return busy
 		}
 		return false
@@ -187,8 +214,8 @@ func settled(look Look) []checker.Anomaly {
 }
 
 // identify returns what a state is known by: all that what comes next can depend on.
-func (s *search) identify(p *position, look Look) identity {
-	text, err := json.Marshal([]any{p.view, p.rounds, p.spent, p.faults, p.closed, look.Anomalies})
+func (s *search) identify(p *position) identity {
+	text, err := json.Marshal([]any{p.view, p.rounds, p.idle, p.spent, p.faults, p.closed})
 	if err != nil {
 		panic(err) // there is nothing in it that JSON doesn't have
 	}
@@ -204,7 +231,7 @@ func (s *search) find(ctx context.Context, a checker.Anomaly, p *position, look 
 		return // the search is about to learn that, too
 	}
 	for _, other := range again {
-		if other.Print != again[0].Print || !slices.Equal(settled(other), look.Anomalies) {
+		if other.Print != again[0].Print || !slices.Equal(other.Anomalies, look.Anomalies) {
 			s.result.Errors = append(s.result.Errors, Failure{script, "it came out differently when it was played again: the lock isn't deterministic"})
 			return
 		}
