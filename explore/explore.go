@@ -39,7 +39,9 @@ type Bound struct {
 	// UntilFirst ends the search with the first violation.
 	UntilFirst bool
 
-	plain bool // without the reductions, for tests: clients begin at any time and in any order
+	// For tests: without the reductions, so that clients begin at any time and in
+	// any order; and with each path for itself, whatever it leads to.
+	plain, apart bool
 }
 
 // A Look is how a script ended.

@@ -113,8 +113,7 @@ func (b Bound) moves(p *position) []move {
 		case c.Crashed || c.Busy:
 		case c.Holding:
 			list = append(list, move{lines: append([]string{c.Name + " write", "begin " + c.Name + " release"}, settle(c.Name)...), client: i + 1})
-		case p.rounds[i] < b.Rounds && p.idle[i] && (b.plain || i == 0 || p.rounds[i-1] > 0):
-			// Clients are alike until they begin, so they begin in order.
+		case b.begins(p, i):
 			list = append(list, move{lines: append([]string{"begin " + c.Name + " try"}, settle(c.Name)...), client: i + 1, begun: true})
 		}
 	}
@@ -127,6 +126,14 @@ func (b Bound) moves(p *position) []move {
 		return []move{{lines: []string{"wait 0.1ttl"}}}
 	}
 	return list
+}
+
+// begins reports whether a client begins a round next, in one of the orders that are
+// looked at. Clients are alike until they begin, so the first does so first.
+func (b Bound) begins(p *position, i int) bool {
+	c := p.view.Clients[i]
+	able := !c.Busy && !c.Crashed && !c.Holding && p.rounds[i] < b.Rounds
+	return able && (b.plain || p.idle[i] && (i == 0 || p.rounds[i-1] > 0))
 }
 
 // waiting reports whether a client is in the middle of something and has nothing

@@ -183,7 +183,7 @@ func (s *search) arrive(ctx context.Context, p *position, script string, look Lo
 		}
 	}
 	id := s.identify(p)
-	if s.seen[id] {
+	if s.seen[id] && !s.bound.apart {
 		r.Merged++
 		return false
 	}
@@ -197,11 +197,11 @@ func (s *search) arrive(ctx context.Context, p *position, script string, look Lo
 
 // settled returns the anomalies that are there to stay, and that are the lock's.
 // Whether an operation waited in vain shows when nothing more is under way that could
-// explain it, and a lock whose server was away, or didn't answer, is unavailable for
-// that reason.
+// explain it, and a lock whose server was away, or didn't answer for as long as a lease
+// takes, is unavailable for that reason.
 func (s *search) settled(p *position, look Look) []checker.Anomaly {
 	busy := slices.ContainsFunc(look.View.Clients, func(c harness.ClientView) bool { return c.Busy })
-	away := p.spent[LoseReply]+p.spent[Restart]+p.spent[RestartEmpty]+p.spent[Failover] > 0
+	away := p.spent[Advance]+p.spent[LoseReply]+p.spent[Restart]+p.spent[RestartEmpty]+p.spent[Failover] > 0
 	return slices.DeleteFunc(slices.Clone(look.Anomalies), func(a checker.Anomaly) bool {
 		switch a {
 		case checker.Unavailable:
@@ -215,7 +215,11 @@ func (s *search) settled(p *position, look Look) []checker.Anomaly {
 
 // identify returns what a state is known by: all that what comes next can depend on.
 func (s *search) identify(p *position) identity {
-	text, err := json.Marshal([]any{p.view, p.rounds, p.idle, p.spent, p.faults, p.closed})
+	begins := make([]bool, len(p.idle))
+	for i := range begins {
+		begins[i] = s.bound.begins(p, i)
+	}
+	text, err := json.Marshal([]any{p.view, p.rounds, begins, p.spent, p.faults, p.closed})
 	if err != nil {
 		panic(err) // there is nothing in it that JSON doesn't have
 	}
