@@ -64,42 +64,50 @@ type Player interface {
 	// Play plays scripts, in any order, and returns what came of each, in theirs.
 	// It blocks until all are done, or ctx is; its error ends the search.
 	Play(ctx context.Context, scripts []string) ([]Look, error)
+	// Again plays a script in a process that nothing else was played in.
+	Again(ctx context.Context, script string) (Look, error)
 }
 
 // A Finding is a shortest script that shows an anomaly.
 type Finding struct {
-	Anomaly checker.Anomaly
+	Anomaly checker.Anomaly `json:"anomaly"`
 	// Script is it, in the language of docs/script.md, with an expect line.
-	Script string
+	Script string `json:"script"`
 	// Anomalies are all that it shows.
-	Anomalies []checker.Anomaly
-	// Moves is how long its path was, and Commands how many requests were
-	// delivered in it.
-	Moves, Commands int
+	Anomalies []checker.Anomaly `json:"anomalies"`
+	// Moves is how long its path was, and Requests how many were delivered in it.
+	Moves    int `json:"moves"`
+	Requests int `json:"requests"`
 }
 
 // A Result is what a search came to.
 type Result struct {
 	// Findings are in the order in which they were found: the shortest first.
-	Findings []Finding
+	Findings []Finding `json:"findings"`
 	// States is how many different ones were seen, Ends how many of them nothing
 	// can follow, and Merged how often a path led to one that was known.
-	States, Ends, Merged int
+	States int `json:"states"`
+	Ends   int `json:"ends"`
+	Merged int `json:"merged"`
 	// Runs is how many scripts were played, and Depth the longest path of them.
-	Runs, Depth int
+	Runs  int `json:"runs"`
+	Depth int `json:"depth"`
 	// Exhausted reports whether everything within the bound was seen. If not, Cut
-	// says why.
-	Exhausted bool
-	Cut       string
-	// Errors are scripts that ended in an error, or came out differently the
-	// second time; with any, the search is not exhaustive.
-	Errors []Failure
+	// says why, unless there are Failures.
+	Exhausted bool   `json:"exhausted"`
+	Cut       string `json:"cut,omitempty"`
+	// Failures are scripts that ended in an error, or came out differently when
+	// they were played again; with any, the search is not exhaustive.
+	Failures []Failure `json:"failures,omitempty"`
 	// Unjudged says why anomalies of servers were not judged in some state.
-	Unjudged string
+	Unjudged string `json:"unjudged,omitempty"`
 }
 
 // A Failure is a script that came to nothing.
 type Failure struct {
-	Script string
-	Err    string
+	Script string `json:"script"`
+	Err    string `json:"error"`
 }
+
+// mostFailures ends a search: a lock that fails so often isn't one to be searched.
+const mostFailures = 10

@@ -87,7 +87,7 @@ func settle(client string) []string {
 type position struct {
 	lines    []string // the path
 	moves    int
-	commands int
+	requests int
 	rounds   []int         // how many each client has begun
 	idle     []bool        // which clients may begin one now: see after
 	spent    map[Fault]int // of the budget

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/lockfault/lockfault/checker"
+	"github.com/lockfault/lockfault/scenarios"
 )
 
 // names returns the clients' names.
@@ -21,7 +22,10 @@ func (b Bound) names() []string {
 func (b Bound) script(lines []string, expect []checker.Anomaly) string {
 	var s strings.Builder
 	clients := strings.Join(b.names(), " ")
-	fmt.Fprintf(&s, "ttl %v\nclients %s\n", b.TTL, clients)
+	if b.TTL != scenarios.Defaults().TTL {
+		fmt.Fprintf(&s, "ttl %v\n", b.TTL)
+	}
+	fmt.Fprintf(&s, "clients %s\n", clients)
 	if b.Nodes > 1 {
 		fmt.Fprintf(&s, "nodes %d\n", b.Nodes)
 	}

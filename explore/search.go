@@ -27,7 +27,7 @@ const chunk = 256
 func Search(ctx context.Context, b Bound, player Player, tell func(Result)) (Result, error) {
 	s := &search{bound: b, player: player, seen: map[identity]bool{}, tell: tell}
 	err := s.run(ctx)
-	s.result.Exhausted = err == nil && s.result.Cut == "" && len(s.result.Errors) == 0
+	s.result.Exhausted = err == nil && s.result.Cut == "" && len(s.result.Failures) == 0
 	if err != nil && ctx.Err() != nil {
 		s.result.Cut, err = "interrupted", nil
 		if cause := context.Cause(ctx); errors.Is(cause, context.DeadlineExceeded) {
@@ -97,11 +97,11 @@ func (s *search) close(p *position) *position {
 // order of their names, or after the next fault, or not at all.
 func (s *search) after(p *position, m move) *position {
 	q := &position{
-		lines: slices.Concat(p.lines, m.lines), moves: p.moves + 1, commands: p.commands,
+		lines: slices.Concat(p.lines, m.lines), moves: p.moves + 1, requests: p.requests,
 		rounds: p.rounds, spent: p.spent, faults: p.faults,
 	}
 	if m.sends {
-		q.commands++
+		q.requests++
 	}
 	switch {
 	case s.bound.plain || m.client == 0:
@@ -169,7 +169,10 @@ func (s *search) arrive(ctx context.Context, p *position, script string, look Lo
 	r.Runs++
 	r.Depth = max(r.Depth, p.moves)
 	if look.Err != "" {
-		r.Errors = append(r.Errors, Failure{script, look.Err})
+		r.Failures = append(r.Failures, Failure{script, look.Err})
+		if len(r.Failures) == mostFailures {
+			r.Cut = fmt.Sprintf("%d scripts came to nothing", mostFailures)
+		}
 		return false
 	}
 	if look.Unjudged != "" {
@@ -230,18 +233,23 @@ func (s *search) identify(p *position) identity {
 // find keeps a script that shows an anomaly, if it does so again.
 func (s *search) find(ctx context.Context, a checker.Anomaly, p *position, look Look) {
 	script := s.bound.script(p.lines, look.Anomalies)
-	again, err := s.player.Play(ctx, []string{script, script})
-	if err != nil {
-		return // the search is about to learn that, too
-	}
-	for _, other := range again {
-		if other.Print != again[0].Print || !slices.Equal(other.Anomalies, look.Anomalies) {
-			s.result.Errors = append(s.result.Errors, Failure{script, "it came out differently when it was played again: the lock isn't deterministic"})
+	var first string
+	for i := range 2 {
+		again, err := s.player.Again(ctx, script)
+		if err != nil {
+			return // the search is about to learn that, too
+		}
+		if i == 0 {
+			first = again.Print
+		}
+		if again.Print != first || !slices.Equal(again.Anomalies, look.Anomalies) {
+			s.result.Failures = append(s.result.Failures, Failure{script, fmt.Sprintf(
+				"it showed %v, and when it was played again %v: the lock does not do the same each time", look.Anomalies, again.Anomalies)})
 			return
 		}
 	}
 	s.result.Findings = append(s.result.Findings, Finding{
-		Anomaly: a, Script: script, Anomalies: look.Anomalies, Moves: p.moves, Commands: p.commands,
+		Anomaly: a, Script: script, Anomalies: look.Anomalies, Moves: p.moves, Requests: p.requests,
 	})
 	if s.bound.UntilFirst {
 		s.result.Cut = "until the first"

@@ -40,6 +40,11 @@ func (s *stage) Play(ctx context.Context, scripts []string) ([]Look, error) {
 	return looks, ctx.Err()
 }
 
+func (s *stage) Again(ctx context.Context, script string) (Look, error) {
+	looks, err := s.Play(ctx, []string{script})
+	return looks[0], err
+}
+
 func found(t *testing.T, name string, b Bound) Result {
 	t.Helper()
 	strategy, ok := strategies.Builtin().Lookup(name)
@@ -95,7 +100,7 @@ func TestFindsWhatIsKnown(t *testing.T) {
 			got = append(got, string(a))
 		}
 		if strings.Join(got, " ") != c.want || !r.Exhausted {
-			t.Errorf("%s %v: found %v, exhausted %t (%s, %v), want %q", c.strategy, c.bound.Budget, got, r.Exhausted, r.Cut, r.Errors, c.want)
+			t.Errorf("%s %v: found %v, exhausted %t (%s, %v), want %q", c.strategy, c.bound.Budget, got, r.Exhausted, r.Cut, r.Failures, c.want)
 		}
 	}
 }
@@ -178,8 +183,8 @@ func TestNondeterminismIsSaid(t *testing.T) {
 	strategy, _ := strategies.Builtin().Lookup("set-nx-px-del")
 	b := Bound{Clients: 2, Rounds: 1, Nodes: 1, TTL: 30 * time.Second, Budget: map[Fault]int{Advance: 1}}
 	r, err := Search(t.Context(), b, &fickle{stage{t: t, strategy: strategy}}, nil)
-	if err != nil || len(r.Findings) > 0 || len(r.Errors) == 0 || r.Exhausted {
-		t.Errorf("%v, %d findings, %d errors, exhausted %t", err, len(r.Findings), len(r.Errors), r.Exhausted)
+	if err != nil || len(r.Findings) > 0 || len(r.Failures) == 0 || r.Exhausted {
+		t.Errorf("%v, %d findings, %d errors, exhausted %t", err, len(r.Findings), len(r.Failures), r.Exhausted)
 	}
 	failing := errors.New("no workers")
 	if _, err := Search(t.Context(), b, broken{failing}, nil); !errors.Is(err, failing) {
@@ -198,6 +203,12 @@ func (f *fickle) Play(ctx context.Context, scripts []string) ([]Look, error) {
 	return looks, err
 }
 
+func (f *fickle) Again(ctx context.Context, script string) (Look, error) {
+	looks, err := f.Play(ctx, []string{script})
+	return looks[0], err
+}
+
 type broken struct{ err error }
 
 func (b broken) Play(context.Context, []string) ([]Look, error) { return nil, b.err }
+func (b broken) Again(context.Context, string) (Look, error)    { return Look{}, b.err }
