@@ -61,8 +61,10 @@ Unless --spec says what kind of lock it is, the content does: a history with fen
 tokens is judged as that of a fenced lock, one with ends of leases or extends as
 that of a lease, any other as that of a mutex.
 
-The exit status is 0 if all histories are valid, 1 if one is invalid, 2 for a wrong
-command line, and 3 if one is unknown or can't be read.`,
+The exit status is 0 if all histories are valid and 1 if one is invalid. It is 2 if
+nothing was checked, because the command line is wrong or one of its files isn't
+there, and 3 if a history is unknown or a file that is there can't be read to its end
+as one.`,
 		Example: `  lockfault check lockfault-report/histories/*/*/*.jsonl
   lockfault check --spec fenced --strict history.edn
   grep lock production.log | to-csv | lockfault check --clock-skew 20ms`,

@@ -62,11 +62,15 @@ func Main(registry strategies.Registry) int {
 // its main function must call [Main], or Run with its own arguments.
 func Run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer, registry strategies.Registry) int {
 	root := newRoot(&app{registry: registry})
+	out := &output{to: stdout}
 	root.SetArgs(args)
 	root.SetIn(stdin)
-	root.SetOut(stdout)
+	root.SetOut(out)
 	root.SetErr(stderr)
 	err := root.ExecuteContext(ctx)
+	if err == nil {
+		err = out.err
+	}
 	var status *statusError
 	var syntax *scenarios.SyntaxError
 	switch {
@@ -85,6 +89,20 @@ func Run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		fmt.Fprintf(stderr, "lockfault: %v\n", err)
 		return ExitUndecided
 	}
+}
+
+// An output remembers the first error of writing: who prints help looks at none.
+type output struct {
+	to  io.Writer
+	err error
+}
+
+func (o *output) Write(text []byte) (int, error) {
+	n, err := o.to.Write(text)
+	if o.err == nil {
+		o.err = err
+	}
+	return n, err
 }
 
 // app is what the commands share.
@@ -180,8 +198,11 @@ func newHelpCommand() *cobra.Command {
 		Short: "Explain a command",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			found, rest, err := cmd.Root().Find(args)
-			if err != nil || len(rest) > 0 {
+			switch {
+			case err != nil || len(rest) > 0 && !found.HasParent():
 				return unknown("command", args[0], visible(cmd), "\"lockfault help\" lists them")
+			case len(rest) > 0:
+				return usage("\"help %s\" has no use for %q", found.Name(), rest[0])
 			}
 			found.InitDefaultHelpFlag()
 			return found.Help()

@@ -239,6 +239,9 @@ func (o *playOptions) play(ctx context.Context, world string, workers int, jobs 
 		err := pool.Run(ctx, options, jobs, func(j job, r pool.Result[played]) error {
 			cell := r.Value.Cell
 			if r.Failure != nil {
+				if why := o.polling(world); r.Failure.Limit > 0 && why != "" {
+					r.Failure.Reason += "; " + why
+				}
 				cell = reports.Cell{
 					World:    j.Place.World,
 					Strategy: j.Strategy,

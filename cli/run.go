@@ -131,6 +131,7 @@ func (o *runOptions) run(cmd *cobra.Command, a *app) error {
 	if err := o.prepare(cmd.Context(), a.registry, scripts, list); err != nil {
 		return err
 	}
+	o.warn(cmd)
 	each := len(list) * len(scripts)
 	total := each * len(o.worlds)
 	plan, err := o.plan(list, scripts)

@@ -139,6 +139,7 @@ func (o *traceOptions) trace(cmd *cobra.Command, a *app, strategyName, scenario 
 	if err != nil {
 		return err
 	}
+	o.warn(cmd)
 	temp, err := tempdir.Make("", tracePrefix)
 	if err != nil {
 		return fmt.Errorf("make a temporary directory: %w: name a directory that can be written to with TMPDIR", err)

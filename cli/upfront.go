@@ -1,8 +1,11 @@
 package cli
 
 import (
+	"fmt"
 	"slices"
 	"time"
+
+	"github.com/spf13/cobra"
 
 	"github.com/lockfault/lockfault/harness"
 	"github.com/lockfault/lockfault/strategies"
@@ -93,6 +96,28 @@ func (o *playOptions) checkApplies(world string, scripts []chosen, list []strate
 		return usage("there is nothing to play in the world %s: %s", world, first)
 	}
 	return usage("there is nothing to play in the world %s: none of the %d cells applies, such as %s", world, len(list)*len(scripts), first)
+}
+
+// longLease is from when on a lease is long in virtual time: an hour of a lock that
+// polls takes seconds of real time.
+const longLease = time.Hour
+
+// polling says what a lock that polls would want, if the lease is a long one and the
+// world that of virtual time; else it is empty.
+func (o *playOptions) polling(world string) string {
+	if world != worlds.Sim || o.lease() < longLease {
+		return ""
+	}
+	return fmt.Sprintf("a lock that polls asks for as long as the lease, %v, and each question takes real time: give a shorter --ttl, or a longer --cell-timeout", o.lease())
+}
+
+// warn says on standard error what its user should know before cells are played.
+func (o *playOptions) warn(cmd *cobra.Command) {
+	for _, world := range o.worlds {
+		if why := o.polling(world); why != "" && o.cellTimeout == 0 {
+			fmt.Fprintf(cmd.ErrOrStderr(), "lockfault: a cell has %v of real time in the world %s; %s\n", o.limit(world), world, why)
+		}
+	}
 }
 
 // at returns the place of a world.

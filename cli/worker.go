@@ -89,7 +89,7 @@ func newWorkerCommand(a *app) *cobra.Command {
 		Use:    workerCommand,
 		Short:  "Play cells for a parent process",
 		Hidden: true,
-		Args:   cobra.NoArgs,
+		Args:   noArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return work(a.registry)
 		},

@@ -1,6 +1,7 @@
 // Package examples holds programs that the documentation shows, each a module of
 // its own: what they need is nothing that users of this one should have to
-// download. Its tests build and play them.
+// download. Its tests build and play them, and follow the path of
+// docs/adding-a-strategy.md.
 package examples
 
 import (

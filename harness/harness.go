@@ -123,6 +123,9 @@ func Play(t *testing.T, cell Cell) Outcome { return play(t, cell, nil) }
 
 // play plays the cell. If there is a view it is told how the cell stood at its end.
 func play(t *testing.T, cell Cell, view *View) Outcome {
+	if cell.Script == nil {
+		return Outcome{Status: Error, Reason: "the cell has no script to play"}
+	}
 	started := time.Now()
 	outcome := Outcome{Expected: cell.Script.Expected(cell.Strategy.Name, cell.Strategy.Tags)}
 	if ok, why := cell.Applies(); !ok {

@@ -116,6 +116,9 @@ func (s *redis) execute(from *server.Peer, command string, words []string) {
 		from.WriteRaw(string(answer))
 		return
 	}
+	if s.exceeds(from, command, words) {
+		return
+	}
 	s.commands.Dispatch(from, words)
 }
 

@@ -11,25 +11,44 @@ const longest = 64
 // Of returns the candidate that word most likely stands for, or false if none
 // is near enough to be worth proposing: about one slip in three letters, where
 // a slip is a letter too many, too few, wrong, or swapped with its neighbour.
-// A difference of case alone is always near. Of several equally near
-// candidates the first wins. Safe for concurrent use.
+// A difference of case alone is always near. If none is, one is near whose first
+// words are, of those that dashes join. Of several equally near candidates the first
+// wins. Safe for concurrent use.
 func Of(word string, candidates []string) (string, bool) {
 	letters := []rune(strings.ToLower(word))
 	if len(letters) == 0 || len(letters) > longest {
 		return "", false
 	}
-	best, found := len(letters)/3, ""
+	whole, first := search{within: len(letters) / 3}, search{within: len(letters) / 3}
 	for _, candidate := range candidates {
 		other := []rune(strings.ToLower(candidate))
 		if len(other) > longest || candidate == "" || candidate == word {
 			continue
 		}
-		// Later candidates must be strictly nearer than the one found.
-		if slips := distance(letters, other); slips < best || slips == best && found == "" {
-			best, found = slips, candidate
+		whole.see(candidate, distance(letters, other))
+		for i, letter := range other {
+			if letter == '-' && i > 0 && other[i-1] != '-' {
+				first.see(candidate, distance(letters, other[:i]))
+			}
 		}
 	}
-	return found, found != ""
+	if whole.found == "" {
+		whole = first
+	}
+	return whole.found, whole.found != ""
+}
+
+// A search keeps the nearest of the candidates that it sees.
+type search struct {
+	within int // as many slips
+	found  string
+}
+
+// see takes a candidate. Later ones must be strictly nearer than the one found.
+func (s *search) see(candidate string, slips int) {
+	if slips < s.within || slips == s.within && s.found == "" {
+		s.within, s.found = slips, candidate
+	}
 }
 
 // distance returns the number of slips between a and b, by the restricted

@@ -29,6 +29,13 @@ func TestOf(t *testing.T) {
 		{"try", nil, ""},
 		{"try", []string{"", "try"}, ""},
 		{"überlapp", []string{"überlappt"}, "überlappt"},
+		{"gc-puase", []string{"late-release", "gc-pause-holding", "gc-pause"}, "gc-pause"},
+		{"gc-puase", []string{"late-release", "gc-pause-holding", "gc-pause-releasing"}, "gc-pause-holding"},
+		{"gc-pause", []string{"late-release", "gc-pause-holding"}, "gc-pause-holding"},
+		{"pause", []string{"gc-pause-holding"}, ""},
+		{"nodes", []string{"no-such", "node-down"}, "node-down"},
+		{"--x", []string{"--out", "--redis-server"}, ""},
+		{"--rediss", []string{"--out", "--redis-server"}, "--redis-server"},
 		{strings.Repeat("a", 100), []string{strings.Repeat("a", 101)}, ""},
 	} {
 		got, ok := nearest.Of(c.word, c.from)

@@ -58,6 +58,8 @@ type Failure struct {
 	// Output is what the worker wrote on standard error during the job: its
 	// beginning and its end, at most 64 KiB.
 	Output string
+	// Limit is how long there was no answer, if that is why; else 0.
+	Limit time.Duration
 }
 
 // Error returns the reason and the output.

@@ -139,7 +139,9 @@ func (w *worker) receive(ctx context.Context, limit, grace time.Duration) ([]byt
 		if !w.wait(grace) {
 			w.kill()
 		}
-		return nil, w.fail("no answer within %v: the worker process was ended", limit)
+		failure := w.fail("no answer within %v: the worker process was ended", limit)
+		failure.Limit = limit
+		return nil, failure
 	}
 }
 
