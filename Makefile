@@ -20,7 +20,7 @@ build: ## build bin/lockfault
 
 # These play the same cells over and over in virtual time: what the race detector
 # finds in them it finds in their like.
-REPEATED = TestEveryCellTwice|TestTheAgreementTableIsSettled|TestEverySeedAgrees|TestEveryLeaseAgrees|TestSameSeedSameHistory|TestRoundTrip
+REPEATED = TestEveryCellTwice|TestTheAgreementTableIsSettled|TestEverySeedAgrees|TestEveryLeaseAgrees|TestSameSeedSameHistory|TestRoundTrip|TestReductionsLoseNothing|TestMergingLosesNothing|TestFindsWhatIsKnown
 
 # Tests of as many packages run at a time: those that take long mostly wait.
 PACKAGES ?= 4
@@ -28,7 +28,7 @@ PACKAGES ?= 4
 .PHONY: test
 test: redis ## run all tests, under the race detector but for those that repeat the same cells, and some cells on real servers
 	$(GO) test -race -p $(PACKAGES) $(TESTFLAGS) -skip '$(REPEATED)' ./...
-	$(GO) test $(TESTFLAGS) -run '$(REPEATED)' ./harness ./faults/sim ./histories
+	$(GO) test $(TESTFLAGS) -run '$(REPEATED)' ./harness ./faults/sim ./histories ./explore
 	$(MAKE) --no-print-directory agree
 
 .PHONY: redis

@@ -263,7 +263,7 @@ func (o *exploreOptions) tell(w io.Writer, strategy string, r explore.Result, fo
 	}
 	if len(r.Failures) > 0 {
 		f := r.Failures[0]
-		fmt.Fprintf(&b, "%s came to nothing, the first: %s\n\n%s\n\n", count(len(r.Failures), "script", "scripts"), f.Err, indent(f.Script))
+		fmt.Fprintf(&b, "%s came to nothing: %s\n\n%s\n\n", came(len(r.Failures)), f.Err, indent(f.Script))
 	}
 	if len(found) == 0 && len(r.Failures) == 0 {
 		fmt.Fprintf(&b, "%s: no violation in %s\n", strategy, count(r.States, "state", "states"))
@@ -276,13 +276,21 @@ func (o *exploreOptions) tell(w io.Writer, strategy string, r explore.Result, fo
 	default:
 		exhausted = "no"
 	}
-	fmt.Fprintf(&b, "%s, %s: %s, %s of them; %s, the longest path has %s; %.1fs; exhausted: %s\n",
-		strategy, o.about(), count(r.States, "state", "states"), count(r.Ends, "end", "ends"), count(r.Runs, "run", "runs"), count(r.Depth, "move", "moves"), took.Seconds(), exhausted)
+	fmt.Fprintf(&b, "%s, %s: %s, %s; %s, the longest path has %s; %.1fs; exhausted: %s\n",
+		strategy, o.about(), count(r.States, "state", "states"), count(r.Ends, "of them an end", "of them ends"), count(r.Runs, "run", "runs"), count(r.Depth, "move", "moves"), took.Seconds(), exhausted)
 	if r.Unjudged != "" {
 		fmt.Fprintf(&b, "what went wrong on servers was not judged: %s\n", r.Unjudged)
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// came says how many scripts ended in an error; one of them is told.
+func came(n int) string {
+	if n == 1 {
+		return "a script"
+	}
+	return fmt.Sprintf("%d scripts, of which this was the first,", n)
 }
 
 // about says what the bound is.

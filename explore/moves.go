@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/lockfault/lockfault/faults"
@@ -36,6 +35,10 @@ const (
 	ClientClock Fault = "client-clock"
 	NodeClock   Fault = "node-clock"
 )
+
+// stopReplication is what is said of a node from which nothing reaches a replica any
+// more.
+const stopReplication = " replication stop"
 
 // Faults returns the kinds of faults, in the order in which moves are made of them.
 func Faults() []Fault {
@@ -102,9 +105,6 @@ func (b Bound) moves(p *position) []move {
 	if p.closed {
 		return nil
 	}
-	if forced, ok := handshake(p.view); ok {
-		return []move{forced}
-	}
 	var list []move
 	for i, c := range p.view.Clients {
 		switch held := heldOf(p.view, c.Name); {
@@ -154,22 +154,6 @@ func (b Bound) pass(p *position, i int) []move {
 	return list
 }
 
-// handshake returns the move that passes what a new connection begins with: it is
-// nothing that others could notice, so when it is passed makes no difference.
-func handshake(v harness.View) (move, bool) {
-	for _, c := range v.Clients {
-		held := heldOf(v, c.Name)
-		if len(held) == 0 {
-			continue
-		}
-		switch name, _, _ := strings.Cut(held[0].Command, " "); name {
-		case "HELLO", "CLIENT", "AUTH", "SELECT", "PING", "READONLY":
-			return move{lines: append([]string{"pass " + c.Name + " once"}, settle(c.Name)...)}, true
-		}
-	}
-	return move{}, false
-}
-
 func heldOf(v harness.View, client string) []faults.HeldView {
 	var list []faults.HeldView
 	for _, m := range v.Held {
@@ -217,7 +201,7 @@ func (b Bound) faults(p *position) []move {
 		}
 		if b.left(p, Failover) && b.Replicas > 0 {
 			add(Failover, n+" failover")
-			if stop := n + " replication stop"; !slices.Contains(p.faults, stop) {
+			if stop := n + stopReplication; !slices.Contains(p.faults, stop) {
 				list = append(list, move{lines: []string{stop}, fault: stop})
 			}
 		}

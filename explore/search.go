@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/lockfault/lockfault/checker"
 	"github.com/lockfault/lockfault/harness"
@@ -204,7 +205,8 @@ func (s *search) arrive(ctx context.Context, p *position, script string, look Lo
 // takes, is unavailable for that reason.
 func (s *search) settled(p *position, look Look) []checker.Anomaly {
 	busy := slices.ContainsFunc(look.View.Clients, func(c harness.ClientView) bool { return c.Busy })
-	away := p.spent[Advance]+p.spent[LoseReply]+p.spent[Restart]+p.spent[RestartEmpty]+p.spent[Failover] > 0
+	stopped := func(fault string) bool { return strings.HasSuffix(fault, stopReplication) }
+	away := slices.ContainsFunc(p.faults, stopped) || p.spent[Advance]+p.spent[LoseReply]+p.spent[Restart]+p.spent[RestartEmpty]+p.spent[Failover] > 0
 	return slices.DeleteFunc(slices.Clone(look.Anomalies), func(a checker.Anomaly) bool {
 		switch a {
 		case checker.Unavailable:

@@ -109,7 +109,7 @@ func TestFindsWhatIsKnown(t *testing.T) {
 // longer.
 func TestReductionsLoseNothing(t *testing.T) {
 	budgets := []map[Fault]int{{}, {Advance: 1}, {Crash: 1}, {LoseReply: 1}, {RestartEmpty: 1}, {NodeClock: 1}, {ClientClock: 1}, {Flush: 1}}
-	for _, name := range []string{"setnx-expire", "getset-timestamp", "set-nx-px-del", "set-nx-px-lua"} {
+	for _, name := range []string{"setnx-expire", "getset-timestamp", "set-nx-px-del"} {
 		for _, budget := range budgets {
 			b := Bound{Clients: 2, Rounds: 1, Budget: budget}
 			reduced := found(t, name, b)
