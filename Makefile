@@ -126,6 +126,11 @@ image: ## build lockfault/redis:local out of the installed redis-server, for the
 matrix: ## play every strategy under every scenario, and put the table into README.md
 	./.ci/matrix README.md
 
+.PHONY: findings
+findings: build redis ## search every strategy with the same few budgets, play what is found on redis-server, and write docs/findings.md: 20 minutes or so
+	$(GO) run ./cmd/findings -lockfault bin/lockfault >bin/findings.md
+	mv bin/findings.md docs/findings.md
+
 .PHONY: test-checker
 test-checker: ## compare the lock checker with porcupine on 100,000 histories of each kind
 	$(GO) test ./checker/linear -run TestPorcupine -rapid.checks=100000 -v

@@ -200,7 +200,8 @@ func (b Bound) faults(p *position) []move {
 			add(NodeClock, n+" clock +1.1ttl")
 		}
 		if b.left(p, Failover) && b.Replicas > 0 {
-			add(Failover, n+" failover")
+			// What has set out gets there, in every world; what shall not is stopped before.
+			list = append(list, move{lines: []string{"wait 0.01ttl", n + " failover", "wait 1us"}, cost: Failover, fault: n + " failover"})
 			if stop := n + stopReplication; !slices.Contains(p.faults, stop) {
 				list = append(list, move{lines: []string{stop}, fault: stop})
 			}
