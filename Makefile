@@ -20,7 +20,7 @@ build: ## build bin/lockfault
 
 # These play the same cells over and over in virtual time: what the race detector
 # finds in them it finds in their like.
-REPEATED = TestEveryCellTwice|TestTheAgreementTableIsSettled|TestEverySeedAgrees|TestEveryLeaseAgrees|TestSameSeedSameHistory|TestRoundTrip
+REPEATED = TestEveryCellTwice|TestTheAgreementTableIsSettled|TestEverySeedAgrees|TestEveryLeaseAgrees|TestSameSeedSameHistory|TestRoundTrip|TestReductionsLoseNothing|TestMergingLosesNothing|TestFindsWhatIsKnown
 
 # Tests of as many packages run at a time: those that take long mostly wait.
 PACKAGES ?= 4
@@ -28,7 +28,7 @@ PACKAGES ?= 4
 .PHONY: test
 test: redis ## run all tests, under the race detector but for those that repeat the same cells, and some cells on real servers
 	$(GO) test -race -p $(PACKAGES) $(TESTFLAGS) -skip '$(REPEATED)' ./...
-	$(GO) test $(TESTFLAGS) -run '$(REPEATED)' ./harness ./faults/sim ./histories
+	$(GO) test $(TESTFLAGS) -run '$(REPEATED)' ./harness ./faults/sim ./histories ./explore
 	$(MAKE) --no-print-directory agree
 
 .PHONY: redis
@@ -129,6 +129,11 @@ image: ## build lockfault/redis:local out of the installed redis-server, for the
 .PHONY: matrix
 matrix: ## play every strategy under every scenario, and put the table into README.md
 	./.ci/matrix README.md
+
+.PHONY: findings
+findings: build redis ## search every strategy with the same few budgets, play what is found on redis-server, and write docs/findings.md: 20 minutes or so
+	$(GO) run ./cmd/findings -lockfault bin/lockfault >bin/findings.md
+	mv bin/findings.md docs/findings.md
 
 .PHONY: test-checker
 test-checker: ## compare the lock checker with porcupine on 100,000 histories of each kind

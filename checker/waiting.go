@@ -177,10 +177,14 @@ func (f *facts) gaps() []stretch {
 	return all
 }
 
-// leased reports whether a key without a holder may have been there all the
-// time that the call took.
+// leased reports whether a key without a holder may have been in the way of the call
+// until its end.
 func (d *demand) leased(c *call) bool {
-	n := sort.Search(len(d.leases), func(i int) bool { return d.leases[i].begin >= c.invoke })
+	before := c.invoke
+	if c.result == Fail { // it was told that somebody has the lock: one who came meanwhile may be meant
+		before = c.end
+	}
+	n := sort.Search(len(d.leases), func(i int) bool { return d.leases[i].begin >= before })
 	return n > 0 && d.leases[n-1].until > c.to
 }
 

@@ -166,6 +166,7 @@ and 130 if the run was interrupted.`,
 	root.AddCommand(
 		newRunCommand(a),
 		newTraceCommand(a),
+		newExploreCommand(a),
 		newCheckCommand(),
 		newBenchCommand(a),
 		newListCommand(a),

@@ -36,15 +36,20 @@ type playOptions struct {
 const defaultSeed = 1
 
 func (o *playOptions) addFlags(cmd *cobra.Command) {
-	cmd.Flags().Uint64Var(&o.seed, "seed", defaultSeed, "`number` that decides latencies, tie-breaks and the strategies' randomness")
-	cmd.Flags().DurationVar(&o.ttl, "ttl", 0, "lease to use in place of each script's own, such as 10s")
-	cmd.Flags().StringSliceVar(&o.worlds, "world", []string{worlds.Sim}, "`names` of the worlds to play in, with commas between them: "+strings.Join(worlds.Names(), ", "))
-	cmd.Flags().StringVar(&o.place.RedisServer, "redis-server", "", "server `program` of the world process; default redis-server or valkey-server from PATH")
-	cmd.Flags().StringVar(&o.place.Image, "image", worlds.DefaultImage, "`image` of the world docker, of Redis or Valkey")
-	o.addRedisFlag(cmd)
+	o.addWorldFlags(cmd, "`names` of the worlds to play in, with commas between them: ")
 	cmd.Flags().StringVar(&o.failover, "failover", byReplicaOf, "`who` promotes a replica in real time: "+strings.Join(promoters(), ", "))
 	cmd.Flags().StringVar(&o.expect, "expect", "", "`file` that says what locks may show, in place of the scripts")
 	cmd.Flags().BoolVar(&o.isolate, "isolate", false, "play each cell of virtual time in a process of its own: all cells, or none with =false; default those of strategies that are not built in")
+}
+
+// addWorldFlags adds the flags that say where cells are played.
+func (o *playOptions) addWorldFlags(cmd *cobra.Command, names string) {
+	cmd.Flags().Uint64Var(&o.seed, "seed", defaultSeed, "`number` that decides latencies, tie-breaks and the strategies' randomness")
+	cmd.Flags().DurationVar(&o.ttl, "ttl", 0, "lease to use in place of each script's own, such as 10s")
+	cmd.Flags().StringSliceVar(&o.worlds, "world", []string{worlds.Sim}, names+strings.Join(worlds.Names(), ", "))
+	cmd.Flags().StringVar(&o.place.RedisServer, "redis-server", "", "server `program` of the world process; default redis-server or valkey-server from PATH")
+	cmd.Flags().StringVar(&o.place.Image, "image", worlds.DefaultImage, "`image` of the world docker, of Redis or Valkey")
+	o.addRedisFlag(cmd)
 	cmd.Flags().DurationVar(&o.cellTimeout, "cell-timeout", 0, "real time that one cell may take; default 20s in virtual time, minutes in real time")
 }
 

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"golang.org/x/term"
+
+	"github.com/lockfault/lockfault/explore"
 )
 
 // A progress is a line on a terminal that says how far a run has come. On
@@ -41,6 +43,17 @@ func (p *progress) finished(j job) {
 	if now := time.Now(); now.Sub(p.last) >= progressPause {
 		p.last = now
 		fmt.Fprintf(p.w, "%s%d of %d cells, last %s under %s", clearLine, p.done, p.total, j.Strategy, j.Scenario)
+	}
+}
+
+// searched tells how far a search has come.
+func (p *progress) searched(r explore.Result, took time.Duration) {
+	if p.w == nil {
+		return
+	}
+	if now := time.Now(); now.Sub(p.last) >= progressPause {
+		p.last = now
+		fmt.Fprintf(p.w, "%s%d states, %.0f a second, paths of %d moves, %d found", clearLine, r.States, float64(r.States)/took.Seconds(), r.Depth, len(r.Findings))
 	}
 }
 

@@ -1,6 +1,9 @@
 package cli
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"os"
@@ -13,6 +16,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/lockfault/lockfault/checker"
+	"github.com/lockfault/lockfault/explore"
 	"github.com/lockfault/lockfault/harness"
 	"github.com/lockfault/lockfault/internal/bubble"
 	"github.com/lockfault/lockfault/internal/pool"
@@ -45,6 +50,8 @@ type job struct {
 	// Alone says that a cell of virtual time leaves nothing behind for others, nor
 	// they for it.
 	Alone bool
+	// Look asks for how the cell stands at its end, as a search wants to know it.
+	Look bool
 	// History is the file to write the history to, and HistoryLink what to
 	// call it in the results.
 	History, HistoryLink string
@@ -59,6 +66,9 @@ type played struct {
 	// Rigid says that the script tells time in seconds: a longer lease would
 	// make another script of it.
 	Rigid bool
+	// Look is how the cell stood at its end, for a job that asks for it; nil if it
+	// ended in an error.
+	Look *explore.Look
 }
 
 // startWorker returns the command of a worker process: this executable.
@@ -176,6 +186,9 @@ func (p *player) play(t *testing.T, j job) (answer played, retire bool) {
 		Seed:     j.Seed,
 		TTL:      j.TTL,
 	}
+	if j.Look {
+		return p.look(t, played, answer)
+	}
 	outcome := harness.Play(t, played)
 	cell.Verdict = reports.Verdict(outcome.Status)
 	cell.Reason = outcome.Reason
@@ -208,6 +221,27 @@ func (p *player) play(t *testing.T, j job) (answer played, retire bool) {
 	return answer, outcome.Status == harness.Error
 }
 
+// look plays a cell for a search.
+func (p *player) look(t *testing.T, cell harness.Cell, answer played) (played, bool) {
+	outcome, view := harness.Look(t, cell)
+	if outcome.Status != harness.Held && outcome.Status != harness.Violated {
+		answer.Cell.Reason = outcome.Reason
+		return answer, outcome.Status == harness.Error
+	}
+	answer.Look = &explore.Look{View: view, Anomalies: outcome.Verdict.Anomalies(), Print: print(outcome.History)}
+	if doubt := outcome.Verdict.Unjudged; doubt != nil {
+		answer.Look.Unjudged = doubt.Says
+	}
+	return answer, false
+}
+
+// print returns a hash of what happened in a history.
+func print(h checker.History) string {
+	sum := sha256.New()
+	_ = json.NewEncoder(sum).Encode(h.Events) // a hash takes everything
+	return hex.EncodeToString(sum.Sum(nil)[:16])
+}
+
 // place returns where the job's cell is to be played. Clients' processes and
 // watchmen are this executable too.
 func (p *player) place(j job) (harness.Place, error) {
@@ -232,6 +266,9 @@ func (p *player) place(j job) (harness.Place, error) {
 
 // load returns the job's script.
 func (p *player) load(j job) (*scenarios.Script, error) {
+	if j.Look { // each is another one
+		return scenarios.Parse(j.File, j.Source)
+	}
 	of := source{j.File, j.Scenario}
 	if script := p.scripts[of]; script != nil {
 		return script, nil

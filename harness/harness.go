@@ -119,7 +119,10 @@ type MetNothing struct {
 // on a sync.Mutex for ever, or never stops computing, stops virtual time: Play
 // doesn't return then, and somebody with a real clock must end the process.
 // Safe for concurrent use.
-func Play(t *testing.T, cell Cell) Outcome {
+func Play(t *testing.T, cell Cell) Outcome { return play(t, cell, nil) }
+
+// play plays the cell. If there is a view it is told how the cell stood at its end.
+func play(t *testing.T, cell Cell, view *View) Outcome {
 	if cell.Script == nil {
 		return Outcome{Status: Error, Reason: "the cell has no script to play"}
 	}
@@ -132,19 +135,20 @@ func Play(t *testing.T, cell Cell) Outcome {
 	if cell.Place != nil {
 		playIn(cell, &outcome)
 	} else {
-		playSim(t, cell, &outcome)
+		playSim(t, cell, &outcome, view)
 	}
 	outcome.Elapsed = time.Since(started)
 	return outcome
 }
 
 // playSim plays the cell in a bubble of virtual time.
-func playSim(t *testing.T, cell Cell, outcome *Outcome) {
+func playSim(t *testing.T, cell Cell, outcome *Outcome, view *View) {
 	var s *stage
 	var failure error
 	err := bubble.Run(t, func() {
 		s, failure = newSimStage(cell)
 		if failure == nil {
+			s.view = view
 			failure = s.play()
 		}
 	})

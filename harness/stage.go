@@ -40,6 +40,7 @@ type stage struct {
 	measures   map[string]time.Duration
 	virtual    time.Duration
 	failure    error
+	view       *View // where to say how the cell stands at its end; nil if nobody wants to know
 }
 
 // order is an order to the gate, and the script's line that gave it.
@@ -123,6 +124,9 @@ func (s *stage) perform() error {
 		}
 	}
 	s.virtual = s.world.Now()
+	if s.view != nil && s.failure == nil {
+		*s.view = s.look()
+	}
 	s.account()
 	s.record(checker.Event{Kind: checker.End, Time: s.virtual})
 	return s.failure

@@ -387,7 +387,8 @@ func unavailable(r run, w []int) error {
 		case other.takes() && other.result == checker.OK:
 			inWay = inWay || meets
 		case other.takes() && (other.result == checker.Unknown || other.crashed):
-			inWay = inWay || other.invoke < c.invoke && other.to+r.patience() > c.to
+			began := other.invoke < c.invoke || c.result == checker.Fail && other.invoke < c.end
+			inWay = inWay || began && other.to+r.patience() > c.to
 		}
 	}
 	for _, end := range r.endings() {

@@ -1,6 +1,7 @@
 package topology
 
 import (
+	"slices"
 	"time"
 
 	"github.com/lockfault/lockfault/checker"
@@ -41,6 +42,9 @@ func (t *Topology) State(c *Client) faults.ClientState {
 	}
 	return state
 }
+
+// Held returns the messages that the gate holds, in order of arrival.
+func (t *Topology) Held() []Message { return slices.Clone(t.held) }
 
 func (c *Client) now() faults.ClientState {
 	state := c.State

@@ -13,8 +13,10 @@ func Allowed() map[string][]string {
 	return map[string][]string{
 		"cmd": {"cli", "faults/docker", "reports", "scenarios", "scenarios/settled", "strategies", "strategies/all", "strategies/thirdparty",
 			"internal/child", "internal/tempdir"},
-		"cli": {"harness", "worlds", "reports", "scenarios", "strategies", "faults", "histories", "checker",
+		"cli": {"explore", "harness", "worlds", "reports", "scenarios", "strategies", "faults", "histories", "checker",
 			"internal/bubble", "internal/nearest", "internal/pool", "internal/replace", "internal/stdio", "internal/tempdir"},
+		// A search plays scripts; it knows no strategy and no world.
+		"explore": {"harness", "scenarios", "faults", "checker"},
 		// Real servers come to the harness from outside: see Light.
 		"worlds": {"harness", "scenarios", "strategies", "faults", "faults/real", "faults/real/proxy", "faults/process",
 			"faults/docker", "faults/external", "faults/lending", "checker", "internal/child", "internal/stdio"},

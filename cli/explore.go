@@ -1,0 +1,399 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lockfault/lockfault/explore"
+	"github.com/lockfault/lockfault/harness"
+	"github.com/lockfault/lockfault/internal/pool"
+	"github.com/lockfault/lockfault/internal/replace"
+	"github.com/lockfault/lockfault/internal/stdio"
+	"github.com/lockfault/lockfault/internal/tempdir"
+	"github.com/lockfault/lockfault/reports"
+	"github.com/lockfault/lockfault/scenarios"
+	"github.com/lockfault/lockfault/strategies"
+	"github.com/lockfault/lockfault/worlds"
+)
+
+type exploreOptions struct {
+	playOptions
+	bound  explore.Bound
+	budget map[explore.Fault]*int
+	jobs   int
+	span   time.Duration
+	out    string
+}
+
+func newExploreCommand(a *app) *cobra.Command {
+	o := exploreOptions{budget: map[explore.Fault]*int{}}
+	o.failover = byReplicaOf // there, --failover is a fault
+	cmd := &cobra.Command{
+		Use:   "explore STRATEGY",
+		Short: "Search for schedules that break a lock, or see that there are none",
+		Long: `Search all orders in which the requests of some clients can reach their servers,
+with as many faults as are allowed, for those that violate something. For each
+anomaly a shortest script is kept, which run and trace play like any other. If the
+search is exhausted, nothing else goes wrong within its bound.
+
+What is searched, and what is left out: docs/explore.md.
+
+The exit status is 0 if nothing was found, 1 if something was, 3 if the lock ended
+in an error or came out differently when it was played again, or a finding differs
+in another world, and 130 if the search was interrupted. What was found until then
+is told and written all the same.`,
+		Example: `  lockfault explore getset-timestamp --advance 1
+  lockfault explore setnx-expire --crash 1 --out found
+  lockfault explore set-nx-px-lua --clients 3 --rounds 2
+  lockfault explore set-nx-px-get-del --advance 1 --world sim,process`,
+		Args: exactArgs("the name of a strategy"),
+		RunE: func(cmd *cobra.Command, args []string) error { return o.explore(cmd, a, args[0]) },
+	}
+	flags := cmd.Flags()
+	flags.IntVar(&o.bound.Clients, "clients", 2, "`number` of clients")
+	flags.IntVar(&o.bound.Rounds, "rounds", 1, "`number` of times that each client tries to get the lock, writes and releases it")
+	flags.IntVar(&o.bound.Replicas, "replicas", 0, "`number` of replicas of each node; default 1 with --failover, else 0")
+	for _, f := range explore.Faults() {
+		o.budget[f] = flags.Int(string(f), 0, "`number` of times that "+f.About())
+	}
+	flags.IntVar(&o.bound.Moves, "moves", 0, "longest path that is followed, a `number` of moves; default any")
+	flags.IntVar(&o.bound.States, "states", 0, "`number` of states after which the search ends; default any")
+	flags.DurationVar(&o.span, "for", 30*time.Second, "real time that the search may take")
+	flags.BoolVar(&o.bound.UntilFirst, "until-first", false, "end with the first anomaly")
+	flags.IntVar(&o.jobs, "jobs", runtime.NumCPU(), "`number` of worker processes")
+	flags.StringVar(&o.out, "out", "", "`directory` to write scripts and findings.json to; default none")
+	o.addWorldFlags(cmd, "`names` of the worlds to play findings in, with commas between them; the search itself is in sim: ")
+	return cmd
+}
+
+// checkBound sees to it that what is to be searched makes sense.
+func (o *exploreOptions) checkBound(cmd *cobra.Command) error {
+	b := &o.bound
+	b.TTL = scenarios.Defaults().TTL
+	if o.ttl != 0 {
+		b.TTL = o.ttl
+	}
+	switch {
+	case b.Clients < 1 || b.Clients > 26:
+		return usage("--clients %d: give 1 to 26, which are called A to Z", b.Clients)
+	case b.Rounds < 1:
+		return usage("--rounds %d: each client needs one at least", b.Rounds)
+	case b.Replicas < 0 || b.Moves < 0 || b.States < 0:
+		return usage("--replicas, --moves and --states don't take negative numbers")
+	case b.TTL < time.Second:
+		return usage("--ttl %v is too short for a search: give 1s at least", b.TTL)
+	case o.span <= 0:
+		return usage("--for %v leaves no time: give some, such as 30s", o.span)
+	case o.jobs < 1:
+		return usage("--jobs %d: one worker at least has to do the work", o.jobs)
+	case !slices.Contains(o.worlds, worlds.Sim):
+		return usage("--world %s: a search is in %s; name that, too", strings.Join(o.worlds, ","), worlds.Sim)
+	}
+	b.Budget = map[explore.Fault]int{}
+	for f, n := range o.budget {
+		if *n < 0 {
+			return usage("--%s doesn't take negative numbers", f)
+		}
+		b.Budget[f] = *n
+	}
+	if b.Budget[explore.Failover] > 0 && b.Replicas == 0 {
+		if cmd.Flags().Changed("replicas") {
+			return usage("--failover needs a replica to promote: give --replicas 1")
+		}
+		b.Replicas = 1
+	}
+	return nil
+}
+
+func (o *exploreOptions) explore(cmd *cobra.Command, a *app, name string) error {
+	if err := o.check(cmd); err != nil {
+		return err
+	}
+	if err := o.checkBound(cmd); err != nil {
+		return err
+	}
+	list, err := chooseStrategies(a.registry, []string{name})
+	if err != nil {
+		return err
+	}
+	if len(list) > 1 {
+		return usage("%q names %d strategies: name one", name, len(list))
+	}
+	o.bound.Nodes = max(1, list[0].Nodes)
+	for _, world := range o.worlds {
+		if err := o.at(world).Check(cmd.Context()); err != nil {
+			return &statusError{ExitUndecided, err}
+		}
+	}
+	if o.out != "" {
+		if err := os.MkdirAll(o.out, 0o755); err != nil {
+			return usage("--out: %v", err)
+		}
+	}
+	start, err := startWorker()
+	if err != nil {
+		return err
+	}
+	e := explorer{options: o, strategy: list[0]}
+	e.pool = pool.Options{Workers: o.jobs, Start: start, Limit: o.limit(worlds.Sim), Crew: &e.crew}
+	e.pool.Fresh = func(j any) bool { return j.(job).Alone }
+	began := time.Now()
+	line := newProgress(cmd.ErrOrStderr(), 0)
+	result, err := func() (explore.Result, error) {
+		defer e.crew.Close(0)
+		defer line.close()
+		ctx, cancel := context.WithTimeout(cmd.Context(), o.span)
+		defer cancel()
+		return explore.Search(ctx, o.bound, &e, func(r explore.Result) { line.searched(r, time.Since(began)) })
+	}()
+	if err != nil {
+		return err
+	}
+	took := time.Since(began)
+	found := make([]finding, len(result.Findings))
+	for i, f := range result.Findings {
+		found[i] = finding{Finding: f, File: list[0].Name + "-" + string(f.Anomaly) + ".txt"}
+	}
+	if cmd.Context().Err() == nil {
+		if err := o.confirm(cmd.Context(), list[0], found); err != nil {
+			return err
+		}
+	}
+	if err := o.tell(cmd.OutOrStdout(), list[0].Name, result, found, took); err != nil {
+		return err
+	}
+	if err := o.write(list[0].Name, result, found); err != nil {
+		return err
+	}
+	differs := slices.ContainsFunc(found, func(f finding) bool {
+		for _, said := range f.Worlds {
+			if said != confirmed {
+				return true
+			}
+		}
+		return false
+	})
+	switch {
+	case cmd.Context().Err() != nil:
+		return &statusError{ExitInterrupted, nil}
+	case len(result.Failures) > 0 || differs:
+		return &statusError{ExitUndecided, nil}
+	case len(found) > 0:
+		return &statusError{ExitDiffers, nil}
+	}
+	return nil
+}
+
+// A finding is one of a search, with what became of it in other worlds.
+type finding struct {
+	explore.Finding
+	File string `json:"file"`
+	// Worlds says, by world, whether the script shows the same there.
+	Worlds map[string]string `json:"worlds,omitempty"`
+}
+
+// confirmed is what is said of a world in which a finding shows the same.
+const confirmed = "confirmed"
+
+// confirm plays what was found in the other worlds that were asked for.
+func (o *exploreOptions) confirm(ctx context.Context, strategy strategies.Strategy, found []finding) error {
+	if len(o.worlds) < 2 || len(found) == 0 {
+		return nil
+	}
+	temp, err := tempdir.Make("", tracePrefix)
+	if err != nil {
+		return fmt.Errorf("make a temporary directory: %w: name a directory that can be written to with TMPDIR", err)
+	}
+	defer temp.Remove()
+	var scripts []chosen
+	for i := range found {
+		f := &found[i]
+		f.Worlds = map[string]string{}
+		script, err := scenarios.Parse(f.File, []byte(f.Script))
+		if err != nil {
+			return err
+		}
+		scripts = append(scripts, chosen{Script: script, file: f.File, source: []byte(f.Script)})
+	}
+	for _, world := range o.worlds {
+		if world == worlds.Sim {
+			continue
+		}
+		jobs := o.cells(world, 0, scripts, []strategies.Strategy{strategy}, temp.Path())
+		err := o.play(ctx, world, o.jobs, jobs, func(j job, c reports.Cell) error {
+			f := &found[j.Number]
+			switch {
+			case c.Verdict != reports.Held && c.Verdict != reports.Violated:
+				f.Worlds[world] = string(c.Verdict) + ": " + c.Reason
+			case slices.Contains(c.Anomalies, f.Anomaly):
+				f.Worlds[world] = confirmed
+			default:
+				f.Worlds[world] = "not reproduced"
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// tell prints what came of a search.
+func (o *exploreOptions) tell(w io.Writer, strategy string, r explore.Result, found []finding, took time.Duration) error {
+	var b strings.Builder
+	for _, f := range found {
+		fmt.Fprintf(&b, "%s, after %s and %s", f.Anomaly, count(f.Moves, "move", "moves"), count(f.Requests, "request", "requests"))
+		for _, world := range o.worlds {
+			if said, ok := f.Worlds[world]; ok {
+				fmt.Fprintf(&b, "; in %s: %s", world, said)
+			}
+		}
+		fmt.Fprintf(&b, ":\n\n%s\n\n", indent(f.Script))
+	}
+	if len(r.Failures) > 0 {
+		f := r.Failures[0]
+		fmt.Fprintf(&b, "%s came to nothing: %s\n\n%s\n\n", came(len(r.Failures)), f.Err, indent(f.Script))
+	}
+	if len(found) == 0 && len(r.Failures) == 0 {
+		fmt.Fprintf(&b, "%s: no violation in %s\n", strategy, count(r.States, "state", "states"))
+	}
+	exhausted := "yes"
+	switch {
+	case r.Exhausted:
+	case r.Cut != "":
+		exhausted = "no, " + r.Cut
+	default:
+		exhausted = "no"
+	}
+	fmt.Fprintf(&b, "%s, %s: %s, %s; %s, the longest path has %s; %.1fs; exhausted: %s\n",
+		strategy, o.about(), count(r.States, "state", "states"), count(r.Ends, "of them an end", "of them ends"), count(r.Runs, "run", "runs"), count(r.Depth, "move", "moves"), took.Seconds(), exhausted)
+	if r.Unjudged != "" {
+		fmt.Fprintf(&b, "what went wrong on servers was not judged: %s\n", r.Unjudged)
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// came says how many scripts ended in an error; one of them is told.
+func came(n int) string {
+	if n == 1 {
+		return "a script"
+	}
+	return fmt.Sprintf("%d scripts, of which this was the first,", n)
+}
+
+// about says what the bound is.
+func (o *exploreOptions) about() string {
+	text := count(o.bound.Clients, "client", "clients") + ", " + count(o.bound.Rounds, "round", "rounds")
+	for _, f := range explore.Faults() {
+		if n := o.bound.Budget[f]; n > 0 {
+			text += fmt.Sprintf(", %s %d", f, n)
+		}
+	}
+	return text
+}
+
+func indent(text string) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	for i, line := range lines {
+		if line != "" {
+			lines[i] = "    " + line
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+// search is a file findings.json.
+type search struct {
+	Strategy string                `json:"strategy"`
+	Clients  int                   `json:"clients"`
+	Rounds   int                   `json:"rounds"`
+	Nodes    int                   `json:"nodes"`
+	Replicas int                   `json:"replicas"`
+	TTL      time.Duration         `json:"ttl"`
+	Seed     uint64                `json:"seed"`
+	Budget   map[explore.Fault]int `json:"budget"`
+	explore.Result
+	Findings []finding `json:"findings"`
+}
+
+// write writes what was found, if there is a directory for it.
+func (o *exploreOptions) write(strategy string, r explore.Result, found []finding) error {
+	if o.out == "" {
+		return nil
+	}
+	for _, f := range found {
+		if err := replace.File(filepath.Join(o.out, f.File), []byte(f.Script)); err != nil {
+			return err
+		}
+	}
+	b := o.bound
+	text, err := json.MarshalIndent(search{
+		Strategy: strategy, Clients: b.Clients, Rounds: b.Rounds, Nodes: b.Nodes, Replicas: b.Replicas, TTL: b.TTL,
+		Seed: o.seed, Budget: b.Budget, Result: r, Findings: found,
+	}, "", "  ")
+	if err != nil {
+		return err
+	}
+	return replace.File(filepath.Join(o.out, "findings.json"), append(text, '\n'))
+}
+
+// An explorer plays scripts in worker processes.
+type explorer struct {
+	options  *exploreOptions
+	strategy strategies.Strategy
+	pool     pool.Options
+	crew     pool.Crew
+}
+
+// Play implements [explore.Player].
+func (e *explorer) Play(ctx context.Context, scripts []string) ([]explore.Look, error) {
+	return e.play(ctx, scripts, false)
+}
+
+// Again implements [explore.Player].
+func (e *explorer) Again(ctx context.Context, script string) (explore.Look, error) {
+	looks, err := e.play(ctx, []string{script}, true)
+	return looks[0], err
+}
+
+func (e *explorer) play(ctx context.Context, scripts []string, alone bool) ([]explore.Look, error) {
+	looks := make([]explore.Look, len(scripts))
+	jobs := func(yield func(job) bool) {
+		for i, script := range scripts {
+			j := job{
+				Number: i, Strategy: e.strategy.Name, Scenario: "found", File: "found.txt", Source: []byte(script),
+				Place: worlds.Place{World: worlds.Sim}, Seed: e.options.seed, Look: true, Alone: alone,
+			}
+			if !yield(j) {
+				return
+			}
+		}
+	}
+	err := pool.Run(ctx, e.pool, jobs, func(j job, r pool.Result[played]) error {
+		look := &looks[j.Number]
+		switch {
+		case r.Failure != nil:
+			look.Err = r.Failure.Error()
+		case r.Value.Look != nil:
+			*look = *r.Value.Look
+		case r.Value.Cell.Verdict == reports.Verdict(harness.NotApplicable):
+			look.Err = "it doesn't apply: " + r.Value.Cell.Reason
+		default:
+			look.Err = r.Value.Cell.Reason + stdio.Printed("it", r.Printed)
+		}
+		return nil
+	})
+	return looks, err
+}

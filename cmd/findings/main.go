@@ -1,0 +1,128 @@
+// Command findings searches every strategy with the same few budgets, plays what is
+// found on redis-server processes too, and prints the page docs/findings.md.
+//
+//	go run ./cmd/findings -lockfault bin/lockfault > docs/findings.md
+//
+// It exits with 0, or with 3 if a search could not be made. Nothing is left of it.
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/lockfault/lockfault/strategies/all"
+)
+
+// budgets are those of every strategy; none is made for one of them.
+var budgets = []string{
+	"--rounds 2",
+	"--advance 1 --crash 1",
+	"--failover 1 --crash 1",
+	"--restart-empty 1 --lose-reply 1",
+	"--node-clock 1 --client-clock 1",
+}
+
+// result is what is read of findings.json.
+type result struct {
+	States, Runs int
+	Exhausted    bool
+	Cut          string
+	Findings     []struct {
+		Anomaly         string
+		Moves, Requests int
+		Worlds          map[string]string
+	}
+	Failures []struct{ Error string }
+}
+
+func main() {
+	program := flag.String("lockfault", "bin/lockfault", "the program, built")
+	span := flag.String("for", "30s", "real time that one search may take")
+	flag.Parse()
+	if err := run(*program, *span); err != nil {
+		fmt.Fprintln(os.Stderr, "findings:", err)
+		os.Exit(3)
+	}
+}
+
+func run(program, span string) error {
+	dir, err := os.MkdirTemp("", "lockfault-findings-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	fmt.Printf(`# What searches find
+
+Made by `+"`make findings`"+`: two clients, one round unless the budget says two, %s a search. Each script was
+played on a redis-server process too. [explore.md](explore.md) says what a budget is and what is left out.
+
+| strategy | budget | finds, after moves / requests | states | runs | exhausted |
+|---|---|---|---|---|---|
+`, span)
+	for _, s := range all.Registry().All() {
+		for i, budget := range budgets {
+			out := filepath.Join(dir, s.Name, fmt.Sprint(i))
+			args := append([]string{"explore", s.Name, "--for", span, "--world", "sim,process", "--out", out}, strings.Fields(budget)...)
+			text, err := exec.Command(program, args...).CombinedOutput()
+			var exit *exec.ExitError
+			if err != nil && !errors.As(err, &exit) {
+				return err
+			}
+			r, err := read(filepath.Join(out, "findings.json"))
+			if err != nil {
+				return fmt.Errorf("%s %s: %w\n%s", s.Name, budget, err, text)
+			}
+			name := s.Name
+			if i > 0 {
+				name = ""
+			}
+			fmt.Printf("| %s | `%s` | %s | %d | %d | %s |\n", name, budget, r.found(), r.States, r.Runs, r.exhausted())
+		}
+	}
+	return nil
+}
+
+func read(file string) (r result, err error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return r, err
+	}
+	return r, json.Unmarshal(text, &r)
+}
+
+// found lists what was found; what redis-server doesn't show is said.
+func (r result) found() string {
+	var list []string
+	for _, f := range r.Findings {
+		text := fmt.Sprintf("%s %d / %d", f.Anomaly, f.Moves, f.Requests)
+		if said := f.Worlds["process"]; said != "confirmed" {
+			said, _, _ = strings.Cut(said, ":")
+			text += " (" + said + " on redis-server)"
+		}
+		list = append(list, text)
+	}
+	if len(r.Failures) > 0 {
+		first, _, _ := strings.Cut(r.Failures[0].Error, "\n")
+		list = append(list, fmt.Sprintf("%d scripts came to nothing, one of them: %s", len(r.Failures), first))
+	}
+	if len(list) == 0 {
+		return "nothing"
+	}
+	return strings.Join(list, ", ")
+}
+
+func (r result) exhausted() string {
+	switch {
+	case r.Exhausted:
+		return "yes"
+	case r.Cut != "":
+		return "no, " + r.Cut
+	}
+	return "no"
+}

@@ -1,0 +1,113 @@
+// Package explore searches the ways in which a lock's clients and servers can meet
+// for those that violate something, and says so when there is none within a bound.
+//
+// It is a search over scripts. Every request of every client is held by the gate
+// (hold … before any), time stands still, and a move is a line or two of the script
+// language: a held request is passed, a client begins, a fault happens, time goes on
+// to the end of a lease. So a path of the search is a script, what it finds can be
+// played like any other, in every world, and there is no second player.
+//
+// A [Bound] and a [Player] come in, a [Result] goes out. The package knows no world
+// and no strategy: whoever plays the scripts does.
+package explore
+
+import (
+	"context"
+	"time"
+
+	"github.com/lockfault/lockfault/checker"
+	"github.com/lockfault/lockfault/harness"
+)
+
+// A Bound says how far a search goes.
+type Bound struct {
+	// Clients take part, at least one and at most 26.
+	Clients int
+	// Rounds is how often each client tries to get the lock, at least 1.
+	Rounds int
+	// Nodes and Replicas are those of the script; Nodes is 1 for a lock on one.
+	Nodes, Replicas int
+	// TTL is the lease.
+	TTL time.Duration
+	// Budget is how often each kind of fault may happen. Those that are not in it
+	// don't.
+	Budget map[Fault]int
+	// Moves is the length of the longest path; 0 means any.
+	Moves int
+	// States is how many states may be kept; 0 means any number.
+	States int
+	// UntilFirst ends the search with the first violation.
+	UntilFirst bool
+
+	// For tests: without the reductions, so that clients begin at any time and in
+	// any order; and with each path for itself, whatever it leads to.
+	plain, apart bool
+}
+
+// A Look is how a script ended.
+type Look struct {
+	// View is how things stand at its end.
+	View harness.View
+	// Anomalies are those that it shows, in the checker's order.
+	Anomalies []checker.Anomaly
+	// Unjudged says why anomalies of servers were not judged; empty if they were.
+	Unjudged string
+	// Print is a hash of its history: that of a script that is played twice is the
+	// same.
+	Print string
+	// Err says why there is none of this: the script, or the lock, was in error.
+	Err string
+}
+
+// A Player plays scripts.
+type Player interface {
+	// Play plays scripts, in any order, and returns what came of each, in theirs.
+	// It blocks until all are done, or ctx is; its error ends the search.
+	Play(ctx context.Context, scripts []string) ([]Look, error)
+	// Again plays a script in a process that nothing else was played in.
+	Again(ctx context.Context, script string) (Look, error)
+}
+
+// A Finding is a shortest script that shows an anomaly.
+type Finding struct {
+	Anomaly checker.Anomaly `json:"anomaly"`
+	// Script is it, in the language of docs/script.md, with an expect line.
+	Script string `json:"script"`
+	// Anomalies are all that it shows.
+	Anomalies []checker.Anomaly `json:"anomalies"`
+	// Moves is how long its path was, and Requests how many were delivered in it.
+	Moves    int `json:"moves"`
+	Requests int `json:"requests"`
+}
+
+// A Result is what a search came to.
+type Result struct {
+	// Findings are in the order in which they were found: the shortest first.
+	Findings []Finding `json:"findings"`
+	// States is how many different ones were seen, Ends how many of them nothing
+	// can follow, and Merged how often a path led to one that was known.
+	States int `json:"states"`
+	Ends   int `json:"ends"`
+	Merged int `json:"merged"`
+	// Runs is how many scripts were played, and Depth the longest path of them.
+	Runs  int `json:"runs"`
+	Depth int `json:"depth"`
+	// Exhausted reports whether everything within the bound was seen. If not, Cut
+	// says why, unless there are Failures.
+	Exhausted bool   `json:"exhausted"`
+	Cut       string `json:"cut,omitempty"`
+	// Failures are scripts that ended in an error, or came out differently when
+	// they were played again; with any, the search is not exhaustive.
+	Failures []Failure `json:"failures,omitempty"`
+	// Unjudged says why anomalies of servers were not judged in some state.
+	Unjudged string `json:"unjudged,omitempty"`
+}
+
+// A Failure is a script that came to nothing.
+type Failure struct {
+	Script string `json:"script"`
+	Err    string `json:"error"`
+}
+
+// mostFailures ends a search: a lock that fails so often isn't one to be searched.
+const mostFailures = 10

@@ -1,0 +1,235 @@
+package explore
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/lockfault/lockfault/faults"
+	"github.com/lockfault/lockfault/harness"
+)
+
+// A Fault is a kind of fault that a search may be allowed, by the name of its flag.
+type Fault string
+
+// The kinds of faults.
+const (
+	// Advance lets time go on to the end of the next lease on a server, while
+	// requests are on their way and clients stand between two of theirs.
+	Advance Fault = "advance"
+	// Crash ends a client that is in the middle of something, or holds.
+	Crash Fault = "crash"
+	// LoseReply resets the connection of a request instead of answering it.
+	LoseReply Fault = "lose-reply"
+	// Restart ends a node's primary, which comes back with its data, and
+	// RestartEmpty without.
+	Restart      Fault = "restart"
+	RestartEmpty Fault = "restart-empty"
+	// Failover promotes a replica. What a primary writes may or may not have
+	// reached it: its stream may be stopped at any time before.
+	Failover Fault = "failover"
+	// Flush is FLUSHALL on a node.
+	Flush Fault = "flush"
+	// ClientClock and NodeClock set a clock ahead by more than a lease.
+	ClientClock Fault = "client-clock"
+	NodeClock   Fault = "node-clock"
+)
+
+// stopReplication is what is said of a node from which nothing reaches a replica any
+// more.
+const stopReplication = " replication stop"
+
+// Faults returns the kinds of faults, in the order in which moves are made of them.
+func Faults() []Fault {
+	return []Fault{Advance, Crash, LoseReply, Restart, RestartEmpty, Failover, Flush, ClientClock, NodeClock}
+}
+
+// About says in a few words what a kind of fault does.
+func (f Fault) About() string {
+	switch f {
+	case Advance:
+		return "time goes on to the end of a lease, at any moment"
+	case Crash:
+		return "a client crashes in the middle of something"
+	case LoseReply:
+		return "the answer to a request is lost, with its connection"
+	case Restart:
+		return "a node restarts with its data"
+	case RestartEmpty:
+		return "a node restarts without its data"
+	case Failover:
+		return "a replica is promoted, with what has reached it"
+	case Flush:
+		return "a node is flushed"
+	case ClientClock:
+		return "a client's wall clock jumps ahead by 1.1 TTLs"
+	case NodeClock:
+		return "a node's clock jumps ahead by 1.1 TTLs"
+	}
+	return ""
+}
+
+// A move is what may happen next.
+type move struct {
+	lines  []string
+	cost   Fault  // which budget it takes from; empty for none
+	fault  string // what is remembered of it: clocks and links have no memory that a view shows
+	client int    // 1 + the number of the client that it lets go on; 0 if it is about more than one
+	begun  bool   // that client begins a round
+	sends  bool   // it delivers a request
+}
+
+// settle are the lines after which a client has come as far as it gets. One that
+// waits for the lock, or for time, gets a moment.
+func settle(client string) []string {
+	return []string{"await " + client + " held within 0.02ttl", "wait 1us"}
+}
+
+// position is a state with what led to it.
+type position struct {
+	lines    []string // the path
+	moves    int
+	requests int
+	rounds   []int         // how many each client has begun
+	idle     []bool        // which clients may begin one now: see after
+	spent    map[Fault]int // of the budget
+	faults   []string      // what happened that a view doesn't show
+	view     harness.View
+	closed   bool // nothing follows: it is only looked at what time brings
+}
+
+// moves returns what may happen next, in one order. A position without any has come
+// to its end.
+func (b Bound) moves(p *position) []move {
+	if p.closed {
+		return nil
+	}
+	var list []move
+	for i, c := range p.view.Clients {
+		switch held := heldOf(p.view, c.Name); {
+		case len(held) > 0:
+			list = append(list, b.pass(p, i)...)
+		case c.Crashed || c.Busy:
+		case c.Holding:
+			list = append(list, move{lines: append([]string{c.Name + " write", "begin " + c.Name + " release"}, settle(c.Name)...), client: i + 1})
+		case b.begins(p, i):
+			list = append(list, move{lines: append([]string{"begin " + c.Name + " try"}, settle(c.Name)...), client: i + 1, begun: true})
+		}
+	}
+	if len(list) == 0 && !b.waiting(p.view) {
+		return nil
+	}
+	list = append(list, b.faults(p)...)
+	if len(list) == 0 {
+		// Somebody waits, and nothing else can happen.
+		return []move{{lines: []string{"wait 0.1ttl"}}}
+	}
+	return list
+}
+
+// begins reports whether a client begins a round next, in one of the orders that are
+// looked at. Clients are alike until they begin, so the first does so first.
+func (b Bound) begins(p *position, i int) bool {
+	c := p.view.Clients[i]
+	able := !c.Busy && !c.Crashed && !c.Holding && p.rounds[i] < b.Rounds
+	return able && (b.plain || p.idle[i] && (i == 0 || p.rounds[i-1] > 0))
+}
+
+// waiting reports whether a client is in the middle of something and has nothing
+// under way: it waits for time.
+func (b Bound) waiting(v harness.View) bool {
+	return slices.ContainsFunc(v.Clients, func(c harness.ClientView) bool { return c.Busy && !c.Crashed })
+}
+
+// pass returns the ways in which a client's request can be delivered.
+func (b Bound) pass(p *position, i int) []move {
+	c := p.view.Clients[i]
+	lines := append([]string{"pass " + c.Name + " once"}, settle(c.Name)...)
+	list := []move{{lines: lines, client: i + 1, sends: true}}
+	if b.left(p, LoseReply) && !c.Crashed {
+		lost := append([]string{"reset " + c.Name + " after any times 1"}, lines...)
+		list = append(list, move{lines: lost, cost: LoseReply, sends: true})
+	}
+	return list
+}
+
+func heldOf(v harness.View, client string) []faults.HeldView {
+	var list []faults.HeldView
+	for _, m := range v.Held {
+		if m.Client == client {
+			list = append(list, m)
+		}
+	}
+	return list
+}
+
+func (b Bound) left(p *position, f Fault) bool { return p.spent[f] < b.Budget[f] }
+
+// faults returns the faults that may happen next, other than those of a message.
+func (b Bound) faults(p *position) []move {
+	var list []move
+	add := func(f Fault, lines ...string) {
+		list = append(list, move{lines: append(lines, "wait 1us"), cost: f, fault: lines[0]})
+	}
+	if b.left(p, Advance) {
+		for _, span := range b.jumps(p.view) {
+			list = append(list, move{lines: []string{"wait " + span}, cost: Advance})
+		}
+	}
+	for _, c := range p.view.Clients {
+		if b.left(p, Crash) && !c.Crashed && (c.Busy || c.Holding) {
+			add(Crash, c.Name+" crash")
+		}
+		if b.left(p, ClientClock) && !c.Crashed {
+			add(ClientClock, c.Name+" clock +1.1ttl")
+		}
+	}
+	for i := range b.Nodes {
+		n := faults.NodeName(i)
+		if b.left(p, Restart) {
+			add(Restart, n+" crash", n+" restart")
+		}
+		if b.left(p, RestartEmpty) {
+			add(RestartEmpty, n+" crash", n+" restart empty")
+		}
+		if b.left(p, Flush) {
+			add(Flush, n+" flush")
+		}
+		if b.left(p, NodeClock) {
+			add(NodeClock, n+" clock +1.1ttl")
+		}
+		if b.left(p, Failover) && b.Replicas > 0 {
+			// What has set out gets there, in every world; what shall not is stopped before.
+			list = append(list, move{lines: []string{"wait 0.01ttl", n + " failover", "wait 1us"}, cost: Failover, fault: n + " failover"})
+			if stop := n + stopReplication; !slices.Contains(p.faults, stop) {
+				list = append(list, move{lines: []string{stop}, fault: stop})
+			}
+		}
+	}
+	return list
+}
+
+// jumps returns the spans that time may go on by: to where the next key on a server
+// will be gone, and to where a lease that begins now is over, for locks whose leases
+// no server knows.
+func (b Bound) jumps(v harness.View) []string {
+	spans := []string{span(1.1)}
+	var next time.Duration
+	for _, s := range v.Servers {
+		if s.Up && s.Leads && s.Next > 0 && (next == 0 || s.Next < next) {
+			next = s.Next
+		}
+	}
+	if next == 0 {
+		return spans
+	}
+	tenths := math.Ceil(float64(next-v.Now)/float64(b.TTL)*10 + 0.5)
+	if to := span(max(1, tenths) / 10); to != spans[0] {
+		spans = append(spans, to)
+	}
+	return spans
+}
+
+// span returns a number of TTLs as scripts write it.
+func span(ttls float64) string { return fmt.Sprintf("%gttl", ttls) }

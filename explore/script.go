@@ -1,0 +1,49 @@
+package explore
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/lockfault/lockfault/checker"
+	"github.com/lockfault/lockfault/scenarios"
+)
+
+// names returns the clients' names.
+func (b Bound) names() []string {
+	list := make([]string, b.Clients)
+	for i := range list {
+		list[i] = string(rune('A' + i))
+	}
+	return list
+}
+
+// script returns a path as a script. Clients wait for as long as it takes: how long
+// is what the search decides.
+func (b Bound) script(lines []string, expect []checker.Anomaly) string {
+	var s strings.Builder
+	clients := strings.Join(b.names(), " ")
+	if b.TTL != scenarios.Defaults().TTL {
+		fmt.Fprintf(&s, "ttl %v\n", b.TTL)
+	}
+	fmt.Fprintf(&s, "clients %s\n", clients)
+	if b.Nodes > 1 {
+		fmt.Fprintf(&s, "nodes %d\n", b.Nodes)
+	}
+	if b.Replicas > 0 {
+		fmt.Fprintf(&s, "replicas %d\n", b.Replicas)
+	}
+	fmt.Fprintf(&s, "patience 20ttl\nread-timeout 20ttl\n\nlatency 0s\nhold %s before any or none\n", clients)
+	for _, line := range lines {
+		s.WriteString(line)
+		s.WriteByte('\n')
+	}
+	words := []string{"none"}
+	if len(expect) > 0 {
+		words = words[:0]
+		for _, a := range expect {
+			words = append(words, string(a))
+		}
+	}
+	fmt.Fprintf(&s, "\nexpect %s\n", strings.Join(words, " "))
+	return s.String()
+}

@@ -1,0 +1,44 @@
+package faults
+
+import "time"
+
+// A View is a world as somebody sees it who sees everything at one instant. It says
+// the same whenever the same has happened: owner values go by the short names of the
+// [Ledger], and there are no addresses in it.
+type View struct {
+	// Servers are in the order of the topology: n1/0, n1/1 … n2/0 …
+	Servers []ServerView
+	// Held is what the gate holds, in order of arrival.
+	Held []HeldView
+}
+
+// ServerView is a server in a [View].
+type ServerView struct {
+	Name string
+	// Up says that its process lives, Paused that it is stopped, and Leads that it
+	// is its node's primary.
+	Up, Paused, Leads bool
+	// Data shows all that it holds, with the dates at which it will be gone, in one
+	// order.
+	Data string
+	// Next is when the first key will be gone, since Begin and on the harness's
+	// clock; 0 if none ever will.
+	Next time.Duration
+}
+
+// HeldView is a message that the gate holds, in a [View].
+type HeldView struct {
+	Client, Node string
+	Way          Way
+	// Command is the request, or what a reply or push belongs to, as histories
+	// have it.
+	Command string
+}
+
+// A Viewer is a [World] that can be looked at: those of virtual time can.
+type Viewer interface {
+	World
+	// View returns how the world is. It is for the goroutine that plays the
+	// script.
+	View() View
+}

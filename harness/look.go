@@ -1,0 +1,84 @@
+package harness
+
+import (
+	"encoding/hex"
+	"fmt"
+	"hash/fnv"
+	"testing"
+	"time"
+
+	"github.com/lockfault/lockfault/checker"
+	"github.com/lockfault/lockfault/faults"
+)
+
+// A View is how a cell stands when its script has come to the last line, seen by
+// somebody who sees everything. Two cells of one strategy whose views are equal, and
+// whose scripts did the same faults at the same times, go on alike when the same is
+// done to them: a client is a function of what it has observed, and a server of what
+// it holds.
+type View struct {
+	// Now is the time since the script began.
+	Now     time.Duration
+	Clients []ClientView // in the order of the script's
+	faults.View
+	// Seen is the largest fencing token that the protected resource has seen.
+	Seen int64
+}
+
+// A ClientView is a client in a [View].
+type ClientView struct {
+	Name            string
+	Paused, Crashed bool
+	// Busy says that it is in the middle of something, Holding that it believes
+	// that it holds the lock.
+	Busy, Holding bool
+	// Observed is a hash, of 128 bits, of all that it observed, in its order, with the times to
+	// the millisecond: answers, messages, what its operations returned, and what
+	// became of its process.
+	Observed string
+}
+
+// Look plays a cell as [Play] does, in virtual time, and returns how it stands at its
+// end as well. The view is zero if the outcome is an error.
+func Look(t *testing.T, cell Cell) (Outcome, View) {
+	var view View
+	cell.Place = nil
+	outcome := play(t, cell, &view)
+	return outcome, view
+}
+
+// look returns how the cell stands now.
+func (s *stage) look() View {
+	v := View{Now: s.world.Now().Round(time.Millisecond), Seen: s.register.seen}
+	if viewer, ok := s.world.(faults.Viewer); ok {
+		v.View = viewer.View()
+	}
+	observed := s.observed()
+	for _, name := range s.names {
+		p, state := s.clients[name], s.world.Client(name)
+		v.Clients = append(v.Clients, ClientView{
+			Name: name, Paused: state.Paused, Crashed: state.Crashed,
+			Busy: p.busy && !state.Crashed, Holding: p.holds > 0 && !state.Crashed, Observed: observed[name],
+		})
+	}
+	return v
+}
+
+// observed returns, for each client, a hash of what it has observed.
+func (s *stage) observed() map[string]string {
+	hashes := map[string]string{}
+	h := fnv.New128a()
+	for _, e := range s.history.Events {
+		switch e.Kind {
+		case checker.Reply, checker.Push, checker.Invoke, checker.Return, checker.Lost, checker.Write,
+			checker.Pause, checker.Resume, checker.Crash, checker.Restart:
+		default:
+			continue
+		}
+		h.Reset()
+		fmt.Fprintf(h, "%s %d %s %s %s %s %s %s %s %d %t", hashes[e.Client], e.Time.Round(time.Millisecond),
+			e.Kind, e.Node, e.Op, e.Result, e.Error, e.Command, e.Reply, e.Token, e.Accepted)
+		hashes[e.Client] = hex.EncodeToString(h.Sum(nil))
+	}
+	return hashes
+}
