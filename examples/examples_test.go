@@ -6,6 +6,7 @@ package examples
 
 import (
 	"errors"
+	"flag"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -16,6 +17,8 @@ import (
 
 	"github.com/lockfault/lockfault/worlds"
 )
+
+var update = flag.Bool("update", false, "write what was printed, and the tables, into docs/adding-a-strategy.md and docs/specimens.md")
 
 // build compiles a program and returns its path.
 func build(t *testing.T, dir string) string {

@@ -21,8 +21,7 @@ import (
 )
 
 var (
-	update = flag.Bool("update", false, "write the tables of docs/specimens.md")
-	seed   = flag.Uint64("specimens-seed", 0, "draw these cells of the locks with a bug for real servers; 0 draws others each time")
+	seed = flag.Uint64("specimens-seed", 0, "draw these cells of the locks with a bug for real servers; 0 draws others each time")
 )
 
 // A promise is what a lock with a bug must show.

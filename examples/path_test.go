@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -15,8 +14,6 @@ import (
 
 	"github.com/lockfault/lockfault/worlds"
 )
-
-var update = flag.Bool("update", false, "write what commands print into docs/adding-a-strategy.md")
 
 // What the page has in its blocks, by the info strings of their fences. Any other
 // fails the test.

@@ -1,4 +1,4 @@
-// Specimens is lockfault with sixty locks that it should judge: forty-odd with a bug
+// Specimens is lockfault with a hundred locks and more that it should judge: ninety with a bug
 // each, whose names begin with faulty-, and twenty that do all that a lease lets a
 // lock do, sound-. What each must show, and what none of the sound ones may, is in
 // examples/specimens_test.go and docs/leases.md.
