@@ -3,8 +3,10 @@ module github.com/lockfault/lockfault/examples/specimens
 go 1.26.0
 
 require (
+	github.com/gomodule/redigo v1.9.3
 	github.com/lockfault/lockfault v0.0.0
 	github.com/redis/go-redis/v9 v9.23.0
+	github.com/redis/rueidis v1.0.79
 )
 
 require (
