@@ -14,8 +14,14 @@ import (
 // order. The libraries that they are from repeat nothing by themselves, so these
 // don't either.
 func soundPublic() []strategies.Strategy {
-	pythonRedisLock := define("sound-python-redis-lock", classLease, "SET NX EX; losers wait in BLPOP for a signal that the release pushes",
-		"python-redis-lock, src/redis_lock/__init__.py (Lock.acquire, UNLOCK_SCRIPT)", pythonSignal)
+	pythonRedisLock := describe("sound-python-redis-lock", classLease, "SET NX EX; losers wait in BLPOP for a signal that the release pushes",
+		"python-redis-lock, src/redis_lock/__init__.py (Lock.acquire, UNLOCK_SCRIPT)", 1)
+	pythonRedisLock.New = func(env strategies.Env) (strategies.Lock, error) {
+		if err := env.Check(pythonRedisLock.Name, 1); err != nil {
+			return nil, err
+		}
+		return pythonSignal(env), nil
+	}
 	pythonRedisLock.Keys = func(key string) []string { return []string{"lock:" + key} }
 	symfony := describe("sound-symfony", classValidity, "a script that saves, and one that puts the expiry off; gives back what is over by then",
 		"Symfony, Component/Lock (Lock.php, Store/RedisStore.php)", 1, strategies.TagExtending)
@@ -153,7 +159,7 @@ return redis.call("SET", KEYS[1], ARGV[1], "NX", "PX", ARGV[2]) and 1 or 0`)
 	return s
 }
 
-func pythonSignal(env strategies.Env) steps {
+func pythonSignal(env strategies.Env) *signalLock {
 	client := unrepeated(env)
 	key, signal := "lock:"+env.Key, "lock-signal:"+env.Key
 	unlock := redis.NewScript(`
@@ -162,20 +168,10 @@ redis.call("del", KEYS[2])
 redis.call("lpush", KEYS[2], 1)
 redis.call("del", KEYS[1])
 return 1`)
-	const least = time.Second // BLPOP counts whole seconds here
-	return steps{
+	l := &signalLock{client: client, signal: signal}
+	l.polled = polled{env: env, steps: steps{
 		take: func(ctx context.Context, value string) error {
-			for {
-				err := won(client.SetNX(ctx, key, value, env.TTL).Result())
-				deadline, limited := ctx.Deadline()
-				if !errors.Is(err, strategies.ErrNotAcquired) || !limited || time.Until(deadline) <= least+pause {
-					return err
-				}
-				wait := max(least, min(env.TTL, time.Until(deadline)-pause).Truncate(time.Second))
-				if err := client.BLPop(ctx, wait, signal).Err(); err != nil && !errors.Is(err, redis.Nil) {
-					return err
-				}
-			}
+			return won(client.SetNX(ctx, key, value, env.TTL).Result())
 		},
 		give: func(ctx context.Context, value string) error {
 			if err := ours(unlock.Run(ctx, client, []string{key, signal}, value).Int64()); err != nil {
@@ -184,6 +180,34 @@ return 1`)
 			return client.Del(ctx, signal).Err()
 		},
 		close: client,
+	}}
+	return l
+}
+
+type signalLock struct {
+	polled
+	client *redis.Client
+	signal string
+}
+
+// Acquire asks again at each signal, and at the latest when the lease of somebody
+// who died is over.
+func (l *signalLock) Acquire(ctx context.Context) error {
+	const least = time.Second // BLPOP counts whole seconds here
+	value := newValue(l.env)
+	for {
+		err := l.steps.take(ctx, value)
+		deadline, limited := ctx.Deadline()
+		if !errors.Is(err, strategies.ErrNotAcquired) || limited && time.Until(deadline) <= least+pause {
+			return l.note(value, err)
+		}
+		wait := l.env.TTL
+		if limited {
+			wait = min(wait, time.Until(deadline)-pause)
+		}
+		if err := l.client.BLPop(ctx, max(least, wait.Truncate(time.Second)), l.signal).Err(); err != nil && !errors.Is(err, redis.Nil) {
+			return err
+		}
 	}
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/redis/go-redis/v9"
 
@@ -112,13 +113,7 @@ func soundShapes() []strategies.Strategy {
 	counter := extending("sound-incr", classLease, "INCR and PEXPIRE in a script that stores its owner in a second key", "common practice",
 		counterShape.steps(counterKeys))
 	counter.Keys = counterKeys
-	counter.Owner = func(c strategies.Change) (string, bool) {
-		if !c.After[0].Exists() || !c.After[1].Exists() {
-			return "", true
-		}
-		client := c.Wrote(c.After[1].Words[0])
-		return client, client != ""
-	}
+	counter.Owner = strategies.Taker // a counter names nobody
 	return []strategies.Strategy{
 		extending("sound-hsetnx", classLease, "HSETNX and PEXPIRE in one script; released by a script that compares", "common practice", hashShape.steps(alone)),
 		extending("sound-sadd", classLease, "SADD to an empty set in a script; released by SREM of its own member", "common practice", setShape.steps(alone)),
@@ -131,19 +126,19 @@ func soundShapes() []strategies.Strategy {
 	}
 }
 
-// numbered is a lock whose owner value the server hands out: the number of the
-// grant, which is its fencing token, too. Who lost the answer doesn't know its
-// number; asking twice would be two grants, so its client library repeats nothing.
+// numbered is a lock whose owner value the server puts together from the number of
+// the grant, which is its fencing token, and the attempt's own. The number alone would
+// not do: a counter that went back names two holders the same. Who lost the answer
+// doesn't know its number, so its client library repeats nothing.
 func numbered() strategies.Strategy {
 	take := redis.NewScript(`
 if redis.call("exists", KEYS[1]) == 1 then return 0 end
 local number = redis.call("incr", KEYS[2])
-redis.call("set", KEYS[1], number, "PX", ARGV[1])
+redis.call("set", KEYS[1], number .. ":" .. ARGV[1], "PX", ARGV[2])
 return number`)
 	const name = "sound-numbered"
-	s := describe(name, classFencing, "INCR in a script, whose number is owner value and fencing token; released by a script that compares",
+	s := describe(name, classFencing, "INCR in a script, whose number is the fencing token and a part of the owner value; released by a script that compares",
 		"Kleppmann 2016", 1, strategies.TagFenced)
-	s.Owner = strategies.Taker // a number names nobody
 	s.New = func(env strategies.Env) (strategies.Lock, error) {
 		if err := env.Check(name, 1); err != nil {
 			return nil, err
@@ -151,15 +146,15 @@ return number`)
 		client := unrepeated(env)
 		l := &numberedLock{}
 		l.polled = polled{env: env, steps: steps{
-			take: func(ctx context.Context, _ string) error {
-				n, err := take.Run(ctx, client, []string{env.Key, beside(env.Key, "number")}, env.TTL.Milliseconds()).Int64()
+			take: func(ctx context.Context, value string) error {
+				n, err := take.Run(ctx, client, []string{env.Key, beside(env.Key, "number")}, value, env.TTL.Milliseconds()).Int64()
 				if err == nil && n > 0 {
 					l.number = n
 				}
 				return won(n > 0, err)
 			},
-			give: func(ctx context.Context, _ string) error {
-				return ours(giveOwn.Run(ctx, client, []string{env.Key}, l.number).Int64())
+			give: func(ctx context.Context, value string) error {
+				return ours(giveOwn.Run(ctx, client, []string{env.Key}, fmt.Sprintf("%d:%s", l.number, value)).Int64())
 			},
 			close: client,
 		}}
