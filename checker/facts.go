@@ -13,6 +13,7 @@ type facts struct {
 	meta   Meta
 	events []Event
 	last   time.Duration
+	timed  bool // requests say when they set out
 
 	clients  []*client
 	clientID map[string]int
@@ -118,6 +119,7 @@ func derive(h History) *facts {
 		clientID: map[string]int{}, byID: map[int]int{},
 		serverID: map[[2]string]int{}, nodes: map[string]*node{}, lastOwned: map[clientNode]int{},
 	}
+	f.timed = slices.ContainsFunc(h.Events, func(e Event) bool { return e.Kind == Request && e.Sent > 0 })
 	for i := range h.Events {
 		e := &h.Events[i]
 		f.lapse(i, e.Time)

@@ -197,7 +197,28 @@ func (f *facts) recreates(ch *change, node string) bool {
 		return false
 	}
 	owned, ok := f.lastOwned[clientNode{ch.by, node}]
-	return ok && owned > f.calls[at].invoke
+	return ok && owned > f.calls[at].invoke && !f.askedFor(ch)
+}
+
+// askedFor reports whether the command that made a change had set out while its
+// client was acquiring: what the network kept of an acquire brings nothing back that
+// the client would still want.
+func (f *facts) askedFor(ch *change) bool {
+	sent, known := f.setOut(ch.at)
+	return known && slices.ContainsFunc(f.clients[ch.by].acquires, func(at int) bool {
+		c := &f.calls[at]
+		return c.from <= sent && (!c.done || sent < c.to)
+	})
+}
+
+// setOut returns when the command set out that made the change at an event, where
+// the history has the command and says of any when it set out.
+func (f *facts) setOut(at int) (sent time.Duration, known bool) {
+	if !f.timed {
+		return 0, false
+	}
+	request := f.request(at, -1)
+	return f.events[request].Sent, f.events[request].Kind == Request
 }
 
 // led takes a Fault: while a node is split, the old primary and the new one
