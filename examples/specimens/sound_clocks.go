@@ -162,7 +162,10 @@ func newKept(env strategies.Env, s steps, renews, strict bool) *kept {
 			l.start = time.Now()
 			return s.take(ctx, value)
 		}
-		start, err := counting(ctx, env, s, value)
+		// Of what comes when half of the lease is over there is too little left.
+		limited, cancel := context.WithTimeout(ctx, env.TTL/2)
+		defer cancel()
+		start, err := counting(limited, env, s, value)
 		if err == nil {
 			l.start = start
 		}
@@ -210,7 +213,10 @@ func soundClocks() []strategies.Strategy {
 			if err := env.Check(name, 1); err != nil {
 				return nil, err
 			}
-			return newKept(env, scripted(env.Nodes[0], env.Key, env.TTL), renews, strict), nil
+			client := unrepeated(env)
+			s := scripted(client, env.Key, env.TTL)
+			s.close = client
+			return newKept(env, s, renews, strict), nil
 		}
 		return s
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -96,9 +97,11 @@ func (m *majority) steps() steps {
 				return nil
 			}
 			// What is there is taken away again, though the time for the attempt is up.
-			// A node that answers neither time may have it, or get it yet.
-			if after := m.run(context.WithoutCancel(ctx), giveOwn, value); len(after.unknown) > 0 {
-				return fmt.Errorf("no majority, and %d nodes may have kept the attempt: %w", len(after.unknown), after.cause)
+			// A node that didn't answer may get the attempt yet, whatever it says to
+			// this, and one that doesn't answer now may have kept it.
+			after := m.run(context.WithoutCancel(ctx), giveOwn, value)
+			if cause := errors.Join(c.cause, after.cause); cause != nil {
+				return fmt.Errorf("no majority, and some nodes may have the attempt, or get it yet: %w", cause)
 			}
 			return strategies.ErrNotAcquired
 		},

@@ -42,7 +42,8 @@ func soundPublic() []strategies.Strategy {
 	}
 	return []strategies.Strategy{
 		extending("sound-redis-py", classLease, "SET NX PX; released and reacquired by scripts that compare", "redis-py, redis/lock.py (Lock)", redisPy),
-		extending("sound-stackexchange", classLease, "SET NX PX; released and extended by WATCH, GET, MULTI, EXEC", "StackExchange.Redis, RedisDatabase.cs (LockTake, LockRelease, LockExtend)", watching),
+		extending("sound-stackexchange", classLease, "SET NX PX; released and extended by WATCH, GET, MULTI, EXEC", "StackExchange.Redis, RedisDatabase.cs (LockTake, LockRelease, LockExtend)",
+			func(env strategies.Env) steps { return watching(env).steps }),
 		define("sound-go-zero", classLease, "SET PX of one's own value or SET NX PX in a script, for half a second longer than asked; released by a script that compares",
 			"go-zero, core/stores/redis/redislock.go, one RedisLock for each acquire", goZero),
 		pythonRedisLock,
@@ -71,7 +72,14 @@ func redisPy(env strategies.Env) steps {
 	return s
 }
 
-func watching(env strategies.Env) steps {
+// A watcher is steps that compare without a script, on a client that they can be
+// added to.
+type watcher struct {
+	steps
+	client *redis.Client
+}
+
+func watching(env strategies.Env) watcher {
 	client := unrepeated(env)
 	// if the key has the value the deed is done, unless anybody touches it first
 	own := func(ctx context.Context, value string, deed func(redis.Pipeliner)) error {
@@ -94,7 +102,7 @@ func watching(env strategies.Env) steps {
 		}
 		return err
 	}
-	return steps{
+	return watcher{client: client, steps: steps{
 		take: func(ctx context.Context, value string) error {
 			return won(true, client.Do(ctx, "SET", env.Key, value, "PX", env.TTL.Milliseconds(), "NX").Err())
 		},
@@ -105,7 +113,7 @@ func watching(env strategies.Env) steps {
 			return own(ctx, value, func(p redis.Pipeliner) { p.PExpire(ctx, env.Key, env.TTL) })
 		},
 		close: client,
-	}
+	}}
 }
 
 func goZero(env strategies.Env) steps {

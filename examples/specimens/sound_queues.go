@@ -123,6 +123,7 @@ redis.call("del", KEYS[2] .. ":" .. ARGV[1])`}
 			"Redisson's RedissonFairLock, in outline", "line", "until"),
 		listed.strategy("sound-list-queue", "a list of who waits and a string of who has it, in one script", "common practice", "line"),
 		waking(),
+		handed(),
 	}
 }
 

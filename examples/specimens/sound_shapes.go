@@ -123,6 +123,8 @@ func soundShapes() []strategies.Strategy {
 		numbered(),
 		fencing(),
 		reentrant(),
+		written(),
+		noted(),
 	}
 }
 
@@ -243,20 +245,23 @@ else
 end
 return 1`)
 	const name = "sound-reentrant"
-	s := describe(name, classReentrant, "a hash of owner, count and latest request, in scripts that count a request once", "Redisson's RedissonLock, in outline", 1)
+	s := describe(name, classReentrant, "a hash of owner, count and latest request, in scripts that count a request once", "Redisson's RedissonLock, in outline", 1, strategies.TagExtending)
 	s.New = func(env strategies.Env) (strategies.Lock, error) {
 		if err := env.Check(name, 1); err != nil {
 			return nil, err
 		}
 		owner := newValue(env)
-		return &polled{env: env, steps: steps{
+		return &extended{polled{env: env, steps: steps{
 			take: func(ctx context.Context, request string) error {
 				return asked(ctx, env.Nodes[0], enter, alone(env.Key), owner, env.TTL.Milliseconds(), request)
 			},
 			give: func(ctx context.Context, _ string) error {
 				return ours(leave.Run(ctx, env.Nodes[0], alone(env.Key), owner, newValue(env)).Int64())
 			},
-		}}, nil
+			prolong: func(ctx context.Context, _ string) error {
+				return hashShape.steps(alone)(env).prolong(ctx, owner)
+			},
+		}}}, nil
 	}
 	return s
 }

@@ -98,20 +98,43 @@ func soundStrings() []strategies.Strategy {
 				return s
 			}),
 		elsewhere,
-		define("sound-forever", classForever, "SETNX without a lease, and GET if it is refused; released by a script that compares",
+		define("sound-forever", classForever, "SETNX without a lease; released by WATCH, GET, MULTI, EXEC",
 			"Redis documentation (SETNX)", func(env strategies.Env) steps {
+				s := watching(env)
+				s.take = func(ctx context.Context, value string) error {
+					return won(s.client.Do(ctx, "SETNX", env.Key, value).Bool())
+				}
+				return s.steps
+			}),
+		extending("sound-two-phase", classLease, "SET NX PX for a quarter of the lease, prolonged to all of it by whoever gets the answer",
+			"common practice", func(env strategies.Env) steps {
 				s := scripted(env.Nodes[0], env.Key, env.TTL)
 				s.take = func(ctx context.Context, value string) error {
-					set, err := env.Nodes[0].Do(ctx, "SETNX", env.Key, value).Bool()
-					if err != nil || set {
+					if err := setNX(ctx, env.Nodes[0], env.Key, value, env.TTL/4); err != nil {
 						return err
 					}
-					is, err := env.Nodes[0].Get(ctx, env.Key).Result()
-					return won(is == value, err)
+					if err := s.prolong(ctx, value); !errors.Is(err, strategies.ErrNotHeld) {
+						return err
+					}
+					return strategies.ErrNotAcquired // the quarter was over
 				}
 				return s
 			}),
-		define("sound-wait", classReplicas, "a script and WAIT for a majority of the servers; released by a script that compares",
+		extending("sound-multi", classLease, "SETNX and PEXPIRE NX in a transaction; released and prolonged by scripts that compare",
+			"common practice", func(env strategies.Env) steps {
+				s := scripted(env.Nodes[0], env.Key, env.TTL)
+				s.take = func(ctx context.Context, value string) error {
+					tx := env.Nodes[0].TxPipeline()
+					tx.Do(ctx, "SETNX", env.Key, value)
+					tx.Do(ctx, "PEXPIRE", env.Key, env.TTL.Milliseconds(), "NX") // a loser prolongs nothing
+					is := tx.Get(ctx, env.Key)
+					_, err := tx.Exec(ctx)
+					return won(is.Val() == value, err)
+				}
+				return s
+			}),
+		extending("sound-watch", classLease, "WATCH, EXISTS, MULTI, SET PX, EXEC; released in the same way", "Redis documentation (Transactions)", optimistic),
+		extending("sound-wait", classReplicas, "a script and WAIT for a majority of the servers; released by a script that compares",
 			"Redis documentation (WAIT)", func(env strategies.Env) steps {
 				s := scripted(env.Nodes[0], env.Key, env.TTL)
 				s.take = func(ctx context.Context, value string) error { return takeConfirmed(ctx, env, s.give, value) }
@@ -140,4 +163,27 @@ func takeConfirmed(ctx context.Context, env strategies.Env, give func(context.Co
 		return err
 	}
 	return strategies.ErrNotAcquired
+}
+
+// optimistic takes the lock if nobody does so between a look and the deed.
+func optimistic(env strategies.Env) steps {
+	s := watching(env)
+	s.take = func(ctx context.Context, value string) error {
+		err := s.client.Watch(ctx, func(tx *redis.Tx) error {
+			n, err := tx.Exists(ctx, env.Key).Result()
+			if err := won(n == 0, err); err != nil {
+				return err
+			}
+			_, err = tx.TxPipelined(ctx, func(p redis.Pipeliner) error {
+				p.Do(ctx, "SET", env.Key, value, "PX", env.TTL.Milliseconds())
+				return nil
+			})
+			return err
+		}, env.Key)
+		if errors.Is(err, redis.TxFailedErr) {
+			return strategies.ErrNotAcquired
+		}
+		return err
+	}
+	return s.steps
 }
