@@ -52,6 +52,7 @@ type client struct {
 	name     string
 	holds    []int   // its holds, by begin
 	acquires []int   // its calls of acquire and try, by invoke
+	extends  []int   // its calls of extend, by invoke
 	pauses   []pause // by time, disjoint
 	replaced []int   // changes that put another's value in place of its own
 	last     int     // its latest hold, or -1
@@ -209,6 +210,8 @@ func (f *facts) invoked(c *client, i int, e *Event) int {
 	switch e.Op {
 	case Acquire, TryAcquire:
 		c.acquires = append(c.acquires, at)
+	case Extend:
+		c.extends = append(c.extends, at)
 	case Release:
 		f.released(c, at, i, e.Time)
 	}

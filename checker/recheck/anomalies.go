@@ -304,7 +304,7 @@ func stuckLock(r run, w []int) error {
 	for i := max(freed, gave) + 1; i < c.end; i++ {
 		e, was := r.at(i), r.key(server, i)
 		renewed = renewed || e.Kind == checker.State && e.Server == server && e.Cause == checker.ByCommand && e.Owner == was.Owner &&
-			e.Value == was.Value && was.Expires != 0 && (e.Expires == 0 || e.Expires > was.Expires)
+			e.Value == was.Value && was.Expires != 0 && (e.Expires == 0 || e.Expires > was.Expires) && !r.extending(i)
 	}
 	owner, underWay, _ := r.latest(key.Owner, c.end)
 	return errors.Join(
@@ -316,6 +316,14 @@ func stuckLock(r run, w []int) error {
 		need(c.to-free >= r.patience(), "nobody has for long"),
 		need(!underWay || owner.result != checker.OK, "its owner is not about to succeed"),
 	)
+}
+
+// extending reports whether the command of the State at is of a call of extend.
+func (r run) extending(at int) bool {
+	return slices.ContainsFunc(r.all, func(c call) bool {
+		during := func(sent time.Duration) bool { return c.from <= sent && sent < c.to }
+		return c.client == r.at(at).Client && c.op == checker.Extend && (c.invoke < at && at < c.end || r.sentWhile(at, during))
+	})
 }
 
 // ending is the end of a client's hold at event at; release is the call that
