@@ -2,6 +2,7 @@ package examples
 
 import (
 	"errors"
+	"fmt"
 	"maps"
 	"math/rand/v2"
 	"os"
@@ -16,6 +17,7 @@ import (
 	"github.com/lockfault/lockfault/checker"
 	"github.com/lockfault/lockfault/reports"
 	"github.com/lockfault/lockfault/scenarios"
+	"github.com/lockfault/lockfault/scenarios/settled"
 	"github.com/lockfault/lockfault/worlds"
 )
 
@@ -310,15 +312,8 @@ func TestSoundLocksOnRealServers(t *testing.T) {
 	classes := soundClasses(t, program, table)
 	args := []string{"--world", "sim,process", "--strategy", "sound-*"}
 	if os.Getenv("LOCKFAULT_ALL") == "" {
-		seed := rand.Uint64N(1e9)
-		if given := os.Getenv("LOCKFAULT_SEED"); given != "" {
-			var err error
-			if seed, err = strconv.ParseUint(given, 10, 64); err != nil {
-				t.Fatal(err)
-			}
-		}
+		seed := seedOf(t)
 		const locks, scripts = 4, 3
-		t.Logf("LOCKFAULT_SEED=%d", seed)
 		args[3] = drawn(seed, classes, locks)
 		args = append(args, "--jobs", "1", "--scenario", drawn(seed, table.rows, scripts))
 	}
@@ -328,6 +323,80 @@ func TestSoundLocksOnRealServers(t *testing.T) {
 			t.Logf("%s under %s shows %v in %s, and not the same in sim", c.Strategy, c.Scenario, c.Anomalies, c.World)
 		}
 	}
+}
+
+// never are the anomalies that no class may show under any scenario.
+func never() []checker.Anomaly {
+	return []checker.Anomaly{checker.RefusedWrite, checker.ForeignRelease, checker.ForeignExtend, checker.Unreleasable, checker.Ghost}
+}
+
+// The table has none of them anywhere.
+func TestLeasesNeverAllow(t *testing.T) {
+	table, _ := readLeases(t)
+	for scenario, row := range table.rows {
+		for class, cell := range row {
+			for _, a := range never() {
+				if slices.Contains(cell.allowed, a) {
+					t.Errorf("%s × %s allows %s", scenario, class, a)
+				}
+			}
+		}
+	}
+}
+
+// What the network kept of a call that nobody waits for any more is not held
+// against the next one, whatever the scripts are: some that did so once, and others
+// drawn anew each time. LOCKFAULT_SEED plays a draw again.
+func TestSoundLocksUnderOtherScripts(t *testing.T) {
+	const head = "clients A B\nread-timeout 0.1ttl\n\n"
+	scripts := map[string]string{
+		"late-acquire": "hold A before writing times 1\nbegin A try\nawait A done\nA acquire\nwait 1.1ttl\npass A\n",
+		"late-attempt": "B acquire\nhold A before writing times 1\nbegin A try\nawait A done\nA try\nB release\npass A\nwait 0.1ttl\n",
+		"extended":     "drop A after taking times 1\nA try\nwait 0.8ttl\nA extend\nwait 0.75ttl\nB try\n",
+	}
+	for name, steps := range scripts {
+		scripts[name] = head + steps + "\nexpect none\n"
+	}
+	seed := seedOf(t)
+	for _, of := range []settled.Subject{{Name: "one", Nodes: 1, Replicas: 2}, {Name: "five", Nodes: 5}, {Name: "renewed", Nodes: 1, Replicas: 1, Watchdog: true}} {
+		for i := range uint64(2) {
+			text := settled.Script(of.Name, seed+i, of)
+			scripts[fmt.Sprintf("%s-%d", of.Name, i)] = strings.Replace(text, "for "+of.Name+"\n", "for sound-*\n", 1)
+		}
+	}
+	dir := t.TempDir()
+	for name, text := range scripts {
+		if err := os.WriteFile(filepath.Join(dir, name+".txt"), []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range playSound(t, build(t, "specimens"), "--strategy", "sound-*", "--scenario", dir) {
+		// A script that doesn't know whom a failover promotes may ask for the impossible.
+		if !c.Decided() && !strings.Contains(c.Reason, "is impossible") {
+			t.Errorf("%s under %s: %s: %s", c.Strategy, c.Scenario, c.Verdict, c.Reason)
+		}
+		// A lock whose key has no time to live is looked at as one that has no lease.
+		stuck := strings.HasSuffix(c.Scenario, "extended.txt") && c.Strategy != "sound-forever" && c.Strategy != "sound-written"
+		for _, a := range c.Anomalies {
+			if slices.Contains(never(), a) || stuck && a == checker.StuckLock {
+				t.Errorf("%s under %s: shows %s:\n%s", c.Strategy, c.Scenario, a, scripts[strings.TrimSuffix(filepath.Base(c.Scenario), ".txt")])
+			}
+		}
+	}
+}
+
+// seedOf returns what this run draws by.
+func seedOf(t *testing.T) uint64 {
+	t.Helper()
+	seed := rand.Uint64N(1e9)
+	if given := os.Getenv("LOCKFAULT_SEED"); given != "" {
+		var err error
+		if seed, err = strconv.ParseUint(given, 10, 64); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Logf("LOCKFAULT_SEED=%d", seed)
+	return seed
 }
 
 // drawn returns n of the names in a map, with commas between them.
