@@ -13,6 +13,7 @@ type facts struct {
 	meta   Meta
 	events []Event
 	last   time.Duration
+	timed  bool // requests say when they set out
 
 	clients  []*client
 	clientID map[string]int
@@ -51,6 +52,7 @@ type client struct {
 	name     string
 	holds    []int   // its holds, by begin
 	acquires []int   // its calls of acquire and try, by invoke
+	extends  []int   // its calls of extend, by invoke
 	pauses   []pause // by time, disjoint
 	replaced []int   // changes that put another's value in place of its own
 	last     int     // its latest hold, or -1
@@ -118,6 +120,7 @@ func derive(h History) *facts {
 		clientID: map[string]int{}, byID: map[int]int{},
 		serverID: map[[2]string]int{}, nodes: map[string]*node{}, lastOwned: map[clientNode]int{},
 	}
+	f.timed = slices.ContainsFunc(h.Events, func(e Event) bool { return e.Kind == Request && e.Sent > 0 })
 	for i := range h.Events {
 		e := &h.Events[i]
 		f.lapse(i, e.Time)
@@ -207,6 +210,8 @@ func (f *facts) invoked(c *client, i int, e *Event) int {
 	switch e.Op {
 	case Acquire, TryAcquire:
 		c.acquires = append(c.acquires, at)
+	case Extend:
+		c.extends = append(c.extends, at)
 	case Release:
 		f.released(c, at, i, e.Time)
 	}

@@ -63,12 +63,15 @@ func (f *facts) recreatedWitness(ch *change) *Witness {
 		got.end, doer)
 }
 
-// doer returns the request, after event since, that made a change: the one
-// right before it, with nothing but other changes by the same client to the
-// same node in between. If there is none, the change itself must do.
-func (f *facts) doer(ch *change, since int) int {
-	state := &f.events[ch.at]
-	for i := ch.at - 1; i > since; i-- {
+// doer returns the request, after event since, that made a change.
+func (f *facts) doer(ch *change, since int) int { return f.request(ch.at, since) }
+
+// request returns the request, after event since, that made the change at an
+// event: the one right before it, with nothing but other changes by the same client
+// to the same node in between. If there is none, the change itself must do.
+func (f *facts) request(at, since int) int {
+	state := &f.events[at]
+	for i := at - 1; i > since; i-- {
 		e := &f.events[i]
 		if e.Client != state.Client || e.Node != state.Node {
 			break
@@ -80,7 +83,7 @@ func (f *facts) doer(ch *change, since int) int {
 			break
 		}
 	}
-	return ch.at
+	return at
 }
 
 // with says by which command, if it is known.

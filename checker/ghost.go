@@ -24,7 +24,7 @@ func (f *facts) ghosts() []ghostKey {
 			continue
 		}
 		switch ret := &f.calls[c]; {
-		case ret.result != Fail || ret.hold >= 0:
+		case ret.result != Fail || ret.hold >= 0 || f.before(o.begin, ret):
 		case underWay && o.end > ret.end && f.holdAt(o.client, ret.end) == nil:
 			found = append(found, ghostKey{c, at, ret.end})
 		case !underWay:
@@ -33,6 +33,13 @@ func (f *facts) ghosts() []ghostKey {
 	}
 	sort.SliceStable(found, func(a, b int) bool { return found[a].proof < found[b].proof })
 	return found
+}
+
+// before reports whether the command that made the change at an event had set out
+// before the call: it is what is left of an earlier one.
+func (f *facts) before(at int, c *call) bool {
+	sent, known := f.setOut(at)
+	return known && sent < c.from
 }
 
 // ghost finds the first acquire that reported failure and left the key with

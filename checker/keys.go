@@ -2,6 +2,7 @@ package checker
 
 import (
 	"slices"
+	"sort"
 	"strings"
 	"time"
 )
@@ -179,7 +180,7 @@ func (f *facts) next(i, id int, e *Event) key {
 	switch {
 	case e.Cause == ByClock:
 		k.due = was.due
-	case e.Cause == ByCommand && was.expires != 0 && (k.expires == 0 || k.expires > was.expires):
+	case e.Cause == ByCommand && was.expires != 0 && (k.expires == 0 || k.expires > was.expires) && !f.extending(i, e):
 		k.renewed = i
 	}
 	return k
@@ -197,7 +198,43 @@ func (f *facts) recreates(ch *change, node string) bool {
 		return false
 	}
 	owned, ok := f.lastOwned[clientNode{ch.by, node}]
-	return ok && owned > f.calls[at].invoke
+	return ok && owned > f.calls[at].invoke && !f.askedFor(ch)
+}
+
+// askedFor reports whether the command that made a change had set out while its
+// client was acquiring: what the network kept of an acquire brings nothing back that
+// the client would still want.
+func (f *facts) askedFor(ch *change) bool {
+	sent, known := f.setOut(ch.at)
+	return known && slices.ContainsFunc(f.clients[ch.by].acquires, func(at int) bool {
+		c := &f.calls[at]
+		return c.from <= sent && (!c.done || sent < c.to)
+	})
+}
+
+// extending reports whether a client's command prolonged a key because its user had
+// called extend: that is done once, and nothing that goes on by itself.
+func (f *facts) extending(i int, e *Event) bool {
+	c := f.client(e.Client)
+	if c == nil {
+		return false
+	}
+	if c.open >= 0 && f.calls[c.open].op == Extend {
+		return true
+	}
+	sent, known := f.setOut(i)
+	n := sort.Search(len(c.extends), func(k int) bool { return f.calls[c.extends[k]].from > sent })
+	return known && n > 0 && sent < f.calls[c.extends[n-1]].to
+}
+
+// setOut returns when the command set out that made the change at an event, where
+// the history has the command and says of any when it set out.
+func (f *facts) setOut(at int) (sent time.Duration, known bool) {
+	if !f.timed {
+		return 0, false
+	}
+	request := f.request(at, -1)
+	return f.events[request].Sent, f.events[request].Kind == Request
 }
 
 // led takes a Fault: while a node is split, the old primary and the new one

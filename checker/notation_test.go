@@ -18,6 +18,7 @@ import (
 //	2s A write accepted                      or refused; token 7
 //	3s A pause                               or resume, crash, restart, lost
 //	4s A sends n1 DEL lock                   a request that n1 executed
+//	4s A sent 3s n1 DEL lock                 one that had set out before
 //	5s n1 A1 of A until 35s by A             the key; "for ever" instead of "until"; "by" a client or a cause
 //	5s n1 2 of ? until 35s by A              the key, of which nobody can tell whose it is
 //	5s n1/1 gone by flush                    the key of another server of n1
@@ -122,6 +123,10 @@ func parseEvent(e *Event, words []string) (err error) {
 	case "write":
 		e.Kind, e.Accepted = Write, rest[0] == "accepted"
 		rest = rest[1:]
+	case "sent":
+		e.Kind, e.Node, e.Command = Request, rest[1], strings.Join(rest[2:], " ")
+		e.Sent, err = time.ParseDuration(rest[0])
+		return err
 	case "sends":
 		e.Kind, e.Node, e.Command = Request, rest[0], strings.Join(rest[1:], " ")
 		return nil

@@ -144,15 +144,16 @@ func (m Match) means(msg Message) bool {
 	case m.Effect != "":
 		return msg.has(m.Effect)
 	case len(m.Commands) == 0:
-		return !isHandshake(msg.Command)
+		return !msg.SetsUp()
 	}
 	return slices.ContainsFunc(m.Commands, func(c string) bool { return sameCommand(c, msg.Command) })
 }
 
-// isHandshake reports whether a command only sets a connection up. "Any command"
-// doesn't mean those: when a client library opens a connection is its own affair.
-func isHandshake(command string) bool {
-	switch command {
+// SetsUp reports whether the message is of a command that only sets a connection
+// up. "Any command" doesn't mean those, and nobody waits for their replies: when a
+// client library opens a connection is its own affair.
+func (m Message) SetsUp() bool {
+	switch m.Command {
 	case "HELLO", "AUTH", "CLIENT", "SELECT", "READONLY":
 		return true
 	}

@@ -57,7 +57,8 @@ type ClientState struct {
 	// UnderWay is how many of its messages are travelling, waiting at a
 	// door or held, and Lost how many were lost since Begin.
 	UnderWay, Lost int
-	// Replies is how many replies it received since Begin, and RoundTrips
+	// Replies is how many replies it received since Begin, but for those to
+	// commands that only set a connection up, and RoundTrips
 	// how often it sent something and had to wait for the answer; requests
 	// sent together count once.
 	Replies, RoundTrips int

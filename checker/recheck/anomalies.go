@@ -140,7 +140,29 @@ func (r run) recreated(acquired, at int) error {
 		need(r.key(e.Server, at).Owner != e.Client, "it was not the owner"),
 		need(ok && !underWay && c.result == checker.OK && c.end == acquired, "it was not acquiring, but had acquired"),
 		need(had, "it had owned the key since"),
+		need(!r.sentWhile(at, func(sent time.Duration) bool {
+			return slices.ContainsFunc(r.all, func(c call) bool {
+				return c.client == e.Client && c.takes() && c.from <= sent && sent < c.to
+			})
+		}), "its command had not set out while it was acquiring"),
 	)
+}
+
+// sentWhile reports whether the command of the State at set out at such a time, if
+// the history tells when commands do.
+func (r run) sentWhile(at int, is func(time.Duration) bool) bool {
+	timed := slices.ContainsFunc(r.Events, func(e checker.Event) bool { return e.Kind == checker.Request && e.Sent != 0 })
+	e := r.at(at)
+	for at--; timed && at >= 0 && r.at(at).Client == e.Client && r.at(at).Node == e.Node; at-- {
+		switch r.at(at).Kind {
+		case checker.Request:
+			return is(r.at(at).Sent)
+		case checker.State:
+		default:
+			return false
+		}
+	}
+	return false
 }
 
 func lostLock(r run, w []int) error {
@@ -240,6 +262,7 @@ func ghost(r run, w []int) error {
 		need(r.hold(c.client, c.invoke) < 0 && r.hold(c.client, ret) < 0, "its client holds nothing"),
 		need(s.Kind == checker.State && s.Cause == checker.ByCommand && s.Client == c.client && s.Owner == c.client, "its own command gave it the key"),
 		need(r.tenure(s.Server, gave+1) == gave && gave > c.invoke, "since it was called"),
+		need(!r.sentWhile(gave, func(sent time.Duration) bool { return sent < c.from }), "by a command that had not set out before that"),
 	)
 	if gave < ret {
 		return errors.Join(errs, need(r.tenure(s.Server, ret) == gave, "it has the key still"))
@@ -281,7 +304,7 @@ func stuckLock(r run, w []int) error {
 	for i := max(freed, gave) + 1; i < c.end; i++ {
 		e, was := r.at(i), r.key(server, i)
 		renewed = renewed || e.Kind == checker.State && e.Server == server && e.Cause == checker.ByCommand && e.Owner == was.Owner &&
-			e.Value == was.Value && was.Expires != 0 && (e.Expires == 0 || e.Expires > was.Expires)
+			e.Value == was.Value && was.Expires != 0 && (e.Expires == 0 || e.Expires > was.Expires) && !r.extending(i)
 	}
 	owner, underWay, _ := r.latest(key.Owner, c.end)
 	return errors.Join(
@@ -293,6 +316,14 @@ func stuckLock(r run, w []int) error {
 		need(c.to-free >= r.patience(), "nobody has for long"),
 		need(!underWay || owner.result != checker.OK, "its owner is not about to succeed"),
 	)
+}
+
+// extending reports whether the command of the State at is of a call of extend.
+func (r run) extending(at int) bool {
+	return slices.ContainsFunc(r.all, func(c call) bool {
+		during := func(sent time.Duration) bool { return c.from <= sent && sent < c.to }
+		return c.client == r.at(at).Client && c.op == checker.Extend && (c.invoke < at && at < c.end || r.sentWhile(at, during))
+	})
 }
 
 // ending is the end of a client's hold at event at; release is the call that

@@ -46,6 +46,11 @@ func ofTheGate() []Story {
 			A > n1/0 SET lock A1
 			n1/0 A1 by command A
 			A < n1 SET lock A1 = OK`},
+		{Name: "a command that sets the connection up", Steps: []Step{
+			Says("A", "SELECT 0"), Hears("A", ok), Is("A", faults.ClientState{RoundTrips: 1}),
+			Says("A", set), Hears("A", ok), Is("A", faults.ClientState{Replies: 1, RoundTrips: 2}),
+		}, Kinds: states, Events: `
+			n1/0 A1 by command A`},
 		{Name: "hold a request", Steps: []Step{
 			Do(faults.Hold{Match: a(faults.Before, "SET")}), Says("A", set),
 			Is("A", faults.ClientState{Held: 1, UnderWay: 1, RoundTrips: 1}), Silence("A"),

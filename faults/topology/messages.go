@@ -125,7 +125,9 @@ func (t *Topology) Received(m Message) {
 	kind := checker.Push
 	if m.About().Way == faults.After {
 		kind = checker.Reply
-		m.Owner().State.Replies++
+		if !m.About().SetsUp() {
+			m.Owner().State.Replies++
+		}
 	}
 	t.TellOf(kind, m)
 }
