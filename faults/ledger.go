@@ -312,6 +312,16 @@ func (l *Ledger) Saw(node, server string, keys []Key, cause checker.Cause, clien
 	return event, did(was, now, client), true
 }
 
+// Somebody tells the ledger how the lock's keys stand on a server after a command,
+// when it can't be known whose that was: then nor is it known whose the lock is. It
+// returns the change as an event without its time. The ledger keeps the keys.
+func (l *Ledger) Somebody(node, server string, keys []Key) checker.Event {
+	l.servers[server] = entry{keys: keys}
+	return checker.Event{
+		Kind: checker.State, Node: node, Server: server, Cause: checker.ByCommand, Value: l.print(keys), Expires: Expiry(keys),
+	}
+}
+
 // read decides whose the lock is now. client is empty where the change was the
 // server's own doing.
 func (l *Ledger) read(was entry, keys []Key, cause checker.Cause, client string, words []string) entry {

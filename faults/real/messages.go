@@ -1,6 +1,7 @@
 package real
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -53,6 +54,8 @@ type message struct {
 	did     faults.Effect // what that did with the lock
 	entered time.Time     // of a request: when the server was let have it
 	replies int           // of a request: how many there are yet to come
+	feeders []*message    // of one that waits: what the server was let have since
+	fed     bool          // of a request: what it gave to one that waited is told
 }
 
 func (m *message) stream() *stream { return m.conn.stream(m.Message) }
@@ -243,6 +246,7 @@ func (w *World) execute(m *message) {
 		s.busy = m
 	}
 	s.told(m.words)
+	s.meets(m)
 	m.entered = time.Now()
 	m.Forward()
 }
@@ -275,10 +279,26 @@ func (w *World) answered(m *message) {
 	if !blocks(request.words) && !c.server.wasPaused(request.entered) {
 		w.note(c.server.Name, c.server.Name+" to answer", m.SetOut.Sub(request.entered)-c.server.trip())
 	}
-	if s := c.server; !faults.LeavesKeys(request.command) && (s.busy == nil || s.busy == request) {
-		m.did = w.observe(s, checker.ByCommand, c.wire.client, request.words)
-	}
+	m.did = w.did(c.server, request, m.Bytes)
 	w.finished(request)
+}
+
+// did records how a request that was answered changed the lock's keys, and returns
+// what it did by that.
+func (w *World) did(s *server, request *message, reply []byte) faults.Effect {
+	if blocks(request.words) {
+		if did, took := w.served(s, request, reply); took {
+			return did
+		}
+	}
+	if did, handed := w.pushed(s, request, reply); handed {
+		return did
+	}
+	if faults.LeavesKeys(request.command) || s.busy != nil && s.busy != request {
+		return ""
+	}
+	// What it gave to somebody who waited may have been told before.
+	return cmp.Or(w.observe(s, checker.ByCommand, request.conn.wire.client, request.words), request.did)
 }
 
 // finished lets the next request have the server that had this one: the rest of

@@ -141,6 +141,7 @@ func (w *World) observe(s *server, cause checker.Cause, client string, words []s
 }
 
 func (w *World) saw(s *server, keys []faults.Key, took time.Duration, cause checker.Cause, client string, words []string) (did faults.Effect) {
+	w.settleHanded(s)
 	late := cause == checker.ByCommand || cause == checker.ByRestart
 	if left, over := faults.Without(s.keys, w.Now()); late && over && !faults.SameKeys(keys, s.keys) {
 		// A lease had run out before, though nobody had looked yet.
@@ -154,14 +155,20 @@ func (w *World) changed(s *server, keys []faults.Key, took time.Duration, cause 
 	if !changed {
 		return ""
 	}
+	w.stands(s, event, keys, took)
+	return did
+}
+
+// stands records a change of the lock's keys, and plans the moment at which the next
+// of them will expire.
+func (w *World) stands(s *server, event checker.Event, keys []faults.Key, took time.Duration) {
 	w.tell(event)
-	s.keys, s.took, s.moved = keys, took, cause == checker.ByClock
+	s.keys, s.took, s.moved = keys, took, event.Cause == checker.ByClock
 	if s.expiry != nil {
 		s.expiry.dead = true
 		s.expiry = nil
 	}
 	w.planExpiry(s, keys)
-	return did
 }
 
 func (w *World) planExpiry(s *server, keys []faults.Key) {

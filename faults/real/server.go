@@ -27,6 +27,8 @@ type server struct {
 	resumed time.Time     // when it last was no longer stopped
 	busy    *message      // the request that it has in hand
 	door    []*message    // requests that wait for that, or for its process
+	waiting []*message    // those it has that may wait until somebody feeds a key of the lock
+	handing []faults.Key  // the lock's, when one of those got what is told to be there, and was not heard of yet
 
 	duty atomic.Pointer[duty] // nil while a fault is being done
 	gone chan struct{}        // closed when nobody watches this process any more

@@ -287,6 +287,25 @@ func ofCommands() []Story {
 			A > n1/0 BLPOP queue 0
 			B > n1/0 SET lock B1
 			B > n1/0 RPUSH queue x`},
+		{Name: "what is pushed goes to who waits for it", Steps: []Step{
+			Says("A", "BLPOP lock 0"), Told("A > n1/0 BLPOP lock 0"), Says("B", "RPUSH lock B-value-1 B-value-2"), Hears("B", ":2"),
+			Hears("A", "*2 $4 lock $9 B-value-1"), Says("A", "BLPOP lock 0"), Hears("A", "*2 $4 lock $9 B-value-2"),
+			Says("A", "BRPOP lock 0"), Told("A > n1/0 BRPOP lock 0"), Says("B", "LPUSH lock B-value-3"), Hears("B", ":1"),
+			Hears("A", "*2 $4 lock $9 B-value-3"),
+			Says("A", "BLMOVE lock other LEFT RIGHT 0"), Told("A > n1/0 BLMOVE lock other LEFT RIGHT 0"), Says("B", "LPUSH lock B-value-4"),
+			Hears("B", ":1"), Hears("A", "$9 B-value-4"),
+			Says("A", "BZPOPMIN lock 0"), Told("A > n1/0 BZPOPMIN lock 0"), Says("B", "ZADD lock 1 B-value-5"), Hears("B", ":1"),
+			Hears("A", "*3 $4 lock $9 B-value-5 $1 1"),
+		}, Kinds: states, Events: `
+			n1/0 [B1 B2] by command B
+			n1/0 [B2] by command A
+			n1/0 gone by command A
+			n1/0 [B3] by command B
+			n1/0 gone by command A
+			n1/0 [B4] by command B
+			n1/0 gone by command A
+			n1/0 {B5:1} by command B
+			n1/0 gone by command A`},
 		{Name: "who waits for replicas keeps nobody waiting", Replicas: 1, Steps: []Step{
 			Do(faults.Replication{Node: "n1", Mode: faults.ReplicationStop}),
 			Says("A", "SET lock A-value-1", "WAIT 1 0", "GET lock"), Hears("A", "+OK"), Told("A < n1 SET lock A1 = OK"), Silence("A"),

@@ -166,6 +166,42 @@ func Print(b []byte, rename func(string) string) string {
 	return out.String()
 }
 
+// Words returns the strings and numbers in the first value in b, in their order, of
+// arrays inside it too; none for an error, and for what doesn't exist.
+func Words(b []byte) (words []string) {
+	_ = walk(b, 0, func(word string) { words = append(words, word) })
+	return words
+}
+
+func walk(b []byte, depth int, each func(word string)) error {
+	n, err := frame(b, depth)
+	if n == 0 || err != nil {
+		return err
+	}
+	line, head := cutLine(b)
+	switch b[0] {
+	case '-', '!', '_', '|':
+	case '$', '=':
+		if n > head {
+			each(string(b[head : n-2]))
+		}
+	case '*', '~', '>', '%':
+		for at := head; at < n; {
+			used, err := frame(b[at:], depth+1)
+			if err != nil {
+				return err
+			}
+			if err := walk(b[at:], depth+1, each); err != nil {
+				return err
+			}
+			at += used
+		}
+	default:
+		each(string(line[1:]))
+	}
+	return nil
+}
+
 func show(out *strings.Builder, b []byte, rename func(string) string, depth int) (int, error) {
 	n, err := frame(b, depth)
 	if n == 0 && err == nil {

@@ -214,3 +214,21 @@ func FuzzFrame(f *testing.F) {
 		}
 	})
 }
+
+func TestWords(t *testing.T) {
+	for _, c := range []struct {
+		in   string
+		want []string
+	}{
+		{"*2\r\n$4\r\nlock\r\n$1\r\nv\r\n", []string{"lock", "v"}},
+		{"*2\r\n$4\r\nlock\r\n*1\r\n*2\r\n$1\r\nm\r\n,1.5\r\n", []string{"lock", "m", "1.5"}},
+		{"$1\r\nv\r\n", []string{"v"}},
+		{":3\r\n", []string{"3"}},
+		{"+QUEUED\r\n", []string{"QUEUED"}},
+		{"*-1\r\n", nil}, {"$-1\r\n", nil}, {"_\r\n", nil}, {"-ERR no\r\n", nil},
+	} {
+		if got := resp.Words([]byte(c.in)); !slices.Equal(got, c.want) {
+			t.Errorf("Words(%q) = %q; want %q", c.in, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,37 @@
+package real_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/lockfault/lockfault/checker"
+	"github.com/lockfault/lockfault/faults/real"
+	"github.com/lockfault/lockfault/faults/storytest"
+)
+
+// Where two clients may have pushed what a third was waiting for, nobody is said to
+// have done it, and nobody to own what was there.
+func TestPushedByOneOfTwo(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, real.Config{}, "client")
+	storytest.Play(t, storytest.World{
+		World: s.World, Dial: s.dial, Moment: 30 * time.Millisecond,
+		Events: func() []checker.Event { return slices.Clone(s.events) },
+	}, storytest.Story{
+		Steps: []storytest.Step{
+			storytest.Says("A", "BLPOP lock 0"), storytest.Told("A > n1/0 BLPOP lock 0"),
+			storytest.Says("B", "EVAL return_1 1 lock"), storytest.Hears("B", ":1"),
+			storytest.Says("C", "EVAL return_redis.call('rpush',KEYS[1],'a-token') 1 lock"), storytest.Hears("C", ":1"),
+			storytest.Hears("A", "*2 $4 lock $7 a-token"),
+		},
+		Kinds: []checker.Kind{checker.State},
+		Events: `
+			n1/0 [a-token] by command
+			n1/0 gone by command A`,
+	})
+	first := slices.IndexFunc(s.events, func(e checker.Event) bool { return e.Kind == checker.State })
+	if first >= 0 && s.events[first].Owner != "" {
+		t.Errorf("the token is %s's", s.events[first].Owner)
+	}
+}
