@@ -170,12 +170,20 @@ func valuesAt(name string, words []string) (from, step, to int, ok bool) {
 		return 2, 2, 0, true
 	case "ZADD":
 		from = 3 // behind the options, score and member in turn
-		for from < len(words) && strings.ContainsAny(words[from-1][:min(1, len(words[from-1]))], "NXGLCI") {
+		for from < len(words) && isOptionOfZADD(words[from-1]) {
 			from++
 		}
 		return from, 2, 0, true
 	}
 	return 0, 0, 0, false
+}
+
+func isOptionOfZADD(word string) bool {
+	switch strings.ToUpper(word) { // go-redis writes nx
+	case "NX", "XX", "GT", "LT", "CH", "INCR":
+		return true
+	}
+	return false
 }
 
 // valuesOfScript returns which of a script's arguments may be owner values.

@@ -195,6 +195,9 @@ func TestLedgerCommand(t *testing.T) {
 		{"A", "EVALSHA|f00|1|lock|30000|redisson_lock__channel:{lock}", `EVALSHA "f00" 1 lock 30000 redisson_lock__channel:{lock}`},
 		{"A", "EVALSHA|f00|x|lock|C-no-number-of-keys", `EVALSHA "f00" x lock C-no-number-of-keys`},
 		{"A", "EVALSHA|f00|9|lock|C-more-keys-than-words", `EVALSHA "f00" 9 lock C-more-keys-than-words`},
+		{"A", "ZADD|lock|nx|1|A-a-member", "ZADD lock nx 1 A4"}, // options in letters of any size
+		{"A", "zadd|lock|Xx|cH|2|A-next-member|3|A-last-member", "ZADD lock Xx cH 2 A5 3 A6"},
+		{"A", "ZADD|lock|inf|A-first-member", "ZADD lock inf A7"},
 		{"A", "", ""},
 	} {
 		var words []string
