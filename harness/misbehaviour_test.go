@@ -137,12 +137,14 @@ func TestStrategyThatCannotBeMade(t *testing.T) {
 }
 
 func TestStrategyThatFailsItsWarmUp(t *testing.T) {
-	s := strategies.Strategy{Name: "cold", New: func(strategies.Env) (strategies.Lock, error) {
-		return lock{func(context.Context) error { return errors.New("too cold") }, fine}, nil
-	}}
-	outcome := play(t, s, simple)
-	if outcome.Status != harness.Error || !strings.Contains(outcome.Reason, "cold failed on a free lock on healthy nodes: too cold") {
-		t.Errorf("%s: %s", outcome.Status, outcome.Reason)
+	fails := func(context.Context) error { return errors.New("too cold") }
+	for did, l := range map[string]lock{"acquire": {fails, fine}, "release": {fine, fails}} {
+		s := strategies.Strategy{Name: "cold", New: func(strategies.Env) (strategies.Lock, error) { return l, nil }}
+		outcome := play(t, s, simple)
+		want := "cold failed to " + did + " lock:warm-up in its warm-up, on healthy nodes, where only its own clients have touched that key, one after the other: too cold"
+		if outcome.Status != harness.Error || !strings.Contains(outcome.Reason, want) {
+			t.Errorf("%s: %s; want %q", outcome.Status, outcome.Reason, want)
+		}
 	}
 }
 

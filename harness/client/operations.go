@@ -19,12 +19,15 @@ func (c *Client) warmUp() {
 	}
 	ctx, cancel := context.WithTimeout(c.life, 30*time.Second)
 	defer cancel()
-	err = lock.Acquire(ctx)
-	if err == nil {
+	did := "acquire"
+	if err = lock.Acquire(ctx); err == nil {
+		did = "release"
 		err = lock.Release(ctx)
 	}
 	if err != nil {
-		c.tell(Report{Kind: Failed, Error: "failed on a free lock on healthy nodes: " + err.Error()})
+		c.tell(Report{Kind: Failed, Error: fmt.Sprintf(
+			"failed to %s %s in its warm-up, on healthy nodes, where only its own clients have touched that key, one after the other: %v",
+			did, c.setup.WarmUp, err)})
 	}
 }
 

@@ -57,6 +57,9 @@ func TestMainLeavesStandardOutputAlone(t *testing.T) {
 		if !strings.Contains(stderr.String(), "a strategy's print") {
 			t.Errorf("%s: what was printed is lost; stderr:\n%s", what, &stderr)
 		}
+		if what == "pass" && stderr.String() != "a strategy's print\n" {
+			t.Errorf("stderr is\n%s\nwant what the strategy printed", &stderr)
+		}
 	}
 }
 
