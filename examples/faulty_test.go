@@ -2,8 +2,6 @@ package examples
 
 import (
 	"bytes"
-	"encoding/json"
-	"errors"
 	"flag"
 	"fmt"
 	"maps"
@@ -99,33 +97,11 @@ func (p promise) kept(cell reports.Cell) string {
 }
 
 // play plays cells and returns them. That they don't come out as their scripts expect
-// is none of its business; cells for which the machine was too slow are played again.
+// is none of its business.
 func play(t *testing.T, program string, args ...string) []reports.Cell {
 	t.Helper()
-	const notAsExpected, undecided, attempts = 1, 3, 3
-	dir := filepath.Join(t.TempDir(), "report")
-	args = append([]string{"run", "--out", dir}, args...)
-	for again := 1; ; again++ {
-		cmd := exec.Command(program, args...)
-		out, err := cmd.CombinedOutput()
-		var exit *exec.ExitError
-		if errors.As(err, &exit) && exit.ExitCode() == undecided && again < attempts && strings.Contains(string(out), "the machine was ") {
-			continue
-		}
-		if err != nil && (exit == nil || exit.ExitCode() != notAsExpected && exit.ExitCode() != undecided) {
-			t.Fatalf("%s: %v\n%s", cmd, err, out)
-		}
-		break
-	}
-	text, err := os.ReadFile(filepath.Join(dir, "results.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var results struct{ Cells []reports.Cell }
-	if err := json.Unmarshal(text, &results); err != nil {
-		t.Fatal(err)
-	}
-	return results.Cells
+	cells, _ := playAgain(t, program, args...)
+	return cells
 }
 
 // The locks with a bug show it: all of them under the whole library in virtual time, and

@@ -1,7 +1,6 @@
 package examples
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -166,48 +165,13 @@ func innocents() map[string]innocent {
 	}
 }
 
-// playSound plays cells, whatever comes of them, and returns the cells. It plays
-// those again for which the machine was too slow.
-func playSound(t *testing.T, program string, args ...string) []reports.Cell {
-	t.Helper()
-	const otherwise, undecided = 1, 3
-	dir := filepath.Join(t.TempDir(), "report")
-	args = append([]string{"run", "--out", dir}, args...)
-	for again := 0; ; again++ {
-		cmd := exec.Command(program, args...)
-		out, err := cmd.CombinedOutput()
-		var exit *exec.ExitError
-		if err != nil && !errors.As(err, &exit) {
-			t.Fatal(err)
-		}
-		if exit != nil && exit.ExitCode() == undecided && again < 10 && strings.Contains(string(out), "the machine was ") {
-			if again == 0 {
-				args = append(args, "--resume")
-			}
-			continue
-		}
-		if exit != nil && exit.ExitCode() != otherwise && exit.ExitCode() != undecided {
-			t.Fatalf("%s: %v\n%s", cmd, err, out)
-		}
-		var cells []reports.Cell
-		_, err = reports.Scan(filepath.Join(dir, reports.ResultsFile), func(c reports.Cell) error {
-			cells = append(cells, c)
-			return nil
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return cells
-	}
-}
-
 // soundClasses returns the class of each sound lock of the program, which is the
 // one class among its tags.
 func soundClasses(t *testing.T, program string, table leaseTable) map[string]string {
 	t.Helper()
 	classes := map[string]string{}
 	for _, class := range table.classes {
-		for _, c := range playSound(t, program, "--strategy", "@"+class, "--scenario", "contention") {
+		for _, c := range play(t, program, "--strategy", "@"+class, "--scenario", "contention") {
 			if !strings.HasPrefix(c.Strategy, "sound-") {
 				continue
 			}
@@ -261,7 +225,7 @@ func TestSoundLocks(t *testing.T) {
 	if len(classes) < least {
 		t.Errorf("%d sound locks; want %d at least", len(classes), least)
 	}
-	cells := playSound(t, program, "--strategy", "sound-*")
+	cells := play(t, program, "--strategy", "sound-*")
 
 	ours := filepath.Join(t.TempDir(), "lockfault.exe")
 	if out, err := exec.Command("go", "build", "-o", ours, "../cmd/lockfault").CombinedOutput(); err != nil {
@@ -271,7 +235,7 @@ func TestSoundLocks(t *testing.T) {
 	for name, i := range innocents() {
 		classes[name], known[name] = i.class, i.known
 	}
-	cells = append(cells, playSound(t, ours, "--strategy", strings.Join(slices.Sorted(maps.Keys(innocents())), ","))...)
+	cells = append(cells, play(t, ours, "--strategy", strings.Join(slices.Sorted(maps.Keys(innocents())), ","))...)
 
 	shown := map[string]map[string][]checker.Anomaly{} // by scenario and class
 	for _, c := range cells {
@@ -317,7 +281,7 @@ func TestSoundLocksOnRealServers(t *testing.T) {
 		args[3] = drawn(seed, classes, locks)
 		args = append(args, "--jobs", "1", "--scenario", drawn(seed, table.rows, scripts))
 	}
-	for _, c := range playSound(t, program, args...) {
+	for _, c := range play(t, program, args...) {
 		table.hold(t, c, classes[c.Strategy], nil)
 		if c.AgreesWithSim != nil && !*c.AgreesWithSim {
 			t.Logf("%s under %s shows %v in %s, and not the same in sim", c.Strategy, c.Scenario, c.Anomalies, c.World)
@@ -370,7 +334,7 @@ func TestSoundLocksUnderOtherScripts(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, c := range playSound(t, build(t, "specimens"), "--strategy", "sound-*", "--scenario", dir) {
+	for _, c := range play(t, build(t, "specimens"), "--strategy", "sound-*", "--scenario", dir) {
 		// A script that doesn't know whom a failover promotes may ask for the impossible.
 		if !c.Decided() && !strings.Contains(c.Reason, "is impossible") {
 			t.Errorf("%s under %s: %s: %s", c.Strategy, c.Scenario, c.Verdict, c.Reason)
