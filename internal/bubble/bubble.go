@@ -133,8 +133,14 @@ func current() string {
 // stacks returns the stacks of the goroutines in the named bubble, without
 // those that only wait for the others on behalf of package testing.
 func stacks(bubble string) []string {
+	// Others may have been left before, a thousand perhaps.
 	all := make([]byte, 1<<20)
-	all = all[:runtime.Stack(all, true)]
+	n := runtime.Stack(all, true)
+	for n == len(all) && n < 64<<20 {
+		all = make([]byte, 2*n)
+		n = runtime.Stack(all, true)
+	}
+	all = all[:n]
 	var kept []string
 	for _, stack := range bytes.Split(all, []byte("\n\n")) {
 		header, _, _ := bytes.Cut(stack, []byte("\n"))

@@ -76,7 +76,7 @@ func TestRunEndsInAnError(t *testing.T) {
 			<-done
 		}},
 		{"leak", "left 1 goroutine behind when all was closed, in bubble_test.waitForEver at bubble/bubble_test.go:", "waitForEver", func() { go waitForEver() }},
-		{"leaks", "left 2 goroutines behind when all was closed, the first in bubble_test.waitForMutex at bubble/bubble_test.go:", "waitForEver", func() { go waitForMutex(); time.Sleep(time.Second); go waitForEver() }},
+		{"leaks", "left 2 goroutines behind when all was closed, one of them in bubble_test.waitForEver at bubble/bubble_test.go:", "waitForEver", func() { go waitForMutex(); time.Sleep(time.Second); go waitForEver() }},
 		{"who started it", ", started by bubble_test.start at bubble/bubble_test.go:", "waitForEver", func() { start() }},
 		{"goexit", "runtime.Goexit", "", func() { runtime.Goexit() }},
 	}

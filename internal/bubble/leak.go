@@ -5,23 +5,34 @@ import (
 	"path"
 	"reflect"
 	"runtime"
+	"slices"
 	"strings"
 )
 
 // leftBehind is how package synctest says that goroutines were left.
 const leftBehind = "deadlock: main bubble goroutine has exited but blocked goroutines remain"
 
-// leak says what was left behind, in one line: how many goroutines, and of the first
-// where it waits and who started it.
+// leak says what was left behind, in one line: how many goroutines, and of one where it
+// waits and who started it. Of several it is always the same one, whatever order the
+// runtime has them in.
 func leak(stacks []string) string {
 	if len(stacks) == 0 {
 		return leftBehind
 	}
 	text := "left 1 goroutine behind when all was closed,"
 	if len(stacks) > 1 {
-		text = fmt.Sprintf("left %d goroutines behind when all was closed, the first", len(stacks))
+		text = fmt.Sprintf("left %d goroutines behind when all was closed, one of them", len(stacks))
 	}
-	frames := frames(stacks[0])
+	waits := make([]string, len(stacks))
+	for i, stack := range stacks {
+		waits[i] = wait(frames(stack))
+	}
+	return text + slices.Min(waits)
+}
+
+// wait says where a goroutine waits, outside of the standard library, and who started
+// it.
+func wait(frames []frame) (text string) {
 	for _, f := range frames {
 		if !f.standard() && !f.creates {
 			text += fmt.Sprintf(" in %s at %s", f.function, f.place)
