@@ -19,6 +19,7 @@ import (
 //	3s A pause                               or resume, crash, restart, lost
 //	4s A sends n1 DEL lock                   a request that n1 executed
 //	4s A sent 3s n1 DEL lock                 one that had set out before
+//	4s A hears n1 (nil)                      an answer that A got
 //	5s n1 A1 of A until 35s by A             the key; "for ever" instead of "until"; "by" a client or a cause
 //	5s n1 2 of ? until 35s by A              the key, of which nobody can tell whose it is
 //	5s n1/1 gone by flush                    the key of another server of n1
@@ -129,6 +130,9 @@ func parseEvent(e *Event, words []string) (err error) {
 		return err
 	case "sends":
 		e.Kind, e.Node, e.Command = Request, rest[0], strings.Join(rest[1:], " ")
+		return nil
+	case "hears":
+		e.Kind, e.Node, e.Reply = Reply, rest[0], strings.Join(rest[1:], " ")
 		return nil
 	case "pause", "resume", "crash", "restart", "lost":
 		e.Kind = Kind(word)

@@ -1,6 +1,9 @@
 package checker
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // stuckLock finds the first acquire that failed, or never ended, on a key that
 // nobody held and that would never go by itself.
@@ -32,11 +35,19 @@ func (f *facts) stuck(at int) bool {
 	l := &f.leftovers[at]
 	c := &f.calls[l.call]
 	patience := f.meta.TTL + f.meta.Grace
-	if !l.forever || patience <= 0 || c.to-l.since < patience || c.idleAtExit || f.pausedDuring(c) {
+	if !l.forever || patience <= 0 || c.to-l.since < patience || c.idleAtExit || f.pausedDuring(c) || !f.answered(c) {
 		return false
 	}
 	// An owner whose acquire is under way and will succeed is only slow.
 	owner := f.clients[f.ownerships[l.ownership].client]
 	own, underWay := f.acquiring(owner, c.end)
 	return !underWay || f.calls[own].result != OK
+}
+
+// answered reports whether a call knows what any server said: it has failed, or its
+// client got a reply meanwhile.
+func (f *facts) answered(c *call) bool {
+	return c.result == Fail || slices.ContainsFunc(f.events[c.invoke:min(c.end, len(f.events))], func(e Event) bool {
+		return e.Kind == Reply && f.client(e.Client) != nil && f.client(e.Client).id == c.client
+	})
 }

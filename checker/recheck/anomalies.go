@@ -307,8 +307,13 @@ func stuckLock(r run, w []int) error {
 			e.Value == was.Value && was.Expires != 0 && (e.Expires == 0 || e.Expires > was.Expires) && !r.extending(i)
 	}
 	owner, underWay, _ := r.latest(key.Owner, c.end)
+	heard := c.result == checker.Fail
+	for i := c.invoke; i < c.end && i < len(r.Events); i++ {
+		heard = heard || r.at(i).Kind == checker.Reply && r.at(i).Client == c.client
+	}
 	return errors.Join(
 		need(c.takes() && !c.crashed && c.result != checker.OK, "an acquire that did not succeed"),
+		need(heard, "a server answered it"),
 		need(!r.pausedIn(c), "its caller did not stand still"),
 		need(key.Owner != "" && slices.Contains(r.counting(c.end), server) && r.tenure(server, c.end) == gave, "the key is there"),
 		need(key.Expires == 0 || renewed, "it would never go"),

@@ -76,7 +76,7 @@ func relevant(h checker.History, named []int) (r run, at []int) {
 	for i, e := range h.Events {
 		isNamed := slices.Contains(named, i)
 		switch e.Kind {
-		case checker.Request, checker.Reply, checker.Push, checker.Held, checker.Passed, checker.Dropped, checker.Step, checker.Measure:
+		case checker.Request, checker.Push, checker.Held, checker.Passed, checker.Dropped, checker.Step, checker.Measure:
 			if !isNamed && i != len(h.Events)-1 { // the last tells when the history ended
 				continue
 			}
