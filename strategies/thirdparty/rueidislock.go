@@ -134,6 +134,9 @@ func (l *rueidislockLock) Lost() <-chan struct{} {
 
 func (l *rueidislockLock) Close() error {
 	l.locker.Close()
+	if l.free != nil {
+		l.free() // what renews it has ended by now, or will
+	}
 	l.under.Wait()
 	return nil
 }
