@@ -33,8 +33,10 @@ func rueidislockStrategy() strategies.Strategy {
 					DialCtxFn: func(ctx context.Context, addr string, _ *net.Dialer, _ *tls.Config) (net.Conn, error) {
 						return env.Dial(ctx, "tcp", addr)
 					},
-					Dialer:           net.Dialer{KeepAlive: -1}, // no PING each second
 					ConnWriteTimeout: env.ReadTimeout(),
+					// A connection that is idle for a second is asked whether it is
+					// there; as all else here, in proportion to a lease of 30 s.
+					Dialer: net.Dialer{KeepAlive: env.TTL / 30},
 					// The library's own delays without their share of chance, which
 					// comes from the global source.
 					RetryDelay: func(attempts int, _ rueidis.Completed, _ error) time.Duration {

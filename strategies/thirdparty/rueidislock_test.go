@@ -141,7 +141,7 @@ func TestRueidislockHoldOutlivesTheLease(t *testing.T) {
 	withRueidislock(t, func(t *testing.T, s *stage) {
 		want(t, "A's attempt", s.try("A"), nil)
 		s.lock("B")
-		s.fault(faults.Drop{Match: faults.Match{Clients: []string{"A"}, Way: faults.Before}})
+		s.fault(faults.Drop{Match: faults.Match{Clients: []string{"A"}, Way: faults.Before, Effect: faults.Writing}})
 		s.pass(rig.TTL + time.Second)
 		want(t, "B's attempt", s.try("B"), nil)
 		if s.lost("A") {

@@ -87,7 +87,8 @@ func (s *stage) close() error {
 	return all
 }
 
-// tapped is a connection whose requests are written down.
+// tapped is a connection whose requests are written down, but for those that set it
+// up and those that ask whether it is there.
 type tapped struct {
 	net.Conn
 	stage  *stage
@@ -106,7 +107,7 @@ func (c *tapped) Write(p []byte) (int, error) {
 		}
 		c.rest = c.rest[n:]
 		c.stage.Notify()
-		if name := strings.ToUpper(words[0]); name != "HELLO" && name != "CLIENT" {
+		if name := strings.ToUpper(words[0]); name != "HELLO" && name != "CLIENT" && name != "PING" {
 			c.stage.sent = append(c.stage.sent, request{time.Since(c.stage.began), c.client, words})
 		}
 	}
