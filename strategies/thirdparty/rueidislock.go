@@ -15,6 +15,37 @@ import (
 	"github.com/lockfault/lockfault/strategies"
 )
 
+// rueidislock is rueidislock: a script that does SET NX PXAT, renewed by PEXPIREAT each
+// half of the lease, released by a compare-and-delete script. Each script reads the
+// key, too, under CLIENT TRACKING: who waits for the lock, or holds it, is told by the
+// server that its key has changed, and then tries again, or asks whether it is still
+// its own.
+//
+// KeyMajority is 1. The library's default of 2 takes two of three keys, which it puts
+// on one server, or into one cluster: keys don't fail one by one there. NoLoopTracking
+// is set, which Redis has to be 7.0.5 for. Without it a renewal is a change that its
+// client is told of, which renews again for that, and so on: from the first renewal
+// to the release commands follow each other as fast as the network lets them.
+//
+// Known faults:
+//   - Dates come from time.Now, which no option replaces, not even FallbackSETPX: that
+//     is for the acquire alone, and renewals go on with PEXPIREAT. If the client's clock
+//     is behind the server's by a lease, the key is gone as soon as it is written, and
+//     the acquire succeeds all the same: everybody gets the lock. If it is ahead, a key whose
+//     holder died stays for so much longer. A script can move the server's clock. The
+//     client's it moves in Env.Now, which the library doesn't ask: client-clock-skew
+//     has nothing to say of this lock.
+//   - The hold outlives the lease. A renewal may take a whole lease from the moment at
+//     which it sets out, half a lease after the one before: until that has passed, the
+//     context that stands for the hold isn't cancelled.
+//   - Who waits asks again when he is told to, and never else. A message that is lost is
+//     waited for until the caller gives up, though the lock be free. So is, since
+//     a client isn't told of what it did itself, the next one after an attempt
+//     of its own that was not answered within TryNextAfter, 20 ms.
+//   - A failed attempt and a release return when a script that deletes the key was
+//     answered, for which they wait as long as the lease may last, whatever context
+//     there is. A release returns nothing: that it failed is not said.
+//   - Those of any lock on one server.
 func rueidislockStrategy() strategies.Strategy {
 	const name = "rueidislock"
 	return strategies.Strategy{
@@ -45,7 +76,7 @@ func rueidislockStrategy() strategies.Strategy {
 				},
 				KeyPrefix:      rueidislockPrefix,
 				KeyValidity:    env.TTL,
-				KeyMajority:    1, // there is one node
+				KeyMajority:    1,
 				NoLoopTracking: true,
 			})
 			if err != nil {
@@ -68,8 +99,14 @@ type rueidislockLock struct {
 	under  sync.WaitGroup // releases on their way
 }
 
+// Acquire returns what the library says of a caller who gives up: that he did, even if
+// the last attempt was cut short and nobody knows what came of it.
 func (l *rueidislockLock) Acquire(ctx context.Context) error {
-	return l.acquire(ctx, l.locker.WithContext)
+	err := l.acquire(ctx, l.locker.WithContext)
+	if err != nil && ctx.Err() != nil {
+		return l.notAcquired(ctx.Err())
+	}
+	return err
 }
 
 func (l *rueidislockLock) TryAcquire(ctx context.Context) error {
@@ -95,20 +132,19 @@ func (l *rueidislockLock) acquire(ctx context.Context, by func(context.Context, 
 		return nil
 	}
 	end()
-	switch {
-	case ctx.Err() != nil:
-		return l.notAcquired(ctx.Err())
-	case errors.Is(err, rueidislock.ErrNotLocked):
+	if errors.Is(err, rueidislock.ErrNotLocked) {
 		return l.notAcquired(err)
-	default:
-		return fmt.Errorf("strategies: %s: %s: %w", l.name, l.env.Key, err)
 	}
+	return fmt.Errorf("strategies: %s: %s: %w", l.name, l.env.Key, err)
 }
 
 func (l *rueidislockLock) notAcquired(why error) error {
 	return fmt.Errorf("strategies: %s: %s: %w: %w", l.name, l.env.Key, why, strategies.ErrNotAcquired)
 }
 
+// Release says of a lock that the library took for lost that it isn't held. What
+// came of a release that was tried the library doesn't tell. It goes on when ctx is
+// done; Close waits for it.
 func (l *rueidislockLock) Release(ctx context.Context) error {
 	if l.held == nil || l.held.Err() != nil {
 		return fmt.Errorf("strategies: %s: %s: %w", l.name, l.env.Key, strategies.ErrNotHeld)
@@ -127,6 +163,7 @@ func (l *rueidislockLock) Release(ctx context.Context) error {
 	}
 }
 
+// Lost is closed when the library cancels the context that stands for the hold.
 func (l *rueidislockLock) Lost() <-chan struct{} {
 	if l.held == nil {
 		return nil
