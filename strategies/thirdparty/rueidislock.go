@@ -65,6 +65,7 @@ func rueidislockStrategy() strategies.Strategy {
 						return env.Dial(ctx, "tcp", addr)
 					},
 					ConnWriteTimeout: env.ReadTimeout(),
+					ClientSetInfo:    rueidis.DisableClientSetInfo, // for CLIENT LIST, and a right more to be given
 					// A connection that is idle for a second is asked whether it is
 					// there; as all else here, in proportion to a lease of 30 s.
 					Dialer: net.Dialer{KeepAlive: env.TTL / 30},
