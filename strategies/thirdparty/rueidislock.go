@@ -42,6 +42,10 @@ import (
 //     waited for until the caller gives up, though the lock be free. So is, since
 //     a client isn't told of what it did itself, the next one after an attempt
 //     of its own that was not answered within TryNextAfter, 20 ms.
+//   - With KeyMajority 1 an attempt that fails races with a goroutine of its own: if that
+//     is first, which is rare, it takes the attempt for a release and removes what its client
+//     waits by. Nothing wakes that client then, before the caller gives up. Nobody
+//     decides that race by a seed.
 //   - A failed attempt and a release return when a script that deletes the key was
 //     answered, for which they wait as long as the lease may last, whatever context
 //     there is. A release returns nothing: that it failed is not said.
