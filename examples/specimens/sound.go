@@ -50,27 +50,27 @@ type steps struct {
 	close io.Closer
 }
 
-// polled is a lock whose clients ask again until they have it.
-type polled struct {
+// stepped is a lock whose clients ask again until they have it.
+type stepped struct {
 	env   strategies.Env
 	steps steps
 	value string // of the latest hold, or of the latest attempt that may have begun one
 	held  bool
 }
 
-func (l *polled) Acquire(ctx context.Context) error {
+func (l *stepped) Acquire(ctx context.Context) error {
 	value := newValue(l.env)
 	return l.note(value, poll(ctx, func() error { return l.steps.take(ctx, value) }))
 }
 
-func (l *polled) TryAcquire(ctx context.Context) error {
+func (l *stepped) TryAcquire(ctx context.Context) error {
 	value := newValue(l.env)
 	return l.note(value, l.steps.take(ctx, value))
 }
 
 // note keeps the value of an attempt that took the lock, or may have. A holder's
 // own is kept whatever becomes of its further attempts.
-func (l *polled) note(value string, err error) error {
+func (l *stepped) note(value string, err error) error {
 	if err == nil || !l.held && !errors.Is(err, strategies.ErrNotAcquired) {
 		l.value = value
 	}
@@ -78,22 +78,22 @@ func (l *polled) note(value string, err error) error {
 	return err
 }
 
-func (l *polled) Release(ctx context.Context) error {
+func (l *stepped) Release(ctx context.Context) error {
 	l.held = false
 	return l.steps.give(ctx, l.value)
 }
 
-func (l *polled) Close() error {
+func (l *stepped) Close() error {
 	if l.steps.close == nil {
 		return nil
 	}
 	return l.steps.close.Close()
 }
 
-// extended is a polling lock that its holder can prolong.
-type extended struct{ polled }
+// prolonged is a polling lock that its holder can prolong.
+type prolonged struct{ stepped }
 
-func (l *extended) Extend(ctx context.Context) error { return l.steps.prolong(ctx, l.value) }
+func (l *prolonged) Extend(ctx context.Context) error { return l.steps.prolong(ctx, l.value) }
 
 // define describes a polling lock on one primary.
 func define(name, class, summary, source string, made func(strategies.Env) steps) strategies.Strategy {
@@ -102,19 +102,19 @@ func define(name, class, summary, source string, made func(strategies.Env) steps
 		if err := env.Check(name, 1); err != nil {
 			return nil, err
 		}
-		return &polled{env: env, steps: made(env)}, nil
+		return &stepped{env: env, steps: made(env)}, nil
 	}
 	return s
 }
 
-// extending is define for a lock whose steps can prolong it.
-func extending(name, class, summary, source string, made func(strategies.Env) steps) strategies.Strategy {
+// defineProlonged is define for a lock whose steps can prolong it.
+func defineProlonged(name, class, summary, source string, made func(strategies.Env) steps) strategies.Strategy {
 	s := describe(name, class, summary, source, 1, strategies.TagExtending)
 	s.New = func(env strategies.Env) (strategies.Lock, error) {
 		if err := env.Check(name, 1); err != nil {
 			return nil, err
 		}
-		return &extended{polled{env: env, steps: made(env)}}, nil
+		return &prolonged{stepped{env: env, steps: made(env)}}, nil
 	}
 	return s
 }

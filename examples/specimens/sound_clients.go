@@ -49,10 +49,10 @@ func soundClients() []strategies.Strategy {
 		if err != nil {
 			return nil, err
 		}
-		return &polled{env: env, steps: rueidisSteps(env, client)}, nil
+		return &stepped{env: env, steps: rueidisSteps(env, client)}, nil
 	}
 	return []strategies.Strategy{
-		extending("sound-redigo", classLease, "SET NX PX on redigo; released and prolonged by scripts that compare", "Redis documentation (SET)", redigoSteps),
+		defineProlonged("sound-redigo", classLease, "SET NX PX on redigo; released and prolonged by scripts that compare", "Redis documentation (SET)", redigoSteps),
 		onRueidis,
 	}
 }
@@ -94,10 +94,10 @@ func redigoSteps(env strategies.Env) steps {
 	}
 }
 
-// closing makes a Close of a function.
-type closing func()
+// closeFunc makes a Close of a function.
+type closeFunc func()
 
-func (c closing) Close() error {
+func (c closeFunc) Close() error {
 	c()
 	return nil
 }
@@ -116,6 +116,6 @@ func rueidisSteps(env strategies.Env, client rueidis.Client) steps {
 		give: func(ctx context.Context, value string) error {
 			return ours(release.Exec(ctx, client, []string{env.Key}, []string{value}).AsInt64())
 		},
-		close: closing(client.Close),
+		close: closeFunc(client.Close),
 	}
 }

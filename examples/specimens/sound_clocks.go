@@ -34,13 +34,13 @@ func counting(ctx context.Context, env strategies.Env, s steps, value string) (s
 
 // dated is a lock that publishes until when it can be relied on.
 type dated struct {
-	polled
+	stepped
 	until time.Time
 }
 
 func newDated(env strategies.Env, s steps) *dated {
 	l := &dated{}
-	l.polled = polled{env: env, steps: s}
+	l.stepped = stepped{env: env, steps: s}
 	l.steps.take = func(ctx context.Context, value string) error {
 		start, err := counting(ctx, env, s, value)
 		return l.publish(start, err)
@@ -145,7 +145,7 @@ func (k keeper) keep(h *hold, start time.Time) {
 
 // kept is a lock that tells its holder of a loss.
 type kept struct {
-	polled
+	stepped
 	keeper keeper
 	renews bool
 	start  time.Time
@@ -156,7 +156,7 @@ type kept struct {
 // newKept is a lock of these steps. A strict one goes by the client's own clock.
 func newKept(env strategies.Env, s steps, renews, strict bool) *kept {
 	l := &kept{hold: newHold(), keeper: keeper{ttl: env.TTL, strict: strict}, renews: renews}
-	l.polled = polled{env: env, steps: s}
+	l.stepped = stepped{env: env, steps: s}
 	l.steps.take = func(ctx context.Context, value string) (err error) {
 		if !strict {
 			l.start = time.Now()
@@ -174,9 +174,9 @@ func newKept(env strategies.Env, s steps, renews, strict bool) *kept {
 	return l
 }
 
-func (l *kept) Acquire(ctx context.Context) error { return l.begin(l.polled.Acquire(ctx)) }
+func (l *kept) Acquire(ctx context.Context) error { return l.begin(l.stepped.Acquire(ctx)) }
 
-func (l *kept) TryAcquire(ctx context.Context) error { return l.begin(l.polled.TryAcquire(ctx)) }
+func (l *kept) TryAcquire(ctx context.Context) error { return l.begin(l.stepped.TryAcquire(ctx)) }
 
 func (l *kept) begin(err error) error {
 	if err == nil {
@@ -193,7 +193,7 @@ func (l *kept) begin(err error) error {
 
 func (l *kept) Release(ctx context.Context) error {
 	l.hold.end()
-	return l.polled.Release(ctx)
+	return l.stepped.Release(ctx)
 }
 
 func (l *kept) Lost() <-chan struct{} { return l.hold.lost }
@@ -201,7 +201,7 @@ func (l *kept) Lost() <-chan struct{} { return l.hold.lost }
 func (l *kept) Close() error {
 	l.hold.end()
 	l.alive.Wait()
-	return l.polled.Close()
+	return l.stepped.Close()
 }
 
 // soundClocks returns locks that know how long they can be relied on, or prolong

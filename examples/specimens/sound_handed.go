@@ -59,7 +59,7 @@ if redis.call("get", KEYS[1]) ~= ARGV[1] then return 0 end` + next)
 		client := unrepeated(env)
 		keys := []string{env.Key, beside(env.Key, "handed")}
 		l := &handedLock{leave: leave, client: client, keys: keys}
-		l.polled = polled{env: env, steps: scripted(client, env.Key, env.TTL)}
+		l.stepped = stepped{env: env, steps: scripted(client, env.Key, env.TTL)}
 		l.asking = func(ctx context.Context, value string, place int64) error {
 			return asked(ctx, client, ask, keys, value, env.TTL.Milliseconds(), place)
 		}
@@ -74,7 +74,7 @@ if redis.call("get", KEYS[1]) ~= ARGV[1] then return 0 end` + next)
 }
 
 type handedLock struct {
-	extended
+	prolonged
 	leave  *redis.Script
 	client *redis.Client
 	keys   []string
@@ -142,7 +142,7 @@ return 1`)
 		run := func(ctx context.Context, script *redis.Script, value string) (int64, error) {
 			return script.Run(ctx, env.Nodes[0], alone(env.Key), value, env.TTL.Milliseconds()).Int64()
 		}
-		l.polled = polled{env: env, steps: steps{
+		l.stepped = stepped{env: env, steps: steps{
 			take: func(ctx context.Context, value string) error {
 				n, err := run(ctx, take, value)
 				if err == nil && n > 0 {
@@ -175,5 +175,5 @@ if not note or note.owner ~= ARGV[1] then return 0 end
 note.times = note.times + 1
 redis.call("set", KEYS[1], cjson.encode(note), "PX", ARGV[2])
 return 1`}
-	return extending("sound-noted", classLease, "a text in JSON that scripts read and write, anew with each extend", "common practice", shape.steps(alone))
+	return defineProlonged("sound-noted", classLease, "a text in JSON that scripts read and write, anew with each extend", "common practice", shape.steps(alone))
 }

@@ -24,13 +24,13 @@ type majority struct {
 }
 
 // A count says what became of a request to all nodes.
-type count struct {
+type tally struct {
 	yes     int
 	unknown []int // the nodes that didn't answer
 	cause   error // of the last of them
 }
 
-func (m *majority) each(ctx context.Context, do func(context.Context, redis.UniversalClient) (int64, error)) count {
+func (m *majority) each(ctx context.Context, do func(context.Context, redis.UniversalClient) (int64, error)) tally {
 	type answer struct {
 		n   int64
 		err error
@@ -57,7 +57,7 @@ func (m *majority) each(ctx context.Context, do func(context.Context, redis.Univ
 			ask(i)
 		}
 	}
-	var c count
+	var c tally
 	for i, a := range answers {
 		switch {
 		case a.err != nil:
@@ -72,7 +72,7 @@ func (m *majority) each(ctx context.Context, do func(context.Context, redis.Univ
 func (m *majority) enough(yes int) bool { return yes > len(m.nodes)/2 }
 
 // judge says whether a majority did it, certainly did not, or may have.
-func (m *majority) judge(c count) error {
+func (m *majority) judge(c tally) error {
 	switch {
 	case m.enough(c.yes):
 		return nil
@@ -82,7 +82,7 @@ func (m *majority) judge(c count) error {
 	return strategies.ErrNotHeld
 }
 
-func (m *majority) run(ctx context.Context, script *redis.Script, args ...any) count {
+func (m *majority) run(ctx context.Context, script *redis.Script, args ...any) tally {
 	return m.each(ctx, func(ctx context.Context, node redis.UniversalClient) (int64, error) {
 		return script.Run(ctx, node, []string{m.env.Key}, args...).Int64()
 	})

@@ -41,18 +41,18 @@ func soundPublic() []strategies.Strategy {
 		return &springLock{env: env, client: client, id: newValue(env)}, nil
 	}
 	return []strategies.Strategy{
-		extending("sound-redis-py", classLease, "SET NX PX; released and reacquired by scripts that compare", "redis-py, redis/lock.py (Lock)", redisPy),
-		extending("sound-stackexchange", classLease, "SET NX PX; released and extended by WATCH, GET, MULTI, EXEC", "StackExchange.Redis, RedisDatabase.cs (LockTake, LockRelease, LockExtend)",
+		defineProlonged("sound-redis-py", classLease, "SET NX PX; released and reacquired by scripts that compare", "redis-py, redis/lock.py (Lock)", redisPySteps),
+		defineProlonged("sound-stackexchange", classLease, "SET NX PX; released and extended by WATCH, GET, MULTI, EXEC", "StackExchange.Redis, RedisDatabase.cs (LockTake, LockRelease, LockExtend)",
 			func(env strategies.Env) steps { return watching(env).steps }),
 		define("sound-go-zero", classLease, "SET PX of one's own value or SET NX PX in a script, for half a second longer than asked; released by a script that compares",
-			"go-zero, core/stores/redis/redislock.go, one RedisLock for each acquire", goZero),
+			"go-zero, core/stores/redis/redislock.go, one RedisLock for each acquire", goZeroSteps),
 		pythonRedisLock,
 		symfony,
 		spring,
 	}
 }
 
-func redisPy(env strategies.Env) steps {
+func redisPySteps(env strategies.Env) steps {
 	client := unrepeated(env)
 	given := "" // the token that was forgotten with the last release
 	s := scripted(client, env.Key, env.TTL)
@@ -116,7 +116,7 @@ func watching(env strategies.Env) watcher {
 	}}
 }
 
-func goZero(env strategies.Env) steps {
+func goZeroSteps(env strategies.Env) steps {
 	const tolerance = 500 * time.Millisecond
 	client := unrepeated(env)
 	take := redis.NewScript(`
@@ -177,7 +177,7 @@ redis.call("lpush", KEYS[2], 1)
 redis.call("del", KEYS[1])
 return 1`)
 	l := &signalLock{client: client, signal: signal}
-	l.polled = polled{env: env, steps: steps{
+	l.stepped = stepped{env: env, steps: steps{
 		take: func(ctx context.Context, value string) error {
 			return won(client.SetNX(ctx, key, value, env.TTL).Result())
 		},
@@ -193,7 +193,7 @@ return 1`)
 }
 
 type signalLock struct {
-	polled
+	stepped
 	client *redis.Client
 	signal string
 }

@@ -10,17 +10,17 @@ import (
 	"github.com/lockfault/lockfault/strategies"
 )
 
-// queued is a lock whose clients stand in line. Only the client itself takes the
+// lined is a lock whose clients stand in line. Only the client itself takes the
 // lock when it is first, so a place in line is never a lock that nobody knows of; who
 // hasn't asked for some time has lost its place.
-type queued struct {
-	extended
+type lined struct {
+	prolonged
 	line, take, leave *redis.Script
 	patience          time.Duration // how long a place is kept for somebody who doesn't ask
 	keys              []string
 }
 
-func (l *queued) Acquire(ctx context.Context) error {
+func (l *lined) Acquire(ctx context.Context) error {
 	value := newValue(l.env)
 	err := poll(ctx, func() error { return l.ask(ctx, l.line, value) })
 	if errors.Is(err, strategies.ErrNotAcquired) {
@@ -32,12 +32,12 @@ func (l *queued) Acquire(ctx context.Context) error {
 }
 
 // TryAcquire gets the lock if nobody has it and nobody waits.
-func (l *queued) TryAcquire(ctx context.Context) error {
+func (l *lined) TryAcquire(ctx context.Context) error {
 	value := newValue(l.env)
 	return l.note(value, l.ask(ctx, l.take, value))
 }
 
-func (l *queued) ask(ctx context.Context, script *redis.Script, value string) error {
+func (l *lined) ask(ctx context.Context, script *redis.Script, value string) error {
 	return asked(ctx, l.env.Nodes[0], script, l.keys, value, l.env.TTL.Milliseconds(), l.patience.Milliseconds())
 }
 
@@ -74,9 +74,9 @@ return 1`)
 		for _, name := range names {
 			keys = append(keys, beside(env.Key, name))
 		}
-		return &queued{
-			extended: extended{polled{env: env, steps: scripted(env.Nodes[0], env.Key, env.TTL)}},
-			line:     joining, take: trying, leave: leaving, keys: keys, patience: 10 * pause,
+		return &lined{
+			prolonged: prolonged{stepped{env: env, steps: scripted(env.Nodes[0], env.Key, env.TTL)}},
+			line:      joining, take: trying, leave: leaving, keys: keys, patience: 10 * pause,
 		}, nil
 	}
 	return s
@@ -141,7 +141,7 @@ return 1`)
 		if err := env.Check(name, 1); err != nil {
 			return nil, err
 		}
-		l := &wakingLock{polled{env: env, steps: scripted(env.Nodes[0], env.Key, env.TTL)}}
+		l := &wakingLock{stepped{env: env, steps: scripted(env.Nodes[0], env.Key, env.TTL)}}
 		l.steps.give = func(ctx context.Context, value string) error {
 			return ours(give.Run(ctx, env.Nodes[0], []string{env.Key, beside(env.Key, "free")}, value).Int64())
 		}
@@ -150,7 +150,7 @@ return 1`)
 	return s
 }
 
-type wakingLock struct{ polled }
+type wakingLock struct{ stepped }
 
 func (l *wakingLock) Acquire(ctx context.Context) error {
 	value := newValue(l.env)

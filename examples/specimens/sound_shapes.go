@@ -110,15 +110,15 @@ return redis.call("pexpire", KEYS[1], ARGV[2])`}
 // soundShapes returns locks whose keys are of all types.
 func soundShapes() []strategies.Strategy {
 	counterKeys := func(key string) []string { return []string{key, beside(key, "owner")} }
-	counter := extending("sound-incr", classLease, "INCR and PEXPIRE in a script that stores its owner in a second key", "common practice",
+	counter := defineProlonged("sound-incr", classLease, "INCR and PEXPIRE in a script that stores its owner in a second key", "common practice",
 		counterShape.steps(counterKeys))
 	counter.Keys = counterKeys
 	counter.Owner = strategies.Taker // a counter names nobody
 	return []strategies.Strategy{
-		extending("sound-hsetnx", classLease, "HSETNX and PEXPIRE in one script; released by a script that compares", "common practice", hashShape.steps(alone)),
-		extending("sound-sadd", classLease, "SADD to an empty set in a script; released by SREM of its own member", "common practice", setShape.steps(alone)),
-		extending("sound-semaphore", classLease, "a semaphore of one: a sorted set of permits that end by the server's TIME", "common practice", semaphoreShape.steps(alone)),
-		extending("sound-writer", classLease, "a lock for readers or a writer, used by writers", "Redisson's RedissonWriteLock, in outline", writerShape.steps(alone)),
+		defineProlonged("sound-hsetnx", classLease, "HSETNX and PEXPIRE in one script; released by a script that compares", "common practice", hashShape.steps(alone)),
+		defineProlonged("sound-sadd", classLease, "SADD to an empty set in a script; released by SREM of its own member", "common practice", setShape.steps(alone)),
+		defineProlonged("sound-semaphore", classLease, "a semaphore of one: a sorted set of permits that end by the server's TIME", "common practice", semaphoreShape.steps(alone)),
+		defineProlonged("sound-writer", classLease, "a lock for readers or a writer, used by writers", "Redisson's RedissonWriteLock, in outline", writerShape.steps(alone)),
 		counter,
 		numbered(),
 		fencing(),
@@ -147,7 +147,7 @@ return number`)
 		}
 		client := unrepeated(env)
 		l := &numberedLock{}
-		l.polled = polled{env: env, steps: steps{
+		l.stepped = stepped{env: env, steps: steps{
 			take: func(ctx context.Context, value string) error {
 				n, err := take.Run(ctx, client, []string{env.Key, beside(env.Key, "number")}, value, env.TTL.Milliseconds()).Int64()
 				if err == nil && n > 0 {
@@ -166,7 +166,7 @@ return number`)
 }
 
 type numberedLock struct {
-	polled
+	stepped
 	number int64
 }
 
@@ -204,7 +204,7 @@ return tonumber(redis.call("hget", KEYS[1], "token"))`)
 			return nil, err
 		}
 		l := &fencedLock{}
-		l.polled = polled{env: env, steps: hashShape.steps(alone)(env)}
+		l.stepped = stepped{env: env, steps: hashShape.steps(alone)(env)}
 		l.steps.take = func(ctx context.Context, value string) error {
 			n, err := take.Run(ctx, env.Nodes[0], []string{env.Key, beside(env.Key, "token")}, value, env.TTL.Milliseconds()).Int64()
 			if err == nil && n > 0 {
@@ -218,7 +218,7 @@ return tonumber(redis.call("hget", KEYS[1], "token"))`)
 }
 
 type fencedLock struct {
-	extended
+	prolonged
 	token int64
 }
 
@@ -251,7 +251,7 @@ return 1`)
 			return nil, err
 		}
 		owner := newValue(env)
-		return &extended{polled{env: env, steps: steps{
+		return &prolonged{stepped{env: env, steps: steps{
 			take: func(ctx context.Context, request string) error {
 				return asked(ctx, env.Nodes[0], enter, alone(env.Key), owner, env.TTL.Milliseconds(), request)
 			},

@@ -72,12 +72,12 @@ func setNX(ctx context.Context, client redis.UniversalClient, key, value string,
 func prefixed(key string) string { return "app:locks:{" + key + "}" }
 
 func soundStrings() []strategies.Strategy {
-	elsewhere := extending("sound-prefix", classLease, "a string by scripts, under a key with a prefix and a hash tag", "common practice",
+	elsewhere := defineProlonged("sound-prefix", classLease, "a string by scripts, under a key with a prefix and a hash tag", "common practice",
 		func(env strategies.Env) steps { return scripted(env.Nodes[0], prefixed(env.Key), env.TTL) })
 	elsewhere.Keys = func(key string) []string { return []string{prefixed(key)} }
 
 	return []strategies.Strategy{
-		extending("sound-set-nx-px", classLease, "SET NX PX, and GET if it is refused; released and prolonged by scripts that compare",
+		defineProlonged("sound-set-nx-px", classLease, "SET NX PX, and GET if it is refused; released and prolonged by scripts that compare",
 			"Redis documentation (SET)", func(env strategies.Env) steps {
 				s := scripted(env.Nodes[0], env.Key, env.TTL)
 				s.take = func(ctx context.Context, value string) error {
@@ -106,7 +106,7 @@ func soundStrings() []strategies.Strategy {
 				}
 				return s.steps
 			}),
-		extending("sound-two-phase", classLease, "SET NX PX for a quarter of the lease, prolonged to all of it by whoever gets the answer",
+		defineProlonged("sound-two-phase", classLease, "SET NX PX for a quarter of the lease, prolonged to all of it by whoever gets the answer",
 			"common practice", func(env strategies.Env) steps {
 				s := scripted(env.Nodes[0], env.Key, env.TTL)
 				s.take = func(ctx context.Context, value string) error {
@@ -120,7 +120,7 @@ func soundStrings() []strategies.Strategy {
 				}
 				return s
 			}),
-		extending("sound-multi", classLease, "SETNX and PEXPIRE NX in a transaction; released and prolonged by scripts that compare",
+		defineProlonged("sound-multi", classLease, "SETNX and PEXPIRE NX in a transaction; released and prolonged by scripts that compare",
 			"common practice", func(env strategies.Env) steps {
 				s := scripted(env.Nodes[0], env.Key, env.TTL)
 				s.take = func(ctx context.Context, value string) error {
@@ -133,8 +133,8 @@ func soundStrings() []strategies.Strategy {
 				}
 				return s
 			}),
-		extending("sound-watch", classLease, "WATCH, EXISTS, MULTI, SET PX, EXEC; released in the same way", "Redis documentation (Transactions)", optimistic),
-		extending("sound-wait", classReplicas, "a script and WAIT for a majority of the servers; released by a script that compares",
+		defineProlonged("sound-watch", classLease, "WATCH, EXISTS, MULTI, SET PX, EXEC; released in the same way", "Redis documentation (Transactions)", optimistic),
+		defineProlonged("sound-wait", classReplicas, "a script and WAIT for a majority of the servers; released by a script that compares",
 			"Redis documentation (WAIT)", func(env strategies.Env) steps {
 				s := scripted(env.Nodes[0], env.Key, env.TTL)
 				s.take = func(ctx context.Context, value string) error { return takeConfirmed(ctx, env, s.give, value) }
