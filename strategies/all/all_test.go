@@ -21,7 +21,7 @@ func TestMain(m *testing.M) {
 
 func TestRegistryHoldsThemAll(t *testing.T) {
 	got := all.Registry().Names()
-	want := append(strategies.Builtin().Names(), "redsync", "redsync-5", "redislock", "rueidislock")
+	want := append(strategies.Builtin().Names(), "redsync", "redsync-5", "redislock")
 	if !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
@@ -54,9 +54,6 @@ func TestConformance(t *testing.T) {
 	} {
 		t.Run(check.name, func(t *testing.T) {
 			for _, s := range all.Registry().All() {
-				if s.Name == "rueidislock" {
-					continue // the rig's nodes know no CLIENT TRACKING: its own test has such checks
-				}
 				t.Run(s.Name, func(t *testing.T) {
 					rig.Run(t, s, check.run)
 				})

@@ -23,6 +23,5 @@ func All() []strategies.Strategy {
 		redsyncOne(),
 		redsyncFive(),
 		redislockStrategy(),
-		rueidislockStrategy(),
 	}
 }
