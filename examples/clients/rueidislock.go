@@ -27,13 +27,13 @@ import (
 // first renewal to the release commands follow each other as fast as the network lets
 // them.
 //
-// Its histories aren't the same each time: a goroutine for each key sends
-// the key's release, and those of one hold are in no order, as are its renewals
-// after an answer that was lost. With KeyMajority 1 there is one key, and a
-// race that is worse: an attempt that fails starts a goroutine before it counts
-// the failure. If that is first, which is rare, it takes the attempt for a release and
-// removes what its client waits by. Nothing wakes that client then, before the
-// caller gives up.
+// Its histories aren't the same each time: a goroutine for each key sends that key's
+// release, and repeats what was on its way when a connection broke, and in which order
+// those of one hold send nobody decides by a seed. With KeyMajority 1 there is one
+// key, and a race that is worse: an attempt that fails starts a goroutine before it
+// counts the failure. If that is first, which is rare, it takes the attempt for a
+// release and removes what its client waits by. Nothing wakes that client then, before
+// the caller gives up.
 //
 // Known faults:
 //   - Dates come from time.Now, which no option replaces, not even FallbackSETPX: that
