@@ -213,21 +213,30 @@ func (l *Ledger) hasKey(word string) bool {
 }
 
 // isNumber reports whether a word is a number that means what it says: one with a
-// fraction, or one with few digits. Others may be random.
+// fraction, or one with few digits, as numbers are printed. Others may be random, such
+// as 00123456789 or 596828e12.
 func isNumber(word string) bool {
-	n, err := strconv.ParseInt(word, 10, 64)
-	if err == nil {
-		return -1e12 < n && n < 1e12
+	if n, err := strconv.ParseInt(word, 10, 64); err == nil {
+		return -1e12 < n && n < 1e12 && printed(word, n)
 	}
-	_, err = strconv.ParseFloat(word, 64)
-	return err == nil && strings.ContainsAny(word, ".eE")
+	x, err := strconv.ParseFloat(word, 64)
+	if err != nil {
+		return false
+	}
+	if strings.ContainsAny(word, "eE") {
+		return strings.EqualFold(word, strconv.FormatFloat(x, 'e', -1, 64))
+	}
+	return strings.Contains(word, ".")
 }
+
+// printed reports whether a word is how a whole number is printed.
+func printed(word string, n int64) bool { return word == strconv.FormatInt(n, 10) }
 
 // isDate reports whether a word is a date near the present, in seconds or any
 // smaller unit.
 func isDate(word string) bool {
 	n, err := strconv.ParseInt(word, 10, 64)
-	if err != nil {
+	if err != nil || !printed(word, n) {
 		return false
 	}
 	now := time.Now().UnixNano()

@@ -217,6 +217,24 @@ func TestLedgerCommand(t *testing.T) {
 	}
 }
 
+// A number that means what it says is printed as it is; digits that may be random are
+// a value, even if they could be read as a number.
+func TestNumbersAndDigits(t *testing.T) {
+	now := time.Now()
+	for word, want := range map[string]bool{ // whether it is a value
+		"30000000": false, "-30000000": false, "0.50000000": false, "1700000000.123456": false, "1.2345e+30": false,
+		fmt.Sprint(now.Unix()): false, fmt.Sprint(now.UnixMilli()): false, fmt.Sprint(now.UnixNano()): false,
+		"0" + fmt.Sprint(now.UnixNano()): true, "00946641107748024956": true, "00001234567890123456": true,
+		"59682840664071299e12": true, "123456e78": true, "82736451928374650192": true, "999999999999999999": true,
+	} {
+		l := faults.NewLedger(faults.OnKey("lock"))
+		got := l.Command("A", []string{"EVAL", "return 1", "1", "lock", word}) == `EVAL "return 1" 1 lock A1`
+		if got != want {
+			t.Errorf("%s is a value: %t", word, got)
+		}
+	}
+}
+
 // Two values that differ get two names, whoever writes them in whatever order.
 func FuzzLedger(f *testing.F) {
 	f.Add("A", "SET", "lock", valueA, "B", "GETSET", "lock", valueB)
