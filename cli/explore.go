@@ -62,7 +62,7 @@ is told and written all the same.`,
 	flags := cmd.Flags()
 	flags.IntVar(&o.bound.Clients, "clients", 2, "`number` of clients")
 	flags.IntVar(&o.bound.Rounds, "rounds", 1, "`number` of times that each client tries to get the lock, writes and releases it")
-	flags.IntVar(&o.bound.Replicas, "replicas", 0, "`number` of replicas of each node; default 1 with --failover, else 0")
+	flags.IntVar(&o.bound.Replicas, "replicas", 0, "`number` of replicas of each node; default as many as failovers")
 	for _, f := range explore.Faults() {
 		o.budget[f] = flags.Int(string(f), 0, "`number` of times that "+f.About())
 	}
@@ -75,6 +75,9 @@ is told and written all the same.`,
 	o.addWorldFlags(cmd, "`names` of the worlds to play findings in, with commas between them; the search itself is in sim: ")
 	return cmd
 }
+
+// mostWorkers is how many processes are of any use to a search.
+const mostWorkers = 256
 
 // checkBound sees to it that what is to be searched makes sense.
 func (o *exploreOptions) checkBound(cmd *cobra.Command) error {
@@ -94,8 +97,8 @@ func (o *exploreOptions) checkBound(cmd *cobra.Command) error {
 		return usage("--ttl %v is too short for a search: give 1s at least", b.TTL)
 	case o.span <= 0:
 		return usage("--for %v leaves no time: give some, such as 30s", o.span)
-	case o.jobs < 1:
-		return usage("--jobs %d: one worker at least has to do the work", o.jobs)
+	case o.jobs < 1 || o.jobs > mostWorkers:
+		return usage("--jobs %d: give 1 to %d workers", o.jobs, mostWorkers)
 	case !slices.Contains(o.worlds, worlds.Sim):
 		return usage("--world %s: a search is in %s; name that, too", strings.Join(o.worlds, ","), worlds.Sim)
 	}
@@ -106,11 +109,14 @@ func (o *exploreOptions) checkBound(cmd *cobra.Command) error {
 		}
 		b.Budget[f] = *n
 	}
-	if b.Budget[explore.Failover] > 0 && b.Replicas == 0 {
+	if n := b.Budget[explore.Failover]; n > b.Replicas {
 		if cmd.Flags().Changed("replicas") {
-			return usage("--failover needs a replica to promote: give --replicas 1")
+			return usage("--failover %d needs as many replicas to promote: give --replicas %d", n, n)
 		}
-		b.Replicas = 1
+		b.Replicas = n
+	}
+	if err := b.Check(); err != nil {
+		return usage("that can't be searched: %v", err)
 	}
 	return nil
 }
@@ -139,6 +145,9 @@ func (o *exploreOptions) explore(cmd *cobra.Command, a *app, name string) error 
 		if err := os.MkdirAll(o.out, 0o755); err != nil {
 			return usage("--out: %v", err)
 		}
+		if err := replace.CheckFile(filepath.Join(o.out, findingsFile)); err != nil {
+			return usage("--out: %v", err)
+		}
 	}
 	start, err := startWorker()
 	if err != nil {
@@ -165,7 +174,7 @@ func (o *exploreOptions) explore(cmd *cobra.Command, a *app, name string) error 
 		found[i] = finding{Finding: f, File: list[0].Name + "-" + string(f.Anomaly) + ".txt"}
 	}
 	if cmd.Context().Err() == nil {
-		if err := o.confirm(cmd.Context(), list[0], found); err != nil {
+		if err := o.confirm(cmd.Context(), list[0], found); err != nil && cmd.Context().Err() == nil {
 			return err
 		}
 	}
@@ -274,7 +283,7 @@ func (o *exploreOptions) tell(w io.Writer, strategy string, r explore.Result, fo
 	case r.Cut != "":
 		exhausted = "no, " + r.Cut
 	default:
-		exhausted = "no"
+		exhausted = "no, what follows on such a script is not known"
 	}
 	fmt.Fprintf(&b, "%s, %s: %s, %s; %s, the longest path has %s; %.1fs; exhausted: %s\n",
 		strategy, o.about(), count(r.States, "state", "states"), count(r.Ends, "of them an end", "of them ends"), count(r.Runs, "run", "runs"), count(r.Depth, "move", "moves"), took.Seconds(), exhausted)
@@ -314,7 +323,10 @@ func indent(text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// search is a file findings.json.
+// findingsFile is the name of a file that has a search in it.
+const findingsFile = "findings.json"
+
+// search is what is in that file.
 type search struct {
 	Strategy string                `json:"strategy"`
 	Clients  int                   `json:"clients"`
@@ -333,6 +345,7 @@ func (o *exploreOptions) write(strategy string, r explore.Result, found []findin
 	if o.out == "" {
 		return nil
 	}
+	o.clear()
 	for _, f := range found {
 		if err := replace.File(filepath.Join(o.out, f.File), []byte(f.Script)); err != nil {
 			return err
@@ -346,7 +359,22 @@ func (o *exploreOptions) write(strategy string, r explore.Result, found []findin
 	if err != nil {
 		return err
 	}
-	return replace.File(filepath.Join(o.out, "findings.json"), append(text, '\n'))
+	return replace.File(filepath.Join(o.out, findingsFile), append(text, '\n'))
+}
+
+// clear removes the scripts that a former search left in the directory: as far as it is
+// known which these are.
+func (o *exploreOptions) clear() {
+	var former search
+	text, err := os.ReadFile(filepath.Join(o.out, findingsFile))
+	if err != nil || json.Unmarshal(text, &former) != nil {
+		return
+	}
+	for _, f := range former.Findings {
+		if f.File == filepath.Base(f.File) && f.File == former.Strategy+"-"+string(f.Anomaly)+".txt" {
+			_ = os.Remove(filepath.Join(o.out, f.File)) // or it is written anew
+		}
+	}
 }
 
 // An explorer plays scripts in worker processes.

@@ -13,10 +13,12 @@ package explore
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/lockfault/lockfault/checker"
 	"github.com/lockfault/lockfault/harness"
+	"github.com/lockfault/lockfault/scenarios"
 )
 
 // A Bound says how far a search goes.
@@ -42,6 +44,17 @@ type Bound struct {
 	// For tests: without the reductions, so that clients begin at any time and in
 	// any order; and with each path for itself, whatever it leads to.
 	plain, apart bool
+}
+
+// Check says what is wrong with a bound, as far as its scripts can't be written: too many
+// replicas, a lease that is none.
+func (b Bound) Check() error {
+	_, err := scenarios.Parse("found.txt", []byte(b.script(nil, nil)))
+	var syntax *scenarios.SyntaxError
+	if errors.As(err, &syntax) {
+		return errors.New(syntax.Message)
+	}
+	return err
 }
 
 // A Look is how a script ended.

@@ -18,6 +18,9 @@ const (
 	// Advance lets time go on to the end of the next lease on a server, while
 	// requests are on their way and clients stand between two of theirs.
 	Advance Fault = "advance"
+	// Tick lets time go on by 0.4 TTLs: a lease is not over then, and what a lock does
+	// in the background to prolong it is due.
+	Tick Fault = "tick"
 	// Crash ends a client that is in the middle of something, or holds.
 	Crash Fault = "crash"
 	// LoseReply resets the connection of a request instead of answering it.
@@ -42,7 +45,7 @@ const stopReplication = " replication stop"
 
 // Faults returns the kinds of faults, in the order in which moves are made of them.
 func Faults() []Fault {
-	return []Fault{Advance, Crash, LoseReply, Restart, RestartEmpty, Failover, Flush, ClientClock, NodeClock}
+	return []Fault{Advance, Tick, Crash, LoseReply, Restart, RestartEmpty, Failover, Flush, ClientClock, NodeClock}
 }
 
 // About says in a few words what a kind of fault does.
@@ -50,6 +53,8 @@ func (f Fault) About() string {
 	switch f {
 	case Advance:
 		return "time goes on to the end of a lease, at any moment"
+	case Tick:
+		return "time goes on by 0.4 TTLs, at any moment"
 	case Crash:
 		return "a client crashes in the middle of something"
 	case LoseReply:
@@ -83,7 +88,7 @@ type move struct {
 // settle are the lines after which a client has come as far as it gets. One that
 // waits for the lock, or for time, gets a moment.
 func settle(client string) []string {
-	return []string{"await " + client + " held within 0.02ttl", "wait 1us"}
+	return []string{"await " + client + " held within 0.02ttl", "wait 1µs"}
 }
 
 // position is a state with what led to it.
@@ -107,9 +112,11 @@ func (b Bound) moves(p *position) []move {
 	}
 	var list []move
 	for i, c := range p.view.Clients {
-		switch held := heldOf(p.view, c.Name); {
-		case len(held) > 0:
+		if holds(p.view, c.Name) {
 			list = append(list, b.pass(p, i)...)
+		}
+		// What it does in the background keeps it from nothing.
+		switch {
 		case c.Crashed || c.Busy:
 		case c.Holding:
 			list = append(list, move{lines: append([]string{c.Name + " write", "begin " + c.Name + " release"}, settle(c.Name)...), client: i + 1})
@@ -154,14 +161,9 @@ func (b Bound) pass(p *position, i int) []move {
 	return list
 }
 
-func heldOf(v harness.View, client string) []faults.HeldView {
-	var list []faults.HeldView
-	for _, m := range v.Held {
-		if m.Client == client {
-			list = append(list, m)
-		}
-	}
-	return list
+// holds reports whether the gate holds a request of a client.
+func holds(v harness.View, client string) bool {
+	return slices.ContainsFunc(v.Held, func(m faults.HeldView) bool { return m.Client == client })
 }
 
 func (b Bound) left(p *position, f Fault) bool { return p.spent[f] < b.Budget[f] }
@@ -170,12 +172,15 @@ func (b Bound) left(p *position, f Fault) bool { return p.spent[f] < b.Budget[f]
 func (b Bound) faults(p *position) []move {
 	var list []move
 	add := func(f Fault, lines ...string) {
-		list = append(list, move{lines: append(lines, "wait 1us"), cost: f, fault: lines[0]})
+		list = append(list, move{lines: append(lines, "wait 1µs"), cost: f, fault: lines[0]})
 	}
 	if b.left(p, Advance) {
 		for _, span := range b.jumps(p.view) {
 			list = append(list, move{lines: []string{"wait " + span}, cost: Advance})
 		}
+	}
+	if b.left(p, Tick) {
+		list = append(list, move{lines: []string{"wait 0.4ttl"}, cost: Tick})
 	}
 	for _, c := range p.view.Clients {
 		if b.left(p, Crash) && !c.Crashed && (c.Busy || c.Holding) {
@@ -201,7 +206,7 @@ func (b Bound) faults(p *position) []move {
 		}
 		if b.left(p, Failover) && b.Replicas > 0 {
 			// What has set out gets there, in every world; what shall not is stopped before.
-			list = append(list, move{lines: []string{"wait 0.01ttl", n + " failover", "wait 1us"}, cost: Failover, fault: n + " failover"})
+			list = append(list, move{lines: []string{"wait 0.01ttl", n + " failover", "wait 1µs"}, cost: Failover, fault: n + " failover"})
 			if stop := n + stopReplication; !slices.Contains(p.faults, stop) {
 				list = append(list, move{lines: []string{stop}, fault: stop})
 			}

@@ -7,6 +7,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -103,6 +105,59 @@ func TestFindsWhatIsKnown(t *testing.T) {
 			t.Errorf("%s %v: found %v, exhausted %t (%s, %v), want %q", c.strategy, c.bound.Budget, got, r.Exhausted, r.Cut, r.Failures, c.want)
 		}
 	}
+}
+
+// A holder goes on while what its lock does in the background is under way.
+func TestBackgroundKeepsNobodyFromWork(t *testing.T) {
+	tidy := strategies.Strategy{
+		Name: "tidy", Summary: "SET NX PX, looks after itself in the background, and tidies up behind a release", Source: "this test",
+		Tags: []string{strategies.TagSingle},
+		New:  func(env strategies.Env) (strategies.Lock, error) { return &tidyLock{env: env}, nil },
+	}
+	b := Bound{Clients: 2, Rounds: 1, Nodes: 1, TTL: 30 * time.Second}
+	r, err := Search(t.Context(), b, &stage{t: t, strategy: tidy}, nil)
+	if err != nil || !r.Exhausted {
+		t.Fatal(err, r.Cut, r.Failures)
+	}
+	if _, ok := anomalies(r)[checker.ForeignRelease]; !ok {
+		t.Errorf("found %v, want foreign-release", anomalies(r))
+	}
+}
+
+type tidyLock struct {
+	env      strategies.Env
+	released atomic.Bool
+	gone     sync.WaitGroup
+}
+
+func (l *tidyLock) Acquire(ctx context.Context) error {
+	l.released.Store(false)
+	won, err := l.env.Nodes[0].SetNX(ctx, l.env.Key, l.env.Owner, l.env.TTL).Result()
+	switch {
+	case err != nil:
+		return err
+	case !won:
+		return strategies.ErrNotAcquired
+	}
+	l.gone.Go(func() {
+		l.env.Nodes[0].Get(context.Background(), l.env.Key)
+		if l.released.Load() {
+			l.env.Nodes[0].Del(context.Background(), l.env.Key)
+		}
+	})
+	return nil
+}
+
+func (l *tidyLock) Release(ctx context.Context) error {
+	l.released.Store(true)
+	return l.env.Nodes[0].Del(ctx, l.env.Key).Err()
+}
+
+func (l *tidyLock) TryAcquire(ctx context.Context) error { return l.Acquire(ctx) }
+
+func (l *tidyLock) Close() error {
+	l.gone.Wait()
+	return nil
 }
 
 // What is left out loses nothing: the same anomalies are found, by scripts that are no

@@ -193,7 +193,7 @@ type Way string
 const (
 	Before   Way = "before"   // a request, before the node executes it
 	After    Way = "after"    // a reply, after the node executed the request
-	Messages Way = "messages" // what a client receives because it subscribed
+	Messages Way = "messages" // what a client receives because it subscribed, or tracks keys
 )
 
 // Match selects messages.

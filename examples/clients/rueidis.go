@@ -26,7 +26,6 @@ var onRueidis = strategies.Strategy{
 			DialCtxFn: func(ctx context.Context, addr string, _ *net.Dialer, _ *tls.Config) (net.Conn, error) {
 				return env.Dial(ctx, "tcp", addr)
 			},
-			DisableCache:      true,                      // sim has no CLIENT TRACKING
 			DisableRetry:      true,                      // what is sent again is the lock's decision
 			PipelineMultiplex: -1,                        // one connection, not any of several
 			Dialer:            net.Dialer{KeepAlive: -1}, // no PING each second

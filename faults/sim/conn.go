@@ -54,9 +54,10 @@ type conn struct {
 	closes time.Time // when the link's timeout will close it; zero if none will
 
 	toServer, toClient stream
-	travelling         int          // messages on their way, not counting held ones
-	unanswered         int          // requests written whose reply has not arrived
-	subscribed         bool         // the server may speak unasked
+	travelling         int  // messages on their way, not counting held ones
+	unanswered         int  // requests written whose reply has not arrived
+	subscribed         bool // the server may speak unasked
+	tracker            tracker
 	transaction        *transaction // that is being queued; nil if none is
 	seen               int          // the server's offset after the last request from here, for WAIT
 	waiter             *waiter

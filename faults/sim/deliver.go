@@ -135,8 +135,14 @@ func (w *World) execute(m *message) {
 		Command: m.text, Sent: w.at(m.sent),
 	})
 	w.settle(s)
+	s.serving = c
+	defer func() {
+		s.serving = nil
+		w.tellTracking(s)
+	}()
 	if c.transaction == nil { // in a transaction nothing waits
 		if wait := w.waiting(m); wait != nil {
+			s.remember(m.command, m.words)
 			w.keepWaiting(wait)
 			c.seen = s.offset
 			return
@@ -146,6 +152,9 @@ func (w *World) execute(m *message) {
 		w.stirred = true // a publication is passed on by goroutines of the server
 	}
 	s.dispatch(m)
+	if c.transaction == nil && m.command != "CLIENT" {
+		c.tracker.caching = false
+	}
 	m.did = w.observe(s, checker.ByCommand, c.client.Name, m.words)
 	c.seen = s.offset
 	w.answer(m)

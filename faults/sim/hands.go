@@ -209,6 +209,10 @@ func (w *World) wakes(s *redis) {
 		s.overdue = false
 		w.expire(s)
 	}
+	if s.tracking.overdue {
+		s.tracking.overdue = false
+		w.lookTracked(s)
+	}
 }
 
 func (h hands) Elect(_ *topology.Node, among []*topology.Server) (*topology.Server, error) {
@@ -272,12 +276,14 @@ func (h hands) Shape(of *topology.Server) error {
 
 func (h hands) SetClock(s *topology.Server, was topology.Clock) error {
 	h.of(s).move(was)
+	h.lookTracked(h.of(s))
 	return nil
 }
 
 func (h hands) Operate(of *topology.Server, cause checker.Cause, words ...string) error {
 	s := h.of(of)
 	s.operate(words...)
+	h.tellTracking(s)
 	if cause != "" {
 		h.observe(s, cause, "", nil)
 	}

@@ -62,36 +62,44 @@ func size(words ...string) int {
 // records reads all data.
 func (s *redis) records() map[string]record {
 	s.tick()
-	db := s.mini.DB(0)
 	all := map[string]record{}
-	for _, key := range db.Keys() {
-		r := record{kind: db.Type(key)}
-		switch r.kind {
-		case "string":
-			value, _ := db.Get(key)
-			r.pairs = []string{value}
-		case "hash":
-			fields, _ := db.HKeys(key)
-			for _, field := range fields {
-				r.pairs = append(r.pairs, field, db.HGet(key, field))
-			}
-		case "list":
-			r.pairs, _ = db.List(key)
-		case "set":
-			r.pairs, _ = db.Members(key)
-		case "zset":
-			scores, _ := db.SortedSet(key)
-			for _, member := range slices.Sorted(maps.Keys(scores)) {
-				r.pairs = append(r.pairs, member, strconv.FormatFloat(scores[member], 'g', -1, 64))
-			}
-		}
-		r.content = fmt.Sprintf("%s %q", r.kind, r.pairs)
-		if ttl := db.TTL(key); ttl > 0 {
-			r.until = s.now().Add(ttl)
-		}
-		all[key] = r
+	for _, key := range s.mini.DB(0).Keys() {
+		all[key] = s.record(key)
 	}
 	return all
+}
+
+// record reads a key. One that isn't there has the zero record.
+func (s *redis) record(key string) record {
+	db := s.mini.DB(0)
+	if !db.Exists(key) {
+		return record{}
+	}
+	r := record{kind: db.Type(key)}
+	switch r.kind {
+	case "string":
+		value, _ := db.Get(key)
+		r.pairs = []string{value}
+	case "hash":
+		fields, _ := db.HKeys(key)
+		for _, field := range fields {
+			r.pairs = append(r.pairs, field, db.HGet(key, field))
+		}
+	case "list":
+		r.pairs, _ = db.List(key)
+	case "set":
+		r.pairs, _ = db.Members(key)
+	case "zset":
+		scores, _ := db.SortedSet(key)
+		for _, member := range slices.Sorted(maps.Keys(scores)) {
+			r.pairs = append(r.pairs, member, strconv.FormatFloat(scores[member], 'g', -1, 64))
+		}
+	}
+	r.content = fmt.Sprintf("%s %q", r.kind, r.pairs)
+	if ttl := db.TTL(key); ttl > 0 {
+		r.until = s.now().Add(ttl)
+	}
+	return r
 }
 
 // apply makes the data what the effect says.

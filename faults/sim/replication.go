@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"maps"
 	"slices"
 	"strconv"
 	"time"
@@ -111,7 +112,14 @@ func (w *World) ship(f *redis, e effect) {
 // take applies an effect on a follower, and says how far it got.
 func (w *World) take(f *redis, e effect) {
 	w.settle(f)
+	if len(f.tracking.clients) > 0 {
+		f.foresee(slices.Collect(maps.Keys(e.keys)))
+	}
 	f.apply(e)
+	if e.full {
+		f.flushed()
+	}
+	w.lookTracked(f)
 	f.in.applied = e.offset
 	w.observe(f, checker.ByReplication, "", nil)
 	leader, session := w.of(f.Leader), f.in.session

@@ -37,6 +37,10 @@ type redis struct {
 	in     feed              // how it is told itself, by its leader
 
 	waiters []*waiter
+
+	serving   *conn // whose request is executed
+	tracking  tracking
+	elsewhere bool // somebody has selected another database than 0
 }
 
 // newRedis starts a server.
@@ -99,6 +103,10 @@ func (s *redis) dispatch(m *message) {
 // execute executes a command, whose name is there in upper case too, wherever it
 // comes from. It never waits: what would is answered nil.
 func (s *redis) execute(from *server.Peer, command string, words []string) {
+	s.tracked(command, words, func() { s.perform(from, command, words) })
+}
+
+func (s *redis) perform(from *server.Peer, command string, words []string) {
 	switch command {
 	case "EVAL", "EVALSHA", "EVAL_RO", "EVALSHA_RO":
 		from.WriteRaw(string(s.eval(from, command, words)))
@@ -109,6 +117,19 @@ func (s *redis) execute(from *server.Peer, command string, words []string) {
 	case "FLUSHALL", "FLUSHDB":
 		if flushes(words) && s.Leads() {
 			s.flush()
+			s.flushed()
+		}
+	case "CLIENT":
+		if c := s.serving; c != nil && c.peer == from && s.client(c, words) {
+			return
+		}
+	case "SELECT":
+		if len(words) == 2 && words[1] != "0" {
+			if len(s.tracking.clients) > 0 {
+				from.WriteError("ERR SELECT of another database than 0 is not possible in this world while a client tracks keys")
+				return
+			}
+			s.elsewhere = true
 		}
 	}
 	if _, blocks := blocksFor(command, words); blocks {
@@ -130,6 +151,9 @@ func (s *redis) operate(words ...string) {
 
 // forget lets go of what a closed connection left behind.
 func (s *redis) forget(c *conn) {
+	if c.tracker.on {
+		s.untrack(c)
+	}
 	if c.subscribed {
 		for _, command := range [...]string{"UNSUBSCRIBE", "PUNSUBSCRIBE"} {
 			s.commands.Dispatch(c.peer, []string{command})

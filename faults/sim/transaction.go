@@ -39,7 +39,12 @@ func (s *redis) transact(c *conn, command string, words []string) bool {
 		c.transaction = nil
 		s.exec(c, tx, len(words) == 1)
 	default:
-		answer := s.ask(&tx.trial, words...)
+		var answer []byte
+		if aboutTracking(words) {
+			answer = queueTracking(words)
+		} else {
+			answer = s.ask(&tx.trial, words...)
+		}
 		switch {
 		case answer[0] != '-':
 			tx.queued = append(tx.queued, words)

@@ -116,12 +116,17 @@ func blocksFor(command string, words []string) (limit time.Duration, ok bool) {
 // tryOnce executes a command that blocks, and returns nil if it would go on
 // waiting.
 func (w *World) tryOnce(m *message, last bool) []byte {
-	answer, nothing := m.conn.server.once(m.words, m.conn.peer.Resp3)
+	s := m.conn.server
+	if len(s.tracking.clients) > 0 {
+		s.foresee(m.words[1:])
+	}
+	answer, nothing := s.once(m.words, m.conn.peer.Resp3)
 	if nothing && !last {
 		return nil
 	}
 	if !nothing {
-		m.did = w.observe(m.conn.server, checker.ByCommand, m.conn.client.Name, m.words)
+		s.invalidate(m.words)
+		m.did = w.observe(s, checker.ByCommand, m.conn.client.Name, m.words)
 	}
 	return answer
 }
@@ -179,5 +184,8 @@ func (w *World) serve(s *redis) {
 			}
 		}
 		i = 0
+	}
+	if s.serving == nil { // else its request comes first
+		w.tellTracking(s)
 	}
 }

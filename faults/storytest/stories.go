@@ -322,6 +322,33 @@ func ofCommands() []Story {
 			Says("B", "PUBLISH ch free"), Hears("B", ":1"), Hears("A", "*3 $7 message $2 ch $4 free"),
 			Is("A", faults.ClientState{Replies: 1, RoundTrips: 1}),
 		}, Kinds: []checker.Kind{checker.Push}, Events: `A < n1 ["message" "ch" "free"]`},
+		track("hears of a change once", `
+			A < n1 ["invalidate" ["lock"]]`,
+			Says("B", "SET lock B-value-1", "DEL lock"), Hears("B", "+OK :1")),
+		track("hears of an eviction", `
+			A < n1 ["invalidate" ["lock"]]
+			A < n1 ["invalidate" ["lock"]]`,
+			Says("B", "SET lock B-value-1"), Told(`A < n1 ["invalidate" ["lock"]]`), Says("A", "GET lock"), Told(`A < n1 GET lock = "B1"`), Do(faults.Evict{Node: "n1"})),
+		track("hears of an expiry", `
+			A < n1 ["invalidate" ["lock"]]
+			A < n1 ["invalidate" ["lock"]]`,
+			Says("B", "SET lock B-value-1 PX 100"), Told(`A < n1 ["invalidate" ["lock"]]`), Says("A", "GET lock"), Told(`A < n1 GET lock = "B1"`), Wait(300*time.Millisecond)),
+		track("hears of a flush", `
+			A < n1 ["invalidate" (nil)]`,
+			Do(faults.Flush{Node: "n1"})),
+		track("hears nothing that is dropped", `
+			dropped A push`,
+			Do(faults.Drop{Match: a(faults.Messages)}), Says("B", "SET lock B-value-1"), Hears("B", "+OK")),
+		track("hears later what is held", `
+			held A push
+			passed A push
+			A < n1 ["invalidate" ["lock"]]`,
+			Do(faults.Hold{Match: a(faults.Messages)}), Says("B", "SET lock B-value-1"), Hears("B", "+OK"), Told("held A push"), Do(faults.Pass{})),
+		track("hears what was said while it was paused", `
+			A < n1 ["invalidate" ["lock"]]`,
+			Do(faults.PauseClient{Client: "A"}), Says("B", "SET lock B-value-1"), Hears("B", "+OK"), Wait(50*time.Millisecond), Do(faults.ResumeClient{Client: "A"})),
+		track("is forgotten by a restart", ``,
+			Do(faults.CrashNode{Node: "n1"}, faults.RestartNode{Node: "n1"}), Connects("B"), Says("B", "SET lock B-value-1"), Hears("B", "+OK")),
 		push("drop", faults.Drop{Match: a(faults.Messages), Times: 1}, false, `
 			dropped A push
 			A < n1 ["message" "ch" "2"]`), // a server drops them one by one
@@ -338,6 +365,16 @@ func ofCommands() []Story {
 		push("replies are no messages", faults.Drop{Match: a(faults.After)}, false, `
 			A < n1 ["message" "ch" "1"]
 			A < n1 ["message" "ch" "2"]`),
+	}
+}
+
+// track is a story of a client that tracks what it reads, and has read the lock.
+func track(name, events string, steps ...Step) Story {
+	return Story{
+		Name: "who tracks a key " + name,
+		Steps: append(append([]Step{Says("A", "HELLO 3", "CLIENT TRACKING ON", "GET lock"), Told("A < n1 GET lock = (nil)")}, steps...),
+			Wait(150*time.Millisecond)),
+		Kinds: []checker.Kind{checker.Push, checker.Held, checker.Passed, checker.Dropped}, Events: events,
 	}
 }
 

@@ -136,8 +136,8 @@ func frame(b []byte, depth int) (int, error) {
 	return 0, fmt.Errorf("%w: no value begins with %q", ErrProtocol, b[0])
 }
 
-// IsPush reports whether the value in b is a message of a subscription rather
-// than the answer to a request. In RESP2 only its first word tells.
+// IsPush reports whether the value in b is a message of a subscription, or one that
+// cached keys have changed, rather than the answer to a request. In RESP2 only its first word tells.
 func IsPush(b []byte) bool {
 	if len(b) == 0 {
 		return false
