@@ -86,6 +86,7 @@ func TestFindsWhatIsKnown(t *testing.T) {
 		{"set-nx-px-get-del", Bound{Clients: 2, Rounds: 1, Budget: map[Fault]int{Advance: 1}}, "foreign-release overlap stale-write"},
 		{"getset-timestamp", Bound{Clients: 2, Rounds: 1, Budget: map[Fault]int{Advance: 1}}, "foreign-release ghost overlap stale-write unreleasable"},
 		{"set-nx-px-lua", Bound{Clients: 2, Rounds: 1, Budget: map[Fault]int{Failover: 1}, Replicas: 1}, "lost-lock overlap stale-write"},
+		{"setnx-expire", Bound{Clients: 2, Rounds: 1, Budget: map[Fault]int{Failover: 1}, Replicas: 1}, "lost-lock overlap stale-write stuck-lock"},
 		{"set-nx-px-lua", Bound{Clients: 2, Rounds: 1, Budget: map[Fault]int{RestartEmpty: 1}}, "lost-lock overlap stale-write"},
 		{"set-nx-px-lua", Bound{Clients: 2, Rounds: 1, Budget: map[Fault]int{Flush: 1}}, "lost-lock overlap stale-write"},
 		{"set-nx-px-lua", Bound{Clients: 2, Rounds: 1, Budget: map[Fault]int{NodeClock: 1}}, "lost-lock overlap stale-write"},

@@ -21,6 +21,9 @@ type ServerView struct {
 	// Data shows all that it holds, with the dates at which it will be gone, in one
 	// order.
 	Data string
+	// Knows shows what else it will go by: the scripts that it has, who waits there,
+	// in their order, and what is on its way to it from its leader.
+	Knows string
 	// Next is when the first key will be gone, since Begin and on the harness's
 	// clock; 0 if none ever will.
 	Next time.Duration

@@ -4,6 +4,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"hash/fnv"
+	"strings"
 	"testing"
 	"time"
 
@@ -64,21 +65,43 @@ func (s *stage) look() View {
 	return v
 }
 
-// observed returns, for each client, a hash of what it has observed.
+// observed returns, for each client, a hash of what it has observed. What befell a node
+// counts as observed by everybody: whether it did so before or after what a
+// client heard makes a difference for connections, streams and clocks that nothing else
+// shows. What befell its own clock counts, too. So does what others did on a node while a client watches keys there.
 func (s *stage) observed() map[string]string {
-	hashes := map[string]string{}
+	hashes, watches := map[string]string{}, map[string]string{}
 	h := fnv.New128a()
+	note := func(client string, e checker.Event) {
+		h.Reset()
+		fmt.Fprintf(h, "%s %d %s %s %s %s %s %s %s %d %t %s", hashes[client], e.Time.Round(time.Millisecond),
+			e.Kind, e.Node, e.Op, e.Result, e.Error, e.Command, e.Reply, e.Token, e.Accepted, e.Text)
+		hashes[client] = hex.EncodeToString(h.Sum(nil))
+	}
 	for _, e := range s.history.Events {
 		switch e.Kind {
 		case checker.Reply, checker.Push, checker.Invoke, checker.Return, checker.Lost, checker.Write,
 			checker.Pause, checker.Resume, checker.Crash, checker.Restart:
-		default:
-			continue
+			note(e.Client, e)
+		case checker.Fault:
+			for _, name := range s.names {
+				if e.Node != "" || e.Client == name && strings.HasPrefix(e.Text, name+" clock") {
+					note(name, e)
+				}
+			}
+		case checker.Request:
+			for _, name := range s.names {
+				if name != e.Client && watches[name] == e.Node {
+					note(name, e)
+				}
+			}
+			switch command, _, _ := strings.Cut(e.Command, " "); command {
+			case "WATCH":
+				watches[e.Client] = e.Node
+			case "UNWATCH", "EXEC", "DISCARD":
+				delete(watches, e.Client)
+			}
 		}
-		h.Reset()
-		fmt.Fprintf(h, "%s %d %s %s %s %s %s %s %s %d %t", hashes[e.Client], e.Time.Round(time.Millisecond),
-			e.Kind, e.Node, e.Op, e.Result, e.Error, e.Command, e.Reply, e.Token, e.Accepted)
-		hashes[e.Client] = hex.EncodeToString(h.Sum(nil))
 	}
 	return hashes
 }

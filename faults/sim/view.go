@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -19,6 +20,7 @@ func (w *World) View() faults.View {
 	for _, s := range w.servers {
 		seen := faults.ServerView{Name: s.Name, Up: s.Up, Paused: s.Paused, Leads: s.Leads()}
 		seen.Data, seen.Next = w.data(s)
+		seen.Knows = w.knows(s)
 		v.Servers = append(v.Servers, seen)
 	}
 	for _, m := range w.top.Held() {
@@ -49,4 +51,51 @@ func (w *World) data(s *redis) (text string, next time.Duration) {
 		}
 	}
 	return b.String(), next
+}
+
+// knows shows what a server goes by beside its data. Callers hold w.mu.
+func (w *World) knows(s *redis) string {
+	var b strings.Builder
+	for _, sum := range slices.Sorted(maps.Keys(s.scripts.known)) {
+		fmt.Fprintf(&b, "script %s\n", sum)
+	}
+	for _, wait := range s.waiters {
+		about := wait.request.About()
+		fmt.Fprintf(&b, "waits %s %s\n", about.Client, w.ledger.Command(about.Client, about.Words))
+	}
+	in := &s.in
+	if in.of == nil {
+		return b.String()
+	}
+	fmt.Fprintf(&b, "follows %s %t %t %+v\n", in.of.Name, in.connected, in.joining != nil, in.shape)
+	for _, sh := range in.sent {
+		fmt.Fprintf(&b, "comes in %d µs %s\n", time.Until(sh.arrives.due).Round(100*time.Microsecond).Microseconds(), w.show(sh.effect))
+	}
+	for i, list := range [...][]effect{in.waiting, in.door, in.missed} {
+		for _, e := range list {
+			fmt.Fprintf(&b, "%s %s\n", [...]string{"stopped", "arrived", "missed"}[i], w.show(e))
+		}
+	}
+	return b.String()
+}
+
+// show shows an effect.
+func (w *World) show(e effect) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%t", e.full)
+	for _, key := range slices.Sorted(maps.Keys(e.keys)) {
+		fmt.Fprintf(&b, " %s", w.ledger.Name(key))
+		r := e.keys[key]
+		if r == nil {
+			b.WriteString(" gone")
+			continue
+		}
+		for _, word := range r.pairs {
+			fmt.Fprintf(&b, " %s", w.ledger.Name(word))
+		}
+		if !r.until.IsZero() {
+			fmt.Fprintf(&b, " %d", r.until.Sub(w.began).Round(time.Millisecond).Milliseconds())
+		}
+	}
+	return b.String()
 }
