@@ -158,7 +158,7 @@ func TestRueidislock(t *testing.T) {
 			t.Errorf("the same seed gave\n%s\nand\n%s", first, got)
 		}
 	}
-	for _, want := range []string{"missed-wakeup held", "holder-crash held", "split-brain violated overlap", "flush violated overlap lost-lock"} {
+	for _, want := range []string{"missed-wakeup violated unavailable", "holder-crash held", "split-brain violated overlap", "flush violated overlap lost-lock"} {
 		if !strings.Contains(first, want+"\n") {
 			t.Errorf("no line says %q:\n%s", want, first)
 		}

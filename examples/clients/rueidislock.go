@@ -61,6 +61,8 @@ var onRueidislock = strategies.Strategy{
 		return []string{rueidislockPrefix + ":0:" + key, rueidislockPrefix + ":1:" + key, rueidislockPrefix + ":2:" + key}
 	},
 	Owner: majority,
+	// Who waits asks again when a message says so, and else not before the caller gives up.
+	May: map[string][]string{"missed-wakeup": {"unavailable"}},
 	New: func(env strategies.Env) (strategies.Lock, error) {
 		if err := env.Check("rueidislock", 1); err != nil {
 			return nil, err
