@@ -116,8 +116,9 @@ func watching(env strategies.Env) watcher {
 	}}
 }
 
+// goZeroSteps are those of go-zero, but for the 500 ms that it adds to each lease: what a
+// script says in leases is about the one that it was told.
 func goZeroSteps(env strategies.Env) steps {
-	const tolerance = 500 * time.Millisecond
 	client := unrepeated(env)
 	take := redis.NewScript(`
 if redis.call("GET", KEYS[1]) == ARGV[1] then
@@ -127,7 +128,7 @@ end
 return redis.call("SET", KEYS[1], ARGV[1], "NX", "PX", ARGV[2]) and 1 or 0`)
 	s := scripted(client, env.Key, env.TTL)
 	s.take = func(ctx context.Context, value string) error {
-		return asked(ctx, client, take, []string{env.Key}, value, (env.TTL + tolerance).Milliseconds())
+		return asked(ctx, client, take, []string{env.Key}, value, env.TTL.Milliseconds())
 	}
 	s.close = client
 	return s
