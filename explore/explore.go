@@ -97,8 +97,8 @@ type Finding struct {
 type Result struct {
 	// Findings are in the order in which they were found: the shortest first.
 	Findings []Finding `json:"findings"`
-	// States is how many different ones were seen, Ends how many of them nothing
-	// can follow, and Merged how often a path led to one that was known.
+	// States is how many different ones were seen, Ends in how many of them everybody is
+	// done, and Merged how often a path led to one that was known.
 	States int `json:"states"`
 	Ends   int `json:"ends"`
 	Merged int `json:"merged"`

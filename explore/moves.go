@@ -104,13 +104,12 @@ type position struct {
 	closed   bool // nothing follows: it is only looked at what time brings
 }
 
-// moves returns what may happen next, in one order. A position without any has come
-// to its end.
-func (b Bound) moves(p *position) []move {
+// moves returns what may happen next, in one order, and reports whether it is only faults:
+// everybody is done, and time may show what was forgotten.
+func (b Bound) moves(p *position) (list []move, done bool) {
 	if p.closed {
-		return nil
+		return nil, false
 	}
-	var list []move
 	for i, c := range p.view.Clients {
 		if holds(p.view, c.Name) {
 			list = append(list, b.pass(p, i)...)
@@ -124,15 +123,13 @@ func (b Bound) moves(p *position) []move {
 			list = append(list, move{lines: append([]string{"begin " + c.Name + " try"}, settle(c.Name)...), client: i + 1, begun: true})
 		}
 	}
-	if len(list) == 0 && !b.waiting(p.view) {
-		return nil
-	}
+	waits := slices.ContainsFunc(p.view.Clients, func(c harness.ClientView) bool { return c.Busy && !c.Crashed })
+	done = len(list) == 0 && !waits
 	list = append(list, b.faults(p)...)
-	if len(list) == 0 {
-		// Somebody waits, and nothing else can happen.
-		return []move{{lines: []string{"wait 0.1ttl"}}}
+	if len(list) == 0 && waits {
+		list = append(list, move{lines: []string{"wait 0.1ttl"}}) // for nothing else can happen
 	}
-	return list
+	return list, done
 }
 
 // begins reports whether a client begins a round next, in one of the orders that are
@@ -143,12 +140,6 @@ func (b Bound) begins(p *position, i int) bool {
 	return able && (b.plain || p.idle[i] && (i == 0 || p.rounds[i-1] > 0))
 }
 
-// waiting reports whether a client is in the middle of something and has nothing
-// under way: it waits for time.
-func (b Bound) waiting(v harness.View) bool {
-	return slices.ContainsFunc(v.Clients, func(c harness.ClientView) bool { return c.Busy && !c.Crashed })
-}
-
 // pass returns the ways in which a client's request can be delivered.
 func (b Bound) pass(p *position, i int) []move {
 	c := p.view.Clients[i]
@@ -156,7 +147,7 @@ func (b Bound) pass(p *position, i int) []move {
 	list := []move{{lines: lines, client: i + 1, sends: true}}
 	if b.left(p, LoseReply) && !c.Crashed {
 		lost := append([]string{"reset " + c.Name + " after any times 1"}, lines...)
-		list = append(list, move{lines: lost, cost: LoseReply, sends: true})
+		list = append(list, move{lines: lost, cost: LoseReply, fault: lost[0], client: i + 1, sends: true})
 	}
 	return list
 }
@@ -207,12 +198,25 @@ func (b Bound) faults(p *position) []move {
 		if b.left(p, Failover) && b.Replicas > 0 {
 			// What has set out gets there, in every world; what shall not is stopped before.
 			list = append(list, move{lines: []string{"wait 0.01ttl", n + " failover", "wait 1µs"}, cost: Failover, fault: n + " failover"})
-			if stop := n + stopReplication; !slices.Contains(p.faults, stop) {
-				list = append(list, move{lines: []string{stop}, fault: stop})
+			if !p.stopped(n) {
+				list = append(list, move{lines: []string{n + stopReplication}, fault: n + stopReplication})
 			}
 		}
 	}
 	return list
+}
+
+// stopped reports whether nothing reaches a node's replicas: a promotion ends that.
+func (p *position) stopped(node string) bool {
+	for _, fault := range slices.Backward(p.faults) {
+		switch fault {
+		case node + stopReplication:
+			return true
+		case node + " failover":
+			return false
+		}
+	}
+	return false
 }
 
 // jumps returns the spans that time may go on by: to where the next key on a server

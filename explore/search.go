@@ -59,12 +59,10 @@ func (s *search) run(ctx context.Context) error {
 		}
 		var next []*position
 		for _, p := range layer {
-			moves := s.bound.moves(p)
-			if len(moves) == 0 {
-				if !p.closed {
-					s.result.Ends++
-					next = append(next, s.close(p))
-				}
+			moves, done := s.bound.moves(p)
+			if done {
+				s.result.Ends++
+				next = append(next, s.close(p))
 			}
 			for _, m := range moves {
 				next = append(next, s.after(p, m))

@@ -125,6 +125,48 @@ func TestBackgroundKeepsNobodyFromWork(t *testing.T) {
 	}
 }
 
+// A fault may come when everybody is done: a release that never reached the replica is
+// undone then.
+func TestFaultsComeAtTheEndToo(t *testing.T) {
+	bare := strategies.Strategy{
+		Name: "bare", Summary: "SETNX and DEL, and no lease", Source: "this test", Tags: []string{strategies.TagSingle},
+		New: func(env strategies.Env) (strategies.Lock, error) { return bareLock{env}, nil },
+	}
+	for clients := 1; clients <= 2; clients++ {
+		b := Bound{Clients: clients, Rounds: 1, Nodes: 1, TTL: 30 * time.Second, Budget: map[Fault]int{Failover: 1}, Replicas: 1}
+		r, err := Search(t.Context(), b, &stage{t: t, strategy: bare}, nil)
+		if err != nil || !r.Exhausted {
+			t.Fatal(err, r.Cut, r.Failures)
+		}
+		if _, ok := anomalies(r)[checker.StuckLock]; !ok {
+			t.Errorf("%d clients: found %v, want stuck-lock", clients, anomalies(r))
+		}
+	}
+}
+
+type bareLock struct{ env strategies.Env }
+
+func (l bareLock) Acquire(ctx context.Context) error {
+	won, err := l.env.Nodes[0].SetNX(ctx, l.env.Key, l.env.Owner, 0).Result()
+	if err == nil && !won {
+		return strategies.ErrNotAcquired
+	}
+	return err
+}
+
+func (l bareLock) TryAcquire(ctx context.Context) error { return l.Acquire(ctx) }
+
+// Release asks until it is answered.
+func (l bareLock) Release(ctx context.Context) error {
+	for ctx.Err() == nil {
+		if err := l.env.Nodes[0].Del(ctx, l.env.Key).Err(); err == nil {
+			return nil
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	return ctx.Err()
+}
+
 type tidyLock struct {
 	env      strategies.Env
 	released atomic.Bool
