@@ -70,6 +70,7 @@ is told and written all the same.`,
 	flags.IntVar(&o.bound.States, "states", 0, "`number` of states after which the search ends; default any")
 	flags.DurationVar(&o.span, "for", 30*time.Second, "real time that the search may take")
 	flags.BoolVar(&o.bound.UntilFirst, "until-first", false, "end with the first anomaly")
+	flags.BoolVar(&o.bound.WithoutTables, "without-tables", false, "play every move, also those of which it is known what they do")
 	flags.IntVar(&o.jobs, "jobs", runtime.NumCPU(), "`number` of worker processes")
 	flags.StringVar(&o.out, "out", "", "`directory` to write scripts and findings.json to; default none")
 	o.addWorldFlags(cmd, "`names` of the worlds to play findings in, with commas between them; the search itself is in sim: ")
@@ -386,22 +387,22 @@ type explorer struct {
 }
 
 // Play implements [explore.Player].
-func (e *explorer) Play(ctx context.Context, scripts []string) ([]explore.Look, error) {
-	return e.play(ctx, scripts, false)
+func (e *explorer) Play(ctx context.Context, trials []explore.Trial) ([]explore.Look, error) {
+	return e.play(ctx, trials, false)
 }
 
 // Again implements [explore.Player].
-func (e *explorer) Again(ctx context.Context, script string) (explore.Look, error) {
-	looks, err := e.play(ctx, []string{script}, true)
+func (e *explorer) Again(ctx context.Context, trial explore.Trial) (explore.Look, error) {
+	looks, err := e.play(ctx, []explore.Trial{trial}, true)
 	return looks[0], err
 }
 
-func (e *explorer) play(ctx context.Context, scripts []string, alone bool) ([]explore.Look, error) {
-	looks := make([]explore.Look, len(scripts))
+func (e *explorer) play(ctx context.Context, trials []explore.Trial, alone bool) ([]explore.Look, error) {
+	looks := make([]explore.Look, len(trials))
 	jobs := func(yield func(job) bool) {
-		for i, script := range scripts {
+		for i, trial := range trials {
 			j := job{
-				Number: i, Strategy: e.strategy.Name, Scenario: "found", File: "found.txt", Source: []byte(script),
+				Number: i, Strategy: e.strategy.Name, Scenario: "found", File: "found.txt", Source: []byte(trial.Script), Mark: trial.Mark,
 				Place: worlds.Place{World: worlds.Sim}, Seed: e.options.seed, Look: true, Alone: alone,
 			}
 			if !yield(j) {

@@ -1,9 +1,6 @@
 package cli
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"os"
@@ -16,7 +13,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/lockfault/lockfault/checker"
 	"github.com/lockfault/lockfault/explore"
 	"github.com/lockfault/lockfault/harness"
 	"github.com/lockfault/lockfault/internal/bubble"
@@ -50,8 +46,10 @@ type job struct {
 	// Alone says that a cell of virtual time leaves nothing behind for others, nor
 	// they for it.
 	Alone bool
-	// Look asks for how the cell stands at its end, as a search wants to know it.
+	// Look asks for how the cell stands at its end, as a search wants to know it, and
+	// for what happened since the line of Mark.
 	Look bool
+	Mark int
 	// History is the file to write the history to, and HistoryLink what to
 	// call it in the results.
 	History, HistoryLink string
@@ -187,7 +185,7 @@ func (p *player) play(t *testing.T, j job) (answer played, retire bool) {
 		TTL:      j.TTL,
 	}
 	if j.Look {
-		return p.look(t, played, answer)
+		return p.look(t, played, j.Mark, answer)
 	}
 	outcome := harness.Play(t, played)
 	cell.Verdict = reports.Verdict(outcome.Status)
@@ -222,24 +220,15 @@ func (p *player) play(t *testing.T, j job) (answer played, retire bool) {
 }
 
 // look plays a cell for a search.
-func (p *player) look(t *testing.T, cell harness.Cell, answer played) (played, bool) {
+func (p *player) look(t *testing.T, cell harness.Cell, mark int, answer played) (played, bool) {
 	outcome, view := harness.Look(t, cell)
 	if outcome.Status != harness.Held && outcome.Status != harness.Violated {
 		answer.Cell.Reason = outcome.Reason
 		return answer, outcome.Status == harness.Error
 	}
-	answer.Look = &explore.Look{View: view, Anomalies: outcome.Verdict.Anomalies(), Print: print(outcome.History)}
-	if doubt := outcome.Verdict.Unjudged; doubt != nil {
-		answer.Look.Unjudged = doubt.Says
-	}
+	look := explore.LookAt(outcome, view, mark)
+	answer.Look = &look
 	return answer, false
-}
-
-// print returns a hash of what happened in a history.
-func print(h checker.History) string {
-	sum := sha256.New()
-	_ = json.NewEncoder(sum).Encode(h.Events) // a hash takes everything
-	return hex.EncodeToString(sum.Sum(nil)[:16])
 }
 
 // place returns where the job's cell is to be played. Clients' processes and

@@ -17,7 +17,6 @@ import (
 	"time"
 
 	"github.com/lockfault/lockfault/checker"
-	"github.com/lockfault/lockfault/harness"
 	"github.com/lockfault/lockfault/scenarios"
 )
 
@@ -40,6 +39,9 @@ type Bound struct {
 	States int
 	// UntilFirst ends the search with the first violation.
 	UntilFirst bool
+	// WithoutTables has every move played, also those of which it is known what
+	// they do.
+	WithoutTables bool
 
 	// For tests: without the reductions, so that clients begin at any time and in
 	// any order; and with each path for itself, whatever it leads to.
@@ -57,28 +59,13 @@ func (b Bound) Check() error {
 	return err
 }
 
-// A Look is how a script ended.
-type Look struct {
-	// View is how things stand at its end.
-	View harness.View
-	// Anomalies are those that it shows, in the checker's order.
-	Anomalies []checker.Anomaly
-	// Unjudged says why anomalies of servers were not judged; empty if they were.
-	Unjudged string
-	// Print is a hash of its history: that of a script that is played twice is the
-	// same.
-	Print string
-	// Err says why there is none of this: the script, or the lock, was in error.
-	Err string
-}
-
 // A Player plays scripts.
 type Player interface {
 	// Play plays scripts, in any order, and returns what came of each, in theirs.
 	// It blocks until all are done, or ctx is; its error ends the search.
-	Play(ctx context.Context, scripts []string) ([]Look, error)
+	Play(ctx context.Context, trials []Trial) ([]Look, error)
 	// Again plays a script in a process that nothing else was played in.
-	Again(ctx context.Context, script string) (Look, error)
+	Again(ctx context.Context, trial Trial) (Look, error)
 }
 
 // A Finding is a shortest script that shows an anomaly.
@@ -102,9 +89,14 @@ type Result struct {
 	States int `json:"states"`
 	Ends   int `json:"ends"`
 	Merged int `json:"merged"`
-	// Runs is how many scripts were played, and Depth the longest path of them.
+	// Moves is how many were looked at, and Runs how many scripts were played for
+	// them; what the others do was known from those. Depth is the longest path.
+	Moves int `json:"moves"`
 	Runs  int `json:"runs"`
 	Depth int `json:"depth"`
+	// Untabled says why what one script showed was not taken to hold for others; empty
+	// if it was, or if nobody wanted that.
+	Untabled string `json:"untabled,omitempty"`
 	// Exhausted reports whether everything within the bound was seen. If not, Cut
 	// says why, unless there are Failures.
 	Exhausted bool   `json:"exhausted"`

@@ -83,6 +83,7 @@ type move struct {
 	client int    // 1 + the number of the client that it lets go on; 0 if it is about more than one
 	begun  bool   // that client begins a round
 	sends  bool   // it delivers a request
+	to     string // the node that it delivers it to
 }
 
 // settle are the lines after which a client has come as far as it gets. One that
@@ -93,15 +94,26 @@ func settle(client string) []string {
 
 // position is a state with what led to it.
 type position struct {
-	lines    []string // the path
+	trail    *trail // the path
+	parts    parts
 	moves    int
 	requests int
 	rounds   []int         // how many each client has begun
 	idle     []bool        // which clients may begin one now: see after
 	spent    map[Fault]int // of the budget
 	faults   []string      // what happened that a view doesn't show
-	view     harness.View
-	closed   bool // nothing follows: it is only looked at what time brings
+	view     harness.View  // of the clients alone until moves are made from here
+	closed   bool          // nothing follows: it is only looked at what time brings
+	words    int32         // the number of the faults
+
+	// Until it is known where this is: where the move began, by what it is looked up
+	// if it can be, whether it was, and what came of it.
+	from  parts
+	key   local
+	node  int
+	local bool
+	known bool
+	look  *Look
 }
 
 // moves returns what may happen next, in one order, and reports whether it is only faults:
@@ -144,10 +156,12 @@ func (b Bound) begins(p *position, i int) bool {
 func (b Bound) pass(p *position, i int) []move {
 	c := p.view.Clients[i]
 	lines := append([]string{"pass " + c.Name + " once"}, settle(c.Name)...)
-	list := []move{{lines: lines, client: i + 1, sends: true}}
+	at := slices.IndexFunc(p.view.Held, func(m faults.HeldView) bool { return m.Client == c.Name })
+	to := p.view.Held[at].Node
+	list := []move{{lines: lines, client: i + 1, sends: true, to: to}}
 	if b.left(p, LoseReply) && !c.Crashed {
 		lost := append([]string{"reset " + c.Name + " after any times 1"}, lines...)
-		list = append(list, move{lines: lost, cost: LoseReply, fault: lost[0], client: i + 1, sends: true})
+		list = append(list, move{lines: lost, cost: LoseReply, fault: lost[0], client: i + 1, sends: true, to: to})
 	}
 	return list
 }

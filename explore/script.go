@@ -17,9 +17,35 @@ func (b Bound) names() []string {
 	return list
 }
 
+// trial returns a path as one to be played.
+func (b Bound) trial(t *trail) Trial {
+	lines, last := t.script()
+	text := b.script(lines, nil)
+	return Trial{text, strings.Count(b.head(), "\n") + last + 1}
+}
+
 // script returns a path as a script. Clients wait for as long as it takes: how long
 // is what the search decides.
 func (b Bound) script(lines []string, expect []checker.Anomaly) string {
+	var s strings.Builder
+	s.WriteString(b.head())
+	for _, line := range lines {
+		s.WriteString(line)
+		s.WriteByte('\n')
+	}
+	words := []string{"none"}
+	if len(expect) > 0 {
+		words = words[:0]
+		for _, a := range expect {
+			words = append(words, string(a))
+		}
+	}
+	fmt.Fprintf(&s, "\nexpect %s\n", strings.Join(words, " "))
+	return s.String()
+}
+
+// head returns what each script begins with.
+func (b Bound) head() string {
 	var s strings.Builder
 	clients := strings.Join(b.names(), " ")
 	if b.TTL != scenarios.Defaults().TTL {
@@ -33,17 +59,5 @@ func (b Bound) script(lines []string, expect []checker.Anomaly) string {
 		fmt.Fprintf(&s, "replicas %d\n", b.Replicas)
 	}
 	fmt.Fprintf(&s, "patience 20ttl\nread-timeout 20ttl\n\nlatency 0s\nhold %s before any or none\n", clients)
-	for _, line := range lines {
-		s.WriteString(line)
-		s.WriteByte('\n')
-	}
-	words := []string{"none"}
-	if len(expect) > 0 {
-		words = words[:0]
-		for _, a := range expect {
-			words = append(words, string(a))
-		}
-	}
-	fmt.Fprintf(&s, "\nexpect %s\n", strings.Join(words, " "))
 	return s.String()
 }

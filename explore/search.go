@@ -2,10 +2,10 @@ package explore
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/json"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"maps"
 	"slices"
 	"strings"
@@ -17,7 +17,7 @@ import (
 // identity is what a state is known by.
 type identity [16]byte
 
-// chunk is how many scripts are handed to the player at once.
+// chunk is how many moves at least are looked at at once.
 const chunk = 256
 
 // Search looks at every state that can be reached within the bound, those with the
@@ -26,8 +26,16 @@ const chunk = 256
 // exhausted. The error is the player's. tell, which may be nil, is called now and
 // then with what there is so far.
 func Search(ctx context.Context, b Bound, player Player, tell func(Result)) (Result, error) {
-	s := &search{bound: b, player: player, seen: map[identity]bool{}, tell: tell}
+	s := newSearch(b, player, tell)
 	err := s.run(ctx)
+	if s.result.Untabled != "" && s.result.Cut == "" && len(s.result.Failures) == 0 && err == nil {
+		why, runs := s.result.Untabled, s.result.Runs
+		b.WithoutTables = true
+		s = newSearch(b, player, tell)
+		s.result.Runs = runs
+		err = s.run(ctx)
+		s.result.Untabled = why
+	}
 	s.result.Exhausted = err == nil && s.result.Cut == "" && len(s.result.Failures) == 0
 	if err != nil && ctx.Err() != nil {
 		s.result.Cut, err = "interrupted", nil
@@ -38,10 +46,16 @@ func Search(ctx context.Context, b Bound, player Player, tell func(Result)) (Res
 	return s.result, err
 }
 
+func newSearch(b Bound, player Player, tell func(Result)) *search {
+	return &search{bound: b, player: player, seen: map[identity]bool{}, tell: tell}
+}
+
 type search struct {
 	bound  Bound
 	player Player
 	tell   func(Result)
+	tables tables
+	meta   checker.Meta
 	seen   map[identity]bool
 	found  []checker.Anomaly
 	result Result
@@ -50,27 +64,43 @@ type search struct {
 // run goes from the states that can be reached by so many moves to those that take
 // one more.
 func (s *search) run(ctx context.Context) error {
-	root := &position{rounds: make([]int, s.bound.Clients), idle: everybody(s.bound.Clients), spent: map[Fault]int{}}
+	root := &position{trail: &trail{}, rounds: make([]int, s.bound.Clients), idle: everybody(s.bound.Clients), spent: map[Fault]int{}}
 	layer, err := s.visit(ctx, []*position{root})
-	for err == nil && len(layer) > 0 && s.result.Cut == "" {
+	for err == nil && len(layer) > 0 && s.result.Cut == "" && s.result.Untabled == "" {
 		if s.bound.Moves > 0 && layer[0].moves >= s.bound.Moves {
 			s.result.Cut = fmt.Sprintf("paths of more than %d moves were not followed", s.bound.Moves)
 			break
 		}
-		var next []*position
-		for _, p := range layer {
-			moves, done := s.bound.moves(p)
-			if done {
-				s.result.Ends++
-				next = append(next, s.close(p))
-			}
-			for _, m := range moves {
-				next = append(next, s.after(p, m))
-			}
-		}
-		layer, err = s.visit(ctx, next)
+		layer, err = s.follow(ctx, layer)
 	}
 	return err
+}
+
+// follow makes all moves that can be made from some positions, and returns where nobody
+// has been before.
+func (s *search) follow(ctx context.Context, layer []*position) (fresh []*position, err error) {
+	var next []*position
+	for i, p := range layer {
+		p.view = s.tables.view(p.parts)
+		moves, done := s.bound.moves(p)
+		if done {
+			s.result.Ends++
+			next = append(next, s.close(p))
+		}
+		for _, m := range moves {
+			next = append(next, s.after(p, m))
+		}
+		layer[i] = nil // there may be many
+		if len(next) < chunk && i < len(layer)-1 {
+			continue
+		}
+		list, err := s.visit(ctx, next)
+		if fresh = append(fresh, list...); err != nil || s.result.Cut != "" || s.result.Untabled != "" {
+			return fresh, err
+		}
+		next = nil
+	}
+	return fresh, nil
 }
 
 // close returns the position in which so much time has gone by that what was
@@ -96,9 +126,11 @@ func (s *search) close(p *position) *position {
 // order of their names, or after the next fault, or not at all.
 func (s *search) after(p *position, m move) *position {
 	q := &position{
-		lines: slices.Concat(p.lines, m.lines), moves: p.moves + 1, requests: p.requests,
-		rounds: p.rounds, spent: p.spent, faults: p.faults,
+		trail: &trail{before: p.trail, lines: m.lines}, moves: p.moves + 1, requests: p.requests,
+		rounds: p.rounds, spent: p.spent, faults: p.faults, words: p.words,
 	}
+	q.from = p.parts
+	q.key, q.node, q.local = s.tables.at(p, m)
 	if m.sends {
 		q.requests++
 	}
@@ -122,6 +154,7 @@ func (s *search) after(p *position, m move) *position {
 	}
 	if m.fault != "" {
 		q.faults = append(slices.Clip(p.faults), m.fault)
+		q.words = s.tables.number(strings.Join(q.faults, "\n"))
 	}
 	return q
 }
@@ -134,41 +167,36 @@ func everybody(clients int) []bool {
 	return list
 }
 
-// visit plays what leads to the positions and returns those that are new.
+// visit finds out where moves lead, and returns those positions that are new.
 func (s *search) visit(ctx context.Context, list []*position) ([]*position, error) {
+	if err := s.reach(ctx, list); err != nil || s.result.Untabled != "" {
+		return nil, err
+	}
 	var fresh []*position
-	for part := range slices.Chunk(list, chunk) {
-		scripts := make([]string, len(part))
-		for i, p := range part {
-			scripts[i] = s.bound.script(p.lines, nil)
+	for _, q := range list {
+		if s.arrive(ctx, q) {
+			fresh = append(fresh, q)
 		}
-		looks, err := s.player.Play(ctx, scripts)
-		if err != nil {
-			return nil, err
+		if s.result.Cut != "" {
+			break
 		}
-		for i, p := range part {
-			if s.arrive(ctx, p, scripts[i], looks[i]) {
-				fresh = append(fresh, p)
-			}
-			if s.result.Cut != "" {
-				return fresh, nil
-			}
-		}
-		if s.tell != nil {
-			s.tell(s.result)
-		}
+	}
+	if s.tell != nil {
+		s.tell(s.result)
 	}
 	return fresh, nil
 }
 
 // arrive takes note of where a position turned out to be, and reports whether nobody
 // has been there.
-func (s *search) arrive(ctx context.Context, p *position, script string, look Look) bool {
+func (s *search) arrive(ctx context.Context, q *position) bool {
 	r := &s.result
-	r.Runs++
-	r.Depth = max(r.Depth, p.moves)
+	r.Moves++
+	r.Depth = max(r.Depth, q.moves)
+	look := q.look
+	q.look = nil
 	if look.Err != "" {
-		r.Failures = append(r.Failures, Failure{script, look.Err})
+		r.Failures = append(r.Failures, Failure{s.bound.trial(q.trail).Script, look.Err})
 		if len(r.Failures) == mostFailures {
 			r.Cut = fmt.Sprintf("%d scripts came to nothing", mostFailures)
 		}
@@ -177,14 +205,13 @@ func (s *search) arrive(ctx context.Context, p *position, script string, look Lo
 	if look.Unjudged != "" {
 		r.Unjudged = look.Unjudged
 	}
-	p.view = look.View
-	for _, a := range s.settled(p, look) {
+	for _, a := range s.settled(q, look.Anomalies) {
 		if !slices.Contains(s.found, a) {
 			s.found = append(s.found, a)
-			s.find(ctx, a, p, look)
+			s.find(ctx, a, q, look.Anomalies)
 		}
 	}
-	id := s.identify(p)
+	id := s.identify(q)
 	if s.seen[id] && !s.bound.apart {
 		r.Merged++
 		return false
@@ -201,11 +228,14 @@ func (s *search) arrive(ctx context.Context, p *position, script string, look Lo
 // Whether an operation waited in vain shows when nothing more is under way that could
 // explain it, and a lock whose server was away, or didn't answer for as long as a lease
 // takes, is unavailable for that reason.
-func (s *search) settled(p *position, look Look) []checker.Anomaly {
-	busy := slices.ContainsFunc(look.View.Clients, func(c harness.ClientView) bool { return c.Busy })
+func (s *search) settled(p *position, all []checker.Anomaly) []checker.Anomaly {
+	if len(all) == 0 {
+		return nil
+	}
+	busy := slices.ContainsFunc(p.view.Clients, func(c harness.ClientView) bool { return c.Busy })
 	stopped := func(fault string) bool { return strings.HasSuffix(fault, stopReplication) }
 	away := slices.ContainsFunc(p.faults, stopped) || p.spent[Advance]+p.spent[Tick]+p.spent[LoseReply]+p.spent[Restart]+p.spent[RestartEmpty]+p.spent[Failover] > 0
-	return slices.DeleteFunc(slices.Clone(look.Anomalies), func(a checker.Anomaly) bool {
+	return slices.DeleteFunc(slices.Clone(all), func(a checker.Anomaly) bool {
 		switch a {
 		case checker.Unavailable:
 			return busy || away
@@ -218,24 +248,40 @@ func (s *search) settled(p *position, look Look) []checker.Anomaly {
 
 // identify returns what a state is known by: all that what comes next can depend on.
 func (s *search) identify(p *position) identity {
-	begins := make([]bool, len(p.idle))
-	for i := range begins {
-		begins[i] = s.bound.begins(p, i)
+	b := make([]byte, 0, 256)
+	number := func(n int) { b = binary.AppendUvarint(b, uint64(n)) }
+	number(int(p.parts.common))
+	for _, n := range p.parts.nodes {
+		number(int(n))
 	}
-	text, err := json.Marshal([]any{p.view, p.rounds, begins, p.spent, p.faults, p.closed})
-	if err != nil {
-		panic(err) // there is nothing in it that JSON doesn't have
+	for i, n := range p.parts.clients {
+		number(int(n))
+		number(p.rounds[i])
+		begins := 0
+		if s.bound.begins(p, i) {
+			begins = 1
+		}
+		number(begins)
 	}
-	sum := sha256.Sum256(text)
-	return identity(sum[:16])
+	for _, f := range Faults() {
+		number(p.spent[f])
+	}
+	number(int(p.words))
+	if p.closed {
+		number(0)
+	}
+	h := fnv.New128a()
+	h.Write(b)
+	return identity(h.Sum(nil))
 }
 
 // find keeps a script that shows an anomaly, if it does so again.
-func (s *search) find(ctx context.Context, a checker.Anomaly, p *position, look Look) {
-	script := s.bound.script(p.lines, look.Anomalies)
+func (s *search) find(ctx context.Context, a checker.Anomaly, p *position, shows []checker.Anomaly) {
+	lines, _ := p.trail.script()
+	script := s.bound.script(lines, shows)
 	var first string
 	for i := range 2 {
-		again, err := s.player.Again(ctx, script)
+		again, err := s.player.Again(ctx, Trial{Script: script})
 		if err != nil {
 			return // the search is about to learn that, too
 		}
@@ -245,8 +291,8 @@ func (s *search) find(ctx context.Context, a checker.Anomaly, p *position, look 
 		why := again.Err
 		switch {
 		case why != "":
-		case !slices.Equal(again.Anomalies, look.Anomalies):
-			why = fmt.Sprintf("it showed %v, and when it was played again %v: the lock does not do the same each time", look.Anomalies, again.Anomalies)
+		case !slices.Equal(again.Anomalies, shows):
+			why = fmt.Sprintf("it showed %v, and when it was played again %v: the lock does not do the same each time", shows, again.Anomalies)
 		case again.Print != first:
 			why = "it was played twice more, and the two histories differ: the lock does not do the same each time"
 		default:
@@ -256,7 +302,7 @@ func (s *search) find(ctx context.Context, a checker.Anomaly, p *position, look 
 		return
 	}
 	s.result.Findings = append(s.result.Findings, Finding{
-		Anomaly: a, Script: script, Anomalies: look.Anomalies, Moves: p.moves, Requests: p.requests,
+		Anomaly: a, Script: script, Anomalies: shows, Moves: p.moves, Requests: p.requests,
 	})
 	if s.bound.UntilFirst {
 		s.result.Cut = "until the first"

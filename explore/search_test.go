@@ -25,16 +25,17 @@ type stage struct {
 	played   int
 }
 
-func (s *stage) Play(ctx context.Context, scripts []string) ([]Look, error) {
-	looks := make([]Look, len(scripts))
-	for i, text := range scripts {
+func (s *stage) Play(ctx context.Context, trials []Trial) ([]Look, error) {
+	looks := make([]Look, len(trials))
+	for i, trial := range trials {
+		text := trial.Script
 		s.played++
 		script, err := scenarios.Parse("found.txt", []byte(text))
 		if err != nil {
 			s.t.Fatalf("%v\n%s", err, text)
 		}
 		outcome, view := harness.Look(s.t, harness.Cell{Strategy: s.strategy, Script: script, Seed: 1})
-		looks[i] = Look{View: view, Anomalies: outcome.Verdict.Anomalies(), Print: fmt.Sprint(outcome.History.Events)}
+		looks[i] = LookAt(outcome, view, trial.Mark)
 		if outcome.Status == harness.Error {
 			looks[i].Err = outcome.Reason
 		}
@@ -42,8 +43,8 @@ func (s *stage) Play(ctx context.Context, scripts []string) ([]Look, error) {
 	return looks, ctx.Err()
 }
 
-func (s *stage) Again(ctx context.Context, script string) (Look, error) {
-	looks, err := s.Play(ctx, []string{script})
+func (s *stage) Again(ctx context.Context, trial Trial) (Look, error) {
+	looks, err := s.Play(ctx, []Trial{trial})
 	return looks[0], err
 }
 
@@ -293,20 +294,20 @@ func TestNondeterminismIsSaid(t *testing.T) {
 // fickle returns another print each time.
 type fickle struct{ stage }
 
-func (f *fickle) Play(ctx context.Context, scripts []string) ([]Look, error) {
-	looks, err := f.stage.Play(ctx, scripts)
+func (f *fickle) Play(ctx context.Context, trials []Trial) ([]Look, error) {
+	looks, err := f.stage.Play(ctx, trials)
 	for i := range looks {
 		looks[i].Print = fmt.Sprint(f.played, i)
 	}
 	return looks, err
 }
 
-func (f *fickle) Again(ctx context.Context, script string) (Look, error) {
-	looks, err := f.Play(ctx, []string{script})
+func (f *fickle) Again(ctx context.Context, trial Trial) (Look, error) {
+	looks, err := f.Play(ctx, []Trial{trial})
 	return looks[0], err
 }
 
 type broken struct{ err error }
 
-func (b broken) Play(context.Context, []string) ([]Look, error) { return nil, b.err }
-func (b broken) Again(context.Context, string) (Look, error)    { return Look{}, b.err }
+func (b broken) Play(context.Context, []Trial) ([]Look, error) { return nil, b.err }
+func (b broken) Again(context.Context, Trial) (Look, error)    { return Look{}, b.err }

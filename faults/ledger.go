@@ -339,6 +339,36 @@ func (l *Ledger) Somebody(node, server string, keys []Key) checker.Event {
 	}
 }
 
+// Owner returns whose the lock is taken to be on a server, and whether that is known.
+func (l *Ledger) Owner(server string) (owner string, known bool) {
+	e := l.servers[server]
+	return e.owner, e.known || e.keys == nil
+}
+
+// Doubtful shows what the ledger goes by where values don't tell by themselves whose they
+// are: those that several clients have sent, or may send without having heard of
+// each other, since they are numbers or short. Of all others each client's commands
+// tell what is known.
+func (l *Ledger) Doubtful() string {
+	var lines []string
+	doubtful := func(word string) bool {
+		_, err := strconv.ParseFloat(word, 64)
+		return err == nil || len(word) < minValue || len(l.senders[word]) > 1
+	}
+	for word, senders := range l.senders {
+		if doubtful(word) {
+			lines = append(lines, fmt.Sprintf("%s sent by %v\n", l.nameOfValue(word), senders))
+		}
+	}
+	for holds, as := range l.claimed {
+		if slices.ContainsFunc(bears(as.keys), doubtful) {
+			lines = append(lines, fmt.Sprintf("%s is %s %t\n", l.rename(holds), as.owner, as.known))
+		}
+	}
+	slices.Sort(lines)
+	return strings.Join(lines, "")
+}
+
 // read decides whose the lock is now. client is empty where the change was the
 // server's own doing.
 func (l *Ledger) read(was entry, keys []Key, cause checker.Cause, client string, words []string) entry {

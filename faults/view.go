@@ -10,6 +10,9 @@ type View struct {
 	Servers []ServerView
 	// Held is what the gate holds, in order of arrival.
 	Held []HeldView
+	// Owners shows what is known of values that don't tell by themselves whose they
+	// are, because several clients have sent them, or might.
+	Owners string
 }
 
 // ServerView is a server in a [View].
@@ -19,13 +22,16 @@ type ServerView struct {
 	// is its node's primary.
 	Up, Paused, Leads bool
 	// Data shows all that it holds, with the dates at which it will be gone, in one
-	// order.
+	// order, and whose the lock is taken to be.
 	Data string
 	// Knows shows what else it will go by: the scripts that it has, who waits there,
 	// in their order, and what is on its way to it from its leader.
 	Knows string
-	// Next is when the first key will be gone, since Begin and on the harness's
-	// clock; 0 if none ever will.
+	// Talks names the clients that it may say something to though they have not
+	// asked: those that wait there, subscribe or track. In order.
+	Talks []string
+	// Next is when the first key will be gone, since Begin, on the harness's clock and
+	// to the millisecond; 0 if none ever will.
 	Next time.Duration
 }
 
@@ -36,6 +42,8 @@ type HeldView struct {
 	// Command is the request, or what a reply or push belongs to, as histories
 	// have it.
 	Command string
+	// Sent is when it set out, since Begin, to the millisecond.
+	Sent time.Duration
 }
 
 // A Viewer is a [World] that can be looked at: those of virtual time can.

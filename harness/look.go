@@ -37,6 +37,8 @@ type ClientView struct {
 	// the millisecond: answers, messages, what its operations returned, and what
 	// became of its process.
 	Observed string
+	// Watches is the node on which it watches keys; empty if on none.
+	Watches string
 }
 
 // Look plays a cell as [Play] does, in virtual time, and returns how it stands at its
@@ -54,12 +56,12 @@ func (s *stage) look() View {
 	if viewer, ok := s.world.(faults.Viewer); ok {
 		v.View = viewer.View()
 	}
-	observed := s.observed()
+	observed, watches := s.observed()
 	for _, name := range s.names {
 		p, state := s.clients[name], s.world.Client(name)
 		v.Clients = append(v.Clients, ClientView{
 			Name: name, Paused: state.Paused, Crashed: state.Crashed,
-			Busy: p.busy && !state.Crashed, Holding: p.holds > 0 && !state.Crashed, Observed: observed[name],
+			Busy: p.busy && !state.Crashed, Holding: p.holds > 0 && !state.Crashed, Observed: observed[name], Watches: watches[name],
 		})
 	}
 	return v
@@ -68,9 +70,10 @@ func (s *stage) look() View {
 // observed returns, for each client, a hash of what it has observed. What befell a node
 // counts as observed by everybody: whether it did so before or after what a
 // client heard makes a difference for connections, streams and clocks that nothing else
-// shows. What befell its own clock counts, too. So does what others did on a node while a client watches keys there.
-func (s *stage) observed() map[string]string {
-	hashes, watches := map[string]string{}, map[string]string{}
+// shows. What befell its own clock counts, too. So does what others did on a node while a
+// client watches keys there; watches says who does where.
+func (s *stage) observed() (hashes, watches map[string]string) {
+	hashes, watches = map[string]string{}, map[string]string{}
 	h := fnv.New128a()
 	note := func(client string, e checker.Event) {
 		h.Reset()
@@ -103,5 +106,5 @@ func (s *stage) observed() map[string]string {
 			}
 		}
 	}
-	return hashes
+	return hashes, watches
 }

@@ -20,15 +20,30 @@ func (w *World) View() faults.View {
 	for _, s := range w.servers {
 		seen := faults.ServerView{Name: s.Name, Up: s.Up, Paused: s.Paused, Leads: s.Leads()}
 		seen.Data, seen.Next = w.data(s)
-		seen.Knows = w.knows(s)
+		seen.Knows, seen.Talks = w.knows(s), s.talks()
 		v.Servers = append(v.Servers, seen)
 	}
 	for _, m := range w.top.Held() {
 		about := m.About()
-		command, _, _ := m.Said()
-		v.Held = append(v.Held, faults.HeldView{Client: about.Client, Node: about.Node, Way: about.Way, Command: command})
+		command, _, sent := m.Said()
+		v.Held = append(v.Held, faults.HeldView{
+			Client: about.Client, Node: about.Node, Way: about.Way, Command: command, Sent: sent.Round(time.Millisecond),
+		})
 	}
+	v.Owners = w.ledger.Doubtful()
 	return v
+}
+
+// talks returns the clients that a server may say something to unasked.
+func (s *redis) talks() []string {
+	var names []string
+	for _, c := range s.conns {
+		if !c.gone && (c.subscribed || c.tracker.on || c.waiter != nil) {
+			names = append(names, c.client.Name)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 // data shows everything that a server holds, and says when the first of it will be
@@ -40,16 +55,19 @@ func (w *World) data(s *redis) (text string, next time.Duration) {
 	var b strings.Builder
 	for _, name := range names {
 		key := s.lookAt(name, w.began)
-		fmt.Fprintf(&b, "%s %s %d", w.ledger.Name(name), key.Type, key.Expires.Round(time.Millisecond).Milliseconds())
+		gone := key.Expires.Round(time.Millisecond)
+		fmt.Fprintf(&b, "%s %s %d", w.ledger.Name(name), key.Type, gone.Milliseconds())
 		for _, word := range key.Words {
 			b.WriteByte(' ')
 			b.WriteString(w.ledger.Name(word))
 		}
 		b.WriteByte('\n')
-		if key.Expires != 0 && (next == 0 || key.Expires < next) {
-			next = key.Expires
+		if gone != 0 && (next == 0 || gone < next) {
+			next = gone
 		}
 	}
+	owner, known := w.ledger.Owner(s.Name)
+	fmt.Fprintf(&b, "of %s %t\n", owner, known)
 	return b.String(), next
 }
 
@@ -69,7 +87,8 @@ func (w *World) knows(s *redis) string {
 	}
 	fmt.Fprintf(&b, "follows %s %t %t %+v\n", in.of.Name, in.connected, in.joining != nil, in.shape)
 	for _, sh := range in.sent {
-		fmt.Fprintf(&b, "comes in %d µs %s\n", time.Until(sh.arrives.due).Round(100*time.Microsecond).Microseconds(), w.show(sh.effect))
+		// Base and jitter are parts of a millisecond, and each step of a script takes a microsecond or so.
+		fmt.Fprintf(&b, "comes before %d %s\n", sh.arrives.due.Sub(w.began).Milliseconds()+1, w.show(sh.effect))
 	}
 	for i, list := range [...][]effect{in.waiting, in.door, in.missed} {
 		for _, e := range list {

@@ -1,0 +1,212 @@
+package explore
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/lockfault/lockfault/faults"
+	"github.com/lockfault/lockfault/harness"
+)
+
+// A client is a function of what it has observed, and a server of what it holds. So a
+// move of one client, which sends something to one node at most, does the same wherever
+// these two are as they were when it was played: what others have come to makes no
+// difference to it. Tables keep what such moves did, and a state is a tuple of numbers in
+// them.
+
+// parts are what a state of the world is made of, each by its number in the tables.
+// They are not changed once they are made.
+type parts struct {
+	common         int32
+	nodes, clients []int32
+}
+
+func (p parts) equal(q parts) bool {
+	return p.common == q.common && slices.Equal(p.nodes, q.nodes) && slices.Equal(p.clients, q.clients)
+}
+
+// common is what all clients and nodes have in common.
+type common struct {
+	now    time.Duration
+	seen   int64
+	owners string
+}
+
+// node is a node, with its servers.
+type node []faults.ServerView
+
+// client is a client, with what the gate holds of its messages.
+type client struct {
+	harness.ClientView
+	held []faults.HeldView
+}
+
+// A shelf numbers different things from 0, by how they print.
+type shelf[T any] struct {
+	numbers map[string]int32
+	list    []T
+}
+
+func (s *shelf[T]) number(thing T) int32 {
+	text := fmt.Sprintf("%+v", thing)
+	n, ok := s.numbers[text]
+	if !ok {
+		if s.numbers == nil {
+			s.numbers = map[string]int32{}
+		}
+		n = int32(len(s.list))
+		s.numbers[text] = n
+		s.list = append(s.list, thing)
+	}
+	return n
+}
+
+// tables are what is known of moves. The zero value knows nothing.
+type tables struct {
+	commons shelf[common]
+	nodes   shelf[node]
+	clients shelf[client]
+	words   map[string]int32 // the lines of a move, or the faults before it
+	effects map[local]*effect
+}
+
+// local is all that what a move of one client does can depend on.
+type local struct {
+	move, faults         int32
+	common, client, node int32 // node is -1 if it sends nothing
+	who                  int8
+}
+
+// effect is what such a move does. It is nil while that is not known.
+type effect struct {
+	// wide says that more came of it than this shows: time went on, another client
+	// or node was concerned. Then it does something else each time.
+	wide                 bool
+	common, client, node int32
+	part                 Part
+}
+
+// parts takes a view apart.
+func (t *tables) parts(v harness.View) parts {
+	p := parts{common: t.commons.number(common{v.Now, v.Seen, v.Owners})}
+	for rest := v.Servers; len(rest) > 0; {
+		name, _, _ := strings.Cut(rest[0].Name, "/")
+		n := 1
+		for n < len(rest) && strings.HasPrefix(rest[n].Name, name+"/") {
+			n++
+		}
+		p.nodes, rest = append(p.nodes, t.nodes.number(rest[:n:n])), rest[n:]
+	}
+	for _, c := range v.Clients {
+		c := client{ClientView: c}
+		for _, m := range v.Held {
+			if m.Client == c.Name {
+				c.held = append(c.held, m)
+			}
+		}
+		p.clients = append(p.clients, t.clients.number(c))
+	}
+	return p
+}
+
+// view puts it together again. Messages are in the order of their clients.
+func (t *tables) view(p parts) harness.View {
+	in := t.commons.list[p.common]
+	v := harness.View{Now: in.now, Seen: in.seen, Clients: t.people(p)}
+	v.Owners = in.owners
+	for _, n := range p.nodes {
+		v.Servers = append(v.Servers, t.nodes.list[n]...)
+	}
+	for _, n := range p.clients {
+		v.Held = append(v.Held, t.clients.list[n].held...)
+	}
+	return v
+}
+
+// people returns the clients among the parts.
+func (t *tables) people(p parts) []harness.ClientView {
+	list := make([]harness.ClientView, len(p.clients))
+	for i, n := range p.clients {
+		list[i] = t.clients.list[n].ClientView
+	}
+	return list
+}
+
+// number numbers words, from 1; it is 0 for none.
+func (t *tables) number(words string) int32 {
+	if words == "" {
+		return 0
+	}
+	n, ok := t.words[words]
+	if !ok {
+		if t.words == nil {
+			t.words = map[string]int32{}
+		}
+		n = int32(len(t.words)) + 1
+		t.words[words] = n
+	}
+	return n
+}
+
+// at returns by what a move that leads from p is looked up, and where the node that is
+// concerned is among the parts, or -1; ok is false for one that anything may depend on.
+func (t *tables) at(p *position, m move) (key local, node int, ok bool) {
+	if m.client == 0 {
+		return local{}, 0, false
+	}
+	who := m.client - 1
+	key = local{who: int8(who), common: p.parts.common, client: p.parts.clients[who], node: -1, move: t.number(strings.Join(m.lines, "\n")), faults: p.words}
+	if !m.sends {
+		return key, -1, true
+	}
+	to := m.to
+	if node = slices.IndexFunc(p.parts.nodes, func(n int32) bool { return strings.HasPrefix(t.nodes.list[n][0].Name, to+"/") }); node < 0 {
+		return local{}, 0, false
+	}
+	key.node = p.parts.nodes[node]
+	// The node may have something to say to others about it, or they watch.
+	for i, n := range p.parts.clients {
+		other := &t.clients.list[n]
+		talks := func(s faults.ServerView) bool { return slices.Contains(s.Talks, other.Name) }
+		if i != who && (other.Watches == to || slices.ContainsFunc(t.nodes.list[key.node], talks)) {
+			return local{}, 0, false
+		}
+	}
+	return key, node, true
+}
+
+// learn takes note of what a move did that led from one state to another.
+func (t *tables) learn(key local, node int, from, to parts, part Part) {
+	e := &effect{common: to.common, client: to.clients[key.who], node: -1, part: part}
+	if node >= 0 {
+		e.node = to.nodes[node]
+	}
+	back := e.undo(key, node, to)
+	e.wide = t.commons.list[from.common].now != t.commons.list[to.common].now || !back.equal(from)
+	if t.effects == nil {
+		t.effects = map[local]*effect{}
+	}
+	t.effects[key] = e
+}
+
+// undo returns the state that an effect led from, if it had no other.
+func (e *effect) undo(key local, node int, to parts) parts {
+	return parts{key.common, put(to.nodes, node, key.node), put(to.clients, int(key.who), key.client)}
+}
+
+// apply returns where the move leads from a state.
+func (e *effect) apply(key local, node int, from parts) parts {
+	return parts{e.common, put(from.nodes, node, e.node), put(from.clients, int(key.who), e.client)}
+}
+
+// put returns a list with another number in a place of it; -1 is no place.
+func put(list []int32, at int, n int32) []int32 {
+	if at < 0 || list[at] == n {
+		return list
+	}
+	list = slices.Clone(list)
+	list[at] = n
+	return list
+}
