@@ -288,6 +288,9 @@ func (o *exploreOptions) tell(w io.Writer, strategy string, r explore.Result, fo
 	}
 	fmt.Fprintf(&b, "%s, %s: %s, %s; %s, the longest path has %s; %.1fs; exhausted: %s\n",
 		strategy, o.about(), count(r.States, "state", "states"), count(r.Ends, "of them an end", "of them ends"), count(r.Runs, "run", "runs"), count(r.Depth, "move", "moves"), took.Seconds(), exhausted)
+	if r.Untabled != "" {
+		fmt.Fprintf(&b, "every move was played: what one script showed did not hold for another, %s\n", r.Untabled)
+	}
 	if r.Unjudged != "" {
 		fmt.Fprintf(&b, "what went wrong on servers was not judged: %s\n", r.Unjudged)
 	}

@@ -124,16 +124,26 @@ func (s *search) differs(q *position, parts parts, look *Look) string {
 // not do the same each time, which is a failure, or what one client does depends on what
 // another has done, in ways that nothing shows. Then the tables are of no use.
 func (s *search) doubt(ctx context.Context, q *position, look *Look, differs string) error {
-	again, err := s.player.Again(ctx, s.bound.trial(q.trail))
+	again, err := s.player.Again(ctx, Trial{Script: s.bound.trial(q.trail).Script})
 	if err != nil {
 		return err
 	}
 	if again.Err == "" && again.Print == look.Print {
-		s.result.Untabled = differs
+		s.result.Untabled = differs + first(again.Part.Events, q.trail.before.history(s.meta).Events)
 		return nil
 	}
 	q.look = &Look{Err: "it was played again, and the two histories differ: the lock does not do the same each time"}
 	return nil
+}
+
+// first shows the first event of a history that stands differently in another.
+func first(got, want []checker.Event) string {
+	for i := range min(len(got), len(want)) {
+		if digest(got[i:i+1], resolution) != digest(want[i:i+1], resolution) {
+			return fmt.Sprintf(": %+v in place of %+v", got[i], want[i])
+		}
+	}
+	return ""
 }
 
 // judge asks the checker what is wrong with those histories that were put together.

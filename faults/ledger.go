@@ -243,18 +243,24 @@ func printed(word string, n int64) bool { return word == strconv.FormatInt(n, 10
 // isDate reports whether a word is a date near the present, in seconds or any
 // smaller unit.
 func isDate(word string) bool {
+	_, ok := date(word)
+	return ok
+}
+
+// date returns the date that a word is, since 1970, if it is one near the present.
+func date(word string) (time.Duration, bool) {
 	n, err := strconv.ParseInt(word, 10, 64)
 	if err != nil || !printed(word, n) {
-		return false
+		return 0, false
 	}
 	now := time.Now().UnixNano()
 	for _, unit := range [...]time.Duration{time.Second, time.Millisecond, time.Microsecond, time.Nanosecond} {
 		off, near := n-now/int64(unit), int64(48*time.Hour/unit)
 		if -near < off && off < near {
-			return true
+			return time.Duration(n) * unit, true
 		}
 	}
-	return false
+	return 0, false
 }
 
 // secrets returns which words of a request are a login: nothing for a history,
@@ -348,16 +354,16 @@ func (l *Ledger) Owner(server string) (owner string, known bool) {
 // Doubtful shows what the ledger goes by where values don't tell by themselves whose they
 // are: those that several clients have sent, or may send without having heard of
 // each other, since they are numbers or short. Of all others each client's commands
-// tell what is known.
+// tell what is known. Numbers and dates mean something to who reads them, so what they
+// are stands there, too; of dates to the millisecond.
 func (l *Ledger) Doubtful() string {
 	var lines []string
 	doubtful := func(word string) bool {
-		_, err := strconv.ParseFloat(word, 64)
-		return err == nil || len(word) < minValue || len(l.senders[word]) > 1
+		return isFigure(word) || len(word) < minValue || len(l.senders[word]) > 1
 	}
 	for word, senders := range l.senders {
-		if doubtful(word) {
-			lines = append(lines, fmt.Sprintf("%s sent by %v\n", l.nameOfValue(word), senders))
+		if means := meaning(word); means != "" || doubtful(word) {
+			lines = append(lines, fmt.Sprintf("%s sent by %v%s\n", l.nameOfValue(word), senders, means))
 		}
 	}
 	for holds, as := range l.claimed {
@@ -367,6 +373,24 @@ func (l *Ledger) Doubtful() string {
 	}
 	slices.Sort(lines)
 	return strings.Join(lines, "")
+}
+
+func isFigure(word string) bool {
+	_, err := strconv.ParseFloat(word, 64)
+	return err == nil
+}
+
+// meaning shows what of a word others may understand: numbers, and dates in it.
+func meaning(word string) string {
+	var b strings.Builder
+	for figures := range strings.FieldsFuncSeq(word, func(r rune) bool { return r < '0' || r > '9' }) {
+		if date, ok := date(figures); ok {
+			fmt.Fprintf(&b, " %v", date.Round(time.Millisecond))
+		} else if figures == word {
+			fmt.Fprintf(&b, " %s", word)
+		}
+	}
+	return b.String()
 }
 
 // read decides whose the lock is now. client is empty where the change was the
