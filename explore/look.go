@@ -1,10 +1,13 @@
 package explore
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"math"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/lockfault/lockfault/checker"
@@ -40,9 +43,12 @@ type Look struct {
 }
 
 // A Part is what a move adds to a history. Its times are those since the move
-// began, and steps are not in it, for which lines they were is of no interest.
+// began.
 type Part struct {
+	// Events are there without the steps: which lines they were is of no interest.
 	Events []checker.Event
+	// Steps says before which of the events the move's steps stand.
+	Steps []int
 	// Took is how much time went by.
 	Took time.Duration
 }
@@ -54,7 +60,8 @@ func LookAt(outcome harness.Outcome, view harness.View, mark int) Look {
 		look.Unjudged = doubt.Says
 	}
 	events := outcome.History.Events
-	look.Print = digest(events, time.Nanosecond)
+	all, _ := strip(events)
+	look.Print = digest(all, nil, time.Nanosecond)
 	at, began := 0, time.Duration(0)
 	for i, e := range events {
 		if e.Kind == checker.Step && e.Line >= mark {
@@ -62,17 +69,30 @@ func LookAt(outcome harness.Outcome, view harness.View, mark int) Look {
 			break
 		}
 	}
-	look.Before = digest(events[:at], resolution)
-	for _, e := range events[at:] {
-		look.Part.Took = e.Time - began
-		if e.Kind == checker.End {
-			break
-		}
-		if e.Kind != checker.Step {
-			look.Part.Events = append(look.Part.Events, shift(e, -began))
+	before, steps := strip(events[:at])
+	look.Before = digest(before, steps, resolution)
+	look.Part.Events, look.Part.Steps = strip(events[at:])
+	for i, e := range look.Part.Events {
+		look.Part.Events[i] = shift(e, -began)
+	}
+	end := slices.IndexFunc(events, func(e checker.Event) bool { return e.Kind == checker.End })
+	look.Part.Took = events[end].Time - began
+	return look
+}
+
+// strip returns the events up to the end, without the steps, and where these stood.
+func strip(events []checker.Event) (list []checker.Event, steps []int) {
+	for _, e := range events {
+		switch e.Kind {
+		case checker.End:
+			return list, steps
+		case checker.Step:
+			steps = append(steps, len(list))
+		default:
+			list = append(list, e)
 		}
 	}
-	return look
+	return list, steps
 }
 
 // shift returns an event that much later. Dates that are not said stay so, others don't
@@ -100,30 +120,52 @@ const origin time.Duration = math.MinInt64
 // two, which are of no account.
 const resolution = time.Millisecond
 
-// digest returns a hash of what happened, but for where the script was, and with times
-// to a resolution.
-func digest(events []checker.Event, to time.Duration) string {
-	sum := sha256.New()
-	encoder := json.NewEncoder(sum)
-	for _, e := range events {
-		if e.Kind == checker.Step || e.Kind == checker.End {
-			continue
-		}
+// digest returns a hash of events, with times to a resolution. Where steps are given, it
+// doesn't matter in which order different clients and nodes did what they did at the
+// same time in a step.
+func digest(events []checker.Event, steps []int, to time.Duration) string {
+	events = slices.Clone(events)
+	for i := range events {
+		e := &events[i]
 		e.Index = 0
 		for _, t := range [...]*time.Duration{&e.Time, &e.Sent, &e.Until, &e.Expires} {
 			*t = t.Round(to)
 		}
-		_ = encoder.Encode(e) // a hash takes everything
+	}
+	for i, from := range steps {
+		upto := len(events)
+		if i+1 < len(steps) {
+			upto = steps[i+1]
+		}
+		arrange(events[from:upto])
+	}
+	sum := sha256.New()
+	encoder := json.NewEncoder(sum)
+	for i := range events {
+		_ = encoder.Encode(&events[i]) // a hash takes everything
 	}
 	return hex.EncodeToString(sum.Sum(nil)[:16])
 }
+
+// arrange puts events in order of time, those at the same time by whose they are.
+func arrange(events []checker.Event) {
+	slices.SortStableFunc(events, func(a, b checker.Event) int {
+		return cmp.Or(cmp.Compare(a.Time, b.Time), strings.Compare(whose(a), whose(b)))
+	})
+}
+
+// whose returns the client whose event one is, else the node, or nothing. Clients' names are
+// before nodes'.
+func whose(e checker.Event) string { return cmp.Or(e.Client, e.Node) }
 
 // A trail is a path of a search: a move, and the path to where it began. The path that
 // has no moves is nil.
 type trail struct {
 	before *trail
 	lines  []string
-	part   *Part // what the move added to the history, once that is known
+	// What the move added to the history, once that is known: in several parts where
+	// each client and node is known by itself. All have the same steps and took as long.
+	parts []*Part
 }
 
 // moves returns the moves of a path, the first one first.
@@ -149,26 +191,46 @@ func (t *trail) script() (lines []string, last int) {
 	return lines, last
 }
 
-// history puts together what happened on a path, as far as its moves are known.
-// Nothing is played for it: calls are numbered anew, times are moved to where they belong.
-func (t *trail) history(meta checker.Meta) checker.History {
-	moves := t.moves()
-	size := 1
-	for _, move := range moves {
-		if move.part != nil {
-			size += len(move.part.Events)
-		}
+// part returns what a move added to the history.
+func (t *trail) part() *Part {
+	if len(t.parts) == 1 {
+		return t.parts[0]
 	}
-	events := make([]checker.Event, 0, size)
+	whole := &Part{Steps: make([]int, len(t.parts[0].Steps)), Took: t.parts[0].Took}
+	for i := range whole.Steps {
+		from := len(whole.Events)
+		whole.Steps[i] = from
+		for _, part := range t.parts {
+			upto := len(part.Events)
+			if i+1 < len(part.Steps) {
+				upto = part.Steps[i+1]
+			}
+			whole.Events = append(whole.Events, part.Events[part.Steps[i]:upto]...)
+		}
+		arrange(whole.Events[from:])
+	}
+	return whole
+}
+
+// history puts together what happened on a path, as far as its moves are known, and where its
+// steps stood. Nothing is played for it: calls are numbered anew, times are moved to where they belong.
+func (t *trail) history(meta checker.Meta) (h checker.History, steps []int) {
+	h.Meta = meta
+	moves := t.moves()
+	h.Events = make([]checker.Event, 0, 16*len(moves))
 	var now time.Duration
 	calls, open := 0, [26]int{}
 	for _, move := range moves {
-		if move.part == nil {
+		if move.parts == nil {
 			break
 		}
-		for i := range move.part.Events {
-			e := shift(move.part.Events[i], now)
-			e.Index = len(events)
+		part := move.part()
+		for _, at := range part.Steps {
+			steps = append(steps, len(h.Events)+at)
+		}
+		for i := range part.Events {
+			e := shift(part.Events[i], now)
+			e.Index = len(h.Events)
 			if e.Call != 0 {
 				call := &open[e.Client[0]-'A']
 				if e.Kind == checker.Invoke {
@@ -177,10 +239,10 @@ func (t *trail) history(meta checker.Meta) checker.History {
 				}
 				e.Call = *call
 			}
-			events = append(events, e)
+			h.Events = append(h.Events, e)
 		}
-		now += move.part.Took
+		now += part.Took
 	}
-	events = append(events, checker.Event{Index: len(events), Time: now, Kind: checker.End})
-	return checker.History{Meta: meta, Events: events}
+	h.Events = append(h.Events, checker.Event{Index: len(h.Events), Time: now, Kind: checker.End})
+	return h, steps
 }

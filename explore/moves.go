@@ -107,13 +107,13 @@ type position struct {
 	words    int32         // the number of the faults
 
 	// Until it is known where this is: where the move began, by what it is looked up
-	// if it can be, whether it was, and what came of it.
-	from  parts
-	key   local
-	node  int
-	local bool
-	known bool
-	look  *Look
+	// if it is local or spreads, whether it was, and what came of it.
+	from           parts
+	key            local
+	node           int
+	local, spreads bool
+	known          bool
+	look           *Look
 }
 
 // moves returns what may happen next, in one order, and reports whether it is only faults:

@@ -18,26 +18,21 @@ const sample = 100
 func (s *search) reach(ctx context.Context, list []*position) error {
 	for todo := list; len(todo) > 0; {
 		var play, later []*position
-		asked := map[local]bool{}
+		asked := inquiry{map[local]bool{}, map[single]bool{}}
 		for _, q := range todo {
-			if s.bound.WithoutTables {
-				q.local = false
-			}
-			e := s.tables.effects[q.key]
-			switch {
-			case !q.local || e != nil && e.wide:
-				play = append(play, q)
-			case e != nil:
-				q.trail.part = &e.part
-				q.parts = e.apply(q.key, q.node, q.from)
+			switch s.lookUp(q) {
+			case isKnown:
 				q.known = true
 				if s.samples(q) {
 					play = append(play, q)
 				}
-			case asked[q.key]:
-				later = append(later, q)
+			case isLearnt:
+				if !asked.of(q) {
+					later = append(later, q)
+					continue
+				}
+				fallthrough
 			default:
-				asked[q.key] = true
 				play = append(play, q)
 			}
 		}
@@ -48,6 +43,61 @@ func (s *search) reach(ctx context.Context, list []*position) error {
 	}
 	s.judge(list)
 	return nil
+}
+
+// knowledge is what tables know of a move.
+type knowledge int
+
+const (
+	isPlayed knowledge = iota // it is another move each time
+	isLearnt                  // they don't know it yet
+	isKnown
+)
+
+// lookUp takes over where a move leads, as far as it is known.
+func (s *search) lookUp(q *position) knowledge {
+	switch {
+	case s.bound.WithoutTables:
+	case q.local:
+		e := s.tables.effects[q.key]
+		switch {
+		case e == nil:
+			return isLearnt
+		case !e.wide:
+			q.trail.parts, q.parts = []*Part{&e.part}, e.apply(q.key, q.node, q.from)
+			return isKnown
+		}
+	case q.spreads:
+		to, added, known, wide := s.tables.spread(q.singles(), len(q.from.nodes))
+		switch {
+		case !known:
+			return isLearnt
+		case !wide:
+			q.trail.parts, q.parts = added, to
+			return isKnown
+		}
+	}
+	return isPlayed
+}
+
+// inquiry is what is about to be played for the first time.
+type inquiry struct {
+	moves   map[local]bool
+	singles map[single]bool
+}
+
+// of reports whether a move needs to be played to learn what it does.
+func (asked inquiry) of(q *position) (needed bool) {
+	if q.local {
+		needed = !asked.moves[q.key]
+		asked.moves[q.key] = true
+		return needed
+	}
+	for _, key := range q.singles() {
+		needed = needed || !asked.singles[key]
+		asked.singles[key] = true
+	}
+	return needed
 }
 
 // samples reports whether a move that is known is to be played: which are, is a matter
@@ -95,21 +145,27 @@ func (s *search) learn(ctx context.Context, q *position, look *Look) error {
 	if differs != "" {
 		return s.doubt(ctx, q, look, differs)
 	}
-	if q.local && !q.known {
+	switch {
+	case q.known || s.bound.WithoutTables:
+	case q.local:
 		s.tables.learn(q.key, q.node, q.from, parts, look.Part)
+	case q.spreads:
+		s.tables.learnSpread(q.singles(), q.from, parts, look.Part)
 	}
 	q.parts = parts
 	q.view.Clients = look.View.Clients
-	q.trail.part = &look.Part
+	q.trail.parts = []*Part{&look.Part}
 	return nil
 }
 
 // differs compares what happened in a script with what the tables say of its moves;
 // it returns the first difference, or nothing.
 func (s *search) differs(q *position, parts parts, look *Look) string {
-	before := q.trail.before
-	if before != nil && digest(before.history(s.meta).Events, resolution) != look.Before {
-		return "before its last move other things happened"
+	if q.trail.before != nil {
+		before, steps := q.trail.before.history(s.meta)
+		if digest(before.Events[:len(before.Events)-1], steps, resolution) != look.Before {
+			return "before its last move other things happened"
+		}
 	}
 	if !q.known {
 		return ""
@@ -129,7 +185,8 @@ func (s *search) doubt(ctx context.Context, q *position, look *Look, differs str
 		return err
 	}
 	if again.Err == "" && again.Print == look.Print {
-		s.result.Untabled = differs + first(again.Part.Events, q.trail.before.history(s.meta).Events)
+		before, _ := q.trail.before.history(s.meta)
+		s.result.Untabled = differs + first(again.Part.Events, before.Events)
 		return nil
 	}
 	q.look = &Look{Err: "it was played again, and the two histories differ: the lock does not do the same each time"}
@@ -139,7 +196,7 @@ func (s *search) doubt(ctx context.Context, q *position, look *Look, differs str
 // first shows the first event of a history that stands differently in another.
 func first(got, want []checker.Event) string {
 	for i := range min(len(got), len(want)) {
-		if digest(got[i:i+1], resolution) != digest(want[i:i+1], resolution) {
+		if digest(got[i:i+1], nil, resolution) != digest(want[i:i+1], nil, resolution) {
 			return fmt.Sprintf(": %+v in place of %+v", got[i], want[i])
 		}
 	}
@@ -157,7 +214,8 @@ func (s *search) judge(list []*position) {
 				if q.look != nil {
 					continue
 				}
-				verdict := checker.Check(q.trail.history(s.meta))
+				history, _ := q.trail.history(s.meta)
+				verdict := checker.Check(history)
 				q.look = &Look{Anomalies: verdict.Anomalies()}
 				if doubt := verdict.Unjudged; doubt != nil {
 					q.look.Unjudged = doubt.Says

@@ -131,6 +131,7 @@ func (s *search) after(p *position, m move) *position {
 	}
 	q.from = p.parts
 	q.key, q.node, q.local = s.tables.at(p, m)
+	q.spreads = m.client == 0 && s.tables.spreads(p)
 	if m.sends {
 		q.requests++
 	}

@@ -13,8 +13,9 @@ import (
 // A client is a function of what it has observed, and a server of what it holds. So a
 // move of one client, which sends something to one node at most, does the same wherever
 // these two are as they were when it was played: what others have come to makes no
-// difference to it. Tables keep what such moves did, and a state is a tuple of numbers in
-// them.
+// difference to it. And where time goes on or a fault happens, while nothing arrives
+// anywhere, each client and node does by itself what it does. Tables keep what moves did,
+// and a state is a tuple of numbers in them.
 
 // parts are what a state of the world is made of, each by its number in the tables.
 // They are not changed once they are made.
@@ -36,6 +37,12 @@ type common struct {
 
 // node is a node, with its servers.
 type node []faults.ServerView
+
+// nameOf returns the name of the node of servers.
+func nameOf(servers []faults.ServerView) string {
+	name, _, _ := strings.Cut(servers[0].Name, "/")
+	return name
+}
 
 // client is a client, with what the gate holds of its messages.
 type client struct {
@@ -70,6 +77,7 @@ type tables struct {
 	clients shelf[client]
 	words   map[string]int32 // the lines of a move, or the faults before it
 	effects map[local]*effect
+	fates   map[single]*fate
 }
 
 // local is all that what a move of one client does can depend on.
@@ -92,7 +100,7 @@ type effect struct {
 func (t *tables) parts(v harness.View) parts {
 	p := parts{common: t.commons.number(common{v.Now, v.Seen, v.Owners})}
 	for rest := v.Servers; len(rest) > 0; {
-		name, _, _ := strings.Cut(rest[0].Name, "/")
+		name := nameOf(rest)
 		n := 1
 		for n < len(rest) && strings.HasPrefix(rest[n].Name, name+"/") {
 			n++
@@ -153,16 +161,17 @@ func (t *tables) number(words string) int32 {
 // at returns by what a move that leads from p is looked up, and where the node that is
 // concerned is among the parts, or -1; ok is false for one that anything may depend on.
 func (t *tables) at(p *position, m move) (key local, node int, ok bool) {
+	key = local{common: p.parts.common, node: -1, move: t.number(strings.Join(m.lines, "\n")), faults: p.words}
 	if m.client == 0 {
-		return local{}, 0, false
+		return key, -1, false
 	}
 	who := m.client - 1
-	key = local{who: int8(who), common: p.parts.common, client: p.parts.clients[who], node: -1, move: t.number(strings.Join(m.lines, "\n")), faults: p.words}
+	key.who, key.client = int8(who), p.parts.clients[who]
 	if !m.sends {
 		return key, -1, true
 	}
 	to := m.to
-	if node = slices.IndexFunc(p.parts.nodes, func(n int32) bool { return strings.HasPrefix(t.nodes.list[n][0].Name, to+"/") }); node < 0 {
+	if node = slices.IndexFunc(p.parts.nodes, func(n int32) bool { return nameOf(t.nodes.list[n]) == to }); node < 0 {
 		return local{}, 0, false
 	}
 	key.node = p.parts.nodes[node]
