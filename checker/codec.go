@@ -37,7 +37,7 @@ func Encode(w io.Writer, h History) error {
 	}
 	line := make([]byte, 0, 512)
 	for i := range h.Events {
-		line = append(appendEvent(line[:0], &h.Events[i]), '\n')
+		line = append(h.Events[i].AppendJSON(line[:0]), '\n')
 		if _, err := buffer.Write(line); err != nil {
 			return fmt.Errorf("checker: writing event %d of the history: %w", i, err)
 		}
@@ -48,9 +48,9 @@ func Encode(w io.Writer, h History) error {
 	return nil
 }
 
-// appendEvent appends what encoding/json makes of the event, several times as
+// AppendJSON appends what encoding/json makes of the event, several times as
 // fast: histories are long, and written on every run.
-func appendEvent(b []byte, e *Event) []byte {
+func (e *Event) AppendJSON(b []byte) []byte {
 	b = strconv.AppendInt(append(b, `{"i":`...), int64(e.Index), 10)
 	b = strconv.AppendInt(append(b, `,"t":`...), int64(e.Time), 10)
 	b = appendString(append(b, `,"kind":`...), string(e.Kind))

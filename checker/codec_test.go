@@ -23,7 +23,7 @@ func TestEventsAreWrittenAsJSONWould(t *testing.T) {
 		if s := rapid.SampledFrom([]string{"", "\x00\x1f\"\\/<>&\b\f\n\r\t\x7f", "é\u2028\u2029×", "\xff\xc3"}).Draw(t, "text"); s != "" {
 			e.Text = s
 		}
-		got := appendEvent(nil, &e)
+		got := e.AppendJSON(nil)
 		var want bytes.Buffer
 		encoder := json.NewEncoder(&want)
 		encoder.SetEscapeHTML(false)
@@ -198,6 +198,6 @@ func BenchmarkEncodeEvent(b *testing.B) {
 	e := Event{Index: 4711, Time: 33002000000, Kind: Reply, Client: "A", Node: "n1", Conn: 1, Command: "SET lock A1 NX PX 30000", Reply: "OK", Sent: 33001000000}
 	line := make([]byte, 0, 512)
 	for b.Loop() {
-		line = appendEvent(line[:0], &e)
+		line = e.AppendJSON(line[:0])
 	}
 }

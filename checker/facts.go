@@ -145,6 +145,19 @@ func (f *facts) client(name string) *client {
 	return f.clients[id]
 }
 
+// Tells reports whether an event has any bearing on verdicts: without the others a
+// history has the same anomalies. Requests and replies have it by what stands before
+// them, changes of keys and calls, so that as the last events of a history they have none.
+func (e Event) Tells() bool {
+	switch e.Kind {
+	case State, Invoke, Return, Lost, Write, Pause, Resume, Crash, Restart, Request, Reply:
+		return true
+	case Fault:
+		return e.Node != "" // see led
+	}
+	return false
+}
+
 func (f *facts) take(i int, e *Event) {
 	switch e.Kind {
 	case State:

@@ -4,8 +4,8 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"math"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -17,7 +17,8 @@ import (
 // A Trial is a script to be played.
 type Trial struct {
 	Script string
-	// Mark is the line, from 1, where its last move begins.
+	// Mark is the line, from 1, where its last move begins; 0 if that is of no
+	// interest.
 	Mark int
 }
 
@@ -29,8 +30,8 @@ type Look struct {
 	Anomalies []checker.Anomaly
 	// Unjudged says why anomalies of servers were not judged; empty if they were.
 	Unjudged string
-	// Print is a hash of its history: that of a script that is played twice is the
-	// same.
+	// Print is a hash of its history, for a trial without a mark: that of a script that
+	// is played twice is the same.
 	Print string
 	// Before is a hash of what happened before the mark, and Part what happened
 	// from there on.
@@ -51,6 +52,8 @@ type Part struct {
 	Steps []int
 	// Took is how much time went by.
 	Took time.Duration
+
+	tells []checker.Event // those that tell; nil if nobody has asked
 }
 
 // LookAt returns how a cell ended, for a trial with that mark.
@@ -60,8 +63,10 @@ func LookAt(outcome harness.Outcome, view harness.View, mark int) Look {
 		look.Unjudged = doubt.Says
 	}
 	events := outcome.History.Events
-	all, _ := strip(events)
-	look.Print = digest(all, nil, time.Nanosecond)
+	if mark == 0 {
+		all, _ := strip(events)
+		look.Print = digest(all, nil, time.Nanosecond)
+	}
 	at, began := 0, time.Duration(0)
 	for i, e := range events {
 		if e.Kind == checker.Step && e.Line >= mark {
@@ -78,6 +83,12 @@ func LookAt(outcome harness.Outcome, view harness.View, mark int) Look {
 	end := slices.IndexFunc(events, func(e checker.Event) bool { return e.Kind == checker.End })
 	look.Part.Took = events[end].Time - began
 	return look
+}
+
+// same reports whether two looks at the same trial show the same.
+func (l *Look) same(other *Look) bool {
+	return l.Before == other.Before && reflect.DeepEqual(l.View, other.View) &&
+		digest(l.Part.Events, nil, time.Nanosecond) == digest(other.Part.Events, nil, time.Nanosecond)
 }
 
 // strip returns the events up to the end, without the steps, and where these stood.
@@ -140,9 +151,10 @@ func digest(events []checker.Event, steps []int, to time.Duration) string {
 		arrange(events[from:upto])
 	}
 	sum := sha256.New()
-	encoder := json.NewEncoder(sum)
+	var line []byte
 	for i := range events {
-		_ = encoder.Encode(&events[i]) // a hash takes everything
+		line = events[i].AppendJSON(line[:0])
+		sum.Write(line)
 	}
 	return hex.EncodeToString(sum.Sum(nil)[:16])
 }
@@ -166,6 +178,40 @@ type trail struct {
 	// What the move added to the history, once that is known: in several parts where
 	// each client and node is known by itself. All have the same steps and took as long.
 	parts []*Part
+	// tells is what of it tells, in their order.
+	tells []checker.Event
+}
+
+// adds says what a move adds to the history.
+func (t *trail) adds(parts ...*Part) {
+	t.parts = parts
+	switch {
+	case len(parts) > 1:
+		t.tells = t.part().tell()
+	case parts[0].tells == nil:
+		parts[0].tells = parts[0].tell()
+		fallthrough
+	default:
+		t.tells = parts[0].tells
+	}
+}
+
+// mute reports whether the move can't show an anomaly that had not shown before.
+func (t *trail) mute() bool {
+	return t.parts[0].Took < resolution && !slices.ContainsFunc(t.tells, func(e checker.Event) bool {
+		return e.Kind != checker.Request && e.Kind != checker.Reply
+	})
+}
+
+// tell returns the events that tell.
+func (p *Part) tell() []checker.Event {
+	tells := make([]checker.Event, 0, len(p.Events))
+	for _, e := range p.Events {
+		if e.Tells() {
+			tells = append(tells, e)
+		}
+	}
+	return slices.Clip(tells)
 }
 
 // moves returns the moves of a path, the first one first.
@@ -214,35 +260,52 @@ func (t *trail) part() *Part {
 
 // history puts together what happened on a path, as far as its moves are known, and where its
 // steps stood. Nothing is played for it: calls are numbered anew, times are moved to where they belong.
-func (t *trail) history(meta checker.Meta) (h checker.History, steps []int) {
-	h.Meta = meta
-	moves := t.moves()
-	h.Events = make([]checker.Event, 0, 16*len(moves))
-	var now time.Duration
-	calls, open := 0, [26]int{}
-	for _, move := range moves {
+func (t *trail) history() (events []checker.Event, steps []int) {
+	var w weaver
+	for _, move := range t.moves() {
 		if move.parts == nil {
 			break
 		}
 		part := move.part()
 		for _, at := range part.Steps {
-			steps = append(steps, len(h.Events)+at)
+			steps = append(steps, len(w.events)+at)
 		}
-		for i := range part.Events {
-			e := shift(part.Events[i], now)
-			e.Index = len(h.Events)
-			if e.Call != 0 {
-				call := &open[e.Client[0]-'A']
-				if e.Kind == checker.Invoke {
-					calls++
-					*call = calls
-				}
-				e.Call = *call
-			}
-			h.Events = append(h.Events, e)
-		}
-		now += part.Took
+		w.add(part.Events, part.Took)
 	}
-	h.Events = append(h.Events, checker.Event{Index: len(h.Events), Time: now, Kind: checker.End})
-	return h, steps
+	return w.events, steps
+}
+
+// a weaver puts histories together. The zero value has none.
+type weaver struct {
+	events []checker.Event
+	now    time.Duration
+	calls  int
+	open   [26]int // the call that each client is in
+}
+
+func (w *weaver) add(events []checker.Event, took time.Duration) {
+	for i := range events {
+		e := shift(events[i], w.now)
+		e.Index = len(w.events)
+		if e.Call != 0 {
+			call := &w.open[e.Client[0]-'A']
+			if e.Kind == checker.Invoke {
+				w.calls++
+				*call = w.calls
+			}
+			e.Call = *call
+		}
+		w.events = append(w.events, e)
+	}
+	w.now += took
+}
+
+// telling puts together what tells of a history, in the same memory each time.
+func (w *weaver) telling(t *trail, meta checker.Meta) checker.History {
+	*w = weaver{events: w.events[:0]}
+	for _, move := range t.moves() {
+		w.add(move.tells, move.parts[0].Took)
+	}
+	end := checker.Event{Index: len(w.events), Time: w.now, Kind: checker.End}
+	return checker.History{Meta: meta, Events: append(w.events, end)}
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/lockfault/lockfault/checker"
 	"github.com/lockfault/lockfault/faults"
 	"github.com/lockfault/lockfault/harness"
 )
@@ -105,6 +106,7 @@ type position struct {
 	view     harness.View  // of the clients alone until moves are made from here
 	closed   bool          // nothing follows: it is only looked at what time brings
 	words    int32         // the number of the faults
+	shows    []checker.Anomaly
 
 	// Until it is known where this is: where the move began, by what it is looked up
 	// if it is local or spreads, whether it was, and what came of it.

@@ -64,7 +64,8 @@ func (s *search) lookUp(q *position) knowledge {
 		case e == nil:
 			return isLearnt
 		case !e.wide:
-			q.trail.parts, q.parts = []*Part{&e.part}, e.apply(q.key, q.node, q.from)
+			q.parts = e.apply(q.key, q.node, q.from)
+			q.trail.adds(&e.part)
 			return isKnown
 		}
 	case q.spreads:
@@ -73,7 +74,8 @@ func (s *search) lookUp(q *position) knowledge {
 		case !known:
 			return isLearnt
 		case !wide:
-			q.trail.parts, q.parts = added, to
+			q.parts = to
+			q.trail.adds(added...)
 			return isKnown
 		}
 	}
@@ -154,7 +156,7 @@ func (s *search) learn(ctx context.Context, q *position, look *Look) error {
 	}
 	q.parts = parts
 	q.view.Clients = look.View.Clients
-	q.trail.parts = []*Part{&look.Part}
+	q.trail.adds(&look.Part)
 	return nil
 }
 
@@ -162,8 +164,8 @@ func (s *search) learn(ctx context.Context, q *position, look *Look) error {
 // it returns the first difference, or nothing.
 func (s *search) differs(q *position, parts parts, look *Look) string {
 	if q.trail.before != nil {
-		before, steps := q.trail.before.history(s.meta)
-		if digest(before.Events[:len(before.Events)-1], steps, resolution) != look.Before {
+		before, steps := q.trail.before.history()
+		if digest(before, steps, resolution) != look.Before {
 			return "before its last move other things happened"
 		}
 	}
@@ -180,13 +182,18 @@ func (s *search) differs(q *position, parts parts, look *Look) string {
 // not do the same each time, which is a failure, or what one client does depends on what
 // another has done, in ways that nothing shows. Then the tables are of no use.
 func (s *search) doubt(ctx context.Context, q *position, look *Look, differs string) error {
-	again, err := s.player.Again(ctx, Trial{Script: s.bound.trial(q.trail).Script})
+	trial := s.bound.trial(q.trail)
+	again, err := s.player.Again(ctx, trial)
 	if err != nil {
 		return err
 	}
-	if again.Err == "" && again.Print == look.Print {
-		before, _ := q.trail.before.history(s.meta)
-		s.result.Untabled = differs + first(again.Part.Events, before.Events)
+	if again.Err == "" && again.same(look) {
+		whole, err := s.player.Again(ctx, Trial{Script: trial.Script})
+		if err != nil {
+			return err
+		}
+		before, _ := q.trail.before.history()
+		s.result.Untabled = differs + first(whole.Part.Events, before)
 		return nil
 	}
 	q.look = &Look{Err: "it was played again, and the two histories differ: the lock does not do the same each time"}
@@ -209,16 +216,19 @@ func (s *search) judge(list []*position) {
 	workers := min(runtime.GOMAXPROCS(0), 1+len(list)/64)
 	for w := range workers {
 		wait.Go(func() {
+			var weaver weaver
 			for i := w; i < len(list); i += workers {
 				q := list[i]
-				if q.look != nil {
-					continue
-				}
-				history, _ := q.trail.history(s.meta)
-				verdict := checker.Check(history)
-				q.look = &Look{Anomalies: verdict.Anomalies()}
-				if doubt := verdict.Unjudged; doubt != nil {
-					q.look.Unjudged = doubt.Says
+				switch {
+				case q.look != nil:
+				case q.trail.mute():
+					q.look = &Look{Anomalies: q.shows}
+				default:
+					verdict := checker.Check(weaver.telling(q.trail, s.meta))
+					q.look = &Look{Anomalies: verdict.Anomalies()}
+					if doubt := verdict.Unjudged; doubt != nil {
+						q.look.Unjudged = doubt.Says
+					}
 				}
 			}
 		})

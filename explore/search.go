@@ -127,7 +127,7 @@ func (s *search) close(p *position) *position {
 func (s *search) after(p *position, m move) *position {
 	q := &position{
 		trail: &trail{before: p.trail, lines: m.lines}, moves: p.moves + 1, requests: p.requests,
-		rounds: p.rounds, spent: p.spent, faults: p.faults, words: p.words,
+		rounds: p.rounds, spent: p.spent, faults: p.faults, words: p.words, shows: p.shows,
 	}
 	q.from = p.parts
 	q.key, q.node, q.local = s.tables.at(p, m)
@@ -195,7 +195,7 @@ func (s *search) arrive(ctx context.Context, q *position) bool {
 	r.Moves++
 	r.Depth = max(r.Depth, q.moves)
 	look := q.look
-	q.look = nil
+	q.look, q.shows = nil, look.Anomalies
 	if look.Err != "" {
 		r.Failures = append(r.Failures, Failure{s.bound.trial(q.trail).Script, look.Err})
 		if len(r.Failures) == mostFailures {
