@@ -48,15 +48,15 @@ func (t *tables) spreads(p *position) bool {
 // common, then nodes, then clients.
 func (q *position) singles() []single {
 	list := make([]single, 0, 1+len(q.from.nodes)+len(q.from.clients))
-	add := func(kind kind, thing int32) {
-		list = append(list, single{q.key.move, q.key.faults, q.from.common, kind, thing})
+	add := func(kind kind, thing, faults int32) {
+		list = append(list, single{q.key.move, faults, q.from.common, kind, thing})
 	}
-	add(ofAll, 0)
+	add(ofAll, 0, 0)
 	for _, n := range q.from.nodes {
-		add(ofNode, n)
+		add(ofNode, n, q.before[len(q.from.clients)])
 	}
-	for _, n := range q.from.clients {
-		add(ofClient, n)
+	for i, n := range q.from.clients {
+		add(ofClient, n, q.before[i])
 	}
 	return list
 }

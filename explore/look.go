@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/lockfault/lockfault/checker"
+	"github.com/lockfault/lockfault/faults"
 	"github.com/lockfault/lockfault/harness"
 )
 
@@ -65,7 +66,7 @@ func LookAt(outcome harness.Outcome, view harness.View, mark int) Look {
 	events := outcome.History.Events
 	if mark == 0 {
 		all, _ := strip(events)
-		look.Print = digest(all, nil, time.Nanosecond)
+		look.Print = digest(all, nil, exactly)
 	}
 	at, began := 0, time.Duration(0)
 	for i, e := range events {
@@ -75,7 +76,7 @@ func LookAt(outcome harness.Outcome, view harness.View, mark int) Look {
 		}
 	}
 	before, steps := strip(events[:at])
-	look.Before = digest(before, steps, resolution)
+	look.Before = digest(before, steps, faults.Instant)
 	look.Part.Events, look.Part.Steps = strip(events[at:])
 	for i, e := range look.Part.Events {
 		look.Part.Events[i] = shift(e, -began)
@@ -88,7 +89,7 @@ func LookAt(outcome harness.Outcome, view harness.View, mark int) Look {
 // same reports whether two looks at the same trial show the same.
 func (l *Look) same(other *Look) bool {
 	return l.Before == other.Before && reflect.DeepEqual(l.View, other.View) &&
-		digest(l.Part.Events, nil, time.Nanosecond) == digest(other.Part.Events, nil, time.Nanosecond)
+		digest(l.Part.Events, nil, exactly) == digest(other.Part.Events, nil, exactly)
 }
 
 // strip returns the events up to the end, without the steps, and where these stood.
@@ -127,20 +128,19 @@ func shift(e checker.Event, by time.Duration) checker.Event {
 // origin is the date at which a part begins.
 const origin time.Duration = math.MinInt64
 
-// resolution is what times of a state are known to. Each move takes a microsecond or
-// two, which are of no account.
-const resolution = time.Millisecond
+// exactly leaves times as they are.
+func exactly(t time.Duration) time.Duration { return t }
 
-// digest returns a hash of events, with times to a resolution. Where steps are given, it
-// doesn't matter in which order different clients and nodes did what they did at the
-// same time in a step.
-func digest(events []checker.Event, steps []int, to time.Duration) string {
+// digest returns a hash of events, with times as they are or to the instant. Where steps
+// are given, it doesn't matter in which order different clients and nodes did what they did
+// at the same time in a step.
+func digest(events []checker.Event, steps []int, to func(time.Duration) time.Duration) string {
 	events = slices.Clone(events)
 	for i := range events {
 		e := &events[i]
 		e.Index = 0
 		for _, t := range [...]*time.Duration{&e.Time, &e.Sent, &e.Until, &e.Expires} {
-			*t = t.Round(to)
+			*t = to(*t)
 		}
 	}
 	for i, from := range steps {
@@ -198,7 +198,7 @@ func (t *trail) adds(parts ...*Part) {
 
 // mute reports whether the move can't show an anomaly that had not shown before.
 func (t *trail) mute() bool {
-	return t.parts[0].Took < resolution && !slices.ContainsFunc(t.tells, func(e checker.Event) bool {
+	return faults.Instant(t.parts[0].Took) == 0 && !slices.ContainsFunc(t.tells, func(e checker.Event) bool {
 		return e.Kind != checker.Request && e.Kind != checker.Reply
 	})
 }

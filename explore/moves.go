@@ -106,11 +106,13 @@ type position struct {
 	view     harness.View  // of the clients alone until moves are made from here
 	closed   bool          // nothing follows: it is only looked at what time brings
 	words    int32         // the number of the faults
+	memory   []int32       // of those that each client can remember, then of those that nodes can
 	shows    []checker.Anomaly
 
 	// Until it is known where this is: where the move began, by what it is looked up
 	// if it is local or spreads, whether it was, and what came of it.
 	from           parts
+	before         []int32 // memory then
 	key            local
 	node           int
 	local, spreads bool

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/lockfault/lockfault/checker"
+	"github.com/lockfault/lockfault/faults"
 )
 
 // sample is how many moves that are known are looked up for one of them that is played
@@ -165,7 +166,7 @@ func (s *search) learn(ctx context.Context, q *position, look *Look) error {
 func (s *search) differs(q *position, parts parts, look *Look) string {
 	if q.trail.before != nil {
 		before, steps := q.trail.before.history()
-		if digest(before, steps, resolution) != look.Before {
+		if digest(before, steps, faults.Instant) != look.Before {
 			return "before its last move other things happened"
 		}
 	}
@@ -203,7 +204,7 @@ func (s *search) doubt(ctx context.Context, q *position, look *Look, differs str
 // first shows the first event of a history that stands differently in another.
 func first(got, want []checker.Event) string {
 	for i := range min(len(got), len(want)) {
-		if digest(got[i:i+1], nil, resolution) != digest(want[i:i+1], nil, resolution) {
+		if digest(got[i:i+1], nil, faults.Instant) != digest(want[i:i+1], nil, faults.Instant) {
 			return fmt.Sprintf(": %+v in place of %+v", got[i], want[i])
 		}
 	}

@@ -64,7 +64,7 @@ type search struct {
 // run goes from the states that can be reached by so many moves to those that take
 // one more.
 func (s *search) run(ctx context.Context) error {
-	root := &position{trail: &trail{}, rounds: make([]int, s.bound.Clients), idle: everybody(s.bound.Clients), spent: map[Fault]int{}}
+	root := &position{trail: &trail{}, memory: make([]int32, s.bound.Clients+1), rounds: make([]int, s.bound.Clients), idle: everybody(s.bound.Clients), spent: map[Fault]int{}}
 	layer, err := s.visit(ctx, []*position{root})
 	for err == nil && len(layer) > 0 && s.result.Cut == "" && s.result.Untabled == "" {
 		if s.bound.Moves > 0 && layer[0].moves >= s.bound.Moves {
@@ -127,9 +127,9 @@ func (s *search) close(p *position) *position {
 func (s *search) after(p *position, m move) *position {
 	q := &position{
 		trail: &trail{before: p.trail, lines: m.lines}, moves: p.moves + 1, requests: p.requests,
-		rounds: p.rounds, spent: p.spent, faults: p.faults, words: p.words, shows: p.shows,
+		rounds: p.rounds, spent: p.spent, faults: p.faults, words: p.words, memory: p.memory, shows: p.shows,
 	}
-	q.from = p.parts
+	q.from, q.before = p.parts, p.memory
 	q.key, q.node, q.local = s.tables.at(p, m)
 	q.spreads = m.client == 0 && s.tables.spreads(p)
 	if m.sends {
@@ -156,6 +156,7 @@ func (s *search) after(p *position, m move) *position {
 	if m.fault != "" {
 		q.faults = append(slices.Clip(p.faults), m.fault)
 		q.words = s.tables.number(strings.Join(q.faults, "\n"))
+		q.memory = s.tables.memory(s.bound.names(), q.faults)
 	}
 	return q
 }

@@ -82,8 +82,9 @@ type tables struct {
 
 // local is all that what a move of one client does can depend on.
 type local struct {
-	move, faults         int32
-	common, client, node int32 // node is -1 if it sends nothing
+	move                 int32
+	faults               [2]int32 // those that the client, and nodes, can remember
+	common, client, node int32    // node is -1 if it sends nothing
 	who                  int8
 }
 
@@ -158,15 +159,30 @@ func (t *tables) number(words string) int32 {
 	return n
 }
 
+// memory returns the numbers of the faults that each client can remember, and of those that
+// nodes can: clients' are only their own.
+func (t *tables) memory(clients, faults []string) []int32 {
+	list := make([]int32, 0, len(clients)+1)
+	for _, name := range append(slices.Clip(clients), "") {
+		list = append(list, t.number(strings.Join(slices.DeleteFunc(slices.Clone(faults), func(fault string) bool {
+			words := strings.Fields(fault)
+			about := func(client string) bool { return slices.Contains(words, client) }
+			return slices.ContainsFunc(clients, about) && !slices.Contains(words, name)
+		}), "\n")))
+	}
+	return list
+}
+
 // at returns by what a move that leads from p is looked up, and where the node that is
 // concerned is among the parts, or -1; ok is false for one that anything may depend on.
 func (t *tables) at(p *position, m move) (key local, node int, ok bool) {
-	key = local{common: p.parts.common, node: -1, move: t.number(strings.Join(m.lines, "\n")), faults: p.words}
+	key = local{common: p.parts.common, node: -1, move: t.number(strings.Join(m.lines, "\n"))}
 	if m.client == 0 {
 		return key, -1, false
 	}
 	who := m.client - 1
 	key.who, key.client = int8(who), p.parts.clients[who]
+	key.faults = [2]int32{p.memory[who], p.memory[len(p.memory)-1]}
 	if !m.sends {
 		return key, -1, true
 	}

@@ -53,3 +53,10 @@ type Viewer interface {
 	// script.
 	View() View
 }
+
+// Instant returns a time to the millisecond: to the one before it if it is less than a
+// tenth of one later, else to the next. Of two runs in which the same happens in
+// another order, the steps of a script and what latency does by chance make no more of a difference.
+func Instant(t time.Duration) time.Duration {
+	return (t + 900*time.Microsecond).Truncate(time.Millisecond)
+}

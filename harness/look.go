@@ -52,7 +52,7 @@ func Look(t *testing.T, cell Cell) (Outcome, View) {
 
 // look returns how the cell stands now.
 func (s *stage) look() View {
-	v := View{Now: s.world.Now().Round(time.Millisecond), Seen: s.register.seen}
+	v := View{Now: faults.Instant(s.world.Now()), Seen: s.register.seen}
 	if viewer, ok := s.world.(faults.Viewer); ok {
 		v.View = viewer.View()
 	}
@@ -77,7 +77,7 @@ func (s *stage) observed() (hashes, watches map[string]string) {
 	h := fnv.New128a()
 	note := func(client string, e checker.Event) {
 		h.Reset()
-		fmt.Fprintf(h, "%s %d %s %s %s %s %s %s %s %d %t %s", hashes[client], e.Time.Round(time.Millisecond),
+		fmt.Fprintf(h, "%s %d %s %s %s %s %s %s %s %d %t %s", hashes[client], faults.Instant(e.Time),
 			e.Kind, e.Node, e.Op, e.Result, e.Error, e.Command, e.Reply, e.Token, e.Accepted, e.Text)
 		hashes[client] = hex.EncodeToString(h.Sum(nil))
 	}

@@ -27,7 +27,7 @@ func (w *World) View() faults.View {
 		about := m.About()
 		command, _, sent := m.Said()
 		v.Held = append(v.Held, faults.HeldView{
-			Client: about.Client, Node: about.Node, Way: about.Way, Command: command, Sent: sent.Round(time.Millisecond),
+			Client: about.Client, Node: about.Node, Way: about.Way, Command: command, Sent: faults.Instant(sent),
 		})
 	}
 	v.Owners = w.ledger.Doubtful()
@@ -55,7 +55,7 @@ func (w *World) data(s *redis) (text string, next time.Duration) {
 	var b strings.Builder
 	for _, name := range names {
 		key := s.lookAt(name, w.began)
-		gone := key.Expires.Round(time.Millisecond)
+		gone := faults.Instant(key.Expires)
 		fmt.Fprintf(&b, "%s %s %d", w.ledger.Name(name), key.Type, gone.Milliseconds())
 		for _, word := range key.Words {
 			b.WriteByte(' ')
@@ -87,8 +87,7 @@ func (w *World) knows(s *redis) string {
 	}
 	fmt.Fprintf(&b, "follows %s %t %t %+v\n", in.of.Name, in.connected, in.joining != nil, in.shape)
 	for _, sh := range in.sent {
-		// Base and jitter are parts of a millisecond, and each step of a script takes a microsecond or so.
-		fmt.Fprintf(&b, "comes before %d %s\n", sh.arrives.due.Sub(w.began).Milliseconds()+1, w.show(sh.effect))
+		fmt.Fprintf(&b, "comes at %d %s\n", faults.Instant(sh.arrives.due.Sub(w.began)).Milliseconds(), w.show(sh.effect))
 	}
 	for i, list := range [...][]effect{in.waiting, in.door, in.missed} {
 		for _, e := range list {
@@ -113,7 +112,7 @@ func (w *World) show(e effect) string {
 			fmt.Fprintf(&b, " %s", w.ledger.Name(word))
 		}
 		if !r.until.IsZero() {
-			fmt.Fprintf(&b, " %d", r.until.Sub(w.began).Round(time.Millisecond).Milliseconds())
+			fmt.Fprintf(&b, " %d", faults.Instant(r.until.Sub(w.began)).Milliseconds())
 		}
 	}
 	return b.String()
