@@ -82,6 +82,13 @@ func TestUnavailableInPlaceOfAGhost(t *testing.T) {
 		got := atMost(cell("mine", "ghost-retry", anomalies(checker.Unavailable), c.expected))
 		got.Unjudged = c.unjudged
 		got.Settle()
+		var story strings.Builder
+		if err := reports.Story(&story, got, checker.History{}, reports.View{}); err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(story.String(), "unavailable is what shows of a ghost") != c.want {
+			t.Errorf("expected %v, judged in part: %v:\n%s", c.expected, c.unjudged != nil, story.String())
+		}
 		if got.AsExpected != c.want || (got.Difference() == "") != c.want || c.want && slices.Contains(got.Better, checker.Ghost) {
 			t.Errorf("expected %v, judged in part: %v: as expected %v, %q, better: %v", c.expected, c.unjudged != nil, got.AsExpected, got.Difference(), got.Better)
 		}
