@@ -28,7 +28,7 @@ func chooseStrategies(registry strategies.Registry, words []string) ([]strategie
 				known = append(known, "@"+tag)
 			}
 		}
-		return nil, unknown("strategy", word, known, "\"lockfault list strategies\" prints them")
+		return nil, unknown("strategy", word, known, "the command \"list strategies\" prints them")
 	}
 	return registry.Select(words...)
 }
@@ -77,7 +77,7 @@ func chooseScenarios(ctx context.Context, words []string) ([]chosen, error) {
 			continue
 		}
 		if !found {
-			return nil, unknown("scenario", word, scenarios.Names(), "\"lockfault list scenarios\" prints them; the path of a file or directory has a / or ends in .txt")
+			return nil, unknown("scenario", word, scenarios.Names(), "the command \"list scenarios\" prints them; the path of a file or directory has a / or ends in .txt")
 		}
 	}
 	var list []chosen

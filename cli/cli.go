@@ -21,6 +21,9 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"path/filepath"
+	"regexp"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -53,7 +56,7 @@ func Main(registry strategies.Registry) int {
 	defer stop()
 	// Who interrupts twice wants it to end now.
 	defer context.AfterFunc(ctx, stop)()
-	return Run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr, registry)
+	return run(ctx, &app{registry, program(os.Args)}, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
 }
 
 // Run runs one command line, without the program's name, and returns its exit
@@ -61,7 +64,11 @@ func Main(registry strategies.Registry) int {
 // that play cells start the running executable anew as their worker processes;
 // its main function must call [Main], or Run with its own arguments.
 func Run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer, registry strategies.Registry) int {
-	root := newRoot(&app{registry: registry})
+	return run(ctx, &app{registry, product}, args, stdin, stdout, stderr)
+}
+
+func run(ctx context.Context, a *app, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	root := newRoot(a)
 	out := &output{to: stdout}
 	root.SetArgs(args)
 	root.SetIn(stdin)
@@ -108,6 +115,27 @@ func (o *output) Write(text []byte) (int, error) {
 // app is what the commands share.
 type app struct {
 	registry strategies.Registry
+	program  string // what to type for it
+}
+
+// product is what this is called where it isn't known what the program is called.
+const product = "lockfault"
+
+// program returns what to type for the program that was started with these
+// arguments: what was typed, as far as that is a word, or its file's name. A user's
+// own program has a name of its own.
+func program(args []string) string {
+	if len(args) == 0 {
+		return product
+	}
+	name := args[0]
+	if filepath.IsAbs(name) { // a temporary file's, say, that go run made
+		name = strings.TrimSuffix(filepath.Base(name), ".exe")
+	}
+	if quoted(name) != name {
+		return product
+	}
+	return name
 }
 
 // A statusError ends the program with an exit status, and a line on standard
@@ -141,7 +169,7 @@ func unknown(kind, word string, known []string, help string) error {
 
 func newRoot(a *app) *cobra.Command {
 	root := &cobra.Command{
-		Use:   "lockfault",
+		Use:   a.program,
 		Short: "Break distributed locks on purpose, and say what broke",
 		Long: `lockfault plays distributed locks under scripted faults (pauses, lost replies,
 failovers, clock jumps, crashes, partitions), records what every party saw, and
@@ -156,7 +184,7 @@ and 130 if the run was interrupted.`,
 		SilenceUsage:  true,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return unknown("command", args[0], visible(cmd), "\"lockfault help\" lists them")
+				return unknown("command", args[0], visible(cmd), fmt.Sprintf("\"%s help\" lists them", cmd.Root().Name()))
 			}
 			return cmd.Help()
 		},
@@ -178,8 +206,14 @@ and 130 if the run was interrupted.`,
 		newWatchmanCommand(),
 	)
 	root.SetHelpCommand(newHelpCommand())
+	for _, cmd := range root.Commands() {
+		cmd.Example = ownWords.ReplaceAllLiteralString(cmd.Example, a.program+" ")
+	}
 	return root
 }
+
+// ownWords are where an example has the program's name.
+var ownWords = regexp.MustCompile(`\b` + product + ` `)
 
 // visible returns the names of the commands that a user may call.
 func visible(cmd *cobra.Command) []string {
@@ -200,7 +234,7 @@ func newHelpCommand() *cobra.Command {
 			found, rest, err := cmd.Root().Find(args)
 			switch {
 			case err != nil || len(rest) > 0 && !found.HasParent():
-				return unknown("command", args[0], visible(cmd), "\"lockfault help\" lists them")
+				return unknown("command", args[0], visible(cmd), fmt.Sprintf("\"%s help\" lists them", cmd.Root().Name()))
 			case len(rest) > 0:
 				return usage("\"help %s\" has no use for %q", found.Name(), rest[0])
 			}

@@ -55,7 +55,7 @@ func (o *playOptions) expectations(cmd *cobra.Command, registry strategies.Regis
 		case errors.Is(err, fs.ErrNotExist) && mayMiss:
 			return &scenarios.Expectations{}, nil, nil
 		case errors.Is(err, fs.ErrNotExist):
-			return nil, nil, usage("%w: lockfault run --accept makes it", err)
+			return nil, nil, usage("%w: %s run --accept makes it", err, cmd.Root().Name())
 		case err != nil:
 			return nil, nil, err
 		}

@@ -13,6 +13,7 @@ import (
 
 // remarks are what there is to say of a run's cells beside what was expected of them.
 type remarks struct {
+	program   string // what to type for it
 	o         *playOptions
 	scripts   []chosen
 	expected  *expectations
@@ -32,7 +33,7 @@ func (r *remarks) add(c reports.Cell) {
 	of := fmt.Sprintf("%s under %s%s: ", c.Strategy, c.Scenario, place)
 	if text := c.Difference(); text != "" {
 		if c.Decided() && c.AtMost {
-			text += "; see " + r.o.traceOf(c, r.scripts)
+			text += "; see " + r.o.traceOf(r.program, c, r.scripts)
 		}
 		r.differing.add(of + text)
 	}
@@ -99,12 +100,12 @@ func countCells(n int) string {
 }
 
 // traceOf returns the command that tells the story of a cell of this run.
-func (o *playOptions) traceOf(c reports.Cell, scripts []chosen) string {
+func (o *playOptions) traceOf(program string, c reports.Cell, scripts []chosen) string {
 	scenario := c.Scenario
 	if i := slices.IndexFunc(scripts, func(s chosen) bool { return s.Name == c.Scenario }); i >= 0 {
 		scenario = cmp.Or(scripts[i].file, scenario)
 	}
-	args := []string{"lockfault", "trace", c.Strategy, scenario}
+	args := []string{program, "trace", c.Strategy, scenario}
 	if c.World != worlds.Sim {
 		args = append(args, "--world", c.World)
 		if o.failover != byReplicaOf {

@@ -198,7 +198,7 @@ func (o *runOptions) run(cmd *cobra.Command, a *app) error {
 
 	results := filepath.Join(o.out, reports.ResultsFile)
 	var s summary
-	said := &remarks{o: &o.playOptions, scripts: scripts, expected: expected, accepted: accepted}
+	said := &remarks{program: a.program, o: &o.playOptions, scripts: scripts, expected: expected, accepted: accepted}
 	if err := o.print(cmd.OutOrStdout(), cmd.ErrOrStderr(), &s, results, said); err != nil {
 		return err
 	}

@@ -114,7 +114,7 @@ func (o *traceOptions) trace(cmd *cobra.Command, a *app, strategyName, scenario 
 	}
 	if _, ok := a.registry.Lookup(strategyName); !ok && (isFile(strategyName) || slices.Contains(scenarios.Names(), strategyName)) {
 		if _, ok := a.registry.Lookup(scenario); ok {
-			return usage("the strategy comes first, did you mean \"lockfault trace %s %s\"?", scenario, strategyName)
+			return usage("the strategy comes first, did you mean \"%s %s %s\"?", cmd.CommandPath(), scenario, strategyName)
 		}
 	}
 	list, err := chooseStrategies(a.registry, []string{strategyName})

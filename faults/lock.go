@@ -147,7 +147,9 @@ func (k Key) bears() []string {
 // shown is how many entries of a key are printed.
 const shown = 16
 
-// print shows a key on one line; each word passes through name.
+// print shows a key on one line; each word passes through name. What has no order
+// on the server, or one that the words make, stands in the order of the names: by
+// words that were drawn at random it would be another each time.
 func (k Key) print(name func(string) string) string {
 	var entries []string
 	switch k.Type {
@@ -163,14 +165,24 @@ func (k Key) print(name func(string) string) string {
 			}
 			entries = append(entries, name(k.Words[i])+"×"+count)
 		}
+		slices.Sort(entries)
 		return strings.Join(upTo(shown, entries), ",")
 	case "zset":
 		for i := 0; i+1 < len(k.Words); i += 2 {
 			entries = append(entries, name(k.Words[i])+":"+k.Words[i+1])
 		}
+		for from, i := 0, 0; i < len(entries); i++ { // those of one score
+			if i+1 == len(entries) || k.Words[2*i+3] != k.Words[2*i+1] {
+				slices.Sort(entries[from : i+1])
+				from = i + 1
+			}
+		}
 	default:
 		for _, word := range k.Words {
 			entries = append(entries, name(word))
+		}
+		if k.Type == "set" {
+			slices.Sort(entries)
 		}
 	}
 	switch k.Type {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"testing"
+	"time"
 
 	"github.com/lockfault/lockfault/checker"
 	"github.com/lockfault/lockfault/harness"
@@ -77,6 +78,63 @@ func TestRandomValuesOfAnyAlphabet(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// Where several of them stand in one key, their order there says nothing of their
+// names, and doesn't get into a history.
+func TestRandomValuesTogether(t *testing.T) {
+	for place, commands := range map[string]struct {
+		add    func(key, value string) []any
+		remove string
+	}{
+		"hash": {func(key, value string) []any { return []any{"HSET", key, value, 1} }, "HDEL"},
+		"set":  {func(key, value string) []any { return []any{"SADD", key, value} }, "SREM"},
+		"zset": {func(key, value string) []any { return []any{"ZADD", key, 7, value} }, "ZREM"},
+	} {
+		t.Run(place, func(t *testing.T) {
+			t.Parallel()
+			// Who finds one there that is not its own takes its own out again, a while later.
+			attempt := func(ctx context.Context, env strategies.Env) (bool, error) {
+				value := drawn("0123456789abcdef")
+				count := map[string]string{"hash": "HLEN", "set": "SCARD", "zset": "ZCARD"}[place]
+				if err := env.Nodes[0].Do(ctx, commands.add(env.Key, value)...).Err(); err != nil {
+					return false, err
+				}
+				n, err := env.Nodes[0].Do(ctx, count, env.Key).Int()
+				if err != nil || n == 1 {
+					return n == 1, err
+				}
+				time.Sleep(30 * time.Millisecond)
+				return false, env.Nodes[0].Do(ctx, commands.remove, env.Key, value).Err()
+			}
+			strategy := strategies.Strategy{
+				Name: "together", Summary: "who is alone has the lock", Source: "this test", Tags: []string{strategies.TagSingle},
+				New: func(env strategies.Env) (strategies.Lock, error) {
+					return polling{env, attempt, del}, env.Check("together", 1)
+				},
+			}
+			script, err := scenarios.Lookup("ten-contenders")
+			if err != nil {
+				t.Fatal(err)
+			}
+			var first []byte
+			for range 2 {
+				got := harness.Play(t, harness.Cell{Strategy: strategy, Script: script, Seed: 1})
+				if got.Status == harness.Error {
+					t.Fatal(got.Reason)
+				}
+				var b bytes.Buffer
+				if err := checker.Encode(&b, got.History); err != nil {
+					t.Fatal(err)
+				}
+				if first == nil {
+					first = b.Bytes()
+				} else if !bytes.Equal(first, b.Bytes()) {
+					t.Fatalf("the same seed gave\n%s\nand\n%s", first, b.Bytes())
+				}
+			}
+		})
 	}
 }
 

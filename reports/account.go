@@ -13,7 +13,8 @@ const accountLimit = 40
 
 // account writes the story once more as a short list: what was done to the
 // clients and nodes, what changed the key, what the operations came to, and
-// what was written. It leaves out how the commands got there.
+// what was written. It leaves out how the commands got there, and attempts of others
+// that did no more than count.
 func (s *story) account(b *bufio.Writer) {
 	sentences := s.sentences()
 	if len(sentences) == 0 || len(sentences) > accountLimit {
@@ -28,26 +29,26 @@ func (s *story) account(b *bufio.Writer) {
 
 func (s *story) sentences() []string {
 	var out []string
-	owner := map[string]string{}           // of the key, by server
+	keys := map[string]checker.Event{}     // as they were changed last, by server
 	answered := map[string]checker.Event{} // the latest reply, by client
 	events := s.h.Events
 	for i, e := range events {
 		switch e.Kind {
 		case checker.State:
-			before := owner[e.Node+e.Server]
-			owner[e.Node+e.Server] = e.Owner
+			before := keys[e.Node+e.Server]
+			keys[e.Node+e.Server] = e
 			if e.Cause != checker.ByCommand {
 				out = append(out, s.key(e))
 				continue
 			}
-			if i == 0 || !belongs(events[i-1], e) {
+			if i == 0 || !belongs(events[i-1], e) || e.Client != e.Owner && counts(before, e) {
 				continue
 			}
 			answer := ""
 			if told, ok := s.told[i-1]; ok {
 				answer = events[told].Reply
 			}
-			out = append(out, s.change(events[i-1], e, before, answer))
+			out = append(out, s.change(events[i-1], e, before.Owner, answer))
 		case checker.Reply:
 			answered[e.Client] = e
 		case checker.Return:

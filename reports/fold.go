@@ -27,8 +27,9 @@ const (
 // A fold is a run of rounds in which a client asked the same and was answered the
 // same, and did nothing else.
 type fold struct {
-	events []int // where the requests and replies are, in ascending order
-	says   string
+	events  []int // where the requests and replies are, in ascending order
+	says    string
+	counted int // where the last change is that was of no consequence; 0 if there is none
 }
 
 // An exchange is a request and the reply to it, and where they are.
@@ -36,10 +37,12 @@ type exchange struct {
 	request, reply checker.Event
 	asked, told    int
 	key            string // the same for what is the same; empty without a reply
+	counted        int    // where the change is that the request made; 0 if it made none
 }
 
 // folds finds what repeats itself among the events that are told. An event that is
-// named in a proof stays for itself, and so does a command that changed the key.
+// named in a proof stays for itself, and so does a command that changed the key, but
+// if it did no more than count.
 func (s *story) folds() []fold {
 	var all []fold
 	for _, client := range s.h.Meta.Clients {
@@ -62,7 +65,12 @@ func (s *story) stretches(client string) [][]exchange {
 	var found []exchange
 	barriers := make([]bool, len(s.h.Events))
 	value := regexp.MustCompile(`\b` + regexp.QuoteMeta(client) + `[0-9]+\b`)
+	keys := map[string]checker.Event{} // by server, as they were changed last
 	for i, e := range s.h.Events {
+		was := keys[e.Node+e.Server]
+		if e.Kind == checker.State {
+			keys[e.Node+e.Server] = e
+		}
 		if !s.shows(i) || e.Client != client && e.Client != "" {
 			continue
 		}
@@ -75,6 +83,8 @@ func (s *story) stretches(client string) [][]exchange {
 				x.key = strings.Join([]string{e.Node, value.ReplaceAllString(e.Command, client), kindOf(value.ReplaceAllString(x.reply.Reply, client))}, "\x00")
 			}
 			found = append(found, x)
+		case counts(was, e) && len(found) > 0 && found[len(found)-1].asked == i-1 && belongs(s.h.Events[i-1], e):
+			found[len(found)-1].counted = i
 		case !replied: // else it comes with its request
 			barriers[i] = true
 		}
@@ -83,6 +93,13 @@ func (s *story) stretches(client string) [][]exchange {
 		}
 	}
 	return split(found, barriers)
+}
+
+// counts reports whether a change of the key left everything as it was but a counter,
+// as each attempt does where the lock is who counts to 1: whose the lock is, and until
+// when.
+func counts(was, is checker.Event) bool {
+	return is.Kind == checker.State && was.Value != "" && is.Value != "" && was.Owner == is.Owner && was.Expires == is.Expires
 }
 
 // split cuts a list of exchanges where there is a barrier, and where one of them has
@@ -190,6 +207,7 @@ func tell(client string, list []exchange, r repetition) fold {
 	var f fold
 	for _, x := range list {
 		f.events = append(f.events, x.asked, x.told)
+		f.counted = max(f.counted, x.counted)
 	}
 	slices.Sort(f.events)
 	var nodes []string

@@ -157,6 +157,69 @@ func listing(story string) string {
 	return story
 }
 
+// An attempt that counts, and changes nothing else, is one of many. What changes whose
+// the key is, or until when, is told, and so is what proves something.
+func TestAttemptsThatCount(t *testing.T) {
+	const incr = "INCR lock"
+	owner, expires, said := "A", ms(30_000), 0
+	history := func(different string) checker.History {
+		var s scribe
+		s.write(checker.Event{Kind: checker.Step, Line: 5, Text: "B acquire"})
+		for i := range 9 {
+			client := "B"
+			if i == 0 {
+				client = "A"
+			}
+			s.ask(client, "n1", incr)
+			s.at -= time.Millisecond
+			state := checker.Event{Kind: checker.State, Client: client, Node: "n1", Server: "n1/0", Owner: owner, Value: fmt.Sprint(i + 1), Expires: expires, Cause: checker.ByCommand}
+			if i == 4 {
+				said = len(s.events)
+				switch different {
+				case "owner":
+					state.Owner = ""
+				case "expiry":
+					state.Expires += time.Second
+				case "gone":
+					state.Owner, state.Value, state.Expires = "", "", 0
+				case "moved":
+					s.at += time.Microsecond // another's doing, it seems
+				}
+			}
+			s.write(state)
+			s.answer(client, "n1", incr, fmt.Sprintf("(integer) %d", i+1))
+		}
+		s.write(checker.Event{Kind: checker.End})
+		return checker.History{Meta: checker.Meta{Format: 1, World: "sim", Seed: 1, TTL: 30 * time.Second,
+			Clients: []string{"A", "B"}, Nodes: []string{"n1"}}, Events: s.events}
+	}
+	tell := func(c reports.Cell, h checker.History) string {
+		var b bytes.Buffer
+		if err := reports.Story(&b, c, h, reports.View{}); err != nil {
+			t.Fatal(err)
+		}
+		return b.String()
+	}
+	c := cell("mine", "polls", nil, nil)
+	text := tell(c, history(""))
+	if !regexp.MustCompile(`(?m)^ *4-27 .* B asks n1 8 times in \S+: INCR lock gets 2 to 9 +n1: A until 30.000$`).MatchString(text) || strings.Count(listing(text), incr) != 2 {
+		t.Errorf("attempts that count are not told in one line:\n%s", text)
+	}
+	if !strings.Contains(text, "in short:\n  1. A's INCR lock on n1 made the key A's and was answered (integer) 1\n\n") {
+		t.Errorf("attempts that count are told in short:\n%s", text)
+	}
+	for _, different := range []string{"owner", "expiry", "gone", "moved", "named"} {
+		h := history(different)
+		c := cell("mine", "polls", nil, nil)
+		if different == "named" {
+			c.Conflict = &checker.Conflict{Events: []int{said}}
+		}
+		if text := tell(c, h); !regexp.MustCompile(fmt.Sprintf(`(?m)^ *(%d-)?%d `, said-1, said)).MatchString(text) {
+			t.Errorf("%s: event %d has no line:\n%s", different, said, text)
+		}
+	}
+}
+
 // Whatever is folded, no line is lost and none is told twice: with every event as a
 // proof the story is the one that tells all.
 func TestFoldsLoseNothing(t *testing.T) {

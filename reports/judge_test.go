@@ -65,6 +65,36 @@ func TestBetter(t *testing.T) {
 	}
 }
 
+// Where nobody can tell whose a key is, a lock that leaves ghosts is unavailable.
+func TestUnavailableInPlaceOfAGhost(t *testing.T) {
+	doubt := &checker.Doubt{Says: "The key became 1."}
+	for _, c := range []struct {
+		unjudged *checker.Doubt
+		expected []checker.Anomaly
+		want     bool
+	}{
+		{doubt, anomalies(checker.Ghost), true},
+		{doubt, anomalies(checker.StuckLock, checker.Overlap), true},
+		{doubt, anomalies(checker.LostLock, checker.Overlap), false},
+		{doubt, nil, false},
+		{nil, anomalies(checker.Ghost), false},
+	} {
+		got := atMost(cell("mine", "ghost-retry", anomalies(checker.Unavailable), c.expected))
+		got.Unjudged = c.unjudged
+		got.Settle()
+		var story strings.Builder
+		if err := reports.Story(&story, got, checker.History{}, reports.View{}); err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(story.String(), "unavailable is what shows of a ghost") != c.want {
+			t.Errorf("expected %v, judged in part: %v:\n%s", c.expected, c.unjudged != nil, story.String())
+		}
+		if got.AsExpected != c.want || (got.Difference() == "") != c.want || c.want && slices.Contains(got.Better, checker.Ghost) {
+			t.Errorf("expected %v, judged in part: %v: as expected %v, %q, better: %v", c.expected, c.unjudged != nil, got.AsExpected, got.Difference(), got.Better)
+		}
+	}
+}
+
 // A report is judged by what is expected when it is written, also of the cells that
 // were finished before by a run that expected something else.
 func TestJudge(t *testing.T) {

@@ -38,6 +38,9 @@ func (s *story) verdict(b *bufio.Writer, cell Cell) {
 	if d := cell.Unjudged; d != nil && cell.Decided() {
 		fmt.Fprintf(b, "not judged: %s. %s\n", names(checker.ServerSide()), d.Says)
 	}
+	if cell.Decided() && len(without(cell.Anomalies, cell.Expected)) > len(cell.extra()) {
+		b.WriteString("unavailable is what shows of a ghost or a stuck-lock, where nobody can tell whose the key is\n")
+	}
 	for _, name := range slices.Sorted(maps.Keys(cell.Measures)) {
 		fmt.Fprintf(b, "measured: %s %v\n", name, cell.Measures[name])
 	}

@@ -169,7 +169,7 @@ func (c *Cell) Settle() {
 	}
 	switch c.Verdict {
 	case Held, Violated:
-		missing, extra := c.missing(), without(c.Anomalies, c.Expected)
+		missing, extra := c.missing(), c.extra()
 		c.AsExpected = len(extra) == 0 && (len(missing) == 0 || c.AtMost)
 		if c.AsExpected && len(missing) > 0 {
 			c.Better = missing
@@ -216,7 +216,7 @@ func (c Cell) Difference() string {
 	if missing := c.missing(); len(missing) > 0 && !c.AtMost {
 		parts = append(parts, "missing: "+names(missing))
 	}
-	if extra := without(c.Anomalies, c.Expected); len(extra) > 0 {
+	if extra := c.extra(); len(extra) > 0 {
 		parts = append(parts, "not expected: "+names(extra))
 	}
 	return strings.Join(parts, "; ")
@@ -229,6 +229,17 @@ func (c Cell) missing() []checker.Anomaly {
 		missing = without(missing, checker.ServerSide())
 	}
 	return missing
+}
+
+// extra returns the anomalies that were found and not expected. A client that its own
+// key keeps from the lock leaves a ghost or a stuck-lock behind, and where nobody can
+// tell whose the key is all that shows of either is that the lock was unavailable.
+func (c Cell) extra() []checker.Anomaly {
+	extra := without(c.Anomalies, c.Expected)
+	if c.Unjudged != nil && (slices.Contains(c.Expected, checker.Ghost) || slices.Contains(c.Expected, checker.StuckLock)) {
+		extra = without(extra, []checker.Anomaly{checker.Unavailable})
+	}
+	return extra
 }
 
 // Reservation says what the cell's verdict leaves out, and why; it is empty if

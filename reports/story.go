@@ -170,7 +170,11 @@ func (s *story) rows() []row {
 			continue
 		case isFolded:
 			last := s.h.Events[f.events[len(f.events)-1]]
-			r.number, r.what, r.events = fmt.Sprintf("%s-%d", r.number, last.Index), f.says, f.events
+			number, _, _ := strings.Cut(r.number, "-") // its change may stand beside it
+			r.number, r.what, r.events = fmt.Sprintf("%s-%d", number, last.Index), f.says, f.events
+			if f.counted > 0 {
+				r.server = s.server(s.h.Events[f.counted])
+			}
 		}
 		rows = append(rows, r)
 	}

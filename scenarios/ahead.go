@@ -1,6 +1,7 @@
 package scenarios
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"regexp"
@@ -60,7 +61,7 @@ func (a *ahead) befall(f faults.Fault) error {
 	if a.ways[node] == nil {
 		a.ways[node] = []*way{a.way(nil, nil)}
 	}
-	var impossible error
+	var impossible error // in the likeliest of the ways, which is the first
 	var ways []*way
 	known := map[string]bool{} // how the node may be by now
 	add := func(w *way) {
@@ -70,7 +71,7 @@ func (a *ahead) befall(f faults.Fault) error {
 	}
 	for _, w := range a.ways[node] {
 		if err := w.top.Apply(f); errors.Is(err, topology.ErrImpossible) {
-			impossible = err
+			impossible = cmp.Or(impossible, err)
 			continue
 		}
 		add(w)

@@ -93,11 +93,13 @@ type Proc struct {
 }
 
 // await waits for the process. Where the system can say that it has ended
-// before its number is free, nobody uses the number any longer.
+// before its number is free, nobody uses the number any longer, and its children,
+// who may have been told to outlive it, end with it.
 func (p *Proc) await(cmd *exec.Cmd, guard guard) {
 	lock := awaitEnd(p.pid)
 	if lock {
 		p.mu.Lock()
+		EndGroup(p.pid)
 	}
 	p.status = cmd.Wait()
 	if !lock {

@@ -183,6 +183,26 @@ func TestKillReachesChildren(t *testing.T) {
 	eventually(t, "the child of a killed process is gone", func() bool { return ended(pid) })
 }
 
+// So they do when it ends by itself.
+func TestChildrenEndWithIt(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("the system can't say that a process has ended before its number is free")
+	}
+	file := filepath.Join(t.TempDir(), "pid")
+	p := start(t, newLauncher(t), exec.Command("/bin/sh", "-c", `sleep 1000 & echo $! > "$0"`, file))
+	<-p.Ended()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer syscall.Kill(pid, syscall.SIGKILL) // no effect on one that has ended
+	eventually(t, "the child of a process that ended is gone", func() bool { return ended(pid) })
+}
+
 // ended reports whether the process has ended, even if nobody waits for it.
 func ended(pid int) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
