@@ -33,6 +33,8 @@ type exploreOptions struct {
 	jobs   int
 	span   time.Duration
 	out    string
+	// checkpoint is a file, or empty, and memory a size, as the command line has them.
+	checkpoint, memory string
 }
 
 func newExploreCommand(a *app) *cobra.Command {
@@ -72,6 +74,8 @@ is told and written all the same.`,
 	flags.BoolVar(&o.bound.UntilFirst, "until-first", false, "end with the first anomaly")
 	flags.IntVar(&o.jobs, "jobs", runtime.NumCPU(), "`number` of worker processes")
 	flags.StringVar(&o.out, "out", "", "`directory` to write scripts and findings.json to; default none")
+	o.addCheckpointFlag(flags)
+	o.addMemoryFlag(flags)
 	o.addWorldFlags(cmd, "`names` of the worlds to play findings in, with commas between them; the search itself is in sim: ")
 	return cmd
 }
@@ -153,7 +157,17 @@ func (o *exploreOptions) explore(cmd *cobra.Command, a *app, name string) error 
 	if err != nil {
 		return err
 	}
+	limit, err := o.limitMemory()
+	if err != nil {
+		return err
+	}
+	defer limit.release()
 	e := explorer{options: o, strategy: list[0]}
+	player, journal, err := o.openCheckpoint(list[0].Name, &e, cmd.ErrOrStderr())
+	if err != nil {
+		return err
+	}
+	defer journal.Close()
 	e.pool = pool.Options{Workers: o.jobs, Start: start, Limit: o.limit(worlds.Sim), Crew: &e.crew}
 	e.pool.Fresh = func(j any) bool { return j.(job).Alone }
 	began := time.Now()
@@ -163,7 +177,14 @@ func (o *exploreOptions) explore(cmd *cobra.Command, a *app, name string) error 
 		defer line.close()
 		ctx, cancel := context.WithTimeout(cmd.Context(), o.span)
 		defer cancel()
-		return explore.Search(ctx, o.bound, &e, func(r explore.Result) { line.searched(r, time.Since(began)) })
+		ctx, end := context.WithCancelCause(ctx)
+		defer end(nil)
+		result, err := explore.Search(ctx, o.bound, player, func(r explore.Result) {
+			line.searched(r, time.Since(began))
+			limit.check(end)
+		})
+		limit.says(ctx, &result)
+		return result, err
 	}()
 	if err != nil {
 		return err
@@ -179,6 +200,9 @@ func (o *exploreOptions) explore(cmd *cobra.Command, a *app, name string) error 
 		}
 	}
 	if err := o.tell(cmd.OutOrStdout(), list[0].Name, result, found, took); err != nil {
+		return err
+	}
+	if err := o.tellCheckpoint(cmd.OutOrStdout(), journal); err != nil {
 		return err
 	}
 	if err := o.write(list[0].Name, result, found); err != nil {
