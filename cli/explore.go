@@ -50,6 +50,9 @@ search is exhausted, nothing else goes wrong within its bound.
 
 What is searched, and what is left out: docs/explore.md.
 
+With --checkpoint, a search that ended early, however, goes on when it is started
+again.
+
 The exit status is 0 if nothing was found, 1 if something was, 3 if the lock ended
 in an error or came out differently when it was played again, or a finding differs
 in another world, and 130 if the search was interrupted. What was found until then
@@ -57,7 +60,8 @@ is told and written all the same.`,
 		Example: `  lockfault explore getset-timestamp --advance 1
   lockfault explore setnx-expire --crash 1 --out found
   lockfault explore set-nx-px-lua --clients 3 --rounds 2
-  lockfault explore set-nx-px-get-del --advance 1 --world sim,process`,
+  lockfault explore set-nx-px-get-del --advance 1 --world sim,process
+  lockfault explore redlock --advance 2 --for 8h --checkpoint redlock.ckpt`,
 		Args: exactArgs("the name of a strategy"),
 		RunE: func(cmd *cobra.Command, args []string) error { return o.explore(cmd, a, args[0]) },
 	}

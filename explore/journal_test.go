@@ -192,6 +192,9 @@ func TestTornJournal(t *testing.T) {
 		if j.end != begins || j.Dropped() != max(0, n-begins) {
 			t.Fatalf("with %d bytes it goes on at %d, want %d, and %d are dropped", n, j.end, begins, j.Dropped())
 		}
+		if info, err := os.Stat(path); err != nil || n >= ends[0] && info.Size() != begins {
+			t.Fatalf("of %d bytes there are %d, %v, want %d", n, info.Size(), err, begins)
+		}
 		known[begins] = j.Known()
 		m.played = map[string]int{}
 		if n%101 == 0 || near {
