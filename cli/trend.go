@@ -62,13 +62,19 @@ func (t *trend) left() (int, bool) {
 	if slope >= 0 || ratio >= 0 {
 		return 0, false
 	}
-	sum := 0.0
-	for size := float64(t.sizes[n-1]); size >= 1; sum += size {
-		ratio += slope
+	sum, size := 0.0, float64(t.sizes[n-1])
+	for range mostLayers {
+		if ratio += slope; size < 1 {
+			return int(sum), true
+		}
 		size *= math.Exp(ratio)
+		sum += size
 	}
-	return int(sum), true
+	return 0, false
 }
+
+// mostLayers is how far it is thought ahead.
+const mostLayers = 1000
 
 // line returns the mean of values that are one apart, and the slope of the line with the least squares.
 func line(values []float64) (mean, slope float64) {
