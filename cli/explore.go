@@ -33,6 +33,8 @@ type exploreOptions struct {
 	jobs   int
 	span   time.Duration
 	out    string
+	// checkpoint is a file, or empty, and memory a size, as the command line has them.
+	checkpoint, memory string
 }
 
 func newExploreCommand(a *app) *cobra.Command {
@@ -48,6 +50,9 @@ search is exhausted, nothing else goes wrong within its bound.
 
 What is searched, and what is left out: docs/explore.md.
 
+With --checkpoint, a search that ended early, however, goes on when it is started
+again.
+
 The exit status is 0 if nothing was found, 1 if something was, 3 if the lock ended
 in an error or came out differently when it was played again, or a finding differs
 in another world, and 130 if the search was interrupted. What was found until then
@@ -55,7 +60,8 @@ is told and written all the same.`,
 		Example: `  lockfault explore getset-timestamp --advance 1
   lockfault explore setnx-expire --crash 1 --out found
   lockfault explore set-nx-px-lua --clients 3 --rounds 2
-  lockfault explore set-nx-px-get-del --advance 1 --world sim,process`,
+  lockfault explore set-nx-px-get-del --advance 1 --world sim,process
+  lockfault explore redlock --advance 2 --for 8h --checkpoint redlock.ckpt`,
 		Args: exactArgs("the name of a strategy"),
 		RunE: func(cmd *cobra.Command, args []string) error { return o.explore(cmd, a, args[0]) },
 	}
@@ -73,6 +79,8 @@ is told and written all the same.`,
 	flags.BoolVar(&o.bound.WithoutTables, "without-tables", false, "play every move, also those of which it is known what they do")
 	flags.IntVar(&o.jobs, "jobs", runtime.NumCPU(), "`number` of worker processes")
 	flags.StringVar(&o.out, "out", "", "`directory` to write scripts and findings.json to; default none")
+	o.addCheckpointFlag(flags)
+	o.addMemoryFlag(flags)
 	o.addWorldFlags(cmd, "`names` of the worlds to play findings in, with commas between them; the search itself is in sim: ")
 	return cmd
 }
@@ -154,7 +162,17 @@ func (o *exploreOptions) explore(cmd *cobra.Command, a *app, name string) error 
 	if err != nil {
 		return err
 	}
+	limit, err := o.limitMemory()
+	if err != nil {
+		return err
+	}
+	defer limit.release()
 	e := explorer{options: o, strategy: list[0]}
+	player, journal, err := o.openCheckpoint(list[0].Name, &e, cmd.ErrOrStderr())
+	if err != nil {
+		return err
+	}
+	defer journal.Close()
 	e.pool = pool.Options{Workers: o.jobs, Start: start, Limit: o.limit(worlds.Sim), Crew: &e.crew}
 	e.pool.Fresh = func(j any) bool { return j.(job).Alone }
 	began := time.Now()
@@ -164,7 +182,14 @@ func (o *exploreOptions) explore(cmd *cobra.Command, a *app, name string) error 
 		defer line.close()
 		ctx, cancel := context.WithTimeout(cmd.Context(), o.span)
 		defer cancel()
-		return explore.Search(ctx, o.bound, &e, func(r explore.Result) { line.searched(r, time.Since(began)) })
+		ctx, end := context.WithCancelCause(ctx)
+		defer end(nil)
+		result, err := explore.Search(ctx, o.bound, player, func(r explore.Result) {
+			line.searched(r, time.Since(began))
+			limit.check(end)
+		})
+		limit.says(ctx, &result)
+		return result, err
 	}()
 	if err != nil {
 		return err
@@ -180,6 +205,9 @@ func (o *exploreOptions) explore(cmd *cobra.Command, a *app, name string) error 
 		}
 	}
 	if err := o.tell(cmd.OutOrStdout(), list[0].Name, result, found, took); err != nil {
+		return err
+	}
+	if err := o.tellCheckpoint(cmd.OutOrStdout(), journal); err != nil {
 		return err
 	}
 	if err := o.write(list[0].Name, result, found); err != nil {

@@ -18,6 +18,7 @@ type progress struct {
 	total int
 	done  int
 	last  time.Time
+	trend trend
 }
 
 // progressPause is the least time between two versions of the line.
@@ -51,9 +52,11 @@ func (p *progress) searched(r explore.Result, took time.Duration) {
 	if p.w == nil {
 		return
 	}
+	p.trend.add(r)
 	if now := time.Now(); now.Sub(p.last) >= progressPause {
 		p.last = now
-		fmt.Fprintf(p.w, "%s%d states, %.0f a second, paths of %d moves, %d found", clearLine, r.States, float64(r.States)/took.Seconds(), r.Depth, len(r.Findings))
+		fmt.Fprintf(p.w, "%sdepth %d, %s states, %s/s, %s, %v", clearLine, r.Depth, thousands(r.States),
+			thousands(int(float64(r.States)/took.Seconds())), count(len(r.Findings), "finding", "findings"), &p.trend)
 	}
 }
 

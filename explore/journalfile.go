@@ -1,0 +1,237 @@
+package explore
+
+import (
+	"bufio"
+	"bytes"
+	"compress/flate"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"strings"
+)
+
+// A journal's file begins with a line that says what was searched, for people to read.
+// Blocks follow, one for each portion of scripts:
+//
+//	length of the looks, number of keys, checksum   4 bytes each, the least significant first
+//	keys                                            16 bytes each
+//	looks                                           lines of JSON, deflated
+//
+// Looks that were seen one after the other are much alike, so together they take a
+// tenth of what each would take on its own. A script's key is enough to know it by; its text would be longer
+// than all the rest.
+
+// journalKind and journalFormat are what the first line says of the file.
+const (
+	journalKind   = "checkpoint of lockfault explore"
+	journalFormat = 1
+)
+
+// heading is the first line.
+type heading struct {
+	Kind     string `json:"file"`
+	Format   int    `json:"format"`
+	Strategy string `json:"strategy"`
+	Seed     uint64 `json:"seed"`
+	TTL      string `json:"ttl"`
+	Version  string `json:"version"`
+	Build    string `json:"build"`
+}
+
+// errLocked says that another process has the file.
+var errLocked = errors.New("another process has it")
+
+// longestHeading is how far the first line of a file is looked for.
+const longestHeading = 1 << 16
+
+// An entry is a script and what it came to.
+type entry struct {
+	key  key
+	look Look
+}
+
+// A block is a part of the file.
+type block struct {
+	keys []key
+	body []byte // packed
+}
+
+// The parts of a block, in bytes.
+const (
+	frameLen = 12
+	keyLen   = len(key{})
+)
+
+// longestBody keeps a length that was damaged from taking all the memory.
+const longestBody = 1 << 28
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// checksum returns that of a block: of all but itself.
+func checksum(text []byte) uint32 {
+	return crc32.Update(crc32.Checksum(text[:frameLen-4], castagnoli), castagnoli, text[frameLen:])
+}
+
+// A packer makes blocks. The zero value is one.
+type packer struct {
+	deflate *flate.Writer
+	text    bytes.Buffer
+}
+
+// pack returns the block of the entries, which is good until the next call.
+func (p *packer) pack(list []entry) ([]byte, error) {
+	p.text.Reset()
+	p.text.Write(make([]byte, frameLen))
+	for _, e := range list {
+		p.text.Write(e.key[:])
+	}
+	if p.deflate == nil {
+		p.deflate, _ = flate.NewWriter(nil, flate.DefaultCompression) // it knows that level
+	}
+	p.deflate.Reset(&p.text)
+	out := json.NewEncoder(p.deflate)
+	for _, e := range list {
+		if err := out.Encode(e.look); err != nil {
+			return nil, err
+		}
+	}
+	if err := p.deflate.Close(); err != nil {
+		return nil, err
+	}
+	text := p.text.Bytes()
+	binary.LittleEndian.PutUint32(text, uint32(len(text)-frameLen-len(list)*keyLen))
+	binary.LittleEndian.PutUint32(text[4:], uint32(len(list)))
+	binary.LittleEndian.PutUint32(text[8:], checksum(text))
+	return text, nil
+}
+
+// errDamaged is said of a block that is not what was written.
+var errDamaged = errors.New("it is damaged: remove it to begin anew")
+
+// readBlock reads the block that begins there. It is io.ErrUnexpectedEOF where the file
+// ends before it does, io.EOF where it doesn't begin.
+func readBlock(file io.ReaderAt, at int64) (block, error) {
+	return nextBlock(io.NewSectionReader(file, at, 1<<62))
+}
+
+func nextBlock(r io.Reader) (block, error) {
+	text := make([]byte, frameLen)
+	if _, err := io.ReadFull(r, text); err != nil {
+		return block{}, err
+	}
+	length, n := int64(binary.LittleEndian.Uint32(text)), int64(binary.LittleEndian.Uint32(text[4:]))
+	if n == 0 || n > portion || length > longestBody {
+		return block{}, errDamaged
+	}
+	text = append(text, make([]byte, n*int64(keyLen)+length)...)
+	if _, err := io.ReadFull(r, text[frameLen:]); err != nil {
+		if errors.Is(err, io.EOF) {
+			err = io.ErrUnexpectedEOF
+		}
+		return block{}, err
+	}
+	if binary.LittleEndian.Uint32(text[8:]) != checksum(text) {
+		return block{}, errDamaged
+	}
+	b := block{body: text[frameLen+int(n)*keyLen:]}
+	for i := range int(n) {
+		b.keys = append(b.keys, key(text[frameLen+i*keyLen:]))
+	}
+	return b, nil
+}
+
+// size returns how many bytes it takes in the file.
+func (b block) size() int64 { return int64(frameLen + len(b.keys)*keyLen + len(b.body)) }
+
+// lines returns the looks, one for each key.
+func (b block) lines() ([][]byte, error) {
+	text, err := io.ReadAll(flate.NewReader(bytes.NewReader(b.body)))
+	if err != nil {
+		return nil, err
+	}
+	lines := bytes.Split(bytes.TrimSuffix(text, []byte{'\n'}), []byte{'\n'})
+	if len(lines) != len(b.keys) {
+		return nil, errDamaged
+	}
+	return lines, nil
+}
+
+// read reads a file that is there, as far as its blocks are whole, and begins one that is
+// empty. What was begun and not ended is cut off; the next block takes its place.
+func (j *Journal) read(of Subject) error {
+	is := heading{journalKind, journalFormat, of.Strategy, of.Seed, of.TTL.String(), of.Version, of.Build}
+	text, err := json.Marshal(is)
+	if err != nil {
+		return err
+	}
+	text = append(text, '\n')
+	r := bufio.NewReaderSize(j.file, longestHeading)
+	line, err := r.ReadSlice('\n')
+	switch {
+	case errors.Is(err, io.EOF) && bytes.HasPrefix(text, line): // it ended before it had begun
+		j.end = int64(len(text))
+		_, err := j.file.WriteAt(text, 0)
+		return err
+	case err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, bufio.ErrBufferFull):
+		return err
+	}
+	if err := is.check(line); err != nil {
+		return fmt.Errorf("%s %w: name another file, or remove this one to begin anew", j.path, err)
+	}
+	j.end = int64(len(line))
+	for {
+		b, err := nextBlock(r)
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, errDamaged):
+			return j.cut()
+		case err != nil:
+			return err
+		}
+		for _, k := range b.keys {
+			j.index[k.half()] = uint32(len(j.blocks))
+		}
+		j.blocks = append(j.blocks, j.end)
+		j.end += b.size()
+	}
+}
+
+// cut drops what is behind the last whole block.
+func (j *Journal) cut() error {
+	info, err := j.file.Stat()
+	if err != nil {
+		return err
+	}
+	j.dropped = info.Size() - j.end
+	return j.file.Truncate(j.end)
+}
+
+// check returns an error that says how the heading differs from a file's first line.
+func (is heading) check(line []byte) error {
+	var was heading
+	if err := json.Unmarshal(line, &was); err != nil || was.Kind != journalKind || !strings.HasSuffix(string(line), "\n") {
+		return errors.New("is not a checkpoint of a search")
+	}
+	differs := func(what string, was, is any) error {
+		return fmt.Errorf("is the checkpoint of another search: its %s was %v and is %v now", what, was, is)
+	}
+	switch {
+	case was.Format != is.Format:
+		return errors.New("is a checkpoint that another version of lockfault wrote")
+	case was.Strategy != is.Strategy:
+		return differs("strategy", was.Strategy, is.Strategy)
+	case was.Seed != is.Seed:
+		return differs("seed", was.Seed, is.Seed)
+	case was.TTL != is.TTL:
+		return differs("ttl", was.TTL, is.TTL)
+	case was.Version != is.Version:
+		return differs("version", was.Version, is.Version)
+	case was.Build != is.Build:
+		return errors.New("is the checkpoint of another build of this program, whose locks may do something else")
+	}
+	return nil
+}
