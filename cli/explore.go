@@ -188,7 +188,6 @@ func (o *exploreOptions) explore(cmd *cobra.Command, a *app, name string) error 
 			line.searched(r, time.Since(began))
 			limit.check(end)
 		})
-		limit.says(ctx, &result)
 		return result, err
 	}()
 	if err != nil {

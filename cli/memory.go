@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"math"
 	"runtime/debug"
 	"runtime/metrics"
@@ -25,9 +24,6 @@ type memoryLimit struct {
 	text  string
 	was   int64 // the runtime's limit, before
 }
-
-// Error is what cuts the search short.
-func (l memoryLimit) Error() string { return "more than " + l.text + " of memory" }
 
 // limitMemory reads --memory, and has garbage collected before it counts. Whoever calls it
 // calls release at the end.
@@ -60,14 +56,7 @@ func parseSize(text string) (bytes uint64, ok bool) {
 // check ends the search if its process has too much.
 func (l memoryLimit) check(end context.CancelCauseFunc) {
 	if inUse() > l.bytes {
-		end(l)
-	}
-}
-
-// says has the result say so, if that is what ended the search.
-func (l memoryLimit) says(ctx context.Context, r *explore.Result) {
-	if r.Cut == "interrupted" && errors.Is(context.Cause(ctx), l) { // it may have come to an end all the same
-		r.Cut = l.Error()
+		end(explore.Cut("more than " + l.text + " of memory"))
 	}
 }
 

@@ -29,7 +29,7 @@ type fate struct {
 	// wide says that it had to do with others: something was delivered after all.
 	wide bool
 	to   int32
-	part Part
+	part piece
 }
 
 // spreads reports whether a move from a position may be one that does what it does to each
@@ -64,7 +64,7 @@ func (q *position) singles() []single {
 // spread returns where a move leads that does what it does to each by itself, and what it
 // adds to the history; known is false while that isn't known, and wide says that it
 // is another move each time.
-func (t *tables) spread(list []single, nodes int) (to parts, added []*Part, known, wide bool) {
+func (t *tables) spread(list []single, nodes int) (to parts, added []*piece, known, wide bool) {
 	for i, key := range list {
 		f := t.fates[key]
 		if f == nil {
@@ -102,7 +102,7 @@ func (t *tables) learnSpread(list []single, from, to parts, part Part) {
 		default:
 			f.wide = changed
 		}
-		f.part = part.of(name)
+		f.part.Part = part.of(name)
 		f.wide = f.wide || slices.ContainsFunc(f.part.Events, delivers)
 		if t.fates == nil {
 			t.fates = map[single]*fate{}

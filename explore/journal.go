@@ -60,8 +60,8 @@ type (
 	half [8]byte
 )
 
-func keyOf(script string) key {
-	sum := sha256.Sum256([]byte(script))
+func keyOf(t Trial) key {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%d\n%s", t.Mark, t.Script))
 	return key(sum[:])
 }
 
@@ -109,28 +109,28 @@ func (j *Journal) Dropped() int64 { return j.dropped }
 func (j *Journal) Close() { _ = j.file.Close() } // what was written is there
 
 // Again implements [Player].
-func (j *Journal) Again(ctx context.Context, script string) (Look, error) {
-	return j.player.Again(ctx, script)
+func (j *Journal) Again(ctx context.Context, trial Trial) (Look, error) {
+	return j.player.Again(ctx, trial)
 }
 
 // Play implements [Player].
-func (j *Journal) Play(ctx context.Context, scripts []string) ([]Look, error) {
-	looks := make([]Look, len(scripts))
+func (j *Journal) Play(ctx context.Context, trials []Trial) ([]Look, error) {
+	looks := make([]Look, len(trials))
 	if err := ctx.Err(); err != nil {
 		return looks, err // the player may not be asked
 	}
-	keys := make([]key, len(scripts))
-	for i, script := range scripts {
-		keys[i] = keyOf(script)
+	keys := make([]key, len(trials))
+	for i, trial := range trials {
+		keys[i] = keyOf(trial)
 	}
 	missing, err := j.recall(keys, looks)
 	if err != nil {
 		return looks, fmt.Errorf("read the checkpoint %s: %w", j.path, err)
 	}
 	for part := range slices.Chunk(missing, portion) {
-		ask := scripts[:0:0]
+		ask := trials[:0:0]
 		for _, i := range part {
-			ask = append(ask, scripts[i])
+			ask = append(ask, trials[i])
 		}
 		played, err := j.player.Play(ctx, ask)
 		if err != nil {

@@ -36,20 +36,20 @@ type memory struct {
 
 var errKilled = errors.New("killed")
 
-func (m *memory) Play(_ context.Context, scripts []string) ([]Look, error) {
+func (m *memory) Play(_ context.Context, trials []Trial) ([]Look, error) {
 	if m.dies--; m.dies == 0 {
-		return make([]Look, len(scripts)), errKilled
+		return make([]Look, len(trials)), errKilled
 	}
-	looks := make([]Look, len(scripts))
-	for i, script := range scripts {
-		looks[i] = m.looks[script]
-		m.played[script]++
+	looks := make([]Look, len(trials))
+	for i, trial := range trials {
+		looks[i] = m.looks[trial.Script]
+		m.played[trial.Script]++
 	}
 	return looks, nil
 }
 
-func (m *memory) Again(_ context.Context, script string) (Look, error) {
-	path, _, _ := strings.Cut(script, "\nexpect ")
+func (m *memory) Again(_ context.Context, trial Trial) (Look, error) {
+	path, _, _ := strings.Cut(trial.Script, "\nexpect ")
 	return m.looks[path+"\nexpect none\n"], nil
 }
 
@@ -59,10 +59,10 @@ type remembering struct {
 	looks map[string]Look
 }
 
-func (r *remembering) Play(ctx context.Context, scripts []string) ([]Look, error) {
-	looks, err := r.stage.Play(ctx, scripts)
-	for i, script := range scripts {
-		r.looks[script] = looks[i]
+func (r *remembering) Play(ctx context.Context, trials []Trial) ([]Look, error) {
+	looks, err := r.stage.Play(ctx, trials)
+	for i, trial := range trials {
+		r.looks[trial.Script] = looks[i]
 	}
 	return looks, err
 }
@@ -406,15 +406,19 @@ func TestJournalKeepsLooks(t *testing.T) {
 	m := &memory{looks: map[string]Look{"full": full, "empty": {}, "failed": failed, "like full": {Print: "1"}}, played: map[string]int{}}
 	path := filepath.Join(t.TempDir(), "journal")
 	scripts := slices.Sorted(maps.Keys(m.looks))
+	var trials []Trial
+	for _, script := range scripts {
+		trials = append(trials, Trial{Script: script})
+	}
 	for i := range 3 {
 		j := open(t, path, m)
-		if _, err := j.Play(t.Context(), []string{"full"}); err != nil {
+		if _, err := j.Play(t.Context(), []Trial{{Script: "full"}}); err != nil {
 			t.Fatal(err)
 		}
 		if i == 0 { // as if their keys began alike
-			j.index[keyOf("like full").half()] = j.index[keyOf("full").half()]
+			j.index[keyOf(Trial{Script: "like full"}).half()] = j.index[keyOf(Trial{Script: "full"}).half()]
 		}
-		looks, err := j.Play(t.Context(), scripts)
+		looks, err := j.Play(t.Context(), trials)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -435,7 +439,7 @@ func TestJournalEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	j := open(t, filepath.Join(t.TempDir(), "journal"), &memory{})
-	if _, err := j.Play(ctx, []string{"a"}); !errors.Is(err, context.Canceled) {
+	if _, err := j.Play(ctx, []Trial{{Script: "a"}}); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
 }
@@ -445,23 +449,23 @@ func TestJournalEnds(t *testing.T) {
 func BenchmarkJournal(b *testing.B) {
 	const scripts = 100_000
 	look := func(i int) Look {
-		hash := fmt.Sprintf("%x", keyOf(fmt.Sprint(i)))
-		clients := []harness.ClientView{{Name: "A", Busy: true, Observed: hash}, {Name: "B", Observed: fmt.Sprintf("%x", keyOf(fmt.Sprint(i/3)))}}
+		hash := fmt.Sprintf("%x", keyOf(Trial{Script: fmt.Sprint(i)}))
+		clients := []harness.ClientView{{Name: "A", Busy: true, Observed: hash}, {Name: "B", Observed: fmt.Sprintf("%x", keyOf(Trial{Script: fmt.Sprint(i / 3)}))}}
 		server := faults.ServerView{Name: "n1/0", Up: true, Leads: true, Data: fmt.Sprintf("lock string %d B1\n", i%7*1000), Next: time.Duration(i % 7)}
-		return Look{Print: fmt.Sprintf("%x", keyOf(hash)), View: harness.View{
+		return Look{Print: fmt.Sprintf("%x", keyOf(Trial{Script: hash})), View: harness.View{
 			Now: time.Duration(i % 11), Clients: clients,
 			View: faults.View{Servers: []faults.ServerView{server}, Held: []faults.HeldView{{Client: "A", Node: "n1", Way: faults.Before, Command: "SET lock A1 NX PX 30000"}}},
 		}}
 	}
-	list := make([]string, scripts)
+	list := make([]Trial, scripts)
 	for i := range list {
-		list[i] = fmt.Sprint("script ", i)
+		list[i].Script = fmt.Sprint("script ", i)
 	}
 	for b.Loop() {
 		path := filepath.Join(b.TempDir(), "journal")
 		n := 0
-		j, err := OpenJournal(path, subject, playerFunc(func(scripts []string) (looks []Look) {
-			for range scripts {
+		j, err := OpenJournal(path, subject, playerFunc(func(trials []Trial) (looks []Look) {
+			for range trials {
 				looks = append(looks, look(n))
 				n++
 			}
@@ -509,7 +513,7 @@ func heap() uint64 {
 	return stats.HeapAlloc
 }
 
-type playerFunc func(scripts []string) []Look
+type playerFunc func(trials []Trial) []Look
 
-func (f playerFunc) Play(_ context.Context, scripts []string) ([]Look, error) { return f(scripts), nil }
-func (f playerFunc) Again(context.Context, string) (Look, error)              { return Look{}, nil }
+func (f playerFunc) Play(_ context.Context, trials []Trial) ([]Look, error) { return f(trials), nil }
+func (f playerFunc) Again(context.Context, Trial) (Look, error)             { return Look{}, nil }

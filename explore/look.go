@@ -53,8 +53,6 @@ type Part struct {
 	Steps []int
 	// Took is how much time went by.
 	Took time.Duration
-
-	tells []checker.Event // those that tell; nil if nobody has asked
 }
 
 // LookAt returns how a cell ended, for a trial with that mark.
@@ -177,13 +175,19 @@ type trail struct {
 	lines  []string
 	// What the move added to the history, once that is known: in several parts where
 	// each client and node is known by itself. All have the same steps and took as long.
-	parts []*Part
+	parts []*piece
 	// tells is what of it tells, in their order.
 	tells []checker.Event
 }
 
+// A piece is a part that is kept.
+type piece struct {
+	Part
+	tells []checker.Event // the events that tell; nil until somebody asks
+}
+
 // adds says what a move adds to the history.
-func (t *trail) adds(parts ...*Part) {
+func (t *trail) adds(parts ...*piece) {
 	t.parts = parts
 	switch {
 	case len(parts) > 1:
@@ -240,7 +244,7 @@ func (t *trail) script() (lines []string, last int) {
 // part returns what a move added to the history.
 func (t *trail) part() *Part {
 	if len(t.parts) == 1 {
-		return t.parts[0]
+		return &t.parts[0].Part
 	}
 	whole := &Part{Steps: make([]int, len(t.parts[0].Steps)), Took: t.parts[0].Took}
 	for i := range whole.Steps {

@@ -157,7 +157,7 @@ func (s *search) learn(ctx context.Context, q *position, look *Look) error {
 	}
 	q.parts = parts
 	q.view.Clients = look.View.Clients
-	q.trail.adds(&look.Part)
+	q.trail.adds(&piece{Part: look.Part})
 	return nil
 }
 

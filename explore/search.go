@@ -39,12 +39,22 @@ func Search(ctx context.Context, b Bound, player Player, tell func(Result)) (Res
 	s.result.Exhausted = err == nil && s.result.Cut == "" && len(s.result.Failures) == 0
 	if err != nil && ctx.Err() != nil {
 		s.result.Cut, err = "interrupted", nil
-		if cause := context.Cause(ctx); errors.Is(cause, context.DeadlineExceeded) {
+		var cut Cut
+		switch cause := context.Cause(ctx); {
+		case errors.As(cause, &cut):
+			s.result.Cut = string(cut)
+		case errors.Is(cause, context.DeadlineExceeded):
 			s.result.Cut = "out of time"
 		}
 	}
 	return s.result, err
 }
+
+// A Cut is the cause of a context that ends a search before it is done, and says why.
+type Cut string
+
+// Error says what the result will.
+func (c Cut) Error() string { return string(c) }
 
 func newSearch(b Bound, player Player, tell func(Result)) *search {
 	return &search{bound: b, player: player, seen: map[identity]bool{}, tell: tell}

@@ -94,7 +94,7 @@ type effect struct {
 	// or node was concerned. Then it does something else each time.
 	wide                 bool
 	common, client, node int32
-	part                 Part
+	part                 piece
 }
 
 // parts takes a view apart.
@@ -204,7 +204,7 @@ func (t *tables) at(p *position, m move) (key local, node int, ok bool) {
 
 // learn takes note of what a move did that led from one state to another.
 func (t *tables) learn(key local, node int, from, to parts, part Part) {
-	e := &effect{common: to.common, client: to.clients[key.who], node: -1, part: part}
+	e := &effect{common: to.common, client: to.clients[key.who], node: -1, part: piece{Part: part}}
 	if node >= 0 {
 		e.node = to.nodes[node]
 	}
@@ -218,16 +218,16 @@ func (t *tables) learn(key local, node int, from, to parts, part Part) {
 
 // undo returns the state that an effect led from, if it had no other.
 func (e *effect) undo(key local, node int, to parts) parts {
-	return parts{key.common, put(to.nodes, node, key.node), put(to.clients, int(key.who), key.client)}
+	return parts{key.common, with(to.nodes, node, key.node), with(to.clients, int(key.who), key.client)}
 }
 
 // apply returns where the move leads from a state.
 func (e *effect) apply(key local, node int, from parts) parts {
-	return parts{e.common, put(from.nodes, node, e.node), put(from.clients, int(key.who), e.client)}
+	return parts{e.common, with(from.nodes, node, e.node), with(from.clients, int(key.who), e.client)}
 }
 
-// put returns a list with another number in a place of it; -1 is no place.
-func put(list []int32, at int, n int32) []int32 {
+// with returns a list with another number in a place of it; -1 is no place.
+func with(list []int32, at int, n int32) []int32 {
 	if at < 0 || list[at] == n {
 		return list
 	}
