@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/lockfault/lockfault/faults"
@@ -140,16 +141,66 @@ func (b Bound) begins(p *position, i int) bool {
 	return able && (b.plain || p.idle[i] && (i == 0 || p.rounds[i-1] > 0))
 }
 
-// pass returns the ways in which a client's request can be delivered.
+// pass returns the ways in which a client's request can be delivered: the oldest, or the
+// oldest on each node.
 func (b Bound) pass(p *position, i int) []move {
 	c := p.view.Clients[i]
-	lines := append([]string{"pass " + c.Name + " once"}, settle(c.Name)...)
-	list := []move{{lines: lines, client: i + 1, sends: true}}
-	if b.left(p, LoseReply) && !c.Crashed {
-		lost := append([]string{"reset " + c.Name + " after any times 1"}, lines...)
-		list = append(list, move{lines: lost, cost: LoseReply, fault: lost[0], client: i + 1, sends: true})
+	var list []move
+	for _, on := range b.doors(p, c.Name) {
+		lines := append([]string{"pass " + c.Name + " once" + on}, settle(c.Name)...)
+		list = append(list, move{lines: lines, client: i + 1, sends: true})
+		if b.left(p, LoseReply) && !c.Crashed {
+			lost := append([]string{"reset " + c.Name + " after any" + on + " times 1"}, lines...)
+			list = append(list, move{lines: lost, cost: LoseReply, fault: lost[0], client: i + 1, sends: true})
+		}
 	}
 	return list
+}
+
+// doors returns where a client's requests wait, as the ends of orders that mean one of
+// these nodes: " on n2". With one node there is nothing to say.
+//
+// Nodes that the path has not named are alike as long as the same waits there, so of
+// those one is enough: what follows on another is the same with the two names
+// exchanged.
+func (b Bound) doors(p *position, client string) []string {
+	if b.Nodes < 2 {
+		return []string{""}
+	}
+	var ends []string
+	var known [][]faults.HeldView // what waits at nodes that were not named
+	for i := range b.Nodes {
+		n := faults.NodeName(i)
+		held := waiting(p.view, n)
+		if !slices.ContainsFunc(held, func(m faults.HeldView) bool { return m.Client == client }) {
+			continue
+		}
+		if !b.plain && !p.named(n) {
+			if slices.ContainsFunc(known, func(other []faults.HeldView) bool { return slices.Equal(other, held) }) {
+				continue
+			}
+			known = append(known, held)
+		}
+		ends = append(ends, " on "+n)
+	}
+	return ends
+}
+
+// waiting returns what the gate holds of a node, without its name.
+func waiting(v harness.View, node string) []faults.HeldView {
+	var held []faults.HeldView
+	for _, m := range v.Held {
+		if m.Node == node {
+			m.Node = ""
+			held = append(held, m)
+		}
+	}
+	return held
+}
+
+// named reports whether a line of the path is about a node by its name.
+func (p *position) named(node string) bool {
+	return slices.ContainsFunc(p.lines, func(line string) bool { return slices.Contains(strings.Fields(line), node) })
 }
 
 // holds reports whether the gate holds a request of a client.
