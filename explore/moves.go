@@ -24,8 +24,19 @@ const (
 	Tick Fault = "tick"
 	// Crash ends a client that is in the middle of something, or holds.
 	Crash Fault = "crash"
-	// LoseReply resets the connection of a request instead of answering it.
-	LoseReply Fault = "lose-reply"
+	// ClientRestart does so, too, and the client comes back without a memory, with a
+	// round in place of the one that it was in.
+	ClientRestart Fault = "client-restart"
+	// Pause stops the process of such a client for longer than a lease. It goes on
+	// whenever it likes after that.
+	Pause Fault = "pause"
+	// LoseReply resets the connection of a request instead of answering it, and
+	// LoseRequest does so before it has arrived.
+	LoseReply   Fault = "lose-reply"
+	LoseRequest Fault = "lose-request"
+	// Partition cuts a client off, from a node or from all, for longer than a lease.
+	// That is mended at any time after.
+	Partition Fault = "partition"
 	// Restart ends a node's primary, which comes back with its data, and
 	// RestartEmpty without.
 	Restart      Fault = "restart"
@@ -46,7 +57,10 @@ const stopReplication = " replication stop"
 
 // Faults returns the kinds of faults, in the order in which moves are made of them.
 func Faults() []Fault {
-	return []Fault{Advance, Tick, Crash, LoseReply, Restart, RestartEmpty, Failover, Flush, ClientClock, NodeClock}
+	return []Fault{
+		Advance, Tick, Crash, ClientRestart, Pause, LoseReply, LoseRequest, Partition,
+		Restart, RestartEmpty, Failover, Flush, ClientClock, NodeClock,
+	}
 }
 
 // About says in a few words what a kind of fault does.
@@ -58,8 +72,16 @@ func (f Fault) About() string {
 		return "time goes on by 0.4 TTLs, at any moment"
 	case Crash:
 		return "a client crashes in the middle of something"
+	case ClientRestart:
+		return "a client crashes in the middle of something and comes back, for another round"
+	case Pause:
+		return "a client stops in the middle of something, for 1.1 TTLs or longer"
 	case LoseReply:
 		return "the answer to a request is lost, with its connection"
+	case LoseRequest:
+		return "a request is lost, with its connection"
+	case Partition:
+		return "a client in the middle of something is cut off, from a node or from all, for 1.1 TTLs or longer"
 	case Restart:
 		return "a node restarts with its data"
 	case RestartEmpty:
@@ -87,8 +109,17 @@ type move struct {
 }
 
 // settle are the lines after which a client has come as far as it gets. One that
-// waits for the lock, or for time, gets a moment.
-func settle(client string) []string {
+// waits for the lock, or for time, gets a moment. One that is stopped, or whom nobody hears,
+// gets nowhere.
+func (p *position) settle(c harness.ClientView) []string {
+	if c.Paused || slices.Contains(p.cuts(c.Name), "") {
+		return []string{"wait 1µs"}
+	}
+	return awaited(c.Name)
+}
+
+// awaited is settle for a client that is not stopped.
+func awaited(client string) []string {
 	return []string{"await " + client + " held within 0.02ttl", "wait 1µs"}
 }
 
@@ -117,12 +148,13 @@ func (b Bound) moves(p *position) (list []move, done bool) {
 		}
 		// What it does in the background keeps it from nothing.
 		switch {
-		case c.Crashed || c.Busy:
+		case c.Crashed || c.Busy || c.Paused:
 		case c.Holding:
-			list = append(list, move{lines: append([]string{c.Name + " write", "begin " + c.Name + " release"}, settle(c.Name)...), client: i + 1})
+			list = append(list, move{lines: append([]string{c.Name + " write", "begin " + c.Name + " release"}, p.settle(c)...), client: i + 1})
 		case b.begins(p, i):
-			list = append(list, move{lines: append([]string{"begin " + c.Name + " try"}, settle(c.Name)...), client: i + 1, begun: true})
+			list = append(list, move{lines: append([]string{"begin " + c.Name + " try"}, p.settle(c)...), client: i + 1, begun: true})
 		}
+		list = append(list, p.mends(c)...)
 	}
 	waits := slices.ContainsFunc(p.view.Clients, func(c harness.ClientView) bool { return c.Busy && !c.Crashed })
 	done = len(list) == 0 && !waits
@@ -137,7 +169,13 @@ func (b Bound) moves(p *position) (list []move, done bool) {
 // looked at. Clients are alike until they begin, so the first does so first.
 func (b Bound) begins(p *position, i int) bool {
 	c := p.view.Clients[i]
-	able := !c.Busy && !c.Crashed && !c.Holding && p.rounds[i] < b.Rounds
+	rounds := b.Rounds
+	for _, fault := range p.faults {
+		if fault == c.Name+" restart" {
+			rounds++
+		}
+	}
+	able := !c.Busy && !c.Crashed && !c.Paused && !c.Holding && p.rounds[i] < rounds
 	return able && (b.plain || p.idle[i] && (i == 0 || p.rounds[i-1] > 0))
 }
 
@@ -147,11 +185,19 @@ func (b Bound) pass(p *position, i int) []move {
 	c := p.view.Clients[i]
 	var list []move
 	for _, on := range b.doors(p, c.Name) {
-		lines := append([]string{"pass " + c.Name + " once" + on}, settle(c.Name)...)
+		pass := "pass " + c.Name + " once" + on
+		lines := append([]string{pass}, p.settle(c)...)
 		list = append(list, move{lines: lines, client: i + 1, sends: true})
 		if b.left(p, LoseReply) && !c.Crashed {
 			lost := append([]string{"reset " + c.Name + " after any" + on + " times 1"}, lines...)
 			list = append(list, move{lines: lost, cost: LoseReply, fault: lost[0], client: i + 1, sends: true})
+		}
+		if b.left(p, LoseRequest) && !c.Crashed && len(p.cuts(c.Name)) == 0 {
+			// The gate has let it in as far as its door, so it is the link that loses it: a
+			// link that has lost something is reset when it is mended.
+			from := strings.Replace(on, " on ", " from ", 1)
+			lost := slices.Concat([]string{"partition " + c.Name + from, pass, "heal " + c.Name + from}, p.settle(c))
+			list = append(list, move{lines: lost, cost: LoseRequest, fault: c.Name + " loses a request" + on, client: i + 1})
 		}
 	}
 	return list
@@ -203,6 +249,36 @@ func (p *position) named(node string) bool {
 	return slices.ContainsFunc(p.lines, func(line string) bool { return slices.Contains(strings.Fields(line), node) })
 }
 
+// mends returns how what befell a client ends: it goes on, or is no longer cut off. That
+// takes from no budget.
+func (p *position) mends(c harness.ClientView) []move {
+	var list []move
+	if c.Paused && !c.Crashed {
+		c.Paused = false
+		list = append(list, move{lines: append([]string{c.Name + " resume"}, p.settle(c)...)})
+	}
+	for _, from := range p.cuts(c.Name) {
+		heal := "heal " + c.Name + from
+		list = append(list, move{lines: append([]string{heal}, awaited(c.Name)...), fault: heal})
+	}
+	return list
+}
+
+// cuts returns from where a client is cut off, as the ends of orders: empty for all nodes,
+// or " from n2".
+func (p *position) cuts(client string) []string {
+	var cuts []string
+	for _, fault := range p.faults {
+		if from, ok := strings.CutPrefix(fault, "partition "+client); ok {
+			cuts = append(cuts, from)
+		}
+		if from, ok := strings.CutPrefix(fault, "heal "+client); ok {
+			cuts = slices.DeleteFunc(cuts, func(cut string) bool { return cut == from })
+		}
+	}
+	return cuts
+}
+
 // holds reports whether the gate holds a request of a client.
 func holds(v harness.View, client string) bool {
 	return slices.ContainsFunc(v.Held, func(m faults.HeldView) bool { return m.Client == client })
@@ -225,8 +301,8 @@ func (b Bound) faults(p *position) []move {
 		list = append(list, move{lines: []string{"wait 0.4ttl"}, cost: Tick})
 	}
 	for _, c := range p.view.Clients {
-		if b.left(p, Crash) && !c.Crashed && (c.Busy || c.Holding) {
-			add(Crash, c.Name+" crash")
+		if !c.Crashed && (c.Busy || c.Holding) {
+			list = append(list, b.misfortunes(p, c)...)
 		}
 		if b.left(p, ClientClock) && !c.Crashed {
 			add(ClientClock, c.Name+" clock +1.1ttl")
@@ -255,6 +331,46 @@ func (b Bound) faults(p *position) []move {
 		}
 	}
 	return list
+}
+
+// misfortunes returns the faults that may befall a client that is in the middle of
+// something, or holds.
+func (b Bound) misfortunes(p *position, c harness.ClientView) []move {
+	var list []move
+	if b.left(p, Crash) {
+		list = append(list, move{lines: []string{c.Name + " crash", "wait 1µs"}, cost: Crash, fault: c.Name + " crash"})
+	}
+	if b.left(p, ClientRestart) {
+		lines := append([]string{c.Name + " crash", c.Name + " restart"}, awaited(c.Name)...)
+		list = append(list, move{lines: lines, cost: ClientRestart, fault: c.Name + " restart"})
+	}
+	if b.left(p, Pause) && !c.Paused {
+		list = append(list, move{lines: []string{c.Name + " pause", "wait 1.1ttl"}, cost: Pause})
+	}
+	if b.left(p, Partition) && len(p.cuts(c.Name)) == 0 {
+		from := []string{""}
+		for i := range b.Nodes {
+			if b.Nodes > 1 {
+				from = append(from, " from "+faults.NodeName(i))
+			}
+		}
+		for _, from := range from {
+			cut := "partition " + c.Name + from
+			list = append(list, move{lines: []string{cut, "wait 1.1ttl"}, cost: Partition, fault: cut})
+		}
+	}
+	return list
+}
+
+// away reports whether something that happened may be why an operation waited in vain,
+// other than the lock.
+func (p *position) away() bool {
+	for _, f := range []Fault{Advance, Tick, Pause, LoseReply, LoseRequest, Partition, Restart, RestartEmpty, Failover} {
+		if p.spent[f] > 0 {
+			return true
+		}
+	}
+	return slices.ContainsFunc(p.faults, func(fault string) bool { return strings.HasSuffix(fault, stopReplication) })
 }
 
 // stopped reports whether nothing reaches a node's replicas: a promotion ends that.

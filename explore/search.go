@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/lockfault/lockfault/checker"
 	"github.com/lockfault/lockfault/harness"
@@ -203,12 +202,10 @@ func (s *search) arrive(ctx context.Context, p *position, script string, look Lo
 // takes, is unavailable for that reason.
 func (s *search) settled(p *position, look Look) []checker.Anomaly {
 	busy := slices.ContainsFunc(look.View.Clients, func(c harness.ClientView) bool { return c.Busy })
-	stopped := func(fault string) bool { return strings.HasSuffix(fault, stopReplication) }
-	away := slices.ContainsFunc(p.faults, stopped) || p.spent[Advance]+p.spent[Tick]+p.spent[LoseReply]+p.spent[Restart]+p.spent[RestartEmpty]+p.spent[Failover] > 0
 	return slices.DeleteFunc(slices.Clone(look.Anomalies), func(a checker.Anomaly) bool {
 		switch a {
 		case checker.Unavailable:
-			return busy || away
+			return busy || p.away()
 		case checker.StuckLock, checker.Starvation, checker.SelfDeadlock:
 			return busy
 		}
