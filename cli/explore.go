@@ -135,6 +135,9 @@ func (o *exploreOptions) explore(cmd *cobra.Command, a *app, name string) error 
 	if len(list) > 1 {
 		return usage("%q names %d strategies: name one", name, len(list))
 	}
+	if list, err = o.on(list); err != nil {
+		return err
+	}
 	o.bound.Nodes = max(1, list[0].Nodes)
 	for _, world := range o.worlds {
 		if err := o.at(world).Check(cmd.Context()); err != nil {
@@ -305,6 +308,9 @@ func came(n int) string {
 // about says what the bound is.
 func (o *exploreOptions) about() string {
 	text := count(o.bound.Clients, "client", "clients") + ", " + count(o.bound.Rounds, "round", "rounds")
+	if o.nodes > 0 {
+		text += ", " + count(o.nodes, "node", "nodes")
+	}
 	for _, f := range explore.Faults() {
 		if n := o.bound.Budget[f]; n > 0 {
 			text += fmt.Sprintf(", %s %d", f, n)
@@ -402,7 +408,7 @@ func (e *explorer) play(ctx context.Context, scripts []string, alone bool) ([]ex
 		for i, script := range scripts {
 			j := job{
 				Number: i, Strategy: e.strategy.Name, Scenario: "found", File: "found.txt", Source: []byte(script),
-				Place: worlds.Place{World: worlds.Sim}, Seed: e.options.seed, Look: true, Alone: alone,
+				Place: worlds.Place{World: worlds.Sim}, Seed: e.options.seed, Nodes: e.options.nodes, Look: true, Alone: alone,
 			}
 			if !yield(j) {
 				return

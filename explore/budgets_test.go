@@ -13,7 +13,7 @@ import (
 )
 
 // What each budget of its own is good for, and what a sound lock shows of it.
-func TestFindsByBudget(t *testing.T) {
+func TestFindsWhatIsKnownByBudget(t *testing.T) {
 	for _, c := range []struct {
 		strategy string
 		budget   Fault

@@ -96,6 +96,23 @@ func TestEachNodeHasItsOrder(t *testing.T) {
 	}
 }
 
+// Redlock on three nodes can be searched to the end: two clients who split the nodes
+// between them both give way, and a node that forgets gives it to two.
+func TestRedlockOnThree(t *testing.T) {
+	redlock, _ := strategies.Builtin().Lookup("redlock")
+	three, err := redlock.On(3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := on(t, three, Bound{Clients: 2, Rounds: 1}); len(r.Findings) > 0 || !r.Exhausted {
+		t.Errorf("found %v, exhausted %t", anomalies(r), r.Exhausted)
+	}
+	r := on(t, three, Bound{Clients: 2, Rounds: 1, Budget: map[Fault]int{RestartEmpty: 1}, Moves: 10})
+	if _, ok := anomalies(r)[checker.Overlap]; !ok {
+		t.Errorf("a node forgets: found %v, want overlap", anomalies(r))
+	}
+}
+
 // That nodes are alike until they are named loses nothing.
 func TestReductionsLoseNothingOnNodes(t *testing.T) {
 	for _, c := range []struct {
