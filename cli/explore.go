@@ -63,6 +63,8 @@ is told and written all the same.`,
 	flags.IntVar(&o.bound.Clients, "clients", 2, "`number` of clients")
 	flags.IntVar(&o.bound.Rounds, "rounds", 1, "`number` of times that each client tries to get the lock, writes and releases it")
 	flags.IntVar(&o.bound.Replicas, "replicas", 0, "`number` of replicas of each node; default as many as failovers")
+	flags.BoolVar(&o.bound.Extend, "extend", false, "let a holder extend its lease once before it releases; for strategies tagged @"+strategies.TagExtending)
+	flags.BoolVar(&o.bound.Reenter, "reenter", false, "let a holder try once to get the lock that it has")
 	for _, f := range explore.Faults() {
 		o.budget[f] = flags.Int(string(f), 0, "`number` of times that "+f.About())
 	}
@@ -137,6 +139,9 @@ func (o *exploreOptions) explore(cmd *cobra.Command, a *app, name string) error 
 	}
 	if list, err = o.on(list); err != nil {
 		return err
+	}
+	if s := list[0]; o.bound.Extend && !slices.Contains(s.Tags, strategies.TagExtending) {
+		return usage("--extend: %s can't be extended by its user, or doesn't say so with the tag %s: leave --extend out, or name one of @%[2]s", s.Name, strategies.TagExtending)
 	}
 	o.bound.Nodes = max(1, list[0].Nodes)
 	for _, world := range o.worlds {
@@ -311,6 +316,12 @@ func (o *exploreOptions) about() string {
 	if o.nodes > 0 {
 		text += ", " + count(o.nodes, "node", "nodes")
 	}
+	if o.bound.Extend {
+		text += ", extend"
+	}
+	if o.bound.Reenter {
+		text += ", reenter"
+	}
 	for _, f := range explore.Faults() {
 		if n := o.bound.Budget[f]; n > 0 {
 			text += fmt.Sprintf(", %s %d", f, n)
@@ -341,6 +352,8 @@ type search struct {
 	Replicas int                   `json:"replicas"`
 	TTL      time.Duration         `json:"ttl"`
 	Seed     uint64                `json:"seed"`
+	Extend   bool                  `json:"extend,omitempty"`
+	Reenter  bool                  `json:"reenter,omitempty"`
 	Budget   map[explore.Fault]int `json:"budget"`
 	explore.Result
 	Findings []finding `json:"findings"`
@@ -360,7 +373,7 @@ func (o *exploreOptions) write(strategy string, r explore.Result, found []findin
 	b := o.bound
 	text, err := json.MarshalIndent(search{
 		Strategy: strategy, Clients: b.Clients, Rounds: b.Rounds, Nodes: b.Nodes, Replicas: b.Replicas, TTL: b.TTL,
-		Seed: o.seed, Budget: b.Budget, Result: r, Findings: found,
+		Seed: o.seed, Extend: b.Extend, Reenter: b.Reenter, Budget: b.Budget, Result: r, Findings: found,
 	}, "", "  ")
 	if err != nil {
 		return err

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lockfault/lockfault/checker"
 	"github.com/lockfault/lockfault/scenarios"
 	"github.com/lockfault/lockfault/strategies"
 )
@@ -83,6 +84,87 @@ func TestMisfortunesEnd(t *testing.T) {
 			t.Errorf("--%s 1: %d scripts have %q, %d go on with %q", budget, befell, c.begins, ended, c.ends)
 		}
 	}
+}
+
+// An extend that doesn't look whose key it is prolongs another's, and what a holder does
+// once it does once.
+func TestFindsWhatIsKnownOfHolders(t *testing.T) {
+	blind := strategies.Strategy{
+		Name: "blind", Summary: "SET NX PX, prolonged by PEXPIRE", Source: "this test", Tags: []string{strategies.TagSingle, strategies.TagExtending},
+		New: func(env strategies.Env) (strategies.Lock, error) { return blindLock{bareLock{env}}, nil },
+	}
+	r := on(t, blind, Bound{Clients: 2, Rounds: 1, Extend: true, Budget: map[Fault]int{Advance: 1, Tick: 1}, Moves: 8})
+	if _, ok := anomalies(r)[checker.ForeignExtend]; !ok {
+		t.Errorf("an extend that doesn't look: found %v, want foreign-extend", anomalies(r))
+	}
+	// A second try that overwrites what the first has kept: the release misses.
+	forgetful := strategies.Strategy{
+		Name: "forgetful", Summary: "SETNX of a new number each time", Source: "this test", Tags: []string{strategies.TagSingle},
+		New: func(env strategies.Env) (strategies.Lock, error) { return &forgetfulLock{bareLock: bareLock{env}}, nil },
+	}
+	for reenter, want := range map[bool]bool{true: true, false: false} {
+		r := on(t, forgetful, Bound{Clients: 2, Rounds: 1, Reenter: reenter})
+		if _, ok := anomalies(r)[checker.StuckLock]; ok != want || !r.Exhausted {
+			t.Errorf("reenter %t: found %v, want stuck-lock %t", reenter, anomalies(r), want)
+		}
+	}
+	fenced, _ := strategies.Builtin().Lookup("fenced")
+	player := &reader{stage: stage{t: t, strategy: fenced}}
+	r, err := Search(t.Context(), Bound{Clients: 1, Rounds: 2, Extend: true, Reenter: true, Nodes: 1, TTL: scenarios.Defaults().TTL}, player, nil)
+	// It doesn't let its holder in again, and nothing else is wrong with it.
+	if _, ok := anomalies(r)[checker.SelfDeadlock]; err != nil || len(r.Findings) != 1 || !ok || !r.Exhausted {
+		t.Errorf("fenced: found %v, exhausted %t, %v %v", anomalies(r), r.Exhausted, err, r.Failures)
+	}
+	most := 0
+	for _, script := range player.scripts {
+		most = max(most, strings.Count(script, "begin A extend"))
+	}
+	if most != 2 {
+		t.Errorf("A extends %d times in two rounds", most)
+	}
+}
+
+// blindLock prolongs whatever key it finds.
+type blindLock struct{ bareLock }
+
+func (l blindLock) Acquire(ctx context.Context) error {
+	won, err := l.env.Nodes[0].SetNX(ctx, l.env.Key, l.env.Owner, l.env.TTL).Result()
+	if err == nil && !won {
+		return strategies.ErrNotAcquired
+	}
+	return err
+}
+
+func (l blindLock) TryAcquire(ctx context.Context) error { return l.Acquire(ctx) }
+
+func (l blindLock) Extend(ctx context.Context) error {
+	return l.env.Nodes[0].PExpire(ctx, l.env.Key, l.env.TTL).Err()
+}
+
+// forgetfulLock keeps the value of its latest attempt only.
+type forgetfulLock struct {
+	bareLock
+	tries int
+}
+
+func (l *forgetfulLock) value() string { return fmt.Sprint(l.env.Owner, " ", l.tries) }
+
+func (l *forgetfulLock) Acquire(ctx context.Context) error {
+	l.tries++
+	won, err := l.env.Nodes[0].SetNX(ctx, l.env.Key, l.value(), 0).Result()
+	if err == nil && !won {
+		return strategies.ErrNotAcquired
+	}
+	return err
+}
+
+func (l *forgetfulLock) TryAcquire(ctx context.Context) error { return l.Acquire(ctx) }
+
+func (l *forgetfulLock) Release(ctx context.Context) error {
+	if own, err := l.env.Nodes[0].Get(ctx, l.env.Key).Result(); err != nil || own != l.value() {
+		return strategies.ErrNotHeld
+	}
+	return l.bareLock.Release(ctx)
 }
 
 // reader keeps the scripts.

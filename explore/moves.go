@@ -151,6 +151,7 @@ func (b Bound) moves(p *position) (list []move, done bool) {
 		case c.Crashed || c.Busy || c.Paused:
 		case c.Holding:
 			list = append(list, move{lines: append([]string{c.Name + " write", "begin " + c.Name + " release"}, p.settle(c)...), client: i + 1})
+			list = append(list, b.again(p, i)...)
 		case b.begins(p, i):
 			list = append(list, move{lines: append([]string{"begin " + c.Name + " try"}, p.settle(c)...), client: i + 1, begun: true})
 		}
@@ -163,6 +164,25 @@ func (b Bound) moves(p *position) (list []move, done bool) {
 		list = append(list, move{lines: []string{"wait 0.1ttl"}}) // for nothing else can happen
 	}
 	return list, done
+}
+
+// again returns what else a holder may do with the lock that it has, once in a round.
+func (b Bound) again(p *position, i int) []move {
+	c := p.view.Clients[i]
+	var list []move
+	add := func(op string) {
+		did := fmt.Sprintf("%s %s in round %d", c.Name, op, p.rounds[i])
+		if !slices.Contains(p.faults, did) {
+			list = append(list, move{lines: append([]string{"begin " + c.Name + " " + op}, p.settle(c)...), fault: did, client: i + 1})
+		}
+	}
+	if b.Extend {
+		add("extend")
+	}
+	if b.Reenter {
+		add("try")
+	}
+	return list
 }
 
 // begins reports whether a client begins a round next, in one of the orders that are
