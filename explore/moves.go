@@ -207,7 +207,15 @@ func (b Bound) pass(p *position, i int) []move {
 	for _, on := range b.doors(p, c.Name) {
 		pass := "pass " + c.Name + " once" + on
 		lines := append([]string{pass}, p.settle(c)...)
-		list = append(list, move{lines: lines, client: i + 1, sends: true})
+		answered := lines
+		if on != "" {
+			// Others of its requests are held meanwhile, which says nothing of this one: in
+			// real time it is waited for, and so is its answer.
+			arrived := "await " + c.Name + " held" + on + " within 0.02ttl"
+			lines = append([]string{arrived}, lines...)
+			answered = slices.Concat([]string{arrived, pass}, p.answers(c), p.settle(c))
+		}
+		list = append(list, move{lines: answered, client: i + 1, sends: true})
 		if b.left(p, LoseReply) && !c.Crashed {
 			lost := append([]string{"reset " + c.Name + " after any" + on + " times 1"}, lines...)
 			list = append(list, move{lines: lost, cost: LoseReply, fault: lost[0], client: i + 1, sends: true})
@@ -267,6 +275,23 @@ func waiting(v harness.View, node string) []faults.HeldView {
 // named reports whether a line of the path is about a node by its name.
 func (p *position) named(node string) bool {
 	return slices.ContainsFunc(p.lines, func(line string) bool { return slices.Contains(strings.Fields(line), node) })
+}
+
+// answers waits for as many answers as a client's operation has had requests delivered,
+// with one more; not where one may have been lost.
+func (p *position) answers(c harness.ClientView) []string {
+	requests := 1
+	for _, line := range slices.Backward(p.lines) {
+		switch {
+		case strings.HasPrefix(line, "begin "+c.Name+" "):
+			return []string{fmt.Sprintf("await %s replies %d within 0.02ttl", c.Name, requests)}
+		case strings.HasPrefix(line, "pass "+c.Name+" "):
+			requests++
+		case strings.HasPrefix(line, "reset "+c.Name+" "), strings.HasPrefix(line, "partition "+c.Name), line == c.Name+" pause", line == c.Name+" crash":
+			return nil
+		}
+	}
+	return nil
 }
 
 // mends returns how what befell a client ends: it goes on, or is no longer cut off. That

@@ -44,7 +44,7 @@ func (p *past) follow(c *cursor, action Action) error {
 		return p.alive(c, do.Clients)
 	case Await:
 		if do.State == AwaitHeld {
-			return p.stopped(c, do.Clients, nil)
+			return p.stopped(c, do.Clients, do.Nodes)
 		}
 	case Measure:
 		return p.measure(c, do)

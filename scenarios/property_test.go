@@ -253,6 +253,7 @@ func (d *drawer) any(replicas bool) {
 		scenarios.Await{Clients: clients, State: scenarios.AwaitReplies, Count: d.number(1, 1000), Within: d.maybe()},
 		scenarios.Await{Clients: clients, State: rapid.SampledFrom([]scenarios.AwaitState{
 			scenarios.AwaitDone, scenarios.AwaitHeld, scenarios.AwaitHolding}).Draw(d.T, "state"), Within: d.maybe()},
+		scenarios.Await{Clients: clients, State: scenarios.AwaitHeld, Nodes: d.some(d.nodes, 0), Within: d.maybe()},
 		scenarios.Wait{For: d.span()},
 		scenarios.Measure{Name: "x", Stop: true},
 	}
