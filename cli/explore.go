@@ -69,6 +69,8 @@ is told and written all the same.`,
 	flags.IntVar(&o.bound.Clients, "clients", 2, "`number` of clients")
 	flags.IntVar(&o.bound.Rounds, "rounds", 1, "`number` of times that each client tries to get the lock, writes and releases it")
 	flags.IntVar(&o.bound.Replicas, "replicas", 0, "`number` of replicas of each node; default as many as failovers")
+	flags.BoolVar(&o.bound.Extend, "extend", false, "let a holder extend its lease once before it releases; for strategies tagged @"+strategies.TagExtending)
+	flags.BoolVar(&o.bound.Reenter, "reenter", false, "let a holder try once to get the lock that it has")
 	for _, f := range explore.Faults() {
 		o.budget[f] = flags.Int(string(f), 0, "`number` of times that "+f.About())
 	}
@@ -143,6 +145,12 @@ func (o *exploreOptions) explore(cmd *cobra.Command, a *app, name string) error 
 	}
 	if len(list) > 1 {
 		return usage("%q names %d strategies: name one", name, len(list))
+	}
+	if list, err = o.on(list); err != nil {
+		return err
+	}
+	if s := list[0]; o.bound.Extend && !slices.Contains(s.Tags, strategies.TagExtending) {
+		return usage("--extend: %s can't be extended by its user, or doesn't say so with the tag %s: leave --extend out, or name one of @%[2]s", s.Name, strategies.TagExtending)
 	}
 	o.bound.Nodes = max(1, list[0].Nodes)
 	for _, world := range o.worlds {
@@ -336,6 +344,15 @@ func came(n int) string {
 // about says what the bound is.
 func (o *exploreOptions) about() string {
 	text := count(o.bound.Clients, "client", "clients") + ", " + count(o.bound.Rounds, "round", "rounds")
+	if o.nodes > 0 {
+		text += ", " + count(o.nodes, "node", "nodes")
+	}
+	if o.bound.Extend {
+		text += ", extend"
+	}
+	if o.bound.Reenter {
+		text += ", reenter"
+	}
 	for _, f := range explore.Faults() {
 		if n := o.bound.Budget[f]; n > 0 {
 			text += fmt.Sprintf(", %s %d", f, n)
@@ -366,6 +383,8 @@ type search struct {
 	Replicas int                   `json:"replicas"`
 	TTL      time.Duration         `json:"ttl"`
 	Seed     uint64                `json:"seed"`
+	Extend   bool                  `json:"extend,omitempty"`
+	Reenter  bool                  `json:"reenter,omitempty"`
 	Budget   map[explore.Fault]int `json:"budget"`
 	explore.Result
 	Findings []finding `json:"findings"`
@@ -385,7 +404,7 @@ func (o *exploreOptions) write(strategy string, r explore.Result, found []findin
 	b := o.bound
 	text, err := json.MarshalIndent(search{
 		Strategy: strategy, Clients: b.Clients, Rounds: b.Rounds, Nodes: b.Nodes, Replicas: b.Replicas, TTL: b.TTL,
-		Seed: o.seed, Budget: b.Budget, Result: r, Findings: found,
+		Seed: o.seed, Extend: b.Extend, Reenter: b.Reenter, Budget: b.Budget, Result: r, Findings: found,
 	}, "", "  ")
 	if err != nil {
 		return err
@@ -433,7 +452,7 @@ func (e *explorer) play(ctx context.Context, trials []explore.Trial, alone bool)
 		for i, trial := range trials {
 			j := job{
 				Number: i, Strategy: e.strategy.Name, Scenario: "found", File: "found.txt", Source: []byte(trial.Script), Mark: trial.Mark,
-				Place: worlds.Place{World: worlds.Sim}, Seed: e.options.seed, Look: true, Alone: alone,
+				Place: worlds.Place{World: worlds.Sim}, Seed: e.options.seed, Nodes: e.options.nodes, Look: true, Alone: alone,
 			}
 			if !yield(j) {
 				return

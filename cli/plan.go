@@ -36,6 +36,7 @@ func (o *runOptions) plan(list []strategies.Strategy, scripts []chosen) (reports
 	say("world", strings.Join(o.worlds, ","))
 	say("seed", o.seed)
 	say("ttl", o.ttl)
+	say("nodes", o.nodes)
 	say("list of strategies", strings.Join(names, ","))
 	say("list of scenarios", strings.Join(titles, ","))
 	say("failover", o.failover)

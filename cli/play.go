@@ -27,6 +27,7 @@ type playOptions struct {
 	place       worlds.Place
 	seed        uint64
 	ttl         time.Duration
+	nodes       int // of every strategy; 0 is each its own
 	cellTimeout time.Duration
 	expect      string
 	isolate     bool
@@ -46,6 +47,7 @@ func (o *playOptions) addFlags(cmd *cobra.Command) {
 func (o *playOptions) addWorldFlags(cmd *cobra.Command, names string) {
 	cmd.Flags().Uint64Var(&o.seed, "seed", defaultSeed, "`number` that decides latencies, tie-breaks and the strategies' randomness")
 	cmd.Flags().DurationVar(&o.ttl, "ttl", 0, "lease to use in place of each script's own, such as 10s")
+	cmd.Flags().IntVar(&o.nodes, "nodes", 0, "`number` of nodes for strategies that take any, such as redlock; default what each has by itself")
 	cmd.Flags().StringSliceVar(&o.worlds, "world", []string{worlds.Sim}, names+strings.Join(worlds.Names(), ", "))
 	cmd.Flags().StringVar(&o.place.RedisServer, "redis-server", "", "server `program` of the world process; default redis-server or valkey-server from PATH")
 	cmd.Flags().StringVar(&o.place.Image, "image", worlds.DefaultImage, "`image` of the world docker, of Redis or Valkey")
@@ -60,6 +62,25 @@ const (
 )
 
 func promoters() []string { return []string{byReplicaOf, bySentinel} }
+
+// mostNodes is how many nodes a script may have.
+const mostNodes = 9
+
+// on returns the strategies on the number of nodes that was asked for.
+func (o *playOptions) on(list []strategies.Strategy) ([]strategies.Strategy, error) {
+	if o.nodes == 0 {
+		return list, nil
+	}
+	list = slices.Clone(list)
+	for i, s := range list {
+		on, err := s.On(o.nodes)
+		if err != nil {
+			return nil, usage("--nodes %d: %s runs on %d and on no other number: leave --nodes out, or name strategies that take any, such as redlock", o.nodes, s.Name, max(1, s.Nodes))
+		}
+		list[i] = on
+	}
+	return list, nil
+}
 
 func (o *playOptions) check(cmd *cobra.Command) error {
 	for i, world := range o.worlds {
@@ -83,6 +104,8 @@ func (o *playOptions) check(cmd *cobra.Command) error {
 		return usage("--ttl %v is no lease: give one such as 10s", o.ttl)
 	case o.ttl%time.Millisecond != 0:
 		return usage("--ttl %v is no whole number of milliseconds, which is what Redis counts", o.ttl)
+	case cmd.Flags().Changed("nodes") && (o.nodes < 1 || o.nodes > mostNodes):
+		return usage("--nodes %d: give 1 to %d, as many as a script may have", o.nodes, mostNodes)
 	case cmd.Flags().Changed("cell-timeout") && o.cellTimeout <= 0:
 		return usage("--cell-timeout %v leaves no time: give some, such as 20s", o.cellTimeout)
 	}
@@ -115,6 +138,7 @@ func (o *playOptions) cells(world string, first int, scripts []chosen, list []st
 					Place:       place,
 					Seed:        o.seed,
 					TTL:         o.lease(),
+					Nodes:       o.nodes,
 					Alone:       o.alone(strategy),
 					History:     filepath.Join(dir, filepath.FromSlash(link)),
 					HistoryLink: link,

@@ -109,6 +109,9 @@ func (o *runOptions) run(cmd *cobra.Command, a *app) error {
 	if err != nil {
 		return err
 	}
+	if list, err = o.on(list); err != nil {
+		return err
+	}
 	scripts, err := chooseScenarios(cmd.Context(), o.scenarios)
 	if err != nil {
 		return err

@@ -124,6 +124,9 @@ func (o *traceOptions) trace(cmd *cobra.Command, a *app, strategyName, scenario 
 	if len(list) > 1 {
 		return usage("%q names %d strategies: name one", strategyName, len(list))
 	}
+	if list, err = o.on(list); err != nil {
+		return err
+	}
 	script, err := chooseScenario(cmd.Context(), scenario)
 	if err != nil {
 		return err

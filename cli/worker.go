@@ -38,6 +38,7 @@ type job struct {
 	Place    worlds.Place
 	Seed     uint64
 	TTL      time.Duration
+	Nodes    int // of the strategy, if not its own number
 	// Late is how the machine was too slow each time that the cell was played
 	// before. Twin says that the lease is not that of the run, so that the cell
 	// is played in virtual time, too.
@@ -166,6 +167,13 @@ func (p *player) play(t *testing.T, j job) (answer played, retire bool) {
 	if !ok {
 		cell.Reason = fmt.Sprintf("the worker process knows no strategy %q: does its main function give cli.Main the same registry each time?", j.Strategy)
 		return answer, false
+	}
+	if j.Nodes > 0 {
+		var err error
+		if strategy, err = strategy.On(j.Nodes); err != nil {
+			cell.Reason = err.Error()
+			return answer, false
+		}
 	}
 	script, err := p.load(j)
 	if err != nil {

@@ -30,6 +30,9 @@ type Bound struct {
 	Nodes, Replicas int
 	// TTL is the lease.
 	TTL time.Duration
+	// Extend lets a holder prolong its lease, and Reenter lets it try to get the lock that
+	// it has, once in each round, before it writes and releases.
+	Extend, Reenter bool
 	// Budget is how often each kind of fault may happen. Those that are not in it
 	// don't.
 	Budget map[Fault]int

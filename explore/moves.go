@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/lockfault/lockfault/checker"
@@ -24,8 +25,19 @@ const (
 	Tick Fault = "tick"
 	// Crash ends a client that is in the middle of something, or holds.
 	Crash Fault = "crash"
-	// LoseReply resets the connection of a request instead of answering it.
-	LoseReply Fault = "lose-reply"
+	// ClientRestart does so, too, and the client comes back without a memory, with a
+	// round in place of the one that it was in.
+	ClientRestart Fault = "client-restart"
+	// Pause stops the process of such a client for longer than a lease. It goes on
+	// whenever it likes after that.
+	Pause Fault = "pause"
+	// LoseReply resets the connection of a request instead of answering it, and
+	// LoseRequest does so before it has arrived.
+	LoseReply   Fault = "lose-reply"
+	LoseRequest Fault = "lose-request"
+	// Partition cuts a client off, from a node or from all, for longer than a lease.
+	// That is mended at any time after.
+	Partition Fault = "partition"
 	// Restart ends a node's primary, which comes back with its data, and
 	// RestartEmpty without.
 	Restart      Fault = "restart"
@@ -46,7 +58,10 @@ const stopReplication = " replication stop"
 
 // Faults returns the kinds of faults, in the order in which moves are made of them.
 func Faults() []Fault {
-	return []Fault{Advance, Tick, Crash, LoseReply, Restart, RestartEmpty, Failover, Flush, ClientClock, NodeClock}
+	return []Fault{
+		Advance, Tick, Crash, ClientRestart, Pause, LoseReply, LoseRequest, Partition,
+		Restart, RestartEmpty, Failover, Flush, ClientClock, NodeClock,
+	}
 }
 
 // About says in a few words what a kind of fault does.
@@ -58,8 +73,16 @@ func (f Fault) About() string {
 		return "time goes on by 0.4 TTLs, at any moment"
 	case Crash:
 		return "a client crashes in the middle of something"
+	case ClientRestart:
+		return "a client crashes in the middle of something and comes back, for another round"
+	case Pause:
+		return "a client stops in the middle of something, for 1.1 TTLs or longer"
 	case LoseReply:
 		return "the answer to a request is lost, with its connection"
+	case LoseRequest:
+		return "a request is lost, with its connection"
+	case Partition:
+		return "a client in the middle of something is cut off, from a node or from all, for 1.1 TTLs or longer"
 	case Restart:
 		return "a node restarts with its data"
 	case RestartEmpty:
@@ -88,14 +111,24 @@ type move struct {
 }
 
 // settle are the lines after which a client has come as far as it gets. One that
-// waits for the lock, or for time, gets a moment.
-func settle(client string) []string {
+// waits for the lock, or for time, gets a moment. One that is stopped, or whom nobody hears,
+// gets nowhere.
+func (p *position) settle(c harness.ClientView) []string {
+	if c.Paused || slices.Contains(p.cuts(c.Name), "") {
+		return []string{"wait 1µs"}
+	}
+	return awaited(c.Name)
+}
+
+// awaited is settle for a client that is not stopped.
+func awaited(client string) []string {
 	return []string{"await " + client + " held within 0.02ttl", "wait 1µs"}
 }
 
 // position is a state with what led to it.
 type position struct {
-	trail    *trail // the path
+	trail    *trail   // the path
+	lines    []string // it, while moves are made from here
 	parts    parts
 	moves    int
 	requests int
@@ -132,12 +165,14 @@ func (b Bound) moves(p *position) (list []move, done bool) {
 		}
 		// What it does in the background keeps it from nothing.
 		switch {
-		case c.Crashed || c.Busy:
+		case c.Crashed || c.Busy || c.Paused:
 		case c.Holding:
-			list = append(list, move{lines: append([]string{c.Name + " write", "begin " + c.Name + " release"}, settle(c.Name)...), client: i + 1})
+			list = append(list, move{lines: append([]string{c.Name + " write", "begin " + c.Name + " release"}, p.settle(c)...), client: i + 1})
+			list = append(list, b.again(p, i)...)
 		case b.begins(p, i):
-			list = append(list, move{lines: append([]string{"begin " + c.Name + " try"}, settle(c.Name)...), client: i + 1, begun: true})
+			list = append(list, move{lines: append([]string{"begin " + c.Name + " try"}, p.settle(c)...), client: i + 1, begun: true})
 		}
+		list = append(list, p.mends(c)...)
 	}
 	waits := slices.ContainsFunc(p.view.Clients, func(c harness.ClientView) bool { return c.Busy && !c.Crashed })
 	done = len(list) == 0 && !waits
@@ -148,26 +183,165 @@ func (b Bound) moves(p *position) (list []move, done bool) {
 	return list, done
 }
 
+// again returns what else a holder may do with the lock that it has, once in a round.
+func (b Bound) again(p *position, i int) []move {
+	c := p.view.Clients[i]
+	var list []move
+	add := func(op string) {
+		did := fmt.Sprintf("%s %s in round %d", c.Name, op, p.rounds[i])
+		if !slices.Contains(p.faults, did) {
+			list = append(list, move{lines: append([]string{"begin " + c.Name + " " + op}, p.settle(c)...), fault: did, client: i + 1})
+		}
+	}
+	if b.Extend {
+		add("extend")
+	}
+	if b.Reenter {
+		add("try")
+	}
+	return list
+}
+
 // begins reports whether a client begins a round next, in one of the orders that are
 // looked at. Clients are alike until they begin, so the first does so first.
 func (b Bound) begins(p *position, i int) bool {
 	c := p.view.Clients[i]
-	able := !c.Busy && !c.Crashed && !c.Holding && p.rounds[i] < b.Rounds
+	rounds := b.Rounds
+	for _, fault := range p.faults {
+		if fault == c.Name+" restart" {
+			rounds++
+		}
+	}
+	able := !c.Busy && !c.Crashed && !c.Paused && !c.Holding && p.rounds[i] < rounds
 	return able && (b.plain || p.idle[i] && (i == 0 || p.rounds[i-1] > 0))
 }
 
-// pass returns the ways in which a client's request can be delivered.
+// pass returns the ways in which a client's request can be delivered: the oldest, or the
+// oldest on each node.
 func (b Bound) pass(p *position, i int) []move {
 	c := p.view.Clients[i]
-	lines := append([]string{"pass " + c.Name + " once"}, settle(c.Name)...)
-	at := slices.IndexFunc(p.view.Held, func(m faults.HeldView) bool { return m.Client == c.Name })
-	to := p.view.Held[at].Node
-	list := []move{{lines: lines, client: i + 1, sends: true, to: to}}
-	if b.left(p, LoseReply) && !c.Crashed {
-		lost := append([]string{"reset " + c.Name + " after any times 1"}, lines...)
-		list = append(list, move{lines: lost, cost: LoseReply, fault: lost[0], client: i + 1, sends: true, to: to})
+	var list []move
+	for _, on := range b.doors(p, c.Name) {
+		pass, to := "pass "+c.Name+" once"+on, strings.TrimPrefix(on, " on ")
+		if on == "" {
+			to = p.view.Held[slices.IndexFunc(p.view.Held, func(m faults.HeldView) bool { return m.Client == c.Name })].Node
+		}
+		lines := append([]string{pass}, p.settle(c)...)
+		answered := lines
+		if on != "" {
+			// Others of its requests are held meanwhile, which says nothing of this one: in
+			// real time it is waited for, and so is its answer.
+			arrived := "await " + c.Name + " held" + on + " within 0.02ttl"
+			lines = append([]string{arrived}, lines...)
+			answered = slices.Concat([]string{arrived, pass}, p.answers(c), p.settle(c))
+		}
+		list = append(list, move{lines: answered, client: i + 1, sends: true, to: to})
+		if b.left(p, LoseReply) && !c.Crashed {
+			lost := append([]string{"reset " + c.Name + " after any" + on + " times 1"}, lines...)
+			list = append(list, move{lines: lost, cost: LoseReply, fault: lost[0], client: i + 1, sends: true, to: to})
+		}
+		if b.left(p, LoseRequest) && !c.Crashed && len(p.cuts(c.Name)) == 0 {
+			// The gate has let it in as far as its door, so it is the link that loses it: a
+			// link that has lost something is reset when it is mended.
+			from := strings.Replace(on, " on ", " from ", 1)
+			lost := slices.Concat([]string{"partition " + c.Name + from, pass, "heal " + c.Name + from}, p.settle(c))
+			list = append(list, move{lines: lost, cost: LoseRequest, fault: c.Name + " loses a request" + on, client: i + 1})
+		}
 	}
 	return list
+}
+
+// doors returns where a client's requests wait, as the ends of orders that mean one of
+// these nodes: " on n2". With one node there is nothing to say.
+//
+// Nodes that the path has not named are alike as long as the same waits there, so of
+// those one is enough: what follows on another is the same with the two names
+// exchanged.
+func (b Bound) doors(p *position, client string) []string {
+	if b.Nodes < 2 {
+		return []string{""}
+	}
+	var ends []string
+	var known [][]faults.HeldView // what waits at nodes that were not named
+	for i := range b.Nodes {
+		n := faults.NodeName(i)
+		held := waiting(p.view, n)
+		if !slices.ContainsFunc(held, func(m faults.HeldView) bool { return m.Client == client }) {
+			continue
+		}
+		if !b.plain && !p.named(n) {
+			if slices.ContainsFunc(known, func(other []faults.HeldView) bool { return slices.Equal(other, held) }) {
+				continue
+			}
+			known = append(known, held)
+		}
+		ends = append(ends, " on "+n)
+	}
+	return ends
+}
+
+// waiting returns what the gate holds of a node, without its name.
+func waiting(v harness.View, node string) []faults.HeldView {
+	var held []faults.HeldView
+	for _, m := range v.Held {
+		if m.Node == node {
+			m.Node = ""
+			held = append(held, m)
+		}
+	}
+	return held
+}
+
+// named reports whether a line of the path is about a node by its name.
+func (p *position) named(node string) bool {
+	return slices.ContainsFunc(p.lines, func(line string) bool { return slices.Contains(strings.Fields(line), node) })
+}
+
+// answers waits for as many answers as a client's operation has had requests delivered,
+// with one more; not where one may have been lost.
+func (p *position) answers(c harness.ClientView) []string {
+	requests := 1
+	for _, line := range slices.Backward(p.lines) {
+		switch {
+		case strings.HasPrefix(line, "begin "+c.Name+" "):
+			return []string{fmt.Sprintf("await %s replies %d within 0.02ttl", c.Name, requests)}
+		case strings.HasPrefix(line, "pass "+c.Name+" "):
+			requests++
+		case strings.HasPrefix(line, "reset "+c.Name+" "), strings.HasPrefix(line, "partition "+c.Name), line == c.Name+" pause", line == c.Name+" crash":
+			return nil
+		}
+	}
+	return nil
+}
+
+// mends returns how what befell a client ends: it goes on, or is no longer cut off. That
+// takes from no budget.
+func (p *position) mends(c harness.ClientView) []move {
+	var list []move
+	if c.Paused && !c.Crashed {
+		c.Paused = false
+		list = append(list, move{lines: append([]string{c.Name + " resume"}, p.settle(c)...)})
+	}
+	for _, from := range p.cuts(c.Name) {
+		heal := "heal " + c.Name + from
+		list = append(list, move{lines: append([]string{heal}, awaited(c.Name)...), fault: heal})
+	}
+	return list
+}
+
+// cuts returns from where a client is cut off, as the ends of orders: empty for all nodes,
+// or " from n2".
+func (p *position) cuts(client string) []string {
+	var cuts []string
+	for _, fault := range p.faults {
+		if from, ok := strings.CutPrefix(fault, "partition "+client); ok {
+			cuts = append(cuts, from)
+		}
+		if from, ok := strings.CutPrefix(fault, "heal "+client); ok {
+			cuts = slices.DeleteFunc(cuts, func(cut string) bool { return cut == from })
+		}
+	}
+	return cuts
 }
 
 // holds reports whether the gate holds a request of a client.
@@ -192,8 +366,8 @@ func (b Bound) faults(p *position) []move {
 		list = append(list, move{lines: []string{"wait 0.4ttl"}, cost: Tick})
 	}
 	for _, c := range p.view.Clients {
-		if b.left(p, Crash) && !c.Crashed && (c.Busy || c.Holding) {
-			add(Crash, c.Name+" crash")
+		if !c.Crashed && (c.Busy || c.Holding) {
+			list = append(list, b.misfortunes(p, c)...)
 		}
 		if b.left(p, ClientClock) && !c.Crashed {
 			add(ClientClock, c.Name+" clock +1.1ttl")
@@ -222,6 +396,46 @@ func (b Bound) faults(p *position) []move {
 		}
 	}
 	return list
+}
+
+// misfortunes returns the faults that may befall a client that is in the middle of
+// something, or holds.
+func (b Bound) misfortunes(p *position, c harness.ClientView) []move {
+	var list []move
+	if b.left(p, Crash) {
+		list = append(list, move{lines: []string{c.Name + " crash", "wait 1µs"}, cost: Crash, fault: c.Name + " crash"})
+	}
+	if b.left(p, ClientRestart) {
+		lines := append([]string{c.Name + " crash", c.Name + " restart"}, awaited(c.Name)...)
+		list = append(list, move{lines: lines, cost: ClientRestart, fault: c.Name + " restart"})
+	}
+	if b.left(p, Pause) && !c.Paused {
+		list = append(list, move{lines: []string{c.Name + " pause", "wait 1.1ttl"}, cost: Pause})
+	}
+	if b.left(p, Partition) && len(p.cuts(c.Name)) == 0 {
+		from := []string{""}
+		for i := range b.Nodes {
+			if b.Nodes > 1 {
+				from = append(from, " from "+faults.NodeName(i))
+			}
+		}
+		for _, from := range from {
+			cut := "partition " + c.Name + from
+			list = append(list, move{lines: []string{cut, "wait 1.1ttl"}, cost: Partition, fault: cut})
+		}
+	}
+	return list
+}
+
+// away reports whether something that happened may be why an operation waited in vain,
+// other than the lock.
+func (p *position) away() bool {
+	for _, f := range []Fault{Advance, Tick, Pause, LoseReply, LoseRequest, Partition, Restart, RestartEmpty, Failover} {
+		if p.spent[f] > 0 {
+			return true
+		}
+	}
+	return slices.ContainsFunc(p.faults, func(fault string) bool { return strings.HasSuffix(fault, stopReplication) })
 }
 
 // stopped reports whether nothing reaches a node's replicas: a promotion ends that.

@@ -92,6 +92,7 @@ func (s *search) follow(ctx context.Context, layer []*position) (fresh []*positi
 	var next []*position
 	for i, p := range layer {
 		p.view = s.tables.view(p.parts)
+		p.lines, _ = p.trail.script()
 		moves, done := s.bound.moves(p)
 		if done {
 			s.result.Ends++
@@ -245,12 +246,10 @@ func (s *search) settled(p *position, all []checker.Anomaly) []checker.Anomaly {
 		return nil
 	}
 	busy := slices.ContainsFunc(p.view.Clients, func(c harness.ClientView) bool { return c.Busy })
-	stopped := func(fault string) bool { return strings.HasSuffix(fault, stopReplication) }
-	away := slices.ContainsFunc(p.faults, stopped) || p.spent[Advance]+p.spent[Tick]+p.spent[LoseReply]+p.spent[Restart]+p.spent[RestartEmpty]+p.spent[Failover] > 0
 	return slices.DeleteFunc(slices.Clone(all), func(a checker.Anomaly) bool {
 		switch a {
 		case checker.Unavailable:
-			return busy || away
+			return busy || p.away()
 		case checker.StuckLock, checker.Starvation, checker.SelfDeadlock:
 			return busy
 		}

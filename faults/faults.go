@@ -176,10 +176,12 @@ type (
 	}
 	// Pass delivers, at once and in order of arrival, what is held of the
 	// named clients, and ends their holds. Once delivers only the message
-	// held longest and lets the holds stand.
+	// held longest and lets the holds stand. With Nodes only what goes to
+	// these, or comes from them, is meant.
 	Pass struct {
 		Clients []string
 		Once    bool
+		Nodes   []string
 	}
 	// Clear ends all delays, drops and resets for the named clients, or for
 	// all if none is named. Holds stay: they end with Pass.

@@ -47,7 +47,15 @@ type order struct {
 	by    time.Duration
 	left  int // messages to go; negative means no end
 	met   int // messages that it has decided on
-	freed []string
+	freed []freed
+}
+
+// freed is whom an order was ended for: these clients on these nodes; empty lists mean
+// all.
+type freed struct{ clients, nodes []string }
+
+func (f freed) has(m Message) bool {
+	return (len(f.clients) == 0 || slices.Contains(f.clients, m.Client)) && (len(f.nodes) == 0 || slices.Contains(f.nodes, m.Node))
 }
 
 // NewGate returns a gate for a world of that many nodes, by which it knows
@@ -87,7 +95,7 @@ func (g *Gate) Met() []int {
 func (g *Gate) Decide(m Message) (Decision, time.Duration) {
 	for i := len(g.orders) - 1; i >= 0; i-- {
 		o := g.orders[i]
-		if o.left == 0 || slices.Contains(o.freed, m.Client) || !o.match.Matches(m, g.nodes) {
+		if o.left == 0 || slices.ContainsFunc(o.freed, func(f freed) bool { return f.has(m) }) || !o.match.Matches(m, g.nodes) {
 			continue
 		}
 		o.left--
@@ -97,15 +105,16 @@ func (g *Gate) Decide(m Message) (Decision, time.Duration) {
 	return Passes, 0
 }
 
-// EndHolds ends the holds for the named clients, or for all if none is named.
-func (g *Gate) EndHolds(clients []string) {
-	g.end(clients, func(d Decision) bool { return d == Holds })
+// EndHolds ends the holds for the named clients on the named nodes; an empty list
+// means all.
+func (g *Gate) EndHolds(clients, nodes []string) {
+	g.end(freed{clients, ResolveNodes(nodes, g.nodes)}, func(d Decision) bool { return d == Holds })
 }
 
 // Clear ends the delays, drops and resets for the named clients, or for all if
 // none is named.
 func (g *Gate) Clear(clients []string) {
-	g.end(clients, func(d Decision) bool { return d != Holds })
+	g.end(freed{clients: clients}, func(d Decision) bool { return d != Holds })
 }
 
 // Direction returns what histories call the messages of that way.
@@ -119,13 +128,13 @@ func (w Way) Direction() string {
 	return "push"
 }
 
-func (g *Gate) end(clients []string, which func(Decision) bool) {
+func (g *Gate) end(of freed, which func(Decision) bool) {
 	g.orders = slices.DeleteFunc(g.orders, func(o *order) bool {
 		if !which(o.does) {
 			return false
 		}
-		o.freed = append(o.freed, clients...)
-		return len(clients) == 0
+		o.freed = append(o.freed, of)
+		return len(of.clients) == 0 && len(of.nodes) == 0
 	})
 }
 

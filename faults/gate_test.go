@@ -108,7 +108,7 @@ func play(t *testing.T, g *faults.Gate, steps ...any) string {
 			}
 			said = append(said, text)
 		case faults.Pass:
-			g.EndHolds(step.Clients)
+			g.EndHolds(step.Clients, step.Nodes)
 		case faults.Clear:
 			g.Clear(step.Clients)
 		case faults.Order:
@@ -151,6 +151,15 @@ func TestGate(t *testing.T) {
 		{"pass without names ends all holds", []any{
 			faults.Hold{Match: before()}, faults.Pass{}, a, b,
 		}, "pass pass"},
+		{"pass ends holds on the named nodes", []any{
+			faults.Hold{Match: before()}, faults.Pass{Clients: []string{"A"}, Nodes: []string{"n1"}}, a, request("A n2 SET"), b,
+		}, "pass hold hold"},
+		{"on one node after the other", []any{
+			faults.Hold{Match: before()}, faults.Pass{Clients: []string{"A"}, Nodes: []string{"n2"}}, a, faults.Pass{Clients: []string{"A"}, Nodes: []string{"n1"}}, a, request("A n2 SET"), b,
+		}, "hold pass pass hold"},
+		{"for everybody on a node, the quorum's", []any{
+			faults.Hold{Match: before()}, faults.Pass{Nodes: []string{faults.Quorum}}, a, b, request("B n2 SET"),
+		}, "pass pass hold"},
 		{"clear ends all but holds, for the named", []any{
 			faults.Hold{Match: before("A")}, faults.Drop{Match: before()}, faults.Clear{Clients: []string{"A"}}, a, b,
 		}, "hold drop"},

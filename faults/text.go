@@ -73,7 +73,7 @@ func (f Pass) String() string {
 	if f.Once {
 		line += " once"
 	}
-	return line
+	return line + clause(" on", f.Nodes)
 }
 
 func (f Clear) String() string { return words("clear", f.Clients) }

@@ -43,7 +43,7 @@ func Vocabulary() []Entry {
 		{"delay", "delay A after SET by 1.1ttl times 1", "let matching messages arrive that much later"},
 		{"drop", "drop A messages", "lose matching messages"},
 		{"reset", "reset A before SET times 1", "lose a matching message and close its connection"},
-		{"pass", "pass A once", "deliver what hold stopped; once delivers only the oldest message"},
+		{"pass", "pass A once on n1", "deliver what hold stopped; once delivers only the oldest message, here of those between A and n1"},
 		{"clear", "clear A", "end all delays, drops and resets for A; without names, for all"},
 	}
 }

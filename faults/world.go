@@ -37,6 +37,8 @@ type World interface {
 	Met() []int
 	// Client says how the client is.
 	Client(name string) ClientState
+	// Holds reports whether the gate holds a message between the client and the node.
+	Holds(client, node string) bool
 	// Close ends the world: all connections are closed and everybody who is
 	// blocked in it is set free with an error.
 	Close() error

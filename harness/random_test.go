@@ -85,7 +85,7 @@ func drawScript(t *rapid.T, strategy strategies.Strategy, faulty bool) *scenario
 			return fmt.Sprintf("hold %s %s any times %d", c, pick("before", "after"), rapid.IntRange(1, 3).Draw(t, "times"))
 		case 14:
 			if past["hold"+c] {
-				return fmt.Sprintf("pass %s%s", c, pick("", " once"))
+				return fmt.Sprintf("pass %s%s", c, pick("", " once", " once on "+n, " on "+n))
 			}
 		case 15:
 			return fmt.Sprintf("%s %s %s any times 1", pick("drop", "reset"), c, pick("before", "after"))

@@ -348,6 +348,7 @@ func (s *stage) await(a scenarios.Await) {
 		// could in virtual time would give up too soon.
 		limit = max(limit, s.ttl/10)
 	}
+	nodes := faults.ResolveNodes(a.Nodes, len(s.history.Meta.Nodes))
 	s.run(limit, func() bool {
 		return !slices.ContainsFunc(a.Clients, func(name string) bool {
 			c, state := s.clients[name], s.world.Client(name)
@@ -356,7 +357,7 @@ func (s *stage) await(a scenarios.Await) {
 			}
 			switch a.State {
 			case scenarios.AwaitHeld:
-				return state.Held == 0
+				return state.Held == 0 || slices.ContainsFunc(nodes, func(node string) bool { return !s.world.Holds(name, node) })
 			case scenarios.AwaitReplies:
 				return state.Replies-c.repliesBefore < a.Count
 			case scenarios.AwaitHolding:

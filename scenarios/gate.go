@@ -24,7 +24,9 @@ func (p *parser) gate(c *cursor) ([]Action, error) {
 		if len(clients) == 0 {
 			return nil, c.unexpected("a client", p.script.Clients...)
 		}
-		return []Action{Inject{faults.Pass{Clients: clients, Once: c.skip("once")}}}, nil
+		pass, err := p.pass(c)
+		pass.Clients = clients
+		return one(Inject{pass}, err)
 	case "clear":
 		return []Action{Inject{faults.Clear{Clients: clients}}}, nil
 	}
@@ -45,6 +47,23 @@ func (p *parser) gate(c *cursor) ([]Action, error) {
 	default:
 		return []Action{Inject{faults.Reset{Match: o.match, Times: o.times}}}, nil
 	}
+}
+
+// pass reads what may follow the clients of a pass, in any order: once, on NODES.
+func (p *parser) pass(c *cursor) (pass faults.Pass, err error) {
+	for c.peek() != "" && err == nil {
+		switch clause := c.peek(); {
+		case clause == "once" && pass.Once || clause == "on" && pass.Nodes != nil:
+			err = c.wrong(c.next(), "%q stands twice")
+		case clause == "once":
+			pass.Once = c.skip("once")
+		case clause == "on":
+			pass.Nodes, err = p.listed(c, "on")
+		default:
+			err = c.unexpected("once, on, or the end of the line", "once", "on")
+		}
+	}
+	return pass, err
 }
 
 // order is what hold, delay, drop and reset have in common.

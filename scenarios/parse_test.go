@@ -224,7 +224,11 @@ stop x
 delay A after SET on n1 times 1 by 1s
 hold before any
 pass A once
+pass A on n2 n3 once
+pass B A once on quorum
+pass B on n5
 pass B
+await B held on n1 quorum within 1s
 await B held
 expect none
 `)
@@ -232,7 +236,7 @@ expect none
 		"A pause", "B pause", "A resume", "B resume", "A crash", "A restart",
 		"n1 crash", "quorum crash", "n1 restart empty", "n3 restart empty", "n2 pause", "n2 resume",
 		"n2 split B", "n2 join", "measure x", "stop x",
-		"delay A after SET by 1s on n1 times 1", "hold before any", "pass A once", "pass B", "await B held",
+		"delay A after SET by 1s on n1 times 1", "hold before any", "pass A once", "pass A once on n2 n3", "pass B A once on quorum", "pass B on n5", "pass B", "await B held on n1 quorum within 1s", "await B held",
 	}
 	var got []string
 	for _, step := range script.Steps {

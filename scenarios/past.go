@@ -11,15 +11,14 @@ import (
 // A past is what earlier steps did, as far as it decides which later steps
 // make sense. Clients and nodes never share a name.
 type past struct {
-	anybodyHeld bool
-	held        map[string]bool // clients that some hold may stop
-	paused      map[string]bool
-	crashed     map[string]bool
-	dead        map[string]int // clients that have crashed and were not restarted, and on which line
-	split       map[string]bool
-	started     map[string]place // stopwatches, and where
-	running     []string         // those that were not stopped, in the order in which they were started
-	ahead       *ahead           // of nodes
+	held    []faults.Match // what some hold may stop
+	paused  map[string]bool
+	crashed map[string]bool
+	dead    map[string]int // clients that have crashed and were not restarted, and on which line
+	split   map[string]bool
+	started map[string]place // stopwatches, and where
+	running []string         // those that were not stopped, in the order in which they were started
+	ahead   *ahead           // of nodes
 }
 
 // A place is a line of the script, and a column in it.
@@ -27,7 +26,7 @@ type place struct{ line, column int }
 
 func newPast() past {
 	return past{
-		held: map[string]bool{}, paused: map[string]bool{}, crashed: map[string]bool{}, dead: map[string]int{},
+		paused: map[string]bool{}, crashed: map[string]bool{}, dead: map[string]int{},
 		split: map[string]bool{}, started: map[string]place{},
 	}
 }
@@ -45,7 +44,7 @@ func (p *past) follow(c *cursor, action Action) error {
 		return p.alive(c, do.Clients)
 	case Await:
 		if do.State == AwaitHeld {
-			return p.stopped(c, do.Clients)
+			return p.stopped(c, do.Clients, do.Nodes)
 		}
 	case Measure:
 		return p.measure(c, do)
@@ -125,21 +124,28 @@ func (p *past) undo(c *cursor, fault faults.Fault) error {
 	case faults.Join:
 		return after(c, p.split, fault.Node, "split")
 	case faults.Hold:
-		p.anybodyHeld = p.anybodyHeld || len(fault.Match.Clients) == 0
-		for _, client := range fault.Match.Clients {
-			p.held[client] = true
-		}
+		p.held = append(p.held, fault.Match)
 	case faults.Pass:
-		return p.stopped(c, fault.Clients)
+		return p.stopped(c, fault.Clients, fault.Nodes)
 	}
 	return nil
 }
 
-// stopped refuses to wait for, or to pass, what nothing can hold.
-func (p *past) stopped(c *cursor, clients []string) error {
+// stopped refuses to wait for, or to pass, what nothing can hold: for each client, on any
+// node if none is named.
+func (p *past) stopped(c *cursor, clients, nodes []string) error {
 	for _, client := range clients {
-		if !p.anybodyHeld && !p.held[client] {
+		of := slices.DeleteFunc(slices.Clone(p.held), func(m faults.Match) bool {
+			return len(m.Clients) > 0 && !slices.Contains(m.Clients, client)
+		})
+		if len(of) == 0 {
 			return c.wrong(c.find(client), "no hold before this line stops messages of %q")
+		}
+		for _, node := range nodes {
+			on := func(name string) bool { return mayBe(node, name) }
+			if !slices.ContainsFunc(of, func(m faults.Match) bool { return len(m.Nodes) == 0 || slices.ContainsFunc(m.Nodes, on) }) {
+				return c.wrong(c.find(node), "no hold before this line stops messages of "+client+" on %q")
+			}
 		}
 	}
 	return nil

@@ -253,6 +253,7 @@ func (d *drawer) any(replicas bool) {
 		scenarios.Await{Clients: clients, State: scenarios.AwaitReplies, Count: d.number(1, 1000), Within: d.maybe()},
 		scenarios.Await{Clients: clients, State: rapid.SampledFrom([]scenarios.AwaitState{
 			scenarios.AwaitDone, scenarios.AwaitHeld, scenarios.AwaitHolding}).Draw(d.T, "state"), Within: d.maybe()},
+		scenarios.Await{Clients: clients, State: scenarios.AwaitHeld, Nodes: d.some(d.nodes, 0), Within: d.maybe()},
 		scenarios.Wait{For: d.span()},
 		scenarios.Measure{Name: "x", Stop: true},
 	}
@@ -268,7 +269,7 @@ func (d *drawer) any(replicas bool) {
 		faults.Flush{Node: node}, faults.Evict{Node: node}, faults.ScriptFlush{Node: node},
 		faults.Hold{Match: d.match(begin), Times: times}, faults.Drop{Match: d.match(begin), Times: times},
 		faults.Reset{Match: d.match(begin), Times: times}, faults.Delay{Match: d.match(begin), By: d.span(), Times: times},
-		faults.Pass{Clients: clients, Once: d.bool()}, faults.Clear{Clients: d.some(d.clients, 0)},
+		faults.Pass{Clients: clients, Once: d.bool(), Nodes: d.some(d.nodes, 0)}, faults.Clear{Clients: d.some(d.clients, 0)},
 	} {
 		actions = append(actions, scenarios.Inject{Fault: fault})
 	}

@@ -97,7 +97,8 @@ type (
 	Await struct {
 		Clients []string
 		State   AwaitState
-		Count   int // for AwaitReplies
+		Count   int      // for AwaitReplies
+		Nodes   []string // for AwaitHeld: on each of these; empty means any
 		Within  faults.Span
 	}
 	// Wait lets time pass.

@@ -185,6 +185,11 @@ func (p *parser) await(c *cursor) ([]Action, error) {
 		return nil, c.unexpected("done, held, holding or replies",
 			string(AwaitDone), string(AwaitHeld), string(AwaitHolding), string(AwaitReplies))
 	}
+	if await.State == AwaitHeld {
+		if await.Nodes, err = p.listed(c, "on"); err != nil {
+			return nil, err
+		}
+	}
 	if c.skip("within") {
 		await.Within, err = span(c, positive)
 	}

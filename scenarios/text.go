@@ -31,6 +31,9 @@ func (a Await) String() string {
 	if a.State == AwaitReplies {
 		text += " " + strconv.Itoa(a.Count)
 	}
+	if len(a.Nodes) > 0 {
+		text += " on " + strings.Join(a.Nodes, " ")
+	}
 	return text + within(a.Within)
 }
 

@@ -21,24 +21,25 @@ func redissonMultiLock() Strategy {
 	return redissonOnFive("redisson-multilock",
 		"redisson on all of five nodes, or on none",
 		"document 003; Redisson's RedissonMultiLock",
-		[]string{TagMulti, TagRedisson, TagRenewing}, 0)
+		[]string{TagMulti, TagRedisson, TagRenewing}, func(int) int { return 0 })
 }
 
-// redissonOnFive describes a lock that may fail on so many of its five nodes.
-func redissonOnFive(name, summary, source string, tags []string, mayFail int) Strategy {
+// redissonOnFive describes a lock that may fail on some of its nodes, of which there are
+// five; mayFail says on how many of so many.
+func redissonOnFive(name, summary, source string, tags []string, mayFail func(nodes int) int) Strategy {
 	const nodes = 5
 	return Strategy{
 		Name:    name,
 		Summary: summary,
 		Source:  source,
-		Nodes:   nodes,
-		Tags:    tags,
+		Nodes:   nodes, AnyNodes: true,
+		Tags: tags,
 		New: func(env Env) (Lock, error) {
-			if err := env.Check(name, nodes); err != nil {
+			if err := env.Check(name, 1); err != nil {
 				return nil, err
 			}
-			l := &redissonMulti{strategy: name, key: env.Key, mayFail: mayFail}
-			for _, client := range env.Nodes[:nodes] {
+			l := &redissonMulti{strategy: name, key: env.Key, mayFail: mayFail(len(env.Nodes))}
+			for _, client := range env.Nodes {
 				l.locks = append(l.locks, newRedissonLock(name, env, client))
 			}
 			return l, nil

@@ -17,5 +17,5 @@ func redissonRedLock() Strategy {
 	return redissonOnFive("redisson-redlock",
 		"redisson on a majority of five nodes, with no check of the time that it took",
 		"document 003; Redisson's RedissonRedLock",
-		[]string{TagMulti, TagQuorum, TagRedisson, TagRenewing}, 2)
+		[]string{TagMulti, TagQuorum, TagRedisson, TagRenewing}, func(nodes int) int { return (nodes - 1) / 2 })
 }

@@ -32,17 +32,17 @@ func redlockStrategy() Strategy {
 		Name:    name,
 		Summary: "SET NX PX on a majority of five nodes within the TTL; released by a compare-and-delete script on all",
 		Source:  "documents 001 and 004; Redis documentation (Distributed Locks with Redis)",
-		Nodes:   nodes,
-		Tags:    []string{TagMulti, TagQuorum, TagExtending},
+		Nodes:   nodes, AnyNodes: true,
+		Tags: []string{TagMulti, TagQuorum, TagExtending},
 		New: func(env Env) (Lock, error) {
-			if err := env.Check(name, nodes); err != nil {
+			if err := env.Check(name, 1); err != nil {
 				return nil, err
 			}
 			return &redlock{
 				strategy: name,
 				env:      env,
-				nodes:    env.Nodes[:nodes],
-				quorum:   nodes/2 + 1,
+				nodes:    env.Nodes,
+				quorum:   len(env.Nodes)/2 + 1,
 				timeout:  nodeTimeout(env.TTL),
 			}, nil
 		},

@@ -10,6 +10,24 @@ import (
 	"github.com/lockfault/lockfault/strategies"
 )
 
+// A strategy on several nodes of ours takes any number, and the others have their own.
+func TestOn(t *testing.T) {
+	for _, s := range strategies.Builtin().All() {
+		several := slices.Contains(s.Tags, strategies.TagMulti)
+		for _, nodes := range []int{-1, 0, 1, 3, 5} {
+			on, err := s.On(nodes)
+			want := nodes > 0 && (several || nodes == 1)
+			if (err == nil) != want || want && on.Nodes != nodes {
+				t.Errorf("%s on %d nodes: %d, %v", s.Name, nodes, on.Nodes, err)
+			}
+		}
+	}
+	_, err := strategies.Strategy{Name: "my-lock", Nodes: 2}.On(3)
+	if want := "strategies: my-lock runs on a number of nodes of its own, which is 2, and not on 3"; err == nil || err.Error() != want {
+		t.Errorf("%v; want %s", err, want)
+	}
+}
+
 func nothing(strategies.Env) (strategies.Lock, error) { return nil, nil }
 
 func TestBuiltinNamesAndTags(t *testing.T) {

@@ -11,6 +11,7 @@ package strategies
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"time"
 
@@ -117,6 +118,9 @@ type Strategy struct {
 	Source string
 	// Nodes is how many independent Redis nodes it runs on; 0 means 1.
 	Nodes int
+	// AnyNodes says that New makes the lock on as many nodes as Env.Nodes has, one or
+	// more, and that Nodes is their number where nobody asks for another.
+	AnyNodes bool
 	// Tags put the strategy into groups that scripts can name as @tag.
 	Tags []string
 	// Keys returns the keys whose contents say whose the lock of that name is, on
@@ -144,6 +148,16 @@ type Strategy struct {
 	New func(env Env) (Lock, error)
 
 	builtin bool // only a registry says so
+}
+
+// On returns the strategy on that number of nodes. The error says that it runs on
+// another, and on no other.
+func (s Strategy) On(nodes int) (Strategy, error) {
+	if own := max(1, s.Nodes); nodes < 1 || nodes != own && !s.AnyNodes {
+		return s, fmt.Errorf("strategies: %s runs on a number of nodes of its own, which is %d, and not on %d", s.Name, own, nodes)
+	}
+	s.Nodes = nodes
+	return s, nil
 }
 
 // Builtin reports whether the strategy is one of those that come with this

@@ -196,6 +196,9 @@ func (w *World) Client(name string) faults.ClientState {
 	return state
 }
 
+// Holds implements [faults.World].
+func (w *World) Holds(client, node string) bool { return w.top.Holds(client, node) }
+
 // Wall implements [faults.World].
 func (w *World) Wall(name string) time.Time {
 	now := time.Now()

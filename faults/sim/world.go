@@ -195,6 +195,13 @@ func (w *World) Client(name string) faults.ClientState {
 	return state
 }
 
+// Holds implements [faults.World].
+func (w *World) Holds(client, node string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.top.Holds(client, node)
+}
+
 // Notify implements [faults.World].
 func (w *World) Notify() {
 	w.mu.Lock()

@@ -155,6 +155,33 @@ func ofTheGate() []Story {
 			held A reply SET lock A1
 			dropped B request GET lock
 			dropped A request SET lock A1`},
+		{Name: "pass picks by node", Nodes: 3, Steps: []Step{
+			Do(faults.Hold{Match: faults.Match{Way: faults.Before}}),
+			Says("A", "SETNX lock value-number-1"), Told("held A request SETNX lock A1"),
+			Says("A@n2", "SETNX lock value-number-2"), Told("held A request SETNX lock A2"),
+			Says("A@n3", "SETNX lock value-number-3"), Told("held A request SETNX lock A3"),
+			Says("B@n3", "SETNX lock value-number-4"), Told("held B request SETNX lock B1"),
+			Do(faults.Pass{Clients: names("B"), Once: true, Nodes: names("n1")}), Silence("A", "A@n2", "A@n3", "B@n3"),
+			// The oldest of those meant, and of the quorum's node n2.
+			Do(faults.Pass{Clients: names("A", "B"), Once: true, Nodes: names("n3", faults.Quorum)}), Hears("A@n2", ":1"), Silence("A", "A@n3", "B@n3"),
+			Do(faults.Pass{Clients: names("A"), Nodes: names("n3")}), Hears("A@n3", ":1"), Silence("A", "B@n3"),
+			// Holds that a node's pass has ended are ended there only, and for A only.
+			Says("A@n3", "GET lock"), Hears("A@n3", "$14 value-number-3"),
+			Says("A@n2", "GET lock"), Told("held A request GET lock"),
+			Do(faults.Pass{Clients: names("B")}), Hears("B@n3", ":0"), Silence("A", "A@n2"),
+			Do(faults.Pass{}), Hears("A", ":1"), Hears("A@n2", "$14 value-number-2"),
+		}, Kinds: []checker.Kind{checker.Passed, checker.Request}, Events: `
+			passed A request SETNX lock A2
+			A > n2/0 SETNX lock A2
+			passed A request SETNX lock A3
+			A > n3/0 SETNX lock A3
+			A > n3/0 GET lock
+			passed B request SETNX lock B1
+			B > n3/0 SETNX lock B1
+			passed A request SETNX lock A1
+			A > n1/0 SETNX lock A1
+			passed A request GET lock
+			A > n2/0 GET lock`},
 		{Name: "pass once takes the one held longest", Steps: []Step{
 			Do(faults.Hold{Match: faults.Match{Way: faults.Before}}),
 			Says("B", "SETNX lock value-number-1"), Told("held B request SETNX lock B1"),

@@ -31,6 +31,11 @@ func (t *Topology) Client(name string) *Client {
 	return c
 }
 
+// Holds reports whether the gate holds a message between the client and the node.
+func (t *Topology) Holds(client, node string) bool {
+	return slices.ContainsFunc(t.held, func(m Message) bool { return m.Owner().Name == client && m.About().Node == node })
+}
+
 // State returns how a client is, with a present pause in PausedFor, and how many
 // of its messages are held.
 func (t *Topology) State(c *Client) faults.ClientState {

@@ -101,11 +101,15 @@ func (t *Topology) lose(m Message, about faults.Message) {
 // pass lets messages in that the gate holds, the oldest first.
 func (t *Topology) pass(p faults.Pass) {
 	if !p.Once {
-		t.Gate.EndHolds(p.Clients)
+		t.Gate.EndHolds(p.Clients, p.Nodes)
+	}
+	nodes := faults.ResolveNodes(p.Nodes, t.cfg.Nodes)
+	meant := func(m Message) bool {
+		return (len(p.Clients) == 0 || slices.Contains(p.Clients, m.Owner().Name)) && (len(nodes) == 0 || slices.Contains(nodes, m.About().Node))
 	}
 	var passing []Message
 	t.held = slices.DeleteFunc(t.held, func(m Message) bool {
-		if len(p.Clients) > 0 && !slices.Contains(p.Clients, m.Owner().Name) || p.Once && len(passing) > 0 {
+		if !meant(m) || p.Once && len(passing) > 0 {
 			return false
 		}
 		passing = append(passing, m)

@@ -40,16 +40,20 @@ func redsyncOn(name string, nodes int, tags []string, summary string) strategies
 		Name:    name,
 		Summary: summary,
 		Source:  "https://github.com/go-redsync/redsync (v4)",
-		Nodes:   nodes,
-		Tags:    tags,
+		Nodes:   nodes, AnyNodes: nodes > 1,
+		Tags: tags,
 		New: func(env strategies.Env) (strategies.Lock, error) {
-			if err := env.Check(name, nodes); err != nil {
+			if err := env.Check(name, 1); err != nil {
 				return nil, err
+			}
+			clients := env.Nodes
+			if nodes == 1 {
+				clients = clients[:1]
 			}
 			// In the order of the nodes, which WithShufflePools would mix up
 			// by the global source of randomness; it is off by default.
 			var pools []redsyncredis.Pool
-			for _, client := range env.Nodes[:nodes] {
+			for _, client := range clients {
 				pools = append(pools, goredis.NewPool(client))
 			}
 			// The library's own delay, 50 to 250 ms, drawn from the client's

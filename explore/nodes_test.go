@@ -1,0 +1,133 @@
+package explore
+
+import (
+	"context"
+	"maps"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lockfault/lockfault/checker"
+	"github.com/lockfault/lockfault/strategies"
+)
+
+// atOnce asks all its nodes at the same time, and has the lock when so many of them say so.
+func atOnce(nodes, enough int) strategies.Strategy {
+	return strategies.Strategy{
+		Name: "at-once", Summary: "SET NX PX on all nodes at the same time", Source: "this test", Nodes: nodes,
+		Tags: []string{strategies.TagMulti},
+		New: func(env strategies.Env) (strategies.Lock, error) {
+			return &atOnceLock{env: env, enough: enough}, nil
+		},
+	}
+}
+
+type atOnceLock struct {
+	env    strategies.Env
+	enough int
+}
+
+// each asks all nodes and returns how many said yes.
+func (l *atOnceLock) each(ask func(redis.UniversalClient) bool) int {
+	answers := make(chan bool, len(l.env.Nodes))
+	for _, node := range l.env.Nodes {
+		go func() { answers <- ask(node) }()
+	}
+	yes := 0
+	for range l.env.Nodes {
+		if <-answers {
+			yes++
+		}
+	}
+	return yes
+}
+
+func (l *atOnceLock) Acquire(ctx context.Context) error {
+	got := l.each(func(node redis.UniversalClient) bool {
+		won, err := node.SetNX(ctx, l.env.Key, l.env.Owner, l.env.TTL).Result()
+		return err == nil && won
+	})
+	if got >= l.enough {
+		return nil
+	}
+	_ = l.Release(ctx)
+	return strategies.ErrNotAcquired
+}
+
+func (l *atOnceLock) TryAcquire(ctx context.Context) error { return l.Acquire(ctx) }
+
+func (l *atOnceLock) Release(ctx context.Context) error {
+	l.each(func(node redis.UniversalClient) bool {
+		own, _ := node.Get(ctx, l.env.Key).Result()
+		return own == l.env.Owner && node.Del(ctx, l.env.Key).Err() == nil
+	})
+	return nil
+}
+
+// on searches a strategy of a test.
+func on(t *testing.T, strategy strategies.Strategy, b Bound) Result {
+	t.Helper()
+	b.Nodes, b.TTL = max(1, strategy.Nodes), 30*time.Second
+	r, err := Search(t.Context(), b, &stage{t: t, strategy: strategy}, nil)
+	if err != nil || !r.Exhausted && r.Cut == "" {
+		t.Fatal(err, r.Failures)
+	}
+	return r
+}
+
+// Requests of one client to several nodes arrive in every order: that half of the nodes is
+// not enough shows only where A is first on one and B on the other.
+func TestEachNodeHasItsOrder(t *testing.T) {
+	half := Bound{Clients: 2, Rounds: 1, Moves: 9}
+	r := on(t, atOnce(2, 1), half)
+	got := anomalies(r)
+	if _, ok := got[checker.Overlap]; !ok {
+		t.Errorf("found %v, want overlap", got)
+	}
+	for _, f := range r.Findings {
+		if f.Anomaly == checker.Overlap && (!strings.Contains(f.Script, "pass A once on n1\n") || !strings.Contains(f.Script, "pass B once on n2\n")) {
+			t.Errorf("overlap is found by\n%s", f.Script)
+		}
+	}
+	if r := on(t, atOnce(2, 2), half); len(r.Findings) > 0 {
+		t.Errorf("both nodes: found %v", anomalies(r))
+	}
+}
+
+// Redlock on three nodes can be searched to the end: two clients who split the nodes
+// between them both give way, and a node that forgets gives it to two.
+func TestRedlockOnThree(t *testing.T) {
+	redlock, _ := strategies.Builtin().Lookup("redlock")
+	three, err := redlock.On(3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := on(t, three, Bound{Clients: 2, Rounds: 1}); len(r.Findings) > 0 || !r.Exhausted {
+		t.Errorf("found %v, exhausted %t", anomalies(r), r.Exhausted)
+	}
+	r := on(t, three, Bound{Clients: 2, Rounds: 1, Budget: map[Fault]int{RestartEmpty: 1}, Moves: 10})
+	if _, ok := anomalies(r)[checker.Overlap]; !ok {
+		t.Errorf("a node forgets: found %v, want overlap", anomalies(r))
+	}
+}
+
+// That nodes are alike until they are named loses nothing.
+func TestReductionsLoseNothingOnNodes(t *testing.T) {
+	for _, c := range []struct {
+		nodes, enough, moves int
+		budget               map[Fault]int
+	}{{2, 1, 8, nil}, {2, 2, 8, nil}, {2, 1, 6, map[Fault]int{RestartEmpty: 1}}} {
+		b := Bound{Clients: 2, Rounds: 1, Budget: c.budget, Moves: c.moves}
+		reduced := on(t, atOnce(c.nodes, c.enough), b)
+		b.plain = true
+		plain := on(t, atOnce(c.nodes, c.enough), b)
+		if got, want := anomalies(reduced), anomalies(plain); !maps.Equal(got, want) {
+			t.Errorf("%d of %d, %v: found %v, without reductions %v", c.enough, c.nodes, c.budget, got, want)
+		}
+		if reduced.States >= plain.States {
+			t.Errorf("%d of %d, %v: %d states, without reductions %d", c.enough, c.nodes, c.budget, reduced.States, plain.States)
+		}
+	}
+}
