@@ -52,8 +52,8 @@ func TestFindsWhatIsKnownByBudget(t *testing.T) {
 func TestMisfortunesEnd(t *testing.T) {
 	fenced, _ := strategies.Builtin().Lookup("fenced")
 	for budget, c := range map[Fault]struct{ begins, ends string }{
-		Pause:         {"A pause\nwait 1.1ttl\n", "A resume\n"},
-		Partition:     {"partition A\nwait 1.1ttl\n", "heal A\n"},
+		Pause:         {"A pause\nwait 1.107ttl\n", "A resume\n"},
+		Partition:     {"partition A\nwait 1.107ttl\n", "heal A\n"},
 		LoseRequest:   {"partition A\npass A once\nheal A\n", ""},
 		ClientRestart: {"A crash\nA restart\n", "begin A try\n"},
 	} {

@@ -99,6 +99,16 @@ func (f Fault) About() string {
 	return ""
 }
 
+// These are spans in TTLs. What a lock does by the clock it does after round ones, of
+// milliseconds or parts of a lease, and where two things happen at the same time, chance
+// decides which comes first.
+const (
+	beyond = 1.107 // a lease is over
+	within = 0.403 // it is not, but what prolongs it is due
+	past   = 0.007 // this is added to the end of a lease
+	moment = "0.0213ttl"
+)
+
 // A move is what may happen next.
 type move struct {
 	lines  []string
@@ -122,7 +132,7 @@ func (p *position) settle(c harness.ClientView) []string {
 
 // awaited is settle for a client that is not stopped.
 func awaited(client string) []string {
-	return []string{"await " + client + " held within 0.02ttl", "wait 1µs"}
+	return []string{"await " + client + " held within " + moment, "wait 1µs"}
 }
 
 // position is a state with what led to it.
@@ -231,7 +241,7 @@ func (b Bound) pass(p *position, i int) []move {
 		if on != "" {
 			// Others of its requests are held meanwhile, which says nothing of this one: in
 			// real time it is waited for, and so is its answer.
-			arrived := "await " + c.Name + " held" + on + " within 0.02ttl"
+			arrived := "await " + c.Name + " held" + on + " within " + moment
 			lines = append([]string{arrived}, lines...)
 			answered = slices.Concat([]string{arrived, pass}, p.answers(c), p.settle(c))
 		}
@@ -304,7 +314,7 @@ func (p *position) answers(c harness.ClientView) []string {
 	for _, line := range slices.Backward(p.lines) {
 		switch {
 		case strings.HasPrefix(line, "begin "+c.Name+" "):
-			return []string{fmt.Sprintf("await %s replies %d within 0.02ttl", c.Name, requests)}
+			return []string{fmt.Sprintf("await %s replies %d within %s", c.Name, requests, moment)}
 		case strings.HasPrefix(line, "pass "+c.Name+" "):
 			requests++
 		case strings.HasPrefix(line, "reset "+c.Name+" "), strings.HasPrefix(line, "partition "+c.Name), line == c.Name+" pause", line == c.Name+" crash":
@@ -363,7 +373,7 @@ func (b Bound) faults(p *position) []move {
 		}
 	}
 	if b.left(p, Tick) {
-		list = append(list, move{lines: []string{"wait 0.4ttl"}, cost: Tick})
+		list = append(list, move{lines: []string{"wait " + span(within)}, cost: Tick})
 	}
 	for _, c := range p.view.Clients {
 		if !c.Crashed && (c.Busy || c.Holding) {
@@ -410,7 +420,7 @@ func (b Bound) misfortunes(p *position, c harness.ClientView) []move {
 		list = append(list, move{lines: lines, cost: ClientRestart, fault: c.Name + " restart"})
 	}
 	if b.left(p, Pause) && !c.Paused {
-		list = append(list, move{lines: []string{c.Name + " pause", "wait 1.1ttl"}, cost: Pause})
+		list = append(list, move{lines: []string{c.Name + " pause", "wait " + span(beyond)}, cost: Pause})
 	}
 	if b.left(p, Partition) && len(p.cuts(c.Name)) == 0 {
 		from := []string{""}
@@ -421,7 +431,7 @@ func (b Bound) misfortunes(p *position, c harness.ClientView) []move {
 		}
 		for _, from := range from {
 			cut := "partition " + c.Name + from
-			list = append(list, move{lines: []string{cut, "wait 1.1ttl"}, cost: Partition, fault: cut})
+			list = append(list, move{lines: []string{cut, "wait " + span(beyond)}, cost: Partition, fault: cut})
 		}
 	}
 	return list
@@ -455,7 +465,7 @@ func (p *position) stopped(node string) bool {
 // will be gone, and to where a lease that begins now is over, for locks whose leases
 // no server knows.
 func (b Bound) jumps(v harness.View) []string {
-	spans := []string{span(1.1)}
+	spans := []string{span(beyond)}
 	var next time.Duration
 	for _, s := range v.Servers {
 		if s.Up && s.Leads && s.Next > 0 && (next == 0 || s.Next < next) {
@@ -466,11 +476,11 @@ func (b Bound) jumps(v harness.View) []string {
 		return spans
 	}
 	tenths := math.Ceil(float64(next-v.Now)/float64(b.TTL)*10 + 0.5)
-	if to := span(max(1, tenths) / 10); to != spans[0] {
+	if to := span(max(1, tenths)/10 + past); to != spans[0] {
 		spans = append(spans, to)
 	}
 	return spans
 }
 
 // span returns a number of TTLs as scripts write it.
-func span(ttls float64) string { return fmt.Sprintf("%gttl", ttls) }
+func span(ttls float64) string { return fmt.Sprintf("%gttl", math.Round(ttls*1000)/1000) }

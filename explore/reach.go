@@ -173,10 +173,7 @@ func (s *search) differs(q *position, parts parts, look *Look) string {
 	if !q.known {
 		return ""
 	}
-	if !q.parts.equal(parts) {
-		return fmt.Sprintf("it led to %+v in place of %+v", s.tables.view(parts), s.tables.view(q.parts))
-	}
-	return ""
+	return s.tables.differs(parts, q.parts)
 }
 
 // doubt finds out why a script didn't come to what the tables say: whether the lock does

@@ -47,7 +47,7 @@ func nameOf(servers []faults.ServerView) string {
 // client is a client, with what the gate holds of its messages.
 type client struct {
 	harness.ClientView
-	held []faults.HeldView
+	held, unread []faults.HeldView
 }
 
 // A shelf numbers different things from 0, by how they print.
@@ -110,11 +110,9 @@ func (t *tables) parts(v harness.View) parts {
 	}
 	for _, c := range v.Clients {
 		c := client{ClientView: c}
-		for _, m := range v.Held {
-			if m.Client == c.Name {
-				c.held = append(c.held, m)
-			}
-		}
+		others := func(m faults.HeldView) bool { return m.Client != c.Name }
+		c.held = slices.DeleteFunc(slices.Clone(v.Held), others)
+		c.unread = slices.DeleteFunc(slices.Clone(v.Unread), others)
 		p.clients = append(p.clients, t.clients.number(c))
 	}
 	return p
@@ -130,6 +128,7 @@ func (t *tables) view(p parts) harness.View {
 	}
 	for _, n := range p.clients {
 		v.Held = append(v.Held, t.clients.list[n].held...)
+		v.Unread = append(v.Unread, t.clients.list[n].unread...)
 	}
 	return v
 }
@@ -171,6 +170,24 @@ func (t *tables) memory(clients, faults []string) []int32 {
 		}), "\n")))
 	}
 	return list
+}
+
+// differs shows the first of the parts that are not as they should be; empty if all are.
+func (t *tables) differs(got, want parts) string {
+	if got.common != want.common {
+		return fmt.Sprintf("it came to %+v in place of %+v", t.commons.list[got.common], t.commons.list[want.common])
+	}
+	for i, n := range got.clients {
+		if n != want.clients[i] {
+			return fmt.Sprintf("a client came to %+v in place of %+v", t.clients.list[n], t.clients.list[want.clients[i]])
+		}
+	}
+	for i, n := range got.nodes {
+		if n != want.nodes[i] {
+			return fmt.Sprintf("a node came to %+v in place of %+v", t.nodes.list[n], t.nodes.list[want.nodes[i]])
+		}
+	}
+	return ""
 }
 
 // at returns by what a move that leads from p is looked up, and where the node that is

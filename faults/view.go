@@ -10,6 +10,9 @@ type View struct {
 	Servers []ServerView
 	// Held is what the gate holds, in order of arrival.
 	Held []HeldView
+	// Unread is what has come to clients that are stopped, which will read it when they
+	// go on, in order of arrival.
+	Unread []HeldView
 	// Owners shows what is known of values that don't tell by themselves whose they
 	// are, because several clients have sent them, or might.
 	Owners string
@@ -35,13 +38,16 @@ type ServerView struct {
 	Next time.Duration
 }
 
-// HeldView is a message that the gate holds, in a [View].
+// HeldView is a message that the gate holds, or that waits for who is to have it, in a
+// [View].
 type HeldView struct {
 	Client, Node string
 	Way          Way
 	// Command is the request, or what a reply or push belongs to, as histories
 	// have it.
 	Command string
+	// Reply is the reply or push itself.
+	Reply string
 	// Sent is when it set out, since Begin, to the millisecond.
 	Sent time.Duration
 }

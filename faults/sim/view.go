@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lockfault/lockfault/faults"
+	"github.com/lockfault/lockfault/faults/topology"
 )
 
 var _ faults.Viewer = (*World)(nil)
@@ -24,14 +25,21 @@ func (w *World) View() faults.View {
 		v.Servers = append(v.Servers, seen)
 	}
 	for _, m := range w.top.Held() {
-		about := m.About()
-		command, _, sent := m.Said()
-		v.Held = append(v.Held, faults.HeldView{
-			Client: about.Client, Node: about.Node, Way: about.Way, Command: command, Sent: faults.Instant(sent),
-		})
+		v.Held = append(v.Held, heldView(m))
+	}
+	for _, name := range slices.Sorted(maps.Keys(w.clients)) {
+		for _, m := range w.clients[name].door {
+			v.Unread = append(v.Unread, heldView(m))
+		}
 	}
 	v.Owners = w.ledger.Doubtful()
 	return v
+}
+
+func heldView(m topology.Message) faults.HeldView {
+	about := m.About()
+	command, reply, sent := m.Said()
+	return faults.HeldView{Client: about.Client, Node: about.Node, Way: about.Way, Command: command, Reply: reply, Sent: faults.Instant(sent)}
 }
 
 // talks returns the clients that a server may say something to unasked.
@@ -80,6 +88,9 @@ func (w *World) knows(s *redis) string {
 	for _, wait := range s.waiters {
 		about := wait.request.About()
 		fmt.Fprintf(&b, "waits %s %s\n", about.Client, w.ledger.Command(about.Client, about.Words))
+	}
+	for _, m := range s.door {
+		fmt.Fprintf(&b, "at the door %+v\n", heldView(m))
 	}
 	in := &s.in
 	if in.of == nil {
