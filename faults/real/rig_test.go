@@ -101,7 +101,7 @@ func newStage(t *testing.T, cfg real.Config, as string) *stage {
 	cfg.Record = func(e checker.Event) { s.events = append(s.events, e) }
 	cfg.Client = func() *exec.Cmd {
 		cmd := exec.Command(os.Args[0])
-		cmd.Env = append(os.Environ(), role+"="+as)
+		cmd.Env = append(os.Environ(), role+"="+as, "GORACE=atexit_sleep_ms=0") // or each takes a second to end
 		return cmd
 	}
 	s.World, err = real.New(t.Context(), cfg)
