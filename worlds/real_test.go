@@ -14,6 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lockfault/lockfault/checker"
+	"github.com/lockfault/lockfault/faults"
 	"github.com/lockfault/lockfault/harness"
 	"github.com/lockfault/lockfault/scenarios"
 	"github.com/lockfault/lockfault/strategies"
@@ -131,8 +132,25 @@ func playPatiently(t *testing.T, venue *worlds.Venue, base time.Duration, cell h
 		if left == 1 {
 			t.Fatalf("the machine was too slow %d times", attempts)
 		}
-		cell.TTL = min(worlds.Longer(base, cell.TTL, outcome.Late), 1<<attempts*base)
+		longer := min(worlds.Longer(base, cell.TTL, outcome.Late), 1<<attempts*base)
+		cell.Script = lengthen(cell.Script, longer/cell.TTL)
+		cell.TTL = longer
 	}
+}
+
+// lengthen returns a script whose replicas are later by a factor, if it says in absolute
+// time how late they are: with the lease alone it would not bear more.
+func lengthen(script *scenarios.Script, by time.Duration) *scenarios.Script {
+	longer := *script
+	longer.Steps = slices.Clone(script.Steps)
+	for i, step := range longer.Steps {
+		inject, _ := step.Do.(scenarios.Inject)
+		if f, ok := inject.Fault.(faults.Replication); ok {
+			f.Delay.Abs *= by
+			longer.Steps[i].Do = scenarios.Inject{Fault: f}
+		}
+	}
+	return &longer
 }
 
 // The lease for scripts that wait for its end, and for those that don't: these take no

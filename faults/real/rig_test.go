@@ -181,7 +181,7 @@ func (s *stage) apply(list ...faults.Fault) {
 func (s *stage) run(d time.Duration) { s.Run(d, func() bool { return false }) }
 
 // patience is how long anything may take.
-const patience = 20 * time.Second
+const patience = 3 * time.Minute
 
 // await lets the world run until something is so.
 func (s *stage) await(what string, so func() bool) {
