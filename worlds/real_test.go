@@ -113,9 +113,13 @@ func fine(context.Context) error { return nil }
 
 const simple = "clients A\nA acquire within 0.1ttl\nA release\nexpect none\n"
 
-// attempts is how often a cell is played that the machine is too slow for, each time
-// with a longer lease: the last one lasts for minutes.
-const attempts = 6
+// attempts is how often a cell is played that the machine is too slow for, and stretch
+// how many times as long the lease becomes: a still longer one is of no use, since what
+// a machine is late with that has no time at all grows with it.
+const (
+	attempts = 20
+	stretch  = 8
+)
 
 // playPatiently plays a cell, again if the machine was too slow, as lockfault does, and
 // fails the test if it always is.
@@ -132,7 +136,7 @@ func playPatiently(t *testing.T, venue *worlds.Venue, base time.Duration, cell h
 		if left == 1 {
 			t.Fatalf("the machine was too slow %d times", attempts)
 		}
-		longer := min(worlds.Longer(base, cell.TTL, outcome.Late), 1<<attempts*base)
+		longer := min(worlds.Longer(base, cell.TTL, outcome.Late), stretch*base)
 		cell.Script = lengthen(cell.Script, longer/cell.TTL)
 		cell.TTL = longer
 	}
