@@ -163,8 +163,10 @@ func TestRunWithContainersLeavesNothing(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			r := startRun(t, endless, "--world", "docker", "--image", docker.LocalImage, "--strategy", "set-nx-px-lua,fenced", "--jobs", "2")
-			r.await("both cells are in their midst", func() bool {
-				return r.stopped() >= 2 && len(dockertest.Left(t, r.temp)) >= 4
+			// The other may wait for its turn to be played again, if the machine was too
+			// slow for it.
+			r.await("both have servers, and a cell is in its midst", func() bool {
+				return r.stopped() >= 1 && len(dockertest.Left(t, r.temp)) >= 4
 			})
 			c.end(r)
 			if status := r.wait(); status != c.status {
@@ -323,7 +325,7 @@ func startWith(t *testing.T, env []string, temp string, args ...string) *run {
 	r.cmd.Args[0] = "lockfault"
 	r.cmd.Env = append(append(os.Environ(), "GORACE=atexit_sleep_ms=0", "TMPDIR="+r.temp), env...)
 	r.cmd.Stdout, r.cmd.Stderr = &r.stdout, &r.stderr
-	r.cmd.WaitDelay = time.Minute
+	r.cmd.WaitDelay = 5 * time.Minute
 	r.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if signal.Ignored(syscall.SIGHUP) {
 		// The tests run behind nohup, and what they start would ignore it too;
@@ -359,7 +361,7 @@ func (r *run) wait() int {
 	r.t.Helper()
 	select {
 	case <-r.ended:
-	case <-time.After(2 * time.Minute):
+	case <-time.After(10 * time.Minute):
 		r.t.Fatalf("the program does not end; it has %v", r.processes())
 	}
 	return r.cmd.ProcessState.ExitCode()
@@ -368,7 +370,7 @@ func (r *run) wait() int {
 // await waits until something is so, as long as the run lasts.
 func (r *run) await(what string, so func() bool) {
 	r.t.Helper()
-	for deadline := time.Now().Add(time.Minute); !so(); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(5 * time.Minute); !so(); time.Sleep(20 * time.Millisecond) {
 		select {
 		case <-r.ended:
 			if so() {
@@ -490,7 +492,7 @@ func (r *run) nothingLeft(addrs []string) {
 		return what
 	}
 	var what []string
-	for deadline := time.Now().Add(15 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(3 * time.Minute); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
 		if what = left(); len(what) == 0 {
 			return
 		}

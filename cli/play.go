@@ -301,10 +301,8 @@ func (o *playOptions) play(ctx context.Context, world string, workers int, jobs 
 	}
 }
 
-// again returns the job of playing a cell anew. The lease becomes at least twice
-// as long, and so long that it would bear what was late now, unless its user
-// wants that lease, or the script is about that one. Twice the lease is half the
-// load. It is a multiple of the first lease: some locks count in whole seconds.
+// again returns the job of playing a cell anew, with a longer lease unless its user
+// wants that lease, or the script is about that one.
 func (o *playOptions) again(j job, was played) job {
 	j.Late = append(slices.Clip(j.Late), was.Cell.Reason)
 	lease := was.Cell.Lease
@@ -315,9 +313,7 @@ func (o *playOptions) again(j job, was played) job {
 	if base == 0 {
 		base = j.Place.Lease()
 	}
-	longer := max(2*lease, worlds.Bears(was.Late))
-	longer = (longer + base - 1) / base * base
-	j.TTL = max(lease, min(longer, stretch*base))
+	j.TTL = max(lease, min(worlds.Longer(base, lease, was.Late), stretch*base))
 	j.Twin = j.TTL != base && slices.Contains(o.worlds, worlds.Sim)
 	return j
 }

@@ -16,6 +16,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/lockfault/lockfault/reports"
@@ -24,14 +25,46 @@ import (
 
 var update = flag.Bool("update", false, "write what was printed, and the tables, into docs/adding-a-strategy.md and docs/specimens.md")
 
-// build compiles a program and returns its path.
-func build(t *testing.T, dir string) string {
-	t.Helper()
-	program := filepath.Join(t.TempDir(), dir+".exe")
-	cmd := exec.Command("go", "build", "-o", program, ".")
-	cmd.Dir = dir
+// programs are those that were built, for all tests of this package.
+var programs = struct {
+	dir string
+	of  map[string]func() (string, error) // by the directory of the source
+}{of: map[string]func() (string, error){}}
+
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "lockfault-examples-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	programs.dir = dir
+	for _, source := range []string{"clients", "specimens", "../cmd/lockfault"} {
+		programs.of[source] = sync.OnceValues(func() (string, error) { return compile(source) })
+	}
+	status := m.Run()
+	if err := os.RemoveAll(dir); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		status = max(status, 1)
+	}
+	os.Exit(status)
+}
+
+func compile(source string) (string, error) {
+	program := filepath.Join(programs.dir, filepath.Base(source)+".exe")
+	cmd := exec.Command("go", "build", "-ldflags=-s -w", "-o", program, ".")
+	cmd.Dir = source
 	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("examples/%s can't be built: %v\n%s\nIf modules are missing, go mod tidy there gets them.", dir, err, out)
+		return "", fmt.Errorf("examples/%s can't be built: %v\n%s\nIf modules are missing, go mod tidy there gets them", source, err, out)
+	}
+	return program, nil
+}
+
+// build returns a program's path, which is compiled once.
+func build(t *testing.T, source string) string {
+	t.Helper()
+	program, err := programs.of[source]()
+	if err != nil {
+		t.Fatal(err)
 	}
 	return program
 }
@@ -205,6 +238,7 @@ func difference(a, b string) string {
 
 // They do the same on real servers.
 func TestClientsOnRealServers(t *testing.T) {
+	t.Parallel()
 	switch err := (worlds.Place{World: worlds.Process}).Check(t.Context()); {
 	case err == nil:
 	case os.Getenv("CI") != "":
@@ -213,11 +247,18 @@ func TestClientsOnRealServers(t *testing.T) {
 		t.Skip(err)
 	}
 	program := build(t, "clients")
-	run(t, program, "--strategy", "my-*", "--world", "sim,process", "--jobs", "1", "--scenario", "contention,gc-pause-holding,holder-crash")
-	// Where it hears of a loss in the same moment as another acts, worlds may differ.
-	run(t, program, "--strategy", "rueidislock", "--world", "sim,process", "--jobs", "1", "--scenario", "contention,holder-crash,late-release")
-	// Sentinels say where to connect to.
-	run(t, program, "--strategy", "my-redigo", "--world", "sim,process", "--failover", "sentinel", "--scenario", "failover-lost-write")
+	for name, args := range map[string][]string{
+		"mine": {"--strategy", "my-*", "--scenario", "contention,gc-pause-holding,holder-crash"},
+		// Where it hears of a loss in the same moment as another acts, worlds may differ.
+		"rueidislock": {"--strategy", "rueidislock", "--scenario", "contention,holder-crash,late-release"},
+		// Sentinels say where to connect to.
+		"sentinels": {"--strategy", "my-redigo", "--failover", "sentinel", "--scenario", "failover-lost-write"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel() // they mostly wait
+			run(t, program, append(args, "--world", "sim,process", "--jobs", "4")...)
+		})
+	}
 }
 
 // The code that docs/other-clients.md shows is that of the program.

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/lockfault/lockfault/checker"
@@ -224,34 +225,42 @@ func checkOnRealServers(t *testing.T, program string, read table) {
 	for _, p := range real {
 		of[p.argument()] = append(of[p.argument()], p)
 	}
-	late := 0
+	var late atomic.Int64
+	t.Cleanup(func() { // when those that are parallel have ended
+		if late.Load() > int64(len(real)/3) {
+			t.Errorf("the machine was too slow for %d of %d cells", late.Load(), len(real))
+		}
+	})
+	some := make(chan bool, 4)
 	for _, scenario := range slices.Sorted(maps.Keys(of)) {
 		promises := of[scenario]
-		var locks []string
-		for _, p := range promises {
-			locks = append(locks, p.lock)
-		}
-		cells := play(t, program, "--world", "sim,process", "--jobs", "2", "--strategy", strings.Join(locks, ","), "--scenario", scenario)
-		if len(cells) != 2*len(promises) {
-			t.Errorf("%s was played in %d cells, want %d", scenario, len(cells), 2*len(promises))
-		}
-		for _, cell := range cells {
-			if cell.Verdict == reports.Unknown {
-				late++
-				t.Logf("%s under %s in %s: %s", cell.Strategy, cell.Scenario, cell.World, cell.Reason)
-				continue
+		t.Run(filepath.Base(scenario), func(t *testing.T) {
+			t.Parallel() // they mostly wait
+			some <- true
+			defer func() { <-some }()
+			var locks []string
+			for _, p := range promises {
+				locks = append(locks, p.lock)
 			}
-			i := slices.IndexFunc(promises, func(p promise) bool { return p.lock == cell.Strategy })
-			if wrong := promises[i].kept(cell); wrong != "" {
-				t.Error(wrong)
+			cells := play(t, program, "--world", "sim,process", "--jobs", "2", "--strategy", strings.Join(locks, ","), "--scenario", scenario)
+			if len(cells) != 2*len(promises) {
+				t.Errorf("%s was played in %d cells, want %d", scenario, len(cells), 2*len(promises))
 			}
-			if cell.AgreesWithSim != nil && !*cell.AgreesWithSim {
-				t.Errorf("%s under %s: %s doesn't agree with sim: %v", cell.Strategy, cell.Scenario, cell.World, cell.Anomalies)
+			for _, cell := range cells {
+				if cell.Verdict == reports.Unknown {
+					late.Add(1)
+					t.Logf("%s under %s in %s: %s", cell.Strategy, cell.Scenario, cell.World, cell.Reason)
+					continue
+				}
+				i := slices.IndexFunc(promises, func(p promise) bool { return p.lock == cell.Strategy })
+				if wrong := promises[i].kept(cell); wrong != "" {
+					t.Error(wrong)
+				}
+				if cell.AgreesWithSim != nil && !*cell.AgreesWithSim {
+					t.Errorf("%s under %s: %s doesn't agree with sim: %v", cell.Strategy, cell.Scenario, cell.World, cell.Anomalies)
+				}
 			}
-		}
-	}
-	if late > len(real)/3 {
-		t.Errorf("the machine was too slow for %d of %d cells", late, len(real))
+		})
 	}
 }
 

@@ -3,7 +3,6 @@ package worlds_test
 import (
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/lockfault/lockfault/faults/docker"
 	"github.com/lockfault/lockfault/faults/docker/dockertest"
@@ -19,7 +18,8 @@ func TestDocker(t *testing.T) {
 	if !dockertest.Ready(t) {
 		return
 	}
-	place := venue(t, worlds.Place{World: worlds.Docker, Image: docker.LocalImage, Temp: t.TempDir()})
+	place := worlds.Place{World: worlds.Docker, Image: docker.LocalImage, Temp: t.TempDir()}
+	v := venue(t, place)
 	for _, c := range []struct{ strategy, scenario string }{
 		{"set-nx-px-lua", "failover-lost-write"},
 		{"redlock", "quorum-restart-empty"},
@@ -30,18 +30,9 @@ func TestDocker(t *testing.T) {
 			if !ok || err != nil {
 				t.Fatal(ok, err)
 			}
-			cell := harness.Cell{Strategy: strategy, Script: script, Place: place, Seed: 1}
-			for left := 10; ; left-- {
-				begun := time.Now()
-				outcome := harness.Play(t, cell)
-				t.Logf("%v, late %v", time.Since(begun).Round(time.Millisecond), outcome.Late)
-				if outcome.Late > 0 && left > 1 {
-					continue // the machine was too slow
-				}
-				if outcome.Status == harness.Error || outcome.Late > 0 || !slices.Equal(outcome.Verdict.Anomalies(), outcome.Expected) {
-					t.Errorf("%s %v, want %v\n%s", outcome.Status, outcome.Verdict.Anomalies(), outcome.Expected, outcome.Reason)
-				}
-				return
+			outcome, shown := playPatiently(t, v, place.Lease(), harness.Cell{Strategy: strategy, Script: script, Seed: 1})
+			if shown && (outcome.Status == harness.Error || !slices.Equal(outcome.Verdict.Anomalies(), outcome.Expected)) {
+				t.Errorf("%s %v, want %v\n%s", outcome.Status, outcome.Verdict.Anomalies(), outcome.Expected, outcome.Reason)
 			}
 		})
 	}

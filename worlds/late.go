@@ -21,6 +21,15 @@ const part = 20
 // Bears returns the shortest lease for which the machine may be that late.
 func Bears(late time.Duration) (lease time.Duration) { return part * late }
 
+// Longer returns the lease for a cell to be played again with for which the machine
+// was that late: at least twice as long, and so long that it would bear what was late
+// now. Twice the lease is half the load. It is a multiple of base, which the first
+// lease was: some locks count in whole seconds.
+func Longer(base, lease, late time.Duration) time.Duration {
+	longer := max(2*lease, Bears(late))
+	return (longer + base - 1) / base * base
+}
+
 // bearable returns how late the machine may be in a cell: less than that part, if
 // the script counts on something that it tells in absolute time, before another
 // thing happens.

@@ -35,6 +35,20 @@ func TestBearable(t *testing.T) {
 	}
 }
 
+// Who plays a cell again has a lease that is twice as long, bears what was late, and
+// is a multiple of the first.
+func TestLonger(t *testing.T) {
+	for late, want := range map[time.Duration]time.Duration{
+		60 * time.Millisecond:  4 * time.Second,
+		201 * time.Millisecond: 5 * time.Second,
+		time.Second:            20 * time.Second,
+	} {
+		if got := Longer(time.Second, 2*time.Second, late); got != want {
+			t.Errorf("%v late: %v; want %v", late, got, want)
+		}
+	}
+}
+
 // Of a cell that never began nothing is known if something took too long, and
 // something is wrong if not.
 func TestUnbegun(t *testing.T) {

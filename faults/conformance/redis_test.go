@@ -208,7 +208,7 @@ func (s *servers) same(want, got string) bool {
 }
 
 // startLimit is how long a server may take to start.
-const startLimit = 20 * time.Second
+const startLimit = 3 * time.Minute
 
 // process is a redis-server.
 type process struct {

@@ -89,7 +89,7 @@ var (
 	otherLine   = regexp.MustCompile(`^# (?:(sim)|(redis|valkey) (\d+\.\d+)): (.*)`)
 	stepLine    = regexp.MustCompile(`^([A-Za-z][A-Za-z0-9]*)(>>|>|&|<)(?: (.*))?$`)
 	wordPattern = regexp.MustCompile(`"(?:[^"\\]|\\.)*"|'[^']*'|\S+`)
-	patience    = 10 * time.Second // for a reply that must come
+	patience    = 3 * time.Minute // for a reply that must come
 )
 
 // readTable reads a file of cases. Errors begin with file and line.

@@ -61,7 +61,7 @@ func TestMain(m *testing.M) {
 
 func watchman() *exec.Cmd {
 	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), asWatchman+"=1", asParent+"=")
+	cmd.Env = append(os.Environ(), asWatchman+"=1", asParent+"=", "GORACE=atexit_sleep_ms=0") // or it takes a second to end
 	return cmd
 }
 
@@ -149,6 +149,7 @@ func run(t *testing.T, c *client.Client, addr string) (label, container string) 
 // A server wants the password, which nobody can read off its container, and is
 // published on loopback alone; Close removes container, network and directory.
 func TestServerIsPrivateAndGoes(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	h, ok := dockertest.Host(t, docker.Options{Dir: dir, Watchman: watchman})
 	if !ok {
@@ -205,6 +206,7 @@ func TestServerIsPrivateAndGoes(t *testing.T) {
 }
 
 func TestPauseAndKill(t *testing.T) {
+	t.Parallel()
 	h, ok := dockertest.Host(t, docker.Options{})
 	if !ok {
 		return
@@ -261,20 +263,31 @@ func TestPauseAndKill(t *testing.T) {
 	if n, err := connect(t, s.Addr()).DBSize(t.Context()).Result(); err != nil || n != 0 {
 		t.Errorf("%d keys, %v", n, err)
 	}
-	// The log goes on over all three lives.
+	// The log goes on over all three lives, and has what a server said before it answered.
 	logs := t.TempDir()
-	if err := h.CopyLogs(logs); err != nil {
+	lives := func(want int) {
+		t.Helper()
+		if err := h.CopyLogs(logs); err != nil {
+			t.Fatal(err)
+		}
+		text, err := os.ReadFile(logs + "/n1.log")
+		if n := strings.Count(string(text), "Ready to accept connections"); err != nil || n != want {
+			t.Errorf("%d lives in the log, want %d, %v:\n%s", n, want, err, text)
+		}
+	}
+	lives(3)
+	h.NewPage()
+	lives(0)
+	if err := errors.Join(s.Kill(), s.Restart(t.Context(), false), s.Pause()); err != nil {
 		t.Fatal(err)
 	}
-	text, err := os.ReadFile(logs + "/n1.log")
-	if n := strings.Count(string(text), "Ready to accept connections"); err != nil || n != 3 {
-		t.Errorf("%d lives in the log, %v:\n%s", n, err, text)
-	}
+	lives(1)
 }
 
 // A replica reaches its primary through a link of this process, and a killed
 // primary comes back as a replica.
 func TestReplicaFollowsThroughALink(t *testing.T) {
+	t.Parallel()
 	h, ok := dockertest.Host(t, docker.Options{})
 	if !ok {
 		return
@@ -325,6 +338,7 @@ func TestReplicaFollowsThroughALink(t *testing.T) {
 }
 
 func TestClock(t *testing.T) {
+	t.Parallel()
 	h, ok := dockertest.Host(t, docker.Options{})
 	if !ok {
 		return

@@ -1,7 +1,7 @@
 package docker
 
 import (
-	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/containerd/errdefs"
-	"github.com/moby/moby/api/pkg/stdcopy"
 	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/api/types/network"
 	"github.com/moby/moby/client"
@@ -31,6 +30,10 @@ import (
 // Valkey have it, for the user that their servers run as.
 const dataDir = "/data"
 
+// logFile is where they log. A server that has answered has written there all that it
+// logged before; what it prints the engine takes from a pipe when it finds the time.
+const logFile = dataDir + "/lockfault.log"
+
 // patience is how long the engine may take for what should be done at once.
 const patience = 30 * time.Second
 
@@ -46,8 +49,9 @@ type server struct {
 	mu        sync.Mutex              // held while something about the container changes
 	container *tcredis.RedisContainer // nil if there is none
 	paused    bool
-	data      int       // how often it was started without its data
-	page      time.Time // when its log began anew
+	data      int   // how often it was started without its data
+	page      place // where its log begins anew
+	life      place // where that of its present life begins
 }
 
 var _ real.Owned = (*server)(nil)
@@ -179,6 +183,7 @@ func (s *server) again(ctx context.Context) error {
 	if err := s.container.CopyFileToContainer(ctx, file, made.Config.Cmd[0], 0o755); err != nil {
 		return err
 	}
+	s.life = s.here(ctx)
 	return s.explain(s.container.Start(ctx))
 }
 
@@ -244,7 +249,7 @@ func (s *server) getClock(ctx context.Context) error {
 // configure writes the configuration and returns its file.
 func (s *server) configure() (string, error) {
 	text := process.ServerConfig(process.Settings{
-		Bind: "0.0.0.0", Port: port, Password: s.spec.Password, Dir: dataDir, Data: s.data,
+		Bind: "0.0.0.0", Port: port, Password: s.spec.Password, Dir: dataDir, Log: logFile, Data: s.data,
 	})
 	file := filepath.Join(s.dir, "redis.conf")
 	return file, os.WriteFile(file, []byte(text), 0o600)
@@ -276,6 +281,7 @@ func (s *server) create(ctx context.Context) error {
 		made, err := tcredis.Run(ctx, s.host.options.Image, options...)
 		if made != nil && made.Container != nil {
 			s.container = made
+			s.page, s.life = place{}, place{}
 		}
 		return err
 	})
@@ -312,8 +318,9 @@ func (s *server) explain(err error) error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	text, _ := s.log(ctx) // no log: nothing to add
-	if line := lastLine(string(text)); line != "" {
+	printed, logged, _ := s.log(ctx, s.life) // no log: nothing to add
+	// Who didn't come to logging has printed why.
+	if line := cmp.Or(lastLine(string(logged)), lastLine(string(printed))); line != "" {
 		return fmt.Errorf("%w; the last line of its log: %s", err, line)
 	}
 	return err
@@ -328,41 +335,6 @@ func lastLine(text string) string {
 		line = line[:limit] + "…"
 	}
 	return strings.ToValidUTF8(line, "\uFFFD")
-}
-
-// newPage has its log begin anew.
-func (s *server) newPage() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.page = time.Now()
-}
-
-// fullLog returns what it logged since newPage, over all its lives.
-func (s *server) fullLog() ([]byte, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.log(ctx)
-}
-
-// log is fullLog for one who holds mu.
-func (s *server) log(ctx context.Context) ([]byte, error) {
-	if s.container == nil {
-		return nil, nil
-	}
-	options := client.ContainerLogsOptions{ShowStdout: true, ShowStderr: true}
-	if !s.page.IsZero() {
-		options.Since = s.page.Format(time.RFC3339Nano)
-	}
-	stream, err := s.host.engine.ContainerLogs(ctx, s.container.GetContainerID(), options)
-	if err != nil {
-		return nil, err
-	}
-	defer stream.Close()
-	var text bytes.Buffer
-	_, err = stdcopy.StdCopy(&text, &text, stream)
-	return text.Bytes(), err
 }
 
 // close frees what it takes in this process; its container is the host's to

@@ -75,6 +75,7 @@ func TestKilledHostLeavesNothing(t *testing.T) {
 
 // What the engine was asked for, and shows only later, goes too.
 func TestHostKilledWhileItMakesSomething(t *testing.T) {
+	t.Parallel() // it mostly waits
 	if !dockertest.Ready(t) {
 		return
 	}

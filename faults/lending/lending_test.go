@@ -207,7 +207,7 @@ func TestReplicas(t *testing.T) {
 		host, port, _ := net.SplitHostPort(primary.Addr())
 		must(t, r, "REPLICAOF", host, port)
 		must(t, p, "SET", "turn", turn)
-		for deadline := time.Now().Add(20 * time.Second); r.Get(t.Context(), "turn").Val() == ""; time.Sleep(time.Millisecond) {
+		for deadline := time.Now().Add(3 * time.Minute); r.Get(t.Context(), "turn").Val() == ""; time.Sleep(time.Millisecond) {
 			if time.Now().After(deadline) {
 				t.Fatal("the replica doesn't follow")
 			}

@@ -79,7 +79,7 @@ func TestStartFails(t *testing.T) {
 		{"it can't be read", "echo '*** FATAL CONFIG FILE ERROR (Redis 6.0.0) ***'; echo; echo 'Bad directive'; exit 1", "the last line of its log: Bad directive"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			limit := 20 * time.Second
+			limit := 3 * time.Minute
 			if c.name == "it hangs" {
 				limit = 300 * time.Millisecond
 			}

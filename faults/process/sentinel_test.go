@@ -108,8 +108,8 @@ func TestSentinelsFailOver(t *testing.T) {
 }
 
 func TestSentinelsRefuse(t *testing.T) {
-	h := processtest.Host(t, process.Options{StartLimit: 2 * time.Second})
-	primary := start(t, h, real.ServerSpec{Name: "n1"})
+	primary := start(t, processtest.Host(t, process.Options{}), real.ServerSpec{Name: "n1"})
+	h := processtest.Host(t, process.Options{StartLimit: 2 * time.Second}) // for one that has another password
 	for _, c := range []struct {
 		n                      int
 		master, addr, password string

@@ -79,7 +79,7 @@ func start(t *testing.T, l *child.Launcher, cmd *exec.Cmd) *child.Proc {
 // is far more than enough.
 func eventually(t *testing.T, what string, condition func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); !condition(); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(3 * time.Minute); !condition(); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("waited too long: %s", what)
 		}

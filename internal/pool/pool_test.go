@@ -149,7 +149,7 @@ func program(name string) func() *exec.Cmd {
 }
 
 func options(workers int) pool.Options {
-	return pool.Options{Workers: workers, Start: program("worker"), Limit: time.Minute}
+	return pool.Options{Workers: workers, Start: program("worker"), Limit: 5 * time.Minute}
 }
 
 func TestEveryJobIsAnsweredOnce(t *testing.T) {
@@ -258,7 +258,7 @@ func TestABadJobSpoilsOnlyItself(t *testing.T) {
 			o := options(1)
 			if test.limited {
 				// Long enough for the good jobs, whatever the machine does.
-				o.Limit, o.Grace = 3*time.Second, 3*time.Second
+				o.Limit, o.Grace = 8*time.Second, 8*time.Second
 			}
 			jobs := []job{{N: 1}, {Do: test.do, N: 2}, {N: 3}, {N: 4}}
 			var order []int
@@ -535,7 +535,7 @@ func TestNoOrphanSurvivesAKilledParent(t *testing.T) {
 // expectGone waits until none of the processes is alive.
 func expectGone(t *testing.T, pids []int) {
 	t.Helper()
-	deadline := time.Now().Add(time.Minute)
+	deadline := time.Now().Add(5 * time.Minute)
 	for _, pid := range pids {
 		for alive(pid) {
 			if time.Now().After(deadline) {
@@ -597,7 +597,7 @@ func TestABusyWorkerEndsWithItsInput(t *testing.T) {
 		if err != nil {
 			t.Errorf("the worker ended with %v", err)
 		}
-	case <-time.After(time.Minute):
+	case <-time.After(5 * time.Minute):
 		t.Error("the worker goes on")
 	}
 }

@@ -21,7 +21,7 @@ import (
 
 // patience is how long a test waits for what must happen. It is no measure of
 // anything: on a busy machine it may take as long as that.
-const patience = 20 * time.Second
+const patience = 3 * time.Minute
 
 // eventually waits until a condition holds.
 func eventually(t testing.TB, what string, holds func() bool) {
