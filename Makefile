@@ -25,7 +25,7 @@ build: ## build bin/lockfault
 # whole names of tests.
 REPEATED = TestEveryCellTwice TestEveryLineOfTheLibraryMeetsSomething TestTheAgreementTableIsSettled \
 	TestEverySeedAgrees TestEveryLeaseAgrees TestEveryLeaseAgreesFromTheLeast TestSameSeedSameHistory TestRoundTrip \
-	TestReductionsLoseNothing TestMergingLosesNothing TestFindsWhatIsKnown
+	TestReductionsLoseNothing TestReductionsLoseNothingOnNodes TestMergingLosesNothing TestTablesLoseNothing TestFindsWhatIsKnown
 
 empty    :=
 any_of    = ($(subst $(empty) ,|,$(strip $(REPEATED))))

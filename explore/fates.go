@@ -2,6 +2,7 @@ package explore
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/lockfault/lockfault/checker"
 	"github.com/lockfault/lockfault/faults"
@@ -11,6 +12,7 @@ import (
 // delivers nothing, or of what all have in common.
 type single struct {
 	move, faults, common int32
+	awaits               int32 // the client for which the move waits: how long, only that one knows
 	kind                 kind
 	thing                int32
 }
@@ -48,8 +50,14 @@ func (t *tables) spreads(p *position) bool {
 // common, then nodes, then clients.
 func (q *position) singles() []single {
 	list := make([]single, 0, 1+len(q.from.nodes)+len(q.from.clients))
+	awaits := int32(-1)
+	for _, line := range q.trail.lines {
+		if who, ok := strings.CutPrefix(line, "await "); ok {
+			awaits = q.from.clients[who[0]-'A']
+		}
+	}
 	add := func(kind kind, thing, faults int32) {
-		list = append(list, single{q.key.move, faults, q.from.common, kind, thing})
+		list = append(list, single{q.key.move, faults, q.from.common, awaits, kind, thing})
 	}
 	add(ofAll, 0, 0)
 	for _, n := range q.from.nodes {

@@ -77,7 +77,7 @@ func LookAt(outcome harness.Outcome, view harness.View, mark int) Look {
 	look.Before = digest(before, steps, faults.Instant)
 	look.Part.Events, look.Part.Steps = strip(events[at:])
 	for i, e := range look.Part.Events {
-		look.Part.Events[i] = shift(e, -began)
+		look.Part.Events[i] = since(began, e)
 	}
 	end := slices.IndexFunc(events, func(e checker.Event) bool { return e.Kind == checker.End })
 	look.Part.Took = events[end].Time - began
@@ -105,26 +105,43 @@ func strip(events []checker.Event) (list []checker.Event, steps []int) {
 	return list, steps
 }
 
-// shift returns an event that much later. Dates that are not said stay so, others don't
-// become like them.
-func shift(e checker.Event, by time.Duration) checker.Event {
-	e.Time += by
-	for _, date := range [...]*time.Duration{&e.Sent, &e.Until, &e.Expires} {
+// dates returns the times in an event that may not be said, which are 0 then.
+func dates(e *checker.Event) [3]*time.Duration {
+	return [...]*time.Duration{&e.Sent, &e.Until, &e.Expires}
+}
+
+// origin is the date at which a part begins, 0 being none.
+const origin time.Duration = math.MinInt64
+
+// since returns an event with times since another began.
+func since(began time.Duration, e checker.Event) checker.Event {
+	e.Time -= began
+	for _, date := range dates(&e) {
 		switch *date {
 		case 0:
-		case -by:
+		case began:
 			*date = origin
-		case origin:
-			*date = by
 		default:
-			*date += by
+			*date -= began
 		}
 	}
 	return e
 }
 
-// origin is the date at which a part begins.
-const origin time.Duration = math.MinInt64
+// after undoes since, for another begin.
+func after(began time.Duration, e checker.Event) checker.Event {
+	e.Time += began
+	for _, date := range dates(&e) {
+		switch *date {
+		case 0:
+		case origin:
+			*date = began
+		default:
+			*date += began
+		}
+	}
+	return e
+}
 
 // exactly leaves times as they are.
 func exactly(t time.Duration) time.Duration { return t }
@@ -137,8 +154,9 @@ func digest(events []checker.Event, steps []int, to func(time.Duration) time.Dur
 	for i := range events {
 		e := &events[i]
 		e.Index = 0
-		for _, t := range [...]*time.Duration{&e.Time, &e.Sent, &e.Until, &e.Expires} {
-			*t = to(*t)
+		e.Time = to(e.Time)
+		for _, date := range dates(e) {
+			*date = to(*date)
 		}
 	}
 	for i, from := range steps {
@@ -289,7 +307,7 @@ type weaver struct {
 
 func (w *weaver) add(events []checker.Event, took time.Duration) {
 	for i := range events {
-		e := shift(events[i], w.now)
+		e := after(w.now, events[i])
 		e.Index = len(w.events)
 		if e.Call != 0 {
 			call := &w.open[e.Client[0]-'A']

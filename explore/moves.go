@@ -132,7 +132,7 @@ func (p *position) settle(c harness.ClientView) []string {
 
 // awaited is settle for a client that is not stopped.
 func awaited(client string) []string {
-	return []string{"await " + client + " held within " + moment}
+	return []string{"await " + client + " held within " + moment, "wait 1µs"}
 }
 
 // position is a state with what led to it.

@@ -48,6 +48,7 @@ func nameOf(servers []faults.ServerView) string {
 type client struct {
 	harness.ClientView
 	held, unread []faults.HeldView
+	wrote        int
 }
 
 // A shelf numbers different things from 0, by how they print.
@@ -109,7 +110,7 @@ func (t *tables) parts(v harness.View) parts {
 		p.nodes, rest = append(p.nodes, t.nodes.number(rest[:n:n])), rest[n:]
 	}
 	for _, c := range v.Clients {
-		c := client{ClientView: c}
+		c := client{ClientView: c, wrote: v.Wrote[c.Name]}
 		others := func(m faults.HeldView) bool { return m.Client != c.Name }
 		c.held = slices.DeleteFunc(slices.Clone(v.Held), others)
 		c.unread = slices.DeleteFunc(slices.Clone(v.Unread), others)

@@ -2,6 +2,7 @@ package faults
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -350,6 +351,9 @@ func (l *Ledger) Owner(server string) (owner string, known bool) {
 	e := l.servers[server]
 	return e.owner, e.known || e.keys == nil
 }
+
+// Wrote returns how many values each client has written.
+func (l *Ledger) Wrote() map[string]int { return maps.Clone(l.written) }
 
 // Doubtful shows what the ledger goes by where values don't tell by themselves whose they
 // are: those that several clients have sent, or may send without having heard of

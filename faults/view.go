@@ -13,6 +13,8 @@ type View struct {
 	// Unread is what has come to clients that are stopped, which will read it when they
 	// go on, in order of arrival.
 	Unread []HeldView
+	// Wrote is how many values each client has written, by which the next is named.
+	Wrote map[string]int
 	// Owners shows what is known of values that don't tell by themselves whose they
 	// are, because several clients have sent them, or might.
 	Owners string

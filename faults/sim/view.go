@@ -32,7 +32,7 @@ func (w *World) View() faults.View {
 			v.Unread = append(v.Unread, heldView(m))
 		}
 	}
-	v.Owners = w.ledger.Doubtful()
+	v.Wrote, v.Owners = w.ledger.Wrote(), w.ledger.Doubtful()
 	return v
 }
 
