@@ -321,8 +321,8 @@ func (o *exploreOptions) tell(w io.Writer, strategy string, r explore.Result, fo
 	default:
 		exhausted = "no, what follows on such a script is not known"
 	}
-	fmt.Fprintf(&b, "%s, %s: %s, %s; %s, the longest path has %s; %.1fs; exhausted: %s\n",
-		strategy, o.about(), count(r.States, "state", "states"), count(r.Ends, "of them an end", "of them ends"), count(r.Runs, "run", "runs"), count(r.Depth, "move", "moves"), took.Seconds(), exhausted)
+	fmt.Fprintf(&b, "%s, %s: %s, %s; %s, %s; the longest path has %d; %.1fs; exhausted: %s\n",
+		strategy, o.about(), count(r.States, "state", "states"), count(r.Ends, "of them an end", "of them ends"), count(r.Moves, "move", "moves"), count(r.Runs, "run", "runs"), r.Depth, took.Seconds(), exhausted)
 	if r.Untabled != "" {
 		fmt.Fprintf(&b, "every move was played: what one script showed did not hold for another, %s\n", r.Untabled)
 	}
