@@ -26,13 +26,17 @@ var budgets = []string{
 	"--failover 1 --crash 1",
 	"--restart-empty 1 --lose-reply 1",
 	"--node-clock 1 --client-clock 1",
+	"--pause 1 --lose-request 1",
 }
+
+// majority is how many nodes a lock is made on that takes any number of them.
+const majority = 3
 
 // result is what is read of findings.json.
 type result struct {
-	States, Runs int
-	Exhausted    bool
-	Cut          string
+	States, Moves, Runs int
+	Exhausted           bool
+	Cut, Untabled       string
 	Findings     []struct {
 		Anomaly         string
 		Moves, Requests int
@@ -60,15 +64,19 @@ func run(program, span string) error {
 	fmt.Printf(`# What searches find
 
 Made by `+"`make findings`"+`: two clients, one round unless the budget says two, %s a search. Each script was
-played on a redis-server process too. [explore.md](explore.md) says what a budget is and what is left out.
+played on a redis-server process too. Locks that take any number of nodes are on %d. [explore.md](explore.md)
+says what a budget is and what is left out; where there are as many runs as moves, or more, tables were not used.
 
-| strategy | budget | finds, after moves / requests | states | runs | exhausted |
-|---|---|---|---|---|---|
-`, span)
+| strategy | budget | finds, after moves / requests | states | moves | runs | exhausted |
+|---|---|---|---|---|---|---|
+`, span, majority)
 	for _, s := range all.Registry().All() {
 		for i, budget := range budgets {
 			out := filepath.Join(dir, s.Name, fmt.Sprint(i))
 			args := append([]string{"explore", s.Name, "--for", span, "--world", "sim,process", "--out", out}, strings.Fields(budget)...)
+			if s.AnyNodes {
+				args = append(args, "--nodes", fmt.Sprint(majority))
+			}
 			text, err := exec.Command(program, args...).CombinedOutput()
 			var exit *exec.ExitError
 			if err != nil && !errors.As(err, &exit) {
@@ -82,7 +90,7 @@ played on a redis-server process too. [explore.md](explore.md) says what a budge
 			if i > 0 {
 				name = ""
 			}
-			fmt.Printf("| %s | `%s` | %s | %d | %d | %s |\n", name, budget, r.found(), r.States, r.Runs, r.exhausted())
+			fmt.Printf("| %s | `%s` | %s | %d | %d | %d | %s |\n", name, budget, r.found(), r.States, r.Moves, r.Runs, r.exhausted())
 		}
 	}
 	return nil
