@@ -1,11 +1,15 @@
 package explore
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/lockfault/lockfault/strategies"
 )
 
 // Tables change nothing but how many scripts are played. A few searches are made, others each
@@ -50,4 +54,40 @@ func TestTablesLoseNothing(t *testing.T) {
 			t.Errorf("%s %v: with tables\n%s\nwithout\n%s", c.name, c.budget, got, want)
 		}
 	}
+}
+
+// A lock whose clients know of each other by a variable, which in virtual time they share, is
+// searched without tables, and that is said.
+func TestWhatTablesCantKnow(t *testing.T) {
+	var attempts atomic.Int64
+	shared := strategies.Strategy{
+		Name: "shared", Summary: "SETNX, but every fourth attempt of all looks first", Source: "this test", Tags: []string{strategies.TagSingle},
+		New: func(env strategies.Env) (strategies.Lock, error) {
+			attempts.Store(0)
+			return &sharedLock{bareLock{env}, &attempts}, nil
+		},
+	}
+	b := Bound{Clients: 2, Rounds: 2}
+	with := on(t, shared, b)
+	b.WithoutTables = true
+	without := on(t, shared, b)
+	if with.Untabled == "" || without.Untabled != "" {
+		t.Errorf("untabled %q, %q", with.Untabled, without.Untabled)
+	}
+	with.Untabled, with.Runs = "", without.Runs
+	if got, want := fmt.Sprintf("%+v", with), fmt.Sprintf("%+v", without); got != want || !with.Exhausted {
+		t.Errorf("with tables\n%s\nwithout\n%s", got, want)
+	}
+}
+
+type sharedLock struct {
+	bareLock
+	attempts *atomic.Int64
+}
+
+func (l *sharedLock) TryAcquire(ctx context.Context) error {
+	if l.attempts.Add(1)%4 == 0 {
+		l.env.Nodes[0].Exists(ctx, l.env.Key)
+	}
+	return l.Acquire(ctx)
 }
