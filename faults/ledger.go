@@ -372,7 +372,7 @@ func (l *Ledger) Doubtful() string {
 	}
 	for holds, as := range l.claimed {
 		if slices.ContainsFunc(bears(as.keys), doubtful) {
-			lines = append(lines, fmt.Sprintf("%s is %s %t\n", l.rename(holds), as.owner, as.known))
+			lines = append(lines, fmt.Sprintf("%s is %s %t\n", strings.TrimSpace(l.rename(holds)), as.owner, as.known))
 		}
 	}
 	slices.Sort(lines)
