@@ -158,7 +158,7 @@ func (s *Script) Rigid() bool {
 // tellsSeconds looks for spans of absolute time in whatever there is.
 func tellsSeconds(v reflect.Value) bool {
 	if span, ok := v.Interface().(faults.Span); ok {
-		return span.Abs != 0
+		return span.Abs >= time.Millisecond // less is a matter of order
 	}
 	if rate, ok := v.Interface().(faults.Rate); ok {
 		return rate.Per.Abs != 0
