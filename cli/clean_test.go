@@ -67,7 +67,7 @@ func TestRunLeavesNothing(t *testing.T) {
 			r.tellWorkers(syscall.SIGSTOP)
 			r.signal(syscall.SIGTERM)
 		}, cli.ExitInterrupted},
-		{"no time left", endless, append(five[:2:2], "--cell-timeout", "4s"), func(*run) {}, cli.ExitUndecided},
+		{"no time left", endless, append(five[:2:2], "--cell-timeout", "15s"), func(*run) {}, cli.ExitUndecided},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -191,10 +191,9 @@ func TestTheNextRunSweeps(t *testing.T) {
 	r.await("the cell is in its midst", func() bool { return len(r.addresses()) == 1 && r.stopped() >= 2 })
 	syscall.Kill(-r.cmd.Process.Pid, syscall.SIGKILL)
 	r.wait()
-	for _, prefix := range []string{"lockfault-trace-", "lockfault-servers-"} {
-		if left, _ := filepath.Glob(filepath.Join(dir, prefix+"*")); len(left) != 1 {
-			t.Errorf("it leaves %q", left)
-		}
+	// The watchman lives, and may have removed what belonged to the servers by now.
+	if left, _ := filepath.Glob(filepath.Join(dir, "lockfault-trace-*")); len(left) != 1 {
+		t.Errorf("it leaves %q", left)
 	}
 	waitFor(t, func() bool { return len(r.processes()) == 0 })
 	if err := os.WriteFile(script, []byte("clients A\n\nA acquire\nA release\n\nexpect none\n"), 0o644); err != nil {

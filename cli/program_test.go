@@ -28,7 +28,7 @@ func TestProgram(t *testing.T) {
 
 // What a user's own program says to type is to type for that.
 func TestHintsNameTheProgram(t *testing.T) {
-	for _, args := range [][]string{{"help"}, {"run", "--help"}, {"quux"}, {"trace", "--none"}, {"list"}, {"trace", "gc-pause-holding", "mine"}, {"run", "--expect", "none.expect"}} {
+	for _, args := range [][]string{{"help"}, {"run", "--help"}, {"quux"}, {"trace", "--qqq"}, {"list"}, {"trace", "gc-pause-holding", "mine"}, {"run", "--expect", "none.expect"}} {
 		registry, err := strategies.Registry{}.With(strategies.Strategy{Name: "mine", Summary: "s", Source: "s", Tags: []string{strategies.TagSingle}, New: func(strategies.Env) (strategies.Lock, error) { return nil, nil }})
 		if err != nil {
 			t.Fatal(err)
