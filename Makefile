@@ -25,7 +25,8 @@ build: ## build bin/lockfault
 # whole names of tests.
 REPEATED = TestEveryCellTwice TestEveryLineOfTheLibraryMeetsSomething TestTheAgreementTableIsSettled \
 	TestEverySeedAgrees TestEveryLeaseAgrees TestEveryLeaseAgreesFromTheLeast TestSameSeedSameHistory TestRoundTrip \
-	TestReductionsLoseNothing TestReductionsLoseNothingOnNodes TestMergingLosesNothing TestTablesLoseNothing TestFindsWhatIsKnown
+	TestReductionsLoseNothing TestReductionsLoseNothingOnNodes TestMergingLosesNothing TestTablesLoseNothing TestFindsWhatIsKnown \
+	TestFindsWhatIsKnownByBudget TestRedlockOnThree
 
 empty    :=
 any_of    = ($(subst $(empty) ,|,$(strip $(REPEATED))))

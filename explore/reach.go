@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"runtime"
+	"strings"
 	"sync"
 
 	"github.com/lockfault/lockfault/checker"
@@ -141,11 +142,7 @@ func (s *search) learn(ctx context.Context, q *position, look *Look) error {
 		return nil
 	}
 	parts := s.tables.parts(look.View)
-	differs := ""
-	if !s.bound.WithoutTables {
-		differs = s.differs(q, parts, look)
-	}
-	if differs != "" {
+	if differs := s.differs(q, parts, look); differs != "" {
 		return s.doubt(ctx, q, look, differs)
 	}
 	switch {
@@ -167,7 +164,7 @@ func (s *search) differs(q *position, parts parts, look *Look) string {
 	if q.trail.before != nil {
 		before, steps := q.trail.before.history()
 		if digest(before, steps, faults.Instant) != look.Before {
-			return "before its last move other things happened"
+			return otherwise
 		}
 	}
 	if !q.known {
@@ -185,27 +182,43 @@ func (s *search) doubt(ctx context.Context, q *position, look *Look, differs str
 	if err != nil {
 		return err
 	}
-	if again.Err == "" && again.same(look) {
-		whole, err := s.player.Again(ctx, Trial{Script: trial.Script})
-		if err != nil {
-			return err
-		}
-		before, _ := q.trail.before.history()
-		s.result.Untabled = differs + first(whole.Part.Events, before)
+	whole, err := s.player.Again(ctx, Trial{Script: trial.Script})
+	if err != nil {
+		return err
+	}
+	if before, _ := q.trail.before.history(); differs == otherwise {
+		differs = first(whole.Part.Events, before)
+	}
+	if again.Err == "" && again.same(look) && !s.bound.WithoutTables {
+		s.result.Untabled = differs
 		return nil
 	}
-	q.look = &Look{Err: "it was played again, and the two histories differ: the lock does not do the same each time"}
+	q.look = &Look{Err: "the lock did not do the same when the script was played again: " + differs}
 	return nil
 }
+
+// otherwise says that it was not the last move that came to something else.
+const otherwise = "what had happened before did so in another way"
 
 // first shows the first event of a history that stands differently in another.
 func first(got, want []checker.Event) string {
 	for i := range min(len(got), len(want)) {
 		if digest(got[i:i+1], nil, faults.Instant) != digest(want[i:i+1], nil, faults.Instant) {
-			return fmt.Sprintf(": %+v in place of %+v", got[i], want[i])
+			return fmt.Sprintf("%s, where there was: %s", brief(got[i]), brief(want[i]))
 		}
 	}
-	return ""
+	return otherwise
+}
+
+// brief shows an event on a line.
+func brief(e checker.Event) string {
+	words := []string{fmt.Sprintf("at %v", faults.Instant(e.Time)), string(e.Kind)}
+	for _, word := range [...]string{e.Client, e.Node, string(e.Op), string(e.Result), e.Error, e.Command, e.Reply, e.Value, e.Text} {
+		if word != "" {
+			words = append(words, word)
+		}
+	}
+	return strings.Join(words, " ")
 }
 
 // judge asks the checker what is wrong with those histories that were put together.

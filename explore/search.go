@@ -35,6 +35,9 @@ func Search(ctx context.Context, b Bound, player Player, tell func(Result)) (Res
 		s.result.Runs = runs
 		err = s.run(ctx)
 		s.result.Untabled = why
+		if err == nil && s.result.Cut == "" {
+			s.result.Cut = "clients depend on more than a state shows of them"
+		}
 	}
 	s.result.Exhausted = err == nil && s.result.Cut == "" && len(s.result.Failures) == 0
 	if err != nil && ctx.Err() != nil {

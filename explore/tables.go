@@ -173,22 +173,41 @@ func (t *tables) memory(clients, faults []string) []int32 {
 	return list
 }
 
-// differs shows the first of the parts that are not as they should be; empty if all are.
+// differs says which of the parts is not as it should be; empty if all are.
 func (t *tables) differs(got, want parts) string {
-	if got.common != want.common {
-		return fmt.Sprintf("it came to %+v in place of %+v", t.commons.list[got.common], t.commons.list[want.common])
-	}
 	for i, n := range got.clients {
-		if n != want.clients[i] {
-			return fmt.Sprintf("a client came to %+v in place of %+v", t.clients.list[n], t.clients.list[want.clients[i]])
+		if now, then := &t.clients.list[n], &t.clients.list[want.clients[i]]; n != want.clients[i] {
+			return fmt.Sprintf("%s came to %s, where it had come to %s", now.Name, now, then)
 		}
 	}
 	for i, n := range got.nodes {
 		if n != want.nodes[i] {
-			return fmt.Sprintf("a node came to %+v in place of %+v", t.nodes.list[n], t.nodes.list[want.nodes[i]])
+			return fmt.Sprintf("%s came to hold something else", nameOf(t.nodes.list[n]))
 		}
 	}
+	if got.common != want.common {
+		now, then := t.commons.list[got.common], t.commons.list[want.common]
+		return fmt.Sprintf("it was %v, where it had been %v; known of values was %q, and had been %q", now.now, then.now, now.owners, then.owners)
+	}
 	return ""
+}
+
+// String shows what is to be seen of a client.
+func (c *client) String() string {
+	var words []string
+	for word, is := range map[string]bool{"crashed": c.Crashed, "paused": c.Paused, "busy": c.Busy, "holding": c.Holding} {
+		if is {
+			words = append(words, word)
+		}
+	}
+	slices.Sort(words)
+	for _, m := range c.held {
+		words = append(words, m.Command)
+	}
+	if len(words) == 0 {
+		return "nothing, but by another way"
+	}
+	return strings.Join(words, ", ")
 }
 
 // at returns by what a move that leads from p is looked up, and where the node that is

@@ -3,6 +3,7 @@ package faults
 import (
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -384,18 +385,28 @@ func isFigure(word string) bool {
 	return err == nil
 }
 
-// meaning shows what of a word others may understand: numbers, and dates in it.
+// meaning shows what of a word others may understand: numbers, and in other words dates
+// and few digits behind a colon and the like. What else there is of digits may be chance.
 func meaning(word string) string {
+	if _, ok := date(word); !ok && isFigure(word) {
+		return " " + word
+	}
 	var b strings.Builder
-	for figures := range strings.FieldsFuncSeq(word, func(r rune) bool { return r < '0' || r > '9' }) {
+	sign := func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }
+	for figures := range strings.FieldsFuncSeq(word, sign) {
 		if date, ok := date(figures); ok {
 			fmt.Fprintf(&b, " %v", date.Round(time.Millisecond))
-		} else if figures == word {
-			fmt.Fprintf(&b, " %s", word)
 		}
+	}
+	for _, told := range told.FindAllStringSubmatch(word, -1) {
+		fmt.Fprintf(&b, " %s", told[1])
 	}
 	return b.String()
 }
+
+// told finds numbers behind signs that no random value has: neither hexadecimal ones nor
+// UUIDs nor those of base 64.
+var told = regexp.MustCompile(`[:,;|@#]\s*(\d{1,3})\b`)
 
 // read decides whose the lock is now. client is empty where the change was the
 // server's own doing.

@@ -41,6 +41,10 @@ func TestDoubtfulValues(t *testing.T) {
 		{[]act{{"A", "SET|lock|yes|NX", held("yes", 0)}}, "A1 sent by [A]; string [\"yes\"] is A true"},
 		{[]act{{"A", fmt.Sprintf("SET|lock|%s_%d|NX", valueA, now.UnixMilli()), held("", 0)}},
 			fmt.Sprintf("A1 sent by [A] %v", time.UnixMilli(now.UnixMilli()).Sub(time.Unix(0, 0)))},
+		{[]act{{"A", `SET|lock|{"owner":"9f86d081884c7d65","gen":3}|NX`, held("", 0)}}, "A1 sent by [A] 3"},
+		{[]act{{"A", "SET|lock|" + valueA + ":2|NX", held("", 0)}}, "A1 sent by [A] 2"},
+		{[]act{{"A", "SET|lock|uS+49/Zk1bXq2/12==|NX", held("", 0)}}, ""},
+		{[]act{{"A", "SET|lock|550e8400-e29b-41d4-a716-446655440000|NX", held("", 0)}}, ""},
 		{[]act{{"A", fmt.Sprintf("SET|lock|%s_%d|NX", valueA, now.UnixNano()), held("", 0)}}, fmt.Sprintf("A1 sent by [A] %v", date)},
 	} {
 		l := faults.NewLedger(faults.OnKey("lock"))

@@ -3,9 +3,12 @@ package sim
 import (
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/alicebob/miniredis/v2/server"
 
 	"github.com/lockfault/lockfault/faults"
 	"github.com/lockfault/lockfault/faults/topology"
@@ -70,13 +73,46 @@ func (w *World) data(s *redis) (text string, next time.Duration) {
 			b.WriteString(w.ledger.Name(word))
 		}
 		b.WriteByte('\n')
+		if key.Type == "stream" {
+			b.WriteString(w.groups(s, name))
+		}
 		if gone != 0 && (next == 0 || gone < next) {
 			next = gone
+		}
+	}
+	for i := 1; i < databases; i++ {
+		db := s.mini.DB(i)
+		names := db.Keys() // in order
+		for _, name := range names {
+			fmt.Fprintf(&b, "%d %s %d\n", i, w.ledger.Name(name), faults.Instant(db.TTL(name)).Milliseconds())
+		}
+		if len(names) > 0 {
+			s.mini.Select(i) // of what isn't asked for by a client
+			fmt.Fprintf(&b, "%s\n", w.ledger.Name(s.mini.Dump()))
+			s.mini.Select(0)
 		}
 	}
 	owner, known := w.ledger.Owner(s.Name)
 	fmt.Fprintf(&b, "of %s %t\n", owner, known)
 	return b.String(), next
+}
+
+// databases is how many a server has, as redis-server does unless it is told otherwise.
+const databases = 16
+
+// groupNames finds the names of groups in an answer to XINFO GROUPS.
+var groupNames = regexp.MustCompile(`\$4\r\nname\r\n\$\d+\r\n(.*?)\r\n`)
+
+// groups shows the consumer groups of a stream: how far each is, and what is pending for
+// whom. Callers hold w.mu.
+func (w *World) groups(s *redis, stream string) string {
+	var peer server.Peer
+	all := s.ask(&peer, "XINFO", "GROUPS", stream)
+	text := w.ledger.Name(string(all))
+	for _, name := range groupNames.FindAllSubmatch(all, -1) {
+		text += " " + w.ledger.Name(string(s.ask(&peer, "XPENDING", stream, string(name[1]), "-", "+", "1000000")))
+	}
+	return text + "\n"
 }
 
 // knows shows what a server goes by beside its data. Callers hold w.mu.
