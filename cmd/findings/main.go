@@ -37,7 +37,7 @@ type result struct {
 	States, Moves, Runs int
 	Exhausted           bool
 	Cut, Untabled       string
-	Findings     []struct {
+	Findings            []struct {
 		Anomaly         string
 		Moves, Requests int
 		Worlds          map[string]string

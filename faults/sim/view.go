@@ -73,8 +73,8 @@ func (w *World) data(s *redis) (text string, next time.Duration) {
 			b.WriteString(w.ledger.Name(word))
 		}
 		b.WriteByte('\n')
-		if key.Type == "stream" {
-			b.WriteString(w.groups(s, name))
+		if s.mini.DB(0).Type(name) == "stream" {
+			b.WriteString(w.stream(s, name))
 		}
 		if gone != 0 && (next == 0 || gone < next) {
 			next = gone
@@ -103,14 +103,15 @@ const databases = 16
 // groupNames finds the names of groups in an answer to XINFO GROUPS.
 var groupNames = regexp.MustCompile(`\$4\r\nname\r\n\$\d+\r\n(.*?)\r\n`)
 
-// groups shows the consumer groups of a stream: how far each is, and what is pending for
+// stream shows a stream, and its consumer groups: how far each is, and what is pending for
 // whom. Callers hold w.mu.
-func (w *World) groups(s *redis, stream string) string {
+func (w *World) stream(s *redis, name string) string {
 	var peer server.Peer
-	all := s.ask(&peer, "XINFO", "GROUPS", stream)
-	text := w.ledger.Name(string(all))
-	for _, name := range groupNames.FindAllSubmatch(all, -1) {
-		text += " " + w.ledger.Name(string(s.ask(&peer, "XPENDING", stream, string(name[1]), "-", "+", "1000000")))
+	ask := func(words ...string) []byte { return s.ask(&peer, words...) }
+	groups := ask("XINFO", "GROUPS", name)
+	text := w.ledger.Name(string(ask("XRANGE", name, "-", "+"))) + " " + w.ledger.Name(string(groups))
+	for _, group := range groupNames.FindAllSubmatch(groups, -1) {
+		text += " " + w.ledger.Name(string(ask("XPENDING", name, string(group[1]), "-", "+", "1000000")))
 	}
 	return text + "\n"
 }
