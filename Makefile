@@ -26,7 +26,8 @@ build: ## build bin/lockfault
 REPEATED = TestEveryCellTwice TestEveryLineOfTheLibraryMeetsSomething TestTheAgreementTableIsSettled \
 	TestEverySeedAgrees TestEveryLeaseAgrees TestEveryLeaseAgreesFromTheLeast TestSameSeedSameHistory TestRoundTrip \
 	TestReductionsLoseNothing TestReductionsLoseNothingOnNodes TestMergingLosesNothing TestTablesLoseNothing TestFindsWhatIsKnown \
-	TestFindsWhatIsKnownByBudget TestRedlockOnThree
+	TestFindsWhatIsKnownByBudget TestFindsWhatIsKnownOfHolders TestRedlockOnThree TestEachNodeHasItsOrder \
+	TestPlacesOfAServer TestSearchIsDeterministic TestFaultsComeAtTheEndToo TestKilledSearchGoesOn TestTornJournal TestDamagedJournal
 
 empty    :=
 any_of    = ($(subst $(empty) ,|,$(strip $(REPEATED))))
