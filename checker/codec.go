@@ -196,7 +196,7 @@ func Decode(r io.Reader) (History, error) {
 func (k Kind) known() bool {
 	switch k {
 	case Invoke, Return, Lost, Write, Request, Reply, Push, Held, Passed, Dropped, State,
-		Pause, Resume, Crash, Restart, Fault, Measure, Step, End:
+		Pause, Resume, Crash, Restart, Cancel, Fault, Measure, Step, End:
 		return true
 	}
 	return false

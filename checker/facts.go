@@ -89,7 +89,9 @@ type call struct {
 	result     Result // empty if there was no Return
 	done       bool   // it returned, or its client crashed
 	crashed    bool
-	hold       int // what its client held when it called, or -1
+	cancelled  bool          // its caller gave up,
+	gaveUp     time.Duration // and when
+	hold       int           // what its client held when it called, or -1
 	grant      time.Duration
 	hasGrant   bool  // grant is when the last acquire or extend before it returned OK
 	idleAtExit bool  // its client was paused when the history ended
@@ -97,9 +99,16 @@ type call struct {
 }
 
 func (c *call) takes() bool        { return c.op == Acquire || c.op == TryAcquire }
-func (c *call) span() stretch      { return stretch{c.from, c.to} }
 func (c *call) failed() bool       { return c.result == Fail || c.result == Unknown }
 func (f *facts) endOf(c *call) int { return min(c.end, len(f.events)-1) }
+
+// waited returns how long its caller waited: whoever has given up does not.
+func (c *call) waited() stretch {
+	if c.cancelled {
+		return stretch{c.from, c.gaveUp}
+	}
+	return stretch{c.from, c.to}
+}
 
 // write is a decision of the protected resource.
 type write struct {
@@ -115,6 +124,7 @@ type clientNode struct {
 }
 
 func derive(h History) *facts {
+	h.Events = h.upToEnd()
 	f := &facts{
 		meta: h.Meta, events: h.Events, freeSince: -1, newest: -1,
 		clientID: map[string]int{}, byID: map[int]int{},
@@ -150,7 +160,7 @@ func (f *facts) client(name string) *client {
 // them, changes of keys and calls, so that as the last events of a history they have none.
 func (e Event) Tells() bool {
 	switch e.Kind {
-	case State, Invoke, Return, Lost, Write, Pause, Resume, Crash, Restart, Request, Reply:
+	case State, Invoke, Return, Lost, Write, Pause, Resume, Crash, Restart, Cancel, Request, Reply:
 		return true
 	case Fault:
 		return e.Node != "" // see led
@@ -189,6 +199,10 @@ func (f *facts) take(i int, e *Event) {
 		c.wake(i, e.Time)
 	case Crash, Restart:
 		f.died(c, i, e.Time)
+	case Cancel:
+		if c.open >= 0 && !f.calls[c.open].cancelled {
+			f.calls[c.open].cancelled, f.calls[c.open].gaveUp = true, e.Time
+		}
 	}
 }
 

@@ -1,6 +1,9 @@
 package checker
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // A Kind says what an [Event] records.
 type Kind string
@@ -44,6 +47,9 @@ const (
 	Resume  Kind = "resume"
 	Crash   Kind = "crash"
 	Restart Kind = "restart"
+	// Cancel: the context of the operation that a client is in ended, because
+	// its caller gave up. Client.
+	Cancel Kind = "cancel"
 	// Fault: something was done to a node, a link or a clock. Text says what
 	// in the words of the script; Node or Client if it is about one.
 	Fault Kind = "fault"
@@ -174,4 +180,13 @@ type Meta struct {
 type History struct {
 	Meta   Meta
 	Events []Event
+}
+
+// upToEnd returns the events that are judged: what is recorded after the run is over is
+// what clients did when they were closed.
+func (h History) upToEnd() []Event {
+	if i := slices.IndexFunc(h.Events, func(e Event) bool { return e.Kind == End }); i >= 0 {
+		return h.Events[:i+1]
+	}
+	return h.Events
 }

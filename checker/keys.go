@@ -126,7 +126,7 @@ func (f *facts) changed(i int, e *Event) {
 	}
 	if e.Cause == ByFailover {
 		if !n.split {
-			gone = append(gone, f.discount(n, id)...)
+			gone = append(gone, f.discount(n, id, i, &ch.after)...)
 		}
 		n.primary = id
 	}
@@ -253,7 +253,7 @@ func (f *facts) led(i int, e *Event) {
 	case "join":
 		n.split = false
 		if n.primary >= 0 {
-			gone := f.discount(n, n.primary)
+			gone := f.discount(n, n.primary, i, nil)
 			f.recount(gone, -1)
 			f.depart(i, gone, ByReplication)
 			f.settle(n, i)
@@ -261,16 +261,29 @@ func (f *facts) led(i int, e *Event) {
 	}
 }
 
-// discount makes all servers of a node but one no longer count, and returns
-// the keys that they had.
-func (f *facts) discount(n *node, but int) []key {
+// discount makes all servers of a node but one no longer count at event i, and returns
+// the keys that they had. Who owned one of them doesn't any more; or still does, if that
+// is the key, which may be nil, that came to the one that counts.
+func (f *facts) discount(n *node, but, i int, came *key) []key {
 	var gone []key
 	n.counting = slices.DeleteFunc(n.counting, func(id int) bool {
 		if id == but {
 			return false
 		}
-		f.servers[id].counts = false
-		gone = append(gone, f.servers[id].key)
+		s := f.servers[id]
+		s.counts = false
+		gone = append(gone, s.key)
+		if at := s.key.ownership; at >= 0 {
+			left := f.ownerships[at]
+			left.by = -1 // what is there now is nobody's doing
+			s.key.ownership = len(f.ownerships)
+			f.ownerships = append(f.ownerships, left)
+			if came != nil && came.owner == s.key.owner && came.value == s.key.value {
+				came.ownership = at
+			} else {
+				f.ownerships[at].end = i
+			}
+		}
 		return true
 	})
 	return gone

@@ -16,7 +16,7 @@ import (
 //	0s A acquire                             an invoke of acquire, try, release or extend
 //	1ms A acquire ok token 7 until 29s       its return: ok, fail or unknown
 //	2s A write accepted                      or refused; token 7
-//	3s A pause                               or resume, crash, restart, lost
+//	3s A pause                               or resume, crash, restart, lost, cancel
 //	4s A sends n1 DEL lock                   a request that n1 executed
 //	4s A sent 3s n1 DEL lock                 one that had set out before
 //	4s A hears n1 (nil)                      an answer that A got
@@ -134,7 +134,7 @@ func parseEvent(e *Event, words []string) (err error) {
 	case "hears":
 		e.Kind, e.Node, e.Reply = Reply, rest[0], strings.Join(rest[1:], " ")
 		return nil
-	case "pause", "resume", "crash", "restart", "lost":
+	case "pause", "resume", "crash", "restart", "lost", "cancel":
 		e.Kind = Kind(word)
 	default:
 		return fmt.Errorf("what is %q?", word)

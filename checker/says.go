@@ -16,14 +16,18 @@ func seconds(t time.Duration) string {
 
 // outcome says how a call ended, for the end of "A's acquire, called at 1s, …".
 func (f *facts) outcome(c *call) string {
+	was := ""
+	if c.cancelled {
+		was = "was cancelled at " + seconds(c.gaveUp) + " and "
+	}
 	switch c.result {
 	case OK:
-		return "succeeded only at " + seconds(c.to)
+		return was + "succeeded only at " + seconds(c.to)
 	case Fail:
-		return "failed at " + seconds(c.to)
+		return was + "failed at " + seconds(c.to)
 	case "":
-		return "had not come back when the run ended at " + seconds(c.to)
+		return was + "had not come back when the run ended at " + seconds(c.to)
 	default:
-		return "ended without an answer at " + seconds(c.to)
+		return was + "ended without an answer at " + seconds(c.to)
 	}
 }

@@ -2,11 +2,15 @@ package checker
 
 import "fmt"
 
-// selfDeadlock finds the first acquire in which a holder waited for itself.
+// selfDeadlock finds the first acquire in which a holder waited for itself: it failed, or
+// outlasted the bound.
 func selfDeadlock(f *facts) *Witness {
 	for _, at := range f.acquires {
 		c := &f.calls[at]
 		if c.hold < 0 || c.crashed || c.idleAtExit || c.result == OK {
+			continue
+		}
+		if (!c.done || c.cancelled) && !f.tookLong(c) {
 			continue
 		}
 		if f.held.other(c.client, c.invoke, c.end) >= 0 {
@@ -18,4 +22,10 @@ func selfDeadlock(f *facts) *Witness {
 			hold.begin, c.invoke, f.endOf(c))
 	}
 	return nil
+}
+
+// tookLong reports whether the caller, at work, was in the call for the bound.
+func (f *facts) tookLong(c *call) bool {
+	_, long := c.waited().longEnough(f.meta.Bound, f.clients[c.client].pauses)
+	return f.meta.Bound > 0 && long
 }

@@ -35,7 +35,7 @@ func (f *facts) stuck(at int) bool {
 	l := &f.leftovers[at]
 	c := &f.calls[l.call]
 	patience := f.meta.TTL + f.meta.Grace
-	if !l.forever || patience <= 0 || c.to-l.since < patience || c.idleAtExit || f.pausedDuring(c) || !f.answered(c) {
+	if !l.forever || patience <= 0 || c.to-l.since < patience || c.idleAtExit || c.cancelled || f.pausedDuring(c) || !f.answered(c) {
 		return false
 	}
 	// An owner whose acquire is under way and will succeed is only slow.

@@ -10,7 +10,7 @@ import (
 func unreleasable(f *facts) *Witness {
 	for _, at := range f.releasesByEnd() {
 		c := &f.calls[at]
-		if !c.failed() || c.hold < 0 || !c.hasGrant || c.from-c.grant >= f.meta.TTL {
+		if !c.failed() || c.cancelled || c.hold < 0 || !c.hasGrant || c.from-c.grant >= f.meta.TTL {
 			continue
 		}
 		if f.held.other(c.client, c.end, c.end) >= 0 {

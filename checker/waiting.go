@@ -22,7 +22,7 @@ func starvation(f *facts) *Witness {
 	}
 	for _, at := range f.acquires {
 		c := &f.calls[at]
-		if c.crashed || c.span().length() < bound {
+		if c.crashed || c.waited().length() < bound {
 			continue
 		}
 		for _, b := range long {
@@ -32,7 +32,7 @@ func starvation(f *facts) *Witness {
 			if b.client == c.client {
 				continue
 			}
-			waited, ok := stretch{b.from, b.to}.within(c.span()).longEnough(bound, f.clients[c.client].pauses)
+			waited, ok := stretch{b.from, b.to}.within(c.waited()).longEnough(bound, f.clients[c.client].pauses)
 			if !ok {
 				continue
 			}
@@ -55,7 +55,7 @@ func unavailable(f *facts) *Witness {
 			continue
 		}
 		says := ""
-		if c.failed() && !f.pausedDuring(c) && d.might.other(c.client, c.invoke, c.end) < 0 && !d.leased(c) {
+		if c.failed() && !c.cancelled && !f.pausedDuring(c) && d.might.other(c.client, c.invoke, c.end) < 0 && !d.leased(c) {
 			says = "although nobody held the lock in the meantime."
 		} else if idle, ok := d.idle(c, f.meta.Bound, f.clients[c.client].pauses); ok {
 			says = fmt.Sprintf("although nobody held the lock from %s to %s.", seconds(idle.from), seconds(idle.to))
@@ -73,7 +73,8 @@ func unavailable(f *facts) *Witness {
 // been in the way of an acquire, and when.
 type demand struct {
 	// might is where a client held the lock or may have done so: from the
-	// invoke of an acquire that succeeded to the return of the release.
+	// invoke of an acquire that succeeded to the return of the release, and
+	// while it was called, of one that its caller gave up.
 	might intervals
 	// leases is where a key may still have been there without a holder,
 	// because a client died, lost the lock, or doesn't know: by invoke, with
@@ -116,6 +117,9 @@ func (f *facts) demand() *demand {
 			might = append(might, interval{c.client, c.invoke, c.end})
 		case c.result == Unknown || c.crashed:
 			d.leases = append(d.leases, lease{c.invoke, c.to + patience})
+		}
+		if c.takes() && c.cancelled { // but for its caller it might have succeeded
+			might = append(might, interval{c.client, c.invoke, c.end})
 		}
 	}
 	d.might = newIntervals(might)
@@ -196,7 +200,7 @@ func (d *demand) idle(c *call, bound time.Duration, pauses []pause) (stretch, bo
 		if gap.from >= c.to {
 			break
 		}
-		if part, ok := gap.within(c.span()).longEnough(bound, pauses); ok {
+		if part, ok := gap.within(c.waited()).longEnough(bound, pauses); ok {
 			return part, true
 		}
 	}

@@ -70,13 +70,14 @@ func (o *playOptions) expectations(cmd *cobra.Command, registry strategies.Regis
 	return e, err
 }
 
-// of says what is expected of a cell.
+// of says what is expected of a cell, and why another run of its seed may differ.
 func (e *expectations) of(c *reports.Cell) {
 	var expected harness.Expectation
 	if c.Verdict != reports.NotApplicable {
 		expected = e.cells[pairOf(*c)].Expectation(e.said)
 	}
 	c.Expected, c.AtMost, c.ExpectedBy = expected.Anomalies, expected.AtMost, string(expected.By)
+	c.Varies = e.cells[pairOf(*c)].Strategy.Varies
 }
 
 // absent returns the user's own scripts that the file speaks of, for a strategy that

@@ -180,7 +180,7 @@ func secretless(t *testing.T, dir string) {
 // mayDo are the commands that a Redis of a user's is ever sent.
 var mayDo = strings.Fields(`hello auth select ping info scan multi exec get hgetall pttl del unlink
 	set setnx getset getrange ttl expire pexpire eval evalsha exists hexists hincrby incr
-	publish subscribe unsubscribe wait`)
+	pexpireat publish subscribe unsubscribe wait client|tracking`)
 
 // The cells come out in a Redis of a user's as in virtual time; the user's
 // things stay as they are, ours go, and no command was sent but those of the

@@ -47,6 +47,7 @@ func misbehaving() []strategies.Strategy {
 			return nil
 		}),
 		held(),
+		heldLater(),
 		parent("parent", nil),
 		parent("parent-spinning", spinForEver),
 		keeper(),
@@ -115,6 +116,32 @@ func held() strategies.Strategy {
 				return nil
 			}
 		}
+	})
+	s.Tags = nil
+	return s
+}
+
+// heldLater is held, but only from the eleventh time on that it is acquired, in all processes: each writes a byte to a file
+// whose name is longer than that of the other by .count.
+func heldLater() strategies.Strategy {
+	held := held()
+	s := misbehave("held-later", func(ctx context.Context) error {
+		f, err := os.OpenFile(os.Getenv(heldBy)+".count", os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		if _, err := f.WriteString("."); err != nil {
+			return err
+		}
+		if info, err := f.Stat(); err != nil || info.Size() <= 10 {
+			return err
+		}
+		lock, err := held.New(strategies.Env{})
+		if err != nil {
+			return err
+		}
+		return lock.Acquire(ctx)
 	})
 	s.Tags = nil
 	return s

@@ -12,6 +12,8 @@ func ClientOf(f Fault) string {
 		return f.Client
 	case RestartClient:
 		return f.Client
+	case CancelClient:
+		return f.Client
 	case ClientClock:
 		return f.Client
 	}

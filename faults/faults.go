@@ -31,6 +31,10 @@ type (
 	// RestartClient starts a crashed client's process anew, with no memory
 	// of its former life.
 	RestartClient struct{ Client string }
+	// CancelClient ends the context of the operation that the client is in, if
+	// it is in one, as when its caller gives up. Who plays the script does that,
+	// for no World knows of operations: to Apply it is no fault.
+	CancelClient struct{ Client string }
 	// ClientClock moves the client's wall clock by By, once.
 	ClientClock struct {
 		Client string
@@ -234,6 +238,7 @@ func (PauseClient) isFault()   {}
 func (ResumeClient) isFault()  {}
 func (CrashClient) isFault()   {}
 func (RestartClient) isFault() {}
+func (CancelClient) isFault()  {}
 func (ClientClock) isFault()   {}
 func (Latency) isFault()       {}
 func (Bandwidth) isFault()     {}

@@ -9,6 +9,7 @@ func (f PauseClient) String() string   { return f.Client + " pause" }
 func (f ResumeClient) String() string  { return f.Client + " resume" }
 func (f CrashClient) String() string   { return f.Client + " crash" }
 func (f RestartClient) String() string { return f.Client + " restart" }
+func (f CancelClient) String() string  { return f.Client + " cancel" }
 func (f ClientClock) String() string   { return f.Client + " clock " + signed(f.By) }
 
 func (f Latency) String() string {

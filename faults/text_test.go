@@ -19,6 +19,7 @@ func TestString(t *testing.T) {
 		{faults.ResumeClient{Client: "A"}, "A resume"},
 		{faults.CrashClient{Client: "A"}, "A crash"},
 		{faults.RestartClient{Client: "A"}, "A restart"},
+		{faults.CancelClient{Client: "A"}, "A cancel"},
 		{faults.ClientClock{Client: "A", By: ttls(1.1)}, "A clock +1.1ttl"},
 		{faults.ClientClock{Client: "A", By: ttls(-2)}, "A clock -2ttl"},
 		{faults.ClientClock{Client: "A"}, "A clock +0s"},

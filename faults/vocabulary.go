@@ -16,6 +16,7 @@ func Vocabulary() []Entry {
 		{"client-resume", "A resume", "let A's paused process go on"},
 		{"client-crash", "A crash", "end A's process; its connections close"},
 		{"client-restart", "A restart", "start A's crashed process anew, without a memory"},
+		{"client-cancel", "A cancel", "end the context of the operation that A is in, as when its caller gives up"},
 		{"client-clock", "A clock +1.1ttl", "move A's wall clock, once, forward or back"},
 
 		{"latency", "latency A n1 50ms jitter 10ms", "let each message between A and n1 take 40 to 60 ms one way; without names, on all links"},

@@ -95,8 +95,9 @@ type Outcome struct {
 	RoundTrips map[checker.Op]int
 	// Measures are the readings of the script's stopwatches.
 	Measures map[string]time.Duration
-	// MetNothing are the orders to the gate that met no message, in the order
-	// in which they were given: what they were to do was not done.
+	// MetNothing are the orders to the gate that met no message, and the cancels
+	// that met no operation, in the order in which they were given: what they were
+	// to do was not done.
 	MetNothing []MetNothing
 	// Late is how late the machine was, if that was too much for a verdict:
 	// the cell may be played again. Only in worlds of real time.
@@ -105,10 +106,11 @@ type Outcome struct {
 	Virtual, Elapsed time.Duration
 }
 
-// MetNothing is an order to the gate that met no message.
+// MetNothing is an order to the gate that met no message, or a cancel that met no
+// operation.
 type MetNothing struct {
 	Line int    // of the script
-	Text string // the order, as scripts write it
+	Text string // the line, as scripts write it
 	// OrNone is whether the script says that there may be none.
 	OrNone bool
 }

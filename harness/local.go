@@ -85,6 +85,7 @@ func (b *local) Tell(r client.Report) (client.Answer, bool) {
 
 func (b *local) Give(t client.Task) { b.client.Give(t) }
 func (b *local) Skew(time.Duration) {}
+func (b *local) GiveUp()            { b.client.GiveUp() }
 func (b *local) Die()               { b.dead.Store(true) }
 func (b *local) Cancel()            { b.end() }
 func (b *local) Leave()             { b.client.Leave() }

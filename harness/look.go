@@ -84,7 +84,7 @@ func (s *stage) observed() (hashes, watches map[string]string) {
 	for _, e := range s.history.Events {
 		switch e.Kind {
 		case checker.Reply, checker.Push, checker.Invoke, checker.Return, checker.Lost, checker.Write,
-			checker.Pause, checker.Resume, checker.Crash, checker.Restart:
+			checker.Pause, checker.Resume, checker.Crash, checker.Restart, checker.Cancel:
 			note(e.Client, e)
 		case checker.Fault:
 			for _, name := range s.names {

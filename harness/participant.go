@@ -29,6 +29,11 @@ type participant struct {
 
 	call, trips int // of the operation that it called last
 
+	cancels bool // it can be told that its caller gives up
+	calling bool // it is in that operation
+	gaveUp  bool // and its caller has given up,
+	unaware bool // which it learns when it goes on
+
 	holds int           // how deep the present hold is
 	hold  int           // its number
 	taken int           // how many holds there were
@@ -116,18 +121,20 @@ func (p *participant) hear(r client.Report) (a client.Answer) {
 	switch r.Kind {
 	case client.Made:
 		s.history.Meta.Fenced = s.history.Meta.Fenced || r.Fenced
-		p.making = false
+		p.making, p.cancels = false, r.Cancels
 		p.done()
 	case client.Refused:
 		s.fail(p.unmade(errors.New(r.Error)))
 	case client.Invoked:
 		s.calls++
 		p.what, p.call, p.trips = string(r.Op), s.calls, s.world.Client(p.name).RoundTrips
+		p.calling, p.gaveUp = true, false
 		if r.Op == checker.Release {
 			p.holds = max(0, p.holds-1)
 		}
 		s.record(checker.Event{Kind: checker.Invoke, Time: now, Client: p.name, Op: r.Op, Call: p.call})
 	case client.Returned:
+		p.calling = false
 		p.returned(r, now)
 	case client.Lost:
 		if p.holds == 0 || p.hold != r.Hold {

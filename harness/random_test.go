@@ -53,7 +53,7 @@ func drawScript(t *rapid.T, strategy strategies.Strategy, faulty bool) *scenario
 	stormy := func() string {
 		c, n := client.Draw(t, "client"), node.Draw(t, "node")
 		begin := pick("", "begin ")
-		switch rapid.IntRange(0, 26).Draw(t, "stormy") {
+		switch rapid.IntRange(0, 28).Draw(t, "stormy") {
 		case 0, 1, 2:
 			return begin + c + pick(" acquire", " try", " acquire within 0.5ttl")
 		case 3, 4:
@@ -122,6 +122,8 @@ func drawScript(t *rapid.T, strategy strategies.Strategy, faulty bool) *scenario
 			return fmt.Sprintf("bandwidth %s %s %s", c, n, pick("500B/ttl", "2KB/s", "unlimited"))
 		case 26:
 			return fmt.Sprintf("timeout %s from %s after %s", c, n, span.Draw(t, "after"))
+		case 27, 28:
+			return c + " cancel"
 		}
 		return "wait 10ms"
 	}
@@ -152,7 +154,8 @@ func drawScript(t *rapid.T, strategy strategies.Strategy, faulty bool) *scenario
 
 // Whatever a script does to a strategy, nothing crashes or hangs, the same cell
 // gives the same bytes, every witness proves what it says, and some promises
-// hold.
+// hold. Of a strategy that varies nothing is promised in scripts that leave its
+// verdict to the order of one instant, as these may.
 func TestRandomScripts(t *testing.T) {
 	registry := withDrawing(t)
 	rapid.Check(t, func(rt *rapid.T) {
@@ -163,7 +166,7 @@ func TestRandomScripts(t *testing.T) {
 		if first.Status == harness.Error {
 			rt.Fatalf("%s\n%s", first.Reason, script.Format())
 		}
-		if a, b := encode(t, first.History), encode(t, second.History); !bytes.Equal(a, b) {
+		if a, b := encode(t, first.History), encode(t, second.History); strategy.Varies == "" && !bytes.Equal(a, b) {
 			rt.Fatalf("two histories, which differ from line %s\n%s", difference(a, b), script.Format())
 		}
 		for _, w := range first.Verdict.Witnesses {
@@ -216,8 +219,8 @@ func TestManyClients(t *testing.T) {
 	for _, strategy := range all.Registry().All() {
 		cell := harness.Cell{Strategy: strategy, Script: script, Seed: 7, TTL: 10 * time.Second}
 		first, second := harness.Play(t, cell), harness.Play(t, cell)
-		if a, b := encode(t, first.History), encode(t, second.History); !bytes.Equal(a, b) {
-			t.Errorf("%s: two histories, which differ from line %s", strategy.Name, difference(a, b))
+		if differs := differing(t, strategy, first, second); differs != "" {
+			t.Errorf("%s: two %s", strategy.Name, differs)
 		}
 	}
 }

@@ -32,6 +32,7 @@ type stage struct {
 	history checker.History
 
 	orders     []order // to the gate, as the world was given them
+	cancels    []cancel
 	metNothing []MetNothing
 	register   register
 	calls      int
@@ -378,6 +379,14 @@ func (s *stage) measure(m scenarios.Measure) {
 }
 
 func (s *stage) inject(step scenarios.Step, f faults.Fault) {
+	missed := false
+	switch f := f.(type) {
+	case faults.CancelClient:
+		s.giveUp(step.Line, f.Client)
+		return
+	case faults.ResumeClient:
+		missed = s.clients[f.Client].aware()
+	}
 	_, restarts := f.(faults.RestartClient)
 	restarts = restarts && s.world.Client(faults.ClientOf(f)).Crashed // else it lives already
 	if err := s.world.Apply(f); err != nil {
@@ -389,8 +398,12 @@ func (s *stage) inject(step scenarios.Step, f faults.Fault) {
 		s.orders = append(s.orders, order{step.Line, f})
 	case faults.CrashClient:
 		c := s.clients[f.Client]
-		c.busy, c.queue = false, nil
+		c.busy, c.queue, c.calling, c.unaware = false, nil, false, false
 		c.body.Die()
+	case faults.ResumeClient:
+		if missed {
+			s.clients[f.Client].cancel()
+		}
 	case faults.ClientClock:
 		s.clients[f.Client].body.Skew(f.By.Of(s.ttl))
 	case faults.RestartClient:
@@ -401,11 +414,12 @@ func (s *stage) inject(step scenarios.Step, f faults.Fault) {
 	}
 }
 
-// account notes which orders to the gate met nothing.
+// account notes which orders to the gate, and cancels, met nothing.
 func (s *stage) account() {
 	for i, met := range s.world.Met() {
 		if o := s.orders[i]; met == 0 {
 			s.metNothing = append(s.metNothing, MetNothing{o.line, o.given.String(), o.given.About().OrNone})
 		}
 	}
+	s.metNothing = inOrder(append(s.metNothing, s.idleCancels()...))
 }

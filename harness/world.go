@@ -70,6 +70,11 @@ type Body interface {
 	Take() []Note
 	// Skew moves its wall clock, where the world doesn't keep it.
 	Skew(by time.Duration)
+	// GiveUp ends the context of the operation that the client is in, if it is
+	// in one, and returns when it has ended; a stopped process ends it when it
+	// goes on, and is not waited for. Only for a client whose lock was made with
+	// Cancels.
+	GiveUp()
 	// Die says that the client's process crashed in this world: it does
 	// nothing more, and nothing is heard of it.
 	Die()

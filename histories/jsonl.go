@@ -17,8 +17,9 @@ import (
 type jsonLines struct {
 	names   names
 	begun   bool
-	counted bool  // the events are numbered
-	index   int64 // of the last event
+	counted bool            // the events are numbered
+	index   int64           // of the last event
+	gaveUp  map[string]bool // clients whose call was cancelled; mostly empty
 }
 
 func newJSONLines() *jsonLines { return &jsonLines{} }
@@ -133,6 +134,12 @@ func (p *jsonLines) convert(e *jsonEvent, r *record) (int, error) {
 			Phase: phase, Op: linear.Use, Token: e.token,
 		}}
 		return 1, nil
+	case checker.Cancel:
+		if p.gaveUp == nil {
+			p.gaveUp = map[string]bool{}
+		}
+		p.gaveUp[p.names.of(e.client)] = true
+		return 0, nil
 	case checker.Lost, checker.Request, checker.Reply, checker.Push, checker.Held, checker.Passed, checker.Dropped,
 		checker.State, checker.Pause, checker.Resume, checker.Fault, checker.Measure, checker.Step, checker.End:
 		return 0, nil
@@ -151,6 +158,14 @@ func (p *jsonLines) convert(e *jsonEvent, r *record) (int, error) {
 		op = linear.Extend
 	default:
 		return 0, fmt.Errorf("no operation is called %q: there are acquire, try, release and extend", e.op)
+	}
+	if len(p.gaveUp) > 0 {
+		// Whoever gave up was not told that somebody has the lock.
+		client := p.names.of(e.client)
+		if phase == linear.ReturnFail && op == linear.TryAcquire && p.gaveUp[client] {
+			phase = linear.ReturnUnknown
+		}
+		delete(p.gaveUp, client)
 	}
 	if e.permits < 0 || e.permits > maxPermits {
 		return 0, fmt.Errorf("%d permits", e.permits)

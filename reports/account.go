@@ -48,7 +48,7 @@ func (s *story) sentences() []string {
 			if told, ok := s.told[i-1]; ok {
 				answer = events[told].Reply
 			}
-			out = append(out, s.change(events[i-1], e, before.Owner, answer))
+			out = append(out, s.change(events[i-1], e, before, answer))
 		case checker.Reply:
 			answered[e.Client] = e
 		case checker.Return:
@@ -60,7 +60,7 @@ func (s *story) sentences() []string {
 				text += fmt.Sprintf(" after %s was answered %s", clip(last.Command), clip(last.Reply))
 			}
 			out = append(out, text)
-		case checker.Write, checker.Lost, checker.Pause, checker.Resume, checker.Crash, checker.Restart, checker.Dropped:
+		case checker.Write, checker.Lost, checker.Pause, checker.Resume, checker.Crash, checker.Restart, checker.Cancel, checker.Dropped:
 			out = append(out, s.plain(e))
 		case checker.Fault:
 			if e.Node != "" || e.Client != "" {
@@ -72,13 +72,16 @@ func (s *story) sentences() []string {
 }
 
 // change tells what a command did to the key, and what its sender was told.
-func (s *story) change(command, e checker.Event, before, answer string) string {
+func (s *story) change(command, e, was checker.Event, answer string) string {
 	text := fmt.Sprintf("%s's %s on %s ", command.Client, clip(command.Command), e.Node)
 	now := e.Owner + "'s"
 	if e.Owner == "" {
 		now = e.Value
 	}
+	before := was.Owner
 	switch {
+	case now == "" && before == "" && was.Value == "": // of several keys, so many as make no owner
+		text += "changed a key and left the lock free"
 	case now == "" && before == "":
 		text += "removed the key"
 	case now == "":

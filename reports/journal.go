@@ -8,6 +8,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+
+	"github.com/lockfault/lockfault/internal/flock"
 )
 
 // journalName is the file of a run's cells, in [WorkDir].
@@ -35,8 +37,6 @@ type extent struct {
 	length, attempt int
 }
 
-var errLocked = errors.New("another process has it")
-
 // openJournal opens the file, and makes it if it is missing.
 func openJournal(path string) (*journal, error) {
 	for {
@@ -44,7 +44,7 @@ func openJournal(path string) (*journal, error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := lock(file); err != nil {
+		if err := flock.Take(file); err != nil {
 			file.Close()
 			return nil, err
 		}

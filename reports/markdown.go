@@ -136,6 +136,9 @@ func (m *Matrix) markdown(b *bufio.Writer) {
 		fmt.Fprintf(b, "; %s a line of the script met\nnothing, as its section says", markUntested)
 	}
 	b.WriteString(".\n")
+	if text := m.varies(); text != "" {
+		fmt.Fprintf(b, "\n%s.\n", escape(text))
+	}
 }
 
 // costs are the fewest round trips by strategy and operation.

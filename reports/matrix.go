@@ -3,6 +3,7 @@ package reports
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/lockfault/lockfault/checker"
 )
@@ -13,6 +14,7 @@ import (
 type Matrix struct {
 	scenarios, strategies index
 	squares               map[[2]int]square
+	varying               map[string]bool // the strategies whose histories may differ
 	tally                 Tally
 }
 
@@ -89,7 +91,10 @@ func (m *Matrix) Add(c Cell) error {
 		return fmt.Errorf("%s under %s: %w", c.Strategy, c.Scenario, err)
 	}
 	if m.squares == nil {
-		m.squares = map[[2]int]square{}
+		m.squares, m.varying = map[[2]int]square{}, map[string]bool{}
+	}
+	if c.Varies != "" {
+		m.varying[c.Strategy] = true
 	}
 	at := [2]int{m.scenarios.place(c.Scenario), m.strategies.place(c.Strategy)}
 	if old, ok := m.squares[at]; ok {
@@ -114,6 +119,16 @@ func (m *Matrix) untested() bool {
 		}
 	}
 	return false
+}
+
+// varies says of which strategies another run may give other histories; empty if of
+// none.
+func (m *Matrix) varies() string {
+	of := slices.DeleteFunc(slices.Clone(m.strategies.names), func(name string) bool { return !m.varying[name] })
+	if len(of) == 0 {
+		return ""
+	}
+	return strings.Join(of, ", ") + ": the same seed gives the same verdict, but not always the same history"
 }
 
 // Tally returns the counts of the cells added so far.

@@ -41,6 +41,9 @@ func (s *story) verdict(b *bufio.Writer, cell Cell) {
 	if cell.Decided() && len(without(cell.Anomalies, cell.Expected)) > len(cell.extra()) {
 		b.WriteString("unavailable is what shows of a ghost or a stuck-lock, where nobody can tell whose the key is\n")
 	}
+	if cell.Varies != "" {
+		fmt.Fprintf(b, "another run of this seed may tell it in another order, since %s\n", cell.Varies)
+	}
 	for _, name := range slices.Sorted(maps.Keys(cell.Measures)) {
 		fmt.Fprintf(b, "measured: %s %v\n", name, cell.Measures[name])
 	}
@@ -123,6 +126,8 @@ func (s *story) plain(e checker.Event) string {
 		return e.Client + "'s process died"
 	case checker.Restart:
 		return e.Client + "'s process started anew"
+	case checker.Cancel:
+		return e.Client + "'s caller gave up"
 	case checker.Fault:
 		return "the script did this: " + e.Text
 	case checker.Measure:

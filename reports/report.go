@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/lockfault/lockfault/internal/flock"
 	"github.com/lockfault/lockfault/internal/replace"
 )
 
@@ -91,7 +92,7 @@ func Resume(dir string, head Head, plan Plan) (*Report, error) {
 // open takes the directory for this process.
 func open(dir string, head Head, plan Plan) (*Report, error) {
 	r, err := take(dir)
-	if errors.Is(err, errLocked) {
+	if errors.Is(err, flock.ErrTaken) {
 		return nil, fmt.Errorf("reports: another run is writing to %s: wait for its end, or name another directory", dir)
 	}
 	if err != nil {

@@ -75,6 +75,10 @@ type Cell struct {
 	// ExpectedBy is who says what is expected: nobody but the script if it is
 	// empty, [ByStrategy] or [ByFile].
 	ExpectedBy string `json:"expected_by,omitempty"`
+	// Varies says why another run of the same seed may differ in the order of what
+	// happens at one instant, where the strategy says so: the verdict is the same
+	// then, and the history need not be.
+	Varies string `json:"varies,omitempty"`
 	// Better are the anomalies among Expected that did not show, where AtMost
 	// says that this is as expected.
 	Better []checker.Anomaly `json:"better,omitempty"`
@@ -100,7 +104,7 @@ type Cell struct {
 	// Measures are the readings of the script's stopwatches, in nanoseconds.
 	Measures map[string]time.Duration `json:"measures,omitempty"`
 	// MetNothing are the lines of the script whose order to the gate met no
-	// message, in the order in which they were played: what they were to do was
+	// message, or whose cancel met no operation, in the order in which they were played: what they were to do was
 	// not done, and the verdict says nothing about it. Only where there is one.
 	MetNothing []MetNothing `json:"met_nothing,omitempty"`
 	// Reason says why, where the verdict is not-applicable, unknown or error;
@@ -125,7 +129,8 @@ const (
 	ByFile     = "file"     // a user's file
 )
 
-// MetNothing is a line of a script whose order to the gate met no message.
+// MetNothing is a line of a script whose order to the gate met no message, or whose
+// cancel met no operation.
 type MetNothing struct {
 	Line int    `json:"line"`
 	Text string `json:"text"`

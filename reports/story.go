@@ -217,7 +217,7 @@ func happening(e checker.Event) string {
 	switch e.Kind {
 	case checker.Fault:
 		return e.Text
-	case checker.Pause, checker.Resume, checker.Crash, checker.Restart:
+	case checker.Pause, checker.Resume, checker.Crash, checker.Restart, checker.Cancel:
 		return e.Client + " " + string(e.Kind)
 	}
 	return ""
@@ -364,6 +364,8 @@ func (s *story) what(e checker.Event) string {
 		return clip(fmt.Sprintf("%s: %s", e.Kind, s.message(e)))
 	case checker.Crash:
 		return e.Client + " crashes"
+	case checker.Cancel:
+		return e.Client + "'s caller gives up"
 	case checker.Pause, checker.Resume, checker.Restart:
 		return fmt.Sprintf("%s %ss", e.Client, e.Kind)
 	case checker.Fault:

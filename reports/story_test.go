@@ -81,6 +81,8 @@ func mishaps() checker.History {
 		checker.Event{Time: ms(30_005), Kind: checker.Restart, Client: "B"},
 		checker.Event{Time: ms(30_006), Kind: checker.State, Node: "n1", Value: "leftover", Cause: checker.ByRestart},
 		checker.Event{Time: ms(30_007), Kind: checker.Return, Client: "B", Op: checker.Extend, Call: 5, Result: checker.Unknown, Error: "i/o timeout"},
+		checker.Event{Time: ms(30_008), Kind: checker.Step, Line: 12, Text: "A cancel"},
+		checker.Event{Time: ms(30_008), Kind: checker.Cancel, Client: "A"},
 		checker.Event{Time: ms(30_008), Kind: checker.End},
 	)
 }

@@ -271,6 +271,9 @@ func (m *Matrix) legend(b *bufio.Writer, letters bool) {
 	if line != "" {
 		writeLine(b, line)
 	}
+	if text := m.varies(); text != "" {
+		writeLine(b, text)
+	}
 }
 
 func pad(text string, width int) string {

@@ -31,7 +31,7 @@ func (v View) excerpt() bool { return v.Around != nil || len(v.Only) > 0 }
 // shows reports whether the view tells of an event in a history of these clients.
 func (v View) shows(e checker.Event, clients []string) bool {
 	switch e.Kind {
-	case checker.Step, checker.Fault, checker.Measure, checker.End, checker.Pause, checker.Resume, checker.Crash, checker.Restart:
+	case checker.Step, checker.Fault, checker.Measure, checker.End, checker.Pause, checker.Resume, checker.Crash, checker.Restart, checker.Cancel:
 		return true
 	}
 	if len(v.Only) == 0 {

@@ -144,6 +144,7 @@ func TestSteps(t *testing.T) {
 
 		"A pause":       scenarios.Inject{Fault: faults.PauseClient{Client: "A"}},
 		"A crash":       scenarios.Inject{Fault: faults.CrashClient{Client: "A"}},
+		"A cancel":      scenarios.Inject{Fault: faults.CancelClient{Client: "A"}},
 		"A clock +1s":   scenarios.Inject{Fault: faults.ClientClock{Client: "A", By: second}},
 		"A clock -1s":   scenarios.Inject{Fault: faults.ClientClock{Client: "A", By: faults.Span{Abs: -time.Second}}},
 		"latency 1s":    scenarios.Inject{Fault: faults.Latency{Base: second}},
@@ -304,7 +305,7 @@ expect none
 func TestVocabularyParses(t *testing.T) {
 	missing := map[reflect.Type]bool{}
 	for _, fault := range []faults.Fault{
-		faults.PauseClient{}, faults.ResumeClient{}, faults.CrashClient{}, faults.RestartClient{}, faults.ClientClock{},
+		faults.PauseClient{}, faults.ResumeClient{}, faults.CrashClient{}, faults.RestartClient{}, faults.CancelClient{}, faults.ClientClock{},
 		faults.Latency{}, faults.Bandwidth{}, faults.Partition{}, faults.Timeout{}, faults.Heal{},
 		faults.CrashNode{}, faults.RestartNode{}, faults.PauseNode{}, faults.ResumeNode{}, faults.Failover{},
 		faults.Split{}, faults.Join{}, faults.NodeClock{}, faults.NodeDrift{}, faults.Flush{}, faults.Evict{},
@@ -322,6 +323,7 @@ replicas 2
 hold A before SET
 A pause
 A crash
+A restart
 n1 pause
 n1/1 crash
 n1/1 restart

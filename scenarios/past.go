@@ -109,6 +109,8 @@ func (p *past) undo(c *cursor, fault faults.Fault) error {
 	case faults.RestartClient:
 		delete(p.dead, fault.Client)
 		return after(c, p.crashed, fault.Client, "crashed")
+	case faults.CancelClient:
+		return p.alive(c, []string{fault.Client})
 	case faults.PauseNode:
 		p.paused[fault.Node] = true
 	case faults.ResumeNode:

@@ -18,7 +18,7 @@ func stepWords() []string {
 
 // clientWords returns what can be said of clients.
 func clientWords() []string {
-	return append(callWords(), "pause", "resume", "crash", "restart", "clock")
+	return append(callWords(), "pause", "resume", "crash", "restart", "cancel", "clock")
 }
 
 // callWords returns what clients do themselves, and can begin.
@@ -134,7 +134,7 @@ func (p *parser) client(c *cursor) ([]Action, error) {
 	var by faults.Span
 	verb := c.peek()
 	switch verb {
-	case "pause", "resume", "crash", "restart":
+	case "pause", "resume", "crash", "restart", "cancel":
 		c.next()
 	case "clock":
 		c.next()
@@ -156,6 +156,8 @@ func (p *parser) client(c *cursor) ([]Action, error) {
 			actions = append(actions, Inject{faults.CrashClient{Client: client}})
 		case "restart":
 			actions = append(actions, Inject{faults.RestartClient{Client: client}})
+		case "cancel":
+			actions = append(actions, Inject{faults.CancelClient{Client: client}})
 		case "clock":
 			actions = append(actions, Inject{faults.ClientClock{Client: client, By: by}})
 		}

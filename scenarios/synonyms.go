@@ -21,6 +21,7 @@ func synonyms() map[string][]string {
 		resume     continue unpause unfreeze wake
 		crash      kill die exit terminate down
 		restart    start reboot revive recover up
+		cancel     abort interrupt give-up
 		clock      skew jump
 		failover   promote elect
 		join       rejoin merge

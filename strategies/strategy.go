@@ -137,6 +137,11 @@ type Strategy struct {
 	// an empty list none. Under a scenario that it doesn't name the script says what
 	// is expected. A script of one's own goes by its file's name, such as "mine.txt".
 	May map[string][]string
+	// Varies says, in a line that goes on after "since", why two runs of the same seed
+	// may differ in the order of what happens at one instant. Under the library's
+	// scenarios the same verdict is promised of such a lock, and nowhere the same
+	// history. Empty promises that the same seed gives the same history, byte for byte.
+	Varies string
 	// New builds one client's lock on the key in env. It may talk to Redis:
 	// connect, load scripts, start a goroutine that subscribes. Before a
 	// script begins nothing of that is recorded, and its time doesn't count.

@@ -67,7 +67,7 @@ func TestExternalCountsNodes(t *testing.T) {
 func TestExternalFaults(t *testing.T) {
 	harmless := []faults.Fault{
 		faults.PauseClient{Client: "A"}, faults.ResumeClient{Client: "A"}, faults.CrashClient{Client: "A"},
-		faults.RestartClient{Client: "A"}, faults.ClientClock{Client: "A"},
+		faults.RestartClient{Client: "A"}, faults.CancelClient{Client: "A"}, faults.ClientClock{Client: "A"},
 		faults.Latency{}, faults.Bandwidth{}, faults.Partition{}, faults.Timeout{}, faults.Heal{}, faults.Evict{Node: "n1"},
 		faults.Hold{}, faults.Delay{}, faults.Drop{}, faults.Reset{}, faults.Pass{}, faults.Clear{},
 	}

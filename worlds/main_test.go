@@ -1,8 +1,10 @@
 package worlds_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"testing"
@@ -10,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lockfault/lockfault/harness/client"
+	"github.com/lockfault/lockfault/strategies"
 	"github.com/lockfault/lockfault/worlds"
 )
 
@@ -30,7 +33,8 @@ func TestMain(m *testing.M) {
 	if os.Getenv(clientProcess) != "" {
 		out := os.Stdout
 		os.Stdout = os.Stderr
-		if err := client.Serve(os.Stdin, out, lookup); err != nil {
+		d := &deaf{out: out}
+		if err := client.Serve(os.Stdin, d, d.lookup); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -44,6 +48,26 @@ func TestMain(m *testing.M) {
 		os.Exit(0)
 	}
 	os.Exit(m.Run())
+}
+
+// deaf is where a client writes that doesn't understand that its caller gives up, if its
+// strategy is called so.
+type deaf struct {
+	out io.Writer
+	is  bool
+}
+
+func (d *deaf) lookup(name string) (strategies.Strategy, bool) {
+	d.is = name == "deaf"
+	return lookup(name)
+}
+
+func (d *deaf) Write(line []byte) (int, error) {
+	if d.is {
+		_, err := d.out.Write(bytes.Replace(line, []byte(`,"cancels":true`), nil, 1))
+		return len(line), err
+	}
+	return d.out.Write(line)
 }
 
 // venue returns the venue of a place, whose clients and watchmen are this program,

@@ -41,6 +41,10 @@ func lookup(name string) (strategies.Strategy, bool) {
 		}), true
 	case "hangs":
 		return misbehaving(name, hang), true
+	case "deaf":
+		s, ok := all.Registry().Lookup("set-nx-px-lua")
+		s.Name = name
+		return s, ok
 	case "unmade":
 		return strategies.Strategy{Name: name, New: func(strategies.Env) (strategies.Lock, error) {
 			return nil, fmt.Errorf("no luck today")

@@ -26,6 +26,9 @@ type remote struct {
 
 	harness.Box
 
+	cancels   int      // how often its caller gave up
+	cancelled chan int // the number of which it has answered
+
 	beat chan struct{} // it answered a beat
 	told chan struct{} // closed when it has said all that it ever will
 
@@ -43,7 +46,7 @@ func newRemote(setup client.Setup, world *real.World) (*remote, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &remote{name: setup.Client, world: world, process: process, beat: make(chan struct{}, 1), told: make(chan struct{})}
+	b := &remote{name: setup.Client, world: world, process: process, cancelled: make(chan int, 1), beat: make(chan struct{}, 1), told: make(chan struct{})}
 	home := process.Home
 	start := client.Start{
 		Setup: setup, Sentinels: home.Sentinels, Master: home.Master, SentinelPassword: home.Password, Ways: home.Ways,
@@ -75,9 +78,15 @@ func (b *remote) listen() {
 			case b.beat <- struct{}{}:
 			default:
 			}
+		case err == nil && l.Cancelled != nil:
+			select {
+			case <-b.cancelled: // nobody waits for an older one
+			default:
+			}
+			b.cancelled <- l.Cancelled.ID
 		case err == nil && l.Ready != nil:
 			b.beats.Store(l.Ready.Beats)
-			b.unasked(client.Report{Kind: client.Made, Fenced: l.Ready.Fenced})
+			b.unasked(client.Report{Kind: client.Made, Fenced: l.Ready.Fenced, Cancels: l.Ready.Cancels})
 		case err == nil && l.Refused != "":
 			b.leaves()
 			b.unasked(client.Report{Kind: client.Refused, Error: l.Refused})
@@ -170,6 +179,28 @@ func (b *remote) Give(t client.Task) {
 
 func (b *remote) Skew(by time.Duration) {
 	_ = b.say(client.Order{Clock: &client.Clock{By: by}})
+}
+
+// GiveUp implements [harness.Body]. A process that doesn't get to it for longer than
+// that is late.
+func (b *remote) GiveUp() {
+	b.cancels++
+	begun := child.SinceBoot()
+	if b.say(client.Order{Cancel: &client.Cancel{ID: b.cancels}}) != nil || b.world.Client(b.name).Paused {
+		return
+	}
+	alarm := time.NewTimer(time.Second)
+	defer alarm.Stop()
+	for answered := 0; answered != b.cancels; {
+		select {
+		case answered = <-b.cancelled:
+		case <-b.told:
+			return
+		case <-alarm.C:
+			answered = b.cancels
+		}
+	}
+	b.late(client.Gap{From: begun, To: child.SinceBoot()})
 }
 
 func (b *remote) Die() {

@@ -236,6 +236,7 @@ func unreleasable(r run, w []int) error {
 	s := r.at(replaced)
 	key := r.key(s.Server, w[2])
 	return errors.Join(
+		need(!c.cancelled(), "its caller did not give up"),
 		need(c.op == checker.Release && (c.result == checker.Fail || c.result == checker.Unknown), "a release that failed"),
 		need(grant >= 0 && c.from < grant+r.Meta.TTL, "within the lease"),
 		need(r.hold(c.client, c.invoke) == acquired, "the holder's"),
@@ -273,11 +274,13 @@ func ghost(r run, w []int) error {
 
 func selfDeadlock(r run, w []int) error {
 	c, _ := r.callOf(w[1])
+	long := r.Meta.Bound > 0 && r.longest(c, func(int) bool { return true }) >= r.Meta.Bound
 	return errors.Join(
 		need(len(w) == 3 && c.takes() && c.invoke == w[1] && min(c.end, len(r.Events)-1) == w[2], "an acquire"),
 		need(r.hold(c.client, c.invoke) == w[0], "called by the holder"),
 		need(!c.crashed && c.result != checker.OK, "did not succeed"),
 		need(c.result != "" || !r.paused(c.client, len(r.Events)), "not for standing still"),
+		need(c.result != "" && !c.cancelled() || long, "it returned, and not because its caller gave up, or took long"),
 		need(!r.heldByOthers(c.client, c.invoke, c.end), "nobody else held"),
 	)
 }
@@ -314,7 +317,7 @@ func stuckLock(r run, w []int) error {
 	return errors.Join(
 		need(c.takes() && !c.crashed && c.result != checker.OK, "an acquire that did not succeed"),
 		need(heard, "a server answered it"),
-		need(!r.pausedIn(c), "its caller did not stand still"),
+		need(!r.pausedIn(c) && !c.cancelled(), "its caller did not stand still, or give up"),
 		need(key.Owner != "" && slices.Contains(r.counting(c.end), server) && r.tenure(server, c.end) == gave, "the key is there"),
 		need(key.Expires == 0 || renewed, "it would never go"),
 		need(!r.heldByAnybody(c.end-1, c.end), "nobody holds"),
@@ -419,6 +422,7 @@ func unavailable(r run, w []int) error {
 	inWay := r.heldByOthers(c.client, c.invoke, c.end)
 	for _, other := range r.all {
 		meets := other.client != c.client && other.invoke < c.end && other.end > c.invoke
+		inWay = inWay || other.takes() && other.cancelled() && meets
 		switch {
 		case other.takes() && other.result == checker.OK:
 			inWay = inWay || meets
@@ -437,7 +441,7 @@ func unavailable(r run, w []int) error {
 	}
 	return errors.Join(
 		need(c.result == checker.Fail || c.result == checker.Unknown, "it failed, or nobody held for the bound"),
-		need(!r.pausedIn(c), "its caller did not stand still"),
+		need(!r.pausedIn(c) && !c.cancelled(), "its caller did not stand still, or give up"),
 		need(!inWay, "nobody was in the way"),
 	)
 }

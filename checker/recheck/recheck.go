@@ -73,6 +73,12 @@ type run struct {
 // no definition mentions, and where the named events are in it.
 func relevant(h checker.History, named []int) (r run, at []int) {
 	r.Meta = h.Meta
+	for i, e := range h.Events { // what comes after the end is no part of the run
+		if e.Kind == checker.End {
+			h.Events = h.Events[:i+1]
+			break
+		}
+	}
 	for i, e := range h.Events {
 		isNamed := slices.Contains(named, i)
 		switch e.Kind {
@@ -280,7 +286,11 @@ type call struct {
 	from, to    time.Duration
 	result      checker.Result
 	crashed     bool
+	gaveUp      int // where its caller gave up; -1 if it did not
 }
+
+// cancelled reports whether the caller gave up.
+func (c call) cancelled() bool { return c.gaveUp >= 0 }
 
 func (c call) takes() bool { return c.op == checker.Acquire || c.op == checker.TryAcquire }
 
@@ -290,8 +300,11 @@ func (r run) findCalls() []call {
 		if e.Kind != checker.Invoke {
 			continue
 		}
-		c := call{client: e.Client, op: e.Op, invoke: i, from: e.Time, end: len(r.Events), to: r.at(len(r.Events)).Time}
+		c := call{client: e.Client, op: e.Op, invoke: i, gaveUp: -1, from: e.Time, end: len(r.Events), to: r.at(len(r.Events)).Time}
 		for j, then := range r.Events[i:] {
+			if then.Client == e.Client && then.Kind == checker.Cancel && c.gaveUp < 0 {
+				c.gaveUp = i + j
+			}
 			if then.Client == e.Client && (then.Kind == checker.Return && then.Call == e.Call || then.Kind == checker.Crash || then.Kind == checker.Restart) {
 				c.end, c.to, c.result, c.crashed = i+j, then.Time, then.Result, then.Kind != checker.Return
 				break
@@ -356,9 +369,12 @@ func (r run) upTo(i int) run {
 }
 
 // longest returns the longest time within the call in which the caller does not
-// stand still and ok is true of what is between events i-1 and i.
+// stand still, has not given up, and ok is true of what is between events i-1 and i.
 func (r run) longest(c call, ok func(i int) bool) time.Duration {
 	var best, sum time.Duration
+	if c.cancelled() {
+		c.end = c.gaveUp
+	}
 	for i := c.invoke + 1; i <= c.end && i < len(r.Events); i++ {
 		if !ok(i) || r.paused(c.client, i) {
 			sum = 0

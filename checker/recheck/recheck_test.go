@@ -70,7 +70,7 @@ func (g *generator) step() {
 	case "write":
 		g.add(checker.Event{Kind: checker.Write, Client: client, Accepted: draw(g, true, true, false), Token: draw[int64](g, 0, 0, 1, 2)})
 	case "life":
-		e := checker.Event{Client: client, Kind: draw(g, checker.Lost, checker.Pause, checker.Resume, checker.Resume, checker.Crash, checker.Restart)}
+		e := checker.Event{Client: client, Kind: draw(g, checker.Lost, checker.Pause, checker.Resume, checker.Resume, checker.Crash, checker.Restart, checker.Cancel)}
 		if e.Kind == checker.Crash || e.Kind == checker.Restart {
 			delete(g.calls, client)
 		}

@@ -1,6 +1,5 @@
-// Clients is lockfault with four locks that talk to Redis by clients of their own:
-// one on redigo, one on rueidis, one on a go-redis client that it sets up itself, and
-// the library rueidislock.
+// Clients is lockfault with three locks that talk to Redis by clients of their own:
+// one on redigo, one on rueidis, and one on a go-redis client that it sets up itself.
 //
 //	go run . run --strategy 'my-*' --scenario contention,gc-pause-holding,holder-crash
 package main
@@ -14,7 +13,7 @@ import (
 )
 
 func main() {
-	registry, err := all.Registry().With(onRedigo, onRueidis, onGoRedis, onRueidislock)
+	registry, err := all.Registry().With(onRedigo, onRueidis, onGoRedis)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(2)

@@ -6,10 +6,10 @@ import (
 	"context"
 	"os"
 	"path/filepath"
-	"syscall"
 	"time"
 
 	"github.com/lockfault/lockfault/faults/process/clock"
+	"github.com/lockfault/lockfault/internal/flock"
 )
 
 // turn waits until nobody else of this user makes a container for a world that has
@@ -29,7 +29,7 @@ func turn(ctx context.Context) (over func(), err error) {
 	if err != nil {
 		return func() {}, nil // all at once, then
 	}
-	for syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) != nil {
+	for flock.Take(file) != nil {
 		select {
 		case <-ctx.Done():
 			file.Close()

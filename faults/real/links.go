@@ -125,10 +125,13 @@ func (l *wire) lead(to *server) error {
 		return nil
 	}
 	l.server, l.addr = to, to.addr
-	for _, c := range l.list() {
+	had := l.list()
+	// Who is reset dials at once, and must not be led to the server of before.
+	err := l.link.Redirect(to.addr)
+	for _, c := range had {
 		c.reset()
 	}
-	return l.link.Redirect(to.addr)
+	return err
 }
 
 // reset closes both ends of a connection.
@@ -166,6 +169,7 @@ func (c *conn) end() {
 		return
 	}
 	if s.Answers() {
+		w.awaited(s.busy, time.Now())                        // by a client that gave up
 		w.observe(s, "command", c.wire.client, s.busy.words) // whatever the server made of it
 	}
 	s.busy = nil

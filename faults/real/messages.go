@@ -276,11 +276,16 @@ func (w *World) answered(m *message) {
 		return
 	}
 	c.awaited = nil
-	if !blocks(request.words) && !c.server.wasPaused(request.entered) {
-		w.note(c.server.Name, c.server.Name+" to answer", m.SetOut.Sub(request.entered)-c.server.trip())
-	}
+	w.awaited(request, m.SetOut)
 	m.did = w.did(c.server, request, m.Bytes)
 	w.finished(request)
+}
+
+// awaited notes how long a server was waited for to answer a request.
+func (w *World) awaited(request *message, until time.Time) {
+	if s := request.conn.server; !blocks(request.words) && !s.wasPaused(request.entered) {
+		w.note(s.Name, s.Name+" to answer", until.Sub(request.entered)-s.trip())
+	}
 }
 
 // did records how a request that was answered changed the lock's keys, and returns

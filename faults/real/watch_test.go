@@ -2,6 +2,7 @@ package real_test
 
 import (
 	"context"
+	"io"
 	"strings"
 	"sync"
 	"testing"
@@ -77,6 +78,25 @@ func TestLateReplicas(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A server that keeps one request waiting until its client gives up is late, though it
+// answers all else.
+func TestLateForOneWhoGaveUp(t *testing.T) {
+	t.Parallel()
+	const while = 500 * time.Millisecond
+	k := &keeper{Host: processtest.Host(t, process.Options{}), servers: map[string]real.Owned{}}
+	s := newStage(t, real.Config{Host: k, Lock: faults.OnKey(storytest.Key), TTL: 10 * time.Second}, "client")
+	a := s.conn("A", "n1")
+	s.Begin()
+	must(t, processtest.Connect(t, k.servers["n1-0"].Addr(), k.password, 0).Do(t.Context(), "CLIENT", "PAUSE", "60000", "WRITE").Err())
+	a.say("SET lock A-value-1")
+	s.run(while)
+	must(t, a.to.(io.Closer).Close())
+	s.await("it is noticed", func() bool { by, _ := s.Late(); return by >= while*9/10 })
+	if by, who := s.Late(); by < 2*while && who != "n1/0 to answer" { // else it is the machine that is late
+		t.Errorf("late by %v, for %s; want %v for n1/0 to answer", by, who, while)
+	}
 }
 
 func must(t *testing.T, err error) {

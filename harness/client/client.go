@@ -40,8 +40,8 @@ type Host struct {
 	Now func() time.Time
 }
 
-// A Client is one participant with its lock. Only [Client.Give] and
-// [Client.Leave] may be called by others than its own goroutine, which first
+// A Client is one participant with its lock. Only [Client.Give],
+// [Client.GiveUp] and [Client.Leave] may be called by others than its own goroutine, which first
 // makes the lock and then does what it is given.
 type Client struct {
 	setup    Setup
@@ -55,9 +55,10 @@ type Client struct {
 	hold int           // the number of the present hold; 0 if there is none
 	told chan struct{} // closed when it is over, for the one who waits for its loss
 
-	mu   sync.Mutex // guards what follows
-	made []strategies.Lock
-	left bool
+	mu     sync.Mutex // guards what follows
+	made   []strategies.Lock
+	left   bool
+	giveUp context.CancelFunc // ends the context of the operation that it is in; nil if it is in none
 }
 
 // New returns a client that lives as long as the context. It has connections to
@@ -97,7 +98,7 @@ func (c *Client) Make() Report {
 		return Report{Kind: Refused, Error: cmp.Or(err.Error(), "its New returned an error that says nothing")}
 	}
 	_, fenced := c.lock.(strategies.Fenced)
-	return Report{Kind: Made, Fenced: fenced}
+	return Report{Kind: Made, Fenced: fenced, Cancels: true}
 }
 
 // lockOn makes a lock on a key. The error is the strategy's. A lock that comes when

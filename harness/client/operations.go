@@ -33,12 +33,17 @@ func (c *Client) warmUp() {
 
 // call calls an operation of the lock and reports it.
 func (c *Client) call(op checker.Op, patience time.Duration) checker.Result {
+	// The caller may give up as soon as the stage knows of the call.
+	called, giveUp := context.WithCancel(c.life)
+	defer c.calls(nil)
+	defer giveUp()
+	c.calls(giveUp)
 	answer, ok := c.host.Stage.Tell(Report{Kind: Invoked, Op: op})
 	if !ok {
 		return checker.Unknown
 	}
 	c.holds(answer.Hold)
-	ctx, cancel := context.WithTimeout(c.life, patience)
+	ctx, cancel := context.WithTimeout(called, patience)
 	err := c.invoke(ctx, op)
 	cancel()
 	r := Report{Kind: Returned, Op: op, Result: classify(err)}
@@ -57,6 +62,25 @@ func (c *Client) call(op checker.Op, patience time.Duration) checker.Result {
 		c.holds(answer.Hold)
 	}
 	return r.Result
+}
+
+// calls notes how to end the context of the operation that is called; nil when it has
+// come back.
+func (c *Client) calls(giveUp context.CancelFunc) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.giveUp = giveUp
+}
+
+// GiveUp ends the context of the operation that the client is in, as when its caller
+// gives up; without one it has no effect. It does not wait for what the lock makes
+// of that. Any goroutine may call it.
+func (c *Client) GiveUp() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.giveUp != nil {
+		c.giveUp()
+	}
 }
 
 // holds notes which hold the client is in, and waits for the loss of a new one.

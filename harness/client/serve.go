@@ -24,6 +24,7 @@ type Order struct {
 	Task   *Task   `json:"task,omitempty"`
 	Answer *Heard  `json:"answer,omitempty"`
 	Clock  *Clock  `json:"clock,omitempty"`
+	Cancel *Cancel `json:"cancel,omitempty"`
 	Beat   *Beat   `json:"beat,omitempty"`
 	End    *Ending `json:"end,omitempty"`
 }
@@ -67,6 +68,13 @@ type Clock struct {
 	By time.Duration `json:"by"`
 }
 
+// A Cancel ends the context of the operation that the client is in, if it is in one:
+// its caller gives up. The answer of the same number says that it has. Only those are
+// sent it that said they understand it.
+type Cancel struct {
+	ID int `json:"id"`
+}
+
 // A Beat asks a client whether it is there, and is its answer: every gap that it
 // had until then it has told of. Only those are asked that said they can.
 type Beat struct{}
@@ -86,6 +94,8 @@ type Line struct {
 	// Gap is told at once, and asks for no answer: the process may be killed
 	// before it has anything else to say.
 	Gap *Gap `json:"gap,omitempty"`
+	// Cancelled answers a cancel.
+	Cancelled *Cancel `json:"cancelled,omitempty"`
 	// Beat answers one.
 	Beat *Beat `json:"beat,omitempty"`
 }
@@ -95,6 +105,8 @@ type Ready struct {
 	Fenced bool `json:"fenced,omitempty"`
 	// Beats says that it answers beats.
 	Beats bool `json:"beats,omitempty"`
+	// Cancels says that it understands a cancel.
+	Cancels bool `json:"cancels,omitempty"`
 }
 
 // Numbered is a report that waits for the answer of the same number.
@@ -162,6 +174,11 @@ func (s *server) obey(in io.Reader, end func()) error {
 			s.heard(*o.Answer)
 		case o.Clock != nil:
 			s.skew.Add(int64(o.Clock.By))
+		case o.Cancel != nil && c != nil:
+			c.GiveUp()
+			if err := s.say(Line{Cancelled: o.Cancel}); err != nil {
+				return err
+			}
 		case o.Beat != nil:
 			if err := s.say(Line{Beat: o.Beat}); err != nil {
 				return err
@@ -199,7 +216,7 @@ type server struct {
 func (s *server) live(c *Client) {
 	defer close(s.ran)
 	made := c.Make()
-	line := Line{Ready: &Ready{Fenced: made.Fenced, Beats: true}}
+	line := Line{Ready: &Ready{Fenced: made.Fenced, Beats: true, Cancels: made.Cancels}}
 	if made.Kind == Refused {
 		line = Line{Refused: made.Error}
 	}

@@ -51,6 +51,16 @@ func (l *toy) Extend(context.Context) error {
 	return nil
 }
 
+// waits is a lock that nobody ever gets.
+type waits struct{}
+
+func (waits) Acquire(ctx context.Context) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+func (waits) Release(context.Context) error { return nil }
+
 // talk is a stage's end of a conversation.
 type talk struct {
 	t     *testing.T
@@ -70,6 +80,8 @@ func start(t *testing.T) *talk {
 	lookup := func(name string) (strategies.Strategy, bool) {
 		return strategies.Strategy{Name: name, New: func(strategies.Env) (strategies.Lock, error) {
 			switch name {
+			case "waits":
+				return waits{}, nil
 			case "broken":
 				return nil, errors.New("no luck today")
 			case "slow":
@@ -206,6 +218,50 @@ func TestSlowToBeMade(t *testing.T) {
 	if l := c.hear(); l.Ready == nil {
 		t.Fatalf("got %+v; want ready", l)
 	}
+	c.say(`{"end":{}}`)
+	if err := <-c.ended; err != nil {
+		t.Error(err)
+	}
+}
+
+// A caller that gives up ends the operation that it waits for, from its invoke on, and
+// no other.
+func TestCancelled(t *testing.T) {
+	c := start(t)
+	c.say(strings.Replace(setup, "toy", "waits", 1))
+	if l := c.hear(); l.Ready == nil || !l.Ready.Cancels {
+		t.Fatalf("got %+v; want one that understands cancel", l)
+	}
+	cancel := func(id int) {
+		t.Helper()
+		c.say(fmt.Sprintf(`{"cancel":{"id":%d}}`, id))
+		if l := c.hear(); l.Cancelled == nil || l.Cancelled.ID != id {
+			t.Fatalf("got %+v; want cancelled %d", l, id)
+		}
+	}
+	returned := func(result checker.Result, err string) {
+		t.Helper()
+		if r := c.report(client.Returned, client.Answer{}); r.Result != result || r.Error != err {
+			t.Errorf("it came to %s, %q; want %s, %q", r.Result, r.Error, result, err)
+		}
+		c.report(client.Done, client.Answer{})
+	}
+	task := func(within time.Duration) {
+		c.say(fmt.Sprintf(`{"task":{"do":"call","op":"acquire","within":%d}}`, within))
+	}
+	cancel(1) // nothing
+
+	task(time.Millisecond)
+	c.report(client.Invoked, client.Answer{})
+	returned(checker.Unknown, "context deadline exceeded")
+	cancel(2) // it has come back
+
+	task(time.Hour)
+	invoked := c.hear()
+	cancel(3) // before its first command
+	c.say(fmt.Sprintf(`{"answer":{"id":%d}}`, invoked.Report.ID))
+	returned(checker.Unknown, "context canceled")
+
 	c.say(`{"end":{}}`)
 	if err := <-c.ended; err != nil {
 		t.Error(err)

@@ -84,6 +84,8 @@ type Report struct {
 	Hold int `json:"hold,omitempty"`
 	// Fenced says of a lock that was made that it hands out fencing tokens.
 	Fenced bool `json:"-"`
+	// Cancels says so of a client that can be told that its caller gives up.
+	Cancels bool `json:"-"`
 }
 
 // Kind says what a [Report] is about.

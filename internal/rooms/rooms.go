@@ -11,12 +11,12 @@ const Module = "github.com/lockfault/lockfault"
 // which imports the standard library only.
 func Allowed() map[string][]string {
 	return map[string][]string{
-		"cmd": {"cli", "faults/docker", "reports", "scenarios", "scenarios/settled", "strategies", "strategies/all", "strategies/thirdparty",
+		"cmd": {"checker", "cli", "faults/docker", "reports", "scenarios", "scenarios/settled", "strategies", "strategies/all", "strategies/thirdparty",
 			"internal/child", "internal/tempdir"},
 		"cli": {"explore", "harness", "worlds", "reports", "scenarios", "strategies", "faults", "histories", "checker",
 			"internal/bubble", "internal/nearest", "internal/pool", "internal/replace", "internal/stdio", "internal/tempdir"},
 		// A search plays scripts; it knows no strategy and no world.
-		"explore": {"harness", "scenarios", "faults", "checker"},
+		"explore": {"harness", "scenarios", "faults", "checker", "internal/flock"},
 		// Real servers come to the harness from outside: see Light.
 		"worlds": {"harness", "scenarios", "strategies", "faults", "faults/real", "faults/real/proxy", "faults/process",
 			"faults/docker", "faults/external", "faults/lending", "checker", "internal/child", "internal/stdio"},
@@ -24,7 +24,7 @@ func Allowed() map[string][]string {
 		// Foreign histories are read for the checker alone.
 		"histories": {"checker", "internal/nearest"},
 		// A report is drawn from results and histories, never from a world.
-		"reports": {"checker", "internal/replace"},
+		"reports": {"checker", "internal/flock", "internal/replace"},
 		// A script is made of faults; it knows anomalies by name.
 		"scenarios":         {"faults", "faults/topology", "checker", "internal/nearest"},
 		"scenarios/settled": {"scenarios"},
@@ -44,7 +44,7 @@ func Allowed() map[string][]string {
 		"faults/real/proxy": {"internal/resp"},
 		"faults/process":    {"faults/real", "internal/child", "internal/rediscli", "internal/tempdir"},
 		// Servers in containers have the same configuration and clocks.
-		"faults/docker":   {"faults/real", "faults/process", "internal/rediscli", "internal/tempdir", "internal/watchman"},
+		"faults/docker":   {"faults/real", "faults/process", "internal/flock", "internal/rediscli", "internal/tempdir", "internal/watchman"},
 		"faults/external": {"faults", "faults/real", "internal/rediscli"},
 		// It lends the servers of any host to one world after the other.
 		"faults/lending":    {"faults/real", "internal/rediscli"},
@@ -59,7 +59,8 @@ func Allowed() map[string][]string {
 		"internal/resp":     {},
 		"internal/rooms":    {},
 		"internal/stdio":    {},
-		"internal/tempdir":  {},
+		"internal/tempdir":  {"internal/flock"},
+		"internal/flock":    {},
 	}
 }
 
@@ -68,7 +69,7 @@ func Allowed() map[string][]string {
 // and toxiproxy, and who tests a lock of his own with a few of these rooms should
 // not have to.
 func Light() []string {
-	return []string{"harness", "scenarios", "strategies", "faults", "faults/sim", "reports", "checker", "internal/bubble"}
+	return []string{"harness", "scenarios", "strategies", "faults", "faults/sim", "reports", "checker", "internal/bubble", "internal/flock"}
 }
 
 // LightModules returns the modules of others that may be linked with the rooms

@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+
+	"github.com/lockfault/lockfault/internal/flock"
 )
 
 // errSwept says that somebody swept a directory before it had an owner.
@@ -22,8 +24,8 @@ func own(dir string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = lock(owner)
-	if err == nil || errors.Is(err, syscall.EWOULDBLOCK) {
+	err = flock.Take(owner)
+	if err == nil || errors.Is(err, flock.ErrTaken) {
 		// Who sweeps may have got the lock first, and let it go with the file.
 		mine, statErr := owner.Stat()
 		if there, thereErr := os.Stat(owner.Name()); err == nil && statErr == nil && thereErr == nil && os.SameFile(mine, there) {
@@ -60,12 +62,9 @@ func Sweep(parent, prefix string) {
 		if err != nil {
 			continue
 		}
-		if lock(owner) == nil {
+		if flock.Take(owner) == nil {
 			_ = remove(dir) // or the next one does
 		}
 		owner.Close()
 	}
 }
-
-// lock locks the file, or says that another one has.
-func lock(f *os.File) error { return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) }

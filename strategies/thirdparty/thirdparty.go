@@ -23,5 +23,6 @@ func All() []strategies.Strategy {
 		redsyncOne(),
 		redsyncFive(),
 		redislockStrategy(),
+		rueidislockStrategy(),
 	}
 }

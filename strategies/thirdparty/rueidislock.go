@@ -1,4 +1,4 @@
-package main
+package thirdparty
 
 import (
 	"context"
@@ -15,8 +15,8 @@ import (
 	"github.com/lockfault/lockfault/strategies"
 )
 
-// onRueidislock is the library rueidislock as it comes: two of three keys, all on one
-// server, each taken by a script that does SET NX PXAT, renewed by PEXPIREAT each
+// rueidislockStrategy is the library rueidislock with its default of two out of three
+// keys, all on one server, each taken by a script that does SET NX PXAT, renewed by PEXPIREAT each
 // half of the lease, released by a compare-and-delete script. Each script reads its
 // key, too, under CLIENT TRACKING: who waits for the lock, or holds it, is told by the
 // server that a key has changed, and then tries again, or asks whether it is still
@@ -52,47 +52,54 @@ import (
 //     answered, for which they wait as long as the lease may last, whatever context
 //     there is. A release returns nothing: that it failed is not said.
 //   - Those of any lock on one server.
-var onRueidislock = strategies.Strategy{
-	Name:    "rueidislock",
-	Summary: "the library rueidislock: SET NX PXAT on two of three keys, renewed by itself, woken by the server's invalidations",
-	Source:  "https://github.com/redis/rueidis/tree/main/rueidislock",
-	Tags:    []string{strategies.TagSingle, strategies.TagRenewing},
-	Keys: func(key string) []string {
-		return []string{rueidislockPrefix + ":0:" + key, rueidislockPrefix + ":1:" + key, rueidislockPrefix + ":2:" + key}
-	},
-	Owner: majority,
-	// Who waits asks again when a message says so, and else not before the caller gives up.
-	May: map[string][]string{"missed-wakeup": {"unavailable"}},
-	New: func(env strategies.Env) (strategies.Lock, error) {
-		if err := env.Check("rueidislock", 1); err != nil {
-			return nil, err
-		}
-		locker, err := rueidislock.NewLocker(rueidislock.LockerOption{
-			ClientOption: rueidis.ClientOption{
-				InitAddress: []string{env.Addr(0)}, ForceSingleClient: true,
-				DialCtxFn: func(ctx context.Context, addr string, _ *net.Dialer, _ *tls.Config) (net.Conn, error) {
-					return env.Dial(ctx, "tcp", addr)
+func rueidislockStrategy() strategies.Strategy {
+	const name = "rueidislock"
+	return strategies.Strategy{
+		Name:    name,
+		Summary: "the library rueidislock: SET NX PXAT on two of three keys, renewed by itself, woken by the server's invalidations",
+		Source:  "https://github.com/redis/rueidis/tree/main/rueidislock",
+		Tags:    []string{strategies.TagSingle, strategies.TagRenewing},
+		Keys: func(key string) []string {
+			return []string{rueidislockPrefix + ":0:" + key, rueidislockPrefix + ":1:" + key, rueidislockPrefix + ":2:" + key}
+		},
+		Owner:  majority,
+		Varies: "its goroutines send the releases of its keys on one connection, in the order in which Go runs them",
+		New: func(env strategies.Env) (strategies.Lock, error) {
+			if err := env.Check(name, 1); err != nil {
+				return nil, err
+			}
+			locker, err := rueidislock.NewLocker(rueidislock.LockerOption{
+				ClientOption: rueidis.ClientOption{
+					InitAddress: []string{env.Addr(0)}, ForceSingleClient: true,
+					DialCtxFn: func(ctx context.Context, addr string, _ *net.Dialer, _ *tls.Config) (net.Conn, error) {
+						return env.Dial(ctx, "tcp", addr)
+					},
+					ConnWriteTimeout: env.ReadTimeout(),
+					ClientSetInfo:    rueidis.DisableClientSetInfo, // for CLIENT LIST, and a right more to be given
+					// A connection that is idle for a second is asked whether it is
+					// there; as all else here, in proportion to a lease of 30 s.
+					Dialer: net.Dialer{KeepAlive: env.TTL / 30},
+					// The library's own delays without their share of chance, which
+					// comes from the global source.
+					RetryDelay: func(attempts int, _ rueidis.Completed, _ error) time.Duration {
+						return min(env.TTL/30, time.Microsecond<<min(20, attempts))
+					},
 				},
-				ConnWriteTimeout: env.ReadTimeout(),
-				ClientSetInfo:    rueidis.DisableClientSetInfo, // for CLIENT LIST, and a right more to be given
-				// A connection that is idle for a second is asked whether it is
-				// there; as all else here, in proportion to a lease of 30 s.
-				Dialer: net.Dialer{KeepAlive: env.TTL / 30},
-				// The library's own delays without their share of chance, which
-				// comes from the global source.
-				RetryDelay: func(attempts int, _ rueidis.Completed, _ error) time.Duration {
-					return min(time.Second, time.Microsecond<<min(20, attempts))
-				},
-			},
-			KeyPrefix:      rueidislockPrefix,
-			KeyValidity:    env.TTL,
-			NoLoopTracking: true,
-		})
-		if err != nil {
-			return nil, err
-		}
-		return &rueidislockLock{env: env, locker: locker}, nil
-	},
+				KeyPrefix:      rueidislockPrefix,
+				KeyValidity:    env.TTL,
+				NoLoopTracking: true,
+				// For how long an answer is waited for is for the script to say. The
+				// library's own 20 ms, whatever the lease, are over on a busy machine
+				// before a connection has been made, and nothing wakes a client whose
+				// attempt ended so.
+				TryNextAfter: env.ReadTimeout(),
+			})
+			if err != nil {
+				return nil, err
+			}
+			return &rueidislockLock{env: env, locker: locker}, nil
+		},
+	}
 }
 
 // rueidislockPrefix is the library's default.
