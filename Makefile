@@ -27,7 +27,9 @@ REPEATED = TestEveryCellTwice TestEveryLineOfTheLibraryMeetsSomething TestTheAgr
 	TestEverySeedAgrees TestEveryLeaseAgrees TestEveryLeaseAgreesFromTheLeast TestSameSeedSameHistory TestRoundTrip \
 	TestReductionsLoseNothing TestReductionsLoseNothingOnNodes TestMergingLosesNothing TestTablesLoseNothing TestFindsWhatIsKnown \
 	TestFindsWhatIsKnownByBudget TestFindsWhatIsKnownOfHolders TestRedlockOnThree TestEachNodeHasItsOrder \
-	TestPlacesOfAServer TestSearchIsDeterministic TestFaultsComeAtTheEndToo TestKilledSearchGoesOn TestTornJournal TestDamagedJournal
+	TestPlacesOfAServer TestSearchIsDeterministic TestFaultsComeAtTheEndToo TestKilledSearchGoesOn TestTornJournal TestDamagedJournal \
+	TestShardsAreTheWhole TestShardsAreDisjoint TestLotsArePartOfAState TestDrawsWhatIsKnown TestDrawsNothingButWhatIsThere \
+	TestSeedDecides TestFaultsComeAnywhere TestPrioritiesKeepTheirPromise TestShrinks TestShrinksToWhatIsNeeded
 
 empty    :=
 any_of    = ($(subst $(empty) ,|,$(strip $(REPEATED))))
@@ -104,7 +106,7 @@ specimens: redis ## play what the locks of examples/specimens must show, and mus
 	LOCKFAULT_ALL=1 $(GO) test -v -count 1 -timeout 1h ./examples -run 'FaultyLocks|SoundLocks'
 
 .PHONY: long
-long: agree-loaded test-docker mutate-checker specimens ## what takes hours: the agreement table beside busy processes, 500 settled scripts, every cell in containers, all bugs that are planted, all specimens on real servers
+long: agree-loaded test-docker mutate-checker specimens tables ## what takes hours: the agreement table beside busy processes, 500 settled scripts, every cell in containers, all bugs that are planted, all specimens on real servers, all searches with and without tables
 	$(AGREE) -settled -count 250 -runs 2 -unknown 2 $(if $(SEED),-seed $(SEED))
 
 .PHONY: test-docker
@@ -162,6 +164,14 @@ matrix: ## play every strategy under every scenario, and put the table into READ
 findings: build redis ## search every strategy with the same few budgets, play what is found on redis-server, and write docs/findings.md: 20 minutes or so
 	$(GO) run ./cmd/findings -lockfault bin/lockfault >bin/findings.md
 	mv bin/findings.md docs/findings.md
+
+.PHONY: tables
+tables: ## compare every search of the tests with tables and without: minutes; make test compares six, others each time
+	LOCKFAULT_ALL=1 $(GO) test -v -count 1 -timeout 1h ./explore -run TablesLoseNothing
+
+.PHONY: bench-explore
+bench-explore: build redis ## measure what searches cost, and how soon several ways of looking find one failure: docs/benchmarks.md has what it printed
+	$(GO) run ./cmd/benchexplore -lockfault bin/lockfault
 
 .PHONY: test-checker
 test-checker: ## compare the lock checker with porcupine on 100,000 histories of each kind

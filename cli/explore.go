@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/lockfault/lockfault/checker"
 	"github.com/lockfault/lockfault/explore"
 	"github.com/lockfault/lockfault/harness"
 	"github.com/lockfault/lockfault/internal/pool"
@@ -28,13 +29,20 @@ import (
 
 type exploreOptions struct {
 	playOptions
+	drawn  randomOptions
 	bound  explore.Bound
 	budget map[explore.Fault]*int
 	jobs   int
 	span   time.Duration
+	until  []string
 	out    string
-	// checkpoint is a file, or empty, and memory a size, as the command line has them.
-	checkpoint, memory string
+	// checkpoint is a file, or empty, memory a size, and shard I/N or empty, as the command line has
+	// them.
+	checkpoint, memory, shard string
+	// doubled says that states and moves are those of shards together, where some may be
+	// counted more than once.
+	doubled bool
+	varies  string // why another search may go another way; see [strategies.Strategy.Varies]
 }
 
 func newExploreCommand(a *app) *cobra.Command {
@@ -50,8 +58,12 @@ search is exhausted, nothing else goes wrong within its bound.
 
 What is searched, and what is left out: docs/explore.md.
 
+With --random, schedules are drawn by chance, for what is too large to see it all,
+and what is found is shrunk.
+
 With --checkpoint, a search that ended early, however, goes on when it is started
-again.
+again. With --shard it is one part of a search on several machines, which merge
+joins.
 
 The exit status is 0 if nothing was found, 1 if something was, 3 if the lock ended
 in an error or came out differently when it was played again, or a finding differs
@@ -61,7 +73,9 @@ is told and written all the same.`,
   lockfault explore setnx-expire --crash 1 --out found
   lockfault explore set-nx-px-lua --clients 3 --rounds 2
   lockfault explore set-nx-px-get-del --advance 1 --world sim,process
-  lockfault explore redlock --advance 2 --for 8h --checkpoint redlock.ckpt`,
+  lockfault explore redlock --advance 2 --for 8h --checkpoint redlock.ckpt
+  lockfault explore redlock --nodes 3 --crash 2 --random pct --schedules 10000
+  lockfault explore redlock --advance 2 --for 8h --shard 1/4 --out shard-1`,
 		Args: exactArgs("the name of a strategy"),
 		RunE: func(cmd *cobra.Command, args []string) error { return o.explore(cmd, a, args[0]) },
 	}
@@ -71,6 +85,7 @@ is told and written all the same.`,
 	flags.IntVar(&o.bound.Replicas, "replicas", 0, "`number` of replicas of each node; default as many as failovers")
 	flags.BoolVar(&o.bound.Extend, "extend", false, "let a holder extend its lease once before it releases; for strategies tagged @"+strategies.TagExtending)
 	flags.BoolVar(&o.bound.Reenter, "reenter", false, "let a holder try once to get the lock that it has")
+	flags.IntVar(&o.bound.Retries, "retries", 0, "how often, a `number`, clients' libraries repeat a command that got no answer")
 	for _, f := range explore.Faults() {
 		o.budget[f] = flags.Int(string(f), 0, "`number` of times that "+f.About())
 	}
@@ -78,11 +93,14 @@ is told and written all the same.`,
 	flags.IntVar(&o.bound.States, "states", 0, "`number` of states after which the search ends; default any")
 	flags.DurationVar(&o.span, "for", 30*time.Second, "real time that the search may take")
 	flags.BoolVar(&o.bound.UntilFirst, "until-first", false, "end with the first anomaly")
+	flags.StringSliceVar(&o.until, "until", nil, "end with the first of these `anomalies`, with commas between them")
 	flags.BoolVar(&o.bound.WithoutTables, "without-tables", false, "play every move, also those of which it is known what they do")
 	flags.IntVar(&o.jobs, "jobs", runtime.NumCPU(), "`number` of worker processes")
 	flags.StringVar(&o.out, "out", "", "`directory` to write scripts and findings.json to; default none")
+	o.drawn.addFlags(flags)
 	o.addCheckpointFlag(flags)
 	o.addMemoryFlag(flags)
+	o.addShardFlag(flags)
 	o.addWorldFlags(cmd, "`names` of the worlds to play findings in, with commas between them; the search itself is in sim: ")
 	return cmd
 }
@@ -102,8 +120,8 @@ func (o *exploreOptions) checkBound(cmd *cobra.Command) error {
 		return usage("--clients %d: give 1 to 26, which are called A to Z", b.Clients)
 	case b.Rounds < 1:
 		return usage("--rounds %d: each client needs one at least", b.Rounds)
-	case b.Replicas < 0 || b.Moves < 0 || b.States < 0:
-		return usage("--replicas, --moves and --states don't take negative numbers")
+	case b.Replicas < 0 || b.Moves < 0 || b.States < 0 || b.Retries < 0:
+		return usage("--replicas, --moves, --states and --retries don't take negative numbers")
 	case b.TTL < time.Second:
 		return usage("--ttl %v is too short for a search: give 1s at least", b.TTL)
 	case o.span <= 0:
@@ -112,6 +130,16 @@ func (o *exploreOptions) checkBound(cmd *cobra.Command) error {
 		return usage("--jobs %d: give 1 to %d workers", o.jobs, mostWorkers)
 	case !slices.Contains(o.worlds, worlds.Sim):
 		return usage("--world %s: a search is in %s; name that, too", strings.Join(o.worlds, ","), worlds.Sim)
+	}
+	for _, name := range o.until {
+		if !slices.Contains(checker.Anomalies(), checker.Anomaly(name)) {
+			var all []string
+			for _, a := range checker.Anomalies() {
+				all = append(all, string(a))
+			}
+			return unknown("anomaly", name, all, "docs/anomalies.md explains them")
+		}
+		b.Until = append(b.Until, checker.Anomaly(name))
 	}
 	b.Budget = map[explore.Fault]int{}
 	for f, n := range o.budget {
@@ -129,11 +157,32 @@ func (o *exploreOptions) checkBound(cmd *cobra.Command) error {
 	if err := b.Check(); err != nil {
 		return usage("that can't be searched: %v", err)
 	}
+	if o.shard == "" && cmd.Flags().Changed("shard") {
+		return usage("--shard is empty: give two numbers, such as 1/4 for the first of four, or leave it out")
+	}
+	return o.checkShard()
+}
+
+// checkOut makes the directory for what is found, if there is to be one, and sees to it that
+// it can be written to.
+func (o *exploreOptions) checkOut() error {
+	if o.out == "" {
+		return nil
+	}
+	if err := os.MkdirAll(o.out, 0o755); err != nil {
+		return usage("--out: %v", err)
+	}
+	if err := replace.CheckFile(filepath.Join(o.out, findingsFile)); err != nil {
+		return usage("--out: %v", err)
+	}
 	return nil
 }
 
 func (o *exploreOptions) explore(cmd *cobra.Command, a *app, name string) error {
 	if err := o.check(cmd); err != nil {
+		return err
+	}
+	if err := o.drawn.check(cmd); err != nil {
 		return err
 	}
 	if err := o.checkBound(cmd); err != nil {
@@ -158,13 +207,8 @@ func (o *exploreOptions) explore(cmd *cobra.Command, a *app, name string) error 
 			return &statusError{ExitUndecided, err}
 		}
 	}
-	if o.out != "" {
-		if err := os.MkdirAll(o.out, 0o755); err != nil {
-			return usage("--out: %v", err)
-		}
-		if err := replace.CheckFile(filepath.Join(o.out, findingsFile)); err != nil {
-			return usage("--out: %v", err)
-		}
+	if err := o.checkOut(); err != nil {
+		return err
 	}
 	start, err := startWorker()
 	if err != nil {
@@ -175,6 +219,7 @@ func (o *exploreOptions) explore(cmd *cobra.Command, a *app, name string) error 
 		return err
 	}
 	defer limit.release()
+	o.varies = list[0].Varies
 	e := explorer{options: o, strategy: list[0]}
 	player, journal, err := o.openCheckpoint(list[0].Name, &e, cmd.ErrOrStderr())
 	if err != nil {
@@ -188,15 +233,10 @@ func (o *exploreOptions) explore(cmd *cobra.Command, a *app, name string) error 
 	result, err := func() (explore.Result, error) {
 		defer e.crew.Close(0)
 		defer line.close()
-		ctx, cancel := context.WithTimeout(cmd.Context(), o.span)
-		defer cancel()
-		ctx, end := context.WithCancelCause(ctx)
-		defer end(nil)
-		result, err := explore.Search(ctx, o.bound, player, func(r explore.Result) {
+		return o.search(cmd, player, func(r explore.Result, end context.CancelCauseFunc) {
 			line.searched(r, time.Since(began))
 			limit.check(end)
 		})
-		return result, err
 	}()
 	if err != nil {
 		return err
@@ -220,6 +260,14 @@ func (o *exploreOptions) explore(cmd *cobra.Command, a *app, name string) error 
 	if err := o.write(list[0].Name, result, found); err != nil {
 		return err
 	}
+	if cmd.Context().Err() != nil {
+		return &statusError{ExitInterrupted, nil}
+	}
+	return statusOf(result, found)
+}
+
+// statusOf returns how a search that was not interrupted ends.
+func statusOf(result explore.Result, found []finding) error {
 	differs := slices.ContainsFunc(found, func(f finding) bool {
 		for _, said := range f.Worlds {
 			if said != confirmed {
@@ -229,8 +277,6 @@ func (o *exploreOptions) explore(cmd *cobra.Command, a *app, name string) error 
 		return false
 	})
 	switch {
-	case cmd.Context().Err() != nil:
-		return &statusError{ExitInterrupted, nil}
 	case len(result.Failures) > 0 || differs:
 		return &statusError{ExitUndecided, nil}
 	case len(found) > 0:
@@ -299,6 +345,9 @@ func (o *exploreOptions) tell(w io.Writer, strategy string, r explore.Result, fo
 	var b strings.Builder
 	for _, f := range found {
 		fmt.Fprintf(&b, "%s, after %s and %s", f.Anomaly, count(f.Moves, "move", "moves"), count(f.Requests, "request", "requests"))
+		if f.ShrunkFrom > f.Moves {
+			fmt.Fprintf(&b, ", shrunk from %s", count(f.ShrunkFrom, "move", "moves"))
+		}
 		for _, world := range o.worlds {
 			if said, ok := f.Worlds[world]; ok {
 				fmt.Fprintf(&b, "; in %s: %s", world, said)
@@ -310,7 +359,11 @@ func (o *exploreOptions) tell(w io.Writer, strategy string, r explore.Result, fo
 		f := r.Failures[0]
 		fmt.Fprintf(&b, "%s came to nothing: %s\n\n%s\n\n", came(len(r.Failures)), f.Err, indent(f.Script))
 	}
-	if len(found) == 0 && len(r.Failures) == 0 {
+	switch {
+	case len(found) > 0 || len(r.Failures) > 0:
+	case o.drawn.random != "":
+		fmt.Fprintf(&b, "%s: no violation in %s\n", strategy, count(r.Schedules, "schedule", "schedules"))
+	default:
 		fmt.Fprintf(&b, "%s: no violation in %s\n", strategy, count(r.States, "state", "states"))
 	}
 	exhausted := "yes"
@@ -321,10 +374,22 @@ func (o *exploreOptions) tell(w io.Writer, strategy string, r explore.Result, fo
 	default:
 		exhausted = "no, what follows on such a script is not known"
 	}
-	fmt.Fprintf(&b, "%s, %s: %s, %s; %s, %s; the longest path has %d; %.1fs; exhausted: %s\n",
-		strategy, o.about(), count(r.States, "state", "states"), count(r.Ends, "of them an end", "of them ends"), count(r.Moves, "move", "moves"), count(r.Runs, "run", "runs"), r.Depth, took.Seconds(), exhausted)
+	lasted := fmt.Sprintf(" %.1fs;", took.Seconds())
+	if took == 0 { // whoever merges has searched nothing
+		lasted = ""
+	}
+	if o.drawn.random != "" {
+		b.WriteString(o.summary(strategy, r, took))
+	} else {
+		fmt.Fprintf(&b, "%s, %s: %s, %s; %s, %s; the longest path has %d;%s exhausted: %s\n",
+			strategy, o.about(), count(r.States, "state", "states"), count(r.Ends, "of them an end", "of them ends"), count(r.Moves, "move", "moves"), count(r.Runs, "run", "runs"), r.Depth, lasted, exhausted)
+	}
+	o.tellShard(&b, r)
 	if r.Untabled != "" {
 		fmt.Fprintf(&b, "every move was played: what one script showed did not hold for another, %s\n", r.Untabled)
+	}
+	if o.varies != "" {
+		fmt.Fprintf(&b, "another search of the same seed may find other states, since %s\n", o.varies)
 	}
 	if r.Unjudged != "" {
 		fmt.Fprintf(&b, "what went wrong on servers was not judged: %s\n", r.Unjudged)
@@ -353,10 +418,16 @@ func (o *exploreOptions) about() string {
 	if o.bound.Reenter {
 		text += ", reenter"
 	}
+	if o.bound.Retries > 0 {
+		text += ", " + count(o.bound.Retries, "retry", "retries")
+	}
 	for _, f := range explore.Faults() {
 		if n := o.bound.Budget[f]; n > 0 {
 			text += fmt.Sprintf(", %s %d", f, n)
 		}
+	}
+	if o.bound.Shards > 0 {
+		text += fmt.Sprintf(", shard %d/%d", o.bound.Shard, o.bound.Shards)
 	}
 	return text
 }
@@ -385,7 +456,11 @@ type search struct {
 	Seed     uint64                `json:"seed"`
 	Extend   bool                  `json:"extend,omitempty"`
 	Reenter  bool                  `json:"reenter,omitempty"`
+	Retries  int                   `json:"retries,omitempty"`
 	Budget   map[explore.Fault]int `json:"budget"`
+	Random   string                `json:"random,omitempty"`
+	PCTDepth int                   `json:"pct_depth,omitempty"`
+	shardNames
 	explore.Result
 	Findings []finding `json:"findings"`
 }
@@ -402,9 +477,14 @@ func (o *exploreOptions) write(strategy string, r explore.Result, found []findin
 		}
 	}
 	b := o.bound
+	names, err := o.shardNames()
+	if err != nil {
+		return err
+	}
 	text, err := json.MarshalIndent(search{
 		Strategy: strategy, Clients: b.Clients, Rounds: b.Rounds, Nodes: b.Nodes, Replicas: b.Replicas, TTL: b.TTL,
-		Seed: o.seed, Extend: b.Extend, Reenter: b.Reenter, Budget: b.Budget, Result: r, Findings: found,
+		Seed: o.seed, Extend: b.Extend, Reenter: b.Reenter, Retries: b.Retries, Budget: b.Budget, shardNames: names,
+		Random: o.drawn.random, PCTDepth: o.drawn.pctDepth(), Result: r, Findings: found,
 	}, "", "  ")
 	if err != nil {
 		return err

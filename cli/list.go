@@ -2,12 +2,14 @@ package cli
 
 import (
 	"fmt"
+	"io"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
 	"github.com/lockfault/lockfault/faults"
 	"github.com/lockfault/lockfault/scenarios"
+	"github.com/lockfault/lockfault/strategies"
 )
 
 func newListCommand(a *app) *cobra.Command {
@@ -24,6 +26,10 @@ func newListCommand(a *app) *cobra.Command {
 				for _, s := range a.registry.All() {
 					fmt.Fprintf(w, "%s\t%d\t%s\n", s.Name, max(1, s.Nodes), s.Summary)
 				}
+				if err := w.Flush(); err != nil {
+					return err
+				}
+				return listVarying(cmd.OutOrStdout(), a.registry)
 			case "scenarios":
 				fmt.Fprintln(w, "NAME\tWHAT HAPPENS")
 				list, err := scenarios.Library()
@@ -44,4 +50,20 @@ func newListCommand(a *app) *cobra.Command {
 			return w.Flush()
 		},
 	}
+}
+
+// listVarying says, a line each, of which strategies the same seed need not give the
+// same history.
+func listVarying(w io.Writer, registry strategies.Registry) error {
+	separator := "\n"
+	for _, s := range registry.All() {
+		if s.Varies == "" {
+			continue
+		}
+		if _, err := fmt.Fprintf(w, "%s%s: the same seed gives the same verdict, but not always the same history, since %s\n", separator, s.Name, s.Varies); err != nil {
+			return err
+		}
+		separator = ""
+	}
+	return nil
 }

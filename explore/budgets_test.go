@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/lockfault/lockfault/checker"
 	"github.com/lockfault/lockfault/scenarios"
@@ -29,6 +30,10 @@ func TestFindsWhatIsKnownByBudget(t *testing.T) {
 		{"set-nx-px-lua", LoseRequest, ""},
 		{"fenced", LoseRequest, ""},
 		{"set-nx-px-lua", Partition, "overlap stale-write"},
+		// A caller that gives up between two commands leaves it so, too.
+		{"setnx-expire", Cancel, "stuck-lock"},
+		{"set-nx-px-lua", Cancel, ""},
+		{"fenced", Cancel, ""},
 		// Who comes back finds a key that nobody will ever remove.
 		{"setnx-expire", ClientRestart, "stuck-lock"},
 		{"set-nx-px-lua", ClientRestart, ""},
@@ -191,4 +196,34 @@ func TestEveryFaultIsTold(t *testing.T) {
 	if len(said) != len(Faults()) {
 		t.Error(fmt.Sprint(Faults()))
 	}
+}
+
+// A fault may come while a client waits for nothing but time, and after a part of that.
+func TestFaultsComeWhileSomebodyWaits(t *testing.T) {
+	patient := strategies.Strategy{
+		Name: "patient", Summary: "looks half a lease later whether the lock is still its own", Source: "this test", Tags: []string{strategies.TagSingle},
+		New: func(env strategies.Env) (strategies.Lock, error) { return patientLock{bareLock{env}}, nil },
+	}
+	b := Bound{Clients: 1, Rounds: 1, Nodes: 1, TTL: 30 * time.Second, Budget: map[Fault]int{Flush: 1}, WithoutTables: true}
+	player := &reader{stage: stage{t: t, strategy: patient}}
+	r, err := Search(t.Context(), b, player, nil)
+	if err != nil || !r.Exhausted {
+		t.Fatal(err, r.Cut, r.Failures)
+	}
+	if !slices.ContainsFunc(player.scripts, func(s string) bool { return strings.Contains(s, "wait 0.1ttl\nwait 0.1ttl\nn1 flush\n") }) {
+		t.Errorf("of %d scripts none has the flush behind two waits", len(player.scripts))
+	}
+}
+
+type patientLock struct{ bareLock }
+
+func (l patientLock) TryAcquire(ctx context.Context) error {
+	if err := l.Acquire(ctx); err != nil {
+		return err
+	}
+	time.Sleep(l.env.TTL / 2)
+	if n, err := l.env.Nodes[0].Exists(ctx, l.env.Key).Result(); err != nil || n == 0 {
+		return strategies.ErrNotAcquired
+	}
+	return nil
 }

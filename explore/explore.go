@@ -33,6 +33,8 @@ type Bound struct {
 	// Extend lets a holder prolong its lease, and Reenter lets it try to get the lock that
 	// it has, once in each round, before it writes and releases.
 	Extend, Reenter bool
+	// Retries is how often the clients' library repeats a command that got no answer.
+	Retries int
 	// Budget is how often each kind of fault may happen. Those that are not in it
 	// don't.
 	Budget map[Fault]int
@@ -42,9 +44,15 @@ type Bound struct {
 	States int
 	// UntilFirst ends the search with the first violation.
 	UntilFirst bool
+	// Until ends the search with the first of these.
+	Until []checker.Anomaly
 	// WithoutTables has every move played, also those of which it is known what
 	// they do.
 	WithoutTables bool
+
+	// Shard, from 1, is the part of the search that is looked at, of so many; both are 0
+	// for all of it.
+	Shard, Shards int
 
 	// For tests: without the reductions, so that clients begin at any time and in
 	// any order; and with each path for itself, whatever it leads to.
@@ -81,6 +89,13 @@ type Finding struct {
 	// Moves is how long its path was, and Requests how many were delivered in it.
 	Moves    int `json:"moves"`
 	Requests int `json:"requests"`
+	// ShrunkFrom is how long the path was from which this was shrunk; 0 if it wasn't.
+	ShrunkFrom int `json:"shrunk_from,omitempty"`
+	// Course says where among all paths of so many moves it is, in a search that has
+	// shards: which move was made at each place, by its number there.
+	Course []int `json:"course,omitempty"`
+
+	path [][]string // the lines of each move
 }
 
 // A Result is what a search came to.
@@ -97,6 +112,8 @@ type Result struct {
 	Moves int `json:"moves"`
 	Runs  int `json:"runs"`
 	Depth int `json:"depth"`
+	// Schedules is how many were drawn to their ends; 0 for a search of all.
+	Schedules int `json:"schedules,omitempty"`
 	// Untabled says why what one script showed was not taken to hold for others; empty
 	// if it was, or if nobody wanted that.
 	Untabled string `json:"untabled,omitempty"`
@@ -104,6 +121,8 @@ type Result struct {
 	// says why, unless there are Failures.
 	Exhausted bool   `json:"exhausted"`
 	Cut       string `json:"cut,omitempty"`
+	// Common is how much of that is in every shard; nil in a search that has none.
+	Common *Counts `json:"common,omitempty"`
 	// Failures are scripts that ended in an error, or came out differently when
 	// they were played again; with any, the search is not exhaustive.
 	Failures []Failure `json:"failures,omitempty"`

@@ -11,6 +11,8 @@ import (
 	"os"
 	"slices"
 	"time"
+
+	"github.com/lockfault/lockfault/internal/flock"
 )
 
 // A Journal is a [Player] that keeps in a file what each script came to, and asks
@@ -81,9 +83,9 @@ func OpenJournal(path string, of Subject, player Player) (*Journal, error) {
 		return nil, err
 	}
 	j := &Journal{player: player, file: file, path: path, index: map[half]uint32{}}
-	err = lock(file)
+	err = flock.Take(file)
 	switch {
-	case errors.Is(err, errLocked):
+	case errors.Is(err, flock.ErrTaken):
 		err = fmt.Errorf("another search is writing to %s: wait for it, or name another file", path)
 	case err == nil:
 		err = j.read(of)

@@ -41,9 +41,6 @@ type heading struct {
 	Build    string `json:"build"`
 }
 
-// errLocked says that another process has the file.
-var errLocked = errors.New("another process has it")
-
 // longestHeading is how far the first line of a file is looked for.
 const longestHeading = 1 << 16
 

@@ -106,8 +106,18 @@ func strip(events []checker.Event) (list []checker.Event, steps []int) {
 }
 
 // dates returns the times in an event that may not be said, which are 0 then.
-func dates(e *checker.Event) [3]*time.Duration {
-	return [...]*time.Duration{&e.Sent, &e.Until, &e.Expires}
+func dates(e *checker.Event) [2]*time.Duration {
+	return [...]*time.Duration{&e.Until, &e.Expires}
+}
+
+// message reports whether an event is about a message. Such a one always says when it was
+// sent, which may be at 0.
+func message(e checker.Event) bool {
+	switch e.Kind {
+	case checker.Request, checker.Reply, checker.Push, checker.Held, checker.Passed, checker.Dropped:
+		return true
+	}
+	return false
 }
 
 // origin is the date at which a part begins, 0 being none.
@@ -116,6 +126,9 @@ const origin time.Duration = math.MinInt64
 // since returns an event with times since another began.
 func since(began time.Duration, e checker.Event) checker.Event {
 	e.Time -= began
+	if message(e) {
+		e.Sent -= began
+	}
 	for _, date := range dates(&e) {
 		switch *date {
 		case 0:
@@ -131,6 +144,9 @@ func since(began time.Duration, e checker.Event) checker.Event {
 // after undoes since, for another begin.
 func after(began time.Duration, e checker.Event) checker.Event {
 	e.Time += began
+	if message(e) {
+		e.Sent += began
+	}
 	for _, date := range dates(&e) {
 		switch *date {
 		case 0:
@@ -154,7 +170,7 @@ func digest(events []checker.Event, steps []int, to func(time.Duration) time.Dur
 	for i := range events {
 		e := &events[i]
 		e.Index = 0
-		e.Time = to(e.Time)
+		e.Time, e.Sent = to(e.Time), to(e.Sent)
 		for _, date := range dates(e) {
 			*date = to(*date)
 		}
@@ -186,8 +202,8 @@ func arrange(events []checker.Event) {
 // before nodes'.
 func whose(e checker.Event) string { return cmp.Or(e.Client, e.Node) }
 
-// A trail is a path of a search: a move, and the path to where it began. The path that
-// has no moves is nil.
+// A trail is a path of a search: a move, and the path to where it began, which is nil for the
+// first, which has no lines.
 type trail struct {
 	before *trail
 	lines  []string
@@ -221,15 +237,15 @@ func (t *trail) adds(parts ...*piece) {
 // mute reports whether the move can't show an anomaly that had not shown before.
 func (t *trail) mute() bool {
 	return faults.Instant(t.parts[0].Took) == 0 && !slices.ContainsFunc(t.tells, func(e checker.Event) bool {
-		return e.Kind != checker.Request && e.Kind != checker.Reply
+		return e.Kind != checker.Request && e.Kind != checker.Reply && e.Kind != checker.Held
 	})
 }
 
-// tell returns the events that tell.
+// tell returns the events that tell, and those that say when requests set out.
 func (p *Part) tell() []checker.Event {
 	tells := make([]checker.Event, 0, len(p.Events))
 	for _, e := range p.Events {
-		if e.Tells() {
+		if e.Tells() || heldRequest(e) {
 			tells = append(tells, e)
 		}
 	}
@@ -250,13 +266,24 @@ func (t *trail) moves() []*trail {
 	return list
 }
 
-// lines returns the path as lines of a script, and where the last move's begin, from 0.
+// script returns the path as lines of a script, and where the last move's begin, from 0.
 func (t *trail) script() (lines []string, last int) {
 	for _, move := range t.moves() {
 		last = len(lines)
 		lines = append(lines, move.lines...)
 	}
 	return lines, last
+}
+
+// path returns the lines of each move.
+func (t *trail) path() [][]string {
+	var path [][]string
+	for _, move := range t.moves() {
+		if len(move.lines) > 0 {
+			path = append(path, move.lines)
+		}
+	}
+	return path
 }
 
 // part returns what a move added to the history.
@@ -297,17 +324,45 @@ func (t *trail) history() (events []checker.Event, steps []int) {
 	return w.events, steps
 }
 
-// a weaver puts histories together. The zero value has none.
+// A weaver puts histories together. The zero value has none.
 type weaver struct {
 	events []checker.Event
 	now    time.Duration
 	calls  int
 	open   [26]int // the call that each client is in
+	held   []checker.Event
+	short  bool // leaves out what doesn't tell
+}
+
+func heldRequest(e checker.Event) bool {
+	return e.Kind == checker.Held && e.Direction == faults.Before.Direction()
+}
+
+// setOut says when a request set out that may have been held: a move that lets one through was
+// perhaps played behind others, which took a few microseconds more or less, and whether it was
+// before a call or in it matters.
+func (w *weaver) setOut(e *checker.Event) {
+	i := slices.IndexFunc(w.held, func(h checker.Event) bool {
+		return h.Client == e.Client && h.Node == e.Node && h.Command == e.Command && (h.Sent-e.Sent).Abs() < time.Millisecond/2
+	})
+	if i >= 0 {
+		e.Sent = w.held[i].Sent
+		w.held = slices.Delete(w.held, i, i+1)
+	}
 }
 
 func (w *weaver) add(events []checker.Event, took time.Duration) {
 	for i := range events {
 		e := after(w.now, events[i])
+		switch {
+		case heldRequest(e):
+			w.held = append(w.held, e)
+			if w.short {
+				continue
+			}
+		case e.Kind == checker.Request:
+			w.setOut(&e)
+		}
 		e.Index = len(w.events)
 		if e.Call != 0 {
 			call := &w.open[e.Client[0]-'A']
@@ -324,7 +379,7 @@ func (w *weaver) add(events []checker.Event, took time.Duration) {
 
 // telling puts together what tells of a history, in the same memory each time.
 func (w *weaver) telling(t *trail, meta checker.Meta) checker.History {
-	*w = weaver{events: w.events[:0]}
+	*w = weaver{events: w.events[:0], held: w.held[:0], short: true}
 	for _, move := range t.moves() {
 		w.add(move.tells, move.parts[0].Took)
 	}

@@ -28,6 +28,8 @@ const (
 	// ClientRestart does so, too, and the client comes back without a memory, with a
 	// round in place of the one that it was in.
 	ClientRestart Fault = "client-restart"
+	// Cancel ends the context of the operation that a client is in.
+	Cancel Fault = "cancel"
 	// Pause stops the process of such a client for longer than a lease. It goes on
 	// whenever it likes after that.
 	Pause Fault = "pause"
@@ -59,7 +61,7 @@ const stopReplication = " replication stop"
 // Faults returns the kinds of faults, in the order in which moves are made of them.
 func Faults() []Fault {
 	return []Fault{
-		Advance, Tick, Crash, ClientRestart, Pause, LoseReply, LoseRequest, Partition,
+		Advance, Tick, Crash, ClientRestart, Cancel, Pause, LoseReply, LoseRequest, Partition,
 		Restart, RestartEmpty, Failover, Flush, ClientClock, NodeClock,
 	}
 }
@@ -75,6 +77,8 @@ func (f Fault) About() string {
 		return "a client crashes in the middle of something"
 	case ClientRestart:
 		return "a client crashes in the middle of something and comes back, for another round"
+	case Cancel:
+		return "the caller of a client's operation gives up in the middle of it"
 	case Pause:
 		return "a client stops in the middle of something, for 1.1 TTLs or longer"
 	case LoseReply:
@@ -151,6 +155,7 @@ type position struct {
 	words    int32         // the number of the faults
 	memory   []int32       // of those that each client can remember, then of those that nodes can
 	shows    []checker.Anomaly
+	lot      *lot // which shards follow it; nil in a search that has none
 
 	// Until it is known where this is: where the move began, by what it is looked up
 	// if it is local or spreads, whether it was, and what came of it.
@@ -186,11 +191,10 @@ func (b Bound) moves(p *position) (list []move, done bool) {
 	}
 	waits := slices.ContainsFunc(p.view.Clients, func(c harness.ClientView) bool { return c.Busy && !c.Crashed })
 	done = len(list) == 0 && !waits
-	list = append(list, b.faults(p)...)
 	if len(list) == 0 && waits {
-		list = append(list, move{lines: []string{"wait 0.1ttl"}}) // for nothing else can happen
+		list = append(list, move{lines: []string{"wait 0.1ttl"}}) // for nothing but faults can happen
 	}
-	return list, done
+	return append(list, b.faults(p)...), done
 }
 
 // again returns what else a holder may do with the lock that it has, once in a round.
@@ -317,7 +321,7 @@ func (p *position) answers(c harness.ClientView) []string {
 			return []string{fmt.Sprintf("await %s replies %d within %s", c.Name, requests, moment)}
 		case strings.HasPrefix(line, "pass "+c.Name+" "):
 			requests++
-		case strings.HasPrefix(line, "reset "+c.Name+" "), strings.HasPrefix(line, "partition "+c.Name), line == c.Name+" pause", line == c.Name+" crash":
+		case strings.HasPrefix(line, "reset "+c.Name+" "), strings.HasPrefix(line, "partition "+c.Name), line == c.Name+" pause", line == c.Name+" crash", line == c.Name+" cancel":
 			return nil
 		}
 	}
@@ -418,6 +422,9 @@ func (b Bound) misfortunes(p *position, c harness.ClientView) []move {
 	if b.left(p, ClientRestart) {
 		lines := append([]string{c.Name + " crash", c.Name + " restart"}, awaited(c.Name)...)
 		list = append(list, move{lines: lines, cost: ClientRestart, fault: c.Name + " restart"})
+	}
+	if b.left(p, Cancel) && c.Busy && !c.Paused {
+		list = append(list, move{lines: append([]string{c.Name + " cancel"}, p.settle(c)...), cost: Cancel, client: slices.Index(b.names(), c.Name) + 1})
 	}
 	if b.left(p, Pause) && !c.Paused {
 		list = append(list, move{lines: []string{c.Name + " pause", "wait " + span(beyond)}, cost: Pause})

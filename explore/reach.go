@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 
@@ -124,7 +125,6 @@ func (s *search) play(ctx context.Context, list []*position) error {
 	}
 	for i, q := range list {
 		s.result.Runs++
-		s.meta = looks[i].Meta
 		if err := s.learn(ctx, q, &looks[i]); err != nil {
 			return err
 		}
@@ -141,6 +141,7 @@ func (s *search) learn(ctx context.Context, q *position, look *Look) error {
 	if look.Err != "" {
 		return nil
 	}
+	s.meta = look.Meta
 	parts := s.tables.parts(look.View)
 	if differs := s.differs(q, parts, look); differs != "" {
 		return s.doubt(ctx, q, look, differs)
@@ -154,7 +155,14 @@ func (s *search) learn(ctx context.Context, q *position, look *Look) error {
 	}
 	q.parts = parts
 	q.view.Clients = look.View.Clients
-	q.trail.adds(&piece{Part: look.Part})
+	if !q.known {
+		q.trail.adds(&piece{Part: look.Part})
+	}
+	// What is put together is judged like what happened.
+	var weaver weaver
+	if got := checker.Check(weaver.telling(q.trail, s.meta)).Anomalies(); !s.bound.WithoutTables && !slices.Equal(got, look.Anomalies) {
+		return s.doubt(ctx, q, look, fmt.Sprintf("it showed %v, and put together its history shows %v", look.Anomalies, got))
+	}
 	return nil
 }
 
@@ -210,7 +218,7 @@ func first(got, want []checker.Event) string {
 	return otherwise
 }
 
-// brief shows an event on a line.
+// brief shows an event on one line, whatever its errors are made of.
 func brief(e checker.Event) string {
 	words := []string{fmt.Sprintf("at %v", faults.Instant(e.Time)), string(e.Kind)}
 	for _, word := range [...]string{e.Client, e.Node, string(e.Op), string(e.Result), e.Error, e.Command, e.Reply, e.Value, e.Text} {
@@ -218,7 +226,7 @@ func brief(e checker.Event) string {
 			words = append(words, word)
 		}
 	}
-	return strings.Join(words, " ")
+	return strings.ReplaceAll(strings.Join(words, " "), "\n", "; ")
 }
 
 // judge asks the checker what is wrong with those histories that were put together.

@@ -58,6 +58,9 @@ func (b Bound) head() string {
 	if b.Replicas > 0 {
 		fmt.Fprintf(&s, "replicas %d\n", b.Replicas)
 	}
-	fmt.Fprintf(&s, "patience 20ttl\nread-timeout 20ttl\n\nlatency 0s\nhold %s before any or none\n", clients)
+	if b.Retries > 0 {
+		fmt.Fprintf(&s, "retries %d\n", b.Retries)
+	}
+	fmt.Fprintf(&s, "patience 20ttl\nread-timeout 10ttl\n\nlatency 0s\nhold %s before any or none\n", clients)
 	return s.String()
 }

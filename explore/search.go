@@ -26,14 +26,19 @@ const chunk = 256
 // exhausted. The error is the player's. tell, which may be nil, is called now and
 // then with what there is so far.
 func Search(ctx context.Context, b Bound, player Player, tell func(Result)) (Result, error) {
+	return conduct(ctx, b, player, tell, (*search).run)
+}
+
+// conduct runs a search, without tables if they turn out to be of no use, and says how it ended.
+func conduct(ctx context.Context, b Bound, player Player, tell func(Result), run func(*search, context.Context) error) (Result, error) {
 	s := newSearch(b, player, tell)
-	err := s.run(ctx)
+	err := run(s, ctx)
 	if s.result.Untabled != "" && s.result.Cut == "" && len(s.result.Failures) == 0 && err == nil {
 		why, runs := s.result.Untabled, s.result.Runs
 		b.WithoutTables = true
 		s = newSearch(b, player, tell)
 		s.result.Runs = runs
-		err = s.run(ctx)
+		err = run(s, ctx)
 		s.result.Untabled = why
 		if err == nil && s.result.Cut == "" {
 			s.result.Cut = "clients depend on more than a state shows of them"
@@ -72,12 +77,17 @@ type search struct {
 	seen   map[identity]bool
 	found  []checker.Anomaly
 	result Result
+	// common is what of the result is in every shard.
+	common Counts
 }
 
 // run goes from the states that can be reached by so many moves to those that take
 // one more.
 func (s *search) run(ctx context.Context) error {
-	root := &position{trail: &trail{}, memory: make([]int32, s.bound.Clients+1), rounds: make([]int, s.bound.Clients), idle: everybody(s.bound.Clients), spent: map[Fault]int{}}
+	root := s.root()
+	if s.bound.Shards > 0 {
+		root.lot, s.result.Common = &lot{}, &s.common
+	}
 	layer, err := s.visit(ctx, []*position{root})
 	for err == nil && len(layer) > 0 && s.result.Cut == "" && s.result.Untabled == "" {
 		if s.bound.Moves > 0 && layer[0].moves >= s.bound.Moves {
@@ -87,6 +97,11 @@ func (s *search) run(ctx context.Context) error {
 		layer, err = s.follow(ctx, layer)
 	}
 	return err
+}
+
+// root returns where all paths begin. Its view is not known yet.
+func (s *search) root() *position {
+	return &position{trail: &trail{}, memory: make([]int32, s.bound.Clients+1), rounds: make([]int, s.bound.Clients), idle: everybody(s.bound.Clients), spent: map[Fault]int{}}
 }
 
 // follow makes all moves that can be made from some positions, and returns where nobody
@@ -100,10 +115,12 @@ func (s *search) follow(ctx context.Context, layer []*position) (fresh []*positi
 		if done {
 			s.result.Ends++
 			next = append(next, s.close(p))
+			s.shared(p, &s.common.Ends)
 		}
 		for _, m := range moves {
 			next = append(next, s.after(p, m))
 		}
+		next = s.deal(p, moves, next)
 		layer[i] = nil // there may be many
 		if len(next) < chunk && i < len(layer)-1 {
 			continue
@@ -208,6 +225,7 @@ func (s *search) visit(ctx context.Context, list []*position) ([]*position, erro
 func (s *search) arrive(ctx context.Context, q *position) bool {
 	r := &s.result
 	r.Moves++
+	s.shared(q, &s.common.Moves)
 	r.Depth = max(r.Depth, q.moves)
 	look := q.look
 	q.look, q.shows = nil, look.Anomalies
@@ -230,10 +248,12 @@ func (s *search) arrive(ctx context.Context, q *position) bool {
 	id := s.identify(q)
 	if s.seen[id] && !s.bound.apart {
 		r.Merged++
+		s.shared(q, &s.common.Merged)
 		return false
 	}
 	s.seen[id] = true
 	r.States++
+	s.shared(q, &s.common.States)
 	if s.bound.States > 0 && r.States >= s.bound.States && r.Cut == "" {
 		r.Cut = fmt.Sprintf("more than %d states", s.bound.States)
 	}
@@ -278,11 +298,19 @@ func (s *search) identify(p *position) identity {
 		number(begins)
 	}
 	for _, f := range Faults() {
-		number(p.spent[f])
+		if f != Cancel {
+			number(p.spent[f])
+		}
 	}
 	number(int(p.words))
+	if n := p.spent[Cancel]; n > 0 { // without one, states have the names that they had before there was such a fault
+		number(-n)
+	}
 	if p.closed {
 		number(0)
+	}
+	if p.lot != nil {
+		number(p.lot.class())
 	}
 	h := fnv.New128a()
 	h.Write(b)
@@ -293,32 +321,43 @@ func (s *search) identify(p *position) identity {
 func (s *search) find(ctx context.Context, a checker.Anomaly, p *position, shows []checker.Anomaly) {
 	lines, _ := p.trail.script()
 	script := s.bound.script(lines, shows)
-	var first string
-	for i := range 2 {
-		again, err := s.player.Again(ctx, Trial{Script: script})
-		if err != nil {
-			return // the search is about to learn that, too
-		}
-		if i == 0 {
-			first = again.Print
-		}
-		why := again.Err
-		switch {
-		case why != "":
-		case !slices.Equal(again.Anomalies, shows):
-			why = fmt.Sprintf("it showed %v, and when it was played again %v: the lock does not do the same each time", shows, again.Anomalies)
-		case again.Print != first:
-			why = "it was played twice more, and the two histories differ: the lock does not do the same each time"
-		default:
-			continue
-		}
-		s.result.Failures = append(s.result.Failures, Failure{script, why})
+	_, err := steady(ctx, s.player, script, shows)
+	var unsound *Unsound
+	switch {
+	case errors.As(err, &unsound):
+		s.result.Failures = append(s.result.Failures, Failure{script, unsound.Why})
 		return
+	case err != nil:
+		return // the search is about to learn that, too
 	}
 	s.result.Findings = append(s.result.Findings, Finding{
-		Anomaly: a, Script: script, Anomalies: shows, Moves: p.moves, Requests: p.requests,
+		Anomaly: a, Script: script, Anomalies: shows, Moves: p.moves, Requests: p.requests, Course: p.lot.course(), path: p.trail.path(),
 	})
-	if s.bound.UntilFirst {
+	switch {
+	case s.bound.UntilFirst:
 		s.result.Cut = "until the first"
+	case slices.Contains(s.bound.Until, a):
+		s.result.Cut = "until " + string(a)
 	}
+}
+
+// steady plays a script twice, each time in a process of its own, and returns what it came to if that was the same.
+// Where it is known what it shows, it shows that.
+func steady(ctx context.Context, player Player, script string, shows []checker.Anomaly) (Look, error) {
+	var first Look
+	for i := range 2 {
+		look, err := player.Again(ctx, Trial{Script: script})
+		switch {
+		case err != nil:
+			return Look{}, err
+		case look.Err != "":
+			return Look{}, &Unsound{script, look.Err}
+		case len(shows) > 0 && !slices.Equal(look.Anomalies, shows):
+			return Look{}, &Unsound{script, fmt.Sprintf("it showed %v, and when it was played again %v: the lock does not do the same each time", shows, look.Anomalies)}
+		case i > 0 && look.Print != first.Print:
+			return Look{}, &Unsound{script, "it was played twice more, and the two histories differ: the lock does not do the same each time"}
+		}
+		first = look
+	}
+	return first, nil
 }

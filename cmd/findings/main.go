@@ -14,19 +14,21 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 
+	"github.com/lockfault/lockfault/checker"
+	"github.com/lockfault/lockfault/scenarios"
 	"github.com/lockfault/lockfault/strategies/all"
 )
 
 // budgets are those of every strategy; none is made for one of them.
 var budgets = []string{
 	"--rounds 2",
-	"--advance 1 --crash 1",
-	"--failover 1 --crash 1",
-	"--restart-empty 1 --lose-reply 1",
-	"--node-clock 1 --client-clock 1",
-	"--pause 1 --lose-request 1",
+	"--advance 1 --crash 1 --reenter",
+	"--failover 1 --lose-reply 1 --retries 1",
+	"--restart-empty 1 --client-clock 1",
+	"--node-clock 1 --pause 1",
 }
 
 // majority is how many nodes a lock is made on that takes any number of them.
@@ -70,7 +72,9 @@ says what a budget is and what is left out; where there are as many runs as move
 | strategy | budget | finds, after moves / requests | states | moves | runs | exhausted |
 |---|---|---|---|---|---|---|
 `, span, majority)
+	var found [][]string // for each strategy, what was found of it
 	for _, s := range all.Registry().All() {
+		var shows []string
 		for i, budget := range budgets {
 			out := filepath.Join(dir, s.Name, fmt.Sprint(i))
 			args := append([]string{"explore", s.Name, "--for", span, "--world", "sim,process", "--out", out}, strings.Fields(budget)...)
@@ -90,9 +94,56 @@ says what a budget is and what is left out; where there are as many runs as move
 			if i > 0 {
 				name = ""
 			}
+			for _, f := range r.Findings {
+				shows = append(shows, f.Anomaly)
+			}
 			fmt.Printf("| %s | `%s` | %s | %d | %d | %d | %s |\n", name, budget, r.found(), r.States, r.Moves, r.Runs, r.exhausted())
 		}
+		found = append(found, shows)
 	}
+	return compare(found)
+}
+
+// compare prints which of the anomalies that the library's scenarios show of each strategy
+// the searches found without them.
+func compare(found [][]string) error {
+	library, err := scenarios.Library()
+	if err != nil {
+		return err
+	}
+	all := all.Registry().All()
+	required, hits := 0, 0
+	var rows []string
+	for i, s := range all {
+		for _, anomaly := range checker.Anomalies() {
+			var in []string
+			for _, script := range library {
+				applies, _ := script.AppliesTo(s.Name, s.Tags, s.Nodes)
+				if applies && slices.Contains(script.Expected(s.Name, s.Tags), anomaly) {
+					in = append(in, script.Name)
+				}
+			}
+			switch {
+			case len(in) == 0:
+				continue
+			case slices.Contains(found[i], string(anomaly)):
+				hits++
+			default:
+				rows = append(rows, fmt.Sprintf("| %s | %s | %s |", s.Name, anomaly, strings.Join(in, ", ")))
+			}
+			required++
+		}
+	}
+	fmt.Printf(`
+## Beside the library
+
+The scenarios of the library were written by people who knew what they were after. They show %d pairs of a strategy and an
+anomaly; the searches above found %d of them. Not these:
+
+| strategy | anomaly | shown by |
+|---|---|---|
+%s
+`, required, hits, strings.Join(rows, "\n"))
 	return nil
 }
 

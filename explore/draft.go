@@ -1,0 +1,283 @@
+package explore
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/lockfault/lockfault/checker"
+	"github.com/lockfault/lockfault/faults"
+	"github.com/lockfault/lockfault/scenarios"
+)
+
+// A draft is a script that is being shrunk. It is not changed once it is made.
+type draft struct {
+	// clients are those that take part. head is what stands before the units and
+	// is not left out: settings, and the orders that each path of a search begins with.
+	clients, head []string
+	// units are what is left out as a whole: the lines of a move, or one line.
+	units [][]string
+	// path says that they are moves.
+	path bool
+}
+
+// draftOf returns the draft of a finding.
+func draftOf(f Finding) draft {
+	lines := strings.Split(strings.TrimRight(f.Script, "\n"), "\n")
+	moves := 0
+	for _, unit := range f.path {
+		moves += len(unit)
+	}
+	d := draft{head: lines[:max(0, len(lines)-2-moves)], units: f.path, path: true}
+	d.clients = clientsOf(d.head)
+	return d
+}
+
+// draftOfScript returns the draft of any script: its units are its steps. What it expects is
+// left out, and so are its comments, which are about the whole.
+func draftOfScript(name string, text []byte) (draft, error) {
+	script, err := scenarios.Parse(name, text)
+	if err != nil {
+		return draft{}, err
+	}
+	script.Doc = nil
+	text = script.Format()
+	if script, err = scenarios.Parse(name, text); err != nil {
+		return draft{}, err
+	}
+	steps := map[int]bool{}
+	for _, step := range script.Steps {
+		steps[step.Line] = true
+	}
+	first := script.Steps[0].Line
+	for _, e := range script.Expects {
+		first = min(first, e.Line)
+	}
+	d := draft{clients: script.Clients}
+	for i, line := range strings.Split(string(text), "\n") {
+		line, _, _ = strings.Cut(line, "  #")
+		switch {
+		case !says(line):
+		case steps[i+1]:
+			d.units = append(d.units, []string{line})
+		case i+1 < first:
+			d.head = append(d.head, line)
+		}
+	}
+	return d, nil
+}
+
+// clientsOf returns the clients that settings declare.
+func clientsOf(head []string) []string {
+	for _, line := range head {
+		if words := strings.Fields(line); len(words) > 1 && words[0] == "clients" {
+			return words[1:]
+		}
+	}
+	return nil
+}
+
+// text returns the draft as a script in its canonical form; an error says that it is none.
+func (d draft) text(comment string, expect []checker.Anomaly) (string, error) {
+	var b strings.Builder
+	if comment != "" {
+		fmt.Fprintf(&b, "# %s\n\n", comment)
+	}
+	for _, line := range d.head {
+		fmt.Fprintln(&b, line)
+	}
+	for _, unit := range d.units {
+		for _, line := range unit {
+			fmt.Fprintln(&b, line)
+		}
+	}
+	words := []string{"none"}
+	for i, a := range expect {
+		words = append(words[:i], string(a))
+	}
+	fmt.Fprintf(&b, "\nexpect %s\n", strings.Join(words, " "))
+	script, err := scenarios.Parse("found.txt", []byte(b.String()))
+	if err != nil {
+		return "", err
+	}
+	return string(script.Format()), nil
+}
+
+// requests returns how many requests units let through.
+func (d draft) requests() int {
+	n := 0
+	for _, unit := range d.units {
+		lost := slices.ContainsFunc(unit, func(line string) bool { return strings.HasPrefix(line, "partition ") })
+		for _, line := range unit {
+			if words := strings.Fields(line); !lost && words[0] == "pass" && slices.Contains(words, "once") {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// without returns the draft without some of its units.
+func (d draft) without(out func(i int) bool) draft {
+	units := make([][]string, 0, len(d.units))
+	for i, unit := range d.units {
+		if !out(i) {
+			units = append(units, unit)
+		}
+	}
+	d.units = units
+	return d
+}
+
+// each returns the draft with each line replaced by what it becomes: ok is false for one that
+// goes.
+func (d draft) each(become func(line string) (string, bool)) draft {
+	through := func(lines []string) []string {
+		var list []string
+		for _, line := range lines {
+			if !says(line) {
+				list = append(list, line)
+			} else if line, ok := become(line); ok {
+				list = append(list, line)
+			}
+		}
+		return list
+	}
+	d.head = through(d.head)
+	units := make([][]string, 0, len(d.units))
+	for _, unit := range d.units {
+		if unit = through(unit); len(unit) > 0 {
+			units = append(units, unit)
+		}
+	}
+	d.units = units
+	return d
+}
+
+// says reports whether a line is more than a comment, or nothing.
+func says(line string) bool { return line != "" && !strings.HasPrefix(line, "#") }
+
+// A sentence is a line, taken apart: the words among which clients are named, and the
+// rest. Behind before and after stand commands, which look like clients.
+type sentence struct{ words, rest []string }
+
+func sentenceOf(line string) sentence {
+	words := strings.Fields(line)
+	for i, word := range words {
+		if word == string(faults.Before) || word == string(faults.After) {
+			return sentence{words[:i], words[i:]}
+		}
+	}
+	return sentence{words: words}
+}
+
+func (s sentence) String() string { return strings.Join(slices.Concat(s.words, s.rest), " ") }
+
+// named returns which clients a line names, in its order.
+func (d draft) named(line string) []string {
+	var list []string
+	for _, word := range sentenceOf(line).words {
+		if slices.Contains(d.clients, word) {
+			list = append(list, word)
+		}
+	}
+	return list
+}
+
+// sole returns the only client that a unit is about; empty if it is about none, or several.
+func (d draft) sole(unit []string) string {
+	var sole string
+	for _, line := range unit {
+		for _, name := range d.named(line) {
+			if sole != "" && name != sole {
+				return ""
+			}
+			sole = name
+		}
+	}
+	return sole
+}
+
+// withoutClient returns the draft without a client: without the lines that are about nobody
+// else, and without its name in others.
+func (d draft) withoutClient(client string) draft {
+	out := d.each(func(line string) (string, bool) {
+		named := d.named(line)
+		if !slices.Contains(named, client) {
+			return line, true
+		}
+		if len(named) == 1 {
+			return "", false
+		}
+		s := sentenceOf(line)
+		s.words = slices.DeleteFunc(s.words, func(word string) bool { return word == client })
+		return s.String(), true
+	})
+	out.clients = slices.DeleteFunc(slices.Clone(d.clients), func(name string) bool { return name == client })
+	return out
+}
+
+// renamed returns the draft with the names A, B and so on for clients, in the order in which units name them.
+func (d draft) renamed() draft {
+	var order []string
+	for _, unit := range d.units {
+		for _, line := range unit {
+			order = append(order, d.named(line)...)
+		}
+	}
+	names := map[string]string{}
+	for _, name := range append(order, d.clients...) {
+		if _, ok := names[name]; !ok {
+			names[name] = string(rune('A' + len(names)))
+		}
+	}
+	out := d.each(func(line string) (string, bool) {
+		s := sentenceOf(line)
+		for i, word := range s.words {
+			if name, ok := names[word]; ok && slices.Contains(d.clients, word) {
+				s.words[i] = name
+			}
+		}
+		return s.String(), true
+	})
+	out.clients = clientsOf(out.head)
+	for i, line := range out.head { // there, their order says nothing
+		s := sentenceOf(line)
+		is := func(word string) bool { return slices.Contains(out.clients, word) }
+		if first := slices.IndexFunc(s.words, is); first >= 0 {
+			slices.Sort(s.words[first:])
+			out.head[i] = s.String()
+		}
+	}
+	slices.Sort(out.clients)
+	return out
+}
+
+// recounted returns a path in which each wait for a client's answers says how many requests of its operation were let
+// through, some of which may have been left out.
+func (d draft) recounted() draft {
+	passed := map[string]int{}
+	if !d.path {
+		return d
+	}
+	units := d.units
+	d.units = make([][]string, len(units))
+	for i, unit := range units {
+		for _, line := range unit {
+			s := sentenceOf(line)
+			switch s.words[0] {
+			case "begin":
+				passed[s.words[1]] = 0
+			case "pass":
+				passed[s.words[1]]++
+			case "await":
+				if s.words[2] == string(scenarios.AwaitReplies) {
+					s.words[3] = strconv.Itoa(passed[s.words[1]])
+				}
+			}
+			d.units[i] = append(d.units[i], s.String())
+		}
+	}
+	return d
+}

@@ -1,0 +1,100 @@
+package explore
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Which units of a draft go together when one of them goes.
+
+// rounds returns the rounds of each client: lists of the units that are about it alone, from one in which it
+// begins a round to the next.
+func (d draft) rounds() [][]int {
+	var list [][]int
+	for _, client := range d.clients {
+		var round []int
+		for i, unit := range d.units {
+			if d.sole(unit) != client {
+				continue
+			}
+			begins := slices.ContainsFunc(unit, func(line string) bool {
+				words := sentenceOf(line).words
+				return slices.ContainsFunc(words, func(word string) bool { return slices.Contains([]string{"acquire", "try", "rounds"}, word) })
+			})
+			if begins && len(round) > 0 {
+				list = append(list, round)
+				round = nil
+			}
+			round = append(round, i)
+		}
+		if len(round) > 0 {
+			list = append(list, round)
+		}
+	}
+	return list
+}
+
+// families returns lists of units that have to do with one another, so that one of them may make no sense
+// without the others: a pause and its end, what is held and what lets it pass. First come those with faults.
+func (d draft) families() [][]int {
+	var keys []string
+	lists := map[string][]int{}
+	for _, faulty := range []bool{true, false} {
+		for i, unit := range d.units {
+			for _, line := range unit {
+				key, fault := familyOf(line)
+				if key == "" && jumps(line) {
+					key, fault = fmt.Sprint("jump ", i), true
+				}
+				if key == "" || fault != faulty {
+					continue
+				}
+				if lists[key] == nil {
+					keys = append(keys, key)
+				}
+				if !slices.Contains(lists[key], i) {
+					lists[key] = append(lists[key], i)
+				}
+			}
+		}
+	}
+	list := make([][]int, 0, len(keys))
+	for _, key := range keys {
+		list = append(list, lists[key])
+	}
+	return list
+}
+
+// familyOf returns a name for the lines that a line has to do with, and whether it is a fault; the
+// name is empty if it stands for itself.
+func familyOf(line string) (name string, fault bool) {
+	s := sentenceOf(line)
+	first, last := s.words[0], s.words[len(s.words)-1]
+	switch first {
+	case "partition", "timeout", "heal":
+		return "links", true
+	case "latency", "bandwidth", "drop", "reset", "delay", "clear":
+		return first, true
+	case "measure", "stop":
+		return "stopwatch " + last, false
+	case "hold", "pass":
+		return "gate", false
+	case "await":
+		if slices.Contains(s.words, "held") {
+			return "gate", false
+		}
+	}
+	for _, word := range s.words {
+		switch word {
+		case "pause", "resume":
+			return "pause " + first, true
+		case "crash", "restart":
+			return "crash " + first, true
+		case "failover", "replication", "split", "join":
+			return "replicas " + first, true
+		case "clock", "drift", "flush", "evict", "script-flush":
+			return "node " + first, true
+		}
+	}
+	return "", false
+}

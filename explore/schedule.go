@@ -1,0 +1,113 @@
+package explore
+
+import (
+	"cmp"
+	"math/rand/v2"
+	"slices"
+)
+
+// A schedule is one that is being drawn.
+type schedule struct {
+	random Random
+	nodes  int
+	rng    *rand.Rand
+	at     *position
+	failed bool // its script came to nothing
+	made   int  // moves so far, without faults
+	// due are the faults that are to come, in their order.
+	due []due
+	// ranks are the priorities of those that move, and falls says after how many moves
+	// one gets a priority below all others. For PCT.
+	ranks map[string]float64
+	falls []int
+}
+
+// due is a fault that comes before the move of that number, or as soon as there can be one of that
+// kind after.
+type due struct {
+	before int
+	kind   Fault
+}
+
+// newSchedule returns the schedule of that number at its beginning. The length is how many moves
+// a schedule has, without faults; where it is below 0 there are no faults, and priorities stay.
+func newSchedule(b Bound, r Random, number uint64, length int) *schedule {
+	s := &schedule{random: r, nodes: b.Nodes, rng: rand.New(rand.NewPCG(r.Seed, number)), ranks: map[string]float64{}}
+	if length < 0 {
+		return s
+	}
+	for _, kind := range Faults() {
+		for range b.Budget[kind] {
+			before := s.rng.IntN(length + 1)
+			if kind == Failover && s.rng.IntN(2) == 0 {
+				s.due = append(s.due, due{s.rng.IntN(before + 1), stopping})
+			}
+			s.due = append(s.due, due{before, kind})
+		}
+	}
+	slices.SortStableFunc(s.due, func(a, b due) int { return cmp.Compare(a.before, b.before) })
+	for range r.Depth - 1 {
+		s.falls = append(s.falls, 1+s.rng.IntN(max(1, length)))
+	}
+	return s
+}
+
+// choose returns one of the moves that are possible, or nil for none of them. A fault comes when it is
+// due, or where nothing else can happen though not everybody is done.
+func (s *schedule) choose(moves []move, done bool) *move {
+	var others []move
+	kinds := map[Fault][]move{}
+	for _, m := range moves {
+		if kind := kindOf(m); kind != "" {
+			kinds[kind] = append(kinds[kind], m)
+		} else {
+			others = append(others, m)
+		}
+	}
+	for i, d := range s.due {
+		if d.before > s.made && (len(others) > 0 || done) {
+			break
+		}
+		if list := kinds[d.kind]; len(list) > 0 {
+			s.due = slices.Delete(s.due, i, i+1)
+			return &list[s.rng.IntN(len(list))]
+		}
+	}
+	if len(others) == 0 {
+		return nil
+	}
+	s.made++
+	if s.random.Method == PCT {
+		others = s.foremost(others)
+	}
+	return &others[s.rng.IntN(len(others))]
+}
+
+// foremost returns the moves of whoever has the highest priority.
+func (s *schedule) foremost(moves []move) []move {
+	for _, m := range moves {
+		if who := s.mover(m); s.ranks[who] == 0 {
+			s.ranks[who] = 1 + s.rng.Float64()
+		}
+	}
+	compare := func(a, b move) int { return cmp.Compare(s.ranks[s.mover(a)], s.ranks[s.mover(b)]) }
+	for i, at := range s.falls {
+		if at == s.made {
+			s.ranks[s.mover(slices.MaxFunc(moves, compare))] = float64(i - len(s.falls)) // below 0
+		}
+	}
+	first := s.mover(slices.MaxFunc(moves, compare))
+	return slices.DeleteFunc(moves, func(m move) bool { return s.mover(m) != first })
+}
+
+// mover returns who makes a move: a client, or what it has sent to one of several nodes, or
+// nobody but the move itself.
+func (s *schedule) mover(m move) string {
+	switch {
+	case m.client == 0:
+		return m.lines[0]
+	case m.sends && s.nodes > 1:
+		return string(rune('A'+m.client-1)) + " " + m.to
+	}
+	return string(rune('A' + m.client - 1))
+}

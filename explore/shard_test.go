@@ -1,0 +1,224 @@
+package explore
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/lockfault/lockfault/checker"
+	"github.com/lockfault/lockfault/strategies"
+)
+
+// playingOnce plays each script once, in whichever search it is asked for.
+type playingOnce struct {
+	stage
+	known map[Trial]Look
+}
+
+func (r *playingOnce) Play(ctx context.Context, trials []Trial) ([]Look, error) {
+	looks := make([]Look, len(trials))
+	for i, trial := range trials {
+		look, ok := r.known[trial]
+		if !ok {
+			list, err := r.stage.Play(ctx, trials[i:i+1])
+			if err != nil {
+				return nil, err
+			}
+			look = list[0]
+			r.known[trial] = look
+		}
+		looks[i] = look
+	}
+	return looks, nil
+}
+
+// sharded searches all shards of so many; no shards are the whole.
+func sharded(t *testing.T, player Player, b Bound, of int) []*Result {
+	t.Helper()
+	list := make([]*Result, max(1, of))
+	for i := range list {
+		if of > 0 {
+			b.Shard, b.Shards = i+1, of
+		}
+		r, err := Search(t.Context(), b, player, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		list[i] = &r
+	}
+	return list
+}
+
+// shown returns a result as a file has it, without what depends on how it was searched.
+func shown(t *testing.T, r Result) string {
+	t.Helper()
+	r.Runs = 0
+	text, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// Shards that are joined are the whole search: the same findings by the same scripts, and the
+// same numbers, or, where states may be counted twice, a few more.
+func TestShardsAreTheWhole(t *testing.T) {
+	for _, c := range []struct {
+		strategy string
+		bound    Bound
+	}{
+		{"set-nx-px-del", Bound{Clients: 2, Rounds: 1, Budget: map[Fault]int{Advance: 1}}},
+		{"set-nx-px-del", Bound{Clients: 2, Rounds: 1, Budget: map[Fault]int{Advance: 1}, Moves: 7}},
+		{"setnx-expire", Bound{Clients: 2, Rounds: 1, Budget: map[Fault]int{Crash: 1, LoseRequest: 1}}},
+		{"setnx-expire", Bound{Clients: 2, Rounds: 1, Budget: map[Fault]int{ClientRestart: 1}}},
+		{"getset-timestamp", Bound{Clients: 2, Rounds: 1, Budget: map[Fault]int{Advance: 1}}},
+		{"getset-timestamp", Bound{Clients: 2, Rounds: 1, Budget: map[Fault]int{ClientClock: 1}}},
+		{"set-nx-px-lua", Bound{Clients: 3, Rounds: 1}},
+		{"set-nx-px-lua", Bound{Clients: 2, Rounds: 2}},
+		{"set-nx-px-lua", Bound{Clients: 2, Rounds: 1, Budget: map[Fault]int{Failover: 1}, Replicas: 1}},
+		{"set-nx-px-lua", Bound{Clients: 2, Rounds: 1, Budget: map[Fault]int{LoseReply: 1, Flush: 1}}},
+		{"set-nx-px-get-del", Bound{Clients: 2, Rounds: 1, Budget: map[Fault]int{Partition: 1}}},
+		{"fenced", Bound{Clients: 2, Rounds: 1, Extend: true, Reenter: true}},
+		{"redisson", Bound{Clients: 2, Rounds: 1, Budget: map[Fault]int{Pause: 1}}},
+	} {
+		strategy, _ := strategies.Builtin().Lookup(c.strategy)
+		player := &playingOnce{stage{t: t, strategy: strategy}, map[Trial]Look{}}
+		c.bound.Nodes, c.bound.TTL = 1, 30*time.Second
+		whole := *sharded(t, player, c.bound, 0)[0]
+		want := shown(t, whole)
+		for _, of := range []int{1, 2, 3, 7} {
+			shards := sharded(t, player, c.bound, of)
+			joined := Join(shards)
+			if c.bound.Moves > 0 { // who was cut is said
+				if joined.Exhausted || joined.Cut == "" {
+					t.Errorf("%s %v, %d shards: exhausted %t, %q", c.strategy, c.bound.Budget, of, joined.Exhausted, joined.Cut)
+				}
+				joined.Cut = whole.Cut
+			}
+			if b := c.bound; of > 1 && b.Doubles() {
+				if joined.States < whole.States || joined.Moves < whole.Moves || joined.States > whole.States*5/4 {
+					t.Errorf("%s %v, %d shards: %d states, of %d; %d moves, of %d", c.strategy, b.Budget, of, joined.States, whole.States, joined.Moves, whole.Moves)
+				}
+				joined.States, joined.Ends, joined.Merged, joined.Moves = whole.States, whole.Ends, whole.Merged, whole.Moves
+			}
+			if got := shown(t, joined); got != want {
+				t.Errorf("%s %v, %d shards: joined\n%s\nwhole\n%s", c.strategy, c.bound.Budget, of, got, want)
+			}
+			sum, most := 0, 0
+			for i, r := range shards {
+				sum, most = sum+r.Moves, max(most, r.Moves)
+				if r.Exhausted != whole.Exhausted {
+					t.Errorf("%s %v, shard %d/%d: exhausted %t (%s)", c.strategy, c.bound.Budget, i+1, of, r.Exhausted, r.Cut)
+				}
+			}
+			t.Logf("%s %v: %d moves; %d shards have %d, the largest %d, all of them %d", c.strategy, c.bound.Budget, whole.Moves, of, sum, most, shards[0].Common.Moves)
+		}
+	}
+}
+
+// A path that is not in every shard is in one only, and each is in one.
+func TestShardsAreDisjoint(t *testing.T) {
+	strategy, _ := strategies.Builtin().Lookup("getset-timestamp")
+	b := Bound{Clients: 2, Rounds: 1, Nodes: 1, TTL: 30 * time.Second, WithoutTables: true, Budget: map[Fault]int{Advance: 1}}
+	scripts := func(shard, of int) ([]string, Result) {
+		b.Shard, b.Shards = shard, of
+		player := &reader{stage: stage{t: t, strategy: strategy}}
+		r, err := Search(t.Context(), b, player, nil)
+		if err != nil || !r.Exhausted {
+			t.Fatal(err, r.Cut)
+		}
+		return player.scripts, r
+	}
+	whole, _ := scripts(0, 0)
+	for _, of := range []int{2, 3, 7} {
+		in := map[string]int{}
+		common := 0
+		for i := range of {
+			list, r := scripts(i+1, of)
+			common = r.Common.Moves
+			if len(list) != r.Moves {
+				t.Fatalf("%d scripts were played for %d moves", len(list), r.Moves)
+			}
+			for _, script := range list {
+				in[script]++
+			}
+		}
+		for script, n := range in {
+			switch n {
+			case 1:
+			case of:
+				common--
+			default:
+				t.Errorf("%d of %d shards play\n%s", n, of, script)
+			}
+		}
+		if common != 0 {
+			t.Errorf("%d shards: %d more paths are said to be in every shard than are", of, common)
+		}
+		if got, want := slices.Sorted(maps.Keys(in)), slices.Sorted(slices.Values(whole)); !slices.Equal(got, want) {
+			t.Errorf("%d shards play %d scripts, the whole search %d, or others", of, len(got), len(want))
+		}
+	}
+}
+
+// What isn't there, was cut or doesn't agree is said, and then nothing is exhausted.
+func TestJoinSaysWhatIsMissing(t *testing.T) {
+	fine := func() *Result { return &Result{Exhausted: true, Moves: 5, Common: &Counts{Moves: 2}} }
+	late := fine()
+	late.Exhausted, late.Cut = false, "out of time"
+	odd := fine()
+	odd.Common.Moves = 3
+	failed := fine()
+	failed.Exhausted, failed.Failures = false, []Failure{{"script", "panic"}}
+	for _, c := range []struct {
+		shards []*Result
+		cut    string
+		moves  int
+		failed int
+	}{
+		{[]*Result{fine(), fine()}, "", 8, 0},
+		{[]*Result{fine(), nil, fine()}, "shard 2 of 3 is missing", 8, 0},
+		{[]*Result{late, nil}, "shard 1 of 2 was cut: out of time; shard 2 of 2 is missing", 5, 0},
+		{[]*Result{fine(), odd}, "shards 1 and 2 don't agree on what is in every shard", 8, 0},
+		{[]*Result{failed, failed, fine()}, "", 11, 1},
+	} {
+		r := Join(c.shards)
+		if r.Cut != c.cut || r.Exhausted != (c.cut == "" && c.failed == 0) || r.Moves != c.moves || len(r.Failures) != c.failed {
+			t.Errorf("cut %q, exhausted %t, %d moves, %d failures; want %q, %d, %d", r.Cut, r.Exhausted, r.Moves, len(r.Failures), c.cut, c.moves, c.failed)
+		}
+	}
+}
+
+// Of two scripts the shortest is kept, and of those the one that a whole search comes to
+// first, be it the one with more requests.
+func TestJoinKeepsTheFirst(t *testing.T) {
+	find := func(a checker.Anomaly, moves, requests int, course ...int) Finding {
+		return Finding{Anomaly: a, Anomalies: []checker.Anomaly{checker.Overlap, checker.StaleWrite}, Moves: moves, Requests: requests, Course: course}
+	}
+	r := Join([]*Result{
+		{Findings: []Finding{find(checker.Overlap, 3, 1, 1, 2, 2), find(checker.StaleWrite, 4, 2, 1, 1, 1, 1)}},
+		{Findings: []Finding{find(checker.Overlap, 3, 2, 1, 2, 1), find(checker.StaleWrite, 3, 2, 1, 2, 1)}},
+	})
+	want := []Finding{find(checker.Overlap, 3, 2), find(checker.StaleWrite, 3, 2)}
+	if fmt.Sprint(r.Findings) != fmt.Sprint(want) {
+		t.Errorf("%v, want %v", r.Findings, want)
+	}
+}
+
+// Two paths to one state are not one if other shards may follow what comes next on them; how
+// many moves A had made is of no interest once the lot is drawn.
+func TestLotsArePartOfAState(t *testing.T) {
+	s := newSearch(Bound{Clients: 1, Rounds: 1}, nil, nil)
+	at := func(l *lot) identity { return s.identify(&position{rounds: []int{0}, idle: []bool{true}, lot: l}) }
+	different := map[identity]bool{at(&lot{}): true, at(&lot{moves: 1}): true, at(&lot{moves: undrawn}): true, at(&lot{drawn: true}): true}
+	if len(different) != 4 {
+		t.Errorf("of 4 states with different lots %d are different", len(different))
+	}
+	if at(&lot{drawn: true, moves: 1}) != at(&lot{drawn: true, moves: 2, nth: 3}) {
+		t.Error("what led to a lot that is drawn makes another state of it")
+	}
+}
