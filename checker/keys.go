@@ -126,7 +126,11 @@ func (f *facts) changed(i int, e *Event) {
 	}
 	if e.Cause == ByFailover {
 		if !n.split {
-			gone = append(gone, f.discount(n, id, i, &ch.after)...)
+			came := &ch.after
+			if s.counts { // what it has is its own
+				came = nil
+			}
+			gone = append(gone, f.discount(n, id, i, came)...)
 		}
 		n.primary = id
 	}

@@ -20,6 +20,10 @@ func TestKeptHistories(t *testing.T) {
 		"renewed-after-validity":  {checker.StuckLock, true},
 		"granted-inside-a-hold":   {checker.StaleWrite, false},
 		"over-before-it-returned": {checker.StaleWrite, true},
+		"gone-with-its-server":    {checker.Unavailable, true},
+		"moved-along-and-stuck":   {checker.StuckLock, true},
+		"moved-along-and-lost":    {checker.LostLock, true},
+		"promoted-with-its-own":   {checker.Ghost, true},
 	} {
 		file, err := os.Open(filepath.Join("testdata", name+".jsonl"))
 		if err != nil {

@@ -212,43 +212,78 @@ func (r run) key(server string, i int) checker.Event {
 }
 
 // tenure returns which State began the server's owner's ownership of the key,
-// as it stands right before event i.
+// as it stands right before event i. One that came along at a failover began on the
+// server that counted before.
 func (r run) tenure(server string, i int) int {
 	first, owner := -1, r.key(server, i).Owner
 	for j := i - 1; j >= 0; j-- {
-		if e := r.Events[j]; e.Kind == checker.State && e.Server == server {
-			if e.Owner != owner {
-				break
+		e := r.Events[j]
+		if e.Kind != checker.State || e.Server != server {
+			continue
+		}
+		if e.Owner != owner {
+			break
+		}
+		first = j
+		if e.Cause != checker.ByFailover || owner == "" || r.split(e.Node, j) {
+			continue
+		}
+		before := r.counting(j)
+		if slices.Contains(before, server) {
+			continue
+		}
+		for _, other := range slices.Backward(before) {
+			if key := r.key(other, j); key.Node == e.Node && key.Owner == owner && key.Value == e.Value {
+				return r.tenure(other, j)
 			}
-			first = j
 		}
 	}
 	return first
+}
+
+// ownedSince returns the server that counts right before event i on which the ownership
+// goes on that began with the State gave; "" if none does.
+func (r run) ownedSince(gave, i int) string {
+	for _, server := range r.counting(i) {
+		if r.tenure(server, i) == gave {
+			return server
+		}
+	}
+	return ""
+}
+
+// split reports whether a node's servers are on two sides right before event i.
+func (r run) split(node string, i int) bool {
+	split := false
+	for _, e := range r.Events[:i] {
+		if e.Kind != checker.Fault || e.Node != node {
+			continue
+		}
+		switch n := e.Node; {
+		case strings.HasPrefix(e.Text, n+" split"):
+			split = true
+		case strings.HasPrefix(e.Text, n+" failover"), strings.HasPrefix(e.Text, n+" join"):
+			split = false
+		}
+	}
+	return split
 }
 
 // counting returns the servers that speak for their nodes to some client right
 // before event i.
 func (r run) counting(i int) []string {
 	counts := map[string][]string{}
-	primary, split := map[string]string{}, map[string]bool{}
-	for _, e := range r.Events[:i] {
+	primary := map[string]string{}
+	for j, e := range r.Events[:i] {
 		switch n := e.Node; e.Kind {
 		case checker.Fault:
-			switch {
-			case strings.HasPrefix(e.Text, n+" split"):
-				split[n] = true
-			case strings.HasPrefix(e.Text, n+" failover"):
-				split[n] = false
-			case strings.HasPrefix(e.Text, n+" join"):
-				split[n] = false
-				if primary[n] != "" {
-					counts[n] = slices.DeleteFunc(counts[n], func(s string) bool { return s != primary[n] })
-				}
+			if strings.HasPrefix(e.Text, n+" join") && primary[n] != "" {
+				counts[n] = slices.DeleteFunc(counts[n], func(s string) bool { return s != primary[n] })
 			}
 		case checker.State:
 			if e.Cause == checker.ByFailover {
 				primary[n] = e.Server
-				if !split[n] {
+				if !r.split(n, j) {
 					counts[n] = nil
 				}
 			}
