@@ -125,35 +125,38 @@ const origin time.Duration = math.MinInt64
 
 // since returns an event with times since another began.
 func since(began time.Duration, e checker.Event) checker.Event {
-	e.Time -= began
-	if message(e) {
-		e.Sent -= began
-	}
-	for _, date := range dates(&e) {
-		switch *date {
-		case 0:
-		case began:
-			*date = origin
-		default:
-			*date -= began
-		}
-	}
-	return e
+	return moved(e, -began, func(date time.Duration) time.Duration { return cmp.Or(date-began, origin) })
 }
 
 // after undoes since, for another begin.
 func after(began time.Duration, e checker.Event) checker.Event {
-	e.Time += began
+	return moved(e, began, func(date time.Duration) time.Duration {
+		if date == origin {
+			return began
+		}
+		return date + began
+	})
+}
+
+// shift returns an event of a part in one that began so much before.
+func shift(e checker.Event, before time.Duration) checker.Event {
+	return moved(e, before, func(date time.Duration) time.Duration {
+		if date == origin {
+			date = 0
+		}
+		return cmp.Or(date+before, origin)
+	})
+}
+
+// moved returns an event whose times are later, and its dates something else, where it has any.
+func moved(e checker.Event, by time.Duration, date func(time.Duration) time.Duration) checker.Event {
+	e.Time += by
 	if message(e) {
-		e.Sent += began
+		e.Sent += by
 	}
-	for _, date := range dates(&e) {
-		switch *date {
-		case 0:
-		case origin:
-			*date = began
-		default:
-			*date += began
+	for _, d := range dates(&e) {
+		if *d != 0 {
+			*d = date(*d)
 		}
 	}
 	return e

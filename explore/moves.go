@@ -124,6 +124,9 @@ type move struct {
 	to     string // the node that it delivers it to
 }
 
+// anywhere is where a move delivers that lets all requests of a client through.
+const anywhere = "*"
+
 // settle are the lines after which a client has come as far as it gets. One that
 // waits for the lock, or for time, gets a moment. One that is stopped, or whom nobody hears,
 // gets nowhere.
@@ -162,8 +165,9 @@ type position struct {
 	from           parts
 	before         []int32 // memory then
 	key            local
-	node           int
+	nodes          []int
 	local, spreads bool
+	half           *halfway
 	known          bool
 	look           *Look
 }

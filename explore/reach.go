@@ -23,6 +23,13 @@ func (s *search) reach(ctx context.Context, list []*position) error {
 		var play, later []*position
 		asked := inquiry{map[local]bool{}, map[single]bool{}}
 		for _, q := range todo {
+			if h := s.halve(q); h != nil {
+				if asked.of(h) {
+					play = append(play, h)
+				}
+				later = append(later, q)
+				continue
+			}
 			switch s.lookUp(q) {
 			case isKnown:
 				q.known = true
@@ -67,8 +74,8 @@ func (s *search) lookUp(q *position) knowledge {
 		case e == nil:
 			return isLearnt
 		case !e.wide:
-			q.parts = e.apply(q.key, q.node, q.from)
-			q.trail.adds(&e.part)
+			q.parts = e.apply(q.key, q.nodes, q.from)
+			q.adds(&e.part)
 			return isKnown
 		}
 	case q.spreads:
@@ -149,7 +156,7 @@ func (s *search) learn(ctx context.Context, q *position, look *Look) error {
 	switch {
 	case q.known || s.bound.WithoutTables:
 	case q.local:
-		s.tables.learn(q.key, q.node, q.from, parts, look.Part)
+		s.tables.learn(q.key, q.nodes, q.from, parts, q.rest(look.Part))
 	case q.spreads:
 		s.tables.learnSpread(q.singles(), q.from, parts, look.Part)
 	}

@@ -138,14 +138,19 @@ func (s *search) follow(ctx context.Context, layer []*position) (fresh []*positi
 // forgotten shows, and somebody who still can has asked for the lock.
 func (s *search) close(p *position) *position {
 	lines := []string{"wait 1.6ttl"}
-	for _, c := range p.view.Clients {
+	var ask move
+	for i, c := range p.view.Clients {
 		if !c.Crashed && !c.Busy {
-			lines = append(lines, "pass "+c.Name, c.Name+" acquire within 1.003ttl") // no multiple of a pause between two tries
+			// The time is no multiple of a pause between two tries.
+			ask = move{lines: []string{"pass " + c.Name, c.Name + " acquire within 1.003ttl"}, client: i + 1, sends: true, to: anywhere}
 			break
 		}
 	}
-	q := s.after(p, move{lines: lines})
+	q := s.after(p, move{lines: append(slices.Clip(lines), ask.lines...)})
 	q.closed = true
+	if ask.client > 0 && !s.bound.WithoutTables {
+		q.half = &halfway{s.after(p, move{lines: lines}), ask}
+	}
 	return q
 }
 
@@ -161,7 +166,7 @@ func (s *search) after(p *position, m move) *position {
 		rounds: p.rounds, spent: p.spent, faults: p.faults, words: p.words, memory: p.memory, shows: p.shows,
 	}
 	q.from, q.before = p.parts, p.memory
-	q.key, q.node, q.local = s.tables.at(p, m)
+	q.key, q.nodes, q.local = s.tables.at(p, m)
 	q.spreads = m.client == 0 && s.tables.spreads(p)
 	if m.sends {
 		q.requests++

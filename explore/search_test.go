@@ -245,8 +245,8 @@ func TestMergingLosesNothing(t *testing.T) {
 		if got, want := anomalies(merged), anomalies(apart); !maps.Equal(got, want) {
 			t.Errorf("%s %v: found %v, with all paths apart %v", name, budget, got, want)
 		}
-		if merged.Merged == 0 || apart.Merged != 0 || merged.Runs >= apart.Runs {
-			t.Errorf("%s %v: %d of %d runs merged, apart %d of %d", name, budget, merged.Merged, merged.Runs, apart.Merged, apart.Runs)
+		if merged.Merged == 0 || apart.Merged != 0 || merged.Moves >= apart.Moves {
+			t.Errorf("%s %v: %d of %d moves merged, apart %d of %d", name, budget, merged.Merged, merged.Moves, apart.Merged, apart.Moves)
 		}
 	}
 }

@@ -85,7 +85,7 @@ type tables struct {
 type local struct {
 	move                 int32
 	faults               [2]int32 // those that the client, and nodes, can remember
-	common, client, node int32    // node is -1 if it sends nothing
+	common, client, node int32    // node is -1 if it sends nothing, and below that stands for several
 	who                  int8
 }
 
@@ -93,9 +93,10 @@ type local struct {
 type effect struct {
 	// wide says that more came of it than this shows: time went on, another client
 	// or node was concerned. Then it does something else each time.
-	wide                 bool
-	common, client, node int32
-	part                 piece
+	wide           bool
+	common, client int32
+	nodes          []int32
+	part           piece
 }
 
 // parts takes a view apart.
@@ -210,42 +211,49 @@ func (c *client) String() string {
 	return strings.Join(words, ", ")
 }
 
-// at returns by what a move that leads from p is looked up, and where the node that is
-// concerned is among the parts, or -1; ok is false for one that anything may depend on.
-func (t *tables) at(p *position, m move) (key local, node int, ok bool) {
+// at returns by what a move that leads from p is looked up, and where the nodes that are
+// concerned are among the parts; ok is false for one that anything may depend on.
+func (t *tables) at(p *position, m move) (key local, nodes []int, ok bool) {
 	key = local{common: p.parts.common, node: -1, move: t.number(strings.Join(m.lines, "\n"))}
 	if m.client == 0 {
-		return key, -1, false
+		return key, nil, false
 	}
 	who := m.client - 1
 	key.who, key.client = int8(who), p.parts.clients[who]
 	key.faults = [2]int32{p.memory[who], p.memory[len(p.memory)-1]}
 	if !m.sends {
-		return key, -1, true
+		return key, nil, true
 	}
-	to := m.to
-	if node = slices.IndexFunc(p.parts.nodes, func(n int32) bool { return nameOf(t.nodes.list[n]) == to }); node < 0 {
-		return local{}, 0, false
-	}
-	key.node = p.parts.nodes[node]
-	// The node may have something to say to others about it, or they watch.
-	for i, n := range p.parts.clients {
-		other := &t.clients.list[n]
-		talks := func(s faults.ServerView) bool { return slices.Contains(s.Talks, other.Name) }
-		if i != who && (other.Watches == to || slices.ContainsFunc(t.nodes.list[key.node], talks)) {
-			return local{}, 0, false
+	for at, n := range p.parts.nodes {
+		name := nameOf(t.nodes.list[n])
+		if m.to != anywhere && m.to != name {
+			continue
 		}
+		// The node may have something to say to others about it, or they watch.
+		for i, n := range p.parts.clients {
+			other := &t.clients.list[n]
+			talks := func(s faults.ServerView) bool { return slices.Contains(s.Talks, other.Name) }
+			if i != who && (other.Watches == name || slices.ContainsFunc(t.nodes.list[p.parts.nodes[at]], talks)) {
+				return local{}, nil, false
+			}
+		}
+		nodes = append(nodes, at)
 	}
-	return key, node, true
+	switch list := at(p.parts.nodes, nodes); len(list) {
+	case 0:
+		return local{}, nil, false
+	case 1:
+		key.node = list[0]
+	default:
+		key.node = -1 - t.number(fmt.Sprint(list))
+	}
+	return key, nodes, true
 }
 
 // learn takes note of what a move did that led from one state to another.
-func (t *tables) learn(key local, node int, from, to parts, part Part) {
-	e := &effect{common: to.common, client: to.clients[key.who], node: -1, part: piece{Part: part}}
-	if node >= 0 {
-		e.node = to.nodes[node]
-	}
-	back := e.undo(key, node, to)
+func (t *tables) learn(key local, nodes []int, from, to parts, part Part) {
+	e := &effect{common: to.common, client: to.clients[key.who], nodes: at(to.nodes, nodes), part: piece{Part: part}}
+	back := parts{from.common, with(to.nodes, nodes, at(from.nodes, nodes)), with(to.clients, []int{int(key.who)}, []int32{key.client})}
 	e.wide = t.commons.list[from.common].now != t.commons.list[to.common].now || !back.equal(from)
 	if t.effects == nil {
 		t.effects = map[local]*effect{}
@@ -253,22 +261,28 @@ func (t *tables) learn(key local, node int, from, to parts, part Part) {
 	t.effects[key] = e
 }
 
-// undo returns the state that an effect led from, if it had no other.
-func (e *effect) undo(key local, node int, to parts) parts {
-	return parts{key.common, with(to.nodes, node, key.node), with(to.clients, int(key.who), key.client)}
-}
-
 // apply returns where the move leads from a state.
-func (e *effect) apply(key local, node int, from parts) parts {
-	return parts{e.common, with(from.nodes, node, e.node), with(from.clients, int(key.who), e.client)}
+func (e *effect) apply(key local, nodes []int, from parts) parts {
+	return parts{e.common, with(from.nodes, nodes, e.nodes), with(from.clients, []int{int(key.who)}, []int32{e.client})}
 }
 
-// with returns a list with another number in a place of it; -1 is no place.
-func with(list []int32, at int, n int32) []int32 {
-	if at < 0 || list[at] == n {
+// at returns what stands in some places of a list.
+func at(list []int32, places []int) []int32 {
+	there := make([]int32, len(places))
+	for i, place := range places {
+		there[i] = list[place]
+	}
+	return there
+}
+
+// with returns a list with other numbers in some places of it.
+func with(list []int32, places []int, numbers []int32) []int32 {
+	if slices.Equal(at(list, places), numbers) {
 		return list
 	}
 	list = slices.Clone(list)
-	list[at] = n
+	for i, place := range places {
+		list[place] = numbers[i]
+	}
 	return list
 }

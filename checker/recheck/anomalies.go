@@ -266,7 +266,7 @@ func ghost(r run, w []int) error {
 		need(!r.sentWhile(gave, func(sent time.Duration) bool { return sent < c.from }), "by a command that had not set out before that"),
 	)
 	if gave < ret {
-		return errors.Join(errs, need(r.ownedSince(gave, ret) != "", "it has the key still"))
+		return errors.Join(errs, need(r.countedSince(gave, ret), "it has the key still"))
 	}
 	last, _, _ := r.latest(c.client, gave)
 	return errors.Join(errs, need(last == c, "it has not tried again"))
@@ -458,7 +458,7 @@ func (r run) haunted(c call) bool {
 				ghost(r, []int{min(i, failed.end), max(i, failed.end)}) != nil {
 				continue
 			}
-			if i > c.invoke || r.ownedSince(i, c.invoke+1) != "" {
+			if i > c.invoke || r.countedSince(i, c.invoke+1) {
 				return true
 			}
 		}

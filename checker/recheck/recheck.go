@@ -252,6 +252,17 @@ func (r run) ownedSince(gave, i int) string {
 	return ""
 }
 
+// countedSince reports whether the ownership that began with the State gave has been one
+// of a server that counts ever since, as things stand right before event i.
+func (r run) countedSince(gave, i int) bool {
+	for j := gave + 1; j < i; j++ {
+		if e := r.at(j); e.Node == r.at(gave).Node && (e.Kind == checker.Fault || e.Kind == checker.State) && r.ownedSince(gave, j+1) == "" {
+			return false
+		}
+	}
+	return r.ownedSince(gave, i) != ""
+}
+
 // split reports whether a node's servers are on two sides right before event i.
 func (r run) split(node string, i int) bool {
 	split := false
