@@ -48,6 +48,7 @@ const (
 // function needs: the same binary serves as its own worker process, which Main
 // takes care of.
 func Main(registry strategies.Registry) int {
+	collectLess()
 	ends := []os.Signal{os.Interrupt, syscall.SIGTERM}
 	if !signal.Ignored(syscall.SIGHUP) { // by nohup, say: the end of the terminal is not ours then
 		ends = append(ends, syscall.SIGHUP)

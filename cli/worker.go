@@ -126,12 +126,18 @@ func work(registry strategies.Registry) error {
 
 // tune fits the runtime to a worker, unless its environment says otherwise. The
 // workers share the cores among them, and the goroutines of one cell mostly
-// wait for one another, so a second thread would only hand them to and fro;
-// and a worker's memory is small, but it makes a lot of garbage.
+// wait for one another, so a second thread would only hand them to and fro.
 func tune() {
 	if os.Getenv("GOMAXPROCS") == "" {
 		runtime.GOMAXPROCS(1)
 	}
+	collectLess()
+}
+
+// collectLess fits the garbage collector to this program, unless its environment says
+// otherwise: what it keeps is small, but it makes a lot of garbage. What --memory sets is
+// kept to all the same.
+func collectLess() {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(400)
 	}
