@@ -531,7 +531,7 @@ func (e *explorer) play(ctx context.Context, trials []explore.Trial, alone bool)
 	jobs := func(yield func(job) bool) {
 		for i, trial := range trials {
 			j := job{
-				Number: i, Strategy: e.strategy.Name, Scenario: "found", File: "found.txt", Source: []byte(trial.Script), Mark: trial.Mark,
+				Number: i, Strategy: e.strategy.Name, Scenario: "found", File: "found.txt", Source: []byte(trial.Script), Mark: trial.Mark, Half: trial.Half,
 				Place: worlds.Place{World: worlds.Sim}, Seed: e.options.seed, Nodes: e.options.nodes, Look: true, Alone: alone,
 			}
 			if !yield(j) {

@@ -48,9 +48,9 @@ type job struct {
 	// they for it.
 	Alone bool
 	// Look asks for how the cell stands at its end, as a search wants to know it, and
-	// for what happened since the line of Mark.
-	Look bool
-	Mark int
+	// for what happened since the line of Mark, and Half for how it stood before that line.
+	Look       bool
+	Mark, Half int
 	// History is the file to write the history to, and HistoryLink what to
 	// call it in the results.
 	History, HistoryLink string
@@ -199,7 +199,7 @@ func (p *player) play(t *testing.T, j job) (answer played, retire bool) {
 		TTL:      j.TTL,
 	}
 	if j.Look {
-		return p.look(t, played, j.Mark, answer)
+		return p.look(t, played, j, answer)
 	}
 	outcome := harness.Play(t, played)
 	cell.Verdict = reports.Verdict(outcome.Status)
@@ -234,13 +234,13 @@ func (p *player) play(t *testing.T, j job) (answer played, retire bool) {
 }
 
 // look plays a cell for a search.
-func (p *player) look(t *testing.T, cell harness.Cell, mark int, answer played) (played, bool) {
-	outcome, view := harness.Look(t, cell)
+func (p *player) look(t *testing.T, cell harness.Cell, j job, answer played) (played, bool) {
+	outcome, views := harness.Look(t, cell, j.Half)
 	if outcome.Status != harness.Held && outcome.Status != harness.Violated {
 		answer.Cell.Reason = outcome.Reason
 		return answer, outcome.Status == harness.Error
 	}
-	look := explore.LookAt(outcome, view, mark)
+	look := explore.LookAt(outcome, views, j.Mark, j.Half)
 	answer.Look = &look
 	return answer, false
 }

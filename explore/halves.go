@@ -1,39 +1,54 @@
 package explore
 
+import "time"
+
 // halfway is where the first half of a move leads that is known by its halves: time goes
 // on, for each client and node by itself, and then one client does something. Both are in
-// tables where the whole is not: nothing is looked at between them.
+// tables where the whole is not: nothing is looked at between them. Whether the position is known says the
+// position.
 type halfway struct {
 	*position
 	then move // the second half
 }
 
-// halve finds out where the first half of a move leads, so that the move is looked up as
-// what its second half does from there. It returns that half if it has to be played before; and
-// leaves a move whole of which that is no use.
-func (s *search) halve(q *position) (play *position) {
+// halfway finds out where the first half of a move leads, if it has one, and reports whether
+// nothing more needs to be known of that. A move is left whole of which halves are no use.
+func (s *search) halfway(q *position) bool {
+	if q.half == nil || q.half.known {
+		return true
+	}
+	switch s.lookUp(q.half.position) {
+	case isLearnt:
+		return false
+	case isPlayed:
+		q.half = nil
+	default:
+		s.goOn(q)
+	}
+	return true
+}
+
+// goOn says that the first half of a move is known: where the second leads is looked up from
+// there.
+func (s *search) goOn(q *position) {
 	h := q.half
-	if h == nil || q.local {
-		return nil
-	}
-	if h.look == nil {
-		switch s.lookUp(h.position) {
-		case isLearnt:
-			return h.position
-		case isPlayed:
-			q.half = nil
-			return nil
-		}
-	}
-	if h.look != nil && h.look.Err != "" {
+	h.known = true
+	key, nodes, local := s.tables.at(h.position, h.then)
+	if !local {
 		q.half = nil
-		return nil
+		return
 	}
-	q.from, q.before = h.parts, h.memory
-	if q.key, q.nodes, q.local = s.tables.at(h.position, h.then); !q.local {
-		q.half = nil
-	}
-	return nil
+	q.from, q.before, q.key, q.nodes, q.local = h.parts, h.memory, key, nodes, true
+}
+
+// learnHalf takes note of what the first half of a move came to.
+func (s *search) learnHalf(q *position, look *Look) {
+	h := q.half
+	h.parts = s.tables.parts(look.Half.View)
+	first, _ := look.Part.split(look.Half.Steps, look.Half.Took)
+	s.tables.learnSpread(h.singles(), h.from, h.parts, first)
+	h.trail.adds(&piece{Part: first})
+	s.goOn(q)
 }
 
 // adds says what the move added to the history, of which the second half is given if it has
@@ -52,15 +67,22 @@ func (q *position) rest(whole Part) Part {
 		return whole
 	}
 	first := q.half.trail.parts[0]
-	steps := whole.Steps[len(first.Steps):]
-	second := Part{Took: whole.Took - first.Took}
-	for _, at := range steps {
-		second.Steps = append(second.Steps, at-steps[0])
-	}
-	for _, e := range whole.Events[steps[0]:] {
-		second.Events = append(second.Events, shift(e, -first.Took))
-	}
+	_, second := whole.split(len(first.Steps), first.Took)
 	return second
+}
+
+// split returns what a part's first steps added, which took so long, and the others.
+func (p *Part) split(steps int, took time.Duration) (first, second Part) {
+	at := p.Steps[steps]
+	first = Part{Events: p.Events[:at:at], Steps: p.Steps[:steps:steps], Took: took}
+	second = Part{Took: p.Took - took}
+	for _, n := range p.Steps[steps:] {
+		second.Steps = append(second.Steps, n-at)
+	}
+	for _, e := range p.Events[at:] {
+		second.Events = append(second.Events, shift(e, -took))
+	}
+	return first, second
 }
 
 // and returns what two moves add that follow each other.

@@ -63,7 +63,7 @@ type (
 )
 
 func keyOf(t Trial) key {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%d\n%s", t.Mark, t.Script))
+	sum := sha256.Sum256(fmt.Appendf(nil, "%d %d\n%s", t.Mark, t.Half, t.Script))
 	return key(sum[:])
 }
 

@@ -21,6 +21,8 @@ type Trial struct {
 	// Mark is the line, from 1, where its last move begins; 0 if that is of no
 	// interest.
 	Mark int
+	// Half is a line of it before which it is of interest how things stand; 0 for none.
+	Half int
 }
 
 // A Look is how a script ended.
@@ -38,6 +40,8 @@ type Look struct {
 	// from there on.
 	Before string
 	Part   Part
+	// Half is how things stood in the midst of the part, for a trial that asks for it.
+	Half *Half `json:",omitempty"`
 	// Meta is what the history says about itself.
 	Meta checker.Meta
 	// Err says why there is none of this: the script, or the lock, was in error.
@@ -55,9 +59,17 @@ type Part struct {
 	Took time.Duration
 }
 
-// LookAt returns how a cell ended, for a trial with that mark.
-func LookAt(outcome harness.Outcome, view harness.View, mark int) Look {
-	look := Look{View: view, Anomalies: outcome.Verdict.Anomalies(), Meta: outcome.History.Meta}
+// A Half is how things stood after some of a part's steps.
+type Half struct {
+	View  harness.View
+	Steps int           // how many
+	Took  time.Duration // until then
+}
+
+// LookAt returns how a cell ended of which there are such views, for a trial with that mark and
+// half.
+func LookAt(outcome harness.Outcome, views []harness.View, mark, half int) Look {
+	look := Look{View: views[len(views)-1], Anomalies: outcome.Verdict.Anomalies(), Meta: outcome.History.Meta}
 	if doubt := outcome.Verdict.Unjudged; doubt != nil {
 		look.Unjudged = doubt.Says
 	}
@@ -81,6 +93,18 @@ func LookAt(outcome harness.Outcome, view harness.View, mark int) Look {
 	}
 	end := slices.IndexFunc(events, func(e checker.Event) bool { return e.Kind == checker.End })
 	look.Part.Took = events[end].Time - began
+	if half > 0 {
+		look.Half = &Half{View: views[0]}
+		for _, e := range events[at:end] {
+			if e.Kind != checker.Step {
+				continue
+			}
+			if look.Half.Took = e.Time - began; e.Line >= half {
+				break
+			}
+			look.Half.Steps++
+		}
+	}
 	return look
 }
 

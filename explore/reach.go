@@ -23,13 +23,6 @@ func (s *search) reach(ctx context.Context, list []*position) error {
 		var play, later []*position
 		asked := inquiry{map[local]bool{}, map[single]bool{}}
 		for _, q := range todo {
-			if h := s.halve(q); h != nil {
-				if asked.of(h) {
-					play = append(play, h)
-				}
-				later = append(later, q)
-				continue
-			}
 			switch s.lookUp(q) {
 			case isKnown:
 				q.known = true
@@ -68,6 +61,8 @@ const (
 func (s *search) lookUp(q *position) knowledge {
 	switch {
 	case s.bound.WithoutTables:
+	case !s.halfway(q):
+		return isLearnt
 	case q.local:
 		e := s.tables.effects[q.key]
 		switch {
@@ -100,6 +95,9 @@ type inquiry struct {
 
 // of reports whether a move needs to be played to learn what it does.
 func (asked inquiry) of(q *position) (needed bool) {
+	if q.half != nil && !q.half.known {
+		q = q.half.position
+	}
 	if q.local {
 		needed = !asked.moves[q.key]
 		asked.moves[q.key] = true
@@ -125,6 +123,9 @@ func (s *search) play(ctx context.Context, list []*position) error {
 	trials := make([]Trial, len(list))
 	for i, q := range list {
 		trials[i] = s.bound.trial(q.trail)
+		if h := q.half; h != nil && !h.known {
+			trials[i].Half = trials[i].Mark + len(h.trail.lines)
+		}
 	}
 	looks, err := s.player.Play(ctx, trials)
 	if err != nil {
@@ -152,6 +153,9 @@ func (s *search) learn(ctx context.Context, q *position, look *Look) error {
 	parts := s.tables.parts(look.View)
 	if differs := s.differs(q, parts, look); differs != "" {
 		return s.doubt(ctx, q, look, differs)
+	}
+	if h := q.half; h != nil && !h.known {
+		s.learnHalf(q, look)
 	}
 	switch {
 	case q.known || s.bound.WithoutTables:

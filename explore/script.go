@@ -21,7 +21,7 @@ func (b Bound) names() []string {
 func (b Bound) trial(t *trail) Trial {
 	lines, last := t.script()
 	text := b.script(lines, nil)
-	return Trial{text, strings.Count(b.head(), "\n") + last + 1}
+	return Trial{Script: text, Mark: strings.Count(b.head(), "\n") + last + 1}
 }
 
 // script returns a path as a script. Clients wait for as long as it takes: how long

@@ -34,11 +34,12 @@ func (s *stage) Play(ctx context.Context, trials []Trial) ([]Look, error) {
 		if err != nil {
 			s.t.Fatalf("%v\n%s", err, text)
 		}
-		outcome, view := harness.Look(s.t, harness.Cell{Strategy: s.strategy, Script: script, Seed: 1})
-		looks[i] = LookAt(outcome, view, trial.Mark)
+		outcome, views := harness.Look(s.t, harness.Cell{Strategy: s.strategy, Script: script, Seed: 1}, trial.Half)
 		if outcome.Status == harness.Error {
 			looks[i].Err = outcome.Reason
+			continue
 		}
+		looks[i] = LookAt(outcome, views, trial.Mark, trial.Half)
 	}
 	return looks, ctx.Err()
 }

@@ -123,8 +123,8 @@ type MetNothing struct {
 // Safe for concurrent use.
 func Play(t *testing.T, cell Cell) Outcome { return play(t, cell, nil) }
 
-// play plays the cell. If there is a view it is told how the cell stood at its end.
-func play(t *testing.T, cell Cell, view *View) Outcome {
+// play plays the cell, and has it watched, if by anybody.
+func play(t *testing.T, cell Cell, watch *watch) Outcome {
 	if cell.Script == nil {
 		return Outcome{Status: Error, Reason: "the cell has no script to play"}
 	}
@@ -137,20 +137,20 @@ func play(t *testing.T, cell Cell, view *View) Outcome {
 	if cell.Place != nil {
 		playIn(cell, &outcome)
 	} else {
-		playSim(t, cell, &outcome, view)
+		playSim(t, cell, &outcome, watch)
 	}
 	outcome.Elapsed = time.Since(started)
 	return outcome
 }
 
 // playSim plays the cell in a bubble of virtual time.
-func playSim(t *testing.T, cell Cell, outcome *Outcome, view *View) {
+func playSim(t *testing.T, cell Cell, outcome *Outcome, watch *watch) {
 	var s *stage
 	var failure error
 	err := bubble.Run(t, func() {
 		s, failure = newSimStage(cell)
 		if failure == nil {
-			s.view = view
+			s.watch = watch
 			failure = s.play()
 		}
 	})

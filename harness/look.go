@@ -4,12 +4,14 @@ import (
 	"encoding/hex"
 	"fmt"
 	"hash/fnv"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/lockfault/lockfault/checker"
 	"github.com/lockfault/lockfault/faults"
+	"github.com/lockfault/lockfault/scenarios"
 )
 
 // A View is how a cell stands when its script has come to the last line, seen by
@@ -41,13 +43,35 @@ type ClientView struct {
 	Watches string
 }
 
-// Look plays a cell as [Play] does, in virtual time, and returns how it stands at its
-// end as well. The view is zero if the outcome is an error.
-func Look(t *testing.T, cell Cell) (Outcome, View) {
-	var view View
+// Look plays a cell as [Play] does, in virtual time, and returns how it stands before the
+// steps on some lines of its script, in the script's order, and last at its end. There are fewer views
+// if the outcome is an error.
+func Look(t *testing.T, cell Cell, lines ...int) (Outcome, []View) {
+	w := watch{lines: lines}
 	cell.Place = nil
-	outcome := play(t, cell, &view)
-	return outcome, view
+	outcome := play(t, cell, &w)
+	return outcome, w.views
+}
+
+// A watch says when somebody wants to know how a cell stands, and what was seen. Nobody
+// does if it is nil.
+type watch struct {
+	lines []int
+	views []View
+}
+
+// before looks at the stage before a step.
+func (w *watch) before(step scenarios.Step, s *stage) {
+	if w != nil && slices.Contains(w.lines, step.Line) {
+		w.views = append(w.views, s.look())
+	}
+}
+
+// end looks at the stage when the script has ended.
+func (w *watch) end(s *stage) {
+	if w != nil && s.failure == nil {
+		w.views = append(w.views, s.look())
+	}
 }
 
 // look returns how the cell stands now.
