@@ -59,6 +59,9 @@ type ClientState struct {
 	// UnderWay is how many of its messages are travelling, waiting at a
 	// door or held, and Lost how many were lost since Begin.
 	UnderWay, Lost int
+	// InHand is how many of its requests servers have that they answer as soon as they
+	// get to it. In virtual time that is at once, and it is 0.
+	InHand int
 	// Replies is how many replies it received since Begin, but for those to
 	// commands that only set a connection up, and RoundTrips
 	// how often it sent something and had to wait for the answer; requests

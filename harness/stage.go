@@ -41,7 +41,7 @@ type stage struct {
 	measures   map[string]time.Duration
 	virtual    time.Duration
 	failure    error
-	view       *View // where to say how the cell stands at its end; nil if nobody wants to know
+	watch      *watch
 }
 
 // order is an order to the gate, and the script's line that gave it.
@@ -112,26 +112,55 @@ func (s *stage) perform() error {
 		if s.failure != nil {
 			break
 		}
+		s.watch.before(step, s)
 		s.record(checker.Event{Kind: checker.Step, Time: s.world.Now(), Line: step.Line, Text: step.Do.String()})
 		s.do(step)
 		if s.bubble {
 			s.run(0, never) // whoever was set going comes as far as it gets at once
 		}
-		// Where things take their time, nothing moves between two steps.
+		s.serve()
 	}
 	for _, name := range s.names {
 		if p := s.clients[name]; p.making && p.busy && !s.stopped(name) && p.left() <= 0 {
 			s.fail(p.overdue("")) // nobody had asked for its lock yet
 		}
 	}
+	s.quieten()
 	s.virtual = s.world.Now()
-	if s.view != nil && s.failure == nil {
-		*s.view = s.look()
-	}
+	s.watch.end(s)
 	s.account()
 	s.record(checker.Event{Kind: checker.End, Time: s.virtual})
 	return s.failure
 }
+
+// serve lets servers answer what they have in hand, where that takes them time: it had
+// arrived before the next step. Nothing else moves between two steps.
+func (s *stage) serve() {
+	if s.bubble {
+		return
+	}
+	s.run(s.enough(0), func() bool {
+		return !slices.ContainsFunc(s.names, func(name string) bool { return s.world.Client(name).InHand > 0 })
+	})
+}
+
+// quieten lets clients do what follows from the last step, where that takes them time, until
+// nothing happens for a while. Whoever is never silent isn't waited for: what a script
+// bears to be late by it bears at its end, too.
+func (s *stage) quieten() {
+	if s.bubble {
+		return
+	}
+	for until := s.world.Now() + s.ttl/100; s.world.Now() < until; {
+		seen := len(s.history.Events)
+		if !s.run(silence, func() bool { return len(s.history.Events) > seen }) {
+			return
+		}
+	}
+}
+
+// silence is how long nothing happens on a real server if nothing is to come.
+const silence = 2 * time.Millisecond
 
 // enter brings a client's process to life, or back to it in a line of the script. Its
 // lock is not made yet then.

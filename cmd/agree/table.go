@@ -45,7 +45,7 @@ func table(world string) [][]row {
 			{jobs: 4, scenarios: data + "more-faults.txt," + data + "more-replication.txt", strategies: "set-nx-px-lua,redisson,fenced"},
 			{jobs: 4, scenarios: data + "replication-mends.txt," + data + "replication-breaks.txt," + data + "restart-empty.txt", strategies: "set-nx-px-lua,redisson,set-wait,fenced,redlock"},
 			{jobs: 6, scenarios: "acquire-cancelled,partition-after-release,two-failovers", strategies: "set-nx-px-del,redisson,set-wait"},
-			{jobs: 6, scenarios: data + "begins.txt," + data + "begins-cut.txt," + data + "cancels.txt," + data + "failover-clean-up.txt", strategies: "set-nx-px-lua,set-nx-px-del,redisson,set-wait,fenced,redislock"},
+			{jobs: 6, scenarios: data + "begins.txt," + data + "begins-cut.txt," + data + "cancels.txt," + data + "failover-clean-up.txt," + data + "ends-in-hand.txt", strategies: "set-nx-px-lua,set-nx-px-del,redisson,set-wait,fenced,redislock"},
 			{jobs: 4, scenarios: "failover-*", strategies: "set-nx-px-lua,redisson", sentinels: true},
 		},
 	}

@@ -186,6 +186,9 @@ func (w *World) Client(name string) faults.ClientState {
 					state.UnderWay++
 				}
 			}
+			if m := c.awaited; m != nil && !c.gone && !c.server.Paused && !blocks(m.words) {
+				state.InHand++
+			}
 		}
 		for _, m := range wire.server.door {
 			if m.conn.wire == wire && !m.conn.gone {
