@@ -13,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/spf13/cobra"
 
+	"github.com/lockfault/lockfault/internal/version"
 	"github.com/lockfault/lockfault/reports"
 	"github.com/lockfault/lockfault/worlds/cost"
 )
@@ -117,7 +118,7 @@ func (o *benchOptions) run(cmd *cobra.Command, a *app) error {
 		return err
 	}
 	all := reports.Costs{
-		Version:     version(),
+		Version:     version.Of(),
 		Server:      server,
 		Platform:    fmt.Sprintf("%s on %s/%s, %d processors", runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.GOMAXPROCS(0)),
 		Time:        o.Time,

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/lockfault/lockfault/explore"
+	"github.com/lockfault/lockfault/internal/version"
 )
 
 func (o *exploreOptions) addCheckpointFlag(flags *pflag.FlagSet) {
@@ -24,7 +25,7 @@ func (o *exploreOptions) openCheckpoint(strategy string, player explore.Player, 
 		return nil, nil, err
 	}
 	journal, err := explore.OpenJournal(o.checkpoint, explore.Subject{
-		Strategy: strategy, Seed: o.seed, TTL: o.bound.TTL, Version: version(), Build: build,
+		Strategy: strategy, Seed: o.seed, TTL: o.bound.TTL, Version: version.Of(), Build: build,
 	}, player)
 	if err != nil {
 		return nil, nil, usage("--checkpoint: %v", err)

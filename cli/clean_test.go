@@ -57,7 +57,7 @@ func TestRunLeavesNothing(t *testing.T) {
 		{"Ctrl-C for the whole group", endless, five, func(r *run) { syscall.Kill(-r.cmd.Process.Pid, syscall.SIGINT) }, cli.ExitInterrupted},
 		{"SIGHUP", endless, five, func(r *run) { r.signal(syscall.SIGHUP) }, cli.ExitInterrupted},
 		{"SIGHUP for the whole group", endless, five, func(r *run) { syscall.Kill(-r.cmd.Process.Pid, syscall.SIGHUP) }, cli.ExitInterrupted},
-		{"SIGTERM for the whole group", endless, five, func(r *run) { syscall.Kill(-r.cmd.Process.Pid, syscall.SIGTERM) }, -2},
+		{"SIGTERM for the whole group", endless, five, func(r *run) { syscall.Kill(-r.cmd.Process.Pid, syscall.SIGTERM) }, eitherStatus},
 		{"SIGKILL", endless, five, func(r *run) { r.signal(os.Kill) }, -1},
 		{"SIGKILL with sentinels", elects, sentinels, func(r *run) { r.signal(os.Kill) }, -1},
 		{"SIGINT with sentinels", elects, sentinels, func(r *run) { r.signal(os.Interrupt) }, cli.ExitInterrupted},
@@ -79,11 +79,64 @@ func TestRunLeavesNothing(t *testing.T) {
 			if len(addrs) == 0 {
 				t.Errorf("the servers listen at %q", addrs)
 			}
-			c.end(r)
-			if status := r.wait(); status != c.status && c.status != -2 {
-				t.Errorf("exit status %d, want %d: %s", status, c.status, &r.stderr)
-			}
-			r.nothingLeft(addrs)
+			r.endsBy(c.end, c.status, addrs)
+		})
+	}
+}
+
+// eitherStatus is the exit status of a run in which two things happen at once.
+const eitherStatus = -2
+
+// ends are the ways in which a run ends that differ in who is there to clean up, each with its exit
+// status: -1 for a signal.
+func ends() []end {
+	return []end{
+		{"SIGINT", func(r *run) { r.signal(os.Interrupt) }, cli.ExitInterrupted},
+		{"SIGKILL", func(r *run) { r.signal(os.Kill) }, -1},
+		{"SIGKILL of the workers", killWorkers, cli.ExitUndecided},
+		{"SIGKILL while the workers are stopped", stopAndKill, -1},
+	}
+}
+
+type end struct {
+	name   string
+	end    func(r *run)
+	status int
+}
+
+// endsBy ends a run, whose servers are at these addresses, and sees that nothing of it is left.
+func (r *run) endsBy(end func(r *run), status int, addrs []string) {
+	r.t.Helper()
+	end(r)
+	if got := r.wait(); got != status && status != eitherStatus {
+		r.t.Errorf("exit status %d, want %d: %s", got, status, &r.stderr)
+	}
+	r.nothingLeft(addrs)
+}
+
+// A program of the user's has children, of which nobody but its group tells: they end
+// with it, however the run does.
+func TestRunOfAProgramLeavesNothing(t *testing.T) {
+	needs(t, "redis-server")
+	program := filepath.Join(t.TempDir(), "deaf.sh")
+	// It answers what it is asked, and neither it nor its children end by themselves.
+	const text = `trap '' TERM HUP INT
+sleep 100000 &
+n=0
+while read -r line; do n=$((n+1)); echo "{\"id\":$n,\"answer\":\"ok\"}"; done
+wait
+`
+	if err := os.WriteFile(program, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range ends() {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			r := startRun(t, endless, "--subject", "sh "+program)
+			// Of A the shell and its sleep, and the node.
+			r.await("a cell is in its midst", func() bool { return r.stopped() >= 3 })
+			addrs := r.addresses()
+			r.endsBy(c.end, c.status, addrs)
 		})
 	}
 }
@@ -105,11 +158,7 @@ func TestRunInVirtualTimeLeavesNothing(t *testing.T) {
 			t.Parallel()
 			r := startRun(t, endless, "--world", "sim", "--strategy", "bad-mutex,bad-spin", "--jobs", "2")
 			r.await("both workers are there", func() bool { return len(r.processes()) == 3 })
-			c.end(r)
-			if status := r.wait(); status != c.status {
-				t.Errorf("exit status %d, want %d: %s", status, c.status, &r.stderr)
-			}
-			r.nothingLeft(nil)
+			r.endsBy(c.end, c.status, nil)
 		})
 	}
 }
@@ -135,11 +184,7 @@ func TestRunLeavesNoChildOfAStrategy(t *testing.T) {
 					return slices.ContainsFunc(r.processes(), func(p proc) bool { return strings.HasPrefix(p.line, "sleep ") })
 				})
 			}
-			c.end(r)
-			if status := r.wait(); status != c.status {
-				t.Errorf("exit status %d, want %d: %s", status, c.status, &r.stderr)
-			}
-			r.nothingLeft(nil)
+			r.endsBy(c.end, c.status, nil)
 		})
 	}
 }
@@ -150,16 +195,7 @@ func TestRunWithContainersLeavesNothing(t *testing.T) {
 	if !dockertest.Ready(t) {
 		return
 	}
-	for _, c := range []struct {
-		name   string
-		end    func(r *run)
-		status int
-	}{
-		{"SIGINT", func(r *run) { r.signal(os.Interrupt) }, cli.ExitInterrupted},
-		{"SIGKILL", func(r *run) { r.signal(os.Kill) }, -1},
-		{"SIGKILL of the workers", killWorkers, cli.ExitUndecided},
-		{"SIGKILL while the workers are stopped", stopAndKill, -1},
-	} {
+	for _, c := range ends() {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			r := startRun(t, endless, "--world", "docker", "--image", docker.LocalImage, "--strategy", "set-nx-px-lua,fenced", "--jobs", "2")
@@ -168,11 +204,7 @@ func TestRunWithContainersLeavesNothing(t *testing.T) {
 			r.await("both have servers, and a cell is in its midst", func() bool {
 				return r.stopped() >= 1 && len(dockertest.Left(t, r.temp)) >= 4
 			})
-			c.end(r)
-			if status := r.wait(); status != c.status {
-				t.Errorf("exit status %d, want %d: %s", status, c.status, &r.stderr)
-			}
-			r.nothingLeft(nil)
+			r.endsBy(c.end, c.status, nil)
 			r.await("containers and networks are gone", func() bool { return len(dockertest.Left(t, r.temp)) == 0 })
 		})
 	}

@@ -30,6 +30,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/lockfault/lockfault/internal/nearest"
+	"github.com/lockfault/lockfault/internal/shell"
 	"github.com/lockfault/lockfault/scenarios"
 	"github.com/lockfault/lockfault/strategies"
 )
@@ -133,7 +134,7 @@ func program(args []string) string {
 	if filepath.IsAbs(name) { // a temporary file's, say, that go run made
 		name = strings.TrimSuffix(filepath.Base(name), ".exe")
 	}
-	if quoted(name) != name {
+	if shell.Quote(name) != name {
 		return product
 	}
 	return name
@@ -203,6 +204,7 @@ and 130 if the run was interrupted.`,
 		newListCommand(a),
 		newShowCommand(),
 		newFmtCommand(),
+		newSubjectCheckCommand(a),
 		newVersionCommand(),
 		newWorkerCommand(a),
 		newClientCommand(a),

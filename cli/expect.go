@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lockfault/lockfault/harness"
+	"github.com/lockfault/lockfault/internal/results"
 	"github.com/lockfault/lockfault/reports"
 	"github.com/lockfault/lockfault/scenarios"
 	"github.com/lockfault/lockfault/strategies"
@@ -72,12 +73,7 @@ func (o *playOptions) expectations(cmd *cobra.Command, registry strategies.Regis
 
 // of says what is expected of a cell, and why another run of its seed may differ.
 func (e *expectations) of(c *reports.Cell) {
-	var expected harness.Expectation
-	if c.Verdict != reports.NotApplicable {
-		expected = e.cells[pairOf(*c)].Expectation(e.said)
-	}
-	c.Expected, c.AtMost, c.ExpectedBy = expected.Anomalies, expected.AtMost, string(expected.By)
-	c.Varies = e.cells[pairOf(*c)].Strategy.Varies
+	results.Expect(c, e.cells[pairOf(*c)], e.said)
 }
 
 // absent returns the user's own scripts that the file speaks of, for a strategy that

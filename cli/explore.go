@@ -16,10 +16,8 @@ import (
 
 	"github.com/lockfault/lockfault/checker"
 	"github.com/lockfault/lockfault/explore"
-	"github.com/lockfault/lockfault/harness"
 	"github.com/lockfault/lockfault/internal/pool"
 	"github.com/lockfault/lockfault/internal/replace"
-	"github.com/lockfault/lockfault/internal/stdio"
 	"github.com/lockfault/lockfault/internal/tempdir"
 	"github.com/lockfault/lockfault/reports"
 	"github.com/lockfault/lockfault/scenarios"
@@ -85,6 +83,7 @@ is told and written all the same.`,
 	flags.IntVar(&o.bound.Replicas, "replicas", 0, "`number` of replicas of each node; default as many as failovers")
 	flags.BoolVar(&o.bound.Extend, "extend", false, "let a holder extend its lease once before it releases; for strategies tagged @"+strategies.TagExtending)
 	flags.BoolVar(&o.bound.Reenter, "reenter", false, "let a holder try once to get the lock that it has")
+	flags.BoolVar(&o.bound.OneThread, "one-thread", false, "give the threads of all clients one id, as those of several processes may have")
 	flags.IntVar(&o.bound.Retries, "retries", 0, "how often, a `number`, clients' libraries repeat a command that got no answer")
 	for _, f := range explore.Faults() {
 		o.budget[f] = flags.Int(string(f), 0, "`number` of times that "+f.About())
@@ -102,6 +101,7 @@ is told and written all the same.`,
 	o.addMemoryFlag(flags)
 	o.addShardFlag(flags)
 	o.addWorldFlags(cmd, "`names` of the worlds to play findings in, with commas between them; the search itself is in sim: ")
+	addNoSubjectFlag(cmd)
 	return cmd
 }
 
@@ -195,13 +195,16 @@ func (o *exploreOptions) explore(cmd *cobra.Command, a *app, name string) error 
 	if len(list) > 1 {
 		return usage("%q names %d strategies: name one", name, len(list))
 	}
+	if err := refuseProgram(cmd, list[0]); err != nil {
+		return err
+	}
 	if list, err = o.on(list); err != nil {
 		return err
 	}
 	if s := list[0]; o.bound.Extend && !slices.Contains(s.Tags, strategies.TagExtending) {
 		return usage("--extend: %s can't be extended by its user, or doesn't say so with the tag %s: leave --extend out, or name one of @%[2]s", s.Name, strategies.TagExtending)
 	}
-	o.bound.Nodes = max(1, list[0].Nodes)
+	o.bound.Nodes, o.bound.Varies = max(1, list[0].Nodes), list[0].Varies != ""
 	for _, world := range o.worlds {
 		if err := o.at(world).Check(cmd.Context()); err != nil {
 			return &statusError{ExitUndecided, err}
@@ -220,18 +223,16 @@ func (o *exploreOptions) explore(cmd *cobra.Command, a *app, name string) error 
 	}
 	defer limit.release()
 	o.varies = list[0].Varies
-	e := explorer{options: o, strategy: list[0]}
-	player, journal, err := o.openCheckpoint(list[0].Name, &e, cmd.ErrOrStderr())
+	e := newExplorer(o, list[0], o.jobs, pool.Options{Start: start, Limit: o.limit(worlds.Sim)})
+	player, journal, err := o.openCheckpoint(list[0].Name, e, cmd.ErrOrStderr())
 	if err != nil {
 		return err
 	}
 	defer journal.Close()
-	e.pool = pool.Options{Workers: o.jobs, Start: start, Limit: o.limit(worlds.Sim), Crew: &e.crew}
-	e.pool.Fresh = func(j any) bool { return j.(job).Alone }
 	began := time.Now()
 	line := newProgress(cmd.ErrOrStderr(), 0)
 	result, err := func() (explore.Result, error) {
-		defer e.crew.Close(0)
+		defer e.close()
 		defer line.close()
 		return o.search(cmd, player, func(r explore.Result, end context.CancelCauseFunc) {
 			line.searched(r, time.Since(began))
@@ -388,6 +389,9 @@ func (o *exploreOptions) tell(w io.Writer, strategy string, r explore.Result, fo
 	if r.Untabled != "" {
 		fmt.Fprintf(&b, "every move was played: what one script showed did not hold for another, %s\n", r.Untabled)
 	}
+	if r.Varied > 0 {
+		fmt.Fprintf(&b, "%s\n", count(r.Varied, "script began otherwise than the one that it goes on from", "scripts began otherwise than those that they go on from"))
+	}
 	if o.varies != "" {
 		fmt.Fprintf(&b, "another search of the same seed may find other states, since %s\n", o.varies)
 	}
@@ -418,6 +422,9 @@ func (o *exploreOptions) about() string {
 	if o.bound.Reenter {
 		text += ", reenter"
 	}
+	if o.bound.OneThread {
+		text += ", one-thread"
+	}
 	if o.bound.Retries > 0 {
 		text += ", " + count(o.bound.Retries, "retry", "retries")
 	}
@@ -447,19 +454,21 @@ const findingsFile = "findings.json"
 
 // search is what is in that file.
 type search struct {
-	Strategy string                `json:"strategy"`
-	Clients  int                   `json:"clients"`
-	Rounds   int                   `json:"rounds"`
-	Nodes    int                   `json:"nodes"`
-	Replicas int                   `json:"replicas"`
-	TTL      time.Duration         `json:"ttl"`
-	Seed     uint64                `json:"seed"`
-	Extend   bool                  `json:"extend,omitempty"`
-	Reenter  bool                  `json:"reenter,omitempty"`
-	Retries  int                   `json:"retries,omitempty"`
-	Budget   map[explore.Fault]int `json:"budget"`
-	Random   string                `json:"random,omitempty"`
-	PCTDepth int                   `json:"pct_depth,omitempty"`
+	Strategy string        `json:"strategy"`
+	Clients  int           `json:"clients"`
+	Rounds   int           `json:"rounds"`
+	Nodes    int           `json:"nodes"`
+	Replicas int           `json:"replicas"`
+	TTL      time.Duration `json:"ttl"`
+	Seed     uint64        `json:"seed"`
+	Extend   bool          `json:"extend,omitempty"`
+	Reenter  bool          `json:"reenter,omitempty"`
+	// OneThread says that all threads have one id.
+	OneThread bool                  `json:"one_thread,omitempty"`
+	Retries   int                   `json:"retries,omitempty"`
+	Budget    map[explore.Fault]int `json:"budget"`
+	Random    string                `json:"random,omitempty"`
+	PCTDepth  int                   `json:"pct_depth,omitempty"`
 	shardNames
 	explore.Result
 	Findings []finding `json:"findings"`
@@ -483,7 +492,7 @@ func (o *exploreOptions) write(strategy string, r explore.Result, found []findin
 	}
 	text, err := json.MarshalIndent(search{
 		Strategy: strategy, Clients: b.Clients, Rounds: b.Rounds, Nodes: b.Nodes, Replicas: b.Replicas, TTL: b.TTL,
-		Seed: o.seed, Extend: b.Extend, Reenter: b.Reenter, Retries: b.Retries, Budget: b.Budget, shardNames: names,
+		Seed: o.seed, Extend: b.Extend, Reenter: b.Reenter, OneThread: b.OneThread, Retries: b.Retries, Budget: b.Budget, shardNames: names,
 		Random: o.drawn.random, PCTDepth: o.drawn.pctDepth(), Result: r, Findings: found,
 	}, "", "  ")
 	if err != nil {
@@ -505,53 +514,4 @@ func (o *exploreOptions) clear() {
 			_ = os.Remove(filepath.Join(o.out, f.File)) // or it is written anew
 		}
 	}
-}
-
-// An explorer plays scripts in worker processes.
-type explorer struct {
-	options  *exploreOptions
-	strategy strategies.Strategy
-	pool     pool.Options
-	crew     pool.Crew
-}
-
-// Play implements [explore.Player].
-func (e *explorer) Play(ctx context.Context, trials []explore.Trial) ([]explore.Look, error) {
-	return e.play(ctx, trials, false)
-}
-
-// Again implements [explore.Player].
-func (e *explorer) Again(ctx context.Context, trial explore.Trial) (explore.Look, error) {
-	looks, err := e.play(ctx, []explore.Trial{trial}, true)
-	return looks[0], err
-}
-
-func (e *explorer) play(ctx context.Context, trials []explore.Trial, alone bool) ([]explore.Look, error) {
-	looks := make([]explore.Look, len(trials))
-	jobs := func(yield func(job) bool) {
-		for i, trial := range trials {
-			j := job{
-				Number: i, Strategy: e.strategy.Name, Scenario: "found", File: "found.txt", Source: []byte(trial.Script), Mark: trial.Mark, Half: trial.Half,
-				Place: worlds.Place{World: worlds.Sim}, Seed: e.options.seed, Nodes: e.options.nodes, Look: true, Alone: alone,
-			}
-			if !yield(j) {
-				return
-			}
-		}
-	}
-	err := pool.Run(ctx, e.pool, jobs, func(j job, r pool.Result[played]) error {
-		look := &looks[j.Number]
-		switch {
-		case r.Failure != nil:
-			look.Err = r.Failure.Error()
-		case r.Value.Look != nil:
-			*look = *r.Value.Look
-		case r.Value.Cell.Verdict == reports.Verdict(harness.NotApplicable):
-			look.Err = "it doesn't apply: " + r.Value.Cell.Reason
-		default:
-			look.Err = r.Value.Cell.Reason + stdio.Printed("it", r.Printed)
-		}
-		return nil
-	})
-	return looks, err
 }

@@ -205,7 +205,7 @@ func (s *shard) differs(first *shard) string {
 	pairs := []pair{
 		{"strategy", first.Strategy, s.Strategy}, {"clients", first.Clients, s.Clients}, {"rounds", first.Rounds, s.Rounds},
 		{"nodes", first.Nodes, s.Nodes}, {"replicas", first.Replicas, s.Replicas}, {"ttl", first.TTL, s.TTL}, {"seed", first.Seed, s.Seed},
-		{"extend", first.Extend, s.Extend}, {"reenter", first.Reenter, s.Reenter}, {"retries", first.Retries, s.Retries},
+		{"extend", first.Extend, s.Extend}, {"reenter", first.Reenter, s.Reenter}, {"one-thread", first.OneThread, s.OneThread}, {"retries", first.Retries, s.Retries},
 	}
 	for _, f := range explore.Faults() {
 		pairs = append(pairs, pair{string(f), first.Budget[f], s.Budget[f]})
@@ -239,7 +239,7 @@ func whichever(shards []*shard, f explore.Finding) finding {
 func (s *shard) options() *exploreOptions {
 	e := &exploreOptions{bound: explore.Bound{
 		Clients: s.Clients, Rounds: s.Rounds, Nodes: s.Nodes, Replicas: s.Replicas, TTL: s.TTL,
-		Extend: s.Extend, Reenter: s.Reenter, Retries: s.Retries, Budget: s.Budget,
+		Extend: s.Extend, Reenter: s.Reenter, OneThread: s.OneThread, Retries: s.Retries, Budget: s.Budget,
 	}}
 	e.seed = s.Seed
 	if s.Nodes > 1 {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"strings"
 
+	"github.com/lockfault/lockfault/internal/version"
 	"github.com/lockfault/lockfault/reports"
 	"github.com/lockfault/lockfault/strategies"
 )
@@ -31,7 +32,7 @@ func (o *runOptions) plan(list []strategies.Strategy, scripts []chosen) (reports
 	say := func(name string, value any) {
 		p.Traits = append(p.Traits, reports.Trait{Name: name, Value: fmt.Sprint(value)})
 	}
-	say("version", version())
+	say("version", version.Of())
 	p.Traits = append(p.Traits, reports.Trait{Name: "build of this program", Value: build, Digest: true})
 	say("world", strings.Join(o.worlds, ","))
 	say("seed", o.seed)
@@ -43,6 +44,9 @@ func (o *runOptions) plan(list []strategies.Strategy, scripts []chosen) (reports
 	say("redis-server", o.place.RedisServer)
 	say("image", o.place.Image)
 	say("cell-timeout", o.cellTimeout)
+	if s := o.subject; s != nil {
+		say("subject", fmt.Sprintf("%q on %d nodes, tags %q, full protocol %v", s.Words, s.Nodes, s.Tags, s.Full))
+	}
 	say("redis", strings.Join(withoutSecrets(o.place.Redis), ","))
 	for _, s := range scripts {
 		played := *s.Script

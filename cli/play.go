@@ -16,6 +16,7 @@ import (
 	"github.com/lockfault/lockfault/internal/stdio"
 	"github.com/lockfault/lockfault/internal/tempdir"
 	"github.com/lockfault/lockfault/reports"
+	"github.com/lockfault/lockfault/scenarios"
 	"github.com/lockfault/lockfault/strategies"
 	"github.com/lockfault/lockfault/worlds"
 )
@@ -32,12 +33,15 @@ type playOptions struct {
 	expect      string
 	isolate     bool
 	isolating   bool // isolate was given
+	subject     *subject
+	subjectFlags
 }
 
 const defaultSeed = 1
 
 func (o *playOptions) addFlags(cmd *cobra.Command) {
 	o.addWorldFlags(cmd, "`names` of the worlds to play in, with commas between them: ")
+	o.subjectFlags.addFlags(cmd)
 	cmd.Flags().StringVar(&o.failover, "failover", byReplicaOf, "`who` promotes a replica in real time: "+strings.Join(promoters(), ", "))
 	cmd.Flags().StringVar(&o.expect, "expect", "", "`file` that says what locks may show, in place of the scripts")
 	cmd.Flags().BoolVar(&o.isolate, "isolate", false, "play each cell of virtual time in a process of its own: all cells, or none with =false; default those of strategies that are not built in")
@@ -63,9 +67,6 @@ const (
 
 func promoters() []string { return []string{byReplicaOf, bySentinel} }
 
-// mostNodes is how many nodes a script may have.
-const mostNodes = 9
-
 // on returns the strategies on the number of nodes that was asked for.
 func (o *playOptions) on(list []strategies.Strategy) ([]strategies.Strategy, error) {
 	if o.nodes == 0 {
@@ -73,6 +74,9 @@ func (o *playOptions) on(list []strategies.Strategy) ([]strategies.Strategy, err
 	}
 	list = slices.Clone(list)
 	for i, s := range list {
+		if s.Program != nil {
+			continue // --subject-nodes is about it
+		}
 		on, err := s.On(o.nodes)
 		if err != nil {
 			return nil, usage("--nodes %d: %s runs on %d and on no other number: leave --nodes out, or name strategies that take any, such as redlock", o.nodes, s.Name, max(1, s.Nodes))
@@ -80,6 +84,14 @@ func (o *playOptions) on(list []strategies.Strategy) ([]strategies.Strategy, err
 		list[i] = on
 	}
 	return list, nil
+}
+
+// nodesOf returns the number of nodes that a strategy was asked to run on; 0 is its own.
+func (o *playOptions) nodesOf(s strategies.Strategy) int {
+	if s.Program != nil {
+		return 0
+	}
+	return o.nodes
 }
 
 func (o *playOptions) check(cmd *cobra.Command) error {
@@ -104,8 +116,8 @@ func (o *playOptions) check(cmd *cobra.Command) error {
 		return usage("--ttl %v is no lease: give one such as 10s", o.ttl)
 	case o.ttl%time.Millisecond != 0:
 		return usage("--ttl %v is no whole number of milliseconds, which is what Redis counts", o.ttl)
-	case cmd.Flags().Changed("nodes") && (o.nodes < 1 || o.nodes > mostNodes):
-		return usage("--nodes %d: give 1 to %d, as many as a script may have", o.nodes, mostNodes)
+	case cmd.Flags().Changed("nodes") && (o.nodes < 1 || o.nodes > scenarios.MaxNodes):
+		return usage("--nodes %d: give 1 to %d, as many as a script may have", o.nodes, scenarios.MaxNodes)
 	case cmd.Flags().Changed("cell-timeout") && o.cellTimeout <= 0:
 		return usage("--cell-timeout %v leaves no time: give some, such as 20s", o.cellTimeout)
 	}
@@ -138,7 +150,8 @@ func (o *playOptions) cells(world string, first int, scripts []chosen, list []st
 					Place:       place,
 					Seed:        o.seed,
 					TTL:         o.lease(),
-					Nodes:       o.nodes,
+					Nodes:       o.nodesOf(strategy),
+					Subject:     o.subject,
 					Alone:       o.alone(strategy),
 					History:     filepath.Join(dir, filepath.FromSlash(link)),
 					HistoryLink: link,

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/lockfault/lockfault/internal/shell"
+	"github.com/lockfault/lockfault/internal/stdio"
 	"github.com/lockfault/lockfault/reports"
 	"github.com/lockfault/lockfault/worlds"
 )
@@ -34,6 +36,8 @@ func (r *remarks) add(c reports.Cell) {
 	if text := c.Difference(); text != "" {
 		if c.Decided() && c.AtMost {
 			text += "; see " + r.o.traceOf(r.program, c, r.scripts)
+		} else if last := stdio.LastPrinted(c.Reason); last != "" && !c.Decided() {
+			text += "; printed last: " + last
 		}
 		r.differing.add(of + text)
 	}
@@ -106,6 +110,9 @@ func (o *playOptions) traceOf(program string, c reports.Cell, scripts []chosen) 
 		scenario = cmp.Or(scripts[i].file, scenario)
 	}
 	args := []string{program, "trace", c.Strategy, scenario}
+	if o.subject != nil && c.Strategy == o.subject.Name {
+		args = append(args, o.subjectFlags.again()...)
+	}
 	if c.World != worlds.Sim {
 		args = append(args, "--world", c.World)
 		if o.failover != byReplicaOf {
@@ -122,16 +129,7 @@ func (o *playOptions) traceOf(program string, c reports.Cell, scripts []chosen) 
 		args = append(args, "--expect", o.expect)
 	}
 	for i, arg := range args {
-		args[i] = quoted(arg)
+		args[i] = shell.Quote(arg)
 	}
 	return strings.Join(args, " ")
-}
-
-// quoted returns an argument as a shell takes it.
-func quoted(arg string) string {
-	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:,@%+="
-	if arg != "" && strings.Trim(arg, plain) == "" {
-		return arg
-	}
-	return "'" + strings.ReplaceAll(arg, "'", `'\''`) + "'"
 }

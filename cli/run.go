@@ -16,6 +16,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/lockfault/lockfault/internal/version"
 	"github.com/lockfault/lockfault/reports"
 )
 
@@ -105,7 +106,7 @@ func (o *runOptions) run(cmd *cobra.Command, a *app) error {
 	if err := o.check(cmd); err != nil {
 		return err
 	}
-	list, err := chooseStrategies(a.registry, o.strategies)
+	registry, list, err := o.chooseSubject(cmd, a.registry, o.strategies)
 	if err != nil {
 		return err
 	}
@@ -122,7 +123,7 @@ func (o *runOptions) run(cmd *cobra.Command, a *app) error {
 			return &statusError{ExitUsage, err}
 		}
 	}
-	expected, err := o.expectations(cmd, a.registry, list, scripts, o.accept)
+	expected, err := o.expectations(cmd, registry, list, scripts, o.accept)
 	if err != nil {
 		return err
 	}
@@ -131,7 +132,7 @@ func (o *runOptions) run(cmd *cobra.Command, a *app) error {
 			return err
 		}
 	}
-	if err := o.prepare(cmd.Context(), a.registry, scripts, list); err != nil {
+	if err := o.prepare(cmd.Context(), registry, scripts, list); err != nil {
 		return err
 	}
 	o.warn(cmd)
@@ -141,7 +142,7 @@ func (o *runOptions) run(cmd *cobra.Command, a *app) error {
 	if err != nil {
 		return err
 	}
-	report, err := o.open(reports.Head{Costs: costs, Version: version(), World: strings.Join(o.worlds, ","), Seed: o.seed, TTL: o.lease()}, plan)
+	report, err := o.open(reports.Head{Costs: costs, Version: version.Of(), World: strings.Join(o.worlds, ","), Seed: o.seed, TTL: o.lease()}, plan)
 	if err != nil {
 		return &statusError{ExitUsage, err}
 	}

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -58,9 +59,17 @@ func everybody() []byte {
 	return b.Bytes()
 }
 
-func TestScripts(t *testing.T) {
+func TestScripts(t *testing.T) { play(t, "testdata/script") }
+
+// What searches print, and what comes of users' programs: thousands of cells, which the race
+// detector sees in package explore, and cells on real servers, for which it makes the machine
+// too slow. TestScripts has it look at shrink and process.
+func TestPlainScripts(t *testing.T) { play(t, "testdata/plain") }
+
+// play plays the scripts in a directory.
+func play(t *testing.T, dir string) {
 	testscript.Run(t, testscript.Params{
-		Dir:                 "testdata/script",
+		Dir:                 dir,
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
@@ -84,13 +93,12 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// exits runs a command and checks its exit status: exits 2 lockfault rnu.
+// exits runs a command and checks its exit status: exits 2 lockfault rnu. There may be
+// several that it may have: exits 0,3 lockfault run --world process.
 func exits(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: exits STATUS COMMAND [ARG...]")
 	}
-	want, err := strconv.Atoi(args[0])
-	ts.Check(err)
 	got := 0
 	if err := ts.Exec(args[1], args[2:]...); err != nil {
 		var exit *exec.ExitError
@@ -99,7 +107,7 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 		}
 		got = exit.ExitCode()
 	}
-	if got != want {
-		ts.Fatalf("exit status %d, want %d", got, want)
+	if !slices.Contains(strings.Split(args[0], ","), strconv.Itoa(got)) {
+		ts.Fatalf("exit status %d, want %s", got, args[0])
 	}
 }

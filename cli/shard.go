@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/lockfault/lockfault/explore"
+	"github.com/lockfault/lockfault/internal/version"
 )
 
 func (o *exploreOptions) addShardFlag(flags *pflag.FlagSet) {
@@ -53,7 +54,7 @@ func (o *exploreOptions) shardNames() (shardNames, error) {
 		return shardNames{AtMost: o.doubled}, nil
 	}
 	build, err := digestOfThisProgram()
-	return shardNames{Shard: o.bound.Shard, Shards: o.bound.Shards, Version: version(), Build: build}, err
+	return shardNames{Shard: o.bound.Shard, Shards: o.bound.Shards, Version: version.Of(), Build: build}, err
 }
 
 // tellShard says how much of a shard is its own, or how exact the numbers of those are that

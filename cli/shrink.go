@@ -50,6 +50,7 @@ anomaly, 3 if it ended in an error or the lock did not do the same each time, an
 	flags.Uint64Var(&o.seed, "seed", defaultSeed, "`number` that decides latencies, tie-breaks and the strategies' randomness")
 	flags.IntVar(&o.nodes, "nodes", 0, "`number` of nodes for strategies that take any, such as redlock; default its own")
 	flags.DurationVar(&o.cellTimeout, "cell-timeout", 0, "real time that one script may take; default 20s")
+	addNoSubjectFlag(cmd)
 	return cmd
 }
 
@@ -79,6 +80,9 @@ func (o *shrinkOptions) subject(cmd *cobra.Command, a *app) (s strategies.Strate
 	if len(list) > 1 {
 		return s, script, usage("%q names %d strategies: name one", o.strategy, len(list))
 	}
+	if err := refuseProgram(cmd, list[0]); err != nil {
+		return s, script, err
+	}
 	if list, err = o.on(list); err != nil {
 		return s, script, err
 	}
@@ -105,15 +109,13 @@ func (o *shrinkOptions) shrink(cmd *cobra.Command, a *app) error {
 	if err != nil {
 		return err
 	}
-	e := explorer{options: &exploreOptions{playOptions: o.playOptions}, strategy: strategy}
-	defer e.crew.Close(0)
-	e.pool = pool.Options{Workers: o.jobs, Start: start, Limit: o.limit(worlds.Sim), Crew: &e.crew}
-	e.pool.Fresh = func(j any) bool { return j.(job).Alone }
+	e := newExplorer(&exploreOptions{playOptions: o.playOptions}, strategy, o.jobs, pool.Options{Start: start, Limit: o.limit(worlds.Sim)})
+	defer e.close()
 	name := script.file
 	if name == "" {
 		name = script.Name
 	}
-	shrunk, err := explore.Shrink(cmd.Context(), &e, name, script.Format(), checker.Anomaly(o.anomaly))
+	shrunk, err := explore.Shrink(cmd.Context(), e, name, script.Format(), checker.Anomaly(o.anomaly))
 	interrupted := cmd.Context().Err() != nil
 	var absent *explore.Absent
 	var unsound *explore.Unsound

@@ -46,9 +46,18 @@ says so; the numbers of its first event and its last stand before it, and what
 others did meanwhile comes behind it. --all tells every event.`,
 		Example: `  lockfault trace getset-timestamp getset-race
   lockfault trace redlock holder-crash --around 5518,20
-  lockfault trace redlock holder-crash --only B,n3 --all`,
-		Args: exactArgs("the name of a strategy", "the name or file of a scenario"),
+  lockfault trace redlock holder-crash --only B,n3 --all
+  lockfault trace --subject 'python3 my_lock.py' holder-crash --world process`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if cmd.Flags().Changed("subject") && len(args) == 1 {
+				return nil
+			}
+			return exactArgs("the name of a strategy", "the name or file of a scenario")(cmd, args)
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 1 { // the strategy is the program
+				args = []string{"", args[0]}
+			}
 			return o.trace(cmd, a, args[0], args[1])
 		},
 	}
@@ -117,9 +126,16 @@ func (o *traceOptions) trace(cmd *cobra.Command, a *app, strategyName, scenario 
 			return usage("the strategy comes first, did you mean \"%s %s %s\"?", cmd.CommandPath(), scenario, strategyName)
 		}
 	}
-	list, err := chooseStrategies(a.registry, []string{strategyName})
+	var chosenNames []string
+	if strategyName != "" {
+		chosenNames = []string{strategyName}
+	}
+	registry, list, err := o.chooseSubject(cmd, a.registry, chosenNames)
 	if err != nil {
 		return err
+	}
+	if o.subject != nil && strategyName != "" && (len(list) > 1 || list[0].Name != o.subject.Name) {
+		return usage("%q and --subject name two locks: leave one of them out", strategyName)
 	}
 	if len(list) > 1 {
 		return usage("%q names %d strategies: name one", strategyName, len(list))
@@ -131,11 +147,11 @@ func (o *traceOptions) trace(cmd *cobra.Command, a *app, strategyName, scenario 
 	if err != nil {
 		return err
 	}
-	expected, err := o.expectations(cmd, a.registry, list, []chosen{script}, false)
+	expected, err := o.expectations(cmd, registry, list, []chosen{script}, false)
 	if err != nil {
 		return err
 	}
-	if err := o.prepare(cmd.Context(), a.registry, []chosen{script}, list); err != nil {
+	if err := o.prepare(cmd.Context(), registry, []chosen{script}, list); err != nil {
 		return err
 	}
 	view, err := o.view(cmd, names(script, list[0]))

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"fmt"
-	"maps"
 	"os"
 	"os/exec"
 	"runtime"
@@ -17,6 +16,7 @@ import (
 	"github.com/lockfault/lockfault/harness"
 	"github.com/lockfault/lockfault/internal/bubble"
 	"github.com/lockfault/lockfault/internal/pool"
+	"github.com/lockfault/lockfault/internal/results"
 	"github.com/lockfault/lockfault/internal/stdio"
 	"github.com/lockfault/lockfault/reports"
 	"github.com/lockfault/lockfault/scenarios"
@@ -39,6 +39,8 @@ type job struct {
 	Seed     uint64
 	TTL      time.Duration
 	Nodes    int // of the strategy, if not its own number
+	// Subject is a program of the user's that is a strategy too; nil if there is none.
+	Subject *subject `json:",omitempty"`
 	// Late is how the machine was too slow each time that the cell was played
 	// before. Twin says that the lease is not that of the run, so that the cell
 	// is played in virtual time, too.
@@ -47,10 +49,12 @@ type job struct {
 	// Alone says that a cell of virtual time leaves nothing behind for others, nor
 	// they for it.
 	Alone bool
-	// Look asks for how the cell stands at its end, as a search wants to know it, and
-	// for what happened since the line of Mark, and Half for how it stood before that line.
-	Look       bool
-	Mark, Half int
+	// Trials ask for how cells stand at their ends, as a search wants to know it; each has its
+	// script.
+	Trials []explore.Trial `json:",omitempty"`
+	places []int           // of these, for who handed them out
+	// Leave asks for what the runs leave that were kept of former jobs.
+	Leave bool `json:",omitempty"`
 	// History is the file to write the history to, and HistoryLink what to
 	// call it in the results.
 	History, HistoryLink string
@@ -65,9 +69,11 @@ type played struct {
 	// Rigid says that the script tells time in seconds: a longer lease would
 	// make another script of it.
 	Rigid bool
-	// Look is how the cell stood at its end, for a job that asks for it; nil if it
-	// ended in an error.
-	Look *explore.Look
+	// Looks are how the cells of a job's trials stood at their ends; see [pack]. After one that ended in an error
+	// there is none.
+	Looks []byte `json:",omitempty"`
+	// Left is what was wrong with the end of runs that were kept.
+	Left string `json:",omitempty"`
 }
 
 // startWorker returns the command of a worker process: this executable.
@@ -148,6 +154,7 @@ type player struct {
 	registry   strategies.Registry
 	executable string
 	scripts    map[source]*scenarios.Script // that were parsed
+	house      explore.House
 
 	venue atomic.Pointer[worlds.Venue] // of the last cell on real servers; it has those still
 }
@@ -169,17 +176,32 @@ func (p *player) play(t *testing.T, j job) (answer played, retire bool) {
 	cell := &answer.Cell
 	*cell = reports.Cell{World: j.Place.World, Strategy: j.Strategy, Scenario: j.Scenario, Verdict: reports.Error}
 	defer func() { cell.Settle() }()
-	strategy, ok := p.registry.Lookup(j.Strategy)
+	registry, err := j.Subject.with(p.registry)
+	if err != nil {
+		cell.Reason = err.Error()
+		return answer, false
+	}
+	strategy, ok := registry.Lookup(j.Strategy)
 	if !ok {
 		cell.Reason = fmt.Sprintf("the worker process knows no strategy %q: does its main function give cli.Main the same registry each time?", j.Strategy)
 		return answer, false
 	}
 	if j.Nodes > 0 {
-		var err error
 		if strategy, err = strategy.On(j.Nodes); err != nil {
 			cell.Reason = err.Error()
 			return answer, false
 		}
+	}
+	if j.Leave {
+		answer.Left = p.house.End()
+		return answer, answer.Left != ""
+	}
+	if len(j.Trials) > 0 {
+		looks, retire := p.look(t, j, strategy)
+		if answer.Looks, err = pack(looks); err != nil {
+			cell.Reason = err.Error()
+		}
+		return answer, retire
 	}
 	script, err := p.load(j)
 	if err != nil {
@@ -198,24 +220,8 @@ func (p *player) play(t *testing.T, j job) (answer played, retire bool) {
 		Seed:     j.Seed,
 		TTL:      j.TTL,
 	}
-	if j.Look {
-		return p.look(t, played, j, answer)
-	}
 	outcome := harness.Play(t, played)
-	cell.Verdict = reports.Verdict(outcome.Status)
-	cell.Reason = outcome.Reason
-	cell.Linearizable, cell.Conflict = outcome.Verdict.Linearizable, outcome.Verdict.Conflict
-	cell.Witnesses = outcome.Verdict.Witnesses
-	cell.Unjudged = outcome.Verdict.Unjudged
-	for _, w := range cell.Witnesses {
-		cell.Anomalies = append(cell.Anomalies, w.Anomaly)
-	}
-	cell.RoundTrips = outcome.RoundTrips
-	cell.Measures = maps.Clone(outcome.Measures)
-	for _, m := range outcome.MetNothing {
-		cell.MetNothing = append(cell.MetNothing, reports.MetNothing(m))
-	}
-	cell.Virtual, cell.Elapsed = outcome.Virtual, outcome.Elapsed
+	*cell = results.Cell(j.Place.World, played, outcome)
 	if len(outcome.History.Events) > 0 && j.History != "" {
 		if err := reports.WriteHistory(j.History, outcome.History); err != nil {
 			cell.Verdict, cell.Reason = reports.Error, err.Error()
@@ -223,7 +229,7 @@ func (p *player) play(t *testing.T, j job) (answer played, retire bool) {
 		}
 		cell.History = j.HistoryLink
 	}
-	cell.Lease, cell.Late, cell.Reruns = outcome.History.Meta.TTL, j.Late, len(j.Late)
+	cell.Late, cell.Reruns = j.Late, len(j.Late)
 	answer.Late, answer.Rigid = outcome.Late, script.Rigid()
 	if j.Twin && (cell.Verdict == reports.Held || cell.Verdict == reports.Violated) {
 		played.Place = nil
@@ -233,16 +239,20 @@ func (p *player) play(t *testing.T, j job) (answer played, retire bool) {
 	return answer, outcome.Status == harness.Error
 }
 
-// look plays a cell for a search.
-func (p *player) look(t *testing.T, cell harness.Cell, j job, answer played) (played, bool) {
-	outcome, views := harness.Look(t, cell, j.Half)
-	if outcome.Status != harness.Held && outcome.Status != harness.Violated {
-		answer.Cell.Reason = outcome.Reason
-		return answer, outcome.Status == harness.Error
+// look plays trials, until one of them ends in an error.
+func (p *player) look(t *testing.T, j job, strategy strategies.Strategy) (looks []explore.Look, retire bool) {
+	for _, trial := range j.Trials {
+		var look explore.Look
+		if script, err := scenarios.Parse("found.txt", []byte(trial.Script)); err != nil {
+			look.Err = err.Error()
+		} else {
+			look = p.house.Play(t, harness.Cell{Strategy: strategy, Script: script, Seed: j.Seed}, trial)
+		}
+		if looks = append(looks, look); look.Err != "" {
+			return looks, true
+		}
 	}
-	look := explore.LookAt(outcome, views, j.Mark, j.Half)
-	answer.Look = &look
-	return answer, false
+	return looks, false
 }
 
 // place returns where the job's cell is to be played. Clients' processes and
@@ -269,9 +279,6 @@ func (p *player) place(j job) (harness.Place, error) {
 
 // load returns the job's script.
 func (p *player) load(j job) (*scenarios.Script, error) {
-	if j.Look { // each is another one
-		return scenarios.Parse(j.File, j.Source)
-	}
 	of := source{j.File, j.Scenario}
 	if script := p.scripts[of]; script != nil {
 		return script, nil

@@ -32,7 +32,7 @@ type block struct {
 	text []string
 }
 
-var fileName = regexp.MustCompile("`([a-z]+\\.go)`[^`]*:$")
+var fileName = regexp.MustCompile("`([a-z_]+\\.go)`[^`]*:$")
 
 // blocks returns a page's blocks, in order.
 func blocks(page []string) (list []block) {
@@ -63,6 +63,12 @@ type path struct {
 	dir        string // where they are
 }
 
+// go-redis logs each connection that breaks, with a line of its source.
+var logged = regexp.MustCompile(`(?m)^redis: .*\n`)
+
+// What package testing says of the time that something took.
+var took = regexp.MustCompile(`(\(|(?m:^ok .*\t)|(?m:^FAIL.*\t))\d+\.\d+s`)
+
 var late = regexp.MustCompile(`(?m)^the machine was late: .*\n`)
 
 // shell runs what somebody typed, and returns what a terminal would show; what stands
@@ -71,7 +77,7 @@ func (p *path) shell(command string) (string, error) {
 	cmd := exec.CommandContext(p.Context(), "sh", "-c", command)
 	cmd.Dir = p.dir
 	// Everything that is needed is in the module cache by now.
-	cmd.Env = append(os.Environ(), "GOPROXY=off", "GOSUMDB=off", "GOWORK=off")
+	cmd.Env = append(os.Environ(), "GOPROXY=off", "GOSUMDB=off", "GOWORK=off", "LOCKFAULT_FOR=1h") // however slow the machine is
 	var out, errors strings.Builder
 	cmd.Stdout, cmd.Stderr = &out, &errors
 	err := cmd.Run()
@@ -95,7 +101,7 @@ func (p *path) types(command string) (string, error) {
 		// Where the machine was too slow for cells on real servers, and these were played
 		// again, a line says so that the page doesn't show. Some may have no verdict then.
 		if err == nil || again == 3 || !strings.Contains(out, "the machine was ") {
-			return late.ReplaceAllString(out, ""), err
+			return took.ReplaceAllString(logged.ReplaceAllString(late.ReplaceAllString(out, ""), ""), "${1}…s"), err
 		}
 	}
 }
@@ -125,13 +131,18 @@ func (p *path) sees(b block) (text []string) {
 	return text
 }
 
-// Who follows docs/adding-a-strategy.md to the letter sees what it shows. With
-// -update the page is made to show what they see.
+// Who follows these pages to the letter sees what they show. With -update a page is made
+// to show what they see.
 func TestPathOfTheDocs(t *testing.T) {
+	for _, name := range []string{"adding-a-strategy.md", "locktest.md"} {
+		t.Run(name, func(t *testing.T) { follow(t, "../docs/"+name) })
+	}
+}
+
+func follow(t *testing.T, name string) {
 	if _, err := exec.LookPath("sh"); err != nil {
 		t.Skip(err)
 	}
-	const name = "../docs/adding-a-strategy.md"
 	source, err := os.ReadFile(name)
 	if err != nil {
 		t.Fatal(err)

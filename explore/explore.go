@@ -33,6 +33,8 @@ type Bound struct {
 	// Extend lets a holder prolong its lease, and Reenter lets it try to get the lock that
 	// it has, once in each round, before it writes and releases.
 	Extend, Reenter bool
+	// OneThread gives the threads of all clients one id, as those of several processes may have.
+	OneThread bool
 	// Retries is how often the clients' library repeats a command that got no answer.
 	Retries int
 	// Budget is how often each kind of fault may happen. Those that are not in it
@@ -49,6 +51,10 @@ type Bound struct {
 	// WithoutTables has every move played, also those of which it is known what
 	// they do.
 	WithoutTables bool
+	// Varies says of the lock that two runs of one script may differ in the order of what
+	// happens, which its author knows. So that is no failure, as it is of any other: what such a script came to
+	// is gone on from, and a finding has to show the same anomalies each time it is played, but not by the same history.
+	Varies bool
 
 	// Shard, from 1, is the part of the search that is looked at, of so many; both are 0
 	// for all of it.
@@ -57,6 +63,8 @@ type Bound struct {
 	// For tests: without the reductions, so that clients begin at any time and in
 	// any order; and with each path for itself, whatever it leads to.
 	plain, apart bool
+	// afresh has each script played from its beginning.
+	afresh bool
 }
 
 // Check says what is wrong with a bound, as far as its scripts can't be written: too many
@@ -77,6 +85,13 @@ type Player interface {
 	Play(ctx context.Context, trials []Trial) ([]Look, error)
 	// Again plays a script in a process that nothing else was played in.
 	Again(ctx context.Context, trial Trial) (Look, error)
+}
+
+// A Keeper is a [Player] that keeps runs in a [House].
+type Keeper interface {
+	Player
+	// End ends them, and says what was wrong with that; nothing if it is empty.
+	End(ctx context.Context) (left string, err error)
 }
 
 // A Finding is a shortest script that shows an anomaly.
@@ -117,6 +132,9 @@ type Result struct {
 	// Untabled says why what one script showed was not taken to hold for others; empty
 	// if it was, or if nobody wanted that.
 	Untabled string `json:"untabled,omitempty"`
+	// Varied is how many scripts began otherwise than the one that they go on from, of a lock that
+	// varies.
+	Varied int `json:"varied,omitempty"`
 	// Exhausted reports whether everything within the bound was seen. If not, Cut
 	// says why, unless there are Failures.
 	Exhausted bool   `json:"exhausted"`

@@ -54,6 +54,7 @@ func (r *Result) add(shard *Result) {
 	r.Merged += shard.Merged - common.Merged
 	r.Moves += shard.Moves - common.Moves
 	r.Runs += shard.Runs
+	r.Varied += shard.Varied
 	r.Depth = max(r.Depth, shard.Depth)
 	r.Untabled = cmp.Or(r.Untabled, shard.Untabled)
 	r.Unjudged = cmp.Or(r.Unjudged, shard.Unjudged)

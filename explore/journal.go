@@ -115,6 +115,14 @@ func (j *Journal) Again(ctx context.Context, trial Trial) (Look, error) {
 	return j.player.Again(ctx, trial)
 }
 
+// End implements [Keeper].
+func (j *Journal) End(ctx context.Context) (left string, err error) {
+	if keeper, ok := j.player.(Keeper); ok {
+		return keeper.End(ctx)
+	}
+	return "", nil
+}
+
 // Play implements [Player].
 func (j *Journal) Play(ctx context.Context, trials []Trial) ([]Look, error) {
 	looks := make([]Look, len(trials))

@@ -4,10 +4,12 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"math"
 	"reflect"
 	"slices"
 	"strings"
+	"testing"
 	"time"
 
 	"github.com/lockfault/lockfault/checker"
@@ -23,6 +25,10 @@ type Trial struct {
 	Mark int
 	// Half is a line of it before which it is of interest how things stand; 0 for none.
 	Half int
+	// Moves is how many its path has, which goes on from another's, and Last says that none goes on from it;
+	// Moves is 0 for one that has to be played from the beginning.
+	Moves int
+	Last  bool
 }
 
 // A Look is how a script ended.
@@ -34,7 +40,7 @@ type Look struct {
 	// Unjudged says why anomalies of servers were not judged; empty if they were.
 	Unjudged string
 	// Print is a hash of its history, for a trial without a mark: that of a script that
-	// is played twice is the same.
+	// is played twice is the same. Of a strategy that varies it shows the anomalies alone.
 	Print string
 	// Before is a hash of what happened before the mark, and Part what happened
 	// from there on.
@@ -46,6 +52,8 @@ type Look struct {
 	Meta checker.Meta
 	// Err says why there is none of this: the script, or the lock, was in error.
 	Err string
+	// Left says what another run left behind that was kept in the same house.
+	Left string `json:",omitempty"`
 }
 
 // A Part is what a move adds to a history. Its times are those since the move
@@ -66,9 +74,33 @@ type Half struct {
 	Took  time.Duration // until then
 }
 
-// LookAt returns how a cell ended of which there are such views, for a trial with that mark and
-// half.
-func LookAt(outcome harness.Outcome, views []harness.View, mark, half int) Look {
+// Play plays a trial with a cell that has its script, in virtual time: what a player does with
+// each, in whatever process.
+func Play(t *testing.T, cell harness.Cell, trial Trial) Look {
+	outcome, views := harness.Look(t, cell, trial.Half)
+	look := lookAt(outcome, views, trial, &recital{})
+	if look.Print != "" && cell.Strategy.Varies != "" {
+		look.Print = fmt.Sprint(look.Anomalies)
+	}
+	return look
+}
+
+// A recital is how far a history was looked at that goes on. The zero value is at its beginning.
+type recital struct {
+	upto  int
+	tally tally
+}
+
+// lookAt returns how a cell ended of which there are such views.
+func lookAt(outcome harness.Outcome, views []harness.View, trial Trial, past *recital) Look {
+	mark, half := trial.Mark, trial.Half
+	switch outcome.Status {
+	case harness.Held, harness.Violated:
+	case harness.NotApplicable:
+		return Look{Err: "it doesn't apply: " + outcome.Reason}
+	default:
+		return Look{Err: outcome.Reason}
+	}
 	look := Look{View: views[len(views)-1], Anomalies: outcome.Verdict.Anomalies(), Meta: outcome.History.Meta}
 	if doubt := outcome.Verdict.Unjudged; doubt != nil {
 		look.Unjudged = doubt.Says
@@ -76,7 +108,7 @@ func LookAt(outcome harness.Outcome, views []harness.View, mark, half int) Look 
 	events := outcome.History.Events
 	if mark == 0 {
 		all, _ := strip(events)
-		look.Print = digest(all, nil, exactly)
+		look.Print = digest(all, exactly)
 	}
 	at, began := 0, time.Duration(0)
 	for i, e := range events {
@@ -85,8 +117,15 @@ func LookAt(outcome harness.Outcome, views []harness.View, mark, half int) Look 
 			break
 		}
 	}
-	before, steps := strip(events[:at])
-	look.Before = digest(before, steps, faults.Instant)
+	for _, e := range events[past.upto:at] {
+		if e.Kind == checker.Step {
+			past.tally.begin()
+		} else {
+			past.tally.add(e)
+		}
+	}
+	past.upto = at
+	look.Before = past.tally.digest()
 	look.Part.Events, look.Part.Steps = strip(events[at:])
 	for i, e := range look.Part.Events {
 		look.Part.Events[i] = since(began, e)
@@ -111,7 +150,7 @@ func LookAt(outcome harness.Outcome, views []harness.View, mark, half int) Look 
 // same reports whether two looks at the same trial show the same.
 func (l *Look) same(other *Look) bool {
 	return l.Before == other.Before && reflect.DeepEqual(l.View, other.View) &&
-		digest(l.Part.Events, nil, exactly) == digest(other.Part.Events, nil, exactly)
+		digest(l.Part.Events, exactly) == digest(other.Part.Events, exactly)
 }
 
 // strip returns the events up to the end, without the steps, and where these stood.
@@ -189,33 +228,25 @@ func moved(e checker.Event, by time.Duration, date func(time.Duration) time.Dura
 // exactly leaves times as they are.
 func exactly(t time.Duration) time.Duration { return t }
 
-// digest returns a hash of events, with times as they are or to the instant. Where steps
-// are given, it doesn't matter in which order different clients and nodes did what they did
-// at the same time in a step.
-func digest(events []checker.Event, steps []int, to func(time.Duration) time.Duration) string {
-	events = slices.Clone(events)
-	for i := range events {
-		e := &events[i]
-		e.Index = 0
-		e.Time, e.Sent = to(e.Time), to(e.Sent)
-		for _, date := range dates(e) {
-			*date = to(*date)
-		}
-	}
-	for i, from := range steps {
-		upto := len(events)
-		if i+1 < len(steps) {
-			upto = steps[i+1]
-		}
-		arrange(events[from:upto])
-	}
+// digest returns a hash of events, with times as they are or to the instant.
+func digest(events []checker.Event, to func(time.Duration) time.Duration) string {
 	sum := sha256.New()
 	var line []byte
-	for i := range events {
-		line = events[i].AppendJSON(line[:0])
+	for _, e := range events {
+		timed(&e, to)
+		line = e.AppendJSON(line[:0])
 		sum.Write(line)
 	}
 	return hex.EncodeToString(sum.Sum(nil)[:16])
+}
+
+// timed gives an event other times, and no number.
+func timed(e *checker.Event, to func(time.Duration) time.Duration) {
+	e.Index = 0
+	e.Time, e.Sent = to(e.Time), to(e.Sent)
+	for _, date := range dates(e) {
+		*date = to(*date)
+	}
 }
 
 // arrange puts events in order of time, those at the same time by whose they are.
@@ -239,6 +270,7 @@ type trail struct {
 	parts []*piece
 	// tells is what of it tells, in their order.
 	tells []checker.Event
+	foot  *footing // nil until it is asked for
 }
 
 // A piece is a part that is kept.
@@ -293,6 +325,14 @@ func (t *trail) moves() []*trail {
 	return list
 }
 
+// depth is how many moves there are.
+func (t *trail) depth() (n int) {
+	for at := t; at.before != nil; at = at.before {
+		n++
+	}
+	return n
+}
+
 // script returns the path as lines of a script, and where the last move's begin, from 0.
 func (t *trail) script() (lines []string, last int) {
 	for _, move := range t.moves() {
@@ -334,21 +374,18 @@ func (t *trail) part() *Part {
 	return whole
 }
 
-// history puts together what happened on a path, as far as its moves are known, and where its
-// steps stood. Nothing is played for it: calls are numbered anew, times are moved to where they belong.
-func (t *trail) history() (events []checker.Event, steps []int) {
+// history puts together what happened on a path, as far as its moves are known. Nothing is
+// played for it: calls are numbered anew, times are moved to where they belong.
+func (t *trail) history() []checker.Event {
 	var w weaver
 	for _, move := range t.moves() {
 		if move.parts == nil {
 			break
 		}
 		part := move.part()
-		for _, at := range part.Steps {
-			steps = append(steps, len(w.events)+at)
-		}
 		w.add(part.Events, part.Took)
 	}
-	return w.events, steps
+	return w.events
 }
 
 // A weaver puts histories together. The zero value has none.

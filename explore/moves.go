@@ -49,9 +49,14 @@ const (
 	Failover Fault = "failover"
 	// Flush is FLUSHALL on a node.
 	Flush Fault = "flush"
-	// ClientClock and NodeClock set a clock ahead by more than a lease.
-	ClientClock Fault = "client-clock"
-	NodeClock   Fault = "node-clock"
+	// ClientClock and NodeClock set a clock ahead by more than a lease, and NodeClockBack
+	// sets one back, by so much that a lease lasts longer than anybody should wait for one.
+	ClientClock   Fault = "client-clock"
+	NodeClock     Fault = "node-clock"
+	NodeClockBack Fault = "node-clock-back"
+	// Hang has the work of a holder never end, while another asks for the lock. Nothing
+	// follows.
+	Hang Fault = "hang"
 )
 
 // stopReplication is what is said of a node from which nothing reaches a replica any
@@ -62,7 +67,7 @@ const stopReplication = " replication stop"
 func Faults() []Fault {
 	return []Fault{
 		Advance, Tick, Crash, ClientRestart, Cancel, Pause, LoseReply, LoseRequest, Partition,
-		Restart, RestartEmpty, Failover, Flush, ClientClock, NodeClock,
+		Restart, RestartEmpty, Failover, Flush, ClientClock, NodeClock, NodeClockBack, Hang,
 	}
 }
 
@@ -99,6 +104,10 @@ func (f Fault) About() string {
 		return "a client's wall clock jumps ahead by 1.1 TTLs"
 	case NodeClock:
 		return "a node's clock jumps ahead by 1.1 TTLs"
+	case NodeClockBack:
+		return "a node's clock goes back by 2.1 TTLs"
+	case Hang:
+		return "the work of a holder never ends, while another asks for the lock"
 	}
 	return ""
 }
@@ -122,6 +131,7 @@ type move struct {
 	begun  bool   // that client begins a round
 	sends  bool   // it delivers a request
 	to     string // the node that it delivers it to
+	closes bool   // nothing follows
 }
 
 // anywhere is where a move delivers that lets all requests of a client through.
@@ -391,6 +401,9 @@ func (b Bound) faults(p *position) []move {
 			add(ClientClock, c.Name+" clock +1.1ttl")
 		}
 	}
+	if b.left(p, Hang) {
+		list = append(list, b.hangs(p)...)
+	}
 	for i := range b.Nodes {
 		n := faults.NodeName(i)
 		if b.left(p, Restart) {
@@ -405,6 +418,9 @@ func (b Bound) faults(p *position) []move {
 		if b.left(p, NodeClock) {
 			add(NodeClock, n+" clock +1.1ttl")
 		}
+		if b.left(p, NodeClockBack) {
+			add(NodeClockBack, n+" clock -2.1ttl")
+		}
 		if b.left(p, Failover) && b.Replicas > 0 {
 			// What has set out gets there, in every world; what shall not is stopped before.
 			list = append(list, move{lines: []string{"wait 0.01ttl", n + " failover", "wait 1µs"}, cost: Failover, fault: n + " failover"})
@@ -415,6 +431,24 @@ func (b Bound) faults(p *position) []move {
 	}
 	return list
 }
+
+// hangs returns how the work of a holder may never end: while the network is in nobody's way, another asks for the lock
+// for longer than anybody should be kept waiting.
+func (b Bound) hangs(p *position) []move {
+	if !slices.ContainsFunc(p.view.Clients, func(c harness.ClientView) bool { return c.Holding && !c.Paused }) {
+		return nil
+	}
+	i := slices.IndexFunc(p.view.Clients, func(c harness.ClientView) bool {
+		return !c.Crashed && !c.Busy && !c.Paused && !c.Holding && len(p.cuts(c.Name)) == 0
+	})
+	if i < 0 {
+		return nil
+	}
+	return []move{{lines: []string{b.freely(), p.view.Clients[i].Name + " acquire within 5.503ttl"}, cost: Hang, closes: true}}
+}
+
+// freely is the line from which on the network lets all through.
+func (b Bound) freely() string { return "pass " + strings.Join(b.names(), " ") }
 
 // misfortunes returns the faults that may befall a client that is in the middle of
 // something, or holds.

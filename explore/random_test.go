@@ -94,12 +94,13 @@ func minimal(t *testing.T, player Player, f Finding) {
 	}
 	s.limits(&looks[0])
 	for out, unit := range d.units {
-		text, err := d.without(func(i int) bool { return i == out }).recounted().text("", nil)
+		d := d.without(func(i int) bool { return i == out }).recounted()
+		text, err := d.text("", nil)
 		if err != nil {
 			continue
 		}
 		looks, err := player.Play(t.Context(), []Trial{{Script: text}})
-		if err != nil || s.does(&looks[0]) {
+		if err != nil || s.does(d, &looks[0]) {
 			t.Errorf("%v; %s shows without %q:\n%s", err, f.Anomaly, unit, text)
 		}
 	}
@@ -109,7 +110,7 @@ func minimal(t *testing.T, player Player, f Finding) {
 func TestDrawsNothingButWhatIsThere(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 5))
 	names := []string{"setnx-expire", "getset-timestamp", "set-nx-px-del", "set-nx-px-get-del", "set-nx-px-lua", "fenced"}
-	kinds := []Fault{Advance, Tick, Crash, ClientRestart, Pause, LoseReply, LoseRequest, Partition, Restart, RestartEmpty, Failover, Flush, ClientClock, NodeClock}
+	kinds := []Fault{Advance, Tick, Crash, ClientRestart, Pause, LoseReply, LoseRequest, Partition, Restart, RestartEmpty, Failover, Flush, ClientClock, NodeClock, NodeClockBack, Hang}
 	for range 8 {
 		name, kind := names[rng.IntN(len(names))], kinds[rng.IntN(len(kinds))]
 		bound := Bound{Clients: 2, Rounds: 1, Budget: map[Fault]int{kind: 1}, Reenter: rng.IntN(4) == 0}

@@ -3,6 +3,7 @@ package explore
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"runtime"
 	"slices"
@@ -118,6 +119,23 @@ func (s *search) samples(q *position) bool {
 	return binary.BigEndian.Uint16(id[:]) < (1<<16)/sample
 }
 
+// errLeft says that a run which was kept left something behind when it ended, and it isn't known for which
+// script that would have shown.
+var errLeft = errors.New("explore: a run that was kept left something behind")
+
+// endRuns ends those that are kept still.
+func (s *search) endRuns(ctx context.Context) error {
+	keeper, ok := s.player.(Keeper)
+	if !ok {
+		return nil
+	}
+	left, err := keeper.End(ctx)
+	if left != "" {
+		return errLeft
+	}
+	return err
+}
+
 // play plays what leads to some positions, and learns from it.
 func (s *search) play(ctx context.Context, list []*position) error {
 	trials := make([]Trial, len(list))
@@ -126,12 +144,16 @@ func (s *search) play(ctx context.Context, list []*position) error {
 		if h := q.half; h != nil && !h.known {
 			trials[i].Half = trials[i].Mark + len(h.trail.lines)
 		}
+		trials[i].Last = q.closed
 	}
 	looks, err := s.player.Play(ctx, trials)
 	if err != nil {
 		return err
 	}
 	for i, q := range list {
+		if looks[i].Left != "" {
+			return errLeft
+		}
 		s.result.Runs++
 		if err := s.learn(ctx, q, &looks[i]); err != nil {
 			return err
@@ -151,7 +173,11 @@ func (s *search) learn(ctx context.Context, q *position, look *Look) error {
 	}
 	s.meta = look.Meta
 	parts := s.tables.parts(look.View)
-	if differs := s.differs(q, parts, look); differs != "" {
+	switch differs := s.differs(q, parts, look); {
+	case differs == "":
+	case s.bound.Varies && s.bound.WithoutTables:
+		s.result.Varied++
+	default:
 		return s.doubt(ctx, q, look, differs)
 	}
 	if h := q.half; h != nil && !h.known {
@@ -169,9 +195,12 @@ func (s *search) learn(ctx context.Context, q *position, look *Look) error {
 	if !q.known {
 		q.trail.adds(&piece{Part: look.Part})
 	}
+	if s.bound.WithoutTables {
+		return nil
+	}
 	// What is put together is judged like what happened.
 	var weaver weaver
-	if got := checker.Check(weaver.telling(q.trail, s.meta)).Anomalies(); !s.bound.WithoutTables && !slices.Equal(got, look.Anomalies) {
+	if got := checker.Check(weaver.telling(q.trail, s.meta)).Anomalies(); !slices.Equal(got, look.Anomalies) {
 		return s.doubt(ctx, q, look, fmt.Sprintf("it showed %v, and put together its history shows %v", look.Anomalies, got))
 	}
 	return nil
@@ -180,11 +209,8 @@ func (s *search) learn(ctx context.Context, q *position, look *Look) error {
 // differs compares what happened in a script with what the tables say of its moves;
 // it returns the first difference, or nothing.
 func (s *search) differs(q *position, parts parts, look *Look) string {
-	if q.trail.before != nil {
-		before, steps := q.trail.before.history()
-		if digest(before, steps, faults.Instant) != look.Before {
-			return otherwise
-		}
+	if before := q.trail.before; before != nil && before.footing().tally.digest() != look.Before {
+		return otherwise
 	}
 	if !q.known {
 		return ""
@@ -193,7 +219,7 @@ func (s *search) differs(q *position, parts parts, look *Look) string {
 }
 
 // doubt finds out why a script didn't come to what the tables say: whether the lock does
-// not do the same each time, which is a failure, or what one client does depends on what
+// not do the same each time, which is a failure unless it is known for that, or what one client does depends on what
 // another has done, in ways that nothing shows. Then the tables are of no use.
 func (s *search) doubt(ctx context.Context, q *position, look *Look, differs string) error {
 	trial := s.bound.trial(q.trail)
@@ -205,10 +231,10 @@ func (s *search) doubt(ctx context.Context, q *position, look *Look, differs str
 	if err != nil {
 		return err
 	}
-	if before, _ := q.trail.before.history(); differs == otherwise {
-		differs = first(whole.Part.Events, before)
+	if differs == otherwise {
+		differs = first(whole.Part.Events, q.trail.before.history())
 	}
-	if again.Err == "" && again.same(look) && !s.bound.WithoutTables {
+	if !s.bound.WithoutTables && (s.bound.Varies || again.Err == "" && again.same(look)) {
 		s.result.Untabled = differs
 		return nil
 	}
@@ -222,7 +248,7 @@ const otherwise = "what had happened before did so in another way"
 // first shows the first event of a history that stands differently in another.
 func first(got, want []checker.Event) string {
 	for i := range min(len(got), len(want)) {
-		if digest(got[i:i+1], nil, faults.Instant) != digest(want[i:i+1], nil, faults.Instant) {
+		if digest(got[i:i+1], faults.Instant) != digest(want[i:i+1], faults.Instant) {
 			return fmt.Sprintf("%s, where there was: %s", brief(got[i]), brief(want[i]))
 		}
 	}

@@ -21,7 +21,11 @@ func (b Bound) names() []string {
 func (b Bound) trial(t *trail) Trial {
 	lines, last := t.script()
 	text := b.script(lines, nil)
-	return Trial{Script: text, Mark: strings.Count(b.head(), "\n") + last + 1}
+	trial := Trial{Script: text, Mark: strings.Count(b.head(), "\n") + last + 1}
+	if !b.afresh {
+		trial.Moves = t.depth()
+	}
+	return trial
 }
 
 // script returns a path as a script. Clients wait for as long as it takes: how long
@@ -60,6 +64,9 @@ func (b Bound) head() string {
 	}
 	if b.Retries > 0 {
 		fmt.Fprintf(&s, "retries %d\n", b.Retries)
+	}
+	if b.OneThread {
+		fmt.Fprintf(&s, "thread 1 %s\n", clients)
 	}
 	fmt.Fprintf(&s, "patience 20ttl\nread-timeout 10ttl\n\nlatency 0s\nhold %s before any or none\n", clients)
 	return s.String()

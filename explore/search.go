@@ -7,10 +7,12 @@ import (
 	"fmt"
 	"hash/fnv"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 
 	"github.com/lockfault/lockfault/checker"
+	"github.com/lockfault/lockfault/faults"
 	"github.com/lockfault/lockfault/harness"
 )
 
@@ -33,6 +35,14 @@ func Search(ctx context.Context, b Bound, player Player, tell func(Result)) (Res
 func conduct(ctx context.Context, b Bound, player Player, tell func(Result), run func(*search, context.Context) error) (Result, error) {
 	s := newSearch(b, player, tell)
 	err := run(s, ctx)
+	if err == nil {
+		err = s.endRuns(ctx)
+	}
+	if errors.Is(err, errLeft) {
+		b.afresh = true
+		s = newSearch(b, player, tell)
+		err = run(s, ctx)
+	}
 	if s.result.Untabled != "" && s.result.Cut == "" && len(s.result.Failures) == 0 && err == nil {
 		why, runs := s.result.Untabled, s.result.Runs
 		b.WithoutTables = true
@@ -40,9 +50,16 @@ func conduct(ctx context.Context, b Bound, player Player, tell func(Result), run
 		s.result.Runs = runs
 		err = run(s, ctx)
 		s.result.Untabled = why
-		if err == nil && s.result.Cut == "" {
-			s.result.Cut = "clients depend on more than a state shows of them"
-		}
+	}
+	switch {
+	case err != nil || s.result.Cut != "":
+	case s.result.Varied > 0:
+		s.result.Cut = "the lock does not do the same each time"
+	case s.result.Untabled != "":
+		s.result.Cut = "clients depend on more than a state shows of them"
+	}
+	for _, f := range s.fleeting {
+		s.result.Failures = append(s.result.Failures, f.Failure)
 	}
 	s.result.Exhausted = err == nil && s.result.Cut == "" && len(s.result.Failures) == 0
 	if err != nil && ctx.Err() != nil {
@@ -77,6 +94,9 @@ type search struct {
 	seen   map[identity]bool
 	found  []checker.Anomaly
 	result Result
+	// fleeting are, of a lock that varies, anomalies that a script showed once and no script has shown
+	// each time.
+	fleeting []fleeting
 	// common is what of the result is in every shard.
 	common Counts
 }
@@ -135,23 +155,35 @@ func (s *search) follow(ctx context.Context, layer []*position) (fresh []*positi
 }
 
 // close returns the position in which so much time has gone by that what was
-// forgotten shows, and somebody who still can has asked for the lock.
+// forgotten shows, and somebody who still can has asked for the lock. The network is in
+// nobody's way any more: a lock that looks after itself in the background, and was not told
+// that it is over, would lose what it keeps if its requests were held for so long.
 func (s *search) close(p *position) *position {
-	lines := []string{"wait 1.6ttl"}
+	lines := []string{s.bound.freely(), "wait 1.6ttl"}
 	var ask move
-	for i, c := range p.view.Clients {
-		if !c.Crashed && !c.Busy {
-			// The time is no multiple of a pause between two tries.
-			ask = move{lines: []string{"pass " + c.Name, c.Name + " acquire within 1.003ttl"}, client: i + 1, sends: true, to: anywhere}
-			break
-		}
+	if i := asker(p.view); i >= 0 {
+		// The time is no multiple of a pause between two tries.
+		ask = move{lines: []string{p.view.Clients[i].Name + " acquire within 1.003ttl"}, client: i + 1, sends: true, to: anywhere}
 	}
-	q := s.after(p, move{lines: append(slices.Clip(lines), ask.lines...)})
-	q.closed = true
+	q := s.after(p, move{lines: append(slices.Clip(lines), ask.lines...), closes: true})
 	if ask.client > 0 && !s.bound.WithoutTables {
 		q.half = &halfway{s.after(p, move{lines: lines}), ask}
 	}
 	return q
+}
+
+// asker returns the number of the client that asks for the lock at the end: the first that can, and
+// rather one whose the lock is nowhere, since a lock may let in again whom it keeps others out for. It is -1 if
+// nobody can.
+func asker(v harness.View) int {
+	able := func(c harness.ClientView) bool { return !c.Crashed && !c.Busy }
+	others := slices.IndexFunc(v.Clients, func(c harness.ClientView) bool {
+		return able(c) && !slices.ContainsFunc(v.Servers, func(s faults.ServerView) bool { return s.Owner == c.Name })
+	})
+	if others >= 0 {
+		return others
+	}
+	return slices.IndexFunc(v.Clients, able)
 }
 
 // after returns where a move leads. Its view is not known yet.
@@ -163,7 +195,7 @@ func (s *search) close(p *position) *position {
 func (s *search) after(p *position, m move) *position {
 	q := &position{
 		trail: &trail{before: p.trail, lines: m.lines}, moves: p.moves + 1, requests: p.requests,
-		rounds: p.rounds, spent: p.spent, faults: p.faults, words: p.words, memory: p.memory, shows: p.shows,
+		rounds: p.rounds, spent: p.spent, faults: p.faults, words: p.words, memory: p.memory, shows: p.shows, closed: m.closes,
 	}
 	q.from, q.before = p.parts, p.memory
 	q.key, q.nodes, q.local = s.tables.at(p, m)
@@ -285,6 +317,9 @@ func (s *search) settled(p *position, all []checker.Anomaly) []checker.Anomaly {
 	})
 }
 
+// late are faults that there were not always: without one, states have the names that they had before.
+var late = []Fault{Cancel, NodeClockBack, Hang}
+
 // identify returns what a state is known by: all that what comes next can depend on.
 func (s *search) identify(p *position) identity {
 	b := make([]byte, 0, 256)
@@ -303,13 +338,15 @@ func (s *search) identify(p *position) identity {
 		number(begins)
 	}
 	for _, f := range Faults() {
-		if f != Cancel {
+		if !slices.Contains(late, f) {
 			number(p.spent[f])
 		}
 	}
 	number(int(p.words))
-	if n := p.spent[Cancel]; n > 0 { // without one, states have the names that they had before there was such a fault
-		number(-n)
+	for i, f := range late {
+		if n := p.spent[f]; n > 0 {
+			number(-n - i*math.MaxInt32)
+		}
 	}
 	if p.closed {
 		number(0)
@@ -322,6 +359,26 @@ func (s *search) identify(p *position) identity {
 	return identity(h.Sum(nil))
 }
 
+// A fleeting anomaly is one that a script showed, and not each time.
+type fleeting struct {
+	Failure // the first such script
+	anomaly checker.Anomaly
+	scripts int // how many
+}
+
+// fleets takes note of a script that does not show an anomaly each time. The next that shows it
+// may, unless there were too many: each is played twice more.
+func (s *search) fleets(a checker.Anomaly, f Failure) {
+	i := slices.IndexFunc(s.fleeting, func(f fleeting) bool { return f.anomaly == a })
+	if i < 0 {
+		i = len(s.fleeting)
+		s.fleeting = append(s.fleeting, fleeting{Failure: f, anomaly: a})
+	}
+	if s.fleeting[i].scripts++; s.fleeting[i].scripts < mostFailures {
+		s.found = slices.DeleteFunc(s.found, func(found checker.Anomaly) bool { return found == a })
+	}
+}
+
 // find keeps a script that shows an anomaly, if it does so again.
 func (s *search) find(ctx context.Context, a checker.Anomaly, p *position, shows []checker.Anomaly) {
 	lines, _ := p.trail.script()
@@ -329,12 +386,16 @@ func (s *search) find(ctx context.Context, a checker.Anomaly, p *position, shows
 	_, err := steady(ctx, s.player, script, shows)
 	var unsound *Unsound
 	switch {
+	case errors.As(err, &unsound) && s.bound.Varies:
+		s.fleets(a, Failure{script, unsound.Why})
+		return
 	case errors.As(err, &unsound):
 		s.result.Failures = append(s.result.Failures, Failure{script, unsound.Why})
 		return
 	case err != nil:
 		return // the search is about to learn that, too
 	}
+	s.fleeting = slices.DeleteFunc(s.fleeting, func(f fleeting) bool { return f.anomaly == a })
 	s.result.Findings = append(s.result.Findings, Finding{
 		Anomaly: a, Script: script, Anomalies: shows, Moves: p.moves, Requests: p.requests, Course: p.lot.course(), path: p.trail.path(),
 	})

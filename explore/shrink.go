@@ -65,7 +65,9 @@ func (e *Unsound) Error() string { return e.Why }
 //     never did,
 //   - no more time, but for a tenth of a lease: a script that waits by chance is no better than
 //     one that says so; for what a search has found, no more time at all,
-//   - for anomalies that show when nothing more is under way: nothing more is.
+//   - for anomalies that show when nothing more is under way: nothing more is,
+//   - for what a search has found: an end that lets all through finds nothing held, unless
+//     it did.
 //
 // It blocks until it is done or ctx is. Then the error is that of ctx, and what there is so far is
 // returned; it was not played again. Other errors are [*Absent], [*Unsound], that of [scenarios.Parse], and the player's.
@@ -143,6 +145,7 @@ type shrinker struct {
 	longest time.Duration
 	misuse  misuse
 	busy    bool
+	crowded bool
 
 	memo  map[string]bool // whether a script will do
 	plays int
@@ -183,7 +186,7 @@ func (s *shrinker) limits(look *Look) {
 	s.ttl = look.Meta.TTL
 	s.longest, s.misuse, s.busy = look.Part.Took+s.ttl/10, misuses(look.Part.Events), busy(look)
 	if s.best.path {
-		s.longest = look.Part.Took + blink
+		s.longest, s.crowded = look.Part.Took+blink, s.best.crowded(look)
 	}
 }
 
@@ -325,6 +328,7 @@ func (s *shrinker) try(ctx context.Context, list []draft) (bool, error) {
 		texts := make([]string, len(some))
 		looks := map[string]*Look{}
 		var trials []Trial
+		var which []draft
 		for i := range some {
 			some[i] = some[i].recounted()
 			text, err := some[i].text("", nil)
@@ -334,7 +338,7 @@ func (s *shrinker) try(ctx context.Context, list []draft) (bool, error) {
 			texts[i] = text
 			if _, known := s.memo[text]; !known && looks[text] == nil && s.plays+len(trials) < s.most {
 				looks[text] = &Look{}
-				trials = append(trials, Trial{Script: text})
+				trials, which = append(trials, Trial{Script: text}), append(which, some[i])
 			}
 		}
 		if len(trials) > 0 {
@@ -345,7 +349,7 @@ func (s *shrinker) try(ctx context.Context, list []draft) (bool, error) {
 			s.plays += len(trials)
 			for i, trial := range trials {
 				looks[trial.Script] = &played[i]
-				s.memo[trial.Script] = s.does(&played[i])
+				s.memo[trial.Script] = s.does(which[i], &played[i])
 			}
 		}
 		for i, text := range texts {
@@ -362,11 +366,35 @@ func (s *shrinker) try(ctx context.Context, list []draft) (bool, error) {
 }
 
 // does reports whether a candidate that ended like that will do.
-func (s *shrinker) does(look *Look) bool {
+func (s *shrinker) does(d draft, look *Look) bool {
 	if look.Err != "" || !slices.Contains(look.Anomalies, s.anomaly) || look.Part.Took > s.longest || misuses(look.Part.Events).exceeds(s.misuse) {
 		return false
 	}
+	if d.path && !s.crowded && d.crowded(look) {
+		return false
+	}
 	return s.busy || !lasting(s.anomaly) || !busy(look)
+}
+
+// crowded reports whether messages were held when the end of a path let all through. On a path each that is held
+// has a move of its own, so that the search, and not chance, decides which comes first.
+func (d draft) crowded(look *Look) bool {
+	var lines []string
+	for _, unit := range d.units {
+		lines = append(lines, unit...)
+	}
+	steps := append(slices.Clip(look.Part.Steps), len(look.Part.Events))
+	first := len(look.Part.Steps) - len(lines)
+	for i, line := range lines {
+		if words := strings.Fields(line); words[0] != "pass" || slices.Contains(words, "once") {
+			continue
+		}
+		at := first + i
+		if slices.ContainsFunc(look.Part.Events[steps[at]:steps[at+1]], func(e checker.Event) bool { return e.Kind == checker.Passed }) {
+			return true
+		}
+	}
+	return false
 }
 
 // lasting reports whether an anomaly is one that shows when nothing more is under way that might

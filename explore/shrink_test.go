@@ -38,11 +38,12 @@ func shrunk(t *testing.T, strategy, scenario string, a checker.Anomaly) (Shrunk,
 	original, _ := player.Again(t.Context(), Trial{Script: string(mustFormat(t, scenario))})
 	s.limits(&original)
 	for out, unit := range d.units {
-		text, err := d.without(func(i int) bool { return i == out }).text("", nil)
+		d := d.without(func(i int) bool { return i == out })
+		text, err := d.text("", nil)
 		if err != nil {
 			continue
 		}
-		if look, _ := player.Again(t.Context(), Trial{Script: text}); s.does(&look) {
+		if look, _ := player.Again(t.Context(), Trial{Script: text}); s.does(d, &look) {
 			t.Errorf("%s shows without %q:\n%s", a, unit, text)
 		}
 	}

@@ -18,6 +18,7 @@ func TestTablesLoseNothing(t *testing.T) {
 	budgets := []map[Fault]int{
 		{}, {Advance: 1}, {Tick: 1}, {Crash: 1}, {LoseReply: 1}, {LoseRequest: 1}, {Pause: 1}, {Partition: 1}, {ClientRestart: 1}, {Cancel: 1}, {Cancel: 1, Advance: 1},
 		{Restart: 1}, {RestartEmpty: 1}, {NodeClock: 1}, {ClientClock: 1}, {Flush: 1}, {Failover: 1},
+		{NodeClockBack: 1, Crash: 1}, {Hang: 1, LoseReply: 1},
 	}
 	names := []string{"setnx-expire", "setnx-expire-repair", "getset-timestamp", "set-nx-px-del", "set-nx-px-get-del", "set-nx-px-lua", "fenced", "redisson"}
 	type pair struct {
@@ -37,7 +38,7 @@ func TestTablesLoseNothing(t *testing.T) {
 		all = all[:6]
 	}
 	for _, c := range all {
-		b := Bound{Clients: 2, Rounds: 1, Budget: c.budget, Replicas: c.budget[Failover], Retries: c.budget[LoseRequest]}
+		b := Bound{Clients: 2, Rounds: 1, Budget: c.budget, Replicas: c.budget[Failover], Retries: max(c.budget[LoseRequest], c.budget[LoseReply])}
 		with := found(t, c.name, b)
 		b.WithoutTables = true
 		without := found(t, c.name, b)

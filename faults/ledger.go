@@ -216,10 +216,41 @@ func (l *Ledger) mayBeValue(word string, ours bool) bool {
 	return known || !isDate(word) && !l.hasKey(word) && (ours || !isNumber(word))
 }
 
-// hasKey reports whether a word has the lock's key in it, as the names of
-// channels do.
+// hasKey reports whether a word has the lock's key in it, as the names of channels do:
+// as a word of its own, or in one that is too short to be random. A long one of random
+// letters may well have "lock" in its midst.
 func (l *Ledger) hasKey(word string) bool {
-	return slices.ContainsFunc(l.lock.Keys, func(key string) bool { return strings.Contains(word, key) })
+	return slices.ContainsFunc(l.lock.Keys, func(key string) bool {
+		if len(word) < random || key == "" {
+			return strings.Contains(word, key)
+		}
+		for from := 0; ; from++ {
+			at := strings.Index(word[from:], key)
+			if at < 0 {
+				return false
+			}
+			from += at
+			if !isAlphanumeric(word[:from], -1) && !isAlphanumeric(word[from+len(key):], 0) {
+				return true
+			}
+		}
+	})
+}
+
+// random is the length from which a word may be random, and no name of something.
+const random = 16
+
+// isAlphanumeric reports whether the first letter of a text is a letter or a digit, or at
+// -1 the last; an empty text has none.
+func isAlphanumeric(text string, at int) bool {
+	if text == "" {
+		return false
+	}
+	c := text[0]
+	if at < 0 {
+		c = text[len(text)-1]
+	}
+	return '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
 }
 
 // isNumber reports whether a word is a number that means what it says: one with a

@@ -238,6 +238,19 @@ func TestNumbersAndDigits(t *testing.T) {
 	}
 }
 
+// A channel is named after the lock; a random word may have its name in it.
+func TestWordsWithTheKey(t *testing.T) {
+	for word, want := range map[string]bool{ // whether it is a value
+		"redisson_lock__channel:{lock}": false, "rueidislock:0:lock": false, "lock:notifications:and:more": false, "locknotify": false,
+		"lock-0123456789abcdef": false, "qVSFnjsdclockFxdUpxO": true, "EOZORfDlYGXGllockClG": true, "lockEOZORfDlYGXGlClG": true, "EOZORfDlYGXGlClGlock": true,
+	} {
+		l := faults.NewLedger(faults.OnKey("lock"))
+		if got := l.Command("A", []string{"EVAL", "return 1", "1", "lock", word}) == `EVAL "return 1" 1 lock A1`; got != want {
+			t.Errorf("%s is a value: %t", word, got)
+		}
+	}
+}
+
 // Two values that differ get two names, whoever writes them in whatever order.
 func FuzzLedger(f *testing.F) {
 	f.Add("A", "SET", "lock", valueA, "B", "GETSET", "lock", valueB)

@@ -27,8 +27,12 @@ type ServerView struct {
 	// is its node's primary.
 	Up, Paused, Leads bool
 	// Data shows all that it holds, with the dates at which it will be gone, in one
-	// order, and whose the lock is taken to be.
+	// order.
 	Data string
+	// Owner is the client whose the lock is taken to be by what the server holds; empty if it
+	// is nobody's, or, where Known is false, if that can't be told.
+	Owner string
+	Known bool
 	// Knows shows what else it will go by: the scripts that it has, who waits there,
 	// in their order, and what is on its way to it from its leader.
 	Knows string

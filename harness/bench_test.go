@@ -5,7 +5,7 @@ import (
 
 	"github.com/lockfault/lockfault/harness"
 	"github.com/lockfault/lockfault/scenarios"
-	"github.com/lockfault/lockfault/strategies/all"
+	"github.com/lockfault/lockfault/strategies"
 )
 
 // BenchmarkCell plays single cells: a short one, one in which a client asks again
@@ -21,7 +21,7 @@ func BenchmarkCell(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			strategy, _ := all.Registry().Lookup(c.strategy)
+			strategy, _ := strategies.Builtin().Lookup(c.strategy)
 			b.ReportAllocs()
 			events := 0
 			for b.Loop() {

@@ -11,7 +11,6 @@ import (
 	"github.com/lockfault/lockfault/checker"
 	"github.com/lockfault/lockfault/harness"
 	"github.com/lockfault/lockfault/strategies"
-	"github.com/lockfault/lockfault/strategies/all"
 )
 
 // happened returns what became of clients and their operations, without times.
@@ -32,7 +31,7 @@ func happened(h checker.History) string {
 
 // Whoever gives up is heard by the operation that its client is in, and by no other.
 func TestCancel(t *testing.T) {
-	strategy, _ := all.Registry().Lookup("set-nx-px-lua")
+	strategy, _ := strategies.Builtin().Lookup("set-nx-px-lua")
 	for _, c := range []struct{ name, script, want, nothing string }{
 		{"one that waits", "B acquire\nbegin A acquire\nwait 0.5ttl\nA cancel\nawait A done\nA release",
 			"B acquire, B acquire ok, A acquire, A cancel, A acquire fail, A release, A release fail", ""},

@@ -2,7 +2,6 @@ package harness_test
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -122,8 +121,8 @@ func TestDialledConnections(t *testing.T) {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
 			again := play(t, diallers(c.nodes), script)
-			if a, b := encode(t, outcome.History), encode(t, again.History); !bytes.Equal(a, b) {
-				t.Errorf("the same seed gave two histories, which differ from line %s", difference(a, b))
+			if differs := differing(outcome.History, again.History); differs != "" {
+				t.Errorf("the same seed gave two histories: %s", differs)
 			}
 		})
 	}
@@ -202,8 +201,8 @@ func TestGoRedisOfOnesOwn(t *testing.T) {
 				t.Errorf("%d times HELLO 3", hellos)
 			}
 			again := play(t, own, script)
-			if a, b := encode(t, first.History), encode(t, again.History); !bytes.Equal(a, b) {
-				t.Errorf("the same seed gave two histories, which differ from line %s", difference(a, b))
+			if differs := differing(first.History, again.History); differs != "" {
+				t.Errorf("the same seed gave two histories: %s", differs)
 			}
 		})
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/lockfault/lockfault/checker"
 	"github.com/lockfault/lockfault/faults"
+	"github.com/lockfault/lockfault/faults/sim"
 	"github.com/lockfault/lockfault/internal/bubble"
 	"github.com/lockfault/lockfault/scenarios"
 	"github.com/lockfault/lockfault/strategies"
@@ -26,11 +27,24 @@ type Cell struct {
 	Seed uint64
 	// TTL replaces the script's lease; 0 keeps it.
 	TTL time.Duration
+	// Limit is how much real time the cell may take in virtual time before it is an
+	// error that says what virtual time waits for; what is left of it goes on. 0 is
+	// any: somebody else must end the process then.
+	Limit time.Duration
+	// Spares are what cells of virtual time leave to one another that tells nothing of
+	// them; nil for nothing.
+	Spares *Spares
 }
+
+// Spares are servers in virtual time that nobody has any more, and that hold nothing.
+type Spares = sim.Spares
 
 // Applies reports whether the cell can be played, and why if not. It touches
 // nothing; what the machine lacks shows when the cell is played.
 func (c Cell) Applies() (ok bool, why string) {
+	if ok, why = c.programApplies(); !ok {
+		return ok, why
+	}
 	ok, why = c.Script.AppliesTo(c.Strategy.Name, c.Strategy.Tags, max(1, c.Strategy.Nodes))
 	if ok && c.Place != nil {
 		return c.Place.Takes(c)
@@ -118,8 +132,8 @@ type MetNothing struct {
 // Play plays the cell in a bubble of virtual time. It blocks until the cell is
 // done; t is only used to make the bubble, never to report, and a strategy that
 // panics in one of its own goroutines ends the process. A strategy that blocks
-// on a sync.Mutex for ever, or never stops computing, stops virtual time: Play
-// doesn't return then, and somebody with a real clock must end the process.
+// on a sync.Mutex for ever, or never stops computing, stops virtual time: unless the
+// cell has a Limit, Play doesn't return then, and somebody with a real clock must end the process.
 // Safe for concurrent use.
 func Play(t *testing.T, cell Cell) Outcome { return play(t, cell, nil) }
 
@@ -147,13 +161,17 @@ func play(t *testing.T, cell Cell, watch *watch) Outcome {
 func playSim(t *testing.T, cell Cell, outcome *Outcome, watch *watch) {
 	var s *stage
 	var failure error
-	err := bubble.Run(t, func() {
+	err := bubble.RunWithin(t, cell.Limit, func() {
 		s, failure = newSimStage(cell)
 		if failure == nil {
 			s.watch = watch
 			failure = s.play()
 		}
 	})
+	if errors.Is(err, bubble.ErrLimit) { // it may be playing still
+		outcome.Status, outcome.Reason = Error, err.Error()
+		return
+	}
 	if s != nil {
 		outcome.of(s)
 	}

@@ -37,7 +37,14 @@ func newLocal(setup client.Setup, strategy strategies.Strategy, world faults.Dia
 	}
 	go func() {
 		defer close(b.gone)
+		returned := false
+		defer func() {
+			if !returned {
+				b.Tell(client.Report{Kind: client.Refused, Error: "its New ended its goroutine, as runtime.Goexit does, and t.Fatal"})
+			}
+		}()
 		made := b.client.Make()
+		returned = true
 		if _, ok := b.Tell(made); ok && made.Kind == client.Made {
 			b.client.Run()
 		}

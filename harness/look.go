@@ -2,9 +2,9 @@ package harness
 
 import (
 	"encoding/hex"
-	"fmt"
 	"hash/fnv"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -80,55 +80,77 @@ func (s *stage) look() View {
 	if viewer, ok := s.world.(faults.Viewer); ok {
 		v.View = viewer.View()
 	}
-	observed, watches := s.observed()
+	s.observe()
 	for _, name := range s.names {
 		p, state := s.clients[name], s.world.Client(name)
 		v.Clients = append(v.Clients, ClientView{
 			Name: name, Paused: state.Paused, Crashed: state.Crashed,
-			Busy: p.busy && !state.Crashed, Holding: p.holds > 0 && !state.Crashed, Observed: observed[name], Watches: watches[name],
+			Busy: p.busy && !state.Crashed, Holding: p.holds > 0 && !state.Crashed, Observed: s.observed.hashes[name], Watches: s.observed.watches[name],
 		})
 	}
 	return v
 }
 
-// observed returns, for each client, a hash of what it has observed. What befell a node
+// observed is what each client has observed until now. What befell a node
 // counts as observed by everybody: whether it did so before or after what a
 // client heard makes a difference for connections, streams and clocks that nothing else
 // shows. What befell its own clock counts, too. So does what others did on a node while a
-// client watches keys there; watches says who does where.
-func (s *stage) observed() (hashes, watches map[string]string) {
-	hashes, watches = map[string]string{}, map[string]string{}
-	h := fnv.New128a()
-	note := func(client string, e checker.Event) {
-		h.Reset()
-		fmt.Fprintf(h, "%s %d %s %s %s %s %s %s %s %d %t %s", hashes[client], faults.Instant(e.Time),
-			e.Kind, e.Node, e.Op, e.Result, e.Error, e.Command, e.Reply, e.Token, e.Accepted, e.Text)
-		hashes[client] = hex.EncodeToString(h.Sum(nil))
+// client watches keys there. The zero value has seen nothing.
+type observed struct {
+	upto    int               // events were looked at
+	hashes  map[string]string // of what a client observed, in its order
+	watches map[string]string // the node on which it watches
+	buffer  []byte
+}
+
+// observe looks at what was recorded since the last time.
+func (s *stage) observe() {
+	o := &s.observed
+	if o.hashes == nil {
+		o.hashes, o.watches = map[string]string{}, map[string]string{}
 	}
-	for _, e := range s.history.Events {
+	for i := o.upto; i < len(s.history.Events); i++ {
+		e := &s.history.Events[i]
 		switch e.Kind {
 		case checker.Reply, checker.Push, checker.Invoke, checker.Return, checker.Lost, checker.Write,
 			checker.Pause, checker.Resume, checker.Crash, checker.Restart, checker.Cancel:
-			note(e.Client, e)
+			o.note(e.Client, e)
 		case checker.Fault:
 			for _, name := range s.names {
 				if e.Node != "" || e.Client == name && strings.HasPrefix(e.Text, name+" clock") {
-					note(name, e)
+					o.note(name, e)
 				}
 			}
 		case checker.Request:
 			for _, name := range s.names {
-				if name != e.Client && watches[name] == e.Node {
-					note(name, e)
+				if name != e.Client && o.watches[name] == e.Node {
+					o.note(name, e)
 				}
 			}
 			switch command, _, _ := strings.Cut(e.Command, " "); command {
 			case "WATCH":
-				watches[e.Client] = e.Node
+				o.watches[e.Client] = e.Node
 			case "UNWATCH", "EXEC", "DISCARD":
-				delete(watches, e.Client)
+				delete(o.watches, e.Client)
 			}
 		}
 	}
-	return hashes, watches
+	o.upto = len(s.history.Events)
+}
+
+// note adds an event to what a client has observed.
+func (o *observed) note(client string, e *checker.Event) {
+	b := append(o.buffer[:0], o.hashes[client]...)
+	b = append(b, ' ')
+	b = strconv.AppendInt(b, int64(faults.Instant(e.Time)), 10)
+	for _, word := range [...]string{string(e.Kind), e.Node, string(e.Op), string(e.Result), e.Error, e.Command, e.Reply} {
+		b = append(append(b, ' '), word...)
+	}
+	b = strconv.AppendInt(append(b, ' '), e.Token, 10)
+	b = strconv.AppendBool(append(b, ' '), e.Accepted)
+	b = append(append(b, ' '), e.Text...)
+	o.buffer = b
+	h := fnv.New128a()
+	h.Write(b)
+	o.hashes[client] = hex.EncodeToString(h.Sum(nil))
 }

@@ -1,7 +1,6 @@
 package harness_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -96,8 +95,8 @@ func TestNewMayTalk(t *testing.T) {
 		t.Errorf("the history begins with %+v", e)
 	}
 	second := play(t, talks, script)
-	if a, b := encode(t, first.History), encode(t, second.History); !bytes.Equal(a, b) {
-		t.Errorf("the same seed gave two histories, which differ from line %s", difference(a, b))
+	if differs := differing(first.History, second.History); differs != "" {
+		t.Errorf("the same seed gave two histories: %s", differs)
 	}
 }
 
@@ -282,8 +281,8 @@ func TestNewOfARestartedClient(t *testing.T) {
 				t.Errorf("A sent %q, want %q", got, c.sent)
 			}
 			again := play(t, strategy, head+c.script+"expect none\n")
-			if a, b := encode(t, outcome.History), encode(t, again.History); !bytes.Equal(a, b) {
-				t.Errorf("the same seed gave two histories, which differ from line %s", difference(a, b))
+			if differs := differing(outcome.History, again.History); differs != "" {
+				t.Errorf("the same seed gave two histories: %s", differs)
 			}
 		})
 	}

@@ -11,7 +11,6 @@ import (
 	"github.com/lockfault/lockfault/harness"
 	"github.com/lockfault/lockfault/scenarios"
 	"github.com/lockfault/lockfault/strategies"
-	"github.com/lockfault/lockfault/strategies/all"
 )
 
 // lock is a lock made of two functions.
@@ -49,7 +48,7 @@ func play(t *testing.T, s strategies.Strategy, script string) harness.Outcome {
 // end and in one that was not; those that met anything are not, nor are those
 // that it did not come to.
 func TestWhatMetNothing(t *testing.T) {
-	strategy, _ := all.Registry().Lookup("set-nx-px-lua")
+	strategy, _ := strategies.Builtin().Lookup("set-nx-px-lua")
 	for _, c := range []struct {
 		name, script string
 		want         []harness.MetNothing

@@ -71,7 +71,11 @@ func (p *participant) left() time.Duration {
 func (p *participant) overdue(stacks string) error {
 	s := p.stage
 	if p.making {
-		return p.unmade(fmt.Errorf("its New still runs after %v%s", s.makes(), stacks))
+		what := "its New still runs"
+		if s.cell.Strategy.Program != nil {
+			what = "its program has not answered to the first request"
+		}
+		return p.unmade(fmt.Errorf("%s after %v%s", what, s.makes(), stacks))
 	}
 	return fmt.Errorf("harness: %s ignores its context: %s's %s still runs %v after it should have ended%s",
 		s.cell.Strategy.Name, p.name, p.what, s.forbearance(), stacks)

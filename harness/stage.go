@@ -42,6 +42,7 @@ type stage struct {
 	virtual    time.Duration
 	failure    error
 	watch      *watch
+	observed   observed
 }
 
 // order is an order to the gate, and the script's line that gave it.
@@ -76,7 +77,7 @@ func newStage(cell Cell, world string) *stage {
 func newSimStage(cell Cell) (*stage, error) {
 	s := newStage(cell, Sim)
 	world, err := sim.New(sim.Config{
-		Nodes: len(s.history.Meta.Nodes), Replicas: s.script.Replicas, Lock: cell.Lock(s.key), TTL: s.ttl, Seed: cell.Seed, Record: s.record,
+		Nodes: len(s.history.Meta.Nodes), Replicas: s.script.Replicas, Lock: cell.Lock(s.key), TTL: s.ttl, Seed: cell.Seed, Record: s.record, Spares: cell.Spares,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("harness: making the world: %w", err)
@@ -94,6 +95,16 @@ func (s *stage) play() error { return errors.Join(s.perform(), s.close()) }
 
 // perform plays the script to its last step.
 func (s *stage) perform() error {
+	if err := s.prepare(); err != nil {
+		return err
+	}
+	s.steps(s.script.Steps)
+	s.conclude()
+	return s.failure
+}
+
+// prepare brings everything to where the script begins.
+func (s *stage) prepare() error {
 	for _, name := range s.names {
 		s.enter(name, 0)
 		if s.failure != nil {
@@ -108,7 +119,12 @@ func (s *stage) perform() error {
 	}
 	s.world.Begin()
 	s.register = register{}
-	for _, step := range s.script.Steps {
+	return nil
+}
+
+// steps plays some steps of the script, those that come next.
+func (s *stage) steps(list []scenarios.Step) {
+	for _, step := range list {
 		if s.failure != nil {
 			break
 		}
@@ -120,6 +136,10 @@ func (s *stage) perform() error {
 		}
 		s.serve()
 	}
+}
+
+// conclude says how things stand behind the last step.
+func (s *stage) conclude() {
 	for _, name := range s.names {
 		if p := s.clients[name]; p.making && p.busy && !s.stopped(name) && p.left() <= 0 {
 			s.fail(p.overdue("")) // nobody had asked for its lock yet
@@ -130,7 +150,6 @@ func (s *stage) perform() error {
 	s.watch.end(s)
 	s.account()
 	s.record(checker.Event{Kind: checker.End, Time: s.virtual})
-	return s.failure
 }
 
 // serve lets servers answer what they have in hand, where that takes them time: it had
@@ -252,7 +271,7 @@ func (s *stage) run(limit time.Duration, until func() bool) bool {
 func (s *stage) listen() {
 	for _, name := range s.names {
 		c := s.clients[name]
-		if c == nil {
+		if c == nil || c.body.Empty() {
 			continue
 		}
 		if state := s.world.Client(name); state.Paused || state.Crashed {
@@ -445,6 +464,7 @@ func (s *stage) inject(step scenarios.Step, f faults.Fault) {
 
 // account notes which orders to the gate, and cancels, met nothing.
 func (s *stage) account() {
+	s.metNothing = nil
 	for i, met := range s.world.Met() {
 		if o := s.orders[i]; met == 0 {
 			s.metNothing = append(s.metNothing, MetNothing{o.line, o.given.String(), o.given.About().OrNone})

@@ -66,8 +66,10 @@ type Body interface {
 	// Give gives the client something to do; its lock must be made, and it must
 	// not be busy.
 	Give(client.Task)
-	// Take returns what the client has reported since the last time.
+	// Take returns what the client has reported since the last time, and Empty whether
+	// there is nothing.
 	Take() []Note
+	Empty() bool
 	// Skew moves its wall clock, where the world doesn't keep it.
 	Skew(by time.Duration)
 	// GiveUp ends the context of the operation that the client is in, if it is
@@ -112,6 +114,13 @@ func (b *Box) Put(n Note) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.notes = append(b.notes, n)
+}
+
+// Empty reports whether nothing is in the box.
+func (b *Box) Empty() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.notes) == 0
 }
 
 // Take empties the box and returns what was in it, in order.

@@ -23,8 +23,11 @@ type readings struct {
 	leastBy, mostBy string
 }
 
-// Add enters the readings of a cell.
+// Add enters the readings of a cell, if it has a verdict.
 func (m *Measures) Add(c Cell) {
+	if !c.Decided() {
+		return
+	}
 	for _, name := range slices.Sorted(maps.Keys(c.Measures)) {
 		took := c.Measures[name]
 		place := m.names.place(c.Scenario + ": " + name)

@@ -38,7 +38,7 @@ func (s *story) verdict(b *bufio.Writer, cell Cell) {
 	if d := cell.Unjudged; d != nil && cell.Decided() {
 		fmt.Fprintf(b, "not judged: %s. %s\n", names(checker.ServerSide()), d.Says)
 	}
-	if cell.Decided() && len(without(cell.Anomalies, cell.Expected)) > len(cell.extra()) {
+	if cell.Decided() && len(without(cell.Anomalies, cell.Expected)) > len(cell.Extra()) {
 		b.WriteString("unavailable is what shows of a ghost or a stuck-lock, where nobody can tell whose the key is\n")
 	}
 	if cell.Varies != "" {

@@ -174,7 +174,7 @@ func (c *Cell) Settle() {
 	}
 	switch c.Verdict {
 	case Held, Violated:
-		missing, extra := c.missing(), c.extra()
+		missing, extra := c.missing(), c.Extra()
 		c.AsExpected = len(extra) == 0 && (len(missing) == 0 || c.AtMost)
 		if c.AsExpected && len(missing) > 0 {
 			c.Better = missing
@@ -221,7 +221,7 @@ func (c Cell) Difference() string {
 	if missing := c.missing(); len(missing) > 0 && !c.AtMost {
 		parts = append(parts, "missing: "+names(missing))
 	}
-	if extra := c.extra(); len(extra) > 0 {
+	if extra := c.Extra(); len(extra) > 0 {
 		parts = append(parts, "not expected: "+names(extra))
 	}
 	return strings.Join(parts, "; ")
@@ -236,10 +236,10 @@ func (c Cell) missing() []checker.Anomaly {
 	return missing
 }
 
-// extra returns the anomalies that were found and not expected. A client that its own
+// Extra returns the anomalies that were found and not expected. A client that its own
 // key keeps from the lock leaves a ghost or a stuck-lock behind, and where nobody can
 // tell whose the key is all that shows of either is that the lock was unavailable.
-func (c Cell) extra() []checker.Anomaly {
+func (c Cell) Extra() []checker.Anomaly {
 	extra := without(c.Anomalies, c.Expected)
 	if c.Unjudged != nil && (slices.Contains(c.Expected, checker.Ghost) || slices.Contains(c.Expected, checker.StuckLock)) {
 		extra = without(extra, []checker.Anomaly{checker.Unavailable})

@@ -5,11 +5,13 @@ import "time"
 // MaxFile is how many bytes a script may have.
 const MaxFile = 1 << 20
 
+// MaxNodes is how many nodes a script may have.
+const MaxNodes = 9
+
 // The other limits of a script. docs/script.md states them too.
 const (
 	maxLine     = 10_000 // bytes
 	maxClients  = 26
-	maxNodes    = 9
 	maxReplicas = 3
 	maxCount    = 1000 // of rounds, retries, replies and times
 

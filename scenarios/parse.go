@@ -95,18 +95,21 @@ func (p *parser) aside(l line) {
 
 // step reads a line that does something.
 func (p *parser) step(c *cursor) error {
-	words := append(stepWords(), "expect")
-	if !p.begun {
-		words = append(words, settingWords()...)
+	words := func() []string { // for who is told about them
+		words := append(stepWords(), "expect")
+		if !p.begun {
+			words = append(words, settingWords()...)
+		}
+		return words
 	}
 	first := c.peek()
 	if !slices.Contains(p.script.Clients, first) && isClient(first) {
-		if meant, ok := inSmallLetters(first, words); ok {
+		if meant, ok := inSmallLetters(first, words()); ok {
 			return c.wrong(c.next(), "no line begins with %q: words are written in small letters", meant)
 		}
 	}
 	if !isStep(first) {
-		words = append(append(words, p.script.Clients...), nodeNames(p.script.Nodes)...)
+		words := append(append(words(), p.script.Clients...), nodeNames(p.script.Nodes)...)
 		return c.wrong(c.next(), "no line begins with %q", words...)
 	}
 	if err := p.begin(c); err != nil {

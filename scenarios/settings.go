@@ -63,7 +63,7 @@ func (p *parser) value(c *cursor, name string) (err error) {
 	case "clients":
 		s.Clients, err = declared(c)
 	case "nodes":
-		s.Nodes, err = number(c, "nodes", 1, maxNodes)
+		s.Nodes, err = number(c, "nodes", 1, MaxNodes)
 	case "replicas":
 		s.Replicas, err = number(c, "replicas", 0, maxReplicas)
 	case "for":

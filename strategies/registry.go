@@ -21,6 +21,11 @@ const (
 	TagPlainDel  = "plain-del" // a release ends in a DEL that checks nothing
 )
 
+// Tags returns these tags.
+func Tags() []string {
+	return []string{TagSingle, TagMulti, TagQuorum, TagRedisson, TagRenewing, TagExtending, TagFenced, TagPlainDel}
+}
+
 // Registry is an ordered set of strategies, each under a name of its own. The
 // zero value is an empty registry. A Registry is never changed once made, so it
 // is safe for concurrent use.
@@ -162,10 +167,17 @@ func (s Strategy) check() error {
 	switch {
 	case !isWord(s.Name):
 		return fmt.Errorf("strategies: the name %q is not made of lower-case letters, digits and dashes", s.Name)
-	case s.New == nil:
+	case s.New == nil && s.Program == nil:
 		return fmt.Errorf("strategies: %s has no New, the function that builds a client's lock", s.Name)
+	case s.New != nil && s.Program != nil:
+		return fmt.Errorf("strategies: %s has a New and a Program: only one of them can be its client", s.Name)
 	case s.Nodes < 0:
 		return fmt.Errorf("strategies: %s asks for %d nodes: 1 or more are possible, 0 means 1", s.Name, s.Nodes)
+	}
+	if s.Program != nil {
+		if err := s.Program.check(); err != nil {
+			return fmt.Errorf("strategies: the program of %s: %w", s.Name, err)
+		}
 	}
 	for _, tag := range s.Tags {
 		if !isWord(tag) {

@@ -16,6 +16,12 @@ func every(d time.Duration) func() time.Duration {
 	return func() time.Duration { return d }
 }
 
+// Poll makes attempts, a pause between two, until one returns anything else than
+// ErrNotAcquired, and returns that. When ctx is done it returns ErrNotAcquired.
+func Poll(ctx context.Context, pause time.Duration, attempt func(context.Context) error) error {
+	return retry(ctx, every(pause), attempt)
+}
+
 // retry makes attempts until one succeeds or fails with anything else than
 // ErrNotAcquired. When ctx is done it returns ErrNotAcquired: an attempt that
 // ctx cut short has returned an error of its own before that.

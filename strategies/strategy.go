@@ -142,6 +142,9 @@ type Strategy struct {
 	// scenarios the same verdict is promised of such a lock, and nowhere the same
 	// history. Empty promises that the same seed gives the same history, byte for byte.
 	Varies string
+	// Refusals are errors of the lock's own that say what ErrNotAcquired and ErrNotHeld
+	// say: errors.Is tells them. A library's lock need not translate its errors then.
+	Refusals []error
 	// New builds one client's lock on the key in env. It may talk to Redis:
 	// connect, load scripts, start a goroutine that subscribes. Before a
 	// script begins nothing of that is recorded, and its time doesn't count.
@@ -151,6 +154,8 @@ type Strategy struct {
 	// A client calls it once for the lock and once for the one that it warms
 	// up with, from one goroutine.
 	New func(env Env) (Lock, error)
+	// Program, if there is one, is each client's process, and there is no New.
+	Program *Program
 
 	builtin bool // only a registry says so
 }

@@ -108,6 +108,8 @@ func (p Place) sentinelsTake(cell harness.Cell) (ok bool, why string) {
 		return true, ""
 	case !has[faults.Failover](cell.Script):
 		return false, "there is no failover for sentinels to do"
+	case cell.Strategy.Program != nil && !cell.Strategy.Program.Full:
+		return false, fmt.Sprintf("%s is a program, which hears of sentinels only in the full protocol, --subject-protocol full", cell.Strategy.Name)
 	case cell.Strategy.Nodes > 1:
 		return false, fmt.Sprintf("sentinels watch one node, and %s runs on %d", cell.Strategy.Name, cell.Strategy.Nodes)
 	}

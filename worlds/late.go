@@ -63,8 +63,12 @@ func (w *world) Settle(failure error) error {
 	if failure != nil {
 		failure = errors.Join(failure, w.keepLogs())
 	}
+	unfit := false
 	for _, b := range w.lives {
-		b.lastWords(w.Client(b.name).Paused)
+		b.lastWords(w.Client(b.called()).Paused)
+		if err := b.unfit(); err != nil {
+			failure, unfit = err, true // whatever else happened, it has happened to another
+		}
 	}
 	failure = w.withPrinted(failure)
 	late, what := w.Late()
@@ -76,7 +80,7 @@ func (w *world) Settle(failure error) error {
 		return err
 	}
 	switch {
-	case failure != nil && !w.begun && !w.refused(failure):
+	case failure != nil && !unfit && !w.begun && !w.refused(failure):
 		none := &harness.NoVerdict{Status: unbegun(failure), Late: max(late, 1), Err: failure}
 		if late > limit { // a client that tells of its failure says no more than its text
 			none.Status = harness.Unknown
@@ -92,7 +96,7 @@ func (w *world) Settle(failure error) error {
 
 // Close implements [faults.World]. A process that the system doesn't end is a sign
 // of a machine that is late with everything.
-func (w *world) Close() error { return closed(w.World.Close()) }
+func (w *world) Close() error { return closed(errors.Join(w.World.Close(), w.clocks.close())) }
 
 // closed says what it means how a world closed.
 func closed(err error) error {
@@ -107,8 +111,8 @@ func closed(err error) error {
 // says already it doesn't repeat.
 func (w *world) withPrinted(failure error) error {
 	for _, b := range w.lives {
-		if text := b.process.Printed(); failure != nil && text != "" && !strings.Contains(failure.Error(), text) {
-			failure = fmt.Errorf("%w%s", failure, stdio.Printed(b.name, text))
+		if text := b.printed(); failure != nil && text != "" && !strings.Contains(failure.Error(), text) {
+			failure = fmt.Errorf("%w%s", failure, stdio.Printed(b.called(), text))
 		}
 	}
 	return failure

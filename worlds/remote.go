@@ -123,11 +123,25 @@ func (b *remote) heard(r client.Numbered, at time.Duration) {
 
 func (b *remote) late(gap client.Gap) { b.world.ClientLate(b.name, gap.From, gap.To) }
 
+// A body is a life of a client, as worlds have it.
+type body interface {
+	harness.Body
+	// called returns the client's name, and printed the end of what its process wrote
+	// on standard error.
+	called() string
+	printed() string
+	// lastWords waits until it is known how late the process was.
+	lastWords(stopped bool)
+	// unfit returns an error if faults did not reach all of its processes.
+	unfit() error
+}
+
 // lastWords waits until all has been heard that the process has to say of how
 // late it was: until it has answered a beat or, if it has ended, until nothing
 // more can come. One that is stopped told of it before. What takes longer than
 // that is late itself.
 func (b *remote) lastWords(stopped bool) {
+	b.process.Look()
 	alarm := time.NewTimer(time.Second)
 	defer alarm.Stop()
 	begun := child.SinceBoot()
@@ -148,6 +162,10 @@ func (b *remote) lastWords(stopped bool) {
 	}
 	b.late(client.Gap{From: begun, To: child.SinceBoot()})
 }
+
+func (b *remote) called() string  { return b.name }
+func (b *remote) printed() string { return b.process.Printed() }
+func (b *remote) unfit() error    { return b.process.Stray() }
 
 func (b *remote) failed(why string) { b.unasked(client.Report{Kind: client.Failed, Error: why}) }
 

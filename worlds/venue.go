@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"reflect"
 	"sync"
@@ -79,13 +80,18 @@ func (v *Venue) open(cell harness.Cell, record func(checker.Event)) (*world, err
 	cfg := real.Config{
 		Host: servers, Nodes: max(1, cell.Strategy.Nodes), Replicas: cell.Script.Replicas,
 		Clock:  has[faults.NodeClock](cell.Script) || has[faults.NodeDrift](cell.Script),
-		Client: v.programs.Client, Lock: cell.Lock(w.key), TTL: cell.TTL, Takes: v.place.takes(), Log: &w.log, Record: record,
+		Client: w.command, Foreign: cell.Strategy.Program != nil, Lock: cell.Lock(w.key), TTL: cell.TTL, Takes: v.place.takes(), Log: &w.log, Record: record,
 	}
 	if v.place.Sentinel {
 		cfg.Sentinels = 3
 	}
+	if cfg.Foreign && !cell.Strategy.Program.Full && has[faults.ClientClock](cell.Script) {
+		if w.clocks, err = newClocks(ctx, v.place.Temp); err != nil {
+			return nil, errors.Join(err, servers.Close())
+		}
+	}
 	if w.World, err = real.New(ctx, cfg); err != nil {
-		return nil, err
+		return nil, errors.Join(err, w.clocks.close())
 	}
 	return w, nil
 }
@@ -146,7 +152,8 @@ type world struct {
 	key     string
 	log     logbook // of its proxies
 	begun   bool
-	lives   []*remote
+	lives   []body
+	clocks  *clocks // of programs that are clients; nil if the script moves none
 }
 
 // Key implements [harness.World].
@@ -155,11 +162,11 @@ func (w *world) Key() string { return w.key }
 // Embody implements [harness.World]: clients are processes.
 func (w *world) Embody(setup client.Setup) (harness.Body, error) {
 	for _, former := range w.lives {
-		if former.name == setup.Client {
+		if former.called() == setup.Client {
 			former.lastWords(false)
 		}
 	}
-	b, err := newRemote(setup, w.World)
+	b, err := w.live(setup)
 	if err != nil {
 		return nil, err
 	}
@@ -174,6 +181,25 @@ func (w *world) Embody(setup client.Setup) (harness.Body, error) {
 		}
 	}
 	return b, w.Prepare(setup.Client, lives)
+}
+
+// live brings a client's process to life.
+func (w *world) live(setup client.Setup) (body, error) {
+	if program := w.cell.Strategy.Program; program != nil && !program.Full {
+		return newProgram(setup, w)
+	}
+	return newRemote(setup, w.World)
+}
+
+// command returns the command of a client's process.
+func (w *world) command() *exec.Cmd {
+	program := w.cell.Strategy.Program
+	if program == nil {
+		return w.venue.programs.Client()
+	}
+	cmd := exec.Command(program.Words[0], program.Words[1:]...)
+	w.clocks.give(cmd)
+	return cmd
 }
 
 // Begin implements [faults.World].

@@ -11,9 +11,12 @@ package worlds
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/lockfault/lockfault/harness"
+	"github.com/lockfault/lockfault/internal/child"
+	"github.com/lockfault/lockfault/internal/tempdir"
 )
 
 // The worlds that cells can be played in.
@@ -120,6 +123,9 @@ func (p Place) Check(ctx context.Context) error {
 // Sweep removes what the worlds of dead processes left there. Those of others
 // are spared, and what can't be removed stays.
 func (p Place) Sweep() {
+	if p.Real() {
+		tempdir.Sweep(p.Temp, clocksPrefix)
+	}
 	if k, err := p.kind(); err == nil {
 		if k, ok := k.(sweeper); ok {
 			k.sweep()
@@ -136,6 +142,15 @@ func (p Place) Leave(ctx context.Context) error {
 		if k, ok := k.(leaver); ok {
 			return k.leave(ctx)
 		}
+	}
+	return nil
+}
+
+// CanWatch returns nil if strategies that are programs can be played on this
+// system: how late the machine was with them is to be found out from outside.
+func CanWatch() error {
+	if err := child.CanWatch(); err != nil {
+		return fmt.Errorf("programs can't be clients here: %w", err)
 	}
 	return nil
 }

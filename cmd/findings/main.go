@@ -29,6 +29,9 @@ var budgets = []string{
 	"--failover 1 --lose-reply 1 --retries 1",
 	"--restart-empty 1 --client-clock 1",
 	"--node-clock 1 --pause 1",
+	"--node-clock-back 1 --crash 1 --hang 1",
+	"--one-thread --advance 1",
+	"--lose-reply 1 --retries 1",
 }
 
 // majority is how many nodes a lock is made on that takes any number of them.

@@ -1,14 +1,13 @@
 package real
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"os"
+	"os/exec"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/lockfault/lockfault/faults"
@@ -32,8 +31,11 @@ type Process struct {
 	Out io.Reader
 	// Home says where it finds its nodes.
 	Home Home
+	// Command is what was started.
+	Command *exec.Cmd
 
 	*child.Proc
+	watch  *watched // of a foreign one that is somebody; else nil
 	out    io.Closer
 	errors *tail
 }
@@ -117,7 +119,7 @@ func (w *World) Spawn(name string) (*Process, error) {
 	}
 	c := w.clients[name]
 	if c.body != nil {
-		_ = c.body.out.Close() // of its former life, which says nothing more
+		c.body.hush() // its former life says nothing more
 	}
 	if len(c.spares) == 0 {
 		if err := w.Prepare(name, 1); err != nil {
@@ -126,6 +128,9 @@ func (w *World) Spawn(name string) (*Process, error) {
 	}
 	c.body, c.spares = c.spares[0], c.spares[1:]
 	c.body.Home = home
+	if w.cfg.Foreign {
+		c.body.watch = w.oversee(name, c.body.Proc)
+	}
 	return c.body, nil
 }
 
@@ -146,7 +151,7 @@ func (w *World) Prepare(name string, lives int) error {
 // launch starts a client's process, which doesn't know yet whose.
 func (w *World) launch() (p *Process, err error) {
 	cmd := w.cfg.Client()
-	p = &Process{errors: &tail{}}
+	p = &Process{Command: cmd}
 	if p.In, err = cmd.StdinPipe(); err != nil {
 		return nil, err
 	}
@@ -157,16 +162,21 @@ func (w *World) launch() (p *Process, err error) {
 		return nil, errors.Join(err, p.In.Close())
 	}
 	p.Out, p.out = out, out
-	cmd.Stdout, cmd.Stderr = to, p.errors
-	// Once it has ended, nobody else's copy of its standard error keeps us.
-	cmd.WaitDelay = time.Second
+	var errs *os.File
+	if p.errors, errs, err = newTail(); err != nil {
+		return nil, errors.Join(err, p.In.Close(), out.Close(), to.Close())
+	}
+	cmd.Stdout, cmd.Stderr = to, errs
 	p.Proc, err = w.launcher.Start(cmd)
-	_ = to.Close() // the process has its own
+	_, _ = to.Close(), errs.Close() // the process has its own
 	if err != nil {
-		return nil, errors.Join(err, out.Close())
+		return nil, errors.Join(err, out.Close(), p.errors.Close())
 	}
 	return p, nil
 }
+
+// hush ends the pipes of a process that has ended.
+func (p *Process) hush() { _, _ = p.out.Close(), p.errors.Close() }
 
 // Client implements [faults.World].
 func (w *World) Client(name string) faults.ClientState {
@@ -225,34 +235,8 @@ func (c *process) end() error {
 	for _, p := range append(c.spares, c.body) {
 		if p != nil {
 			errs = append(errs, p.Kill())
-			_ = p.out.Close() // nobody reads on
+			p.hush()
 		}
 	}
 	return errors.Join(errs...)
-}
-
-// tail keeps the end of what is written to it. The zero value is empty. Safe
-// for concurrent use.
-type tail struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-const tailLimit = 64 << 10
-
-// Write never fails.
-func (t *tail) Write(p []byte) (int, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.buf.Write(p)
-	if over := t.buf.Len() - tailLimit; over > 0 {
-		t.buf.Next(over)
-	}
-	return len(p), nil
-}
-
-func (t *tail) String() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return strings.TrimSpace(strings.ToValidUTF8(t.buf.String(), "\uFFFD"))
 }

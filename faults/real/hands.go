@@ -69,6 +69,7 @@ func (h hands) Records() bool { return h.record != nil }
 
 func (h hands) StopClient(of *topology.Client) error {
 	c := h.clients[of.Name]
+	c.body.Look()
 	h.lateness.pause(c.Name)
 	return c.did("pausing", c.body.Pause())
 }
@@ -82,6 +83,7 @@ func (h hands) ContinueClient(of *topology.Client) error {
 
 func (h hands) EndClient(of *topology.Client) error {
 	c := h.clients[of.Name]
+	c.body.Look()             // nobody can afterwards
 	h.lateness.resume(c.Name) // the next life is not stopped
 	return c.did("crashing", c.body.Kill())
 }

@@ -41,8 +41,11 @@ type Config struct {
 	// one; a failover is theirs to do then. 0 means that failovers are done
 	// by REPLICAOF NO ONE.
 	Sentinels int
-	// Client starts a client's process.
+	// Client returns the command of a client's process.
 	Client func() *exec.Cmd
+	// Foreign says that it is a program of somebody else's: it may have children, and
+	// doesn't say itself how late it was, so that is found out from outside.
+	Foreign bool
 	// Lock is the lock whose changes on the servers are recorded.
 	Lock faults.Lock
 	// TTL is the lease; faults that speak in TTLs mean this one.
@@ -95,7 +98,11 @@ var _ faults.World = (*World)(nil)
 // New makes a world: servers are started, replicas in step. It blocks until
 // then, or until ctx is done. If that fails, whatever was started has ended.
 func New(ctx context.Context, cfg Config) (*World, error) {
-	launcher, err := child.NewLauncher()
+	begin := child.NewLauncher
+	if cfg.Foreign {
+		begin = child.NewGuardedLauncher
+	}
+	launcher, err := begin()
 	if err != nil {
 		err = fmt.Errorf("real: %w", err)
 		if cfg.Host != nil {
@@ -231,6 +238,10 @@ func (w *World) Close() error {
 	var errs []error
 	for _, p := range w.clients {
 		errs = append(errs, p.end())
+	}
+	if w.cfg.Foreign {
+		_, err := endOrphans()
+		errs = append(errs, err)
 	}
 	errs = append(errs, w.launcher.Close(), w.proxies.Close())
 	for _, s := range w.servers {

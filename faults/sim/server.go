@@ -2,7 +2,6 @@ package sim
 
 import (
 	"bufio"
-	"fmt"
 	"io"
 	"math"
 	"strings"
@@ -41,23 +40,21 @@ type redis struct {
 	serving   *conn // whose request is executed
 	tracking  tracking
 	elsewhere bool // somebody has selected another database than 0
+	several   bool // something may be in another: miniredis makes each that it is asked for
 }
 
 // newRedis starts a server.
 func (w *World) newRedis(of *topology.Server) (*redis, error) {
-	s := &redis{Server: of, world: w, mini: miniredis.NewMiniRedis(), scripts: newScripts(&w.machine)}
+	mini, err := w.cfg.Spares.take(of.Name)
+	if err != nil {
+		return nil, err
+	}
+	s := &redis{Server: of, world: w, mini: mini, scripts: newScripts(w.machine)}
 	if of.Leader == nil {
 		s.known = map[string]record{}
 	} else {
 		s.in = feed{of: of.Leader, connected: true}
 	}
-	// Dial is what makes a server that listens nowhere; the gate hands
-	// it its requests directly, so the connection is not needed.
-	conn, err := s.mini.Dial()
-	if err != nil {
-		return nil, fmt.Errorf("sim: starting %s: %w", s.Name, err)
-	}
-	conn.Close()
 	s.mini.SetTime(s.now())
 	s.mini.ClockTTL(true)
 	s.commands = s.mini.Server()
@@ -65,7 +62,8 @@ func (w *World) newRedis(of *topology.Server) (*redis, error) {
 	return s, nil
 }
 
-func newPeer(out io.Writer) *server.Peer { return server.NewPeer(bufio.NewWriter(out)) }
+// newPeer returns a miniredis peer whose answers go to memory, so that a large buffer before that is of no use.
+func newPeer(out io.Writer) *server.Peer { return server.NewPeer(bufio.NewWriterSize(out, 256)) }
 
 // now reads the server's clock.
 func (s *redis) now() time.Time {
@@ -108,6 +106,8 @@ func (s *redis) execute(from *server.Peer, command string, words []string) {
 
 func (s *redis) perform(from *server.Peer, command string, words []string) {
 	switch command {
+	case "MOVE", "COPY", "SWAPDB":
+		s.several = true
 	case "EVAL", "EVALSHA", "EVAL_RO", "EVALSHA_RO":
 		from.WriteRaw(string(s.eval(from, command, words)))
 		return
@@ -129,7 +129,7 @@ func (s *redis) perform(from *server.Peer, command string, words []string) {
 				from.WriteError("ERR SELECT of another database than 0 is not possible in this world while a client tracks keys")
 				return
 			}
-			s.elsewhere = true
+			s.elsewhere, s.several = true, true
 		}
 	}
 	if _, blocks := blocksFor(command, words); blocks {

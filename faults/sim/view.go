@@ -24,6 +24,7 @@ func (w *World) View() faults.View {
 	for _, s := range w.servers {
 		seen := faults.ServerView{Name: s.Name, Up: s.Up, Paused: s.Paused, Leads: s.Leads()}
 		seen.Data, seen.Next = w.data(s)
+		seen.Owner, seen.Known = w.ledger.Owner(s.Name)
 		seen.Knows, seen.Talks = w.knows(s), s.talks()
 		v.Servers = append(v.Servers, seen)
 	}
@@ -80,7 +81,7 @@ func (w *World) data(s *redis) (text string, next time.Duration) {
 			next = gone
 		}
 	}
-	for i := 1; i < databases; i++ {
+	for i := 1; i < databases && s.several; i++ {
 		db := s.mini.DB(i)
 		names := db.Keys() // in order
 		for _, name := range names {
@@ -92,8 +93,6 @@ func (w *World) data(s *redis) (text string, next time.Duration) {
 			s.mini.Select(0)
 		}
 	}
-	owner, known := w.ledger.Owner(s.Name)
-	fmt.Fprintf(&b, "of %s %t\n", owner, known)
 	return b.String(), next
 }
 

@@ -42,6 +42,9 @@ type Config struct {
 	// Record receives the events in order, with Time filled in and Index
 	// not. Nil means that nobody wants them.
 	Record func(checker.Event)
+	// Spares are servers to begin with, and are left the world's when it closes. Nil
+	// means that it has its own.
+	Spares *Spares
 }
 
 // World is a [faults.Dialer] in virtual time.
@@ -62,7 +65,7 @@ type World struct {
 	ledger   *faults.Ledger
 	servers  []*redis // in the order of the topology's
 	clients  map[string]*client
-	machine  script.Machine
+	machine  *script.Machine
 
 	subscribers []*conn   // connections on which a server may speak unasked
 	former      []*client // crashed lives of clients that live again
@@ -87,7 +90,7 @@ func New(cfg Config) (*World, error) {
 	}
 	w := &World{
 		cfg: cfg, timer: time.NewTimer(math.MaxInt64), began: time.Now(),
-		ledger: faults.NewLedger(cfg.Lock), clients: map[string]*client{},
+		ledger: faults.NewLedger(cfg.Lock), clients: map[string]*client{}, machine: cfg.Spares.takeMachine(),
 	}
 	w.top = topology.New(topology.Config{
 		Nodes: cfg.Nodes, Replicas: cfg.Replicas, TTL: cfg.TTL, Seed: cfg.Seed, Base: cfg.Base, Jitter: cfg.Jitter,
@@ -307,8 +310,9 @@ func (w *World) Close() error {
 	w.schedule = schedule{}
 	w.mu.Unlock()
 	for _, s := range w.servers {
-		s.mini.Close()
+		w.cfg.Spares.leave(s.mini)
 	}
+	w.cfg.Spares.leaveMachine(w.machine)
 	return nil
 }
 

@@ -23,6 +23,9 @@ func (c *Client) connect(i int, node string) (redis.UniversalClient, error) {
 	options.Dialer = func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return c.host.Dial(ctx, node)
 	}
+	// A world that is there for a moment need not make room for much: a message that is
+	// larger goes in parts, which come to the same.
+	options.ReadBufferSize, options.WriteBufferSize = 1<<10, 1<<10
 	return redis.NewClient(options), nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/lockfault/lockfault/checker"
@@ -46,7 +47,7 @@ func (c *Client) call(op checker.Op, patience time.Duration) checker.Result {
 	ctx, cancel := context.WithTimeout(called, patience)
 	err := c.invoke(ctx, op)
 	cancel()
-	r := Report{Kind: Returned, Op: op, Result: classify(err)}
+	r := Report{Kind: Returned, Op: op, Result: c.classify(err)}
 	if err != nil {
 		r.Error = err.Error()
 	} else if op != checker.Release {
@@ -141,11 +142,13 @@ func (c *Client) invoke(ctx context.Context, op checker.Op) error {
 
 var errNoExtend = errors.New("client: this lock can't be extended by its user")
 
-func classify(err error) checker.Result {
+// classify says what an error says of an operation's outcome.
+func (c *Client) classify(err error) checker.Result {
+	is := func(meant error) bool { return errors.Is(err, meant) }
 	switch {
 	case err == nil:
 		return checker.OK
-	case errors.Is(err, strategies.ErrNotAcquired), errors.Is(err, strategies.ErrNotHeld), errors.Is(err, errNoExtend):
+	case is(strategies.ErrNotAcquired), is(strategies.ErrNotHeld), is(errNoExtend), slices.ContainsFunc(c.strategy.Refusals, is):
 		return checker.Fail
 	}
 	return checker.Unknown

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -65,7 +66,7 @@ func (waits) Release(context.Context) error { return nil }
 type talk struct {
 	t     *testing.T
 	in    io.Writer
-	lines *bufio.Scanner
+	lines chan []byte // far more than there will be: while it is spoken to, it may speak of gaps
 	ended chan error
 	// goesOn lets the strategy "slow" make its lock.
 	goesOn chan struct{}
@@ -76,7 +77,8 @@ func start(t *testing.T) *talk {
 	goesOn := make(chan struct{})
 	inRead, inWrite := io.Pipe()
 	outRead, outWrite := io.Pipe()
-	c := &talk{t: t, goesOn: goesOn, in: inWrite, lines: bufio.NewScanner(outRead), ended: make(chan error, 1)}
+	c := &talk{t: t, goesOn: goesOn, in: inWrite, lines: make(chan []byte, 10_000), ended: make(chan error, 1)}
+	go c.listen(outRead)
 	lookup := func(name string) (strategies.Strategy, bool) {
 		return strategies.Strategy{Name: name, New: func(strategies.Env) (strategies.Lock, error) {
 			switch name {
@@ -100,6 +102,13 @@ func start(t *testing.T) *talk {
 	return c
 }
 
+func (c *talk) listen(from io.Reader) {
+	defer close(c.lines)
+	for lines := bufio.NewScanner(from); lines.Scan(); {
+		c.lines <- slices.Clone(lines.Bytes())
+	}
+}
+
 func (c *talk) say(line string) {
 	c.t.Helper()
 	if _, err := io.WriteString(c.in, line+"\n"); err != nil {
@@ -111,11 +120,12 @@ func (c *talk) say(line string) {
 func (c *talk) hear() client.Line {
 	c.t.Helper()
 	for {
-		if !c.lines.Scan() {
-			c.t.Fatalf("it said nothing more: %v", c.lines.Err())
+		line, ok := <-c.lines
+		if !ok {
+			c.t.Fatal("it said nothing more")
 		}
 		var l client.Line
-		if err := json.Unmarshal(c.lines.Bytes(), &l); err != nil {
+		if err := json.Unmarshal(line, &l); err != nil {
 			c.t.Fatal(err)
 		}
 		if l.Gap == nil {
@@ -288,12 +298,10 @@ func TestSetupReadLate(t *testing.T) {
 	c := start(t)
 	sent := now - time.Minute
 	c.say(strings.Replace(setup, `"places"`, fmt.Sprintf(`"sent":%d,"places"`, sent), 1))
-	if !c.lines.Scan() {
-		t.Fatal(c.lines.Err())
-	}
+	line := <-c.lines
 	var l client.Line
-	if err := json.Unmarshal(c.lines.Bytes(), &l); err != nil || l.Gap == nil || l.Gap.From != sent || l.Gap.To < now {
-		t.Errorf("it began with %s; want a gap of a minute", c.lines.Bytes())
+	if err := json.Unmarshal(line, &l); err != nil || l.Gap == nil || l.Gap.From != sent || l.Gap.To < now {
+		t.Errorf("it began with %s; want a gap of a minute", line)
 	}
 	if l := c.hear(); l.Ready == nil {
 		t.Errorf("got %+v; want ready", l)

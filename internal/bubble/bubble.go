@@ -8,14 +8,17 @@ package bubble
 
 import (
 	"bytes"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
 	"runtime"
 	"runtime/debug"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 )
 
 // Main calls run with a *testing.T from which [Run] can make bubbles, and ends
@@ -48,7 +51,15 @@ type Error struct {
 	// Stack shows where: the goroutine that panicked, or those that were
 	// left blocked. It is cut off at a few kilobytes.
 	Stack string
+
+	limit bool // it took too long
 }
+
+// ErrLimit says that virtual time stood still for as long as it might.
+var ErrLimit = errors.New("bubble: virtual time stood still")
+
+// Is reports whether that is how it ended.
+func (e *Error) Is(target error) bool { return e.limit && target == ErrLimit }
 
 // Error returns the reason and the stack.
 func (e *Error) Error() string {
@@ -71,14 +82,69 @@ const stackLimit = 16 << 10
 // that takes somebody with a real clock to notice.
 //
 // Run must not be called from within a bubble. It is safe for concurrent use.
-func Run(t *testing.T, f func()) error {
-	var id string
+func Run(t *testing.T, f func()) error { return new(play).run(t, f) }
+
+// RunWithin is [Run], but it doesn't wait for longer than the limit, in real time, if
+// that isn't 0. The *[Error] says then what virtual time waits for, and where. What is
+// in the bubble is left to itself: f may go on, so the caller must not touch what f
+// uses.
+func RunWithin(t *testing.T, limit time.Duration, f func()) error {
+	var p play
+	if limit == 0 {
+		return p.run(t, f)
+	}
+	// A bubble that was given up must not end: package testing would come back to a t
+	// that may be done for.
+	var over atomic.Bool // f has ended, or was given up: whatever came first
+	never := make(chan bool)
+	done := make(chan error, 1)
+	go func() {
+		done <- p.run(t, func() {
+			defer func() {
+				if !over.CompareAndSwap(false, true) {
+					<-never // which, made outside, stops virtual time
+				}
+			}()
+			f()
+		})
+	}()
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	select {
+	case err := <-done:
+		return err
+	case <-timer.C:
+	}
+	if !over.CompareAndSwap(false, true) {
+		// What f has started may still be there, and may end.
+		timer.Reset(limit)
+		select {
+		case err := <-done:
+			return err
+		case <-timer.C:
+		}
+	}
+	var blocked []string
+	if id := p.id.Load(); id != nil {
+		blocked = stacks(*id)
+	}
+	return &Error{Reason: fmt.Sprintf("virtual time stood still for %v of real time: %s", limit, stuck(blocked)), Stack: clip([]byte(strings.Join(blocked, "\n\n"))), limit: true}
+}
+
+// A play is one function in one bubble. The zero value is ready for use, once.
+type play struct{ id atomic.Pointer[string] } // how stacks name the bubble
+
+func (p *play) run(t *testing.T, f func()) error {
 	err := error(&Error{Reason: "package testing gave up the bubble, as it does when it finds a data race"})
 	// A goroutine of its own, because package testing ends the one in which
 	// it finds a failure, a data race for one.
 	withoutExit(func() {
 		defer func() {
 			if v := recover(); v != nil {
+				id := ""
+				if known := p.id.Load(); known != nil {
+					id = *known
+				}
 				blocked, reason := stacks(id), fmt.Sprint(v)
 				if reason == leftBehind {
 					reason = leak(blocked)
@@ -88,7 +154,8 @@ func Run(t *testing.T, f func()) error {
 		}()
 		var failed error
 		synctest.Test(t, func(*testing.T) {
-			id = current()
+			id := Current()
+			p.id.Store(&id)
 			failed = call(f)
 		})
 		err = failed
@@ -121,13 +188,17 @@ func withoutExit(f func()) {
 	<-done
 }
 
-// current returns how stacks name the bubble of the calling goroutine, such
-// as "synctest bubble 7".
-func current() string {
+// Current returns how stacks name the bubble of the calling goroutine, such
+// as "synctest bubble 7"; empty if it is in none.
+func Current() string {
 	var header [128]byte
 	line, _, _ := bytes.Cut(header[:runtime.Stack(header[:], false)], []byte("]"))
-	_, name, _ := bytes.Cut(line, []byte(", "))
-	return string(name)
+	for part := range bytes.SplitSeq(line, []byte(", ")) {
+		if bytes.HasPrefix(part, []byte("synctest bubble ")) {
+			return string(part)
+		}
+	}
+	return ""
 }
 
 // stacks returns the stacks of the goroutines in the named bubble, without

@@ -157,3 +157,35 @@ func TestMemoryDoesNotGrow(t *testing.T) {
 		t.Errorf("%d bubbles left %d bytes behind", bubbles, after-before)
 	}
 }
+
+// What virtual time waits for is said after the limit, and what helps.
+func TestLimit(t *testing.T) {
+	mine, theirs := make(chan bool), make(chan bool)
+	t.Cleanup(func() { close(theirs) })
+	var mu sync.Mutex
+	mu.Lock()
+	t.Cleanup(mu.Unlock)
+	for name, c := range map[string]struct {
+		f    func()
+		says string
+	}{
+		"mutex":   {func() { mu.Lock() }, "waits for a sync.Mutex in bubble_test.TestLimit"},
+		"channel": {func() { <-theirs }, "waits for a channel that was made outside in bubble_test.TestLimit"},
+		"select": {func() {
+			select {
+			case <-theirs:
+			case <-mine:
+			}
+		}, "waits for a channel that was made outside in bubble_test.TestLimit"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := bubble.RunWithin(t, 50*time.Millisecond, c.f)
+			if !errors.Is(err, bubble.ErrLimit) || !strings.Contains(err.Error(), c.says) {
+				t.Errorf("it says %v", err)
+			}
+		})
+	}
+	if err := bubble.RunWithin(t, time.Minute, func() { time.Sleep(time.Hour) }); err != nil {
+		t.Error(err)
+	}
+}

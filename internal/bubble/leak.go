@@ -47,7 +47,8 @@ func wait(frames []frame) (text string) {
 
 // A frame is a function in a stack.
 type frame struct {
-	function string // without its arguments
+	function string // without its arguments, and its package's path
+	path     string // with that
 	file     string
 	place    string // the file's name, with its directory's, and the line
 	creates  bool   // it isn't called, but has started the goroutine
@@ -63,6 +64,7 @@ func frames(stack string) (list []frame) {
 		if open := strings.LastIndexByte(f.function, '('); open > 0 && !f.creates {
 			f.function = f.function[:open]
 		}
+		f.path = f.function
 		f.function = f.function[strings.LastIndexByte(f.function, '/')+1:]
 		where, _, _ := strings.Cut(strings.TrimSpace(lines[i+1]), " ")
 		colon := strings.LastIndexByte(where, ':')

@@ -38,8 +38,19 @@ type job struct {
 
 // NewLauncher returns a launcher. The error says what the system lacks, or why
 // the guard didn't start.
-func NewLauncher() (*Launcher, error) {
-	guard, err := newGuard()
+func NewLauncher() (*Launcher, error) { return launcher(newGuard()) }
+
+// NewGuardedLauncher is NewLauncher for programs that may have children of their own:
+// those die with this process too. On Linux the system kills only whom it started. This
+// process adopts from now on ([Adopt]).
+func NewGuardedLauncher() (*Launcher, error) {
+	if err := Adopt(); err != nil {
+		return nil, err
+	}
+	return launcher(newGroupGuard())
+}
+
+func launcher(guard guard, err error) (*Launcher, error) {
 	if err != nil {
 		return nil, err
 	}
@@ -102,6 +113,7 @@ func (p *Proc) await(cmd *exec.Cmd, guard guard) {
 		EndGroup(p.pid)
 	}
 	p.status = cmd.Wait()
+	go reapGroup(p.pid) // nobody waits for the system to get round to it
 	if !lock {
 		p.mu.Lock()
 	}
@@ -133,6 +145,14 @@ func AwaitEnd(pid int) bool { return awaitEnd(pid) }
 // must not have been waited for.
 func EndGroup(pid int) { _ = destroy(pid) } // nobody is left of most
 
+// EndStray kills a process that a [Watch] found among the process's descendants, and
+// that has left its group, which nothing else would end.
+func (p *Proc) EndStray(pid int) {
+	if g := group(pid); g != 0 && g != p.pid && pid != p.pid {
+		_ = destroyOne(pid) // it may just have ended
+	}
+}
+
 // PID returns the process's number, which may be another's once it has ended.
 func (p *Proc) PID() int { return p.pid }
 
@@ -140,13 +160,21 @@ func (p *Proc) PID() int { return p.pid }
 // one, or a child of it, started.
 func (p *Proc) Leads(pid int) bool { return pid != p.pid && group(pid) == p.pid }
 
-// Pause stops the process and its children, and returns when the process has
+// Pause stops the process and its children, and returns when they have
 // stopped or ended. The error wraps [ErrEnded] if it had ended before.
 func (p *Proc) Pause() error {
 	if err := p.signal(suspend); err != nil {
 		return err
 	}
-	return awaitStop(p.pid)
+	if err := awaitStop(p.pid); err != nil {
+		return err
+	}
+	for range 2 { // who was begotten by one that had not stopped yet is seen the second time
+		if !awaitFamily(p.pid, family(p.pid), stopped) {
+			return fmt.Errorf("children of process %d have not stopped within %v", p.pid, Patience)
+		}
+	}
+	return nil
 }
 
 // Resume lets a stopped process and its children go on. No effect on one that
@@ -158,9 +186,13 @@ func (p *Proc) Resume() error { return p.signal(proceed) }
 func (p *Proc) Ask() error { return p.signal(ask) }
 
 // Kill ends the process, stopped or not, and its children, and returns when
-// it has ended. No effect on one that has. The error wraps a [Lingers] if the
+// they have ended. No effect on one that has. The error wraps a [Lingers] if the
 // system takes its time over it.
 func (p *Proc) Kill() error {
+	var children []int
+	if p.Alive() {
+		children = family(p.pid)
+	}
 	if err := p.signal(destroy); err != nil && !errors.Is(err, ErrEnded) {
 		return fmt.Errorf("kill process %d: %w", p.pid, err)
 	}
@@ -168,10 +200,13 @@ func (p *Proc) Kill() error {
 	defer alarm.Stop()
 	select {
 	case <-p.ended:
-		return nil
 	case <-alarm.C:
 		return &Lingers{PID: p.pid}
 	}
+	if !awaitFamily(p.pid, children, dead) {
+		return &Lingers{PID: p.pid}
+	}
+	return nil
 }
 
 // Patience is how long [Proc.Kill] waits for a process to end. Nothing that a

@@ -36,4 +36,7 @@ func group(pid int) int {
 func suspend(pid int) error { return syscall.Kill(-pid, syscall.SIGSTOP) }
 func proceed(pid int) error { return syscall.Kill(-pid, syscall.SIGCONT) }
 func destroy(pid int) error { return syscall.Kill(-pid, syscall.SIGKILL) }
-func ask(pid int) error     { return syscall.Kill(pid, syscall.SIGQUIT) }
+
+// destroyOne kills a process that is in another group.
+func destroyOne(pid int) error { return syscall.Kill(pid, syscall.SIGKILL) }
+func ask(pid int) error        { return syscall.Kill(pid, syscall.SIGQUIT) }

@@ -25,6 +25,9 @@ done
 for pid in $list; do kill -9 "-$pid"; done
 `
 
+// newGroupGuard returns a guard that kills whole groups.
+func newGroupGuard() (guard, error) { return newShell() }
+
 func newShell() (shell, error) {
 	w, err := watchman.Start(exec.Command("/bin/sh", "-c", watching))
 	return shell{w}, err

@@ -14,12 +14,15 @@ func Allowed() map[string][]string {
 		"cmd": {"checker", "cli", "faults/docker", "reports", "scenarios", "scenarios/settled", "strategies", "strategies/all", "strategies/thirdparty",
 			"internal/child", "internal/tempdir"},
 		"cli": {"explore", "harness", "worlds", "reports", "scenarios", "strategies", "faults", "histories", "checker",
-			"internal/bubble", "internal/nearest", "internal/pool", "internal/replace", "internal/stdio", "internal/tempdir"},
+			"internal/bubble", "internal/nearest", "internal/pool", "internal/replace", "internal/results", "internal/shell", "internal/stdio", "internal/tempdir", "internal/version"},
+		// What a user's tests import: see Light.
+		"locktest": {"explore", "harness", "reports", "scenarios", "scenarios/settled", "strategies", "checker",
+			"internal/bubble", "internal/nearest", "internal/replace", "internal/results", "internal/shell", "internal/stdio", "internal/tempdir", "internal/version"},
 		// A search plays scripts; it knows no strategy and no world.
 		"explore": {"harness", "scenarios", "faults", "checker", "internal/flock"},
 		// Real servers come to the harness from outside: see Light.
 		"worlds": {"harness", "scenarios", "strategies", "faults", "faults/real", "faults/real/proxy", "faults/process",
-			"faults/docker", "faults/external", "faults/lending", "checker", "internal/child", "internal/stdio"},
+			"faults/docker", "faults/external", "faults/lending", "checker", "internal/child", "internal/stdio", "internal/tempdir"},
 		"harness": {"scenarios", "strategies", "faults", "faults/sim", "checker", "internal/bubble", "internal/child", "internal/rediscli"},
 		// Foreign histories are read for the checker alone.
 		"histories": {"checker", "internal/nearest"},
@@ -55,12 +58,15 @@ func Allowed() map[string][]string {
 		"internal/nearest":  {},
 		"internal/pool":     {"internal/child"},
 		"internal/rediscli": {},
+		"internal/results":  {"harness", "reports", "scenarios"},
 		"internal/replace":  {},
 		"internal/resp":     {},
 		"internal/rooms":    {},
+		"internal/shell":    {},
 		"internal/stdio":    {},
 		"internal/tempdir":  {"internal/flock"},
 		"internal/flock":    {},
+		"internal/version":  {},
 	}
 }
 
@@ -69,7 +75,7 @@ func Allowed() map[string][]string {
 // and toxiproxy, and who tests a lock of his own with a few of these rooms should
 // not have to.
 func Light() []string {
-	return []string{"harness", "scenarios", "strategies", "faults", "faults/sim", "reports", "checker", "internal/bubble", "internal/flock"}
+	return []string{"locktest", "explore", "harness", "scenarios", "strategies", "faults", "faults/sim", "reports", "checker", "internal/bubble", "internal/flock"}
 }
 
 // LightModules returns the modules of others that may be linked with the rooms

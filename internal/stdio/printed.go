@@ -17,5 +17,15 @@ func Printed(who, text string) string {
 	if over := len(lines) - printedLines; over > 0 {
 		lines = append([]string{"…"}, lines[over:]...)
 	}
-	return "\n\n" + who + " printed:\n" + strings.Join(lines, "\n")
+	return "\n\n" + who + printed + strings.Join(lines, "\n")
+}
+
+const printed = " printed:\n"
+
+// LastPrinted returns the last line of what a text says that somebody printed, in the
+// form of [Printed]; it is empty if the text doesn't say so. There the reason is, mostly.
+func LastPrinted(text string) string {
+	_, text, _ = strings.Cut(text, printed)
+	text, _, _ = strings.Cut(text, "\n\n")
+	return strings.TrimSpace(text[strings.LastIndex(text, "\n")+1:])
 }

@@ -62,7 +62,37 @@ func (s Subject) spans() spans {
 // is for error messages and the script's own. It expects nothing, since what
 // comes of it is the question.
 func Script(name string, seed uint64, of Subject) string {
-	w := &writer{Rand: rand.New(rand.NewPCG(seed, 0x10c8fa017)), name: name, of: of, clients: []string{"A", "B"}, spans: of.spans(), split: map[string]bool{}}
+	return write(name, fmt.Sprintf("Settled script %d of %s.", seed, of.Name), rand.NewPCG(seed, stream), of)
+}
+
+// Choose is Script, but the choices decide: each byte one, as long as there are any. A
+// byte that is changed changes what it decided, and what follows from that.
+func Choose(name string, choices []byte, of Subject) string {
+	return write(name, "Settled script of "+of.Name+".", &tape{choices, rand.NewPCG(uint64(len(choices)), stream)}, of)
+}
+
+// stream tells these random numbers from others of the same seed.
+const stream = 0x10c8fa017
+
+// A tape is a source of random numbers that somebody has chosen, and of others behind
+// them.
+type tape struct {
+	left   []byte
+	behind rand.Source
+}
+
+// Uint64 implements [rand.Source]. Numbers below n are drawn from the bits at the top.
+func (t *tape) Uint64() uint64 {
+	if len(t.left) == 0 {
+		return t.behind.Uint64()
+	}
+	b := t.left[0]
+	t.left = t.left[1:]
+	return uint64(b) * 0x0101010101010101
+}
+
+func write(name, title string, source rand.Source, of Subject) string {
+	w := &writer{Rand: rand.New(source), name: name, of: of, clients: []string{"A", "B"}, spans: of.spans(), split: map[string]bool{}}
 	if w.IntN(4) == 0 {
 		w.clients = append(w.clients, "C")
 	}
@@ -70,7 +100,7 @@ func Script(name string, seed uint64, of Subject) string {
 		w.replicas = w.IntN(of.Replicas + 1)
 	}
 	w.lines = []string{
-		fmt.Sprintf("# Settled script %d of %s.", seed, of.Name), "",
+		"# " + title, "",
 		"ttl 1s", "clients " + strings.Join(w.clients, " "), fmt.Sprint("nodes ", of.Nodes), fmt.Sprint("replicas ", w.replicas),
 		"for " + of.Name, "patience 2ttl", "read-timeout " + w.spans.timeout, "",
 	}

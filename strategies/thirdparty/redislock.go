@@ -17,25 +17,35 @@ import (
 //
 // Known faults: those of any lock on one server without renewal.
 func redislockStrategy() strategies.Strategy {
-	const name = "redislock"
-	return strategies.Strategy{
-		Name:    name,
+	return Redislock(strategies.Strategy{
+		Name:    "redislock",
 		Summary: "the library redislock: SET NX PX in a script that can be repeated",
 		Source:  "https://github.com/bsm/redislock",
 		Tags:    []string{strategies.TagSingle, strategies.TagExtending},
-		New: func(env strategies.Env) (strategies.Lock, error) {
-			if err := env.Check(name, 1); err != nil {
-				return nil, err
-			}
-			return &redislockLock{name: name, env: env, client: redislock.New(env.Nodes[0])}, nil
-		},
+	}, nil)
+}
+
+// Redislock completes a strategy, which has everything but New, with the library
+// redislock. Its tokens are the library's own, at random, if token is nil.
+func Redislock(s strategies.Strategy, token func(strategies.Env) string) strategies.Strategy {
+	s.New = func(env strategies.Env) (strategies.Lock, error) {
+		if err := env.Check(s.Name, 1); err != nil {
+			return nil, err
+		}
+		lock := &redislockLock{name: s.Name, env: env, client: redislock.New(env.Nodes[0])}
+		if token != nil {
+			lock.token = token(env)
+		}
+		return lock, nil
 	}
+	return s
 }
 
 type redislockLock struct {
 	name   string
 	env    strategies.Env
 	client *redislock.Client
+	token  string          // empty has the library draw one for each acquire
 	lock   *redislock.Lock // nil before the first acquire, which Release allows
 }
 
@@ -71,7 +81,7 @@ func (l *redislockLock) obtain(ctx context.Context, backoff redislock.RetryStrat
 	if ctx.Err() != nil {
 		return fmt.Errorf("strategies: %s: %s: %v: %w", l.name, l.env.Key, ctx.Err(), strategies.ErrNotAcquired)
 	}
-	lock, err := l.client.Obtain(ctx, l.env.Key, l.env.TTL, &redislock.Options{RetryStrategy: backoff})
+	lock, err := l.client.Obtain(ctx, l.env.Key, l.env.TTL, &redislock.Options{RetryStrategy: backoff, Token: l.token})
 	switch {
 	case err == nil:
 		l.lock = lock

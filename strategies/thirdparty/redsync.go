@@ -36,43 +36,69 @@ func redsyncFive() strategies.Strategy {
 }
 
 func redsyncOn(name string, nodes int, tags []string, summary string) strategies.Strategy {
-	return strategies.Strategy{
+	return Redsync(strategies.Strategy{
 		Name:    name,
 		Summary: summary,
 		Source:  "https://github.com/go-redsync/redsync (v4)",
 		Nodes:   nodes, AnyNodes: nodes > 1,
 		Tags: tags,
-		New: func(env strategies.Env) (strategies.Lock, error) {
-			if err := env.Check(name, 1); err != nil {
-				return nil, err
-			}
-			clients := env.Nodes
-			if nodes == 1 {
-				clients = clients[:1]
-			}
-			// In the order of the nodes, which WithShufflePools would mix up
-			// by the global source of randomness; it is off by default.
-			var pools []redsyncredis.Pool
-			for _, client := range clients {
-				pools = append(pools, goredis.NewPool(client))
-			}
-			// The library's own delay, 50 to 250 ms, drawn from the client's
-			// seed rather than from the global source. The generator is the
-			// lock's own, since Env.Rand is not for concurrent use.
-			random := rand.New(rand.NewPCG(env.Rand.Uint64(), env.Rand.Uint64()))
-			delay := func(int) time.Duration {
-				return 50*time.Millisecond + time.Duration(random.Int64N(int64(200*time.Millisecond)))
-			}
-			mutex := redsync.New(pools...).NewMutex(env.Key,
-				redsync.WithExpiry(env.TTL),
-				redsync.WithRetryDelayFunc(delay),
-				// How long to go on is for the caller's context to say, not
-				// for a number of tries.
-				redsync.WithTries(math.MaxInt),
-			)
-			return &redsyncLock{name: name, env: env, mutex: mutex}, nil
-		},
+	}, nil)
+}
+
+// RedsyncPools makes one pool for each node that a lock is to live on, given in order,
+// on another client library than go-redis or set up in another way. The lock's Close
+// calls closeAll, if there is one.
+type RedsyncPools func(env strategies.Env, nodes int) (pools []redsyncredis.Pool, closeAll func() error, err error)
+
+// Redsync completes a strategy, which has everything but New, with a redsync mutex of
+// these options. Its pools are those of Env.Nodes if connect is nil.
+func Redsync(s strategies.Strategy, connect RedsyncPools, options ...redsync.Option) strategies.Strategy {
+	if connect == nil {
+		connect = goRedisPools
 	}
+	s.New = func(env strategies.Env) (strategies.Lock, error) {
+		if err := env.Check(s.Name, 1); err != nil {
+			return nil, err
+		}
+		nodes := len(env.Nodes)
+		if s.Nodes <= 1 {
+			nodes = 1
+		}
+		// In the order of the nodes, which WithShufflePools would mix up
+		// by the global source of randomness; it is off by default.
+		pools, closeAll, err := connect(env, nodes)
+		if err != nil {
+			return nil, err
+		}
+		// The library's own delay, 50 to 250 ms, drawn from the client's
+		// seed rather than from the global source. The generator is the
+		// lock's own, since Env.Rand is not for concurrent use.
+		random := rand.New(rand.NewPCG(env.Rand.Uint64(), env.Rand.Uint64()))
+		delay := func(int) time.Duration {
+			return 50*time.Millisecond + time.Duration(random.Int64N(int64(200*time.Millisecond)))
+		}
+		mutex := redsync.New(pools...).NewMutex(env.Key, append([]redsync.Option{
+			redsync.WithExpiry(env.TTL),
+			redsync.WithRetryDelayFunc(delay),
+			// How long to go on is for the caller's context to say, not
+			// for a number of tries.
+			redsync.WithTries(math.MaxInt),
+		}, options...)...)
+		lock := &redsyncLock{name: s.Name, env: env, mutex: mutex}
+		if closeAll == nil {
+			return lock, nil
+		}
+		return &closingRedsync{lock, closeAll}, nil
+	}
+	return s
+}
+
+// goRedisPools are the pools of Env.Nodes, which the lock must not close.
+func goRedisPools(env strategies.Env, nodes int) (pools []redsyncredis.Pool, closeAll func() error, err error) {
+	for _, client := range env.Nodes[:nodes] {
+		pools = append(pools, goredis.NewPool(client))
+	}
+	return pools, nil, nil
 }
 
 type redsyncLock struct {
@@ -80,6 +106,14 @@ type redsyncLock struct {
 	env   strategies.Env
 	mutex *redsync.Mutex
 }
+
+// closingRedsync is a redsyncLock whose connections are its own.
+type closingRedsync struct {
+	*redsyncLock
+	closeAll func() error
+}
+
+func (l *closingRedsync) Close() error { return l.closeAll() }
 
 func (l *redsyncLock) Acquire(ctx context.Context) error {
 	return l.acquired(l.mutex.LockContext(ctx))

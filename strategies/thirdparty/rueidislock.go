@@ -53,10 +53,15 @@ import (
 //     there is. A release returns nothing: that it failed is not said.
 //   - Those of any lock on one server.
 func rueidislockStrategy() strategies.Strategy {
-	const name = "rueidislock"
+	return Rueidislock("rueidislock", "the library rueidislock: SET NX PXAT on two of three keys, renewed by itself, woken by the server's invalidations", nil)
+}
+
+// Rueidislock is the library under another name, with other options than those of the
+// strategy rueidislock where set changes them.
+func Rueidislock(name, summary string, set func(*rueidislock.LockerOption)) strategies.Strategy {
 	return strategies.Strategy{
 		Name:    name,
-		Summary: "the library rueidislock: SET NX PXAT on two of three keys, renewed by itself, woken by the server's invalidations",
+		Summary: summary,
 		Source:  "https://github.com/redis/rueidis/tree/main/rueidislock",
 		Tags:    []string{strategies.TagSingle, strategies.TagRenewing},
 		Keys: func(key string) []string {
@@ -68,7 +73,7 @@ func rueidislockStrategy() strategies.Strategy {
 			if err := env.Check(name, 1); err != nil {
 				return nil, err
 			}
-			locker, err := rueidislock.NewLocker(rueidislock.LockerOption{
+			option := rueidislock.LockerOption{
 				ClientOption: rueidis.ClientOption{
 					InitAddress: []string{env.Addr(0)}, ForceSingleClient: true,
 					DialCtxFn: func(ctx context.Context, addr string, _ *net.Dialer, _ *tls.Config) (net.Conn, error) {
@@ -93,7 +98,11 @@ func rueidislockStrategy() strategies.Strategy {
 				// before a connection has been made, and nothing wakes a client whose
 				// attempt ended so.
 				TryNextAfter: env.ReadTimeout(),
-			})
+			}
+			if set != nil {
+				set(&option)
+			}
+			locker, err := rueidislock.NewLocker(option)
 			if err != nil {
 				return nil, err
 			}

@@ -33,7 +33,7 @@ func Sum(text string) string {
 // and each text that it compiled, which is what costs; nothing that one script
 // does is left for the next.
 //
-// A machine belongs to one world and is not safe for concurrent use: only one
+// A machine belongs to one world at a time and is not safe for concurrent use: only one
 // goroutine of a world executes commands, so nobody has to wait for a lock, and
 // worlds that live at the same time have nothing in common. The zero value is
 // ready for use.
@@ -76,6 +76,9 @@ const (
 	maxValues = 1 << 16
 )
 
+// mostCompiled is how many texts a machine keeps.
+const mostCompiled = 1000
+
 // Compile checks that a script can be run. The error is Redis's reply.
 func (m *Machine) Compile(text string) error {
 	_, err := m.compile(text)
@@ -95,7 +98,7 @@ func (m *Machine) compile(text string) (*lua.FunctionProto, error) {
 	if err != nil {
 		return nil, cannotCompile(err)
 	}
-	if m.compiled == nil {
+	if len(m.compiled)%mostCompiled == 0 { // somebody writes a new one each time
 		m.compiled = map[string]*lua.FunctionProto{}
 	}
 	m.compiled[text] = proto

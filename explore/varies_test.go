@@ -1,0 +1,95 @@
+package explore
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/lockfault/lockfault/checker"
+	"github.com/lockfault/lockfault/strategies"
+)
+
+// A lock that is known for not doing the same each time is searched all the same, and a finding shows each
+// time what it showed. Of any other it is a failure.
+func TestWhatVariesIsSearchedToo(t *testing.T) {
+	b := Bound{Clients: 2, Rounds: 1, Nodes: 1, TTL: 30 * time.Second, Budget: map[Fault]int{Advance: 1}}
+	for _, why := range []string{"", "it looks at one key or the other"} {
+		strategy := wavering(why)
+		b.Varies = why != ""
+		r, err := Search(t.Context(), b, &stage{t: t, strategy: strategy}, nil)
+		if err != nil || r.Exhausted {
+			t.Fatal(err, r.Exhausted)
+		}
+		if !b.Varies {
+			if len(r.Failures) == 0 || r.Varied != 0 {
+				t.Errorf("%d failures, %d varied, of a lock that is known for nothing", len(r.Failures), r.Varied)
+			}
+			continue
+		}
+		var got []string
+		for _, f := range r.Findings {
+			got = append(got, string(f.Anomaly))
+		}
+		slices.Sort(got)
+		if strings.Join(got, " ") != "foreign-release overlap stale-write" || len(r.Failures) > 0 || r.Varied == 0 || r.Untabled == "" {
+			t.Errorf("found %v, %v; %d varied; untabled %q", got, r.Failures, r.Varied, r.Untabled)
+		}
+		if want := "the lock does not do the same each time"; r.Cut != want {
+			t.Errorf("cut %q, want %q", r.Cut, want)
+		}
+	}
+}
+
+// Where a script doesn't show each time what it showed, another may; else that is a failure, once for each anomaly.
+func TestWhatShowsOnceIsNotFound(t *testing.T) {
+	b := Bound{Clients: 2, Rounds: 1, Nodes: 1, TTL: 30 * time.Second, Budget: map[Fault]int{Advance: 1}, Varies: true}
+	for shy, want := range map[int]int{3: 3, 1000: 0} {
+		r, err := Search(t.Context(), b, &bashful{stage{t: t, strategy: wavering("it does")}, shy}, nil)
+		if err != nil || len(r.Findings) != want || len(r.Failures) != 3-want {
+			t.Errorf("%d times nothing: %v, %d findings, %v", shy, err, len(r.Findings), r.Failures)
+		}
+	}
+}
+
+// wavering is set-nx-px-del, but before it acquires it looks at one of two keys, whichever it did not look
+// at the last time in this process.
+func wavering(why string) strategies.Strategy {
+	var turns atomic.Int64
+	return strategies.Strategy{
+		Name: "wavering", Summary: "SET NX PX, and DEL", Source: "this test", Tags: []string{strategies.TagSingle}, Varies: why,
+		New: func(env strategies.Env) (strategies.Lock, error) { return &waveringLock{bareLock{env}, &turns}, nil },
+	}
+}
+
+type waveringLock struct {
+	bareLock
+	turns *atomic.Int64
+}
+
+func (l *waveringLock) Acquire(ctx context.Context) error {
+	l.env.Nodes[0].Exists(ctx, [...]string{"even", "odd"}[l.turns.Add(1)%2])
+	won, err := l.env.Nodes[0].SetNX(ctx, l.env.Key, l.env.Owner, l.env.TTL).Result()
+	if err == nil && !won {
+		return strategies.ErrNotAcquired
+	}
+	return err
+}
+
+func (l *waveringLock) TryAcquire(ctx context.Context) error { return l.Acquire(ctx) }
+
+// bashful shows nothing the first times that it plays a script again.
+type bashful struct {
+	stage
+	times int
+}
+
+func (b *bashful) Again(ctx context.Context, trial Trial) (Look, error) {
+	look, err := b.stage.Again(ctx, trial)
+	if b.times--; b.times >= 0 {
+		look.Anomalies = []checker.Anomaly{}
+	}
+	return look, err
+}

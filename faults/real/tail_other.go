@@ -1,0 +1,7 @@
+//go:build !unix
+
+package real
+
+import "syscall"
+
+func readOnce(fd uintptr, p []byte) (int, error) { return syscall.Read(syscall.Handle(fd), p) }

@@ -1,0 +1,13 @@
+//go:build !race
+
+package everylock_test
+
+import "time"
+
+// seeds is how many seeds each cell must agree on.
+const seeds = 20
+
+var leases = []time.Duration{time.Second, 5 * time.Second, time.Minute}
+
+// raced says whether the race detector is there.
+const raced = false

@@ -1,0 +1,41 @@
+//go:build !linux
+
+package child
+
+import (
+	"errors"
+	"time"
+)
+
+const (
+	dead    = ""
+	stopped = ""
+)
+
+// Adopt does nothing here.
+func Adopt() error { return nil }
+
+// Orphans returns nothing here.
+func Orphans() []int { return nil }
+
+// EndOrphan does nothing here.
+func EndOrphan(int) error { return nil }
+
+func reapGroup(int) {}
+
+func family(pid int) []int { return []int{pid} }
+
+// awaitFamily does not wait: a signal between processes of one user takes
+// effect within a scheduling delay.
+func awaitFamily(int, []int, string) bool { return true }
+
+// CanWatch returns an error: the system doesn't say.
+func CanWatch() error {
+	return errors.New("child: only Linux says how long a process waits for a processor")
+}
+
+// A Watch sees nothing here.
+type Watch struct{}
+
+// Look returns nothing.
+func (*Watch) Look(*Proc) (late time.Duration, strays []int) { return 0, nil }

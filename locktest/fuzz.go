@@ -1,0 +1,80 @@
+package locktest
+
+import (
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/lockfault/lockfault/checker"
+	"github.com/lockfault/lockfault/reports"
+	"github.com/lockfault/lockfault/scenarios"
+	"github.com/lockfault/lockfault/scenarios/settled"
+	"github.com/lockfault/lockfault/strategies"
+)
+
+// Fuzz lets package testing draw scripts with faults of every kind, and fails where the
+// lock shows an anomaly that isn't accepted, or comes to no verdict. The bytes of an
+// input decide one thing after the other, so that a small change of theirs is a small
+// change of the script; its number is the seed.
+//
+// Few locks survive everything: a lease that runs out while its holder is stopped is an
+// overlap. So most tests accept some.
+func Fuzz(f *testing.F, s Subject, accepts ...string) {
+	f.Helper()
+	accepted, err := anomaliesOf(accepts)
+	if err != nil {
+		f.Fatalf("locktest: %v", err)
+	}
+	f.Add(uint64(defaultSeed), []byte{})
+	f.Add(uint64(2), []byte("\x00\x10\x20\x30\x40\x50\x60\x70\x80\x90\xa0\xb0\xc0\xd0\xe0\xf0"))
+	f.Add(uint64(3), []byte("\xf0\xc0\x10\xa0\x90\x10\x50\x10\xd0\x70\x10\x30\x20\x10\x80\x10"))
+	var once sync.Once
+	var test *fuzzed
+	f.Fuzz(func(t *testing.T, seed uint64, choices []byte) {
+		once.Do(func() {
+			// What kind of lock it is takes a T to find out.
+			if made, err := prepare(t, s, nil); err != nil {
+				t.Fatalf("locktest: %v", err)
+			} else if made != nil {
+				test = &fuzzed{made, accepted}
+			}
+		})
+		if test == nil {
+			t.Skip("the lock doesn't work, as the first input has said")
+		}
+		test.play(t, seed, choices)
+	})
+}
+
+// A fuzzed is a test whose scripts are drawn.
+type fuzzed struct {
+	*test
+	accepted []checker.Anomaly
+}
+
+func (test *fuzzed) play(t *testing.T, seed uint64, choices []byte) {
+	t.Helper()
+	cell := test.cell
+	of := settled.Subject{
+		Name: cell.Strategy.Name, Nodes: max(1, cell.Strategy.Nodes),
+		Watchdog: slices.Contains(cell.Strategy.Tags, strategies.TagRenewing),
+	}
+	if of.Nodes == 1 {
+		of.Replicas = 1
+	}
+	text := settled.Choose("fuzz", choices, of)
+	var err error
+	if cell.Script, err = scenarios.Parse("fuzz.txt", []byte(text)); err != nil {
+		t.Fatalf("locktest: %v\n\n%s", err, text)
+	}
+	cell.Seed = seed
+	told, o := playAccepting(t, cell, test.accepted)
+	switch {
+	case told.Verdict == reports.NotApplicable:
+		t.Skip(told.Reason)
+	case !told.Decided():
+		t.Errorf("it came to no verdict: %s\n\n%s", explain(told.Reason), text)
+	case !told.AsExpected:
+		t.Errorf("it shows %s.\n\n%s\n%s", list(told.Extra()), text, test.story(t, told, o.History))
+	}
+}

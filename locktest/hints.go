@@ -1,0 +1,58 @@
+package locktest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/lockfault/lockfault/checker"
+	"github.com/lockfault/lockfault/reports"
+	"github.com/lockfault/lockfault/scenarios"
+)
+
+// hints say what may be the cause, where it is likely that the lock is right and the
+// test doesn't say enough of it.
+func (test *test) hints(cell reports.Cell, script *scenarios.Script, h checker.History) string {
+	var b strings.Builder
+	hint := func(format string, args ...any) { fmt.Fprintf(&b, "\n"+format, args...) }
+	if test.lease > 0 && test.cell.TTL == 0 {
+		hint("The lock's key was there for %v at first, and Env.TTL was another: if that is its lease, say so in Subject.TTL.", test.lease)
+	}
+	if test.deaf > 0 {
+		hint("Acquire ignores its context: for a lock that was taken it came back %v after the context was done. What follows from that may be what you see here.", test.deaf)
+	}
+	if says := unknown(h); says != "" {
+		hint("An operation returned %q, of which nobody knows what came of it: if it says that the lock is taken, or no longer its user's, list the error in Subject.Refused.", says)
+	}
+	if script.HonourValidity && !slices.ContainsFunc(h.Events, func(e checker.Event) bool { return e.Kind == checker.Return && e.Until > 0 }) {
+		hint("In this scenario clients stop where the lock's validity ends, if the lock says when that is: by a method ValidUntil() time.Time.")
+	}
+	if d := cell.Unjudged; d != nil {
+		hint("Nobody can tell from the servers whose the lock is: Subject.Keys and Subject.Owner say it.")
+	}
+	if slices.ContainsFunc(cell.MetNothing, func(m reports.MetNothing) bool { return !m.OrNone }) {
+		hint("Some of what the scenario does met nothing, so it is not the one that it is meant to be.")
+	}
+	return b.String()
+}
+
+// unknown returns an error of whose outcome nobody knows, and that doesn't come from a
+// connection or a context; empty if there is none.
+func unknown(h checker.History) string {
+	for _, e := range h.Events {
+		if e.Kind != checker.Return || e.Result != checker.Unknown {
+			continue
+		}
+		known := false
+		for _, word := range []string{
+			context.Canceled.Error(), context.DeadlineExceeded.Error(), "timeout", "EOF", "connection", "closed", "READONLY", "NOREPLICAS", "LOADING", "reset", "dial", "MISCONF", "OOM",
+		} {
+			known = known || strings.Contains(e.Error, word)
+		}
+		if !known && e.Error != "" {
+			return e.Error
+		}
+	}
+	return ""
+}

@@ -1,0 +1,80 @@
+package locktest
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/lockfault/lockfault/internal/replace"
+	"github.com/lockfault/lockfault/reports"
+	"github.com/lockfault/lockfault/scenarios"
+)
+
+// filesDir is where the files of tests are, below the test's directory.
+var filesDir = filepath.Join("testdata", "lockfault")
+
+// A ratchet is the file that says what the lock may show at most, where the test itself
+// says nothing: docs/expectations.md describes it.
+type ratchet struct {
+	file string
+	said *scenarios.Expectations // nil if there is no such file
+}
+
+// readRatchet reads the test's file, if there is one.
+func readRatchet(t *testing.T, name string, o *options) (*ratchet, error) {
+	r := &ratchet{file: filepath.Join(filesDir, fileOf(t.Name())+".expect")}
+	source, err := os.ReadFile(r.file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return r, nil
+	}
+	if err == nil {
+		r.said, err = scenarios.ParseExpectations(r.file, source)
+	}
+	if err != nil {
+		return nil, err
+	}
+	var own []string
+	for key := range o.files {
+		own = append(own, key)
+	}
+	return r, r.said.Check([]string{name}, own)
+}
+
+// accept makes what was played, and isn't promised in the test, the most that the lock
+// may show. What came to no verdict stays as it was.
+func (r *ratchet) accept(t *testing.T, test *test) error {
+	t.Helper()
+	said := r.said
+	if said == nil {
+		said = &scenarios.Expectations{}
+	}
+	lines := 0
+	for _, o := range test.played {
+		key := o.script.Key()
+		if _, promised := test.options.promises[key]; promised || o.cell.Verdict == reports.NotApplicable || !o.cell.Decided() {
+			continue
+		}
+		if err := said.Set(test.cell.Strategy.Name, key, o.cell.Anomalies); err != nil {
+			return err
+		}
+		lines++
+	}
+	if lines == 0 {
+		return nil
+	}
+	text := said.Format()
+	if r.said == nil {
+		text = append([]byte("# What this lock may show at most; "+envAccept+"=1 writes it.\n\n"), text...)
+	}
+	if err := os.MkdirAll(filepath.Dir(r.file), 0o755); err != nil {
+		return fmt.Errorf("write what was accepted: %w", err)
+	}
+	if err := replace.File(r.file, text); err != nil {
+		return fmt.Errorf("write what was accepted to %s: %w", r.file, err)
+	}
+	t.Logf("%s says now what the lock may show in %d scenarios", r.file, lines)
+	return nil
+}

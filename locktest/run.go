@@ -1,0 +1,272 @@
+package locktest
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lockfault/lockfault/checker"
+	"github.com/lockfault/lockfault/harness"
+	"github.com/lockfault/lockfault/internal/bubble"
+	"github.com/lockfault/lockfault/internal/results"
+	"github.com/lockfault/lockfault/reports"
+	"github.com/lockfault/lockfault/scenarios"
+)
+
+// Run plays scenarios against the lock, each as a subtest: those of the library, and
+// those that [Scripts] names. A subtest fails
+//
+//   - if something goes wrong that the options don't allow: see [Survives] and [Accepts];
+//   - where they say nothing, if something goes wrong that no fault in the scenario
+//     excuses: the file of an earlier run with LOCKFAULT_ACCEPT=1 says what may, or else
+//     what the scenario expects of all locks of this kind;
+//   - if the lock panics, leaves goroutines behind, ignores its context or stops virtual
+//     time.
+//
+// A scenario that the lock can't be played with is skipped.
+func Run(t *testing.T, s Subject, opts ...Option) {
+	t.Helper()
+	test, err := prepare(t, s, opts)
+	if err != nil {
+		t.Fatalf("locktest: %v", err)
+	}
+	if test == nil {
+		return // this process has played for another one
+	}
+	twice := false
+	for _, script := range test.options.scripts {
+		t.Run(script.Key(), func(t *testing.T) {
+			t.Helper()
+			if twice = twice || strings.HasSuffix(t.Name(), "#01"); twice {
+				t.Skip("played by another call in the same test")
+			}
+			test.play(t, script)
+		})
+	}
+	if twice {
+		t.Fatalf("locktest: %s", test.calledTwice())
+	}
+	if err := test.finish(t); err != nil {
+		t.Errorf("locktest: %v", err)
+	}
+}
+
+// calledTwice says that a test calls this package more than once.
+func (test *test) calledTwice() string {
+	return test.name + " calls this package twice, and their scenarios and files would have one name: give each a subtest, with t.Run"
+}
+
+// A test is one call of Run.
+type test struct {
+	name     string // of the T
+	settings settings
+	options  *options
+	cell     harness.Cell // without a script
+	ratchet  *ratchet
+	played   []outcome
+	stuck    string        // the scenario in which virtual time stood still: others would, too
+	deaf     time.Duration // by how much an acquire outlasts its context, if that is more than an attempt takes
+	lease    time.Duration // of the lock's key, if that isn't Env.TTL and the test doesn't say so
+}
+
+// An outcome is what came of one scenario.
+type outcome struct {
+	script  *scenarios.Script
+	cell    reports.Cell
+	history checker.History
+}
+
+// prepare reads what a test says, and finds out of which kind its lock is. It returns nil
+// if this process plays for another one, and has.
+func prepare(t *testing.T, s Subject, opts []Option) (*test, error) {
+	if bubble.Current() != "" {
+		return nil, fmt.Errorf("this is called in a bubble of testing/synctest: call it outside, it makes bubbles of its own")
+	}
+	settings, err := readSettings()
+	if err != nil {
+		return nil, err
+	}
+	options, err := read(opts)
+	if err != nil {
+		return nil, err
+	}
+	strategy, err := s.strategy(t)
+	if err != nil {
+		return nil, err
+	}
+	test := &test{name: t.Name(), settings: settings, options: options}
+	test.cell = harness.Cell{Strategy: strategy, Seed: settings.seed, TTL: s.TTL, Limit: settings.limit(t)}
+	if file := os.Getenv(envTrial); file != "" {
+		return nil, serve(t, test.cell, file)
+	}
+	if test.ratchet, err = readRatchet(t, strategy.Name, options); err != nil {
+		return nil, err
+	}
+	if err := test.kind(t); err != nil {
+		return nil, fmt.Errorf("the lock doesn't work: %w", err)
+	}
+	test.cell.Strategy.May = map[string][]string{}
+	for key, p := range options.promises {
+		test.cell.Strategy.May[key] = words(p.may)
+	}
+	return test, nil
+}
+
+// perform plays a script, here or in a process of its own.
+func (test *test) perform(t *testing.T, script *scenarios.Script) (reports.Cell, checker.History, error) {
+	if !test.settings.isolate {
+		cell := test.cell
+		cell.Script = script
+		o := harness.Play(t, cell)
+		return results.Cell(harness.Sim, cell, o), o.History, nil
+	}
+	trial, err := playElsewhere(t.Context(), test.name, request{Scripts: []source{sourceOf(script)}, Tags: test.cell.Strategy.Tags})
+	if err != nil {
+		return reports.Cell{}, checker.History{}, err
+	}
+	defer trial.remove()
+	a, h, err := trial.answer(0)
+	if err != nil {
+		a.Cell = reports.Cell{World: harness.Sim, Strategy: test.cell.Strategy.Name, Scenario: script.Name, Verdict: reports.Error, Reason: err.Error()}
+	}
+	return a.Cell, h, nil
+}
+
+// play plays one scenario and says what it came to.
+func (test *test) play(t *testing.T, script *scenarios.Script) {
+	t.Helper()
+	cell := test.cell
+	cell.Script = script
+	promise, promised := test.options.promises[script.Key()]
+	if ok, why := cell.Applies(); !ok {
+		if promised {
+			t.Fatalf("%s can't be played with this lock, but the test speaks of it in %s: %s", script.Key(), promise.by, why)
+		}
+		test.add(script, results.Cell(harness.Sim, cell, harness.Outcome{Status: harness.NotApplicable, Reason: why}), checker.History{})
+		t.Skip(why)
+	}
+	if test.stuck != "" {
+		t.Skipf("virtual time stood still in %s", test.stuck)
+	}
+	told, history, err := test.perform(t, script)
+	if err != nil {
+		t.Fatalf("locktest: %v", err)
+	}
+	if strings.HasPrefix(told.Reason, "virtual time stood still") {
+		test.stuck = script.Key()
+	}
+	file := test.ratchet.said
+	if promised { // what the test says counts for more than the file
+		file = nil
+	}
+	results.Expect(&told, cell, file)
+	told.AtMost = true
+	test.add(script, told, history)
+	told.Settle()
+	switch {
+	case !told.Decided():
+		t.Errorf("%s came to no verdict: %s%s", script.Key(), explain(told.Reason), test.again(t))
+		return
+	case !told.AsExpected && (promised || !test.settings.accept):
+		t.Errorf("%s%s\n%s", test.says(told, script, promise), test.hints(told, script, history), test.story(t, told, history))
+		return
+	}
+	t.Logf("%s %s", script.Key(), passed(told))
+	if test.settings.story {
+		t.Log("\n" + whole(told, history))
+	}
+	if test.cell.Strategy.Varies == "" && !testing.Short() && !test.settings.isolate {
+		test.compare(t, script, told, history)
+	}
+}
+
+// add notes what came of a scenario.
+func (test *test) add(script *scenarios.Script, cell reports.Cell, history checker.History) {
+	cell.Settle()
+	test.played = append(test.played, outcome{script, cell, history})
+}
+
+// compare plays a scenario again: a lock whose outcome is another one then can't be
+// judged by one run.
+func (test *test) compare(t *testing.T, script *scenarios.Script, first reports.Cell, history checker.History) {
+	t.Helper()
+	second, again, err := test.perform(t, script)
+	second.Settle()
+	switch {
+	case err != nil || !second.Decided():
+		t.Errorf("played again, it came to no verdict: %s\n%s", explain(second.Reason), varying)
+	case !slices.Equal(first.Anomalies, second.Anomalies):
+		t.Errorf("played again with the same seed, it showed %s, and %s before.\n%s", list(second.Anomalies), list(first.Anomalies), varying)
+	case !slices.Equal(history.Events, again.Events):
+		t.Logf("played again with the same seed, it did not do quite the same. %s", varying)
+	}
+}
+
+// compareTogether plays all scenarios again, in one process of their own, and names the
+// first that differs from what it was alone.
+func (test *test) compareTogether(t *testing.T) error {
+	t.Helper()
+	r := request{Tags: test.cell.Strategy.Tags}
+	var alone []outcome
+	for _, o := range test.played {
+		if o.cell.Verdict == reports.Held || o.cell.Verdict == reports.Violated {
+			alone = append(alone, o)
+			r.Scripts = append(r.Scripts, sourceOf(o.script))
+		}
+	}
+	if len(alone) < 2 || test.cell.Strategy.Varies != "" {
+		return nil
+	}
+	trial, err := playElsewhere(t.Context(), test.name, r)
+	if err != nil {
+		return err
+	}
+	defer trial.remove()
+	for i, o := range alone {
+		a, h, err := trial.answer(i)
+		switch {
+		case err != nil:
+			t.Errorf("%s, played in one process with those before it: %s\n%s", o.script.Key(), explain(err.Error()), shared)
+			return nil
+		case !slices.Equal(h.Events, o.history.Events):
+			shows := fmt.Sprintf("it shows %s, and %s alone", list(a.Cell.Anomalies), list(o.cell.Anomalies))
+			if slices.Equal(a.Cell.Anomalies, o.cell.Anomalies) {
+				shows = "what goes wrong is the same, but not how"
+			}
+			t.Errorf("%s does something else when other scenarios were played before it in the same process: %s.\n%s", o.script.Key(), shows, shared)
+			return nil
+		}
+	}
+	return nil
+}
+
+const shared = "The lock keeps something in variables of its package from one scenario to the next, or draws from a source other than Env.Rand."
+
+const varying = "The lock keeps something in variables of its package, or draws from a source other than Env.Rand. " +
+	"LOCKFAULT_ISOLATE=1 plays each scenario in a process of its own."
+
+// finish writes what is to be written when all scenarios were played.
+func (test *test) finish(t *testing.T) error {
+	t.Helper()
+	if len(test.played) == 0 {
+		return nil // by -run
+	}
+	t.Log(test.summary())
+	if test.settings.isolate {
+		if err := test.compareTogether(t); err != nil {
+			return err
+		}
+	}
+	if test.settings.accept {
+		if err := test.ratchet.accept(t, test); err != nil {
+			return err
+		}
+	}
+	if test.settings.out == "" {
+		return nil
+	}
+	return test.report(t)
+}

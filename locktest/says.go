@@ -1,0 +1,123 @@
+package locktest
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/lockfault/lockfault/checker"
+	"github.com/lockfault/lockfault/harness"
+	"github.com/lockfault/lockfault/reports"
+	"github.com/lockfault/lockfault/scenarios"
+)
+
+// summary says what came of all scenarios, in a line.
+func (test *test) summary() string {
+	count := map[reports.Verdict]int{}
+	for _, o := range test.played {
+		count[o.cell.Verdict]++
+	}
+	text := fmt.Sprintf("scenarios: %d held, %d showed something, %d not applicable", count[reports.Held], count[reports.Violated], count[reports.NotApplicable])
+	if n := count[reports.Error] + count[reports.Unknown]; n > 0 {
+		text += fmt.Sprintf(", %d without a verdict", n)
+	}
+	text += fmt.Sprintf("; the lock is %s", strings.Join(test.cell.Strategy.Tags, ", "))
+	if test.deaf > 0 {
+		text += fmt.Sprintf("; its Acquire ignores its context, by %v", test.deaf)
+	}
+	return text
+}
+
+// passed says what a scenario came to that is as expected.
+func passed(cell reports.Cell) string {
+	switch {
+	case cell.Verdict == reports.Held && len(cell.Better) == 0:
+		return "held"
+	case cell.Verdict == reports.Held:
+		return "held; others of its kind show " + list(cell.Better)
+	}
+	return "shows " + list(cell.Anomalies) + ", as it may"
+}
+
+// says says in a line or two why a scenario fails.
+func (test *test) says(cell reports.Cell, script *scenarios.Script, p promise) string {
+	text := fmt.Sprintf("%s shows %s", script.Key(), list(cell.Anomalies))
+	switch {
+	case p.by == survives:
+		return text + ", but the test promises that the lock survives it."
+	case p.by == accepts:
+		return text + fmt.Sprintf(", but the test accepts %s.", list(cell.Expected))
+	case cell.ExpectedBy == string(harness.ByFile):
+		return text + fmt.Sprintf(", but %s accepts %s.", test.ratchet.file, list(cell.Expected))
+	}
+	rule := "nothing goes wrong there with a lock that is right"
+	if line, ok := script.ExpectOf(cell.Strategy, test.cell.Strategy.Tags); ok && len(line.For) > 0 {
+		rule = fmt.Sprintf("what it does excuses %s in locks that are %s (line %d)", list(cell.Expected), names(line.For), line.Line)
+	} else if ok && len(cell.Expected) > 0 {
+		rule = fmt.Sprintf("what it does excuses %s (line %d)", list(cell.Expected), line.Line)
+	}
+	which := "which"
+	if extra := cell.Extra(); len(extra) < len(cell.Anomalies) {
+		which = "and " + list(extra)
+	}
+	return text + ", " + which + " no fault in it excuses: " + rule + "."
+}
+
+// names lists those whom a line of a scenario means.
+func names(selectors []scenarios.Selector) string {
+	words := make([]string, len(selectors))
+	for i, s := range selectors {
+		words[i] = string(s)
+	}
+	return strings.Join(words, " or ")
+}
+
+// list lists anomalies for a sentence.
+func list(anomalies []checker.Anomaly) string {
+	if len(anomalies) == 0 {
+		return "nothing"
+	}
+	return strings.Join(words(anomalies), ", ")
+}
+
+func words(anomalies []checker.Anomaly) []string {
+	list := make([]string, len(anomalies))
+	for i, a := range anomalies {
+		list[i] = string(a)
+	}
+	return list
+}
+
+// storyLines is how many lines before and behind the last event that proves something
+// are told, unless the whole story is.
+const storyLines = 12
+
+// story tells what happened around what went wrong, and how to see the rest.
+func (test *test) story(t *testing.T, cell reports.Cell, h checker.History) string {
+	return test.around(cell, h) + test.again(t)
+}
+
+// around tells what happened around what went wrong, or all of it if that is wanted.
+func (test *test) around(cell reports.Cell, h checker.History) string {
+	if test.settings.story {
+		return whole(cell, h)
+	}
+	view := reports.View{}
+	for _, w := range cell.Witnesses {
+		if slices.Contains(cell.Extra(), w.Anomaly) && len(w.Events) > 0 {
+			view.Around = &reports.Neighbourhood{Event: slices.Max(w.Events), Lines: storyLines}
+			break
+		}
+	}
+	return tell(cell, h, view)
+}
+
+func whole(cell reports.Cell, h checker.History) string { return tell(cell, h, reports.View{}) }
+
+func tell(cell reports.Cell, h checker.History, view reports.View) string {
+	var b bytes.Buffer
+	_ = reports.Story(&b, cell, h, view) // a buffer takes everything
+	return b.String()
+}
