@@ -1,0 +1,157 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/lockfault/lockfault/checker"
+	"github.com/lockfault/lockfault/internal/tempdir"
+	"github.com/lockfault/lockfault/reports"
+)
+
+// A cellKey names a cell.
+type cellKey struct{ world, strategy, script string }
+
+// An outcome is what came of a cell.
+type outcome struct {
+	cell   reports.Cell
+	events []checker.Event // none if it has no history
+}
+
+// verdict says it in words.
+func (o outcome) verdict(tells *told) string {
+	switch o.cell.Verdict {
+	case reports.Held, reports.Violated:
+	default:
+		return string(o.cell.Verdict)
+	}
+	var words []string
+	for _, a := range o.cell.Anomalies {
+		words = append(words, string(a))
+	}
+	if len(words) == 0 {
+		words = []string{"nothing"}
+	}
+	text := strings.Join(words, ", ")
+	for _, m := range o.cell.MetNothing {
+		text += fmt.Sprintf(" (line %d met nothing)", m.Line)
+	}
+	if tells != nil {
+		text += fmt.Sprintf("; %s's %s: %s", tells.client, tells.op, o.result(*tells))
+	}
+	return text
+}
+
+// result returns what the first such operation returned.
+func (o outcome) result(t told) string {
+	for _, e := range o.events {
+		if e.Kind == checker.Return && e.Client == t.client && string(e.Op) == t.op {
+			return string(e.Result)
+		}
+	}
+	return "none"
+}
+
+// play runs the program in the worlds, with these scripts of the module.
+func play(program, module, worlds string, scripts []string) (map[cellKey]outcome, error) {
+	dir, err := tempdir.Make("", "lockfault-trackrecord-")
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Remove()
+	played := map[cellKey]outcome{}
+	for _, script := range scripts {
+		out := filepath.Join(dir.Path(), script)
+		args := []string{"run", "--world", worlds, "--out", out, "--strategy", strings.Join(subjects(script), ","),
+			"--scenario", "." + string(filepath.Separator) + filepath.Join("scripts", script+".txt")}
+		if lease := leaseOf(script); lease != "" {
+			args = append(args, "--ttl", lease)
+		}
+		cmd := exec.Command(program, args...)
+		cmd.Dir = module
+		if cmd.Path, err = filepath.Abs(program); err != nil {
+			return nil, err
+		}
+		text, err := cmd.CombinedOutput()
+		var exit *exec.ExitError
+		if err != nil && !errors.As(err, &exit) {
+			return nil, err
+		}
+		if err := read(out, script, played); err != nil {
+			return nil, fmt.Errorf("%s: %w\n%s", script, err, text)
+		}
+	}
+	return played, nil
+}
+
+// undecided returns the scripts under which a cell came to no verdict.
+func undecided(played map[cellKey]outcome) (list []string) {
+	for key, o := range played {
+		if !o.cell.Decided() {
+			list = append(list, key.script)
+		}
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+// names returns the scripts of the records, each once.
+func names() (list []string) {
+	for _, r := range records() {
+		if !slices.Contains(list, r.name) {
+			list = append(list, r.name)
+		}
+	}
+	return list
+}
+
+// leaseOf returns the lease that a script is to be played with; empty is the world's.
+func leaseOf(script string) string {
+	for _, r := range records() {
+		if r.name == script && r.lease != "" {
+			return r.lease
+		}
+	}
+	return ""
+}
+
+// subjects returns the strategies that the records name with a script.
+func subjects(script string) (list []string) {
+	for _, r := range records() {
+		if r.name != script {
+			continue
+		}
+		list = append(list, r.shows)
+		for _, c := range r.cures {
+			list = append(list, c.strategy)
+		}
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+// read adds the cells of a report.
+func read(dir, script string, played map[cellKey]outcome) error {
+	_, err := reports.Scan(filepath.Join(dir, reports.ResultsFile), func(c reports.Cell) error {
+		o := outcome{cell: c}
+		if c.History != "" {
+			text, err := os.ReadFile(filepath.Join(dir, c.History))
+			if err != nil {
+				return err
+			}
+			history, err := checker.Decode(strings.NewReader(string(text)))
+			if err != nil {
+				return err
+			}
+			o.events = history.Events
+		}
+		played[cellKey{c.World, c.Strategy, script}] = o
+		return nil
+	})
+	return err
+}
