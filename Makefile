@@ -29,7 +29,8 @@ REPEATED = TestEveryCellTwice TestEveryLineOfTheLibraryMeetsSomething TestTheAgr
 	TestFindsWhatIsKnownByBudget TestFindsWhatIsKnownOfHolders TestRedlockOnThree TestEachNodeHasItsOrder \
 	TestPlacesOfAServer TestSearchIsDeterministic TestFaultsComeAtTheEndToo TestKilledSearchGoesOn TestTornJournal TestDamagedJournal \
 	TestShardsAreTheWhole TestShardsAreDisjoint TestLotsArePartOfAState TestDrawsWhatIsKnown TestDrawsNothingButWhatIsThere \
-	TestSeedDecides TestFaultsComeAnywhere TestPrioritiesKeepTheirPromise TestShrinks TestShrinksToWhatIsNeeded
+	TestSeedDecides TestFaultsComeAnywhere TestPrioritiesKeepTheirPromise TestShrinks TestShrinksToWhatIsNeeded \
+	TestGoesOnAsIfPlayedAtOnce TestPlainScripts TestSearchKilledAtAnyMoment TestExternal TestKilledAtAnyMoment
 
 empty    :=
 any_of    = ($(subst $(empty) ,|,$(strip $(REPEATED))))
@@ -57,7 +58,7 @@ test: redis ## run all tests, under the race detector where something is concurr
 	done
 	$(GO) vet ./...
 	$(RACED) -p $(PACKAGES) $(TESTED) -skip '^$(any_of)$$' $$(.ci/packages raced)
-	$(GO) test $(TESTED) -run '^$(any_of)$$' $(filter-out $(addsuffix /,$(shell .ci/packages plain)),$(repeating))
+	$(GO) test -p $(PACKAGES) $(TESTED) -run '^$(any_of)$$' $(filter-out $(addsuffix /,$(shell .ci/packages plain)),$(repeating))
 	$(GO) test -p $(PACKAGES) $(TESTED) $$(.ci/packages plain)
 	$(MAKE) --no-print-directory agree
 
@@ -164,6 +165,13 @@ matrix: ## play every strategy under every scenario, and put the table into READ
 findings: build redis ## search every strategy with the same few budgets, play what is found on redis-server, and write docs/findings.md: 20 minutes or so
 	$(GO) run ./cmd/findings -lockfault bin/lockfault >bin/findings.md
 	mv bin/findings.md docs/findings.md
+
+.PHONY: track-record
+track-record: redis ## play the known defects of other people's lock libraries in virtual time and on redis-server, and write docs/track-record.md: two minutes
+	@mkdir -p bin
+	$(GO) -C examples/trackrecord build -o ../../bin/trackrecord .
+	$(GO) run ./cmd/trackrecord -lockfault bin/trackrecord >bin/track-record.md
+	mv bin/track-record.md docs/track-record.md
 
 .PHONY: tables
 tables: ## compare every search of the tests with tables and without: minutes; make test compares six, others each time
