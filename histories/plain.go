@@ -35,7 +35,7 @@ func plainMap(b []byte, fields map[any]any) bool {
 			}
 			value, i = edn.Keyword(word), next
 		case c == '"':
-			text, next := scanString(b, i)
+			text, next := scanText(b, i+1, false)
 			if next < 0 {
 				return false
 			}
