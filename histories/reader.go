@@ -112,6 +112,16 @@ type badFile struct{ error }
 
 func (b badFile) Unwrap() error { return b.error }
 
+// ofLine makes the error of a parser one that is over with its line, unless it is
+// about the whole file.
+func ofLine(err error) error {
+	var whole badFile
+	if errors.As(err, &whole) {
+		return err
+	}
+	return badLine{err}
+}
+
 // errUsed is what a second pass over a Reader gets.
 var errUsed = errors.New("the history was read already; open it anew")
 
@@ -145,10 +155,9 @@ func (r *Reader) Events() iter.Seq2[linear.Event, error] {
 			}
 			n := 0
 			if err == nil {
-				var whole badFile
-				if n, err = parse.parse(text, at, &out); err != nil && !errors.As(err, &whole) {
-					err = badLine{err}
-				} else if err == nil && n == 0 {
+				if n, err = parse.parse(text, at, &out); err != nil {
+					err = ofLine(err)
+				} else if n == 0 {
 					r.ignored++
 				}
 			}
