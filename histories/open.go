@@ -55,6 +55,9 @@ func (r *Reader) open() (splitter, parser, int, error) {
 			return nil, nil, 1, errors.New("this looks like none of JSON lines, EDN and CSV: name the format")
 		}
 	}
+	if r.options.TimeUnit != AutoUnit && r.options.Format != CSV {
+		return nil, nil, 1, fmt.Errorf("times of %s are nanoseconds: only those of CSV may be of another unit, so ask for none", r.options.Format)
+	}
 	switch r.options.Format {
 	case JSONLines:
 		return newLines(in), newJSONLines(), 1, nil
@@ -62,7 +65,7 @@ func (r *Reader) open() (splitter, parser, int, error) {
 		return newForms(in), newJepsen(), 1, nil
 	case CSV:
 		lines := newLines(in)
-		table, err := newTable(lines)
+		table, err := newTable(lines, r.options.TimeUnit)
 		return lines, table, lines.line, err
 	}
 	return nil, nil, 1, fmt.Errorf("there is no format %q", r.options.Format)
@@ -84,7 +87,8 @@ func sniff(head []byte) Format {
 		return EDN
 	}
 	first, _, _ := bytes.Cut(text, []byte("\n"))
-	for name := range strings.SplitSeq(string(first), ",") {
+	between := func(c rune) bool { return c == ',' || c == ';' || c == '\t' }
+	for name := range strings.FieldsFuncSeq(string(first), between) {
 		if strings.EqualFold(strings.Trim(strings.TrimSpace(name), `"`), "time") {
 			return CSV
 		}

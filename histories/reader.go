@@ -30,6 +30,9 @@ type Options struct {
 	Name string
 	// Format is how the history is written.
 	Format Format
+	// TimeUnit is what the plain numbers among the times of CSV count. The
+	// other formats say what theirs are, so for them it must be AutoUnit.
+	TimeUnit TimeUnit
 	// Skip, unless it is nil, makes the reader lenient: it leaves out the
 	// lines that can't be read, or can't be true, and calls Skip with what is
 	// wrong with each, instead of stopping at the first. What it leaves out
@@ -55,6 +58,7 @@ func (e *Error) Unwrap() error { return e.Err }
 type Reader struct {
 	options Options
 	input   io.Reader
+	parser  parser // nil before it is known
 	started bool
 	skipped int
 	ignored int
@@ -81,6 +85,24 @@ func (r *Reader) Skipped() int { return r.skipped }
 // something else than operations of a lock: commands on the wire, faults, writes
 // without a fencing token, Jepsen's nemesis.
 func (r *Reader) Ignored() int { return r.ignored }
+
+// Times returns what the reader has found out about the times of CSV that are
+// plain numbers: most of it after the first of them has been read.
+func (r *Reader) Times() Times {
+	if t, ok := r.parser.(*table); ok {
+		return t.clock.times
+	}
+	return Times{}
+}
+
+// Separator returns what stands between the fields of CSV: a comma, a semicolon
+// or a tab; 0 of other formats, and before it is known.
+func (r *Reader) Separator() byte {
+	if t, ok := r.parser.(*table); ok {
+		return t.separator
+	}
+	return 0
+}
 
 // A record is what a line says: an event, and which call it belongs to where the
 // format numbers calls, else 0.
@@ -145,6 +167,7 @@ func (r *Reader) Events() iter.Seq2[linear.Event, error] {
 			fail(err)
 			return
 		}
+		r.parser = parse
 		order := newOrder()
 		var out [2]record
 		for {
