@@ -62,7 +62,8 @@ func (r *Reader) open() (splitter, parser, int, error) {
 	case JSONLines:
 		return newLines(in), newJSONLines(), 1, nil
 	case EDN:
-		return newForms(in), newJepsen(), 1, nil
+		p := newJepsen()
+		return newForms(in, p.scan), p, 1, nil
 	case CSV:
 		lines := newLines(in)
 		table, err := newTable(lines, r.options.TimeUnit)

@@ -104,6 +104,16 @@ func (r *Reader) Separator() byte {
 	return 0
 }
 
+// Others returns what events of Jepsen that are no operation of a lock are called,
+// and how many there were of each, the most first: they are among those that
+// [Reader.Ignored] counts.
+func (r *Reader) Others() []Other {
+	if p, ok := r.parser.(*jepsen); ok {
+		return p.others.all()
+	}
+	return nil
+}
+
 // A record is what a line says: an event, and which call it belongs to where the
 // format numbers calls, else 0.
 type record struct {
@@ -215,6 +225,8 @@ func (r *Reader) Events() iter.Seq2[linear.Event, error] {
 		case r.events > 0:
 		case r.skipped > 0:
 			fail(errors.New("no line that can be read tells of an operation of a lock"))
+		case len(r.Others()) > 0:
+			fail(fmt.Errorf("the history tells of no operation of a lock: there are %s, but no :acquire, :try-acquire, :release, :extend or :use", namesOf(r.Others())))
 		default:
 			fail(errors.New("the history tells of no operation of a lock"))
 		}

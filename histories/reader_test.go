@@ -63,6 +63,9 @@ func read(text []byte, lenient bool, o histories.Options) string {
 	if times := r.Times(); times.Since1970 || times.Unit != "" && !times.Guessed {
 		fmt.Fprintf(&b, "times %+v\n", times)
 	}
+	for _, other := range r.Others() {
+		fmt.Fprintf(&b, "other %+v\n", other)
+	}
 	if r.Skipped() > 0 {
 		fmt.Fprintf(&b, "skipped %d\n", r.Skipped())
 	}
