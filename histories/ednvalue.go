@@ -198,7 +198,7 @@ func numberName(text []byte) ([]byte, bool) {
 	if !ok {
 		return nil, false
 	}
-	if c := text[0]; c == '+' || n == 0 || text[len(text)-1] == 'N' {
+	if text[0] == '+' || n == 0 && len(text) > 1 || text[len(text)-1] == 'N' {
 		return strconv.AppendInt(nil, n, 10), true
 	}
 	return text, true
