@@ -14,7 +14,7 @@ import (
 
 var operations = flag.Int("operations", 100_000, "how many operations the histories of the benchmarks have")
 
-// read reads a history that a shape describes, gives each event to a function,
+// readAll reads a history, gives each event to a function,
 // and returns how many there were.
 func readAll(tb testing.TB, in io.Reader, format histories.Format, each func(linear.Event) error) int {
 	n := 0
@@ -59,7 +59,7 @@ func cpuTime() time.Duration {
 func BenchmarkRead(b *testing.B) {
 	for _, s := range shapes() {
 		b.Run(s.name, func(b *testing.B) {
-			text, err := io.ReadAll(s.stream(*operations, 1))
+			text, err := io.ReadAll(s.stream(*operations, 10, 1))
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -80,7 +80,7 @@ func BenchmarkRead(b *testing.B) {
 func BenchmarkCheck(b *testing.B) {
 	for _, s := range shapes() {
 		b.Run(s.name, func(b *testing.B) {
-			text, err := io.ReadAll(s.stream(*operations, 1))
+			text, err := io.ReadAll(s.stream(*operations, 10, 1))
 			if err != nil {
 				b.Fatal(err)
 			}

@@ -82,17 +82,18 @@ func shapes() []shape {
 	}
 }
 
-// stream returns a history of so many operations on so many locks, which is
-// written while it is read.
-func (s shape) stream(operations, locks int) io.Reader {
-	return &stream{shape: s, events: 2 * operations, locks: locks, buffer: []byte(s.head)}
+// stream returns a history of so many operations of so many clients on so many
+// locks, which is written while it is read. Who has acquired a lock releases it
+// next.
+func (s shape) stream(operations, clients, locks int) io.Reader {
+	return &stream{shape: s, events: 2 * operations, clients: clients, locks: locks, buffer: []byte(s.head)}
 }
 
 type stream struct {
 	shape
-	events, locks, done int
-	buffer              []byte // written and not yet read: what is behind at
-	at                  int
+	events, clients, locks, done int
+	buffer                       []byte // written and not yet read: what is behind at
+	at                           int
 }
 
 func (s *stream) Read(p []byte) (int, error) {
@@ -105,7 +106,7 @@ func (s *stream) Read(p []byte) (int, error) {
 	for len(s.buffer) < len(p) && s.done < s.events {
 		operation := s.done / 2
 		e := generated{
-			index: s.done, time: 500 * s.done, client: operation / 2 % 10, key: -1,
+			index: s.done, time: 500 * s.done, client: operation / 2 % s.clients, key: -1,
 			op: [...]string{"acquire", "release"}[operation%2], returns: s.done%2 == 1,
 		}
 		if s.locks > 1 {
