@@ -29,6 +29,7 @@ type checkOptions struct {
 	skew    time.Duration
 	all     bool
 	input   string
+	unit    string
 	lenient bool
 	format  string
 }
@@ -81,6 +82,7 @@ as one.`,
 	flags.DurationVar(&o.skew, "clock-skew", 0, "how wrong any time may be, either way: what that can explain is possible, not certain")
 	flags.BoolVar(&o.all, "all", false, "report all violations, not only the first")
 	flags.StringVar(&o.input, "input", inputAuto, "`format` of the histories: "+strings.Join(inputs(), ", "))
+	flags.StringVar(&o.unit, "time-unit", inputAuto, "`unit` of the times of CSV that are plain numbers: "+strings.Join(timeUnits(), ", "))
 	flags.BoolVar(&o.lenient, "lenient", false, "leave out lines that can't be read, and say how many")
 	flags.StringVar(&o.format, "format", formatTable, "`form` of the answer: table or json")
 	return cmd
@@ -94,6 +96,9 @@ func (o *checkOptions) check(cmd *cobra.Command) error {
 	}
 	if !slices.Contains(inputs(), o.input) {
 		return unknown("input", o.input, inputs(), "there are "+strings.Join(inputs(), ", "))
+	}
+	if !slices.Contains(timeUnits(), o.unit) {
+		return unknown("time unit", o.unit, timeUnits(), "there are "+strings.Join(timeUnits(), ", "))
 	}
 	if o.format != formatTable && o.format != formatJSON {
 		return unknown("format", o.format, []string{formatTable, formatJSON}, "there are table and json")
@@ -116,18 +121,19 @@ func (o *checkOptions) check(cmd *cobra.Command) error {
 
 // A checked is what is said about one file.
 type checked struct {
-	File       string      `json:"file"`
-	Format     string      `json:"format"`
-	Spec       string      `json:"spec"`
-	Because    string      `json:"because,omitempty"` // why this spec, if its content told
-	Verdict    string      `json:"verdict"`           // valid, invalid, unknown, or error
-	Reason     string      `json:"reason,omitempty"`
-	Operations int         `json:"operations"`
-	Unknown    int         `json:"unknown"`
-	Keys       int         `json:"keys"`
-	Ignored    int         `json:"ignored"`
-	Skipped    int         `json:"skipped"`
-	FirstSkip  string      `json:"first_skipped,omitempty"`
+	File       string `json:"file"`
+	Format     string `json:"format"`
+	Spec       string `json:"spec"`
+	Because    string `json:"because,omitempty"` // why this spec, if its content told
+	Verdict    string `json:"verdict"`           // valid, invalid, unknown, or error
+	Reason     string `json:"reason,omitempty"`
+	Operations int    `json:"operations"`
+	Unknown    int    `json:"unknown"`
+	Keys       int    `json:"keys"`
+	Ignored    int    `json:"ignored"`
+	Skipped    int    `json:"skipped"`
+	FirstSkip  string `json:"first_skipped,omitempty"`
+	found
 	Violations []violation `json:"violations"`
 }
 
@@ -219,6 +225,9 @@ func (o *checkOptions) one(ctx context.Context, stdin io.Reader, file string) (c
 	if o.input != inputAuto {
 		how.Format = histories.Format(o.input)
 	}
+	if o.unit != inputAuto {
+		how.TimeUnit = histories.TimeUnit(o.unit)
+	}
 	if c.Spec == specAuto {
 		c.Spec, c.Because = guess(in.head, how)
 	}
@@ -248,6 +257,7 @@ func (o *checkOptions) one(ctx context.Context, stdin io.Reader, file string) (c
 		}
 	}
 	c.Format, c.Ignored, c.Skipped = string(r.Format()), r.Ignored(), r.Skipped()
+	c.found = foundBy(r)
 	c.Verdict, c.Reason = string(j.Verdict), j.Reason
 	c.Operations, c.Unknown, c.Keys = j.Ops, j.Unknown, j.keys
 	c.Violations = make([]violation, 0, len(j.Violations))
@@ -298,18 +308,19 @@ func (o *checkOptions) print(out io.Writer, list []checked) error {
 		return err
 	}
 	for _, c := range list {
-		c.explain(b)
+		c.explain(b, o.skew)
 	}
 	return b.Flush()
 }
 
 // explain writes what the table has no room for, after an empty line; nothing if
 // there is nothing to say.
-func (c *checked) explain(w io.Writer) {
+func (c *checked) explain(w io.Writer, skew time.Duration) {
 	var lines []string
 	if c.Because != "" {
 		lines = append(lines, fmt.Sprintf("judged as --spec %s, since %s", c.Spec, c.Because))
 	}
+	lines = append(lines, c.says(skew)...)
 	for _, v := range c.Violations {
 		name := v.Rule
 		if !v.Certain {

@@ -8,8 +8,7 @@ import (
 	"io"
 )
 
-// maxDepth is how deep EDN may nest. Its library recurses, and a stack that
-// overflows can't be caught, so depth is limited before the library sees it.
+// maxDepth is how deep EDN may nest, since its reader recurses.
 const maxDepth = 64
 
 // forms splits EDN into its values: those at the top, or, if the first is a
@@ -24,9 +23,15 @@ type forms struct {
 	opened int  // the line where it began
 	form   []byte
 	size   int
+	// quick, unless it is nil, is shown what is left of a line. If a value
+	// that it knows begins there, a clean one, it returns its length, else 0.
+	quick func([]byte) int
+	left  int // how many bytes ahead are on this line for sure
 }
 
-func newForms(in *bufio.Reader) *forms { return &forms{in: in, line: 1} }
+func newForms(in *bufio.Reader, quick func([]byte) int) *forms {
+	return &forms{in: in, line: 1, quick: quick}
+}
 
 func (f *forms) next() ([]byte, int, error) {
 	for {
@@ -60,9 +65,10 @@ func (f *forms) next() ([]byte, int, error) {
 		default:
 			f.begun = true
 			line := f.line
-			if f.whole() {
-				// the rest of the line
-			} else if err := f.read(); err != nil {
+			if text := f.whole(); text != nil {
+				return text, line, nil
+			}
+			if err := f.read(); err != nil {
 				return nil, line, err
 			}
 			if f.size > maxLine {
@@ -76,24 +82,28 @@ func (f *forms) next() ([]byte, int, error) {
 	}
 }
 
-// whole reads a map that fills the rest of its line, without nesting, text or
-// comments, into form. Most are such, and need no look at each byte. It returns
-// false, having read nothing, for any other.
-func (f *forms) whole() bool {
+// whole reads a value that quick knows, if one begins and ends here, and returns
+// it; otherwise it reads nothing and returns nil. Most values are such, and need
+// not be read one byte at a time.
+func (f *forms) whole() []byte {
+	if f.quick == nil {
+		return nil
+	}
 	ahead, _ := f.in.Peek(f.in.Buffered())
-	end := bytes.IndexByte(ahead, '\n')
-	if end < 2 || end > maxLine || ahead[0] != '{' {
-		return false
+	if f.left <= 0 {
+		if f.left = bytes.IndexByte(ahead, '\n'); f.left < 0 {
+			f.left = len(ahead)
+		}
 	}
-	text := bytes.TrimSuffix(ahead[:end], []byte("\r"))
-	last := len(text) - 1
-	if text[last] != '}' || bytes.ContainsAny(text[1:last], "{}[]()\"\\;#") {
-		return false
+	text := ahead[:min(f.left, len(ahead))]
+	n := f.quick(text)
+	if n == 0 {
+		return nil
 	}
-	f.form, f.size = append(f.form[:0], text...), len(text)
-	f.in.Discard(len(text)) // it was peeked at, so it is there
-	f.column += len(text)
-	return true
+	f.in.Discard(n) // it was peeked at, so it is there
+	f.column += n
+	f.left -= n
+	return text[:n]
 }
 
 // read reads one value into form. If it goes wrong, it still reads to where the
@@ -281,6 +291,7 @@ func (f *forms) peek() (byte, error) {
 func (f *forms) take() byte {
 	c, _ := f.in.ReadByte() // peek had it
 	f.column++
+	f.left--
 	if c == '\n' {
 		f.line++
 		f.column = 0
@@ -289,5 +300,5 @@ func (f *forms) take() byte {
 }
 
 func space(c byte) bool {
-	return c == ' ' || c == ',' || c == '\n' || c == '\t' || c == '\r' || c == '\f'
+	return c == ' ' || c == ',' || c == '\n' || c == '\t' || c == '\r' || c == '\f' || c == '\v'
 }

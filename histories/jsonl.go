@@ -1,11 +1,10 @@
 package histories
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
+	"reflect"
 	"time"
 
 	"github.com/lockfault/lockfault/checker"
@@ -20,6 +19,8 @@ type jsonLines struct {
 	counted bool            // the events are numbered
 	index   int64           // of the last event
 	gaveUp  map[string]bool // clients whose call was cancelled; mostly empty
+	fields  []string        // that an event may have; nil until it is needed
+	event   jsonEvent       // the line, here to be allocated once
 }
 
 func newJSONLines() *jsonLines { return &jsonLines{} }
@@ -42,34 +43,43 @@ func (p *jsonLines) parse(text []byte, line int, out *[2]record) (int, error) {
 			return 0, err
 		}
 	}
-	var e jsonEvent
-	if !scan(text, &e) {
-		// Escapes, letters beyond ASCII, spaces, and whatever is wrong: the
-		// standard library knows better. What scan takes is clean.
+	e := &p.event
+	*e = jsonEvent{}
+	if !scan(text, e) {
+		// Escapes, and whatever is wrong: the standard library knows better.
+		// What scan takes is clean.
 		if err := clean(text); err != nil {
 			return 0, err
 		}
-		e = jsonEvent{}
-		if err := decode(text, &e); err != nil {
+		if p.fields == nil {
+			p.fields = jsonNames(reflect.TypeFor[jsonLine]())
+		}
+		*e = jsonEvent{}
+		if err := decode(text, e, p.fields); err != nil {
 			return 0, err
 		}
 	}
-	if err := p.count(&e); err != nil {
+	if err := p.count(e); err != nil {
 		return 0, err
 	}
-	return p.convert(&e, &out[0])
+	return p.convert(e, &out[0])
 }
 
 // parseMeta reports whether the line is the first line of checker.Encode.
 func parseMeta(text []byte) (bool, error) {
-	var version struct {
-		Lockfault *int `json:"lockfault"`
-	}
-	if err := json.Unmarshal(text, &version); err != nil || version.Lockfault == nil {
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(text, &fields) != nil || fields["lockfault"] == nil {
 		return false, nil // what is wrong with it is found out when it is read as an event
 	}
-	if *version.Lockfault != checker.Format {
-		return true, badFile{fmt.Errorf("history format %d; this program reads format %d", *version.Lockfault, checker.Format)}
+	var version int
+	if err := json.Unmarshal(fields["lockfault"], &version); err != nil {
+		return true, badFile{errors.New("\"lockfault\", the version of the format, is no whole number")}
+	}
+	if version != checker.Format {
+		return true, badFile{fmt.Errorf("history format %d; this program reads format %d", version, checker.Format)}
+	}
+	if err := exactly(text, jsonNames(reflect.TypeFor[checker.Meta]())); err != nil {
+		return true, err
 	}
 	var meta checker.Meta
 	return true, decodeStrictly(text, &meta)
@@ -103,25 +113,25 @@ func (p *jsonLines) convert(e *jsonEvent, r *record) (int, error) {
 		return 0, errors.New("it has no time \"t\"")
 	}
 	phase := linear.Phase(0)
-	switch checker.Kind(e.kind) { // does not allocate
-	case checker.Invoke:
+	switch string(e.kind) {
+	case string(checker.Invoke):
 		phase = linear.Invoke
-	case checker.Return:
-		switch checker.Result(e.result) {
-		case checker.OK:
+	case string(checker.Return):
+		switch string(e.result) {
+		case string(checker.OK):
 			phase = linear.ReturnOK
-		case checker.Fail:
+		case string(checker.Fail):
 			phase = linear.ReturnFail
-		case checker.Unknown:
+		case string(checker.Unknown):
 			phase = linear.ReturnUnknown
 		default:
 			return 0, fmt.Errorf("there is no result %q: there are ok, fail and unknown", e.result)
 		}
-	case checker.Crash, checker.Restart:
+	case string(checker.Crash), string(checker.Restart):
 		// Whoever restarts has forgotten what it held, too.
 		*r = record{Event: linear.Event{Time: time.Duration(e.time), Client: p.names.of(e.client), Phase: linear.Crash}}
 		return 1, nil
-	case checker.Write:
+	case string(checker.Write):
 		if e.token == 0 {
 			return 0, nil
 		}
@@ -134,27 +144,28 @@ func (p *jsonLines) convert(e *jsonEvent, r *record) (int, error) {
 			Phase: phase, Op: linear.Use, Token: e.token,
 		}}
 		return 1, nil
-	case checker.Cancel:
+	case string(checker.Cancel):
 		if p.gaveUp == nil {
 			p.gaveUp = map[string]bool{}
 		}
 		p.gaveUp[p.names.of(e.client)] = true
 		return 0, nil
-	case checker.Lost, checker.Request, checker.Reply, checker.Push, checker.Held, checker.Passed, checker.Dropped,
-		checker.State, checker.Pause, checker.Resume, checker.Fault, checker.Measure, checker.Step, checker.End:
+	case string(checker.Lost), string(checker.Request), string(checker.Reply), string(checker.Push), string(checker.Held), string(checker.Passed),
+		string(checker.Dropped), string(checker.State), string(checker.Pause), string(checker.Resume), string(checker.Fault), string(checker.Measure),
+		string(checker.Step), string(checker.End):
 		return 0, nil
 	default:
 		return 0, fmt.Errorf("no kind of event is called %q", e.kind)
 	}
 	op := linear.Op(0)
-	switch checker.Op(e.op) {
-	case checker.Acquire:
+	switch string(e.op) {
+	case string(checker.Acquire):
 		op = linear.Acquire
-	case checker.TryAcquire:
+	case string(checker.TryAcquire):
 		op = linear.TryAcquire
-	case checker.Release:
+	case string(checker.Release):
 		op = linear.Release
-	case checker.Extend:
+	case string(checker.Extend):
 		op = linear.Extend
 	default:
 		return 0, fmt.Errorf("no operation is called %q: there are acquire, try, release and extend", e.op)
@@ -188,49 +199,4 @@ func (p *jsonLines) key(text []byte) string {
 		return ""
 	}
 	return p.names.of(text)
-}
-
-// decode reads a line with the standard library.
-func decode(text []byte, e *jsonEvent) error {
-	// Index and Time are pointers to tell 0 from nothing; the outer fields
-	// take precedence over those of the checker's event.
-	var v struct {
-		checker.Event
-		Index   *int64         `json:"i"`
-		Time    *time.Duration `json:"t"`
-		Key     string         `json:"key"`
-		Permits int64          `json:"permits"`
-	}
-	if err := decodeStrictly(text, &v); err != nil {
-		return err
-	}
-	if v.Index != nil {
-		e.index, e.hasIndex = *v.Index, true
-	}
-	if v.Time != nil {
-		e.time, e.hasTime = int64(*v.Time), true
-	}
-	e.kind, e.client, e.op, e.result, e.key = []byte(v.Kind), []byte(v.Client), []byte(v.Op), []byte(v.Result), []byte(v.Key)
-	e.call, e.token, e.until, e.permits, e.accepted = int64(v.Call), v.Token, int64(v.Until), v.Permits, v.Accepted
-	return nil
-}
-
-// decodeStrictly reads one JSON object that has no other fields than v.
-func decodeStrictly(text []byte, v any) error {
-	decoder := json.NewDecoder(bytes.NewReader(text))
-	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(v); err != nil {
-		var kind *json.UnmarshalTypeError
-		if errors.As(err, &kind) && kind.Field == "" {
-			return fmt.Errorf("it is a JSON %s, not an object", kind.Value)
-		}
-		if kind != nil {
-			return fmt.Errorf("%q can't be a JSON %s", kind.Field, kind.Value)
-		}
-		return reason(err)
-	}
-	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
-		return errors.New("there is more than one object on the line")
-	}
-	return nil
 }

@@ -51,7 +51,7 @@ func TestForms(t *testing.T) {
 		{"1 a :k", []string{"1", "a", ":k"}, []int{1, 1, 1}},
 	}
 	for _, test := range tests {
-		texts, at := pieces(t, newForms(bufio.NewReader(strings.NewReader(test.text))))
+		texts, at := pieces(t, newForms(bufio.NewReader(strings.NewReader(test.text)), nil))
 		if !slices.Equal(texts, test.texts) || !slices.Equal(at, test.at) {
 			t.Errorf("%q: got %q on lines %v, want %q on lines %v", test.text, texts, at, test.texts, test.at)
 		}

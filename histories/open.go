@@ -9,7 +9,6 @@ import (
 	"io"
 	"strings"
 	"unicode"
-	"unicode/utf8"
 )
 
 const (
@@ -56,14 +55,18 @@ func (r *Reader) open() (splitter, parser, int, error) {
 			return nil, nil, 1, errors.New("this looks like none of JSON lines, EDN and CSV: name the format")
 		}
 	}
+	if r.options.TimeUnit != AutoUnit && r.options.Format != CSV {
+		return nil, nil, 1, fmt.Errorf("times of %s are nanoseconds: only those of CSV may be of another unit, so ask for none", r.options.Format)
+	}
 	switch r.options.Format {
 	case JSONLines:
 		return newLines(in), newJSONLines(), 1, nil
 	case EDN:
-		return newForms(in), newJepsen(), 1, nil
+		p := newJepsen()
+		return newForms(in, p.scan), p, 1, nil
 	case CSV:
 		lines := newLines(in)
-		table, err := newTable(lines)
+		table, err := newTable(lines, r.options.TimeUnit)
 		return lines, table, lines.line, err
 	}
 	return nil, nil, 1, fmt.Errorf("there is no format %q", r.options.Format)
@@ -85,7 +88,8 @@ func sniff(head []byte) Format {
 		return EDN
 	}
 	first, _, _ := bytes.Cut(text, []byte("\n"))
-	for name := range strings.SplitSeq(string(first), ",") {
+	between := func(c rune) bool { return c == ',' || c == ';' || c == '\t' }
+	for name := range strings.FieldsFuncSeq(string(first), between) {
 		if strings.EqualFold(strings.Trim(strings.TrimSpace(name), `"`), "time") {
 			return CSV
 		}
@@ -136,86 +140,4 @@ func reason(err error) error {
 		text = "it ends too soon"
 	}
 	return errors.New(text)
-}
-
-// lines splits the input into lines, without their ends, which may be \n or
-// \r\n, mixed. It leaves out lines that are blank. Whether a line is clean text is
-// left to the parser, one of which finds it out in passing.
-type lines struct {
-	in   *bufio.Reader
-	line int // read so far
-	long []byte
-}
-
-func newLines(in *bufio.Reader) *lines { return &lines{in: in} }
-
-func (l *lines) next() ([]byte, int, error) {
-	for {
-		text, err := l.read()
-		if err != nil {
-			return nil, l.line, err
-		}
-		if n := len(text); n > 0 && text[n-1] == '\r' {
-			text = text[:n-1]
-		}
-		if blank(text) {
-			continue
-		}
-		return text, l.line, nil
-	}
-}
-
-// read returns the next line without its \n.
-func (l *lines) read() ([]byte, error) {
-	text, err := l.in.ReadSlice('\n')
-	if err == nil {
-		l.line++
-		return text[:len(text)-1], nil
-	}
-	l.long = l.long[:0]
-	for size := 0; ; {
-		size += len(text)
-		if size <= maxLine+1 {
-			l.long = append(l.long, text...)
-		}
-		switch {
-		case errors.Is(err, bufio.ErrBufferFull):
-			text, err = l.in.ReadSlice('\n')
-			continue
-		case errors.Is(err, io.EOF) && size == 0:
-			return nil, io.EOF
-		case err != nil && !errors.Is(err, io.EOF):
-			l.line++
-			return nil, err
-		}
-		l.line++
-		if err == nil {
-			size-- // the \n
-		}
-		if size > maxLine {
-			return nil, badLine{fmt.Errorf("the line has %d bytes; %d are the most", size, maxLine)}
-		}
-		return bytes.TrimSuffix(l.long, []byte("\n")), nil
-	}
-}
-
-func blank(text []byte) bool {
-	for _, c := range text {
-		if c != ' ' && c != '\t' && c != '\r' {
-			return false
-		}
-	}
-	return true
-}
-
-// clean refuses what no text has. Without it two names that differ in invalid
-// bytes only could be taken for one.
-func clean(text []byte) error {
-	if bytes.IndexByte(text, 0) >= 0 {
-		return errors.New("there is a NUL byte in it")
-	}
-	if !utf8.Valid(text) {
-		return errors.New("it is not valid UTF-8")
-	}
-	return nil
 }

@@ -175,30 +175,3 @@ func opName(op linear.Op) string {
 	}
 	return "nothing"
 }
-
-// names keeps one copy of each name, so that reading a name again allocates
-// nothing.
-type names struct {
-	known map[string]string
-	last  string
-}
-
-// maxNames bounds what names remembers, for files in which every operation has
-// a client of its own.
-const maxNames = 1 << 14
-
-func (n *names) of(text []byte) string {
-	if string(text) == n.last {
-		return n.last
-	}
-	name, ok := n.known[string(text)]
-	if !ok {
-		if n.known == nil || len(n.known) >= maxNames {
-			n.known = map[string]string{}
-		}
-		name = string(text)
-		n.known[name] = name
-	}
-	n.last = name
-	return name
-}

@@ -30,6 +30,9 @@ type Options struct {
 	Name string
 	// Format is how the history is written.
 	Format Format
+	// TimeUnit is what the plain numbers among the times of CSV count. The
+	// other formats say what theirs are, so for them it must be AutoUnit.
+	TimeUnit TimeUnit
 	// Skip, unless it is nil, makes the reader lenient: it leaves out the
 	// lines that can't be read, or can't be true, and calls Skip with what is
 	// wrong with each, instead of stopping at the first. What it leaves out
@@ -55,6 +58,7 @@ func (e *Error) Unwrap() error { return e.Err }
 type Reader struct {
 	options Options
 	input   io.Reader
+	parser  parser // nil before it is known
 	started bool
 	skipped int
 	ignored int
@@ -81,6 +85,34 @@ func (r *Reader) Skipped() int { return r.skipped }
 // something else than operations of a lock: commands on the wire, faults, writes
 // without a fencing token, Jepsen's nemesis.
 func (r *Reader) Ignored() int { return r.ignored }
+
+// Times returns what the reader has found out about the times of CSV that are
+// plain numbers: most of it after the first of them has been read.
+func (r *Reader) Times() Times {
+	if t, ok := r.parser.(*table); ok {
+		return t.clock.times
+	}
+	return Times{}
+}
+
+// Separator returns what stands between the fields of CSV: a comma, a semicolon
+// or a tab; 0 of other formats, and before it is known.
+func (r *Reader) Separator() byte {
+	if t, ok := r.parser.(*table); ok {
+		return t.separator
+	}
+	return 0
+}
+
+// Others returns what events of Jepsen that are no operation of a lock are called,
+// and how many there were of each, the most first: they are among those that
+// [Reader.Ignored] counts.
+func (r *Reader) Others() []Other {
+	if p, ok := r.parser.(*jepsen); ok {
+		return p.others.all()
+	}
+	return nil
+}
 
 // A record is what a line says: an event, and which call it belongs to where the
 // format numbers calls, else 0.
@@ -112,6 +144,16 @@ type badFile struct{ error }
 
 func (b badFile) Unwrap() error { return b.error }
 
+// ofLine makes the error of a parser one that is over with its line, unless it is
+// about the whole file.
+func ofLine(err error) error {
+	var whole badFile
+	if errors.As(err, &whole) {
+		return err
+	}
+	return badLine{err}
+}
+
 // errUsed is what a second pass over a Reader gets.
 var errUsed = errors.New("the history was read already; open it anew")
 
@@ -135,6 +177,7 @@ func (r *Reader) Events() iter.Seq2[linear.Event, error] {
 			fail(err)
 			return
 		}
+		r.parser = parse
 		order := newOrder()
 		var out [2]record
 		for {
@@ -145,10 +188,9 @@ func (r *Reader) Events() iter.Seq2[linear.Event, error] {
 			}
 			n := 0
 			if err == nil {
-				var whole badFile
-				if n, err = parse.parse(text, at, &out); err != nil && !errors.As(err, &whole) {
-					err = badLine{err}
-				} else if err == nil && n == 0 {
+				if n, err = parse.parse(text, at, &out); err != nil {
+					err = ofLine(err)
+				} else if n == 0 {
 					r.ignored++
 				}
 			}
@@ -183,6 +225,8 @@ func (r *Reader) Events() iter.Seq2[linear.Event, error] {
 		case r.events > 0:
 		case r.skipped > 0:
 			fail(errors.New("no line that can be read tells of an operation of a lock"))
+		case len(r.Others()) > 0:
+			fail(fmt.Errorf("the history tells of no operation of a lock: there are %s, but no :acquire, :try-acquire, :release, :extend or :use", namesOf(r.Others())))
 		default:
 			fail(errors.New("the history tells of no operation of a lock"))
 		}

@@ -57,6 +57,15 @@ func read(text []byte, lenient bool, o histories.Options) string {
 		}
 		fmt.Fprintln(&b, show(e))
 	}
+	if c := r.Separator(); c != 0 && c != ',' {
+		fmt.Fprintf(&b, "separated by %q\n", c)
+	}
+	if times := r.Times(); times.Since1970 || times.Unit != "" && !times.Guessed {
+		fmt.Fprintf(&b, "times %+v\n", times)
+	}
+	for _, other := range r.Others() {
+		fmt.Fprintf(&b, "other %+v\n", other)
+	}
 	if r.Skipped() > 0 {
 		fmt.Fprintf(&b, "skipped %d\n", r.Skipped())
 	}
@@ -67,7 +76,7 @@ func read(text []byte, lenient bool, o histories.Options) string {
 }
 
 // Each file of testdata is read strictly and leniently; the golden file beside
-// it holds what came out.
+// it holds what came out. A unit of time behind "-as-" in its name is asked for.
 func TestGolden(t *testing.T) {
 	files, err := filepath.Glob("testdata/read/*")
 	if err != nil {
@@ -85,8 +94,12 @@ func TestGolden(t *testing.T) {
 				t.Fatal(err)
 			}
 			name := filepath.Base(file)
-			got := read(text, false, histories.Options{Name: name})
-			if lenient := read(text, true, histories.Options{Name: name}); lenient != got {
+			o := histories.Options{Name: name}
+			if _, unit, ok := strings.Cut(name, "-as-"); ok {
+				o.TimeUnit = histories.TimeUnit(strings.TrimSuffix(unit, filepath.Ext(unit)))
+			}
+			got := read(text, false, o)
+			if lenient := read(text, true, o); lenient != got {
 				got += "\nlenient:\n" + lenient
 			}
 			golden := file + ".golden"
