@@ -28,7 +28,6 @@ func newJepsen() *jepsen { return &jepsen{index: -1, keys: map[string]string{}} 
 // scan reads the operation that a text begins with, for parse to find, and returns
 // how long it is; 0 if it is not whole, or there is anything wrong with it.
 func (p *jepsen) scan(text []byte) int {
-	p.scanned = false
 	if len(text) == 0 || text[0] != '{' && text[0] != '#' {
 		return 0
 	}

@@ -122,11 +122,7 @@ func scan(b []byte, e *jsonEvent) bool {
 		if i = jsonBlanks(b, i); i >= len(b) || b[i] != '"' {
 			return false
 		}
-		end := plainEnd(b, i+1)
-		if end >= len(b) || b[end] != '"' {
-			return false
-		}
-		field := jsonFieldOf(b[i+1 : end])
+		field, end := scanName(b, i+1)
 		if field == 0 || seen&field != 0 {
 			return false
 		}
@@ -152,6 +148,35 @@ func scan(b []byte, e *jsonEvent) bool {
 			return false
 		}
 	}
+}
+
+// scanName returns the field whose name begins at i, behind a quote, and where the
+// quote is that ends it; 0 if there is none of that name.
+func scanName(b []byte, i int) (jsonField, int) {
+	if i+8 <= len(b) {
+		// The first fields of an operation, with the quote: all at once.
+		switch x := binary.LittleEndian.Uint64(b[i:]); {
+		case x&0xffff == 'i'|'"'<<8:
+			return fieldIndex, i + 1
+		case x&0xffff == 't'|'"'<<8:
+			return fieldTime, i + 1
+		case x&0xffffff == 'o'|'p'<<8|'"'<<16:
+			return fieldOp, i + 2
+		case x&0xffffffffff == 'k'|'i'<<8|'n'<<16|'d'<<24|'"'<<32:
+			return fieldKind, i + 4
+		case x&0xffffffffff == 'c'|'a'<<8|'l'<<16|'l'<<24|'"'<<32:
+			return fieldCall, i + 4
+		case x&0xffffffffffffff == 'c'|'l'<<8|'i'<<16|'e'<<24|'n'<<32|'t'<<40|'"'<<48:
+			return fieldClient, i + 6
+		case x&0xffffffffffffff == 'r'|'e'<<8|'s'<<16|'u'<<24|'l'<<32|'t'<<40|'"'<<48:
+			return fieldResult, i + 6
+		}
+	}
+	end := plainEnd(b, i)
+	if end >= len(b) || b[end] != '"' {
+		return 0, end
+	}
+	return jsonFieldOf(b[i:end]), end
 }
 
 // scanValue reads the value of a field, which begins at i, and returns where it
