@@ -59,8 +59,9 @@ with the columns time,client,event,result and, if there are any, key, token, lea
 and permits; each plain or compressed with gzip. docs/history.md describes them.
 
 Unless --spec says what kind of lock it is, the content does: a history with fencing
-tokens is judged as that of a fenced lock, one with ends of leases or extends as
-that of a lease, any other as that of a mutex.
+tokens is judged as that of a mutex whose tokens grow or, if it has ends of leases or
+extends too, as that of a fenced lock; one with those alone as that of a lease, any
+other as that of a mutex.
 
 The exit status is 0 if all histories are valid and 1 if one is invalid. It is 2 if
 nothing was checked, because the command line is wrong or one of its files isn't

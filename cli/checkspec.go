@@ -20,10 +20,11 @@ const (
 	specFenced    = "fenced"
 	specMulti     = "multi"
 	specSemaphore = "semaphore"
+	specTokens    = "mutex-tokens"
 )
 
 func specs() []string {
-	return []string{specAuto, specMutex, specReentrant, specLease, specFenced, specMulti, specSemaphore}
+	return []string{specAuto, specMutex, specReentrant, specLease, specFenced, specMulti, specSemaphore, specTokens}
 }
 
 func expiries() []string { return []string{"believed", "known", "unknown"} }
@@ -53,6 +54,8 @@ func (o *checkOptions) linear(name string) (linear.Spec, error) {
 		return linear.Reentrant(o.limit), nil
 	case specFenced:
 		return linear.Fenced(), nil
+	case specTokens:
+		return linear.MutexTokens(), nil
 	case specMulti:
 		return linear.Multi(), nil
 	case specSemaphore:
@@ -75,20 +78,30 @@ func (o *checkOptions) linear(name string) (linear.Spec, error) {
 // from what. What can't be read says nothing here; it will be told of when it
 // is read in earnest.
 func guess(head []byte, how histories.Options) (name, because string) {
-	name = specMutex
+	token, lease := "", ""
 	how.Skip = func(*histories.Error) {}
 	for e, err := range histories.New(bytes.NewReader(head), how).Events() {
+		if err != nil {
+			break
+		}
+		if token == "" && e.Token != 0 {
+			token = fmt.Sprintf("line %d has a fencing token", e.Line)
+		}
 		switch {
-		case err != nil:
-			return name, because
-		case e.Token != 0:
-			return specFenced, fmt.Sprintf("line %d has a fencing token", e.Line)
-		case name != specMutex:
+		case lease != "":
 		case e.Lease != 0:
-			name, because = specLease, fmt.Sprintf("line %d has the end of a lease", e.Line)
+			lease = fmt.Sprintf("line %d has the end of a lease", e.Line)
 		case e.Op == linear.Extend:
-			name, because = specLease, fmt.Sprintf("line %d extends a lease", e.Line)
+			lease = fmt.Sprintf("line %d extends a lease", e.Line)
 		}
 	}
-	return name, because
+	switch {
+	case token != "" && lease != "":
+		return specFenced, token + ", and " + lease
+	case token != "":
+		return specTokens, token + ", and none has a lease"
+	case lease != "":
+		return specLease, lease
+	}
+	return specMutex, ""
 }

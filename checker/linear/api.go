@@ -7,8 +7,8 @@ import (
 )
 
 // A Spec says what kind of lock a history is judged against. Make one with
-// [Mutex], [Reentrant], [Lease], [Fenced], [Multi] or [Semaphore]; the zero
-// value is a mutex. docs/checker.md has the sequential semantics of each.
+// [Mutex], [Reentrant], [Lease], [Fenced], [Multi], [Semaphore], [MutexTokens] or
+// [ReadWrite]; the zero value is a mutex. docs/checker.md has the sequential semantics of each.
 type Spec struct {
 	kind   kind
 	limit  int
@@ -24,6 +24,8 @@ const (
 	fencedKind
 	multiKind
 	semaphoreKind
+	tokensKind
+	readWriteKind
 )
 
 // Mutex is a lock that knows its owner: only who acquired it can release it.
@@ -50,6 +52,15 @@ func Multi() Spec { return Spec{kind: multiKind} }
 // Semaphore has n permits; a client can release only permits that it acquired.
 // An n below 1 means 1.
 func Semaphore(n int) Spec { return Spec{kind: semaphoreKind, limit: max(n, 1)} }
+
+// MutexTokens is a mutex whose acquires give tokens that strictly increase, together with
+// a resource that accepts no token smaller than one that it has accepted.
+func MutexTokens() Spec { return Spec{kind: tokensKind} }
+
+// ReadWrite is a lock for one writer or several readers. Each may acquire again; who
+// writes may read beside, and who reads can't write before it has released. Event.Shared
+// tells reading from writing.
+func ReadWrite() Spec { return Spec{kind: readWriteKind} }
 
 // An Expiry says what is known of when a lease ends. The zero value is
 // Believed.

@@ -27,10 +27,12 @@ type Checker struct {
 	sweepAt int
 
 	search *searches // with Options.Search
+	kept   *kept     // the same, of specifications that have no rules
 
 	result Result
 	failed error  // the event that could not be understood
 	open   string // a question that this checker cannot settle
+	doubt  string // one that no search can
 	done   bool   // the first violation that is certain is complete, and All was not asked for
 }
 
@@ -46,6 +48,13 @@ func New(spec Spec, opts Options) *Checker {
 		c.limit = math.MaxInt32
 	case spec.kind == reentrantKind || spec.kind == semaphoreKind:
 		c.limit = int32(min(max(spec.limit, 1), math.MaxInt32))
+	}
+	if spec.kind == tokensKind || spec.kind == readWriteKind {
+		c.giveUp("locks of this kind are judged by a search alone")
+		if opts.Search {
+			c.kept = newKept(spec, opts.Strict)
+		}
+		return c
 	}
 	if opts.Search && !c.tokens {
 		c.search = newSearches(spec, c.limit, opts.Strict)
@@ -151,9 +160,7 @@ func (c *Checker) add(e *Event) error {
 	c.now = e.Time
 	c.seq++
 	if e.Phase == Crash {
-		if c.search != nil {
-			c.search.add(e, c.seq)
-		}
+		c.follow(e)
 		if !c.done {
 			c.crash(e)
 		} else if cl := c.clients[e.Client]; cl != nil {
@@ -176,6 +183,9 @@ func (c *Checker) add(e *Event) error {
 	o := c.owner(e)
 	if e.Op == Use {
 		c.result.Ops++
+		if c.kept != nil {
+			c.kept.add(e)
+		}
 		if !c.done && e.Phase == ReturnOK {
 			c.use(o, e)
 		}
@@ -189,9 +199,7 @@ func (c *Checker) add(e *Event) error {
 		c.result.Unknown++ // until it returns
 		o.op, o.call = e.Op, moment{c.seq, *e}
 		o.permits = int32(max(1, min(e.Permits, math.MaxInt32)))
-		if c.search != nil {
-			c.search.add(e, c.seq)
-		}
+		c.follow(e)
 		if !c.done {
 			c.called(o)
 		}
@@ -206,14 +214,25 @@ func (c *Checker) add(e *Event) error {
 	if e.Phase != ReturnUnknown {
 		c.result.Unknown--
 	}
-	if c.search != nil {
-		c.search.add(e, c.seq)
+	if c.spec.kind == tokensKind && c.doubt == "" && e.Phase == ReturnOK && e.Token == 0 && (e.Op == Acquire || e.Op == TryAcquire) {
+		c.doubt = missing(e)
 	}
+	c.follow(e)
 	if !c.done {
 		c.returned(o, e)
 	}
 	o.op = 0
 	return nil
+}
+
+// follow gives an event to who searches.
+func (c *Checker) follow(e *Event) {
+	if c.search != nil {
+		c.search.add(e, c.seq)
+	}
+	if c.kept != nil {
+		c.kept.add(e)
+	}
 }
 
 // refuses says why an event has no meaning for this kind of lock, or "".
@@ -223,11 +242,11 @@ func (s Spec) refuses(e *Event) string {
 		return "an unknown phase"
 	case e.Op < Acquire || e.Op > Use:
 		return "an unknown operation"
-	case e.Op == Use && s.kind != fencedKind:
+	case e.Op == Use && s.kind != fencedKind && s.kind != tokensKind:
 		return "a use of a token, and only fenced locks have tokens"
 	case e.Op == Use && e.Phase != ReturnOK && e.Phase != ReturnFail:
 		return "a use that was neither accepted nor turned away"
-	case s.kind == fencedKind && (e.Token < 0 || e.Op == Use && e.Token == 0):
+	case (s.kind == fencedKind || s.kind == tokensKind) && (e.Token < 0 || e.Op == Use && e.Token == 0):
 		return "a token that is not positive"
 	case e.Op == Extend && s.kind != leaseKind && s.kind != fencedKind:
 		return "an extend, and only leases can be extended"
@@ -359,11 +378,19 @@ func (c *Checker) giveUp(why string) {
 
 // settle lets the search answer an open question.
 func (c *Checker) settle() {
-	if c.open == "" || c.search == nil {
+	var refuted []refutation
+	var lost bool
+	var witnesses map[string]Violation
+	switch {
+	case c.open != "" && c.search != nil:
+		refuted, lost = c.search.settle()
+	case c.kept != nil:
+		refuted, lost = c.kept.settle()
+		witnesses = c.kept.witnesses
+	default:
 		return
 	}
-	refuted, lost := c.search.settle()
-	c.search = nil
+	c.search, c.kept = nil, nil
 	proven := map[string]bool{}
 	for _, v := range c.result.Violations {
 		proven[v.Key] = true
@@ -372,12 +399,17 @@ func (c *Checker) settle() {
 		if proven[r.key] || len(c.result.Violations) > 0 && (!c.opts.All || c.spec.kind == multiKind) {
 			continue // the rules say more
 		}
+		if v, ok := witnesses[r.key]; ok {
+			v.Certain = c.opts.Skew == 0
+			c.violate(v)
+			continue
+		}
 		c.violate(Violation{Rule: NoOrder, Key: r.key, Events: []Event{*r.event}, Certain: c.opts.Skew == 0, Says: sayNoOrder(r.event)})
 	}
 	if lost {
 		c.open += ", not even by a search, which would have had to follow too many states"
 	} else {
-		c.open = ""
+		c.open = c.doubt
 	}
 }
 

@@ -28,6 +28,8 @@ type Event struct {
 	// Permits is how many permits of a semaphore an operation is about; 0
 	// means 1.
 	Permits int
+	// Shared says that an operation of a read-write lock is about reading.
+	Shared bool
 	// Line is where the event stands in its file, from 1; 0 means nowhere.
 	Line int
 }

@@ -9,7 +9,7 @@ import (
 
 // parse reads a history in short: events separated by semicolons, each a time
 // in seconds, a client and what happened. "1 A acquire" is a call, "2 A acquire
-// ok" a return, "3 A crash" a crash; after that key=, token=, lease= and n=.
+// ok" a return, "3 A crash" a crash; after that key=, token=, lease=, n= and shared.
 func parse(t *testing.T, text string) []Event {
 	t.Helper()
 	ops := map[string]Op{"acquire": Acquire, "try": TryAcquire, "release": Release, "extend": Extend, "use": Use}
@@ -29,6 +29,8 @@ func parse(t *testing.T, text string) []Event {
 			name, value, _ := strings.Cut(word, "=")
 			number, _ := strconv.Atoi(value)
 			switch name {
+			case "shared":
+				e.Shared = true
 			case "key":
 				e.Key = strings.ReplaceAll(value, "+", " ")
 			case "token":

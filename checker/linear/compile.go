@@ -1,0 +1,386 @@
+package linear
+
+import (
+	"container/heap"
+	"math"
+	"slices"
+	"strings"
+	"time"
+)
+
+// A history of one lock, or of all that a Multi has, as the search reads it: each
+// operation with the window in which it takes effect, and the points at which
+// something is told. All that outcomes, crashes and leases mean is decided here, once.
+type compiled struct {
+	actors   []actor
+	ops      []operation
+	points   []point
+	at       []int32 // of each point, its event
+	reserves []reserve
+	index    map[place]int32
+	of       map[string][]int32 // the parties of a client
+	tokens   map[int32][]int64  // tokens that a party's uses were accepted with
+}
+
+// A party is one client at one lock, or at one list of a Multi; or nobody, of
+// whom are the holds that clients had when they crashed.
+type actor struct {
+	client string
+	keys   []string // of a Multi, sorted
+	nobody bool
+
+	orphans  []int32 // the parties that get its holds when it crashes
+	crashes  []int32 // points
+	acquires []int32 // its spares
+	releases []int32 // the same, in the order in which they end; one at most is open at a time
+}
+
+// An operation takes effect between its call and its return if it is sure, and at
+// most once if it is a spare; one that failed is neither.
+type operation struct {
+	actor   int32
+	op      Op
+	outcome outcome
+	reading bool
+	permits int32
+	token   int64
+	reserve int32 // which spare it is one of, or -1
+	ret     int32 // the point of its return; of one that has none the end
+	// ripe is the point from which on what it granted may be over.
+	ripe int32
+}
+
+type outcome uint8
+
+const (
+	failed outcome = iota
+	unsure
+	certain
+)
+
+// A spare is a kind of operations of unknown outcome that are alike, all of one
+// party: each may take effect once, after its call and before the end.
+type reserve struct {
+	calls []int32 // points
+	end   int32   // a point, or the end of time
+	like  int32   // one of the operations
+	grant int32   // what it grants: anytime, or the operation if its hold ends at a point
+	yet   bool    // it may still return
+}
+
+// open returns how many have been called at point pos, if their time is not over.
+func (s *reserve) open(pos int32) int32 {
+	if pos >= s.end {
+		return 0
+	}
+	n, _ := slices.BinarySearch(s.calls, pos)
+	return int32(n)
+}
+
+// A point is something at which a state is judged or changed.
+type point struct {
+	kind pointKind
+	op   int32 // of a crash the party
+	cut  int32 // of a crash the operation that was under way, or -1
+}
+
+type pointKind uint8
+
+const (
+	calledPoint pointKind = iota
+	returnedPoint
+	closingPoint // the last moment of a party's spare releases; op is the spare
+	endingPoint  // the last moment of what an operation granted
+	crashPoint
+	usePoint
+)
+
+const farAway = math.MaxInt32
+
+// A compiler turns events into operations and points.
+type compiler struct {
+	*compiled
+	spec   Spec
+	strict bool
+	under  []int32         // by party: the operation under way, or -1
+	holds  []int32         // by party: the latest operation whose grant its client was told of, or -1
+	until  []time.Duration // by operation: the end of its grant, for which ends waits
+	ends   ends
+	event  int32
+	loose  []bool // by operation: its grant may outlast its end
+}
+
+// compile reads events that a Checker has understood, in order.
+func compile(spec Spec, strict bool, events []Event) *compiled {
+	c := &compiler{compiled: &compiled{index: map[place]int32{}, of: map[string][]int32{}, tokens: map[int32][]int64{}}, spec: spec, strict: strict}
+	returns := c.returns(events)
+	for i := range events {
+		c.event = int32(i)
+		c.add(&events[i], returns[i], events)
+	}
+	for i := range c.ops {
+		if c.ops[i].ret < 0 {
+			c.ops[i].ret = farAway
+		}
+	}
+	return c.compiled
+}
+
+// returns says, for each call, which event is its return, -1 if there will be none, and -2 if
+// it may come yet.
+func (c *compiler) returns(events []Event) []int32 {
+	of := make([]int32, len(events)) // of one that has not returned yet -2
+	called := map[place]int32{}
+	by := map[string][]place{}
+	for i := range events {
+		e := &events[i]
+		of[i] = -1
+		at := place{e.Client, e.Key}
+		switch {
+		case e.Phase == Crash:
+			for _, at := range by[e.Client] {
+				of[called[at]] = -1
+				delete(called, at)
+			}
+			by[e.Client] = by[e.Client][:0]
+		case e.Op == Use:
+		case e.Phase == Invoke:
+			called[at], of[i] = int32(i), -2
+			by[e.Client] = append(by[e.Client], at)
+		default:
+			if call, ok := called[at]; ok {
+				of[call] = int32(i)
+				delete(called, at)
+				by[e.Client] = slices.DeleteFunc(by[e.Client], func(p place) bool { return p == at })
+			}
+		}
+	}
+	return of
+}
+
+func (c *compiler) actor(client, key string) int32 {
+	p, ok := c.index[place{client, key}]
+	if ok {
+		return p
+	}
+	p = int32(len(c.actors))
+	c.index[place{client, key}] = p
+	c.actors = append(c.actors, actor{client: client})
+	c.under, c.holds = append(c.under, -1), append(c.holds, -1)
+	if c.spec.kind == multiKind {
+		c.actors[p].keys = strings.Fields(key)
+	}
+	c.of[client] = append(c.of[client], p)
+	// What it leaves is nobody's, key by key.
+	lists := []string{key}
+	if c.spec.kind == multiKind {
+		lists = c.actors[p].keys
+	}
+	for _, key := range lists {
+		c.actors[p].orphans = append(c.actors[p].orphans, c.nobody(key))
+	}
+	return p
+}
+
+func (c *compiler) nobody(key string) int32 {
+	at := place{"\x00", key}
+	p, ok := c.index[at]
+	if !ok {
+		p = int32(len(c.actors))
+		c.index[at] = p
+		c.actors = append(c.actors, actor{nobody: true})
+		if c.spec.kind == multiKind {
+			c.actors[p].keys = []string{key}
+		}
+		c.under, c.holds = append(c.under, -1), append(c.holds, -1)
+	}
+	return p
+}
+
+func (c *compiler) point(kind pointKind, op int32) {
+	c.points = append(c.points, point{kind: kind, op: op, cut: -1})
+	c.at = append(c.at, c.event)
+}
+
+func (c *compiler) add(e *Event, ret int32, events []Event) {
+	c.pass(e.Time)
+	if e.Phase == Crash {
+		for _, p := range c.of[e.Client] {
+			c.point(crashPoint, p)
+			c.points[len(c.points)-1].cut = c.under[p]
+			c.actors[p].crashes = append(c.actors[p].crashes, int32(len(c.points)-1))
+			c.under[p], c.holds[p] = -1, -1
+		}
+		return
+	}
+	p := c.actor(e.Client, e.Key)
+	if e.Op == Use {
+		if e.Phase == ReturnOK {
+			c.point(usePoint, c.operation(operation{actor: p, op: Use, token: e.Token, reserve: -1}))
+			c.tokens[p] = append(c.tokens[p], e.Token)
+		}
+		return
+	}
+	if e.Phase != Invoke {
+		c.returned(p, e)
+		return
+	}
+	o := operation{actor: p, op: e.Op, reading: e.Shared, permits: 1, reserve: -1, ret: -1}
+	if c.spec.kind == semaphoreKind {
+		o.permits = int32(max(1, min(e.Permits, math.MaxInt32)))
+	}
+	var back *Event
+	if ret >= 0 {
+		back = &events[ret]
+	}
+	stale := back != nil && back.Phase == ReturnOK && e.Op != Release && c.spec.over(back)
+	switch {
+	case back == nil || back.Phase == ReturnUnknown:
+		o.outcome = unsure
+	case back.Phase == ReturnFail:
+		o.outcome = failed
+	case stale && !(c.spec.kind == fencedKind && e.Op != Extend):
+		o.outcome = unsure
+	default:
+		o.outcome = certain
+		o.token = back.Token
+	}
+	at := c.operation(o)
+	c.under[p] = at
+	if o.outcome == certain && e.Op != Release {
+		c.closing(p)
+	}
+	if e.Op == Extend && o.outcome == unsure {
+		if g := c.holds[p]; g >= 0 && e.Time < c.until[g] {
+			c.loose[g] = true
+		}
+	}
+	c.point(calledPoint, at)
+	if o.outcome == unsure && e.Op != Extend {
+		c.reserve(at, stale && c.spec.kind == leaseKind && c.spec.expiry == Known, ret == -2)
+	}
+}
+
+func (c *compiler) operation(o operation) int32 {
+	o.ripe = farAway
+	c.ops, c.until, c.loose = append(c.ops, o), append(c.until, 0), append(c.loose, false)
+	return int32(len(c.ops) - 1)
+}
+
+// closing notes that a release of unknown outcome takes effect now or never.
+func (c *compiler) closing(p int32) {
+	pt := &c.actors[p]
+	first := len(c.points)
+	for i := len(pt.releases) - 1; i >= 0 && c.reserves[pt.releases[i]].end == farAway; i-- {
+		c.point(closingPoint, pt.releases[i])
+	}
+	for _, at := range c.points[first:] {
+		c.reserves[at.op].end = int32(len(c.points))
+	}
+}
+
+// spare notes an operation of unknown outcome. One that ends has a hold that is over
+// when it returns; one that is open may return yet.
+func (c *compiler) reserve(at int32, ends, open bool) {
+	o := &c.ops[at]
+	pt := &c.actors[o.actor]
+	list := &pt.acquires
+	if o.op == Release {
+		list = &pt.releases
+	}
+	call := int32(len(c.points)) - 1
+	if !ends && !open {
+		for _, s := range *list {
+			sp := &c.reserves[s]
+			like := &c.ops[sp.like]
+			if sp.end == farAway && sp.grant == atOnce && !sp.yet && like.permits == o.permits && like.reading == o.reading {
+				sp.calls = append(sp.calls, call)
+				o.reserve = s
+				return
+			}
+		}
+	}
+	o.reserve = int32(len(c.reserves))
+	s := reserve{calls: []int32{call}, end: farAway, like: at, grant: atOnce, yet: open}
+	if ends {
+		s.grant, o.ripe = at, 0
+	}
+	c.reserves = append(c.reserves, s)
+	*list = append(*list, o.reserve)
+}
+
+// returned notes a return, and when what it granted may be over.
+func (c *compiler) returned(p int32, e *Event) {
+	at := c.under[p]
+	o := &c.ops[at]
+	c.under[p] = -1
+	o.ret = int32(len(c.points))
+	if o.reserve >= 0 && c.reserves[o.reserve].grant == at {
+		c.point(endingPoint, at)
+		c.reserves[o.reserve].end = int32(len(c.points))
+		o.ret = int32(len(c.points))
+	}
+	c.point(returnedPoint, at)
+	if o.outcome != certain || o.op == Release {
+		return
+	}
+	switch c.spec.kind {
+	case leaseKind:
+		c.holds[p] = at
+		if e.Lease == 0 || c.spec.expiry == NotKnown {
+			o.ripe = int32(len(c.points))
+			return
+		}
+	case fencedKind:
+		c.holds[p] = at
+		switch {
+		case e.Lease > e.Time:
+		case o.op == Extend:
+			o.ripe = int32(len(c.points))
+			return
+		default: // it was not told, or is over
+			o.ripe = 0
+			return
+		}
+	default:
+		return
+	}
+	c.until[at] = e.Lease
+	heap.Push(&c.ends, end{e.Lease, at})
+}
+
+// pass lets the leases end whose time has come.
+func (c *compiler) pass(now time.Duration) {
+	for len(c.ends) > 0 && c.ends[0].at <= now {
+		g := heap.Pop(&c.ends).(end).grant
+		if c.spec.kind == leaseKind && c.spec.expiry == Known && !c.loose[g] {
+			c.point(endingPoint, g)
+		}
+		c.ops[g].ripe = int32(len(c.points))
+	}
+}
+
+// ends are the ends of leases to come, the next first.
+type ends []end
+
+type end struct {
+	at    time.Duration
+	grant int32
+}
+
+func (e ends) Len() int { return len(e) }
+func (e ends) Less(i, j int) bool {
+	return e[i].at < e[j].at || e[i].at == e[j].at && e[i].grant < e[j].grant
+}
+func (e ends) Swap(i, j int) { e[i], e[j] = e[j], e[i] }
+func (e *ends) Push(x any)   { *e = append(*e, x.(end)) }
+func (e *ends) Pop() any {
+	last := (*e)[len(*e)-1]
+	*e = (*e)[:len(*e)-1]
+	return last
+}
+
+// over says whether what an event grants is over before its client hears of it.
+func (s Spec) over(e *Event) bool {
+	return (s.kind == leaseKind && s.expiry != NotKnown || s.kind == fencedKind) && e.Lease != 0 && e.Lease <= e.Time
+}

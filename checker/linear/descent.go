@@ -1,0 +1,713 @@
+package linear
+
+import (
+	"math"
+	"slices"
+)
+
+// How long a search goes on before it gives up, which leaves the question open: so
+// many states for each point of the history, not counting the first ones.
+const (
+	typically = 512
+	initially = 1 << 20
+)
+
+// A search looks for a legal order of a compiled history: depth first, point by point, and what has
+// been found to lead nowhere is remembered (Wing and Gong; Lowe). Nothing takes effect before it is
+// needed: at an operation's return it itself, and before that what makes room for it. docs/checker.md
+// says why that is enough.
+type descent struct {
+	*compiled
+	spec    Spec
+	model   model
+	strict  bool
+	tokens  bool    // acquires give tokens that grow
+	leased  bool    // holds may end by themselves
+	rough   bool    // an operation is about several permits
+	several bool    // an operation may be about several permits or keys
+	bulk    []int32 // the spare acquires of several, or of writing
+
+	pos   int32
+	under []int32 // by party: the operation under way, or -1
+	open  []int32 // operations under way
+	watch []int32 // of them the tries that must find the lock taken
+
+	frames   []frame
+	trail    []string // keys of the states since the first frame, where the search has been before
+	dead     map[string]struct{}
+	furthest int32 // the furthest point that no order explains, or -1
+	budget   int
+
+	out   []instant
+	buf   []byte
+	queue []instant
+	near  map[string]struct{}
+}
+
+// A frame is a point with several states after it.
+type frame struct {
+	pos   int32
+	trail int
+	rest  []instant
+}
+
+func newDescent(spec Spec, strict bool, c *compiled) *descent {
+	s := &descent{
+		compiled: c, spec: spec, strict: strict,
+		tokens:   spec.kind == fencedKind || spec.kind == tokensKind,
+		leased:   spec.kind == fencedKind || spec.kind == leaseKind,
+		under:    make([]int32, len(c.actors)),
+		dead:     map[string]struct{}{},
+		furthest: -1,
+		budget:   initially + typically*len(c.points),
+		near:     map[string]struct{}{},
+	}
+	for i := range s.under {
+		s.under[i] = -1
+	}
+	s.several = spec.kind == multiKind || spec.kind == semaphoreKind
+	for i := range s.reserves {
+		if like := &s.ops[s.reserves[i].like]; like.op != Release && (like.permits > 1 || len(s.actors[like.actor].keys) > 1 || spec.kind == readWriteKind) {
+			s.bulk = append(s.bulk, int32(i))
+		}
+	}
+	s.rough = slices.ContainsFunc(s.ops, func(o operation) bool { return o.permits > 1 })
+	switch spec.kind {
+	case multiKind:
+		s.model = several{c.actors}
+	case semaphoreKind:
+		s.model = permitted{int64(max(spec.limit, 1))}
+	case readWriteKind:
+		s.model = readWrite{}
+	case reentrantKind:
+		s.model = single{int32(spec.limit)}
+		if spec.limit == 0 {
+			s.model = single{farAway}
+		}
+	default:
+		s.model = single{1}
+	}
+	return s
+}
+
+// run returns whether there is a legal order; if there is none, refuted is the
+// first point that no order explains. lost says that it gave up.
+func (s *descent) run() (legal bool, refuted int32, lost bool) {
+	cur := instant{}
+	for int(s.pos) < len(s.points) {
+		next := s.out[:0]
+		known := false
+		if s.pos <= s.furthest {
+			s.buf = cur.key(appendPos(s.buf[:0], s.pos))
+			if _, known = s.dead[string(s.buf)]; !known {
+				s.trail = append(s.trail, string(s.buf))
+			}
+		}
+		if !known {
+			s.out = s.after(next, cur)
+			next = s.out
+		}
+		if s.budget -= 1 + len(next); s.budget < 0 {
+			return false, -1, true
+		}
+		if len(next) == 0 {
+			s.furthest = max(s.furthest, s.pos)
+			var ok bool
+			if cur, ok = s.back(); !ok {
+				return false, s.furthest, false
+			}
+			continue
+		}
+		if len(next) > 1 {
+			s.frames = append(s.frames, frame{s.pos, len(s.trail), slices.Clone(next[1:])})
+		}
+		cur = next[0]
+		s.advance()
+	}
+	return true, -1, false
+}
+
+func appendPos(to []byte, pos int32) []byte {
+	return append(to, byte(pos), byte(pos>>8), byte(pos>>16), byte(pos>>24))
+}
+
+// back returns to the latest state that has another one after it.
+func (s *descent) back() (instant, bool) {
+	for len(s.frames) > 0 {
+		f := &s.frames[len(s.frames)-1]
+		for _, key := range s.trail[f.trail:] {
+			s.dead[key] = struct{}{}
+		}
+		s.trail = s.trail[:f.trail]
+		if len(f.rest) > 0 {
+			for s.pos > f.pos {
+				s.retreat()
+			}
+			next := f.rest[0]
+			f.rest = f.rest[1:]
+			s.advance()
+			return next, true
+		}
+		s.frames = s.frames[:len(s.frames)-1]
+	}
+	return instant{}, false
+}
+
+// advance and retreat go over one point.
+func (s *descent) advance() {
+	p := s.points[s.pos]
+	s.pos++
+	switch p.kind {
+	case calledPoint:
+		s.enter(p.op)
+	case returnedPoint:
+		s.leave(p.op)
+	case crashPoint:
+		s.leave(p.cut)
+	}
+}
+
+func (s *descent) retreat() {
+	s.pos--
+	p := s.points[s.pos]
+	switch p.kind {
+	case calledPoint:
+		s.leave(p.op)
+	case returnedPoint:
+		s.enter(p.op)
+	case crashPoint:
+		s.enter(p.cut)
+	}
+}
+
+func (s *descent) enter(op int32) {
+	if op < 0 {
+		return
+	}
+	s.under[s.ops[op].actor] = op
+	s.open = append(s.open, op)
+	if s.fails(op) {
+		s.watch = append(s.watch, op)
+	}
+}
+
+func (s *descent) leave(op int32) {
+	if op < 0 {
+		return
+	}
+	s.under[s.ops[op].actor] = -1
+	s.open = drop(s.open, op)
+	if s.fails(op) {
+		s.watch = drop(s.watch, op)
+	}
+}
+
+func drop(list []int32, x int32) []int32 {
+	i := slices.Index(list, x)
+	list[i] = list[len(list)-1]
+	return list[:len(list)-1]
+}
+
+// fails says whether op is a try that must find the lock taken.
+func (s *descent) fails(op int32) bool {
+	o := &s.ops[op]
+	return s.strict && o.op == TryAcquire && o.outcome == failed
+}
+
+// look notes which tries find the lock taken.
+func (s *descent) look(st instant) instant {
+	for _, t := range s.watch {
+		if !has(st.seen, t) && s.model.busy(st.holds, &s.ops[t]) {
+			st.seen = including(st.seen, t)
+		}
+	}
+	return st
+}
+
+// after appends the states in which a legal order may be after the next point, those first
+// that give least away.
+func (s *descent) after(to []instant, st instant) []instant {
+	p := s.points[s.pos]
+	switch p.kind {
+	case calledPoint:
+		o := &s.ops[p.op]
+		switch {
+		case s.fails(p.op):
+			if s.model.busy(st.holds, o) {
+				st.seen = including(st.seen, p.op)
+			}
+		case !s.strict && o.op == Release && o.outcome == certain:
+			// The sooner the better, as nobody asks who holds.
+			if next, ok := s.release(st, o); ok {
+				next.done = including(next.done, p.op)
+				st = next
+			}
+		}
+		return append(to, st)
+	case returnedPoint:
+		return s.returned(to, st, p.op)
+	case closingPoint:
+		return s.closing(to, st, p.op)
+	case endingPoint:
+		return s.ending(to, st, p.op)
+	case crashPoint:
+		return append(to, s.crash(st, p.op))
+	}
+	return s.use(to, st, p.op)
+}
+
+func (s *descent) returned(to []instant, st instant, op int32) []instant {
+	o := &s.ops[op]
+	switch {
+	case s.fails(op):
+		if !has(st.seen, op) {
+			first := len(to)
+			to = s.reach(to, st, op, func(st instant) (instant, bool) { return st, has(st.seen, op) })
+			for i := first; i < len(to); i++ {
+				to[i].seen = without(to[i].seen, op)
+			}
+			return to
+		}
+		st.seen = without(st.seen, op)
+		return append(to, st)
+	case o.outcome != certain:
+		return append(to, st)
+	case has(st.done, op):
+		st.done = without(st.done, op)
+		return append(to, st)
+	}
+	return s.reach(to, st, op, func(st instant) (instant, bool) {
+		if has(st.done, op) { // on the way to something else
+			st.done = without(st.done, op)
+			return st, true
+		}
+		return s.effect(st, op)
+	})
+}
+
+// effect lets a certain operation take effect.
+func (s *descent) effect(st instant, op int32) (instant, bool) {
+	o := &s.ops[op]
+	switch o.op {
+	case Release:
+		return s.release(st, o)
+	case Extend:
+		i, ok := st.held(o.actor, o.reading)
+		if !ok {
+			return st, false
+		}
+		st.holds = slices.Clone(st.holds)
+		st.holds[i].grant = op
+		return st, true
+	}
+	return s.acquire(st, op)
+}
+
+func (s *descent) acquire(st instant, op int32) (instant, bool) {
+	o := &s.ops[op]
+	if !s.model.room(st.holds, o) {
+		return st, false
+	}
+	if s.tokens && o.token != 0 {
+		if o.token <= st.last || slices.ContainsFunc(s.open, func(other int32) bool { return s.sooner(st, other, o.token) }) {
+			return st, false
+		}
+		st = st.giving(gift{o.actor, true, o.token})
+	}
+	if s.tokens && o.token == 0 { // it may have been any
+		last := st.last
+		st = st.giving(gift{o.actor, true, math.MaxInt64})
+		st.last = last
+	}
+	return s.look(st.taking(o.actor, o.reading, o.permits, op)), true
+}
+
+// sooner says whether op is an acquire under way that must take effect before one that is
+// given this token.
+func (s *descent) sooner(st instant, op int32, token int64) bool {
+	o := &s.ops[op]
+	return o.outcome == certain && (o.op == Acquire || o.op == TryAcquire) && o.token != 0 && o.token < token && !has(st.done, op)
+}
+
+func (s *descent) release(st instant, o *operation) (instant, bool) {
+	i, ok := st.held(o.actor, o.reading)
+	if !ok || st.holds[i].count < o.permits {
+		return st, s.spec.kind == fencedKind
+	}
+	return st.taking(o.actor, o.reading, -o.permits, st.holds[i].grant), true
+}
+
+// closing lets releases of unknown outcome take effect whose time is over.
+func (s *descent) closing(to []instant, st instant, reserve int32) []instant {
+	sp := &s.reserves[reserve]
+	like := &s.ops[sp.like]
+	left := sp.open(s.pos) - st.uses(reserve)
+	first := len(to)
+	for to = append(to, st.forgetting(reserve)); left > 0; left-- {
+		next, ok := s.release(st, like)
+		if !ok || len(next.holds) == len(st.holds) && st.count(like.actor, like.reading) == next.count(like.actor, like.reading) {
+			break
+		}
+		st = next
+		to = append(to, st.forgetting(reserve))
+	}
+	if m, ok := s.model.(single); ok && m.limit == 1 && s.acquires() {
+		slices.Reverse(to[first:]) // who acquires once more must have released
+	}
+	return to
+}
+
+// acquires says whether what is called next is an acquire.
+func (s *descent) acquires() bool {
+	for _, p := range s.points[s.pos:] {
+		if p.kind == calledPoint {
+			return s.ops[p.op].op != Extend
+		}
+	}
+	return false
+}
+
+// ending lets what was granted end, unless its owner does something before.
+func (s *descent) ending(to []instant, st instant, grant int32) []instant {
+	i := slices.IndexFunc(st.holds, func(h held) bool { return h.grant == grant })
+	if i < 0 {
+		first := len(to)
+		to = append(to, st)
+		reserve := s.ops[grant].reserve
+		if reserve < 0 || st.uses(reserve) > 0 || !slices.ContainsFunc(s.watch, func(t int32) bool { return !has(st.seen, t) }) {
+			return to
+		}
+		// It may have been held for a while, and somebody told so.
+		to = s.reach(to, st, grant, func(st instant) (instant, bool) { return st, st.uses(reserve) > 0 })
+		for j := first + 1; j < len(to); j++ {
+			if i := slices.IndexFunc(to[j].holds, func(h held) bool { return h.grant == grant }); i >= 0 {
+				h := to[j].holds[i]
+				to[j] = to[j].taking(h.actor, h.reading, -h.count, h.grant)
+			}
+		}
+		return to
+	}
+	h := st.holds[i]
+	if op := s.under[h.actor]; op >= 0 && s.ops[op].outcome == certain && !has(st.done, op) && (s.ops[op].op == Release || s.ops[op].op == Extend) {
+		if next, ok := s.effect(st, op); ok {
+			next.done = including(next.done, op)
+			to = append(to, next)
+		}
+	}
+	return append(to, st.taking(h.actor, h.reading, -h.count, h.grant))
+}
+
+// crash lets a party's holds be nobody's.
+func (s *descent) crash(st instant, p int32) instant {
+	for _, reading := range []bool{false, true} {
+		i, ok := st.held(p, reading)
+		if !ok {
+			continue
+		}
+		h := st.holds[i]
+		st = st.taking(p, reading, -h.count, h.grant)
+		if !s.strict {
+			continue // they may as well end
+		}
+		for _, nobody := range s.actors[p].orphans {
+			st = st.taking(nobody, reading, h.count, h.grant)
+		}
+	}
+	return st
+}
+
+func (s *descent) use(to []instant, st instant, op int32) []instant {
+	o := &s.ops[op]
+	if o.token < st.accepted {
+		return to
+	}
+	return s.reach(to, st, op, func(st instant) (instant, bool) {
+		if !st.got(o.actor, o.token) {
+			return st, false
+		}
+		st.accepted = o.token
+		return st, true
+	})
+}
+
+// reach appends the states in which a goal is reached from st by what may take effect now,
+// those first that need least. op is what the goal is about.
+func (s *descent) reach(to []instant, st instant, op int32, goal func(instant) (instant, bool)) []instant {
+	next, ok := goal(st)
+	needy := s.needy(st, op, ok)
+	if ok && !needy {
+		return append(to, next)
+	}
+	queue := append(s.queue[:0], st)
+	clear(s.near)
+	s.near[string(st.key(nil))] = struct{}{}
+	for i := 0; i < len(queue); i++ {
+		if s.budget--; s.budget < 0 {
+			break
+		}
+		next, ok := goal(queue[i])
+		if ok {
+			to = append(to, next)
+			if !needy {
+				continue
+			}
+		}
+		s.moves(queue[i], op, needy, func(st instant) {
+			s.buf = st.key(s.buf[:0])
+			if _, known := s.near[string(s.buf)]; !known {
+				s.near[string(s.buf)] = struct{}{}
+				queue = append(queue, st)
+			}
+		})
+	}
+	s.queue = queue
+	return to
+}
+
+// needy says whether something else should take effect before op, which can at once if ok, because later it may not
+// be able to any more. That is a release under way that an acquire of unknown outcome must explain; of tokens what gave a
+// smaller one that is known; and what takes several permits or keys, of which only some are left when somebody is
+// told busy, or a write lock beside which its client reads.
+func (s *descent) needy(st instant, op int32, ok bool) bool {
+	for _, other := range s.open {
+		if other != op && s.unexplained(st, other) {
+			return true
+		}
+	}
+	o := &s.ops[op]
+	acquire := o.op == Acquire || o.op == TryAcquire
+	if acquire && o.outcome == certain && (s.strict && s.several || s.spec.kind == readWriteKind) &&
+		slices.ContainsFunc(s.bulk, func(sp int32) bool {
+			return s.reserves[sp].open(s.pos) > st.uses(sp) && (s.spec.kind != readWriteKind || s.strict || s.ops[s.reserves[sp].like].actor == o.actor)
+		}) {
+		return true
+	}
+	if s.spec.kind == semaphoreKind && len(s.watch) > 0 && (o.op == Release || s.rough && acquire) && s.mayFill(st) {
+		return true
+	}
+	if !s.tokens || ok && !acquire {
+		return false
+	}
+	before := int64(math.MaxInt64) // tokens below it may have to be given first
+	if acquire && o.token != 0 {
+		before = o.token
+	} else if slices.ContainsFunc(s.open, func(other int32) bool { return other != op && s.sooner(st, other, before) }) {
+		return true
+	}
+	return slices.ContainsFunc(s.reserves, func(sp reserve) bool {
+		like := &s.ops[sp.like]
+		return like.op != Release && sp.open(s.pos) > 0 && slices.ContainsFunc(s.compiled.tokens[like.actor], func(t int64) bool { return t > st.last && t < before })
+	})
+}
+
+// mayFill says whether a try under way that must find no permit left, and has not yet, might find so
+// if all took effect that can.
+func (s *descent) mayFill(st instant) bool {
+	sum := int64(0)
+	for i := range st.holds {
+		sum += int64(st.holds[i].count)
+	}
+	for _, u := range s.open {
+		if a := &s.ops[u]; a.outcome == certain && (a.op == Acquire || a.op == TryAcquire) && !has(st.done, u) {
+			sum += int64(a.permits)
+		}
+	}
+	for i := range s.reserves {
+		if a := &s.ops[s.reserves[i].like]; a.op != Release {
+			sum += int64(a.permits) * int64(max(0, s.reserves[i].open(s.pos)-st.uses(int32(i))))
+		}
+	}
+	limit := int64(s.spec.limit)
+	return slices.ContainsFunc(s.watch, func(t int32) bool { return !has(st.seen, t) && sum+int64(s.ops[t].permits) > limit })
+}
+
+// unexplained says whether op is a release under way whose client holds too little for it.
+func (s *descent) unexplained(st instant, op int32) bool {
+	o := &s.ops[op]
+	if o.op != Release || o.outcome != certain || has(st.done, op) || len(s.actors[o.actor].acquires) == 0 || s.spec.kind == fencedKind {
+		return false
+	}
+	return st.count(o.actor, o.reading) < o.permits
+}
+
+// moves calls add with each state to which one move leads that may help to reach a goal about op.
+func (s *descent) moves(st instant, op int32, needy bool, add func(instant)) {
+	o := &s.ops[op]
+	all := needy
+	switch {
+	case o.op == Use:
+		if u := s.under[o.actor]; u >= 0 && s.ops[u].outcome == certain && !has(st.done, u) && s.ops[u].token >= o.token {
+			s.early(st, u, add)
+		}
+		s.reserve(st, o.actor, add)
+		all = true
+	case s.fails(op):
+		short := false
+		for _, u := range s.open {
+			if a := &s.ops[u]; a.outcome == certain && (a.op == Acquire || a.op == TryAcquire) && !has(st.done, u) {
+				if s.model.room(st.holds, a) {
+					s.early(st, u, add)
+				} else {
+					short = true
+				}
+			}
+		}
+		for i := range s.reserves {
+			if a := &s.ops[s.reserves[i].like]; a.op != Release && s.reserves[i].open(s.pos) > st.uses(int32(i)) {
+				if s.model.room(st.holds, a) {
+					s.reserve1(st, int32(i), add)
+				} else {
+					short = true
+				}
+			}
+		}
+		all = all || short
+	case o.op == Release || o.op == Extend:
+		s.reserve(st, o.actor, add)
+		for i := range st.holds {
+			h := &st.holds[i]
+			if slices.ContainsFunc(s.actors[o.actor].acquires, func(sp int32) bool { return s.model.stands(h, &s.ops[s.reserves[sp].like]) }) {
+				s.frees(st, h, add)
+			}
+		}
+	default:
+		if o.reserve >= 0 {
+			s.reserve1(st, o.reserve, add)
+		}
+		for i := range st.holds {
+			if s.model.stands(&st.holds[i], o) {
+				s.frees(st, &st.holds[i], add)
+			}
+		}
+	}
+	if s.tokens {
+		before := int64(math.MaxInt64)
+		if o.op == Acquire || o.op == TryAcquire {
+			before = o.token
+		}
+		for _, u := range s.open {
+			if u != op && s.sooner(st, u, before) {
+				s.early(st, u, add)
+			}
+		}
+	}
+	if all {
+		for i := range st.holds {
+			s.frees(st, &st.holds[i], add)
+		}
+	}
+	if needy {
+		for _, u := range s.open {
+			if u != op && s.unexplained(st, u) {
+				s.reserve(st, s.ops[u].actor, add)
+			} else if v := &s.ops[u]; u != op && v.op == Release && v.outcome == certain && !has(st.done, u) {
+				s.early(st, u, add)
+			}
+		}
+		s.reserve(st, o.actor, add)
+		for _, sp := range s.bulk {
+			s.reserve1(st, sp, add)
+		}
+		if s.spec.kind == semaphoreKind && len(s.watch) > 0 {
+			for _, u := range s.open {
+				if a := &s.ops[u]; u != op && a.outcome == certain && a.op != Release && !has(st.done, u) {
+					s.early(st, u, add)
+				}
+			}
+			for i := range s.reserves {
+				s.reserve1(st, int32(i), add)
+			}
+		}
+		if s.tokens {
+			for i := range s.reserves {
+				s.reserve1(st, int32(i), add)
+			}
+		}
+	}
+}
+
+// early lets an operation under way take effect.
+func (s *descent) early(st instant, op int32, add func(instant)) {
+	if next, ok := s.effect(st, op); ok {
+		next.done = including(next.done, op)
+		add(next)
+	}
+}
+
+// spare lets an acquire of unknown outcome of a party take effect.
+func (s *descent) reserve(st instant, p int32, add func(instant)) {
+	for _, sp := range s.actors[p].acquires {
+		s.reserve1(st, sp, add)
+	}
+}
+
+// spares1 lets a spare acquire take effect.
+func (s *descent) reserve1(st instant, reserve int32, add func(instant)) {
+	sp := &s.reserves[reserve]
+	like := &s.ops[sp.like]
+	if like.op == Release || sp.open(s.pos) <= st.uses(reserve) || !s.model.room(st.holds, like) {
+		return
+	}
+	next := st.using(reserve)
+	with := func(next instant) {
+		add(s.look(next.taking(like.actor, like.reading, like.permits, sp.grant)))
+		pt := &s.actors[like.actor]
+		if i, _ := slices.BinarySearch(pt.crashes, s.pos); i == 0 || pt.crashes[i-1] < sp.calls[0] {
+			return
+		}
+		// Its client had crashed by then.
+		nobody := *like
+		nobody.actor = pt.orphans[0]
+		if s.spec.kind != multiKind && !s.model.room(next.holds, &nobody) {
+			return
+		}
+		for _, p := range pt.orphans {
+			if s.strict {
+				next = next.taking(p, like.reading, like.permits, sp.grant)
+			}
+		}
+		add(s.look(next))
+	}
+	if !s.tokens {
+		with(next)
+		return
+	}
+	with(next.giving(gift{like.actor, sp.yet, next.last + 1}))
+	for _, t := range s.compiled.tokens[like.actor] {
+		if t > next.last+1 {
+			with(next.giving(gift{like.actor, sp.yet, t}))
+		}
+	}
+}
+
+// frees lets h be less: by a release or, of a lease, by its end.
+func (s *descent) frees(st instant, h *held, add func(instant)) {
+	pt := &s.actors[h.actor]
+	if op := s.under[h.actor]; op >= 0 && s.ops[op].op == Release && s.ops[op].outcome == certain && s.ops[op].reading == h.reading && !has(st.done, op) {
+		if h.count >= s.ops[op].permits {
+			s.early(st, op, add)
+		} else {
+			s.reserve(st, h.actor, add)
+		}
+	}
+	switch {
+	case pt.nobody && (s.spec.kind == semaphoreKind || h.reading):
+		add(st.taking(h.actor, h.reading, -1, h.grant))
+		return
+	case pt.nobody || s.leased && (h.grant == atOnce || s.ops[h.grant].ripe <= s.pos):
+		add(st.taking(h.actor, h.reading, -h.count, h.grant))
+		return
+	}
+	for _, r := range pt.releases {
+		sp := &s.reserves[r]
+		like := &s.ops[sp.like]
+		if like.reading != h.reading || sp.open(s.pos) <= st.uses(r) {
+			continue
+		}
+		if h.count >= like.permits {
+			add(st.taking(h.actor, h.reading, -like.permits, h.grant).using(r))
+		} else {
+			s.reserve(st, h.actor, add)
+		}
+	}
+}

@@ -1,0 +1,171 @@
+package linear
+
+import (
+	"cmp"
+	"encoding/binary"
+	"slices"
+)
+
+// A state is what there is at one instant in one legal order of what was before.
+// Its slices are never changed, since others share them.
+type instant struct {
+	holds []held  // by party, reading last
+	done  []int32 // operations under way that have taken effect
+	seen  []int32 // tries under way, to fail, that have found the lock taken
+	used  []use   // how many of each spare have taken effect
+
+	last, accepted int64  // the largest token that was given, and accepted
+	given          []gift // tokens that parties have got
+}
+
+type use struct{ reserve, n int32 }
+
+// A gift is a token that a party got: by an acquire that returned it, which makes it good for
+// smaller ones, too, or by one of unknown outcome.
+type gift struct {
+	actor int32
+	known bool
+	token int64
+}
+
+func (st *instant) held(actor int32, reading bool) (int, bool) {
+	return slices.BinarySearchFunc(st.holds, held{actor: actor, reading: reading}, func(a, b held) int {
+		if c := cmp.Compare(a.actor, b.actor); c != 0 || a.reading == b.reading {
+			return c
+		}
+		if a.reading {
+			return 1
+		}
+		return -1
+	})
+}
+
+// count returns how often a party holds.
+func (st *instant) count(actor int32, reading bool) int32 {
+	if i, ok := st.held(actor, reading); ok {
+		return st.holds[i].count
+	}
+	return 0
+}
+
+// taking returns the state with so many more, or less, of a hold.
+func (st instant) taking(actor int32, reading bool, n, grant int32) instant {
+	i, ok := st.held(actor, reading)
+	holds := make([]held, 0, len(st.holds)+1)
+	holds = append(holds, st.holds[:i]...)
+	h := held{actor: actor, grant: grant, reading: reading}
+	if ok {
+		h.count = st.holds[i].count
+		i++
+	}
+	if h.count += n; h.count > 0 {
+		holds = append(holds, h)
+	}
+	st.holds = append(holds, st.holds[i:]...)
+	return st
+}
+
+func including(list []int32, x int32) []int32 {
+	i, ok := slices.BinarySearch(list, x)
+	if ok {
+		return list
+	}
+	return append(append(append(make([]int32, 0, len(list)+1), list[:i]...), x), list[i:]...)
+}
+
+func without(list []int32, x int32) []int32 {
+	i, ok := slices.BinarySearch(list, x)
+	if !ok {
+		return list
+	}
+	return append(append(make([]int32, 0, len(list)), list[:i]...), list[i+1:]...)
+}
+
+func has(list []int32, x int32) bool {
+	_, ok := slices.BinarySearch(list, x)
+	return ok
+}
+
+func (st *instant) uses(reserve int32) int32 {
+	for _, u := range st.used {
+		if u.reserve == reserve {
+			return u.n
+		}
+	}
+	return 0
+}
+
+func (st instant) using(reserve int32) instant {
+	used := slices.Clone(st.used)
+	i, ok := slices.BinarySearchFunc(used, reserve, func(u use, s int32) int { return cmp.Compare(u.reserve, s) })
+	if ok {
+		used[i].n++
+	} else {
+		used = slices.Insert(used, i, use{reserve, 1})
+	}
+	st.used = used
+	return st
+}
+
+// forgetting returns the state without what is known of a spare whose time is over.
+func (st instant) forgetting(reserve int32) instant {
+	if st.uses(reserve) > 0 {
+		st.used = slices.DeleteFunc(slices.Clone(st.used), func(u use) bool { return u.reserve == reserve })
+	}
+	return st
+}
+
+// got says whether a party may use a token.
+func (st *instant) got(actor int32, token int64) bool {
+	return slices.ContainsFunc(st.given, func(g gift) bool {
+		return g.actor == actor && (g.token == token || g.known && g.token > token)
+	})
+}
+
+func (st instant) giving(g gift) instant {
+	st.last = g.token
+	given := make([]gift, 0, len(st.given)+1)
+	for _, old := range st.given {
+		if g.known && old.actor == g.actor && old.token < g.token {
+			continue
+		}
+		given = append(given, old)
+	}
+	given = append(given, g)
+	slices.SortFunc(given, func(a, b gift) int { return cmp.Or(cmp.Compare(a.actor, b.actor), cmp.Compare(a.token, b.token)) })
+	st.given = given
+	return st
+}
+
+// key writes a state down so that two are equal if their keys are.
+func (st *instant) key(to []byte) []byte {
+	to = binary.AppendUvarint(to, uint64(len(st.holds)))
+	for i := range st.holds {
+		h := &st.holds[i]
+		mode := uint64(0)
+		if h.reading {
+			mode = 1
+		}
+		to = binary.AppendUvarint(to, uint64(h.actor)<<1|mode)
+		to = binary.AppendUvarint(to, uint64(h.count))
+		to = binary.AppendVarint(to, int64(h.grant))
+	}
+	for _, list := range [][]int32{st.done, st.seen} {
+		to = binary.AppendUvarint(to, uint64(len(list)))
+		for _, x := range list {
+			to = binary.AppendUvarint(to, uint64(x))
+		}
+	}
+	to = binary.AppendUvarint(to, uint64(len(st.used)))
+	for _, u := range st.used {
+		to = binary.AppendUvarint(to, uint64(u.reserve))
+		to = binary.AppendUvarint(to, uint64(u.n))
+	}
+	to = binary.AppendVarint(to, st.last)
+	to = binary.AppendVarint(to, st.accepted)
+	for _, g := range st.given {
+		to = binary.AppendUvarint(to, uint64(g.actor)<<1)
+		to = binary.AppendVarint(to, g.token)
+	}
+	return to
+}
