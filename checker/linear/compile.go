@@ -18,25 +18,25 @@ type compiled struct {
 	at       []int32 // of each point, its event
 	reserves []reserve
 	index    map[place]int32
-	of       map[string][]int32 // the parties of a client
-	tokens   map[int32][]int64  // tokens that a party's uses were accepted with
+	of       map[string][]int32 // the actors of a client
+	tokens   map[int32][]int64  // tokens that an actor's uses were accepted with
 }
 
-// A party is one client at one lock, or at one list of a Multi; or nobody, of
+// An actor is one client at one lock, or at one list of a Multi; or nobody, of
 // whom are the holds that clients had when they crashed.
 type actor struct {
 	client string
 	keys   []string // of a Multi, sorted
 	nobody bool
 
-	orphans  []int32 // the parties that get its holds when it crashes
+	orphans  []int32 // the actors that get its holds when it crashes
 	crashes  []int32 // points
-	acquires []int32 // its spares
+	acquires []int32 // its reserves
 	releases []int32 // the same, in the order in which they end; one at most is open at a time
 }
 
 // An operation takes effect between its call and its return if it is sure, and at
-// most once if it is a spare; one that failed is neither.
+// most once if it is a reserve; one that failed is neither.
 type operation struct {
 	actor   int32
 	op      Op
@@ -44,7 +44,7 @@ type operation struct {
 	reading bool
 	permits int32
 	token   int64
-	reserve int32 // which spare it is one of, or -1
+	reserve int32 // which reserve it is one of, or -1
 	ret     int32 // the point of its return; of one that has none the end
 	// ripe is the point from which on what it granted may be over.
 	ripe int32
@@ -58,13 +58,13 @@ const (
 	certain
 )
 
-// A spare is a kind of operations of unknown outcome that are alike, all of one
-// party: each may take effect once, after its call and before the end.
+// A reserve is a kind of operations of unknown outcome that are alike, all of one
+// actor: each may take effect once, after its call and before the end.
 type reserve struct {
 	calls []int32 // points
 	end   int32   // a point, or the end of time
 	like  int32   // one of the operations
-	grant int32   // what it grants: anytime, or the operation if its hold ends at a point
+	grant int32   // what it grants: atOnce, or the operation if its hold ends at a point
 	yet   bool    // it may still return
 }
 
@@ -80,7 +80,7 @@ func (s *reserve) open(pos int32) int32 {
 // A point is something at which a state is judged or changed.
 type point struct {
 	kind pointKind
-	op   int32 // of a crash the party
+	op   int32 // of a crash the actor
 	cut  int32 // of a crash the operation that was under way, or -1
 }
 
@@ -89,7 +89,7 @@ type pointKind uint8
 const (
 	calledPoint pointKind = iota
 	returnedPoint
-	closingPoint // the last moment of a party's spare releases; op is the spare
+	closingPoint // the last moment of an actor's spare releases; op is the reserve
 	endingPoint  // the last moment of what an operation granted
 	crashPoint
 	usePoint
@@ -102,8 +102,8 @@ type compiler struct {
 	*compiled
 	spec   Spec
 	strict bool
-	under  []int32         // by party: the operation under way, or -1
-	holds  []int32         // by party: the latest operation whose grant its client was told of, or -1
+	under  []int32         // by actor: the operation under way, or -1
+	holds  []int32         // by actor: the latest operation whose grant its client was told of, or -1
 	until  []time.Duration // by operation: the end of its grant, for which ends waits
 	ends   ends
 	event  int32
@@ -279,7 +279,7 @@ func (c *compiler) closing(p int32) {
 	}
 }
 
-// spare notes an operation of unknown outcome. One that ends has a hold that is over
+// reserve notes an operation of unknown outcome. One that ends has a hold that is over
 // when it returns; one that is open may return yet.
 func (c *compiler) reserve(at int32, ends, open bool) {
 	o := &c.ops[at]

@@ -12,7 +12,7 @@ const (
 	initially = 1 << 20
 )
 
-// A search looks for a legal order of a compiled history: depth first, point by point, and what has
+// A descent looks for a legal order of a compiled history: depth first, point by point, and what has
 // been found to lead nowhere is remembered (Wing and Gong; Lowe). Nothing takes effect before it is
 // needed: at an operation's return it itself, and before that what makes room for it. docs/checker.md
 // says why that is enough.
@@ -25,10 +25,10 @@ type descent struct {
 	leased  bool    // holds may end by themselves
 	rough   bool    // an operation is about several permits
 	several bool    // an operation may be about several permits or keys
-	bulk    []int32 // the spare acquires of several, or of writing
+	bulk    []int32 // the reserve acquires of several, or of writing
 
 	pos   int32
-	under []int32 // by party: the operation under way, or -1
+	under []int32 // by actor: the operation under way, or -1
 	open  []int32 // operations under way
 	watch []int32 // of them the tries that must find the lock taken
 
@@ -397,7 +397,7 @@ func (s *descent) ending(to []instant, st instant, grant int32) []instant {
 	return append(to, st.taking(h.actor, h.reading, -h.count, h.grant))
 }
 
-// crash lets a party's holds be nobody's.
+// crash lets an actor's holds be nobody's.
 func (s *descent) crash(st instant, p int32) instant {
 	for _, reading := range []bool{false, true} {
 		i, ok := st.held(p, reading)
@@ -634,14 +634,14 @@ func (s *descent) early(st instant, op int32, add func(instant)) {
 	}
 }
 
-// spare lets an acquire of unknown outcome of a party take effect.
+// reserve lets an acquire of unknown outcome of an actor take effect.
 func (s *descent) reserve(st instant, p int32, add func(instant)) {
 	for _, sp := range s.actors[p].acquires {
 		s.reserve1(st, sp, add)
 	}
 }
 
-// spares1 lets a spare acquire take effect.
+// reserve1 lets a reserve acquire take effect.
 func (s *descent) reserve1(st instant, reserve int32, add func(instant)) {
 	sp := &s.reserves[reserve]
 	like := &s.ops[sp.like]

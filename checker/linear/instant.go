@@ -6,21 +6,21 @@ import (
 	"slices"
 )
 
-// A state is what there is at one instant in one legal order of what was before.
+// An instant is what there is at one instant in one legal order of what was before.
 // Its slices are never changed, since others share them.
 type instant struct {
-	holds []held  // by party, reading last
+	holds []held  // by actor, reading last
 	done  []int32 // operations under way that have taken effect
 	seen  []int32 // tries under way, to fail, that have found the lock taken
-	used  []use   // how many of each spare have taken effect
+	used  []use   // how many of each reserve have taken effect
 
 	last, accepted int64  // the largest token that was given, and accepted
-	given          []gift // tokens that parties have got
+	given          []gift // tokens that actors have got
 }
 
 type use struct{ reserve, n int32 }
 
-// A gift is a token that a party got: by an acquire that returned it, which makes it good for
+// A gift is a token that an actor got: by an acquire that returned it, which makes it good for
 // smaller ones, too, or by one of unknown outcome.
 type gift struct {
 	actor int32
@@ -40,7 +40,7 @@ func (st *instant) held(actor int32, reading bool) (int, bool) {
 	})
 }
 
-// count returns how often a party holds.
+// count returns how often an actor holds.
 func (st *instant) count(actor int32, reading bool) int32 {
 	if i, ok := st.held(actor, reading); ok {
 		return st.holds[i].count
@@ -107,7 +107,7 @@ func (st instant) using(reserve int32) instant {
 	return st
 }
 
-// forgetting returns the state without what is known of a spare whose time is over.
+// forgetting returns the state without what is known of a reserve whose time is over.
 func (st instant) forgetting(reserve int32) instant {
 	if st.uses(reserve) > 0 {
 		st.used = slices.DeleteFunc(slices.Clone(st.used), func(u use) bool { return u.reserve == reserve })
@@ -115,7 +115,7 @@ func (st instant) forgetting(reserve int32) instant {
 	return st
 }
 
-// got says whether a party may use a token.
+// got says whether an actor may use a token.
 func (st *instant) got(actor int32, token int64) bool {
 	return slices.ContainsFunc(st.given, func(g gift) bool {
 		return g.actor == actor && (g.token == token || g.known && g.token > token)

@@ -5,20 +5,20 @@ import (
 	"slices"
 )
 
-// A hold is what one party has of a lock: so many times or permits, and by which grant.
+// What one actor has of a lock is held: so many times or permits, and by which grant.
 type held struct {
 	actor   int32
 	count   int32
-	grant   int32 // the operation that granted it last, or anytime
+	grant   int32 // the operation that granted it last, or atOnce
 	reading bool
 }
 
-// anytime is the grant of a hold that may end as soon as it has begun.
+// atOnce is the grant of a hold that may end as soon as it has begun.
 const atOnce = -1
 
 // A model is the sequential specification of one kind of lock: who can acquire when
 // these hold, and when a try may be told busy. The rest is the same for all
-// of them: an acquire adds to what its party has, a release takes away. docs/checker.md
+// of them: an acquire adds to what its actor has, a release takes away. docs/checker.md
 // has each in words.
 type model interface {
 	// room says whether the acquire o can take effect.
