@@ -187,7 +187,7 @@ test-checker: ## compare the lock checker with porcupine on 100,000 histories of
 
 .PHONY: mutate-checker
 mutate-checker: ## plant bugs into the lock checker, all or MUTANTS of them, and see its tests catch each
-	$(GO) test ./checker/linear -run TestMutants -mutate -v $(if $(MUTANTS),-mutants $(MUTANTS)) $(if $(SEED),-draw $(SEED))
+	$(GO) test ./checker/linear -run TestMutants -mutate -v -timeout 30m $(if $(MUTANTS),-mutants $(MUTANTS)) $(if $(SEED),-draw $(SEED))
 
 .PHONY: bench-checker
 bench-checker: ## run the lock checker's benchmarks beside porcupine's

@@ -28,8 +28,7 @@ func Check(h History) Verdict {
 		Starvation:     starvation,
 		Unavailable:    unavailable,
 	}
-	v := Verdict{Conflict: conflict(f), Unjudged: f.unjudged}
-	v.Linearizable = v.Conflict == nil
+	v := Verdict{Unjudged: f.unjudged}
 	for _, anomaly := range Anomalies() {
 		if v.Unjudged != nil && slices.Contains(ServerSide(), anomaly) {
 			continue

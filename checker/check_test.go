@@ -53,7 +53,7 @@ func judgeFile(t *testing.T, text string) string {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := verdictLines(Check(h))
+			got := verdictLines(h)
 			for _, line := range got {
 				fmt.Fprintf(&out, "-> %s\n", line)
 			}
@@ -83,7 +83,8 @@ func judgeFile(t *testing.T, text string) string {
 	return out.String()
 }
 
-func verdictLines(v Verdict) []string {
+func verdictLines(h History) []string {
+	v := Check(h)
 	var lines []string
 	for _, w := range v.Witnesses {
 		lines = append(lines, fmt.Sprintf("%s %v %s", w.Anomaly, w.Events, w.Says))
@@ -91,10 +92,10 @@ func verdictLines(v Verdict) []string {
 	if len(lines) == 0 {
 		lines = append(lines, "held")
 	}
-	if !v.Linearizable {
+	if c := Linearize(h); c != nil {
 		line := "not linearizable"
 		if !slices.Contains(v.Anomalies(), Overlap) {
-			line = fmt.Sprintf("%s %v %s", line, v.Conflict.Events, v.Conflict.Says)
+			line = fmt.Sprintf("%s %v %s", line, c.Events, c.Says)
 		}
 		lines = append(lines, line)
 	}
@@ -110,7 +111,7 @@ func TestConflictOfAnOverlap(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := Check(h).Conflict
+	c := Linearize(h)
 	if c == nil || !slices.Equal(c.Events, []int{1, 3}) || c.Says != "B acquired at 33.002s while A, who had acquired at 0.001s, had yet to release." {
 		t.Errorf("the conflict is %+v", c)
 	}

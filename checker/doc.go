@@ -5,8 +5,7 @@
 //
 // [Check] finds anomalies, each with a [Witness]; docs/anomalies.md defines
 // them. [Encode] and [Decode] are the file format of histories, which
-// docs/history.md describes. Sub-package recheck proves witnesses a second
-// time, by definitions written down naively.
+// docs/history.md describes. [Linearize] asks package linear for a legal order.
 //
-// The package imports the standard library only.
+// The package imports the standard library and linear only.
 package checker

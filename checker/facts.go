@@ -18,13 +18,12 @@ type facts struct {
 	clients  []*client
 	clientID map[string]int
 
-	calls     []call // by invoke
-	acquires  []int  // the calls of acquire and try, by end
-	byID      map[int]int
-	holds     []hold // by begin
-	necessary []hold // by begin; see conflict
-	writes    []write
-	refusals  []refusal
+	calls    []call // by invoke
+	acquires []int  // the calls of acquire and try, by end
+	byID     map[int]int
+	holds    []hold // by begin
+	writes   []write
+	refusals []refusal
 
 	servers    []*server
 	serverID   map[[2]string]int
@@ -61,15 +60,15 @@ type client struct {
 	token    int64   // its own: the latest that it got, until it is known to have given that up
 
 	// How things stand at the present event of the pass.
-	hold, necessary int // or -1
-	depth           int // how many acquires are not released yet
-	until           time.Duration
-	lapsed          bool // its hold ended by validity and was not released
-	grant           time.Duration
-	hasGrant        bool
-	open            int // its call under way, or -1
-	paused          bool
-	owned           int // on how many servers that count it owns the key
+	hold     int // or -1
+	depth    int // how many acquires are not released yet
+	until    time.Duration
+	lapsed   bool // its hold ended by validity and was not released
+	grant    time.Duration
+	hasGrant bool
+	open     int // its call under way, or -1
+	paused   bool
+	owned    int // on how many servers that count it owns the key
 }
 
 type pause struct {
@@ -98,7 +97,8 @@ type call struct {
 	token      int64 // its client's own when it called
 }
 
-func (c *call) takes() bool        { return c.op == Acquire || c.op == TryAcquire }
+func (o Op) takes() bool           { return o == Acquire || o == TryAcquire }
+func (c *call) takes() bool        { return c.op.takes() }
 func (c *call) failed() bool       { return c.result == Fail || c.result == Unknown }
 func (f *facts) endOf(c *call) int { return min(c.end, len(f.events)-1) }
 
@@ -150,7 +150,7 @@ func (f *facts) client(name string) *client {
 	if !ok {
 		id = len(f.clients)
 		f.clientID[name] = id
-		f.clients = append(f.clients, &client{id: id, name: name, last: -1, hold: -1, necessary: -1, open: -1})
+		f.clients = append(f.clients, &client{id: id, name: name, last: -1, hold: -1, open: -1})
 	}
 	return f.clients[id]
 }
@@ -216,7 +216,6 @@ func (c *client) wake(i int, t time.Duration) {
 
 func (f *facts) died(c *client, i int, t time.Duration) {
 	f.disbelieve(c, i, t, ByCrash, -1)
-	f.endNecessary(c, i, t, ByCrash)
 	c.depth, c.lapsed, c.hasGrant, c.token = 0, false, false, 0
 	c.wake(i, t)
 	if c.open >= 0 {
@@ -287,7 +286,6 @@ func (f *facts) finish() {
 	slices.SortStableFunc(f.acquires, func(a, b int) int { return f.calls[a].end - f.calls[b].end })
 	for _, c := range f.clients {
 		f.disbelieve(c, end, f.last, StillOpen, -1)
-		f.endNecessary(c, end, f.last, StillOpen)
 		c.wake(end, f.last)
 	}
 	for i := range f.ownerships {

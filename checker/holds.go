@@ -53,7 +53,7 @@ func Holds(h History) []Hold {
 	return all
 }
 
-// hold is a Hold, or a necessary hold, as facts keeps it.
+// hold is a Hold as facts keeps it.
 type hold struct {
 	client     int
 	call       int // the call whose Return began it
@@ -95,14 +95,6 @@ func (f *facts) granted(c *client, at int, i int, e *Event) {
 		}
 	}
 	c.depth++
-	if c.necessary < 0 {
-		c.necessary = len(f.necessary)
-		f.necessary = append(f.necessary, newHold(c, at, i, e))
-	}
-}
-
-func newHold(c *client, at, i int, e *Event) hold {
-	return hold{client: c.id, call: at, begin: i, from: e.Time, release: -1, token: e.Token}
 }
 
 // believe begins a hold, unless its validity is over already.
@@ -114,7 +106,7 @@ func (f *facts) believe(c *client, at, i int, e *Event, until time.Duration) {
 	c.since = i
 	c.hold, c.last, c.until, c.lapsed = len(f.holds), len(f.holds), 0, false
 	c.holds = append(c.holds, c.hold)
-	f.holds = append(f.holds, newHold(c, at, i, e))
+	f.holds = append(f.holds, hold{client: c.id, call: at, begin: i, from: e.Time, release: -1, token: e.Token})
 	f.holding++
 	if until > 0 {
 		f.validUntil(c, until)
@@ -135,7 +127,6 @@ func (f *facts) released(c *client, at, i int, t time.Duration) {
 		return
 	}
 	f.disbelieve(c, i, t, ByRelease, at)
-	f.endNecessary(c, i, t, ByRelease)
 	c.lapsed = false
 }
 
@@ -155,15 +146,6 @@ func (f *facts) disbelieve(c *client, i int, t time.Duration, by Ending, release
 			f.freeSince-- // it was over before the event at which that shows
 		}
 	}
-}
-
-func (f *facts) endNecessary(c *client, i int, t time.Duration, by Ending) {
-	if c.necessary < 0 {
-		return
-	}
-	b := &f.necessary[c.necessary]
-	b.end, b.to, b.by = i, t, by
-	c.necessary = -1
 }
 
 // lapse ends the holds whose validity is over at event i.

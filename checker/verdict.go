@@ -43,26 +43,9 @@ type Verdict struct {
 	// Witnesses holds one witness for each anomaly found, the earliest, in
 	// the order of [Anomalies]. No witness: the lock held.
 	Witnesses []Witness
-	// Linearizable is whether the acquires and releases have a legal order
-	// under an owner-aware mutex in which a client's crash ends its hold.
-	Linearizable bool
-	// Conflict is why they have none; nil if they have one.
-	Conflict *Conflict
 	// Unjudged, if not nil, is why the anomalies of [ServerSide] were not looked
 	// for: the keys don't tell whose the lock is.
 	Unjudged *Doubt
-}
-
-// A Conflict is the earliest pair of acquires that no legal order can hold: the
-// second succeeded before the client of the first had to have let go. Where no two
-// clients relied on the lock at one instant it says what the clients knew better.
-type Conflict struct {
-	// Events are indices into the history, in ascending order: the return of
-	// the first acquire, the loss that its client was told if that is the
-	// reason, the return of the second.
-	Events []int `json:"events"`
-	// Says is the reason in one plain sentence.
-	Says string `json:"says"`
 }
 
 // Anomalies returns the anomalies found, in the order of [Anomalies]; nil if

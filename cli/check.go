@@ -136,6 +136,7 @@ type checked struct {
 	FirstSkip  string `json:"first_skipped,omitempty"`
 	found
 	Violations []violation `json:"violations"`
+	Omitted    int         `json:"omitted,omitempty"` // violations that are not listed
 }
 
 type violation struct {
@@ -246,13 +247,13 @@ func (o *checkOptions) one(ctx context.Context, stdin io.Reader, file string) (c
 	as := linear.Options{Strict: o.strict, Skew: o.skew, All: o.all}
 	r := histories.New(in.whole, how)
 	j, err := judge(ctx, r.Events(), spec, c.Spec != specMulti, as)
-	if err == nil && j.Verdict == linear.Unknown && len(j.Violations) == 0 && c.Spec != specFenced {
+	if err == nil && j.Unsettled && (j.Verdict == linear.Unknown || o.all) {
 		// The rules leave a question open, which takes a search from the
 		// first event on.
-		if from := in.again(); from == nil {
+		if from := in.again(); from == nil && j.Verdict == linear.Unknown {
 			j.Reason += "; a search may settle it, but not of an input of this size that can be read only once: give it as a file"
-		} else {
-			as.Search = true
+		} else if from != nil {
+			as.Search, as.Locks = true, j.Open
 			r = histories.New(from, how)
 			j, err = judge(ctx, r.Events(), spec, c.Spec != specMulti, as)
 		}
@@ -261,6 +262,7 @@ func (o *checkOptions) one(ctx context.Context, stdin io.Reader, file string) (c
 	c.found = foundBy(r)
 	c.Verdict, c.Reason = string(j.Verdict), j.Reason
 	c.Operations, c.Unknown, c.Keys = j.Ops, j.Unknown, j.keys
+	c.Omitted = j.Omitted
 	c.Violations = make([]violation, 0, len(j.Violations))
 	for _, v := range j.Violations {
 		c.Violations = append(c.Violations, violationOf(v))
@@ -328,6 +330,9 @@ func (c *checked) explain(w io.Writer, skew time.Duration) {
 			name = "possible " + name
 		}
 		lines = append(lines, fmt.Sprintf("%s%s: %s", name, onLines(v.Lines), v.Says))
+	}
+	if c.Omitted > 0 {
+		lines = append(lines, count(c.Omitted, "more violation is", "more violations are")+" not listed")
 	}
 	switch {
 	case c.Reason == "" || c.Verdict == verdictError: // that went to standard error

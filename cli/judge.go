@@ -138,6 +138,9 @@ func (b *bench) close() judgement {
 		all.Ops += r.Ops
 		all.Unknown += r.Unknown
 		all.Violations = append(all.Violations, r.Violations...)
+		all.Omitted += r.Omitted
+		all.Unsettled = all.Unsettled || r.Unsettled
+		all.Open = append(all.Open, r.Open...)
 		switch {
 		case r.Verdict == linear.Invalid:
 			all.Verdict = linear.Invalid
@@ -152,6 +155,13 @@ func (b *bench) close() judgement {
 	if !b.options.All && len(all.Violations) > 1 {
 		first := max(0, slices.IndexFunc(all.Violations, func(v linear.Violation) bool { return v.Certain }))
 		all.Violations = all.Violations[first : first+1]
+	}
+	if more := len(all.Violations) - linear.MaxViolations; more > 0 {
+		all.Omitted += more
+		if first := slices.IndexFunc(all.Violations, func(v linear.Violation) bool { return v.Certain }); first >= linear.MaxViolations {
+			all.Violations[linear.MaxViolations-1] = all.Violations[first] // what the verdict rests on is listed
+		}
+		all.Violations = all.Violations[:linear.MaxViolations]
 	}
 	return all
 }

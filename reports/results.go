@@ -86,8 +86,8 @@ type Cell struct {
 	// [Reference]; nil where that was not played, or one of the two has no
 	// answer.
 	AgreesWithSim *bool `json:"agrees_with_sim,omitempty"`
-	// Linearizable is false where the acquires and releases have no legal
-	// order, and where the cell was not decided.
+	// Linearizable is whether what clients were told has a legal order under a lock that
+	// does what this one promises; false where the cell was not decided.
 	Linearizable bool `json:"linearizable"`
 	// Conflict is why they have no legal order, in a cell that was decided.
 	Conflict  *checker.Conflict `json:"conflict,omitempty"`

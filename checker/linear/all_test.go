@@ -105,7 +105,17 @@ func maximal(events []Event, skew time.Duration) []string {
 			}
 		}
 		slices.Sort(names)
-		all = append(all, fmt.Sprintf("%s %v-%v %v", strings.Join(names, ","), from, to, skew == 0 || to-from > 2*skew))
+		// It is certain if neither of two holds can have been before the other.
+		outlasts := func(a, b hold) bool {
+			return a.to == len(events) || events[a.to].Time-events[b.from].Time > 2*skew
+		}
+		certain := skew == 0
+		for i, a := range set {
+			for _, b := range set[:i] {
+				certain = certain || outlasts(a, b) && outlasts(b, a)
+			}
+		}
+		all = append(all, fmt.Sprintf("%s %v-%v %v", strings.Join(names, ","), from, to, certain))
 	}
 	slices.Sort(all)
 	return all

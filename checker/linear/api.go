@@ -87,14 +87,22 @@ type Options struct {
 	// violation that two clients' clocks could explain away is then only
 	// possible, not certain. Negative values count as 0.
 	Skew time.Duration
-	// All asks for every violation; otherwise only the first that is certain is
-	// reported or, if none is, the first.
+	// All asks for every violation, of which [MaxViolations] are listed; otherwise only
+	// the first that is certain is reported or, if none is, the first.
 	All bool
-	// Search settles what the rules leave open by following every state in
-	// which a lock can be, within bounds that docs/checker.md states. It costs much more
-	// time, and some memory for each lock. [Check] does it by itself where
-	// a question is open; it is for a [Checker].
+	// Found, if it is not nil, is called by [Checker.Add] with each violation that is to be
+	// reported, once and as soon as it is proven and complete, even if it is not listed
+	// any more. It must not change what it is given. What only the end of
+	// the history or a search tells, Result alone says.
+	Found func(Violation)
+	// Search settles what the rules leave open by looking for an order, within bounds that
+	// docs/checker.md states. It keeps the events and costs much more time. [Check] does it
+	// by itself where a question is open; it is for a [Checker]. Without it a violation of
+	// a lock with an open question is not certain.
 	Search bool
+	// Locks are the only keys to search, such as those that [Result.Open] named before; with
+	// none all are. It means nothing for a Multi.
+	Locks []string
 }
 
 // A Verdict is what is known about a history. The zero value is not valid.
@@ -139,12 +147,14 @@ type Violation struct {
 	Rule Rule
 	Key  string
 	// Events are copies of the events that prove it, in their order. Of an
-	// overlap they are the evidence of two holds, one event each.
+	// overlap they are the evidence of two holds, one event each; of permits
+	// that of all holds.
 	Events []Event
-	// Clients are, of an overlap, the largest set of clients that held together
+	// Clients are, of an overlap and of permits, the largest set of clients that held together
 	// at that time, sorted. From is when the last of them began, and To when
 	// the first of them ended, or the history did. From is part of it, To
-	// is not.
+	// is not. Of a hold that only its release proves, which is for one instant, they are
+	// when that was called and when it returned.
 	Clients  []string
 	From, To time.Duration
 	// Certain says that it survives any error of the clocks up to
@@ -156,10 +166,15 @@ type Violation struct {
 // A Result is what [Check] found.
 type Result struct {
 	Verdict    Verdict
-	Violations []Violation // in the order in which they were proven
+	Violations []Violation // in the order in which they were proven, and complete
+	Omitted    int         // how many more there are than are listed
 	Ops        int         // calls, and uses of tokens
 	Unknown    int         // how many of them have no known outcome
 	Reason     string      // why the verdict is Unknown; empty otherwise
+	// Unsettled says that only a search can tell more, and Open of which keys, sorted; if there are
+	// none it is all.
+	Unsettled bool
+	Open      []string
 }
 
 // Check judges events in any order; those with equal times happened in the
@@ -176,8 +191,8 @@ func Check(spec Spec, events []Event, opts Options) Result {
 		}
 	}
 	r, open := check(spec, events, opts)
-	if open && !opts.Search && r.Verdict == Unknown {
-		opts.Search = true
+	if open && !opts.Search && (r.Verdict == Unknown || opts.All) {
+		opts.Search, opts.Locks, opts.Found = true, r.Open, nil
 		r, _ = check(spec, events, opts)
 	}
 	return r
@@ -191,6 +206,5 @@ func check(spec Spec, events []Event, opts Options) (Result, bool) {
 			break
 		}
 	}
-	r := c.Result()
-	return r, c.open != ""
+	return c.conclusion()
 }

@@ -2,6 +2,7 @@ package linear
 
 import (
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -187,4 +188,49 @@ func BenchmarkSpec(b *testing.B) {
 			b.ReportMetric(1e5*float64(b.N)/b.Elapsed().Seconds(), "ops/s")
 		})
 	}
+}
+
+// BenchmarkOpen has much that is open at a time, or over: B/op is what it costs in all.
+func BenchmarkOpen(b *testing.B) {
+	add := func(c *Checker, i int, client, key string, op Op) {
+		for _, phase := range []Phase{Invoke, ReturnOK} {
+			if err := c.Add(Event{Time: time.Duration(i), Client: client, Key: key, Op: op, Phase: phase}); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+	b.Run("one client, 160000 locks", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			c := New(Mutex(), Options{})
+			for i := range 320_000 {
+				add(c, i, "A", fmt.Sprint(i%160_000), []Op{Acquire, Release}[i/160_000])
+			}
+			c.Result()
+		}
+	})
+	b.Run("16000 holders, skew", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			c := New(Mutex(), Options{Skew: time.Hour})
+			for i := range 32_000 {
+				add(c, i, fmt.Sprint(i%16_000), "", []Op{Acquire, Release}[i/16_000])
+			}
+			c.Result()
+		}
+	})
+	b.Run("200000 locks in turn", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			c := New(Mutex(), Options{})
+			for i := range 400_000 {
+				add(c, i, fmt.Sprint(i/2%100), fmt.Sprint(i/2), []Op{Acquire, Release}[i%2])
+			}
+			var m runtime.MemStats
+			runtime.GC()
+			runtime.ReadMemStats(&m)
+			b.ReportMetric(float64(m.HeapAlloc), "B-kept")
+			runtime.KeepAlive(c)
+		}
+	})
 }

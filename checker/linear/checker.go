@@ -26,14 +26,21 @@ type Checker struct {
 	last    *client // of the last event: often of the next one, too
 	sweepAt int
 
-	search *searches // with Options.Search
-	kept   *kept     // the same, of specifications that have no rules
+	unruled bool                // locks of this kind have no rules
+	opened  map[string]struct{} // locks of which the rules leave a question open; "" for all
+	kept    *kept               // with Options.Search
 
 	result Result
-	failed error  // the event that could not be understood
-	open   string // a question that this checker cannot settle
-	doubt  string // one that no search can
-	done   bool   // the first violation that is certain is complete, and All was not asked for
+	size   int // of its violations
+	// A violation was told that is certain, or that is only possible.
+	certain, possible bool
+	found             bool   // the first that is certain, and Options.All was not asked for
+	forgot            bool   // a client was forgotten whose hold another's had put an end to
+	failed            error  // the event that could not be understood
+	open              string // why the first of them is
+	doubt             string // a question that no search can settle
+	done              bool   // it is found, or there are no rules
+	ending            bool   // this is what Result asks
 }
 
 // New returns a Checker that has seen no event.
@@ -41,7 +48,7 @@ func New(spec Spec, opts Options) *Checker {
 	opts.Skew = max(opts.Skew, 0)
 	c := &Checker{
 		spec: spec, opts: opts, limit: 1, now: math.MinInt64, tokens: spec.kind == fencedKind,
-		clients: map[string]*client{}, slots: map[string]*slot{}, sweepAt: 1024,
+		clients: map[string]*client{}, slots: map[string]*slot{}, sweepAt: 1024, opened: map[string]struct{}{},
 	}
 	switch {
 	case spec.kind == reentrantKind && spec.limit == 0:
@@ -49,15 +56,12 @@ func New(spec Spec, opts Options) *Checker {
 	case spec.kind == reentrantKind || spec.kind == semaphoreKind:
 		c.limit = int32(min(max(spec.limit, 1), math.MaxInt32))
 	}
-	if spec.kind == tokensKind || spec.kind == readWriteKind {
-		c.giveUp("locks of this kind are judged by a search alone")
-		if opts.Search {
-			c.kept = newKept(spec, opts.Strict)
-		}
-		return c
+	if opts.Search {
+		c.kept = newKept(spec, opts.Strict)
+		c.kept.choose(opts.Locks)
 	}
-	if opts.Search && !c.tokens {
-		c.search = newSearches(spec, c.limit, opts.Strict)
+	if spec.kind == tokensKind || spec.kind == readWriteKind {
+		c.unruled, c.done, c.open = true, true, "locks of this kind are judged by a search alone"
 	}
 	return c
 }
@@ -66,7 +70,12 @@ func New(spec Spec, opts Options) *Checker {
 type client struct {
 	name   string
 	owners []*owner
+	index  map[string]*owner // by key, if there are more than few
+	keepAt int               // how many owners there are when those that are idle go
 }
+
+// few is how many owners of a client are searched one by one.
+const few = 16
 
 // An owner is one client at one lock.
 type owner struct {
@@ -86,23 +95,19 @@ type owner struct {
 	unsure int32
 	// until is the end of the lease; without one it is the end of time.
 	until time.Duration
-	over  bool // until has passed, and the hold was taken out of its overlaps
 	loose bool // the lease may last beyond until, since that was not said or an extend is unknown
-	// since says that an acquire that did not fail was called after the last
-	// release of unknown outcome, so that this has taken effect before or never;
-	// leaned that a busy answer was explained by it having had no effect.
-	since, leaned bool
-	// hold is the evidence that the hold began.
-	hold Event
+	// held is what it must have held, or still holds, without what is explained: of
+	// each slot one, of a semaphore the parts. lost says that another's hold has put an
+	// end to it. What of spare is in no list can be used again.
+	held, spare []*hold
+	lost        bool
 
 	// While a release is under way: loBefore is lo without it; credit says
 	// that another's hold began meanwhile, so that this release, if it
 	// succeeded, was before that; retro that it must have succeeded.
 	loBefore      int32
 	credit, retro bool
-	by            Event // the evidence that the hold was over, in favour of another
 
-	bulk   bool    // of a semaphore: an operation without a known outcome was about several permits
 	tokens *tokens // of a fenced lock
 }
 
@@ -121,27 +126,22 @@ type slot struct {
 	// free is the event just before which the lock was free last; now it is
 	// free if no holder must own it.
 	free int64
-	// fresh says that a hold began since the last overlap was reported.
-	fresh bool
-	pair  [2]Event // the overlap's evidence
-	since time.Duration
+	// owners counts those who know the lock.
+	owners int
+	holds  holds
 
-	gap    gap
-	lapse  int64 // the last extend that may have been an acquire of unknown outcome
+	gap    int64 // the last event just before which a reentrant lock may have been free under its owner
 	unsure int32 // acquires of unknown outcome, or under way, that may yet count
 	busy   busy
 	tokens issued
 	permit permits
 }
 
-// A gap is an instant at which a reentrant lock may have been free under its
-// owner: just before event seq, if extra of the times that it may own it
-// were over.
-type gap struct {
-	owner   *owner
-	seq     int64
-	extra   int32
-	several bool
+// blur notes that something about o is not known: an outcome, or what a crash has left.
+func (o *owner) blur() {
+	for _, s := range o.slots {
+		s.busy.blurred = true
+	}
 }
 
 // Add judges the next event. An event that goes back in time, or that makes no
@@ -183,9 +183,7 @@ func (c *Checker) add(e *Event) error {
 	o := c.owner(e)
 	if e.Op == Use {
 		c.result.Ops++
-		if c.kept != nil {
-			c.kept.add(e)
-		}
+		c.follow(e)
 		if !c.done && e.Phase == ReturnOK {
 			c.use(o, e)
 		}
@@ -214,7 +212,7 @@ func (c *Checker) add(e *Event) error {
 	if e.Phase != ReturnUnknown {
 		c.result.Unknown--
 	}
-	if c.spec.kind == tokensKind && c.doubt == "" && e.Phase == ReturnOK && e.Token == 0 && (e.Op == Acquire || e.Op == TryAcquire) {
+	if (c.tokens || c.spec.kind == tokensKind) && c.doubt == "" && e.Phase == ReturnOK && e.Token == 0 && (e.Op == Acquire || e.Op == TryAcquire) {
 		c.doubt = missing(e)
 	}
 	c.follow(e)
@@ -225,13 +223,10 @@ func (c *Checker) add(e *Event) error {
 	return nil
 }
 
-// follow gives an event to who searches.
+// follow keeps an event for a search.
 func (c *Checker) follow(e *Event) {
-	if c.search != nil {
-		c.search.add(e, c.seq)
-	}
-	if c.kept != nil {
-		c.kept.add(e)
+	if c.kept != nil && !c.found {
+		c.kept.add(e, c.seq)
 	}
 }
 
@@ -285,7 +280,15 @@ func (c *Checker) owner(e *Event) *owner {
 		}
 		c.last = cl
 	}
+	if cl.index != nil {
+		if o := cl.index[e.Key]; o != nil {
+			return o
+		}
+	}
 	for i, o := range cl.owners {
+		if cl.index != nil {
+			break
+		}
 		if o.key == e.Key {
 			// Few locks at a time are usual; the last one used comes first.
 			if i > 0 {
@@ -295,8 +298,8 @@ func (c *Checker) owner(e *Event) *owner {
 			return o
 		}
 	}
-	if len(cl.owners) >= 16 {
-		cl.owners = c.keep(cl.owners)
+	if len(cl.owners) >= max(few, cl.keepAt) {
+		c.keep(cl)
 	}
 	o := &owner{client: cl, key: e.Key, until: math.MaxInt64}
 	if c.spec.kind == multiKind {
@@ -307,6 +310,9 @@ func (c *Checker) owner(e *Event) *owner {
 		o.slots = []*slot{c.slot(e.Key)}
 	}
 	cl.owners = append(cl.owners, o)
+	if cl.index != nil {
+		cl.index[o.key] = o
+	}
 	return o
 }
 
@@ -314,8 +320,10 @@ func (c *Checker) slot(key string) *slot {
 	s := c.slots[key]
 	if s == nil {
 		s = &slot{key: key}
+		s.holds.swept, s.holds.told = outset, outset
 		c.slots[key] = s
 	}
+	s.owners++
 	return s
 }
 
@@ -323,16 +331,38 @@ func (o *owner) idle() bool {
 	return o.op == 0 && o.hi == 0 && o.unsure == 0 && o.tokens == nil
 }
 
-// keep drops the owners that nothing depends on.
-func (c *Checker) keep(owners []*owner) []*owner {
-	kept := owners[:0]
-	for _, o := range owners {
+// keep drops a client's owners that nothing depends on, and locks that only they know.
+func (c *Checker) keep(cl *client) {
+	kept := cl.owners[:0]
+	for _, o := range cl.owners {
 		if !o.idle() {
 			kept = append(kept, o)
+			continue
+		}
+		c.forgot = c.forgot || o.lost
+		for _, s := range o.slots {
+			c.leave(s)
 		}
 	}
-	clear(owners[len(kept):])
-	return kept
+	clear(cl.owners[len(kept):])
+	cl.owners, cl.keepAt, cl.index = kept, 2*len(kept), nil
+	if len(kept) >= few {
+		cl.index = make(map[string]*owner, 2*len(kept))
+		for _, o := range kept {
+			cl.index[o.key] = o
+		}
+	}
+}
+
+// leave notes that one owner fewer knows s, and forgets it if nothing depends on it.
+func (c *Checker) leave(s *slot) {
+	s.owners--
+	if s.owners > 0 || s.busy.ret != 0 || s.tokens.largest.Phase != 0 || s.tokens.accepted.Phase != 0 {
+		return
+	}
+	if c.advance(s); len(s.holds.list) == 0 {
+		delete(c.slots, s.key)
+	}
 }
 
 // sweep forgets the clients that nothing depends on. It runs when their number
@@ -342,7 +372,7 @@ func (c *Checker) sweep() {
 		return
 	}
 	for name, cl := range c.clients {
-		if cl.owners = c.keep(cl.owners); len(cl.owners) == 0 {
+		if c.keep(cl); len(cl.owners) == 0 {
 			delete(c.clients, name)
 		}
 	}
@@ -350,99 +380,48 @@ func (c *Checker) sweep() {
 	c.sweepAt = max(1024, 2*len(c.clients))
 }
 
-// violate notes a violation. Without Options.All one is kept: the first, or, if
-// it is only possible, the first that is certain.
-func (c *Checker) violate(v Violation) {
-	if !c.opts.All && len(c.result.Violations) > 0 {
-		if !v.Certain {
-			return
-		}
-		c.result.Violations = c.result.Violations[:0]
-	}
-	c.result.Violations = append(c.result.Violations, v)
-	c.done = v.Certain && !c.opts.All
-}
-
-// wonder notes that the events leave a question that is not settled here.
-func (c *Checker) wonder(why string) {
+// wonder notes that the events leave a question about s that is not settled here. What the rules
+// say of s from now on is to be confirmed.
+func (c *Checker) wonder(s *slot, why string) {
 	if c.open == "" {
 		c.open = why
 	}
+	key := s.key
+	if c.spec.kind == multiKind {
+		key = ""
+	}
+	c.opened[key] = struct{}{}
 }
 
-// giveUp is wonder where nothing that follows could be judged either.
-func (c *Checker) giveUp(why string) {
-	c.wonder(why)
-	c.done = true
+// wondering says whether a question about a lock is open.
+func (c *Checker) wondering(key string) bool {
+	if c.spec.kind == multiKind {
+		key = ""
+	}
+	_, open := c.opened[key]
+	return open || c.unruled
 }
 
-// settle lets the search answer an open question.
+// settle lets a search answer what is open.
 func (c *Checker) settle() {
-	var refuted []refutation
-	var lost bool
-	var witnesses map[string]Violation
-	switch {
-	case c.open != "" && c.search != nil:
-		refuted, lost = c.search.settle()
-	case c.kept != nil:
-		refuted, lost = c.kept.settle()
-		witnesses = c.kept.witnesses
-	default:
+	if c.kept == nil || c.open == "" {
 		return
 	}
-	c.search, c.kept = nil, nil
-	proven := map[string]bool{}
-	for _, v := range c.result.Violations {
-		proven[v.Key] = true
-	}
+	refuted, lost := c.kept.settle(c.wondering)
 	for _, r := range refuted {
-		if proven[r.key] || len(c.result.Violations) > 0 && (!c.opts.All || c.spec.kind == multiKind) {
+		if len(c.result.Violations) > 0 && (!c.opts.All || c.spec.kind == multiKind) {
 			continue // the rules say more
 		}
-		if v, ok := witnesses[r.key]; ok {
-			v.Certain = c.opts.Skew == 0
-			c.violate(v)
-			continue
+		v := Violation{Rule: NoOrder, Key: r.lock.key, Events: []Event{*r.event}, Says: sayNoOrder(r.event)}
+		if plain, ok := c.kept.plain(r.lock.events[:r.at+1]); ok {
+			v = plain
 		}
-		c.violate(Violation{Rule: NoOrder, Key: r.key, Events: []Event{*r.event}, Certain: c.opts.Skew == 0, Says: sayNoOrder(r.event)})
+		v.Certain = c.opts.Skew == 0
+		c.list(v)
 	}
 	if lost {
 		c.open += ", not even by a search, which would have had to follow too many states"
 	} else {
-		c.open = c.doubt
+		c.open = ""
 	}
-}
-
-// Result returns the verdict on the events so far, which are taken for the
-// whole history: no Add may follow.
-func (c *Checker) Result() Result {
-	if !c.done {
-		c.finish()
-	}
-	c.settle()
-	r := c.result
-	possible := false
-	r.Verdict = Valid
-	for i := range r.Violations {
-		if r.Violations[i].Certain {
-			r.Verdict = Invalid
-		} else {
-			possible = true
-		}
-	}
-	if r.Verdict == Invalid {
-		return r
-	}
-	switch {
-	case c.failed != nil:
-		r.Reason = c.failed.Error()
-	case possible:
-		r.Reason = fmt.Sprintf("clocks that are wrong by up to %v can explain every violation", c.opts.Skew)
-	case c.open != "":
-		r.Reason = c.open
-	default:
-		return r
-	}
-	r.Verdict = Unknown
-	return r
 }

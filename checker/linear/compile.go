@@ -18,6 +18,7 @@ type compiled struct {
 	at       []int32 // of each point, its event
 	reserves []reserve
 	index    map[place]int32
+	nobodies map[string]int32
 	of       map[string][]int32 // the actors of a client
 	tokens   map[int32][]int64  // tokens that an actor's uses were accepted with
 }
@@ -112,7 +113,7 @@ type compiler struct {
 
 // compile reads events that a Checker has understood, in order.
 func compile(spec Spec, strict bool, events []Event) *compiled {
-	c := &compiler{compiled: &compiled{index: map[place]int32{}, of: map[string][]int32{}, tokens: map[int32][]int64{}}, spec: spec, strict: strict}
+	c := &compiler{compiled: &compiled{index: map[place]int32{}, nobodies: map[string]int32{}, of: map[string][]int32{}, tokens: map[int32][]int64{}}, spec: spec, strict: strict}
 	returns := c.returns(events)
 	for i := range events {
 		c.event = int32(i)
@@ -183,11 +184,10 @@ func (c *compiler) actor(client, key string) int32 {
 }
 
 func (c *compiler) nobody(key string) int32 {
-	at := place{"\x00", key}
-	p, ok := c.index[at]
+	p, ok := c.nobodies[key]
 	if !ok {
 		p = int32(len(c.actors))
-		c.index[at] = p
+		c.nobodies[key] = p
 		c.actors = append(c.actors, actor{nobody: true})
 		if c.spec.kind == multiKind {
 			c.actors[p].keys = []string{key}
@@ -293,7 +293,8 @@ func (c *compiler) reserve(at int32, ends, open bool) {
 		for _, s := range *list {
 			sp := &c.reserves[s]
 			like := &c.ops[sp.like]
-			if sp.end == farAway && sp.grant == atOnce && !sp.yet && like.permits == o.permits && like.reading == o.reading {
+			alike := len(pt.crashes) == 0 || pt.crashes[len(pt.crashes)-1] < sp.calls[0] // else one is nobody's, and one is not
+			if alike && sp.end == farAway && sp.grant == atOnce && !sp.yet && like.permits == o.permits && like.reading == o.reading {
 				sp.calls = append(sp.calls, call)
 				o.reserve = s
 				return

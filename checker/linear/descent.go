@@ -1,8 +1,10 @@
 package linear
 
 import (
+	"iter"
 	"math"
 	"slices"
+	"strings"
 )
 
 // How long a search goes on before it gives up, which leaves the question open: so
@@ -25,7 +27,11 @@ type descent struct {
 	leased  bool    // holds may end by themselves
 	rough   bool    // an operation is about several permits
 	several bool    // an operation may be about several permits or keys
-	bulk    []int32 // the reserve acquires of several, or of writing
+	bulk    []int32 // the reserve acquires of several, or of who releases several, or of writing
+	last    []int32 // by actor: the last point that is about it
+	alike   []int32 // by reserve: which are acquired alike, if nothing else is ever asked of their actors; or -1
+	tried   []int32 // by which are alike: the round in which one was tried
+	round   int32
 
 	pos   int32
 	under []int32 // by actor: the operation under way, or -1
@@ -65,9 +71,16 @@ func newDescent(spec Spec, strict bool, c *compiled) *descent {
 	for i := range s.under {
 		s.under[i] = -1
 	}
+	s.likes()
 	s.several = spec.kind == multiKind || spec.kind == semaphoreKind
+	gives := map[int32]bool{} // actors that release several permits at once
+	for i := range s.ops {
+		if o := &s.ops[i]; o.op == Release && o.permits > 1 {
+			gives[o.actor] = true
+		}
+	}
 	for i := range s.reserves {
-		if like := &s.ops[s.reserves[i].like]; like.op != Release && (like.permits > 1 || len(s.actors[like.actor].keys) > 1 || spec.kind == readWriteKind) {
+		if like := &s.ops[s.reserves[i].like]; like.op != Release && (like.permits > 1 || gives[like.actor] || len(s.actors[like.actor].keys) > 1 || spec.kind == readWriteKind) {
 			s.bulk = append(s.bulk, int32(i))
 		}
 	}
@@ -236,7 +249,7 @@ func (s *descent) after(to []instant, st instant) []instant {
 			if s.model.busy(st.holds, o) {
 				st.seen = including(st.seen, p.op)
 			}
-		case !s.strict && o.op == Release && o.outcome == certain:
+		case !s.strict && o.op == Release && o.outcome == certain && !s.rewrites(st, o) && !s.splits(st, o):
 			// The sooner the better, as nobody asks who holds.
 			if next, ok := s.release(st, o); ok {
 				next.done = including(next.done, p.op)
@@ -334,23 +347,37 @@ func (s *descent) release(st instant, o *operation) (instant, bool) {
 	if !ok || st.holds[i].count < o.permits {
 		return st, s.spec.kind == fencedKind
 	}
-	return st.taking(o.actor, o.reading, -o.permits, st.holds[i].grant), true
+	return s.less(st, o.actor, o.reading, -o.permits, st.holds[i].grant), true
+}
+
+// less is taking, where less is held: then who reads and wrote before can write no more.
+func (s *descent) less(st instant, actor int32, reading bool, n, grant int32) instant {
+	st = st.taking(actor, reading, n, grant)
+	if s.spec.kind == readWriteKind {
+		st = s.look(st)
+	}
+	return st
 }
 
 // closing lets releases of unknown outcome take effect whose time is over.
 func (s *descent) closing(to []instant, st instant, reserve int32) []instant {
 	sp := &s.reserves[reserve]
 	like := &s.ops[sp.like]
-	left := sp.open(s.pos) - st.uses(reserve)
 	first := len(to)
-	for to = append(to, st.forgetting(reserve)); left > 0; left-- {
-		next, ok := s.release(st, like)
-		if !ok || len(next.holds) == len(st.holds) && st.count(like.actor, like.reading) == next.count(like.actor, like.reading) {
-			break
+	to = append(to, st.forgetting(reserve))
+	s.repeat(st, func(st instant, add func(instant)) {
+		// What is over now may be what an acquire of unknown outcome took: several permits, or a
+		// lock whose token is used later, or of which somebody is told.
+		unseen := slices.ContainsFunc(s.watch, func(t int32) bool { return !has(st.seen, t) })
+		if s.rough || unseen || s.rewrites(st, like) || s.tokens && s.due(st, math.MaxInt64) {
+			s.moves(st, sp.like, true, add)
 		}
-		st = next
-		to = append(to, st.forgetting(reserve))
-	}
+		if i, ok := st.held(like.actor, like.reading); ok && st.holds[i].count >= like.permits && sp.open(s.pos) > st.uses(reserve) {
+			next := s.less(st, like.actor, like.reading, -like.permits, st.holds[i].grant).using(reserve)
+			to = append(to, next.forgetting(reserve))
+			add(next)
+		}
+	})
 	if m, ok := s.model.(single); ok && m.limit == 1 && s.acquires() {
 		slices.Reverse(to[first:]) // who acquires once more must have released
 	}
@@ -438,36 +465,46 @@ func (s *descent) reach(to []instant, st instant, op int32, goal func(instant) (
 	if ok && !needy {
 		return append(to, next)
 	}
-	queue := append(s.queue[:0], st)
-	clear(s.near)
-	s.near[string(st.key(nil))] = struct{}{}
-	for i := 0; i < len(queue); i++ {
-		if s.budget--; s.budget < 0 {
-			break
-		}
-		next, ok := goal(queue[i])
+	s.repeat(st, func(st instant, add func(instant)) {
+		next, ok := goal(st)
 		if ok {
 			to = append(to, next)
 			if !needy {
-				continue
+				return
 			}
 		}
-		s.moves(queue[i], op, needy, func(st instant) {
-			s.buf = st.key(s.buf[:0])
-			if _, known := s.near[string(s.buf)]; !known {
-				s.near[string(s.buf)] = struct{}{}
-				queue = append(queue, st)
-			}
-		})
+		s.moves(st, op, needy, add)
+	})
+	return to
+}
+
+// repeat visits st and whatever visit adds, each state once, those first that took least.
+func (s *descent) repeat(st instant, visit func(st instant, add func(instant))) {
+	queue := append(s.queue[:0], st)
+	clear(s.near)
+	s.near[string(st.key(nil))] = struct{}{}
+	add := func(st instant) {
+		s.budget--
+		s.buf = st.key(s.buf[:0])
+		if _, known := s.near[string(s.buf)]; !known {
+			s.near[string(s.buf)] = struct{}{}
+			queue = append(queue, st)
+		}
+	}
+	for i := 0; i < len(queue); i++ {
+		if s.budget < 0 {
+			break
+		}
+		visit(queue[i], add)
 	}
 	s.queue = queue
-	return to
 }
 
 // needy says whether something else should take effect before op, which can at once if ok, because later it may not
 // be able to any more. That is a release under way that an acquire of unknown outcome must explain; of tokens what gave a
-// smaller one that is known; and what takes several permits or keys, of which only some are left when somebody is
-// told busy, or a write lock beside which its client reads.
+// smaller one that is known; what takes several permits or keys, of which only some are left when somebody is
+// told busy, or a write lock beside which its client reads; and a release of several permits, of which only some are
+// left once others of its client's are released.
 func (s *descent) needy(st instant, op int32, ok bool) bool {
 	for _, other := range s.open {
 		if other != op && s.unexplained(st, other) {
@@ -476,16 +513,22 @@ func (s *descent) needy(st instant, op int32, ok bool) bool {
 	}
 	o := &s.ops[op]
 	acquire := o.op == Acquire || o.op == TryAcquire
-	if acquire && o.outcome == certain && (s.strict && s.several || s.spec.kind == readWriteKind) &&
+	if s.rewrites(st, o) {
+		return true
+	}
+	if acquire && o.outcome == certain && (s.strict && s.several || s.spec.kind == semaphoreKind || s.spec.kind == readWriteKind) &&
 		slices.ContainsFunc(s.bulk, func(sp int32) bool {
 			return s.reserves[sp].open(s.pos) > st.uses(sp) && (s.spec.kind != readWriteKind || s.strict || s.ops[s.reserves[sp].like].actor == o.actor)
 		}) {
 		return true
 	}
+	if s.splits(st, o) {
+		return true
+	}
 	if s.spec.kind == semaphoreKind && len(s.watch) > 0 && (o.op == Release || s.rough && acquire) && s.mayFill(st) {
 		return true
 	}
-	if !s.tokens || ok && !acquire {
+	if !s.tokens || ok && !acquire && o.op != Extend {
 		return false
 	}
 	before := int64(math.MaxInt64) // tokens below it may have to be given first
@@ -494,9 +537,33 @@ func (s *descent) needy(st instant, op int32, ok bool) bool {
 	} else if slices.ContainsFunc(s.open, func(other int32) bool { return other != op && s.sooner(st, other, before) }) {
 		return true
 	}
+	return s.due(st, before)
+}
+
+// rewrites says whether o releases what its client writes, while it may have acquired that once more, which it
+// cannot later if it reads beside.
+func (s *descent) rewrites(st instant, o *operation) bool {
+	return s.spec.kind == readWriteKind && o.op == Release && !o.reading && slices.ContainsFunc(s.actors[o.actor].acquires, func(sp int32) bool {
+		return !s.ops[s.reserves[sp].like].reading && s.reserves[sp].open(s.pos) > st.uses(sp)
+	})
+}
+
+// splits says whether o releases some of what its client holds, while it may have released several at once, which
+// it cannot later if too few are left.
+func (s *descent) splits(st instant, o *operation) bool {
+	return s.rough && o.op == Release && slices.ContainsFunc(s.actors[o.actor].releases, func(sp int32) bool {
+		return s.ops[s.reserves[sp].like].permits > 1 && s.reserves[sp].open(s.pos) > st.uses(sp)
+	})
+}
+
+// due says whether an acquire of unknown outcome may have to give a token below before.
+func (s *descent) due(st instant, before int64) bool {
 	return slices.ContainsFunc(s.reserves, func(sp reserve) bool {
 		like := &s.ops[sp.like]
-		return like.op != Release && sp.open(s.pos) > 0 && slices.ContainsFunc(s.compiled.tokens[like.actor], func(t int64) bool { return t > st.last && t < before })
+		return like.op != Release && sp.open(s.pos) > 0 && slices.ContainsFunc(s.compiled.tokens[like.actor], func(t int64) bool {
+			// One that may return yet makes smaller tokens good, too.
+			return t > st.last && t < before || sp.yet && st.last+1 < before && !st.got(like.actor, t)
+		})
 	})
 }
 
@@ -552,16 +619,13 @@ func (s *descent) moves(st instant, op int32, needy bool, add func(instant)) {
 				}
 			}
 		}
-		for i := range s.reserves {
-			if a := &s.ops[s.reserves[i].like]; a.op != Release && s.reserves[i].open(s.pos) > st.uses(int32(i)) {
-				if s.model.room(st.holds, a) {
-					s.reserve1(st, int32(i), add)
-				} else {
-					short = true
-				}
+		for i := range s.others(st) {
+			if a := &s.ops[s.reserves[i].like]; a.op != Release && s.reserves[i].open(s.pos) > st.uses(i) {
+				s.reserve1(st, i, add)
+				short = short || !s.model.room(st.holds, a) || len(s.actors[a.actor].crashes) > 0
 			}
 		}
-		all = all || short
+		all = all || short || s.spec.kind == readWriteKind // who writes no more and reads still cannot write
 	case o.op == Release || o.op == Extend:
 		s.reserve(st, o.actor, add)
 		for i := range st.holds {
@@ -605,8 +669,10 @@ func (s *descent) moves(st instant, op int32, needy bool, add func(instant)) {
 			}
 		}
 		s.reserve(st, o.actor, add)
-		for _, sp := range s.bulk {
-			s.reserve1(st, sp, add)
+		for i := range s.others(st) {
+			if has(s.bulk, i) {
+				s.reserve1(st, i, add)
+			}
 		}
 		if s.spec.kind == semaphoreKind && len(s.watch) > 0 {
 			for _, u := range s.open {
@@ -614,13 +680,74 @@ func (s *descent) moves(st instant, op int32, needy bool, add func(instant)) {
 					s.early(st, u, add)
 				}
 			}
-			for i := range s.reserves {
-				s.reserve1(st, int32(i), add)
+			for i := range s.others(st) {
+				s.reserve1(st, i, add)
 			}
 		}
 		if s.tokens {
-			for i := range s.reserves {
-				s.reserve1(st, int32(i), add)
+			for i := range s.others(st) {
+				s.reserve1(st, i, add)
+			}
+		}
+	}
+}
+
+// likes says which reserve acquires are alike.
+func (s *descent) likes() {
+	s.last = make([]int32, len(s.actors))
+	for i, p := range s.points {
+		actor := p.op
+		switch p.kind {
+		case crashPoint:
+		case closingPoint:
+			actor = s.ops[s.reserves[p.op].like].actor
+		default:
+			actor = s.ops[p.op].actor
+		}
+		s.last[actor] = int32(i)
+	}
+	type shape struct {
+		permits      int32
+		reading, yet bool
+		crashed      bool // since it was called
+		keys         string
+	}
+	shapes := map[shape]int32{}
+	s.alike = make([]int32, len(s.reserves))
+	for i := range s.reserves {
+		sp := &s.reserves[i]
+		like := &s.ops[sp.like]
+		pt := &s.actors[like.actor]
+		s.alike[i] = -1
+		if like.op == Release || sp.grant != atOnce || len(pt.acquires) > 1 || len(pt.releases) > 0 || len(sp.calls) > 1 || len(s.compiled.tokens[like.actor]) > 0 {
+			continue
+		}
+		of := shape{like.permits, like.reading, sp.yet, len(pt.crashes) > 0 && pt.crashes[len(pt.crashes)-1] > sp.calls[0], strings.Join(pt.keys, " ")}
+		n, ok := shapes[of]
+		if !ok {
+			n = int32(len(shapes))
+			shapes[of] = n
+		}
+		s.alike[i] = n
+	}
+	s.tried = make([]int32, len(shapes))
+}
+
+// others are the reserves, of those that are alike one: if nothing more is asked of either of two actors that
+// hold nothing, they may as well be each other.
+func (s *descent) others(st instant) iter.Seq[int32] {
+	return func(yield func(int32) bool) {
+		s.round++
+		for i := range int32(len(s.reserves)) {
+			if n, actor := s.alike[i], s.ops[s.reserves[i].like].actor; n >= 0 && s.last[actor] < s.pos &&
+				st.uses(i) == 0 && st.count(actor, false) == 0 && st.count(actor, true) == 0 {
+				if s.tried[n] == s.round {
+					continue
+				}
+				s.tried[n] = s.round
+			}
+			if !yield(i) {
+				return
 			}
 		}
 	}
@@ -705,7 +832,7 @@ func (s *descent) frees(st instant, h *held, add func(instant)) {
 			continue
 		}
 		if h.count >= like.permits {
-			add(st.taking(h.actor, h.reading, -like.permits, h.grant).using(r))
+			add(s.less(st, h.actor, h.reading, -like.permits, h.grant).using(r))
 		} else {
 			s.reserve(st, h.actor, add)
 		}

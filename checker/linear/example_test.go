@@ -48,3 +48,29 @@ func ExampleCheck_unknown() {
 	// unknown
 	// line 1: event of client "A" at 1s: a return without its call
 }
+
+// What is wrong is told while events still come, and each time once.
+func ExampleOptions_found() {
+	c := linear.New(linear.Mutex(), linear.Options{All: true, Found: func(v linear.Violation) { fmt.Println(v.Rule, v.Clients, v.From, v.To) }})
+	for _, e := range []linear.Event{
+		{Time: 0, Client: "A", Op: linear.Acquire, Phase: linear.Invoke},
+		{Time: 1 * time.Second, Client: "A", Op: linear.Acquire, Phase: linear.ReturnOK},
+		{Time: 2 * time.Second, Client: "B", Op: linear.Acquire, Phase: linear.Invoke},
+		{Time: 3 * time.Second, Client: "B", Op: linear.Acquire, Phase: linear.ReturnOK},
+		{Time: 5 * time.Second, Client: "A", Op: linear.Release, Phase: linear.Invoke},
+		{Time: 6 * time.Second, Client: "A", Op: linear.Release, Phase: linear.ReturnOK},
+	} {
+		if err := c.Add(e); err != nil {
+			fmt.Println(err)
+		}
+		fmt.Println("event at", e.Time)
+	}
+	// Output:
+	// event at 0s
+	// event at 1s
+	// event at 2s
+	// event at 3s
+	// event at 5s
+	// overlap [A B] 3s 5s
+	// event at 6s
+}

@@ -16,6 +16,8 @@ type issued struct {
 	recent, older   map[int64]Event
 	turn            int
 	pending, before int // open acquires that were called in this turn, or before
+	// One order is to explain tokens and leases. The returns are one, unless a token came out of turn.
+	turned, leased bool
 }
 
 // A prior is what was known when an acquire was called.
@@ -56,7 +58,6 @@ func (c *Checker) tokensReturned(o *owner, e *Event) {
 		}
 		// A missing token is no token: any may have been given.
 		o.tokens.missing = true
-		c.wonder(missing(e))
 	}
 	t.settle(o.tokens.called.turn)
 }
@@ -67,6 +68,16 @@ func missing(e *Event) string {
 		where = fmt.Sprintf("line %d: ", e.Line)
 	}
 	return where + at(e) + " acquired without a token, so whether tokens grow is not known"
+}
+
+// bind notes that a token came out of turn, or that a lease was told.
+func (c *Checker) bind(o *owner, turned, leased bool) {
+	s := o.slots[0]
+	t := &s.tokens
+	t.turned, t.leased = t.turned || turned, t.leased || leased
+	if t.turned && t.leased {
+		c.wonder(s, "whether one order explains both tokens and leases is not settled")
+	}
 }
 
 // settle notes that an acquire called in the given turn is no longer open.
@@ -105,6 +116,9 @@ func (c *Checker) issue(o *owner, e, before *Event) {
 	case again:
 		c.violate(Violation{Rule: TokenOrder, Key: o.key, Events: []Event{earlier, *e}, Certain: true, Says: sayTokenOrder(&earlier, e)})
 	}
+	if e.Op == Use || t.largest.Phase != 0 && e.Token < t.largest.Token {
+		c.bind(o, true, false)
+	}
 	if t.largest.Phase == 0 || e.Token > t.largest.Token {
 		t.largest = *e
 	}
@@ -129,6 +143,8 @@ func (c *Checker) use(o *owner, e *Event) {
 			i--
 		}
 		switch {
+		case o.op == Acquire || o.op == TryAcquire:
+			c.wonder(o.slots[0], "whether an acquire under way has given a token that is used is not settled")
 		case i >= 0:
 			before := u[i]
 			o.tokens.unsure = append(u[:i:i], u[i+1:]...)

@@ -15,12 +15,12 @@ func (o *owner) must(now time.Duration) bool {
 // called notes the call of an operation.
 func (c *Checker) called(o *owner) {
 	if c.spec.kind == semaphoreKind {
-		c.semCalled(o)
+		if !o.slots[0].permit.over {
+			c.semCalled(o)
+		}
 		return
 	}
-	for _, s := range o.slots {
-		c.expire(s)
-	}
+	c.catchUp(o)
 	switch o.op {
 	case Acquire, TryAcquire:
 		for _, s := range o.slots {
@@ -33,22 +33,37 @@ func (c *Checker) called(o *owner) {
 		o.credit, o.retro = false, false
 		o.loBefore = o.lo
 		if o.lo > 0 {
-			if o.lo == 1 && o.must(c.now) {
-				c.ends(o, c.now)
-			}
 			o.lo--
+			if o.lo == 0 {
+				c.suspend(o, 1)
+			}
+		}
+	}
+}
+
+// catchUp reports what time alone has made complete: the end of a lease.
+func (c *Checker) catchUp(o *owner) {
+	for _, s := range o.slots {
+		if len(s.holds.list) > 1 {
+			c.advance(s)
 		}
 	}
 }
 
 // returned notes the return of the operation under way.
 func (c *Checker) returned(o *owner, e *Event) {
+	if e.Phase == ReturnUnknown {
+		o.blur()
+	}
 	if c.spec.kind == semaphoreKind {
-		c.semReturned(o, e)
+		if !o.slots[0].permit.over {
+			c.semReturned(o, e)
+		}
 		return
 	}
-	for _, s := range o.slots {
-		c.expire(s)
+	c.catchUp(o)
+	if c.tokens && e.Lease != 0 {
+		c.bind(o, false, true)
 	}
 	switch o.op {
 	case Acquire, TryAcquire:
@@ -69,7 +84,6 @@ func (c *Checker) returned(o *owner, e *Event) {
 			}
 		case ReturnUnknown:
 			o.unsure++
-			o.since = true
 		}
 	case Release:
 		c.released(o, e)
@@ -106,8 +120,12 @@ func (c *Checker) late(o *owner) bool {
 
 func (c *Checker) acquired(o *owner, e *Event) {
 	if c.spec.stale(e) {
+		o.blur()
 		for _, s := range o.slots {
-			s.busy.passed(c)
+			if c.tokens && len(s.holders) > 0 {
+				c.wonder(s, "whether an acquire that told no lease found the lock free is not settled")
+				c.meets(o, s, e)
+			}
 			if c.spec.kind == leaseKind && c.spec.expiry == Believed {
 				s.unsure++ // the lock may have lasted longer than the client believed
 			}
@@ -121,27 +139,23 @@ func (c *Checker) acquired(o *owner, e *Event) {
 		o.lo = 0 // the lease ran out
 	}
 	if o.lo >= c.limit {
-		c.violate(Violation{Rule: Again, Key: o.key, Events: []Event{o.hold, *e}, Certain: true,
-			Says: sayAgain(&o.hold, e, c.limit)})
-		o.hold = *e
+		c.again(o.held[0], e)
 		return
 	}
 	if o.hi >= c.limit { // then some release, or the end of a lease, came first
 		o.hi = c.limit - 1
 	}
 	if o.hi == 0 {
-		c.unlean(o)
 		c.drop(o)
 		c.begin(o, e)
 		return
 	}
-	o.since = true
 	if o.lo == 0 {
-		o.hold = *e
+		c.forget(o)
+		o.slots[0].holds.add(c.newHold(o, o.slots[0], e))
 		// It acquired again, or for the first time after an unknown release:
 		// then the lock was free just before.
-		s := o.slots[0]
-		s.gap = gap{o, c.seq, o.hi, s.gap.owner == o}
+		o.slots[0].gap = c.seq
 	}
 	o.lo, o.hi = o.lo+1, o.hi+1
 }
@@ -149,47 +163,57 @@ func (c *Checker) acquired(o *owner, e *Event) {
 // begin lets o hold from event e on, which proves it. Who may still hold has
 // stopped before; who must still hold overlaps.
 func (c *Checker) begin(o *owner, e *Event) {
-	o.lo, o.hi, o.hold, o.until, o.over = 1, 1, *e, c.spec.lease(e), false
-	o.by, o.loose, o.since, o.leaned = Event{}, e.Lease == 0, false, false
+	o.lo, o.hi, o.until = 1, 1, c.spec.lease(e)
+	o.loose = e.Lease == 0
 	for _, s := range o.slots {
-		var other *owner
+		hold := c.newHold(o, s, e)
+		free := true
 		kept := s.holders[:0]
 		for _, h := range s.holders {
-			if h.must(c.now) {
-				other = h
-				kept = append(kept, h)
-			} else if !slices.Contains(kept, h) {
-				c.yield(h, e, s)
+			if !h.must(c.now) {
+				c.yield(h, hold)
+				continue
+			}
+			free = false
+			kept = append(kept, h)
+			if h.client == o.client && !hold.apart {
+				hold.apart = true
+				c.again(h.held[0], e)
 			}
 		}
 		s.holders = append(kept, o)
-		s.gap = gap{}
-		if other != nil {
-			if !s.fresh {
-				s.pair = [2]Event{other.hold, *e}
-			}
-			s.fresh, s.since = true, e.Time
-		} else {
+		s.gap = 0
+		if free {
 			s.free = c.seq
 		}
+		s.holds.add(hold)
+		c.advance(s)
 		c.explained(s, o.call.seq)
 	}
 }
 
-// yield lets h, which need not hold any more, have stopped just before event
-// by, at s; it leaves its other slots here.
-func (c *Checker) yield(h *owner, by *Event, s *slot) {
-	c.unlean(h)
+// yield lets h, which need not hold any more, have stopped just before rival; it
+// leaves the slots here in which that is not.
+func (c *Checker) yield(h *owner, rival *hold) {
 	if h.op == Release {
-		sure := h.loBefore > 0 && c.now < h.until
-		h.credit, h.retro = !c.late(h), sure
+		h.credit, h.retro = !c.late(h), h.loBefore > 0 && c.now < h.until
 	}
-	h.lo, h.hi, h.by, h.loBefore = 0, 0, *by, 0
+	if !h.retro {
+		h.loBefore = 0
+	}
+	h.lo, h.hi = 0, 0
+	c.lose(h, rival)
 	for _, other := range h.slots {
-		if other != s {
+		if other != rival.slot {
 			other.leave(h)
 			other.busy.held = c.seq
 		}
+	}
+}
+
+func (s *slot) join(o *owner) {
+	if !slices.Contains(s.holders, o) {
+		s.holders = append(s.holders, o)
 	}
 }
 
@@ -202,6 +226,7 @@ func (s *slot) leave(o *owner) {
 // drop takes a hold that is over out of its slots.
 func (c *Checker) drop(o *owner) {
 	o.lo, o.hi = 0, 0
+	c.forget(o)
 	for _, s := range o.slots {
 		before := len(s.holders)
 		s.leave(o)
@@ -218,26 +243,23 @@ func (c *Checker) drop(o *owner) {
 func (c *Checker) released(o *owner, e *Event) {
 	switch e.Phase {
 	case ReturnFail: // without effect
-		if o.credit || o.retro {
-			if o.retro {
-				c.violate(c.overlap(o, &o.hold, &o.by, o.by.Time, min(c.now, o.until)))
-			}
-			o.credit, o.retro = false, false
-			return
-		}
-		if o.loBefore > o.lo {
-			o.lo = o.loBefore
+		if o.retro || !o.credit && o.loBefore > o.lo {
+			o.lo, o.hi = o.loBefore, max(o.hi, o.loBefore)
+			c.resume(o)
 			for _, s := range o.slots {
-				s.again(o, c.now)
+				s.join(o)
 			}
 		}
+		o.credit, o.retro = false, false
 		return
 	case ReturnUnknown:
-		o.credit, o.retro, o.since = false, false, false
+		o.credit, o.retro = false, false
+		c.confirm(o)
 		return
 	}
 	if o.credit {
-		o.credit, o.retro, o.by = false, false, Event{}
+		o.credit, o.retro = false, false
+		c.forget(o)
 		return
 	}
 	late := c.late(o)
@@ -245,6 +267,8 @@ func (c *Checker) released(o *owner, e *Event) {
 		o.lo, o.hi = max(o.loBefore, 1)-1, o.hi-1
 		if o.hi == 0 {
 			c.drop(o)
+		} else {
+			c.confirm(o)
 		}
 		return
 	}
@@ -262,91 +286,99 @@ func (c *Checker) released(o *owner, e *Event) {
 // during the release at which nobody else held.
 func (c *Checker) evidence(o *owner, e *Event) {
 	if o.unsure == 0 {
-		c.notHeld(o, e)
+		if c.late(o) || !c.heldOn(o, 1, math.MaxInt64) {
+			c.notHeld(o, e)
+		}
+		c.forget(o)
 		return
+	}
+	if c.spec.kind == leaseKind {
+		c.wonder(o.slots[0], "whether an acquire of unknown outcome took effect in time is not settled")
 	}
 	past := false // an instant before the last hold began will do
 	for _, s := range o.slots {
+		if s.busy.answered {
+			c.wonder(s, "whether a busy answer leaves room for an acquire of unknown outcome is not settled")
+		}
 		if len(s.holders) == 0 {
 			continue
 		}
 		if s.free > o.call.seq {
-			if s.busy.early == s.free {
-				c.wonder("whether a hold began before a busy answer that it explains, or after an acquire of unknown outcome, is not settled")
-			}
 			past = true
 			continue
 		}
-		if g := s.gap; g.owner != nil && g.seq > o.call.seq {
-			if g.several {
-				c.wonder("which of several unknown releases of a reentrant lock took effect is not settled")
-			}
-			if h := g.owner; h.hi-g.extra >= h.lo {
-				c.unlean(h)
-				h.hi -= g.extra
-				s.gap = gap{}
-				past = true
-				continue
-			}
-		}
-		if s.lapse > o.call.seq {
-			c.wonder("whether a lease ran out before it was extended, and an acquire of unknown outcome took its place, is not settled")
+		if s.gap > o.call.seq {
+			c.wonder(s, "which unknown releases of a reentrant lock took effect is not settled")
 		}
 		for _, h := range s.holders {
 			if h.must(c.now) {
-				if s.lapse > o.call.seq {
-					return
+				if h.client == o.client || !c.meets(o, s, e) {
+					c.notHeld(o, e)
 				}
-				c.violate(c.overlap(o, &h.hold, e, o.call.Time, c.now))
 				return
 			}
 		}
 	}
 	if past && len(o.slots) > 1 {
-		c.wonder("whether all keys of a release were free at one instant, which an acquire of unknown outcome needs, is not settled")
+		c.wonder(o.slots[0], "whether all keys of a release were free at one instant, which an acquire of unknown outcome needs, is not settled")
 	}
 	o.unsure--
-	o.by = Event{}
+	c.forget(o)
 	for _, s := range o.slots {
 		s.unsure--
-		s.busy.passed(c)
 		if past {
 			continue
 		}
 		for len(s.holders) > 0 {
 			h := s.holders[len(s.holders)-1]
 			s.holders = s.holders[:len(s.holders)-1]
-			c.yield(h, e, s)
+			c.yield(h, c.glimpse(o, s, e))
 			s.busy.held = c.seq
 		}
 	}
 }
 
+// notHeld reports that o released or extended what it cannot have held.
 func (c *Checker) notHeld(o *owner, e *Event) {
-	if o.by.Phase != 0 {
-		c.violate(c.overlap(o, &o.hold, &o.by, o.by.Time, o.call.Time))
-		o.by = Event{}
-		return
-	}
-	c.violate(Violation{Rule: NotHeld, Key: o.key, Events: []Event{o.call.Event, *e}, Certain: true, Says: sayNotHeld(e)})
+	// Without a client that was forgotten nobody knows whether it depends on others' clocks; and its lease may not have been over.
+	soon := c.late(o) && o.call.Time-o.until <= 2*c.opts.Skew
+	c.violate(Violation{Rule: NotHeld, Key: o.key, Events: []Event{o.call.Event, *e}, Certain: c.opts.Skew == 0 || !c.forgot && !soon, Says: sayNotHeld(e)})
+}
+
+// again reports that event e is an acquire by who holds already.
+func (c *Checker) again(h *hold, e *Event) {
+	c.violate(Violation{Rule: Again, Key: h.slot.key, Events: []Event{h.event, *e}, Certain: true, Says: sayAgain(&h.event, e, c.limit)})
 }
 
 func (c *Checker) extended(o *owner, e *Event) {
 	if (e.Phase == ReturnUnknown || e.Phase == ReturnOK && c.spec.stale(e)) && o.call.Time < o.until {
 		o.loose = true
 	}
+	if e.Phase == ReturnOK && c.tokens && c.spec.stale(e) {
+		c.wonder(o.slots[0], "what an extend granted that told no lease is not settled")
+	}
 	if e.Phase != ReturnOK || c.spec.stale(e) {
 		return
+	}
+	if !o.must(c.now) && (c.tokens || o.unsure > 0) {
+		c.wonder(o.slots[0], "whether a lease ran out before it was extended is not settled")
 	}
 	late := c.late(o)
 	switch {
 	case o.hi > 0 && !late:
-		if o.unsure > 0 && !o.must(c.now) {
-			o.slots[0].lapse = c.seq
+		must := o.must(c.now)
+		o.until, o.loose, o.lo, o.hi = c.spec.lease(e), e.Lease == 0, 1, 1
+		if must || o.unsure == 0 && len(o.held) > 0 { // it has gone on
+			for _, h := range o.held {
+				was := h.end()
+				h.ending(c.anew(o.until))
+				c.relist(h, was)
+			}
+			return
 		}
-		o.until, o.over, o.loose, o.lo, o.hi = c.spec.lease(e), false, e.Lease == 0, 1, 1
+		c.forget(o)
 		for _, s := range o.slots {
-			s.again(o, c.now)
+			s.holds.add(c.newHold(o, s, e))
 		}
 	case c.tokens:
 	case o.unsure > 0:
@@ -356,6 +388,11 @@ func (c *Checker) extended(o *owner, e *Event) {
 		}
 		c.drop(o)
 		c.begin(o, e)
+	case !late && c.heldOn(o, 1, c.spec.lease(e)):
+		o.until, o.loose, o.lo, o.hi = c.spec.lease(e), e.Lease == 0, 1, 1
+		for _, s := range o.slots {
+			s.join(o)
+		}
 	default:
 		c.drop(o)
 		c.notHeld(o, e)
@@ -369,44 +406,25 @@ func (c *Checker) crash(e *Event) {
 		return
 	}
 	for _, o := range cl.owners {
+		if o.op != 0 || o.hi > 0 {
+			o.blur()
+		}
 		if c.spec.kind == semaphoreKind {
-			c.semCrash(o)
+			if o.slots[0].permit.over {
+				o.op = 0
+			} else {
+				c.semCrash(o)
+			}
 			continue
 		}
-		for _, s := range o.slots {
-			c.expire(s)
-		}
+		c.catchUp(o)
 		if o.op == Acquire || o.op == TryAcquire {
 			o.unsure++
 			if c.tokens {
 				o.tokens.unsure = append(o.tokens.unsure, o.tokens.called)
 			}
 		}
-		if o.must(c.now) {
-			c.ends(o, c.now)
-		}
-		o.op, o.credit, o.retro, o.by = 0, false, false, Event{}
+		o.op, o.credit, o.retro = 0, false, false
 		c.drop(o)
-	}
-}
-
-// finish judges what only the end of the history can tell, key by key.
-func (c *Checker) finish() {
-	var keys []string
-	for key, s := range c.slots {
-		if s.fresh || s.busy.ret != 0 || len(s.holders) > 1 {
-			keys = append(keys, key)
-		}
-	}
-	slices.Sort(keys)
-	for _, key := range keys {
-		c.expire(c.slots[key])
-		c.report(c.slots[key], c.now)
-		if !c.done {
-			c.finished(c.slots[key])
-		}
-		if c.done {
-			return
-		}
 	}
 }

@@ -164,7 +164,11 @@ func (st *instant) key(to []byte) []byte {
 	to = binary.AppendVarint(to, st.last)
 	to = binary.AppendVarint(to, st.accepted)
 	for _, g := range st.given {
-		to = binary.AppendUvarint(to, uint64(g.actor)<<1)
+		known := uint64(0)
+		if g.known {
+			known = 1
+		}
+		to = binary.AppendUvarint(to, uint64(g.actor)<<1|known)
 		to = binary.AppendVarint(to, g.token)
 	}
 	return to

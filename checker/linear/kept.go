@@ -5,64 +5,121 @@ import (
 	"slices"
 )
 
-// kept are the events of each lock, for specifications that are judged by a descent alone.
+// kept are the events of each lock; of a Multi, whose operations bind locks together, of all as of one.
 type kept struct {
 	spec   Spec
 	strict bool
 	locks  map[string]*lock
 	of     map[string][]*lock // by client
-	n      int64
-	// witnesses says more of locks that have no legal order.
-	witnesses map[string]Violation
+	known  map[place]struct{} // who is in of
+	only   map[string]bool    // keys of which events are kept, if not nil
 }
 
+type place struct{ client, key string }
+
 type lock struct {
-	key    string
-	events []Event
-	places []int64 // of the events, in the whole
+	key     string
+	events  []Event
+	places  []int64 // of the events, in the whole
+	refuted bool    // they have no legal order
+	again   int     // how many events there are to be before it is worth while to look again
 }
 
 func newKept(spec Spec, strict bool) *kept {
-	return &kept{spec: spec, strict: strict, locks: map[string]*lock{}, of: map[string][]*lock{}, witnesses: map[string]Violation{}}
+	return &kept{spec: spec, strict: strict, locks: map[string]*lock{}, of: map[string][]*lock{}, known: map[place]struct{}{}}
 }
 
-func (k *kept) add(e *Event) {
-	k.n++
+// choose says of which locks to keep the events; with none of all.
+func (k *kept) choose(keys []string) {
+	if len(keys) == 0 || k.spec.kind == multiKind {
+		return
+	}
+	k.only = make(map[string]bool, len(keys))
+	for _, key := range keys {
+		k.only[key] = true
+	}
+}
+
+func (k *kept) add(e *Event, seq int64) {
 	if e.Phase == Crash {
 		for _, l := range k.of[e.Client] {
-			l.add(e, k.n)
+			l.add(e, seq)
 		}
 		return
 	}
-	l := k.locks[e.Key]
-	if l == nil {
-		l = &lock{key: e.Key}
-		k.locks[e.Key] = l
+	if k.only != nil && !k.only[e.Key] {
+		return
 	}
-	if !slices.Contains(k.of[e.Client], l) {
+	at := place{e.Client, e.Key}
+	if k.spec.kind == multiKind {
+		at.key = ""
+	}
+	l := k.locks[at.key]
+	if l == nil {
+		l = &lock{key: at.key}
+		k.locks[at.key] = l
+	}
+	if _, known := k.known[at]; !known {
+		k.known[at] = struct{}{}
 		k.of[e.Client] = append(k.of[e.Client], l)
 	}
-	l.add(e, k.n)
+	l.add(e, seq)
 }
 
 func (l *lock) add(e *Event, place int64) {
 	l.events, l.places = append(l.events, *e), append(l.places, place)
 }
 
-// settle says which locks have no legal order, in the order of the events at which that shows, and
-// whether a descent gave up.
-func (k *kept) settle() (refuted []refutation, lost bool) {
-	for _, l := range k.locks {
+func (k *kept) lock(key string) *lock {
+	if k.spec.kind == multiKind {
+		key = ""
+	}
+	return k.locks[key]
+}
+
+// refuted notes that the events of a lock are known to have no legal order.
+func (k *kept) refuted(key string) {
+	if l := k.lock(key); l != nil {
+		l.refuted = true
+	}
+}
+
+// confirms says whether the events of a lock have no legal order. Where they have one it is not
+// asked for again soon, so that all answers together cost no more than a few searches; unless this
+// is the end.
+func (k *kept) confirms(key string, end bool) bool {
+	l := k.lock(key)
+	if l == nil || l.refuted || len(l.events) < l.again && !end {
+		return l != nil && l.refuted
+	}
+	legal, _, lost := k.judge(l.events)
+	if (legal || lost) && !end {
+		l.again = 2 * len(l.events)
+	}
+	return !legal && !lost
+}
+
+// A refutation is the first event up to which a lock has no legal order.
+type refutation struct {
+	lock  *lock
+	at    int
+	event *Event
+}
+
+// settle says which of these locks have no legal order and are not known for that yet, in the order of the events at
+// which it shows, and whether a search gave up.
+func (k *kept) settle(these func(key string) bool) (refuted []refutation, lost bool) {
+	for key, l := range k.locks {
+		if l.refuted || !these(key) {
+			continue
+		}
 		at, gaveUp := k.refute(l.events)
 		lost = lost || gaveUp
 		if at >= 0 {
-			refuted = append(refuted, refutation{l.key, l.places[at], &l.events[at]})
-			if v, ok := k.plain(l.events[:at+1]); ok {
-				k.witnesses[l.key] = v
-			}
+			refuted = append(refuted, refutation{l, at, &l.events[at]})
 		}
 	}
-	slices.SortFunc(refuted, func(a, b refutation) int { return cmp.Compare(a.seq, b.seq) })
+	slices.SortFunc(refuted, func(a, b refutation) int { return cmp.Compare(a.lock.places[a.at], b.lock.places[b.at]) })
 	return refuted, lost
 }
 

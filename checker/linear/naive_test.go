@@ -51,28 +51,8 @@ func (s naiveSpec) tokens() bool { return s.kind == naiveFenced || s.kind == nai
 // sharp says whether leases end at their end and not later.
 func (s naiveSpec) sharp() bool { return s.kind == naiveLease && s.expiry == Known }
 
-// semantics says which text the oracle follows. The zero value is the contract.
-type semantics struct {
-	// crashEnds: a crash ends holds at once, and leaves no orphans.
-	crashEnds bool
-	// windowUnknown: an acquire that did not fail closes the window of the
-	// releases of unknown outcome before its call, whatever became of it.
-	windowUnknown bool
-	// twoOrders: tokens and exclusion of a fenced lock are judged apart.
-	twoOrders bool
-	// literal: an operation that has not returned counts as one that returned
-	// unknown. Of fenced locks, that breaks the law of prefixes (what needs its ok
-	// is illegal until it comes); otherwise it may still return anything.
-	literal bool
-	// lateExtends: an extend of unknown outcome may still make the end of a
-	// later grant unsharp.
-	lateExtends bool
-}
-
-var contract = semantics{}
-
 const (
-	naiveClients = 5  // clients of a history, at most
+	naiveClients = 8  // clients of a history, at most
 	naiveOps     = 12 // operations that are open at once, at most
 	orphan       = 99 // owns what a crash has left
 )
@@ -185,7 +165,6 @@ func (s *naiveState) underWay(client int8, keys uint8) int {
 type naiveOracle struct {
 	spec     naiveSpec
 	strict   bool
-	text     semantics
 	maxToken int16 // the largest of the history
 }
 
@@ -275,10 +254,6 @@ func (o *naiveOracle) fits(s *naiveState, p *naiveOp) bool {
 			return s.owner[0] == 0 || s.owner[0] == p.client
 		}
 		return s.owner[0] == 0 && s.parts == [naiveClients + 1]int8{}
-	case naiveFenced:
-		if o.text.twoOrders {
-			return true
-		}
 	}
 	return s.owner[0] == 0
 }
@@ -397,14 +372,10 @@ func (o *naiveOracle) effectOf(s naiveState, i int, c int8, visit func(naiveStat
 		}
 		done()
 	case Extend:
-		if o.spec.kind == naiveFenced && o.text.twoOrders && !p.over {
-			done()
-			return
-		}
 		if s.owner[0] != c {
 			return
 		}
-		if o.spec.sharp() && s.ending == atEnd && !p.soft && (p.under || o.text.lateExtends) {
+		if o.spec.sharp() && s.ending == atEnd && !p.soft && p.under {
 			next := s
 			next.ending = fromEnd
 			if p.over {
@@ -443,7 +414,7 @@ func (o *naiveOracle) event(s *naiveState, e naiveEvent) bool {
 	switch e.phase {
 	case Invoke:
 		p := naiveOp{client: c, op: e.op, keys: e.keys, shared: e.shared, permits: e.permits}
-		p.under = e.op == Extend && s.owner[0] == c && !o.text.lateExtends
+		p.under = e.op == Extend && s.owner[0] == c
 		if s.ops[0].client != 0 {
 			panic("naive oracle: too many operations are open")
 		}
@@ -481,19 +452,13 @@ func (o *naiveOracle) event(s *naiveState, e naiveEvent) bool {
 
 // unknown is for an operation whose return says nothing, or will not come.
 func (o *naiveOracle) unknown(s *naiveState, p *naiveOp) bool {
-	acquire := p.op == Acquire || p.op == TryAcquire
 	switch {
 	case p.owes:
 		return false
 	case p.op == Extend && p.taken:
 		return false // it takes nothing from the grant before: the state without it stays
-	case acquire && o.text.windowUnknown:
-		if p.late {
-			return false
-		}
-		s.forget(p.client, p.keys)
 	}
-	if p.taken || p.soft || p.op == Extend && !(o.spec.sharp() && (p.under || o.text.lateExtends)) {
+	if p.taken || p.soft || p.op == Extend && !(o.spec.sharp() && p.under) {
 		*p = naiveOp{}
 		return true
 	}
@@ -547,8 +512,7 @@ func (o *naiveOracle) ok(s *naiveState, p *naiveOp, e naiveEvent) bool {
 		}
 		s.forget(c, p.keys)
 	}
-	two := fenced && o.text.twoOrders
-	if o.spec.leases() && !two {
+	if o.spec.leases() {
 		if !p.latest && !(fenced && p.op != Extend && (stale || e.lease == 0)) {
 			return false // a grant outlives its return
 		}
@@ -585,7 +549,7 @@ func (o *naiveOracle) use(s *naiveState, c int8, t int16) bool {
 
 func (o *naiveOracle) crash(s *naiveState, c int8) {
 	for i := range s.ops {
-		if p := &s.ops[i]; p.client == c && !o.text.crashEnds {
+		if p := &s.ops[i]; p.client == c {
 			p.dead = true
 		}
 	}
@@ -604,55 +568,26 @@ func (o *naiveOracle) crash(s *naiveState, c int8) {
 		} else {
 			s.none()
 		}
-		if !o.text.crashEnds {
-			s.owner[k] = orphan
-			if o.spec.leases() {
-				s.ending, s.end = ending, end
-			}
+		s.owner[k] = orphan
+		if o.spec.leases() {
+			s.ending, s.end = ending, end
 		}
 	}
 	n := s.parts[c]
-	if s.parts[c] = 0; o.text.crashEnds {
-		n = 0
-	}
+	s.parts[c] = 0
 	if o.spec.kind == naiveReadWrite {
 		n = min(n, 1) // the reads of one client end at once
 	}
 	s.parts[0] += n
 }
 
-// legal says whether the events up to now have an order.
-func (o *naiveOracle) legal(set naiveSet) bool {
-	if !o.text.literal && !o.text.windowUnknown {
-		return len(set) > 0
-	}
-states:
-	for s := range set {
-		for i := range s.ops {
-			p := &s.ops[i]
-			if p.late && o.text.windowUnknown && p.op != Extend {
-				continue states
-			}
-			if o.text.literal && (p.owes || p.op == Extend && p.taken) {
-				continue states
-			}
-		}
-		return true
-	}
-	return false
-}
-
-func naiveText(spec naiveSpec, events []Event, strict bool, text semantics) bool {
-	return naiveLegal(spec, naively(events), strict, text)
-}
-
-// naive says whether a history has an order, by the contract.
+// naive says whether a history has an order.
 func naive(spec naiveSpec, events []Event, strict bool) bool {
-	return naiveText(spec, events, strict, contract)
+	return naiveLegal(spec, naively(events), strict)
 }
 
-func naiveLegal(spec naiveSpec, events []naiveEvent, strict bool, text semantics) bool {
-	o := naiveOracle{spec: spec, strict: strict, text: text}
+func naiveLegal(spec naiveSpec, events []naiveEvent, strict bool) bool {
+	o := naiveOracle{spec: spec, strict: strict}
 	for _, e := range events {
 		o.maxToken = max(o.maxToken, e.token)
 	}
@@ -661,32 +596,6 @@ func naiveLegal(spec naiveSpec, events []naiveEvent, strict bool, text semantics
 		set = o.step(o.grow(set, e.time), e)
 		if len(set) == 0 {
 			return false
-		}
-	}
-	if spec.kind == naiveFenced && text.twoOrders && !naiveExclusive(events) {
-		return false
-	}
-	return o.legal(set)
-}
-
-// naiveExclusive is the old second order of a fenced lock: a grant with a Lease
-// is held until then, or until its release is called.
-func naiveExclusive(events []naiveEvent) bool {
-	var until [naiveClients + 1]int64
-	for _, e := range events {
-		switch {
-		case e.phase == Crash, e.phase == Invoke && e.op == Release:
-			until[e.client] = 0
-		case e.phase == ReturnOK && (e.op == Acquire || e.op == TryAcquire || e.op == Extend) && e.lease > e.time:
-			for c, u := range until {
-				if c != int(e.client) && u > e.time {
-					return false
-				}
-			}
-			if e.op != Extend && until[e.client] > e.time {
-				return false
-			}
-			until[e.client] = e.lease
 		}
 	}
 	return true
@@ -725,7 +634,7 @@ func naively(events []Event) []naiveEvent {
 // shift with the return that told them. It tries every order of events and
 // lease ends that some shifts make.
 func naiveCertain(spec naiveSpec, events []Event, strict bool, skew time.Duration) bool {
-	return !naiveShifts(spec, naively(events), strict, int64(skew), contract)
+	return !naiveShifts(spec, naively(events), strict, int64(skew))
 }
 
 // A naivePoint is an event, or the end of the lease that it tells.
@@ -734,7 +643,7 @@ type naivePoint struct {
 	end   bool
 }
 
-func naiveShifts(spec naiveSpec, events []naiveEvent, strict bool, skew int64, text semantics) bool {
+func naiveShifts(spec naiveSpec, events []naiveEvent, strict bool, skew int64) bool {
 	var points []naivePoint
 	for i, e := range events {
 		points = append(points, naivePoint{event: i})
@@ -747,7 +656,7 @@ func naiveShifts(spec naiveSpec, events []naiveEvent, strict bool, skew int64, t
 	var try func() bool
 	try = func() bool {
 		if len(order) == len(points) {
-			return naiveLegal(spec, ranked(events, order), strict, text)
+			return naiveLegal(spec, ranked(events, order), strict)
 		}
 	next:
 		for i, p := range points {

@@ -1,82 +1,79 @@
 package linear
 
 import (
+	"math"
 	"slices"
-	"time"
 )
 
-// ends notes that a hold which had to last until now has ended: if it began an
-// overlap, or one began under it, the set of those who hold is at its largest.
-func (c *Checker) ends(o *owner, at time.Duration) {
-	for _, s := range o.slots {
-		c.report(s, at)
+// tooMany says whether no lock that works allows all of these holds at once.
+func (c *Checker) tooMany(set []*hold) bool {
+	if c.spec.kind != semaphoreKind {
+		first := set[0].owner.client
+		return slices.ContainsFunc(set, func(h *hold) bool { return h.owner.client != first })
 	}
+	return out(set) > int64(c.limit)
 }
 
-// again lets o count as a holder once more after its end was called off.
-func (s *slot) again(o *owner, now time.Duration) {
-	for _, h := range s.holders {
-		if h != o && h.must(now) {
-			if !s.fresh {
-				s.pair = [2]Event{o.hold, h.hold}
-			}
-			s.fresh, s.since = true, max(o.hold.Time, h.hold.Time)
-		}
-	}
+// clashes says whether h and another client's hold overlap whatever the clocks were: each ended later than the other
+// began by more than both times can be wrong. That a hold was for an instant is known by others' holds,
+// so no such one does.
+func (c *Checker) clashes(h *hold, set []*hold) bool {
+	return !h.brief && slices.ContainsFunc(set, func(o *hold) bool {
+		return o.owner.client != h.owner.client && !o.brief && c.outlasts(h, o) && c.outlasts(o, h)
+	})
 }
 
-// expire ends the holds of an overlap whose leases are over. Where there is no
-// overlap nothing depends on the moment, and must tells.
-func (c *Checker) expire(s *slot) {
-	if len(s.holders) < 2 {
+// outlasts says whether h ended, or goes on, after o began, whatever the clocks were.
+func (c *Checker) outlasts(h, o *hold) bool {
+	end := h.end().time
+	if !c.ending {
+		end = min(end, c.now) // it may end at any time
+	}
+	return end == math.MaxInt64 || end-o.from.time > 2*c.opts.Skew
+}
+
+// out counts permits.
+func out(set []*hold) (n int64) {
+	for _, h := range set {
+		n += int64(h.permits)
+	}
+	return n
+}
+
+// report reports a set, by its beginnings, that lasted until end.
+func (c *Checker) report(s *slot, l *holds, set []*hold, end stamp) {
+	if c.found || !c.tooMany(set) {
 		return
 	}
-	for {
-		var next *owner
-		for _, h := range s.holders {
-			if h.lo > 0 && !h.over && h.until <= c.now && (next == nil || h.until < next.until) {
-				next = h
-			}
-		}
-		if next == nil {
-			return
-		}
-		c.report(s, next.until)
-		next.over = true
+	if !l.told.before(end) && !slices.ContainsFunc(set, func(h *hold) bool { return h.late }) {
+		return // it was told before
 	}
-}
-
-// report reports the overlap of all who hold s until at, if it is a new one.
-func (c *Checker) report(s *slot, at time.Duration) {
-	if !s.fresh || c.done {
-		return
-	}
-	s.fresh = false
-	v := Violation{Rule: Overlap, Key: s.key, Events: s.pair[:], From: s.since, To: at, Certain: true}
-	v.Events = slices.Clone(v.Events)
-	for _, h := range s.holders {
-		if h.lo > 0 && !h.over {
-			v.Clients = append(v.Clients, h.client.name)
-		}
-	}
-	slices.Sort(v.Clients)
-	c.violate(c.weigh(v))
-}
-
-// overlap makes the violation that two holds overlap, each proven by an event.
-func (c *Checker) overlap(o *owner, first, second *Event, from, to time.Duration) Violation {
-	v := Violation{Rule: Overlap, Key: o.slots[0].key, Events: []Event{*first, *second}, From: from, To: max(from, to), Certain: true}
-	v.Clients = []string{first.Client, second.Client}
-	slices.Sort(v.Clients)
-	return c.weigh(v)
-}
-
-// weigh says how certain an overlap is, and puts it into words.
-func (c *Checker) weigh(v Violation) Violation {
+	last := set[len(set)-1]
+	v := Violation{Rule: Overlap, Key: s.key, From: last.from.time, To: end.time, Certain: true}
 	if c.opts.Skew > 0 {
-		// Either end may be wrong by the skew.
-		v.Certain = v.To-v.From > 2*c.opts.Skew
+		v.Certain = c.spec.kind != semaphoreKind && slices.ContainsFunc(set, func(h *hold) bool { return c.clashes(h, set) })
 	}
-	v.Says = sayOverlap(&v)
-	return v
+	if !c.wants(v.Certain) {
+		return
+	}
+	proof := set
+	if c.spec.kind != semaphoreKind {
+		proof = set[:2]
+	}
+	for i, h := range proof {
+		if i == 0 || proof[i-1].from != h.from { // else a part of the same
+			v.Events = append(v.Events, h.event)
+		}
+	}
+	for _, h := range set {
+		v.Clients = append(v.Clients, h.owner.client.name)
+	}
+	slices.Sort(v.Clients)
+	v.Clients = slices.Compact(v.Clients)
+	if c.spec.kind == semaphoreKind {
+		v.Rule, v.Says = Permits, sayPermits(&last.event, out(set), int64(c.limit))
+	} else {
+		v.Says = sayOverlap(&v)
+	}
+	c.violate(v)
 }

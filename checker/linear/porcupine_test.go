@@ -39,38 +39,8 @@ type step struct {
 
 const never = math.MaxInt64 / 2
 
-// leased is Fenced for histories with leases: tokens and exclusion are two
-// orders, so each is decided by itself.
-var leased = Spec{kind: fencedKind, limit: 1}
-
-// exclusion is the lease without tokens, released by anybody.
-var exclusion = Spec{kind: leaseKind, limit: 1}
-
-// exclusive are the events of a fenced lock that are about who held it.
-func exclusive(events []Event) []Event {
-	var kept []Event
-	calls := map[string]int{}
-	for _, e := range events {
-		acquire := e.Op == Acquire || e.Op == TryAcquire
-		switch {
-		case e.Op == Use:
-			continue
-		case e.Phase == Invoke:
-			calls[e.Client] = len(kept)
-		case acquire && e.Phase == ReturnOK && e.Lease <= e.Time: // it granted nothing, or did not say what
-			kept[calls[e.Client]].Client = ""
-			continue
-		}
-		kept = append(kept, e)
-	}
-	return slices.DeleteFunc(kept, func(e Event) bool { return e.Client == "" })
-}
-
 // oracle decides by search whether a history is legal.
 func oracle(spec Spec, events []Event, strict bool) bool {
-	if spec == leased {
-		return oracle(Fenced(), events, strict) && oracle(exclusion, exclusive(events), strict)
-	}
 	var ops []porcupine.Operation
 	names := map[string]int{"A": 1, "B": 2, "C": 3}
 	place := func(i int) int64 { return int64(i)*4 + 4 }
@@ -154,8 +124,7 @@ func oracle(spec Spec, events []Event, strict bool) bool {
 						continue
 					}
 					q := ret(j)
-					if (n.Op == Acquire || n.Op == TryAcquire) && (q < 0 || events[q].Phase != ReturnFail) ||
-						n.Op == Extend && q >= 0 && events[q].Phase == ReturnOK {
+					if n.Op != Release && q >= 0 && events[q].Phase == ReturnOK && !(spec.kind == leaseKind && spec.expiry != NotKnown && over(events[q])) {
 						to = place(j) - 1
 						break
 					}
@@ -312,8 +281,6 @@ func apply(spec Spec, w world, s step, strict bool) []world {
 				w.owner = 0
 			}
 			done = []world{w}
-		} else if spec == exclusion {
-			done = same
 		}
 	case s.what == "extend":
 		if w.owner == s.client {
@@ -447,7 +414,7 @@ func history(r *rand.Rand, spec Spec, n int) []Event {
 				e.Token = token
 			}
 		}
-		if (spec.kind == leaseKind || spec == leased) && e.Phase == ReturnOK && e.Op != Release {
+		if spec.kind == leaseKind && e.Phase == ReturnOK && e.Op != Release {
 			if d := between(r, -1, 12); d > 0 {
 				e.Lease = now + time.Duration(d) - 1
 			}
@@ -475,7 +442,7 @@ func between(r *rand.Rand, a, b int) int { return a + r.IntN(b-a+1) }
 func specs() map[string]Spec {
 	return map[string]Spec{
 		"mutex": Mutex(), "reentrant": Reentrant(2), "believed": Lease(Believed), "known": Lease(Known), "notknown": Lease(NotKnown),
-		"fenced": Fenced(), "leased": leased, "multi": Multi(), "semaphore1": Semaphore(1), "semaphore2": Semaphore(2), "semaphore3": Semaphore(3),
+		"fenced": Fenced(), "multi": Multi(), "semaphore1": Semaphore(1), "semaphore2": Semaphore(2), "semaphore3": Semaphore(3),
 	}
 }
 
@@ -486,6 +453,9 @@ func TestPorcupine(t *testing.T) {
 		count, searched := map[Verdict]int{}, 0
 		rapid.Check(t, func(t *rapid.T) {
 			events := history(random(t), spec, rapid.IntRange(2, 24).Draw(t, "events"))
+			if strict && crashes(events) {
+				return
+			}
 			verdict, search := compare(t, spec, events, strict)
 			count[verdict]++
 			if search {
@@ -500,9 +470,16 @@ func TestPorcupine(t *testing.T) {
 func TestSameHistories(t *testing.T) {
 	everySpec(t, func(t *testing.T, spec Spec, strict bool) {
 		for seed := range uint64(500) {
-			compare(t, spec, history(rand.New(rand.NewPCG(seed, 2)), spec, 8+int(seed%20)), strict)
+			if events := history(rand.New(rand.NewPCG(seed, 2)), spec, 8+int(seed%20)); !strict || !crashes(events) {
+				compare(t, spec, events, strict)
+			}
 		}
 	})
+}
+
+// crashes says whether somebody crashes. Judged strictly that may leave a hold, which these models don't know.
+func crashes(events []Event) bool {
+	return slices.ContainsFunc(events, func(e Event) bool { return e.Phase == Crash })
 }
 
 func everySpec(t *testing.T, test func(*testing.T, Spec, bool)) {
@@ -538,14 +515,12 @@ func compare(t interface {
 	return got.Verdict, open
 }
 
-// follow lets the search alone say whether a history is legal.
+// follow lets a search alone say whether a history is legal.
 func follow(spec Spec, events []Event, strict bool) bool {
-	c := New(spec, Options{Strict: strict, Search: true})
+	k := newKept(spec, strict)
 	for i := range events {
-		if c.add(&events[i]) != nil {
-			return false
-		}
+		k.add(&events[i], int64(i))
 	}
-	refuted, lost := c.search.settle()
+	refuted, lost := k.settle(func(string) bool { return true })
 	return len(refuted) == 0 && !lost
 }

@@ -16,6 +16,7 @@ type permits struct {
 	open     int64 // how many acquires under way are about
 	full     int64 // the event just before which no permit may have been left for a try of one under way
 	sure     int64 // the same, where every permit must have been out
+	over     bool  // the rules have given up
 }
 
 // fade notes, before fewer permits may be out, if they may have been too many
@@ -28,6 +29,7 @@ func (c *Checker) fade(s *slot) {
 
 func (c *Checker) semCalled(o *owner) {
 	s := o.slots[0]
+	c.catchUp(o)
 	switch o.op {
 	case Acquire, TryAcquire:
 		s.unsure++
@@ -39,8 +41,12 @@ func (c *Checker) semCalled(o *owner) {
 			if o.unsure == 0 {
 				return // it cannot succeed
 			}
-			o.bulk = o.bulk || o.permits > 1
+			if o.permits > 1 {
+				c.giveUp(s)
+				return
+			}
 		}
+		c.suspend(o, min(o.lo, o.permits))
 		c.semSet(o, max(0, o.lo-o.permits), o.hi)
 	}
 }
@@ -67,6 +73,7 @@ func (c *Checker) semSet(o *owner, lo, hi int32) {
 
 func (c *Checker) semReturned(o *owner, e *Event) {
 	s := o.slots[0]
+	c.catchUp(o)
 	if o.op == Release {
 		c.semReleased(o, e)
 		return
@@ -82,8 +89,7 @@ func (c *Checker) semReturned(o *owner, e *Event) {
 	case ReturnOK:
 		c.semAcquired(o, e)
 	case ReturnUnknown:
-		o.unsure = add32(o.unsure, o.permits)
-		o.bulk = o.bulk || o.permits > 1
+		c.unsure(o)
 	case ReturnFail:
 		if c.opts.Strict && o.op == TryAcquire {
 			c.semTold(o, e)
@@ -96,64 +102,98 @@ func add32(a, b int32) int32 { return int32(min(int64(a)+int64(b), math.MaxInt32
 func (c *Checker) semAcquired(o *owner, e *Event) {
 	s := o.slots[0]
 	n := int64(c.limit)
-	if s.permit.lo+int64(o.permits) > n {
-		c.overdrawn(s, e, s.permit.lo+int64(o.permits))
-	}
 	switch {
 	case s.permit.hi < n || s.permit.lo < n && s.permit.lo+int64(o.permits) >= n:
 		s.free = c.seq
 	case s.permit.lo < n:
 		s.permit.vague = c.seq
 	}
-	o.hold, o.by = *e, Event{}
+	c.semSettle(o)
+	h := c.newHold(o, s, e)
+	h.permits = o.permits
+	s.holds.add(h)
 	c.semSet(o, add32(o.lo, o.permits), add32(o.hi, o.permits))
-	c.squeeze(s, e, n)
+	s.holds.crowded = s.holds.crowded || s.permit.lo > n
+	c.squeeze(s, nil, n)
+}
+
+// semSettle forgets what o held and has released, but for as much as it may hold still.
+func (c *Checker) semSettle(o *owner) {
+	maybe := o.hi - o.lo
+	for i := len(o.held) - 1; i >= 0; i-- {
+		h := o.held[i]
+		switch {
+		case h.called.seq == 0 || h.tentative:
+			continue
+		case maybe > 0:
+			maybe -= h.permits
+			continue
+		}
+		c.over(h)
+		o.spare, o.held = append(o.spare, h), slices.Delete(o.held, i, i+1)
+	}
+	o.lost = false
 }
 
 // squeeze lets those who need not hold have stopped, if at most room permits can
-// be theirs and others' together and it is clear who must have.
-func (c *Checker) squeeze(s *slot, by *Event, room int64) {
+// be theirs and others' together and it is clear who must have: in favour of all who hold, and of rival.
+func (c *Checker) squeeze(s *slot, rival *hold, room int64) {
 	if s.permit.hi <= room {
 		return
 	}
 	if s.permit.lo < room {
 		s.permit.pressure = c.seq
-		if c.open == "" && slices.ContainsFunc(s.holders, (*owner).rough) {
-			c.wonder("whether unknown operations on several permits have given up enough is not settled")
-		}
 		return
 	}
+	var rivals []*hold
 	for i := len(s.holders) - 1; i >= 0; i-- {
 		h := s.holders[i]
 		if h.hi == h.lo {
 			continue
 		}
+		if rivals == nil {
+			rivals = s.holds.now(c.stamp())
+			if rival != nil {
+				rivals = append(rivals, rival)
+			}
+			for _, r := range rivals {
+				r.pins++
+			}
+		}
 		if h.rough() {
-			c.giveUp("how many permits unknown operations on several have moved is not settled")
+			c.giveUp(s)
 			return
 		}
 		if h.op == Release {
 			h.credit, h.retro = h.hi >= h.permits, h.loBefore > h.lo
 		}
-		h.by = *by
+		h.lost = true
+		for _, own := range h.held {
+			if own.called.seq != 0 {
+				own.rivals = rivals
+			}
+		}
 		c.semSet(h, h.lo, h.lo)
 	}
 }
 
-// rough says whether some number between lo and hi may not be possible.
-func (o *owner) rough() bool {
-	return o.hi > o.lo && (o.bulk || o.op == Release && o.permits > 1 && o.hi-o.lo != o.permits)
+// unsure notes an acquire of unknown outcome.
+func (c *Checker) unsure(o *owner) {
+	o.unsure = add32(o.unsure, o.permits)
+	if o.permits > 1 {
+		c.giveUp(o.slots[0])
+	}
 }
 
-func (c *Checker) overdrawn(s *slot, e *Event, held int64) {
-	v := Violation{Rule: Permits, Key: s.key, Certain: c.opts.Skew == 0, Says: sayPermits(e, held, int64(c.limit))}
-	for _, h := range s.holders {
-		if h.lo > 0 {
-			v.Events = append(v.Events, h.hold)
-		}
-	}
-	v.Events = append(v.Events, *e)
-	c.violate(v)
+// giveUp notes that the rules say no more of a semaphore.
+func (c *Checker) giveUp(s *slot) {
+	s.permit.over = true
+	c.wonder(s, "how many permits operations of unknown outcome on several have moved is not settled")
+}
+
+// rough says whether some number between lo and hi may not be possible.
+func (o *owner) rough() bool {
+	return o.hi > o.lo && o.op == Release && o.permits > 1 && o.hi-o.lo != o.permits
 }
 
 func (c *Checker) semReleased(o *owner, e *Event) {
@@ -163,65 +203,59 @@ func (c *Checker) semReleased(o *owner, e *Event) {
 	o.credit, o.retro = false, false
 	switch e.Phase {
 	case ReturnUnknown:
-		o.bulk = o.bulk || k > 1
+		c.confirm(o)
+		if k > 1 {
+			c.giveUp(s)
+		}
 		return
 	case ReturnFail:
-		if retro {
-			c.violate(Violation{Rule: Permits, Key: s.key, Events: []Event{o.hold, o.by}, Certain: c.opts.Skew == 0,
-				Says: sayPermits(&o.by, n+int64(o.loBefore-o.lo), n)})
+		switch {
+		case retro:
+		case credit:
 			return
+		case s.permit.pressure > o.call.seq:
+			c.wonder(s, "who had given up permits before a release failed is not settled")
 		}
-		if credit {
-			return
-		}
-		if s.permit.pressure > o.call.seq {
-			c.wonder("who had given up permits before a release failed is not settled")
-		}
-		c.semSet(o, o.loBefore, o.hi)
-		if s.permit.lo > n {
-			c.overdrawn(s, e, s.permit.lo)
-		}
+		c.semSet(o, o.loBefore, max(o.hi, o.loBefore))
+		c.resume(o)
 		return
 	}
+	c.confirm(o)
 	switch {
 	case credit:
+		c.semSettle(o)
 	case o.hi >= k:
 		if o.loBefore < k && s.permit.pressure > 0 {
-			c.wonder("who had given up permits before a release succeeded is not settled")
-		}
-		if o.loBefore < k && o.bulk {
-			c.giveUp("how many permits unknown operations on several have moved is not settled")
+			c.wonder(s, "who had given up permits before a release succeeded is not settled")
 		}
 		c.semSet(o, max(o.loBefore, k)-k, o.hi-k)
+		c.semSettle(o)
 	case int64(o.unsure)+int64(o.hi) < int64(k):
-		if o.by.Phase != 0 {
-			c.violate(Violation{Rule: Permits, Key: s.key, Events: []Event{o.hold, o.by, *e}, Certain: c.opts.Skew == 0,
-				Says: sayPermits(&o.by, n+1, n)})
-			return
+		if !c.heldOn(o, k-o.hi-o.unsure, math.MaxInt64) {
+			c.notHeld(o, e)
 		}
-		c.violate(Violation{Rule: NotHeld, Key: o.key, Events: []Event{o.call.Event, *e}, Certain: true, Says: sayNotHeld(e)})
-	case k > 1 || o.bulk:
-		c.giveUp("which acquire of unknown outcome gave several permits is not settled")
+	case k > 1:
+		c.giveUp(s)
 	case s.permit.hi < n || s.free > o.call.seq:
 		o.unsure--
 	case s.permit.lo < n:
 		o.unsure--
-		c.squeeze(s, e, n-1)
+		c.squeeze(s, c.glimpse(o, s, e), n-1)
 	case s.permit.vague > o.call.seq:
-		c.wonder("who had given up permits when an acquire of unknown outcome took effect is not settled")
-	default:
-		c.overdrawn(s, e, s.permit.lo+1)
+		c.wonder(s, "who had given up permits when an acquire of unknown outcome took effect is not settled")
+	case !c.meets(o, s, e):
+		c.notHeld(o, e)
 	}
 }
 
 func (c *Checker) semCrash(o *owner) {
 	if o.op == Acquire || o.op == TryAcquire {
-		o.unsure = add32(o.unsure, o.permits)
-		o.bulk = o.bulk || o.permits > 1
+		c.unsure(o)
 		c.fade(o.slots[0])
 		o.slots[0].permit.open -= int64(o.permits)
 	}
-	o.op, o.credit, o.retro, o.by = 0, false, false, Event{}
+	o.op, o.credit, o.retro = 0, false, false
+	c.forget(o)
 	c.semSet(o, 0, 0)
 }
 
@@ -230,10 +264,10 @@ func (c *Checker) semTold(o *owner, e *Event) {
 	n := int64(c.limit)
 	switch {
 	case s.permit.lo+int64(o.permits) > n || s.permit.sure > o.call.seq:
-	case s.permit.hi+int64(o.permits) > n || s.permit.full > o.call.seq:
-		c.wonder("a busy answer depends on when permits were taken and given up, which is not settled")
+	case s.permit.hi+int64(o.permits) > n || s.permit.full > o.call.seq || s.busy.blurred:
+		c.wonder(s, "a busy answer depends on when permits were taken and given up, which is not settled")
 	case s.unsure > 0 || o.permits > 1:
-		c.wonder("a busy answer can only be explained by an acquire without a known outcome, which is not settled")
+		c.wonder(s, "a busy answer can only be explained by an acquire without a known outcome, which is not settled")
 	default:
 		c.violate(Violation{Rule: Busy, Key: s.key, Events: []Event{*e}, Certain: c.opts.Skew == 0, Says: sayBusy(e)})
 	}

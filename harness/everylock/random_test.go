@@ -11,8 +11,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/lockfault/lockfault/checker"
-	"github.com/lockfault/lockfault/checker/recheck"
 	"github.com/lockfault/lockfault/harness"
+	"github.com/lockfault/lockfault/internal/recheck"
 	"github.com/lockfault/lockfault/scenarios"
 	"github.com/lockfault/lockfault/strategies"
 	"github.com/lockfault/lockfault/strategies/all"

@@ -6,6 +6,7 @@ package results
 import (
 	"maps"
 
+	"github.com/lockfault/lockfault/checker"
 	"github.com/lockfault/lockfault/harness"
 	"github.com/lockfault/lockfault/reports"
 	"github.com/lockfault/lockfault/scenarios"
@@ -17,10 +18,13 @@ func Cell(world string, played harness.Cell, o harness.Outcome) reports.Cell {
 	cell := reports.Cell{
 		World: world, Strategy: played.Strategy.Name, Scenario: played.Script.Name,
 		Verdict: reports.Verdict(o.Status), Reason: o.Reason,
-		Linearizable: o.Verdict.Linearizable, Conflict: o.Verdict.Conflict,
 		Anomalies: o.Verdict.Anomalies(), Witnesses: o.Verdict.Witnesses, Unjudged: o.Verdict.Unjudged,
 		RoundTrips: o.RoundTrips, Measures: maps.Clone(o.Measures),
 		Virtual: o.Virtual, Elapsed: o.Elapsed, Lease: o.History.Meta.TTL,
+	}
+	if o.Status == harness.Held || o.Status == harness.Violated {
+		cell.Conflict = checker.Linearize(o.History)
+		cell.Linearizable = cell.Conflict == nil
 	}
 	for _, m := range o.MetNothing {
 		cell.MetNothing = append(cell.MetNothing, reports.MetNothing(m))

@@ -58,9 +58,10 @@ func Allowed() map[string][]string {
 		"internal/nearest":  {},
 		"internal/pool":     {"internal/child"},
 		"internal/rediscli": {},
-		"internal/results":  {"harness", "reports", "scenarios"},
+		"internal/results":  {"checker", "harness", "reports", "scenarios"},
 		"internal/replace":  {},
 		"internal/resp":     {},
+		"internal/recheck":  {"checker"},
 		"internal/rooms":    {},
 		"internal/shell":    {},
 		"internal/stdio":    {},
@@ -93,6 +94,6 @@ func LightModules() []string {
 func StandardOnly() []string {
 	return []string{
 		"checker", "faults", "scenarios",
-		"internal/bubble", "internal/nearest", "internal/rooms", "internal/stdio", "internal/tempdir",
+		"internal/bubble", "internal/nearest", "internal/recheck", "internal/rooms", "internal/stdio", "internal/tempdir",
 	}
 }

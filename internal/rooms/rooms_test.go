@@ -235,7 +235,7 @@ func TestComplaints(t *testing.T) {
 		{"checker", "sort", false},
 		{"checker", "github.com/redis/go-redis/v9", true},
 		{"checker", Module + "/faults", true},
-		{"checker/recheck", Module + "/checker", false},
+		{"internal/recheck", Module + "/checker", false},
 		{"reports", Module + "/checker", false},
 		{"reports", Module + "/harness", true},
 		{"reports", Module + "/faults/sim", true},

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/lockfault/lockfault/checker"
-	"github.com/lockfault/lockfault/checker/recheck"
+	"github.com/lockfault/lockfault/internal/recheck"
 )
 
 // Histories on which the checker and the naive definitions once disagreed, and

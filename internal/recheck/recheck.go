@@ -3,7 +3,7 @@
 // history again and none shares code with the checker. A history and a witness
 // go in, nil or what is wrong with the witness comes out.
 //
-// It is for tests, and for whoever doubts a verdict. It takes quadratic time.
+// It is for tests. It takes quadratic time.
 // Of this module it imports checker only.
 package recheck
 
@@ -159,29 +159,6 @@ func (r run) begins(i int) bool { return r.upTo(i+1).hold(r.at(i).Client, i+1) =
 func (r run) acquires(i int) bool {
 	e := r.at(i)
 	return e.Kind == checker.Return && e.Result == checker.OK && (e.Op == checker.Acquire || e.Op == checker.TryAcquire)
-}
-
-// necessary reports whether the client owns the lock right before event i in
-// every legal order of the operations.
-func (r run) necessary(client string, i int) bool {
-	owns, depth := false, 0
-	for j, e := range r.Events[:i] {
-		switch {
-		case e.Client != client:
-		case r.acquires(j):
-			if r.hold(client, j) < 0 {
-				depth = 0
-			}
-			depth++
-			owns = true
-		case e.Kind == checker.Invoke && e.Op == checker.Release && depth > 0:
-			depth--
-			owns = owns && depth > 0
-		case e.Kind == checker.Crash || e.Kind == checker.Restart:
-			owns, depth = false, 0
-		}
-	}
-	return owns
 }
 
 // heldByOthers reports whether another client holds right before some event
@@ -442,50 +419,4 @@ func Overlaps(h checker.History) bool {
 		}
 	}
 	return false
-}
-
-// Conflict returns nil if two clients own the lock in every legal order right after
-// the last event of the conflict, which must be in the history as its type says, and
-// otherwise an error that says what is not so.
-func Conflict(h checker.History, c checker.Conflict) error {
-	if n := len(c.Events); n < 2 || n > 3 || !slices.IsSorted(c.Events) || c.Events[0] < 0 || c.Events[n-1] >= len(h.Events) {
-		return fmt.Errorf("recheck: events %v are not two or three of the history, in ascending order", c.Events)
-	}
-	r, at := relevant(h, c.Events)
-	if len(at) < len(c.Events) {
-		return fmt.Errorf("recheck: events %v name one twice", c.Events)
-	}
-	last := at[len(at)-1]
-	first, second := r.at(at[0]).Client, r.at(last).Client
-	err := errors.Join(
-		need(r.acquires(at[0]), "the first event is an acquire that succeeded"),
-		need(r.acquires(last), "the last event is an acquire that succeeded"),
-		need(first != second, "they are of two clients"),
-		need(!r.necessary(first, at[0]), "the first client owns the lock only from the first event on"),
-		need(r.necessary(first, last+1), "the first client still owns it after the last event"),
-		need(len(at) < 3 || r.at(at[1]).Kind == checker.Lost && r.at(at[1]).Client == first && r.hold(first, last) < 0,
-			"the event between them tells the first client of a loss, after which it holds nothing"),
-	)
-	if err != nil {
-		return fmt.Errorf("recheck: conflict %v: %w", c.Events, err)
-	}
-	return nil
-}
-
-// Linearizable reports whether at no event two clients own the lock in every
-// legal order, by trying every event and every pair.
-func Linearizable(h checker.History) bool {
-	r, _ := relevant(h, nil)
-	for i := range len(r.Events) + 1 {
-		owners := 0
-		for _, client := range r.names {
-			if r.necessary(client, i) {
-				owners++
-			}
-		}
-		if owners > 1 {
-			return false
-		}
-	}
-	return true
 }

@@ -1,0 +1,144 @@
+package linear
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+)
+
+// MaxViolations is how many violations a [Result] lists at most.
+const MaxViolations = 1000
+
+// maxSize is how large its violations may become in all, where a client's name
+// counts as 1 and an event as eventSize.
+const (
+	maxSize   = 1 << 20
+	eventSize = 10
+)
+
+// full says whether the list of violations takes no more.
+func (c *Checker) full() bool {
+	return len(c.result.Violations) >= MaxViolations || c.size >= maxSize
+}
+
+// wants says whether a violation is to be told or listed. If it is only to be
+// counted, wants does that.
+func (c *Checker) wants(certain bool) bool {
+	switch {
+	case !c.opts.All:
+		return certain || len(c.result.Violations) == 0
+	case c.opts.Found != nil || !c.full() || certain && !c.certain:
+		return true
+	}
+	c.result.Omitted++
+	c.possible = c.possible || !certain
+	return false
+}
+
+// violate notes what the rules say violates them. If a question about the lock is open, that
+// takes a search.
+func (c *Checker) violate(v Violation) {
+	if c.wondering(v.Key) {
+		if c.kept == nil {
+			v.Certain = false
+		} else if !c.kept.confirms(v.Key, c.ending) {
+			return
+		}
+	}
+	if c.kept != nil {
+		c.kept.refuted(v.Key)
+	}
+	c.list(v)
+}
+
+// list notes a violation. Without Options.All one is kept: the first, or, if
+// it is only possible, the first that is certain.
+func (c *Checker) list(v Violation) {
+	if !c.wants(v.Certain) {
+		return
+	}
+	if c.opts.Found != nil {
+		c.opts.Found(v)
+	}
+	switch {
+	case !c.opts.All:
+		c.result.Violations = []Violation{v}
+	case !c.full():
+		c.result.Violations = append(c.result.Violations, v)
+		c.size += len(v.Clients) + eventSize*len(v.Events)
+	default:
+		c.result.Omitted++
+		if v.Certain && !c.certain { // one that is certain is listed
+			c.result.Violations[len(c.result.Violations)-1] = v
+		}
+	}
+	c.certain, c.possible = c.certain || v.Certain, c.possible || !v.Certain
+	if v.Certain && !c.opts.All {
+		c.found, c.done = true, true
+	}
+}
+
+// Result returns the verdict on the events so far, as if they were the whole
+// history. It changes nothing: it may be called again, and events may be added.
+func (c *Checker) Result() Result {
+	r, _ := c.conclusion()
+	return r
+}
+
+// conclusion is Result, and says whether a search may tell more.
+func (c *Checker) conclusion() (r Result, open bool) {
+	so := *c // what the end of the history tells is noted here alone
+	so.opts.Found = nil
+	so.result.Violations = slices.Clone(c.result.Violations)
+	so.ending, so.opened = true, maps.Clone(c.opened)
+	so.finish()
+	open = so.open != ""
+	so.settle()
+	r = so.result
+	if r.Unsettled = so.open != "" && c.kept == nil; r.Unsettled && c.spec.kind != multiKind {
+		r.Open = slices.Sorted(maps.Keys(so.opened))
+	}
+	r.Verdict = Valid
+	switch {
+	case so.certain:
+		r.Verdict = Invalid
+		return r, open
+	case so.failed != nil:
+		r.Reason = so.failed.Error()
+	case so.open != "":
+		r.Reason = so.open
+	case so.doubt != "":
+		r.Reason = so.doubt
+	case so.possible:
+		r.Reason = fmt.Sprintf("clocks that are wrong by up to %v can explain every violation", so.opts.Skew)
+	default:
+		return r, open
+	}
+	r.Verdict = Unknown
+	return r, open
+}
+
+// finish judges what only the end of the history can tell, key by key.
+func (c *Checker) finish() {
+	now := stamp{c.now, 2*c.seq + 1}
+	judging := !c.done
+	var keys []string
+	for key, s := range c.slots {
+		if s.permit.over {
+			continue
+		}
+		if s.busy.ret != 0 || len(s.holds.list) > 1 || s.holds.crowded {
+			keys = append(keys, key)
+		}
+	}
+	slices.Sort(keys)
+	for _, key := range keys {
+		if c.found {
+			return
+		}
+		c.conclude(c.slots[key], now)
+		if judging && !c.found {
+			c.finished(c.slots[key])
+		}
+	}
+}
