@@ -131,6 +131,7 @@ func TestCheck(t *testing.T) {
 		{"within the skew, twice", Mutex(), Options{Skew: time.Second}, a + "2 B acquire; 3 B acquire ok; 5 A release; 5 A release ok; 6 B release; 6 B release ok; " +
 			"10 C acquire; 10 C acquire ok; 11 D acquire; 11 D acquire ok; 12 D release; 30 C release", "unknown overlap [2 4] A,B 3s-5s"},
 		{"used before it was returned, by another clock", Fenced(), Options{Skew: time.Second}, "0 A acquire; 1 A use ok token=1; 2 A acquire ok token=1", "valid"},
+		{"a token used that nobody returned, by another clock", Fenced(), Options{Skew: time.Second}, "0 A acquire; 1 A acquire ok token=1; 2 B use ok token=5", "unknown token-not-issued [3]"},
 		{"beyond the skew", Mutex(), Options{Skew: time.Second}, a + "2 B acquire; 3 B acquire ok; 6 A release", "invalid overlap [2 4] A,B 3s-6s"},
 		{"all", Mutex(), Options{All: true}, a + "2 B acquire; 3 B acquire ok; 4 C acquire; 5 C acquire ok; 6 B release; 7 A release; 8 D acquire; 9 D acquire ok; 10 D release",
 			"invalid overlap [2 4] A,B,C 5s-6s; overlap [6 10] C,D 9s-10s"},
