@@ -5,7 +5,7 @@ package everylock_test
 import "time"
 
 // seeds is smaller under the race detector, which makes a cell ten times as
-// expensive; make test runs the full number without it.
+// expensive; make test has the larger number without it.
 const seeds = 1
 
 var leases = []time.Duration{time.Second}

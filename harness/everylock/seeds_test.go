@@ -4,8 +4,8 @@ package everylock_test
 
 import "time"
 
-// seeds is how many seeds each cell must agree on.
-const seeds = 20
+// seeds is how many seeds are drawn on which each cell must agree.
+const seeds = 4
 
 var leases = []time.Duration{time.Second, 5 * time.Second, time.Minute}
 
