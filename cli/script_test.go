@@ -58,11 +58,12 @@ func everybody() []byte {
 	return b.Bytes()
 }
 
+// What plays cells in several goroutines and processes, once of each kind.
 func TestScripts(t *testing.T) { play(t, "testdata/script") }
 
-// What searches print, and what comes of users' programs: thousands of cells, which the race
-// detector sees in package explore, and cells on real servers, for which it makes the machine
-// too slow. TestScripts has it look at shrink and process.
+// What make test plays without the race detector: what parses, prints and refuses, in which
+// nothing is concurrent that TestScripts hasn't; searches, which it sees in package explore; and
+// many cells on real servers, for which it makes the machine too slow.
 func TestPlainScripts(t *testing.T) { play(t, "testdata/plain") }
 
 // play plays the scripts in a directory.

@@ -37,7 +37,7 @@ func TestTableOfStatuses(t *testing.T) {
 	if !slices.Equal(names, commands) {
 		t.Errorf("the table has %q, and there are %q", names, commands)
 	}
-	scripts, err := filepath.Glob("testdata/script/*.txtar")
+	scripts, err := filepath.Glob("testdata/*/*.txtar")
 	if err != nil || len(scripts) == 0 {
 		t.Fatal(scripts, err)
 	}
