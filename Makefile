@@ -58,9 +58,16 @@ test: redis ## run all tests, under the race detector where something is concurr
 	done
 	$(GO) vet ./...
 	$(RACED) -p $(PACKAGES) $(TESTED) -skip '^$(any_of)$$' $$(.ci/packages raced)
-	$(GO) test -p $(PACKAGES) $(TESTED) -run '^$(any_of)$$' $(filter-out $(addsuffix /,$(shell .ci/packages plain)),$(repeating))
-	$(GO) test -p $(PACKAGES) $(TESTED) $$(.ci/packages plain)
+	printf '%s\n' test-repeated test-plain | xargs -P 2 -n 1 $(MAKE) --no-print-directory
 	$(MAKE) --no-print-directory agree
+
+# Some of these wait for real servers, and some compute: at once they take as long as the
+# longer.
+.PHONY: test-repeated test-plain
+test-repeated:
+	$(GO) test -p $(PACKAGES) $(TESTED) -run '^$(any_of)$$' $(filter-out $(addsuffix /,$(shell .ci/packages plain)),$(repeating))
+test-plain:
+	$(GO) test -p $(PACKAGES) $(TESTED) $$(.ci/packages plain)
 
 .PHONY: redis
 redis: ## see to it that there is a redis-server to test with
