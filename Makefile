@@ -58,16 +58,19 @@ test: redis ## run all tests, under the race detector where something is concurr
 	done
 	$(GO) vet ./...
 	$(RACED) -p $(PACKAGES) $(TESTED) -skip '^$(any_of)$$' $$(.ci/packages raced)
-	printf '%s\n' test-repeated test-plain | xargs -P 2 -n 1 $(MAKE) --no-print-directory
+	$(MAKE) --no-print-directory test-repeated
+	printf '%s\n' test-commands test-plain | xargs -P 2 -n 1 $(MAKE) --no-print-directory
 	$(MAKE) --no-print-directory agree
 
-# Some of these wait for real servers, and some compute: at once they take as long as the
-# longer.
-.PHONY: test-repeated test-plain
+# What computes has the machine to itself: beside it cells on real servers would be late and
+# played again. The two others mostly wait, and do so at once.
+.PHONY: test-repeated test-commands test-plain
 test-repeated:
-	$(GO) test -p $(PACKAGES) $(TESTED) -run '^$(any_of)$$' $(filter-out $(addsuffix /,$(shell .ci/packages plain)),$(repeating))
+	$(GO) test -p $(PACKAGES) $(TESTED) -run '^$(any_of)$$' $(filter-out ./cli/ $(addsuffix /,$(shell .ci/packages plain)),$(repeating))
+test-commands:
+	$(GO) test $(TESTED) -run '^$(any_of)$$' ./cli
 test-plain:
-	$(GO) test -p $(PACKAGES) $(TESTED) $$(.ci/packages plain)
+	$(GO) test -p 2 $(TESTED) $$(.ci/packages plain)
 
 .PHONY: redis
 redis: ## see to it that there is a redis-server to test with

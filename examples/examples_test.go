@@ -86,8 +86,7 @@ func playAgain(t *testing.T, program string, args ...string) (cells []reports.Ce
 		}
 		late := cells[at]
 		cells = slices.DeleteFunc(cells, func(c reports.Cell) bool { return c.Strategy == late.Strategy && c.Scenario == late.Scenario })
-		only := append(slices.Clone(args), "--strategy", late.Strategy, "--scenario", scenarioOf(late, args))
-		cells = append(cells, playOnce(t, program, filepath.Join(t.TempDir(), "report"), only)...)
+		cells = append(cells, playOnce(t, program, filepath.Join(t.TempDir(), "report"), only(late, args))...)
 	}
 	return cells, dir
 }
@@ -110,6 +109,28 @@ func playOnce(t *testing.T, program, dir string, args []string) (cells []reports
 		t.Fatal(err)
 	}
 	return cells
+}
+
+// only returns the arguments that play a cell and nothing else of what they named: given
+// twice a flag names all of both.
+func only(cell reports.Cell, args []string) []string {
+	list := []string{"--strategy", cell.Strategy, "--scenario", scenarioOf(cell, args)}
+	for i := 0; i < len(args); i++ {
+		if args[i] == "--strategy" || args[i] == "--scenario" {
+			i++
+			continue
+		}
+		list = append(list, args[i])
+	}
+	return list
+}
+
+func TestOnly(t *testing.T) {
+	args := []string{"--world", "sim,process", "--strategy", "a,b", "--jobs", "2", "--scenario", "x,in/y.txt"}
+	want := []string{"--strategy", "b", "--scenario", "in/y.txt", "--world", "sim,process", "--jobs", "2"}
+	if got := only(reports.Cell{Strategy: "b", Scenario: "y"}, args); !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
 }
 
 // scenarioOf returns what names a cell's scenario on a command line: for a script the
