@@ -36,7 +36,7 @@ func starvation(f *facts) *Witness {
 			if !ok {
 				continue
 			}
-			return witness(fmt.Sprintf("%s's %s, called at %s, %s; from %s to %s it waited for %s, who held the lock since %s.",
+			return witness(f.sprintf("%s's %s, called at %s, %s; from %s to %s it waited for %s, who held the lock since %s.",
 				f.name(c.client), c.op, seconds(c.from), f.outcome(c), seconds(waited.from), seconds(waited.to),
 				f.name(b.client), seconds(b.from)),
 				b.begin, c.invoke, min(b.end, f.endOf(c)))
@@ -63,7 +63,7 @@ func unavailable(f *facts) *Witness {
 		if says == "" || d.explained(f, at) {
 			continue
 		}
-		return witness(fmt.Sprintf("%s's %s, called at %s, %s, %s",
+		return witness(f.sprintf("%s's %s, called at %s, %s, %s",
 			f.name(c.client), c.op, seconds(c.from), f.outcome(c), says), c.invoke, f.endOf(c))
 	}
 	return nil

@@ -264,6 +264,7 @@ func whose(e checker.Event) string { return cmp.Or(e.Client, e.Node) }
 // first, which has no lines.
 type trail struct {
 	before *trail
+	depth  int // how many moves there are before it
 	lines  []string
 	// What the move added to the history, once that is known: in several parts where
 	// each client and node is known by itself. All have the same steps and took as long.
@@ -323,14 +324,6 @@ func (t *trail) moves() []*trail {
 		list[n] = at
 	}
 	return list
-}
-
-// depth is how many moves there are.
-func (t *trail) depth() (n int) {
-	for at := t; at.before != nil; at = at.before {
-		n++
-	}
-	return n
 }
 
 // script returns the path as lines of a script, and where the last move's begin, from 0.

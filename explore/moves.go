@@ -180,6 +180,7 @@ type position struct {
 	half           *halfway
 	known          bool
 	look           *Look
+	unjudged       bool // what is wrong with servers was not judged
 }
 
 // moves returns what may happen next, in one order, and reports whether it is only faults:

@@ -207,6 +207,7 @@ func (l *lottery) make(ctx context.Context, list []*schedule, steps []step) erro
 			break
 		}
 	}
+	l.doubt()
 	return nil
 }
 

@@ -91,6 +91,9 @@ type search struct {
 	tell   func(Result)
 	tables tables
 	meta   checker.Meta
+	judges []*follower
+	// doubted is the last path on which servers were not judged, until it is known why.
+	doubted *trail
 	seen   map[identity]bool
 	found  []checker.Anomaly
 	result Result
@@ -194,7 +197,7 @@ func asker(v harness.View) int {
 // order of their names, or after the next fault, or not at all.
 func (s *search) after(p *position, m move) *position {
 	q := &position{
-		trail: &trail{before: p.trail, lines: m.lines}, moves: p.moves + 1, requests: p.requests,
+		trail: &trail{before: p.trail, depth: p.trail.depth + 1, lines: m.lines}, moves: p.moves + 1, requests: p.requests,
 		rounds: p.rounds, spent: p.spent, faults: p.faults, words: p.words, memory: p.memory, shows: p.shows, closed: m.closes,
 	}
 	q.from, q.before = p.parts, p.memory
@@ -251,10 +254,20 @@ func (s *search) visit(ctx context.Context, list []*position) ([]*position, erro
 			break
 		}
 	}
+	s.doubt()
 	if s.tell != nil {
 		s.tell(s.result)
 	}
 	return fresh, nil
+}
+
+// doubt says why servers were not judged at the last position where they weren't.
+func (s *search) doubt() {
+	if s.doubted != nil {
+		var w weaver
+		s.result.Unjudged = checker.Check(w.telling(s.doubted, s.meta)).Unjudged.Says
+		s.doubted = nil
+	}
 }
 
 // arrive takes note of where a position turned out to be, and reports whether nobody
@@ -273,8 +286,11 @@ func (s *search) arrive(ctx context.Context, q *position) bool {
 		}
 		return false
 	}
-	if look.Unjudged != "" {
-		r.Unjudged = look.Unjudged
+	switch {
+	case look.Unjudged != "":
+		r.Unjudged, s.doubted = look.Unjudged, nil
+	case q.unjudged:
+		s.doubted = q.trail
 	}
 	for _, a := range s.settled(q, look.Anomalies) {
 		if !slices.Contains(s.found, a) {
