@@ -110,8 +110,8 @@ func (f *facts) goOn(from *facts) {
 
 // roomy returns a list that can be appended to without being moved each time, by one after the other.
 func roomy[T any](list []T) []T {
-	if cap(list)-len(list) < 16 {
-		return slices.Grow(list, 64+len(list))
+	if cap(list)-len(list) < 32 {
+		return slices.Grow(list, 256+len(list))
 	}
 	return list
 }

@@ -2,6 +2,7 @@ package explore
 
 import (
 	"runtime"
+	"slices"
 	"sync"
 
 	"github.com/lockfault/lockfault/checker"
@@ -21,10 +22,10 @@ func (s *search) judge(list []*position) {
 				switch {
 				case q.look != nil:
 				case q.trail.mute():
-					q.look = &Look{Anomalies: q.shows}
+					q.look = s.judges[w].showing(q.shows)
 				default:
-					q.look = &Look{}
-					q.look.Anomalies, q.unjudged = s.judges[w].look(q.trail, s.meta)
+					found, unjudged := s.judges[w].judged(q.trail, s.meta)
+					q.look, q.unjudged = s.judges[w].showing(found), unjudged
 				}
 			}
 		})
@@ -39,10 +40,23 @@ type follower struct {
 	at    []*trail // the path that it follows, from its beginning
 	told  []weaver // what was put together behind each move
 	last  weaver
+	looks []*Look // that there were, of nothing but anomalies
 }
 
-// look returns what a path shows, of whose moves it is known what they did, and whether servers were not judged.
-func (f *follower) look(t *trail, meta checker.Meta) (found []checker.Anomaly, unjudged bool) {
+// showing returns a look that shows these anomalies. There are many positions, and few different ones.
+func (f *follower) showing(all []checker.Anomaly) *Look {
+	for _, look := range f.looks {
+		if slices.Equal(look.Anomalies, all) {
+			return look
+		}
+	}
+	look := &Look{Anomalies: all}
+	f.looks = append(f.looks, look)
+	return look
+}
+
+// judged returns what a path shows, of whose moves it is known what they did, and whether servers were not judged.
+func (f *follower) judged(t *trail, meta checker.Meta) (found []checker.Anomaly, unjudged bool) {
 	if f.judge == nil {
 		f.judge = checker.NewJudge(meta)
 	}

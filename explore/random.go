@@ -39,6 +39,9 @@ type Random struct {
 // long a schedule is.
 const pilots = 8
 
+// batch is how many are drawn at a time after these.
+const batch = 256
+
 // longestSchedule is how many moves a schedule has at most: a lock may wait for ever.
 const longestSchedule = 1000
 
@@ -88,7 +91,7 @@ func (l *lottery) run(ctx context.Context) error {
 		l.result.Cut = "the lock could not even be made"
 		return nil
 	}
-	for size := pilots; l.result.Cut == "" && l.result.Untabled == ""; size = chunk {
+	for size := pilots; l.result.Cut == "" && l.result.Untabled == ""; size = batch {
 		if n := l.random.Schedules; n > 0 {
 			size = min(size, n-int(l.drawn))
 		}
@@ -147,7 +150,9 @@ func (l *lottery) next(s *schedule) (next step, ok bool) {
 		return step{}, false
 	}
 	p.view = l.tables.view(p.parts)
-	p.lines, _ = p.trail.script()
+	if l.bound.Nodes > 1 {
+		p.lines, _ = p.trail.script()
+	}
 	next.from = l.identify(p)
 	moves, done := l.bound.moves(p)
 	switch m := s.choose(moves, done); {
@@ -194,7 +199,6 @@ func (l *lottery) make(ctx context.Context, list []*schedule, steps []step) erro
 			continue
 		}
 		q.parts, q.trail.parts, q.trail.tells = o.parts, o.added, o.tells
-		q.view.Clients = l.tables.people(q.parts)
 		judge = append(judge, q)
 	}
 	l.judge(judge)

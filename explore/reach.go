@@ -112,7 +112,6 @@ func (asked inquiry) of(q *position) (needed bool) {
 // samples reports whether a move that is known is to be played: which are, is a matter
 // of where it leads, so it is the same each time.
 func (s *search) samples(q *position) bool {
-	q.view.Clients = s.tables.people(q.parts)
 	id := s.identify(q)
 	return binary.BigEndian.Uint16(id[:]) < (1<<16)/sample
 }
@@ -189,7 +188,6 @@ func (s *search) learn(ctx context.Context, q *position, look *Look) error {
 		s.tables.learnSpread(q.singles(), q.from, parts, look.Part)
 	}
 	q.parts = parts
-	q.view.Clients = look.View.Clients
 	if !q.known {
 		q.trail.adds(&piece{Part: look.Part})
 	}

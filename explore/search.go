@@ -19,8 +19,12 @@ import (
 // identity is what a state is known by.
 type identity [16]byte
 
-// chunk is how many moves at least are looked at at once.
-const chunk = 256
+// chunk is how many moves at least are looked at at once, and of a layer that is large, a part so large that who plays
+// and who judges have enough to do: a layer's thirty-second, or most.
+const (
+	chunk = 256
+	most  = 2048
+)
 
 // Search looks at every state that can be reached within the bound, those with the
 // shortest paths first, and keeps the first script for each anomaly that it sees. It
@@ -131,9 +135,12 @@ func (s *search) root() *position {
 // has been before.
 func (s *search) follow(ctx context.Context, layer []*position) (fresh []*position, err error) {
 	var next []*position
+	at := max(chunk, min(most, len(layer)/32))
 	for i, p := range layer {
 		p.view = s.tables.view(p.parts)
-		p.lines, _ = p.trail.script()
+		if s.bound.Nodes > 1 {
+			p.lines, _ = p.trail.script()
+		}
 		moves, done := s.bound.moves(p)
 		if done {
 			s.result.Ends++
@@ -145,7 +152,7 @@ func (s *search) follow(ctx context.Context, layer []*position) (fresh []*positi
 		}
 		next = s.deal(p, moves, next)
 		layer[i] = nil // there may be many
-		if len(next) < chunk && i < len(layer)-1 {
+		if len(next) < at && i < len(layer)-1 {
 			continue
 		}
 		list, err := s.visit(ctx, next)
@@ -321,7 +328,7 @@ func (s *search) settled(p *position, all []checker.Anomaly) []checker.Anomaly {
 	if len(all) == 0 {
 		return nil
 	}
-	busy := slices.ContainsFunc(p.view.Clients, func(c harness.ClientView) bool { return c.Busy })
+	busy := slices.ContainsFunc(p.parts.clients, func(n int32) bool { return s.tables.clients.list[n].Busy })
 	return slices.DeleteFunc(slices.Clone(all), func(a checker.Anomaly) bool {
 		switch a {
 		case checker.Unavailable:
@@ -348,7 +355,7 @@ func (s *search) identify(p *position) identity {
 		number(int(n))
 		number(p.rounds[i])
 		begins := 0
-		if s.bound.begins(p, i) {
+		if s.bound.begins(p, i, &s.tables.clients.list[n].ClientView) {
 			begins = 1
 		}
 		number(begins)
