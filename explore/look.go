@@ -266,39 +266,26 @@ type trail struct {
 	before *trail
 	depth  int // how many moves there are before it
 	lines  []string
-	// What the move added to the history, once that is known: in several parts where
-	// each client and node is known by itself. All have the same steps and took as long.
-	parts []*piece
-	// tells is what of it tells, in their order.
-	tells []checker.Event
-	foot  *footing // nil until it is asked for
+	piece  *piece   // what the move added to the history, once that is known
+	foot   *footing // nil until it is asked for
 }
 
 // A piece is a part that is kept.
 type piece struct {
 	Part
 	tells []checker.Event // the events that tell; nil until somebody asks
+	mute  bool            // it can't show an anomaly that had not shown before
 }
 
 // adds says what a move adds to the history.
-func (t *trail) adds(parts ...*piece) {
-	t.parts = parts
-	switch {
-	case len(parts) > 1:
-		t.tells = t.part().tell()
-	case parts[0].tells == nil:
-		parts[0].tells = parts[0].tell()
-		fallthrough
-	default:
-		t.tells = parts[0].tells
+func (t *trail) adds(p *piece) {
+	t.piece = p
+	if p.tells == nil {
+		p.tells = p.tell()
+		p.mute = faults.Instant(p.Took) == 0 && !slices.ContainsFunc(p.tells, func(e checker.Event) bool {
+			return e.Kind != checker.Request && e.Kind != checker.Reply && e.Kind != checker.Held
+		})
 	}
-}
-
-// mute reports whether the move can't show an anomaly that had not shown before.
-func (t *trail) mute() bool {
-	return faults.Instant(t.parts[0].Took) == 0 && !slices.ContainsFunc(t.tells, func(e checker.Event) bool {
-		return e.Kind != checker.Request && e.Kind != checker.Reply && e.Kind != checker.Held
-	})
 }
 
 // tell returns the events that tell, and those that say when requests set out.
@@ -346,37 +333,15 @@ func (t *trail) path() [][]string {
 	return path
 }
 
-// part returns what a move added to the history.
-func (t *trail) part() *Part {
-	if len(t.parts) == 1 {
-		return &t.parts[0].Part
-	}
-	whole := &Part{Steps: make([]int, len(t.parts[0].Steps)), Took: t.parts[0].Took}
-	for i := range whole.Steps {
-		from := len(whole.Events)
-		whole.Steps[i] = from
-		for _, part := range t.parts {
-			upto := len(part.Events)
-			if i+1 < len(part.Steps) {
-				upto = part.Steps[i+1]
-			}
-			whole.Events = append(whole.Events, part.Events[part.Steps[i]:upto]...)
-		}
-		arrange(whole.Events[from:])
-	}
-	return whole
-}
-
 // history puts together what happened on a path, as far as its moves are known. Nothing is
 // played for it: calls are numbered anew, times are moved to where they belong.
 func (t *trail) history() []checker.Event {
 	var w weaver
 	for _, move := range t.moves() {
-		if move.parts == nil {
+		if move.piece == nil {
 			break
 		}
-		part := move.part()
-		w.add(part.Events, part.Took)
+		w.add(move.piece.Events, move.piece.Took)
 	}
 	return w.events
 }
@@ -438,7 +403,7 @@ func (w *weaver) add(events []checker.Event, took time.Duration) {
 func (w *weaver) telling(t *trail, meta checker.Meta) checker.History {
 	*w = weaver{events: w.events[:0], held: w.held[:0], short: true}
 	for _, move := range t.moves() {
-		w.add(move.tells, move.parts[0].Took)
+		w.add(move.piece.tells, move.piece.Took)
 	}
 	end := checker.Event{Index: len(w.events), Time: w.now, Kind: checker.End}
 	return checker.History{Meta: meta, Events: append(w.events, end)}

@@ -162,6 +162,7 @@ type position struct {
 	rounds   []int         // how many each client has begun
 	idle     []bool        // which clients may begin one now: see after
 	spent    map[Fault]int // of the budget
+	purse    [2]string     // that, as a state is known by it
 	faults   []string      // what happened that a view doesn't show
 	view     harness.View  // once moves are made from here
 	closed   bool          // nothing follows: it is only looked at what time brings

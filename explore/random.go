@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-
-	"github.com/lockfault/lockfault/checker"
 )
 
 // A Method is a way to draw schedules, by the word of its flag.
@@ -75,8 +73,7 @@ type step struct {
 // An outcome is what became of a step.
 type outcome struct {
 	parts  parts
-	added  []*piece
-	tells  []checker.Event
+	piece  *piece
 	failed bool
 }
 
@@ -190,7 +187,7 @@ func (l *lottery) make(ctx context.Context, list []*schedule, steps []step) erro
 		if q.look != nil { // it was asked for
 			s.failed = q.look.Err != ""
 			if !l.bound.WithoutTables {
-				l.known[steps[i]] = &outcome{q.parts, q.trail.parts, q.trail.tells, s.failed}
+				l.known[steps[i]] = &outcome{q.parts, q.trail.piece, s.failed}
 			}
 			continue
 		}
@@ -198,7 +195,7 @@ func (l *lottery) make(ctx context.Context, list []*schedule, steps []step) erro
 		if s.failed = o.failed; s.failed {
 			continue
 		}
-		q.parts, q.trail.parts, q.trail.tells = o.parts, o.added, o.tells
+		q.parts, q.trail.piece = o.parts, o.piece
 		judge = append(judge, q)
 	}
 	l.judge(judge)

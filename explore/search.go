@@ -98,9 +98,9 @@ type search struct {
 	judges []*follower
 	// doubted is the last path on which servers were not judged, until it is known why.
 	doubted *trail
-	seen   map[identity]bool
-	found  []checker.Anomaly
-	result Result
+	seen    map[identity]bool
+	found   []checker.Anomaly
+	result  Result
 	// fleeting are, of a lock that varies, anomalies that a script showed once and no script has shown
 	// each time.
 	fleeting []fleeting
@@ -128,7 +128,7 @@ func (s *search) run(ctx context.Context) error {
 
 // root returns where all paths begin. Its view is not known yet.
 func (s *search) root() *position {
-	return &position{trail: &trail{}, memory: make([]int32, s.bound.Clients+1), rounds: make([]int, s.bound.Clients), idle: everybody(s.bound.Clients), spent: map[Fault]int{}}
+	return &position{trail: &trail{}, memory: make([]int32, s.bound.Clients+1), rounds: make([]int, s.bound.Clients), idle: everybody(s.bound.Clients), spent: map[Fault]int{}, purse: purse(nil)}
 }
 
 // follow makes all moves that can be made from some positions, and returns where nobody
@@ -204,11 +204,12 @@ func asker(v harness.View) int {
 // order of their names, or after the next fault, or not at all.
 func (s *search) after(p *position, m move) *position {
 	q := &position{
-		trail: &trail{before: p.trail, depth: p.trail.depth + 1, lines: m.lines}, moves: p.moves + 1, requests: p.requests,
-		rounds: p.rounds, spent: p.spent, faults: p.faults, words: p.words, memory: p.memory, shows: p.shows, closed: m.closes,
+		trail: &trail{before: p.trail, depth: p.trail.depth + 1}, moves: p.moves + 1, requests: p.requests,
+		rounds: p.rounds, spent: p.spent, purse: p.purse, faults: p.faults, words: p.words, memory: p.memory, shows: p.shows, closed: m.closes,
 	}
 	q.from, q.before = p.parts, p.memory
 	q.key, q.nodes, q.local = s.tables.at(p, m)
+	q.trail.lines = s.tables.same(q.key.move, m.lines)
 	q.spreads = m.client == 0 && s.tables.spreads(p)
 	if m.sends {
 		q.requests++
@@ -230,6 +231,7 @@ func (s *search) after(p *position, m move) *position {
 	if m.cost != "" {
 		q.spent = maps.Clone(p.spent)
 		q.spent[m.cost]++
+		q.purse = purse(q.spent)
 	}
 	if m.fault != "" {
 		q.faults = append(slices.Clip(p.faults), m.fault)
@@ -343,6 +345,22 @@ func (s *search) settled(p *position, all []checker.Anomaly) []checker.Anomaly {
 // late are faults that there were not always: without one, states have the names that they had before.
 var late = []Fault{Cancel, NodeClockBack, Hang}
 
+// purse returns how what is spent is written in what a state is known by: before and after the faults that happened.
+func purse(spent map[Fault]int) (text [2]string) {
+	var early, after []byte
+	for _, f := range Faults() {
+		if !slices.Contains(late, f) {
+			early = binary.AppendUvarint(early, uint64(spent[f]))
+		}
+	}
+	for i, f := range late {
+		if n := spent[f]; n > 0 {
+			after = binary.AppendUvarint(after, uint64(-n-i*math.MaxInt32))
+		}
+	}
+	return [2]string{string(early), string(after)}
+}
+
 // identify returns what a state is known by: all that what comes next can depend on.
 func (s *search) identify(p *position) identity {
 	b := make([]byte, 0, 256)
@@ -360,17 +378,9 @@ func (s *search) identify(p *position) identity {
 		}
 		number(begins)
 	}
-	for _, f := range Faults() {
-		if !slices.Contains(late, f) {
-			number(p.spent[f])
-		}
-	}
+	b = append(b, p.purse[0]...)
 	number(int(p.words))
-	for i, f := range late {
-		if n := p.spent[f]; n > 0 {
-			number(-n - i*math.MaxInt32)
-		}
-	}
+	b = append(b, p.purse[1]...)
 	if p.closed {
 		number(0)
 	}
