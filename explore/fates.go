@@ -119,24 +119,7 @@ func (t *tables) learnSpread(list []single, from, to parts, part Part) {
 	}
 }
 
-// together returns what a move adds to the history that is known for each client and node by itself. All parts have the
-// same steps and took as long. Which they are is often the same.
-func (t *tables) together(parts []*piece) *piece {
-	var key [8]*piece
-	if copy(key[:], parts) < len(parts) {
-		return &piece{Part: together(parts)}
-	}
-	p := t.chords[key]
-	if p == nil {
-		p = &piece{Part: together(parts)}
-		if t.chords == nil {
-			t.chords = map[[8]*piece]*piece{}
-		}
-		t.chords[key] = p
-	}
-	return p
-}
-
+// together returns what a move adds to the history that is known for each client and node by itself.
 func together(parts []*piece) Part {
 	whole := Part{Steps: make([]int, len(parts[0].Steps)), Took: parts[0].Took}
 	for i := range whole.Steps {
@@ -152,20 +135,6 @@ func together(parts []*piece) Part {
 		arrange(whole.Events[from:])
 	}
 	return whole
-}
-
-// sequence returns what two moves add to the history that follow each other. Which they are is often the same, too.
-func (t *tables) sequence(first, then *piece) *piece {
-	key := [2]*piece{first, then}
-	p := t.sequences[key]
-	if p == nil {
-		p = &piece{Part: first.and(&then.Part)}
-		if t.sequences == nil {
-			t.sequences = map[[2]*piece]*piece{}
-		}
-		t.sequences[key] = p
-	}
-	return p
 }
 
 // delivers reports whether an event shows that a client had to do with a node.

@@ -53,9 +53,9 @@ func (s *search) learnHalf(q *position, look *Look) {
 
 // adds says what the move added to the history, of which the second half is given if it has
 // halves.
-func (s *search) adds(q *position, part *piece) {
+func (q *position) adds(part *piece) {
 	if q.half != nil {
-		part = s.tables.sequence(q.half.trail.piece, part)
+		part = &piece{Part: q.half.trail.part().and(&part.Part)}
 	}
 	q.trail.adds(part)
 }
@@ -66,7 +66,7 @@ func (q *position) rest(whole Part) Part {
 	if q.half == nil {
 		return whole
 	}
-	first := q.half.trail.piece
+	first := q.half.trail.parts[0]
 	_, second := whole.split(len(first.Steps), first.Took)
 	return second
 }

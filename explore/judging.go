@@ -21,7 +21,7 @@ func (s *search) judge(list []*position) {
 			for _, q := range list[len(list)*w/workers : len(list)*(w+1)/workers] {
 				switch {
 				case q.look != nil:
-				case q.trail.piece.mute:
+				case q.trail.mute():
 					q.look = s.judges[w].showing(q.shows)
 				default:
 					found, unjudged := s.judges[w].judged(q.trail, s.meta)
@@ -110,5 +110,5 @@ func (w *weaver) tell(before *weaver, t *trail) {
 	events, held := w.events, w.held
 	*w = *before
 	w.events, w.held, w.short = events[:0], append(held[:0], before.held...), true
-	w.add(t.piece.tells, t.piece.Took)
+	w.add(t.tells(), t.parts[0].Took)
 }

@@ -266,8 +266,10 @@ type trail struct {
 	before *trail
 	depth  int // how many moves there are before it
 	lines  []string
-	piece  *piece   // what the move added to the history, once that is known
-	foot   *footing // nil until it is asked for
+	// What the move added to the history, once that is known: in several parts where
+	// each client and node is known by itself. All have the same steps and took as long.
+	parts []*piece
+	foot  *footing // nil until it is asked for
 }
 
 // A piece is a part that is kept.
@@ -278,14 +280,39 @@ type piece struct {
 }
 
 // adds says what a move adds to the history.
-func (t *trail) adds(p *piece) {
-	t.piece = p
-	if p.tells == nil {
-		p.tells = p.tell()
-		p.mute = faults.Instant(p.Took) == 0 && !slices.ContainsFunc(p.tells, func(e checker.Event) bool {
-			return e.Kind != checker.Request && e.Kind != checker.Reply && e.Kind != checker.Held
-		})
+func (t *trail) adds(parts ...*piece) {
+	t.parts = parts
+	for _, p := range parts {
+		if p.tells == nil {
+			p.tells = p.tell()
+			p.mute = faults.Instant(p.Took) == 0 && !slices.ContainsFunc(p.tells, func(e checker.Event) bool {
+				return e.Kind != checker.Request && e.Kind != checker.Reply && e.Kind != checker.Held
+			})
+		}
 	}
+}
+
+// mute reports whether the move can't show an anomaly that had not shown before.
+func (t *trail) mute() bool {
+	return !slices.ContainsFunc(t.parts, func(p *piece) bool { return !p.mute })
+}
+
+// tells returns what tells of what the move added. There are too many different ones that are put together
+// to keep them.
+func (t *trail) tells() []checker.Event {
+	if len(t.parts) == 1 {
+		return t.parts[0].tells
+	}
+	return t.part().tell()
+}
+
+// part returns what the move added to the history.
+func (t *trail) part() *Part {
+	if len(t.parts) == 1 {
+		return &t.parts[0].Part
+	}
+	whole := together(t.parts)
+	return &whole
 }
 
 // tell returns the events that tell, and those that say when requests set out.
@@ -338,10 +365,11 @@ func (t *trail) path() [][]string {
 func (t *trail) history() []checker.Event {
 	var w weaver
 	for _, move := range t.moves() {
-		if move.piece == nil {
+		if move.parts == nil {
 			break
 		}
-		w.add(move.piece.Events, move.piece.Took)
+		part := move.part()
+		w.add(part.Events, part.Took)
 	}
 	return w.events
 }
@@ -403,7 +431,7 @@ func (w *weaver) add(events []checker.Event, took time.Duration) {
 func (w *weaver) telling(t *trail, meta checker.Meta) checker.History {
 	*w = weaver{events: w.events[:0], held: w.held[:0], short: true}
 	for _, move := range t.moves() {
-		w.add(move.piece.tells, move.piece.Took)
+		w.add(move.tells(), move.parts[0].Took)
 	}
 	end := checker.Event{Index: len(w.events), Time: w.now, Kind: checker.End}
 	return checker.History{Meta: meta, Events: append(w.events, end)}

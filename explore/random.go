@@ -73,7 +73,7 @@ type step struct {
 // An outcome is what became of a step.
 type outcome struct {
 	parts  parts
-	piece  *piece
+	added  []*piece
 	failed bool
 }
 
@@ -187,7 +187,7 @@ func (l *lottery) make(ctx context.Context, list []*schedule, steps []step) erro
 		if q.look != nil { // it was asked for
 			s.failed = q.look.Err != ""
 			if !l.bound.WithoutTables {
-				l.known[steps[i]] = &outcome{q.parts, q.trail.piece, s.failed}
+				l.known[steps[i]] = &outcome{q.parts, q.trail.parts, s.failed}
 			}
 			continue
 		}
@@ -195,7 +195,7 @@ func (l *lottery) make(ctx context.Context, list []*schedule, steps []step) erro
 		if s.failed = o.failed; s.failed {
 			continue
 		}
-		q.parts, q.trail.piece = o.parts, o.piece
+		q.parts, q.trail.parts = o.parts, o.added
 		judge = append(judge, q)
 	}
 	l.judge(judge)

@@ -69,7 +69,7 @@ func (s *search) lookUp(q *position) knowledge {
 			return isLearnt
 		case !e.wide:
 			q.parts = e.apply(q.key, q.nodes, q.from)
-			s.adds(q, &e.part)
+			q.adds(&e.part)
 			return isKnown
 		}
 	case q.spreads:
@@ -79,7 +79,7 @@ func (s *search) lookUp(q *position) knowledge {
 			return isLearnt
 		case !wide:
 			q.parts = to
-			q.trail.adds(s.tables.together(added))
+			q.trail.adds(added...)
 			return isKnown
 		}
 	}

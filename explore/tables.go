@@ -80,9 +80,6 @@ type tables struct {
 	lines   map[int32][]string
 	effects map[local]*effect
 	fates   map[single]*fate
-	// Pieces that are made of others.
-	chords    map[[8]*piece]*piece
-	sequences map[[2]*piece]*piece
 }
 
 // local is all that what a move of one client does can depend on.

@@ -85,7 +85,7 @@ func (t *trail) footing() *footing {
 		f = footing{at.foot.weaver.clone(), at.foot.tally.clone()}
 	}
 	for i := len(todo) - 1; i >= 0; i-- {
-		part := todo[i].piece
+		part := todo[i].part()
 		f.weaver.events = f.weaver.events[:0]
 		f.weaver.add(part.Events, part.Took)
 		step := 0
