@@ -31,6 +31,11 @@ func (s *search) judge(list []*position) {
 		})
 	}
 	wait.Wait()
+	if s.bound.judged != nil {
+		for _, q := range list {
+			s.bound.judged(q, s.meta)
+		}
+	}
 }
 
 // A follower follows paths and judges what they add to a history: what two paths have in common only once, if
