@@ -66,12 +66,8 @@ func (f *follower) judged(t *trail, meta checker.Meta) (found []checker.Anomaly,
 		f.judge = checker.NewJudge(meta)
 	}
 	f.follow(t.before)
-	var before weaver
-	if n := len(f.told); n > 0 {
-		before = f.told[n-1]
-	}
 	place := f.judge.Mark()
-	f.last.tell(&before, t)
+	f.last.tell(f.soFar(), t)
 	f.judge.Tell(f.last.events...)
 	f.judge.Tell(checker.Event{Time: f.last.now, Kind: checker.End})
 	defer f.judge.Back(place)
@@ -93,10 +89,7 @@ func (f *follower) follow(t *trail) {
 		f.at, f.told = f.at[:common], f.told[:common]
 	}
 	for i := len(todo) - 1; i >= 0; i-- {
-		var before weaver
-		if n := len(f.told); n > 0 {
-			before = f.told[n-1]
-		}
+		before := f.soFar()
 		f.judge.Mark()
 		f.at = append(f.at, todo[i])
 		if n := len(f.told); n < cap(f.told) {
@@ -105,15 +98,23 @@ func (f *follower) follow(t *trail) {
 			f.told = append(f.told, weaver{})
 		}
 		w := &f.told[len(f.told)-1]
-		w.tell(&before, todo[i])
+		w.tell(before, todo[i])
 		f.judge.Tell(w.events...)
 	}
 }
 
+// soFar returns how far histories are put together on the path that it follows.
+func (f *follower) soFar() weaver {
+	if len(f.told) == 0 {
+		return weaver{}
+	}
+	return f.told[len(f.told)-1]
+}
+
 // tell puts together what a move tells that follows another, in the same memory each time.
-func (w *weaver) tell(before *weaver, t *trail) {
+func (w *weaver) tell(before weaver, t *trail) {
 	events, held := w.events, w.held
-	*w = *before
+	*w = before
 	w.events, w.held, w.short = events[:0], append(held[:0], before.held...), true
 	w.add(t.tells(), t.parts[0].Took)
 }
