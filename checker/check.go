@@ -12,33 +12,55 @@ import "slices"
 //
 // It takes O(n log n) for n events of any fixed number of clients and nodes.
 func Check(h History) Verdict {
-	f := derive(h)
-	find := map[Anomaly]func(*facts) *Witness{
-		Overlap:        overlap,
-		StaleWrite:     staleWrite,
-		RefusedWrite:   refusedWrite,
-		TokenOrder:     tokenOrder,
-		ForeignRelease: foreignRelease,
-		ForeignExtend:  foreignExtend,
-		LostLock:       lostLock,
-		Unreleasable:   unreleasable,
-		StuckLock:      stuckLock,
-		Ghost:          ghost,
-		SelfDeadlock:   selfDeadlock,
-		Starvation:     starvation,
-		Unavailable:    unavailable,
-	}
+	return derive(h).verdict()
+}
+
+// verdict judges a history that has ended.
+func (f *facts) verdict() Verdict {
 	v := Verdict{Unjudged: f.unjudged}
 	for _, anomaly := range Anomalies() {
 		if v.Unjudged != nil && slices.Contains(ServerSide(), anomaly) {
 			continue
 		}
-		if w := find[anomaly](f); w != nil {
+		if w := f.find(anomaly); w != nil {
 			w.Anomaly = anomaly
 			v.Witnesses = append(v.Witnesses, *w)
 		}
 	}
 	return v
+}
+
+// find returns the earliest witness of an anomaly; nil if there is none.
+func (f *facts) find(a Anomaly) *Witness {
+	switch a {
+	case Overlap:
+		return overlap(f)
+	case StaleWrite:
+		return staleWrite(f)
+	case RefusedWrite:
+		return refusedWrite(f)
+	case TokenOrder:
+		return tokenOrder(f)
+	case ForeignRelease:
+		return foreignRelease(f)
+	case ForeignExtend:
+		return foreignExtend(f)
+	case LostLock:
+		return lostLock(f)
+	case Unreleasable:
+		return unreleasable(f)
+	case StuckLock:
+		return stuckLock(f)
+	case Ghost:
+		return ghost(f)
+	case SelfDeadlock:
+		return selfDeadlock(f)
+	case Starvation:
+		return starvation(f)
+	case Unavailable:
+		return unavailable(f)
+	}
+	return nil
 }
 
 // witness makes a witness of events given in any order, any of them twice.

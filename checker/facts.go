@@ -1,6 +1,7 @@
 package checker
 
 import (
+	"cmp"
 	"slices"
 	"sort"
 	"time"
@@ -14,20 +15,19 @@ type facts struct {
 	events []Event
 	last   time.Duration
 	timed  bool // requests say when they set out
+	terse  bool // nobody wants to know what a witness says
 
-	clients  []*client
-	clientID map[string]int
+	clients []*client
 
 	calls    []call // by invoke
 	acquires []int  // the calls of acquire and try, by end
-	byID     map[int]int
+	byID     []callID
 	holds    []hold // by begin
 	writes   []write
 	refusals []refusal
 
 	servers    []*server
-	serverID   map[[2]string]int
-	nodes      map[string]*node
+	nodes      []*node
 	changes    []change
 	ownerships []ownership
 	departures []departure
@@ -41,8 +41,7 @@ type facts struct {
 	holding   int           // how many clients hold
 	freeSince int           // where the last hold ended, -1 if none did,
 	freeFrom  time.Duration // and when
-	lastOwned map[clientNode]int
-	newest    int // the accepted write with the largest token, or -1
+	newest    int           // the accepted write with the largest token, or -1
 }
 
 // client is one name that did something.
@@ -118,27 +117,36 @@ type write struct {
 	since  int // the Return that began it or, later, acquired once more
 }
 
-type clientNode struct {
-	client int
-	node   string
-}
+// callID is by which number a history calls a call.
+type callID struct{ id, call int }
+
+func newFacts(meta Meta) facts { return facts{meta: meta, freeSince: -1, newest: -1} }
 
 func derive(h History) *facts {
-	h.Events = h.upToEnd()
-	f := &facts{
-		meta: h.Meta, events: h.Events, freeSince: -1, newest: -1,
-		clientID: map[string]int{}, byID: map[int]int{},
-		serverID: map[[2]string]int{}, nodes: map[string]*node{}, lastOwned: map[clientNode]int{},
-	}
-	f.timed = slices.ContainsFunc(h.Events, func(e Event) bool { return e.Kind == Request && e.Sent > 0 })
-	for i := range h.Events {
-		e := &h.Events[i]
-		f.lapse(i, e.Time)
-		f.take(i, e)
-		f.last = e.Time
-	}
+	f := newFacts(h.Meta)
+	f.follow(h.upToEnd())
 	f.finish()
-	return f
+	return &f
+}
+
+// follow takes the events that are all of a history so far.
+func (f *facts) follow(events []Event) {
+	f.events = events
+	f.timed = slices.ContainsFunc(events, timed)
+	for i := range events {
+		f.next(i)
+	}
+}
+
+// timed reports whether an event shows that requests of its history say when they set out.
+func timed(e Event) bool { return e.Kind == Request && e.Sent > 0 }
+
+// next takes the next event.
+func (f *facts) next(i int) {
+	e := &f.events[i]
+	f.lapse(i, e.Time)
+	f.take(i, e)
+	f.last = e.Time
 }
 
 // client returns the client of that name; the empty name is nobody.
@@ -146,13 +154,14 @@ func (f *facts) client(name string) *client {
 	if name == "" {
 		return nil
 	}
-	id, ok := f.clientID[name]
-	if !ok {
-		id = len(f.clients)
-		f.clientID[name] = id
-		f.clients = append(f.clients, &client{id: id, name: name, last: -1, hold: -1, open: -1})
+	for _, c := range f.clients {
+		if c.name == name {
+			return c
+		}
 	}
-	return f.clients[id]
+	c := &client{id: len(f.clients), name: name, last: -1, hold: -1, open: -1}
+	f.clients = append(f.clients, c)
+	return c
 }
 
 // Tells reports whether an event has any bearing on verdicts: without the others a
@@ -231,7 +240,7 @@ func (f *facts) invoked(c *client, i int, e *Event) int {
 		client: c.id, op: e.Op, invoke: i, from: e.Time,
 		hold: c.hold, grant: c.grant, hasGrant: c.hasGrant, token: c.token,
 	})
-	f.byID[e.Call] = at
+	f.callIs(e.Call, at)
 	c.open = at
 	switch e.Op {
 	case Acquire, TryAcquire:
@@ -245,8 +254,11 @@ func (f *facts) invoked(c *client, i int, e *Event) int {
 }
 
 func (f *facts) returned(c *client, i int, e *Event) {
-	at, known := f.byID[e.Call]
-	if !known {
+	n, known := f.findCall(e.Call)
+	at := 0
+	if known {
+		at = f.byID[n].call
+	} else {
 		at = f.invoked(c, i, e)
 	}
 	ret := &f.calls[at]
@@ -264,6 +276,25 @@ func (f *facts) returned(c *client, i int, e *Event) {
 		f.leave(at)
 	case ret.op == Release && e.Result != Unknown && c.depth == 0:
 		c.token = 0
+	}
+}
+
+// findCall returns where a call's number stands among them, or would.
+func (f *facts) findCall(id int) (at int, known bool) {
+	return slices.BinarySearchFunc(f.byID, id, func(c callID, id int) int { return cmp.Compare(c.id, id) })
+}
+
+// callIs notes the number of a call. Where numbers are as they should be, it is the largest.
+func (f *facts) callIs(id, call int) {
+	n, known := f.findCall(id)
+	switch {
+	case known:
+		f.byID = slices.Clone(f.byID)
+		f.byID[n].call = call
+	case n < len(f.byID):
+		f.byID = slices.Insert(slices.Clip(f.byID), n, callID{id, call})
+	default:
+		f.byID = append(f.byID, callID{id, call})
 	}
 }
 

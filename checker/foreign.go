@@ -1,7 +1,5 @@
 package checker
 
-import "fmt"
-
 // foreignRelease finds the first command that removed, or shortened, a key
 // that another client owned.
 func foreignRelease(f *facts) *Witness {
@@ -49,7 +47,7 @@ func (ch *change) sameValue() bool {
 func (f *facts) foreignWitness(ch *change, did string) *Witness {
 	since := f.ownerships[ch.before.ownership].begin
 	doer := f.doer(ch, since)
-	return witness(fmt.Sprintf("%s %s %s's key on %s at %s%s; the key had been %[3]s's since %[7]s.",
+	return witness(f.sprintf("%s %s %s's key on %s at %s%s; the key had been %[3]s's since %[7]s.",
 		f.name(ch.by), did, f.name(ch.before.owner), f.servers[ch.server].node, seconds(f.events[ch.at].Time),
 		f.with(doer), seconds(f.events[since].Time)), since, doer)
 }
@@ -58,7 +56,7 @@ func (f *facts) recreatedWitness(ch *change) *Witness {
 	at, _ := f.acquiring(f.clients[ch.by], ch.at)
 	got := f.calls[at]
 	doer := f.doer(ch, got.end)
-	return witness(fmt.Sprintf("%s brought its key on %s back at %s%s, without acquiring again: it had acquired at %s and lost the key since.",
+	return witness(f.sprintf("%s brought its key on %s back at %s%s, without acquiring again: it had acquired at %s and lost the key since.",
 		f.name(ch.by), f.servers[ch.server].node, seconds(f.events[ch.at].Time), f.with(doer), seconds(got.to)),
 		got.end, doer)
 }

@@ -33,6 +33,7 @@ type server struct {
 
 // node is a group of servers, several of which count while it is split.
 type node struct {
+	name     string
 	counting []int // servers
 	primary  int   // the server promoted last, or -1
 	split    bool
@@ -40,6 +41,17 @@ type node struct {
 	// since; -1 if nobody does. Of two sides of a split either may have granted
 	// the lock.
 	owner, since int
+	// owned is, for each client by its number, the last event before or after which the key was
+	// its; -1, or not there, if it never was.
+	owned []int
+}
+
+// owns notes that the key was, or is, a client's at event i.
+func (n *node) owns(client, i int) {
+	for len(n.owned) <= client {
+		n.owned = append(n.owned, -1)
+	}
+	n.owned[client] = i
 }
 
 // change is a State: how the key stood before and after.
@@ -80,41 +92,50 @@ type leftover struct {
 }
 
 func (f *facts) server(e *Event) int {
-	name := [2]string{e.Node, e.Server}
-	id, ok := f.serverID[name]
-	if !ok {
-		id = len(f.servers)
-		f.serverID[name] = id
-		f.servers = append(f.servers, &server{name: e.Server, node: e.Node, key: key{owner: -1, ownership: -1, renewed: -1}})
+	for id, s := range f.servers {
+		if s.name == e.Server && s.node == e.Node {
+			return id
+		}
 	}
-	return id
+	f.servers = append(f.servers, &server{name: e.Server, node: e.Node, key: key{owner: -1, ownership: -1, renewed: -1}})
+	return len(f.servers) - 1
 }
 
 func (f *facts) node(name string) *node {
-	n, ok := f.nodes[name]
-	if !ok {
-		n = &node{primary: -1, owner: -1}
-		f.nodes[name] = n
+	if n := f.nodeNamed(name); n != nil {
+		return n
 	}
+	n := &node{name: name, primary: -1, owner: -1}
+	f.nodes = append(f.nodes, n)
 	return n
+}
+
+// nodeNamed returns the node of that name; nil if nothing was heard of it.
+func (f *facts) nodeNamed(name string) *node {
+	for _, n := range f.nodes {
+		if n.name == name {
+			return n
+		}
+	}
+	return nil
 }
 
 // changed takes a State.
 func (f *facts) changed(i int, e *Event) {
 	id := f.server(e)
 	s, n := f.servers[id], f.node(e.Node)
-	ch := change{at: i, server: id, by: -1, cause: e.Cause, before: s.key, after: f.next(i, id, e)}
+	ch := change{at: i, server: id, by: -1, cause: e.Cause, before: s.key, after: f.keyAfter(i, id, e)}
 	if c := f.client(e.Client); c != nil && e.Cause == ByCommand {
 		ch.by = c.id
 	}
-	ch.recreated = f.recreates(&ch, e.Node)
+	ch.recreated = f.recreates(&ch, n)
 	if before, after := ch.before.owner, ch.after.owner; before >= 0 && before != after &&
 		ch.by >= 0 && ch.by != before && ch.after.value != "" {
 		f.clients[before].replaced = append(f.clients[before].replaced, len(f.changes))
 	}
 	for _, owner := range [...]int{ch.before.owner, ch.after.owner} {
 		if owner >= 0 {
-			f.lastOwned[clientNode{owner, e.Node}] = i
+			n.owns(owner, i)
 		}
 	}
 	s.changes = append(s.changes, len(f.changes))
@@ -147,8 +168,8 @@ func (f *facts) changed(i int, e *Event) {
 	f.settle(n, i)
 }
 
-// next returns the key after a State.
-func (f *facts) next(i, id int, e *Event) key {
+// keyAfter returns the key after a State.
+func (f *facts) keyAfter(i, id int, e *Event) key {
 	was := f.servers[id].key
 	k := key{owner: -1, value: e.Value, expires: e.Expires, due: e.Expires, granted: e.Expires, ownership: -1, renewed: -1}
 	if owner := f.client(e.Owner); owner != nil {
@@ -193,7 +214,7 @@ func (f *facts) next(i, id int, e *Event) key {
 // recreates reports whether a change brings back a key that its client had
 // lost: it is not acquiring, its latest acquire had succeeded, and it had owned
 // the key on this node since it called that.
-func (f *facts) recreates(ch *change, node string) bool {
+func (f *facts) recreates(ch *change, n *node) bool {
 	if ch.by < 0 || ch.after.owner != ch.by || ch.before.owner == ch.by {
 		return false
 	}
@@ -201,8 +222,7 @@ func (f *facts) recreates(ch *change, node string) bool {
 	if at < 0 || f.calls[at].result != OK { // one under way has no result yet
 		return false
 	}
-	owned, ok := f.lastOwned[clientNode{ch.by, node}]
-	return ok && owned > f.calls[at].invoke && !f.askedFor(ch)
+	return ch.by < len(n.owned) && n.owned[ch.by] > f.calls[at].invoke && !f.askedFor(ch)
 }
 
 // askedFor reports whether the command that made a change had set out while its

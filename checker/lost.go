@@ -1,7 +1,6 @@
 package checker
 
 import (
-	"fmt"
 	"sort"
 )
 
@@ -22,9 +21,9 @@ func lostLock(f *facts) *Witness {
 		owned := f.ownerships[d.key.ownership]
 		lease := "that had no time to live"
 		if d.key.due != 0 {
-			lease = "its lease went on until " + seconds(d.key.due)
+			lease = "its lease went on until " + seconds(d.key.due).String()
 		}
-		return witness(fmt.Sprintf("%s, who held the lock since %s, lost its key at %s (%s on %s), though %s.",
+		return witness(f.sprintf("%s, who held the lock since %s, lost its key at %s (%s on %s), though %s.",
 			f.name(hold.client), seconds(hold.from), seconds(t), d.cause, f.servers[owned.server].node, lease),
 			owned.begin, hold.begin, d.at)
 	}

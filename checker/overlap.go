@@ -1,7 +1,6 @@
 package checker
 
 import (
-	"fmt"
 	"slices"
 )
 
@@ -11,7 +10,7 @@ func overlap(f *facts) *Witness {
 	if !ok {
 		return nil
 	}
-	return witness(fmt.Sprintf("%s acquired at %s while %s, who had acquired at %s, still held it.",
+	return witness(f.sprintf("%s acquired at %s while %s, who had acquired at %s, still held it.",
 		f.name(second.client), seconds(second.from), f.name(first.client), seconds(first.from)),
 		first.begin, second.begin)
 }

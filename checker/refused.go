@@ -1,7 +1,5 @@
 package checker
 
-import "fmt"
-
 // refusal is a write that the resource refused although its client had the lock.
 type refusal struct {
 	at       int
@@ -19,7 +17,7 @@ func refusedWrite(f *facts) *Witness {
 	}
 	r := f.refusals[0]
 	newer := &f.events[r.newer]
-	return witness(fmt.Sprintf("The resource refused a write of %s, who had acquired at %s, at %s, although the lock was %[1]s's still: "+
+	return witness(f.sprintf("The resource refused a write of %s, who had acquired at %s, at %s, although the lock was %[1]s's still: "+
 		"its fencing token was %[4]d, and a write of %[5]s with %[6]d had been accepted at %[7]s.",
 		f.name(r.client), seconds(f.events[r.acquired].Time), seconds(f.events[r.at].Time),
 		r.token, newer.Client, newer.Token, seconds(newer.Time)),
@@ -57,7 +55,7 @@ func (f *facts) wrote(c *client, i int, e *Event) {
 func (f *facts) has(c *client, e *Event) bool {
 	nodes := 0
 	for _, name := range f.meta.Nodes {
-		if n := f.nodes[name]; n != nil && n.owner == c.id && n.since < c.acquired && f.lasts(n, e) {
+		if n := f.nodeNamed(name); n != nil && n.owner == c.id && n.since < c.acquired && f.lasts(n, e) {
 			nodes++
 		}
 	}

@@ -5,9 +5,19 @@ import (
 	"time"
 )
 
-// seconds prints a time of the history as sentences do: "33.002s".
-func seconds(t time.Duration) string {
-	ms, sign := t.Round(time.Millisecond).Milliseconds(), ""
+// sprintf is [fmt.Sprintf], if anybody wants to know.
+func (f *facts) sprintf(format string, args ...any) string {
+	if f.terse {
+		return ""
+	}
+	return fmt.Sprintf(format, args...)
+}
+
+// seconds is a time of the history, which prints as sentences have it: "33.002s".
+type seconds time.Duration
+
+func (s seconds) String() string {
+	ms, sign := time.Duration(s).Round(time.Millisecond).Milliseconds(), ""
 	if ms < 0 {
 		ms, sign = -ms, "-"
 	}
@@ -18,16 +28,16 @@ func seconds(t time.Duration) string {
 func (f *facts) outcome(c *call) string {
 	was := ""
 	if c.cancelled {
-		was = "was cancelled at " + seconds(c.gaveUp) + " and "
+		was = "was cancelled at " + seconds(c.gaveUp).String() + " and "
 	}
 	switch c.result {
 	case OK:
-		return was + "succeeded only at " + seconds(c.to)
+		return was + "succeeded only at " + seconds(c.to).String()
 	case Fail:
-		return was + "failed at " + seconds(c.to)
+		return was + "failed at " + seconds(c.to).String()
 	case "":
-		return was + "had not come back when the run ended at " + seconds(c.to)
+		return was + "had not come back when the run ended at " + seconds(c.to).String()
 	default:
-		return was + "ended without an answer at " + seconds(c.to)
+		return was + "ended without an answer at " + seconds(c.to).String()
 	}
 }

@@ -20,7 +20,7 @@ func TestSeconds(t *testing.T) {
 		time.Duration(1<<63 - 1):      "9223372036.854s",
 		2*time.Minute + 3*time.Second: "123.000s",
 	} {
-		if got := seconds(d); got != want {
+		if got := seconds(d).String(); got != want {
 			t.Errorf("%d ns: got %s, want %s", d, got, want)
 		}
 	}

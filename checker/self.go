@@ -1,7 +1,5 @@
 package checker
 
-import "fmt"
-
 // selfDeadlock finds the first acquire in which a holder waited for itself: it failed, or
 // outlasted the bound.
 func selfDeadlock(f *facts) *Witness {
@@ -17,7 +15,7 @@ func selfDeadlock(f *facts) *Witness {
 			continue
 		}
 		hold := f.holds[c.hold]
-		return witness(fmt.Sprintf("%s, who had held the lock since %s, called %s at %s, and that %s: it was waiting for itself.",
+		return witness(f.sprintf("%s, who had held the lock since %s, called %s at %s, and that %s: it was waiting for itself.",
 			f.name(c.client), seconds(hold.from), c.op, seconds(c.from), f.outcome(c)),
 			hold.begin, c.invoke, f.endOf(c))
 	}

@@ -1,7 +1,5 @@
 package checker
 
-import "fmt"
-
 // staleWrite finds the first accepted write of a client after a later holder
 // had begun.
 func staleWrite(f *facts) *Witness {
@@ -10,7 +8,7 @@ func staleWrite(f *facts) *Witness {
 		if w.hold < 0 {
 			if at := f.held.other(w.client, w.at, w.at); at >= 0 {
 				other := f.holds[at]
-				return witness(fmt.Sprintf("The resource accepted a write of %s at %s, who never had the lock, while %s, who had acquired at %s, held it.",
+				return witness(f.sprintf("The resource accepted a write of %s at %s, who never had the lock, while %s, who had acquired at %s, held it.",
 					f.name(w.client), seconds(e.Time), f.name(other.client), seconds(other.from)), other.begin, w.at)
 			}
 			continue
@@ -27,7 +25,7 @@ func staleWrite(f *facts) *Witness {
 			if other.begin < w.since || f.fencedEarlier(other, w.since, token) {
 				continue
 			}
-			return witness(fmt.Sprintf("The resource accepted a write of %s, who had acquired at %s, at %s, after %s had acquired at %s.",
+			return witness(f.sprintf("The resource accepted a write of %s, who had acquired at %s, at %s, after %s had acquired at %s.",
 				f.name(w.client), seconds(f.events[w.since].Time), seconds(e.Time), f.name(other.client), seconds(other.from)),
 				w.since, other.begin, w.at)
 		}

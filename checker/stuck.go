@@ -1,7 +1,6 @@
 package checker
 
 import (
-	"fmt"
 	"slices"
 )
 
@@ -22,10 +21,10 @@ func stuckLock(f *facts) *Witness {
 	why := "has no time to live"
 	events := []int{o.begin, c.invoke, f.endOf(c)}
 	if l.renewed >= 0 {
-		why = "was renewed still at " + seconds(f.events[l.renewed].Time)
+		why = "was renewed still at " + seconds(f.events[l.renewed].Time).String()
 		events = append(events, l.renewed)
 	}
-	return witness(fmt.Sprintf("%s's %s, called at %s, %s, although nobody had held the lock since %s: the key on %s is %s's and %s.",
+	return witness(f.sprintf("%s's %s, called at %s, %s, although nobody had held the lock since %s: the key on %s is %s's and %s.",
 		f.name(c.client), c.op, seconds(c.from), f.outcome(c), seconds(l.since),
 		f.servers[o.server].node, f.name(o.client), why), events...)
 }

@@ -1,7 +1,6 @@
 package checker
 
 import (
-	"fmt"
 	"sort"
 )
 
@@ -54,7 +53,7 @@ func (f *facts) disorder(before, c *call) *Witness {
 	if before.client == c.client {
 		whose += " itself"
 	}
-	return witness(fmt.Sprintf("%s got fencing token %d at %s by an acquire that it had called at %s, although %s had got %d at %s.",
+	return witness(f.sprintf("%s got fencing token %d at %s by an acquire that it had called at %s, although %s had got %d at %s.",
 		f.name(c.client), f.tokenOf(c), seconds(c.to), seconds(c.from), whose, f.tokenOf(before), seconds(before.to)),
 		before.end, c.end)
 }

@@ -1,7 +1,6 @@
 package checker
 
 import (
-	"fmt"
 	"sort"
 )
 
@@ -21,7 +20,7 @@ func unreleasable(f *facts) *Witness {
 		if ch == nil {
 			continue
 		}
-		return witness(fmt.Sprintf("%s, who had acquired at %s, could not release at %s, since %s had put %s in place of its value %s on %s at %s.",
+		return witness(f.sprintf("%s, who had acquired at %s, could not release at %s, since %s had put %s in place of its value %s on %s at %s.",
 			f.name(c.client), seconds(hold.from), seconds(c.to), f.name(ch.by), ch.after.value, ch.before.value,
 			f.servers[ch.server].node, seconds(f.events[ch.at].Time)), hold.begin, ch.at, c.end)
 	}

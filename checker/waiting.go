@@ -36,7 +36,7 @@ func starvation(f *facts) *Witness {
 			if !ok {
 				continue
 			}
-			return witness(fmt.Sprintf("%s's %s, called at %s, %s; from %s to %s it waited for %s, who held the lock since %s.",
+			return witness(f.sprintf("%s's %s, called at %s, %s; from %s to %s it waited for %s, who held the lock since %s.",
 				f.name(c.client), c.op, seconds(c.from), f.outcome(c), seconds(waited.from), seconds(waited.to),
 				f.name(b.client), seconds(b.from)),
 				b.begin, c.invoke, min(b.end, f.endOf(c)))
@@ -48,14 +48,21 @@ func starvation(f *facts) *Witness {
 // unavailable finds the first acquire that failed, or outlasted the bound,
 // although nobody held the lock, and that no other anomaly explains.
 func unavailable(f *facts) *Witness {
-	d := f.demand()
+	var d *demand
 	for _, at := range f.acquires {
 		c := &f.calls[at]
 		if c.crashed || c.hold >= 0 {
 			continue
 		}
+		refused := c.failed() && !c.cancelled && !f.pausedDuring(c)
+		if !refused && c.waited().length() < f.meta.Bound {
+			continue // as most are
+		}
+		if d == nil {
+			d = f.demand()
+		}
 		says := ""
-		if c.failed() && !c.cancelled && !f.pausedDuring(c) && d.might.other(c.client, c.invoke, c.end) < 0 && !d.leased(c) {
+		if refused && d.might.other(c.client, c.invoke, c.end) < 0 && !d.leased(c) {
 			says = "although nobody held the lock in the meantime."
 		} else if idle, ok := d.idle(c, f.meta.Bound, f.clients[c.client].pauses); ok {
 			says = fmt.Sprintf("although nobody held the lock from %s to %s.", seconds(idle.from), seconds(idle.to))
@@ -63,7 +70,7 @@ func unavailable(f *facts) *Witness {
 		if says == "" || d.explained(f, at) {
 			continue
 		}
-		return witness(fmt.Sprintf("%s's %s, called at %s, %s, %s",
+		return witness(f.sprintf("%s's %s, called at %s, %s, %s",
 			f.name(c.client), c.op, seconds(c.from), f.outcome(c), says), c.invoke, f.endOf(c))
 	}
 	return nil
@@ -94,8 +101,8 @@ type lease struct {
 }
 
 func (f *facts) demand() *demand {
-	d := &demand{stuck: map[int]bool{}, ghosts: map[int]bool{}, left: map[int][]int{}}
-	var might []interval
+	d := &demand{}
+	might := make([]interval, 0, len(f.holds)+len(f.calls))
 	patience := max(0, f.meta.TTL+f.meta.Grace)
 	for _, b := range f.holds {
 		from := f.calls[b.call].invoke
@@ -132,6 +139,9 @@ func (f *facts) demand() *demand {
 		return d
 	}
 
+	if len(f.leftovers) > 0 {
+		d.stuck, d.left = map[int]bool{}, map[int][]int{}
+	}
 	for at, l := range f.leftovers {
 		d.left[l.call] = append(d.left[l.call], l.ownership)
 		if f.stuck(at) {
@@ -140,6 +150,9 @@ func (f *facts) demand() *demand {
 	}
 	var haunted []interval
 	for _, g := range f.ghosts() {
+		if d.ghosts == nil {
+			d.ghosts = map[int]bool{}
+		}
 		o := f.ownerships[g.ownership]
 		d.ghosts[g.call] = true
 		haunted = append(haunted, interval{o.client, o.begin, o.end})

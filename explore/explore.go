@@ -63,6 +63,8 @@ type Bound struct {
 	// For tests: without the reductions, so that clients begin at any time and in
 	// any order; and with each path for itself, whatever it leads to.
 	plain, apart bool
+	// judged, if not nil, is called with each position of which it was found out what it shows.
+	judged func(*position, checker.Meta)
 	// afresh has each script played from its beginning.
 	afresh bool
 }

@@ -119,6 +119,24 @@ func (t *tables) learnSpread(list []single, from, to parts, part Part) {
 	}
 }
 
+// together returns what a move adds to the history that is known for each client and node by itself.
+func together(parts []*piece) Part {
+	whole := Part{Steps: make([]int, len(parts[0].Steps)), Took: parts[0].Took}
+	for i := range whole.Steps {
+		from := len(whole.Events)
+		whole.Steps[i] = from
+		for _, part := range parts {
+			upto := len(part.Events)
+			if i+1 < len(part.Steps) {
+				upto = part.Steps[i+1]
+			}
+			whole.Events = append(whole.Events, part.Events[part.Steps[i]:upto]...)
+		}
+		arrange(whole.Events[from:])
+	}
+	return whole
+}
+
 // delivers reports whether an event shows that a client had to do with a node.
 func delivers(e checker.Event) bool {
 	return e.Kind == checker.Request || e.Kind == checker.State && e.Client != ""

@@ -264,12 +264,11 @@ func whose(e checker.Event) string { return cmp.Or(e.Client, e.Node) }
 // first, which has no lines.
 type trail struct {
 	before *trail
+	depth  int // how many moves there are before it
 	lines  []string
 	// What the move added to the history, once that is known: in several parts where
 	// each client and node is known by itself. All have the same steps and took as long.
 	parts []*piece
-	// tells is what of it tells, in their order.
-	tells []checker.Event
 	foot  *footing // nil until it is asked for
 }
 
@@ -277,27 +276,43 @@ type trail struct {
 type piece struct {
 	Part
 	tells []checker.Event // the events that tell; nil until somebody asks
+	mute  bool            // it can't show an anomaly that had not shown before
 }
 
 // adds says what a move adds to the history.
 func (t *trail) adds(parts ...*piece) {
 	t.parts = parts
-	switch {
-	case len(parts) > 1:
-		t.tells = t.part().tell()
-	case parts[0].tells == nil:
-		parts[0].tells = parts[0].tell()
-		fallthrough
-	default:
-		t.tells = parts[0].tells
+	for _, p := range parts {
+		if p.tells == nil {
+			p.tells = p.tell()
+			p.mute = faults.Instant(p.Took) == 0 && !slices.ContainsFunc(p.tells, func(e checker.Event) bool {
+				return e.Kind != checker.Request && e.Kind != checker.Reply && e.Kind != checker.Held
+			})
+		}
 	}
 }
 
 // mute reports whether the move can't show an anomaly that had not shown before.
 func (t *trail) mute() bool {
-	return faults.Instant(t.parts[0].Took) == 0 && !slices.ContainsFunc(t.tells, func(e checker.Event) bool {
-		return e.Kind != checker.Request && e.Kind != checker.Reply && e.Kind != checker.Held
-	})
+	return !slices.ContainsFunc(t.parts, func(p *piece) bool { return !p.mute })
+}
+
+// tells returns what tells of what the move added. There are too many different ones that are put together
+// to keep them.
+func (t *trail) tells() []checker.Event {
+	if len(t.parts) == 1 {
+		return t.parts[0].tells
+	}
+	return t.part().tell()
+}
+
+// part returns what the move added to the history.
+func (t *trail) part() *Part {
+	if len(t.parts) == 1 {
+		return &t.parts[0].Part
+	}
+	whole := together(t.parts)
+	return &whole
 }
 
 // tell returns the events that tell, and those that say when requests set out.
@@ -325,14 +340,6 @@ func (t *trail) moves() []*trail {
 	return list
 }
 
-// depth is how many moves there are.
-func (t *trail) depth() (n int) {
-	for at := t; at.before != nil; at = at.before {
-		n++
-	}
-	return n
-}
-
 // script returns the path as lines of a script, and where the last move's begin, from 0.
 func (t *trail) script() (lines []string, last int) {
 	for _, move := range t.moves() {
@@ -351,27 +358,6 @@ func (t *trail) path() [][]string {
 		}
 	}
 	return path
-}
-
-// part returns what a move added to the history.
-func (t *trail) part() *Part {
-	if len(t.parts) == 1 {
-		return &t.parts[0].Part
-	}
-	whole := &Part{Steps: make([]int, len(t.parts[0].Steps)), Took: t.parts[0].Took}
-	for i := range whole.Steps {
-		from := len(whole.Events)
-		whole.Steps[i] = from
-		for _, part := range t.parts {
-			upto := len(part.Events)
-			if i+1 < len(part.Steps) {
-				upto = part.Steps[i+1]
-			}
-			whole.Events = append(whole.Events, part.Events[part.Steps[i]:upto]...)
-		}
-		arrange(whole.Events[from:])
-	}
-	return whole
 }
 
 // history puts together what happened on a path, as far as its moves are known. Nothing is
@@ -445,7 +431,7 @@ func (w *weaver) add(events []checker.Event, took time.Duration) {
 func (w *weaver) telling(t *trail, meta checker.Meta) checker.History {
 	*w = weaver{events: w.events[:0], held: w.held[:0], short: true}
 	for _, move := range t.moves() {
-		w.add(move.tells, move.parts[0].Took)
+		w.add(move.tells(), move.parts[0].Took)
 	}
 	end := checker.Event{Index: len(w.events), Time: w.now, Kind: checker.End}
 	return checker.History{Meta: meta, Events: append(w.events, end)}

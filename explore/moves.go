@@ -155,15 +155,16 @@ func awaited(client string) []string {
 // position is a state with what led to it.
 type position struct {
 	trail    *trail   // the path
-	lines    []string // it, while moves are made from here
+	lines    []string // it, while moves are made from here, where they depend on it: on several nodes
 	parts    parts
 	moves    int
 	requests int
 	rounds   []int         // how many each client has begun
 	idle     []bool        // which clients may begin one now: see after
 	spent    map[Fault]int // of the budget
+	purse    [2]string     // that, as a state is known by it
 	faults   []string      // what happened that a view doesn't show
-	view     harness.View  // of the clients alone until moves are made from here
+	view     harness.View  // once moves are made from here
 	closed   bool          // nothing follows: it is only looked at what time brings
 	words    int32         // the number of the faults
 	memory   []int32       // of those that each client can remember, then of those that nodes can
@@ -180,6 +181,7 @@ type position struct {
 	half           *halfway
 	known          bool
 	look           *Look
+	unjudged       bool // what is wrong with servers was not judged
 }
 
 // moves returns what may happen next, in one order, and reports whether it is only faults:
@@ -198,7 +200,7 @@ func (b Bound) moves(p *position) (list []move, done bool) {
 		case c.Holding:
 			list = append(list, move{lines: append([]string{c.Name + " write", "begin " + c.Name + " release"}, p.settle(c)...), client: i + 1})
 			list = append(list, b.again(p, i)...)
-		case b.begins(p, i):
+		case b.begins(p, i, &c):
 			list = append(list, move{lines: append([]string{"begin " + c.Name + " try"}, p.settle(c)...), client: i + 1, begun: true})
 		}
 		list = append(list, p.mends(c)...)
@@ -232,8 +234,7 @@ func (b Bound) again(p *position, i int) []move {
 
 // begins reports whether a client begins a round next, in one of the orders that are
 // looked at. Clients are alike until they begin, so the first does so first.
-func (b Bound) begins(p *position, i int) bool {
-	c := p.view.Clients[i]
+func (b Bound) begins(p *position, i int, c *harness.ClientView) bool {
 	rounds := b.Rounds
 	for _, fault := range p.faults {
 		if fault == c.Name+" restart" {

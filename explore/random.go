@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-
-	"github.com/lockfault/lockfault/checker"
 )
 
 // A Method is a way to draw schedules, by the word of its flag.
@@ -38,6 +36,9 @@ type Random struct {
 // pilots is how many schedules are drawn without faults, before all others: they show how
 // long a schedule is.
 const pilots = 8
+
+// batch is how many are drawn at a time after these.
+const batch = 256
 
 // longestSchedule is how many moves a schedule has at most: a lock may wait for ever.
 const longestSchedule = 1000
@@ -73,7 +74,6 @@ type step struct {
 type outcome struct {
 	parts  parts
 	added  []*piece
-	tells  []checker.Event
 	failed bool
 }
 
@@ -88,7 +88,7 @@ func (l *lottery) run(ctx context.Context) error {
 		l.result.Cut = "the lock could not even be made"
 		return nil
 	}
-	for size := pilots; l.result.Cut == "" && l.result.Untabled == ""; size = chunk {
+	for size := pilots; l.result.Cut == "" && l.result.Untabled == ""; size = batch {
 		if n := l.random.Schedules; n > 0 {
 			size = min(size, n-int(l.drawn))
 		}
@@ -147,7 +147,9 @@ func (l *lottery) next(s *schedule) (next step, ok bool) {
 		return step{}, false
 	}
 	p.view = l.tables.view(p.parts)
-	p.lines, _ = p.trail.script()
+	if l.bound.Nodes > 1 {
+		p.lines, _ = p.trail.script()
+	}
 	next.from = l.identify(p)
 	moves, done := l.bound.moves(p)
 	switch m := s.choose(moves, done); {
@@ -185,7 +187,7 @@ func (l *lottery) make(ctx context.Context, list []*schedule, steps []step) erro
 		if q.look != nil { // it was asked for
 			s.failed = q.look.Err != ""
 			if !l.bound.WithoutTables {
-				l.known[steps[i]] = &outcome{q.parts, q.trail.parts, q.trail.tells, s.failed}
+				l.known[steps[i]] = &outcome{q.parts, q.trail.parts, s.failed}
 			}
 			continue
 		}
@@ -193,8 +195,7 @@ func (l *lottery) make(ctx context.Context, list []*schedule, steps []step) erro
 		if s.failed = o.failed; s.failed {
 			continue
 		}
-		q.parts, q.trail.parts, q.trail.tells = o.parts, o.added, o.tells
-		q.view.Clients = l.tables.people(q.parts)
+		q.parts, q.trail.parts = o.parts, o.added
 		judge = append(judge, q)
 	}
 	l.judge(judge)
@@ -207,6 +208,7 @@ func (l *lottery) make(ctx context.Context, list []*schedule, steps []step) erro
 			break
 		}
 	}
+	l.doubt()
 	return nil
 }
 

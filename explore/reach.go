@@ -5,10 +5,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"runtime"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/lockfault/lockfault/checker"
 	"github.com/lockfault/lockfault/faults"
@@ -114,7 +112,6 @@ func (asked inquiry) of(q *position) (needed bool) {
 // samples reports whether a move that is known is to be played: which are, is a matter
 // of where it leads, so it is the same each time.
 func (s *search) samples(q *position) bool {
-	q.view.Clients = s.tables.people(q.parts)
 	id := s.identify(q)
 	return binary.BigEndian.Uint16(id[:]) < (1<<16)/sample
 }
@@ -178,7 +175,7 @@ func (s *search) learn(ctx context.Context, q *position, look *Look) error {
 	case s.bound.Varies && s.bound.WithoutTables:
 		s.result.Varied++
 	default:
-		return s.doubt(ctx, q, look, differs)
+		return s.mistrust(ctx, q, look, differs)
 	}
 	if h := q.half; h != nil && !h.known {
 		s.learnHalf(q, look)
@@ -191,7 +188,6 @@ func (s *search) learn(ctx context.Context, q *position, look *Look) error {
 		s.tables.learnSpread(q.singles(), q.from, parts, look.Part)
 	}
 	q.parts = parts
-	q.view.Clients = look.View.Clients
 	if !q.known {
 		q.trail.adds(&piece{Part: look.Part})
 	}
@@ -201,7 +197,7 @@ func (s *search) learn(ctx context.Context, q *position, look *Look) error {
 	// What is put together is judged like what happened.
 	var weaver weaver
 	if got := checker.Check(weaver.telling(q.trail, s.meta)).Anomalies(); !slices.Equal(got, look.Anomalies) {
-		return s.doubt(ctx, q, look, fmt.Sprintf("it showed %v, and put together its history shows %v", look.Anomalies, got))
+		return s.mistrust(ctx, q, look, fmt.Sprintf("it showed %v, and put together its history shows %v", look.Anomalies, got))
 	}
 	return nil
 }
@@ -218,10 +214,10 @@ func (s *search) differs(q *position, parts parts, look *Look) string {
 	return s.tables.differs(parts, q.parts)
 }
 
-// doubt finds out why a script didn't come to what the tables say: whether the lock does
+// mistrust finds out why a script didn't come to what the tables say: whether the lock does
 // not do the same each time, which is a failure unless it is known for that, or what one client does depends on what
 // another has done, in ways that nothing shows. Then the tables are of no use.
-func (s *search) doubt(ctx context.Context, q *position, look *Look, differs string) error {
+func (s *search) mistrust(ctx context.Context, q *position, look *Look, differs string) error {
 	trial := s.bound.trial(q.trail)
 	again, err := s.player.Again(ctx, trial)
 	if err != nil {
@@ -264,30 +260,4 @@ func brief(e checker.Event) string {
 		}
 	}
 	return strings.ReplaceAll(strings.Join(words, " "), "\n", "; ")
-}
-
-// judge asks the checker what is wrong with those histories that were put together.
-func (s *search) judge(list []*position) {
-	var wait sync.WaitGroup
-	workers := min(runtime.GOMAXPROCS(0), 1+len(list)/64)
-	for w := range workers {
-		wait.Go(func() {
-			var weaver weaver
-			for i := w; i < len(list); i += workers {
-				q := list[i]
-				switch {
-				case q.look != nil:
-				case q.trail.mute():
-					q.look = &Look{Anomalies: q.shows}
-				default:
-					verdict := checker.Check(weaver.telling(q.trail, s.meta))
-					q.look = &Look{Anomalies: verdict.Anomalies()}
-					if doubt := verdict.Unjudged; doubt != nil {
-						q.look.Unjudged = doubt.Says
-					}
-				}
-			}
-		})
-	}
-	wait.Wait()
 }

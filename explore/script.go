@@ -23,7 +23,7 @@ func (b Bound) trial(t *trail) Trial {
 	text := b.script(lines, nil)
 	trial := Trial{Script: text, Mark: strings.Count(b.head(), "\n") + last + 1}
 	if !b.afresh {
-		trial.Moves = t.depth()
+		trial.Moves = t.depth
 	}
 	return trial
 }

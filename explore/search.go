@@ -19,8 +19,12 @@ import (
 // identity is what a state is known by.
 type identity [16]byte
 
-// chunk is how many moves at least are looked at at once.
-const chunk = 256
+// chunk is how many moves at least are looked at at once, and of a layer that is large, a part so large that who plays
+// and who judges have enough to do: a layer's thirty-second, or most.
+const (
+	chunk = 256
+	most  = 2048
+)
 
 // Search looks at every state that can be reached within the bound, those with the
 // shortest paths first, and keeps the first script for each anomaly that it sees. It
@@ -91,9 +95,12 @@ type search struct {
 	tell   func(Result)
 	tables tables
 	meta   checker.Meta
-	seen   map[identity]bool
-	found  []checker.Anomaly
-	result Result
+	judges []*follower
+	// doubted is the last path on which servers were not judged, until it is known why.
+	doubted *trail
+	seen    map[identity]bool
+	found   []checker.Anomaly
+	result  Result
 	// fleeting are, of a lock that varies, anomalies that a script showed once and no script has shown
 	// each time.
 	fleeting []fleeting
@@ -121,16 +128,19 @@ func (s *search) run(ctx context.Context) error {
 
 // root returns where all paths begin. Its view is not known yet.
 func (s *search) root() *position {
-	return &position{trail: &trail{}, memory: make([]int32, s.bound.Clients+1), rounds: make([]int, s.bound.Clients), idle: everybody(s.bound.Clients), spent: map[Fault]int{}}
+	return &position{trail: &trail{}, memory: make([]int32, s.bound.Clients+1), rounds: make([]int, s.bound.Clients), idle: everybody(s.bound.Clients), spent: map[Fault]int{}, purse: purse(nil)}
 }
 
 // follow makes all moves that can be made from some positions, and returns where nobody
 // has been before.
 func (s *search) follow(ctx context.Context, layer []*position) (fresh []*position, err error) {
 	var next []*position
+	at := max(chunk, min(most, len(layer)/32))
 	for i, p := range layer {
 		p.view = s.tables.view(p.parts)
-		p.lines, _ = p.trail.script()
+		if s.bound.Nodes > 1 {
+			p.lines, _ = p.trail.script()
+		}
 		moves, done := s.bound.moves(p)
 		if done {
 			s.result.Ends++
@@ -142,7 +152,7 @@ func (s *search) follow(ctx context.Context, layer []*position) (fresh []*positi
 		}
 		next = s.deal(p, moves, next)
 		layer[i] = nil // there may be many
-		if len(next) < chunk && i < len(layer)-1 {
+		if len(next) < at && i < len(layer)-1 {
 			continue
 		}
 		list, err := s.visit(ctx, next)
@@ -194,11 +204,12 @@ func asker(v harness.View) int {
 // order of their names, or after the next fault, or not at all.
 func (s *search) after(p *position, m move) *position {
 	q := &position{
-		trail: &trail{before: p.trail, lines: m.lines}, moves: p.moves + 1, requests: p.requests,
-		rounds: p.rounds, spent: p.spent, faults: p.faults, words: p.words, memory: p.memory, shows: p.shows, closed: m.closes,
+		trail: &trail{before: p.trail, depth: p.trail.depth + 1}, moves: p.moves + 1, requests: p.requests,
+		rounds: p.rounds, spent: p.spent, purse: p.purse, faults: p.faults, words: p.words, memory: p.memory, shows: p.shows, closed: m.closes,
 	}
 	q.from, q.before = p.parts, p.memory
 	q.key, q.nodes, q.local = s.tables.at(p, m)
+	q.trail.lines = s.tables.same(q.key.move, m.lines)
 	q.spreads = m.client == 0 && s.tables.spreads(p)
 	if m.sends {
 		q.requests++
@@ -220,6 +231,7 @@ func (s *search) after(p *position, m move) *position {
 	if m.cost != "" {
 		q.spent = maps.Clone(p.spent)
 		q.spent[m.cost]++
+		q.purse = purse(q.spent)
 	}
 	if m.fault != "" {
 		q.faults = append(slices.Clip(p.faults), m.fault)
@@ -251,10 +263,20 @@ func (s *search) visit(ctx context.Context, list []*position) ([]*position, erro
 			break
 		}
 	}
+	s.doubt()
 	if s.tell != nil {
 		s.tell(s.result)
 	}
 	return fresh, nil
+}
+
+// doubt says why servers were not judged at the last position where they weren't.
+func (s *search) doubt() {
+	if s.doubted != nil {
+		var w weaver
+		s.result.Unjudged = checker.Check(w.telling(s.doubted, s.meta)).Unjudged.Says
+		s.doubted = nil
+	}
 }
 
 // arrive takes note of where a position turned out to be, and reports whether nobody
@@ -273,8 +295,11 @@ func (s *search) arrive(ctx context.Context, q *position) bool {
 		}
 		return false
 	}
-	if look.Unjudged != "" {
-		r.Unjudged = look.Unjudged
+	switch {
+	case look.Unjudged != "":
+		r.Unjudged, s.doubted = look.Unjudged, nil
+	case q.unjudged:
+		s.doubted = q.trail
 	}
 	for _, a := range s.settled(q, look.Anomalies) {
 		if !slices.Contains(s.found, a) {
@@ -305,7 +330,7 @@ func (s *search) settled(p *position, all []checker.Anomaly) []checker.Anomaly {
 	if len(all) == 0 {
 		return nil
 	}
-	busy := slices.ContainsFunc(p.view.Clients, func(c harness.ClientView) bool { return c.Busy })
+	busy := slices.ContainsFunc(p.parts.clients, func(n int32) bool { return s.tables.clients.list[n].Busy })
 	return slices.DeleteFunc(slices.Clone(all), func(a checker.Anomaly) bool {
 		switch a {
 		case checker.Unavailable:
@@ -320,6 +345,22 @@ func (s *search) settled(p *position, all []checker.Anomaly) []checker.Anomaly {
 // late are faults that there were not always: without one, states have the names that they had before.
 var late = []Fault{Cancel, NodeClockBack, Hang}
 
+// purse returns how what is spent is written in what a state is known by: before and after the faults that happened.
+func purse(spent map[Fault]int) (text [2]string) {
+	var early, after []byte
+	for _, f := range Faults() {
+		if !slices.Contains(late, f) {
+			early = binary.AppendUvarint(early, uint64(spent[f]))
+		}
+	}
+	for i, f := range late {
+		if n := spent[f]; n > 0 {
+			after = binary.AppendUvarint(after, uint64(-n-i*math.MaxInt32))
+		}
+	}
+	return [2]string{string(early), string(after)}
+}
+
 // identify returns what a state is known by: all that what comes next can depend on.
 func (s *search) identify(p *position) identity {
 	b := make([]byte, 0, 256)
@@ -332,22 +373,14 @@ func (s *search) identify(p *position) identity {
 		number(int(n))
 		number(p.rounds[i])
 		begins := 0
-		if s.bound.begins(p, i) {
+		if s.bound.begins(p, i, &s.tables.clients.list[n].ClientView) {
 			begins = 1
 		}
 		number(begins)
 	}
-	for _, f := range Faults() {
-		if !slices.Contains(late, f) {
-			number(p.spent[f])
-		}
-	}
+	b = append(b, p.purse[0]...)
 	number(int(p.words))
-	for i, f := range late {
-		if n := p.spent[f]; n > 0 {
-			number(-n - i*math.MaxInt32)
-		}
-	}
+	b = append(b, p.purse[1]...)
 	if p.closed {
 		number(0)
 	}

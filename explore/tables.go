@@ -77,6 +77,7 @@ type tables struct {
 	nodes   shelf[node]
 	clients shelf[client]
 	words   map[string]int32 // the lines of a move, or the faults before it
+	lines   map[int32][]string
 	effects map[local]*effect
 	fates   map[single]*fate
 }
@@ -160,6 +161,18 @@ func (t *tables) number(words string) int32 {
 	return n
 }
 
+// same returns the lines of a move of that number, in the same memory each time: paths keep them.
+func (t *tables) same(move int32, lines []string) []string {
+	same, ok := t.lines[move]
+	if !ok {
+		if t.lines == nil {
+			t.lines = map[int32][]string{}
+		}
+		t.lines[move], same = lines, lines
+	}
+	return same
+}
+
 // memory returns the numbers of the faults that each client can remember, and of those that
 // nodes can: clients' are only their own.
 func (t *tables) memory(clients, faults []string) []int32 {
@@ -234,14 +247,14 @@ func (t *tables) at(p *position, m move) (key local, nodes []int, ok bool) {
 			other := &t.clients.list[n]
 			talks := func(s faults.ServerView) bool { return slices.Contains(s.Talks, other.Name) }
 			if i != who && (other.Watches == name || slices.ContainsFunc(t.nodes.list[p.parts.nodes[at]], talks)) {
-				return local{}, nil, false
+				return local{move: key.move}, nil, false
 			}
 		}
 		nodes = append(nodes, at)
 	}
 	switch list := at(p.parts.nodes, nodes); len(list) {
 	case 0:
-		return local{}, nil, false
+		return local{move: key.move}, nil, false
 	case 1:
 		key.node = list[0]
 	default:

@@ -1,0 +1,129 @@
+package checker
+
+import "slices"
+
+// A Judge judges histories that have beginnings in common, as [Check] judges each: what was told once is not taken
+// again for every history that goes on from there. [NewJudge] makes one. It is for one goroutine at a time.
+//
+// What it knows is a stack: Mark remembers a place in a history, and Back returns there.
+type Judge struct {
+	places []*facts // the last is where the history stands
+}
+
+// NewJudge returns a judge who has been told nothing.
+func NewJudge(meta Meta) *Judge {
+	f := newFacts(meta)
+	return &Judge{places: []*facts{&f}}
+}
+
+// Mark remembers where the history stands, and returns by what number to go [Judge.Back] there.
+func (j *Judge) Mark() (place int) {
+	place = len(j.places)
+	if place < cap(j.places) {
+		j.places = j.places[:place+1] // one that was left has memory
+	} else {
+		j.places = append(j.places, nil)
+	}
+	if j.places[place] == nil {
+		j.places[place] = &facts{}
+	}
+	j.places[place].goOn(j.places[place-1])
+	return place
+}
+
+// Back goes back to a place, which is no longer marked then, and forgets all that was told since.
+func (j *Judge) Back(place int) { j.places = j.places[:place] }
+
+// Tell tells what happened next. Events after [End] count for nothing.
+func (j *Judge) Tell(events ...Event) {
+	f := j.places[len(j.places)-1]
+	for _, e := range events {
+		if f.ended() {
+			return
+		}
+		f.events = append(f.events, e)
+		if timed(e) && !f.timed {
+			f.timed = true
+			if f.again() {
+				continue
+			}
+		}
+		f.next(len(f.events) - 1)
+	}
+}
+
+// Anomalies returns the anomalies of what was told, as [Check] would of a history that ends with it, and whether
+// those of [ServerSide] were not judged. After that nothing can be told until the judge is back at a place.
+func (j *Judge) Anomalies() (found []Anomaly, unjudged bool) {
+	f := j.places[len(j.places)-1]
+	f.finish()
+	f.terse = true
+	v := f.verdict()
+	return v.Anomalies(), v.Unjudged != nil
+}
+
+// ended reports whether the run is over.
+func (f *facts) ended() bool { return len(f.events) > 0 && f.events[len(f.events)-1].Kind == End }
+
+// again takes all events anew, now that requests turn out to say when they set out, if there was a request
+// already. It reports whether there was.
+func (f *facts) again() bool {
+	before, events := f.events[:len(f.events)-1], f.events
+	if !slices.ContainsFunc(before, func(e Event) bool { return e.Kind == Request }) {
+		return false
+	}
+	*f = newFacts(f.meta)
+	f.follow(slices.Clone(events))
+	return true
+}
+
+// goOn makes the facts those of another history, to go on from there. What of them is only ever appended to is in the
+// other's memory: as long as this one is of use, the other must stay as it is, and no third may go on from it.
+func (f *facts) goOn(from *facts) {
+	from.events, from.changes, from.byID = roomy(from.events), roomy(from.changes), roomy(from.byID)
+	from.writes, from.refusals = roomy(from.writes), roomy(from.refusals)
+	from.departures, from.leftovers = roomy(from.departures), roomy(from.leftovers)
+	own := *f
+	*f = *from
+	f.calls = append(own.calls[:0], from.calls...)
+	f.acquires = append(own.acquires[:0], from.acquires...)
+	f.holds = append(own.holds[:0], from.holds...)
+	f.ownerships = append(own.ownerships[:0], from.ownerships...)
+	f.deadlines = append(own.deadlines[:0], from.deadlines...)
+	f.clients = copies(own.clients, from.clients, func(c, from *client) {
+		own := *c
+		*c = *from
+		c.holds, c.acquires, c.extends = append(own.holds[:0], from.holds...), append(own.acquires[:0], from.acquires...), append(own.extends[:0], from.extends...)
+		c.pauses, c.replaced = append(own.pauses[:0], from.pauses...), append(own.replaced[:0], from.replaced...)
+	})
+	f.servers = copies(own.servers, from.servers, func(s, from *server) {
+		changes := s.changes
+		*s = *from
+		s.changes = append(changes[:0], from.changes...)
+	})
+	f.nodes = copies(own.nodes, from.nodes, func(n, from *node) {
+		counting, owned := n.counting, n.owned
+		*n = *from
+		n.counting, n.owned = append(counting[:0], from.counting...), append(owned[:0], from.owned...)
+	})
+}
+
+// roomy returns a list that can be appended to without being moved each time, by one after the other.
+func roomy[T any](list []T) []T {
+	if cap(list)-len(list) < 32 {
+		return slices.Grow(list, 256+len(list))
+	}
+	return list
+}
+
+// copies makes what list points to copies of what another list does.
+func copies[T any](list, from []*T, copy func(to, from *T)) []*T {
+	list = slices.Grow(list[:0], len(from))[:len(from)]
+	for i := range list {
+		if list[i] == nil {
+			list[i] = new(T)
+		}
+		copy(list[i], from[i])
+	}
+	return list
+}

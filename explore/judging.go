@@ -1,0 +1,120 @@
+package explore
+
+import (
+	"runtime"
+	"slices"
+	"sync"
+
+	"github.com/lockfault/lockfault/checker"
+)
+
+// judge asks the checker what is wrong with those histories that were put together. Positions that stand next to
+// each other have most of their paths in common, so each judge has a part of the list that hangs together.
+func (s *search) judge(list []*position) {
+	workers := min(runtime.GOMAXPROCS(0), 1+len(list)/64)
+	for len(s.judges) < workers {
+		s.judges = append(s.judges, &follower{})
+	}
+	var wait sync.WaitGroup
+	for w := range workers {
+		wait.Go(func() {
+			for _, q := range list[len(list)*w/workers : len(list)*(w+1)/workers] {
+				switch {
+				case q.look != nil:
+				case q.trail.mute():
+					q.look = s.judges[w].showing(q.shows)
+				default:
+					found, unjudged := s.judges[w].judged(q.trail, s.meta)
+					q.look, q.unjudged = s.judges[w].showing(found), unjudged
+				}
+			}
+		})
+	}
+	wait.Wait()
+	if s.bound.judged != nil {
+		for _, q := range list {
+			s.bound.judged(q, s.meta)
+		}
+	}
+}
+
+// A follower follows paths and judges what they add to a history: what two paths have in common only once, if
+// one is followed after the other. The zero value has followed none.
+type follower struct {
+	judge *checker.Judge
+	at    []*trail // the path that it follows, from its beginning
+	told  []weaver // what was put together behind each move
+	last  weaver
+	looks []*Look // that there were, of nothing but anomalies
+}
+
+// showing returns a look that shows these anomalies. There are many positions, and few different ones.
+func (f *follower) showing(all []checker.Anomaly) *Look {
+	for _, look := range f.looks {
+		if slices.Equal(look.Anomalies, all) {
+			return look
+		}
+	}
+	look := &Look{Anomalies: all}
+	f.looks = append(f.looks, look)
+	return look
+}
+
+// judged returns what a path shows, of whose moves it is known what they did, and whether servers were not judged.
+func (f *follower) judged(t *trail, meta checker.Meta) (found []checker.Anomaly, unjudged bool) {
+	if f.judge == nil {
+		f.judge = checker.NewJudge(meta)
+	}
+	f.follow(t.before)
+	place := f.judge.Mark()
+	f.last.tell(f.soFar(), t)
+	f.judge.Tell(f.last.events...)
+	f.judge.Tell(checker.Event{Time: f.last.now, Kind: checker.End})
+	defer f.judge.Back(place)
+	return f.judge.Anomalies()
+}
+
+// follow goes to the end of a path, from where it leads away from the one that was followed before.
+func (f *follower) follow(t *trail) {
+	var todo []*trail
+	for ; t != nil && (t.depth >= len(f.at) || f.at[t.depth] != t); t = t.before {
+		todo = append(todo, t)
+	}
+	common := 0
+	if t != nil {
+		common = t.depth + 1
+	}
+	if common < len(f.at) {
+		f.judge.Back(1 + common)
+		f.at, f.told = f.at[:common], f.told[:common]
+	}
+	for i := len(todo) - 1; i >= 0; i-- {
+		before := f.soFar()
+		f.judge.Mark()
+		f.at = append(f.at, todo[i])
+		if n := len(f.told); n < cap(f.told) {
+			f.told = f.told[:n+1]
+		} else {
+			f.told = append(f.told, weaver{})
+		}
+		w := &f.told[len(f.told)-1]
+		w.tell(before, todo[i])
+		f.judge.Tell(w.events...)
+	}
+}
+
+// soFar returns how far histories are put together on the path that it follows.
+func (f *follower) soFar() weaver {
+	if len(f.told) == 0 {
+		return weaver{}
+	}
+	return f.told[len(f.told)-1]
+}
+
+// tell puts together what a move tells that follows another, in the same memory each time.
+func (w *weaver) tell(before weaver, t *trail) {
+	events, held := w.events, w.held
+	*w = before
+	w.events, w.held, w.short = events[:0], append(held[:0], before.held...), true
+	w.add(t.tells(), t.parts[0].Took)
+}

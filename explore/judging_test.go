@@ -1,0 +1,92 @@
+package explore
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/lockfault/lockfault/checker"
+	"github.com/lockfault/lockfault/strategies"
+)
+
+// What judges say who go on from one path to the next is what the checker says of each whole history.
+func TestJudgesMissNothing(t *testing.T) {
+	shown, unjudged := map[checker.Anomaly]int{}, 0
+	for _, c := range []struct {
+		strategy string
+		bound    Bound
+	}{
+		{"getset-timestamp", Bound{Clients: 3, Rounds: 1, Budget: map[Fault]int{Advance: 1}, States: 3000}},
+		{"setnx-expire", Bound{Clients: 2, Rounds: 1, Budget: map[Fault]int{Crash: 1, Advance: 1}}},
+		{"set-nx-px-lua", Bound{Clients: 2, Rounds: 2, Budget: map[Fault]int{Cancel: 1, NodeClockBack: 1}, States: 2000}},
+		{"set-nx-px-get-del", Bound{Clients: 2, Rounds: 1, Budget: map[Fault]int{Pause: 1, Flush: 1}}},
+		{"set-nx-px-lua", Bound{Clients: 2, Rounds: 1, Budget: map[Fault]int{Failover: 1, ClientRestart: 1}, Replicas: 1}},
+		{"fenced", Bound{Clients: 3, Rounds: 1, Budget: map[Fault]int{Advance: 1}, States: 2000}},
+		{"redisson", Bound{Clients: 2, Rounds: 1, Retries: 1, Budget: map[Fault]int{LoseReply: 1, Hang: 1}}},
+		{"redlock", Bound{Clients: 2, Rounds: 1, Budget: map[Fault]int{RestartEmpty: 1}, States: 500}},
+	} {
+		strategy, ok := strategies.Builtin().Lookup(c.strategy)
+		if !ok {
+			t.Fatal(c.strategy)
+		}
+		c.bound.Nodes, c.bound.TTL = max(1, strategy.Nodes), 30*time.Second
+		for _, random := range []Method{"", Walk, PCT} {
+			bound, moves, follower := c.bound, 0, &follower{}
+			bound.judged = func(q *position, meta checker.Meta) {
+				moves++
+				if q.look.Err != "" {
+					return
+				}
+				var w weaver
+				whole := w.telling(q.trail, meta)
+				if got, want := told(follower, q.trail, meta), digest(whole.Events[:len(whole.Events)-1], exactly); got != want {
+					lines, _ := q.trail.script()
+					t.Fatalf("%s %s: the judge is told something else than what happened\n%q", c.strategy, random, lines)
+				}
+				want := checker.Check(whole)
+				if got := q.look.Anomalies; !slices.Equal(got, want.Anomalies()) {
+					lines, _ := q.trail.script()
+					t.Fatalf("%s %s: the judge says %v, and of the whole history the checker says %v\n%q", c.strategy, random, got, want.Anomalies(), lines)
+				}
+				if q.look.Meta.TTL == 0 && !q.trail.mute() && q.unjudged != (want.Unjudged != nil) { // it was not played
+					t.Fatalf("%s %s: the judge says unjudged: %v, and the checker %v", c.strategy, random, q.unjudged, want.Unjudged)
+				}
+				for _, a := range q.look.Anomalies {
+					shown[a]++
+				}
+				if q.unjudged {
+					unjudged++
+				}
+			}
+			player := &lodger{stage: stage{t: t, strategy: strategy}}
+			var err error
+			if random == "" {
+				_, err = Search(t.Context(), bound, player, nil)
+			} else {
+				bound.States = 0
+				_, err = Draw(t.Context(), bound, Random{Method: random, Depth: 2, Schedules: 60, Seed: 5}, player, nil)
+			}
+			if err != nil || moves == 0 {
+				t.Errorf("%s %s: %d moves, %v", c.strategy, random, moves, err)
+			}
+		}
+	}
+	t.Log(fmt.Sprint(shown), unjudged)
+	if len(shown) < 8 {
+		t.Errorf("only %v were shown", shown)
+	}
+}
+
+// told returns a hash of what a judge is told of a path.
+func told(f *follower, t *trail, meta checker.Meta) string {
+	if f.judge == nil {
+		f.judge = checker.NewJudge(meta)
+	}
+	f.follow(t)
+	var all []checker.Event
+	for i := range f.told {
+		all = append(all, f.told[i].events...)
+	}
+	return digest(all, exactly)
+}
