@@ -117,7 +117,7 @@ specimens: redis ## play what the locks of examples/specimens must show, and mus
 	LOCKFAULT_ALL=1 $(GO) test -v -count 1 -timeout 1h ./examples -run 'FaultyLocks|SoundLocks'
 
 .PHONY: long
-long: agree-loaded test-docker mutate-checker specimens tables ## what takes hours: the agreement table beside busy processes, 500 settled scripts, every cell in containers, all bugs that are planted, all specimens on real servers, all searches with and without tables
+long: agree-loaded test-docker mutate-checker specimens tables seeds ## what takes hours: the agreement table beside busy processes, 500 settled scripts, every cell in containers, all bugs that are planted, all specimens on real servers, all searches with and without tables
 	$(AGREE) -settled -count 250 -runs 2 -unknown 2 $(if $(SEED),-seed $(SEED))
 
 .PHONY: test-docker
@@ -184,8 +184,12 @@ track-record: redis ## play the known defects of other people's lock libraries i
 	mv bin/track-record.md docs/track-record.md
 
 .PHONY: tables
-tables: ## compare every search of the tests with tables and without: minutes; make test compares six, others each time
-	LOCKFAULT_ALL=1 $(GO) test -v -count 1 -timeout 1h ./explore -run TablesLoseNothing
+tables: ## compare every search of the tests with tables and without, and what goes on with what is played at once: minutes; make test compares some, others each time
+	LOCKFAULT_ALL=1 $(GO) test -v -count 1 -timeout 1h ./explore -run 'TablesLoseNothing|GoesOnAsIfPlayedAtOnce'
+
+.PHONY: seeds
+seeds: ## play every cell in virtual time with twenty seeds; make test plays four of them, others each time
+	LOCKFAULT_ALL=1 $(GO) test -v -count 1 -timeout 1h ./harness/everylock -run EverySeedAgrees
 
 .PHONY: bench-explore
 bench-explore: build redis ## measure what searches cost, and how soon several ways of looking find one failure: docs/benchmarks.md has what it printed
