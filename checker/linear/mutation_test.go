@@ -67,7 +67,7 @@ var mutants = []struct{ name, file, from, to string }{
 	{"a descent gives unknown acquires the next token alone", "descent.go", "if t > next.last+1 {", "if false {"},
 	{"a descent names the event at which it found out", "kept.go", "low, high := from, len(events)-1", "low, high := from, from"},
 	{"busy is explained by what may not have been", "busy.go", "if s.busy.blurred {", "if false {"},
-	{"busy about one of several keys is explained as that of one", "busy.go", "if c.spec.kind == multiKind {", "if false {"},
+	{"busy about one of several keys is explained as that of one", "busy.go", "if c.tied {", "if false {"},
 	{"a crash leaves no permits", "semaphore.go", " || s.busy.blurred:", ":"},
 	{"tokens and leases are two orders", "fenced.go", "if t.turned && t.leased {", "if false {"},
 	{"what the rules say needs no confirmation", "result.go", "} else if !c.kept.confirms(v.Key, c.ending) {", "} else if false {"},
