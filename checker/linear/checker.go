@@ -174,6 +174,10 @@ func (c *Checker) add(e *Event) error {
 		}
 	}
 	o := c.owner(e)
+	if e.Phase == Expired {
+		c.follow(e)
+		return nil
+	}
 	if e.Op == Use {
 		c.result.Ops++
 		c.follow(e)
@@ -226,8 +230,12 @@ func (c *Checker) follow(e *Event) {
 // refuses says why an event has no meaning for this kind of lock, or "".
 func (t traits) refuses(e *Event) string {
 	switch {
-	case e.Phase < Invoke || e.Phase > Crash:
+	case e.Phase < Invoke || e.Phase > Expired:
 		return "an unknown phase"
+	case e.Phase == Expired && t.served:
+		return ""
+	case e.Phase == Expired:
+		return "the end of a lease by the server's clock, which means nothing for this kind of lock"
 	case e.Op < Acquire || e.Op > Use:
 		return "an unknown operation"
 	case e.Op == Use && !t.tokens:
@@ -236,7 +244,7 @@ func (t traits) refuses(e *Event) string {
 		return "a use that was neither accepted nor turned away"
 	case t.tokens && (e.Token < 0 || e.Op == Use && e.Token == 0):
 		return "a token that is not positive"
-	case e.Op == Extend && !t.leases:
+	case e.Op == Extend && !t.leases && !t.served:
 		return "an extend, and only leases can be extended"
 	case t.tied && strings.TrimSpace(e.Key) == "":
 		return "an operation on no key"

@@ -81,7 +81,7 @@ func (s *reserve) open(pos int32) int32 {
 // A point is something at which a state is judged or changed.
 type point struct {
 	kind pointKind
-	op   int32 // of a crash the actor
+	op   int32 // of a crash, and of a lease that ends by the server's clock, the actor
 	cut  int32 // of a crash the operation that was under way, or -1
 }
 
@@ -93,6 +93,7 @@ const (
 	closingPoint // the last moment of an actor's spare releases; op is the reserve
 	endingPoint  // the last moment of what an operation granted
 	crashPoint
+	expiredPoint
 	usePoint
 )
 
@@ -145,7 +146,7 @@ func (c *compiler) returns(events []Event) []int32 {
 				delete(called, at)
 			}
 			by[e.Client] = by[e.Client][:0]
-		case e.Op == Use:
+		case e.Op == Use, e.Phase == Expired:
 		case e.Phase == Invoke:
 			called[at], of[i] = int32(i), -2
 			by[e.Client] = append(by[e.Client], at)
@@ -215,6 +216,10 @@ func (c *compiler) add(e *Event, ret int32, events []Event) {
 		return
 	}
 	p := c.actor(e.Client, e.Key)
+	if e.Phase == Expired {
+		c.point(expiredPoint, p)
+		return
+	}
 	if e.Op == Use {
 		if e.Phase == ReturnOK {
 			c.point(usePoint, c.operation(operation{actor: p, op: Use, token: e.Token, reserve: -1}))

@@ -246,6 +246,8 @@ func (s *descent) after(to []instant, st instant) []instant {
 		return s.ending(to, st, p.op)
 	case crashPoint:
 		return append(to, s.crash(st, p.op))
+	case expiredPoint:
+		return s.expired(to, st, p.op)
 	}
 	return s.use(to, st, p.op)
 }
@@ -680,7 +682,7 @@ func (s *descent) likes() {
 	for i, p := range s.points {
 		actor := p.op
 		switch p.kind {
-		case crashPoint:
+		case crashPoint, expiredPoint:
 		case closingPoint:
 			actor = s.ops[s.reserves[p.op].like].actor
 		default:

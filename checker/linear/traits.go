@@ -10,6 +10,7 @@ type traits struct {
 	tied    bool // an operation is about several keys, so that no key can be judged apart
 	counted bool // an operation is about permits, and what is nobody's ends one by one
 	shares  bool // an operation is for writing or for reading
+	served  bool // the server tells when leases end, as events
 	lax     bool // a release needs nothing, and a grant that tells no lease may be over at once
 }
 
@@ -28,6 +29,8 @@ func (s Spec) traits() traits {
 		return traits{tokens: true}
 	case readWriteKind:
 		return traits{shares: true}
+	case servedKind:
+		return traits{served: true}
 	}
 	return traits{ruled: true}
 }
