@@ -28,6 +28,7 @@ type checkOptions struct {
 	strict  bool
 	skew    time.Duration
 	all     bool
+	explain bool
 	input   string
 	unit    string
 	lenient bool
@@ -82,6 +83,7 @@ as one.`,
 	flags.BoolVar(&o.strict, "strict", false, "a try that was told busy needs somebody who held")
 	flags.DurationVar(&o.skew, "clock-skew", 0, "how wrong any time may be, either way: what that can explain is possible, not certain")
 	flags.BoolVar(&o.all, "all", false, "report all violations, not only the first")
+	flags.BoolVar(&o.explain, "explain", false, "print the smallest part of the history that is still illegal, and why")
 	flags.StringVar(&o.input, "input", inputAuto, "`format` of the histories: "+strings.Join(inputs(), ", "))
 	flags.StringVar(&o.unit, "time-unit", inputAuto, "`unit` of the times of CSV that are plain numbers: "+strings.Join(timeUnits(), ", "))
 	flags.BoolVar(&o.lenient, "lenient", false, "leave out lines that can't be read, and say how many")
@@ -137,6 +139,7 @@ type checked struct {
 	found
 	Violations []violation `json:"violations"`
 	Omitted    int         `json:"omitted,omitempty"` // violations that are not listed
+	Explained  *explained  `json:"explained,omitempty"`
 }
 
 type violation struct {
@@ -267,6 +270,13 @@ func (o *checkOptions) one(ctx context.Context, stdin io.Reader, file string) (c
 	for _, v := range j.Violations {
 		c.Violations = append(c.Violations, violationOf(v))
 	}
+	if o.explain && len(j.Violations) > 0 {
+		if from := in.again(); from != nil {
+			c.Explained = explain(histories.New(from, how).Events(), spec, j.Violations[0].Key, o.strict)
+		} else {
+			c.Explained = &explained{Says: "an input of this size can be read only once: give it as a file to have it explained"}
+		}
+	}
 	if err != nil {
 		c.Reason = err.Error()
 		if j.Verdict != linear.Invalid { // what was proven before holds
@@ -330,6 +340,9 @@ func (c *checked) explain(w io.Writer, skew time.Duration) {
 			name = "possible " + name
 		}
 		lines = append(lines, fmt.Sprintf("%s%s: %s", name, onLines(v.Lines), v.Says))
+	}
+	if c.Explained != nil {
+		lines = append(lines, c.Explained.lines()...)
 	}
 	if c.Omitted > 0 {
 		lines = append(lines, count(c.Omitted, "more violation is", "more violations are")+" not listed")

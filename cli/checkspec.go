@@ -21,10 +21,11 @@ const (
 	specMulti     = "multi"
 	specSemaphore = "semaphore"
 	specTokens    = "mutex-tokens"
+	specReadWrite = "read-write"
 )
 
 func specs() []string {
-	return []string{specAuto, specMutex, specReentrant, specLease, specFenced, specMulti, specSemaphore, specTokens}
+	return []string{specAuto, specMutex, specReentrant, specLease, specFenced, specMulti, specSemaphore, specTokens, specReadWrite}
 }
 
 func expiries() []string { return []string{"believed", "known", "unknown"} }
@@ -56,6 +57,8 @@ func (o *checkOptions) linear(name string) (linear.Spec, error) {
 		return linear.Fenced(), nil
 	case specTokens:
 		return linear.MutexTokens(), nil
+	case specReadWrite:
+		return linear.ReadWrite(), nil
 	case specMulti:
 		return linear.Multi(), nil
 	case specSemaphore:
@@ -78,11 +81,14 @@ func (o *checkOptions) linear(name string) (linear.Spec, error) {
 // from what. What can't be read says nothing here; it will be told of when it
 // is read in earnest.
 func guess(head []byte, how histories.Options) (name, because string) {
-	token, lease := "", ""
+	token, lease, shared := "", "", ""
 	how.Skip = func(*histories.Error) {}
 	for e, err := range histories.New(bytes.NewReader(head), how).Events() {
 		if err != nil {
 			break
+		}
+		if shared == "" && e.Shared {
+			shared = fmt.Sprintf("line %d is about reading", e.Line)
 		}
 		if token == "" && e.Token != 0 {
 			token = fmt.Sprintf("line %d has a fencing token", e.Line)
@@ -96,6 +102,8 @@ func guess(head []byte, how histories.Options) (name, because string) {
 		}
 	}
 	switch {
+	case shared != "" && token == "" && lease == "":
+		return specReadWrite, shared
 	case token != "" && lease != "":
 		return specFenced, token + ", and " + lease
 	case token != "":

@@ -36,6 +36,9 @@ func show(e linear.Event) string {
 	if e.Lease != 0 {
 		b += fmt.Sprint(" lease=", e.Lease)
 	}
+	if e.Shared {
+		b += " shared"
+	}
 	if e.Permits != 0 {
 		b += fmt.Sprint(" permits=", e.Permits)
 	}

@@ -310,7 +310,7 @@ func (c *cutter) turn(l *career, i int, began, needed, replaced bool) part {
 		if k := j + 1; k < len(l.steps) && !l.steps[k].crashed() || o.outcome != certain && (needed || began) {
 			return nil // it may have been another hold that was released
 		}
-	case o.outcome != certain && (began || j > i+1):
+	case o.outcome != certain && (began || j > i+1 || c.lax && needed):
 		return nil // it may have been another hold that was released
 	case !c.lax:
 		end = next.to

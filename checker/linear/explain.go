@@ -97,6 +97,7 @@ func (x *explainer) illegal(events []Event) bool {
 		return r.Verdict == Invalid
 	}
 	d := newDescent(x.spec, x.strict, compile(x.spec, x.strict, events))
+	d.budget = min(d.budget, max(x.left, 0))
 	all := d.budget
 	legal, _, lost := d.run()
 	x.left -= all - d.budget
