@@ -22,10 +22,11 @@ const (
 	specSemaphore = "semaphore"
 	specTokens    = "mutex-tokens"
 	specReadWrite = "read-write"
+	specByServer  = "lease-by-server"
 )
 
 func specs() []string {
-	return []string{specAuto, specMutex, specReentrant, specLease, specFenced, specMulti, specSemaphore, specTokens, specReadWrite}
+	return []string{specAuto, specMutex, specReentrant, specLease, specFenced, specMulti, specSemaphore, specTokens, specReadWrite, specByServer}
 }
 
 func expiries() []string { return []string{"believed", "known", "unknown"} }
@@ -59,6 +60,8 @@ func (o *checkOptions) linear(name string) (linear.Spec, error) {
 		return linear.MutexTokens(), nil
 	case specReadWrite:
 		return linear.ReadWrite(), nil
+	case specByServer:
+		return linear.Lease(linear.ByServer), nil
 	case specMulti:
 		return linear.Multi(), nil
 	case specSemaphore:
@@ -81,11 +84,14 @@ func (o *checkOptions) linear(name string) (linear.Spec, error) {
 // from what. What can't be read says nothing here; it will be told of when it
 // is read in earnest.
 func guess(head []byte, how histories.Options) (name, because string) {
-	token, lease, shared := "", "", ""
+	token, lease, shared, ended := "", "", "", ""
 	how.Skip = func(*histories.Error) {}
 	for e, err := range histories.New(bytes.NewReader(head), how).Events() {
 		if err != nil {
 			break
+		}
+		if ended == "" && e.Phase == linear.Expired {
+			ended = fmt.Sprintf("line %d has a lease that ended by the server's clock", e.Line)
 		}
 		if shared == "" && e.Shared {
 			shared = fmt.Sprintf("line %d is about reading", e.Line)
@@ -102,6 +108,8 @@ func guess(head []byte, how histories.Options) (name, because string) {
 		}
 	}
 	switch {
+	case ended != "":
+		return specByServer, ended
 	case shared != "" && token == "" && lease == "":
 		return specReadWrite, shared
 	case token != "" && lease != "":

@@ -196,6 +196,12 @@ func happened(event, result []byte, e *linear.Event) (int, error) {
 		return moment(linear.Release)
 	case "extended":
 		return moment(linear.Extend)
+	case "expired":
+		if len(result) > 0 {
+			return 0, fmt.Errorf("the end of a lease has no result, but here is %.40q", result)
+		}
+		*e = linear.Event{Time: e.Time, Client: e.Client, Key: e.Key, Phase: linear.Expired}
+		return 1, nil
 	case "crash":
 		if len(result) > 0 {
 			return 0, fmt.Errorf("a crash has no result, but here is %.40q", result)
@@ -203,7 +209,7 @@ func happened(event, result []byte, e *linear.Event) (int, error) {
 		*e = linear.Event{Time: e.Time, Client: e.Client, Phase: linear.Crash}
 		return 1, nil
 	default:
-		return 0, noWord("event", event, "acquire", "try", "release", "extend", "use", "crash", "acquired", "released", "extended")
+		return 0, noWord("event", event, "acquire", "try", "release", "extend", "use", "crash", "expired", "acquired", "released", "extended")
 	}
 	switch string(result) {
 	case "call":
