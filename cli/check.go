@@ -56,13 +56,14 @@ whether a lock that works could have given these answers: whether it is
 linearizable. "-", or no file, stands for standard input.
 
 The formats are JSON lines as "lockfault run" writes them, Jepsen's EDN, and CSV
-with the columns time,client,event,result and, if there are any, key, token, lease
-and permits; each plain or compressed with gzip. docs/history.md describes them.
+with the columns time,client,event,result and, if there are any, key, token, lease,
+permits and shared; each plain or compressed with gzip. docs/history.md describes them.
 
 Unless --spec says what kind of lock it is, the content does: a history with fencing
 tokens is judged as that of a mutex whose tokens grow or, if it has ends of leases or
-extends too, as that of a fenced lock; one with those alone as that of a lease, any
-other as that of a mutex.
+extends too, as that of a fenced lock; one with those alone as that of a lease; one with
+operations for reading as that of a read-write lock; one with leases that ended by the
+server's clock as that of such a lease; any other as that of a mutex.
 
 The exit status is 0 if all histories are valid and 1 if one is invalid. It is 2 if
 nothing was checked, because the command line is wrong or one of its files isn't
