@@ -28,6 +28,7 @@ type checkOptions struct {
 	strict  bool
 	skew    time.Duration
 	all     bool
+	explain bool
 	input   string
 	unit    string
 	lenient bool
@@ -55,13 +56,14 @@ whether a lock that works could have given these answers: whether it is
 linearizable. "-", or no file, stands for standard input.
 
 The formats are JSON lines as "lockfault run" writes them, Jepsen's EDN, and CSV
-with the columns time,client,event,result and, if there are any, key, token, lease
-and permits; each plain or compressed with gzip. docs/history.md describes them.
+with the columns time,client,event,result and, if there are any, key, token, lease,
+permits and shared; each plain or compressed with gzip. docs/history.md describes them.
 
 Unless --spec says what kind of lock it is, the content does: a history with fencing
 tokens is judged as that of a mutex whose tokens grow or, if it has ends of leases or
-extends too, as that of a fenced lock; one with those alone as that of a lease, any
-other as that of a mutex.
+extends too, as that of a fenced lock; one with those alone as that of a lease; one with
+operations for reading as that of a read-write lock; one with leases that ended by the
+server's clock as that of such a lease; any other as that of a mutex.
 
 The exit status is 0 if all histories are valid and 1 if one is invalid. It is 2 if
 nothing was checked, because the command line is wrong or one of its files isn't
@@ -82,6 +84,7 @@ as one.`,
 	flags.BoolVar(&o.strict, "strict", false, "a try that was told busy needs somebody who held")
 	flags.DurationVar(&o.skew, "clock-skew", 0, "how wrong any time may be, either way: what that can explain is possible, not certain")
 	flags.BoolVar(&o.all, "all", false, "report all violations, not only the first")
+	flags.BoolVar(&o.explain, "explain", false, "print the smallest part of the history that is still illegal, and why")
 	flags.StringVar(&o.input, "input", inputAuto, "`format` of the histories: "+strings.Join(inputs(), ", "))
 	flags.StringVar(&o.unit, "time-unit", inputAuto, "`unit` of the times of CSV that are plain numbers: "+strings.Join(timeUnits(), ", "))
 	flags.BoolVar(&o.lenient, "lenient", false, "leave out lines that can't be read, and say how many")
@@ -137,6 +140,7 @@ type checked struct {
 	found
 	Violations []violation `json:"violations"`
 	Omitted    int         `json:"omitted,omitempty"` // violations that are not listed
+	Explained  *explained  `json:"explained,omitempty"`
 }
 
 type violation struct {
@@ -267,6 +271,13 @@ func (o *checkOptions) one(ctx context.Context, stdin io.Reader, file string) (c
 	for _, v := range j.Violations {
 		c.Violations = append(c.Violations, violationOf(v))
 	}
+	if o.explain && len(j.Violations) > 0 {
+		if from := in.again(); from != nil {
+			c.Explained = explain(histories.New(from, how).Events(), spec, j.Violations[0].Key, o.strict)
+		} else {
+			c.Explained = &explained{Says: "an input of this size can be read only once: give it as a file to have it explained"}
+		}
+	}
 	if err != nil {
 		c.Reason = err.Error()
 		if j.Verdict != linear.Invalid { // what was proven before holds
@@ -330,6 +341,9 @@ func (c *checked) explain(w io.Writer, skew time.Duration) {
 			name = "possible " + name
 		}
 		lines = append(lines, fmt.Sprintf("%s%s: %s", name, onLines(v.Lines), v.Says))
+	}
+	if c.Explained != nil {
+		lines = append(lines, c.Explained.lines()...)
 	}
 	if c.Omitted > 0 {
 		lines = append(lines, count(c.Omitted, "more violation is", "more violations are")+" not listed")

@@ -21,10 +21,12 @@ const (
 	specMulti     = "multi"
 	specSemaphore = "semaphore"
 	specTokens    = "mutex-tokens"
+	specReadWrite = "read-write"
+	specByServer  = "lease-by-server"
 )
 
 func specs() []string {
-	return []string{specAuto, specMutex, specReentrant, specLease, specFenced, specMulti, specSemaphore, specTokens}
+	return []string{specAuto, specMutex, specReentrant, specLease, specFenced, specMulti, specSemaphore, specTokens, specReadWrite, specByServer}
 }
 
 func expiries() []string { return []string{"believed", "known", "unknown"} }
@@ -56,6 +58,10 @@ func (o *checkOptions) linear(name string) (linear.Spec, error) {
 		return linear.Fenced(), nil
 	case specTokens:
 		return linear.MutexTokens(), nil
+	case specReadWrite:
+		return linear.ReadWrite(), nil
+	case specByServer:
+		return linear.Lease(linear.ByServer), nil
 	case specMulti:
 		return linear.Multi(), nil
 	case specSemaphore:
@@ -78,11 +84,17 @@ func (o *checkOptions) linear(name string) (linear.Spec, error) {
 // from what. What can't be read says nothing here; it will be told of when it
 // is read in earnest.
 func guess(head []byte, how histories.Options) (name, because string) {
-	token, lease := "", ""
+	token, lease, shared, ended := "", "", "", ""
 	how.Skip = func(*histories.Error) {}
 	for e, err := range histories.New(bytes.NewReader(head), how).Events() {
 		if err != nil {
 			break
+		}
+		if ended == "" && e.Phase == linear.Expired {
+			ended = fmt.Sprintf("line %d has a lease that ended by the server's clock", e.Line)
+		}
+		if shared == "" && e.Shared {
+			shared = fmt.Sprintf("line %d is about reading", e.Line)
 		}
 		if token == "" && e.Token != 0 {
 			token = fmt.Sprintf("line %d has a fencing token", e.Line)
@@ -96,6 +108,10 @@ func guess(head []byte, how histories.Options) (name, because string) {
 		}
 	}
 	switch {
+	case ended != "":
+		return specByServer, ended
+	case shared != "" && token == "" && lease == "":
+		return specReadWrite, shared
 	case token != "" && lease != "":
 		return specFenced, token + ", and " + lease
 	case token != "":

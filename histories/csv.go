@@ -23,7 +23,7 @@ type table struct {
 
 // columns are the names that a column may have.
 func columns() []string {
-	return []string{"time", "client", "event", "result", "key", "token", "lease", "permits"}
+	return []string{"time", "client", "event", "result", "key", "token", "lease", "permits", "shared"}
 }
 
 // newTable reads the line that names the columns.
@@ -55,7 +55,7 @@ func newTable(l *lines, unit TimeUnit) (*table, error) {
 	}
 	for _, name := range columns()[:4] {
 		if !slices.Contains(t.columns, name) {
-			return nil, fmt.Errorf("there is no column %q: the first line must name the columns, time,client,event,result and those that are there of key,token,lease,permits", name)
+			return nil, fmt.Errorf("there is no column %q: the first line must name the columns, time,client,event,result and those that are there of key,token,lease,permits,shared", name)
 		}
 	}
 	return t, nil
@@ -121,6 +121,14 @@ func (t *table) parse(text []byte, line int, out *[2]record) (int, error) {
 			e.Permits = int(n)
 		case "lease":
 			lease = field
+		case "shared":
+			switch string(field) {
+			case "true":
+				e.Shared = true
+			case "false":
+			default:
+				return 0, fmt.Errorf("%.40q does not say whether it is about reading: true or false would", field)
+			}
 		}
 	}
 	if e.Time, err = t.clock.time(at, line); err != nil {
@@ -188,6 +196,12 @@ func happened(event, result []byte, e *linear.Event) (int, error) {
 		return moment(linear.Release)
 	case "extended":
 		return moment(linear.Extend)
+	case "expired":
+		if len(result) > 0 {
+			return 0, fmt.Errorf("the end of a lease has no result, but here is %.40q", result)
+		}
+		*e = linear.Event{Time: e.Time, Client: e.Client, Key: e.Key, Phase: linear.Expired}
+		return 1, nil
 	case "crash":
 		if len(result) > 0 {
 			return 0, fmt.Errorf("a crash has no result, but here is %.40q", result)
@@ -195,7 +209,7 @@ func happened(event, result []byte, e *linear.Event) (int, error) {
 		*e = linear.Event{Time: e.Time, Client: e.Client, Phase: linear.Crash}
 		return 1, nil
 	default:
-		return 0, noWord("event", event, "acquire", "try", "release", "extend", "use", "crash", "acquired", "released", "extended")
+		return 0, noWord("event", event, "acquire", "try", "release", "extend", "use", "crash", "expired", "acquired", "released", "extended")
 	}
 	switch string(result) {
 	case "call":

@@ -15,11 +15,12 @@ type said struct {
 	token   int64
 	lease   time.Duration
 	permits int
+	shared  bool
 }
 
 // valueOf reads a :value: nothing; a number, which is the fencing token; a name,
-// which is the lock's; a map with any of :key, :token (or :fence), :lease and
-// :permits; or a vector of a lock and one of these, as jepsen.independent has it.
+// which is the lock's; a map with any of :key, :token (or :fence), :lease,
+// :permits and :shared; or a vector of a lock and one of these, as jepsen.independent has it.
 func valueOf(text []byte) (said, error) {
 	var s said
 	if ednNil(text) || string(text) == "true" || string(text) == "false" { // what the call returned
@@ -94,7 +95,7 @@ func pairOf(text []byte) (said, error) {
 
 // fields reads a :value that is a map.
 func (s *said) fields(text []byte) error {
-	var key, token, fence, lease, permits []byte
+	var key, token, fence, lease, permits, shared []byte
 	for i := 1; ; {
 		at, err := ednNext(text, i, 1)
 		if err != nil {
@@ -126,6 +127,8 @@ func (s *said) fields(text []byte) error {
 			field = &lease
 		case ":permits":
 			field = &permits
+		case ":shared":
+			field = &shared
 		default:
 			continue
 		}
@@ -138,6 +141,12 @@ func (s *said) fields(text []byte) error {
 		if s.key, s.hasKey = nameOf(key); !s.hasKey {
 			return fmt.Errorf("the :key in its :value is %s, no name of a lock", shown(key))
 		}
+	}
+	switch {
+	case string(shared) == "true":
+		s.shared = true
+	case !ednNil(shared) && string(shared) != "false":
+		return fmt.Errorf("the :shared in its :value is %s: it must be true or false", shown(shared))
 	}
 	number := func(name string, text []byte) (n int64, err error) {
 		if ednNil(text) {

@@ -104,7 +104,7 @@ func (p *jepsen) operation(e *linear.Event) (int, error) {
 	} else if e.Phase != linear.Invoke && len(p.keys) > 0 {
 		e.Key = p.keys[e.Client]
 	}
-	e.Permits = said.permits
+	e.Permits, e.Shared = said.permits, said.shared
 	if e.Phase == linear.ReturnOK {
 		e.Token, e.Lease = said.token, said.lease
 	}

@@ -29,7 +29,7 @@ func newJSONLines() *jsonLines { return &jsonLines{} }
 // needs no copy of are missing.
 type jsonEvent struct {
 	index, time, call, token, until, permits int64
-	hasIndex, hasTime, accepted              bool
+	hasIndex, hasTime, accepted, shared      bool
 	kind, client, op, result, key            []byte
 }
 
@@ -183,7 +183,7 @@ func (p *jsonLines) convert(e *jsonEvent, r *record) (int, error) {
 	}
 	*r = record{Event: linear.Event{
 		Time: time.Duration(e.time), Client: p.names.of(e.client), Key: p.key(e.key),
-		Phase: phase, Op: op, Token: e.token, Permits: int(e.permits),
+		Phase: phase, Op: op, Token: e.token, Permits: int(e.permits), Shared: e.shared,
 	}, call: e.call}
 	if phase == linear.ReturnOK && op != linear.Release {
 		r.Lease = time.Duration(e.until)

@@ -24,6 +24,7 @@ type jsonLine struct {
 	Time    *time.Duration `json:"t"`
 	Key     string         `json:"key"`
 	Permits int64          `json:"permits"`
+	Shared  bool           `json:"shared"`
 }
 
 // decode reads a line with the standard library. It is for lines that scan does
@@ -44,6 +45,7 @@ func decode(text []byte, e *jsonEvent, fields []string) error {
 	}
 	e.kind, e.client, e.op, e.result, e.key = []byte(v.Kind), []byte(v.Client), []byte(v.Op), []byte(v.Result), []byte(v.Key)
 	e.call, e.token, e.until, e.permits, e.accepted = int64(v.Call), v.Token, int64(v.Until), v.Permits, v.Accepted
+	e.shared = v.Shared
 	return nil
 }
 

@@ -100,7 +100,7 @@ func (o *order) check(r *record) error {
 	switch {
 	case e.Phase == linear.Crash:
 		*o.client(e.Client) = clientCalls{name: e.Client}
-	case e.Op == linear.Use:
+	case e.Op == linear.Use, e.Phase == linear.Expired:
 	case e.Phase == linear.Invoke:
 		err = o.called(r)
 	default:

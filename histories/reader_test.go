@@ -19,7 +19,7 @@ var update = flag.Bool("update", false, "rewrite the golden files")
 
 // show writes an event on one line.
 func show(e linear.Event) string {
-	phase := [...]string{"?", "call", "ok", "fail", "unknown", "crash"}[e.Phase]
+	phase := [...]string{"?", "call", "ok", "fail", "unknown", "crash", "expired"}[e.Phase]
 	op := [...]string{"", "acquire", "try", "release", "extend", "use"}[e.Op]
 	b := fmt.Sprintf("%d: %s %s", e.Line, e.Time, e.Client)
 	for _, word := range []string{op, phase} {
@@ -35,6 +35,9 @@ func show(e linear.Event) string {
 	}
 	if e.Lease != 0 {
 		b += fmt.Sprint(" lease=", e.Lease)
+	}
+	if e.Shared {
+		b += " shared"
 	}
 	if e.Permits != 0 {
 		b += fmt.Sprint(" permits=", e.Permits)

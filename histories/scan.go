@@ -22,6 +22,7 @@ const (
 	fieldAccepted
 	fieldKey
 	fieldPermits
+	fieldShared
 	// The rest is not looked into.
 	fieldNode
 	fieldServer
@@ -73,6 +74,8 @@ func jsonFieldOf(name []byte) jsonField {
 		return fieldAccepted
 	case "permits":
 		return fieldPermits
+	case "shared":
+		return fieldShared
 	case "node":
 		return fieldNode
 	case "server":
@@ -201,10 +204,14 @@ func (e *jsonEvent) scanValue(b []byte, i int, field jsonField) int {
 			e.key = text
 		}
 		return end
-	case field == fieldAccepted:
+	case field == fieldAccepted, field == fieldShared:
 		switch {
 		case len(b)-i >= 4 && string(b[i:i+4]) == "true":
-			e.accepted = true
+			if field == fieldShared {
+				e.shared = true
+			} else {
+				e.accepted = true
+			}
 			return i + 4
 		case len(b)-i >= 5 && string(b[i:i+5]) == "false":
 			return i + 5

@@ -110,7 +110,7 @@ func TestScanKnowsAllFields(t *testing.T) {
 		switch {
 		case field&textFields != 0:
 			value = `"x"`
-		case field == fieldAccepted:
+		case field == fieldAccepted, field == fieldShared:
 			value = "true"
 		}
 		if !agree(t, []byte(`{"`+name+`":`+value+`}`)) {

@@ -26,6 +26,7 @@ const (
 	semaphoreKind
 	tokensKind
 	readWriteKind
+	servedKind
 )
 
 // Mutex is a lock that knows its owner: only who acquired it can release it.
@@ -36,7 +37,12 @@ func Mutex() Spec { return Spec{} }
 func Reentrant(limit int) Spec { return Spec{kind: reentrantKind, limit: max(limit, 0)} }
 
 // Lease is a mutex that may be lost by the passing of time.
-func Lease(e Expiry) Spec { return Spec{kind: leaseKind, expiry: e} }
+func Lease(e Expiry) Spec {
+	if e == ByServer {
+		return Spec{kind: servedKind, expiry: e}
+	}
+	return Spec{kind: leaseKind, expiry: e}
+}
 
 // Fenced is a lock whose tokens strictly increase in the order of acquisition,
 // together with a resource that accepts no token smaller than one that it has
@@ -76,6 +82,9 @@ const (
 	// NotKnown: Event.Lease is ignored; the lock may be lost at any
 	// time after the return of its acquire or extend.
 	NotKnown
+	// ByServer: the lock is lost when an event says so whose Phase is Expired, and at no other
+	// time. Event.Lease is ignored.
+	ByServer
 )
 
 // Options change how strictly a history is judged. The zero value is valid.

@@ -31,7 +31,7 @@ func (c *Checker) told(o *owner, e *Event) {
 			}
 		}
 	}
-	if c.spec.kind == multiKind {
+	if c.tied {
 		c.wonder(s, "a busy answer depends on when several keys were free at once, which is not settled")
 		return
 	}

@@ -15,7 +15,7 @@ import (
 // has several, with an empty line between:
 //
 //	why: one line
-//	spec: mutex, reentrant N, lease believed, lease known, lease not-known, fenced, multi, semaphore N, mutex-tokens or read-write
+//	spec: mutex, reentrant N, lease believed, lease known, lease not-known, lease by-server, fenced, multi, semaphore N, mutex-tokens or read-write
 //	strict: yes
 //	skew: 10ms
 //	unit: 1ms; what the times count, 1s unless told
@@ -112,6 +112,8 @@ func specNamed(name string) (naiveSpec, error) {
 	n, _ := strconv.Atoi(rest)
 	e, lease := map[string]Expiry{"believed": Believed, "known": Known, "not-known": NotKnown}[rest]
 	switch {
+	case name == "lease by-server":
+		return naiveSpec{kind: naiveServed}, nil
 	case word == "lease" && lease:
 		return naiveSpec{kind: naiveLease, expiry: e}, nil
 	case word == "reentrant":
@@ -149,7 +151,7 @@ func (c *caseOf) events(t *testing.T) []Event {
 			}
 		}
 		e := parse(t, strings.Join(words, " "))[0]
-		if e.Phase == 0 || e.Op == 0 && e.Phase != Crash {
+		if e.Phase == 0 || e.Op == 0 && e.Phase != Crash && e.Phase != Expired {
 			t.Fatalf("%s: not an event: %s", c.at, line)
 		}
 		e.Time, e.Lease, e.Line = at(f[0]), lease, i+1

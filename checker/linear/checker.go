@@ -14,21 +14,20 @@ import (
 // an acquire of unknown outcome or without a return exists. Make one with
 // [New]. It is not safe for concurrent use.
 type Checker struct {
-	spec   Spec
-	opts   Options
-	limit  int32
-	seq    int64 // events so far
-	now    time.Duration
-	tokens bool // the specification has fencing tokens
+	traits
+	spec  Spec
+	opts  Options
+	limit int32
+	seq   int64 // events so far
+	now   time.Duration
 
 	clients map[string]*client
 	slots   map[string]*slot
 	last    *client // of the last event: often of the next one, too
 	sweepAt int
 
-	unruled bool                // locks of this kind have no rules
-	opened  map[string]struct{} // locks of which the rules leave a question open; "" for all
-	kept    *kept               // with Options.Search
+	opened map[string]struct{} // locks of which the rules leave a question open; "" for all
+	kept   *kept               // with Options.Search
 
 	result Result
 	size   int // of its violations
@@ -47,21 +46,15 @@ type Checker struct {
 func New(spec Spec, opts Options) *Checker {
 	opts.Skew = max(opts.Skew, 0)
 	c := &Checker{
-		spec: spec, opts: opts, limit: 1, now: math.MinInt64, tokens: spec.kind == fencedKind,
+		spec: spec, opts: opts, traits: spec.traits(), limit: int32(spec.often()), now: math.MinInt64,
 		clients: map[string]*client{}, slots: map[string]*slot{}, sweepAt: 1024, opened: map[string]struct{}{},
-	}
-	switch {
-	case spec.kind == reentrantKind && spec.limit == 0:
-		c.limit = math.MaxInt32
-	case spec.kind == reentrantKind || spec.kind == semaphoreKind:
-		c.limit = int32(min(max(spec.limit, 1), math.MaxInt32))
 	}
 	if opts.Search {
 		c.kept = newKept(spec, opts.Strict)
 		c.kept.choose(opts.Locks)
 	}
-	if spec.kind == tokensKind || spec.kind == readWriteKind {
-		c.unruled, c.done, c.open = true, true, "locks of this kind are judged by a search alone"
+	if !c.ruled {
+		c.done, c.open = true, "locks of this kind are judged by a search alone"
 	}
 	return c
 }
@@ -170,10 +163,10 @@ func (c *Checker) add(e *Event) error {
 		}
 		return nil
 	}
-	if why := c.spec.refuses(e); why != "" {
+	if why := c.refuses(e); why != "" {
 		return c.fail(e, why)
 	}
-	if c.spec.kind == multiKind {
+	if c.tied {
 		if key := set(e.Key); key != e.Key {
 			same := *e
 			same.Key = key
@@ -181,6 +174,10 @@ func (c *Checker) add(e *Event) error {
 		}
 	}
 	o := c.owner(e)
+	if e.Phase == Expired {
+		c.follow(e)
+		return nil
+	}
 	if e.Op == Use {
 		c.result.Ops++
 		c.follow(e)
@@ -212,7 +209,7 @@ func (c *Checker) add(e *Event) error {
 	if e.Phase != ReturnUnknown {
 		c.result.Unknown--
 	}
-	if (c.tokens || c.spec.kind == tokensKind) && c.doubt == "" && e.Phase == ReturnOK && e.Token == 0 && (e.Op == Acquire || e.Op == TryAcquire) {
+	if c.tokens && c.doubt == "" && e.Phase == ReturnOK && e.Token == 0 && (e.Op == Acquire || e.Op == TryAcquire) {
 		c.doubt = missing(e)
 	}
 	c.follow(e)
@@ -231,21 +228,25 @@ func (c *Checker) follow(e *Event) {
 }
 
 // refuses says why an event has no meaning for this kind of lock, or "".
-func (s Spec) refuses(e *Event) string {
+func (t traits) refuses(e *Event) string {
 	switch {
-	case e.Phase < Invoke || e.Phase > Crash:
+	case e.Phase < Invoke || e.Phase > Expired:
 		return "an unknown phase"
+	case e.Phase == Expired && t.served:
+		return ""
+	case e.Phase == Expired:
+		return "the end of a lease by the server's clock, which means nothing for this kind of lock"
 	case e.Op < Acquire || e.Op > Use:
 		return "an unknown operation"
-	case e.Op == Use && s.kind != fencedKind && s.kind != tokensKind:
+	case e.Op == Use && !t.tokens:
 		return "a use of a token, and only fenced locks have tokens"
 	case e.Op == Use && e.Phase != ReturnOK && e.Phase != ReturnFail:
 		return "a use that was neither accepted nor turned away"
-	case (s.kind == fencedKind || s.kind == tokensKind) && (e.Token < 0 || e.Op == Use && e.Token == 0):
+	case t.tokens && (e.Token < 0 || e.Op == Use && e.Token == 0):
 		return "a token that is not positive"
-	case e.Op == Extend && s.kind != leaseKind && s.kind != fencedKind:
+	case e.Op == Extend && !t.leases && !t.served:
 		return "an extend, and only leases can be extended"
-	case s.kind == multiKind && strings.TrimSpace(e.Key) == "":
+	case t.tied && strings.TrimSpace(e.Key) == "":
 		return "an operation on no key"
 	}
 	return ""
@@ -302,7 +303,7 @@ func (c *Checker) owner(e *Event) *owner {
 		c.keep(cl)
 	}
 	o := &owner{client: cl, key: e.Key, until: math.MaxInt64}
-	if c.spec.kind == multiKind {
+	if c.tied {
 		for _, key := range strings.Fields(e.Key) {
 			o.slots = append(o.slots, c.slot(key))
 		}
@@ -387,7 +388,7 @@ func (c *Checker) wonder(s *slot, why string) {
 		c.open = why
 	}
 	key := s.key
-	if c.spec.kind == multiKind {
+	if c.tied {
 		key = ""
 	}
 	c.opened[key] = struct{}{}
@@ -395,11 +396,11 @@ func (c *Checker) wonder(s *slot, why string) {
 
 // wondering says whether a question about a lock is open.
 func (c *Checker) wondering(key string) bool {
-	if c.spec.kind == multiKind {
+	if c.tied {
 		key = ""
 	}
 	_, open := c.opened[key]
-	return open || c.unruled
+	return open || !c.ruled
 }
 
 // settle lets a search answer what is open.
@@ -409,7 +410,7 @@ func (c *Checker) settle() {
 	}
 	refuted, lost := c.kept.settle(c.wondering)
 	for _, r := range refuted {
-		if len(c.result.Violations) > 0 && (!c.opts.All || c.spec.kind == multiKind) {
+		if len(c.result.Violations) > 0 && (!c.opts.All || c.tied) {
 			continue // the rules say more
 		}
 		v := Violation{Rule: NoOrder, Key: r.lock.key, Events: []Event{*r.event}, Says: sayNoOrder(r.event)}

@@ -20,7 +20,7 @@ type compiled struct {
 	index    map[place]int32
 	nobodies map[string]int32
 	of       map[string][]int32 // the actors of a client
-	tokens   map[int32][]int64  // tokens that an actor's uses were accepted with
+	used     map[int32][]int64  // tokens that an actor's uses were accepted with
 }
 
 // An actor is one client at one lock, or at one list of a Multi; or nobody, of
@@ -81,7 +81,7 @@ func (s *reserve) open(pos int32) int32 {
 // A point is something at which a state is judged or changed.
 type point struct {
 	kind pointKind
-	op   int32 // of a crash the actor
+	op   int32 // of a crash, and of a lease that ends by the server's clock, the actor
 	cut  int32 // of a crash the operation that was under way, or -1
 }
 
@@ -93,6 +93,7 @@ const (
 	closingPoint // the last moment of an actor's spare releases; op is the reserve
 	endingPoint  // the last moment of what an operation granted
 	crashPoint
+	expiredPoint
 	usePoint
 )
 
@@ -101,6 +102,7 @@ const farAway = math.MaxInt32
 // A compiler turns events into operations and points.
 type compiler struct {
 	*compiled
+	traits
 	spec   Spec
 	strict bool
 	under  []int32         // by actor: the operation under way, or -1
@@ -113,7 +115,7 @@ type compiler struct {
 
 // compile reads events that a Checker has understood, in order.
 func compile(spec Spec, strict bool, events []Event) *compiled {
-	c := &compiler{compiled: &compiled{index: map[place]int32{}, nobodies: map[string]int32{}, of: map[string][]int32{}, tokens: map[int32][]int64{}}, spec: spec, strict: strict}
+	c := &compiler{compiled: &compiled{index: map[place]int32{}, nobodies: map[string]int32{}, of: map[string][]int32{}, used: map[int32][]int64{}}, traits: spec.traits(), spec: spec, strict: strict}
 	returns := c.returns(events)
 	for i := range events {
 		c.event = int32(i)
@@ -144,7 +146,7 @@ func (c *compiler) returns(events []Event) []int32 {
 				delete(called, at)
 			}
 			by[e.Client] = by[e.Client][:0]
-		case e.Op == Use:
+		case e.Op == Use, e.Phase == Expired:
 		case e.Phase == Invoke:
 			called[at], of[i] = int32(i), -2
 			by[e.Client] = append(by[e.Client], at)
@@ -168,13 +170,13 @@ func (c *compiler) actor(client, key string) int32 {
 	c.index[place{client, key}] = p
 	c.actors = append(c.actors, actor{client: client})
 	c.under, c.holds = append(c.under, -1), append(c.holds, -1)
-	if c.spec.kind == multiKind {
+	if c.tied {
 		c.actors[p].keys = strings.Fields(key)
 	}
 	c.of[client] = append(c.of[client], p)
 	// What it leaves is nobody's, key by key.
 	lists := []string{key}
-	if c.spec.kind == multiKind {
+	if c.tied {
 		lists = c.actors[p].keys
 	}
 	for _, key := range lists {
@@ -189,7 +191,7 @@ func (c *compiler) nobody(key string) int32 {
 		p = int32(len(c.actors))
 		c.nobodies[key] = p
 		c.actors = append(c.actors, actor{nobody: true})
-		if c.spec.kind == multiKind {
+		if c.tied {
 			c.actors[p].keys = []string{key}
 		}
 		c.under, c.holds = append(c.under, -1), append(c.holds, -1)
@@ -214,10 +216,14 @@ func (c *compiler) add(e *Event, ret int32, events []Event) {
 		return
 	}
 	p := c.actor(e.Client, e.Key)
+	if e.Phase == Expired {
+		c.point(expiredPoint, p)
+		return
+	}
 	if e.Op == Use {
 		if e.Phase == ReturnOK {
 			c.point(usePoint, c.operation(operation{actor: p, op: Use, token: e.Token, reserve: -1}))
-			c.tokens[p] = append(c.tokens[p], e.Token)
+			c.used[p] = append(c.used[p], e.Token)
 		}
 		return
 	}
@@ -226,7 +232,7 @@ func (c *compiler) add(e *Event, ret int32, events []Event) {
 		return
 	}
 	o := operation{actor: p, op: e.Op, reading: e.Shared, permits: 1, reserve: -1, ret: -1}
-	if c.spec.kind == semaphoreKind {
+	if c.counted {
 		o.permits = int32(max(1, min(e.Permits, math.MaxInt32)))
 	}
 	var back *Event
@@ -239,7 +245,7 @@ func (c *compiler) add(e *Event, ret int32, events []Event) {
 		o.outcome = unsure
 	case back.Phase == ReturnFail:
 		o.outcome = failed
-	case stale && !(c.spec.kind == fencedKind && e.Op != Extend):
+	case stale && !(c.lax && e.Op != Extend):
 		o.outcome = unsure
 	default:
 		o.outcome = certain
@@ -257,7 +263,7 @@ func (c *compiler) add(e *Event, ret int32, events []Event) {
 	}
 	c.point(calledPoint, at)
 	if o.outcome == unsure && e.Op != Extend {
-		c.reserve(at, stale && c.spec.kind == leaseKind && c.spec.expiry == Known, ret == -2)
+		c.reserve(at, stale && c.spec.expiry == Known, ret == -2)
 	}
 }
 
@@ -325,36 +331,25 @@ func (c *compiler) returned(p int32, e *Event) {
 	if o.outcome != certain || o.op == Release {
 		return
 	}
-	switch c.spec.kind {
-	case leaseKind:
+	if c.leases {
 		c.holds[p] = at
-		if e.Lease == 0 || c.spec.expiry == NotKnown {
-			o.ripe = int32(len(c.points))
-			return
-		}
-	case fencedKind:
-		c.holds[p] = at
-		switch {
-		case e.Lease > e.Time:
-		case o.op == Extend:
-			o.ripe = int32(len(c.points))
-			return
-		default: // it was not told, or is over
-			o.ripe = 0
-			return
-		}
-	default:
-		return
 	}
-	c.until[at] = e.Lease
-	heap.Push(&c.ends, end{e.Lease, at})
+	switch c.spec.term(e) {
+	case onceTold:
+		o.ripe = int32(len(c.points))
+	case onceBegun:
+		o.ripe = 0
+	case whenSaid:
+		c.until[at] = e.Lease
+		heap.Push(&c.ends, end{e.Lease, at})
+	}
 }
 
 // pass lets the leases end whose time has come.
 func (c *compiler) pass(now time.Duration) {
 	for len(c.ends) > 0 && c.ends[0].at <= now {
 		g := heap.Pop(&c.ends).(end).grant
-		if c.spec.kind == leaseKind && c.spec.expiry == Known && !c.loose[g] {
+		if c.spec.expiry == Known && !c.loose[g] {
 			c.point(endingPoint, g)
 		}
 		c.ops[g].ripe = int32(len(c.points))
@@ -379,9 +374,4 @@ func (e *ends) Pop() any {
 	last := (*e)[len(*e)-1]
 	*e = (*e)[:len(*e)-1]
 	return last
-}
-
-// over says whether what an event grants is over before its client hears of it.
-func (s Spec) over(e *Event) bool {
-	return (s.kind == leaseKind && s.expiry != NotKnown || s.kind == fencedKind) && e.Lease != 0 && e.Lease <= e.Time
 }

@@ -20,11 +20,9 @@ const (
 // says why that is enough.
 type descent struct {
 	*compiled
-	spec    Spec
+	traits
 	model   model
 	strict  bool
-	tokens  bool    // acquires give tokens that grow
-	leased  bool    // holds may end by themselves
 	rough   bool    // an operation is about several permits
 	several bool    // an operation may be about several permits or keys
 	bulk    []int32 // the reserve acquires of several, or of who releases several, or of writing
@@ -59,9 +57,7 @@ type frame struct {
 
 func newDescent(spec Spec, strict bool, c *compiled) *descent {
 	s := &descent{
-		compiled: c, spec: spec, strict: strict,
-		tokens:   spec.kind == fencedKind || spec.kind == tokensKind,
-		leased:   spec.kind == fencedKind || spec.kind == leaseKind,
+		compiled: c, traits: spec.traits(), model: spec.model(c.actors), strict: strict,
 		under:    make([]int32, len(c.actors)),
 		dead:     map[string]struct{}{},
 		furthest: -1,
@@ -72,7 +68,7 @@ func newDescent(spec Spec, strict bool, c *compiled) *descent {
 		s.under[i] = -1
 	}
 	s.likes()
-	s.several = spec.kind == multiKind || spec.kind == semaphoreKind
+	s.several = s.tied || s.counted
 	gives := map[int32]bool{} // actors that release several permits at once
 	for i := range s.ops {
 		if o := &s.ops[i]; o.op == Release && o.permits > 1 {
@@ -80,26 +76,11 @@ func newDescent(spec Spec, strict bool, c *compiled) *descent {
 		}
 	}
 	for i := range s.reserves {
-		if like := &s.ops[s.reserves[i].like]; like.op != Release && (like.permits > 1 || gives[like.actor] || len(s.actors[like.actor].keys) > 1 || spec.kind == readWriteKind) {
+		if like := &s.ops[s.reserves[i].like]; like.op != Release && (like.permits > 1 || gives[like.actor] || len(s.actors[like.actor].keys) > 1 || s.shares) {
 			s.bulk = append(s.bulk, int32(i))
 		}
 	}
 	s.rough = slices.ContainsFunc(s.ops, func(o operation) bool { return o.permits > 1 })
-	switch spec.kind {
-	case multiKind:
-		s.model = several{c.actors}
-	case semaphoreKind:
-		s.model = permitted{int64(max(spec.limit, 1))}
-	case readWriteKind:
-		s.model = readWrite{}
-	case reentrantKind:
-		s.model = single{int32(spec.limit)}
-		if spec.limit == 0 {
-			s.model = single{farAway}
-		}
-	default:
-		s.model = single{1}
-	}
 	return s
 }
 
@@ -265,6 +246,8 @@ func (s *descent) after(to []instant, st instant) []instant {
 		return s.ending(to, st, p.op)
 	case crashPoint:
 		return append(to, s.crash(st, p.op))
+	case expiredPoint:
+		return s.expired(to, st, p.op)
 	}
 	return s.use(to, st, p.op)
 }
@@ -345,7 +328,7 @@ func (s *descent) sooner(st instant, op int32, token int64) bool {
 func (s *descent) release(st instant, o *operation) (instant, bool) {
 	i, ok := st.held(o.actor, o.reading)
 	if !ok || st.holds[i].count < o.permits {
-		return st, s.spec.kind == fencedKind
+		return st, s.lax
 	}
 	return s.less(st, o.actor, o.reading, -o.permits, st.holds[i].grant), true
 }
@@ -353,7 +336,7 @@ func (s *descent) release(st instant, o *operation) (instant, bool) {
 // less is taking, where less is held: then who reads and wrote before can write no more.
 func (s *descent) less(st instant, actor int32, reading bool, n, grant int32) instant {
 	st = st.taking(actor, reading, n, grant)
-	if s.spec.kind == readWriteKind {
+	if s.shares {
 		st = s.look(st)
 	}
 	return st
@@ -516,16 +499,16 @@ func (s *descent) needy(st instant, op int32, ok bool) bool {
 	if s.rewrites(st, o) {
 		return true
 	}
-	if acquire && o.outcome == certain && (s.strict && s.several || s.spec.kind == semaphoreKind || s.spec.kind == readWriteKind) &&
+	if acquire && o.outcome == certain && (s.strict && s.several || s.counted || s.shares) &&
 		slices.ContainsFunc(s.bulk, func(sp int32) bool {
-			return s.reserves[sp].open(s.pos) > st.uses(sp) && (s.spec.kind != readWriteKind || s.strict || s.ops[s.reserves[sp].like].actor == o.actor)
+			return s.reserves[sp].open(s.pos) > st.uses(sp) && (!s.shares || s.strict || s.ops[s.reserves[sp].like].actor == o.actor)
 		}) {
 		return true
 	}
 	if s.splits(st, o) {
 		return true
 	}
-	if s.spec.kind == semaphoreKind && len(s.watch) > 0 && (o.op == Release || s.rough && acquire) && s.mayFill(st) {
+	if s.counted && len(s.watch) > 0 && (o.op == Release || s.rough && acquire) && s.mayFill(st) {
 		return true
 	}
 	if !s.tokens || ok && !acquire && o.op != Extend {
@@ -543,7 +526,7 @@ func (s *descent) needy(st instant, op int32, ok bool) bool {
 // rewrites says whether o releases what its client writes, while it may have acquired that once more, which it
 // cannot later if it reads beside.
 func (s *descent) rewrites(st instant, o *operation) bool {
-	return s.spec.kind == readWriteKind && o.op == Release && !o.reading && slices.ContainsFunc(s.actors[o.actor].acquires, func(sp int32) bool {
+	return s.shares && o.op == Release && !o.reading && slices.ContainsFunc(s.actors[o.actor].acquires, func(sp int32) bool {
 		return !s.ops[s.reserves[sp].like].reading && s.reserves[sp].open(s.pos) > st.uses(sp)
 	})
 }
@@ -560,7 +543,7 @@ func (s *descent) splits(st instant, o *operation) bool {
 func (s *descent) due(st instant, before int64) bool {
 	return slices.ContainsFunc(s.reserves, func(sp reserve) bool {
 		like := &s.ops[sp.like]
-		return like.op != Release && sp.open(s.pos) > 0 && slices.ContainsFunc(s.compiled.tokens[like.actor], func(t int64) bool {
+		return like.op != Release && sp.open(s.pos) > 0 && slices.ContainsFunc(s.used[like.actor], func(t int64) bool {
 			// One that may return yet makes smaller tokens good, too.
 			return t > st.last && t < before || sp.yet && st.last+1 < before && !st.got(like.actor, t)
 		})
@@ -584,14 +567,15 @@ func (s *descent) mayFill(st instant) bool {
 			sum += int64(a.permits) * int64(max(0, s.reserves[i].open(s.pos)-st.uses(int32(i))))
 		}
 	}
-	limit := int64(s.spec.limit)
-	return slices.ContainsFunc(s.watch, func(t int32) bool { return !has(st.seen, t) && sum+int64(s.ops[t].permits) > limit })
+	return slices.ContainsFunc(s.watch, func(t int32) bool {
+		return !has(st.seen, t) && sum+int64(s.ops[t].permits) > s.model.(permitted).n
+	})
 }
 
 // unexplained says whether op is a release under way whose client holds too little for it.
 func (s *descent) unexplained(st instant, op int32) bool {
 	o := &s.ops[op]
-	if o.op != Release || o.outcome != certain || has(st.done, op) || len(s.actors[o.actor].acquires) == 0 || s.spec.kind == fencedKind {
+	if o.op != Release || o.outcome != certain || has(st.done, op) || len(s.actors[o.actor].acquires) == 0 || s.lax {
 		return false
 	}
 	return st.count(o.actor, o.reading) < o.permits
@@ -625,7 +609,7 @@ func (s *descent) moves(st instant, op int32, needy bool, add func(instant)) {
 				short = short || !s.model.room(st.holds, a) || len(s.actors[a.actor].crashes) > 0
 			}
 		}
-		all = all || short || s.spec.kind == readWriteKind // who writes no more and reads still cannot write
+		all = all || short || s.shares // who writes no more and reads still cannot write
 	case o.op == Release || o.op == Extend:
 		s.reserve(st, o.actor, add)
 		for i := range st.holds {
@@ -674,7 +658,7 @@ func (s *descent) moves(st instant, op int32, needy bool, add func(instant)) {
 				s.reserve1(st, i, add)
 			}
 		}
-		if s.spec.kind == semaphoreKind && len(s.watch) > 0 {
+		if s.counted && len(s.watch) > 0 {
 			for _, u := range s.open {
 				if a := &s.ops[u]; u != op && a.outcome == certain && a.op != Release && !has(st.done, u) {
 					s.early(st, u, add)
@@ -698,7 +682,7 @@ func (s *descent) likes() {
 	for i, p := range s.points {
 		actor := p.op
 		switch p.kind {
-		case crashPoint:
+		case crashPoint, expiredPoint:
 		case closingPoint:
 			actor = s.ops[s.reserves[p.op].like].actor
 		default:
@@ -719,7 +703,7 @@ func (s *descent) likes() {
 		like := &s.ops[sp.like]
 		pt := &s.actors[like.actor]
 		s.alike[i] = -1
-		if like.op == Release || sp.grant != atOnce || len(pt.acquires) > 1 || len(pt.releases) > 0 || len(sp.calls) > 1 || len(s.compiled.tokens[like.actor]) > 0 {
+		if like.op == Release || sp.grant != atOnce || len(pt.acquires) > 1 || len(pt.releases) > 0 || len(sp.calls) > 1 || len(s.used[like.actor]) > 0 {
 			continue
 		}
 		of := shape{like.permits, like.reading, sp.yet, len(pt.crashes) > 0 && pt.crashes[len(pt.crashes)-1] > sp.calls[0], strings.Join(pt.keys, " ")}
@@ -785,7 +769,7 @@ func (s *descent) reserve1(st instant, reserve int32, add func(instant)) {
 		// Its client had crashed by then.
 		nobody := *like
 		nobody.actor = pt.orphans[0]
-		if s.spec.kind != multiKind && !s.model.room(next.holds, &nobody) {
+		if !s.tied && !s.model.room(next.holds, &nobody) {
 			return
 		}
 		for _, p := range pt.orphans {
@@ -800,7 +784,7 @@ func (s *descent) reserve1(st instant, reserve int32, add func(instant)) {
 		return
 	}
 	with(next.giving(gift{like.actor, sp.yet, next.last + 1}))
-	for _, t := range s.compiled.tokens[like.actor] {
+	for _, t := range s.used[like.actor] {
 		if t > next.last+1 {
 			with(next.giving(gift{like.actor, sp.yet, t}))
 		}
@@ -818,10 +802,10 @@ func (s *descent) frees(st instant, h *held, add func(instant)) {
 		}
 	}
 	switch {
-	case pt.nobody && (s.spec.kind == semaphoreKind || h.reading):
+	case pt.nobody && (s.counted || h.reading):
 		add(st.taking(h.actor, h.reading, -1, h.grant))
 		return
-	case pt.nobody || s.leased && (h.grant == atOnce || s.ops[h.grant].ripe <= s.pos):
+	case pt.nobody || s.leases && (h.grant == atOnce || s.ops[h.grant].ripe <= s.pos):
 		add(st.taking(h.actor, h.reading, -h.count, h.grant))
 		return
 	}

@@ -53,7 +53,7 @@ func (a *alphabet) of(p *prefix, c int8, now int64, visit func(naiveEvent)) {
 	var open []naiveEvent
 	for _, e := range p.events {
 		switch {
-		case e.client != c || e.op == Use:
+		case e.client != c || e.op == Use || e.phase == Expired:
 		case e.phase == Crash:
 			open = nil
 		case e.phase == Invoke:
@@ -95,7 +95,7 @@ func (a *alphabet) of(p *prefix, c int8, now int64, visit func(naiveEvent)) {
 		calls[0].op = TryAcquire // an acquire differs only in that its fail says nothing
 	}
 	switch a.spec.kind {
-	case naiveLease, naiveFenced:
+	case naiveLease, naiveFenced, naiveServed:
 		calls = append(calls, naiveEvent{op: Extend})
 	case naiveMulti:
 		calls = with(calls, []uint8{1, 2, 3}, func(e *naiveEvent, k uint8) { e.keys = k })
@@ -115,6 +115,9 @@ func (a *alphabet) of(p *prefix, c int8, now int64, visit func(naiveEvent)) {
 		return // a client's first event is a call: before that nothing of it can end
 	}
 	visit(naiveEvent{time: now, client: c, phase: Crash})
+	if a.spec.kind == naiveServed {
+		visit(naiveEvent{time: now, client: c, phase: Expired})
+	}
 	if a.spec.tokens() {
 		for _, t := range a.tokens {
 			visit(naiveEvent{time: now, client: c, phase: ReturnOK, op: Use, token: t})
@@ -189,7 +192,7 @@ func eventsOf(spec naiveSpec, events []naiveEvent) []Event {
 			Time: time.Duration(n.time) * time.Second, Lease: time.Duration(n.lease) * time.Second, Client: string('A' + rune(n.client) - 1),
 			Key: [...]string{"", "x", "y", "x y"}[n.keys&3], Phase: n.phase, Op: n.op, Token: int64(n.token), Permits: int(n.permits), Line: i + 1,
 		}
-		if n.phase == Crash || n.op == Use {
+		if n.phase == Crash || n.phase == Expired || n.op == Use {
 			out[i].Permits = 0
 		}
 		if n.shared {
@@ -207,9 +210,12 @@ func notation(events []Event) string {
 	var out []string
 	for _, e := range events {
 		s := seconds(e.Time) + " " + e.Client + " "
-		if e.Phase == Crash {
+		switch e.Phase {
+		case Crash:
 			s += "crash"
-		} else {
+		case Expired:
+			s += "expired"
+		default:
 			s += ops[e.Op] + phases[e.Phase]
 		}
 		if e.Shared {
@@ -275,7 +281,7 @@ func (d *disagreements) compare(spec naiveSpec, strict bool, events []Event, leg
 	if got, _, lost := newKept(code, strict).judge(events); lost || got != legal {
 		d.add(fmt.Sprintf("%s: the oracle says legal=%v, a descent %v", name, legal, got), events)
 	}
-	if spec.kind != naiveMutexTokens && spec.kind != naiveReadWrite {
+	if specOf(spec).traits().ruled {
 		return
 	}
 	if r := Check(code, events, Options{Strict: strict}); legal != (r.Verdict == Valid) || r.Verdict == Unknown {
@@ -290,7 +296,7 @@ func alphabets() []alphabet {
 		{kind: naiveMutex}, {kind: naiveReentrant}, {kind: naiveReentrant, limit: 2},
 		{kind: naiveLease, expiry: Believed}, {kind: naiveLease, expiry: Known}, {kind: naiveLease, expiry: NotKnown},
 		{kind: naiveFenced}, {kind: naiveMulti}, {kind: naiveSemaphore, limit: 1}, {kind: naiveSemaphore, limit: 2},
-		{kind: naiveMutexTokens}, {kind: naiveReadWrite},
+		{kind: naiveMutexTokens}, {kind: naiveReadWrite}, {kind: naiveServed},
 	}
 	var all []alphabet
 	for _, s := range specs {

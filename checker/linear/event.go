@@ -10,7 +10,7 @@ package linear
 import "time"
 
 // An Event is one line of a history of lock operations: a call, its return, the
-// death of a client, or the use of a fencing token. The zero value is not valid.
+// death of a client, the use of a fencing token, or the end of a lease. The zero value is not valid.
 type Event struct {
 	// Time is when it happened, on the one clock that the history was
 	// recorded with, since any fixed moment.
@@ -47,6 +47,9 @@ const (
 	ReturnFail
 	ReturnUnknown
 	Crash
+	// Expired is the server's word that a client's lease of Key has ended, by its own clock: for
+	// [ByServer] alone. It has no call, and no Op.
+	Expired
 )
 
 // An Op is an operation of a lock.

@@ -138,6 +138,9 @@ func (d *drawing) step() {
 
 // pass lets what may happen by itself happen.
 func (d *drawing) pass() {
+	if d.spec.kind == naiveServed {
+		d.expire()
+	}
 	d.holds = slices.DeleteFunc(d.holds, func(h drawnHold) bool {
 		switch {
 		case h.client == 0:
@@ -164,6 +167,19 @@ func (d *drawing) pass() {
 		}
 	}
 	d.late = slices.DeleteFunc(d.late, func(o *drawnOp) bool { return o.done })
+}
+
+// expire has the server say that leases have ended.
+func (d *drawing) expire() {
+	for _, c := range d.clients {
+		switch held := d.heldBy(c.id); {
+		case held >= 0 && d.pct(15):
+			d.holds = slices.Delete(d.holds, held, held+1)
+			d.tell(c, Event{Phase: Expired})
+		case slices.ContainsFunc(d.events, func(e Event) bool { return e.Client == c.name }) && d.pct(1+d.lies/3):
+			d.tell(c, Event{Phase: Expired})
+		}
+	}
 }
 
 // look notes what a try sees.
@@ -338,7 +354,7 @@ func (d *drawing) call(c *drawnClient) {
 	switch {
 	case held >= 0 && d.pct(75), held < 0 && d.pct(12):
 		e.Op = Release
-		if d.spec.leases() && d.pct(45) {
+		if d.spec.extends() && d.pct(45) {
 			e.Op = Extend
 		}
 		if held >= 0 && d.pct(90) {
@@ -352,7 +368,7 @@ func (d *drawing) call(c *drawnClient) {
 		u := c.unsure[len(c.unsure)-1]
 		c.unsure = c.unsure[:len(c.unsure)-1]
 		e.Op, e.Key, e.Shared, e.Permits = Release, u.Key, u.Shared, u.Permits
-		if d.spec.leases() && d.pct(30) {
+		if d.spec.extends() && d.pct(30) {
 			e.Op = Extend
 		}
 	}

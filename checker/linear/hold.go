@@ -14,7 +14,7 @@ func (o *owner) must(now time.Duration) bool {
 
 // called notes the call of an operation.
 func (c *Checker) called(o *owner) {
-	if c.spec.kind == semaphoreKind {
+	if c.counted {
 		if !o.slots[0].permit.over {
 			c.semCalled(o)
 		}
@@ -55,7 +55,7 @@ func (c *Checker) returned(o *owner, e *Event) {
 	if e.Phase == ReturnUnknown {
 		o.blur()
 	}
-	if c.spec.kind == semaphoreKind {
+	if c.counted {
 		if !o.slots[0].permit.over {
 			c.semReturned(o, e)
 		}
@@ -95,7 +95,7 @@ func (c *Checker) returned(o *owner, e *Event) {
 // lease returns until when a grant by event e is good.
 func (s Spec) lease(e *Event) time.Duration {
 	switch {
-	case s.kind != leaseKind && s.kind != fencedKind:
+	case !s.traits().leases:
 		return math.MaxInt64
 	case e.Lease == 0 || s.expiry == NotKnown:
 		return e.Time // at any time from now on
@@ -107,7 +107,7 @@ func (s Spec) lease(e *Event) time.Duration {
 // begins no hold, and is judged no further.
 func (s Spec) stale(e *Event) bool {
 	if e.Lease == 0 {
-		return s.kind == fencedKind
+		return s.traits().lax
 	}
 	return s.expiry != NotKnown && s.lease(e) <= e.Time
 }
@@ -126,11 +126,11 @@ func (c *Checker) acquired(o *owner, e *Event) {
 				c.wonder(s, "whether an acquire that told no lease found the lock free is not settled")
 				c.meets(o, s, e)
 			}
-			if c.spec.kind == leaseKind && c.spec.expiry == Believed {
+			if !c.lax && c.spec.expiry == Believed {
 				s.unsure++ // the lock may have lasted longer than the client believed
 			}
 		}
-		if c.spec.kind == leaseKind && c.spec.expiry == Believed {
+		if !c.lax && c.spec.expiry == Believed {
 			o.unsure++
 		}
 		return
@@ -292,7 +292,7 @@ func (c *Checker) evidence(o *owner, e *Event) {
 		c.forget(o)
 		return
 	}
-	if c.spec.kind == leaseKind {
+	if c.leases && !c.lax {
 		c.wonder(o.slots[0], "whether an acquire of unknown outcome took effect in time is not settled")
 	}
 	past := false // an instant before the last hold began will do
@@ -409,7 +409,7 @@ func (c *Checker) crash(e *Event) {
 		if o.op != 0 || o.hi > 0 {
 			o.blur()
 		}
-		if c.spec.kind == semaphoreKind {
+		if c.counted {
 			if o.slots[0].permit.over {
 				o.op = 0
 			} else {

@@ -139,7 +139,7 @@ func (c *Checker) newHold(o *owner, s *slot, e *Event) *hold {
 		h = &hold{}
 	}
 	rivals := h.rivals[:0]
-	if c.spec.kind == semaphoreKind {
+	if c.counted {
 		rivals = nil // they are shared
 	}
 	*h = hold{owner: o, slot: s, event: *e, from: c.stamp(), until: o.until, permits: 1, rivals: rivals}
@@ -173,7 +173,7 @@ func (c *Checker) suspend(o *owner, permits int32) {
 			h.slot.holds.add(h)
 		}
 		h.ending(o.call.stamp(), true, h.until)
-		if c.spec.kind == semaphoreKind {
+		if c.counted {
 			permits -= h.permits
 		}
 	}
@@ -220,7 +220,7 @@ func (c *Checker) over(h *hold) {
 }
 
 func (c *Checker) unpin(h *hold) {
-	if c.spec.kind == semaphoreKind {
+	if c.counted {
 		h.rivals = nil
 		return
 	}
@@ -262,11 +262,11 @@ func (c *Checker) heldOn(o *owner, permits int32, until time.Duration) bool {
 		called, _, until = c.anew(until)
 	}
 	for i := len(o.held) - 1; i >= 0 && permits > 0; i-- {
-		if h := o.held[i]; h.called.seq != 0 && !h.tentative || c.spec.kind != semaphoreKind {
+		if h := o.held[i]; h.called.seq != 0 && !h.tentative || !c.counted {
 			was := h.end()
 			h.ending(called, false, until)
 			c.relist(h, was)
-			if c.spec.kind == semaphoreKind {
+			if c.counted {
 				permits -= h.permits
 			}
 		}
@@ -280,7 +280,7 @@ func (c *Checker) heldOn(o *owner, permits int32, until time.Duration) bool {
 func (c *Checker) relist(h *hold, was stamp) {
 	l := &h.slot.holds
 	for _, r := range h.rivals {
-		if r.owner.client == h.owner.client && c.spec.kind == multiKind {
+		if r.owner.client == h.owner.client && c.tied {
 			c.again(h, &r.event)
 			c.unpin(h)
 			return
@@ -373,7 +373,7 @@ func (c *Checker) pass(s *slot, l *holds, h *hold, end stamp) {
 	for n > 0 && (!l.list[n-1].from.before(end) || l.list[n-1].brief) {
 		n--
 	}
-	if n == 0 || !swept.before(l.list[n-1].from) || c.spec.kind == semaphoreKind && !l.crowded {
+	if n == 0 || !swept.before(l.list[n-1].from) || c.counted && !l.crowded {
 		return
 	}
 	set := l.list[:n]

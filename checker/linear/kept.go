@@ -7,6 +7,7 @@ import (
 
 // kept are the events of each lock; of a Multi, whose operations bind locks together, of all as of one.
 type kept struct {
+	traits
 	spec   Spec
 	strict bool
 	locks  map[string]*lock
@@ -26,12 +27,12 @@ type lock struct {
 }
 
 func newKept(spec Spec, strict bool) *kept {
-	return &kept{spec: spec, strict: strict, locks: map[string]*lock{}, of: map[string][]*lock{}, known: map[place]struct{}{}}
+	return &kept{traits: spec.traits(), spec: spec, strict: strict, locks: map[string]*lock{}, of: map[string][]*lock{}, known: map[place]struct{}{}}
 }
 
 // choose says of which locks to keep the events; with none of all.
 func (k *kept) choose(keys []string) {
-	if len(keys) == 0 || k.spec.kind == multiKind {
+	if len(keys) == 0 || k.tied {
 		return
 	}
 	k.only = make(map[string]bool, len(keys))
@@ -51,7 +52,7 @@ func (k *kept) add(e *Event, seq int64) {
 		return
 	}
 	at := place{e.Client, e.Key}
-	if k.spec.kind == multiKind {
+	if k.tied {
 		at.key = ""
 	}
 	l := k.locks[at.key]
@@ -71,7 +72,7 @@ func (l *lock) add(e *Event, place int64) {
 }
 
 func (k *kept) lock(key string) *lock {
-	if k.spec.kind == multiKind {
+	if k.tied {
 		key = ""
 	}
 	return k.locks[key]
@@ -165,7 +166,7 @@ func (k *kept) judge(events []Event) (legal bool, at int, lost bool) {
 // plain looks for what makes events illegal that fits a few of them: who holds by itself, or the tokens
 // by themselves.
 func (k *kept) plain(events []Event) (Violation, bool) {
-	if k.spec.kind != tokensKind {
+	if !k.tokens || k.ruled {
 		return Violation{}, false
 	}
 	for _, spec := range []Spec{Mutex(), Fenced()} {

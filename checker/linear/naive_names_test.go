@@ -17,6 +17,8 @@ func specOf(s naiveSpec) Spec {
 		return MutexTokens()
 	case naiveReadWrite:
 		return ReadWrite()
+	case naiveServed:
+		return Lease(ByServer)
 	}
 	return Mutex()
 }

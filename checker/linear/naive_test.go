@@ -31,6 +31,7 @@ const (
 	naiveSemaphore
 	naiveMutexTokens
 	naiveReadWrite
+	naiveServed // a mutex of which the server tells when a lease ended
 )
 
 func (s naiveSpec) String() string {
@@ -42,11 +43,12 @@ func (s naiveSpec) String() string {
 	case naiveSemaphore:
 		return fmt.Sprintf("semaphore(%d)", s.limit)
 	}
-	return [...]string{"mutex", "", "", "fenced", "multi", "", "mutex-tokens", "read-write"}[s.kind]
+	return [...]string{"mutex", "", "", "fenced", "multi", "", "mutex-tokens", "read-write", "lease(by-server)"}[s.kind]
 }
 
-func (s naiveSpec) leases() bool { return s.kind == naiveLease || s.kind == naiveFenced }
-func (s naiveSpec) tokens() bool { return s.kind == naiveFenced || s.kind == naiveMutexTokens }
+func (s naiveSpec) leases() bool  { return s.kind == naiveLease || s.kind == naiveFenced }
+func (s naiveSpec) extends() bool { return s.leases() || s.kind == naiveServed }
+func (s naiveSpec) tokens() bool  { return s.kind == naiveFenced || s.kind == naiveMutexTokens }
 
 // sharp says whether leases end at their end and not later.
 func (s naiveSpec) sharp() bool { return s.kind == naiveLease && s.expiry == Known }
@@ -419,6 +421,11 @@ func (o *naiveOracle) event(s *naiveState, e naiveEvent) bool {
 			panic("naive oracle: too many operations are open")
 		}
 		s.ops[0] = p
+		return true
+	case Expired:
+		if s.owner[0] == c {
+			s.none()
+		}
 		return true
 	case Crash:
 		for i := range s.ops {

@@ -9,7 +9,7 @@ import (
 
 // parse reads a history in short: events separated by semicolons, each a time
 // in seconds, a client and what happened. "1 A acquire" is a call, "2 A acquire
-// ok" a return, "3 A crash" a crash; after that key=, token=, lease=, n= and shared.
+// ok" a return, "3 A crash" a crash, "3 A expired" the end of a lease; after that key=, token=, lease=, n= and shared.
 func parse(t *testing.T, text string) []Event {
 	t.Helper()
 	ops := map[string]Op{"acquire": Acquire, "try": TryAcquire, "release": Release, "extend": Extend, "use": Use}
@@ -22,8 +22,11 @@ func parse(t *testing.T, text string) []Event {
 			t.Fatal(err)
 		}
 		e := Event{Time: time.Duration(n) * time.Second, Client: f[1], Line: i + 1, Phase: Invoke, Op: ops[f[2]]}
-		if f[2] == "crash" {
+		switch f[2] {
+		case "crash":
 			e.Phase = Crash
+		case "expired":
+			e.Phase = Expired
 		}
 		for _, word := range f[3:] {
 			name, value, _ := strings.Cut(word, "=")

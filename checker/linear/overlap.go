@@ -7,7 +7,7 @@ import (
 
 // tooMany says whether no lock that works allows all of these holds at once.
 func (c *Checker) tooMany(set []*hold) bool {
-	if c.spec.kind != semaphoreKind {
+	if !c.counted {
 		first := set[0].owner.client
 		return slices.ContainsFunc(set, func(h *hold) bool { return h.owner.client != first })
 	}
@@ -51,13 +51,13 @@ func (c *Checker) report(s *slot, l *holds, set []*hold, end stamp) {
 	last := set[len(set)-1]
 	v := Violation{Rule: Overlap, Key: s.key, From: last.from.time, To: end.time, Certain: true}
 	if c.opts.Skew > 0 {
-		v.Certain = c.spec.kind != semaphoreKind && slices.ContainsFunc(set, func(h *hold) bool { return c.clashes(h, set) })
+		v.Certain = !c.counted && slices.ContainsFunc(set, func(h *hold) bool { return c.clashes(h, set) })
 	}
 	if !c.wants(v.Certain) {
 		return
 	}
 	proof := set
-	if c.spec.kind != semaphoreKind {
+	if !c.counted {
 		proof = set[:2]
 	}
 	for i, h := range proof {
@@ -70,7 +70,7 @@ func (c *Checker) report(s *slot, l *holds, set []*hold, end stamp) {
 	}
 	slices.Sort(v.Clients)
 	v.Clients = slices.Compact(v.Clients)
-	if c.spec.kind == semaphoreKind {
+	if c.counted {
 		v.Rule, v.Says = Permits, sayPermits(&last.event, out(set), int64(c.limit))
 	} else {
 		v.Says = sayOverlap(&v)

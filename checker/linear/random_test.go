@@ -51,7 +51,7 @@ func everyNaive() []naiveSpec {
 		{kind: naiveSemaphore, limit: 2}, {kind: naiveSemaphore, limit: 3}, {kind: naiveMulti}, {kind: naiveReadWrite}, {kind: naiveFenced},
 		{kind: naiveLease, expiry: Believed}, {kind: naiveLease, expiry: Known}, {kind: naiveLease, expiry: NotKnown}, {kind: naiveMutexTokens},
 		{kind: naiveMutex}, {kind: naiveReentrant}, {kind: naiveReentrant, limit: 1}, {kind: naiveReentrant, limit: 2}, {kind: naiveReentrant, limit: 3},
-		{kind: naiveSemaphore, limit: 1},
+		{kind: naiveSemaphore, limit: 1}, {kind: naiveServed},
 	}
 }
 
@@ -264,7 +264,7 @@ func returnOf(events []Event, i int) int {
 	}
 	for j := i + 1; j < len(events); j++ {
 		e := events[j]
-		if e.Client != events[i].Client || e.Op == Use || e.Phase != Crash && e.Key != events[i].Key {
+		if e.Client != events[i].Client || e.Op == Use || e.Phase == Expired || e.Phase != Crash && e.Key != events[i].Key {
 			continue
 		}
 		if e.Phase == Crash || e.Phase == Invoke {
@@ -299,7 +299,7 @@ func wellFormed(spec naiveSpec, events []Event) bool {
 					delete(under, p)
 				}
 			}
-		case e.Op == Use:
+		case e.Op == Use, e.Phase == Expired:
 		case e.Phase == Invoke:
 			if under[at] != 0 {
 				return false

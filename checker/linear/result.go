@@ -95,7 +95,7 @@ func (c *Checker) conclusion() (r Result, open bool) {
 	open = so.open != ""
 	so.settle()
 	r = so.result
-	if r.Unsettled = so.open != "" && c.kept == nil; r.Unsettled && c.spec.kind != multiKind {
+	if r.Unsettled = so.open != "" && c.kept == nil; r.Unsettled && !c.tied {
 		r.Open = slices.Sorted(maps.Keys(so.opened))
 	}
 	r.Verdict = Valid

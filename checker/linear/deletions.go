@@ -1,0 +1,339 @@
+package linear
+
+import (
+	"cmp"
+	"slices"
+	"sort"
+)
+
+// A part is what may be left out of a history together, as places of events: if the whole
+// is legal, so is the rest. docs/checker.md proves it of each kind of part, and also that
+// of several at once.
+type part []int
+
+// A callOf is an operation, as far as it matters to what may be left out.
+type callOf struct {
+	e       *Event // the call
+	ret     *Event // nil if there is none
+	at      int
+	to      int // where it returned, or the client crashed; the end of the history if neither
+	outcome outcome
+}
+
+func (o *callOf) events() part {
+	if o.ret == nil {
+		return part{o.at}
+	}
+	return part{o.at, o.to}
+}
+
+func (o *callOf) acquires() bool { return o.e.Op == Acquire || o.e.Op == TryAcquire }
+
+// crashed says whether a step is a crash; expired whether it is the end of a lease.
+func (o *callOf) crashed() bool { return o.e.Phase == Crash }
+func (o *callOf) expired() bool { return o.e.Phase == Expired }
+
+// A career is what one actor did, in its order: operations that did not fail, and what ended its holds
+// from outside, which has no call.
+type career struct {
+	client string
+	steps  []callOf
+}
+
+// A cutter knows of a history what decides which parts may be left out.
+type cutter struct {
+	traits
+	spec    Spec
+	events  []Event
+	careers []*career
+	of      map[place]*career
+	by      map[string][]*career
+	failed  []callOf
+	uses    map[place][]int // those that were accepted
+	used    []int           // all of them
+	crashes []int
+	tries   []span // that were told busy, if that is judged, by their calls
+	latest  []int  // of each, the last return of those up to it
+}
+
+type span struct{ from, to int }
+
+func newCutter(spec Spec, strict bool, events []Event) *cutter {
+	c := &cutter{traits: spec.traits(), spec: spec, events: events, of: map[place]*career{}, by: map[string][]*career{}, uses: map[place][]int{}}
+	type underWay struct {
+		career *career
+		step   int
+	}
+	under := map[place]underWay{}
+	for i := range events {
+		e := &events[i]
+		at := place{e.Client, e.Key}
+		switch {
+		case e.Phase == Crash:
+			c.crashes = append(c.crashes, i)
+			for _, l := range c.by[e.Client] {
+				key := place{e.Client, l.steps[0].e.Key}
+				if u, ok := under[key]; ok {
+					l.steps[u.step].to = i
+					delete(under, key)
+				}
+				l.steps = append(l.steps, callOf{e: e, at: i, to: i})
+			}
+		case e.Phase == Expired:
+			if l := c.of[at]; l != nil {
+				l.steps = append(l.steps, callOf{e: e, at: i, to: i})
+			}
+		case e.Op == Use:
+			c.used = append(c.used, i)
+			if e.Phase == ReturnOK {
+				c.uses[at] = append(c.uses[at], i)
+			}
+		case e.Phase == Invoke:
+			l := c.of[at]
+			if l == nil {
+				l = &career{client: e.Client}
+				c.of[at] = l
+				c.by[e.Client] = append(c.by[e.Client], l)
+				c.careers = append(c.careers, l)
+			}
+			under[at] = underWay{l, len(l.steps)}
+			l.steps = append(l.steps, callOf{e: e, at: i, to: len(events), outcome: unsure})
+		default:
+			u := under[at]
+			delete(under, at)
+			o := &u.career.steps[u.step]
+			o.ret, o.to = e, i
+			switch {
+			case e.Phase == ReturnFail:
+				o.outcome = failed
+				if strict && e.Op == TryAcquire {
+					c.tries = append(c.tries, span{o.at, i})
+				}
+			case e.Phase == ReturnOK && (e.Op == Release || c.lax && e.Op != Extend || !spec.over(e)):
+				o.outcome = certain
+			}
+		}
+	}
+	for _, l := range c.careers {
+		l.steps = slices.DeleteFunc(l.steps, func(o callOf) bool {
+			if o.outcome == failed && !o.crashed() && !o.expired() {
+				c.failed = append(c.failed, o)
+				return true
+			}
+			return false
+		})
+	}
+	slices.SortFunc(c.failed, func(a, b callOf) int { return cmp.Compare(a.at, b.at) })
+	slices.SortFunc(c.tries, func(a, b span) int { return cmp.Compare(a.from, b.from) })
+	last := -1
+	for _, t := range c.tries {
+		last = max(last, t.to)
+		c.latest = append(c.latest, last)
+	}
+	return c
+}
+
+// asked says whether somebody was told busy, which is judged, in an interval that has a place between from and to.
+func (c *cutter) asked(from, to int) bool {
+	n := sort.Search(len(c.tries), func(i int) bool { return c.tries[i].from > to })
+	return n > 0 && c.latest[n-1] > from
+}
+
+// presented says whether a token was accepted from an actor after a place.
+func (c *cutter) presented(at place, from int) bool {
+	uses := c.uses[at]
+	return len(uses) > 0 && uses[len(uses)-1] > from
+}
+
+// clients returns the parts that are all that a client did.
+func (c *cutter) clients() []part {
+	var names []string // in the order in which they came
+	all := map[string]part{}
+	first := map[string]int{} // acquire that did not fail
+	for i := range c.events {
+		e := &c.events[i]
+		if all[e.Client] == nil {
+			names = append(names, e.Client)
+		}
+		all[e.Client] = append(all[e.Client], i)
+	}
+	for _, l := range c.careers {
+		for i := range l.steps {
+			if o := &l.steps[i]; o.acquires() {
+				if at, ok := first[l.client]; !ok || o.at < at {
+					first[l.client] = o.at
+				}
+				break
+			}
+		}
+	}
+	var parts []part
+	for _, name := range names {
+		at, acquires := first[name]
+		if acquires && slices.ContainsFunc(c.tries, func(t span) bool { return t.to > at && c.events[t.from].Client != name }) {
+			continue // it may be what others were told of
+		}
+		parts = append(parts, all[name])
+	}
+	return parts
+}
+
+// parts returns all other parts, in the order of their first events.
+func (c *cutter) parts() []part {
+	var parts []part
+	for i := range c.failed {
+		parts = append(parts, c.failed[i].events())
+	}
+	for _, i := range c.used {
+		parts = append(parts, part{i})
+	}
+	begun := map[string]int{} // when each client's first operation that did not fail was called
+	for at, l := range c.of {
+		for i := range l.steps {
+			if o := &l.steps[i]; !o.crashed() && !o.expired() {
+				if first, ok := begun[at.client]; !ok || o.at < first {
+					begun[at.client] = o.at
+				}
+				break
+			}
+		}
+	}
+	for i := range c.events {
+		e := &c.events[i]
+		if first, ok := begun[e.Client]; (e.Phase == Crash || e.Phase == Expired) && (!ok || first > i) {
+			parts = append(parts, part{i}) // it had nothing
+		}
+	}
+	for _, l := range c.careers {
+		c.ofCareer(l, &parts)
+	}
+	slices.SortStableFunc(parts, func(a, b part) int { return cmp.Compare(a[0], b[0]) })
+	return parts
+}
+
+// ofCareer adds the parts that are some of what an actor did.
+func (c *cutter) ofCareer(l *career, parts *[]part) {
+	acquires := slices.ContainsFunc(l.steps, func(o callOf) bool { return o.acquires() })
+	needed := c.needed(l.steps)
+	began := false    // there was an acquire before
+	replaced := false // lax: there may be a hold that an acquire did not have to wait for
+	for i := range l.steps {
+		o := &l.steps[i]
+		switch {
+		case o.crashed() || o.expired():
+			replaced = replaced && !o.crashed()
+			continue
+		case o.e.Op == Release:
+			replaced = replaced && o.outcome != certain
+			if !acquires && o.outcome == unsure {
+				*parts = append(*parts, o.events()) // there is nothing to release
+			}
+			continue
+		case o.e.Op == Extend:
+			if c.idle(l.steps, i) {
+				*parts = append(*parts, o.events())
+			}
+			continue
+		}
+		if p := c.turn(l, i, began, i < needed, replaced); p != nil {
+			*parts = append(*parts, p)
+		}
+		began = true
+		replaced = c.lax
+	}
+}
+
+// needed returns where the acquires of unknown outcome begin that nothing needs, of those that nobody released.
+func (c *cutter) needed(steps []callOf) int {
+	rough, spare := false, false
+	for i := range steps {
+		rough = rough || c.counted && steps[i].e.Permits > 1
+		spare = spare || steps[i].e.Op == Release && steps[i].outcome == unsure
+	}
+	if rough && spare {
+		return len(steps) // a release of several permits may need it, to take effect at all
+	}
+	n := len(steps)
+	for n > 0 && (steps[n-1].outcome != certain || steps[n-1].acquires() && !c.shares) { // who writes may acquire that again
+		n--
+	}
+	return n
+}
+
+// idle says whether the extend steps[i] might as well not have been: what it continues lasts as long without it.
+func (c *cutter) idle(steps []callOf, i int) bool {
+	o := &steps[i]
+	if o.outcome != certain {
+		return c.spec.expiry != Known // that it may have been makes the end of a known lease less sure
+	}
+	if c.spec.expiry == NotKnown || c.spec.expiry == ByServer {
+		return true
+	}
+	if i == 0 || c.spec.expiry == Known {
+		return false
+	}
+	before := &steps[i-1]
+	return !before.crashed() && !before.expired() && before.outcome == certain && before.e.Op != Release &&
+		before.ret.Lease <= o.ret.Lease && (before.ret.Lease == 0) == (o.ret.Lease == 0)
+}
+
+// turn returns the acquire steps[i] with what ended its hold, or nil if they can't be left out. began says that
+// there was an acquire before; needed that what is certain later may need it, if its outcome is unknown; replaced that
+// its client may have held.
+func (c *cutter) turn(l *career, i int, began, needed, replaced bool) part {
+	o := &l.steps[i]
+	p := slices.Clone(o.events())
+	if replaced || c.tokens && c.presented(place{o.e.Client, o.e.Key}, o.at) {
+		return nil
+	}
+	j := i + 1
+	for ; j < len(l.steps) && l.steps[j].e.Op == Extend && !l.steps[j].crashed(); j++ {
+		p = append(p, l.steps[j].events()...)
+	}
+	end := len(c.events)
+	if j == len(l.steps) || l.steps[j].crashed() {
+		if o.outcome != certain && needed || c.asked(o.at, end) {
+			return nil // what it took may be what is released after the crash, or what others were told of
+		}
+		return p
+	}
+	next := &l.steps[j]
+	switch {
+	case next.expired():
+		if o.outcome != certain || next.at < o.to || j > i+1 && next.at < l.steps[j-1].to {
+			return nil
+		}
+		end = next.at
+	case next.e.Op != Release || next.e.Shared != o.e.Shared || c.counted && max(1, next.e.Permits) != max(1, o.e.Permits):
+		return nil
+	case next.outcome != certain:
+		if k := j + 1; k < len(l.steps) && !l.steps[k].crashed() || o.outcome != certain && (needed || began) {
+			return nil // it may have been another hold that was released
+		}
+	case o.outcome != certain && (began || j > i+1 || c.lax && needed):
+		return nil // it may have been another hold that was released
+	case !c.lax:
+		end = next.to
+	}
+	if c.asked(o.at, end) {
+		return nil
+	}
+	return append(p, next.events()...)
+}
+
+// leaving returns the events that are in none of these parts.
+func leaving(events []Event, parts []part) []Event {
+	gone := make([]bool, len(events))
+	for _, p := range parts {
+		for _, i := range p {
+			gone[i] = true
+		}
+	}
+	rest := make([]Event, 0, len(events))
+	for i := range events {
+		if !gone[i] {
+			rest = append(rest, events[i])
+		}
+	}
+	return rest
+}

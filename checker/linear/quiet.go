@@ -1,0 +1,142 @@
+package linear
+
+// quiet returns the places at which nobody holds and nothing is under way, and that no longer matter once
+// they are over: if the whole is legal, so is what begins there.
+func quiet(spec Spec, strict bool, events []Event) []int {
+	c := newCutter(spec, strict, events)
+	q := &quietly{cutter: c, strict: strict, last: map[string]int{}, accounts: map[string][]*account{}}
+	roles := make([]role, len(events))
+	for _, l := range c.careers {
+		a := &account{}
+		for i := range l.steps {
+			o := &l.steps[i]
+			roles[o.at] = role{a, o, false}
+			if o.crashed() {
+				continue // of several accounts
+			}
+			q.last[l.client] = max(q.last[l.client], o.at)
+			if o.ret != nil {
+				roles[o.to] = role{a, o, true}
+				q.last[l.client] = max(q.last[l.client], o.to)
+			}
+		}
+		q.accounts[l.client] = append(q.accounts[l.client], a)
+	}
+	needed := 0 // from here on no token is used
+	if c.tokens {
+		for _, i := range c.used {
+			if events[i].Phase == ReturnOK {
+				needed = i + 1
+			}
+		}
+	}
+	open := 0 // calls, of whatever outcome, that are to return
+	var places []int
+	for i := range events {
+		e := &events[i]
+		switch {
+		case e.Phase == Crash:
+			for _, a := range q.accounts[e.Client] {
+				q.change(a, q.crash)
+			}
+		case roles[i].account != nil:
+			q.change(roles[i].account, func(a *account) { q.step(a, roles[i]) })
+		}
+		switch {
+		case e.Op == Use, e.Phase == Crash, e.Phase == Expired:
+		case e.Phase != Invoke:
+			open--
+		case roles[i].o == nil || roles[i].o.ret != nil:
+			open++
+		}
+		if i >= q.last[e.Client] {
+			for _, a := range q.accounts[e.Client] {
+				q.change(a, q.retire)
+			}
+		}
+		if open == 0 && q.dirty == 0 && i+1 >= needed && i+1 < len(events) {
+			places = append(places, i+1)
+		}
+	}
+	return places
+}
+
+// quietly is what quiet keeps.
+type quietly struct {
+	*cutter
+	strict   bool
+	accounts map[string][]*account // of each client
+	last     map[string]int        // of each client, what it did last that did not fail
+	dirty    int                   // accounts that may have something
+}
+
+// A role is what an event is of an operation that did not fail.
+type role struct {
+	account *account
+	o       *callOf
+	back    bool // its return
+}
+
+// An account is what an actor has: so much for certain, if nothing is in doubt since it had nothing.
+type account struct {
+	held    int
+	doubt   bool // it may have more, if it ever does something with it
+	muddled bool // it is not known what it did something with
+}
+
+func (a *account) dirty() bool { return a.held != 0 || a.doubt || a.muddled }
+
+func (q *quietly) change(a *account, by func(*account)) {
+	before := a.dirty()
+	by(a)
+	switch after := a.dirty(); {
+	case after && !before:
+		q.dirty++
+	case before && !after:
+		q.dirty--
+	}
+}
+
+// step goes over an event of an operation, or the end of a lease.
+func (q *quietly) step(a *account, r role) {
+	o := r.o
+	n := 1
+	if q.counted {
+		n = max(1, o.e.Permits)
+	}
+	switch {
+	case o.expired():
+		a.held = 0
+	case o.outcome != certain:
+		a.doubt = a.doubt || o.e.Op != Extend
+	case !r.back:
+	case o.e.Op == Release && (a.doubt || a.held < n && !q.lax):
+		a.muddled = true
+	case o.e.Op == Release && q.lax:
+		a.held = 0
+	case o.e.Op == Release:
+		a.held -= n
+	case o.e.Op == Extend:
+		a.muddled = a.muddled || a.held == 0
+	case q.lax:
+		a.held = 1
+	default:
+		a.held += n
+	}
+}
+
+// crash has what is held be nobody's: it may end at once, if nobody is told of it.
+func (q *quietly) crash(a *account) {
+	if q.strict {
+		a.muddled = a.muddled || a.dirty()
+		return
+	}
+	a.held, a.muddled = 0, false
+}
+
+// retire forgets what may have been taken by somebody who does nothing any more, if nobody is told of it.
+func (q *quietly) retire(a *account) {
+	if !q.strict && a.held == 0 && !a.muddled {
+		a.doubt = false
+	}
+}

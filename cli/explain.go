@@ -1,0 +1,95 @@
+package cli
+
+import (
+	"fmt"
+	"iter"
+
+	"github.com/lockfault/lockfault/checker/linear"
+)
+
+// explained is the smallest part of a history that is illegal all the same.
+type explained struct {
+	Says     string          `json:"says"` // why
+	Of       int             `json:"of,omitempty"`
+	Smallest bool            `json:"smallest"`
+	Events   []explainedPart `json:"events,omitempty"`
+}
+
+type explainedPart struct {
+	Line int    `json:"line"`
+	Says string `json:"says"`
+}
+
+// explain reads what is about one lock, and shrinks it. A Multi has one key of several, and all of them count.
+func explain(events iter.Seq2[linear.Event, error], spec linear.Spec, key string, strict bool) *explained {
+	var list []linear.Event
+	for e, err := range events {
+		if err != nil {
+			break
+		}
+		if spec == linear.Multi() || e.Key == key || e.Phase == linear.Crash {
+			list = append(list, e)
+		}
+	}
+	x, ok := linear.Explain(spec, list, linear.Options{Strict: strict})
+	if !ok {
+		return &explained{Says: "it is not explained, since it took too long to be sure"}
+	}
+	all := &explained{Says: x.Violation.Says, Of: x.Of, Smallest: x.Smallest}
+	for i := range x.Events {
+		all.Events = append(all.Events, explainedPart{x.Events[i].Line, sentence(&x.Events[i])})
+	}
+	return all
+}
+
+func (x *explained) lines() []string {
+	if len(x.Events) == 0 {
+		return []string{x.Says}
+	}
+	head := fmt.Sprintf("%d of %d events are illegal by themselves, and none can be left out:", len(x.Events), x.Of)
+	if !x.Smallest {
+		head = fmt.Sprintf("%d of %d events are illegal by themselves (looking for fewer took too long):", len(x.Events), x.Of)
+	}
+	lines := []string{head}
+	for _, e := range x.Events {
+		lines = append(lines, fmt.Sprintf("  line %d: %s", e.Line, e.Says))
+	}
+	return append(lines, "since "+x.Says)
+}
+
+// sentence tells an event in plain words.
+func sentence(e *linear.Event) string {
+	ops := map[linear.Op]string{linear.Acquire: "acquire", linear.TryAcquire: "try", linear.Release: "release", linear.Extend: "extend"}
+	who := fmt.Sprintf("at %v %s", e.Time, e.Client)
+	what := ops[e.Op]
+	if e.Shared {
+		what += " to read"
+	}
+	if e.Permits > 1 {
+		what += fmt.Sprintf(" %d permits", e.Permits)
+	}
+	switch {
+	case e.Phase == linear.Crash:
+		return who + " crashes"
+	case e.Phase == linear.Expired:
+		return who + "'s lease ends by the server's clock"
+	case e.Op == linear.Use && e.Phase == linear.ReturnOK:
+		return fmt.Sprintf("%s uses token %d, which is accepted", who, e.Token)
+	case e.Op == linear.Use:
+		return fmt.Sprintf("%s uses token %d, which is turned away", who, e.Token)
+	case e.Phase == linear.Invoke:
+		return who + " calls " + what
+	case e.Phase == linear.ReturnFail:
+		return who + " is told that its " + what + " failed"
+	case e.Phase == linear.ReturnUnknown:
+		return who + " is not told how its " + what + " ended"
+	}
+	who += " is told ok of its " + what
+	if e.Token != 0 {
+		who += fmt.Sprintf(", with token %d", e.Token)
+	}
+	if e.Lease != 0 {
+		who += fmt.Sprintf(", until %v", e.Lease)
+	}
+	return who
+}
