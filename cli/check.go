@@ -273,7 +273,7 @@ func (o *checkOptions) one(ctx context.Context, stdin io.Reader, file string) (c
 	}
 	if o.explain && len(j.Violations) > 0 {
 		if from := in.again(); from != nil {
-			c.Explained = explain(histories.New(from, how).Events(), spec, j.Violations[0].Key, o.strict)
+			c.Explained = explain(histories.New(from, how).Events(), spec, &j.Violations[0], o.strict)
 		} else {
 			c.Explained = &explained{Says: "an input of this size can be read only once: give it as a file to have it explained"}
 		}

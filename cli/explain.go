@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"iter"
+	"slices"
 
 	"github.com/lockfault/lockfault/checker/linear"
 )
@@ -20,14 +21,15 @@ type explainedPart struct {
 	Says string `json:"says"`
 }
 
-// explain reads what is about one lock, and shrinks it. A Multi has one key of several, and all of them count.
-func explain(events iter.Seq2[linear.Event, error], spec linear.Spec, key string, strict bool) *explained {
+// explain reads what is about the lock of a violation, and shrinks it. A Multi has one key of several, and all of
+// them count.
+func explain(events iter.Seq2[linear.Event, error], spec linear.Spec, v *linear.Violation, strict bool) *explained {
 	var list []linear.Event
 	for e, err := range events {
 		if err != nil {
 			break
 		}
-		if spec == linear.Multi() || e.Key == key || e.Phase == linear.Crash {
+		if spec == linear.Multi() || e.Key == v.Key || e.Phase == linear.Crash {
 			list = append(list, e)
 		}
 	}
@@ -36,10 +38,21 @@ func explain(events iter.Seq2[linear.Event, error], spec linear.Spec, key string
 		return &explained{Says: "it is not explained, since it took too long to be sure"}
 	}
 	all := &explained{Says: x.Violation.Says, Of: x.Of, Smallest: x.Smallest}
+	if x.Violation.Rule == v.Rule && slices.Equal(linesOf(x.Violation.Events), linesOf(v.Events)) {
+		all.Says = v.Says // the part ends early, and doesn't know how long something lasted
+	}
 	for i := range x.Events {
 		all.Events = append(all.Events, explainedPart{x.Events[i].Line, sentence(&x.Events[i])})
 	}
 	return all
+}
+
+func linesOf(events []linear.Event) []int {
+	lines := make([]int, len(events))
+	for i := range events {
+		lines[i] = events[i].Line
+	}
+	return lines
 }
 
 func (x *explained) lines() []string {
