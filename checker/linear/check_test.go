@@ -121,6 +121,8 @@ func TestCheck(t *testing.T) {
 		{"permits, a release under way of more than can be held", Semaphore(3), Options{}, "0 B acquire n=2; 1 B acquire ok n=2; 2 B acquire; 3 B acquire unknown; 4 C acquire; 5 C acquire ok; 6 B release n=3; " +
 			"7 C release; 8 C release fail; 9 C acquire; 10 C acquire ok", "invalid no-order [11]"},
 		{"permits, more than of an unknown acquire", Semaphore(3), Options{}, "0 A acquire n=2; 1 A acquire unknown n=2; 2 A release n=1; 3 A release ok n=1; 4 B acquire n=3; 5 B acquire ok n=3; 6 A release n=1; 7 A release ok n=1", "invalid no-order [6]"},
+		{"a release under way that made room needs no acquire of unknown outcome", Mutex(), Options{}, "0 A acquire; 1 A acquire unknown; 2 A acquire; 3 A acquire ok; 4 A release; " +
+			"5 B acquire; 6 B acquire ok; 7 A release ok; 8 B release; 9 B release ok; 10 A release; 11 A release ok", "valid"},
 		{"no call", Mutex(), Options{}, "1 A acquire ok", "unknown"},
 		{"two calls", Mutex(), Options{}, "1 A acquire; 2 A acquire", "unknown"},
 		{"extend of a mutex", Mutex(), Options{}, "1 A extend", "unknown"},
