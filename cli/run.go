@@ -11,12 +11,10 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/lockfault/lockfault/internal/version"
 	"github.com/lockfault/lockfault/reports"
 )
 
@@ -142,7 +140,7 @@ func (o *runOptions) run(cmd *cobra.Command, a *app) error {
 	if err != nil {
 		return err
 	}
-	report, err := o.open(reports.Head{Costs: costs, Version: version.Of(), World: strings.Join(o.worlds, ","), Seed: o.seed, TTL: o.lease()}, plan)
+	report, err := o.open(o.head(list, scripts, costs), plan)
 	if err != nil {
 		return &statusError{ExitUsage, err}
 	}
