@@ -198,9 +198,6 @@ func clipSpan(s picture.Span, from, to time.Duration) (picture.Span, bool) {
 // matters reports whether a span is about something that is shown: a long story has many
 // operations and keys between any two moments of its picture.
 func matters(s picture.Span, pic picture.Picture) bool {
-	if s.Kind != picture.Call && s.Kind != picture.Key && s.Kind != picture.Repeat && s.Kind != picture.Kept {
-		return true
-	}
 	return slices.ContainsFunc(pic.Moments, func(m picture.Moment) bool {
 		return m.Event >= s.Began && (m.Event <= s.Ended || s.Ended < 0)
 	})

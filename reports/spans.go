@@ -45,7 +45,7 @@ func (p *painter) holds() []picture.Span {
 				s.Until = p.validity(h)
 			}
 		}
-		s.Says = fmt.Sprintf("%s believed that it held the lock from %s s to %s s, %s: %s", h.Client, p.seconds(h.Start), p.seconds(h.End), picture.Words(h.End-h.Start), how)
+		s.Says = fmt.Sprintf("%s believed that it held the lock for %s, %s", h.Client, picture.Words(h.End-h.Start), how)
 		list = append(list, s)
 	}
 	return list

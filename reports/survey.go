@@ -437,7 +437,7 @@ func (s *survey) advice(r page.Rank, all []page.Rank) string {
 		}
 	}
 	if best != "" {
-		return fmt.Sprintf("Take %s instead: of the same kind, it shows nothing that this does not, and %s less.", best, count(most, "anomaly"))
+		return fmt.Sprintf("Take %s instead: of the same kind, it shows nothing that this does not, and %d anomalies fewer.", best, most)
 	}
 	var parts []string
 	rank, kin := 0, 0

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"html"
 	"io"
+	"math"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -12,9 +13,9 @@ import (
 
 // Style is what the drawings need of CSS. Colours are variables, so that a page can be dark;
 // whatever a colour says a word or a pattern says too.
-const Style = `.lf{--ink:#1b1f24;--dim:#57606a;--line:#d0d7de;--tint:#f3f5f8;--bad:#b3261e;--warn:#8a5a00;--c0:#1f5fbf;--c1:#a8480c;--c2:#1b7340;--c3:#7a3fb0;--c4:#8a1f5c;--c5:#3d5a66;font:11px/1.2 system-ui,sans-serif;fill:var(--ink)}
-@media(prefers-color-scheme:dark){.lf{--ink:#e6edf3;--dim:#9aa5b1;--line:#30363d;--tint:#1c2229;--bad:#ff8a80;--warn:#e3b341;--c0:#79b0ff;--c1:#ffa657;--c2:#6fdd8b;--c3:#d2a8ff;--c4:#ff9bce;--c5:#a5c3cf}}
-.lf .z{fill:var(--tint)}.lf .f{fill:url(#lf-fold);stroke:var(--line)}.lf .l{stroke:var(--line);fill:none}.lf .d{fill:var(--dim)}.lf .b{font-weight:600}.lf .m{stroke:var(--dim);fill:none;stroke-width:.8}.lf .x{stroke:var(--bad);fill:none;stroke-width:1.4}.lf .w{stroke:var(--bad);stroke-dasharray:4 3;fill:none}.lf .wt{fill:var(--bad);font-weight:600}.lf .o{fill:var(--bad);fill-opacity:.13;stroke:var(--bad)}.lf .e{text-anchor:end}.lf .c{text-anchor:middle}
+const Style = `.lf{--bg:#fff;--ink:#1b1f24;--dim:#57606a;--line:#d0d7de;--tint:#f3f5f8;--bad:#b3261e;--warn:#8a5a00;--c0:#1f5fbf;--c1:#a8480c;--c2:#1b7340;--c3:#7a3fb0;--c4:#8a1f5c;--c5:#3d5a66;font:11px/1.2 system-ui,sans-serif;fill:var(--ink)}
+@media(prefers-color-scheme:dark){.lf{--bg:#0d1117;--ink:#e6edf3;--dim:#9aa5b1;--line:#30363d;--tint:#1c2229;--bad:#ff8a80;--warn:#e3b341;--c0:#79b0ff;--c1:#ffa657;--c2:#6fdd8b;--c3:#d2a8ff;--c4:#ff9bce;--c5:#a5c3cf}}
+.lf .z{fill:var(--tint)}.lf .f{fill:url(#lf-fold);stroke:var(--line)}.lf .l{stroke:var(--line);fill:none}.lf .d{fill:var(--dim)}.lf .b{font-weight:600}.lf .m{stroke:var(--dim);fill:none;stroke-width:.8}.lf .x{stroke:var(--bad);fill:none;stroke-width:1.4}.lf .w{stroke:var(--bad);stroke-dasharray:4 3;fill:none}.lf .wt{fill:var(--bad);font-weight:600}.lf .o{fill:var(--bad);fill-opacity:.13;stroke:var(--bad)}.lf .e{text-anchor:end}.lf .c{text-anchor:middle}.lf text{paint-order:stroke;stroke:var(--bg);stroke-width:2.5px;stroke-opacity:.85}
 .lf .s{fill:url(#lf-stop);stroke:var(--dim)}.lf .u{fill:url(#lf-cut);stroke:var(--warn)}.lf .q{fill:none;stroke:var(--dim)}.lf .r{fill:none;stroke:var(--dim);stroke-dasharray:2 2}.lf .g{fill:none;stroke-dasharray:3 2}.lf .h{fill-opacity:.28}.lf .k{fill-opacity:.12}
 .lf .c0{fill:var(--c0);stroke:var(--c0)}.lf .c1{fill:var(--c1);stroke:var(--c1)}.lf .c2{fill:var(--c2);stroke:var(--c2)}.lf .c3{fill:var(--c3);stroke:var(--c3)}.lf .c4{fill:var(--c4);stroke:var(--c4)}.lf .c5{fill:var(--c5);stroke:var(--c5)}.lf .g{fill:none}.lf .n{fill:none;stroke:var(--dim)}
 `
@@ -71,7 +72,7 @@ func (c *canvas) write(w io.Writer, width, height float64, name string, alone bo
 }
 
 // at writes a place, to half a unit.
-func at(x float64) string { return strconv.FormatFloat(float64(int(x*2+0.5))/2, 'f', -1, 64) }
+func at(x float64) string { return strconv.FormatFloat(math.Round(x*2)/2, 'f', -1, 64) }
 
 // widthOf estimates how wide a text is.
 func widthOf(text string) float64 { return 6.1 * float64(utf8.RuneCountInString(text)) }

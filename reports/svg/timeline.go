@@ -3,7 +3,6 @@ package svg
 import (
 	"fmt"
 	"io"
-	"strings"
 
 	"github.com/lockfault/lockfault/reports/picture"
 )
@@ -19,6 +18,8 @@ const (
 type timeline struct {
 	canvas
 	p      picture.Picture
+	alone  bool
+	plain  string // the messages that came through, in one path
 	tops   []float64 // of lanes
 	bottom float64
 }
@@ -27,7 +28,7 @@ type timeline struct {
 // clients believed and called, whose the key was on each server, what the resource decided,
 // and the faults. One that stands alone brings its style along.
 func Timeline(w io.Writer, p picture.Picture, alone bool) error {
-	t := &timeline{p: p}
+	t := &timeline{p: p, alone: alone}
 	y := lanesTop
 	for _, lane := range p.Lanes {
 		t.tops = append(t.tops, y)
@@ -49,8 +50,6 @@ func heightOf(kind picture.LaneKind) float64 {
 	return 22
 }
 
-func (t *timeline) x(time picture.Segment) (from, width float64) { return gutter + time.X, time.Width }
-
 // axis draws the scale, and says of each piece how it is drawn.
 func (t *timeline) axis() {
 	last := -1000.0
@@ -64,7 +63,7 @@ func (t *timeline) axis() {
 	}
 	pieces := t.p.Axis.Pieces()
 	for _, piece := range pieces {
-		x, w := t.x(piece)
+		x, w := gutter+piece.X, piece.Width
 		label := picture.Words(piece.Length())
 		switch piece.Scale {
 		case picture.Magnified:
@@ -72,12 +71,12 @@ func (t *timeline) axis() {
 		case picture.Folded:
 			t.rect(x, lanesTop-8, w, t.bottom-lanesTop+8, "f", "folded: "+label)
 		}
-		if widthOf(label) <= w+6 {
+		if widthOf(label) <= w {
 			t.text(x+w/2, t.bottom+12, "d c", label)
 		}
 	}
 	for i, piece := range pieces {
-		x, w := t.x(piece)
+		x, w := gutter+piece.X, piece.Width
 		if i == 0 {
 			tick(x, t.p.Axis.Seconds(piece.From))
 		}
@@ -104,29 +103,39 @@ func (t *timeline) lanes() {
 	}
 }
 
+// spans draws what lasted, first what lies behind the rest.
 func (t *timeline) spans() {
 	for _, s := range t.p.Spans {
-		x := gutter + t.p.Axis.X(s.From)
-		w := gutter + t.p.Axis.X(s.To) - x
-		y, h, class := t.band(s)
-		t.rect(x, y, w, h, class, s.Says)
-		label := s.Label
-		if s.Kind == picture.Hold && w > 60 {
-			label += " " + picture.Words(s.Length())
+		if s.Kind == picture.Stop || s.Kind == picture.Cut {
+			t.span(s)
 		}
-		room := w
-		if s.Until > s.To { // what was granted lasts longer than what came of it
-			end := gutter + t.p.Axis.X(s.Until)
-			if end > x+w+2 {
-				t.rect(x+w, y, end-x-w, h, class+" g", "granted until "+t.p.Axis.Seconds(s.Until)+" s")
-				if s.Open {
-					room = end - x
-				}
-			}
+	}
+	for _, s := range t.p.Spans {
+		if s.Kind != picture.Stop && s.Kind != picture.Cut {
+			t.span(s)
 		}
-		if text := fit(label, room-4); text != "" && h >= 9 {
-			t.text(x+3, y+h-2.5, "", text)
+	}
+}
+
+func (t *timeline) span(s picture.Span) {
+	x := gutter + t.p.Axis.X(s.From)
+	w := gutter + t.p.Axis.X(s.To) - x
+	y, h, class := t.band(s)
+	t.rect(x, y, w, h, class, s.Says)
+	label := s.Label
+	if s.Kind == picture.Hold && w > 60 {
+		label += " " + picture.Words(s.Length())
+	}
+	room := w
+	if s.Open && s.Until > s.To { // what was granted lasts longer than what came of it
+		end := gutter + t.p.Axis.X(s.Until)
+		if end > x+w+2 {
+			t.rect(x+w, y, end-x-w, h, class+" g", "granted until "+t.p.Axis.Seconds(s.Until)+" s")
+			room = end - x
 		}
+	}
+	if text := fit(label, room-4); text != "" && h >= 9 {
+		t.text(x+3, y+h-2.5, "", text)
 	}
 }
 
@@ -207,6 +216,9 @@ func (t *timeline) moments() {
 			}
 		}
 	}
+	if t.plain != "" {
+		t.path("m", "", t.plain)
+	}
 }
 
 func (t *timeline) message(m picture.Moment, x float64) {
@@ -215,7 +227,7 @@ func (t *timeline) message(m picture.Moment, x float64) {
 	if first := t.p.Axis.Segments; m.Sent > 0 && len(first) > 0 && m.Sent >= first[0].From {
 		sent = gutter + t.p.Axis.X(m.Sent)
 	}
-	says := m.Says
+	says := fmt.Sprintf("#%d %s", m.Event, m.Label)
 	if m.Effect != "" {
 		says += ": " + m.Effect
 	}
@@ -224,7 +236,12 @@ func (t *timeline) message(m picture.Moment, x float64) {
 		t.path("x", says, fmt.Sprintf("M%s %sL%s %sm-3-3 6 6m0-6-6 6", at(sent), at(from), at(x), at(half)))
 		return
 	}
-	t.path("m", strings.TrimSpace(says), fmt.Sprintf("M%s %sL%s %s", at(sent), at(from), at(x), at(to)))
+	d := fmt.Sprintf("M%s %sL%s %s", at(sent), at(from), at(x), at(to))
+	if !t.alone { // in a page, which has hundreds of pictures, the words stand elsewhere
+		t.plain += d
+		return
+	}
+	t.path("m", says, d)
 }
 
 // middle is where messages leave a lane, and arrive.
