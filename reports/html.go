@@ -150,15 +150,17 @@ func notes(c Cell) []string {
 		list = append(list, clipTo(printed(c.Reason), 1000))
 	}
 	if why := c.Unordered(); why != "" {
-		list = append(list, "not linearizable: "+why)
+		list = append(list, "not linearizable: "+printed(why))
 	}
 	for _, text := range []string{c.Improvement(), c.Reservation()} {
 		if text != "" {
-			list = append(list, text)
+			list = append(list, printed(text))
 		}
 	}
 	for _, m := range c.MetNothing {
-		list = append(list, m.says(m.Text))
+		if !m.OrNone {
+			list = append(list, printed(m.says(m.Text)))
+		}
 	}
 	return list
 }

@@ -199,6 +199,9 @@ func clipSpan(s picture.Span, from, to time.Duration) (picture.Span, bool) {
 // operations and keys between any two moments of its picture.
 func matters(s picture.Span, pic picture.Picture) bool {
 	return slices.ContainsFunc(pic.Moments, func(m picture.Moment) bool {
+		if s.Kind == picture.Kept {
+			return m.Event == s.Began || m.Event == s.Ended
+		}
 		return m.Event >= s.Began && (m.Event <= s.Ended || s.Ended < 0)
 	})
 }

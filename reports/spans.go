@@ -150,7 +150,7 @@ func (p *painter) rounds() []picture.Span {
 		}
 		first, last := p.h.Events[i], p.h.Events[f.events[len(f.events)-1]]
 		list = append(list, picture.Span{Kind: picture.Repeat, Lane: p.client(first.Client), From: first.Time, To: last.Time, Began: i, Ended: last.Index,
-			Whose: -1, Label: fmt.Sprintf("asks %d times", len(f.events)/2), Says: printed(f.says)})
+			Whose: -1, Label: "asks again and again", Says: printed(f.says)})
 	}
 	return list
 }

@@ -44,6 +44,8 @@
     articles.forEach(function (a) { a.classList.toggle('open', a === article); });
     doc.querySelectorAll('li.here').forEach(function (li) { li.classList.remove('here'); });
     if (article) {
+      tools.firstChild.textContent = 'copy as Markdown';
+      article.querySelector('h3').after(tools);
       if (event) target = article.querySelector('li[data-e="' + CSS.escape(event) + '"]') || article;
       if (target !== article) target.classList.add('here');
       target.scrollIntoView();
@@ -99,13 +101,22 @@
     });
   });
 
+  // The buttons of the story that is shown.
+  var tools = doc.createElement('p');
+  tools.className = 'tools';
+  [['copy', 'copy as Markdown'], ['back', 'back to the matrix']].forEach(function (b) {
+    var button = doc.createElement('button');
+    button.type = 'button';
+    button.dataset.do = b[0];
+    button.textContent = b[1];
+    tools.append(button, ' ');
+  });
+
   // A story as Markdown.
   function markdown(article) {
     var escape = function (s) { return s.replace(/\s+/g, ' ').trim().replace(/[\\`*_<>|\[\]#]/g, '\\$&'); };
     var out = ['### ' + escape(article.querySelector('h3').textContent), ''];
-    article.querySelectorAll('p:not(.again)').forEach(function (p) {
-      p = p.cloneNode(true);
-      p.querySelectorAll('.tools').forEach(function (t) { t.remove(); });
+    article.querySelectorAll('p:not(.again):not(.tools)').forEach(function (p) {
       out.push(escape(p.textContent), '');
     });
     article.querySelectorAll('ol>li').forEach(function (li, i) { out.push((i + 1) + '. ' + escape(li.textContent)); });

@@ -53,6 +53,8 @@ const (
 	leastStep    = 7.0    // between any two, so that they can be told apart
 	foldedWidth  = 34.0   // of a fold
 	foldedLeases = 1.5    // how many leases without an event are folded
+	leastAxis    = 900.0  // of the whole, as far as stretching helps
+	mostStretch  = 2.5    // of all widths alike
 	margin       = 8.0    // before the first and behind the last
 	mostClose    = 2200.0 // of all that is magnified
 )
@@ -82,9 +84,22 @@ func NewAxis(lease time.Duration, times []time.Duration) Axis {
 	}
 	unit := magnification(gaps, lease, a.LeaseWidth)
 	a.Times = unit / (a.LeaseWidth / float64(lease))
-	x := margin
+	// A short story need not be a small one.
+	type drawn struct {
+		scale Scale
+		width float64
+	}
+	widths := make([]drawn, len(gaps))
+	natural := 2 * margin
 	for i, gap := range gaps {
-		scale, width := a.scaleOf(gap, lease, unit)
+		widths[i].scale, widths[i].width = a.scaleOf(gap, lease, unit)
+		natural += widths[i].width
+	}
+	stretch := min(mostStretch, max(1, leastAxis/natural))
+	a.LeaseWidth *= stretch
+	x := margin
+	for i := range gaps {
+		scale, width := widths[i].scale, widths[i].width*stretch
 		a.Segments = append(a.Segments, Segment{times[i], times[i+1], x, width, scale})
 		x += width
 	}

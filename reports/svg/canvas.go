@@ -39,8 +39,8 @@ func (c *canvas) text(x, y float64, class, text string) {
 
 // rect draws a rectangle, with a title unless it is empty.
 func (c *canvas) rect(x, y, w, h float64, class, title string) {
-	c.add(`<rect x="%s" y="%s" width="%s" height="%s" class="%s"`, at(x), at(y), at(max(w, 1)), at(h), class)
-	c.close("rect", title)
+	w = max(w, 1)
+	c.path(class, title, fmt.Sprintf("M%s %sh%sv%sh-%sz", at(x), at(y), at(w), at(h), at(w)))
 }
 
 // path draws lines.
@@ -60,8 +60,12 @@ func (c *canvas) close(element, title string) {
 // write puts the drawing together. One that stands alone has its own style.
 func (c *canvas) write(w io.Writer, width, height float64, name string, alone bool) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" class="lf" role="img" width="%s" height="%s" viewBox="0 0 %s %s" aria-label="%s">`,
-		at(width), at(height), at(width), at(height), html.EscapeString(name))
+	namespace := ""
+	if alone {
+		namespace = `xmlns="http://www.w3.org/2000/svg" `
+	}
+	fmt.Fprintf(&b, `<svg %sclass="lf" role="img" width="%s" height="%s" viewBox="0 0 %s %s" aria-label="%s">`,
+		namespace, at(width), at(height), at(width), at(height), html.EscapeString(name))
 	if alone {
 		b.WriteString("<style>" + Style + "svg{background:#fff;color:#1b1f24}@media(prefers-color-scheme:dark){svg{background:#0d1117;color:#e6edf3}}</style>" + Patterns)
 	}
@@ -71,8 +75,8 @@ func (c *canvas) write(w io.Writer, width, height float64, name string, alone bo
 	return err
 }
 
-// at writes a place, to half a unit.
-func at(x float64) string { return strconv.FormatFloat(math.Round(x*2)/2, 'f', -1, 64) }
+// at writes a place, in whole units.
+func at(x float64) string { return strconv.Itoa(int(math.Round(x))) }
 
 // widthOf estimates how wide a text is.
 func widthOf(text string) float64 { return 6.1 * float64(utf8.RuneCountInString(text)) }

@@ -64,7 +64,7 @@ func Sequence(w io.Writer, p picture.Picture, alone bool) error {
 		note = fmt.Sprintf("%d more left out", n)
 	}
 	c.text(4, bottom+20, "d", note)
-	return c.write(w, 120+column*float64(max(1, len(p.Lanes)))-20, bottom+28, p.Title+": sequence diagram", alone)
+	return c.write(w, 120+column*float64(max(1, len(p.Lanes)))-20, bottom+28, nameOf(p, "sequence diagram"), alone)
 }
 
 // arrow draws a moment.

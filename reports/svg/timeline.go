@@ -19,7 +19,7 @@ type timeline struct {
 	canvas
 	p      picture.Picture
 	alone  bool
-	plain  string // the messages that came through, in one path
+	plain  string    // the messages that came through, in one path
 	tops   []float64 // of lanes
 	bottom float64
 }
@@ -40,7 +40,7 @@ func Timeline(w io.Writer, p picture.Picture, alone bool) error {
 	t.spans()
 	t.overlaps()
 	t.moments()
-	return t.write(w, gutter+max(p.Axis.Width(), 260)+8, t.bottom+34, p.Title+": timeline", alone)
+	return t.write(w, gutter+max(p.Axis.Width(), 260)+8, t.bottom+34, nameOf(p, "timeline"), alone)
 }
 
 func heightOf(kind picture.LaneKind) float64 {
@@ -186,7 +186,7 @@ func (t *timeline) overlaps() {
 // moments draws messages as lines from where they set out to where they arrived, and marks
 // what is no message.
 func (t *timeline) moments() {
-	flag := -1000.0
+	var flags []flag
 	for _, m := range t.p.Moments {
 		x := gutter + t.p.Axis.X(m.At)
 		switch {
@@ -209,12 +209,11 @@ func (t *timeline) moments() {
 		}
 		if m.Proves {
 			t.path("w", "", fmt.Sprintf("M%s %sV%s", at(x), at(lanesTop-6), at(t.bottom)))
-			text := fmt.Sprintf("#%d", m.Event)
-			if x-flag >= widthOf(text)+4 {
-				t.text(x, flagsTop, "wt c", text)
-				flag = x
-			}
+			flags = raise(flags, x, m.Event)
 		}
+	}
+	for _, f := range flags {
+		t.text(f.x, flagsTop, "wt c", f.text)
 	}
 	if t.plain != "" {
 		t.path("m", "", t.plain)
@@ -250,4 +249,28 @@ func (t *timeline) middle(lane int) float64 {
 		return t.tops[lane] + 28
 	}
 	return t.tops[lane]
+}
+
+// A flag has the numbers of events that prove something.
+type flag struct {
+	x    float64
+	text string
+}
+
+// raise adds a number, to the last flag if it would lie upon that.
+func raise(flags []flag, x float64, event int) []flag {
+	text := fmt.Sprintf("#%d", event)
+	if n := len(flags); n > 0 && x-flags[n-1].x < (widthOf(flags[n-1].text)+widthOf(text))/2+6 {
+		flags[n-1].text += " " + text
+		return flags
+	}
+	return append(flags, flag{x, text})
+}
+
+// nameOf names a drawing for who doesn't see it.
+func nameOf(p picture.Picture, kind string) string {
+	if p.Title == "" {
+		return kind
+	}
+	return p.Title + ": " + kind
 }
