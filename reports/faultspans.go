@@ -62,7 +62,7 @@ func (p *painter) faults() []picture.Span {
 			for _, lane := range lanes {
 				open[len(list)] = f.ends
 				list = append(list, picture.Span{Kind: f.kind, Lane: lane, From: e.Time, To: p.end(), Began: i, Ended: -1, Whose: -1, Open: true,
-					Label: short(label), Says: printed(e.Text)})
+					Label: label, Says: e.Text})
 			}
 		}
 	}

@@ -24,7 +24,7 @@ import (
 // that can be mailed.
 const (
 	momentsOfViolated = 30
-	momentsOfHeld     = 10
+	momentsOfHeld     = 8
 )
 
 // HTML writes the report of the results in that file, and of the histories below its directory,
@@ -63,10 +63,10 @@ type storyteller struct {
 
 // tell makes the story of a cell.
 func (t *storyteller) tell(c Cell) (page.Story, error) {
-	s := page.Story{ID: t.id(c), Name: c.Strategy + " under " + c.Scenario, World: c.World, Scenario: c.Scenario,
-		Verdict: string(c.Verdict), Class: string(c.Verdict), Difference: c.Difference(), HasScript: t.scripts[c.Scenario]}
+	s := page.Story{ID: t.id(c), Name: shown(c.Strategy) + " under " + shown(c.Scenario), World: c.World, Scenario: shown(c.Scenario),
+		Verdict: string(c.Verdict), Class: string(c.Verdict), Difference: printed(c.Difference()), HasScript: t.scripts[c.Scenario]}
 	if c.World != t.first() {
-		s.Name += " in " + c.World
+		s.Name += " in " + shown(c.World)
 	}
 	if s.Difference != "" {
 		s.Class += " differs"
@@ -85,7 +85,7 @@ func (t *storyteller) tell(c Cell) (page.Story, error) {
 	h, err := ReadHistory(filepath.Join(t.dir, filepath.FromSlash(c.History)))
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		s.Notes = append(s.Notes, "its history is missing: "+c.History)
+		s.Notes = append(s.Notes, "its history is missing: "+printed(c.History))
 		return s, nil
 	case err != nil:
 		return s, err
@@ -126,7 +126,7 @@ func (t *storyteller) draw(s *page.Story, c Cell, h checker.History) error {
 		if most == momentsOfHeld && len(s.Sentences) == momentsOfHeld {
 			break
 		}
-		s.Sentences = append(s.Sentences, page.Sentence{Event: sentence.Event, Text: printed(sentence.Text), Proves: proves[sentence.Event]})
+		s.Sentences = append(s.Sentences, page.Sentence{Event: sentence.Event, Text: sentence.Text, Proves: proves[sentence.Event]})
 	}
 	sum := sha256.New()
 	for _, part := range [][]byte{timeline.Bytes(), sequence.Bytes(), []byte(fmt.Sprint(s.Sentences))} {
@@ -229,11 +229,15 @@ func drawAll(dir, results string) error {
 	return writeFile(filepath.Join(dir, HTMLFile), func(w io.Writer) error { return HTML(w, results) })
 }
 
-// id names the story of a cell.
+// id names the story of a cell: by what was played, which stays the same from run to run, unless
+// that is nothing to be typed.
 func (s *survey) id(c Cell) string {
 	id := c.Strategy + "/" + c.Scenario
 	if c.World != s.first() {
 		id += "@" + c.World
+	}
+	if strings.Trim(id, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./@") != "" || len(id) > 200 {
+		return fmt.Sprintf("cell-%d", s.at[[3]string{c.World, c.Strategy, c.Scenario}])
 	}
 	return id
 }

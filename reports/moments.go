@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/lockfault/lockfault/checker"
 	"github.com/lockfault/lockfault/reports/picture"
@@ -22,14 +21,14 @@ func (p *painter) moments() []picture.Moment {
 			if i == f.events[0] {
 				list = append(list, picture.Moment{
 					Kind: picture.Rounds, Event: e.Index, At: e.Time, From: p.client(e.Client), To: p.server(i),
-					Label: short(f.says), Says: printed(f.says),
+					Label: f.says, Says: f.says,
 				})
 			}
 			continue
 		}
 		if e.Kind == checker.State && i > 0 && belongs(events[i-1], e) {
 			if n := len(list); n > 0 && list[n-1].Event == i-1 {
-				list[n-1].Effect = short(p.effect(e))
+				list[n-1].Effect = p.effect(e)
 				list[n-1].Proves = list[n-1].Proves || slices.Contains(p.named, i)
 			}
 			continue
@@ -44,7 +43,7 @@ func (p *painter) moments() []picture.Moment {
 // moment returns what is to be seen of an event, if anything.
 func (p *painter) moment(i int, e checker.Event) (picture.Moment, bool) {
 	m := picture.Moment{Event: e.Index, At: e.Time, Sent: e.Sent, From: p.client(e.Client), To: -1,
-		Says: printed(p.plain(e)), Proves: slices.Contains(p.named, i)}
+		Says: p.plain(e), Proves: slices.Contains(p.named, i)}
 	switch e.Kind {
 	case checker.Invoke:
 		m.Kind, m.Label = picture.Invoke, string(e.Op)
@@ -101,7 +100,6 @@ func (p *painter) moment(i int, e checker.Event) (picture.Moment, bool) {
 	default:
 		return m, false
 	}
-	m.Label = short(m.Label)
 	return m, true
 }
 
@@ -115,9 +113,6 @@ func (p *painter) effect(e checker.Event) string {
 	}
 	return e.Owner + "'s " + p.until(e)
 }
-
-// printed is a sentence without what would move a cursor.
-func printed(text string) string { return clipTo(strings.Map(printable, text), 300) }
 
 // around leaves so many of the moments at most: those that prove something, and of the others
 // those that are near to one that does. Where nothing is proven, the faults take their place.

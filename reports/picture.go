@@ -66,8 +66,34 @@ func (p *painter) paint(most int) picture.Picture {
 	}
 	pic.Lanes = p.lanes
 	pic.Axis = picture.NewAxis(pic.Lease, p.times(pic, from, to))
-	return withoutEmptyLanes(pic)
+	return printedPicture(withoutEmptyLanes(pic))
 }
+
+// printedPicture leaves nothing in a picture's texts that could do more than be read.
+func printedPicture(pic picture.Picture) picture.Picture {
+	pic.Title = shown(pic.Title)
+	for i := range pic.Lanes {
+		pic.Lanes[i].Name = shown(pic.Lanes[i].Name)
+	}
+	for i := range pic.Spans {
+		s := &pic.Spans[i]
+		s.Label, s.Says = short(s.Label), printed(s.Says)
+	}
+	for i := range pic.Moments {
+		m := &pic.Moments[i]
+		m.Label, m.Effect, m.Says = short(m.Label), short(m.Effect), printed(m.Says)
+	}
+	for i := range pic.Proofs {
+		pic.Proofs[i].Says = printed(pic.Proofs[i].Says)
+	}
+	for i := range pic.Sentence {
+		pic.Sentence[i].Text = printed(pic.Sentence[i].Text)
+	}
+	return pic
+}
+
+// shown is a name, as far as anybody wants to see it.
+func shown(name string) string { return clipTo(strings.Map(printable, name), 80) }
 
 // mostOverlaps is how many overlaps are marked: a lock that excludes nobody has one for each two.
 const mostOverlaps = 6
@@ -270,12 +296,23 @@ func withoutEmptyLanes(pic picture.Picture) picture.Picture {
 // short is clip for labels in drawings.
 func short(text string) string { return clipTo(strings.Map(printable, text), 40) }
 
+// printed is a sentence without what would move a cursor.
+func printed(text string) string { return clipTo(strings.Map(printable, text), 300) }
+
 // printable puts a mark in the place of what would move a terminal's or a browser's cursor.
 func printable(r rune) rune {
 	if r < ' ' || r >= 0x7f && r < 0xa0 || r == '\u2028' || r == '\u2029' || r >= '\u202a' && r <= '\u202e' || r >= '\u2066' && r <= '\u2069' {
 		return '·'
 	}
 	return r
+}
+
+// printableText is printable for a text of several lines.
+func printableText(r rune) rune {
+	if r == '\n' || r == '\t' {
+		return r
+	}
+	return printable(r)
 }
 
 // until says the end of a lease in a label.

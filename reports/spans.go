@@ -135,7 +135,7 @@ func (p *painter) keys() []picture.Span {
 		}
 		open[lane] = len(list)
 		list = append(list, picture.Span{Kind: picture.Key, Lane: lane, From: e.Time, To: p.end(), Began: i, Ended: -1, Open: true, Until: e.Expires,
-			Whose: p.client(e.Owner), Label: short(label), Says: printed(p.key(e))})
+			Whose: p.client(e.Owner), Label: label, Says: p.key(e)})
 	}
 	return list
 }
@@ -150,7 +150,7 @@ func (p *painter) rounds() []picture.Span {
 		}
 		first, last := p.h.Events[i], p.h.Events[f.events[len(f.events)-1]]
 		list = append(list, picture.Span{Kind: picture.Repeat, Lane: p.client(first.Client), From: first.Time, To: last.Time, Began: i, Ended: last.Index,
-			Whose: -1, Label: "asks again and again", Says: printed(f.says)})
+			Whose: -1, Label: "asks again and again", Says: f.says})
 	}
 	return list
 }
@@ -203,7 +203,7 @@ func (p *painter) kept() []picture.Span {
 				name = "reply to " + name
 			}
 			list = append(list, picture.Span{Kind: picture.Kept, Lane: p.client(e.Client), From: e.Time, To: p.end(), Began: i, Ended: -1, Whose: -1, Open: true,
-				Label: "kept: " + name, Says: printed("the gate kept this: " + p.message(e))})
+				Label: "kept: " + name, Says: "the gate kept this: " + p.message(e)})
 		case checker.Passed, checker.Dropped:
 			if queue := waiting[m]; len(queue) > 0 {
 				s := &list[queue[0]]

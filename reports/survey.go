@@ -136,14 +136,13 @@ func (s *survey) peers(c Cell, a checker.Anomaly) (avoided []string, showed int)
 
 // avoided says whether the anomaly of a cell is inherent in its kind of lock, or avoidable.
 func (s *survey) avoided(c Cell, a checker.Anomaly) string {
-	class := s.classes[c.Strategy]
 	switch avoided, showed := s.peers(c, a); {
 	case len(avoided) > 0:
-		return fmt.Sprintf("Avoidable: of the same kind (%s) %s did not show it.", class, some(avoided, 5))
+		return fmt.Sprintf("Avoidable: of the same kind %s did not show it.", some(each(avoided, shown), 5))
 	case showed > 0:
-		return fmt.Sprintf("Inherent, as far as this run can tell: every other lock of its kind (%s) shows it too.", class)
+		return "Inherent: every other lock of its kind shows it too."
 	default:
-		return fmt.Sprintf("No other lock of its kind (%s) was played here.", class)
+		return "No other lock of its kind was played here."
 	}
 }
 
@@ -168,7 +167,7 @@ func (s *survey) command(verb string, c Cell) string {
 		words = append(words, "--world", c.World)
 	}
 	words = append(words, s.run.Flags...)
-	return strings.Join(each(words, func(w string) string { return shell.Quote(strings.Map(printable, w)) }), " ")
+	return strings.Join(each(words, func(w string) string { return shell.Quote(printed(w)) }), " ")
 }
 
 // page returns all of a page but its stories.
@@ -179,18 +178,18 @@ func (s *survey) page() page.Head {
 	}
 	h.Measured = len(s.run.Costs) > 0
 	if !s.agree.Empty() {
-		h.Agreement = s.agree.Lines()
+		h.Agreement = each(s.agree.Lines(), printed)
 	}
 	for _, c := range s.cells {
-		name := c.Strategy + " under " + c.Scenario
+		name := shown(c.Strategy) + " under " + shown(c.Scenario)
 		if c.World != s.first() {
-			name += " in " + c.World
+			name += " in " + shown(c.World)
 		}
 		if text := c.Difference(); text != "" {
-			h.Unexpected = append(h.Unexpected, page.Link{ID: s.id(c), Text: name, Says: text})
+			h.Unexpected = append(h.Unexpected, page.Link{ID: s.id(c), Text: name, Says: printed(text)})
 		}
 		if text := c.Improvement(); text != "" {
-			h.Better = append(h.Better, page.Link{ID: s.id(c), Text: name, Says: text})
+			h.Better = append(h.Better, page.Link{ID: s.id(c), Text: name, Says: printed(text)})
 		}
 	}
 	for i, a := range checker.Anomalies() {
@@ -205,7 +204,7 @@ func (s *survey) page() page.Head {
 				h.Faults = append(h.Faults, k)
 			}
 		}
-		h.Scripts = append(h.Scripts, page.Script{Name: script.Name, Text: script.Text, Hash: script.Hash})
+		h.Scripts = append(h.Scripts, page.Script{Name: shown(script.Name), Text: strings.Map(printableText, script.Text), Hash: shown(script.Hash)})
 	}
 	slices.Sort(h.Faults)
 	for _, world := range s.worlds.names {
@@ -217,12 +216,12 @@ func (s *survey) page() page.Head {
 
 // matrix returns the comparison in a world.
 func (s *survey) matrix(world string, kinds map[string]string) page.Matrix {
-	m := page.Matrix{Strategies: s.strategies.names}
+	m := page.Matrix{Strategies: each(s.strategies.names, shown)}
 	if len(s.worlds.names) > 1 {
-		m.World = world
+		m.World = shown(world)
 	}
 	for _, scenario := range s.scenarios.names {
-		row := page.Row{Scenario: scenario, Faults: kinds[scenario]}
+		row := page.Row{Scenario: shown(scenario), Faults: kinds[scenario]}
 		for _, strategy := range s.strategies.names {
 			c, ok := s.cell(world, strategy, scenario)
 			if !ok {
@@ -238,7 +237,7 @@ func (s *survey) matrix(world string, kinds map[string]string) page.Matrix {
 
 // square returns what the comparison shows of a cell.
 func (s *survey) square(c Cell) page.Square {
-	q := page.Square{ID: s.id(c), Name: fmt.Sprintf("%s under %s: %s", c.Strategy, c.Scenario, c.Verdict), Class: string(c.Verdict), Says: c.Difference()}
+	q := page.Square{ID: s.id(c), Name: fmt.Sprintf("%s under %s: %s", shown(c.Strategy), shown(c.Scenario), c.Verdict), Class: string(c.Verdict), Says: printed(c.Difference())}
 	if c.Verdict == NotApplicable {
 		return page.Square{Class: "none", Says: clipTo(printed(c.Reason), 200)}
 	}
@@ -326,7 +325,7 @@ func (s *survey) inherent() []page.Inherent {
 				}
 			}
 			if len(under) > 0 {
-				list = append(list, page.Inherent{Class: class, Anomaly: string(a), Scenarios: strings.Join(under, ", ")})
+				list = append(list, page.Inherent{Class: class, Anomaly: string(a), Scenarios: strings.Join(each(under, shown), ", ")})
 			}
 		}
 	}
@@ -346,10 +345,13 @@ func (s *survey) provenance() [][2]string {
 		list = append(list, [2]string{"machine", r.Machine})
 	}
 	if len(r.Command) > 0 {
-		list = append(list, [2]string{"command", strings.Join(each(r.Command, func(w string) string { return shell.Quote(strings.Map(printable, w)) }), " ")})
+		list = append(list, [2]string{"command", strings.Join(each(r.Command, func(w string) string { return shell.Quote(printed(w)) }), " ")})
 	}
 	if len(r.Scripts) > 0 {
 		list = append(list, [2]string{"scripts", fmt.Sprintf("%s, SHA-256 beside each above, of all together %s", count(len(r.Scripts), "script"), hashOf(r.Scripts))})
+	}
+	for i := range list {
+		list[i][1] = clipTo(strings.Map(printable, list[i][1]), 1000)
 	}
 	return append(list, [2]string{"to check", Tool + " report DIR makes this file again from results.json and histories/, byte for byte"})
 }
@@ -367,6 +369,9 @@ func (s *survey) ranking() []page.Rank {
 	for i := range list {
 		list[i].Place = i + 1
 		list[i].Advice = s.advice(list[i], list)
+	}
+	for i := range list {
+		list[i].Name = shown(list[i].Name)
 	}
 	return list
 }
@@ -437,7 +442,7 @@ func (s *survey) advice(r page.Rank, all []page.Rank) string {
 		}
 	}
 	if best != "" {
-		return fmt.Sprintf("Take %s instead: of the same kind, it shows nothing that this does not, and %d anomalies fewer.", best, most)
+		return fmt.Sprintf("Take %s instead: of the same kind, it shows nothing that this does not, and %d anomalies fewer.", shown(best), most)
 	}
 	var parts []string
 	rank, kin := 0, 0

@@ -187,10 +187,13 @@ func (t *timeline) overlaps() {
 // what is no message.
 func (t *timeline) moments() {
 	var flags []flag
+	written := -1000.0
 	for _, m := range t.p.Moments {
 		x := gutter + t.p.Axis.X(m.At)
 		switch {
 		case m.Kind == picture.Write && m.To >= 0:
+			x := max(x, written+24) // one beside the other, if they came at once
+			written = x
 			y := t.tops[m.To] + 9
 			d := fmt.Sprintf("M%s %sl5 5 5-9", at(x-4), at(y))
 			class := "m"
