@@ -113,6 +113,14 @@ type Story struct {
 	HasScript                                 bool
 }
 
+// At is the story that has the events of this one.
+func (s Story) At() string {
+	if s.Same != "" {
+		return s.Same
+	}
+	return s.ID
+}
+
 // A Proof is an anomaly and what proves it.
 type Proof struct {
 	Anomaly, Says, Avoided string
