@@ -43,8 +43,8 @@ func newRunCommand(a *app) *cobra.Command {
 		Use:   "run",
 		Short: "Play strategies under scenarios and compare them",
 		Long: `Play every strategy under every scenario, or those that are named, print the
-comparison and write the report: results.json, report.md, and the history of
-each cell as JSON lines. It takes the place of the report before when it is
+comparison and write the report: index.html, report.md, results.json, and the
+history of each cell as JSON lines. It takes the place of the report before when it is
 complete; until then the finished cells are kept beside that, and --resume goes
 on with the missing ones.
 

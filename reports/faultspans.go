@@ -30,6 +30,7 @@ func lastings() []lasting {
 		{"split", picture.Odd, "split", []string{"join"}},
 		{"drift", picture.Odd, "drift", []string{"drift"}},
 		{"replication", picture.Odd, "", []string{"replication", "failover", "join"}},
+		{"failover", picture.Stop, "failed over", nil}, // of the server that it was
 	}
 }
 
@@ -58,6 +59,9 @@ func (p *painter) faults() []picture.Span {
 			label := strings.TrimSpace(f.label + " " + rest)
 			if f.label == "" {
 				label = verb + " " + rest
+			}
+			if verb == "failover" {
+				lanes = p.primary(i, e.Node)
 			}
 			for _, lane := range lanes {
 				open[len(list)] = f.ends
@@ -121,4 +125,14 @@ func (p *painter) subjects(e checker.Event) []int {
 	}
 	slices.Sort(lanes)
 	return lanes
+}
+
+// primary returns the lane of the server that had answered last for a node.
+func (p *painter) primary(before int, node string) []int {
+	for i := before - 1; i >= 0; i-- {
+		if e := p.h.Events[i]; e.Kind == checker.Request && e.Node == node {
+			return []int{p.server(i)}
+		}
+	}
+	return nil
 }

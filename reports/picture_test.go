@@ -2,6 +2,7 @@ package reports_test
 
 import (
 	"bytes"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -145,6 +146,24 @@ func TestFaultsAreSpans(t *testing.T) {
 		if got[name] != want {
 			t.Errorf("%s: %v, want %v; there are %v", name, got[name], want, got)
 		}
+	}
+}
+
+// What a primary had is gone when it fails.
+func TestFailoverEndsThePrimarysKey(t *testing.T) {
+	meta := checker.Meta{Format: 1, World: "sim", TTL: time.Second, Clients: []string{"A"}, Nodes: []string{"n1"}}
+	p := reports.Picture(cell("x", "y", nil, nil), history(meta,
+		checker.Event{Time: ms(1), Kind: checker.Request, Client: "A", Node: "n1", Server: "n1/0", Command: "SET lock A1"},
+		checker.Event{Time: ms(1), Kind: checker.State, Client: "A", Node: "n1", Server: "n1/0", Owner: "A", Value: "A1", Expires: ms(1001), Cause: checker.ByCommand},
+		checker.Event{Time: ms(2), Kind: checker.Fault, Node: "n1", Text: "n1 failover"},
+		checker.Event{Time: ms(2), Kind: checker.State, Node: "n1", Server: "n1/1", Cause: checker.ByFailover},
+		checker.Event{Time: ms(9), Kind: checker.End}), reports.MostMoments)
+	got := ""
+	for _, s := range p.Spans {
+		got += fmt.Sprintf("%s %s %v-%v open %v; ", p.Lanes[s.Lane].Name, s.Label, s.From, s.To, s.Open)
+	}
+	if want := "n1/0 A 1ms-2ms open false; n1/0 failed over 2ms-9ms open true; "; got != want {
+		t.Errorf("%q, want %q", got, want)
 	}
 }
 

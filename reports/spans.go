@@ -107,6 +107,15 @@ func (p *painter) keys() []picture.Span {
 	var list []picture.Span
 	open := map[int]int{} // by lane
 	for i, e := range p.h.Events[:p.last()+1] {
+		if verb, _ := verbOf(e.Text); e.Kind == checker.Fault && verb == "failover" {
+			for _, lane := range p.primary(i, e.Node) { // it is gone, with all that it had
+				if at, ok := open[lane]; ok {
+					list[at].To, list[at].Ended, list[at].Open = e.Time, i, false
+					list[at].Says += ", until its server failed"
+					delete(open, lane)
+				}
+			}
+		}
 		if e.Kind != checker.State {
 			continue
 		}
