@@ -165,7 +165,7 @@ func TestThePageIsWhole(t *testing.T) {
 // Whether an anomaly is inherent the others of its kind tell.
 func TestInherentOrAvoidable(t *testing.T) {
 	both, one := cell("a", "s1", anomalies(checker.Overlap), nil), cell("a", "s2", anomalies(checker.Ghost), nil)
-	cells := []reports.Cell{both, cell("b", "s1", anomalies(checker.Overlap), nil), cell("c", "s1", nil, nil), one, cell("b", "s2", nil, nil), cell("c", "s2", nil, nil)}
+	cells := []reports.Cell{both, cell("b", "s1", anomalies(checker.Overlap), nil), cell("c", "s1", nil, nil), one, cell("b", "s2", nil, nil), cell("c", "s2", anomalies(checker.StuckLock), nil)}
 	for i := range cells {
 		cells[i].Nodes, cells[i].History = 1, ""
 	}
@@ -187,6 +187,7 @@ func TestInherentOrAvoidable(t *testing.T) {
 	for _, want := range []string{
 		"<td>1 node, plain lease</td><td>overlap</td><td class=\"wide\">s1</td>",
 		"Inherent: every other lock of its kind shows it too.",
+		"No other lock of its kind was played here.",
 		"Avoidable: of the same kind b did not show it.",
 		"Take b instead: of the same kind, it shows nothing that this does not, and 1 anomalies fewer.",
 		`<span class="avoidable">ghost</span>`, `<span>overlap</span>`,

@@ -149,6 +149,17 @@ func TestFaultsAreSpans(t *testing.T) {
 	}
 }
 
+// Where the run ends inside a lease the picture goes on until that is over: it is a length.
+func TestALeaseOutlivesTheRun(t *testing.T) {
+	meta := checker.Meta{Format: 1, World: "sim", TTL: 30 * time.Second, Clients: []string{"A"}, Nodes: []string{"n1"}}
+	p := reports.Picture(cell("x", "y", nil, nil), history(meta,
+		checker.Event{Time: ms(1), Kind: checker.State, Client: "A", Node: "n1", Server: "n1/0", Owner: "A", Value: "A1", Expires: ms(30_001), Cause: checker.ByCommand},
+		checker.Event{Time: ms(9), Kind: checker.End}), reports.MostMoments)
+	if got := p.Axis.X(ms(30_001)) - p.Axis.X(ms(9)); got < 0.99*p.Axis.LeaseWidth || p.End != ms(9) {
+		t.Errorf("the run ends at %v, and what is left of the lease is %v wide of %v", p.End, got, p.Axis.LeaseWidth)
+	}
+}
+
 // What a primary had is gone when it fails.
 func TestFailoverEndsThePrimarysKey(t *testing.T) {
 	meta := checker.Meta{Format: 1, World: "sim", TTL: time.Second, Clients: []string{"A"}, Nodes: []string{"n1"}}
