@@ -189,7 +189,7 @@ func TestInherentOrAvoidable(t *testing.T) {
 		"Inherent: every other lock of its kind shows it too.",
 		"No other lock of its kind was played here.",
 		"Avoidable: of the same kind b did not show it.",
-		"Take b instead: of the same kind, it shows nothing that this does not, and 1 anomalies fewer.",
+		"Take b instead: of the same kind, it shows nothing that this does not, and 1 anomaly fewer.",
 		`<span class="avoidable">ghost</span>`, `<span>overlap</span>`,
 	} {
 		if !strings.Contains(text, want) {

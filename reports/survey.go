@@ -442,7 +442,7 @@ func (s *survey) advice(r page.Rank, all []page.Rank) string {
 		}
 	}
 	if best != "" {
-		return fmt.Sprintf("Take %s instead: of the same kind, it shows nothing that this does not, and %d anomalies fewer.", shown(best), most)
+		return fmt.Sprintf("Take %s instead: of the same kind, it shows nothing that this does not, and %s fewer.", shown(best), anomalies(most))
 	}
 	var parts []string
 	rank, kin := 0, 0
@@ -501,4 +501,11 @@ func (s *survey) worst(name string) []string {
 		}
 	}
 	return out
+}
+
+func anomalies(n int) string {
+	if n == 1 {
+		return "1 anomaly"
+	}
+	return fmt.Sprintf("%d anomalies", n)
 }
