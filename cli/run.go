@@ -11,12 +11,10 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/lockfault/lockfault/internal/version"
 	"github.com/lockfault/lockfault/reports"
 )
 
@@ -45,8 +43,8 @@ func newRunCommand(a *app) *cobra.Command {
 		Use:   "run",
 		Short: "Play strategies under scenarios and compare them",
 		Long: `Play every strategy under every scenario, or those that are named, print the
-comparison and write the report: results.json, report.md, and the history of
-each cell as JSON lines. It takes the place of the report before when it is
+comparison and write the report: index.html, report.md, results.json, and the
+history of each cell as JSON lines. It takes the place of the report before when it is
 complete; until then the finished cells are kept beside that, and --resume goes
 on with the missing ones.
 
@@ -142,7 +140,7 @@ func (o *runOptions) run(cmd *cobra.Command, a *app) error {
 	if err != nil {
 		return err
 	}
-	report, err := o.open(reports.Head{Costs: costs, Version: version.Of(), World: strings.Join(o.worlds, ","), Seed: o.seed, TTL: o.lease()}, plan)
+	report, err := o.open(o.head(list, scripts, costs), plan)
 	if err != nil {
 		return &statusError{ExitUsage, err}
 	}

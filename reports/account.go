@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/lockfault/lockfault/checker"
+	"github.com/lockfault/lockfault/reports/picture"
 )
 
 // accountLimit is how many sentences an account may have; more are no summary
@@ -22,13 +23,15 @@ func (s *story) account(b *bufio.Writer) {
 	}
 	b.WriteString("in short:\n")
 	for i, sentence := range sentences {
-		fmt.Fprintf(b, "  %*d. %s\n", len(fmt.Sprint(len(sentences))), i+1, sentence)
+		fmt.Fprintf(b, "  %*d. %s\n", len(fmt.Sprint(len(sentences))), i+1, sentence.Text)
 	}
 	b.WriteByte('\n')
 }
 
-func (s *story) sentences() []string {
-	var out []string
+// sentences tells the story in short, each with the number of its event.
+func (s *story) sentences() []picture.Sentence {
+	var out []picture.Sentence
+	say := func(e checker.Event, text string) { out = append(out, picture.Sentence{Event: e.Index, Text: text}) }
 	keys := map[string]checker.Event{}     // as they were changed last, by server
 	answered := map[string]checker.Event{} // the latest reply, by client
 	events := s.h.Events
@@ -38,7 +41,7 @@ func (s *story) sentences() []string {
 			before := keys[e.Node+e.Server]
 			keys[e.Node+e.Server] = e
 			if e.Cause != checker.ByCommand {
-				out = append(out, s.key(e))
+				say(e, s.key(e))
 				continue
 			}
 			if i == 0 || !belongs(events[i-1], e) || e.Client != e.Owner && counts(before, e) {
@@ -48,7 +51,7 @@ func (s *story) sentences() []string {
 			if told, ok := s.told[i-1]; ok {
 				answer = events[told].Reply
 			}
-			out = append(out, s.change(events[i-1], e, before, answer))
+			say(e, s.change(events[i-1], e, before, answer))
 		case checker.Reply:
 			answered[e.Client] = e
 		case checker.Return:
@@ -59,12 +62,12 @@ func (s *story) sentences() []string {
 			if last, ok := answered[e.Client]; ok && e.Result == checker.Fail {
 				text += fmt.Sprintf(" after %s was answered %s", clip(last.Command), clip(last.Reply))
 			}
-			out = append(out, text)
+			say(e, text)
 		case checker.Write, checker.Lost, checker.Pause, checker.Resume, checker.Crash, checker.Restart, checker.Cancel, checker.Dropped:
-			out = append(out, s.plain(e))
+			say(e, s.plain(e))
 		case checker.Fault:
 			if e.Node != "" || e.Client != "" {
-				out = append(out, e.Text)
+				say(e, e.Text)
 			}
 		}
 	}

@@ -24,7 +24,7 @@ const LogsDir = "logs"
 const linkLog = "toxiproxy.log"
 
 // entries returns what a report's directory has of ours.
-func entries() []string { return []string{ResultsFile, MarkdownFile, HistoryDir, LogsDir} }
+func entries() []string { return []string{ResultsFile, MarkdownFile, HTMLFile, HistoryDir, LogsDir} }
 
 // bring brings the files of a cell from the directory of its attempt.
 func bring(c Cell, from, to string) error {
@@ -140,6 +140,8 @@ func ours(dir, name string) bool {
 		return beginsWith(file, `{"tool":"`+Tool+`"`)
 	case name == MarkdownFile:
 		return beginsWith(file, markdownTitle)
+	case name == HTMLFile:
+		return contains(file, `<meta name="generator" content="lockfault">`)
 	case isHistoryName(name):
 		f, err := os.Open(file)
 		if err != nil {
@@ -190,4 +192,16 @@ func (r *Report) tidy() error {
 		}
 	}
 	return os.RemoveAll(former)
+}
+
+// contains reports whether the beginning of a file has that text.
+func contains(file, text string) bool {
+	f, err := os.Open(file)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	beginning := make([]byte, 1<<10)
+	n, _ := io.ReadFull(f, beginning)
+	return bytes.Contains(beginning[:n], []byte(text))
 }

@@ -273,7 +273,7 @@ func (r *Report) Spoils() bool {
 	return err == nil && !before.Interrupted
 }
 
-// Close writes results.json and report.md with the cells added so far, says in
+// Close writes results.json, report.md and index.html with the cells added so far, says in
 // them if some are missing, and puts them and the cells' files in the place of
 // what an earlier run has written. If none is missing nothing else is kept.
 func (r *Report) Close() error {
@@ -323,7 +323,7 @@ func (r *Report) assemble() error {
 	if err := writeFile(results, func(w io.Writer) error { return r.writeResults(w, dir) }); err != nil {
 		return err
 	}
-	return writeFile(filepath.Join(dir, MarkdownFile), func(w io.Writer) error { return Markdown(w, results) })
+	return drawAll(dir, results)
 }
 
 // writeResults writes the contract: the head's fields, then the cells, one a

@@ -2,13 +2,14 @@
 // comparison as a table for the terminal, as Markdown and as JSON, and the
 // story of one cell.
 //
-// Cells come in as they finish; a directory with results.json and report.md
+// Cells come in as they finish; a directory with results.json, report.md and index.html
 // goes out, and everything here can be drawn again from results.json and the
-// histories alone. Of this module the package imports checker and internal/replace: it
-// never touches a world.
+// histories alone. Of this module the package imports checker, its own sub-packages that draw, and a few
+// of internal: it never touches a world.
 package reports
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"slices"
 	"strings"
@@ -24,6 +25,7 @@ const Tool = "lockfault"
 const (
 	ResultsFile  = "results.json"
 	MarkdownFile = "report.md"
+	HTMLFile     = "index.html"
 	HistoryDir   = "histories"
 )
 
@@ -55,6 +57,45 @@ type Head struct {
 	Costs []Cost `json:"costs,omitempty"`
 	// Interrupted says that the run was stopped: cells are missing.
 	Interrupted bool `json:"interrupted,omitempty"`
+	// Strategies and Scripts are what was played.
+	Strategies []Described `json:"strategies,omitempty"`
+	Scripts    []Script    `json:"scripts,omitempty"`
+	// Command is what to type to have it all played again, in words, and Flags are
+	// those of its flags that each single cell needs for that.
+	Command []string `json:"command,omitempty"`
+	Flags   []string `json:"flags,omitempty"`
+	// Machine is what it was played on.
+	Machine string `json:"machine,omitempty"`
+}
+
+// A Described is what results.json says of a strategy.
+type Described struct {
+	Name    string `json:"name"`
+	Summary string `json:"summary,omitempty"`
+	Nodes   int    `json:"nodes,omitempty"`
+	Renews  bool   `json:"renews,omitempty"` // its lease is renewed without its user
+}
+
+// A Script is the text of a scenario, as it was played.
+type Script struct {
+	Name string `json:"name"`
+	File string `json:"file,omitempty"` // of a user's own
+	Text string `json:"text"`
+	Hash string `json:"hash"` // the beginning of its SHA-256
+}
+
+// NewScript returns a script with its hash.
+func NewScript(name, file, text string) Script {
+	return Script{name, file, text, fmt.Sprintf("%.6x", sha256.Sum256([]byte(text)))}
+}
+
+// hashOf returns a hash of several scripts.
+func hashOf(list []Script) string {
+	sum := sha256.New()
+	for _, s := range list {
+		fmt.Fprintf(sum, "%d %s\n%s", len(s.Text), s.Name, s.Text)
+	}
+	return fmt.Sprintf("%.6x", sum.Sum(nil))
 }
 
 // A Cell is what results.json says about one strategy under one scenario in one
@@ -118,6 +159,13 @@ type Cell struct {
 	Lease  time.Duration `json:"lease_ns,omitempty"`
 	Reruns int           `json:"reruns,omitempty"`
 	Late   []string      `json:"late,omitempty"` // why, each time
+	// Nodes is on how many nodes the lock was. Validity and Tokens are whether it said
+	// until when a hold is valid, and handed out fencing tokens.
+	Nodes    int  `json:"nodes,omitempty"`
+	Validity bool `json:"validity,omitempty"`
+	Tokens   bool `json:"tokens,omitempty"`
+	// Together is how long two clients believed at once that they held the lock.
+	Together time.Duration `json:"together_ns,omitempty"`
 	// Twin is what the cell showed in [Reference] at that lease, where it is
 	// a longer one than the run's: AgreesWithSim is about that then.
 	Twin *Twin `json:"twin,omitempty"`

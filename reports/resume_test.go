@@ -314,7 +314,7 @@ func TestForeignFiles(t *testing.T) {
 		}
 		delete(got, name)
 	}
-	want := []string{failed.History, filepath.ToSlash(log), reports.MarkdownFile, reports.ResultsFile}
+	want := []string{failed.History, reports.HTMLFile, filepath.ToSlash(log), reports.MarkdownFile, reports.ResultsFile}
 	if names := slices.Sorted(maps.Keys(got)); !slices.Equal(names, want) {
 		t.Errorf("there is %v, want %v", names, want)
 	}

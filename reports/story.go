@@ -23,12 +23,7 @@ func Story(w io.Writer, cell Cell, h checker.History, v View) error {
 	b := bufio.NewWriter(w)
 	s := newStory(h)
 	s.view = v
-	for _, w := range cell.Witnesses {
-		s.named = append(s.named, w.Events...)
-	}
-	if cell.Conflict != nil {
-		s.named = append(s.named, cell.Conflict.Events...)
-	}
+	s.name(cell)
 	s.heading(b, cell)
 	if len(h.Events) > 0 {
 		s.listing(b)
@@ -65,6 +60,16 @@ func newStory(h checker.History) *story {
 	}
 	s.pair()
 	return s
+}
+
+// name notes which events prove something.
+func (s *story) name(cell Cell) {
+	for _, w := range cell.Witnesses {
+		s.named = append(s.named, w.Events...)
+	}
+	if cell.Conflict != nil {
+		s.named = append(s.named, cell.Conflict.Events...)
+	}
 }
 
 // pair finds which reply answers which request: of those on the same connection

@@ -22,6 +22,11 @@ func Cell(world string, played harness.Cell, o harness.Outcome) reports.Cell {
 		RoundTrips: o.RoundTrips, Measures: maps.Clone(o.Measures),
 		Virtual: o.Virtual, Elapsed: o.Elapsed, Lease: o.History.Meta.TTL,
 	}
+	cell.Nodes, cell.Together = len(o.History.Meta.Nodes), reports.Together(o.History)
+	for _, e := range o.History.Events {
+		cell.Validity = cell.Validity || e.Kind == checker.Return && e.Until > 0
+		cell.Tokens = cell.Tokens || e.Kind == checker.Return && e.Token != 0
+	}
 	if o.Status == harness.Held || o.Status == harness.Violated {
 		cell.Conflict = checker.Linearize(o.History)
 		cell.Linearizable = cell.Conflict == nil

@@ -1,0 +1,58 @@
+package cli
+
+import (
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+
+	"github.com/lockfault/lockfault/internal/version"
+	"github.com/lockfault/lockfault/reports"
+	"github.com/lockfault/lockfault/strategies"
+)
+
+// head returns what results.json says of the whole run. Nothing in it depends on how many
+// cells are played at a time, or on where the report goes.
+func (o *runOptions) head(list []strategies.Strategy, scripts []chosen, costs []reports.Cost) reports.Head {
+	h := reports.Head{
+		Costs: costs, Version: version.Of(), World: strings.Join(o.worlds, ","), Seed: o.seed, TTL: o.lease(),
+		Machine: fmt.Sprintf("%s/%s, %d processors", runtime.GOOS, runtime.GOARCH, runtime.NumCPU()),
+		Flags:   o.flags(),
+	}
+	for _, s := range list {
+		h.Strategies = append(h.Strategies, reports.Described{Name: s.Name, Summary: s.Summary, Nodes: max(1, s.Nodes), Renews: slices.Contains(s.Tags, strategies.TagRenewing)})
+	}
+	for _, s := range scripts {
+		h.Scripts = append(h.Scripts, reports.NewScript(s.Name, s.file, string(s.Format())))
+	}
+	h.Command = []string{product, "run"}
+	for _, words := range [][2]string{{"--strategy", strings.Join(o.strategies, ",")}, {"--scenario", strings.Join(o.scenarios, ",")}, {"--expect", o.expect}, {"--costs", o.costs}} {
+		if words[1] != "" {
+			h.Command = append(h.Command, words[0], words[1])
+		}
+	}
+	if !slices.Equal(o.worlds, []string{reports.Reference}) {
+		h.Command = append(h.Command, "--world", strings.Join(o.worlds, ","))
+	}
+	h.Command = append(h.Command, h.Flags...)
+	return h
+}
+
+// flags returns the flags that a cell depends on, in whatever world it is played, but for where
+// real servers are to be had, which other machines have elsewhere.
+func (o *playOptions) flags() []string {
+	var list []string
+	if o.seed != defaultSeed {
+		list = append(list, "--seed", fmt.Sprint(o.seed))
+	}
+	if lease := o.lease(); lease != 0 {
+		list = append(list, "--ttl", lease.String())
+	}
+	if o.nodes != 0 {
+		list = append(list, "--nodes", fmt.Sprint(o.nodes))
+	}
+	if o.failover != byReplicaOf {
+		list = append(list, "--failover", o.failover)
+	}
+	return list
+}

@@ -1,0 +1,138 @@
+package reports
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/lockfault/lockfault/checker"
+	"github.com/lockfault/lockfault/reports/picture"
+)
+
+// cutCommand returns a command's first word and the rest.
+func cutCommand(text string) (name, rest string, found bool) { return strings.Cut(text, " ") }
+
+// A lasting is a fault that lasts, and the words by which a script ends it.
+type lasting struct {
+	verb  string // the script's word for it
+	kind  picture.SpanKind
+	label string
+	ends  []string
+}
+
+// lastings are the faults of nodes and links that last. Those of clients are events of their
+// own kinds, and what the gate does shows by what it kept.
+func lastings() []lasting {
+	return []lasting{
+		{"partition", picture.Cut, "cut off", []string{"heal"}},
+		{"timeout", picture.Cut, "cut off later", []string{"heal"}},
+		{"crash", picture.Stop, "down", []string{"restart"}},
+		{"pause", picture.Stop, "stopped", []string{"resume", "restart"}},
+		{"split", picture.Odd, "split", []string{"join"}},
+		{"drift", picture.Odd, "drift", []string{"drift"}},
+		{"replication", picture.Odd, "", []string{"replication", "failover", "join"}},
+		{"failover", picture.Stop, "failed over", nil}, // of the server that it was
+	}
+}
+
+// faults are what the script did to nodes and links for a time.
+func (p *painter) faults() []picture.Span {
+	var list []picture.Span
+	open := map[int][]string{} // the words that end the span at that place, as long as it lasts
+	for i, e := range p.h.Events[:p.last()+1] {
+		if e.Kind != checker.Fault {
+			continue
+		}
+		verb, rest := verbOf(e.Text)
+		lanes := p.subjects(e)
+		for at, ends := range open {
+			if slices.Contains(ends, verb) && (len(lanes) == 0 || slices.Contains(lanes, list[at].Lane)) {
+				s := &list[at]
+				s.To, s.Ended, s.Open = e.Time, i, false
+				s.Says += ", for " + picture.Words(s.Length())
+				delete(open, at)
+			}
+		}
+		for _, f := range lastings() {
+			if f.verb != verb || verb == "replication" && (rest == "start" || rest == "") {
+				continue
+			}
+			label := strings.TrimSpace(f.label + " " + rest)
+			if f.label == "" {
+				label = verb + " " + rest
+			}
+			if verb == "failover" {
+				lanes = p.primary(i, e.Node)
+			}
+			for _, lane := range lanes {
+				open[len(list)] = f.ends
+				list = append(list, picture.Span{Kind: f.kind, Lane: lane, From: e.Time, To: p.end(), Began: i, Ended: -1, Whose: -1, Open: true,
+					Label: label, Says: e.Text})
+			}
+		}
+	}
+	return list
+}
+
+// verbOf returns what a line of a script does, and what is said behind it: "partition" and
+// "from n4" of "partition A from n4", "crash" of "n1 crash".
+func verbOf(text string) (verb, rest string) {
+	words := strings.Fields(text)
+	if len(words) == 0 {
+		return "", ""
+	}
+	for _, f := range lastings() {
+		for _, word := range append([]string{f.verb}, f.ends...) {
+			switch {
+			case words[0] == word:
+				rest := words[1:]
+				for len(rest) > 0 && rest[0] != "from" { // whom, which the lane says
+					rest = rest[1:]
+				}
+				return word, strings.Join(rest, " ")
+			case len(words) > 1 && words[1] == word:
+				return word, strings.Join(words[2:], " ")
+			}
+		}
+	}
+	return words[0], ""
+}
+
+// subjects returns the lanes that a fault is about: of the clients and servers that are named
+// before anything else in it, those of a node all.
+func (p *painter) subjects(e checker.Event) []int {
+	var lanes []int
+	add := func(lane int) {
+		if lane >= 0 && !slices.Contains(lanes, lane) {
+			lanes = append(lanes, lane)
+		}
+	}
+	words := strings.Fields(e.Text)
+	for i, word := range words {
+		if word == "from" || word == "before" || word == "after" || word == "on" || word == "by" {
+			break
+		}
+		if i > 1 && len(lanes) > 0 && words[0] != "partition" && words[0] != "heal" && words[0] != "timeout" {
+			break // n1 split C D is about n1
+		}
+		add(p.client(word))
+		if node, _, server := strings.Cut(word, "/"); server || slices.Contains(p.h.Meta.Nodes, node) {
+			for name, lane := range p.places {
+				if name == "server "+word || !server && strings.HasPrefix(name, "server "+node+"/") {
+					add(lane)
+				}
+			}
+		}
+	}
+	slices.Sort(lanes)
+	return lanes
+}
+
+// primary returns the lane of the server that had answered last for a node.
+func (p *painter) primary(before int, node string) []int {
+	for i := before - 1; i >= 0; i-- {
+		if e := p.h.Events[i]; e.Kind == checker.Request && e.Node == node {
+			return []int{p.server(i)}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,199 @@
+package reports_test
+
+import (
+	"bytes"
+	"encoding/xml"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/lockfault/lockfault/checker"
+	"github.com/lockfault/lockfault/reports"
+)
+
+// What is drawn again of the results and histories is what was there, byte for byte.
+func TestRebuild(t *testing.T) {
+	dir := write(t, sample(), []int{0, 1, 2, 3, 4, 5, 6, 7})
+	was := map[string]string{}
+	for _, name := range []string{reports.MarkdownFile, reports.HTMLFile} {
+		was[name] = read(t, dir, name)
+		if err := os.Remove(filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := reports.Rebuild(dir); err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range was {
+		if read(t, dir, name) != text {
+			t.Errorf("%s is another one", name)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(dir, reports.HTMLFile), []byte("<p>mine"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := reports.Rebuild(dir); err == nil || !strings.Contains(err.Error(), reports.HTMLFile) {
+		t.Errorf("error %v, want one of the file that is somebody's", err)
+	}
+}
+
+// hostile are names as nobody should have them.
+func hostile() []string {
+	return []string{`<script>alert("x")</script>`, "a|b`c`", "two\nlines", "\x1b[31mred\x1b[0m", strings.Repeat("long", 2500), `"><img src=x onerror=alert(1)>`, "]]></svg>", "{{.}}"}
+}
+
+// hostileReport writes a report in which every name, text and answer is one of these.
+func hostileReport(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	head := head()
+	for _, text := range hostile() {
+		head.Scripts = append(head.Scripts, reports.NewScript(text, text, text))
+		head.Command = append(head.Command, text)
+		head.Strategies = append(head.Strategies, reports.Described{Name: text, Summary: text})
+	}
+	r, err := reports.Create(dir, head, reports.Plan{Cells: len(hostile())})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, text := range hostile() {
+		c, h := pause()
+		c.Strategy, c.Scenario = text, text
+		c.History = filepath.ToSlash(filepath.Join(reports.HistoryDir, "sim", "s", string(rune('a'+i))+".jsonl"))
+		c.Witnesses[0].Says = text
+		c.MetNothing = []reports.MetNothing{{Line: 1, Text: text}}
+		c.Expected = nil
+		c.Settle()
+		h.Meta.Clients = []string{text, "B"}
+		for k := range h.Events {
+			e := &h.Events[k]
+			if e.Client == "A" {
+				e.Client = text
+			}
+			if e.Owner == "A" {
+				e.Owner, e.Value = text, text
+			}
+			if e.Command != "" {
+				e.Command = text
+			}
+			if e.Reply != "" {
+				e.Reply = text
+			}
+		}
+		h.Events = append(h.Events[:len(h.Events)-1], checker.Event{Index: len(h.Events) - 1, Time: ms(33_005), Kind: checker.Fault, Text: text})
+		if err := reports.WriteHistory(filepath.Join(r.Dir(), filepath.FromSlash(c.History)), h); err != nil {
+			t.Fatal(err)
+		}
+		if err := r.Add(i, c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+func TestEverythingIsEscaped(t *testing.T) {
+	dir := hostileReport(t)
+	text := read(t, dir, reports.HTMLFile)
+	if n := strings.Count(text, "<script"); n != 1 {
+		t.Errorf("%d scripts, want the page's own", n)
+	}
+	for _, never := range []string{"<img", "\x1b", "{{.}}</script", "]]></svg>"} {
+		if strings.Contains(text, never) {
+			t.Errorf("%q came through", never)
+		}
+	}
+	if longest := len(text); longest > 1<<20 {
+		t.Errorf("the page has %d bytes: long names have come through each time", longest)
+	}
+	for i, name := range hostile() {
+		for _, format := range reports.Formats() {
+			var b bytes.Buffer
+			if err := reports.DrawCell(&b, dir, name, name, "", format); err != nil {
+				t.Fatalf("name %d as %s: %v", i, format, err)
+			}
+			if format == "svg" || format == "sequence" {
+				wellFormed(t, b.String())
+			}
+			if format != "text" && strings.ContainsAny(b.String(), "\x1b") {
+				t.Errorf("name %d as %s: a terminal would obey", i, format)
+			}
+		}
+	}
+}
+
+// wellFormed fails unless the text is XML.
+func wellFormed(t *testing.T, text string) {
+	t.Helper()
+	d := xml.NewDecoder(strings.NewReader(text))
+	for {
+		_, err := d.Token()
+		if err == io.EOF {
+			return
+		}
+		if err != nil {
+			t.Fatalf("%v in\n%s", err, text)
+		}
+	}
+}
+
+// A page needs nothing but itself, and its links lead somewhere.
+func TestThePageIsWhole(t *testing.T) {
+	text := read(t, write(t, sample(), []int{0, 1, 2, 3, 4, 5, 6, 7}), reports.HTMLFile)
+	for _, m := range regexp.MustCompile(`(?:src|href)="([^"]*)"`).FindAllStringSubmatch(text, -1) {
+		if !strings.HasPrefix(m[1], "#") && m[1] != "data:," {
+			t.Errorf("it asks for %s", m[1])
+		}
+	}
+	if regexp.MustCompile(`@import|url\((?:[^#)]|$)`).MatchString(text) {
+		t.Error("its style asks for something")
+	}
+	ids := map[string]bool{}
+	for _, m := range regexp.MustCompile(` id="([^"]*)"`).FindAllStringSubmatch(text, -1) {
+		if ids[m[1]] {
+			t.Errorf("two places are called %s", m[1])
+		}
+		ids[m[1]] = true
+	}
+}
+
+// Whether an anomaly is inherent the others of its kind tell.
+func TestInherentOrAvoidable(t *testing.T) {
+	both, one := cell("a", "s1", anomalies(checker.Overlap), nil), cell("a", "s2", anomalies(checker.Ghost), nil)
+	cells := []reports.Cell{both, cell("b", "s1", anomalies(checker.Overlap), nil), cell("c", "s1", nil, nil), one, cell("b", "s2", nil, nil), cell("c", "s2", anomalies(checker.StuckLock), nil)}
+	for i := range cells {
+		cells[i].Nodes, cells[i].History = 1, ""
+	}
+	cells[2].Nodes, cells[5].Nodes = 5, 5 // of another kind
+	dir := t.TempDir()
+	r, err := reports.Create(dir, head(), reports.Plan{Cells: len(cells)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, c := range cells {
+		if err := r.Add(i, c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
+	}
+	text := read(t, dir, reports.HTMLFile)
+	for _, want := range []string{
+		"<td>1 node, plain lease</td><td>overlap</td><td class=\"wide\">s1</td>",
+		"Inherent: every other lock of its kind shows it too.",
+		"No other lock of its kind was played here.",
+		"Avoidable: of the same kind b did not show it.",
+		"Take b instead: of the same kind, it shows nothing that this does not, and 1 anomaly fewer.",
+		`<span class="avoidable">ghost</span>`, `<span>overlap</span>`,
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the page doesn't say %q", want)
+		}
+	}
+}

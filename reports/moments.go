@@ -1,0 +1,186 @@
+package reports
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/lockfault/lockfault/checker"
+	"github.com/lockfault/lockfault/reports/picture"
+)
+
+// moments returns all that happened, in the order of the history: what repeats itself once.
+func (p *painter) moments() []picture.Moment {
+	var list []picture.Moment
+	events := p.h.Events
+	for i, e := range events {
+		if e.Kind == checker.End {
+			break // what follows is clean-up
+		}
+		if f, ok := p.folded[i]; ok {
+			if i == f.events[0] {
+				list = append(list, picture.Moment{
+					Kind: picture.Rounds, Event: e.Index, At: e.Time, From: p.client(e.Client), To: p.server(i),
+					Label: f.says, Says: f.says,
+				})
+			}
+			continue
+		}
+		if e.Kind == checker.State && i > 0 && belongs(events[i-1], e) {
+			if n := len(list); n > 0 && list[n-1].Event == i-1 {
+				list[n-1].Effect = p.effect(e)
+				list[n-1].Proves = list[n-1].Proves || slices.Contains(p.named, i)
+			}
+			continue
+		}
+		if m, ok := p.moment(i, e); ok {
+			list = append(list, m)
+		}
+	}
+	return list
+}
+
+// moment returns what is to be seen of an event, if anything.
+func (p *painter) moment(i int, e checker.Event) (picture.Moment, bool) {
+	m := picture.Moment{Event: e.Index, At: e.Time, Sent: e.Sent, From: p.client(e.Client), To: -1,
+		Says: p.plain(e), Proves: slices.Contains(p.named, i)}
+	switch e.Kind {
+	case checker.Invoke:
+		m.Kind, m.Label = picture.Invoke, string(e.Op)
+	case checker.Return:
+		m.Kind, m.Label = picture.Return, string(e.Op)+" "+outcome(e.Result)
+		m.Good, m.Bad = e.Result == checker.OK, e.Result != checker.OK
+		if e.Token != 0 {
+			m.Label += fmt.Sprintf(", token %d", e.Token)
+		}
+	case checker.Request:
+		m.Kind, m.To, m.Label = picture.Request, p.server(i), e.Command
+	case checker.Reply:
+		m.Kind, m.From, m.To, m.Label = picture.Reply, p.server(i), m.From, e.Reply
+	case checker.Push:
+		m.Kind, m.From, m.To, m.Label = picture.Push, p.server(i), m.From, "message "+e.Reply
+	case checker.Held, checker.Passed, checker.Dropped:
+		m.Kind = map[checker.Kind]picture.MomentKind{checker.Held: picture.Stopped, checker.Passed: picture.Passed, checker.Dropped: picture.Dropped}[e.Kind]
+		m.To, m.Label = p.server(i), e.Command
+		switch e.Direction {
+		case "reply":
+			m.From, m.To, m.Label = m.To, m.From, "reply to "+e.Command
+		case "push":
+			m.From, m.To, m.Label = m.To, m.From, "message"
+		}
+	case checker.State:
+		m.Kind, m.From, m.Label = picture.State, p.server(i), p.effect(e)
+		if e.Cause != "" && e.Cause != checker.ByCommand {
+			m.Label += " (" + string(e.Cause) + ")"
+		}
+	case checker.Write:
+		m.Kind, m.To, m.Good, m.Bad = picture.Write, p.place("resource"), e.Accepted, !e.Accepted
+		m.Label = "write accepted"
+		if !e.Accepted {
+			m.Label = "write refused"
+		}
+		if e.Token != 0 {
+			m.Label += fmt.Sprintf(", token %d", e.Token)
+		}
+	case checker.Lost:
+		m.Kind, m.Label, m.Bad = picture.Lost, "told that it is lost", true
+	case checker.Pause, checker.Resume, checker.Crash, checker.Restart, checker.Cancel:
+		m.Kind, m.Label = picture.Process, map[checker.Kind]string{checker.Pause: "process stops", checker.Resume: "process goes on",
+			checker.Crash: "process dies", checker.Restart: "process starts anew", checker.Cancel: "caller gives up"}[e.Kind]
+	case checker.Fault:
+		m.Kind, m.Label = picture.Fault, e.Text
+		switch {
+		case e.Node != "":
+			m.From = p.server(i)
+		case m.From < 0:
+			if lanes := p.subjects(e); len(lanes) == 1 {
+				m.From = lanes[0]
+			}
+		}
+	default:
+		return m, false
+	}
+	return m, true
+}
+
+// effect says whose the key is now, and until when.
+func (p *painter) effect(e checker.Event) string {
+	switch {
+	case e.Owner == "" && e.Value == "":
+		return "free"
+	case e.Owner == "":
+		return e.Value + ", nobody's, " + p.until(e)
+	}
+	return e.Owner + "'s " + p.until(e)
+}
+
+// around leaves so many of the moments at most: those that prove something, and of the others
+// those that are near to one that does. Where nothing is proven, the faults take their place.
+func (p *painter) around(all []picture.Moment, most int) ([]picture.Moment, picture.Left) {
+	if len(all) <= most {
+		return all, picture.Left{}
+	}
+	centres := places(all, func(m picture.Moment) bool { return m.Proves })
+	if len(centres) == 0 {
+		centres = places(all, func(m picture.Moment) bool { return m.Kind == picture.Fault || m.Kind == picture.Process })
+	}
+	if len(centres) == 0 {
+		centres = []int{0}
+	}
+	type candidate struct{ at, far int }
+	list := make([]candidate, len(all))
+	for i, m := range all {
+		list[i] = candidate{i, distance(i, centres) * hurry(m)}
+	}
+	slices.SortStableFunc(list, func(a, b candidate) int { return cmp.Or(a.far-b.far, a.at-b.at) })
+	keep := make([]int, 0, most)
+	for _, c := range list[:most] {
+		keep = append(keep, c.at)
+	}
+	slices.Sort(keep)
+	kept := make([]picture.Moment, 0, most)
+	for _, i := range keep {
+		kept = append(kept, all[i])
+	}
+	left := picture.Left{Before: keep[0], Behind: len(all) - 1 - keep[most-1]}
+	left.Among = len(all) - most - left.Before - left.Behind
+	return kept, left
+}
+
+// places returns where those are that do.
+func places(all []picture.Moment, does func(picture.Moment) bool) (list []int) {
+	for i, m := range all {
+		if does(m) {
+			list = append(list, i)
+		}
+	}
+	return list
+}
+
+// distance returns how far the nearest of the places is, which are in order.
+func distance(i int, places []int) int {
+	at, found := slices.BinarySearch(places, i)
+	if found {
+		return 0
+	}
+	nearest := 1 << 30
+	if at < len(places) {
+		nearest = places[at] - i
+	}
+	if at > 0 {
+		nearest = min(nearest, i-places[at-1])
+	}
+	return nearest
+}
+
+// hurry weighs distances: what changed something is told before what only was said.
+func hurry(m picture.Moment) int {
+	switch m.Kind {
+	case picture.Request, picture.Reply, picture.Push, picture.Rounds:
+		if m.Effect == "" {
+			return 4
+		}
+		return 2
+	}
+	return 1
+}

@@ -1,0 +1,163 @@
+// Package page writes a report as one HTML file that needs nothing else: no network, no
+// script of others, and to be read not even its own. What it shows it is given; it decides
+// only how that looks.
+package page
+
+import (
+	_ "embed"
+	"html/template"
+	"io"
+
+	"github.com/lockfault/lockfault/reports/svg"
+)
+
+// The parts of the file.
+var (
+	//go:embed page.html
+	source string
+	//go:embed page.css
+	style string
+	//go:embed page.js
+	script string
+)
+
+// A Head is all but the stories.
+type Head struct {
+	Title      string
+	Tally      string
+	Warning    string      // that the run was interrupted, say
+	Provenance [][2]string // what, and which
+	Unexpected []Link      // the cells that are not as expected
+	Better     []Link
+	Ranking    []Rank
+	Measured   bool // there are quantiles
+	Worlds     []string
+	Agreement  []string
+	Matrices   []Matrix
+	Anomalies  []Anomaly
+	Faults     []string // the kinds of faults that there are scripts with
+	Scripts    []Script
+	Inherent   []Inherent
+}
+
+// A Link leads to a story.
+type Link struct{ ID, Text, Says string }
+
+// A Rank is a strategy in the summary.
+type Rank struct {
+	Place                            int
+	Name, Summary, Class             string
+	Survived, Played                 int
+	Avoidable                        int
+	Nodes                            int
+	Acquire, Release                 string // round trips
+	Recovery, NodeDown, Overlap      string
+	Stale                            int
+	P50, P99                         string
+	Advice                           string
+	NodesSort, RecoveryNS, OverlapNS int64
+}
+
+// A Matrix is the comparison in one world.
+type Matrix struct {
+	World      string
+	Strategies []string
+	Rows       []Row
+}
+
+// A Row is a scenario.
+type Row struct {
+	Scenario string
+	Faults   string // their kinds, with spaces between them
+	Squares  []Square
+}
+
+// A Square is a cell in the comparison.
+type Square struct {
+	ID        string // of its story; empty if there is none
+	Name      string // for who doesn't see where it stands
+	Class     string
+	Words     []Word
+	Anomalies string // with spaces between them
+	Marks     string
+	Says      string
+}
+
+// A Word is an anomaly in short.
+type Word struct {
+	Short     string
+	Avoidable bool
+}
+
+// An Anomaly is explained by the legend.
+type Anomaly struct{ Name, Short, Says string }
+
+// A Script is a scenario's text.
+type Script struct{ Name, Text, Hash string }
+
+// An Inherent is an anomaly that all locks of a kind showed under a scenario.
+type Inherent struct{ Anomaly, Class, Scenarios string }
+
+// A Story is that of one cell.
+type Story struct {
+	ID, Name, World, Scenario, Verdict, Class string
+	Difference                                string
+	Proofs                                    []Proof
+	Notes                                     []string
+	Timeline, Sequence                        template.HTML // drawn here, and escaped there
+	Mermaid                                   string
+	Sentences                                 []Sentence
+	Left                                      int
+	Command, Trace                            string
+	Same                                      string // the story that is the same, in place of all but the proofs
+	HasScript                                 bool
+}
+
+// At is the story that has the events of this one.
+func (s Story) At() string {
+	if s.Same != "" {
+		return s.Same
+	}
+	return s.ID
+}
+
+// A Proof is an anomaly and what proves it.
+type Proof struct {
+	Anomaly, Says, Avoided string
+	Events                 []int
+}
+
+// A Sentence is a part of a story.
+type Sentence struct {
+	Event  int
+	Text   string
+	Proves bool
+}
+
+// A Writer writes the file: the head first, then the stories one by one.
+type Writer struct {
+	w io.Writer
+	t *template.Template
+}
+
+// New begins a file.
+func New(w io.Writer, h Head) (*Writer, error) {
+	t, err := template.New("page").Parse(source)
+	if err != nil {
+		return nil, err
+	}
+	p := &Writer{w, t}
+	return p, t.ExecuteTemplate(w, "head", struct {
+		Head
+		Style    template.CSS
+		Patterns template.HTML
+	}{h, template.CSS(style + svg.Style), template.HTML(svg.Patterns)})
+}
+
+// Story writes a story.
+func (p *Writer) Story(s Story) error { return p.t.ExecuteTemplate(p.w, "story", s) }
+
+// Close writes the end.
+func (p *Writer) Close() error {
+	return p.t.ExecuteTemplate(p.w, "foot", template.JS(script))
+}

@@ -1,0 +1,324 @@
+package reports
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/lockfault/lockfault/checker"
+	"github.com/lockfault/lockfault/reports/picture"
+)
+
+// MostMoments is how many moments of a story a picture shows unless its user says: more are
+// no picture any more.
+const MostMoments = 60
+
+// Picture returns what is to be seen of a cell: at most so many moments, those around the
+// events that prove something, or where nothing went wrong around the faults.
+func Picture(cell Cell, h checker.History, most int) picture.Picture {
+	s := newStory(h)
+	s.name(cell)
+	p := &painter{story: s, cell: cell, folded: map[int]fold{}, beliefs: checker.Holds(h)}
+	for _, f := range s.folds() {
+		for _, i := range f.events {
+			p.folded[i] = f
+		}
+	}
+	return p.paint(most)
+}
+
+// A painter makes the picture of a cell from its story.
+type painter struct {
+	*story
+	cell   Cell
+	folded map[int]fold // by the place of each event
+	lanes  []picture.Lane
+	places map[string]int // of lanes, by name
+	// beliefs are the holds, and lasted what lasted, once it was asked for.
+	beliefs []checker.Hold
+	lasted  []picture.Span
+}
+
+func (p *painter) paint(most int) picture.Picture {
+	p.lay()
+	m := p.h.Meta
+	pic := picture.Picture{Title: p.cell.Strategy + " under " + p.cell.Scenario, Lease: m.TTL, End: p.end()}
+	pic.Moments, pic.Left = p.around(p.moments(), most)
+	from, to := p.window(pic)
+	for _, s := range p.spans() {
+		if s, ok := clipSpan(s, from, to); ok && matters(s, pic) {
+			pic.Spans = append(pic.Spans, s)
+		}
+	}
+	slices.SortStableFunc(pic.Spans, func(a, b picture.Span) int { return int(sign(a.From - b.From)) })
+	for _, o := range p.overlaps() {
+		if o.To >= from && o.From <= to && len(pic.Overlaps) < mostOverlaps {
+			o.From, o.To = max(o.From, from), min(o.To, to)
+			pic.Overlaps = append(pic.Overlaps, o)
+		}
+	}
+	for _, w := range p.cell.Witnesses {
+		pic.Proofs = append(pic.Proofs, picture.Proof{Anomaly: string(w.Anomaly), Says: w.Says, Events: w.Events})
+	}
+	if list := p.sentences(); len(list) <= accountLimit {
+		pic.Sentence = list
+	}
+	pic.Lanes = p.lanes
+	pic.Axis = picture.NewAxis(pic.Lease, p.times(pic, from, to))
+	return printedPicture(withoutEmptyLanes(pic))
+}
+
+// printedPicture leaves nothing in a picture's texts that could do more than be read.
+func printedPicture(pic picture.Picture) picture.Picture {
+	pic.Title = shown(pic.Title)
+	for i := range pic.Lanes {
+		pic.Lanes[i].Name = shown(pic.Lanes[i].Name)
+	}
+	for i := range pic.Spans {
+		s := &pic.Spans[i]
+		s.Label, s.Says = short(s.Label), printed(s.Says)
+	}
+	for i := range pic.Moments {
+		m := &pic.Moments[i]
+		m.Label, m.Effect, m.Says = short(m.Label), short(m.Effect), printed(m.Says)
+	}
+	for i := range pic.Proofs {
+		pic.Proofs[i].Says = printed(pic.Proofs[i].Says)
+	}
+	for i := range pic.Sentence {
+		pic.Sentence[i].Text = printed(pic.Sentence[i].Text)
+	}
+	return pic
+}
+
+// shown is a name, as far as anybody wants to see it.
+func shown(name string) string { return clipTo(strings.Map(printable, name), 80) }
+
+// mostOverlaps is how many overlaps are marked: a lock that excludes nobody has one for each two.
+const mostOverlaps = 6
+
+func sign(d time.Duration) time.Duration { return max(-1, min(1, d)) }
+
+// lay finds the lanes: all clients, each server that anything is said of, and the resource.
+func (p *painter) lay() {
+	p.places = map[string]int{}
+	add := func(kind picture.LaneKind, name, label string, number int) {
+		p.places[name] = len(p.lanes)
+		p.lanes = append(p.lanes, picture.Lane{Kind: kind, Name: label, Number: number})
+	}
+	clients := slices.Clone(p.h.Meta.Clients)
+	nodes := slices.Clone(p.h.Meta.Nodes)
+	servers := map[string][]string{}
+	for _, e := range p.h.Events {
+		if e.Client != "" && !slices.Contains(clients, e.Client) {
+			clients = append(clients, e.Client)
+		}
+		if e.Node != "" && !slices.Contains(nodes, e.Node) {
+			nodes = append(nodes, e.Node)
+		}
+		if (e.Kind == checker.Request || e.Kind == checker.State) && !slices.Contains(servers[e.Node], serverOf(e)) {
+			servers[e.Node] = append(servers[e.Node], serverOf(e))
+		}
+	}
+	for i, name := range clients {
+		add(picture.Client, "client "+name, name, i)
+	}
+	for _, node := range nodes {
+		list := servers[node]
+		slices.Sort(list)
+		if len(list) == 0 {
+			list = []string{node + "/0"}
+		}
+		for _, server := range list {
+			label := server
+			if len(list) == 1 && server == node+"/0" {
+				label = node
+			}
+			add(picture.Server, "server "+server, label, 0)
+		}
+		p.places["node "+node] = p.places["server "+list[0]]
+	}
+	add(picture.Resource, "resource", "resource", 0)
+}
+
+// serverOf names the server that an event is of, where it has not said so the first.
+func serverOf(e checker.Event) string {
+	if e.Server == "" {
+		return e.Node + "/0"
+	}
+	return e.Server
+}
+
+func (p *painter) client(name string) int { return p.place("client " + name) }
+
+// server returns the lane of the server that an event is of, a reply's by its request.
+func (p *painter) server(at int) int {
+	if request, ok := p.asked[at]; ok {
+		at = request
+	}
+	e := p.h.Events[at]
+	if e.Server != "" || e.Kind == checker.Request || e.Kind == checker.State {
+		return p.place("server " + serverOf(e))
+	}
+	return p.place("node " + e.Node)
+}
+
+func (p *painter) place(name string) int {
+	if at, ok := p.places[name]; ok {
+		return at
+	}
+	return -1
+}
+
+// end returns when the run was over.
+func (p *painter) end() time.Duration {
+	for _, e := range p.h.Events {
+		if e.Kind == checker.End {
+			return e.Time
+		}
+	}
+	if n := len(p.h.Events); n > 0 {
+		return p.h.Events[n-1].Time
+	}
+	return 0
+}
+
+// window returns from when to when there is something to be seen: to the end of the run if
+// nothing is left out behind, and until the leases end that last longer, unless the window is
+// longer than a lease anyway.
+func (p *painter) window(pic picture.Picture) (from, to time.Duration) {
+	if len(pic.Moments) == 0 {
+		return 0, p.end()
+	}
+	from, to = pic.Moments[0].At, pic.Moments[len(pic.Moments)-1].At
+	if pic.Left.Behind == 0 {
+		to = max(to, p.end())
+	}
+	if to-from >= pic.Lease {
+		return from, to
+	}
+	last := to
+	for _, s := range p.spans() {
+		if (s.Kind == picture.Key || s.Kind == picture.Hold) && s.Open && s.Until <= to+3*pic.Lease/2 {
+			last = max(last, s.Until)
+		}
+	}
+	return from, last
+}
+
+// clipSpan returns what is to be seen of a span, if anything.
+func clipSpan(s picture.Span, from, to time.Duration) (picture.Span, bool) {
+	if s.To < from || s.From > to {
+		return s, false
+	}
+	if s.From < from {
+		s.From, s.Before = from, true
+	}
+	if s.To > to {
+		s.To, s.Open = to, true
+	}
+	return s, true
+}
+
+// matters reports whether a span is about something that is shown: a long story has many
+// operations and keys between any two moments of its picture.
+func matters(s picture.Span, pic picture.Picture) bool {
+	return slices.ContainsFunc(pic.Moments, func(m picture.Moment) bool {
+		if s.Kind == picture.Kept {
+			return m.Event == s.Began || m.Event == s.Ended
+		}
+		return m.Event >= s.Began && (m.Event <= s.Ended || s.Ended < 0)
+	})
+}
+
+// times are those at which something is to be seen.
+func (p *painter) times(pic picture.Picture, from, to time.Duration) []time.Duration {
+	times := []time.Duration{from, to}
+	for _, m := range pic.Moments {
+		times = append(times, m.At)
+	}
+	for _, s := range pic.Spans {
+		times = append(times, s.From, s.To)
+		if s.Until > from && s.Until < to {
+			times = append(times, s.Until)
+		}
+	}
+	if pic.End > from && pic.End < to {
+		times = append(times, pic.End)
+	}
+	return times
+}
+
+// withoutEmptyLanes leaves out who has no part in the picture.
+func withoutEmptyLanes(pic picture.Picture) picture.Picture {
+	used := make([]bool, len(pic.Lanes))
+	for _, s := range pic.Spans {
+		used[s.Lane] = true
+	}
+	for _, m := range pic.Moments {
+		for _, lane := range []int{m.From, m.To} {
+			if lane >= 0 {
+				used[lane] = true
+			}
+		}
+	}
+	to := make([]int, len(pic.Lanes))
+	var lanes []picture.Lane
+	for i, lane := range pic.Lanes {
+		to[i] = -1
+		if used[i] {
+			to[i] = len(lanes)
+			lanes = append(lanes, lane)
+		}
+	}
+	move := func(lane *int) {
+		if *lane >= 0 {
+			*lane = to[*lane]
+		}
+	}
+	pic.Lanes = lanes
+	for i := range pic.Spans {
+		move(&pic.Spans[i].Lane)
+		move(&pic.Spans[i].Whose)
+	}
+	for i := range pic.Moments {
+		move(&pic.Moments[i].From)
+		move(&pic.Moments[i].To)
+	}
+	for i := range pic.Overlaps {
+		move(&pic.Overlaps[i].A)
+		move(&pic.Overlaps[i].B)
+	}
+	return pic
+}
+
+// short is clip for labels in drawings.
+func short(text string) string { return clipTo(strings.Map(printable, text), 40) }
+
+// printed is a sentence without what would move a cursor.
+func printed(text string) string { return clipTo(strings.Map(printable, text), 300) }
+
+// printable puts a mark in the place of what would move a terminal's or a browser's cursor.
+func printable(r rune) rune {
+	if r < ' ' || r >= 0x7f && r < 0xa0 || r == '\u2028' || r == '\u2029' || r >= '\u202a' && r <= '\u202e' || r >= '\u2066' && r <= '\u2069' {
+		return '·'
+	}
+	return r
+}
+
+// printableText is printable for a text of several lines.
+func printableText(r rune) rune {
+	if r == '\n' || r == '\t' {
+		return r
+	}
+	return printable(r)
+}
+
+// until says the end of a lease in a label.
+func (p *painter) until(e checker.Event) string {
+	if e.Expires == 0 {
+		return "no TTL"
+	}
+	return fmt.Sprintf("until %s s", p.seconds(e.Expires))
+}

@@ -1,0 +1,222 @@
+package reports_test
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lockfault/lockfault/checker"
+	"github.com/lockfault/lockfault/reports"
+	"github.com/lockfault/lockfault/reports/mermaid"
+	"github.com/lockfault/lockfault/reports/picture"
+	"github.com/lockfault/lockfault/reports/svg"
+)
+
+// pause is the story of everybody who writes about leases: A stands still for longer than its
+// lease, B acquires and writes, A writes over it.
+func pause() (reports.Cell, checker.History) {
+	meta := checker.Meta{Format: 1, Strategy: "set-nx|px", Scenario: "gc-pause", World: "sim", Seed: 1,
+		Clients: []string{"A", "B"}, Nodes: []string{"n1"}, TTL: 30 * time.Second}
+	acquire := func(at int, client string, call int) []checker.Event {
+		set := "SET lock " + client + "1 NX PX 30000"
+		return []checker.Event{
+			{Time: ms(at), Kind: checker.Invoke, Client: client, Op: checker.Acquire, Call: call},
+			{Time: ms(at + 1), Kind: checker.Request, Client: client, Node: "n1", Server: "n1/0", Command: set, Sent: ms(at)},
+			{Time: ms(at + 1), Kind: checker.State, Client: client, Node: "n1", Server: "n1/0", Owner: client, Value: client + "1", Expires: ms(at + 30_001), Cause: checker.ByCommand},
+			{Time: ms(at + 2), Kind: checker.Reply, Client: client, Node: "n1", Command: set, Reply: "OK", Sent: ms(at + 1)},
+			{Time: ms(at + 2), Kind: checker.Return, Client: client, Op: checker.Acquire, Call: call, Result: checker.OK},
+		}
+	}
+	events := acquire(0, "A", 1)
+	events = append(events,
+		checker.Event{Time: ms(2), Kind: checker.Pause, Client: "A"},
+		checker.Event{Time: ms(30_001), Kind: checker.State, Node: "n1", Server: "n1/0", Cause: checker.ByExpiry})
+	events = append(events, acquire(33_000, "B", 2)...)
+	events = append(events,
+		checker.Event{Time: ms(33_002), Kind: checker.Write, Client: "B", Accepted: true},
+		checker.Event{Time: ms(33_003), Kind: checker.Resume, Client: "A"},
+		checker.Event{Time: ms(33_004), Kind: checker.Write, Client: "A", Accepted: true},
+		checker.Event{Time: ms(33_005), Kind: checker.End})
+	c := cell("set-nx|px", "gc-pause", anomalies(checker.Overlap, checker.StaleWrite), anomalies(checker.Overlap, checker.StaleWrite))
+	c.Witnesses = []checker.Witness{
+		{Anomaly: checker.Overlap, Events: []int{4, 11}, Says: "B acquired at 33.002s while A still held it."},
+		{Anomaly: checker.StaleWrite, Events: []int{4, 11, 14}, Says: "The resource accepted a write of A."},
+	}
+	return c, history(meta, events...)
+}
+
+func TestPictureOfAPause(t *testing.T) {
+	p := reports.Picture(pausedOf(t))
+	var lanes []string
+	for _, l := range p.Lanes {
+		lanes = append(lanes, l.Name)
+	}
+	if got := strings.Join(lanes, " "); got != "A B n1 resource" {
+		t.Errorf("lanes %q", got)
+	}
+	spans := map[string]picture.Span{}
+	for _, s := range p.Spans {
+		spans[p.Lanes[s.Lane].Name+" "+s.Label] = s
+	}
+	for name, want := range map[string][2]time.Duration{
+		"A holds":       {ms(2), ms(33_005)},
+		"B holds":       {ms(33_002), ms(33_005)},
+		"A paused 33 s": {ms(2), ms(33_003)},
+		"A acquire: ok": {0, ms(2)},
+		"n1 A":          {ms(1), ms(30_001)},
+		"n1 B":          {ms(33_001), ms(33_005)},
+	} {
+		if s, ok := spans[name]; !ok || s.From != want[0] || s.To != want[1] {
+			t.Errorf("%s: %+v (there: %v), want %v", name, s, ok, want)
+		}
+	}
+	if len(p.Overlaps) != 1 || p.Overlaps[0].From != ms(33_002) || p.Overlaps[0].Label() != "overlap 3 ms, open at the end" {
+		t.Errorf("overlaps %+v", p.Overlaps)
+	}
+	proves := 0
+	for _, m := range p.Moments {
+		if m.Proves {
+			proves++
+		}
+	}
+	if proves != 3 {
+		t.Errorf("%d moments prove something, want 3", proves)
+	}
+	// The lease is seen as a length.
+	if got, want := p.Axis.X(ms(30_001))-p.Axis.X(ms(2)), p.Axis.LeaseWidth; got < 0.98*want || got > 1.02*want {
+		t.Errorf("the lease is %v wide, want %v", got, want)
+	}
+}
+
+func pausedOf(t *testing.T) (reports.Cell, checker.History, int) {
+	t.Helper()
+	c, h := pause()
+	return c, h, reports.MostMoments
+}
+
+func TestDrawings(t *testing.T) {
+	c, h := pause()
+	p := reports.Picture(c, h, reports.MostMoments)
+	var timeline, sequence, text bytes.Buffer
+	if err := svg.Timeline(&timeline, p, true); err != nil {
+		t.Fatal(err)
+	}
+	if err := svg.Sequence(&sequence, p, true); err != nil {
+		t.Fatal(err)
+	}
+	if err := mermaid.Of(p).Write(&text); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "timeline.svg", timeline.String())
+	golden(t, "sequence.svg", sequence.String())
+	golden(t, "sequence.mmd", text.String())
+	d, err := mermaid.Parse(text.String())
+	if err != nil || len(d.Lines) < len(p.Moments) {
+		t.Errorf("read back %d lines of %d moments, error %v", len(d.Lines), len(p.Moments), err)
+	}
+}
+
+// Every fault that lasts is a span, until what ends it.
+func TestFaultsAreSpans(t *testing.T) {
+	fault := func(at int, node, client, text string) checker.Event {
+		return checker.Event{Time: ms(at), Kind: checker.Fault, Node: node, Client: client, Text: text}
+	}
+	meta := checker.Meta{Format: 1, World: "sim", TTL: time.Second, Clients: []string{"A", "B"}, Nodes: []string{"n1", "n2"}}
+	h := history(meta,
+		checker.Event{Time: 0, Kind: checker.Invoke, Client: "A", Op: checker.Acquire, Call: 1},
+		checker.Event{Time: 0, Kind: checker.Request, Client: "A", Node: "n1", Server: "n1/0", Command: "GET lock"},
+		checker.Event{Time: 0, Kind: checker.Request, Client: "B", Node: "n2", Server: "n2/0", Command: "GET lock"},
+		fault(1, "", "A", "partition A from n1"), fault(2, "n1", "", "n1 crash"), fault(3, "n2", "", "n2 split B"),
+		fault(4, "", "", "partition B"), fault(5, "", "A", "heal A"), fault(6, "n1", "", "n1 restart empty"),
+		fault(7, "n2", "", "n2 join"), fault(8, "", "", "heal"), fault(9, "n1", "", "n1 drift 2"),
+		checker.Event{Time: ms(9), Kind: checker.Held, Client: "A", Node: "n1", Direction: "request", Command: "SET lock A1"},
+		checker.Event{Time: ms(10), Kind: checker.Passed, Client: "A", Node: "n1", Direction: "request", Command: "SET lock A1"},
+		checker.Event{Time: ms(11), Kind: checker.End})
+	p := reports.Picture(cell("x", "y", nil, nil), h, reports.MostMoments)
+	got := map[string][2]time.Duration{}
+	for _, s := range p.Spans {
+		got[p.Lanes[s.Lane].Name+" "+s.Label] = [2]time.Duration{s.From, s.To}
+	}
+	for name, want := range map[string][2]time.Duration{
+		"A cut off from n1": {ms(1), ms(5)}, "n1 down": {ms(2), ms(6)}, "n2 split B": {ms(3), ms(7)}, "B cut off": {ms(4), ms(8)},
+		"n1 drift 2": {ms(9), ms(11)}, "A kept: SET": {ms(9), ms(10)},
+	} {
+		if got[name] != want {
+			t.Errorf("%s: %v, want %v; there are %v", name, got[name], want, got)
+		}
+	}
+}
+
+// Where the run ends inside a lease the picture goes on until that is over: it is a length.
+func TestALeaseOutlivesTheRun(t *testing.T) {
+	meta := checker.Meta{Format: 1, World: "sim", TTL: 30 * time.Second, Clients: []string{"A"}, Nodes: []string{"n1"}}
+	p := reports.Picture(cell("x", "y", nil, nil), history(meta,
+		checker.Event{Time: ms(1), Kind: checker.State, Client: "A", Node: "n1", Server: "n1/0", Owner: "A", Value: "A1", Expires: ms(30_001), Cause: checker.ByCommand},
+		checker.Event{Time: ms(9), Kind: checker.End}), reports.MostMoments)
+	if got := p.Axis.X(ms(30_001)) - p.Axis.X(ms(9)); got < 0.99*p.Axis.LeaseWidth || p.End != ms(9) {
+		t.Errorf("the run ends at %v, and what is left of the lease is %v wide of %v", p.End, got, p.Axis.LeaseWidth)
+	}
+}
+
+// What a primary had is gone when it fails.
+func TestFailoverEndsThePrimarysKey(t *testing.T) {
+	meta := checker.Meta{Format: 1, World: "sim", TTL: time.Second, Clients: []string{"A"}, Nodes: []string{"n1"}}
+	p := reports.Picture(cell("x", "y", nil, nil), history(meta,
+		checker.Event{Time: ms(1), Kind: checker.Request, Client: "A", Node: "n1", Server: "n1/0", Command: "SET lock A1"},
+		checker.Event{Time: ms(1), Kind: checker.State, Client: "A", Node: "n1", Server: "n1/0", Owner: "A", Value: "A1", Expires: ms(1001), Cause: checker.ByCommand},
+		checker.Event{Time: ms(2), Kind: checker.Fault, Node: "n1", Text: "n1 failover"},
+		checker.Event{Time: ms(2), Kind: checker.State, Node: "n1", Server: "n1/1", Cause: checker.ByFailover},
+		checker.Event{Time: ms(9), Kind: checker.End}), reports.MostMoments)
+	got := ""
+	for _, s := range p.Spans {
+		got += fmt.Sprintf("%s %s %v-%v open %v; ", p.Lanes[s.Lane].Name, s.Label, s.From, s.To, s.Open)
+	}
+	if want := "n1/0 A 1ms-2ms open false; n1/0 failed over 2ms-9ms open true; "; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// Of a long story a readable excerpt is left, what proves something is in it, and the rest is counted.
+func TestPictureOfALongStory(t *testing.T) {
+	c, short := pause()
+	meta, events := short.Meta, []checker.Event(nil)
+	for i := range 50_000 {
+		text := "GET " + strings.Repeat("x", i%41) // nothing that could be folded
+		events = append(events, checker.Event{Time: ms(i), Kind: checker.Request, Client: "B", Node: "n1", Server: "n1/0", Command: text},
+			checker.Event{Time: ms(i), Kind: checker.Reply, Client: "B", Node: "n1", Command: text, Reply: strings.Repeat("y", i%37)})
+	}
+	for _, e := range short.Events {
+		e.Time += ms(50_000)
+		events = append(events, e)
+	}
+	for i := range c.Witnesses {
+		for k := range c.Witnesses[i].Events {
+			c.Witnesses[i].Events[k] += 100_000
+		}
+	}
+	p := reports.Picture(c, history(meta, events...), 30)
+	proves := 0
+	for _, m := range p.Moments {
+		if m.Proves {
+			proves++
+		}
+	}
+	if len(p.Moments) != 30 || proves != 3 || p.Left.All() < 1000 || len(p.Spans) > 60 {
+		t.Errorf("%d moments, %d of which prove something, %+v left out, %d spans", len(p.Moments), proves, p.Left, len(p.Spans))
+	}
+}
+
+// Nothing is drawn of nothing, and nothing falls.
+func TestPictureOfNothing(t *testing.T) {
+	for _, h := range []checker.History{{}, history(checker.Meta{}, checker.Event{Kind: checker.End}), mishaps(), race()} {
+		c := cell("x", "y", nil, nil)
+		c.Witnesses = []checker.Witness{{Events: []int{-1, 5, 1 << 20}}}
+		p := reports.Picture(c, h, reports.MostMoments)
+		var b bytes.Buffer
+		if svg.Timeline(&b, p, true) != nil || svg.Sequence(&b, p, true) != nil || mermaid.Of(p).Write(&b) != nil {
+			t.Error("a buffer failed")
+		}
+	}
+}

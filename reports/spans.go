@@ -1,0 +1,226 @@
+package reports
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/lockfault/lockfault/checker"
+	"github.com/lockfault/lockfault/reports/picture"
+)
+
+// spans returns all that lasted.
+func (p *painter) spans() []picture.Span {
+	if p.lasted == nil {
+		p.lasted = append(p.holds(), p.calls()...)
+		p.lasted = append(p.lasted, p.keys()...)
+		p.lasted = append(p.lasted, p.rounds()...)
+		p.lasted = append(p.lasted, p.stops()...)
+		p.lasted = append(p.lasted, p.kept()...)
+		p.lasted = append(p.lasted, p.faults()...)
+	}
+	return p.lasted
+}
+
+// last returns the number of the last event that is judged.
+func (p *painter) last() int {
+	for i, e := range p.h.Events {
+		if e.Kind == checker.End {
+			return i
+		}
+	}
+	return len(p.h.Events) - 1
+}
+
+// holds are what clients believed.
+func (p *painter) holds() []picture.Span {
+	var list []picture.Span
+	for _, h := range p.beliefs {
+		s := picture.Span{Kind: picture.Hold, Lane: p.client(h.Client), From: h.Start, To: h.End, Began: h.Began, Ended: h.Ended,
+			Whose: p.client(h.Client), Label: "holds", Open: h.By == checker.StillOpen}
+		how := map[checker.Ending]string{checker.ByRelease: "until it called release", checker.ByLoss: "until its lock told it of the loss",
+			checker.ByCrash: "until it died", checker.ByValidity: "until the validity was over", checker.StillOpen: "to the end of the run"}[h.By]
+		if s.Open {
+			s.Ended = -1
+			if p.h.Meta.HonourValidity {
+				s.Until = p.validity(h)
+			}
+		}
+		s.Says = fmt.Sprintf("%s believed that it held the lock for %s, %s", h.Client, picture.Words(h.End-h.Start), how)
+		list = append(list, s)
+	}
+	return list
+}
+
+// validity returns the end that was published last of a hold.
+func (p *painter) validity(h checker.Hold) (until time.Duration) {
+	for _, e := range p.h.Events[h.Began:min(h.Ended, len(p.h.Events))] {
+		if e.Kind == checker.Return && e.Client == h.Client && e.Result == checker.OK && e.Until > 0 {
+			until = e.Until
+		}
+	}
+	return until
+}
+
+// overlaps are the times in which two believed at once.
+func (p *painter) overlaps() []picture.Overlap {
+	var list []picture.Overlap
+	for i, a := range p.beliefs {
+		for _, b := range p.beliefs[i+1:] { // which began later
+			if b.Began >= a.Ended {
+				break
+			}
+			if a.Client != b.Client {
+				open := a.By == checker.StillOpen && b.By == checker.StillOpen
+				list = append(list, picture.Overlap{A: p.client(a.Client), B: p.client(b.Client), From: b.Start, To: max(b.Start, min(a.End, b.End)), Open: open})
+			}
+		}
+	}
+	return list
+}
+
+// calls are the operations.
+func (p *painter) calls() []picture.Span {
+	var list []picture.Span
+	open := map[int]int{} // where the call is, by its number
+	for i, e := range p.h.Events[:p.last()+1] {
+		switch e.Kind {
+		case checker.Invoke:
+			open[e.Call] = len(list)
+			list = append(list, picture.Span{Kind: picture.Call, Lane: p.client(e.Client), From: e.Time, To: p.end(), Began: i, Ended: -1, Whose: -1, Open: true,
+				Label: string(e.Op), Says: fmt.Sprintf("%s called %s, and it did not come back", e.Client, e.Op)})
+		case checker.Return:
+			at, ok := open[e.Call]
+			if !ok {
+				continue
+			}
+			s := &list[at]
+			s.To, s.Ended, s.Open = e.Time, i, false
+			s.Label += ": " + string(e.Result)
+			s.Says = fmt.Sprintf("%s, after %s", p.plain(e), picture.Words(s.Length()))
+		}
+	}
+	return list
+}
+
+// keys are whose the key was on each server. A key that is renewed stays one span.
+func (p *painter) keys() []picture.Span {
+	var list []picture.Span
+	open := map[int]int{} // by lane
+	for i, e := range p.h.Events[:p.last()+1] {
+		if verb, _ := verbOf(e.Text); e.Kind == checker.Fault && verb == "failover" {
+			for _, lane := range p.primary(i, e.Node) { // it is gone, with all that it had
+				if at, ok := open[lane]; ok {
+					list[at].To, list[at].Ended, list[at].Open = e.Time, i, false
+					list[at].Says += ", until its server failed"
+					delete(open, lane)
+				}
+			}
+		}
+		if e.Kind != checker.State {
+			continue
+		}
+		lane := p.server(i)
+		at, ok := open[lane]
+		same := ok && (e.Owner != "" || e.Value != "") && list[at].Whose == p.client(e.Owner) && (e.Owner != "" || list[at].Label == e.Value)
+		switch {
+		case same:
+			list[at].Until = e.Expires
+			continue
+		case ok:
+			s := &list[at]
+			s.To, s.Ended, s.Open = e.Time, i, false
+			s.Says += fmt.Sprintf(", and was so for %s", picture.Words(s.Length()))
+			if e.Cause != "" && e.Cause != checker.ByCommand {
+				s.Says += ", until " + string(e.Cause)
+			}
+			delete(open, lane)
+		}
+		if e.Owner == "" && e.Value == "" {
+			continue
+		}
+		label := e.Value
+		if e.Owner != "" {
+			label = e.Owner
+		}
+		open[lane] = len(list)
+		list = append(list, picture.Span{Kind: picture.Key, Lane: lane, From: e.Time, To: p.end(), Began: i, Ended: -1, Open: true, Until: e.Expires,
+			Whose: p.client(e.Owner), Label: label, Says: p.key(e)})
+	}
+	return list
+}
+
+// rounds are what clients asked again and again.
+func (p *painter) rounds() []picture.Span {
+	var list []picture.Span
+	for i := range p.h.Events {
+		f, ok := p.folded[i]
+		if !ok || i != f.events[0] {
+			continue
+		}
+		first, last := p.h.Events[i], p.h.Events[f.events[len(f.events)-1]]
+		list = append(list, picture.Span{Kind: picture.Repeat, Lane: p.client(first.Client), From: first.Time, To: last.Time, Began: i, Ended: last.Index,
+			Whose: -1, Label: "asks again and again", Says: f.says})
+	}
+	return list
+}
+
+// stops are the times in which a client's process stood still or was dead.
+func (p *painter) stops() []picture.Span {
+	var list []picture.Span
+	open := map[string]int{}
+	begin := func(i int, e checker.Event, label, says string) {
+		open[e.Client] = len(list)
+		list = append(list, picture.Span{Kind: picture.Stop, Lane: p.client(e.Client), From: e.Time, To: p.end(), Began: i, Ended: -1, Whose: -1, Open: true,
+			Label: label, Says: e.Client + says})
+	}
+	end := func(i int, e checker.Event) {
+		if at, ok := open[e.Client]; ok {
+			s := &list[at]
+			s.To, s.Ended, s.Open = e.Time, i, false
+			s.Label += " " + picture.Words(s.Length())
+			s.Says += " for " + picture.Words(s.Length())
+			delete(open, e.Client)
+		}
+	}
+	for i, e := range p.h.Events[:p.last()+1] {
+		switch e.Kind {
+		case checker.Pause:
+			end(i, e)
+			begin(i, e, "paused", "'s process stood still")
+		case checker.Crash:
+			end(i, e)
+			begin(i, e, "dead", "'s process was dead")
+		case checker.Resume, checker.Restart:
+			end(i, e)
+		}
+	}
+	return list
+}
+
+// kept are the messages that the gate kept, until it let them go on.
+func (p *painter) kept() []picture.Span {
+	type message struct{ client, node, direction, command string }
+	var list []picture.Span
+	waiting := map[message][]int{}
+	for i, e := range p.h.Events[:p.last()+1] {
+		m := message{e.Client, e.Node, e.Direction, e.Command}
+		switch e.Kind {
+		case checker.Held:
+			waiting[m] = append(waiting[m], len(list))
+			name, _, _ := cutCommand(e.Command)
+			if e.Direction != "request" {
+				name = "reply to " + name
+			}
+			list = append(list, picture.Span{Kind: picture.Kept, Lane: p.client(e.Client), From: e.Time, To: p.end(), Began: i, Ended: -1, Whose: -1, Open: true,
+				Label: "kept: " + name, Says: "the gate kept this: " + p.message(e)})
+		case checker.Passed, checker.Dropped:
+			if queue := waiting[m]; len(queue) > 0 {
+				s := &list[queue[0]]
+				waiting[m] = queue[1:]
+				s.To, s.Ended, s.Open = e.Time, i, false
+				s.Says += ", for " + picture.Words(s.Length())
+			}
+		}
+	}
+	return list
+}

@@ -1,0 +1,511 @@
+package reports
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/lockfault/lockfault/checker"
+	"github.com/lockfault/lockfault/internal/shell"
+	"github.com/lockfault/lockfault/reports/page"
+	"github.com/lockfault/lockfault/reports/picture"
+)
+
+// A survey is what a page says of the whole run. It keeps a few bytes of each cell.
+type survey struct {
+	run        Head
+	worlds     index
+	strategies index
+	scenarios  index
+	cells      []Cell // without what takes memory
+	at         map[[3]string]int
+	agree      Agreement
+	all        Comparison
+	costs      costs
+	scripts    map[string]bool
+	classes    map[string]string // of strategies
+	nodes      map[string]int
+	kin        map[string][]string // the strategies of a class
+}
+
+// newSurvey reads the results of a file.
+func newSurvey(file string) (*survey, error) {
+	s := &survey{at: map[[3]string]int{}, costs: costs{}, scripts: map[string]bool{}, classes: map[string]string{}, nodes: map[string]int{}, kin: map[string][]string{}}
+	var err error
+	if s.run, err = Scan(file, s.add); err != nil {
+		return nil, err
+	}
+	s.classify()
+	return s, nil
+}
+
+// add takes a cell, without what takes memory.
+func (s *survey) add(c Cell) error {
+	s.worlds.place(c.World)
+	s.strategies.place(c.Strategy)
+	s.scenarios.place(c.Scenario)
+	s.costs.add(c)
+	if err := s.agree.Add(c); err != nil {
+		return err
+	}
+	if err := s.all.Add(c); err != nil {
+		return err
+	}
+	c.Witnesses, c.Conflict, c.RoundTrips, c.Late = nil, nil, nil, nil
+	c.Reason, _, _ = strings.Cut(clipTo(c.Reason, 200), "\n")
+	s.at[[3]string{c.World, c.Strategy, c.Scenario}] = len(s.cells)
+	s.cells = append(s.cells, c)
+	return nil
+}
+
+// classify finds the class of each strategy: on how many nodes it is, whether it renews its
+// lease by itself, whether it hands out fencing tokens, and whether it says how long a hold is
+// valid. The last two it shows by doing so.
+func (s *survey) classify() {
+	renews, tokens, validity := map[string]bool{}, map[string]bool{}, map[string]bool{}
+	for _, d := range s.run.Strategies {
+		s.nodes[d.Name], renews[d.Name] = d.Nodes, d.Renews
+	}
+	for _, script := range s.run.Scripts {
+		s.scripts[script.Name] = true
+	}
+	for _, c := range s.cells {
+		s.nodes[c.Strategy] = max(s.nodes[c.Strategy], c.Nodes)
+		tokens[c.Strategy] = tokens[c.Strategy] || c.Tokens
+		validity[c.Strategy] = validity[c.Strategy] || c.Validity
+	}
+	for _, name := range s.strategies.names {
+		var parts []string
+		if n := s.nodes[name]; n > 0 {
+			parts = append(parts, count(n, "node"))
+		}
+		plain := len(parts)
+		for _, trait := range []struct {
+			has  bool
+			says string
+		}{{renews[name], "renews"}, {tokens[name], "fenced"}, {validity[name], "says its validity"}} {
+			if trait.has {
+				parts = append(parts, trait.says)
+			}
+		}
+		if len(parts) == plain {
+			parts = append(parts, "plain lease")
+		}
+		class := strings.Join(parts, ", ")
+		s.classes[name] = class
+		s.kin[class] = append(s.kin[class], name)
+	}
+}
+
+// first returns the world that the summary is of.
+func (s *survey) first() string {
+	if len(s.worlds.names) == 0 {
+		return ""
+	}
+	return s.worlds.names[0]
+}
+
+// cell returns a cell, if it was played.
+func (s *survey) cell(world, strategy, scenario string) (Cell, bool) {
+	at, ok := s.at[[3]string{world, strategy, scenario}]
+	if !ok {
+		return Cell{}, false
+	}
+	return s.cells[at], true
+}
+
+// peers returns which other locks of the cell's kind did not show the anomaly under its
+// scenario, and how many did.
+func (s *survey) peers(c Cell, a checker.Anomaly) (avoided []string, showed int) {
+	for _, name := range s.kin[s.classes[c.Strategy]] {
+		other, ok := s.cell(c.World, name, c.Scenario)
+		if !ok || name == c.Strategy || !decided(other.Verdict) {
+			continue
+		}
+		if slices.Contains(other.Anomalies, a) {
+			showed++
+		} else if other.Unjudged == nil || !slices.Contains(checker.ServerSide(), a) {
+			avoided = append(avoided, name)
+		}
+	}
+	return avoided, showed
+}
+
+// avoided says whether the anomaly of a cell is inherent in its kind of lock, or avoidable.
+func (s *survey) avoided(c Cell, a checker.Anomaly) string {
+	switch avoided, showed := s.peers(c, a); {
+	case len(avoided) > 0:
+		return fmt.Sprintf("Avoidable: of the same kind %s did not show it.", some(each(avoided, shown), 5))
+	case showed > 0:
+		return "Inherent: every other lock of its kind shows it too."
+	default:
+		return "No other lock of its kind was played here."
+	}
+}
+
+// some lists names, so many at most.
+func some(list []string, most int) string {
+	if len(list) <= most {
+		return strings.Join(list, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(list[:most], ", "), len(list)-most)
+}
+
+// command returns what to type to have a cell played again.
+func (s *survey) command(verb string, c Cell) string {
+	scenario := c.Scenario
+	for _, script := range s.run.Scripts {
+		if script.Name == c.Scenario && script.File != "" {
+			scenario = script.File
+		}
+	}
+	words := []string{Tool, verb, c.Strategy, scenario}
+	if c.World != Reference {
+		words = append(words, "--world", c.World)
+	}
+	words = append(words, s.run.Flags...)
+	return strings.Join(each(words, func(w string) string { return shell.Quote(printed(w)) }), " ")
+}
+
+// page returns all of a page but its stories.
+func (s *survey) page() page.Head {
+	h := page.Head{Title: "lockfault report", Tally: s.all.Tally().String() + ".", Worlds: s.worlds.names, Ranking: s.ranking(), Inherent: s.inherent()}
+	if s.run.Interrupted {
+		h.Warning = "The run was interrupted: cells are missing."
+	}
+	h.Measured = len(s.run.Costs) > 0
+	if !s.agree.Empty() {
+		h.Agreement = each(s.agree.Lines(), printed)
+	}
+	for _, c := range s.cells {
+		name := shown(c.Strategy) + " under " + shown(c.Scenario)
+		if c.World != s.first() {
+			name += " in " + shown(c.World)
+		}
+		if text := c.Difference(); text != "" {
+			h.Unexpected = append(h.Unexpected, page.Link{ID: s.id(c), Text: name, Says: printed(text)})
+		}
+		if text := c.Improvement(); text != "" {
+			h.Better = append(h.Better, page.Link{ID: s.id(c), Text: name, Says: printed(text)})
+		}
+	}
+	for i, a := range checker.Anomalies() {
+		h.Anomalies = append(h.Anomalies, page.Anomaly{Name: string(a), Short: shorts()[i][0], Says: shorts()[i][1]})
+	}
+	kinds := map[string]string{}
+	for _, script := range s.run.Scripts {
+		list := faultKinds(script.Text)
+		kinds[script.Name] = strings.Join(list, " ")
+		for _, k := range list {
+			if !slices.Contains(h.Faults, k) {
+				h.Faults = append(h.Faults, k)
+			}
+		}
+		h.Scripts = append(h.Scripts, page.Script{Name: shown(script.Name), Text: strings.Map(printableText, script.Text), Hash: shown(script.Hash)})
+	}
+	slices.Sort(h.Faults)
+	for _, world := range s.worlds.names {
+		h.Matrices = append(h.Matrices, s.matrix(world, kinds))
+	}
+	h.Provenance = s.provenance()
+	return h
+}
+
+// matrix returns the comparison in a world.
+func (s *survey) matrix(world string, kinds map[string]string) page.Matrix {
+	m := page.Matrix{Strategies: each(s.strategies.names, shown)}
+	if len(s.worlds.names) > 1 {
+		m.World = shown(world)
+	}
+	for _, scenario := range s.scenarios.names {
+		row := page.Row{Scenario: shown(scenario), Faults: kinds[scenario]}
+		for _, strategy := range s.strategies.names {
+			c, ok := s.cell(world, strategy, scenario)
+			if !ok {
+				row.Squares = append(row.Squares, page.Square{Class: "none", Words: []page.Word{{Short: "not played"}}})
+				continue
+			}
+			row.Squares = append(row.Squares, s.square(c))
+		}
+		m.Rows = append(m.Rows, row)
+	}
+	return m
+}
+
+// square returns what the comparison shows of a cell.
+func (s *survey) square(c Cell) page.Square {
+	q := page.Square{ID: s.id(c), Name: fmt.Sprintf("%s under %s: %s", shown(c.Strategy), shown(c.Scenario), c.Verdict), Class: string(c.Verdict), Says: printed(c.Difference())}
+	if c.Verdict == NotApplicable {
+		return page.Square{Class: "none", Says: clipTo(printed(c.Reason), 200)}
+	}
+	if len(c.Anomalies) > 0 {
+		q.Name += ", " + names(c.Anomalies)
+	}
+	if !c.Decided() {
+		q.Words = []page.Word{{Short: string(c.Verdict)}}
+	}
+	for _, a := range c.Anomalies {
+		avoided, _ := s.peers(c, a)
+		q.Words = append(q.Words, page.Word{Short: shorts()[slices.Index(checker.Anomalies(), a)][0], Avoidable: len(avoided) > 0})
+	}
+	q.Anomalies = strings.Join(each(c.Anomalies, func(a checker.Anomaly) string { return string(a) }), " ")
+	if !c.AsExpected {
+		q.Class, q.Marks = "differs", "!"
+	}
+	if c.Untested() {
+		q.Marks += "°"
+	}
+	if agrees := c.AgreesWithSim; agrees != nil {
+		q.Marks += map[bool]string{true: "=", false: "≠"}[*agrees]
+		q.Name += map[bool]string{true: ", agrees with " + Reference, false: ", unlike " + Reference}[*agrees]
+	}
+	return q
+}
+
+// shorts returns a short word for each anomaly, in their order, and what it means.
+func shorts() [][2]string {
+	return [][2]string{
+		{"overlap", "two clients believed that they held the lock at one instant"},
+		{"stale", "the resource accepted a write from a client after a later holder had begun"},
+		{"refused", "the resource refused a write of the client that had the lock"},
+		{"token", "a later acquire got a fencing token that was no larger than an earlier one"},
+		{"f-release", "a client removed, or shortened, a key that another client owned"},
+		{"f-extend", "a client prolonged a key that another client owned, or brought back one that it had lost"},
+		{"lost", "the servers lost a lock inside its lease, while its holder relied on it"},
+		{"unreleas.", "the rightful holder could not release, since its value had been overwritten"},
+		{"stuck", "nobody holds, yet nobody can acquire, and waiting will not help"},
+		{"ghost", "acquire reported failure, yet left the key with the caller"},
+		{"deadlock", "a holder waited for its own lock"},
+		{"starved", "one hold kept a live client waiting for the bound"},
+		{"unavail.", "acquire failed, or outlasted the bound, although nobody held"},
+	}
+}
+
+// faultKinds returns the kinds of faults that a script has, in the words of scripts.
+func faultKinds(text string) []string {
+	known := []string{"pause", "crash", "restart", "cancel", "clock", "latency", "bandwidth", "partition", "timeout", "failover", "split",
+		"drift", "flush", "evict", "script-flush", "replication", "hold", "delay", "drop", "reset"}
+	var list []string
+	for _, line := range strings.Split(text, "\n") {
+		line, _, _ = strings.Cut(line, "#")
+		words := strings.Fields(line)
+		if len(words) == 0 || words[0] == "expect" {
+			continue
+		}
+		for _, word := range words[:min(2, len(words))] {
+			if slices.Contains(known, word) && !slices.Contains(list, word) {
+				list = append(list, word)
+				break
+			}
+		}
+	}
+	slices.Sort(list)
+	return list
+}
+
+// inherent returns what every lock of a kind showed, of those that were played.
+func (s *survey) inherent() []page.Inherent {
+	var list []page.Inherent
+	for _, class := range slices.Sorted(maps.Keys(s.kin)) {
+		for _, a := range checker.Anomalies() {
+			var under []string
+			for _, scenario := range s.scenarios.names {
+				for _, name := range s.kin[class] {
+					c, ok := s.cell(s.first(), name, scenario)
+					if !ok || !slices.Contains(c.Anomalies, a) {
+						continue
+					}
+					if avoided, showed := s.peers(c, a); len(avoided) == 0 && showed > 0 {
+						under = append(under, scenario)
+					}
+					break
+				}
+			}
+			if len(under) > 0 {
+				list = append(list, page.Inherent{Class: class, Anomaly: string(a), Scenarios: strings.Join(each(under, shown), ", ")})
+			}
+		}
+	}
+	return list
+}
+
+// provenance says where the results are from.
+func (s *survey) provenance() [][2]string {
+	r := s.run
+	list := [][2]string{{"version", r.Tool + " " + r.Version}, {"world", strings.ReplaceAll(r.World, ",", " and ")}, {"seed", fmt.Sprint(r.Seed)}}
+	lease := "each script's own"
+	if r.TTL > 0 {
+		lease = r.TTL.String()
+	}
+	list = append(list, [2]string{"lease", lease})
+	if r.Machine != "" {
+		list = append(list, [2]string{"machine", r.Machine})
+	}
+	if len(r.Command) > 0 {
+		list = append(list, [2]string{"command", strings.Join(each(r.Command, func(w string) string { return shell.Quote(printed(w)) }), " ")})
+	}
+	if len(r.Scripts) > 0 {
+		list = append(list, [2]string{"scripts", fmt.Sprintf("%s, SHA-256 beside each above, of all together %s", count(len(r.Scripts), "script"), hashOf(r.Scripts))})
+	}
+	for i := range list {
+		list[i][1] = clipTo(strings.Map(printable, list[i][1]), 1000)
+	}
+	return append(list, [2]string{"to check", Tool + " report DIR makes this file again from results.json and histories/, byte for byte"})
+}
+
+// ranking returns the strategies in the order in which they survive, from what the first world
+// showed.
+func (s *survey) ranking() []page.Rank {
+	var list []page.Rank
+	for _, name := range s.strategies.names {
+		list = append(list, s.rank(name))
+	}
+	slices.SortStableFunc(list, func(a, b page.Rank) int {
+		return cmp.Or(b.Survived*max(1, a.Played)-a.Survived*max(1, b.Played), a.Avoidable-b.Avoidable, a.Nodes-b.Nodes, cmp.Compare(a.Acquire, b.Acquire))
+	})
+	for i := range list {
+		list[i].Place = i + 1
+		list[i].Advice = s.advice(list[i], list)
+	}
+	for i := range list {
+		list[i].Name = shown(list[i].Name)
+	}
+	return list
+}
+
+func (s *survey) rank(name string) page.Rank {
+	r := page.Rank{Name: name, Class: s.classes[name], Nodes: s.nodes[name], Recovery: "–", NodeDown: "–", Overlap: "none", Acquire: "–", Release: "–"}
+	var recovery, together time.Duration
+	for _, c := range s.cells {
+		if c.Strategy != name || c.World != s.first() || !decided(c.Verdict) {
+			continue
+		}
+		r.Played++
+		if c.Verdict == Held {
+			r.Survived++
+		}
+		for _, a := range c.Anomalies {
+			if avoided, _ := s.peers(c, a); len(avoided) > 0 {
+				r.Avoidable++
+			}
+			if a == checker.StaleWrite {
+				r.Stale++
+			}
+		}
+		if took, ok := c.Measures["recovery"]; ok && c.Scenario == "holder-crash" {
+			recovery = took
+			r.Recovery = picture.Words(took)
+		}
+		if c.Scenario == "node-down" {
+			r.NodeDown = "available"
+			if slices.Contains(c.Anomalies, checker.Unavailable) {
+				r.NodeDown = "unavailable"
+			}
+		}
+		together += c.Together
+	}
+	if together > 0 {
+		r.Overlap = picture.Words(together)
+	}
+	r.RecoveryNS, r.OverlapNS, r.NodesSort = int64(recovery), int64(together), int64(r.Nodes)
+	if n, ok := s.costs[name][checker.Acquire]; ok {
+		r.Acquire = fmt.Sprint(n)
+	}
+	if n, ok := s.costs[name][checker.Release]; ok {
+		r.Release = fmt.Sprint(n)
+	}
+	for _, c := range s.run.Costs {
+		if c.Strategy == name && r.P50 == "" {
+			r.P50, r.P99 = picture.Words(c.P50), picture.Words(c.P99)
+		}
+	}
+	return r
+}
+
+// advice says in one line what the results come to for a strategy: whether another one of its
+// kind is better wherever they differ, or what it is the best at.
+func (s *survey) advice(r page.Rank, all []page.Rank) string {
+	if r.Played == 0 {
+		return "Nothing was decided."
+	}
+	best := ""
+	most := 0
+	for _, other := range all {
+		if other.Name == r.Name || other.Class != r.Class {
+			continue
+		}
+		if fewer, more := s.compare(r.Name, other.Name); more == 0 && fewer > most {
+			best, most = other.Name, fewer
+		}
+	}
+	if best != "" {
+		return fmt.Sprintf("Take %s instead: of the same kind, it shows nothing that this does not, and %s fewer.", shown(best), anomalies(most))
+	}
+	var parts []string
+	rank, kin := 0, 0
+	for _, other := range all {
+		if other.Nodes == r.Nodes {
+			kin++
+			if other.Survived*r.Played > r.Survived*other.Played {
+				rank++
+			}
+		}
+	}
+	if rank == 0 && kin > 1 && r.Nodes > 0 {
+		parts = append(parts, fmt.Sprintf("Nothing on %s survives more.", count(r.Nodes, "node")))
+	}
+	if r.NodeDown == "available" {
+		parts = append(parts, "Bears a node that is down.")
+	}
+	if worst := s.worst(r.Name); len(worst) > 0 {
+		parts = append(parts, "Be ready for "+strings.Join(worst, ", ")+".")
+	} else {
+		parts = append(parts, "Showed nothing.")
+	}
+	return strings.Join(parts, " ")
+}
+
+// compare counts the anomalies that a shows where b does not, and the other way round, under
+// the scenarios that both played.
+func (s *survey) compare(a, b string) (fewer, more int) {
+	for _, scenario := range s.scenarios.names {
+		x, ok := s.cell(s.first(), a, scenario)
+		y, also := s.cell(s.first(), b, scenario)
+		if ok && also && decided(x.Verdict) && decided(y.Verdict) {
+			fewer += len(without(x.Anomalies, y.Anomalies))
+			more += len(without(y.Anomalies, x.Anomalies))
+		}
+	}
+	return fewer, more
+}
+
+// worst returns the three anomalies that a strategy showed under most scenarios.
+func (s *survey) worst(name string) []string {
+	counts := map[checker.Anomaly]int{}
+	for _, c := range s.cells {
+		if c.Strategy == name && c.World == s.first() {
+			for _, a := range c.Anomalies {
+				counts[a]++
+			}
+		}
+	}
+	list := checker.Anomalies()
+	slices.SortStableFunc(list, func(a, b checker.Anomaly) int { return counts[b] - counts[a] })
+	var out []string
+	for _, a := range list {
+		if counts[a] > 0 && len(out) < 3 {
+			out = append(out, fmt.Sprintf("%s (%s)", a, count(counts[a], "scenario")))
+		}
+	}
+	return out
+}
+
+func anomalies(n int) string {
+	if n == 1 {
+		return "1 anomaly"
+	}
+	return fmt.Sprintf("%d anomalies", n)
+}
