@@ -30,7 +30,8 @@ REPEATED = TestEveryCellTwice TestEveryLineOfTheLibraryMeetsSomething TestTheAgr
 	TestPlacesOfAServer TestSearchIsDeterministic TestFaultsComeAtTheEndToo TestKilledSearchGoesOn TestTornJournal TestDamagedJournal \
 	TestShardsAreTheWhole TestShardsAreDisjoint TestLotsArePartOfAState TestDrawsWhatIsKnown TestDrawsNothingButWhatIsThere \
 	TestSeedDecides TestFaultsComeAnywhere TestPrioritiesKeepTheirPromise TestShrinks TestShrinksToWhatIsNeeded \
-	TestGoesOnAsIfPlayedAtOnce TestPlainScripts TestSearchKilledAtAnyMoment TestExternal TestKilledAtAnyMoment TestEnumerate
+	TestGoesOnAsIfPlayedAtOnce TestPlainScripts TestSearchKilledAtAnyMoment TestExternal TestKilledAtAnyMoment TestEnumerate \
+	TestRandom TestExplain TestExplainsBigHistories TestJudgesMissNothing
 
 empty    :=
 any_of    = ($(subst $(empty) ,|,$(strip $(REPEATED))))
