@@ -85,7 +85,7 @@ type owner struct {
 
 	// The operation under way; op is 0 if there is none.
 	op      Op
-	call    moment
+	call    note
 	permits int32
 
 	// The client owns the lock lo to hi times: at least lo if what is unknown
@@ -111,10 +111,30 @@ type owner struct {
 	tokens *tokens // of a fenced lock
 }
 
-// A moment is an event's place and its copy.
-type moment struct {
-	seq int64
-	Event
+// A note is an event's place, and what of it its owner does not tell.
+type note struct {
+	seq           int64
+	Time          time.Duration
+	Token         int64
+	Lease         time.Duration
+	Permits, Line int
+	Phase         Phase
+	Op            Op
+	Shared        bool
+}
+
+// note writes down the event that is judged now.
+func (c *Checker) note(n *note, e *Event) {
+	n.seq, n.Time, n.Token, n.Lease, n.Permits, n.Line = c.seq, e.Time, e.Token, e.Lease, e.Permits, e.Line
+	n.Phase, n.Op, n.Shared = e.Phase, e.Op, e.Shared
+}
+
+// event returns the event of o that was noted.
+func (o *owner) event(n *note) Event {
+	return Event{
+		Time: n.Time, Client: o.client.name, Key: o.key, Phase: n.Phase, Op: n.Op, Shared: n.Shared,
+		Token: n.Token, Lease: n.Lease, Permits: n.Permits, Line: n.Line,
+	}
 }
 
 // A slot is one lock.
@@ -195,7 +215,8 @@ func (c *Checker) add(e *Event) error {
 		}
 		c.result.Ops++
 		c.result.Unknown++ // until it returns
-		o.op, o.call = e.Op, moment{c.seq, *e}
+		o.op = e.Op
+		c.note(&o.call, e)
 		o.permits = int32(max(1, min(e.Permits, math.MaxInt32)))
 		c.follow(e)
 		if !c.done {

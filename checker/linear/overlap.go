@@ -62,7 +62,7 @@ func (c *Checker) report(s *slot, l *holds, set []*hold, end stamp) {
 	}
 	for i, h := range proof {
 		if i == 0 || proof[i-1].from != h.from { // else a part of the same
-			v.Events = append(v.Events, h.event)
+			v.Events = append(v.Events, h.event())
 		}
 	}
 	for _, h := range set {
@@ -71,7 +71,8 @@ func (c *Checker) report(s *slot, l *holds, set []*hold, end stamp) {
 	slices.Sort(v.Clients)
 	v.Clients = slices.Compact(v.Clients)
 	if c.spec.kind == semaphoreKind {
-		v.Rule, v.Says = Permits, sayPermits(&last.event, out(set), int64(c.limit))
+		begun := last.event()
+		v.Rule, v.Says = Permits, sayPermits(&begun, out(set), int64(c.limit))
 	} else {
 		v.Says = sayOverlap(&v)
 	}
