@@ -23,7 +23,7 @@ type Checker struct {
 
 	clients map[string]*client
 	slots   map[string]*slot
-	last    *client // of the last event: often of the next one, too
+	recent  recent[owner]
 	sweepAt int
 
 	unruled bool                // locks of this kind have no rules
@@ -193,14 +193,15 @@ func (c *Checker) add(e *Event) error {
 	if why := c.spec.refuses(e); why != "" {
 		return c.fail(e, why)
 	}
-	if c.spec.kind == multiKind {
-		if key := set(e.Key); key != e.Key {
-			same := *e
-			same.Key = key
-			e = &same
+	at := c.recent.place(e.Client, e.Key)
+	o := *at
+	if o == nil || o.key != e.Key || o.client.name != e.Client {
+		if c.spec.kind == multiKind {
+			e = e.canonical()
 		}
+		o = c.owner(e)
+		*at = o
 	}
-	o := c.owner(e)
 	if e.Op == Use {
 		c.result.Ops++
 		c.follow(e)
@@ -272,6 +273,17 @@ func (s Spec) refuses(e *Event) string {
 	return ""
 }
 
+// canonical returns the event with its list of keys as it is compared.
+func (e *Event) canonical() *Event {
+	key := set(e.Key)
+	if key == e.Key {
+		return e
+	}
+	same := *e
+	same.Key = key
+	return &same
+}
+
 // set writes a list of keys in the one way in which it is compared.
 func set(list string) string {
 	keys := strings.Fields(list)
@@ -291,15 +303,11 @@ func (c *Checker) fail(e *Event, why string) error {
 }
 
 func (c *Checker) owner(e *Event) *owner {
-	cl := c.last
-	if cl == nil || cl.name != e.Client {
-		cl = c.clients[e.Client]
-		if cl == nil {
-			c.sweep()
-			cl = &client{name: e.Client}
-			c.clients[e.Client] = cl
-		}
-		c.last = cl
+	cl := c.clients[e.Client]
+	if cl == nil {
+		c.sweep()
+		cl = &client{name: e.Client}
+		c.clients[e.Client] = cl
 	}
 	if cl.index != nil {
 		if o := cl.index[e.Key]; o != nil {
@@ -365,6 +373,9 @@ func (c *Checker) keep(cl *client) {
 			c.leave(s)
 		}
 	}
+	if len(kept) < len(cl.owners) {
+		clear(c.recent[:])
+	}
 	clear(cl.owners[len(kept):])
 	cl.owners, cl.keepAt, cl.index = kept, 2*len(kept), nil
 	if len(kept) >= few {
@@ -397,7 +408,6 @@ func (c *Checker) sweep() {
 			delete(c.clients, name)
 		}
 	}
-	c.last = nil
 	c.sweepAt = max(1024, 2*len(c.clients))
 }
 
