@@ -181,7 +181,7 @@ func (s leased) step(c *call, spec Spec) (leased, bool) {
 		s.accepted = max(s.accepted, c.token)
 		return s, c.token <= s.last && c.token == s.accepted
 	case c.busy:
-		return s, s.owner != 0 && (!known || s.now < s.until)
+		return s, s.owner != 0 && (!known || s.now < s.until || s.until == 0)
 	case acquire && (s.owner == 0 || c.to >= s.until):
 		if s.owner != 0 {
 			s.now = max(s.now, s.until)

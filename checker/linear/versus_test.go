@@ -65,8 +65,8 @@ func (m match) play(t testing.TB, ops int, patience func(ours time.Duration) tim
 		start := spent()
 		r := Check(m.spec, events, Options{Strict: m.strict})
 		took := spent() - start
-		if r.Verdict != verdict {
-			t.Errorf("%s, strict=%v, %+v: %v, not %v", m.name, m.strict, m.traffic, r, verdict)
+		if open := m.spec == Semaphore(10) && m.strict && m.percent > 0; r.Verdict != verdict && !(open && r.Verdict == Unknown) {
+			t.Fatalf("%s, strict=%v, %+v: %v, not %v", m.name, m.strict, m.traffic, r, verdict)
 		}
 		return took
 	})
@@ -82,7 +82,7 @@ func (m match) play(t testing.TB, ops int, patience func(ours time.Duration) tim
 		got := porcupine.CheckOperationsTimeout(model, list, limit)
 		took := spent() - start
 		if m.ended = got != porcupine.Unknown; m.ended && (got == porcupine.Ok) == m.wrong {
-			t.Errorf("%s, strict=%v, %+v: porcupine says %v", m.name, m.strict, m.traffic, got)
+			t.Fatalf("%s, strict=%v, %+v: porcupine says %v", m.name, m.strict, m.traffic, got)
 		}
 		return took
 	})
@@ -99,8 +99,8 @@ func quickest(run func() time.Duration) time.Duration {
 }
 
 // TestVersus compares both on traffic of LOCKFAULT_OPS operations, a hundred unless that is said, and logs how long each
-// took. Porcupine has LOCKFAULT_PATIENCE seconds for each history. A strict semaphore whose outcomes are not all known may
-// stay unknown beyond a hundred.
+// took. Porcupine has LOCKFAULT_PATIENCE seconds for each history. A strict semaphore of ten permits may stay unknown
+// if some outcomes are.
 func TestVersus(t *testing.T) {
 	patience := time.Duration(number(t, "LOCKFAULT_PATIENCE", 1)) * time.Second
 	for _, m := range matches() {
