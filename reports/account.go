@@ -44,7 +44,7 @@ func (s *story) sentences() []picture.Sentence {
 				say(e, s.key(e))
 				continue
 			}
-			if i == 0 || !belongs(events[i-1], e) || e.Client != e.Owner && counts(before, e) {
+			if i == 0 || !belongs(events[i-1], e) || e.Client != e.Owner && counts(&before, &e) {
 				continue
 			}
 			answer := ""

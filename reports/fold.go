@@ -34,7 +34,7 @@ type fold struct {
 
 // An exchange is a request and the reply to it, and where they are.
 type exchange struct {
-	request, reply checker.Event
+	request, reply *checker.Event
 	asked, told    int
 	key            string // the same for what is the same; empty without a reply
 	counted        int    // where the change is that the request made; 0 if it made none
@@ -65,11 +65,13 @@ func (s *story) stretches(client string) [][]exchange {
 	var found []exchange
 	barriers := make([]bool, len(s.h.Events))
 	value := regexp.MustCompile(`\b` + regexp.QuoteMeta(client) + `[0-9]+\b`)
-	keys := map[string]checker.Event{} // by server, as they were changed last
-	for i, e := range s.h.Events {
-		was := keys[e.Node+e.Server]
+	keys := map[[2]string]*checker.Event{} // by server, as they were changed last
+	for i := range s.h.Events {
+		e := &s.h.Events[i]
+		var was *checker.Event
 		if e.Kind == checker.State {
-			keys[e.Node+e.Server] = e
+			server := [2]string{e.Node, e.Server}
+			was, keys[server] = keys[server], e
 		}
 		if !s.shows(i) || e.Client != client && e.Client != "" {
 			continue
@@ -79,11 +81,11 @@ func (s *story) stretches(client string) [][]exchange {
 		case e.Client == client && e.Kind == checker.Request:
 			x := exchange{request: e, asked: i}
 			if told, ok := s.told[i]; ok {
-				x.reply, x.told = s.h.Events[told], told
+				x.reply, x.told = &s.h.Events[told], told
 				x.key = strings.Join([]string{e.Node, value.ReplaceAllString(e.Command, client), kindOf(value.ReplaceAllString(x.reply.Reply, client))}, "\x00")
 			}
 			found = append(found, x)
-		case counts(was, e) && len(found) > 0 && found[len(found)-1].asked == i-1 && belongs(s.h.Events[i-1], e):
+		case counts(was, e) && len(found) > 0 && found[len(found)-1].asked == i-1 && belongs(s.h.Events[i-1], *e):
 			found[len(found)-1].counted = i
 		case !replied: // else it comes with its request
 			barriers[i] = true
@@ -98,8 +100,8 @@ func (s *story) stretches(client string) [][]exchange {
 // counts reports whether a change of the key left everything as it was but a counter,
 // as each attempt does where the lock is who counts to 1: whose the lock is, and until
 // when.
-func counts(was, is checker.Event) bool {
-	return is.Kind == checker.State && was.Value != "" && is.Value != "" && was.Owner == is.Owner && was.Expires == is.Expires
+func counts(was, is *checker.Event) bool {
+	return was != nil && was.Value != "" && is.Value != "" && was.Owner == is.Owner && was.Expires == is.Expires
 }
 
 // split cuts a list of exchanges where there is a barrier, and where one of them has
@@ -199,7 +201,7 @@ func repeats(keys []string) (list []repetition) {
 
 // alike reports whether two lists have the same words, in whatever order.
 func alike(a, b []string) bool {
-	return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
+	return slices.Equal(a, b) || slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
 }
 
 // tell makes the fold of a repetition.

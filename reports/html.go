@@ -9,6 +9,7 @@ import (
 	"io"
 	"io/fs"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -28,7 +29,7 @@ const (
 )
 
 // HTML writes the report of the results in that file, and of the histories below its directory,
-// as one HTML file. It reads one history at a time, and keeps none.
+// as one HTML file. It reads as many histories at a time as there are processors, and keeps none.
 func HTML(w io.Writer, resultsFile string) error {
 	s, err := newSurvey(resultsFile)
 	if err != nil {
@@ -38,27 +39,72 @@ func HTML(w io.Writer, resultsFile string) error {
 	if err != nil {
 		return err
 	}
-	h := &storyteller{survey: s, dir: filepath.Dir(resultsFile), told: map[[sha256.Size]byte]string{}}
+	teller := &storyteller{s, filepath.Dir(resultsFile)}
+	told := told{}
+	type drawn struct {
+		story page.Story
+		err   error
+	}
+	var underway []chan drawn // in the order of the cells
+	write := func() error {
+		d := <-underway[0]
+		underway = underway[1:]
+		if d.err != nil {
+			return d.err
+		}
+		told.once(&d.story)
+		return p.Story(d.story)
+	}
 	if _, err := Scan(resultsFile, func(c Cell) error {
 		if c.Verdict == NotApplicable {
 			return nil
 		}
-		story, err := h.tell(c)
-		if err != nil {
-			return err
+		done := make(chan drawn, 1)
+		go func() {
+			story, err := teller.tell(c)
+			done <- drawn{story, err}
+		}()
+		if underway = append(underway, done); len(underway) > runtime.GOMAXPROCS(0) {
+			return write()
 		}
-		return p.Story(story)
+		return nil
 	}); err != nil {
 		return err
+	}
+	for len(underway) > 0 {
+		if err := write(); err != nil {
+			return err
+		}
 	}
 	return p.Close()
 }
 
-// A storyteller makes the stories of a page.
+// told are the stories that were told, by what is in them.
+type told map[[sha256.Size]byte]string
+
+// once leaves out of a story what another one has already shown.
+func (t told) once(s *page.Story) {
+	if s.Timeline == "" {
+		return
+	}
+	sum := sha256.New()
+	for _, part := range []string{string(s.Timeline), string(s.Sequence), fmt.Sprint(s.Sentences)} {
+		fmt.Fprintf(sum, "%d:%s", len(part), part)
+	}
+	key := [sha256.Size]byte(sum.Sum(nil))
+	first, again := t[key]
+	if !again {
+		t[key] = s.ID
+		return
+	}
+	s.Same = first
+	s.Timeline, s.Sequence, s.Mermaid, s.Sentences = "", "", "", nil
+}
+
+// A storyteller makes the stories of a page. It can make several at once.
 type storyteller struct {
 	*survey
-	dir  string
-	told map[[sha256.Size]byte]string // the stories that were told, by what is in them
+	dir string
 }
 
 // tell makes the story of a cell.
@@ -93,7 +139,7 @@ func (t *storyteller) tell(c Cell) (page.Story, error) {
 	return s, t.draw(&s, c, h)
 }
 
-// draw puts the pictures into a story, unless another one has the same.
+// draw puts the pictures into a story.
 func (t *storyteller) draw(s *page.Story, c Cell, h checker.History) error {
 	most := momentsOfHeld
 	if len(c.Anomalies) > 0 || !c.AsExpected {
@@ -128,17 +174,6 @@ func (t *storyteller) draw(s *page.Story, c Cell, h checker.History) error {
 		}
 		s.Sentences = append(s.Sentences, page.Sentence{Event: sentence.Event, Text: sentence.Text, Proves: proves[sentence.Event]})
 	}
-	sum := sha256.New()
-	for _, part := range [][]byte{timeline.Bytes(), sequence.Bytes(), []byte(fmt.Sprint(s.Sentences))} {
-		fmt.Fprintf(sum, "%d:", len(part))
-		sum.Write(part)
-	}
-	key := [sha256.Size]byte(sum.Sum(nil))
-	if first, ok := t.told[key]; ok {
-		s.Same, s.Sentences = first, nil
-		return nil
-	}
-	t.told[key] = s.ID
 	s.Timeline, s.Sequence, s.Mermaid = template.HTML(timeline.String()), template.HTML(sequence.String()), text.String()
 	return nil
 }
