@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,6 +27,7 @@ type runOptions struct {
 	format     string
 	out        string
 	costs      string
+	baseline   string
 	resume     bool
 	accept     bool
 }
@@ -67,6 +69,7 @@ into that file what they show now.`,
 	flags.IntVar(&o.jobs, "jobs", runtime.NumCPU(), "`number` of cells to play at a time, each in a worker process; in real time, where cells mostly wait, six times as many unless given, four with containers or sentinels")
 	flags.StringVar(&o.format, "format", formatTable, "`form` of the comparison on standard output: table, markdown or json")
 	flags.StringVar(&o.costs, "costs", "", "`file` that lockfault bench --format json wrote, for the report's costs")
+	flags.StringVar(&o.baseline, "baseline", "", "`report` of a run before, its directory or its results.json: say what changed since, and end with status 1 if something got worse")
 	flags.StringVar(&o.out, "out", "lockfault-report", "`directory` to write the report to")
 	flags.BoolVar(&o.resume, "resume", false, "go on with the same run, which has ended in the directory before it was complete")
 	flags.BoolVar(&o.accept, "accept", false, "write what the locks show now into the file of --expect, as what they may show from now on")
@@ -119,6 +122,12 @@ func (o *runOptions) run(cmd *cobra.Command, a *app) error {
 	if o.costs != "" {
 		if costs, err = reports.ReadCosts(o.costs); err != nil {
 			return &statusError{ExitUsage, err}
+		}
+	}
+	var baseline *reports.Baseline
+	if o.baseline != "" { // before this run takes its place
+		if baseline, err = readBaseline(o.baseline); err != nil {
+			return err
 		}
 	}
 	expected, err := o.expectations(cmd, registry, list, scripts, o.accept)
@@ -210,7 +219,23 @@ func (o *runOptions) run(cmd *cobra.Command, a *app) error {
 	case refused != nil:
 		return refused
 	}
-	return s.status()
+	if baseline == nil {
+		return s.status()
+	}
+	side := cmd.ErrOrStderr()
+	if o.format == formatTable {
+		side = cmd.OutOrStdout()
+	}
+	diff, err := baseline.Diff(results, nil)
+	if err != nil {
+		return err
+	}
+	diff.Narrow()
+	fmt.Fprintln(side)
+	if err := diff.Write(side, "text"); err != nil {
+		return err
+	}
+	return cmp.Or(s.status(), diffStatus(diff))
 }
 
 // open opens the report, anew or where a run has ended.

@@ -25,6 +25,7 @@ type survey struct {
 	agree      Agreement
 	all        Comparison
 	costs      costs
+	trips      map[costOf]between // round trips of a success, the least in each cell
 	scripts    map[string]bool
 	classes    map[string]string // of strategies
 	nodes      map[string]int
@@ -33,7 +34,7 @@ type survey struct {
 
 // newSurvey reads the results of a file.
 func newSurvey(file string) (*survey, error) {
-	s := &survey{at: map[[3]string]int{}, costs: costs{}, scripts: map[string]bool{}, classes: map[string]string{}, nodes: map[string]int{}, kin: map[string][]string{}}
+	s := &survey{at: map[[3]string]int{}, costs: costs{}, trips: map[costOf]between{}, scripts: map[string]bool{}, classes: map[string]string{}, nodes: map[string]int{}, kin: map[string][]string{}}
 	var err error
 	if s.run, err = Scan(file, s.add); err != nil {
 		return nil, err
@@ -48,6 +49,10 @@ func (s *survey) add(c Cell) error {
 	s.strategies.place(c.Strategy)
 	s.scenarios.place(c.Scenario)
 	s.costs.add(c)
+	for op, n := range c.RoundTrips {
+		of := costOf{c.World, c.Strategy, op}
+		s.trips[of] = s.trips[of].and(n)
+	}
 	if err := s.agree.Add(c); err != nil {
 		return err
 	}

@@ -1,0 +1,143 @@
+package reports_test
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lockfault/lockfault/checker"
+	"github.com/lockfault/lockfault/reports"
+)
+
+// later returns the sample as it might be in another version: with cells that got worse, better,
+// undecided, decided, new and gone, and costs that rose.
+func later() []reports.Cell {
+	list := sample()
+	list[0] = cell("set-nx|px", "gc-pause", anomalies(checker.StaleWrite), nil)              // better
+	list[1] = cell("redlock", "gc-pause", anomalies(checker.Overlap, checker.SelfDeadlock), nil) // worse, though it lost one
+	list[2].Verdict, list[2].Reason = reports.Error, "panic: <b>\x1b[31m|no|"                // undecided
+	list[3].Scenario = "con|tention"                                                         // gone, and new
+	list[5].Measures = map[string]time.Duration{"recovery": 45 * time.Second}                // a cost
+	list[5].RoundTrips = map[checker.Op]int{checker.Acquire: 7}                              // another
+	list[7] = cell("redlock", "flush", anomalies(checker.LostLock), nil)                     // decided
+	for i := range list {
+		list[i].Settle()
+	}
+	return list
+}
+
+// order returns the places of that many cells.
+func order(n int) (list []int) {
+	for i := range n {
+		list = append(list, i)
+	}
+	return list
+}
+
+func TestDiffIsTold(t *testing.T) {
+	before, after := write(t, sample(), order(len(sample()))), write(t, later(), order(len(later())))
+	d := diff(t, before, after, nil)
+	for _, format := range reports.DiffFormats() {
+		var b strings.Builder
+		if err := d.Write(&b, format); err != nil {
+			t.Fatal(err)
+		}
+		text := strings.NewReplacer(before, "before", after, "after").Replace(b.String())
+		golden(t, "diff."+format, text)
+		if strings.Contains(text, "\x1b") || format == "html" && strings.Contains(text, "<b>") {
+			t.Errorf("%s lets through what a cell says:\n%s", format, text)
+		}
+	}
+}
+
+func diff(t *testing.T, before, after string, renamed map[string]string) *reports.Diff {
+	t.Helper()
+	baseline, err := reports.ReadBaseline(reports.ResultsIn(before))
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := baseline.Diff(reports.ResultsIn(after), renamed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// What became of cells in one direction is told the other way round in the other one.
+func TestDiffBothWays(t *testing.T) {
+	before, after := write(t, sample(), order(len(sample()))), write(t, later(), order(len(later())))
+	there, back := diff(t, before, after, nil), diff(t, after, before, nil)
+	if there.Same != back.Same {
+		t.Errorf("%d cells are the same, and %d the other way round", there.Same, back.Same)
+	}
+	cells := func(d *reports.Diff, list ...reports.Become) (names []string) {
+		for _, c := range d.Changes {
+			if slices.Contains(list, c.Become) {
+				names = append(names, c.Strategy+"/"+c.Scenario)
+			}
+		}
+		slices.Sort(names)
+		return names
+	}
+	if a, b := cells(there, reports.Added, reports.Lost, reports.Gone), cells(back, reports.Added, reports.Lost, reports.Gone); !slices.Equal(a, b) {
+		t.Errorf("there %v, back %v", a, b)
+	}
+	for _, name := range cells(there, reports.Better) {
+		if !slices.Contains(cells(back, reports.Worse), name) {
+			t.Errorf("%s is better, but not worse the other way round", name)
+		}
+	}
+	self := diff(t, before, before, nil)
+	if len(self.Changes)+len(self.Costs)+len(self.Notes) > 0 {
+		t.Errorf("a report differs from itself: %+v", self)
+	}
+}
+
+// Two strategies that are alone in their reports are compared, and so are those that are named.
+func TestDiffOfOtherNames(t *testing.T) {
+	one := write(t, []reports.Cell{cell("v1", "flush", nil, nil)}, []int{0})
+	two := write(t, []reports.Cell{cell("v2", "flush", anomalies(checker.LostLock), nil)}, []int{0})
+	both := write(t, []reports.Cell{cell("v2", "flush", nil, nil), cell("v3", "flush", anomalies(checker.Ghost), nil)}, []int{0, 1})
+	for _, test := range []struct {
+		name          string
+		before, after string
+		renamed       map[string]string
+		want          string
+	}{
+		{"alone", one, two, nil, "1 worse, 0 the same"},
+		{"not alone", one, both, nil, "2 new, 1 gone, 0 the same"},
+		{"named", one, both, map[string]string{"v1": "v3"}, "1 worse, 1 new, 0 the same"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			if got := diff(t, test.before, test.after, test.renamed).Tally(); got != test.want {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+		})
+	}
+	baseline, err := reports.ReadBaseline(reports.ResultsIn(one))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, renamed := range []map[string]string{{"v1": "v9"}, {"v9": "v2"}} {
+		if _, err := baseline.Diff(reports.ResultsIn(two), renamed); err == nil || !strings.Contains(err.Error(), `"v9" is no strategy`) {
+			t.Errorf("%v: %v", renamed, err)
+		}
+	}
+}
+
+// A run that played less than its baseline is not told what it did not play.
+func TestNarrowedDiff(t *testing.T) {
+	before, after := write(t, sample(), order(len(sample()))), write(t, sample()[:1], []int{0})
+	d := diff(t, before, after, nil)
+	if !d.Has(reports.Gone) {
+		t.Error("nothing is gone")
+	}
+	if d.Narrow(); len(d.Changes) > 0 || d.Same != 1 {
+		t.Errorf("got %+v", d)
+	}
+	if filepath.Base(d.New.File) != reports.ResultsFile {
+		t.Errorf("the new report is %s", d.New.File)
+	}
+}

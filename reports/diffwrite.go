@@ -1,0 +1,168 @@
+package reports
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/lockfault/lockfault/reports/page"
+)
+
+// DiffFormats returns the forms in which a [Diff] can be written.
+func DiffFormats() []string { return []string{"text", "markdown", "html", "json"} }
+
+// Write writes the differences in one of [DiffFormats].
+func (d *Diff) Write(w io.Writer, format string) error {
+	switch format {
+	case "text":
+		return d.text(w)
+	case "markdown":
+		return d.markdown(w)
+	case "html":
+		return page.Compare(w, d.page())
+	case "json":
+		return d.json(w)
+	}
+	return fmt.Errorf("reports: there is no format %q: there are %s", format, strings.Join(DiffFormats(), ", "))
+}
+
+// A group is cells of a strategy that changed in the same way.
+type group struct {
+	strategy, says string
+	scenarios      []string
+}
+
+// groups puts together the changes of a kind that say the same of one strategy, in the order
+// in which they came.
+func (d *Diff) groups(b Become) []group {
+	var list []group
+	at := map[[2]string]int{}
+	worlds := map[string]bool{}
+	for _, c := range d.Changes {
+		worlds[c.World] = true
+	}
+	for _, c := range d.Changes {
+		if c.Become != b {
+			continue
+		}
+		key := [2]string{c.Strategy, c.Says}
+		i, ok := at[key]
+		if !ok {
+			i = len(list)
+			at[key] = i
+			list = append(list, group{strategy: c.Strategy, says: c.Says})
+		}
+		name := c.Scenario
+		if len(worlds) > 1 {
+			name += " in " + c.World
+		}
+		list[i].scenarios = append(list[i].scenarios, name)
+	}
+	return list
+}
+
+// says tells in a line what a cost became.
+func (c CostChange) says() string {
+	text := fmt.Sprintf("%s: %s, now %s", c.What, c.Old, c.New)
+	if c.Ratio > 0 {
+		text += fmt.Sprintf(" (%.2f times)", c.Ratio)
+	}
+	return text
+}
+
+func (s Side) says() string {
+	return fmt.Sprintf("%s (lockfault %s, world %s, %s)", s.File, s.Version, strings.ReplaceAll(s.World, ",", " and "), count(s.Cells, "cell"))
+}
+
+// mostUnder is how many scenarios a terminal is told of one change; the other forms tell all.
+const mostUnder = 12
+
+func (d *Diff) text(w io.Writer) error {
+	b := bufio.NewWriter(w)
+	fmt.Fprintf(b, "old  %s\nnew  %s\n", printed(d.Old.says()), printed(d.New.says()))
+	for _, note := range d.Notes {
+		fmt.Fprintf(b, "     %s\n", printed(note))
+	}
+	for _, kind := range becomes() {
+		groups := d.groups(kind)
+		if len(groups) == 0 {
+			continue
+		}
+		fmt.Fprintf(b, "\n%s\n", strings.ToLower(kind.title()))
+		for _, g := range groups {
+			fmt.Fprintf(b, "  %s: %s\n      under %s\n", shown(g.strategy), g.says, some(each(g.scenarios, shown), mostUnder))
+		}
+	}
+	if len(d.Costs) > 0 {
+		b.WriteString("\ncosts\n")
+		for _, c := range d.Costs {
+			fmt.Fprintf(b, "  %s: %s\n", shown(c.Strategy), printed(c.says()))
+		}
+	}
+	fmt.Fprintf(b, "\n%s\n", d.Tally())
+	return b.Flush()
+}
+
+func (d *Diff) markdown(w io.Writer) error {
+	b := bufio.NewWriter(w)
+	fmt.Fprintf(b, "# lockfault compare\n\n%s.\n\n", d.Tally())
+	fmt.Fprintf(b, "- old: %s\n- new: %s\n", escape(d.Old.says()), escape(d.New.says()))
+	for _, note := range d.Notes {
+		fmt.Fprintf(b, "- %s\n", escape(note))
+	}
+	for _, kind := range becomes() {
+		groups := d.groups(kind)
+		if len(groups) == 0 {
+			continue
+		}
+		fmt.Fprintf(b, "\n## %s\n\n| strategy | what | under |\n|---|---|---|\n", kind.title())
+		for _, g := range groups {
+			fmt.Fprintf(b, "| %s | %s | %s |\n", escape(g.strategy), escape(g.says), escape(strings.Join(g.scenarios, ", ")))
+		}
+	}
+	if len(d.Costs) > 0 {
+		b.WriteString("\n## Costs\n\n| strategy | what | old | new | times |\n|---|---|---|---|---|\n")
+		for _, c := range d.Costs {
+			fmt.Fprintf(b, "| %s | %s | %s | %s | %s |\n", escape(c.Strategy), escape(c.What), escape(c.Old), escape(c.New), c.ratio())
+		}
+	}
+	return b.Flush()
+}
+
+func (c CostChange) ratio() string {
+	if c.Ratio == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%.2f", c.Ratio)
+}
+
+func (d *Diff) json(w io.Writer) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	return e.Encode(struct {
+		Tool string `json:"tool"`
+		Old  Side   `json:"old"`
+		New  Side   `json:"new"`
+		*Diff
+	}{Tool, d.Old, d.New, d})
+}
+
+// page returns the differences as a page shows them.
+func (d *Diff) page() page.Differences {
+	p := page.Differences{Title: "lockfault compare", Tally: d.Tally() + ".", Old: printed(d.Old.says()), New: printed(d.New.says()), Notes: each(d.Notes, printed)}
+	for _, kind := range becomes() {
+		section := page.Became{Title: kind.title(), Class: string(kind)}
+		for _, g := range d.groups(kind) {
+			section.Rows = append(section.Rows, [3]string{shown(g.strategy), g.says, strings.Join(each(g.scenarios, shown), ", ")})
+		}
+		if len(section.Rows) > 0 {
+			p.Sections = append(p.Sections, section)
+		}
+	}
+	for _, c := range d.Costs {
+		p.Costs = append(p.Costs, [5]string{shown(c.Strategy), printed(c.What), c.Old, c.New, c.ratio()})
+	}
+	return p
+}
