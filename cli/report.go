@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -26,10 +27,11 @@ func newReportCommand() *cobra.Command {
 		Short: "Draw a report again, or one of its cells",
 		Long: `Write index.html and report.md in a report's directory again, from its results.json
 and histories alone: byte for byte what the run wrote, if this is the same version.
-With --cell it writes nothing there, and prints the picture of one cell: svg is the
-timeline, sequence the sequence diagram, mermaid the same as text for a document,
-and text what trace tells.`,
+With --format it writes nothing there, and prints the report in another form. With
+--cell that is the picture of one cell: svg is the timeline, sequence the sequence
+diagram, mermaid the same as text for a document, and text what trace tells.`,
 		Example: `  lockfault report lockfault-report
+  lockfault report lockfault-report --format junit >junit.xml
   lockfault report lockfault-report --cell redlock/quorum-restart-empty --format mermaid`,
 		Args: exactArgs("a report's directory"),
 		RunE: func(cmd *cobra.Command, args []string) error { return o.report(cmd, args[0]) },
@@ -37,21 +39,33 @@ and text what trace tells.`,
 	flags := cmd.Flags()
 	flags.StringVar(&o.cell, "cell", "", "`STRATEGY/SCENARIO` of the cell to draw")
 	flags.StringVar(&o.world, "world", "", "`name` of the world in which it was played, where there are several; default the first")
-	flags.StringVar(&o.format, "format", "svg", "`form` of the picture: "+strings.Join(reports.Formats(), ", "))
+	flags.StringVar(&o.format, "format", "", "`form` to print: "+strings.Join(formNames()[1:], ", ")+"; with --cell "+strings.Join(reports.Formats(), ", ")+", default svg")
 	return cmd
 }
 
 func (o *reportOptions) report(cmd *cobra.Command, dir string) error {
-	if !slices.Contains(reports.Formats(), o.format) {
-		return unknown("format", o.format, reports.Formats(), "there are "+strings.Join(reports.Formats(), ", "))
+	known := formNames()[1:]
+	if o.cell != "" {
+		known = reports.Formats()
+		o.format = cmp.Or(o.format, known[0])
 	}
-	for _, flag := range []string{"format", "world"} {
-		if o.cell == "" && cmd.Flags().Changed(flag) {
-			return usage("--%s needs --cell, which names what to draw", flag)
-		}
+	if o.format != "" && !slices.Contains(known, o.format) {
+		return unknown("format", o.format, known, "there are "+strings.Join(known, ", "))
+	}
+	if o.cell == "" && cmd.Flags().Changed("world") {
+		return usage("--world needs --cell, which names what to draw")
 	}
 	if _, err := os.Stat(filepath.Join(dir, reports.ResultsFile)); errors.Is(err, fs.ErrNotExist) {
 		return usage("there is no report in %s: no %s", dir, reports.ResultsFile)
+	}
+	if o.cell == "" && o.format != "" {
+		var text bytes.Buffer // whole or not at all
+		f := reports.Forms()[slices.Index(known, o.format)]
+		if err := f.Write(&text, filepath.Join(dir, reports.ResultsFile)); err != nil {
+			return err
+		}
+		_, err := text.WriteTo(cmd.OutOrStdout())
+		return err
 	}
 	if o.cell == "" {
 		if err := reports.Rebuild(dir); err != nil {

@@ -8,10 +8,10 @@ import (
 	"fmt"
 	"io"
 	"iter"
-	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -24,7 +24,8 @@ type runOptions struct {
 	strategies []string
 	scenarios  []string
 	jobs       int
-	format     string
+	formats    []string
+	forms      []chosenForm
 	out        string
 	costs      string
 	baseline   string
@@ -67,7 +68,7 @@ into that file what they show now.`,
 	flags.StringSliceVar(&o.strategies, "strategy", nil, "`names`, patterns or @tags of strategies, with commas between them; default all")
 	flags.StringSliceVar(&o.scenarios, "scenario", nil, "`names` of scenarios, patterns of names, files, patterns of files such as './mine/*.txt', or directories of scripts, with commas between them; default the whole library")
 	flags.IntVar(&o.jobs, "jobs", runtime.NumCPU(), "`number` of cells to play at a time, each in a worker process; in real time, where cells mostly wait, six times as many unless given, four with containers or sentinels")
-	flags.StringVar(&o.format, "format", formatTable, "`form` of the comparison on standard output: table, markdown or json")
+	flags.StringSliceVar(&o.formats, "format", []string{formatTable}, "`forms` of the report on standard output, or as FORM=FILE in a file, with commas between them: "+strings.Join(formNames(), ", "))
 	flags.StringVar(&o.costs, "costs", "", "`file` that lockfault bench --format json wrote, for the report's costs")
 	flags.StringVar(&o.baseline, "baseline", "", "`report` of a run before, its directory or its results.json: say what changed since, and end with status 1 if something got worse")
 	flags.StringVar(&o.out, "out", "lockfault-report", "`directory` to write the report to")
@@ -78,10 +79,9 @@ into that file what they show now.`,
 }
 
 func (o *runOptions) check(cmd *cobra.Command) error {
-	switch o.format {
-	case formatTable, formatMarkdown, formatJSON:
-	default:
-		return unknown("format", o.format, []string{formatTable, formatMarkdown, formatJSON}, "there are table, markdown and json")
+	var err error
+	if o.forms, err = chooseForms(o.formats); err != nil {
+		return err
 	}
 	if o.jobs < 1 {
 		return usage("--jobs %d plays nothing: give 1 or more", o.jobs)
@@ -223,7 +223,7 @@ func (o *runOptions) run(cmd *cobra.Command, a *app) error {
 		return s.status()
 	}
 	side := cmd.ErrOrStderr()
-	if o.format == formatTable {
+	if o.tabled() {
 		side = cmd.OutOrStdout()
 	}
 	diff, err := baseline.Diff(results, nil)
@@ -270,9 +270,9 @@ func (o *runOptions) workers(cmd *cobra.Command, world string) int {
 	return o.at(world).Crowd() * o.jobs
 }
 
-// print writes the comparison to out in the chosen form. What differed, and
-// where the report lies, goes with the table, but must not spoil a document:
-// with those it goes to side.
+// print writes the report to out in the chosen forms. What differed, and where the
+// report lies, goes with the table, but must not spoil a document: without a table it
+// goes to side.
 func (o *runOptions) print(out, side io.Writer, s *summary, results string, said *remarks) error {
 	measures := make([]reports.Measures, len(o.worlds))
 	head, err := reports.Scan(results, func(c reports.Cell) error {
@@ -282,34 +282,11 @@ func (o *runOptions) print(out, side io.Writer, s *summary, results string, said
 	if err != nil {
 		return err
 	}
-	worlds, matrices := s.all.Worlds()
-	markdown := filepath.Join(o.out, reports.MarkdownFile)
-	switch o.format {
-	case formatTable:
-		for i, m := range matrices {
-			if len(o.worlds) > 1 {
-				fmt.Fprintf(out, "world %s\n\n", worlds[i])
-			}
-			if err := m.Table(out); err != nil {
-				return err
-			}
-			fmt.Fprintln(out)
-			if !measures[i].Empty() {
-				if err := measures[i].Write(out); err != nil {
-					return err
-				}
-				fmt.Fprintln(out)
-			}
-		}
+	if err := o.write(out, s, measures, results); err != nil {
+		return err
+	}
+	if o.tabled() {
 		side = out
-	case formatMarkdown:
-		if err := copyFile(out, markdown); err != nil {
-			return err
-		}
-	case formatJSON:
-		if err := copyFile(out, results); err != nil {
-			return err
-		}
 	}
 	b := bufio.NewWriter(side)
 	reruns, cells, longest := 0, 0, time.Duration(0)
@@ -343,16 +320,46 @@ func (o *runOptions) print(out, side io.Writer, s *summary, results string, said
 		b.WriteString("so far, ")
 	}
 	fmt.Fprintf(b, "%s\n", s.all.Tally())
-	fmt.Fprintf(b, "report: %s\n", markdown)
+	fmt.Fprintf(b, "report: %s\n", filepath.Join(o.out, reports.HTMLFile))
 	return b.Flush()
 }
 
-func copyFile(w io.Writer, name string) error {
-	f, err := os.Open(name)
-	if err != nil {
-		return err
+// write writes the forms that were asked for.
+func (o *runOptions) write(out io.Writer, s *summary, measures []reports.Measures, results string) error {
+	for _, f := range o.forms {
+		var err error
+		switch {
+		case f.file != "":
+			err = f.WriteFile(f.file, results)
+		case f.Name == formatTable:
+			err = o.table(out, s, measures)
+		default:
+			err = f.Write(out, results)
+		}
+		if err != nil {
+			return err
+		}
 	}
-	defer f.Close()
-	_, err = io.Copy(w, f)
-	return err
+	return nil
+}
+
+// table prints the comparison, world by world.
+func (o *runOptions) table(out io.Writer, s *summary, measures []reports.Measures) error {
+	worlds, matrices := s.all.Worlds()
+	for i, m := range matrices {
+		if len(o.worlds) > 1 {
+			fmt.Fprintf(out, "world %s\n\n", worlds[i])
+		}
+		if err := m.Table(out); err != nil {
+			return err
+		}
+		fmt.Fprintln(out)
+		if !measures[i].Empty() {
+			if err := measures[i].Write(out); err != nil {
+				return err
+			}
+			fmt.Fprintln(out)
+		}
+	}
+	return nil
 }

@@ -15,13 +15,13 @@ import (
 // undecided, decided, new and gone, and costs that rose.
 func later() []reports.Cell {
 	list := sample()
-	list[0] = cell("set-nx|px", "gc-pause", anomalies(checker.StaleWrite), nil)              // better
+	list[0] = cell("set-nx|px", "gc-pause", anomalies(checker.StaleWrite), nil)                  // better
 	list[1] = cell("redlock", "gc-pause", anomalies(checker.Overlap, checker.SelfDeadlock), nil) // worse, though it lost one
-	list[2].Verdict, list[2].Reason = reports.Error, "panic: <b>\x1b[31m|no|"                // undecided
-	list[3].Scenario = "con|tention"                                                         // gone, and new
-	list[5].Measures = map[string]time.Duration{"recovery": 45 * time.Second}                // a cost
-	list[5].RoundTrips = map[checker.Op]int{checker.Acquire: 7}                              // another
-	list[7] = cell("redlock", "flush", anomalies(checker.LostLock), nil)                     // decided
+	list[2].Verdict, list[2].Reason = reports.Error, "panic: <b>\x1b[31m|no|"                    // undecided
+	list[3].Scenario = "con|tention"                                                             // gone, and new
+	list[5].Measures = map[string]time.Duration{"recovery": 45 * time.Second}                    // a cost
+	list[5].RoundTrips = map[checker.Op]int{checker.Acquire: 7}                                  // another
+	list[7] = cell("redlock", "flush", anomalies(checker.LostLock), nil)                         // decided
 	for i := range list {
 		list[i].Settle()
 	}

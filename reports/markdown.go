@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -14,6 +15,9 @@ import (
 
 // markdownTitle is the first line of a report.
 const markdownTitle = "# lockfault report\n"
+
+// mostDrawn is how many of the cells that are not as expected have a diagram.
+const mostDrawn = 10
 
 // Markdown writes the report of the results in that file: the comparison, what
 // differed from expectation, what each lock costs, what was measured, and for
@@ -59,12 +63,13 @@ func Markdown(w io.Writer, resultsFile string) error {
 	for _, list := range []struct {
 		title string
 		of    func(Cell) string
+		drawn bool // its cells, and not only named
 	}{
-		{"Not as expected", Cell.Difference},
-		{"Better than expected", Cell.Improvement},
-		{"Judged in part", Cell.Reservation},
+		{"Not as expected", Cell.Difference, true},
+		{"Better than expected", Cell.Improvement, false},
+		{"Judged in part", Cell.Reservation, false},
 	} {
-		titled := false
+		titled, drawn := false, 0
 		_, err = Scan(resultsFile, func(c Cell) error {
 			text := list.of(c)
 			if text == "" {
@@ -75,6 +80,9 @@ func Markdown(w io.Writer, resultsFile string) error {
 				titled = true
 			}
 			fmt.Fprintf(b, "- %s under %s%s: %s\n", code(c.Strategy), code(c.Scenario), in(c, names), escape(text))
+			if drawn++; list.drawn && drawn <= mostDrawn && len(c.Anomalies) > 0 {
+				return diagram(b, c, filepath.Dir(resultsFile))
+			}
 			return nil
 		})
 		if err != nil {

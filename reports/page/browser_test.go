@@ -107,7 +107,7 @@ func browse(t *testing.T, address string, width, height int64) *browser {
 		}
 	}
 	if path == "" {
-		t.Skip("there is no chromium: install it (apt-get install chromium), .ci/chromium does")
+		t.Skip("there is no chromium: install it (apt-get install chromium), .ci/viewers does")
 	}
 	options := []chromedp.ExecAllocatorOption{chromedp.ExecPath(path), chromedp.Headless, chromedp.NoFirstRun}
 	if os.Getuid() == 0 {

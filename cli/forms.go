@@ -1,0 +1,70 @@
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/lockfault/lockfault/reports"
+)
+
+// A chosenForm is a form of a run's report, and the file to write it to; empty is standard output.
+type chosenForm struct {
+	reports.Form
+	file string
+}
+
+// forms returns the forms of a report. The table is a run's own: it says more than results do.
+func forms() []reports.Form {
+	return append([]reports.Form{{Name: formatTable, Lines: true}}, reports.Forms()...)
+}
+
+func formNames() (names []string) {
+	for _, f := range forms() {
+		names = append(names, f.Name)
+	}
+	return names
+}
+
+// chooseForms reads what a user asked for: FORM, or FORM=FILE.
+func chooseForms(words []string) (list []chosenForm, err error) {
+	document := ""
+	for _, word := range words {
+		name, file, named := strings.Cut(word, "=")
+		i := slices.Index(formNames(), name)
+		if i < 0 {
+			return nil, unknown("format", name, formNames(), "there are "+strings.Join(formNames(), ", "))
+		}
+		f := chosenForm{forms()[i], file}
+		switch {
+		case named && f.Name == formatTable:
+			return nil, usage("--format table is for standard output: markdown is the same for a file")
+		case named && file == "":
+			return nil, usage("--format %s needs a file behind it: %sFILE", word, word)
+		case named:
+			if info, err := os.Stat(filepath.Dir(file)); err != nil || !info.IsDir() {
+				return nil, usage("--format %s: there is no directory %s", word, filepath.Dir(file))
+			}
+		case document != "" && f.Name != document, document == "" && !f.Lines && len(list) > 0 && printed(list):
+			return nil, usage("--format: %s and others can't both be on standard output: name a file, %s=FILE", f.Name, f.Name)
+		case !f.Lines:
+			document = f.Name
+		}
+		list = append(list, f)
+	}
+	if len(list) == 0 {
+		return nil, usage("--format is empty: name a form, or leave it out for a table")
+	}
+	return list, nil
+}
+
+// printed reports whether one of the forms goes to standard output.
+func printed(list []chosenForm) bool {
+	return slices.ContainsFunc(list, func(f chosenForm) bool { return f.file == "" })
+}
+
+// tabled reports whether the table is printed, or nothing is.
+func (o *runOptions) tabled() bool {
+	return !printed(o.forms) || slices.ContainsFunc(o.forms, func(f chosenForm) bool { return f.Name == formatTable })
+}

@@ -1,0 +1,254 @@
+package reports
+
+import (
+	"bufio"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/lockfault/lockfault/reports/mermaid"
+)
+
+// A Form is a form in which all of a report can be written.
+type Form struct {
+	Name string
+	// Write writes the results of a file, and what it needs of the histories below its directory.
+	Write func(w io.Writer, resultsFile string) error
+	// Lines says that it is lines among which others may stand, and no document.
+	Lines bool
+}
+
+// Forms returns the forms.
+func Forms() []Form {
+	return []Form{
+		{Name: "html", Write: HTML},
+		{Name: "markdown", Write: Markdown},
+		{Name: "json", Write: results},
+		{Name: "junit", Write: JUnit},
+		{Name: "mermaid", Write: Diagrams},
+		{Name: "github", Write: Annotations, Lines: true},
+	}
+}
+
+// results copies them as they are.
+func results(w io.Writer, resultsFile string) error {
+	f, err := os.Open(resultsFile)
+	if err != nil {
+		return fmt.Errorf("reports: %w", err)
+	}
+	defer f.Close()
+	_, err = io.Copy(w, f)
+	return err
+}
+
+// WriteFile writes a form into a file, which is there as a whole or not at all.
+func (f Form) WriteFile(name, resultsFile string) error {
+	if err := writeFile(name, func(w io.Writer) error { return f.Write(w, resultsFile) }); err != nil {
+		return fmt.Errorf("reports: write %s: %w", f.Name, err)
+	}
+	return nil
+}
+
+// Annotations writes a line for each cell that is not as expected, in the form in which GitHub's
+// workflows take what they show beside the code: its documentation, "Workflow commands for GitHub
+// Actions", says how. A cell of a user's script stands beside that.
+func Annotations(w io.Writer, resultsFile string) error {
+	s, err := newSurvey(resultsFile)
+	if err != nil {
+		return err
+	}
+	files := map[string]string{}
+	for _, script := range s.run.Scripts {
+		files[script.Name] = script.File
+	}
+	b := bufio.NewWriter(w)
+	for _, c := range s.cells {
+		text := c.Difference()
+		if text == "" {
+			continue
+		}
+		level := "error"
+		if c.Verdict == Unknown {
+			level = "warning"
+		}
+		title := shown(c.Strategy) + " under " + shown(c.Scenario) + in(c, s.worlds.names)
+		fmt.Fprintf(b, "::%s title=%s", level, annotated(title, true))
+		if file := files[c.Scenario]; file != "" {
+			fmt.Fprintf(b, ",file=%s", annotated(clipTo(strings.Map(printable, file), 1000), true))
+		}
+		fmt.Fprintf(b, "::%s; see %s\n", annotated(printed(text), false), annotated(s.command("trace", c), false))
+	}
+	fmt.Fprintf(b, "::notice title=lockfault::%s\n", annotated(s.all.Tally().String(), false))
+	return b.Flush()
+}
+
+// annotated escapes what is in an annotation, or in one of its properties.
+func annotated(text string, property bool) string {
+	text = strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A").Replace(text)
+	if property {
+		text = strings.NewReplacer(":", "%3A", ",", "%2C").Replace(text)
+	}
+	return text
+}
+
+// Diagrams writes the sequence diagram of each cell that is not as expected, or if all are, of each
+// that showed an anomaly, as Mermaid in Markdown.
+func Diagrams(w io.Writer, resultsFile string) error {
+	s, err := newSurvey(resultsFile)
+	if err != nil {
+		return err
+	}
+	b := bufio.NewWriter(w)
+	fmt.Fprintf(b, "# lockfault diagrams\n\n%s.\n", s.all.Tally())
+	unexpected := s.all.Tally().Differing > 0
+	_, err = Scan(resultsFile, func(c Cell) error {
+		if unexpected && c.AsExpected || len(c.Anomalies) == 0 {
+			return nil
+		}
+		fmt.Fprintf(b, "\n## %s under %s%s: %s\n", escape(shown(c.Strategy)), escape(shown(c.Scenario)), in(c, s.worlds.names), names(c.Anomalies))
+		return diagram(b, c, filepath.Dir(resultsFile))
+	})
+	if err != nil {
+		return err
+	}
+	return b.Flush()
+}
+
+// diagram writes the sequence diagram of a cell, if it has a history, as a block of Markdown.
+func diagram(b *bufio.Writer, c Cell, dir string) error {
+	if c.History == "" {
+		return nil
+	}
+	h, err := ReadHistory(filepath.Join(dir, filepath.FromSlash(c.History)))
+	if errors.Is(err, fs.ErrNotExist) { // results alone can be kept
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	b.WriteString("\n```mermaid\n")
+	if err := mermaid.Of(Picture(c, h, momentsOfViolated)).Write(b); err != nil {
+		return err
+	}
+	b.WriteString("```\n")
+	return nil
+}
+
+// The elements of JUnit's form, as far as they are used here.
+type (
+	junitSuites struct {
+		XMLName  xml.Name     `xml:"testsuites"`
+		Name     string       `xml:"name,attr"`
+		Tests    int          `xml:"tests,attr"`
+		Failures int          `xml:"failures,attr"`
+		Errors   int          `xml:"errors,attr"`
+		Time     string       `xml:"time,attr"`
+		Suites   []junitSuite `xml:"testsuite"`
+	}
+	junitSuite struct {
+		Name     string      `xml:"name,attr"`
+		Tests    int         `xml:"tests,attr"`
+		Failures int         `xml:"failures,attr"`
+		Errors   int         `xml:"errors,attr"`
+		Skipped  int         `xml:"skipped,attr"`
+		Time     string      `xml:"time,attr"`
+		Cases    []junitCase `xml:"testcase"`
+		seconds  float64
+	}
+	junitCase struct {
+		Name    string    `xml:"name,attr"`
+		Class   string    `xml:"classname,attr"`
+		Time    string    `xml:"time,attr"`
+		Skipped *junitWhy `xml:"skipped"`
+		Error   *junitWhy `xml:"error"`
+		Failure *junitWhy `xml:"failure"`
+		Out     string    `xml:"system-out,omitempty"`
+	}
+	junitWhy struct {
+		Message string `xml:"message,attr"`
+		Type    string `xml:"type,attr,omitempty"`
+		Text    string `xml:",chardata"`
+	}
+)
+
+// JUnit writes the cells as test cases in the XML that JUnit's reports have, one test suite for each
+// strategy in a world: a cell that is not as expected is a failure, one without an answer an
+// error, one that does not apply is skipped. It keeps a few lines of each cell.
+func JUnit(w io.Writer, resultsFile string) error {
+	s, err := newSurvey(resultsFile)
+	if err != nil {
+		return err
+	}
+	suites := map[[2]string]*junitSuite{}
+	if _, err := Scan(resultsFile, func(c Cell) error {
+		key := [2]string{c.World, c.Strategy}
+		suite := suites[key]
+		if suite == nil {
+			suite = &junitSuite{Name: shown(c.Strategy) + in(c, s.worlds.names)}
+			suites[key] = suite
+		}
+		suite.add(c, s.command("trace", c))
+		return nil
+	}); err != nil {
+		return err
+	}
+	all := junitSuites{Name: Tool}
+	seconds := 0.0
+	for _, world := range s.worlds.names {
+		for _, strategy := range s.strategies.names {
+			suite := suites[[2]string{world, strategy}]
+			if suite == nil {
+				continue
+			}
+			suite.Time = junitTime(suite.seconds)
+			all.Suites = append(all.Suites, *suite)
+			all.Tests, all.Failures, all.Errors = all.Tests+suite.Tests, all.Failures+suite.Failures, all.Errors+suite.Errors
+			seconds += suite.seconds
+		}
+	}
+	all.Time = junitTime(seconds)
+	if _, err := io.WriteString(w, xml.Header); err != nil {
+		return err
+	}
+	e := xml.NewEncoder(w)
+	e.Indent("", "  ")
+	if err := e.Encode(all); err != nil {
+		return err
+	}
+	_, err = io.WriteString(w, "\n")
+	return err
+}
+
+func (s *junitSuite) add(c Cell, command string) {
+	t := junitCase{Name: shown(c.Scenario), Class: s.Name, Time: junitTime(c.Elapsed.Seconds())}
+	switch {
+	case c.Verdict == NotApplicable:
+		t.Skipped = &junitWhy{Message: printed(c.Reason)}
+		s.Skipped++
+	case !c.Decided():
+		t.Error = &junitWhy{Message: printed(c.Difference()), Type: string(c.Verdict), Text: strings.Map(printableText, clipTo(c.Reason, 10_000))}
+		s.Errors++
+	default:
+		var text strings.Builder
+		for _, w := range c.Witnesses {
+			fmt.Fprintf(&text, "%s: %s Events %s.\n", w.Anomaly, printed(w.Says), list(w.Events))
+		}
+		fmt.Fprintf(&text, "%s\n", command)
+		if c.AsExpected {
+			t.Out = cellSays(c) + "\n" + text.String()
+		} else {
+			t.Failure = &junitWhy{Message: printed(c.Difference()), Type: string(c.Verdict), Text: text.String()}
+			s.Failures++
+		}
+	}
+	s.Tests++
+	s.seconds += c.Elapsed.Seconds()
+	s.Cases = append(s.Cases, t)
+}
+
+func junitTime(seconds float64) string { return fmt.Sprintf("%.6f", seconds) }
