@@ -108,9 +108,10 @@ agree-docker: build redis ## play some cells in virtual time and in containers, 
 	esac
 
 .PHONY: test-real
-test-real: build redis ## play every cell in virtual time and on redis-server processes, and see that both agree
+test-real: build redis ## play every cell in virtual time and on redis-server processes, and see that both agree and that histories show what the report says
 	@out=$$(mktemp -d) && trap 'rm -rf "$$out"' EXIT && \
 	./bin/lockfault run --world sim,process --out "$$out" && \
+	./bin/lockfault report "$$out" --recheck && \
 	./bin/lockfault run --world sim,process --failover sentinel --out "$$out"
 
 .PHONY: specimens

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -18,6 +19,7 @@ import (
 
 type reportOptions struct {
 	cell, world, format string
+	recheck             bool
 }
 
 func newReportCommand() *cobra.Command {
@@ -27,10 +29,13 @@ func newReportCommand() *cobra.Command {
 		Short: "Draw a report again, or one of its cells",
 		Long: `Write index.html and report.md in a report's directory again, from its results.json
 and histories alone: byte for byte what the run wrote, if this is the same version.
+With --recheck it writes nothing there, but derives every verdict and anomaly again from
+the histories, and says where results.json has it otherwise; the exit status is 1 then.
 With --format it writes nothing there, and prints the report in another form. With
 --cell that is the picture of one cell: svg is the timeline, sequence the sequence
 diagram, mermaid the same as text for a document, and text what trace tells.`,
 		Example: `  lockfault report lockfault-report
+  lockfault report lockfault-report --recheck
   lockfault report lockfault-report --format junit >junit.xml
   lockfault report lockfault-report --cell redlock/quorum-restart-empty --format mermaid`,
 		Args: exactArgs("a report's directory"),
@@ -40,6 +45,7 @@ diagram, mermaid the same as text for a document, and text what trace tells.`,
 	flags.StringVar(&o.cell, "cell", "", "`STRATEGY/SCENARIO` of the cell to draw")
 	flags.StringVar(&o.world, "world", "", "`name` of the world in which it was played, where there are several; default the first")
 	flags.StringVar(&o.format, "format", "", "`form` to print: "+strings.Join(formNames()[1:], ", ")+"; with --cell "+strings.Join(reports.Formats(), ", ")+", default svg")
+	flags.BoolVar(&o.recheck, "recheck", false, "derive all results again from the histories, and compare")
 	return cmd
 }
 
@@ -52,11 +58,17 @@ func (o *reportOptions) report(cmd *cobra.Command, dir string) error {
 	if o.format != "" && !slices.Contains(known, o.format) {
 		return unknown("format", o.format, known, "there are "+strings.Join(known, ", "))
 	}
+	if o.recheck && (o.cell != "" || o.format != "") {
+		return usage("--recheck takes all of a report, and says what differs: leave --cell and --format out")
+	}
 	if o.cell == "" && cmd.Flags().Changed("world") {
 		return usage("--world needs --cell, which names what to draw")
 	}
 	if _, err := os.Stat(filepath.Join(dir, reports.ResultsFile)); errors.Is(err, fs.ErrNotExist) {
 		return usage("there is no report in %s: no %s", dir, reports.ResultsFile)
+	}
+	if o.recheck {
+		return recheck(cmd.OutOrStdout(), dir)
 	}
 	if o.cell == "" && o.format != "" {
 		var text bytes.Buffer // whole or not at all
@@ -88,4 +100,29 @@ func (o *reportOptions) report(cmd *cobra.Command, dir string) error {
 	}
 	_, err = drawing.WriteTo(cmd.OutOrStdout())
 	return err
+}
+
+// recheck derives the results of a report again.
+func recheck(w io.Writer, dir string) error {
+	r, err := reports.RecheckDir(dir)
+	if err != nil {
+		return err
+	}
+	for _, line := range r.Differing {
+		fmt.Fprintln(w, line)
+	}
+	fmt.Fprintf(w, "%s are what their histories show", count(r.Cells, "cell", "cells"))
+	for _, other := range []struct {
+		n    int
+		says string
+	}{{len(r.Differing), "not"}, {r.Undecided, "without an answer"}, {r.NotApplicable, "not applicable"}} {
+		if other.n > 0 {
+			fmt.Fprintf(w, ", %d %s", other.n, other.says)
+		}
+	}
+	fmt.Fprintln(w)
+	if len(r.Differing) > 0 {
+		return &statusError{code: ExitDiffers}
+	}
+	return nil
 }

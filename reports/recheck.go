@@ -1,0 +1,97 @@
+package reports
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"reflect"
+	"slices"
+
+	"github.com/lockfault/lockfault/checker"
+)
+
+// A Recheck is what came of deriving the results of a report anew from its histories.
+type Recheck struct {
+	// Cells is how many came out the same, Undecided how many had no answer before, and
+	// NotApplicable how many there was nothing to play of.
+	Cells, Undecided, NotApplicable int
+	// Differing are those that did not, a line each.
+	Differing []string
+}
+
+// RecheckDir has the checker judge each history of a report again, and compares what it says with
+// results.json: verdict, anomalies and their proofs, the legal order, the overlap, and whether the
+// cell is as expected. Of cells without an answer there is nothing to derive. It reads one history
+// at a time.
+func RecheckDir(dir string) (Recheck, error) {
+	var r Recheck
+	_, err := Scan(filepath.Join(dir, ResultsFile), func(c Cell) error {
+		switch {
+		case c.Verdict == NotApplicable:
+			r.NotApplicable++
+			return nil
+		case !c.Decided():
+			r.Undecided++
+			return nil
+		}
+		why := "it has no history"
+		if c.History != "" {
+			h, err := ReadHistory(filepath.Join(dir, filepath.FromSlash(c.History)))
+			switch {
+			case errors.Is(err, fs.ErrNotExist):
+				why = "its history is missing: " + c.History
+			case err != nil:
+				return err
+			default:
+				why = c.unlike(h)
+			}
+		}
+		if why == "" {
+			r.Cells++
+			return nil
+		}
+		r.Differing = append(r.Differing, printed(fmt.Sprintf("%s under %s in %s: %s", c.Strategy, c.Scenario, c.World, why)))
+		return nil
+	})
+	return r, err
+}
+
+// unlike says in what the cell is not what its history shows.
+func (c Cell) unlike(h checker.History) string {
+	if h.Meta.World != c.World || h.Meta.Strategy != c.Strategy || h.Meta.Scenario != c.Scenario {
+		return fmt.Sprintf("its history is that of %s under %s in %s", h.Meta.Strategy, h.Meta.Scenario, h.Meta.World)
+	}
+	v := checker.Check(h)
+	is := Held
+	if len(v.Witnesses) > 0 {
+		is = Violated
+	}
+	conflict := checker.Linearize(h)
+	settled := c
+	settled.Settle()
+	switch {
+	case is != c.Verdict:
+		return fmt.Sprintf("it says %s, and its history is %s", c.Verdict, is)
+	case !slices.Equal(ordered(v.Anomalies()), c.Anomalies):
+		return fmt.Sprintf("it says %s, and its history shows %s", orNone(c.Anomalies), orNone(v.Anomalies()))
+	case !slices.EqualFunc(v.Witnesses, c.Witnesses, func(a, b checker.Witness) bool { return reflect.DeepEqual(a, b) }):
+		return "its proofs are not those of its history"
+	case !reflect.DeepEqual(v.Unjudged, c.Unjudged):
+		return "what was not judged is not what its history leaves open"
+	case (conflict == nil) != c.Linearizable || !reflect.DeepEqual(conflict, c.Conflict):
+		return "it says otherwise than its history whether there is a legal order, or why not"
+	case Together(h) != c.Together:
+		return fmt.Sprintf("it says that two believed at once for %v, and in its history they do for %v", c.Together, Together(h))
+	case settled.AsExpected != c.AsExpected:
+		return fmt.Sprintf("as_expected is %v, and by what is expected it would be %v", c.AsExpected, settled.AsExpected)
+	}
+	return ""
+}
+
+func orNone(list []checker.Anomaly) string {
+	if len(list) == 0 {
+		return "nothing"
+	}
+	return names(list)
+}
