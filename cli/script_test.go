@@ -14,6 +14,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/lockfault/lockfault/cli"
+	"github.com/lockfault/lockfault/internal/schematest"
 	"github.com/lockfault/lockfault/strategies"
 	"github.com/lockfault/lockfault/strategies/all"
 )
@@ -75,6 +76,7 @@ func play(t *testing.T, dir string) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits":  exits,
 			"timely": timely,
+			"schema": schema,
 		},
 		Setup: func(env *testscript.Env) error {
 			// Under the race detector a process takes a second to end.
@@ -92,6 +94,14 @@ func play(t *testing.T, dir string) {
 			return nil
 		},
 	})
+}
+
+// schema checks that a file is what the published schema of results.json says: schema FILE.
+func schema(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: schema FILE")
+	}
+	ts.Check(schematest.Results([]byte(ts.ReadFile(args[0]))))
 }
 
 // exits runs a command and checks its exit status: exits 2 lockfault rnu.
