@@ -332,7 +332,9 @@ func (o *runOptions) write(out io.Writer, s *summary, measures []reports.Measure
 		case f.file != "":
 			err = f.WriteFile(f.file, results)
 		case f.Name == formatTable:
-			err = o.table(out, s, measures)
+			if err = o.table(out, s, measures); err == nil {
+				err = reports.Avoidable(out, results)
+			}
 		default:
 			err = f.Write(out, results)
 		}

@@ -60,6 +60,11 @@ func Markdown(w io.Writer, resultsFile string) error {
 		}
 		m.markdown(b)
 	}
+	whole, err := newSurvey(resultsFile)
+	if err != nil {
+		return err
+	}
+	whole.markdown(b)
 	for _, list := range []struct {
 		title string
 		of    func(Cell) string
