@@ -118,7 +118,7 @@ specimens: redis ## play what the locks of examples/specimens must show, and mus
 	LOCKFAULT_ALL=1 $(GO) test -v -count 1 -timeout 1h ./examples -run 'FaultyLocks|SoundLocks'
 
 .PHONY: long
-long: agree-loaded test-docker mutate-checker specimens tables seeds ## what takes hours: the agreement table beside busy processes, 500 settled scripts, every cell in containers, all bugs that are planted, all specimens on real servers, all searches with and without tables
+long: agree-loaded test-docker prove-checker mutate-checker specimens tables seeds ## what takes hours: the agreement table beside busy processes, 500 settled scripts, every cell in containers, a million histories of each kind for the lock checker, all bugs that are planted, all specimens on real servers, all searches with and without tables
 	$(AGREE) -settled -count 250 -runs 2 -unknown 2 $(if $(SEED),-seed $(SEED))
 
 .PHONY: test-docker
@@ -199,6 +199,10 @@ bench-explore: build redis ## measure what searches cost, and how soon several w
 .PHONY: test-checker
 test-checker: ## compare the lock checker with porcupine on 100,000 histories of each kind
 	$(GO) test ./checker/linear -run TestPorcupine -rapid.checks=100000 -v
+
+.PHONY: prove-checker
+prove-checker: ## the same on 1,000,000 histories of each kind
+	$(GO) test ./checker/linear -run TestPorcupine -rapid.checks=1000000 -v -timeout 6h
 
 .PHONY: mutate-checker
 mutate-checker: ## plant bugs into the lock checker, all or MUTANTS of them, and see its tests catch each

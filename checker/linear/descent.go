@@ -24,6 +24,8 @@ type descent struct {
 	model   model
 	strict  bool
 	rough   bool    // an operation is about several permits
+	unit    bool    // a semaphore's, and none is
+	plain   []bool  // by actor: of all its operations the outcome is known
 	several bool    // an operation may be about several permits or keys
 	bulk    []int32 // the reserve acquires of several, or of who releases several, or of writing
 	last    []int32 // by actor: the last point that is about it
@@ -81,6 +83,11 @@ func newDescent(spec Spec, strict bool, c *compiled) *descent {
 		}
 	}
 	s.rough = slices.ContainsFunc(s.ops, func(o operation) bool { return o.permits > 1 })
+	s.unit = s.counted && !s.rough
+	s.plain = make([]bool, len(c.actors))
+	for i := range s.plain {
+		s.plain[i] = len(c.actors[i].acquires) == 0 && len(c.actors[i].releases) == 0
+	}
 	return s
 }
 
@@ -348,16 +355,25 @@ func (s *descent) closing(to []instant, st instant, reserve int32) []instant {
 	like := &s.ops[sp.like]
 	first := len(to)
 	to = append(to, st.forgetting(reserve))
+	before := st
 	s.repeat(st, func(st instant, add func(instant)) {
 		// What is over now may be what an acquire of unknown outcome took: several permits, or a
 		// lock whose token is used later, or of which somebody is told.
 		unseen := slices.ContainsFunc(s.watch, func(t int32) bool { return !has(st.seen, t) })
-		if s.rough || unseen || s.rewrites(st, like) || s.tokens && s.due(st, math.MaxInt64) {
+		useless := false // it has acquired, and nobody has seen the lock taken who had not before
+		if s.unit {
+			if unseen {
+				s.fill(st, add)
+			}
+			useless = len(st.seen) == len(before.seen) && out(st.holds)+int64(st.uses(reserve)) != out(before.holds)+int64(before.uses(reserve))
+		} else if s.rough || unseen || s.rewrites(st, like) || s.tokens && s.due(st, math.MaxInt64) {
 			s.moves(st, sp.like, true, add)
 		}
 		if i, ok := st.held(like.actor, like.reading); ok && st.holds[i].count >= like.permits && sp.open(s.pos) > st.uses(reserve) {
 			next := s.less(st, like.actor, like.reading, -like.permits, st.holds[i].grant).using(reserve)
-			to = append(to, next.forgetting(reserve))
+			if !useless {
+				to = append(to, next.forgetting(reserve))
+			}
 			add(next)
 		}
 	})
@@ -445,9 +461,14 @@ func (s *descent) use(to []instant, st instant, op int32) []instant {
 func (s *descent) reach(to []instant, st instant, op int32, goal func(instant) (instant, bool)) []instant {
 	next, ok := goal(st)
 	needy := s.needy(st, op, ok)
-	if ok && !needy {
+	filling := s.unit && s.ops[op].op == Release && len(s.watch) > 0 && s.mayFill(st)
+	if ok && !needy && !filling {
 		return append(to, next)
 	}
+	if filling && ok && !needy {
+		return s.filled(append(to, next), st, goal)
+	}
+	needy = needy || filling
 	s.repeat(st, func(st instant, add func(instant)) {
 		next, ok := goal(st)
 		if ok {
@@ -459,6 +480,32 @@ func (s *descent) reach(to []instant, st instant, op int32, goal func(instant) (
 		s.moves(st, op, needy, add)
 	})
 	return to
+}
+
+// filled appends the states in which a goal is reached once all permits are out, which those see who are to be told
+// busy. Nothing else that may take effect is of use to them before.
+func (s *descent) filled(to []instant, st instant, goal func(instant) (instant, bool)) []instant {
+	unseen := len(st.seen)
+	s.repeat(st, func(st instant, add func(instant)) {
+		if len(st.seen) == unseen {
+			s.fill(st, add)
+		} else if next, ok := goal(st); ok {
+			to = append(to, next)
+		}
+	})
+	return to
+}
+
+// fill calls add with each state to which an acquire leads, those first of which the outcome is known.
+func (s *descent) fill(st instant, add func(instant)) {
+	for _, u := range s.open {
+		if a := &s.ops[u]; a.outcome == certain && (a.op == Acquire || a.op == TryAcquire) && !has(st.done, u) && s.first(st, u) {
+			s.early(st, u, add)
+		}
+	}
+	for i := range s.others(st) {
+		s.reserve1(st, i, add)
+	}
 }
 
 // repeat visits st and whatever visit adds, each state once, those first that took least.
@@ -508,7 +555,7 @@ func (s *descent) needy(st instant, op int32, ok bool) bool {
 	if s.splits(st, o) {
 		return true
 	}
-	if s.counted && len(s.watch) > 0 && (o.op == Release || s.rough && acquire) && s.mayFill(st) {
+	if s.rough && len(s.watch) > 0 && o.op != Extend && s.mayFill(st) {
 		return true
 	}
 	if !s.tokens || ok && !acquire && o.op != Extend {
@@ -553,10 +600,7 @@ func (s *descent) due(st instant, before int64) bool {
 // mayFill says whether a try under way that must find no permit left, and has not yet, might find so
 // if all took effect that can.
 func (s *descent) mayFill(st instant) bool {
-	sum := int64(0)
-	for i := range st.holds {
-		sum += int64(st.holds[i].count)
-	}
+	sum := out(st.holds)
 	for _, u := range s.open {
 		if a := &s.ops[u]; a.outcome == certain && (a.op == Acquire || a.op == TryAcquire) && !has(st.done, u) {
 			sum += int64(a.permits)
@@ -592,10 +636,12 @@ func (s *descent) moves(st instant, op int32, needy bool, add func(instant)) {
 		}
 		s.reserve(st, o.actor, add)
 		all = true
+	case s.fails(op) && s.unit:
+		s.fill(st, add) // to release makes nobody busy
 	case s.fails(op):
 		short := false
 		for _, u := range s.open {
-			if a := &s.ops[u]; a.outcome == certain && (a.op == Acquire || a.op == TryAcquire) && !has(st.done, u) {
+			if a := &s.ops[u]; a.outcome == certain && (a.op == Acquire || a.op == TryAcquire) && !has(st.done, u) && s.first(st, u) {
 				if s.model.room(st.holds, a) {
 					s.early(st, u, add)
 				} else {
@@ -648,7 +694,7 @@ func (s *descent) moves(st instant, op int32, needy bool, add func(instant)) {
 		for _, u := range s.open {
 			if u != op && s.unexplained(st, u) {
 				s.reserve(st, s.ops[u].actor, add)
-			} else if v := &s.ops[u]; u != op && v.op == Release && v.outcome == certain && !has(st.done, u) {
+			} else if v := &s.ops[u]; u != op && v.op == Release && v.outcome == certain && !has(st.done, u) && s.first(st, u) {
 				s.early(st, u, add)
 			}
 		}
@@ -660,7 +706,7 @@ func (s *descent) moves(st instant, op int32, needy bool, add func(instant)) {
 		}
 		if s.counted && len(s.watch) > 0 {
 			for _, u := range s.open {
-				if a := &s.ops[u]; u != op && a.outcome == certain && a.op != Release && !has(st.done, u) {
+				if a := &s.ops[u]; u != op && a.outcome == certain && a.op != Release && !has(st.done, u) && s.first(st, u) {
 					s.early(st, u, add)
 				}
 			}
@@ -737,6 +783,22 @@ func (s *descent) others(st instant) iter.Seq[int32] {
 	}
 }
 
+// first says whether op, which is under way and certain, is the one of those like it that may take effect now. Of a semaphore whose
+// operations are about one permit each, acquires under way are alike, and so are releases by clients of whom all outcomes are
+// known: if one takes effect before another that returns earlier, they may as well change places, since nothing else that
+// their clients do depends on which of them was.
+func (s *descent) first(st instant, op int32) bool {
+	o := &s.ops[op]
+	if !s.unit || o.op == Release && !s.plain[o.actor] {
+		return true
+	}
+	return !slices.ContainsFunc(s.open, func(u int32) bool {
+		other := &s.ops[u]
+		return other.outcome == certain && (other.op == Release) == (o.op == Release) && other.ret < o.ret && !has(st.done, u) &&
+			(o.op != Release || s.plain[other.actor])
+	})
+}
+
 // early lets an operation under way take effect.
 func (s *descent) early(st instant, op int32, add func(instant)) {
 	if next, ok := s.effect(st, op); ok {
@@ -794,7 +856,7 @@ func (s *descent) reserve1(st instant, reserve int32, add func(instant)) {
 // frees lets h be less: by a release or, of a lease, by its end.
 func (s *descent) frees(st instant, h *held, add func(instant)) {
 	pt := &s.actors[h.actor]
-	if op := s.under[h.actor]; op >= 0 && s.ops[op].op == Release && s.ops[op].outcome == certain && s.ops[op].reading == h.reading && !has(st.done, op) {
+	if op := s.under[h.actor]; op >= 0 && s.ops[op].op == Release && s.ops[op].outcome == certain && s.ops[op].reading == h.reading && !has(st.done, op) && s.first(st, op) {
 		if h.count >= s.ops[op].permits {
 			s.early(st, op, add)
 		} else {

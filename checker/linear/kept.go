@@ -21,7 +21,7 @@ type place struct{ client, key string }
 type lock struct {
 	key     string
 	events  []Event
-	places  []int64 // of the events, in the whole
+	places  []int64 // of the events, in the whole; nil if they are the whole
 	refuted bool    // they have no legal order
 	again   int     // how many events there are to be before it is worth while to look again
 }
@@ -65,6 +65,57 @@ func (k *kept) add(e *Event, seq int64) {
 		k.of[e.Client] = append(k.of[e.Client], l)
 	}
 	l.add(e, seq)
+}
+
+// fill keeps all events of a history. If they are of one lock they are not copied.
+func (k *kept) fill(events []Event) {
+	if key, ok := k.sole(events); ok {
+		k.locks[key] = &lock{key: key, events: slices.Clip(events)}
+		return
+	}
+	for i := range events {
+		e := &events[i]
+		if k.tied {
+			e = e.canonical()
+		}
+		k.add(e, int64(i))
+	}
+}
+
+// sole returns the lock that all events are about, if there is one only.
+func (k *kept) sole(events []Event) (string, bool) {
+	multi := k.tied
+	known := map[string]bool{} // lists of keys of a Multi, and whether they are canonical
+	key, some := "", false
+	for i := range events {
+		e := &events[i]
+		switch {
+		case e.Phase == Crash:
+		case multi:
+			canonical, ok := known[e.Key]
+			if !ok {
+				canonical = set(e.Key) == e.Key
+				known[e.Key] = canonical
+			}
+			if !canonical {
+				return "", false
+			}
+			some = true
+		case !some:
+			key, some = e.Key, true
+		case e.Key != key:
+			return "", false
+		}
+	}
+	return key, some
+}
+
+// place returns the place of one of its events in the whole.
+func (l *lock) place(i int) int64 {
+	if l.places == nil {
+		return int64(i)
+	}
+	return l.places[i]
 }
 
 func (l *lock) add(e *Event, place int64) {
@@ -120,7 +171,7 @@ func (k *kept) settle(these func(key string) bool) (refuted []refutation, lost b
 			refuted = append(refuted, refutation{l, at, &l.events[at]})
 		}
 	}
-	slices.SortFunc(refuted, func(a, b refutation) int { return cmp.Compare(a.lock.places[a.at], b.lock.places[b.at]) })
+	slices.SortFunc(refuted, func(a, b refutation) int { return cmp.Compare(a.lock.place(a.at), b.lock.place(b.at)) })
 	return refuted, lost
 }
 
