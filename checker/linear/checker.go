@@ -26,8 +26,8 @@ type Checker struct {
 	recent  recent[owner]
 	sweepAt int
 
-	opened map[string]struct{} // locks of which the rules leave a question open; "" for all
-	kept   *kept               // with Options.Search
+	opened map[string]bool // locks of which the rules leave a question open, and whether it is about more than busy answers; "" for all
+	kept   *kept           // with Options.Search
 
 	result Result
 	size   int // of its violations
@@ -47,7 +47,7 @@ func New(spec Spec, opts Options) *Checker {
 	opts.Skew = max(opts.Skew, 0)
 	c := &Checker{
 		spec: spec, opts: opts, traits: spec.traits(), limit: int32(spec.often()), now: math.MinInt64,
-		clients: map[string]*client{}, slots: map[string]*slot{}, sweepAt: 1024, opened: map[string]struct{}{},
+		clients: map[string]*client{}, slots: map[string]*slot{}, sweepAt: 1024, opened: map[string]bool{},
 	}
 	if opts.Search {
 		c.kept = newKept(spec, opts.Strict)
@@ -414,7 +414,13 @@ func (c *Checker) sweep() {
 
 // wonder notes that the events leave a question about s that is not settled here. What the rules
 // say of s from now on is to be confirmed.
-func (c *Checker) wonder(s *slot, why string) {
+func (c *Checker) wonder(s *slot, why string) { c.ask(s, why, true) }
+
+// wonderBusy is the same if the question is whether a busy answer can be explained. The rules go on as if there had been none, so of
+// what else they say from now on nothing depends on it: what is illegal without the answer is illegal with it.
+func (c *Checker) wonderBusy(s *slot, why string) { c.ask(s, why, false) }
+
+func (c *Checker) ask(s *slot, why string, more bool) {
 	if c.open == "" {
 		c.open = why
 	}
@@ -422,7 +428,7 @@ func (c *Checker) wonder(s *slot, why string) {
 	if c.tied {
 		key = ""
 	}
-	c.opened[key] = struct{}{}
+	c.opened[key] = c.opened[key] || more
 }
 
 // wondering says whether a question about a lock is open.
@@ -432,6 +438,18 @@ func (c *Checker) wondering(key string) bool {
 	}
 	_, open := c.opened[key]
 	return open || !c.ruled
+}
+
+// depends says whether what the rules say of a lock depends on a question that is open.
+func (c *Checker) depends(v *Violation) bool {
+	if v.Rule == Busy {
+		return c.wondering(v.Key)
+	}
+	key := v.Key
+	if c.tied {
+		key = ""
+	}
+	return c.opened[key]
 }
 
 // settle lets a search answer what is open.

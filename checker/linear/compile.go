@@ -19,7 +19,6 @@ type compiled struct {
 	reserves []reserve
 	nobodies map[string]int32
 	of       map[string][]int32 // the actors of a client
-	used     map[int32][]int64  // tokens that an actor's uses were accepted with
 }
 
 // An actor is one client at one lock, or at one list of a Multi; or nobody, of
@@ -31,6 +30,7 @@ type actor struct {
 
 	orphans  []int32 // the actors that get its holds when it crashes
 	crashes  []int32 // points
+	used     []int64 // tokens that its uses were accepted with, sorted
 	acquires []int32 // its reserves
 	releases []int32 // the same, in the order in which they end; one at most is open at a time
 }
@@ -117,7 +117,7 @@ type compiler struct {
 
 // compile reads events that a Checker has understood, in order.
 func compile(spec Spec, strict bool, events []Event) *compiled {
-	c := &compiler{compiled: &compiled{nobodies: map[string]int32{}, of: map[string][]int32{}, used: map[int32][]int64{}}, traits: spec.traits(), spec: spec, strict: strict,
+	c := &compiler{compiled: &compiled{nobodies: map[string]int32{}, of: map[string][]int32{}}, traits: spec.traits(), spec: spec, strict: strict,
 		numbers: numbers{all: map[place]*numbered{}, of: map[string][]int32{}}}
 	returns := c.returns(events)
 	n := len(events)
@@ -131,6 +131,11 @@ func compile(spec Spec, strict bool, events []Event) *compiled {
 		if c.ops[i].ret < 0 {
 			c.ops[i].ret = farAway
 		}
+	}
+	for i := range c.actors {
+		used := &c.actors[i].used
+		slices.Sort(*used)
+		*used = slices.Compact(*used)
 	}
 	return c.compiled
 }
@@ -262,7 +267,7 @@ func (c *compiler) add(e *Event, ret int32, events []Event) {
 	if e.Op == Use {
 		if e.Phase == ReturnOK {
 			c.point(usePoint, c.operation(operation{actor: p, op: Use, token: e.Token, reserve: -1}))
-			c.used[p] = append(c.used[p], e.Token)
+			c.actors[p].used = append(c.actors[p].used, e.Token)
 		}
 		return
 	}

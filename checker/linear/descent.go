@@ -4,6 +4,7 @@ import (
 	"iter"
 	"math"
 	"slices"
+	"sort"
 	"strings"
 )
 
@@ -27,7 +28,9 @@ type descent struct {
 	unit    bool    // a semaphore's, and none is
 	plain   []bool  // by actor: of all its operations the outcome is known
 	several bool    // an operation may be about several permits or keys
-	bulk    []int32 // the reserve acquires of several, or of who releases several, or of writing
+	takes   []int32 // the reserve acquires
+	bulk    []int32 // of them those of several, or of who releases several, or of writing
+	least   []int64 // by point: the least token that an acquire returned which was called there or later
 	last    []int32 // by actor: the last point that is about it
 	alike   []int32 // by reserve: which are acquired alike, if nothing else is ever asked of their actors; or -1
 	tried   []int32 // by which are alike: the round in which one was tried
@@ -44,10 +47,10 @@ type descent struct {
 	furthest int32 // the furthest point that no order explains, or -1
 	budget   int
 
-	out   []instant
-	buf   []byte
-	queue []instant
-	near  map[string]struct{}
+	out  []instant
+	more *walk   // states that come after those in out, on demand
+	idle []*walk // to be used again
+	buf  []byte
 }
 
 // A frame is a point with several states after it.
@@ -55,6 +58,7 @@ type frame struct {
 	pos   int32
 	trail int
 	rest  []instant
+	more  *walk // what comes after the rest
 }
 
 func newDescent(spec Spec, strict bool, c *compiled) *descent {
@@ -64,12 +68,23 @@ func newDescent(spec Spec, strict bool, c *compiled) *descent {
 		dead:     map[string]struct{}{},
 		furthest: -1,
 		budget:   initially + typically*len(c.points),
-		near:     map[string]struct{}{},
 	}
 	for i := range s.under {
 		s.under[i] = -1
 	}
 	s.likes()
+	if s.tokens {
+		s.least = make([]int64, len(s.points)+1)
+		least := int64(math.MaxInt64)
+		for i := len(s.points); i >= 0; i-- {
+			if i < len(s.points) && s.points[i].kind == calledPoint {
+				if o := &s.ops[s.points[i].op]; o.outcome == certain && o.op != Release && o.op != Extend && o.token != 0 {
+					least = min(least, o.token)
+				}
+			}
+			s.least[i] = least
+		}
+	}
 	s.several = s.tied || s.counted
 	gives := map[int32]bool{} // actors that release several permits at once
 	for i := range s.ops {
@@ -78,7 +93,12 @@ func newDescent(spec Spec, strict bool, c *compiled) *descent {
 		}
 	}
 	for i := range s.reserves {
-		if like := &s.ops[s.reserves[i].like]; like.op != Release && (like.permits > 1 || gives[like.actor] || len(s.actors[like.actor].keys) > 1 || s.shares) {
+		like := &s.ops[s.reserves[i].like]
+		if like.op == Release {
+			continue
+		}
+		s.takes = append(s.takes, int32(i))
+		if like.permits > 1 || gives[like.actor] || len(s.actors[like.actor].keys) > 1 || s.shares {
 			s.bulk = append(s.bulk, int32(i))
 		}
 	}
@@ -104,6 +124,7 @@ func (s *descent) run() (legal bool, refuted int32, lost bool) {
 				s.trail = append(s.trail, string(s.buf))
 			}
 		}
+		s.more = nil
 		if !known {
 			s.out = s.after(next, cur)
 			next = s.out
@@ -115,12 +136,12 @@ func (s *descent) run() (legal bool, refuted int32, lost bool) {
 			s.furthest = max(s.furthest, s.pos)
 			var ok bool
 			if cur, ok = s.back(); !ok {
-				return false, s.furthest, false
+				return false, s.furthest, s.budget < 0
 			}
 			continue
 		}
-		if len(next) > 1 {
-			s.frames = append(s.frames, frame{s.pos, len(s.trail), slices.Clone(next[1:])})
+		if len(next) > 1 || s.more != nil {
+			s.frames = append(s.frames, frame{s.pos, len(s.trail), slices.Clone(next[1:]), s.more})
 		}
 		cur = next[0]
 		s.advance()
@@ -140,14 +161,22 @@ func (s *descent) back() (instant, bool) {
 			s.dead[key] = struct{}{}
 		}
 		s.trail = s.trail[:f.trail]
+		for s.pos > f.pos {
+			s.retreat()
+		}
 		if len(f.rest) > 0 {
-			for s.pos > f.pos {
-				s.retreat()
-			}
 			next := f.rest[0]
 			f.rest = f.rest[1:]
 			s.advance()
 			return next, true
+		}
+		if f.more != nil {
+			s.budget--
+			if next, ok := s.found(f.more); ok {
+				s.advance()
+				return next, true
+			}
+			s.end(f.more)
 		}
 		s.frames = s.frames[:len(s.frames)-1]
 	}
@@ -262,30 +291,45 @@ func (s *descent) after(to []instant, st instant) []instant {
 func (s *descent) returned(to []instant, st instant, op int32) []instant {
 	o := &s.ops[op]
 	switch {
-	case s.fails(op):
-		if !has(st.seen, op) {
-			first := len(to)
-			to = s.reach(to, st, op, func(st instant) (instant, bool) { return st, has(st.seen, op) })
-			for i := first; i < len(to); i++ {
-				to[i].seen = without(to[i].seen, op)
-			}
-			return to
-		}
+	case s.fails(op) && has(st.seen, op):
 		st.seen = without(st.seen, op)
 		return append(to, st)
+	case s.fails(op):
 	case o.outcome != certain:
 		return append(to, st)
 	case has(st.done, op):
 		st.done = without(st.done, op)
 		return append(to, st)
 	}
-	return s.reach(to, st, op, func(st instant) (instant, bool) {
-		if has(st.done, op) { // on the way to something else
-			st.done = without(st.done, op)
-			return st, true
+	return s.reach(to, st, op)
+}
+
+// goal returns the state after the point at which the search is, if that can be reached from st at once.
+func (s *descent) goal(st instant, op int32) (instant, bool) {
+	o := &s.ops[op]
+	switch kind := s.points[s.pos].kind; {
+	case kind == usePoint:
+		if !st.got(o.actor, o.token) {
+			return st, false
 		}
-		return s.effect(st, op)
-	})
+		st.accepted = o.token
+		return st, true
+	case kind == endingPoint:
+		was := st.uses(o.reserve) > 0
+		if i := slices.IndexFunc(st.holds, func(h held) bool { return h.grant == op }); i >= 0 {
+			h := st.holds[i]
+			st = st.taking(h.actor, h.reading, -h.count, h.grant)
+		}
+		return st, was
+	case s.fails(op):
+		busy := has(st.seen, op)
+		st.seen = without(st.seen, op)
+		return st, busy
+	case has(st.done, op): // on the way to something else
+		st.done = without(st.done, op)
+		return st, true
+	}
+	return s.effect(st, op)
 }
 
 // effect lets a certain operation take effect.
@@ -315,11 +359,11 @@ func (s *descent) acquire(st instant, op int32) (instant, bool) {
 		if o.token <= st.last || slices.ContainsFunc(s.open, func(other int32) bool { return s.sooner(st, other, o.token) }) {
 			return st, false
 		}
-		st = st.giving(gift{o.actor, true, o.token})
+		st = s.giving(st, gift{o.actor, true, o.token})
 	}
 	if s.tokens && o.token == 0 { // it may have been any
 		last := st.last
-		st = st.giving(gift{o.actor, true, math.MaxInt64})
+		st = s.giving(st, gift{o.actor, true, math.MaxInt64})
 		st.last = last
 	}
 	return s.look(st.taking(o.actor, o.reading, o.permits, op)), true
@@ -397,21 +441,13 @@ func (s *descent) acquires() bool {
 func (s *descent) ending(to []instant, st instant, grant int32) []instant {
 	i := slices.IndexFunc(st.holds, func(h held) bool { return h.grant == grant })
 	if i < 0 {
-		first := len(to)
 		to = append(to, st)
 		reserve := s.ops[grant].reserve
 		if reserve < 0 || st.uses(reserve) > 0 || !slices.ContainsFunc(s.watch, func(t int32) bool { return !has(st.seen, t) }) {
 			return to
 		}
 		// It may have been held for a while, and somebody told so.
-		to = s.reach(to, st, grant, func(st instant) (instant, bool) { return st, st.uses(reserve) > 0 })
-		for j := first + 1; j < len(to); j++ {
-			if i := slices.IndexFunc(to[j].holds, func(h held) bool { return h.grant == grant }); i >= 0 {
-				h := to[j].holds[i]
-				to[j] = to[j].taking(h.actor, h.reading, -h.count, h.grant)
-			}
-		}
-		return to
+		return s.reach(to, st, grant)
 	}
 	h := st.holds[i]
 	if op := s.under[h.actor]; op >= 0 && s.ops[op].outcome == certain && !has(st.done, op) && (s.ops[op].op == Release || s.ops[op].op == Extend) {
@@ -447,52 +483,36 @@ func (s *descent) use(to []instant, st instant, op int32) []instant {
 	if o.token < st.accepted {
 		return to
 	}
-	return s.reach(to, st, op, func(st instant) (instant, bool) {
-		if !st.got(o.actor, o.token) {
-			return st, false
-		}
-		st.accepted = o.token
-		return st, true
-	})
+	return s.reach(to, st, op)
 }
 
-// reach appends the states in which a goal is reached from st by what may take effect now,
-// those first that need least. op is what the goal is about.
-func (s *descent) reach(to []instant, st instant, op int32, goal func(instant) (instant, bool)) []instant {
-	next, ok := goal(st)
+// reach appends the first state in which the goal is reached from st by what may take effect now, and leaves the others,
+// those first that need least, to a walk. op is what the goal is about.
+func (s *descent) reach(to []instant, st instant, op int32) []instant {
+	next, ok := s.goal(st, op)
 	needy := s.needy(st, op, ok)
 	filling := s.unit && s.ops[op].op == Release && len(s.watch) > 0 && s.mayFill(st)
 	if ok && !needy && !filling {
 		return append(to, next)
 	}
+	w := s.walk(st, op)
+	w.needy = needy || filling
 	if filling && ok && !needy {
-		return s.filled(append(to, next), st, goal)
+		// Only that all permits are out, which those see who are to be told busy, is of use before.
+		to = append(to, next)
+		w.filling, w.unseen = true, len(st.seen)
 	}
-	needy = needy || filling
-	s.repeat(st, func(st instant, add func(instant)) {
-		next, ok := goal(st)
+	if len(to) == 0 {
+		next, ok := s.found(w)
 		if ok {
 			to = append(to, next)
-			if !needy {
-				return
-			}
 		}
-		s.moves(st, op, needy, add)
-	})
-	return to
-}
-
-// filled appends the states in which a goal is reached once all permits are out, which those see who are to be told
-// busy. Nothing else that may take effect is of use to them before.
-func (s *descent) filled(to []instant, st instant, goal func(instant) (instant, bool)) []instant {
-	unseen := len(st.seen)
-	s.repeat(st, func(st instant, add func(instant)) {
-		if len(st.seen) == unseen {
-			s.fill(st, add)
-		} else if next, ok := goal(st); ok {
-			to = append(to, next)
+		if !ok || w.over() {
+			s.end(w)
+			return to
 		}
-	})
+	}
+	s.more = w
 	return to
 }
 
@@ -510,24 +530,13 @@ func (s *descent) fill(st instant, add func(instant)) {
 
 // repeat visits st and whatever visit adds, each state once, those first that took least.
 func (s *descent) repeat(st instant, visit func(st instant, add func(instant))) {
-	queue := append(s.queue[:0], st)
-	clear(s.near)
-	s.near[string(st.key(nil))] = struct{}{}
-	add := func(st instant) {
-		s.budget--
-		s.buf = st.key(s.buf[:0])
-		if _, known := s.near[string(s.buf)]; !known {
-			s.near[string(s.buf)] = struct{}{}
-			queue = append(queue, st)
-		}
+	w := s.walk(st, -1)
+	for w.at < len(w.queue) && s.budget >= 0 {
+		st := w.queue[w.at]
+		w.at++
+		visit(st, w.add)
 	}
-	for i := 0; i < len(queue); i++ {
-		if s.budget < 0 {
-			break
-		}
-		visit(queue[i], add)
-	}
-	s.queue = queue
+	s.end(w)
 }
 
 // needy says whether something else should take effect before op, which can at once if ok, because later it may not
@@ -581,19 +590,37 @@ func (s *descent) rewrites(st instant, o *operation) bool {
 // splits says whether o releases some of what its client holds, while it may have released several at once, which
 // it cannot later if too few are left.
 func (s *descent) splits(st instant, o *operation) bool {
-	return s.rough && o.op == Release && slices.ContainsFunc(s.actors[o.actor].releases, func(sp int32) bool {
+	return s.rough && o.op == Release && slices.ContainsFunc(s.gives(o.actor), func(sp int32) bool {
 		return s.ops[s.reserves[sp].like].permits > 1 && s.reserves[sp].open(s.pos) > st.uses(sp)
 	})
 }
 
+// gives are an actor's reserve releases whose time is not over.
+func (s *descent) gives(actor int32) []int32 {
+	all := s.actors[actor].releases
+	from := sort.Search(len(all), func(i int) bool { return s.reserves[all[i]].end > s.pos }) // they are in the order in which they end
+	to := from
+	for to < len(all) && s.reserves[all[to]].calls[0] < s.pos {
+		to++
+	}
+	return all[from:to]
+}
+
 // due says whether an acquire of unknown outcome may have to give a token below before.
 func (s *descent) due(st instant, before int64) bool {
-	return slices.ContainsFunc(s.reserves, func(sp reserve) bool {
-		like := &s.ops[sp.like]
-		return like.op != Release && sp.open(s.pos) > 0 && slices.ContainsFunc(s.used[like.actor], func(t int64) bool {
-			// One that may return yet makes smaller tokens good, too.
-			return t > st.last && t < before || sp.yet && st.last+1 < before && !st.got(like.actor, t)
-		})
+	before = min(before, s.least[s.pos])
+	return slices.ContainsFunc(s.takes, func(i int32) bool {
+		sp := &s.reserves[i]
+		if sp.open(s.pos) == 0 {
+			return false
+		}
+		actor := s.ops[sp.like].actor
+		used := s.actors[actor].used
+		if next, _ := slices.BinarySearch(used, st.last+1); next < len(used) && used[next] < before {
+			return true
+		}
+		// One that may return yet makes smaller tokens good, too.
+		return sp.yet && st.last+1 < before && slices.ContainsFunc(used, func(t int64) bool { return !st.got(actor, t) })
 	})
 }
 
@@ -606,10 +633,8 @@ func (s *descent) mayFill(st instant) bool {
 			sum += int64(a.permits)
 		}
 	}
-	for i := range s.reserves {
-		if a := &s.ops[s.reserves[i].like]; a.op != Release {
-			sum += int64(a.permits) * int64(max(0, s.reserves[i].open(s.pos)-st.uses(int32(i))))
-		}
+	for _, i := range s.takes {
+		sum += int64(s.ops[s.reserves[i].like].permits) * int64(max(0, s.reserves[i].open(s.pos)-st.uses(i)))
 	}
 	return slices.ContainsFunc(s.watch, func(t int32) bool {
 		return !has(st.seen, t) && sum+int64(s.ops[t].permits) > s.model.(permitted).n
@@ -650,7 +675,7 @@ func (s *descent) moves(st instant, op int32, needy bool, add func(instant)) {
 			}
 		}
 		for i := range s.others(st) {
-			if a := &s.ops[s.reserves[i].like]; a.op != Release && s.reserves[i].open(s.pos) > st.uses(i) {
+			if a := &s.ops[s.reserves[i].like]; s.reserves[i].open(s.pos) > st.uses(i) {
 				s.reserve1(st, i, add)
 				short = short || !s.model.room(st.holds, a) || len(s.actors[a.actor].crashes) > 0
 			}
@@ -749,7 +774,7 @@ func (s *descent) likes() {
 		like := &s.ops[sp.like]
 		pt := &s.actors[like.actor]
 		s.alike[i] = -1
-		if like.op == Release || sp.grant != atOnce || len(pt.acquires) > 1 || len(pt.releases) > 0 || len(sp.calls) > 1 || len(s.used[like.actor]) > 0 {
+		if like.op == Release || sp.grant != atOnce || len(pt.acquires) > 1 || len(pt.releases) > 0 || len(sp.calls) > 1 || len(pt.used) > 0 {
 			continue
 		}
 		of := shape{like.permits, like.reading, sp.yet, len(pt.crashes) > 0 && pt.crashes[len(pt.crashes)-1] > sp.calls[0], strings.Join(pt.keys, " ")}
@@ -763,12 +788,12 @@ func (s *descent) likes() {
 	s.tried = make([]int32, len(shapes))
 }
 
-// others are the reserves, of those that are alike one: if nothing more is asked of either of two actors that
+// others are the reserve acquires, of those that are alike one: if nothing more is asked of either of two actors that
 // hold nothing, they may as well be each other.
 func (s *descent) others(st instant) iter.Seq[int32] {
 	return func(yield func(int32) bool) {
 		s.round++
-		for i := range int32(len(s.reserves)) {
+		for _, i := range s.takes {
 			if n, actor := s.alike[i], s.ops[s.reserves[i].like].actor; n >= 0 && s.last[actor] < s.pos &&
 				st.uses(i) == 0 && st.count(actor, false) == 0 && st.count(actor, true) == 0 {
 				if s.tried[n] == s.round {
@@ -818,7 +843,7 @@ func (s *descent) reserve(st instant, p int32, add func(instant)) {
 func (s *descent) reserve1(st instant, reserve int32, add func(instant)) {
 	sp := &s.reserves[reserve]
 	like := &s.ops[sp.like]
-	if like.op == Release || sp.open(s.pos) <= st.uses(reserve) || !s.model.room(st.holds, like) {
+	if sp.open(s.pos) <= st.uses(reserve) || !s.model.room(st.holds, like) {
 		return
 	}
 	next := st.using(reserve)
@@ -845,11 +870,14 @@ func (s *descent) reserve1(st instant, reserve int32, add func(instant)) {
 		with(next)
 		return
 	}
-	with(next.giving(gift{like.actor, sp.yet, next.last + 1}))
-	for _, t := range s.used[like.actor] {
-		if t > next.last+1 {
-			with(next.giving(gift{like.actor, sp.yet, t}))
+	with(s.giving(next, gift{like.actor, sp.yet, next.last + 1}))
+	used := s.actors[like.actor].used
+	first, _ := slices.BinarySearch(used, next.last+2)
+	for _, t := range used[first:] {
+		if t >= s.least[s.pos] {
+			break
 		}
+		with(s.giving(next, gift{like.actor, sp.yet, t}))
 	}
 }
 
@@ -871,7 +899,7 @@ func (s *descent) frees(st instant, h *held, add func(instant)) {
 		add(st.taking(h.actor, h.reading, -h.count, h.grant))
 		return
 	}
-	for _, r := range pt.releases {
+	for _, r := range s.gives(h.actor) {
 		sp := &s.reserves[r]
 		like := &s.ops[sp.like]
 		if like.reading != h.reading || sp.open(s.pos) <= st.uses(r) {

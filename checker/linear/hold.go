@@ -298,7 +298,7 @@ func (c *Checker) evidence(o *owner, e *Event) {
 	past := false // an instant before the last hold began will do
 	for _, s := range o.slots {
 		if s.busy.answered {
-			c.wonder(s, "whether a busy answer leaves room for an acquire of unknown outcome is not settled")
+			c.wonderBusy(s, "whether a busy answer leaves room for an acquire of unknown outcome is not settled")
 		}
 		if len(s.holders) == 0 {
 			continue

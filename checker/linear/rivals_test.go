@@ -22,6 +22,7 @@ type call struct {
 	token      int64
 	from, to   int64 // when it was called and returned
 	until      int64 // when what it grants is over
+	expired    bool  // by the server's clock its lease is over
 	indefinite bool  // a release of unknown outcome whose time ends
 }
 
@@ -44,6 +45,10 @@ func calls(spec Spec, events []Event, strict bool) []porcupine.Operation {
 		at := placed(i)
 		if e.Op == Use {
 			ops = append(ops, porcupine.Operation{Call: at, Return: at, Input: call{op: Use, client: number[e.Client], ok: true, token: e.Token, from: at, to: at}})
+			continue
+		}
+		if e.Phase == Expired {
+			ops = append(ops, porcupine.Operation{Call: at, Return: at, Input: call{expired: true, client: number[e.Client], ok: true, from: at, to: at}})
 			continue
 		}
 		if e.Phase == Invoke {
@@ -141,15 +146,19 @@ func rivalOf(spec Spec, calls []porcupine.Operation) porcupine.Model {
 	return rival(owned{}, func(s owned, c *call) (owned, bool) { return s.step(c, 1) }, calls)
 }
 
-// owned is a mutex, or a reentrant lock.
+// owned is a mutex, a reentrant lock, or a lease by the server's clock.
 type owned struct{ owner, count int8 }
 
 func (s owned) step(c *call, limit int8) (owned, bool) {
 	switch {
+	case c.expired && s.owner == c.client:
+		return owned{}, true
 	case c.op == 0:
 		return s, true
 	case c.busy:
 		return s, s.owner != 0
+	case c.op == Extend:
+		return s, s.owner == c.client || !c.ok
 	case c.op == Release && s.owner == c.client:
 		if s.count--; s.count == 0 {
 			s.owner = 0

@@ -58,6 +58,9 @@ func (t traffic) history() []Event {
 		if wrong && c.begun >= t.ops*9/10 && c.lie() {
 			wrong = false
 		}
+		if t.spec.kind == servedKind && c.r.IntN(50) == 0 {
+			c.expire()
+		}
 		c.step(one(c.r, c.clients...))
 	}
 	return c.events
@@ -90,7 +93,7 @@ func (c *crossing) step(cl *trafficClient) {
 	case len(cl.held) > 0:
 		last := cl.held[len(cl.held)-1]
 		e.Op, e.Key, e.Shared, e.Permits = Release, last.Key, last.Shared, last.Permits
-		if (c.spec.kind == leaseKind || c.spec.kind == fencedKind) && c.r.IntN(4) == 0 {
+		if (c.spec.kind == leaseKind || c.spec.kind == fencedKind || c.spec.kind == servedKind) && c.r.IntN(4) == 0 {
 			e.Op = Extend
 		}
 		if (c.spec.kind == fencedKind || c.spec.kind == tokensKind) && last.Token != 0 && c.r.IntN(3) == 0 {
@@ -110,6 +113,17 @@ func (c *crossing) step(cl *trafficClient) {
 	c.begun++
 	cl.under = e
 	c.tell(e)
+}
+
+// expire lets the lease of whoever holds end.
+func (c *crossing) expire() {
+	for _, cl := range c.clients {
+		e := Event{Client: cl.name, Phase: Expired}
+		if at := placeOf(&e); c.out[at] > 0 {
+			delete(c.out, at)
+			c.tell(e)
+		}
+	}
 }
 
 // placeOf is where a client's holds are counted.
@@ -174,6 +188,10 @@ func (c *crossing) back(cl *trafficClient) {
 			if c.token++; !lost {
 				e.Token = c.token
 			}
+		}
+	case Extend:
+		if c.spec.kind == servedKind && c.out[at] == 0 {
+			e.Phase = ReturnFail
 		}
 	case Release:
 		switch {

@@ -42,6 +42,7 @@ func matches() []match {
 	add("lease, believed", Lease(Believed), false)
 	add("lease, known", Lease(Known), false)
 	add("lease, not known", Lease(NotKnown), false)
+	add("lease, server's clock", Lease(ByServer), false)
 	add("fenced", Fenced(), false)
 	add("multi", Multi(), false)
 	add("semaphore(1)", Semaphore(1), false)
