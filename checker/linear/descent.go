@@ -42,8 +42,8 @@ type descent struct {
 	watch []int32 // of them the tries that must find the lock taken
 
 	frames   []frame
-	trail    []string // keys of the states since the first frame, where the search has been before
-	dead     map[string]struct{}
+	trail    []visit // since the first frame, where the search has been before
+	dead     hopeless
 	furthest int32 // the furthest point that no order explains, or -1
 	budget   int
 
@@ -53,10 +53,17 @@ type descent struct {
 	buf  []byte
 }
 
+// A visit is a state at a point.
+type visit struct {
+	pos   int32
+	state instant
+}
+
 // A frame is a point with several states after it.
 type frame struct {
 	pos   int32
 	trail int
+	tried instant // the last of them that was tried
 	rest  []instant
 	more  *walk // what comes after the rest
 }
@@ -65,7 +72,7 @@ func newDescent(spec Spec, strict bool, c *compiled) *descent {
 	s := &descent{
 		compiled: c, traits: spec.traits(), model: spec.model(c.actors), strict: strict,
 		under:    make([]int32, len(c.actors)),
-		dead:     map[string]struct{}{},
+		dead:     hopeless{},
 		furthest: -1,
 		budget:   initially + typically*len(c.points),
 	}
@@ -119,9 +126,8 @@ func (s *descent) run() (legal bool, refuted int32, lost bool) {
 		next := s.out[:0]
 		known := false
 		if s.pos <= s.furthest {
-			s.buf = cur.key(appendPos(s.buf[:0], s.pos))
-			if _, known = s.dead[string(s.buf)]; !known {
-				s.trail = append(s.trail, string(s.buf))
+			if known = !s.hopes(s.pos, cur); !known {
+				s.trail = append(s.trail, visit{s.pos, cur})
 			}
 		}
 		s.more = nil
@@ -141,7 +147,7 @@ func (s *descent) run() (legal bool, refuted int32, lost bool) {
 			continue
 		}
 		if len(next) > 1 || s.more != nil {
-			s.frames = append(s.frames, frame{s.pos, len(s.trail), slices.Clone(next[1:]), s.more})
+			s.frames = append(s.frames, frame{s.pos, len(s.trail), next[0], slices.Clone(next[1:]), s.more})
 		}
 		cur = next[0]
 		s.advance()
@@ -157,22 +163,24 @@ func appendPos(to []byte, pos int32) []byte {
 func (s *descent) back() (instant, bool) {
 	for len(s.frames) > 0 {
 		f := &s.frames[len(s.frames)-1]
-		for _, key := range s.trail[f.trail:] {
-			s.dead[key] = struct{}{}
+		for _, v := range s.trail[f.trail:] {
+			s.bury(v.pos, v.state)
 		}
+		s.bury(f.pos+1, f.tried)
 		s.trail = s.trail[:f.trail]
 		for s.pos > f.pos {
 			s.retreat()
 		}
 		if len(f.rest) > 0 {
 			next := f.rest[0]
-			f.rest = f.rest[1:]
+			f.rest, f.tried = f.rest[1:], next
 			s.advance()
 			return next, true
 		}
 		if f.more != nil {
 			s.budget--
 			if next, ok := s.found(f.more); ok {
+				f.tried = next
 				s.advance()
 				return next, true
 			}
@@ -343,8 +351,10 @@ func (s *descent) effect(st instant, op int32) (instant, bool) {
 		if !ok {
 			return st, false
 		}
-		st.holds = slices.Clone(st.holds)
-		st.holds[i].grant = op
+		if s.leases {
+			st.holds = slices.Clone(st.holds)
+			st.holds[i].grant = op
+		}
 		return st, true
 	}
 	return s.acquire(st, op)
@@ -366,7 +376,11 @@ func (s *descent) acquire(st instant, op int32) (instant, bool) {
 		st = s.giving(st, gift{o.actor, true, math.MaxInt64})
 		st.last = last
 	}
-	return s.look(st.taking(o.actor, o.reading, o.permits, op)), true
+	grant := int32(atOnce)
+	if s.leases {
+		grant = op
+	}
+	return s.look(st.taking(o.actor, o.reading, o.permits, grant)), true
 }
 
 // sooner says whether op is an acquire under way that must take effect before one that is

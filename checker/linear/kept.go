@@ -151,6 +151,12 @@ func (k *kept) confirms(key string, end bool) bool {
 	return !legal && !lost
 }
 
+// How long a search goes on that minds busy answers before one is tried that does not: so many states, and so many for each point.
+const (
+	mindfully         = 1 << 17
+	mindfullyPerPoint = 32
+)
+
 // A refutation is the first event up to which a lock has no legal order.
 type refutation struct {
 	lock  *lock
@@ -205,13 +211,33 @@ func (k *kept) refute(events []Event) (at int, lost bool) {
 	return high, false
 }
 
+// judge says whether events have a legal order and, if not, at which event that shows at the earliest.
 func (k *kept) judge(events []Event) (legal bool, at int, lost bool) {
 	c := compile(k.spec, k.strict, events)
-	legal, point, lost := newDescent(k.spec, k.strict, c).run()
+	d := newDescent(k.spec, k.strict, c)
+	if !k.strict {
+		return d.answer()
+	}
+	// What is illegal without its busy answers is so with them, and shows much sooner where a busy answer has many explanations.
+	all := d.budget
+	d.budget = min(all, mindfully+mindfullyPerPoint*len(c.points))
+	if legal, at, lost = d.answer(); !lost {
+		return legal, at, lost
+	}
+	if legal, at, lost = newDescent(k.spec, false, compile(k.spec, false, events)).answer(); !legal && !lost {
+		return false, at, false
+	}
+	d = newDescent(k.spec, true, c)
+	return d.answer()
+}
+
+// answer is what judge says.
+func (s *descent) answer() (legal bool, at int, lost bool) {
+	legal, point, lost := s.run()
 	if legal || lost {
 		return legal, -1, lost
 	}
-	return false, int(c.at[point]), false
+	return false, int(s.at[point]), false
 }
 
 // plain looks for what makes events illegal that fits a few of them: who holds by itself, or the tokens

@@ -64,7 +64,7 @@ var mutants = []struct{ name, file, from, to string }{
 	{"a descent ends what a crashed client held", "descent.go", "st = st.taking(nobody, reading, h.count, h.grant)", "_ = nobody"},
 	{"a descent lets nobody read beside writing", "models.go", "if h.actor == o.actor && !h.reading || ", "if h.actor == o.actor && !h.reading && !o.reading || "},
 	{"a descent lets readers write", "models.go", "h.reading && (o.reading || writes)", "h.reading && (o.reading || writes || true)"},
-	{"a descent gives unknown acquires the next token alone", "descent.go", "for _, t := range used[first:] {", "for _, t := range used[:0] {"},
+	{"a descent gives unknown acquires the next token alone", "descent.go", "for _, t := range used[first:] {", "for _, t := range used[first:first] {"},
 	{"a descent names the event at which it found out", "kept.go", "low, high := from, len(events)-1", "low, high := from, from"},
 	{"busy is explained by what may not have been", "busy.go", "if s.busy.blurred {", "if false {"},
 	{"busy about one of several keys is explained as that of one", "busy.go", "if c.tied {", "if false {"},
