@@ -24,16 +24,17 @@ type descent struct {
 	traits
 	model   model
 	strict  bool
-	rough   bool    // an operation is about several permits
-	unit    bool    // a semaphore's, and none is
-	plain   []bool  // by actor: of all its operations the outcome is known
-	several bool    // an operation may be about several permits or keys
-	takes   []int32 // the reserve acquires
-	bulk    []int32 // of them those of several, or of who releases several, or of writing
-	least   []int64 // by point: the least token that an acquire returned which was called there or later
-	last    []int32 // by actor: the last point that is about it
-	alike   []int32 // by reserve: which are acquired alike, if nothing else is ever asked of their actors; or -1
-	tried   []int32 // by which are alike: the round in which one was tried
+	rough   bool      // an operation is about several permits
+	unit    bool      // a semaphore's, and none is
+	sure    [][]int32 // by actor: its operations of which the outcome is ok, if it is about such permits
+	plain   []bool    // by actor: of all its operations the outcome is known
+	several bool      // an operation may be about several permits or keys
+	takes   []int32   // the reserve acquires
+	bulk    []int32   // of them those of several, or of who releases several, or of writing
+	least   []int64   // by point: the least token that an acquire returned which was called there or later
+	last    []int32   // by actor: the last point that is about it
+	alike   []int32   // by reserve: which are acquired alike, if nothing else is ever asked of their actors; or -1
+	tried   []int32   // by which are alike: the round in which one was tried
 	round   int32
 
 	pos   int32
@@ -111,6 +112,14 @@ func newDescent(spec Spec, strict bool, c *compiled) *descent {
 	}
 	s.rough = slices.ContainsFunc(s.ops, func(o operation) bool { return o.permits > 1 })
 	s.unit = s.counted && !s.rough
+	if s.unit {
+		s.sure = make([][]int32, len(c.actors))
+		for i := range s.ops {
+			if o := &s.ops[i]; o.outcome == certain {
+				s.sure[o.actor] = append(s.sure[o.actor], int32(i))
+			}
+		}
+	}
 	s.plain = make([]bool, len(c.actors))
 	for i := range s.plain {
 		s.plain[i] = len(c.actors[i].acquires) == 0 && len(c.actors[i].releases) == 0
@@ -437,6 +446,8 @@ func (s *descent) closing(to []instant, st instant, reserve int32) []instant {
 	})
 	if m, ok := s.model.(single); ok && m.limit == 1 && s.acquires() {
 		slices.Reverse(to[first:]) // who acquires once more must have released
+	} else if s.unit && len(to) > first+1 {
+		to[first], to[first+1] = to[first+1], to[first] // mostly has released
 	}
 	return to
 }
@@ -530,8 +541,14 @@ func (s *descent) reach(to []instant, st instant, op int32) []instant {
 	return to
 }
 
-// fill calls add with each state to which an acquire leads, those first of which the outcome is known.
+// fill calls add with each state to which an acquire leads, those first that must take effect before their clients'
+// next release returns, then those of which the outcome is known.
 func (s *descent) fill(st instant, add func(instant)) {
+	for i := range s.others(st) {
+		if s.owed(st, s.ops[s.reserves[i].like].actor) {
+			s.reserve1(st, i, add)
+		}
+	}
 	for _, u := range s.open {
 		if a := &s.ops[u]; a.outcome == certain && (a.op == Acquire || a.op == TryAcquire) && !has(st.done, u) && s.first(st, u) {
 			s.early(st, u, add)
@@ -540,6 +557,13 @@ func (s *descent) fill(st instant, add func(instant)) {
 	for i := range s.others(st) {
 		s.reserve1(st, i, add)
 	}
+}
+
+// owed says whether the next that an actor does with a known outcome is a release of what it does not have.
+func (s *descent) owed(st instant, actor int32) bool {
+	sure := s.sure[actor]
+	i := sort.Search(len(sure), func(i int) bool { return s.ops[sure[i]].ret >= s.pos && !has(st.done, sure[i]) })
+	return i < len(sure) && s.ops[sure[i]].op == Release && st.count(actor, false) < s.ops[sure[i]].permits
 }
 
 // repeat visits st and whatever visit adds, each state once, those first that took least.
