@@ -212,6 +212,12 @@ mutate-checker: ## plant bugs into the lock checker, all or MUTANTS of them, and
 bench-checker: ## run the lock checker's benchmarks beside porcupine's
 	$(GO) test ./checker/linear -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME)
 
+.PHONY: versus-checker
+versus-checker: OPS ?= 1000
+versus-checker: PATIENCE ?= 1
+versus-checker: ## judge traffic of OPS operations of every specification beside porcupine, which has PATIENCE seconds for each
+	LOCKFAULT_OPS=$(OPS) LOCKFAULT_PATIENCE=$(PATIENCE) $(GO) test ./checker/linear -run TestVersus -v -timeout 12h
+
 .PHONY: measure-checker
 measure-checker: ## measure the lock checker and porcupine, and write the page and plot
 	GOMAXPROCS=1 $(GO) test ./checker/linear -run TestMeasure -update -v
