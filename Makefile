@@ -119,7 +119,7 @@ specimens: redis ## play what the locks of examples/specimens must show, and mus
 	LOCKFAULT_ALL=1 $(GO) test -v -count 1 -timeout 1h ./examples -run 'FaultyLocks|SoundLocks'
 
 .PHONY: long
-long: agree-loaded test-docker mutate-checker specimens tables seeds ## what takes hours: the agreement table beside busy processes, 500 settled scripts, every cell in containers, all bugs that are planted, all specimens on real servers, all searches with and without tables
+long: agree-loaded test-docker prove-checker mutate-checker specimens tables seeds ## what takes hours: the agreement table beside busy processes, 500 settled scripts, every cell in containers, a million histories of each kind for the lock checker, all bugs that are planted, all specimens on real servers, all searches with and without tables
 	$(AGREE) -settled -count 250 -runs 2 -unknown 2 $(if $(SEED),-seed $(SEED))
 
 .PHONY: test-docker
@@ -201,6 +201,10 @@ bench-explore: build redis ## measure what searches cost, and how soon several w
 test-checker: ## compare the lock checker with porcupine on 100,000 histories of each kind
 	$(GO) test ./checker/linear -run TestPorcupine -rapid.checks=100000 -v
 
+.PHONY: prove-checker
+prove-checker: ## the same on 1,000,000 histories of each kind
+	$(GO) test ./checker/linear -run TestPorcupine -rapid.checks=1000000 -v -timeout 6h
+
 .PHONY: mutate-checker
 mutate-checker: ## plant bugs into the lock checker, all or MUTANTS of them, and see its tests catch each
 	$(GO) test ./checker/linear -run TestMutants -mutate -v -timeout 30m $(if $(MUTANTS),-mutants $(MUTANTS)) $(if $(SEED),-draw $(SEED))
@@ -208,6 +212,12 @@ mutate-checker: ## plant bugs into the lock checker, all or MUTANTS of them, and
 .PHONY: bench-checker
 bench-checker: ## run the lock checker's benchmarks beside porcupine's
 	$(GO) test ./checker/linear -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME)
+
+.PHONY: versus-checker
+versus-checker: OPS ?= 1000
+versus-checker: PATIENCE ?= 1
+versus-checker: ## judge traffic of OPS operations of every specification beside porcupine, which has PATIENCE seconds for each
+	LOCKFAULT_OPS=$(OPS) LOCKFAULT_PATIENCE=$(PATIENCE) $(GO) test ./checker/linear -run TestVersus -v -timeout 12h
 
 .PHONY: measure-checker
 measure-checker: ## measure the lock checker and porcupine, and write the page and plot

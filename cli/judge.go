@@ -15,16 +15,19 @@ const (
 	judges = 16
 	// batch is how many events are handed over at a time.
 	batch = 512
+	// dealt is of how many keys the judge is remembered. The first ones are dealt out in turn, so that few keys
+	// have a judge each; a later one's follows from its name.
+	dealt = 4096
 )
 
 // judgement is what is known of a whole history.
 type judgement struct {
 	linear.Result
-	keys int
+	keys int // estimated if they are more than distinct counts exactly
 }
 
 // judge judges a history, the keys separately and in parallel: locks are local.
-// It needs memory for what is open and for the names of the keys. It returns the
+// It needs memory for what is open. It returns the
 // error that ended the events, with the judgement of those before it.
 func judge(ctx context.Context, events iter.Seq2[linear.Event, error], spec linear.Spec, apart bool, o linear.Options) (judgement, error) {
 	b := bench{spec: spec, options: o, apart: apart, keys: map[string]*judgeAtWork{}}
@@ -52,6 +55,7 @@ type bench struct {
 	apart   bool // keys can be judged apart
 	list    []*judgeAtWork
 	keys    map[string]*judgeAtWork
+	known   distinct
 	lastKey string
 	last    *judgeAtWork // of lastKey
 	free    sync.Pool    // of *[]linear.Event
@@ -80,6 +84,11 @@ func (b *bench) judgeOf(key string) *judgeAtWork {
 	if j := b.keys[key]; j != nil {
 		return j
 	}
+	h := hash(key)
+	b.known.add(h)
+	if len(b.keys) >= dealt && b.apart {
+		return b.list[h%judges]
+	}
 	at := 0
 	if b.apart {
 		at = len(b.keys) % judges
@@ -87,7 +96,9 @@ func (b *bench) judgeOf(key string) *judgeAtWork {
 	if at == len(b.list) {
 		b.list = append(b.list, b.start())
 	}
-	b.keys[key] = b.list[at]
+	if len(b.keys) < dealt {
+		b.keys[key] = b.list[at]
+	}
 	return b.list[at]
 }
 
@@ -128,7 +139,7 @@ func (b *bench) give(j *judgeAtWork, e *linear.Event) {
 
 // close ends the judging and joins the results.
 func (b *bench) close() judgement {
-	all := judgement{Result: linear.Result{Verdict: linear.Valid}, keys: len(b.keys)}
+	all := judgement{Result: linear.Result{Verdict: linear.Valid}, keys: b.known.count()}
 	for _, j := range b.list {
 		j.in <- j.pending
 		close(j.in)

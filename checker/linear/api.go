@@ -199,21 +199,31 @@ func Check(spec Spec, events []Event, opts Options) Result {
 			break
 		}
 	}
-	r, open := check(spec, events, opts)
-	if open && !opts.Search && (r.Verdict == Unknown || opts.All) {
-		opts.Search, opts.Locks, opts.Found = true, r.Open, nil
-		r, _ = check(spec, events, opts)
+	c := run(spec, events, opts)
+	r, open := c.conclusion()
+	if !open || opts.Search || r.Verdict != Unknown && !opts.All {
+		return r
 	}
+	if len(r.Violations) > 0 || c.failed != nil {
+		// What the rules say is to be confirmed, too.
+		opts.Search, opts.Locks, opts.Found = true, r.Open, nil
+		r, _ = run(spec, events, opts).conclusion()
+		return r
+	}
+	c.kept = newKept(spec, opts.Strict)
+	c.kept.choose(r.Open)
+	c.kept.fill(events)
+	r, _ = c.conclusion()
 	return r
 }
 
-// check judges sorted events, and says whether a question was open.
-func check(spec Spec, events []Event, opts Options) (Result, bool) {
+// run judges sorted events.
+func run(spec Spec, events []Event, opts Options) *Checker {
 	c := New(spec, opts)
 	for i := range events {
 		if c.add(&events[i]) != nil {
 			break
 		}
 	}
-	return c.conclusion()
+	return c
 }

@@ -23,11 +23,11 @@ type Checker struct {
 
 	clients map[string]*client
 	slots   map[string]*slot
-	last    *client // of the last event: often of the next one, too
+	recent  recent[owner]
 	sweepAt int
 
-	opened map[string]struct{} // locks of which the rules leave a question open; "" for all
-	kept   *kept               // with Options.Search
+	opened map[string]bool // locks of which the rules leave a question open, and whether it is about more than busy answers; "" for all
+	kept   *kept           // with Options.Search
 
 	result Result
 	size   int // of its violations
@@ -47,7 +47,7 @@ func New(spec Spec, opts Options) *Checker {
 	opts.Skew = max(opts.Skew, 0)
 	c := &Checker{
 		spec: spec, opts: opts, traits: spec.traits(), limit: int32(spec.often()), now: math.MinInt64,
-		clients: map[string]*client{}, slots: map[string]*slot{}, sweepAt: 1024, opened: map[string]struct{}{},
+		clients: map[string]*client{}, slots: map[string]*slot{}, sweepAt: 1024, opened: map[string]bool{},
 	}
 	if opts.Search {
 		c.kept = newKept(spec, opts.Strict)
@@ -78,7 +78,7 @@ type owner struct {
 
 	// The operation under way; op is 0 if there is none.
 	op      Op
-	call    moment
+	call    note
 	permits int32
 
 	// The client owns the lock lo to hi times: at least lo if what is unknown
@@ -104,10 +104,30 @@ type owner struct {
 	tokens *tokens // of a fenced lock
 }
 
-// A moment is an event's place and its copy.
-type moment struct {
-	seq int64
-	Event
+// A note is an event's place, and what of it its owner does not tell.
+type note struct {
+	seq           int64
+	Time          time.Duration
+	Token         int64
+	Lease         time.Duration
+	Permits, Line int
+	Phase         Phase
+	Op            Op
+	Shared        bool
+}
+
+// note writes down the event that is judged now.
+func (c *Checker) note(n *note, e *Event) {
+	n.seq, n.Time, n.Token, n.Lease, n.Permits, n.Line = c.seq, e.Time, e.Token, e.Lease, e.Permits, e.Line
+	n.Phase, n.Op, n.Shared = e.Phase, e.Op, e.Shared
+}
+
+// event returns the event of o that was noted.
+func (o *owner) event(n *note) Event {
+	return Event{
+		Time: n.Time, Client: o.client.name, Key: o.key, Phase: n.Phase, Op: n.Op, Shared: n.Shared,
+		Token: n.Token, Lease: n.Lease, Permits: n.Permits, Line: n.Line,
+	}
 }
 
 // A slot is one lock.
@@ -166,14 +186,15 @@ func (c *Checker) add(e *Event) error {
 	if why := c.refuses(e); why != "" {
 		return c.fail(e, why)
 	}
-	if c.tied {
-		if key := set(e.Key); key != e.Key {
-			same := *e
-			same.Key = key
-			e = &same
+	at := c.recent.place(e.Client, e.Key)
+	o := *at
+	if o == nil || o.key != e.Key || o.client.name != e.Client {
+		if c.tied {
+			e = e.canonical()
 		}
+		o = c.owner(e)
+		*at = o
 	}
-	o := c.owner(e)
 	if e.Phase == Expired {
 		c.follow(e)
 		return nil
@@ -192,7 +213,8 @@ func (c *Checker) add(e *Event) error {
 		}
 		c.result.Ops++
 		c.result.Unknown++ // until it returns
-		o.op, o.call = e.Op, moment{c.seq, *e}
+		o.op = e.Op
+		c.note(&o.call, e)
 		o.permits = int32(max(1, min(e.Permits, math.MaxInt32)))
 		c.follow(e)
 		if !c.done {
@@ -252,6 +274,17 @@ func (t traits) refuses(e *Event) string {
 	return ""
 }
 
+// canonical returns the event with its list of keys as it is compared.
+func (e *Event) canonical() *Event {
+	key := set(e.Key)
+	if key == e.Key {
+		return e
+	}
+	same := *e
+	same.Key = key
+	return &same
+}
+
 // set writes a list of keys in the one way in which it is compared.
 func set(list string) string {
 	keys := strings.Fields(list)
@@ -271,15 +304,11 @@ func (c *Checker) fail(e *Event, why string) error {
 }
 
 func (c *Checker) owner(e *Event) *owner {
-	cl := c.last
-	if cl == nil || cl.name != e.Client {
-		cl = c.clients[e.Client]
-		if cl == nil {
-			c.sweep()
-			cl = &client{name: e.Client}
-			c.clients[e.Client] = cl
-		}
-		c.last = cl
+	cl := c.clients[e.Client]
+	if cl == nil {
+		c.sweep()
+		cl = &client{name: e.Client}
+		c.clients[e.Client] = cl
 	}
 	if cl.index != nil {
 		if o := cl.index[e.Key]; o != nil {
@@ -345,6 +374,9 @@ func (c *Checker) keep(cl *client) {
 			c.leave(s)
 		}
 	}
+	if len(kept) < len(cl.owners) {
+		clear(c.recent[:])
+	}
 	clear(cl.owners[len(kept):])
 	cl.owners, cl.keepAt, cl.index = kept, 2*len(kept), nil
 	if len(kept) >= few {
@@ -377,13 +409,18 @@ func (c *Checker) sweep() {
 			delete(c.clients, name)
 		}
 	}
-	c.last = nil
 	c.sweepAt = max(1024, 2*len(c.clients))
 }
 
 // wonder notes that the events leave a question about s that is not settled here. What the rules
 // say of s from now on is to be confirmed.
-func (c *Checker) wonder(s *slot, why string) {
+func (c *Checker) wonder(s *slot, why string) { c.ask(s, why, true) }
+
+// wonderBusy is the same if the question is whether a busy answer can be explained. The rules go on as if there had been none, so of
+// what else they say from now on nothing depends on it: what is illegal without the answer is illegal with it.
+func (c *Checker) wonderBusy(s *slot, why string) { c.ask(s, why, false) }
+
+func (c *Checker) ask(s *slot, why string, more bool) {
 	if c.open == "" {
 		c.open = why
 	}
@@ -391,7 +428,7 @@ func (c *Checker) wonder(s *slot, why string) {
 	if c.tied {
 		key = ""
 	}
-	c.opened[key] = struct{}{}
+	c.opened[key] = c.opened[key] || more
 }
 
 // wondering says whether a question about a lock is open.
@@ -401,6 +438,18 @@ func (c *Checker) wondering(key string) bool {
 	}
 	_, open := c.opened[key]
 	return open || !c.ruled
+}
+
+// depends says whether what the rules say of a lock depends on a question that is open.
+func (c *Checker) depends(v *Violation) bool {
+	if v.Rule == Busy {
+		return c.wondering(v.Key)
+	}
+	key := v.Key
+	if c.tied {
+		key = ""
+	}
+	return c.opened[key]
 }
 
 // settle lets a search answer what is open.

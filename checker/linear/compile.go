@@ -17,10 +17,8 @@ type compiled struct {
 	points   []point
 	at       []int32 // of each point, its event
 	reserves []reserve
-	index    map[place]int32
 	nobodies map[string]int32
 	of       map[string][]int32 // the actors of a client
-	used     map[int32][]int64  // tokens that an actor's uses were accepted with
 }
 
 // An actor is one client at one lock, or at one list of a Multi; or nobody, of
@@ -32,6 +30,7 @@ type actor struct {
 
 	orphans  []int32 // the actors that get its holds when it crashes
 	crashes  []int32 // points
+	used     []int64 // tokens that its uses were accepted with, sorted
 	acquires []int32 // its reserves
 	releases []int32 // the same, in the order in which they end; one at most is open at a time
 }
@@ -103,20 +102,27 @@ const farAway = math.MaxInt32
 type compiler struct {
 	*compiled
 	traits
-	spec   Spec
-	strict bool
-	under  []int32         // by actor: the operation under way, or -1
-	holds  []int32         // by actor: the latest operation whose grant its client was told of, or -1
-	until  []time.Duration // by operation: the end of its grant, for which ends waits
-	ends   ends
-	event  int32
-	loose  []bool // by operation: its grant may outlast its end
+	spec    Spec
+	strict  bool
+	numbers numbers
+	under   []int32         // by actor: the operation under way, or -1
+	holds   []int32         // by actor: the latest operation whose grant its client was told of, or -1
+	until   []time.Duration // by operation: the end of its grant, for which ends waits
+	ends    ends
+	event   int32
+	loose   []bool  // by operation: its grant may outlast its end
+	who     []int32 // by event: whose it is, a number for each client at a lock, or at a list
+	acting  []int32 // by such a number: the actor, or -1
 }
 
 // compile reads events that a Checker has understood, in order.
 func compile(spec Spec, strict bool, events []Event) *compiled {
-	c := &compiler{compiled: &compiled{index: map[place]int32{}, nobodies: map[string]int32{}, of: map[string][]int32{}, used: map[int32][]int64{}}, traits: spec.traits(), spec: spec, strict: strict}
+	c := &compiler{compiled: &compiled{nobodies: map[string]int32{}, of: map[string][]int32{}}, traits: spec.traits(), spec: spec, strict: strict,
+		numbers: numbers{all: map[place]*numbered{}, of: map[string][]int32{}}}
 	returns := c.returns(events)
+	n := len(events)
+	c.points, c.at = make([]point, 0, n+n/8), make([]int32, 0, n+n/8)
+	c.ops, c.until, c.loose = make([]operation, 0, n/2+1), make([]time.Duration, 0, n/2+1), make([]bool, 0, n/2+1)
 	for i := range events {
 		c.event = int32(i)
 		c.add(&events[i], returns[i], events)
@@ -126,6 +132,11 @@ func compile(spec Spec, strict bool, events []Event) *compiled {
 			c.ops[i].ret = farAway
 		}
 	}
+	for i := range c.actors {
+		used := &c.actors[i].used
+		slices.Sort(*used)
+		*used = slices.Compact(*used)
+	}
 	return c.compiled
 }
 
@@ -133,41 +144,74 @@ func compile(spec Spec, strict bool, events []Event) *compiled {
 // it may come yet.
 func (c *compiler) returns(events []Event) []int32 {
 	of := make([]int32, len(events)) // of one that has not returned yet -2
-	called := map[place]int32{}
-	by := map[string][]place{}
+	c.who = make([]int32, len(events))
+	var called []int32 // by number: the call under way, or -1
 	for i := range events {
 		e := &events[i]
 		of[i] = -1
-		at := place{e.Client, e.Key}
-		switch {
-		case e.Phase == Crash:
-			for _, at := range by[e.Client] {
-				of[called[at]] = -1
-				delete(called, at)
+		if e.Phase == Crash {
+			for _, w := range c.numbers.of[e.Client] {
+				if called[w] >= 0 {
+					of[called[w]], called[w] = -1, -1
+				}
 			}
-			by[e.Client] = by[e.Client][:0]
+			continue
+		}
+		w := c.numbers.number(e.Client, e.Key)
+		if c.who[i] = w; int(w) == len(called) {
+			called = append(called, -1)
+		}
+		switch {
 		case e.Op == Use, e.Phase == Expired:
 		case e.Phase == Invoke:
-			called[at], of[i] = int32(i), -2
-			by[e.Client] = append(by[e.Client], at)
-		default:
-			if call, ok := called[at]; ok {
-				of[call] = int32(i)
-				delete(called, at)
-				by[e.Client] = slices.DeleteFunc(by[e.Client], func(p place) bool { return p == at })
-			}
+			called[w], of[i] = int32(i), -2
+		case called[w] >= 0:
+			of[called[w]], called[w] = int32(i), -1
 		}
+	}
+	c.acting = make([]int32, len(called))
+	for i := range c.acting {
+		c.acting[i] = -1
 	}
 	return of
 }
 
+// numbers number the clients at their locks.
+type numbers struct {
+	all    map[place]*numbered
+	recent recent[numbered]
+	of     map[string][]int32 // by client
+}
+
+type numbered struct {
+	place
+	number int32
+}
+
+func (n *numbers) number(client, key string) int32 {
+	at := n.recent.place(client, key)
+	if x := *at; x != nil && x.client == client && x.key == key {
+		return x.number
+	}
+	p := place{client, key}
+	x := n.all[p]
+	if x == nil {
+		x = &numbered{p, int32(len(n.all))}
+		n.all[p] = x
+		n.of[client] = append(n.of[client], x.number)
+	}
+	*at = x
+	return x.number
+}
+
+// actor returns the actor that the event's client is.
 func (c *compiler) actor(client, key string) int32 {
-	p, ok := c.index[place{client, key}]
-	if ok {
+	p := c.acting[c.who[c.event]]
+	if p >= 0 {
 		return p
 	}
 	p = int32(len(c.actors))
-	c.index[place{client, key}] = p
+	c.acting[c.who[c.event]] = p
 	c.actors = append(c.actors, actor{client: client})
 	c.under, c.holds = append(c.under, -1), append(c.holds, -1)
 	if c.tied {
@@ -223,7 +267,7 @@ func (c *compiler) add(e *Event, ret int32, events []Event) {
 	if e.Op == Use {
 		if e.Phase == ReturnOK {
 			c.point(usePoint, c.operation(operation{actor: p, op: Use, token: e.Token, reserve: -1}))
-			c.used[p] = append(c.used[p], e.Token)
+			c.actors[p].used = append(c.actors[p].used, e.Token)
 		}
 		return
 	}

@@ -4,6 +4,7 @@ import (
 	"iter"
 	"math"
 	"slices"
+	"sort"
 	"strings"
 )
 
@@ -23,12 +24,17 @@ type descent struct {
 	traits
 	model   model
 	strict  bool
-	rough   bool    // an operation is about several permits
-	several bool    // an operation may be about several permits or keys
-	bulk    []int32 // the reserve acquires of several, or of who releases several, or of writing
-	last    []int32 // by actor: the last point that is about it
-	alike   []int32 // by reserve: which are acquired alike, if nothing else is ever asked of their actors; or -1
-	tried   []int32 // by which are alike: the round in which one was tried
+	rough   bool      // an operation is about several permits
+	unit    bool      // a semaphore's, and none is
+	sure    [][]int32 // by actor: its operations of which the outcome is ok, if it is about such permits
+	plain   []bool    // by actor: of all its operations the outcome is known
+	several bool      // an operation may be about several permits or keys
+	takes   []int32   // the reserve acquires
+	bulk    []int32   // of them those of several, or of who releases several, or of writing
+	least   []int64   // by point: the least token that an acquire returned which was called there or later
+	last    []int32   // by actor: the last point that is about it
+	alike   []int32   // by reserve: which are acquired alike, if nothing else is ever asked of their actors; or -1
+	tried   []int32   // by which are alike: the round in which one was tried
 	round   int32
 
 	pos   int32
@@ -37,37 +43,56 @@ type descent struct {
 	watch []int32 // of them the tries that must find the lock taken
 
 	frames   []frame
-	trail    []string // keys of the states since the first frame, where the search has been before
-	dead     map[string]struct{}
+	trail    []visit // since the first frame, where the search has been before
+	dead     hopeless
 	furthest int32 // the furthest point that no order explains, or -1
 	budget   int
 
-	out   []instant
-	buf   []byte
-	queue []instant
-	near  map[string]struct{}
+	out  []instant
+	more *walk   // states that come after those in out, on demand
+	idle []*walk // to be used again
+	buf  []byte
+}
+
+// A visit is a state at a point.
+type visit struct {
+	pos   int32
+	state instant
 }
 
 // A frame is a point with several states after it.
 type frame struct {
 	pos   int32
 	trail int
+	tried instant // the last of them that was tried
 	rest  []instant
+	more  *walk // what comes after the rest
 }
 
 func newDescent(spec Spec, strict bool, c *compiled) *descent {
 	s := &descent{
 		compiled: c, traits: spec.traits(), model: spec.model(c.actors), strict: strict,
 		under:    make([]int32, len(c.actors)),
-		dead:     map[string]struct{}{},
+		dead:     hopeless{},
 		furthest: -1,
 		budget:   initially + typically*len(c.points),
-		near:     map[string]struct{}{},
 	}
 	for i := range s.under {
 		s.under[i] = -1
 	}
 	s.likes()
+	if s.tokens {
+		s.least = make([]int64, len(s.points)+1)
+		least := int64(math.MaxInt64)
+		for i := len(s.points); i >= 0; i-- {
+			if i < len(s.points) && s.points[i].kind == calledPoint {
+				if o := &s.ops[s.points[i].op]; o.outcome == certain && o.op != Release && o.op != Extend && o.token != 0 {
+					least = min(least, o.token)
+				}
+			}
+			s.least[i] = least
+		}
+	}
 	s.several = s.tied || s.counted
 	gives := map[int32]bool{} // actors that release several permits at once
 	for i := range s.ops {
@@ -76,11 +101,29 @@ func newDescent(spec Spec, strict bool, c *compiled) *descent {
 		}
 	}
 	for i := range s.reserves {
-		if like := &s.ops[s.reserves[i].like]; like.op != Release && (like.permits > 1 || gives[like.actor] || len(s.actors[like.actor].keys) > 1 || s.shares) {
+		like := &s.ops[s.reserves[i].like]
+		if like.op == Release {
+			continue
+		}
+		s.takes = append(s.takes, int32(i))
+		if like.permits > 1 || gives[like.actor] || len(s.actors[like.actor].keys) > 1 || s.shares {
 			s.bulk = append(s.bulk, int32(i))
 		}
 	}
 	s.rough = slices.ContainsFunc(s.ops, func(o operation) bool { return o.permits > 1 })
+	s.unit = s.counted && !s.rough
+	if s.unit {
+		s.sure = make([][]int32, len(c.actors))
+		for i := range s.ops {
+			if o := &s.ops[i]; o.outcome == certain {
+				s.sure[o.actor] = append(s.sure[o.actor], int32(i))
+			}
+		}
+	}
+	s.plain = make([]bool, len(c.actors))
+	for i := range s.plain {
+		s.plain[i] = len(c.actors[i].acquires) == 0 && len(c.actors[i].releases) == 0
+	}
 	return s
 }
 
@@ -92,11 +135,11 @@ func (s *descent) run() (legal bool, refuted int32, lost bool) {
 		next := s.out[:0]
 		known := false
 		if s.pos <= s.furthest {
-			s.buf = cur.key(appendPos(s.buf[:0], s.pos))
-			if _, known = s.dead[string(s.buf)]; !known {
-				s.trail = append(s.trail, string(s.buf))
+			if known = !s.hopes(s.pos, cur); !known {
+				s.trail = append(s.trail, visit{s.pos, cur})
 			}
 		}
+		s.more = nil
 		if !known {
 			s.out = s.after(next, cur)
 			next = s.out
@@ -108,12 +151,12 @@ func (s *descent) run() (legal bool, refuted int32, lost bool) {
 			s.furthest = max(s.furthest, s.pos)
 			var ok bool
 			if cur, ok = s.back(); !ok {
-				return false, s.furthest, false
+				return false, s.furthest, s.budget < 0
 			}
 			continue
 		}
-		if len(next) > 1 {
-			s.frames = append(s.frames, frame{s.pos, len(s.trail), slices.Clone(next[1:])})
+		if len(next) > 1 || s.more != nil {
+			s.frames = append(s.frames, frame{s.pos, len(s.trail), next[0], slices.Clone(next[1:]), s.more})
 		}
 		cur = next[0]
 		s.advance()
@@ -129,18 +172,28 @@ func appendPos(to []byte, pos int32) []byte {
 func (s *descent) back() (instant, bool) {
 	for len(s.frames) > 0 {
 		f := &s.frames[len(s.frames)-1]
-		for _, key := range s.trail[f.trail:] {
-			s.dead[key] = struct{}{}
+		for _, v := range s.trail[f.trail:] {
+			s.bury(v.pos, v.state)
 		}
+		s.bury(f.pos+1, f.tried)
 		s.trail = s.trail[:f.trail]
+		for s.pos > f.pos {
+			s.retreat()
+		}
 		if len(f.rest) > 0 {
-			for s.pos > f.pos {
-				s.retreat()
-			}
 			next := f.rest[0]
-			f.rest = f.rest[1:]
+			f.rest, f.tried = f.rest[1:], next
 			s.advance()
 			return next, true
+		}
+		if f.more != nil {
+			s.budget--
+			if next, ok := s.found(f.more); ok {
+				f.tried = next
+				s.advance()
+				return next, true
+			}
+			s.end(f.more)
 		}
 		s.frames = s.frames[:len(s.frames)-1]
 	}
@@ -255,30 +308,45 @@ func (s *descent) after(to []instant, st instant) []instant {
 func (s *descent) returned(to []instant, st instant, op int32) []instant {
 	o := &s.ops[op]
 	switch {
-	case s.fails(op):
-		if !has(st.seen, op) {
-			first := len(to)
-			to = s.reach(to, st, op, func(st instant) (instant, bool) { return st, has(st.seen, op) })
-			for i := first; i < len(to); i++ {
-				to[i].seen = without(to[i].seen, op)
-			}
-			return to
-		}
+	case s.fails(op) && has(st.seen, op):
 		st.seen = without(st.seen, op)
 		return append(to, st)
+	case s.fails(op):
 	case o.outcome != certain:
 		return append(to, st)
 	case has(st.done, op):
 		st.done = without(st.done, op)
 		return append(to, st)
 	}
-	return s.reach(to, st, op, func(st instant) (instant, bool) {
-		if has(st.done, op) { // on the way to something else
-			st.done = without(st.done, op)
-			return st, true
+	return s.reach(to, st, op)
+}
+
+// goal returns the state after the point at which the search is, if that can be reached from st at once.
+func (s *descent) goal(st instant, op int32) (instant, bool) {
+	o := &s.ops[op]
+	switch kind := s.points[s.pos].kind; {
+	case kind == usePoint:
+		if !st.got(o.actor, o.token) {
+			return st, false
 		}
-		return s.effect(st, op)
-	})
+		st.accepted = o.token
+		return st, true
+	case kind == endingPoint:
+		was := st.uses(o.reserve) > 0
+		if i := slices.IndexFunc(st.holds, func(h held) bool { return h.grant == op }); i >= 0 {
+			h := st.holds[i]
+			st = st.taking(h.actor, h.reading, -h.count, h.grant)
+		}
+		return st, was
+	case s.fails(op):
+		busy := has(st.seen, op)
+		st.seen = without(st.seen, op)
+		return st, busy
+	case has(st.done, op): // on the way to something else
+		st.done = without(st.done, op)
+		return st, true
+	}
+	return s.effect(st, op)
 }
 
 // effect lets a certain operation take effect.
@@ -292,8 +360,10 @@ func (s *descent) effect(st instant, op int32) (instant, bool) {
 		if !ok {
 			return st, false
 		}
-		st.holds = slices.Clone(st.holds)
-		st.holds[i].grant = op
+		if s.leases {
+			st.holds = slices.Clone(st.holds)
+			st.holds[i].grant = op
+		}
 		return st, true
 	}
 	return s.acquire(st, op)
@@ -308,14 +378,18 @@ func (s *descent) acquire(st instant, op int32) (instant, bool) {
 		if o.token <= st.last || slices.ContainsFunc(s.open, func(other int32) bool { return s.sooner(st, other, o.token) }) {
 			return st, false
 		}
-		st = st.giving(gift{o.actor, true, o.token})
+		st = s.giving(st, gift{o.actor, true, o.token})
 	}
 	if s.tokens && o.token == 0 { // it may have been any
 		last := st.last
-		st = st.giving(gift{o.actor, true, math.MaxInt64})
+		st = s.giving(st, gift{o.actor, true, math.MaxInt64})
 		st.last = last
 	}
-	return s.look(st.taking(o.actor, o.reading, o.permits, op)), true
+	grant := int32(atOnce)
+	if s.leases {
+		grant = op
+	}
+	return s.look(st.taking(o.actor, o.reading, o.permits, grant)), true
 }
 
 // sooner says whether op is an acquire under way that must take effect before one that is
@@ -348,21 +422,32 @@ func (s *descent) closing(to []instant, st instant, reserve int32) []instant {
 	like := &s.ops[sp.like]
 	first := len(to)
 	to = append(to, st.forgetting(reserve))
+	before := st
 	s.repeat(st, func(st instant, add func(instant)) {
 		// What is over now may be what an acquire of unknown outcome took: several permits, or a
 		// lock whose token is used later, or of which somebody is told.
 		unseen := slices.ContainsFunc(s.watch, func(t int32) bool { return !has(st.seen, t) })
-		if s.rough || unseen || s.rewrites(st, like) || s.tokens && s.due(st, math.MaxInt64) {
+		useless := false // it has acquired, and nobody has seen the lock taken who had not before
+		if s.unit {
+			if unseen {
+				s.fill(st, add)
+			}
+			useless = len(st.seen) == len(before.seen) && out(st.holds)+int64(st.uses(reserve)) != out(before.holds)+int64(before.uses(reserve))
+		} else if s.rough || unseen || s.rewrites(st, like) || s.tokens && s.due(st, math.MaxInt64) {
 			s.moves(st, sp.like, true, add)
 		}
 		if i, ok := st.held(like.actor, like.reading); ok && st.holds[i].count >= like.permits && sp.open(s.pos) > st.uses(reserve) {
 			next := s.less(st, like.actor, like.reading, -like.permits, st.holds[i].grant).using(reserve)
-			to = append(to, next.forgetting(reserve))
+			if !useless {
+				to = append(to, next.forgetting(reserve))
+			}
 			add(next)
 		}
 	})
 	if m, ok := s.model.(single); ok && m.limit == 1 && s.acquires() {
 		slices.Reverse(to[first:]) // who acquires once more must have released
+	} else if s.unit && len(to) > first+1 {
+		to[first], to[first+1] = to[first+1], to[first] // mostly has released
 	}
 	return to
 }
@@ -381,21 +466,13 @@ func (s *descent) acquires() bool {
 func (s *descent) ending(to []instant, st instant, grant int32) []instant {
 	i := slices.IndexFunc(st.holds, func(h held) bool { return h.grant == grant })
 	if i < 0 {
-		first := len(to)
 		to = append(to, st)
 		reserve := s.ops[grant].reserve
 		if reserve < 0 || st.uses(reserve) > 0 || !slices.ContainsFunc(s.watch, func(t int32) bool { return !has(st.seen, t) }) {
 			return to
 		}
 		// It may have been held for a while, and somebody told so.
-		to = s.reach(to, st, grant, func(st instant) (instant, bool) { return st, st.uses(reserve) > 0 })
-		for j := first + 1; j < len(to); j++ {
-			if i := slices.IndexFunc(to[j].holds, func(h held) bool { return h.grant == grant }); i >= 0 {
-				h := to[j].holds[i]
-				to[j] = to[j].taking(h.actor, h.reading, -h.count, h.grant)
-			}
-		}
-		return to
+		return s.reach(to, st, grant)
 	}
 	h := st.holds[i]
 	if op := s.under[h.actor]; op >= 0 && s.ops[op].outcome == certain && !has(st.done, op) && (s.ops[op].op == Release || s.ops[op].op == Extend) {
@@ -431,56 +508,73 @@ func (s *descent) use(to []instant, st instant, op int32) []instant {
 	if o.token < st.accepted {
 		return to
 	}
-	return s.reach(to, st, op, func(st instant) (instant, bool) {
-		if !st.got(o.actor, o.token) {
-			return st, false
-		}
-		st.accepted = o.token
-		return st, true
-	})
+	return s.reach(to, st, op)
 }
 
-// reach appends the states in which a goal is reached from st by what may take effect now,
-// those first that need least. op is what the goal is about.
-func (s *descent) reach(to []instant, st instant, op int32, goal func(instant) (instant, bool)) []instant {
-	next, ok := goal(st)
+// reach appends the first state in which the goal is reached from st by what may take effect now, and leaves the others,
+// those first that need least, to a walk. op is what the goal is about.
+func (s *descent) reach(to []instant, st instant, op int32) []instant {
+	next, ok := s.goal(st, op)
 	needy := s.needy(st, op, ok)
-	if ok && !needy {
+	filling := s.unit && s.ops[op].op == Release && len(s.watch) > 0 && s.mayFill(st)
+	if ok && !needy && !filling {
 		return append(to, next)
 	}
-	s.repeat(st, func(st instant, add func(instant)) {
-		next, ok := goal(st)
+	w := s.walk(st, op)
+	w.needy = needy || filling
+	if filling && ok && !needy {
+		// Only that all permits are out, which those see who are to be told busy, is of use before.
+		to = append(to, next)
+		w.filling, w.unseen = true, len(st.seen)
+	}
+	if len(to) == 0 {
+		next, ok := s.found(w)
 		if ok {
 			to = append(to, next)
-			if !needy {
-				return
-			}
 		}
-		s.moves(st, op, needy, add)
-	})
+		if !ok || w.over() {
+			s.end(w)
+			return to
+		}
+	}
+	s.more = w
 	return to
+}
+
+// fill calls add with each state to which an acquire leads, those first that must take effect before their clients'
+// next release returns, then those of which the outcome is known.
+func (s *descent) fill(st instant, add func(instant)) {
+	for i := range s.others(st) {
+		if s.owed(st, s.ops[s.reserves[i].like].actor) {
+			s.reserve1(st, i, add)
+		}
+	}
+	for _, u := range s.open {
+		if a := &s.ops[u]; a.outcome == certain && (a.op == Acquire || a.op == TryAcquire) && !has(st.done, u) && s.first(st, u) {
+			s.early(st, u, add)
+		}
+	}
+	for i := range s.others(st) {
+		s.reserve1(st, i, add)
+	}
+}
+
+// owed says whether the next that an actor does with a known outcome is a release of what it does not have.
+func (s *descent) owed(st instant, actor int32) bool {
+	sure := s.sure[actor]
+	i := sort.Search(len(sure), func(i int) bool { return s.ops[sure[i]].ret >= s.pos && !has(st.done, sure[i]) })
+	return i < len(sure) && s.ops[sure[i]].op == Release && st.count(actor, false) < s.ops[sure[i]].permits
 }
 
 // repeat visits st and whatever visit adds, each state once, those first that took least.
 func (s *descent) repeat(st instant, visit func(st instant, add func(instant))) {
-	queue := append(s.queue[:0], st)
-	clear(s.near)
-	s.near[string(st.key(nil))] = struct{}{}
-	add := func(st instant) {
-		s.budget--
-		s.buf = st.key(s.buf[:0])
-		if _, known := s.near[string(s.buf)]; !known {
-			s.near[string(s.buf)] = struct{}{}
-			queue = append(queue, st)
-		}
+	w := s.walk(st, -1)
+	for w.at < len(w.queue) && s.budget >= 0 {
+		st := w.queue[w.at]
+		w.at++
+		visit(st, w.add)
 	}
-	for i := 0; i < len(queue); i++ {
-		if s.budget < 0 {
-			break
-		}
-		visit(queue[i], add)
-	}
-	s.queue = queue
+	s.end(w)
 }
 
 // needy says whether something else should take effect before op, which can at once if ok, because later it may not
@@ -508,7 +602,7 @@ func (s *descent) needy(st instant, op int32, ok bool) bool {
 	if s.splits(st, o) {
 		return true
 	}
-	if s.counted && len(s.watch) > 0 && (o.op == Release || s.rough && acquire) && s.mayFill(st) {
+	if s.rough && len(s.watch) > 0 && o.op != Extend && s.mayFill(st) {
 		return true
 	}
 	if !s.tokens || ok && !acquire && o.op != Extend {
@@ -534,38 +628,51 @@ func (s *descent) rewrites(st instant, o *operation) bool {
 // splits says whether o releases some of what its client holds, while it may have released several at once, which
 // it cannot later if too few are left.
 func (s *descent) splits(st instant, o *operation) bool {
-	return s.rough && o.op == Release && slices.ContainsFunc(s.actors[o.actor].releases, func(sp int32) bool {
+	return s.rough && o.op == Release && slices.ContainsFunc(s.gives(o.actor), func(sp int32) bool {
 		return s.ops[s.reserves[sp].like].permits > 1 && s.reserves[sp].open(s.pos) > st.uses(sp)
 	})
 }
 
+// gives are an actor's reserve releases whose time is not over.
+func (s *descent) gives(actor int32) []int32 {
+	all := s.actors[actor].releases
+	from := sort.Search(len(all), func(i int) bool { return s.reserves[all[i]].end > s.pos }) // they are in the order in which they end
+	to := from
+	for to < len(all) && s.reserves[all[to]].calls[0] < s.pos {
+		to++
+	}
+	return all[from:to]
+}
+
 // due says whether an acquire of unknown outcome may have to give a token below before.
 func (s *descent) due(st instant, before int64) bool {
-	return slices.ContainsFunc(s.reserves, func(sp reserve) bool {
-		like := &s.ops[sp.like]
-		return like.op != Release && sp.open(s.pos) > 0 && slices.ContainsFunc(s.used[like.actor], func(t int64) bool {
-			// One that may return yet makes smaller tokens good, too.
-			return t > st.last && t < before || sp.yet && st.last+1 < before && !st.got(like.actor, t)
-		})
+	before = min(before, s.least[s.pos])
+	return slices.ContainsFunc(s.takes, func(i int32) bool {
+		sp := &s.reserves[i]
+		if sp.open(s.pos) == 0 {
+			return false
+		}
+		actor := s.ops[sp.like].actor
+		used := s.actors[actor].used
+		if next, _ := slices.BinarySearch(used, st.last+1); next < len(used) && used[next] < before {
+			return true
+		}
+		// One that may return yet makes smaller tokens good, too.
+		return sp.yet && st.last+1 < before && slices.ContainsFunc(used, func(t int64) bool { return !st.got(actor, t) })
 	})
 }
 
 // mayFill says whether a try under way that must find no permit left, and has not yet, might find so
 // if all took effect that can.
 func (s *descent) mayFill(st instant) bool {
-	sum := int64(0)
-	for i := range st.holds {
-		sum += int64(st.holds[i].count)
-	}
+	sum := out(st.holds)
 	for _, u := range s.open {
 		if a := &s.ops[u]; a.outcome == certain && (a.op == Acquire || a.op == TryAcquire) && !has(st.done, u) {
 			sum += int64(a.permits)
 		}
 	}
-	for i := range s.reserves {
-		if a := &s.ops[s.reserves[i].like]; a.op != Release {
-			sum += int64(a.permits) * int64(max(0, s.reserves[i].open(s.pos)-st.uses(int32(i))))
-		}
+	for _, i := range s.takes {
+		sum += int64(s.ops[s.reserves[i].like].permits) * int64(max(0, s.reserves[i].open(s.pos)-st.uses(i)))
 	}
 	return slices.ContainsFunc(s.watch, func(t int32) bool {
 		return !has(st.seen, t) && sum+int64(s.ops[t].permits) > s.model.(permitted).n
@@ -592,10 +699,12 @@ func (s *descent) moves(st instant, op int32, needy bool, add func(instant)) {
 		}
 		s.reserve(st, o.actor, add)
 		all = true
+	case s.fails(op) && s.unit:
+		s.fill(st, add) // to release makes nobody busy
 	case s.fails(op):
 		short := false
 		for _, u := range s.open {
-			if a := &s.ops[u]; a.outcome == certain && (a.op == Acquire || a.op == TryAcquire) && !has(st.done, u) {
+			if a := &s.ops[u]; a.outcome == certain && (a.op == Acquire || a.op == TryAcquire) && !has(st.done, u) && s.first(st, u) {
 				if s.model.room(st.holds, a) {
 					s.early(st, u, add)
 				} else {
@@ -604,7 +713,7 @@ func (s *descent) moves(st instant, op int32, needy bool, add func(instant)) {
 			}
 		}
 		for i := range s.others(st) {
-			if a := &s.ops[s.reserves[i].like]; a.op != Release && s.reserves[i].open(s.pos) > st.uses(i) {
+			if a := &s.ops[s.reserves[i].like]; s.reserves[i].open(s.pos) > st.uses(i) {
 				s.reserve1(st, i, add)
 				short = short || !s.model.room(st.holds, a) || len(s.actors[a.actor].crashes) > 0
 			}
@@ -648,7 +757,7 @@ func (s *descent) moves(st instant, op int32, needy bool, add func(instant)) {
 		for _, u := range s.open {
 			if u != op && s.unexplained(st, u) {
 				s.reserve(st, s.ops[u].actor, add)
-			} else if v := &s.ops[u]; u != op && v.op == Release && v.outcome == certain && !has(st.done, u) {
+			} else if v := &s.ops[u]; u != op && v.op == Release && v.outcome == certain && !has(st.done, u) && s.first(st, u) {
 				s.early(st, u, add)
 			}
 		}
@@ -660,7 +769,7 @@ func (s *descent) moves(st instant, op int32, needy bool, add func(instant)) {
 		}
 		if s.counted && len(s.watch) > 0 {
 			for _, u := range s.open {
-				if a := &s.ops[u]; u != op && a.outcome == certain && a.op != Release && !has(st.done, u) {
+				if a := &s.ops[u]; u != op && a.outcome == certain && a.op != Release && !has(st.done, u) && s.first(st, u) {
 					s.early(st, u, add)
 				}
 			}
@@ -703,7 +812,7 @@ func (s *descent) likes() {
 		like := &s.ops[sp.like]
 		pt := &s.actors[like.actor]
 		s.alike[i] = -1
-		if like.op == Release || sp.grant != atOnce || len(pt.acquires) > 1 || len(pt.releases) > 0 || len(sp.calls) > 1 || len(s.used[like.actor]) > 0 {
+		if like.op == Release || sp.grant != atOnce || len(pt.acquires) > 1 || len(pt.releases) > 0 || len(sp.calls) > 1 || len(pt.used) > 0 {
 			continue
 		}
 		of := shape{like.permits, like.reading, sp.yet, len(pt.crashes) > 0 && pt.crashes[len(pt.crashes)-1] > sp.calls[0], strings.Join(pt.keys, " ")}
@@ -717,12 +826,12 @@ func (s *descent) likes() {
 	s.tried = make([]int32, len(shapes))
 }
 
-// others are the reserves, of those that are alike one: if nothing more is asked of either of two actors that
+// others are the reserve acquires, of those that are alike one: if nothing more is asked of either of two actors that
 // hold nothing, they may as well be each other.
 func (s *descent) others(st instant) iter.Seq[int32] {
 	return func(yield func(int32) bool) {
 		s.round++
-		for i := range int32(len(s.reserves)) {
+		for _, i := range s.takes {
 			if n, actor := s.alike[i], s.ops[s.reserves[i].like].actor; n >= 0 && s.last[actor] < s.pos &&
 				st.uses(i) == 0 && st.count(actor, false) == 0 && st.count(actor, true) == 0 {
 				if s.tried[n] == s.round {
@@ -735,6 +844,22 @@ func (s *descent) others(st instant) iter.Seq[int32] {
 			}
 		}
 	}
+}
+
+// first says whether op, which is under way and certain, is the one of those like it that may take effect now. Of a semaphore whose
+// operations are about one permit each, acquires under way are alike, and so are releases by clients of whom all outcomes are
+// known: if one takes effect before another that returns earlier, they may as well change places, since nothing else that
+// their clients do depends on which of them was.
+func (s *descent) first(st instant, op int32) bool {
+	o := &s.ops[op]
+	if !s.unit || o.op == Release && !s.plain[o.actor] {
+		return true
+	}
+	return !slices.ContainsFunc(s.open, func(u int32) bool {
+		other := &s.ops[u]
+		return other.outcome == certain && (other.op == Release) == (o.op == Release) && other.ret < o.ret && !has(st.done, u) &&
+			(o.op != Release || s.plain[other.actor])
+	})
 }
 
 // early lets an operation under way take effect.
@@ -756,7 +881,7 @@ func (s *descent) reserve(st instant, p int32, add func(instant)) {
 func (s *descent) reserve1(st instant, reserve int32, add func(instant)) {
 	sp := &s.reserves[reserve]
 	like := &s.ops[sp.like]
-	if like.op == Release || sp.open(s.pos) <= st.uses(reserve) || !s.model.room(st.holds, like) {
+	if sp.open(s.pos) <= st.uses(reserve) || !s.model.room(st.holds, like) {
 		return
 	}
 	next := st.using(reserve)
@@ -783,18 +908,21 @@ func (s *descent) reserve1(st instant, reserve int32, add func(instant)) {
 		with(next)
 		return
 	}
-	with(next.giving(gift{like.actor, sp.yet, next.last + 1}))
-	for _, t := range s.used[like.actor] {
-		if t > next.last+1 {
-			with(next.giving(gift{like.actor, sp.yet, t}))
+	with(s.giving(next, gift{like.actor, sp.yet, next.last + 1}))
+	used := s.actors[like.actor].used
+	first, _ := slices.BinarySearch(used, next.last+2)
+	for _, t := range used[first:] {
+		if t >= s.least[s.pos] {
+			break
 		}
+		with(s.giving(next, gift{like.actor, sp.yet, t}))
 	}
 }
 
 // frees lets h be less: by a release or, of a lease, by its end.
 func (s *descent) frees(st instant, h *held, add func(instant)) {
 	pt := &s.actors[h.actor]
-	if op := s.under[h.actor]; op >= 0 && s.ops[op].op == Release && s.ops[op].outcome == certain && s.ops[op].reading == h.reading && !has(st.done, op) {
+	if op := s.under[h.actor]; op >= 0 && s.ops[op].op == Release && s.ops[op].outcome == certain && s.ops[op].reading == h.reading && !has(st.done, op) && s.first(st, op) {
 		if h.count >= s.ops[op].permits {
 			s.early(st, op, add)
 		} else {
@@ -809,7 +937,7 @@ func (s *descent) frees(st instant, h *held, add func(instant)) {
 		add(st.taking(h.actor, h.reading, -h.count, h.grant))
 		return
 	}
-	for _, r := range pt.releases {
+	for _, r := range s.gives(h.actor) {
 		sp := &s.reserves[r]
 		like := &s.ops[sp.like]
 		if like.reading != h.reading || sp.open(s.pos) <= st.uses(r) {

@@ -19,6 +19,8 @@ type Event struct {
 	Key    string // the lock; histories of one lock may leave it empty
 	Phase  Phase
 	Op     Op
+	// Shared says that an operation of a read-write lock is about reading.
+	Shared bool
 	// Token is the fencing token that an acquire returned or a use
 	// presented; 0 means none.
 	Token int64
@@ -28,8 +30,6 @@ type Event struct {
 	// Permits is how many permits of a semaphore an operation is about; 0
 	// means 1.
 	Permits int
-	// Shared says that an operation of a read-write lock is about reading.
-	Shared bool
 	// Line is where the event stands in its file, from 1; 0 means nowhere.
 	Line int
 }

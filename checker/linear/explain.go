@@ -92,7 +92,7 @@ func (x *explainer) illegal(events []Event) bool {
 	if x.left -= 1 + len(events)/fewSteps; x.left < 0 {
 		return false
 	}
-	r, open := check(x.spec, events, Options{Strict: x.strict})
+	r, open := run(x.spec, events, Options{Strict: x.strict}).conclusion()
 	if r.Verdict == Invalid || !open {
 		return r.Verdict == Invalid
 	}

@@ -199,7 +199,7 @@ func (d *drawing) fits(o *drawnOp) bool {
 	case naiveReentrant:
 		return !others && (d.spec.limit < 1 || len(d.holds) < d.spec.limit)
 	case naiveSemaphore:
-		return len(d.holds)+permitsOf(o.call) <= d.spec.limit
+		return len(d.holds)+permitsOfEvent(o.call) <= d.spec.limit
 	case naiveMulti:
 		return !slices.ContainsFunc(d.holds, func(h drawnHold) bool { return slices.Contains(strings.Fields(o.call.Key), h.key) })
 	case naiveReadWrite:
@@ -212,7 +212,7 @@ func (d *drawing) fits(o *drawnOp) bool {
 	return len(d.holds) == 0
 }
 
-func permitsOf(e Event) int { return max(1, e.Permits) }
+func permitsOfEvent(e Event) int { return max(1, e.Permits) }
 
 // effect lets an operation take effect if it can.
 func (d *drawing) effect(o *drawnOp) {
@@ -231,7 +231,7 @@ func (d *drawing) effect(o *drawnOp) {
 		case naiveMulti:
 			keys = strings.Fields(o.call.Key)
 		case naiveSemaphore:
-			keys = make([]string, permitsOf(o.call))
+			keys = make([]string, permitsOfEvent(o.call))
 		}
 		for _, k := range keys {
 			d.holds = append(d.holds, drawnHold{client: id, key: k, list: o.call.Key, shared: o.call.Shared, by: o})
@@ -243,7 +243,7 @@ func (d *drawing) effect(o *drawnOp) {
 		}
 		o.done = true
 	case o.call.Op == Release:
-		n := permitsOf(o.call)
+		n := permitsOfEvent(o.call)
 		if d.spec.kind == naiveMulti {
 			n = len(strings.Fields(o.call.Key))
 		}

@@ -298,7 +298,7 @@ func (c *Checker) evidence(o *owner, e *Event) {
 	past := false // an instant before the last hold began will do
 	for _, s := range o.slots {
 		if s.busy.answered {
-			c.wonder(s, "whether a busy answer leaves room for an acquire of unknown outcome is not settled")
+			c.wonderBusy(s, "whether a busy answer leaves room for an acquire of unknown outcome is not settled")
 		}
 		if len(s.holders) == 0 {
 			continue
@@ -342,12 +342,13 @@ func (c *Checker) evidence(o *owner, e *Event) {
 func (c *Checker) notHeld(o *owner, e *Event) {
 	// Without a client that was forgotten nobody knows whether it depends on others' clocks; and its lease may not have been over.
 	soon := c.late(o) && o.call.Time-o.until <= 2*c.opts.Skew
-	c.violate(Violation{Rule: NotHeld, Key: o.key, Events: []Event{o.call.Event, *e}, Certain: c.opts.Skew == 0 || !c.forgot && !soon, Says: sayNotHeld(e)})
+	c.violate(Violation{Rule: NotHeld, Key: o.key, Events: []Event{o.event(&o.call), *e}, Certain: c.opts.Skew == 0 || !c.forgot && !soon, Says: sayNotHeld(e)})
 }
 
 // again reports that event e is an acquire by who holds already.
 func (c *Checker) again(h *hold, e *Event) {
-	c.violate(Violation{Rule: Again, Key: h.slot.key, Events: []Event{h.event, *e}, Certain: true, Says: sayAgain(&h.event, e, c.limit)})
+	first := h.event()
+	c.violate(Violation{Rule: Again, Key: h.slot.key, Events: []Event{first, *e}, Certain: true, Says: sayAgain(&first, e, c.limit)})
 }
 
 func (c *Checker) extended(o *owner, e *Event) {

@@ -30,14 +30,14 @@ func (p stamp) before(q stamp) bool { return p.time < q.time || p.time == q.time
 // stamp is that of the event that is judged now.
 func (c *Checker) stamp() stamp { return stamp{c.now, 2 * c.seq} }
 
-func (m *moment) stamp() stamp { return stamp{m.Time, 2 * m.seq} }
+func (n *note) stamp() stamp { return stamp{n.Time, 2 * n.seq} }
 
 // A hold is what a client must have held of a lock: all the time between two
 // stamps, the first included.
 type hold struct {
 	owner   *owner
 	slot    *slot
-	event   Event // proves it
+	proof   note // the event that proves it
 	from    stamp
 	until   time.Duration // the end of its lease
 	called  stamp         // the call of the release that ended it; no seq if none did
@@ -53,6 +53,9 @@ type hold struct {
 	pins   int
 	parts  []*hold // of a semaphore: what was made a hold of its own since this became somebody's rival
 }
+
+// event returns the event that proves it.
+func (h *hold) event() Event { return h.owner.event(&h.proof) }
 
 func (h *hold) end() stamp {
 	end := stamp{time: h.until}
@@ -142,7 +145,8 @@ func (c *Checker) newHold(o *owner, s *slot, e *Event) *hold {
 	if c.counted {
 		rivals = nil // they are shared
 	}
-	*h = hold{owner: o, slot: s, event: *e, from: c.stamp(), until: o.until, permits: 1, rivals: rivals}
+	*h = hold{owner: o, slot: s, from: c.stamp(), until: o.until, permits: 1, rivals: rivals}
+	c.note(&h.proof, e)
 	o.held = append(o.held, h)
 	return h
 }
@@ -150,7 +154,9 @@ func (c *Checker) newHold(o *owner, s *slot, e *Event) *hold {
 // glimpse returns the hold of one instant that a release proves if its acquire
 // has no known outcome.
 func (c *Checker) glimpse(o *owner, s *slot, e *Event) *hold {
-	return &hold{owner: o, slot: s, event: *e, from: o.call.stamp(), until: math.MaxInt64, called: c.stamp(), permits: 1, brief: true}
+	h := &hold{owner: o, slot: s, from: o.call.stamp(), until: math.MaxInt64, called: c.stamp(), permits: 1, brief: true}
+	c.note(&h.proof, e)
+	return h
 }
 
 // suspend notes that the release under way ends so many permits of o's holds,
@@ -281,7 +287,8 @@ func (c *Checker) relist(h *hold, was stamp) {
 	l := &h.slot.holds
 	for _, r := range h.rivals {
 		if r.owner.client == h.owner.client && c.tied {
-			c.again(h, &r.event)
+			e := r.event()
+			c.again(h, &e)
 			c.unpin(h)
 			return
 		}

@@ -20,14 +20,6 @@ type instant struct {
 
 type use struct{ reserve, n int32 }
 
-// A gift is a token that an actor got: by an acquire that returned it, which makes it good for
-// smaller ones, too, or by one of unknown outcome.
-type gift struct {
-	actor int32
-	known bool
-	token int64
-}
-
 func (st *instant) held(actor int32, reading bool) (int, bool) {
 	return slices.BinarySearchFunc(st.holds, held{actor: actor, reading: reading}, func(a, b held) int {
 		if c := cmp.Compare(a.actor, b.actor); c != 0 || a.reading == b.reading {
@@ -112,28 +104,6 @@ func (st instant) forgetting(reserve int32) instant {
 	if st.uses(reserve) > 0 {
 		st.used = slices.DeleteFunc(slices.Clone(st.used), func(u use) bool { return u.reserve == reserve })
 	}
-	return st
-}
-
-// got says whether an actor may use a token.
-func (st *instant) got(actor int32, token int64) bool {
-	return slices.ContainsFunc(st.given, func(g gift) bool {
-		return g.actor == actor && (g.token == token || g.known && g.token > token)
-	})
-}
-
-func (st instant) giving(g gift) instant {
-	st.last = g.token
-	given := make([]gift, 0, len(st.given)+1)
-	for _, old := range st.given {
-		if g.known && old.actor == g.actor && old.token < g.token {
-			continue
-		}
-		given = append(given, old)
-	}
-	given = append(given, g)
-	slices.SortFunc(given, func(a, b gift) int { return cmp.Or(cmp.Compare(a.actor, b.actor), cmp.Compare(a.token, b.token)) })
-	st.given = given
 	return st
 }
 

@@ -21,7 +21,7 @@ type place struct{ client, key string }
 type lock struct {
 	key     string
 	events  []Event
-	places  []int64 // of the events, in the whole
+	places  []int64 // of the events, in the whole; nil if they are the whole
 	refuted bool    // they have no legal order
 	again   int     // how many events there are to be before it is worth while to look again
 }
@@ -67,6 +67,57 @@ func (k *kept) add(e *Event, seq int64) {
 	l.add(e, seq)
 }
 
+// fill keeps all events of a history. If they are of one lock they are not copied.
+func (k *kept) fill(events []Event) {
+	if key, ok := k.sole(events); ok {
+		k.locks[key] = &lock{key: key, events: slices.Clip(events)}
+		return
+	}
+	for i := range events {
+		e := &events[i]
+		if k.tied {
+			e = e.canonical()
+		}
+		k.add(e, int64(i))
+	}
+}
+
+// sole returns the lock that all events are about, if there is one only.
+func (k *kept) sole(events []Event) (string, bool) {
+	multi := k.tied
+	known := map[string]bool{} // lists of keys of a Multi, and whether they are canonical
+	key, some := "", false
+	for i := range events {
+		e := &events[i]
+		switch {
+		case e.Phase == Crash:
+		case multi:
+			canonical, ok := known[e.Key]
+			if !ok {
+				canonical = set(e.Key) == e.Key
+				known[e.Key] = canonical
+			}
+			if !canonical {
+				return "", false
+			}
+			some = true
+		case !some:
+			key, some = e.Key, true
+		case e.Key != key:
+			return "", false
+		}
+	}
+	return key, some
+}
+
+// place returns the place of one of its events in the whole.
+func (l *lock) place(i int) int64 {
+	if l.places == nil {
+		return int64(i)
+	}
+	return l.places[i]
+}
+
 func (l *lock) add(e *Event, place int64) {
 	l.events, l.places = append(l.events, *e), append(l.places, place)
 }
@@ -100,6 +151,12 @@ func (k *kept) confirms(key string, end bool) bool {
 	return !legal && !lost
 }
 
+// How long a search goes on that minds busy answers before one is tried that does not: so many states, and so many for each point.
+const (
+	mindfully         = 1 << 17
+	mindfullyPerPoint = 32
+)
+
 // A refutation is the first event up to which a lock has no legal order.
 type refutation struct {
 	lock  *lock
@@ -120,7 +177,7 @@ func (k *kept) settle(these func(key string) bool) (refuted []refutation, lost b
 			refuted = append(refuted, refutation{l, at, &l.events[at]})
 		}
 	}
-	slices.SortFunc(refuted, func(a, b refutation) int { return cmp.Compare(a.lock.places[a.at], b.lock.places[b.at]) })
+	slices.SortFunc(refuted, func(a, b refutation) int { return cmp.Compare(a.lock.place(a.at), b.lock.place(b.at)) })
 	return refuted, lost
 }
 
@@ -154,13 +211,33 @@ func (k *kept) refute(events []Event) (at int, lost bool) {
 	return high, false
 }
 
+// judge says whether events have a legal order and, if not, at which event that shows at the earliest.
 func (k *kept) judge(events []Event) (legal bool, at int, lost bool) {
 	c := compile(k.spec, k.strict, events)
-	legal, point, lost := newDescent(k.spec, k.strict, c).run()
+	d := newDescent(k.spec, k.strict, c)
+	if !k.strict {
+		return d.answer()
+	}
+	// What is illegal without its busy answers is so with them, and shows much sooner where a busy answer has many explanations.
+	all := d.budget
+	d.budget = min(all, mindfully+mindfullyPerPoint*len(c.points))
+	if legal, at, lost = d.answer(); !lost {
+		return legal, at, lost
+	}
+	if legal, at, lost = newDescent(k.spec, false, compile(k.spec, false, events)).answer(); !legal && !lost {
+		return false, at, false
+	}
+	d = newDescent(k.spec, true, c)
+	return d.answer()
+}
+
+// answer is what judge says.
+func (s *descent) answer() (legal bool, at int, lost bool) {
+	legal, point, lost := s.run()
 	if legal || lost {
 		return legal, -1, lost
 	}
-	return false, int(c.at[point]), false
+	return false, int(s.at[point]), false
 }
 
 // plain looks for what makes events illegal that fits a few of them: who holds by itself, or the tokens

@@ -90,6 +90,14 @@ func (m several) stands(h *held, o *operation) bool {
 	return false
 }
 
+// out counts permits.
+func out(holds []held) (n int64) {
+	for i := range holds {
+		n += int64(holds[i].count)
+	}
+	return n
+}
+
 // permitted is a semaphore with n permits.
 //
 // Semaphore(n). State: a count for each client. acquire of k permits: the sum of counts + k ≤ n → c's count + k.
@@ -97,11 +105,7 @@ func (m several) stands(h *held, o *operation) bool {
 type permitted struct{ n int64 }
 
 func (m permitted) room(holds []held, o *operation) bool {
-	out := int64(o.permits)
-	for i := range holds {
-		out += int64(holds[i].count)
-	}
-	return out <= m.n
+	return int64(o.permits)+out(holds) <= m.n
 }
 func (m permitted) busy(holds []held, o *operation) bool { return !m.room(holds, o) }
 func (m permitted) stands(h *held, o *operation) bool    { return true }

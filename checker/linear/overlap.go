@@ -11,7 +11,7 @@ func (c *Checker) tooMany(set []*hold) bool {
 		first := set[0].owner.client
 		return slices.ContainsFunc(set, func(h *hold) bool { return h.owner.client != first })
 	}
-	return out(set) > int64(c.limit)
+	return permitsOf(set) > int64(c.limit)
 }
 
 // clashes says whether h and another client's hold overlap whatever the clocks were: each ended later than the other
@@ -32,8 +32,8 @@ func (c *Checker) outlasts(h, o *hold) bool {
 	return end == math.MaxInt64 || end-o.from.time > 2*c.opts.Skew
 }
 
-// out counts permits.
-func out(set []*hold) (n int64) {
+// permitsOf counts permits.
+func permitsOf(set []*hold) (n int64) {
 	for _, h := range set {
 		n += int64(h.permits)
 	}
@@ -62,7 +62,7 @@ func (c *Checker) report(s *slot, l *holds, set []*hold, end stamp) {
 	}
 	for i, h := range proof {
 		if i == 0 || proof[i-1].from != h.from { // else a part of the same
-			v.Events = append(v.Events, h.event)
+			v.Events = append(v.Events, h.event())
 		}
 	}
 	for _, h := range set {
@@ -71,7 +71,8 @@ func (c *Checker) report(s *slot, l *holds, set []*hold, end stamp) {
 	slices.Sort(v.Clients)
 	v.Clients = slices.Compact(v.Clients)
 	if c.counted {
-		v.Rule, v.Says = Permits, sayPermits(&last.event, out(set), int64(c.limit))
+		begun := last.event()
+		v.Rule, v.Says = Permits, sayPermits(&begun, permitsOf(set), int64(c.limit))
 	} else {
 		v.Says = sayOverlap(&v)
 	}

@@ -511,7 +511,7 @@ func compare(t interface {
 		}
 		t.Fatalf("got %+v, want legal %v; the search by itself agrees: %v", got, want, byItself)
 	}
-	_, open := check(spec, events, Options{Strict: strict})
+	_, open := run(spec, events, Options{Strict: strict}).conclusion()
 	return got.Verdict, open
 }
 

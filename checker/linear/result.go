@@ -38,7 +38,7 @@ func (c *Checker) wants(certain bool) bool {
 // violate notes what the rules say violates them. If a question about the lock is open, that
 // takes a search.
 func (c *Checker) violate(v Violation) {
-	if c.wondering(v.Key) {
+	if c.depends(&v) {
 		if c.kept == nil {
 			v.Certain = false
 		} else if !c.kept.confirms(v.Key, c.ending) {

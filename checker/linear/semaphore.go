@@ -265,9 +265,9 @@ func (c *Checker) semTold(o *owner, e *Event) {
 	switch {
 	case s.permit.lo+int64(o.permits) > n || s.permit.sure > o.call.seq:
 	case s.permit.hi+int64(o.permits) > n || s.permit.full > o.call.seq || s.busy.blurred:
-		c.wonder(s, "a busy answer depends on when permits were taken and given up, which is not settled")
+		c.wonderBusy(s, "a busy answer depends on when permits were taken and given up, which is not settled")
 	case s.unsure > 0 || o.permits > 1:
-		c.wonder(s, "a busy answer can only be explained by an acquire without a known outcome, which is not settled")
+		c.wonderBusy(s, "a busy answer can only be explained by an acquire without a known outcome, which is not settled")
 	default:
 		c.violate(Violation{Rule: Busy, Key: s.key, Events: []Event{*e}, Certain: c.opts.Skew == 0, Says: sayBusy(e)})
 	}

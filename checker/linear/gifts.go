@@ -1,0 +1,58 @@
+package linear
+
+import (
+	"cmp"
+	"slices"
+)
+
+// A gift is a token that an actor got: by an acquire that returned it, which makes it good for
+// smaller ones, too, or by one of unknown outcome.
+type gift struct {
+	actor int32
+	known bool
+	token int64
+}
+
+// got says whether an actor may use a token.
+func (st *instant) got(actor int32, token int64) bool {
+	return slices.ContainsFunc(st.given, func(g gift) bool {
+		return g.actor == actor && (g.token == token || g.known && g.token > token)
+	})
+}
+
+// giving returns the state in which a token was given. Only those gifts are kept that a use may need.
+func (s *descent) giving(st instant, g gift) instant {
+	st.last = g.token
+	useful := s.useful(&st, g)
+	stale := func(old gift) bool {
+		return old.token < st.accepted || g.known && old.actor == g.actor && old.token < g.token
+	}
+	if !useful && !slices.ContainsFunc(st.given, stale) {
+		return st
+	}
+	given := make([]gift, 0, len(st.given)+1)
+	for _, old := range st.given {
+		if !stale(old) {
+			given = append(given, old)
+		}
+	}
+	if useful {
+		at, _ := slices.BinarySearchFunc(given, g, func(a, b gift) int {
+			return cmp.Or(cmp.Compare(a.actor, b.actor), cmp.Compare(a.token, b.token))
+		})
+		given = slices.Insert(given, at, g)
+	}
+	st.given = given
+	return st
+}
+
+// useful says whether a use may need a gift: none is accepted of a token below the largest that was.
+func (s *descent) useful(st *instant, g gift) bool {
+	used := s.actors[g.actor].used
+	if !g.known {
+		_, found := slices.BinarySearch(used, g.token)
+		return found && g.token >= st.accepted
+	}
+	next, _ := slices.BinarySearch(used, st.accepted)
+	return next < len(used) && used[next] <= g.token
+}

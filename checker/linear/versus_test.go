@@ -1,0 +1,114 @@
+package linear
+
+import (
+	"math"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+)
+
+// A match is one history judged by both.
+type match struct {
+	name   string
+	spec   Spec
+	strict bool
+	traffic
+	ours   time.Duration
+	theirs time.Duration
+	ended  bool // porcupine finished
+}
+
+// ratio is porcupine's time by ours; of what it did not finish a lower bound.
+func (m *match) ratio() float64 { return float64(m.theirs) / float64(m.ours) }
+
+// matches are what is measured, but for the sizes.
+func matches() []match {
+	var all []match
+	add := func(name string, spec Spec, several bool) {
+		for _, strict := range []bool{false, true} {
+			for _, of := range []traffic{{}, {never: 4}, {percent: 1}} {
+				for _, wrong := range []bool{false, true} {
+					of.spec, of.tries, of.wrong, of.several = spec, strict, wrong, several
+					all = append(all, match{name: name, spec: spec, strict: strict, traffic: of})
+				}
+			}
+		}
+	}
+	add("mutex", Mutex(), false)
+	add("reentrant", Reentrant(2), false)
+	add("lease, believed", Lease(Believed), false)
+	add("lease, known", Lease(Known), false)
+	add("lease, not known", Lease(NotKnown), false)
+	add("lease, server's clock", Lease(ByServer), false)
+	add("fenced", Fenced(), false)
+	add("multi", Multi(), false)
+	add("semaphore(1)", Semaphore(1), false)
+	add("semaphore(3)", Semaphore(3), false)
+	add("semaphore(3), several", Semaphore(3), true)
+	add("semaphore(10)", Semaphore(10), false)
+	add("mutex with tokens", MutexTokens(), false)
+	add("read-write", ReadWrite(), false)
+	return all
+}
+
+// play lets both judge a history of so many operations. Porcupine has as long as patience says.
+func (m match) play(t testing.TB, ops int, patience func(ours time.Duration) time.Duration) match {
+	m.traffic.ops = ops
+	events := m.history()
+	verdict := Valid
+	if m.wrong {
+		verdict = Invalid
+	}
+	m.ours = quickest(func() time.Duration {
+		start := spent()
+		r := Check(m.spec, events, Options{Strict: m.strict})
+		took := spent() - start
+		if open := m.spec == Semaphore(10) && m.strict && m.percent > 0; r.Verdict != verdict && !(open && r.Verdict == Unknown) {
+			t.Fatalf("%s, strict=%v, %+v: %v, not %v", m.name, m.strict, m.traffic, r, verdict)
+		}
+		return took
+	})
+	if patience == nil {
+		return m
+	}
+	list := calls(m.spec, events, m.strict)
+	model := rivalOf(m.spec, list)
+	limit := patience(m.ours)
+	m.ended = true
+	m.theirs = quickest(func() time.Duration {
+		start := spent()
+		got := porcupine.CheckOperationsTimeout(model, list, limit)
+		took := spent() - start
+		if m.ended = got != porcupine.Unknown; m.ended && (got == porcupine.Ok) == m.wrong {
+			t.Fatalf("%s, strict=%v, %+v: porcupine says %v", m.name, m.strict, m.traffic, got)
+		}
+		return took
+	})
+	return m
+}
+
+// quickest returns the least of some runs: of three at least, if they are not long.
+func quickest(run func() time.Duration) time.Duration {
+	least := time.Duration(math.MaxInt64)
+	for begin, runs := time.Now(), 0; runs < 3 && time.Since(begin) < time.Second || time.Since(begin) < enough && runs < 1000; runs++ {
+		least = min(least, run())
+	}
+	return least
+}
+
+// TestVersus compares both on traffic of LOCKFAULT_OPS operations, a hundred unless that is said, and logs how long each
+// took. Porcupine has LOCKFAULT_PATIENCE seconds for each history. A strict semaphore of ten permits may stay unknown
+// if some outcomes are.
+func TestVersus(t *testing.T) {
+	patience := time.Duration(number(t, "LOCKFAULT_PATIENCE", 1)) * time.Second
+	for _, m := range matches() {
+		if !strings.Contains(m.name, os.Getenv("LOCKFAULT_SPEC")) {
+			continue
+		}
+		m = m.play(t, number(t, "LOCKFAULT_OPS", 100), func(time.Duration) time.Duration { return patience })
+		t.Logf("%-22s strict=%-5v never=%d percent=%d wrong=%-5v ours=%v theirs=%v ended=%v ratio=%.1f", m.name, m.strict, m.never, m.percent, m.wrong, m.ours, m.theirs, m.ended, m.ratio())
+	}
+}

@@ -1,0 +1,139 @@
+package linear
+
+import "slices"
+
+// A walk visits the states to which what may take effect at a point leads from one, each once, those first that took
+// least. It goes only as far as it is asked to: mostly the first state that is a goal is good enough.
+type walk struct {
+	op      int32 // what the goal is about
+	needy   bool  // what reaches the goal may lead to others that do
+	filling bool  // permits are taken until somebody sees that none is left who had not
+	unseen  int   // so many have seen it before
+
+	queue   []instant
+	known   map[uint64]int32 // of states in the queue the place, by hash, if they are more than few
+	hashes  []uint64
+	at      int  // so many were visited
+	pending bool // from the last of them no moves were followed yet
+
+	add func(instant)
+}
+
+// walk begins one.
+func (s *descent) walk(st instant, op int32) *walk {
+	var w *walk
+	if n := len(s.idle); n > 0 {
+		w = s.idle[n-1]
+		s.idle = s.idle[:n-1]
+	} else {
+		w = &walk{}
+		w.add = func(st instant) {
+			s.budget--
+			w.put(st)
+		}
+	}
+	w.op, w.needy, w.filling = op, false, false
+	w.put(st)
+	return w
+}
+
+// end lets a walk be used for another.
+func (s *descent) end(w *walk) {
+	clear(w.queue)
+	w.queue, w.hashes, w.known = w.queue[:0], w.hashes[:0], nil
+	w.at, w.pending = 0, false
+	s.idle = append(s.idle, w)
+}
+
+// put adds a state to the queue, unless it is there.
+func (w *walk) put(st instant) {
+	h := st.hash()
+	if w.known == nil {
+		for i, other := range w.hashes {
+			if other == h && w.queue[i].equal(&st) {
+				return
+			}
+		}
+		if len(w.hashes) == few {
+			w.known = make(map[uint64]int32, 4*few)
+			for i, h := range w.hashes {
+				w.known[h] = int32(i)
+			}
+		}
+	}
+	if w.known != nil {
+		// Of two with one hash the latter counts: the former may be visited twice, which does no harm.
+		if i, ok := w.known[h]; ok && w.queue[i].equal(&st) {
+			return
+		}
+		w.known[h] = int32(len(w.queue))
+	}
+	w.queue, w.hashes = append(w.queue, st), append(w.hashes, h)
+}
+
+// found returns the next state that is a goal.
+func (s *descent) found(w *walk) (instant, bool) {
+	for {
+		if w.pending {
+			w.pending = false
+			s.moves(w.queue[w.at-1], w.op, w.needy, w.add)
+		}
+		if w.at == len(w.queue) || s.budget < 0 {
+			return instant{}, false
+		}
+		st := w.queue[w.at]
+		w.at++
+		if w.filling && len(st.seen) == w.unseen {
+			s.fill(st, w.add)
+			continue
+		}
+		next, ok := s.goal(st, w.op)
+		w.pending = !w.filling && (w.needy || !ok)
+		if ok {
+			return next, true
+		}
+	}
+}
+
+// over says that a walk visits no more.
+func (w *walk) over() bool { return w.at == len(w.queue) && !w.pending }
+
+func (st *instant) equal(o *instant) bool {
+	return st.last == o.last && st.accepted == o.accepted && slices.Equal(st.holds, o.holds) && slices.Equal(st.done, o.done) &&
+		slices.Equal(st.seen, o.seen) && slices.Equal(st.used, o.used) && slices.Equal(st.given, o.given)
+}
+
+// hash is the same for states that are equal.
+func (st *instant) hash() uint64 {
+	h := uint64(14695981039346656037)
+	mix := func(x uint64) {
+		h = (h ^ x) * 0x9E3779B97F4A7C15
+		h ^= h >> 29
+	}
+	mix(uint64(len(st.holds))<<32 | uint64(len(st.done))<<16 | uint64(len(st.seen)))
+	for i := range st.holds {
+		x := &st.holds[i]
+		mode := uint64(0)
+		if x.reading {
+			mode = 1
+		}
+		mix(uint64(uint32(x.actor))<<32 | uint64(uint32(x.count)))
+		mix(uint64(uint32(x.grant))<<1 | mode)
+	}
+	for _, x := range st.done {
+		mix(uint64(uint32(x)))
+	}
+	for _, x := range st.seen {
+		mix(uint64(uint32(x)))
+	}
+	for _, x := range st.used {
+		mix(uint64(uint32(x.reserve))<<32 | uint64(uint32(x.n)))
+	}
+	mix(uint64(st.last))
+	mix(uint64(st.accepted))
+	for _, g := range st.given {
+		mix(uint64(uint32(g.actor)))
+		mix(uint64(g.token))
+	}
+	return h
+}

@@ -1,0 +1,74 @@
+package cli
+
+import "math/bits"
+
+// distinct counts different names without keeping them: by their hashes, all of them until there are many, and
+// then, each time that there are too many again, every other one of those that are kept. So it is exact until there are that many, and
+// within a few in a thousand afterwards.
+type distinct struct {
+	table []uint64 // open addressing; 0 is an empty place
+	kept  int
+	thin  int // only hashes that end in so many zeros are kept
+}
+
+// exactly is up to how many are counted exactly. The table of so many takes 32 MiB.
+const exactly = 1 << 21
+
+// hash is FNV-1a, mixed so that every bit depends on all of the name; never 0.
+func hash(name string) uint64 {
+	h := uint64(14695981039346656037)
+	for i := range len(name) {
+		h = (h ^ uint64(name[i])) * 1099511628211
+	}
+	h ^= h >> 32
+	h *= 0xd6e8feb86659fd93
+	h ^= h >> 32
+	return max(h, 1)
+}
+
+func (d *distinct) add(h uint64) {
+	if len(d.table) == 0 {
+		d.rebuild(64)
+	}
+	if bits.TrailingZeros64(h) < d.thin || d.table[d.place(h)] == h {
+		return
+	}
+	if 2*d.kept == len(d.table) && d.kept < exactly {
+		d.rebuild(2 * len(d.table))
+	}
+	for d.kept == exactly {
+		d.thin++
+		d.rebuild(len(d.table))
+	}
+	if bits.TrailingZeros64(h) >= d.thin {
+		d.put(h)
+	}
+}
+
+// place is where a hash is, or would be.
+func (d *distinct) place(h uint64) int {
+	mask := len(d.table) - 1
+	at := int(h>>20) & mask
+	for d.table[at] != 0 && d.table[at] != h {
+		at = (at + 1) & mask
+	}
+	return at
+}
+
+func (d *distinct) put(h uint64) {
+	d.table[d.place(h)] = h
+	d.kept++
+}
+
+func (d *distinct) rebuild(size int) {
+	old := d.table
+	d.table, d.kept = make([]uint64, size), 0
+	for _, h := range old {
+		if h != 0 && bits.TrailingZeros64(h) >= d.thin {
+			d.put(h)
+		}
+	}
+}
+
+// count is how many there were.
+func (d *distinct) count() int { return d.kept << d.thin }
