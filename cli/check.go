@@ -158,6 +158,7 @@ type violation struct {
 const verdictError = "error"
 
 func (o *checkOptions) run(cmd *cobra.Command, files []string) error {
+	defer keepSmall()()
 	if err := o.check(cmd); err != nil {
 		return err
 	}
