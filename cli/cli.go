@@ -191,7 +191,6 @@ and 130 if the run was interrupted.`,
 			return cmd.Help()
 		},
 	}
-	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetFlagErrorFunc(flagError)
 	root.AddCommand(
 		newRunCommand(a),
@@ -212,6 +211,7 @@ and 130 if the run was interrupted.`,
 		newClientCommand(a),
 		newWatchmanCommand(),
 	)
+	complete(root, a.registry)
 	root.SetHelpCommand(newHelpCommand())
 	for _, cmd := range root.Commands() {
 		cmd.Example = ownWords.ReplaceAllLiteralString(cmd.Example, a.program+" ")

@@ -1,0 +1,116 @@
+package cli
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lockfault/lockfault/checker"
+	"github.com/lockfault/lockfault/reports"
+	"github.com/lockfault/lockfault/scenarios"
+	"github.com/lockfault/lockfault/strategies"
+	"github.com/lockfault/lockfault/worlds"
+)
+
+// complete has shells complete what there are names for: arguments and flags. What it completes
+// where a file may stand, too, files are completed for as well.
+func complete(root *cobra.Command, registry strategies.Registry) {
+	root.InitDefaultCompletionCmd()
+	locks := func() []string { return registry.Names() }
+	scripts := scenarios.Names
+	for _, cmd := range root.Commands() {
+		switch cmd.Name() {
+		case "completion":
+			cmd.Short = "Print what has a shell complete names of commands, strategies and scenarios"
+			cmd.Example = "  source <(" + root.Use + " completion bash)"
+			cmd.Args = cobra.ArbitraryArgs
+			cmd.RunE = func(cmd *cobra.Command, args []string) error {
+				var shells []string
+				for _, shell := range cmd.Commands() {
+					shells = append(shells, shell.Name())
+				}
+				if len(args) > 0 {
+					return unknown("shell", args[0], shells, "there are "+strings.Join(shells, ", "))
+				}
+				return usage("%q needs the name of a shell: %s", cmd.Name(), strings.Join(shells, ", "))
+			}
+		case "trace":
+			cmd.ValidArgsFunction = completeArgs(locks, scripts)
+		case "explore":
+			cmd.ValidArgsFunction = completeArgs(locks)
+		case "show":
+			cmd.ValidArgsFunction = completeArgs(scripts)
+		}
+		for flag, names := range map[string]func() []string{
+			"strategy": func() []string { return append(locks(), tagged(registry)...) },
+			"scenario": scripts,
+			"world":    worlds.Names,
+			"anomaly":  anomalyNames,
+		} {
+			if cmd.Flags().Lookup(flag) != nil {
+				must(cmd.RegisterFlagCompletionFunc(flag, completeList(names)))
+			}
+		}
+		formats := map[string][]string{"run": formNames(), "report": append(reports.Formats(), formNames()[1:]...), "compare": reports.DiffFormats(),
+			"bench": {formatTable, formatMarkdown, formatJSON}, "check": {formatTable, formatJSON}}
+		if names := formats[cmd.Name()]; names != nil {
+			must(cmd.RegisterFlagCompletionFunc("format", completeList(func() []string { return slices.Clone(names) })))
+		}
+	}
+}
+
+// must panics at an error that only a mistake in this package makes.
+func must(err error) {
+	if err != nil {
+		panic(fmt.Sprintf("lockfault: completion: %v", err))
+	}
+}
+
+// tagged returns the tags of strategies, as they are named.
+func tagged(registry strategies.Registry) (tags []string) {
+	for _, s := range registry.All() {
+		for _, tag := range s.Tags {
+			if !slices.Contains(tags, "@"+tag) {
+				tags = append(tags, "@"+tag)
+			}
+		}
+	}
+	return tags
+}
+
+func anomalyNames() (names []string) {
+	for _, a := range checker.Anomalies() {
+		names = append(names, string(a))
+	}
+	return names
+}
+
+// completeArgs completes one argument after the other.
+func completeArgs(names ...func() []string) cobra.CompletionFunc {
+	return func(_ *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		if len(args) >= len(names) {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return beginning(names[len(args)](), typed), cobra.ShellCompDirectiveDefault
+	}
+}
+
+// completeList completes the last of several names with commas between them.
+func completeList(names func() []string) cobra.CompletionFunc {
+	return func(_ *cobra.Command, _ []string, typed string) (list []cobra.Completion, _ cobra.ShellCompDirective) {
+		before := typed[:strings.LastIndex(typed, ",")+1]
+		for _, name := range names() {
+			if !slices.Contains(strings.Split(before, ","), name) {
+				list = append(list, before+name)
+			}
+		}
+		return beginning(list, typed), cobra.ShellCompDirectiveDefault
+	}
+}
+
+// beginning returns the names that begin so.
+func beginning(names []string, typed string) []string {
+	return slices.DeleteFunc(names, func(name string) bool { return !strings.HasPrefix(name, typed) })
+}
