@@ -17,47 +17,58 @@ import (
 // complete has shells complete what there are names for: arguments and flags. What it completes
 // where a file may stand, too, files are completed for as well.
 func complete(root *cobra.Command, registry strategies.Registry) {
-	root.InitDefaultCompletionCmd()
-	locks := func() []string { return registry.Names() }
-	scripts := scenarios.Names
+	addCompletion(root)
+	args := map[string][]func() []string{
+		"trace":   {registry.Names, scenarios.Names},
+		"explore": {registry.Names},
+		"show":    {scenarios.Names},
+	}
+	flags := map[string]func() []string{
+		"strategy": func() []string { return append(registry.Names(), tagged(registry)...) },
+		"scenario": scenarios.Names,
+		"world":    worlds.Names,
+		"anomaly":  anomalyNames,
+	}
+	formats := map[string]func() []string{
+		"run":     formNames,
+		"report":  func() []string { return append(reports.Formats(), formNames()[1:]...) },
+		"compare": reports.DiffFormats,
+		"bench":   func() []string { return []string{formatTable, formatMarkdown, formatJSON} },
+		"check":   func() []string { return []string{formatTable, formatJSON} },
+	}
 	for _, cmd := range root.Commands() {
-		switch cmd.Name() {
-		case "completion":
-			cmd.Short = "Print what has a shell complete names of commands, strategies and scenarios"
-			cmd.Example = "  source <(" + root.Use + " completion bash)"
-			cmd.Args = cobra.ArbitraryArgs
-			cmd.RunE = func(cmd *cobra.Command, args []string) error {
-				var shells []string
-				for _, shell := range cmd.Commands() {
-					shells = append(shells, shell.Name())
-				}
-				if len(args) > 0 {
-					return unknown("shell", args[0], shells, "there are "+strings.Join(shells, ", "))
-				}
-				return usage("%q needs the name of a shell: %s", cmd.Name(), strings.Join(shells, ", "))
-			}
-		case "trace":
-			cmd.ValidArgsFunction = completeArgs(locks, scripts)
-		case "explore":
-			cmd.ValidArgsFunction = completeArgs(locks)
-		case "show":
-			cmd.ValidArgsFunction = completeArgs(scripts)
+		if names := args[cmd.Name()]; names != nil {
+			cmd.ValidArgsFunction = completeArgs(names...)
 		}
-		for flag, names := range map[string]func() []string{
-			"strategy": func() []string { return append(locks(), tagged(registry)...) },
-			"scenario": scripts,
-			"world":    worlds.Names,
-			"anomaly":  anomalyNames,
-		} {
+		for flag, names := range flags {
 			if cmd.Flags().Lookup(flag) != nil {
 				must(cmd.RegisterFlagCompletionFunc(flag, completeList(names)))
 			}
 		}
-		formats := map[string][]string{"run": formNames(), "report": append(reports.Formats(), formNames()[1:]...), "compare": reports.DiffFormats(),
-			"bench": {formatTable, formatMarkdown, formatJSON}, "check": {formatTable, formatJSON}}
 		if names := formats[cmd.Name()]; names != nil {
-			must(cmd.RegisterFlagCompletionFunc("format", completeList(func() []string { return slices.Clone(names) })))
+			must(cmd.RegisterFlagCompletionFunc("format", completeList(names)))
 		}
+	}
+}
+
+// addCompletion adds the command that prints the scripts of shells, which cobra makes, and has it
+// refuse what is no shell.
+func addCompletion(root *cobra.Command) {
+	root.InitDefaultCompletionCmd()
+	cmd, _, err := root.Find([]string{"completion"})
+	must(err)
+	cmd.Short = "Print what has a shell complete names of commands, strategies and scenarios"
+	cmd.Example = "  source <(" + product + " completion bash)"
+	cmd.Args = cobra.ArbitraryArgs
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		var shells []string
+		for _, shell := range cmd.Commands() {
+			shells = append(shells, shell.Name())
+		}
+		if len(args) > 0 {
+			return unknown("shell", args[0], shells, "there are "+strings.Join(shells, ", "))
+		}
+		return usage("%q needs the name of a shell: %s", cmd.Name(), strings.Join(shells, ", "))
 	}
 }
 

@@ -46,7 +46,7 @@ func chooseForms(words []string) (list []chosenForm, err error) {
 			if info, err := os.Stat(filepath.Dir(file)); err != nil || !info.IsDir() {
 				return nil, usage("--format %s: there is no directory %s", word, filepath.Dir(file))
 			}
-		case document != "" && f.Name != document, document == "" && !f.Lines && len(list) > 0 && printed(list):
+		case document != "" && f.Name != document, document == "" && !f.Lines && len(list) > 0 && onOutput(list):
 			return nil, usage("--format: %s and others can't both be on standard output: name a file, %s=FILE", f.Name, f.Name)
 		case !f.Lines:
 			document = f.Name
@@ -59,12 +59,12 @@ func chooseForms(words []string) (list []chosenForm, err error) {
 	return list, nil
 }
 
-// printed reports whether one of the forms goes to standard output.
-func printed(list []chosenForm) bool {
+// onOutput reports whether one of the forms goes to standard output.
+func onOutput(list []chosenForm) bool {
 	return slices.ContainsFunc(list, func(f chosenForm) bool { return f.file == "" })
 }
 
 // tabled reports whether the table is printed, or nothing is.
 func (o *runOptions) tabled() bool {
-	return !printed(o.forms) || slices.ContainsFunc(o.forms, func(f chosenForm) bool { return f.Name == formatTable })
+	return !onOutput(o.forms) || slices.ContainsFunc(o.forms, func(f chosenForm) bool { return f.Name == formatTable })
 }

@@ -17,7 +17,8 @@ import (
 // A Diff is what changed from one report to another: two versions of a library, two
 // configurations, two designs.
 type Diff struct {
-	Old, New Side `json:"-"`
+	Old Side `json:"old"`
+	New Side `json:"new"`
 	// Notes say what else the two differ in, which may be why.
 	Notes []string `json:"notes"`
 	// Changes are the cells that changed, the worst first, and Same is how many did not.

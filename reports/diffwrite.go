@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/lockfault/lockfault/reports/page"
@@ -34,31 +35,34 @@ type group struct {
 	scenarios      []string
 }
 
-// groups puts together the changes of a kind that say the same of one strategy, in the order
-// in which they came.
-func (d *Diff) groups(b Become) []group {
-	var list []group
-	at := map[[2]string]int{}
+// A section is the cells that became the same.
+type section struct {
+	Become
+	groups []group
+}
+
+// sections puts together the changes that say the same of one strategy, in the order in which they
+// came, which is that of the worst first.
+func (d *Diff) sections() (list []section) {
 	worlds := map[string]bool{}
 	for _, c := range d.Changes {
 		worlds[c.World] = true
 	}
 	for _, c := range d.Changes {
-		if c.Become != b {
-			continue
+		if len(list) == 0 || list[len(list)-1].Become != c.Become {
+			list = append(list, section{Become: c.Become})
 		}
-		key := [2]string{c.Strategy, c.Says}
-		i, ok := at[key]
-		if !ok {
-			i = len(list)
-			at[key] = i
-			list = append(list, group{strategy: c.Strategy, says: c.Says})
+		s := &list[len(list)-1]
+		i := slices.IndexFunc(s.groups, func(g group) bool { return g.strategy == c.Strategy && g.says == c.Says })
+		if i < 0 {
+			i = len(s.groups)
+			s.groups = append(s.groups, group{strategy: c.Strategy, says: c.Says})
 		}
 		name := c.Scenario
 		if len(worlds) > 1 {
 			name += " in " + c.World
 		}
-		list[i].scenarios = append(list[i].scenarios, name)
+		s.groups[i].scenarios = append(s.groups[i].scenarios, name)
 	}
 	return list
 }
@@ -85,13 +89,9 @@ func (d *Diff) text(w io.Writer) error {
 	for _, note := range d.Notes {
 		fmt.Fprintf(b, "     %s\n", printed(note))
 	}
-	for _, kind := range becomes() {
-		groups := d.groups(kind)
-		if len(groups) == 0 {
-			continue
-		}
-		fmt.Fprintf(b, "\n%s\n", strings.ToLower(kind.title()))
-		for _, g := range groups {
+	for _, section := range d.sections() {
+		fmt.Fprintf(b, "\n%s\n", strings.ToLower(section.title()))
+		for _, g := range section.groups {
 			fmt.Fprintf(b, "  %s: %s\n      under %s\n", shown(g.strategy), g.says, some(each(g.scenarios, shown), mostUnder))
 		}
 	}
@@ -112,13 +112,9 @@ func (d *Diff) markdown(w io.Writer) error {
 	for _, note := range d.Notes {
 		fmt.Fprintf(b, "- %s\n", escape(note))
 	}
-	for _, kind := range becomes() {
-		groups := d.groups(kind)
-		if len(groups) == 0 {
-			continue
-		}
-		fmt.Fprintf(b, "\n## %s\n\n| strategy | what | under |\n|---|---|---|\n", kind.title())
-		for _, g := range groups {
+	for _, section := range d.sections() {
+		fmt.Fprintf(b, "\n## %s\n\n| strategy | what | under |\n|---|---|---|\n", section.title())
+		for _, g := range section.groups {
 			fmt.Fprintf(b, "| %s | %s | %s |\n", escape(g.strategy), escape(g.says), escape(strings.Join(g.scenarios, ", ")))
 		}
 	}
@@ -143,23 +139,19 @@ func (d *Diff) json(w io.Writer) error {
 	e.SetIndent("", "  ")
 	return e.Encode(struct {
 		Tool string `json:"tool"`
-		Old  Side   `json:"old"`
-		New  Side   `json:"new"`
 		*Diff
-	}{Tool, d.Old, d.New, d})
+	}{Tool, d})
 }
 
 // page returns the differences as a page shows them.
 func (d *Diff) page() page.Differences {
 	p := page.Differences{Title: "lockfault compare", Tally: d.Tally() + ".", Old: printed(d.Old.says()), New: printed(d.New.says()), Notes: each(d.Notes, printed)}
-	for _, kind := range becomes() {
-		section := page.Became{Title: kind.title(), Class: string(kind)}
-		for _, g := range d.groups(kind) {
-			section.Rows = append(section.Rows, [3]string{shown(g.strategy), g.says, strings.Join(each(g.scenarios, shown), ", ")})
+	for _, section := range d.sections() {
+		became := page.Became{Title: section.title(), Alarm: section.Become == Worse || section.Become == Lost}
+		for _, g := range section.groups {
+			became.Rows = append(became.Rows, [3]string{shown(g.strategy), g.says, strings.Join(each(g.scenarios, shown), ", ")})
 		}
-		if len(section.Rows) > 0 {
-			p.Sections = append(p.Sections, section)
-		}
+		p.Sections = append(p.Sections, became)
 	}
 	for _, c := range d.Costs {
 		p.Costs = append(p.Costs, [5]string{shown(c.Strategy), printed(c.What), c.Old, c.New, c.ratio()})

@@ -23,19 +23,11 @@ const mostDrawn = 10
 // differed from expectation, what each lock costs, what was measured, and for
 // each scenario the proof of every anomaly.
 func Markdown(w io.Writer, resultsFile string) error {
-	var all Comparison
-	var agree Agreement
-	costs := costs{}
-	head, err := Scan(resultsFile, func(c Cell) error {
-		costs.add(c)
-		if err := agree.Add(c); err != nil {
-			return err
-		}
-		return all.Add(c)
-	})
+	whole, err := newSurvey(resultsFile)
 	if err != nil {
 		return err
 	}
+	head := whole.run
 	b := bufio.NewWriter(w)
 	b.WriteString(markdownTitle + "\n")
 	fmt.Fprintf(b, "lockfault %s, world %s, seed %d", head.Version, strings.ReplaceAll(head.World, ",", " and "), head.Seed)
@@ -46,12 +38,12 @@ func Markdown(w io.Writer, resultsFile string) error {
 	if head.Interrupted {
 		b.WriteString("**The run was interrupted: cells are missing.** So far, ")
 	}
-	fmt.Fprintf(b, "%s.\n", all.Tally())
+	fmt.Fprintf(b, "%s.\n", whole.all.Tally())
 
-	if !agree.Empty() {
-		agree.markdown(b)
+	if !whole.agree.Empty() {
+		whole.agree.markdown(b)
 	}
-	names, matrices := all.Worlds()
+	names, matrices := whole.all.Worlds()
 	for i, m := range matrices {
 		if len(names) > 1 {
 			fmt.Fprintf(b, "\n## Comparison in world %s\n\n", escape(names[i]))
@@ -59,10 +51,6 @@ func Markdown(w io.Writer, resultsFile string) error {
 			b.WriteString("\n## Comparison\n\n")
 		}
 		m.markdown(b)
-	}
-	whole, err := newSurvey(resultsFile)
-	if err != nil {
-		return err
 	}
 	whole.markdown(b)
 	for _, list := range []struct {
@@ -104,7 +92,7 @@ func Markdown(w io.Writer, resultsFile string) error {
 			"contenders together acquire and release the lock, and how long that takes each time.")
 	}
 	b.WriteString("\n\n")
-	costs.markdown(b, strategies, head.Costs)
+	whole.costs.markdown(b, strategies, head.Costs)
 
 	sections := sections{worlds: names}
 	if _, err := Scan(resultsFile, func(c Cell) error { sections.add(b, c); return nil }); err != nil {

@@ -63,28 +63,30 @@ func (c Cell) unlike(h checker.History) string {
 		return fmt.Sprintf("its history is that of %s under %s in %s", h.Meta.Strategy, h.Meta.Scenario, h.Meta.World)
 	}
 	v := checker.Check(h)
-	is := Held
+	is := c
+	is.Verdict = Held
 	if len(v.Witnesses) > 0 {
-		is = Violated
+		is.Verdict = Violated
 	}
-	conflict := checker.Linearize(h)
-	settled := c
-	settled.Settle()
+	is.Derive(v, h)
+	is.Settle()
 	switch {
-	case is != c.Verdict:
-		return fmt.Sprintf("it says %s, and its history is %s", c.Verdict, is)
-	case !slices.Equal(ordered(v.Anomalies()), c.Anomalies):
-		return fmt.Sprintf("it says %s, and its history shows %s", orNone(c.Anomalies), orNone(v.Anomalies()))
-	case !slices.EqualFunc(v.Witnesses, c.Witnesses, func(a, b checker.Witness) bool { return reflect.DeepEqual(a, b) }):
+	case is.Verdict != c.Verdict:
+		return fmt.Sprintf("it says %s, and its history is %s", c.Verdict, is.Verdict)
+	case !slices.Equal(is.Anomalies, c.Anomalies):
+		return fmt.Sprintf("it says %s, and its history shows %s", orNone(c.Anomalies), orNone(is.Anomalies))
+	case !slices.EqualFunc(is.Witnesses, c.Witnesses, func(a, b checker.Witness) bool { return reflect.DeepEqual(a, b) }):
 		return "its proofs are not those of its history"
-	case !reflect.DeepEqual(v.Unjudged, c.Unjudged):
+	case !reflect.DeepEqual(is.Unjudged, c.Unjudged):
 		return "what was not judged is not what its history leaves open"
-	case (conflict == nil) != c.Linearizable || !reflect.DeepEqual(conflict, c.Conflict):
+	case is.Linearizable != c.Linearizable || !reflect.DeepEqual(is.Conflict, c.Conflict):
 		return "it says otherwise than its history whether there is a legal order, or why not"
-	case Together(h) != c.Together:
-		return fmt.Sprintf("it says that two believed at once for %v, and in its history they do for %v", c.Together, Together(h))
-	case settled.AsExpected != c.AsExpected:
-		return fmt.Sprintf("as_expected is %v, and by what is expected it would be %v", c.AsExpected, settled.AsExpected)
+	case is.Together != c.Together:
+		return fmt.Sprintf("it says that two believed at once for %v, and in its history they do for %v", c.Together, is.Together)
+	case is.Nodes != c.Nodes || is.Validity != c.Validity || is.Tokens != c.Tokens:
+		return "its nodes, its validity or its tokens are not those of its history"
+	case is.AsExpected != c.AsExpected || !slices.Equal(is.Better, c.Better):
+		return fmt.Sprintf("as_expected is %v, and by what is expected it would be %v", c.AsExpected, is.AsExpected)
 	}
 	return ""
 }

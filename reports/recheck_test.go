@@ -18,11 +18,7 @@ func derived() reports.Cell {
 	h.Meta.World, h.Meta.Strategy, h.Meta.Scenario = "sim", "redlock", "gc-pause"
 	v := checker.Check(h)
 	c := cell("redlock", "gc-pause", v.Anomalies(), v.Anomalies())
-	c.Witnesses, c.Unjudged, c.Conflict = v.Witnesses, v.Unjudged, checker.Linearize(h)
-	c.Linearizable, c.Together = c.Conflict == nil, reports.Together(h)
-	if len(v.Witnesses) == 0 {
-		c.Verdict = reports.Held
-	}
+	c.Derive(v, h)
 	c.Settle()
 	return c
 }
@@ -40,6 +36,7 @@ func TestRecheck(t *testing.T) {
 		{"unjudged", func(c *reports.Cell) { c.Unjudged = &checker.Doubt{Says: "why"} }, "what was not judged"},
 		{"order", func(c *reports.Cell) { c.Linearizable = !c.Linearizable }, "whether there is a legal order"},
 		{"together", func(c *reports.Cell) { c.Together += time.Second }, "two believed at once"},
+		{"nodes", func(c *reports.Cell) { c.Nodes++ }, "its nodes"},
 		{"expectation", func(c *reports.Cell) { c.AsExpected = false }, "as_expected is false"},
 		{"no history", func(c *reports.Cell) { c.History = "" }, "it has no history"},
 	} {

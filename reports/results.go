@@ -203,6 +203,23 @@ type Twin struct {
 	Anomalies []checker.Anomaly `json:"anomalies"`
 }
 
+// Derive puts into the cell what its history tells, and what the checker says of that: all but
+// whether it was decided, which its verdict says before.
+func (c *Cell) Derive(v checker.Verdict, h checker.History) {
+	c.Anomalies, c.Witnesses, c.Unjudged = v.Anomalies(), v.Witnesses, v.Unjudged
+	c.Nodes, c.Together = len(h.Meta.Nodes), Together(h)
+	c.Validity, c.Tokens = false, false
+	for _, e := range h.Events {
+		c.Validity = c.Validity || e.Kind == checker.Return && e.Until > 0
+		c.Tokens = c.Tokens || e.Kind == checker.Return && e.Token != 0
+	}
+	c.Conflict, c.Linearizable = nil, false
+	if decided(c.Verdict) {
+		c.Conflict = checker.Linearize(h)
+		c.Linearizable = c.Conflict == nil
+	}
+}
+
 // Settle puts the cell's lists into order, and decides AsExpected and Better from
 // them, AtMost and the verdict.
 func (c *Cell) Settle() {

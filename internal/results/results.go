@@ -6,7 +6,6 @@ package results
 import (
 	"maps"
 
-	"github.com/lockfault/lockfault/checker"
 	"github.com/lockfault/lockfault/harness"
 	"github.com/lockfault/lockfault/reports"
 	"github.com/lockfault/lockfault/scenarios"
@@ -18,19 +17,10 @@ func Cell(world string, played harness.Cell, o harness.Outcome) reports.Cell {
 	cell := reports.Cell{
 		World: world, Strategy: played.Strategy.Name, Scenario: played.Script.Name,
 		Verdict: reports.Verdict(o.Status), Reason: o.Reason,
-		Anomalies: o.Verdict.Anomalies(), Witnesses: o.Verdict.Witnesses, Unjudged: o.Verdict.Unjudged,
 		RoundTrips: o.RoundTrips, Measures: maps.Clone(o.Measures),
 		Virtual: o.Virtual, Elapsed: o.Elapsed, Lease: o.History.Meta.TTL,
 	}
-	cell.Nodes, cell.Together = len(o.History.Meta.Nodes), reports.Together(o.History)
-	for _, e := range o.History.Events {
-		cell.Validity = cell.Validity || e.Kind == checker.Return && e.Until > 0
-		cell.Tokens = cell.Tokens || e.Kind == checker.Return && e.Token != 0
-	}
-	if o.Status == harness.Held || o.Status == harness.Violated {
-		cell.Conflict = checker.Linearize(o.History)
-		cell.Linearizable = cell.Conflict == nil
-	}
+	cell.Derive(o.Verdict, o.History)
 	for _, m := range o.MetNothing {
 		cell.MetNothing = append(cell.MetNothing, reports.MetNothing(m))
 	}

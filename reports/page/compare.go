@@ -20,17 +20,18 @@ type Differences struct {
 
 // A Became is the cells that became the same, in groups.
 type Became struct {
-	Title, Class string
-	Rows         [][3]string // strategy, what, under what
+	Title string
+	Alarm bool        // it is what to look at first
+	Rows  [][3]string // strategy, what, under what
 }
 
 // Compare writes the differences as one HTML file.
 func Compare(w io.Writer, d Differences) error {
-	t, err := template.New("compare").Parse(compareSource)
+	t, err := parse(compareSource)
 	if err != nil {
 		return err
 	}
-	return t.Execute(w, struct {
+	return t.ExecuteTemplate(w, "compare", struct {
 		Differences
 		Style template.CSS
 	}{d, template.CSS(style)})

@@ -15,6 +15,8 @@ import (
 var (
 	//go:embed page.html
 	source string
+	//go:embed top.html
+	top string
 	//go:embed page.css
 	style string
 	//go:embed page.js
@@ -140,9 +142,14 @@ type Writer struct {
 	t *template.Template
 }
 
+// parse parses what makes a file, and what begins each.
+func parse(source string) (*template.Template, error) {
+	return template.New("").Parse(top + source)
+}
+
 // New begins a file.
 func New(w io.Writer, h Head) (*Writer, error) {
-	t, err := template.New("page").Parse(source)
+	t, err := parse(source)
 	if err != nil {
 		return nil, err
 	}
