@@ -67,31 +67,32 @@ func (o *compareOptions) compare(cmd *cobra.Command, before, after string) error
 }
 
 // newDiff compares two reports that a user named.
-func newDiff(before, after string, renamed map[string]string) (*reports.Diff, error) {
-	baseline, err := readBaseline(before)
+func newDiff(old, new string, renamed map[string]string) (*reports.Diff, error) {
+	before, err := readResults(old)
 	if err != nil {
 		return nil, err
 	}
-	if err := checkReport(after); err != nil {
+	after, err := readResults(new)
+	if err != nil {
 		return nil, err
 	}
-	diff, err := baseline.Diff(reports.ResultsIn(after), renamed)
+	diff, err := reports.NewDiff(before, after, renamed)
 	if err != nil {
 		return nil, &statusError{ExitUsage, err}
 	}
 	return diff, nil
 }
 
-// readBaseline reads a report that a user named.
-func readBaseline(path string) (*reports.Baseline, error) {
+// readResults reads those of a report that a user named.
+func readResults(path string) (*reports.Results, error) {
 	if err := checkReport(path); err != nil {
 		return nil, err
 	}
-	baseline, err := reports.ReadBaseline(reports.ResultsIn(path))
+	r, err := reports.ReadResults(reports.ResultsIn(path))
 	if err != nil {
-		return nil, &statusError{ExitUsage, err}
+		return nil, usage("%s is no report: give the directory of one, or its %s: %w", path, reports.ResultsFile, err)
 	}
-	return baseline, nil
+	return r, nil
 }
 
 // checkReport says what is wrong with a path that should be a report's.

@@ -124,9 +124,9 @@ func (o *runOptions) run(cmd *cobra.Command, a *app) error {
 			return &statusError{ExitUsage, err}
 		}
 	}
-	var baseline *reports.Baseline
+	var baseline *reports.Results
 	if o.baseline != "" { // before this run takes its place
-		if baseline, err = readBaseline(o.baseline); err != nil {
+		if baseline, err = readResults(o.baseline); err != nil {
 			return err
 		}
 	}
@@ -226,7 +226,11 @@ func (o *runOptions) run(cmd *cobra.Command, a *app) error {
 	if o.tabled() {
 		side = cmd.OutOrStdout()
 	}
-	diff, err := baseline.Diff(results, nil)
+	now, err := reports.ReadResults(results)
+	if err != nil {
+		return err
+	}
+	diff, err := reports.NewDiff(baseline, now, nil)
 	if err != nil {
 		return err
 	}

@@ -110,31 +110,26 @@ func ResultsIn(path string) string {
 	return path
 }
 
-// A Baseline is a report that others are compared with. It keeps a few bytes of each cell,
-// and needs its file no longer.
-type Baseline struct {
+// Results are those of a report, to be compared with others. They keep a few bytes of each cell,
+// and need their file no longer.
+type Results struct {
 	file string
 	of   *survey
 }
 
-// ReadBaseline reads the results of a file.
-func ReadBaseline(file string) (*Baseline, error) {
+// ReadResults reads the results of a file.
+func ReadResults(file string) (*Results, error) {
 	s, err := newSurvey(file)
 	if err != nil {
 		return nil, err
 	}
-	return &Baseline{file, s}, nil
+	return &Results{file, s}, nil
 }
 
-// Diff compares the results in a file with the baseline. renamed has the new names of
-// strategies by their old ones. Where each report is of a single strategy the two are compared,
-// whatever their names are.
-func (b *Baseline) Diff(file string, renamed map[string]string) (*Diff, error) {
-	before := b.of
-	after, err := newSurvey(file)
-	if err != nil {
-		return nil, err
-	}
+// NewDiff compares two reports. renamed has the new names of strategies by their old ones. Where
+// each report is of a single strategy the two are compared, whatever their names are.
+func NewDiff(old, new *Results, renamed map[string]string) (*Diff, error) {
+	before, after := old.of, new.of
 	if err := before.knows(renamed, after); err != nil {
 		return nil, err
 	}
@@ -142,7 +137,7 @@ func (b *Baseline) Diff(file string, renamed map[string]string) (*Diff, error) {
 	if a, b := before.strategies.names, after.strategies.names; len(renamed) == 0 && len(a) == 1 && len(b) == 1 {
 		names = map[string]string{a[0]: b[0]}
 	}
-	d := &Diff{played: after, Old: side(b.file, before), New: side(file, after), Notes: []string{}, Changes: []Change{}, Costs: []CostChange{}}
+	d := &Diff{played: after, Old: side(old.file, before), New: side(new.file, after), Notes: []string{}, Changes: []Change{}, Costs: []CostChange{}}
 	d.note(before, after)
 	met := map[[3]string]bool{}
 	for _, was := range before.cells {

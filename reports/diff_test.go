@@ -54,15 +54,20 @@ func TestDiffIsTold(t *testing.T) {
 
 func diff(t *testing.T, before, after string, renamed map[string]string) *reports.Diff {
 	t.Helper()
-	baseline, err := reports.ReadBaseline(reports.ResultsIn(before))
-	if err != nil {
-		t.Fatal(err)
-	}
-	d, err := baseline.Diff(reports.ResultsIn(after), renamed)
+	d, err := reports.NewDiff(readResults(t, before), readResults(t, after), renamed)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return d
+}
+
+func readResults(t *testing.T, dir string) *reports.Results {
+	t.Helper()
+	r, err := reports.ReadResults(reports.ResultsIn(dir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
 }
 
 // What became of cells in one direction is told the other way round in the other one.
@@ -116,12 +121,8 @@ func TestDiffOfOtherNames(t *testing.T) {
 			}
 		})
 	}
-	baseline, err := reports.ReadBaseline(reports.ResultsIn(one))
-	if err != nil {
-		t.Fatal(err)
-	}
 	for _, renamed := range []map[string]string{{"v1": "v9"}, {"v9": "v2"}} {
-		if _, err := baseline.Diff(reports.ResultsIn(two), renamed); err == nil || !strings.Contains(err.Error(), `"v9" is no strategy`) {
+		if _, err := reports.NewDiff(readResults(t, one), readResults(t, two), renamed); err == nil || !strings.Contains(err.Error(), `"v9" is no strategy`) {
 			t.Errorf("%v: %v", renamed, err)
 		}
 	}
