@@ -31,7 +31,7 @@ func complete(root *cobra.Command, registry strategies.Registry) {
 	}
 	formats := map[string]func() []string{
 		"run":     formNames,
-		"report":  func() []string { return append(reports.Formats(), formNames()[1:]...) },
+		"report":  func() []string { return union(reports.Formats(), formNames()[1:]) },
 		"compare": reports.DiffFormats,
 		"bench":   func() []string { return []string{formatTable, formatMarkdown, formatJSON} },
 		"check":   func() []string { return []string{formatTable, formatJSON} },
@@ -60,6 +60,9 @@ func addCompletion(root *cobra.Command) {
 	cmd.Short = "Print what has a shell complete names of commands, strategies and scenarios"
 	cmd.Example = "  source <(" + product + " completion bash)"
 	cmd.Args = cobra.ArbitraryArgs
+	for _, shell := range cmd.Commands() {
+		shell.Args = noArgs
+	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		var shells []string
 		for _, shell := range cmd.Commands() {
@@ -77,6 +80,11 @@ func must(err error) {
 	if err != nil {
 		panic(fmt.Sprintf("lockfault: completion: %v", err))
 	}
+}
+
+// union returns what is in one of the lists, once.
+func union(a, b []string) []string {
+	return append(a, slices.DeleteFunc(b, func(s string) bool { return slices.Contains(a, s) })...)
 }
 
 // tagged returns the tags of strategies, as they are named.

@@ -28,7 +28,7 @@ func formNames() (names []string) {
 }
 
 // chooseForms reads what a user asked for: FORM, or FORM=FILE.
-func chooseForms(words []string) (list []chosenForm, err error) {
+func chooseForms(words []string, out string) (list []chosenForm, err error) {
 	document := ""
 	for _, word := range words {
 		name, file, named := strings.Cut(word, "=")
@@ -43,8 +43,8 @@ func chooseForms(words []string) (list []chosenForm, err error) {
 		case named && file == "":
 			return nil, usage("--format %s needs a file behind it: %sFILE", word, word)
 		case named:
-			if info, err := os.Stat(filepath.Dir(file)); err != nil || !info.IsDir() {
-				return nil, usage("--format %s: there is no directory %s", word, filepath.Dir(file))
+			if err := checkFormFile(word, file, out, list); err != nil {
+				return nil, err
 			}
 		case document != "" && f.Name != document, document == "" && !f.Lines && len(list) > 0 && onOutput(list):
 			return nil, usage("--format: %s and others can't both be on standard output: name a file, %s=FILE", f.Name, f.Name)
@@ -57,6 +57,25 @@ func chooseForms(words []string) (list []chosenForm, err error) {
 		return nil, usage("--format is empty: name a form, or leave it out for a table")
 	}
 	return list, nil
+}
+
+// checkFormFile says what is wrong with the file that a form is to be written to.
+func checkFormFile(word, file, out string, list []chosenForm) error {
+	if info, err := os.Stat(filepath.Dir(file)); err != nil || !info.IsDir() {
+		return usage("--format %s: there is no directory %s", word, filepath.Dir(file))
+	}
+	if info, err := os.Stat(file); err == nil && info.IsDir() {
+		return usage("--format %s: %s is a directory: name a file", word, file)
+	}
+	if reports.IsPartOfReport(out, file) {
+		return usage("--format %s: %s is a file of the report itself: name another", word, file)
+	}
+	for _, f := range list {
+		if f.file != "" && filepath.Clean(f.file) == filepath.Clean(file) {
+			return usage("--format: %s and another form can't both go to %s", word, file)
+		}
+	}
+	return nil
 }
 
 // onOutput reports whether one of the forms goes to standard output.

@@ -64,6 +64,9 @@ func (o *reportOptions) report(cmd *cobra.Command, dir string) error {
 	if o.cell == "" && cmd.Flags().Changed("world") {
 		return usage("--world needs --cell, which names what to draw")
 	}
+	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
+		return usage("%s is no directory: give that of a report, in which %s lies", dir, reports.ResultsFile)
+	}
 	if _, err := os.Stat(filepath.Join(dir, reports.ResultsFile)); errors.Is(err, fs.ErrNotExist) {
 		return usage("there is no report in %s: no %s", dir, reports.ResultsFile)
 	}
@@ -111,7 +114,7 @@ func recheck(w io.Writer, dir string) error {
 	for _, line := range r.Differing {
 		fmt.Fprintln(w, line)
 	}
-	fmt.Fprintf(w, "%s are what their histories show", count(r.Cells, "cell", "cells"))
+	fmt.Fprintf(w, "%s what the histories show", count(r.Cells, "cell is", "cells are"))
 	for _, other := range []struct {
 		n    int
 		says string

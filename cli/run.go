@@ -80,7 +80,7 @@ into that file what they show now.`,
 
 func (o *runOptions) check(cmd *cobra.Command) error {
 	var err error
-	if o.forms, err = chooseForms(o.formats); err != nil {
+	if o.forms, err = chooseForms(o.formats, o.out); err != nil {
 		return err
 	}
 	if o.jobs < 1 {
@@ -90,6 +90,9 @@ func (o *runOptions) check(cmd *cobra.Command) error {
 		if words, err := cmd.Flags().GetStringSlice(name); cmd.Flags().Changed(name) && err == nil && len(words) == 0 {
 			return usage("--%s is empty: name some, or leave it out to play all", name)
 		}
+	}
+	if cmd.Flags().Changed("baseline") && o.baseline == "" {
+		return usage("--baseline is empty: name a report, or leave it out to compare with none")
 	}
 	if o.out == "" {
 		return usage("--out is empty: name a directory for the report")

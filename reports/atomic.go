@@ -35,3 +35,20 @@ func writeFile(path string, write func(io.Writer) error) (err error) {
 	}
 	return os.Rename(f.Name(), path)
 }
+
+// writeInto writes into what is there.
+func writeInto(path string, write func(io.Writer) error) error {
+	f, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	b := bufio.NewWriterSize(f, 64<<10)
+	err = write(b)
+	if err == nil {
+		err = b.Flush()
+	}
+	if closed := f.Close(); err == nil {
+		err = closed
+	}
+	return err
+}

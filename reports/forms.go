@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/lockfault/lockfault/reports/mermaid"
@@ -46,12 +47,41 @@ func results(w io.Writer, resultsFile string) error {
 	return err
 }
 
-// WriteFile writes a form into a file, which is there as a whole or not at all.
+// WriteFile writes a form into a file, which is there as a whole or not at all. What is no regular
+// file, a device or a pipe, is written into; of a symbolic link that goes for what it leads to.
 func (f Form) WriteFile(name, resultsFile string) error {
-	if err := writeFile(name, func(w io.Writer) error { return f.Write(w, resultsFile) }); err != nil {
+	write := func(w io.Writer) error { return f.Write(w, resultsFile) }
+	var err error
+	if to, linked := filepath.EvalSymlinks(name); linked == nil {
+		name = to
+	}
+	if info, there := os.Stat(name); there == nil && !info.Mode().IsRegular() {
+		err = writeInto(name, write)
+	} else {
+		err = writeFile(name, write)
+	}
+	if err != nil {
 		return fmt.Errorf("reports: write %s: %w", f.Name, err)
 	}
 	return nil
+}
+
+// IsPartOfReport reports whether a file is one of those that a report in that directory has.
+func IsPartOfReport(dir, file string) bool {
+	at, err := filepath.Abs(dir)
+	if err != nil {
+		return false
+	}
+	path, err := filepath.Abs(file)
+	if err != nil {
+		return false
+	}
+	below, err := filepath.Rel(at, path)
+	if err != nil {
+		return false
+	}
+	first, _, _ := strings.Cut(filepath.ToSlash(below), "/")
+	return slices.Contains(append(entries(), WorkDir), first)
 }
 
 // Annotations writes a line for each cell that is not as expected, in the form in which GitHub's
@@ -124,7 +154,7 @@ func diagram(b *bufio.Writer, c Cell, dir string) error {
 	if c.History == "" {
 		return nil
 	}
-	h, err := ReadHistory(filepath.Join(dir, filepath.FromSlash(c.History)))
+	h, err := c.historyIn(dir)
 	if errors.Is(err, fs.ErrNotExist) { // results alone can be kept
 		return nil
 	}

@@ -2,9 +2,11 @@ package reports
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 
 	"github.com/lockfault/lockfault/checker"
 )
@@ -19,8 +21,25 @@ func WriteHistory(path string, h checker.History) error {
 	return nil
 }
 
+// errNotIts says that a cell's history is another one's.
+var errNotIts = errors.New("its history is another one's")
+
+// historyIn reads the history of a cell below a report's directory, and sees that it is the
+// cell's. The error is errNotIts if it is not, and [fs.ErrNotExist] if there is none.
+func (c Cell) historyIn(dir string) (checker.History, error) {
+	h, err := ReadHistory(filepath.Join(dir, filepath.FromSlash(c.History)))
+	if m := h.Meta; err == nil && (m.World != c.World || m.Strategy != c.Strategy || m.Scenario != c.Scenario) {
+		err = fmt.Errorf("reports: %s under %s in %s: %w: that of %s under %s in %s", shown(c.Strategy), shown(c.Scenario), shown(c.World),
+			errNotIts, shown(m.Strategy), shown(m.Scenario), shown(m.World))
+	}
+	return h, err
+}
+
 // ReadHistory reads the history in a file.
 func ReadHistory(path string) (checker.History, error) {
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() { // whoever opens a pipe may wait for ever
+		return checker.History{}, fmt.Errorf("reports: the history %s is no regular file", path)
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		return checker.History{}, fmt.Errorf("reports: read a history: %w", err)

@@ -8,6 +8,7 @@ import (
 	"html/template"
 	"io"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -128,7 +129,7 @@ func (t *storyteller) tell(c Cell) (page.Story, error) {
 	if c.History == "" {
 		return s, nil
 	}
-	h, err := ReadHistory(filepath.Join(t.dir, filepath.FromSlash(c.History)))
+	h, err := c.historyIn(t.dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		s.Notes = append(s.Notes, "its history is missing: "+printed(c.History))
@@ -212,7 +213,7 @@ func DrawCell(w io.Writer, dir, strategy, scenario, world, format string) error 
 		var h checker.History
 		if c.History != "" {
 			var err error
-			if h, err = ReadHistory(filepath.Join(dir, filepath.FromSlash(c.History))); err != nil {
+			if h, err = c.historyIn(dir); err != nil {
 				return err
 			}
 		}
@@ -247,7 +248,14 @@ func drawAs(w io.Writer, c Cell, h checker.History, format string) error {
 // Rebuild writes report.md and index.html of the results and histories in a directory anew.
 func Rebuild(dir string) error {
 	results := filepath.Join(dir, ResultsFile)
-	if _, err := Scan(results, func(Cell) error { return nil }); err != nil {
+	// Without a history the page would lose a story that it may have now.
+	if _, err := Scan(results, func(c Cell) error {
+		if c.History == "" {
+			return nil
+		}
+		_, err := os.Stat(filepath.Join(dir, filepath.FromSlash(c.History)))
+		return err
+	}); err != nil {
 		return err
 	}
 	if err := checkOurs(dir); err != nil {

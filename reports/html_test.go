@@ -67,6 +67,7 @@ func hostileReport(t *testing.T) string {
 		c.MetNothing = []reports.MetNothing{{Line: 1, Text: text}}
 		c.Expected = nil
 		c.Settle()
+		h.Meta.World, h.Meta.Strategy, h.Meta.Scenario = c.World, text, text
 		h.Meta.Clients = []string{text, "B"}
 		for k := range h.Events {
 			e := &h.Events[k]

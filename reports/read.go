@@ -3,6 +3,7 @@ package reports
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -30,11 +31,16 @@ func scan(r io.Reader, visit func(Cell) error) (Head, error) {
 		return Head{}, err
 	}
 	fields := map[string]json.RawMessage{}
+	cells := false
 	for decoder.More() {
 		key, err := decoder.Token()
 		if err != nil {
 			return Head{}, err
 		}
+		if _, twice := fields[key.(string)]; twice || key == "cells" && cells {
+			return Head{}, fmt.Errorf("it has %q twice", key)
+		}
+		cells = cells || key == "cells"
 		if key == "cells" {
 			err = scanCells(decoder, visit)
 		} else {
@@ -49,6 +55,9 @@ func scan(r io.Reader, visit func(Cell) error) (Head, error) {
 	if err := expect(decoder, '}'); err != nil {
 		return Head{}, err
 	}
+	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
+		return Head{}, errors.New("there is something behind its end")
+	}
 	text, err := json.Marshal(fields)
 	if err != nil {
 		return Head{}, err
@@ -60,7 +69,28 @@ func scan(r io.Reader, visit func(Cell) error) (Head, error) {
 	if head.Tool != Tool {
 		return Head{}, fmt.Errorf("these are not the results of %s", Tool)
 	}
+	if !cells {
+		return Head{}, errors.New("it has no cells")
+	}
 	return head, nil
+}
+
+// check returns an error for what no run writes.
+func (c Cell) check() error {
+	name := fmt.Sprintf("the cell %q under %q in %q", c.Strategy, c.Scenario, c.World)
+	switch {
+	case c.Strategy == "" || c.Scenario == "" || c.World == "":
+		return fmt.Errorf("%s lacks a name", name)
+	case c.Verdict == Held && len(c.Anomalies) > 0:
+		return fmt.Errorf("%s held, and has anomalies", name)
+	case c.Verdict == Violated && len(c.Anomalies) == 0:
+		return fmt.Errorf("%s is violated, and has no anomaly", name)
+	}
+	switch c.Verdict {
+	case Held, Violated, Unknown, Error, NotApplicable:
+		return nil
+	}
+	return fmt.Errorf("%s has the verdict %q, which there is none of", name, c.Verdict)
 }
 
 func scanCells(decoder *json.Decoder, visit func(Cell) error) error {
@@ -70,6 +100,9 @@ func scanCells(decoder *json.Decoder, visit func(Cell) error) error {
 	for decoder.More() {
 		var cell Cell
 		if err := decoder.Decode(&cell); err != nil {
+			return err
+		}
+		if err := cell.check(); err != nil {
 			return err
 		}
 		if err := visit(cell); err != nil {

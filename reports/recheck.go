@@ -26,7 +26,7 @@ type Recheck struct {
 // at a time.
 func RecheckDir(dir string) (Recheck, error) {
 	var r Recheck
-	_, err := Scan(filepath.Join(dir, ResultsFile), func(c Cell) error {
+	head, err := Scan(filepath.Join(dir, ResultsFile), func(c Cell) error {
 		switch {
 		case c.Verdict == NotApplicable:
 			r.NotApplicable++
@@ -37,10 +37,12 @@ func RecheckDir(dir string) (Recheck, error) {
 		}
 		why := "it has no history"
 		if c.History != "" {
-			h, err := ReadHistory(filepath.Join(dir, filepath.FromSlash(c.History)))
+			h, err := c.historyIn(dir)
 			switch {
 			case errors.Is(err, fs.ErrNotExist):
 				why = "its history is missing: " + c.History
+			case errors.Is(err, errNotIts):
+				why = fmt.Sprintf("its history is that of %s under %s in %s", h.Meta.Strategy, h.Meta.Scenario, h.Meta.World)
 			case err != nil:
 				return err
 			default:
@@ -54,14 +56,16 @@ func RecheckDir(dir string) (Recheck, error) {
 		r.Differing = append(r.Differing, printed(fmt.Sprintf("%s under %s in %s: %s", c.Strategy, c.Scenario, c.World, why)))
 		return nil
 	})
+	for _, s := range head.Scripts {
+		if s.Hash != NewScript(s.Name, s.File, s.Text).Hash {
+			r.Differing = append(r.Differing, printed(fmt.Sprintf("the script %s: its text has another hash than %s", s.Name, s.Hash)))
+		}
+	}
 	return r, err
 }
 
 // unlike says in what the cell is not what its history shows.
 func (c Cell) unlike(h checker.History) string {
-	if h.Meta.World != c.World || h.Meta.Strategy != c.Strategy || h.Meta.Scenario != c.Scenario {
-		return fmt.Sprintf("its history is that of %s under %s in %s", h.Meta.Strategy, h.Meta.Scenario, h.Meta.World)
-	}
 	v := checker.Check(h)
 	is := c
 	is.Verdict = Held
@@ -85,6 +89,8 @@ func (c Cell) unlike(h checker.History) string {
 		return fmt.Sprintf("it says that two believed at once for %v, and in its history they do for %v", c.Together, is.Together)
 	case is.Nodes != c.Nodes || is.Validity != c.Validity || is.Tokens != c.Tokens:
 		return "its nodes, its validity or its tokens are not those of its history"
+	case is.Lease != c.Lease:
+		return fmt.Sprintf("it says that the lease was %v, and its history says %v", c.Lease, is.Lease)
 	case is.AsExpected != c.AsExpected || !slices.Equal(is.Better, c.Better):
 		return fmt.Sprintf("as_expected is %v, and by what is expected it would be %v", c.AsExpected, is.AsExpected)
 	}

@@ -36,6 +36,8 @@ func TestRecheck(t *testing.T) {
 		{"unjudged", func(c *reports.Cell) { c.Unjudged = &checker.Doubt{Says: "why"} }, "what was not judged"},
 		{"order", func(c *reports.Cell) { c.Linearizable = !c.Linearizable }, "whether there is a legal order"},
 		{"together", func(c *reports.Cell) { c.Together += time.Second }, "two believed at once"},
+		{"lease", func(c *reports.Cell) { c.Lease++ }, "the lease was"},
+		{"another's history", func(c *reports.Cell) { c.Scenario = "flush" }, "its history is that of redlock under gc-pause"},
 		{"nodes", func(c *reports.Cell) { c.Nodes++ }, "its nodes"},
 		{"expectation", func(c *reports.Cell) { c.AsExpected = false }, "as_expected is false"},
 		{"no history", func(c *reports.Cell) { c.History = "" }, "it has no history"},

@@ -236,3 +236,31 @@ func FuzzScan(f *testing.F) {
 		}
 	})
 }
+
+// What no run writes is refused, and said in a line.
+func TestNoRunWritesThat(t *testing.T) {
+	const cell = `{"world":"sim","strategy":"s","scenario":"c","verdict":"held","anomalies":[]}`
+	for name, test := range map[string][2]string{
+		"nothing of it":     {`{"tool":"lockfault"}`, "it has no cells"},
+		"other letters":     {`{"tool":"lockfault","Cells":[]}`, "it has no cells"},
+		"more behind":       {`{"tool":"lockfault","cells":[]} {}`, "something behind its end"},
+		"cells twice":       {`{"tool":"lockfault","cells":[],"cells":[]}`, `"cells" twice`},
+		"a key twice":       {`{"tool":"lockfault","seed":1,"seed":2,"cells":[]}`, `"seed" twice`},
+		"another verdict":   {`{"tool":"lockfault","cells":[` + strings.Replace(cell, "held", "fine", 1) + `]}`, `the verdict "fine"`},
+		"no verdict":        {`{"tool":"lockfault","cells":[` + strings.Replace(cell, `"verdict":"held",`, "", 1) + `]}`, `the verdict ""`},
+		"held, with some":   {`{"tool":"lockfault","cells":[` + strings.Replace(cell, "[]", `["overlap"]`, 1) + `]}`, "held, and has anomalies"},
+		"violated, by none": {`{"tool":"lockfault","cells":[` + strings.Replace(cell, "held", "violated", 1) + `]}`, "has no anomaly"},
+		"no name":           {`{"tool":"lockfault","cells":[` + strings.Replace(cell, `"strategy":"s",`, "", 1) + `]}`, "lacks a name"},
+		"a cell twice":      {`{"tool":"lockfault","cells":[` + cell + "," + cell + `]}`, "s under c in sim is there twice"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			file := filepath.Join(t.TempDir(), reports.ResultsFile)
+			if err := os.WriteFile(file, []byte(test[0]), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := reports.ReadResults(file); err == nil || !strings.Contains(err.Error(), test[1]) || strings.Contains(err.Error(), "\n") {
+				t.Errorf("got %v, want one line with %s", err, test[1])
+			}
+		})
+	}
+}

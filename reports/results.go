@@ -207,7 +207,7 @@ type Twin struct {
 // whether it was decided, which its verdict says before.
 func (c *Cell) Derive(v checker.Verdict, h checker.History) {
 	c.Anomalies, c.Witnesses, c.Unjudged = v.Anomalies(), v.Witnesses, v.Unjudged
-	c.Nodes, c.Together = len(h.Meta.Nodes), Together(h)
+	c.Nodes, c.Lease, c.Together = len(h.Meta.Nodes), h.Meta.TTL, Together(h)
 	c.Validity, c.Tokens = false, false
 	for _, e := range h.Events {
 		c.Validity = c.Validity || e.Kind == checker.Return && e.Until > 0

@@ -61,7 +61,11 @@ func (s *survey) add(c Cell) error {
 	}
 	c.Witnesses, c.Conflict, c.RoundTrips, c.Late = nil, nil, nil, nil
 	c.Reason, _, _ = strings.Cut(clipTo(c.Reason, 200), "\n")
-	s.at[[3]string{c.World, c.Strategy, c.Scenario}] = len(s.cells)
+	key := [3]string{c.World, c.Strategy, c.Scenario}
+	if _, twice := s.at[key]; twice {
+		return fmt.Errorf("%s under %s in %s is there twice", c.Strategy, c.Scenario, c.World)
+	}
+	s.at[key] = len(s.cells)
 	s.cells = append(s.cells, c)
 	return nil
 }

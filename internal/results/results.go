@@ -18,7 +18,7 @@ func Cell(world string, played harness.Cell, o harness.Outcome) reports.Cell {
 		World: world, Strategy: played.Strategy.Name, Scenario: played.Script.Name,
 		Verdict: reports.Verdict(o.Status), Reason: o.Reason,
 		RoundTrips: o.RoundTrips, Measures: maps.Clone(o.Measures),
-		Virtual: o.Virtual, Elapsed: o.Elapsed, Lease: o.History.Meta.TTL,
+		Virtual: o.Virtual, Elapsed: o.Elapsed,
 	}
 	cell.Derive(o.Verdict, o.History)
 	for _, m := range o.MetNothing {
