@@ -27,27 +27,30 @@ func (w *World) look(s *server) (keys []faults.Key, took time.Duration, err erro
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	var asked time.Time
-	var found []sighting
+	var found []*sighting
 	for {
 		asked = time.Now()
 		found = nil
 		tx := s.admin.TxPipeline()
 		for _, name := range w.cfg.Lock.Keys {
-			found = append(found, sighting{name, tx.Get(ctx, name), tx.HGetAll(ctx, name), tx.PTTL(ctx, name)})
+			found = append(found, sight(ctx, tx, name, s.closer == asks))
 		}
 		_, err = tx.Exec(ctx)
-		if !redis.HasErrorPrefix(err, "LOADING") {
-			break
+		switch {
+		case redis.HasErrorPrefix(err, "LOADING"):
+			time.Sleep(time.Millisecond) // until a replica has taken over what its primary has
+			continue
+		case answered(err) && s.closer == unasked && slices.ContainsFunc(found, (*sighting).other):
+			s.closer = asks
+			continue
+		case redis.HasErrorPrefix(err, "EXECABORT") && s.closer == asks:
+			s.closer = mayNot // one that refuses a command refuses all of them
+			continue
 		}
-		time.Sleep(time.Millisecond) // until a replica has taken over what its primary has
+		break
 	}
 	for _, f := range found {
 		key := f.key()
-		if err == nil || answered(err) {
-			if key.Type == otherType {
-				key, err = s.lookCloser(ctx, f.name)
-			}
-		}
 		if ttl := f.left.Val(); ttl >= 0 && key.Exists() {
 			key.Expires = asked.Add(time.Duration(math.Floor(float64(ttl) / s.Clock.Rate()))).Sub(w.began)
 		}
@@ -67,18 +70,43 @@ func answered(err error) bool {
 	return errors.Is(err, redis.Nil) || errors.As(err, &refused)
 }
 
-// otherType is the type of a key that holds neither a string nor a hash.
+// otherType is the type of a key that holds none of those that are asked for: a stream,
+// or what may not be asked. It is nobody's.
 const otherType = "other"
+
+// Whether a server is asked what keys hold that are neither strings nor hashes: from when
+// there is one, unless it doesn't let its user ask.
+const (
+	unasked = iota
+	asks
+	mayNot
+)
 
 // A sighting is what was asked about a key; what doesn't fit its type is refused.
 type sighting struct {
-	name   string
 	text   *redis.StringCmd
 	fields *redis.MapStringStringCmd
 	left   *redis.DurationCmd
+
+	// Nil unless more was asked.
+	list    *redis.StringSliceCmd
+	members *redis.StringSliceCmd
+	scores  *redis.ZSliceCmd
 }
 
-func (s sighting) key() faults.Key {
+// sight asks about a key, and closer about more types.
+func sight(ctx context.Context, ask redis.Pipeliner, name string, closer bool) *sighting {
+	s := &sighting{text: ask.Get(ctx, name), fields: ask.HGetAll(ctx, name), left: ask.PTTL(ctx, name)}
+	if closer {
+		s.list, s.members, s.scores = ask.LRange(ctx, name, 0, -1), ask.SMembers(ctx, name), ask.ZRangeWithScores(ctx, name, 0, -1)
+	}
+	return s
+}
+
+// other reports whether the key is neither a string nor a hash.
+func (s *sighting) other() bool { return s.key().Type == otherType }
+
+func (s *sighting) key() faults.Key {
 	switch {
 	case s.text.Err() == nil:
 		return faults.Key{Type: "string", Words: []string{s.text.Val()}}
@@ -86,29 +114,19 @@ func (s sighting) key() faults.Key {
 		return faults.Key{}
 	case s.fields.Err() == nil:
 		return faults.Key{Type: "hash", Words: faults.Hash(s.fields.Val())}
-	}
-	return faults.Key{Type: otherType}
-}
-
-// lookCloser reads a key of another type. What may not be asked, or is a stream,
-// stays of that type, and nobody's.
-func (s *server) lookCloser(ctx context.Context, name string) (faults.Key, error) {
-	ask := s.admin.Pipeline()
-	list, members, scores := ask.LRange(ctx, name, 0, -1), ask.SMembers(ctx, name), ask.ZRangeWithScores(ctx, name, 0, -1)
-	_, err := ask.Exec(ctx)
-	switch {
-	case list.Err() == nil:
-		return faults.Key{Type: "list", Words: list.Val()}, err
-	case members.Err() == nil:
-		return faults.Key{Type: "set", Words: slices.Sorted(slices.Values(members.Val()))}, err
-	case scores.Err() == nil:
+	case s.list == nil:
+	case s.list.Err() == nil:
+		return faults.Key{Type: "list", Words: s.list.Val()}
+	case s.members.Err() == nil:
+		return faults.Key{Type: "set", Words: slices.Sorted(slices.Values(s.members.Val()))}
+	case s.scores.Err() == nil:
 		var all []faults.Scored
-		for _, z := range scores.Val() {
+		for _, z := range s.scores.Val() {
 			all = append(all, faults.Scored{Member: fmt.Sprint(z.Member), Score: z.Score})
 		}
-		return faults.Key{Type: "zset", Words: faults.SortedSet(all)}, err
+		return faults.Key{Type: "zset", Words: faults.SortedSet(all)}
 	}
-	return faults.Key{Type: otherType}, err
+	return faults.Key{Type: otherType}
 }
 
 // find notes how the lock's keys stand on a server before anything is recorded.

@@ -30,6 +30,8 @@ type server struct {
 	waiting []*message    // those it has that may wait until somebody feeds a key of the lock
 	handing []faults.Key  // the lock's, when one of those got what is told to be there, and was not heard of yet
 
+	closer int // unasked, asks or mayNot
+
 	duty atomic.Pointer[duty] // nil while a fault is being done
 	gone chan struct{}        // closed when nobody watches this process any more
 
