@@ -2,6 +2,9 @@ package cli
 
 import (
 	"context"
+	"os"
+	"os/exec"
+
 	"github.com/redis/go-redis/v9"
 	"github.com/spf13/cobra"
 
@@ -22,6 +25,9 @@ docs/client-protocol.md describes the conversation.`,
 		Hidden: true,
 		Args:   noArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if os.Getenv(procOfAll) == noProc {
+				os.Unsetenv(procOfAll) // nothing for a lock to see
+			}
 			redis.SetLogger(nothing{})
 			// What a strategy prints must not get into the conversation.
 			out, err := stdio.Output()
@@ -30,6 +36,27 @@ docs/client-protocol.md describes the conversation.`,
 			}
 			return client.Serve(cmd.InOrStdin(), out, a.registry.Lookup)
 		},
+	}
+}
+
+// When a program begins, testcontainers reads what there is to know of each process of
+// the machine. That is half of what it takes to start a client, and more among many
+// clients, which have nothing to do with containers: so they are told that there is
+// nothing to read.
+const (
+	procOfAll = "HOST_PROC"
+	noProc    = "/nonexistent"
+)
+
+// bare is the command of a client, which starts without what clients don't need.
+func bare(command func() *exec.Cmd) func() *exec.Cmd {
+	if os.Getenv(procOfAll) != "" {
+		return command
+	}
+	return func() *exec.Cmd {
+		cmd := command()
+		cmd.Env = append(cmd.Environ(), procOfAll+"="+noProc)
+		return cmd
 	}
 }
 

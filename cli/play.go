@@ -252,11 +252,14 @@ const (
 	stretch  = 8
 )
 
+// strained is the strain from which fewer cells are played at a time, before there are
+// some that it is too much for.
+const strained = 0.5
+
 // play plays the jobs in worker processes and calls done with the cell of
 // each, in the order in which they finish: what it showed, not yet what was expected of
-// it. Cells for which the machine was too
-// slow are played again when the others are done, with a longer lease, which bears
-// more, and so many at a time that the machine has a quarter as much to do.
+// it. Cells for which the machine was too slow are played again when the others are
+// done, with a longer lease, which bears more, and a quarter as many at a time.
 func (o *playOptions) play(ctx context.Context, world string, workers int, jobs iter.Seq[job], done func(job, reports.Cell) error) (err error) {
 	start, err := startWorker()
 	if err != nil {
@@ -267,15 +270,30 @@ func (o *playOptions) play(ctx context.Context, world string, workers int, jobs 
 	defer func() { err = o.leave(ctx, world, err) }()
 	var crew pool.Crew
 	defer crew.Close(grace(world))
-	limit, most := o.limit(world), workers
+	limit := o.limit(world)
 	for left := attempts; ; left-- {
 		var again []job
-		var load float64 // of them all, in parts of what they were
 		options := pool.Options{Workers: workers, Start: start, Limit: limit, Grace: grace(world), Crew: &crew}
 		options.Fresh = func(j any) bool { return j.(job).alone() }
+		if world != worlds.Sim {
+			options.Busy = func(answer any, failure *pool.Failure) bool {
+				p := answer.(played)
+				return p.Late > 0 || p.Strain > strained || failure != nil && failure.Limit > 0
+			}
+		}
 		err := pool.Run(ctx, options, jobs, func(j job, r pool.Result[played]) error {
 			cell := r.Value.Cell
-			if r.Failure != nil {
+			// A cell that takes too long among others is played once more among fewer.
+			endless := world != worlds.Sim && r.Failure != nil && r.Failure.Limit > 0 && len(j.Late) == 0
+			switch {
+			case left > 1 && endless:
+				j.Late = []string{r.Failure.Reason}
+				again = append(again, j)
+				return nil
+			case left > 1 && r.Value.Late > 0:
+				again = append(again, o.again(j, r.Value))
+				return nil
+			case r.Failure != nil:
 				if why := o.polling(world); r.Failure.Limit > 0 && why != "" {
 					r.Failure.Reason += "; " + why
 				}
@@ -287,25 +305,15 @@ func (o *playOptions) play(ctx context.Context, world string, workers int, jobs 
 					Reason:   r.Failure.Error(),
 				}
 				cell.Settle()
-			} else if cell.Verdict == reports.Error {
+			case cell.Verdict == reports.Error:
 				cell.Reason += stdio.Printed("it", r.Printed)
-			}
-			if r.Value.Late > 0 && left > 1 {
-				next := o.again(j, r.Value)
-				again = append(again, next)
-				if was := r.Value.Cell.Lease; was > 0 && next.TTL > was {
-					load += float64(was) / float64(next.TTL)
-				} else {
-					load++
-				}
-				return nil
 			}
 			return done(j, cell)
 		})
 		if err != nil || len(again) == 0 {
 			return err
 		}
-		workers = max(1, min(most, int(float64(workers*len(again))/load/4)))
+		workers = max(1, workers/4)
 		jobs = slices.Values(again)
 		limit = o.limit(world)
 		for _, j := range again {

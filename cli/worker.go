@@ -66,6 +66,8 @@ type played struct {
 	// Late is by how much the machine was too slow, if it was: the cell should
 	// be played again, when less is going on.
 	Late time.Duration
+	// Strain is how late it was in parts of what would be too much.
+	Strain float64
 	// Rigid says that the script tells time in seconds: a longer lease would
 	// make another script of it.
 	Rigid bool
@@ -230,7 +232,7 @@ func (p *player) play(t *testing.T, j job) (answer played, retire bool) {
 		cell.History = j.HistoryLink
 	}
 	cell.Late, cell.Reruns = j.Late, len(j.Late)
-	answer.Late, answer.Rigid = outcome.Late, script.Rigid()
+	answer.Late, answer.Strain, answer.Rigid = outcome.Late, outcome.Strain, script.Rigid()
 	if j.Twin && (cell.Verdict == reports.Held || cell.Verdict == reports.Violated) {
 		played.Place = nil
 		twin := harness.Play(t, played)
@@ -269,7 +271,7 @@ func (p *player) place(j job) (harness.Place, error) {
 			return nil, err
 		}
 	}
-	venue, err := worlds.NewVenue(j.Place, worlds.Programs{Client: p.again(clientCommand), Watchman: p.again(watchmanCommand)})
+	venue, err := worlds.NewVenue(j.Place, worlds.Programs{Client: bare(p.again(clientCommand)), Watchman: p.again(watchmanCommand)})
 	if err != nil {
 		return nil, err
 	}

@@ -116,6 +116,8 @@ type Outcome struct {
 	// Late is how late the machine was, if that was too much for a verdict:
 	// the cell may be played again. Only in worlds of real time.
 	Late time.Duration
+	// Strain is how late it was in parts of what would be too much, where that is known.
+	Strain float64
 	// Virtual is the time that passed in the world, Elapsed outside.
 	Virtual, Elapsed time.Duration
 }
@@ -192,6 +194,9 @@ func playIn(cell Cell, outcome *Outcome) {
 	if err == nil {
 		s.world, s.key, s.broken, s.embody = world, world.Key(), world.Err, world.Embody
 		err = world.Settle(s.perform())
+		if w, ok := world.(Strained); ok {
+			outcome.Strain = w.Strain()
+		}
 		err = errors.Join(err, s.close())
 		outcome.of(s)
 	}

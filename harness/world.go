@@ -44,6 +44,10 @@ type World interface {
 	Settle(failure error) error
 }
 
+// A Strained is a [World] that knows how much its machine had to do: how late that was,
+// in parts of how late it may be. From 1 on there is no verdict.
+type Strained interface{ Strain() float64 }
+
 // NoVerdict is the error of a cell that came to nothing for reasons that are
 // none of the lock's.
 type NoVerdict struct {

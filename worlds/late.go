@@ -94,6 +94,12 @@ func (w *world) Settle(failure error) error {
 	return failure
 }
 
+// Strain implements [harness.Strained].
+func (w *world) Strain() float64 {
+	late, _ := w.Late()
+	return float64(late) / float64(bearable(w.cell))
+}
+
 // Close implements [faults.World]. A process that the system doesn't end is a sign
 // of a machine that is late with everything.
 func (w *world) Close() error { return closed(errors.Join(w.World.Close(), w.clocks.close())) }

@@ -13,6 +13,7 @@ import (
 	"errors"
 	"iter"
 	"os/exec"
+	"runtime"
 	"sync"
 	"time"
 )
@@ -20,8 +21,14 @@ import (
 // Options say how [Run] runs. Start must be set; every other zero value has a
 // default.
 type Options struct {
-	// Workers is how many processes run at once; less than 1 means 1.
+	// Workers is how many jobs are in hand at once, each in a process of its own; less
+	// than 1 means 1.
 	Workers int
+	// Busy reports whether by its answer, an R, or its failure a job shows that the
+	// machine had too much to do. Then fewer than Workers are in hand at once, as many
+	// as the machine is found to take: at first one for each processor. Nil means that
+	// none shows that. Called concurrently.
+	Busy func(answer any, failure *Failure) bool
 	// Start returns the command of a new worker, a program that calls
 	// [Serve]. Run sets its standard streams and starts it. Called
 	// concurrently.
@@ -118,10 +125,16 @@ func Run[J, R any](ctx context.Context, options Options, jobs iter.Seq[J], done 
 		crew = &Crew{}
 		defer crew.Close(options.Grace)
 	}
+	most := max(1, options.Workers)
+	start := most
+	if options.Busy != nil {
+		start = runtime.NumCPU()
+	}
+	pace := newPace(start, most)
 	var supervisors sync.WaitGroup
-	for range max(1, options.Workers) {
+	for range most {
 		supervisors.Go(func() {
-			if err := supervise(ctx, options, crew, queue, deliver); err != nil {
+			if err := supervise(ctx, options, crew, pace, queue, deliver); err != nil {
 				cancel(err)
 			}
 		})
@@ -130,39 +143,51 @@ func Run[J, R any](ctx context.Context, options Options, jobs iter.Seq[J], done 
 	return context.Cause(ctx)
 }
 
-// supervise keeps one worker at work until there are no jobs.
-func supervise[J, R any](ctx context.Context, options Options, crew *Crew, queue <-chan J, deliver func(J, Result[R]) error) error {
-	w := crew.take()
-	defer func() { crew.put(w) }()
-	for job := range queue {
-		if ctx.Err() != nil {
+// supervise sees to one job after the other until there are none.
+func supervise[J, R any](ctx context.Context, options Options, crew *Crew, pace *pace, queue <-chan J, deliver func(J, Result[R]) error) error {
+	for {
+		turn, err := pace.begin(ctx)
+		job, more := <-queue
+		if err != nil || !more {
+			pace.end()
 			return nil
 		}
-		fresh := options.Fresh != nil && options.Fresh(job)
-		if fresh && w != nil && w.seq > 0 {
-			w.stop(options.Grace)
-			w = nil
-		}
-		if w == nil {
-			var err error
-			if w, err = start(options.Start()); err != nil {
-				return err
-			}
-		}
-		var value R
-		retire, err := w.do(ctx, options, job, &value)
-		result := Result[R]{Value: value}
-		if err != nil || retire || fresh {
-			w.stop(options.Grace)
-			result.Printed = w.stderr.String()
-			w = nil
-		}
-		if err != nil && !errors.As(err, &result.Failure) {
+		result, err := work[J, R](ctx, options, crew, job)
+		pace.end()
+		if err != nil {
 			return err
+		}
+		if options.Busy != nil {
+			pace.learn(turn, options.Busy(result.Value, result.Failure))
 		}
 		if err := deliver(job, result); err != nil {
 			return err
 		}
 	}
-	return nil
+}
+
+// work has a worker of the crew do a job, or a new one.
+func work[J, R any](ctx context.Context, options Options, crew *Crew, job J) (result Result[R], err error) {
+	fresh := options.Fresh != nil && options.Fresh(job)
+	w := crew.take()
+	if fresh && w != nil && w.seq > 0 {
+		w.stop(options.Grace)
+		w = nil
+	}
+	if w == nil {
+		if w, err = start(options.Start()); err != nil {
+			return result, err
+		}
+	}
+	retire, err := w.do(ctx, options, job, &result.Value)
+	if err == nil && !retire && !fresh {
+		crew.put(w)
+		return result, nil
+	}
+	w.stop(options.Grace)
+	result.Printed = w.stderr.String()
+	if errors.As(err, &result.Failure) {
+		err = nil
+	}
+	return result, err
 }

@@ -297,6 +297,22 @@ func TestABadJobSpoilsOnlyItself(t *testing.T) {
 	}
 }
 
+func TestBusyMachinesGetLess(t *testing.T) {
+	o := options(8)
+	o.Busy = func(any, *pool.Failure) bool { return true }
+	pids := map[int]bool{}
+	err := pool.Run(t.Context(), o, slices.Values(make([]job, 50)), func(_ job, r pool.Result[reply]) error {
+		pids[r.Value.PID] = true
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if most := min(8, runtime.NumCPU()); len(pids) > most {
+		t.Errorf("%d workers had something to do; want %d at most", len(pids), most)
+	}
+}
+
 func TestARetiringWorkerIsReplaced(t *testing.T) {
 	jobs := []job{{Do: "retire", N: 1}, {N: 2}, {N: 3}}
 	var pids []int
