@@ -159,6 +159,7 @@ func Decode(r io.Reader) (History, error) {
 		return History{}, fmt.Errorf("checker: line 1: %w", err)
 	}
 	var h History
+	known := texts{}
 	if err := decodeLine(text, &h.Meta); err != nil {
 		return History{}, fmt.Errorf("checker: line 1: %w", err)
 	}
@@ -175,7 +176,10 @@ func Decode(r io.Reader) (History, error) {
 			return History{}, fmt.Errorf("checker: line %d: %w", lines.n, err)
 		}
 		var e Event
-		err = decodeLine(text, &e)
+		if !known.scan(text, &e) {
+			e = Event{}
+			err = decodeLine(text, &e)
+		}
 		switch {
 		case err != nil:
 		case e.Index != len(h.Events):

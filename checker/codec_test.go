@@ -36,6 +36,53 @@ func TestEventsAreWrittenAsJSONWould(t *testing.T) {
 	})
 }
 
+// TestEventsAreReadAsJSONWould holds the reader of plain lines against encoding/json, over all
+// fields of Event, also those to come: what is written is read, and what the reader takes it
+// takes as the library does, be the line spoilt in any way.
+func TestEventsAreReadAsJSONWould(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		e := rapid.Make[Event]().Draw(t, "event")
+		for _, text := range []*string{&e.Text, &e.Command, &e.Error} {
+			*text = rapid.SampledFrom([]string{"", "SET lock A1 NX PX 30000", "é×", "a\"b", "\x01", "\xff\xc3"}).Draw(t, "text")
+		}
+		line := e.AppendJSON(nil)
+		if rapid.Bool().Draw(t, "spoilt") {
+			at := rapid.IntRange(0, len(line)-1).Draw(t, "at")
+			with := rapid.SampledFrom([]string{"", " ", "x", `"`, `,`, `:`, `}`, `"t":7,`, `0`, `-`, `\u0041`, "null", "true"}).Draw(t, "with")
+			line = append(append(append([]byte{}, line[:at]...), with...), line[at+rapid.IntRange(0, 1).Draw(t, "cut"):]...)
+		}
+		var want, got Event
+		err := decodeLine(line, &want)
+		if !(texts{}).scan(line, &got) {
+			return
+		}
+		if err != nil || !reflect.DeepEqual(got, want) {
+			t.Fatalf("%s\nread as %+v\nencoding/json: %+v, %v", line, got, want, err)
+		}
+	})
+}
+
+// TestPlainLinesAreScanned sees that what histories consist of is not left to encoding/json: a
+// field that the reader doesn't know would make it so.
+func TestPlainLinesAreScanned(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		e := rapid.Make[Event]().Draw(t, "event")
+		v := reflect.ValueOf(&e).Elem()
+		for i := range v.NumField() {
+			switch f := v.Field(i); f.Kind() {
+			case reflect.String:
+				f.SetString(rapid.SampledFrom([]string{"", "A", "SET lock A1 NX PX 30000", "é"}).Draw(t, "text"))
+			case reflect.Int, reflect.Int64:
+				f.SetInt(rapid.Int64Range(-1e17, 1e17).Draw(t, "number"))
+			}
+		}
+		var got Event
+		if line := e.AppendJSON(nil); !(texts{}).scan(line, &got) || got != e {
+			t.Fatalf("%s\nread as %+v", line, got)
+		}
+	})
+}
+
 func TestHistoryComesBack(t *testing.T) {
 	for _, h := range caseHistories(t) {
 		var first, second bytes.Buffer

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/lockfault/lockfault/internal/jsonscan"
 )
 
 // A TimeUnit is what the plain numbers in the columns time and lease of a CSV
@@ -247,7 +249,7 @@ func (c *clock) count(text []byte) (time.Duration, bool) {
 	if len(text) == 0 {
 		return 0, false
 	}
-	if n, end := scanNumber(text, 0); end == len(text) && n <= math.MaxInt64/int64(c.unit) && n >= math.MinInt64/int64(c.unit) {
+	if n, end := jsonscan.Number(text, 0); end == len(text) && n <= math.MaxInt64/int64(c.unit) && n >= math.MinInt64/int64(c.unit) {
 		return time.Duration(n) * c.unit, true
 	}
 	digits, negative := strings.CutPrefix(string(text), "-")

@@ -4,6 +4,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/lockfault/lockfault/internal/jsonscan"
 )
 
 // A fault is what is wrong with a value of EDN.
@@ -101,7 +103,7 @@ func ednSkipAll(b []byte, i, depth int, closing byte, pairs bool) (int, error) {
 // ednSkipText returns where the text is over whose inside begins at i.
 func ednSkipText(b []byte, i int) (int, error) {
 	for {
-		i = plainEnd(b, i)
+		i = jsonscan.Plain(b, i)
 		switch {
 		case i >= len(b):
 			return 0, faultEnd
@@ -194,7 +196,7 @@ func scanNumberAt(text []byte) (int64, int) {
 	if len(text) == 0 {
 		return 0, -1
 	}
-	return scanNumber(text, 0)
+	return jsonscan.Number(text, 0)
 }
 
 func cutLast(text []byte, c byte) ([]byte, bool) {
@@ -223,7 +225,7 @@ func ednText(text []byte) ([]byte, bool) {
 		return nil, false
 	}
 	inside := text[1 : len(text)-1]
-	if end := plainEnd(inside, 0); end == len(inside) {
+	if end := jsonscan.Plain(inside, 0); end == len(inside) {
 		return inside, true
 	}
 	var out []byte

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"errors"
 	"strconv"
+
+	"github.com/lockfault/lockfault/internal/jsonscan"
 )
 
 // separators are what may stand between the fields of CSV: a comma and what
@@ -112,7 +114,7 @@ func plainByte(c byte) bool { return c > ' ' && c < 0x80 }
 // wholeNumber reads a whole number in decimal digits; false if it is none, or
 // too large.
 func wholeNumber(text []byte) (int64, bool) {
-	if n, end := scanNumber(text, 0); end == len(text) {
+	if n, end := jsonscan.Number(text, 0); end == len(text) {
 		return n, true
 	}
 	n, err := strconv.ParseInt(string(text), 10, 64) // leading zeros, 19 digits

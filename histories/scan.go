@@ -2,8 +2,8 @@ package histories
 
 import (
 	"encoding/binary"
-	"math/bits"
-	"unicode/utf8"
+
+	"github.com/lockfault/lockfault/internal/jsonscan"
 )
 
 // A jsonField is a field that a line may have, as a bit.
@@ -115,14 +115,14 @@ func jsonFieldOf(name []byte) jsonField {
 // what is rare: escapes in a field that matters, null, numbers too long for it.
 // What it does take it reads as encoding/json does, at a tenth of the cost.
 func scan(b []byte, e *jsonEvent) bool {
-	i := jsonBlanks(b, 0)
+	i := jsonscan.Blanks(b, 0)
 	if i >= len(b) || b[i] != '{' {
 		return false
 	}
 	i++
 	seen := jsonField(0)
 	for {
-		if i = jsonBlanks(b, i); i >= len(b) || b[i] != '"' {
+		if i = jsonscan.Blanks(b, i); i >= len(b) || b[i] != '"' {
 			return false
 		}
 		field, end := scanName(b, i+1)
@@ -130,23 +130,23 @@ func scan(b []byte, e *jsonEvent) bool {
 			return false
 		}
 		seen |= field
-		if i = jsonBlanks(b, end+1); i >= len(b) || b[i] != ':' {
+		if i = jsonscan.Blanks(b, end+1); i >= len(b) || b[i] != ':' {
 			return false
 		}
-		if i = jsonBlanks(b, i+1); i >= len(b) {
+		if i = jsonscan.Blanks(b, i+1); i >= len(b) {
 			return false
 		}
 		if i = e.scanValue(b, i, field); i < 0 {
 			return false
 		}
-		if i = jsonBlanks(b, i); i >= len(b) {
+		if i = jsonscan.Blanks(b, i); i >= len(b) {
 			return false
 		}
 		switch b[i] {
 		case ',':
 			i++
 		case '}':
-			return jsonBlanks(b, i+1) == len(b)
+			return jsonscan.Blanks(b, i+1) == len(b)
 		default:
 			return false
 		}
@@ -175,7 +175,7 @@ func scanName(b []byte, i int) (jsonField, int) {
 			return fieldResult, i + 6
 		}
 	}
-	end := plainEnd(b, i)
+	end := jsonscan.Plain(b, i)
 	if end >= len(b) || b[end] != '"' {
 		return 0, end
 	}
@@ -187,7 +187,7 @@ func scanName(b []byte, i int) (jsonField, int) {
 func (e *jsonEvent) scanValue(b []byte, i int, field jsonField) int {
 	switch c := b[i]; {
 	case c == '"':
-		text, end := scanText(b, i+1, field&ignoredTexts != 0)
+		text, end := jsonscan.Text(b, i+1, field&ignoredTexts != 0)
 		if end < 0 || field&textFields == 0 {
 			return -1
 		}
@@ -220,7 +220,7 @@ func (e *jsonEvent) scanValue(b []byte, i int, field jsonField) int {
 	case field&numberFields == 0:
 		return -1
 	}
-	n, end := scanNumber(b, i)
+	n, end := jsonscan.Number(b, i)
 	if end < 0 {
 		return -1
 	}
@@ -239,114 +239,4 @@ func (e *jsonEvent) scanValue(b []byte, i int, field jsonField) int {
 		e.permits = n
 	}
 	return end
-}
-
-// jsonBlanks returns where the spaces that begin at i, of which there are most
-// often none, are over.
-func jsonBlanks(b []byte, i int) int {
-	for i < len(b) && b[i] <= ' ' && (b[i] == ' ' || b[i] == '\t' || b[i] == '\r' || b[i] == '\n') {
-		i++
-	}
-	return i
-}
-
-// scanText returns the inside of the string that begins at i, behind its quote,
-// and where it is over; -1 if there is something wrong with it, or it has
-// escapes, unless it may have them: then its inside is not to be used.
-func scanText(b []byte, from int, escapes bool) ([]byte, int) {
-	beyond := false // ASCII
-	for i := from; ; {
-		i = plainEnd(b, i)
-		if i >= len(b) {
-			return nil, -1
-		}
-		switch c := b[i]; {
-		case c == '"':
-			if beyond && !utf8.Valid(b[from:i]) {
-				return nil, -1
-			}
-			return b[from:i], i + 1
-		case c >= 0x80:
-			beyond = true
-			i++
-		case c == '\\' && escapes:
-			if i = jsonEscape(b, i+1); i < 0 {
-				return nil, -1
-			}
-		default:
-			return nil, -1
-		}
-	}
-}
-
-// jsonEscape returns where the escape is over whose letter is at i; -1 if it is
-// none.
-func jsonEscape(b []byte, i int) int {
-	if i >= len(b) {
-		return -1
-	}
-	switch b[i] {
-	case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
-		return i + 1
-	case 'u':
-		if len(b)-i < 5 {
-			return -1
-		}
-		for _, c := range b[i+1 : i+5] {
-			if !('0' <= c && c <= '9' || 'a' <= c|0x20 && c|0x20 <= 'f') {
-				return -1
-			}
-		}
-		return i + 5
-	}
-	return -1
-}
-
-// plainEnd returns where, from i on, there is a quote, a backslash, a control
-// character or something beyond ASCII; len(b) if nowhere. It looks at eight bytes
-// at a time: most texts are shorter.
-func plainEnd(b []byte, i int) int {
-	const ones, highs = 0x0101010101010101, 0x8080808080808080
-	for ; i+8 <= len(b); i += 8 {
-		x := binary.LittleEndian.Uint64(b[i:])
-		quote, slash := x^(ones*'"'), x^(ones*'\\')
-		// Of each the lowest bit that is set is right: nothing was borrowed
-		// from below it.
-		if found := (x | (x-ones*' ')&^x | (quote-ones)&^quote | (slash-ones)&^slash) & highs; found != 0 {
-			return i + bits.TrailingZeros64(found)/8
-		}
-	}
-	for ; i < len(b); i++ {
-		if c := b[i]; c == '"' || c == '\\' || c < ' ' || c >= 0x80 {
-			return i
-		}
-	}
-	return len(b)
-}
-
-// scanNumber returns the whole number that begins at i, and where it is over; -1
-// if it is not a plain one, or too long to be sure that it fits.
-func scanNumber(b []byte, i int) (int64, int) {
-	from := i
-	if b[i] == '-' {
-		i++
-	}
-	digits := i
-	n := int64(0)
-	for i < len(b) {
-		d := b[i] - '0'
-		if d > 9 {
-			break
-		}
-		n = n*10 + int64(d)
-		i++
-	}
-	// Beyond 18 digits n may have gone over.
-	if i == digits || i-digits > 18 || b[digits] == '0' && i-digits > 1 {
-		return 0, -1
-	}
-	if from < digits {
-		n = -n
-	}
-	return n, i
 }

@@ -30,7 +30,7 @@ const (
 )
 
 // HTML writes the report of the results in that file, and of the histories below its directory,
-// as one HTML file. It reads as many histories at a time as there are processors, and keeps none.
+// as one HTML file. It reads a few histories at a time, and keeps none.
 func HTML(w io.Writer, resultsFile string) error {
 	s, err := newSurvey(resultsFile)
 	if err != nil {
@@ -65,7 +65,7 @@ func HTML(w io.Writer, resultsFile string) error {
 			story, err := teller.tell(c)
 			done <- drawn{story, err}
 		}()
-		if underway = append(underway, done); len(underway) > runtime.GOMAXPROCS(0) {
+		if underway = append(underway, done); len(underway) > 2*runtime.GOMAXPROCS(0) { // one that takes long keeps nobody waiting
 			return write()
 		}
 		return nil

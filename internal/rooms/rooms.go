@@ -8,7 +8,7 @@ const Module = "github.com/lockfault/lockfault"
 // Allowed returns the rule: for each room, a directory below the module, the
 // other rooms that it may import. A room includes its sub-directories, unless
 // they are rooms of their own. Data flows one way, from cmd down to checker,
-// which imports the standard library only.
+// which imports the standard library and a reader of lines only.
 func Allowed() map[string][]string {
 	return map[string][]string{
 		"cmd": {"checker", "cli", "faults/docker", "reports", "scenarios", "scenarios/settled", "strategies", "strategies/all", "strategies/thirdparty",
@@ -25,7 +25,7 @@ func Allowed() map[string][]string {
 			"faults/docker", "faults/external", "faults/lending", "checker", "internal/child", "internal/stdio", "internal/tempdir"},
 		"harness": {"scenarios", "strategies", "faults", "faults/sim", "checker", "internal/bubble", "internal/child", "internal/rediscli"},
 		// Foreign histories are read for the checker alone.
-		"histories": {"checker", "internal/nearest"},
+		"histories": {"checker", "internal/jsonscan", "internal/nearest"},
 		// A report is drawn from results and histories, never from a world.
 		"reports": {"checker", "reports/picture", "reports/svg", "reports/mermaid", "reports/page", "internal/flock", "internal/replace", "internal/shell"},
 		// All that is drawn is drawn of pictures, which know no history.
@@ -56,10 +56,11 @@ func Allowed() map[string][]string {
 		"faults/external": {"faults", "faults/real", "internal/rediscli"},
 		// It lends the servers of any host to one world after the other.
 		"faults/lending":      {"faults/real", "internal/rediscli"},
-		"checker":             {},
+		"checker":             {"internal/jsonscan"},
 		"internal/bubble":     {},
 		"internal/child":      {"internal/watchman"},
 		"internal/watchman":   {},
+		"internal/jsonscan":   {},
 		"internal/nearest":    {},
 		"internal/pool":       {"internal/child"},
 		"internal/rediscli":   {},
@@ -100,6 +101,6 @@ func LightModules() []string {
 func StandardOnly() []string {
 	return []string{
 		"checker", "faults", "scenarios",
-		"internal/bubble", "internal/nearest", "internal/recheck", "internal/rooms", "internal/stdio", "internal/tempdir",
+		"internal/bubble", "internal/jsonscan", "internal/nearest", "internal/recheck", "internal/rooms", "internal/stdio", "internal/tempdir",
 	}
 }
