@@ -31,7 +31,9 @@ REPEATED = TestEveryCellTwice TestEveryLineOfTheLibraryMeetsSomething TestTheAgr
 	TestShardsAreTheWhole TestShardsAreDisjoint TestLotsArePartOfAState TestDrawsWhatIsKnown TestDrawsNothingButWhatIsThere \
 	TestSeedDecides TestFaultsComeAnywhere TestPrioritiesKeepTheirPromise TestShrinks TestShrinksToWhatIsNeeded \
 	TestGoesOnAsIfPlayedAtOnce TestPlainScripts TestSearchKilledAtAnyMoment TestExternal TestKilledAtAnyMoment TestEnumerate \
-	TestRandom TestExplain TestExplainsBigHistories TestJudgesMissNothing
+	TestRandom TestExplain TestExplainsBigHistories TestJudgesMissNothing TestVersus TestRarelyUnknown TestTooManyStates \
+	TestExploreKeepsWhatItFound TestNothingStays TestTimeNeverGoesBack TestOtherSeedOtherLatencies TestPictureOfALongStory \
+	TestWhatTablesCantKnow TestWhatShowsOnceIsNotFound TestWhatVariesIsSearchedToo
 
 empty    :=
 any_of    = ($(subst $(empty) ,|,$(strip $(REPEATED))))
@@ -60,18 +62,20 @@ test: redis ## run all tests, under the race detector where something is concurr
 	$(GO) vet ./...
 	$(RACED) -p $(PACKAGES) $(TESTED) -skip '^$(any_of)$$' $$(.ci/packages raced)
 	$(MAKE) --no-print-directory test-repeated
-	printf '%s\n' test-commands test-plain | xargs -P 2 -n 1 $(MAKE) --no-print-directory
+	$(MAKE) --no-print-directory test-plain
 	$(MAKE) --no-print-directory agree
 
 # What computes has the machine to itself: beside it cells on real servers would be late and
-# played again. The two others mostly wait, and do so at once.
-.PHONY: test-repeated test-commands test-plain
+# played again. The others mostly wait, and some do so at once.
+.PHONY: test-repeated test-plain
 test-repeated:
-	$(GO) test -p $(PACKAGES) $(TESTED) -run '^$(any_of)$$' $(filter-out ./cli/ $(addsuffix /,$(shell .ci/packages plain)),$(repeating))
-test-commands:
-	$(GO) test $(TESTED) -run '^$(any_of)$$' ./cli
+	$(GO) test -p $(PACKAGES) $(TESTED) -run '^$(any_of)$$' $(filter-out $(addsuffix /,$(shell .ci/packages plain)),$(repeating))
 test-plain:
-	$(GO) test -p 2 $(TESTED) $$(.ci/packages plain)
+	$(GO) test -p 3 $(TESTED) $$(.ci/packages plain)
+
+.PHONY: race
+race: redis ## run all tests of all packages under the race detector: half an hour or so
+	$(RACED) -p $(PACKAGES) $(TESTED) ./...
 
 .PHONY: redis
 redis: ## see to it that there is a redis-server to test with
@@ -119,7 +123,7 @@ specimens: redis ## play what the locks of examples/specimens must show, and mus
 	LOCKFAULT_ALL=1 $(GO) test -v -count 1 -timeout 1h ./examples -run 'FaultyLocks|SoundLocks'
 
 .PHONY: long
-long: agree-loaded test-docker prove-checker mutate-checker specimens tables seeds ## what takes hours: the agreement table beside busy processes, 500 settled scripts, every cell in containers, a million histories of each kind for the lock checker, all bugs that are planted, all specimens on real servers, all searches with and without tables
+long: agree-loaded test-docker race prove-checker mutate-checker specimens tables seeds ## what takes hours: the agreement table beside busy processes, 500 settled scripts, every cell in containers, a million histories of each kind for the lock checker, all bugs that are planted, all specimens on real servers, all searches with and without tables
 	$(AGREE) -settled -count 250 -runs 2 -unknown 2 $(if $(SEED),-seed $(SEED))
 
 .PHONY: test-docker
