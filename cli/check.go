@@ -242,6 +242,7 @@ func (o *checkOptions) one(ctx context.Context, stdin io.Reader, file string) (c
 	if err != nil {
 		return c, err
 	}
+	how.ByServer = c.Spec == specByServer
 	if o.lenient {
 		how.Skip = func(err *histories.Error) {
 			if c.FirstSkip == "" {

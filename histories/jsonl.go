@@ -20,10 +20,12 @@ type jsonLines struct {
 	index   int64           // of the last event
 	gaveUp  map[string]bool // clients whose call was cancelled; mostly empty
 	fields  []string        // that an event may have; nil until it is needed
+	ends    bool            // leases that end by the server's clock are events
+	served  served
 	event   jsonEvent       // the line, here to be allocated once
 }
 
-func newJSONLines() *jsonLines { return &jsonLines{} }
+func newJSONLines(ends bool) *jsonLines { return &jsonLines{ends: ends} }
 
 // A jsonEvent is a line as it stands there; the texts that a history of a lock
 // needs no copy of are missing.
@@ -31,6 +33,7 @@ type jsonEvent struct {
 	index, time, call, token, until, permits int64
 	hasIndex, hasTime, accepted, shared      bool
 	kind, client, op, result, key            []byte
+	node, server, owner, value, cause        []byte
 }
 
 func (p *jsonLines) parse(text []byte, line int, out *[2]record) (int, error) {
@@ -144,6 +147,11 @@ func (p *jsonLines) convert(e *jsonEvent, r *record) (int, error) {
 			Phase: phase, Op: linear.Use, Token: e.token,
 		}}
 		return 1, nil
+	case string(checker.State):
+		if p.ends {
+			return p.served.state(e, &p.names, r)
+		}
+		return 0, nil
 	case string(checker.Cancel):
 		if p.gaveUp == nil {
 			p.gaveUp = map[string]bool{}
@@ -151,7 +159,7 @@ func (p *jsonLines) convert(e *jsonEvent, r *record) (int, error) {
 		p.gaveUp[p.names.of(e.client)] = true
 		return 0, nil
 	case string(checker.Lost), string(checker.Request), string(checker.Reply), string(checker.Push), string(checker.Held), string(checker.Passed),
-		string(checker.Dropped), string(checker.State), string(checker.Pause), string(checker.Resume), string(checker.Fault), string(checker.Measure),
+		string(checker.Dropped), string(checker.Pause), string(checker.Resume), string(checker.Fault), string(checker.Measure),
 		string(checker.Step), string(checker.End):
 		return 0, nil
 	default:

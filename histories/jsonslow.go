@@ -46,6 +46,7 @@ func decode(text []byte, e *jsonEvent, fields []string) error {
 	e.kind, e.client, e.op, e.result, e.key = []byte(v.Kind), []byte(v.Client), []byte(v.Op), []byte(v.Result), []byte(v.Key)
 	e.call, e.token, e.until, e.permits, e.accepted = int64(v.Call), v.Token, int64(v.Until), v.Permits, v.Accepted
 	e.shared = v.Shared
+	e.node, e.server, e.owner, e.value, e.cause = []byte(v.Node), []byte(v.Server), []byte(v.Owner), []byte(v.Value), []byte(v.Cause)
 	return nil
 }
 

@@ -60,7 +60,7 @@ func (r *Reader) open() (splitter, parser, int, error) {
 	}
 	switch r.options.Format {
 	case JSONLines:
-		return newLines(in), newJSONLines(), 1, nil
+		return newLines(in), newJSONLines(r.options.ByServer), 1, nil
 	case EDN:
 		p := newJepsen()
 		return newForms(in, p.scan), p, 1, nil

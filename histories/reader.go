@@ -33,6 +33,10 @@ type Options struct {
 	// TimeUnit is what the plain numbers among the times of CSV count. The
 	// other formats say what theirs are, so for them it must be AutoUnit.
 	TimeUnit TimeUnit
+	// ByServer makes an event, [linear.Expired], of each lease that ended by the server's
+	// clock, of JSON lines that say what one server had. Other formats have such
+	// events by themselves.
+	ByServer bool
 	// Skip, unless it is nil, makes the reader lenient: it leaves out the
 	// lines that can't be read, or can't be true, and calls Skip with what is
 	// wrong with each, instead of stopping at the first. What it leaves out

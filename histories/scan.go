@@ -23,26 +23,25 @@ const (
 	fieldKey
 	fieldPermits
 	fieldShared
-	// The rest is not looked into.
 	fieldNode
 	fieldServer
+	fieldOwner
+	fieldValue
+	fieldCause
+	// The rest is not looked into.
 	fieldError
 	fieldConn
 	fieldDirection
 	fieldCommand
 	fieldReply
 	fieldSent
-	fieldOwner
-	fieldValue
 	fieldExpires
-	fieldCause
 	fieldText
 	fieldTook
 	fieldLine
 
-	textFields   = fieldKind | fieldClient | fieldOp | fieldResult | fieldKey | ignoredTexts
-	ignoredTexts = fieldNode | fieldServer | fieldError | fieldDirection | fieldCommand | fieldReply | fieldOwner |
-		fieldValue | fieldCause | fieldText
+	textFields   = fieldKind | fieldClient | fieldOp | fieldResult | fieldKey | fieldNode | fieldServer | fieldOwner | fieldValue | fieldCause | ignoredTexts
+	ignoredTexts = fieldError | fieldDirection | fieldCommand | fieldReply | fieldText
 	numberFields = fieldIndex | fieldTime | fieldCall | fieldToken | fieldUntil | fieldPermits |
 		fieldConn | fieldSent | fieldExpires | fieldTook | fieldLine
 )
@@ -202,6 +201,16 @@ func (e *jsonEvent) scanValue(b []byte, i int, field jsonField) int {
 			e.result = text
 		case fieldKey:
 			e.key = text
+		case fieldNode:
+			e.node = text
+		case fieldServer:
+			e.server = text
+		case fieldOwner:
+			e.owner = text
+		case fieldValue:
+			e.value = text
+		case fieldCause:
+			e.cause = text
 		}
 		return end
 	case field == fieldAccepted, field == fieldShared:

@@ -16,7 +16,7 @@ import (
 // same reports whether two lines say the same; no text and an empty one do.
 func same(a, b jsonEvent) bool {
 	for _, e := range []*jsonEvent{&a, &b} {
-		for _, text := range []*[]byte{&e.kind, &e.client, &e.op, &e.result, &e.key} {
+		for _, text := range []*[]byte{&e.kind, &e.client, &e.op, &e.result, &e.key, &e.node, &e.server, &e.owner, &e.value, &e.cause} {
 			if len(*text) == 0 {
 				*text = nil
 			}

@@ -1,0 +1,173 @@
+package linear
+
+import (
+	"iter"
+	"slices"
+	"strings"
+)
+
+// likes says which reserve acquires are alike.
+func (s *descent) likes() {
+	s.last = make([]int32, len(s.actors))
+	for i, p := range s.points {
+		actor := p.op
+		switch p.kind {
+		case crashPoint, expiredPoint:
+		case closingPoint:
+			actor = s.ops[s.reserves[p.op].like].actor
+		default:
+			actor = s.ops[p.op].actor
+		}
+		s.last[actor] = int32(i)
+	}
+	type shape struct {
+		permits      int32
+		reading, yet bool
+		crashed      bool // since it was called
+		keys         string
+	}
+	shapes := map[shape]int32{}
+	s.alike = make([]int32, len(s.reserves))
+	for i := range s.reserves {
+		sp := &s.reserves[i]
+		like := &s.ops[sp.like]
+		pt := &s.actors[like.actor]
+		s.alike[i] = -1
+		if like.op == Release || sp.grant != atOnce || len(pt.acquires) > 1 || len(pt.releases) > 0 || len(sp.calls) > 1 || len(pt.used) > 0 {
+			continue
+		}
+		of := shape{like.permits, like.reading, sp.yet, len(pt.crashes) > 0 && pt.crashes[len(pt.crashes)-1] > sp.calls[0], strings.Join(pt.keys, " ")}
+		n, ok := shapes[of]
+		if !ok {
+			n = int32(len(shapes))
+			shapes[of] = n
+		}
+		s.alike[i] = n
+	}
+	s.tried = make([]int32, len(shapes))
+}
+
+// others are the reserve acquires, of those that are alike one: if nothing more is asked of either of two actors that
+// hold nothing, they may as well be each other.
+func (s *descent) others(st instant) iter.Seq[int32] {
+	return func(yield func(int32) bool) {
+		s.round++
+		for _, i := range s.takes {
+			if n, actor := s.alike[i], s.ops[s.reserves[i].like].actor; n >= 0 && s.last[actor] < s.pos &&
+				st.uses(i) == 0 && st.count(actor, false) == 0 && st.count(actor, true) == 0 {
+				if s.tried[n] == s.round {
+					continue
+				}
+				s.tried[n] = s.round
+			}
+			if !yield(i) {
+				return
+			}
+		}
+	}
+}
+
+// first says whether op, which is under way and certain, is the one of those like it that may take effect now. Of a semaphore whose
+// operations are about one permit each, acquires under way are alike, and so are releases by clients of whom all outcomes are
+// known: if one takes effect before another that returns earlier, they may as well change places, since nothing else that
+// their clients do depends on which of them was.
+func (s *descent) first(st instant, op int32) bool {
+	o := &s.ops[op]
+	if !s.unit || o.op == Release && !s.plain[o.actor] {
+		return true
+	}
+	return !slices.ContainsFunc(s.open, func(u int32) bool {
+		other := &s.ops[u]
+		return other.outcome == certain && (other.op == Release) == (o.op == Release) && other.ret < o.ret && !has(st.done, u) &&
+			(o.op != Release || s.plain[other.actor])
+	})
+}
+
+// early lets an operation under way take effect.
+func (s *descent) early(st instant, op int32, add func(instant)) {
+	if next, ok := s.effect(st, op); ok {
+		next.done = including(next.done, op)
+		add(next)
+	}
+}
+
+// reserve lets an acquire of unknown outcome of an actor take effect.
+func (s *descent) reserve(st instant, p int32, add func(instant)) {
+	for _, sp := range s.actors[p].acquires {
+		s.reserve1(st, sp, add)
+	}
+}
+
+// reserve1 lets a reserve acquire take effect.
+func (s *descent) reserve1(st instant, reserve int32, add func(instant)) {
+	sp := &s.reserves[reserve]
+	like := &s.ops[sp.like]
+	if sp.open(s.pos) <= st.uses(reserve) || !s.model.room(st.holds, like) {
+		return
+	}
+	next := st.using(reserve)
+	with := func(next instant) {
+		add(s.look(next.taking(like.actor, like.reading, like.permits, sp.grant)))
+		pt := &s.actors[like.actor]
+		if i, _ := slices.BinarySearch(pt.crashes, s.pos); i == 0 || pt.crashes[i-1] < sp.calls[0] {
+			return
+		}
+		// Its client had crashed by then.
+		nobody := *like
+		nobody.actor = pt.orphans[0]
+		if !s.tied && !s.model.room(next.holds, &nobody) {
+			return
+		}
+		for _, p := range pt.orphans {
+			if s.strict {
+				next = next.taking(p, like.reading, like.permits, sp.grant)
+			}
+		}
+		add(s.look(next))
+	}
+	if !s.tokens {
+		with(next)
+		return
+	}
+	with(s.giving(next, gift{like.actor, sp.yet, next.last + 1}))
+	used := s.actors[like.actor].used
+	first, _ := slices.BinarySearch(used, next.last+2)
+	for _, t := range used[first:] {
+		if t >= s.least[s.pos] {
+			break
+		}
+		with(s.giving(next, gift{like.actor, sp.yet, t}))
+	}
+}
+
+// frees lets h be less: by a release or, of a lease, by its end.
+func (s *descent) frees(st instant, h *held, add func(instant)) {
+	pt := &s.actors[h.actor]
+	if op := s.under[h.actor]; op >= 0 && s.ops[op].op == Release && s.ops[op].outcome == certain && s.ops[op].reading == h.reading && !has(st.done, op) && s.first(st, op) {
+		if h.count >= s.ops[op].permits {
+			s.early(st, op, add)
+		} else {
+			s.reserve(st, h.actor, add)
+		}
+	}
+	switch {
+	case pt.nobody && (s.counted || h.reading):
+		add(st.taking(h.actor, h.reading, -1, h.grant))
+		return
+	case pt.nobody || s.leases && (h.grant == atOnce || s.ops[h.grant].ripe <= s.pos):
+		add(st.taking(h.actor, h.reading, -h.count, h.grant))
+		return
+	}
+	for _, r := range s.gives(h.actor) {
+		sp := &s.reserves[r]
+		like := &s.ops[sp.like]
+		if like.reading != h.reading || sp.open(s.pos) <= st.uses(r) {
+			continue
+		}
+		if h.count >= like.permits {
+			add(s.less(st, h.actor, h.reading, -like.permits, h.grant).using(r))
+		} else {
+			s.reserve(st, h.actor, add)
+		}
+	}
+}

@@ -1,0 +1,168 @@
+package linear
+
+import (
+	"math"
+	"slices"
+)
+
+// effect lets a certain operation take effect.
+func (s *descent) effect(st instant, op int32) (instant, bool) {
+	o := &s.ops[op]
+	switch o.op {
+	case Release:
+		return s.release(st, o)
+	case Extend:
+		i, ok := st.held(o.actor, o.reading)
+		if !ok {
+			return st, false
+		}
+		if s.leases {
+			st.holds = slices.Clone(st.holds)
+			st.holds[i].grant = op
+		}
+		return st, true
+	}
+	return s.acquire(st, op)
+}
+
+func (s *descent) acquire(st instant, op int32) (instant, bool) {
+	o := &s.ops[op]
+	if !s.model.room(st.holds, o) {
+		return st, false
+	}
+	if s.tokens && o.token != 0 {
+		if o.token <= st.last || slices.ContainsFunc(s.open, func(other int32) bool { return s.sooner(st, other, o.token) }) {
+			return st, false
+		}
+		st = s.giving(st, gift{o.actor, true, o.token})
+	}
+	if s.tokens && o.token == 0 { // it may have been any
+		last := st.last
+		st = s.giving(st, gift{o.actor, true, math.MaxInt64})
+		st.last = last
+	}
+	grant := int32(atOnce)
+	if s.leases {
+		grant = op
+	}
+	return s.look(st.taking(o.actor, o.reading, o.permits, grant)), true
+}
+
+// sooner says whether op is an acquire under way that must take effect before one that is
+// given this token.
+func (s *descent) sooner(st instant, op int32, token int64) bool {
+	o := &s.ops[op]
+	return o.outcome == certain && (o.op == Acquire || o.op == TryAcquire) && o.token != 0 && o.token < token && !has(st.done, op)
+}
+
+func (s *descent) release(st instant, o *operation) (instant, bool) {
+	i, ok := st.held(o.actor, o.reading)
+	if !ok || st.holds[i].count < o.permits {
+		return st, s.lax
+	}
+	return s.less(st, o.actor, o.reading, -o.permits, st.holds[i].grant), true
+}
+
+// less is taking, where less is held: then who reads and wrote before can write no more.
+func (s *descent) less(st instant, actor int32, reading bool, n, grant int32) instant {
+	st = st.taking(actor, reading, n, grant)
+	if s.shares {
+		st = s.look(st)
+	}
+	return st
+}
+
+// closing lets releases of unknown outcome take effect whose time is over.
+func (s *descent) closing(to []instant, st instant, reserve int32) []instant {
+	sp := &s.reserves[reserve]
+	like := &s.ops[sp.like]
+	first := len(to)
+	to = append(to, st.forgetting(reserve))
+	before := st
+	s.repeat(st, func(st instant, add func(instant)) {
+		// What is over now may be what an acquire of unknown outcome took: several permits, or a
+		// lock whose token is used later, or of which somebody is told.
+		unseen := slices.ContainsFunc(s.watch, func(t int32) bool { return !has(st.seen, t) })
+		useless := false // it has acquired, and nobody has seen the lock taken who had not before
+		if s.unit {
+			if unseen {
+				s.fill(st, add)
+			}
+			useless = len(st.seen) == len(before.seen) && out(st.holds)+int64(st.uses(reserve)) != out(before.holds)+int64(before.uses(reserve))
+		} else if s.rough || unseen || s.rewrites(st, like) || s.tokens && s.due(st, math.MaxInt64) {
+			s.moves(st, sp.like, true, add)
+		}
+		if i, ok := st.held(like.actor, like.reading); ok && st.holds[i].count >= like.permits && sp.open(s.pos) > st.uses(reserve) {
+			next := s.less(st, like.actor, like.reading, -like.permits, st.holds[i].grant).using(reserve)
+			if !useless {
+				to = append(to, next.forgetting(reserve))
+			}
+			add(next)
+		}
+	})
+	if m, ok := s.model.(single); ok && m.limit == 1 && s.acquires() {
+		slices.Reverse(to[first:]) // who acquires once more must have released
+	} else if s.unit && len(to) > first+1 {
+		to[first], to[first+1] = to[first+1], to[first] // mostly has released
+	}
+	return to
+}
+
+// acquires says whether what is called next is an acquire.
+func (s *descent) acquires() bool {
+	for _, p := range s.points[s.pos:] {
+		if p.kind == calledPoint {
+			return s.ops[p.op].op != Extend
+		}
+	}
+	return false
+}
+
+// ending lets what was granted end, unless its owner does something before.
+func (s *descent) ending(to []instant, st instant, grant int32) []instant {
+	i := slices.IndexFunc(st.holds, func(h held) bool { return h.grant == grant })
+	if i < 0 {
+		to = append(to, st)
+		reserve := s.ops[grant].reserve
+		if reserve < 0 || st.uses(reserve) > 0 || !slices.ContainsFunc(s.watch, func(t int32) bool { return !has(st.seen, t) }) {
+			return to
+		}
+		// It may have been held for a while, and somebody told so.
+		return s.reach(to, st, grant)
+	}
+	h := st.holds[i]
+	if op := s.under[h.actor]; op >= 0 && s.ops[op].outcome == certain && !has(st.done, op) && (s.ops[op].op == Release || s.ops[op].op == Extend) {
+		if next, ok := s.effect(st, op); ok {
+			next.done = including(next.done, op)
+			to = append(to, next)
+		}
+	}
+	return append(to, st.taking(h.actor, h.reading, -h.count, h.grant))
+}
+
+// crash lets an actor's holds be nobody's.
+func (s *descent) crash(st instant, p int32) instant {
+	for _, reading := range []bool{false, true} {
+		i, ok := st.held(p, reading)
+		if !ok {
+			continue
+		}
+		h := st.holds[i]
+		st = st.taking(p, reading, -h.count, h.grant)
+		if !s.strict {
+			continue // they may as well end
+		}
+		for _, nobody := range s.actors[p].orphans {
+			st = st.taking(nobody, reading, h.count, h.grant)
+		}
+	}
+	return st
+}
+
+func (s *descent) use(to []instant, st instant, op int32) []instant {
+	o := &s.ops[op]
+	if o.token < st.accepted {
+		return to
+	}
+	return s.reach(to, st, op)
+}

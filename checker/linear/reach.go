@@ -1,0 +1,281 @@
+package linear
+
+import (
+	"math"
+	"slices"
+	"sort"
+)
+
+// reach appends the first state in which the goal is reached from st by what may take effect now, and leaves the others,
+// those first that need least, to a walk. op is what the goal is about.
+func (s *descent) reach(to []instant, st instant, op int32) []instant {
+	next, ok := s.goal(st, op)
+	needy := s.needy(st, op, ok)
+	filling := s.unit && s.ops[op].op == Release && len(s.watch) > 0 && s.mayFill(st)
+	if ok && !needy && !filling {
+		return append(to, next)
+	}
+	w := s.walk(st, op)
+	w.needy = needy || filling
+	if filling && ok && !needy {
+		// Only that all permits are out, which those see who are to be told busy, is of use before.
+		to = append(to, next)
+		w.filling, w.unseen = true, len(st.seen)
+	}
+	if len(to) == 0 {
+		next, ok := s.found(w)
+		if ok {
+			to = append(to, next)
+		}
+		if !ok || w.over() {
+			s.end(w)
+			return to
+		}
+	}
+	s.more = w
+	return to
+}
+
+// fill calls add with each state to which an acquire leads, those first that must take effect before their clients'
+// next release returns, then those of which the outcome is known.
+func (s *descent) fill(st instant, add func(instant)) {
+	for i := range s.others(st) {
+		if s.owed(st, s.ops[s.reserves[i].like].actor) {
+			s.reserve1(st, i, add)
+		}
+	}
+	for _, u := range s.open {
+		if a := &s.ops[u]; a.outcome == certain && (a.op == Acquire || a.op == TryAcquire) && !has(st.done, u) && s.first(st, u) {
+			s.early(st, u, add)
+		}
+	}
+	for i := range s.others(st) {
+		s.reserve1(st, i, add)
+	}
+}
+
+// owed says whether the next that an actor does with a known outcome is a release of what it does not have.
+func (s *descent) owed(st instant, actor int32) bool {
+	sure := s.sure[actor]
+	i := sort.Search(len(sure), func(i int) bool { return s.ops[sure[i]].ret >= s.pos && !has(st.done, sure[i]) })
+	return i < len(sure) && s.ops[sure[i]].op == Release && st.count(actor, false) < s.ops[sure[i]].permits
+}
+
+// repeat visits st and whatever visit adds, each state once, those first that took least.
+func (s *descent) repeat(st instant, visit func(st instant, add func(instant))) {
+	w := s.walk(st, -1)
+	for w.at < len(w.queue) && s.budget >= 0 {
+		st := w.queue[w.at]
+		w.at++
+		visit(st, w.add)
+	}
+	s.end(w)
+}
+
+// needy says whether something else should take effect before op, which can at once if ok, because later it may not
+// be able to any more. That is a release under way that an acquire of unknown outcome must explain; of tokens what gave a
+// smaller one that is known; what takes several permits or keys, of which only some are left when somebody is
+// told busy, or a write lock beside which its client reads; and a release of several permits, of which only some are
+// left once others of its client's are released.
+func (s *descent) needy(st instant, op int32, ok bool) bool {
+	for _, other := range s.open {
+		if other != op && s.unexplained(st, other) {
+			return true
+		}
+	}
+	o := &s.ops[op]
+	acquire := o.op == Acquire || o.op == TryAcquire
+	if s.rewrites(st, o) {
+		return true
+	}
+	if acquire && o.outcome == certain && (s.strict && s.several || s.counted || s.shares) &&
+		slices.ContainsFunc(s.bulk, func(sp int32) bool {
+			return s.reserves[sp].open(s.pos) > st.uses(sp) && (!s.shares || s.strict || s.ops[s.reserves[sp].like].actor == o.actor)
+		}) {
+		return true
+	}
+	if s.splits(st, o) {
+		return true
+	}
+	if s.rough && len(s.watch) > 0 && o.op != Extend && s.mayFill(st) {
+		return true
+	}
+	if !s.tokens || ok && !acquire && o.op != Extend {
+		return false
+	}
+	before := int64(math.MaxInt64) // tokens below it may have to be given first
+	if acquire && o.token != 0 {
+		before = o.token
+	} else if slices.ContainsFunc(s.open, func(other int32) bool { return other != op && s.sooner(st, other, before) }) {
+		return true
+	}
+	return s.due(st, before)
+}
+
+// rewrites says whether o releases what its client writes, while it may have acquired that once more, which it
+// cannot later if it reads beside.
+func (s *descent) rewrites(st instant, o *operation) bool {
+	return s.shares && o.op == Release && !o.reading && slices.ContainsFunc(s.actors[o.actor].acquires, func(sp int32) bool {
+		return !s.ops[s.reserves[sp].like].reading && s.reserves[sp].open(s.pos) > st.uses(sp)
+	})
+}
+
+// splits says whether o releases some of what its client holds, while it may have released several at once, which
+// it cannot later if too few are left.
+func (s *descent) splits(st instant, o *operation) bool {
+	return s.rough && o.op == Release && slices.ContainsFunc(s.gives(o.actor), func(sp int32) bool {
+		return s.ops[s.reserves[sp].like].permits > 1 && s.reserves[sp].open(s.pos) > st.uses(sp)
+	})
+}
+
+// gives are an actor's reserve releases whose time is not over.
+func (s *descent) gives(actor int32) []int32 {
+	all := s.actors[actor].releases
+	from := sort.Search(len(all), func(i int) bool { return s.reserves[all[i]].end > s.pos }) // they are in the order in which they end
+	to := from
+	for to < len(all) && s.reserves[all[to]].calls[0] < s.pos {
+		to++
+	}
+	return all[from:to]
+}
+
+// due says whether an acquire of unknown outcome may have to give a token below before.
+func (s *descent) due(st instant, before int64) bool {
+	before = min(before, s.least[s.pos])
+	return slices.ContainsFunc(s.takes, func(i int32) bool {
+		sp := &s.reserves[i]
+		if sp.open(s.pos) == 0 {
+			return false
+		}
+		actor := s.ops[sp.like].actor
+		used := s.actors[actor].used
+		if next, _ := slices.BinarySearch(used, st.last+1); next < len(used) && used[next] < before {
+			return true
+		}
+		// One that may return yet makes smaller tokens good, too.
+		return sp.yet && st.last+1 < before && slices.ContainsFunc(used, func(t int64) bool { return !st.got(actor, t) })
+	})
+}
+
+// mayFill says whether a try under way that must find no permit left, and has not yet, might find so
+// if all took effect that can.
+func (s *descent) mayFill(st instant) bool {
+	sum := out(st.holds)
+	for _, u := range s.open {
+		if a := &s.ops[u]; a.outcome == certain && (a.op == Acquire || a.op == TryAcquire) && !has(st.done, u) {
+			sum += int64(a.permits)
+		}
+	}
+	for _, i := range s.takes {
+		sum += int64(s.ops[s.reserves[i].like].permits) * int64(max(0, s.reserves[i].open(s.pos)-st.uses(i)))
+	}
+	return slices.ContainsFunc(s.watch, func(t int32) bool {
+		return !has(st.seen, t) && sum+int64(s.ops[t].permits) > s.model.(permitted).n
+	})
+}
+
+// unexplained says whether op is a release under way whose client holds too little for it.
+func (s *descent) unexplained(st instant, op int32) bool {
+	o := &s.ops[op]
+	if o.op != Release || o.outcome != certain || has(st.done, op) || len(s.actors[o.actor].acquires) == 0 || s.lax {
+		return false
+	}
+	return st.count(o.actor, o.reading) < o.permits
+}
+
+// moves calls add with each state to which one move leads that may help to reach a goal about op.
+func (s *descent) moves(st instant, op int32, needy bool, add func(instant)) {
+	o := &s.ops[op]
+	all := needy
+	switch {
+	case o.op == Use:
+		if u := s.under[o.actor]; u >= 0 && s.ops[u].outcome == certain && !has(st.done, u) && s.ops[u].token >= o.token {
+			s.early(st, u, add)
+		}
+		s.reserve(st, o.actor, add)
+		all = true
+	case s.fails(op) && s.unit:
+		s.fill(st, add) // to release makes nobody busy
+	case s.fails(op):
+		short := false
+		for _, u := range s.open {
+			if a := &s.ops[u]; a.outcome == certain && (a.op == Acquire || a.op == TryAcquire) && !has(st.done, u) && s.first(st, u) {
+				if s.model.room(st.holds, a) {
+					s.early(st, u, add)
+				} else {
+					short = true
+				}
+			}
+		}
+		for i := range s.others(st) {
+			if a := &s.ops[s.reserves[i].like]; s.reserves[i].open(s.pos) > st.uses(i) {
+				s.reserve1(st, i, add)
+				short = short || !s.model.room(st.holds, a) || len(s.actors[a.actor].crashes) > 0
+			}
+		}
+		all = all || short || s.shares // who writes no more and reads still cannot write
+	case o.op == Release || o.op == Extend:
+		s.reserve(st, o.actor, add)
+		for i := range st.holds {
+			h := &st.holds[i]
+			if slices.ContainsFunc(s.actors[o.actor].acquires, func(sp int32) bool { return s.model.stands(h, &s.ops[s.reserves[sp].like]) }) {
+				s.frees(st, h, add)
+			}
+		}
+	default:
+		if o.reserve >= 0 {
+			s.reserve1(st, o.reserve, add)
+		}
+		for i := range st.holds {
+			if s.model.stands(&st.holds[i], o) {
+				s.frees(st, &st.holds[i], add)
+			}
+		}
+	}
+	if s.tokens {
+		before := int64(math.MaxInt64)
+		if o.op == Acquire || o.op == TryAcquire {
+			before = o.token
+		}
+		for _, u := range s.open {
+			if u != op && s.sooner(st, u, before) {
+				s.early(st, u, add)
+			}
+		}
+	}
+	if all {
+		for i := range st.holds {
+			s.frees(st, &st.holds[i], add)
+		}
+	}
+	if needy {
+		for _, u := range s.open {
+			if u != op && s.unexplained(st, u) {
+				s.reserve(st, s.ops[u].actor, add)
+			} else if v := &s.ops[u]; u != op && v.op == Release && v.outcome == certain && !has(st.done, u) && s.first(st, u) {
+				s.early(st, u, add)
+			}
+		}
+		s.reserve(st, o.actor, add)
+		for i := range s.others(st) {
+			if has(s.bulk, i) {
+				s.reserve1(st, i, add)
+			}
+		}
+		if s.counted && len(s.watch) > 0 {
+			for _, u := range s.open {
+				if a := &s.ops[u]; u != op && a.outcome == certain && a.op != Release && !has(st.done, u) && s.first(st, u) {
+					s.early(st, u, add)
+				}
+			}
+			for i := range s.others(st) {
+				s.reserve1(st, i, add)
+			}
+		}
+		if s.tokens {
+			for i := range s.others(st) {
+				s.reserve1(st, i, add)
+			}
+		}
+	}
+}
