@@ -67,7 +67,7 @@ func TestRunLeavesNothing(t *testing.T) {
 			r.tellWorkers(syscall.SIGSTOP)
 			r.signal(syscall.SIGTERM)
 		}, cli.ExitInterrupted},
-		{"no time left", endless, append(five[:2:2], "--cell-timeout", "15s"), func(*run) {}, cli.ExitUndecided},
+		{"no time left", endless, append(five[:2:2], "--cell-timeout", "8s"), func(*run) {}, cli.ExitUndecided},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

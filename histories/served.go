@@ -31,8 +31,9 @@ func (s *served) state(e *jsonEvent, names *names, r *record) (int, error) {
 	if s.owner, s.alien = "", len(e.owner) == 0 && len(e.value) > 0; len(e.owner) > 0 {
 		s.owner = names.of(e.owner)
 	}
+	gone := s.owner == "" && !s.alien // a clock that was moved may leave it there
 	switch {
-	case string(e.cause) != string(checker.ByExpiry):
+	case !gone || string(e.cause) != string(checker.ByExpiry) && string(e.cause) != string(checker.ByClock):
 		return 0, nil
 	case alien:
 		return 0, badFile{errors.New("a lease ended, and whose is not known, so the server's clock can't judge: none of the clients was the key's owner by the states before")}

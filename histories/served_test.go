@@ -50,6 +50,8 @@ func TestServersClock(t *testing.T) {
 		{"set-nx-px-lua", "holder-crash", linear.Valid},
 		{"set-nx-px-del", "late-release", linear.Invalid}, // it deletes another's key
 		{"set-nx-px-lua", "late-release", linear.Valid},
+		{"set-nx-px-lua", "server-clock-forward", linear.Valid}, // by that clock it was over
+		{"set-nx-px-lua", "server-clock-back", linear.Valid},
 		{"set-nx-px-lua", "flush", linear.Invalid}, // no lease ended
 	} {
 		got, err := judged(t, test.strategy, test.scenario)
