@@ -18,6 +18,7 @@ import (
 
 	"github.com/lockfault/lockfault/checker/linear"
 	"github.com/lockfault/lockfault/histories"
+	"github.com/lockfault/lockfault/reports"
 )
 
 type checkOptions struct {
@@ -33,6 +34,7 @@ type checkOptions struct {
 	unit    string
 	lenient bool
 	format  string
+	html    string
 }
 
 // inputAuto has the format of a history told by its content.
@@ -71,6 +73,7 @@ there, and 3 if a history is unknown or a file that is there can't be read to it
 as one.`,
 		Example: `  lockfault check lockfault-report/histories/*/*/*.jsonl
   lockfault check --spec fenced --strict history.edn
+  lockfault check --all --html check.html logs.csv
   grep lock production.log | to-csv | lockfault check --clock-skew 20ms`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return o.run(cmd, args)
@@ -89,6 +92,7 @@ as one.`,
 	flags.StringVar(&o.unit, "time-unit", inputAuto, "`unit` of the times of CSV that are plain numbers: "+strings.Join(timeUnits(), ", "))
 	flags.BoolVar(&o.lenient, "lenient", false, "leave out lines that can't be read, and say how many")
 	flags.StringVar(&o.format, "format", formatTable, "`form` of the answer: table or json")
+	flags.StringVar(&o.html, "html", "", "`file` for a page with a picture of each violation, beside the answer")
 	return cmd
 }
 
@@ -141,6 +145,7 @@ type checked struct {
 	Violations []violation `json:"violations"`
 	Omitted    int         `json:"omitted,omitempty"` // violations that are not listed
 	Explained  *explained  `json:"explained,omitempty"`
+	drawn      []reports.Drawn
 }
 
 type violation struct {
@@ -160,6 +165,9 @@ const verdictError = "error"
 func (o *checkOptions) run(cmd *cobra.Command, files []string) error {
 	defer keepSmall()()
 	if err := o.check(cmd); err != nil {
+		return err
+	}
+	if err := o.checkHTML(cmd.Flags().Changed("html"), files); err != nil {
 		return err
 	}
 	if len(files) == 0 {
@@ -195,6 +203,9 @@ func (o *checkOptions) run(cmd *cobra.Command, files []string) error {
 			fmt.Fprintln(cmd.ErrOrStderr(), err)
 		}
 		list = append(list, c)
+	}
+	if err := o.writeHTML(list); err != nil {
+		return err
 	}
 	if err := o.print(cmd.OutOrStdout(), list); err != nil {
 		return err
@@ -278,6 +289,11 @@ func (o *checkOptions) one(ctx context.Context, stdin io.Reader, file string) (c
 			c.Explained = explain(histories.New(from, how).Events(), spec, &j.Violations[0], o.strict)
 		} else {
 			c.Explained = &explained{Says: "an input of this size can be read only once: give it as a file to have it explained"}
+		}
+	}
+	if o.html != "" {
+		if from := in.again(); from != nil {
+			c.drawn = o.draw(from, how, spec, j.Violations)
 		}
 	}
 	if err != nil {

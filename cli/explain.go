@@ -42,7 +42,7 @@ func explain(events iter.Seq2[linear.Event, error], spec linear.Spec, v *linear.
 		all.Says = v.Says // the part ends early, and doesn't know how long something lasted
 	}
 	for i := range x.Events {
-		all.Events = append(all.Events, explainedPart{x.Events[i].Line, sentence(&x.Events[i])})
+		all.Events = append(all.Events, explainedPart{x.Events[i].Line, x.Events[i].Says()})
 	}
 	return all
 }
@@ -68,41 +68,4 @@ func (x *explained) lines() []string {
 		lines = append(lines, fmt.Sprintf("  line %d: %s", e.Line, e.Says))
 	}
 	return append(lines, "since "+x.Says)
-}
-
-// sentence tells an event in plain words.
-func sentence(e *linear.Event) string {
-	ops := map[linear.Op]string{linear.Acquire: "acquire", linear.TryAcquire: "try", linear.Release: "release", linear.Extend: "extend"}
-	who := fmt.Sprintf("at %v %s", e.Time, e.Client)
-	what := ops[e.Op]
-	if e.Shared {
-		what += " to read"
-	}
-	if e.Permits > 1 {
-		what += fmt.Sprintf(" %d permits", e.Permits)
-	}
-	switch {
-	case e.Phase == linear.Crash:
-		return who + " crashes"
-	case e.Phase == linear.Expired:
-		return who + "'s lease ends by the server's clock"
-	case e.Op == linear.Use && e.Phase == linear.ReturnOK:
-		return fmt.Sprintf("%s uses token %d, which is accepted", who, e.Token)
-	case e.Op == linear.Use:
-		return fmt.Sprintf("%s uses token %d, which is turned away", who, e.Token)
-	case e.Phase == linear.Invoke:
-		return who + " calls " + what
-	case e.Phase == linear.ReturnFail:
-		return who + " is told that its " + what + " failed"
-	case e.Phase == linear.ReturnUnknown:
-		return who + " is not told how its " + what + " ended"
-	}
-	who += " is told ok of its " + what
-	if e.Token != 0 {
-		who += fmt.Sprintf(", with token %d", e.Token)
-	}
-	if e.Lease != 0 {
-		who += fmt.Sprintf(", until %v", e.Lease)
-	}
-	return who
 }

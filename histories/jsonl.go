@@ -22,7 +22,7 @@ type jsonLines struct {
 	fields  []string        // that an event may have; nil until it is needed
 	ends    bool            // leases that end by the server's clock are events
 	served  served
-	event   jsonEvent       // the line, here to be allocated once
+	event   jsonEvent // the line, here to be allocated once
 }
 
 func newJSONLines(ends bool) *jsonLines { return &jsonLines{ends: ends} }

@@ -116,7 +116,7 @@ func (p *painter) effect(e checker.Event) string {
 
 // around leaves so many of the moments at most: those that prove something, and of the others
 // those that are near to one that does. Where nothing is proven, the faults take their place.
-func (p *painter) around(all []picture.Moment, most int) ([]picture.Moment, picture.Left) {
+func around(all []picture.Moment, most int) ([]picture.Moment, picture.Left) {
 	if len(all) <= most {
 		return all, picture.Left{}
 	}

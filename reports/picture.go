@@ -44,7 +44,7 @@ func (p *painter) paint(most int) picture.Picture {
 	p.lay()
 	m := p.h.Meta
 	pic := picture.Picture{Title: p.cell.Strategy + " under " + p.cell.Scenario, Lease: m.TTL, End: p.end()}
-	pic.Moments, pic.Left = p.around(p.moments(), most)
+	pic.Moments, pic.Left = around(p.moments(), most)
 	from, to := p.window(pic)
 	for _, s := range p.spans() {
 		if s, ok := clipSpan(s, from, to); ok && matters(s, pic) {

@@ -104,6 +104,11 @@ type Options struct {
 	// any more. It must not change what it is given. What only the end of
 	// the history or a search tells, Result alone says.
 	Found func(Violation)
+	// Held, if it is not nil, is called with each time in which a client must have held, as far as the
+	// rules know it: by [Checker.Add] when it is over and nothing can change that but a release that
+	// fails, and by Result with those that go on at the end. One that lasted longer after all comes
+	// again, with the same Event. What only a search finds out is not among them.
+	Held func(Held)
 	// Search settles what the rules leave open by looking for an order, within bounds that
 	// docs/checker.md states. It keeps the events and costs much more time. [Check] does it
 	// by itself where a question is open; it is for a [Checker]. Without it a violation of
@@ -170,6 +175,20 @@ type Violation struct {
 	// Options.Skew.
 	Certain bool
 	Says    string // one sentence
+}
+
+// A Held is a time in which a client must have held a lock, or some permits of it.
+type Held struct {
+	Client, Key string
+	// Event is what proves it: the return of its acquire or, if that is of unknown outcome, the
+	// release that would have failed without it.
+	Event Event
+	// From is part of it, To is not. Open says that the history, which ends at To, ended first.
+	From, To time.Duration
+	Open     bool
+	// Brief says that it was for an instant at least, somewhere between the two.
+	Brief   bool
+	Permits int
 }
 
 // A Result is what [Check] found.

@@ -65,3 +65,20 @@ const (
 	Extend
 	Use
 )
+
+// String returns the operation's name, as in CSV; empty if it is none.
+func (o Op) String() string {
+	switch o {
+	case Acquire:
+		return "acquire"
+	case TryAcquire:
+		return "try"
+	case Release:
+		return "release"
+	case Extend:
+		return "extend"
+	case Use:
+		return "use"
+	}
+	return ""
+}

@@ -337,8 +337,21 @@ func (c *Checker) advance(s *slot) {
 		}
 		l.remove(h)
 		h.listed = false
+		c.tell(h, false)
 	}
 	l.crowded = false
+}
+
+// tell tells of a hold who wants to know of all.
+func (c *Checker) tell(h *hold, open bool) {
+	if c.opts.Held == nil {
+		return
+	}
+	end := h.end().time
+	if open {
+		end = c.now
+	}
+	c.opts.Held(Held{Client: h.owner.client.name, Key: h.slot.key, Event: h.event(), From: h.from.time, To: end, Open: open, Brief: h.brief, Permits: int(h.permits)})
 }
 
 // conclude sweeps to the end of the history, and leaves s as it was.

@@ -124,6 +124,9 @@ func (c *Checker) finish() {
 	judging := !c.done
 	var keys []string
 	for key, s := range c.slots {
+		for _, h := range s.holds.list {
+			c.tell(h, now.before(h.end()))
+		}
 		if s.permit.over {
 			continue
 		}

@@ -72,3 +72,39 @@ func sayNoOrder(e *Event) string {
 	did := map[Phase]string{Invoke: "called", ReturnOK: "was told ok", ReturnFail: "was told fail", ReturnUnknown: "was told nothing", Crash: "crashed"}[e.Phase]
 	return fmt.Sprintf("%s %s%s, and no order of the operations explains that together with what was before.", at(e), did, on(e.Key))
 }
+
+// Says tells the event in plain words.
+func (e *Event) Says() string {
+	who := fmt.Sprintf("at %v %s", e.Time, e.Client)
+	what := e.Op.String()
+	if e.Shared {
+		what += " to read"
+	}
+	if e.Permits > 1 {
+		what += fmt.Sprintf(" %d permits", e.Permits)
+	}
+	switch {
+	case e.Phase == Crash:
+		return who + " crashes"
+	case e.Phase == Expired:
+		return who + "'s lease ends by the server's clock"
+	case e.Op == Use && e.Phase == ReturnOK:
+		return fmt.Sprintf("%s uses token %d, which is accepted", who, e.Token)
+	case e.Op == Use:
+		return fmt.Sprintf("%s uses token %d, which is turned away", who, e.Token)
+	case e.Phase == Invoke:
+		return who + " calls " + what
+	case e.Phase == ReturnFail:
+		return who + " is told that its " + what + " failed"
+	case e.Phase == ReturnUnknown:
+		return who + " is not told how its " + what + " ended"
+	}
+	who += " is told ok of its " + what
+	if e.Token != 0 {
+		who += fmt.Sprintf(", with token %d", e.Token)
+	}
+	if e.Lease != 0 {
+		who += fmt.Sprintf(", until %v", e.Lease)
+	}
+	return who
+}

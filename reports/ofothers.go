@@ -1,0 +1,208 @@
+package reports
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"html/template"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/lockfault/lockfault/checker/linear"
+	"github.com/lockfault/lockfault/reports/page"
+	"github.com/lockfault/lockfault/reports/picture"
+	"github.com/lockfault/lockfault/reports/svg"
+)
+
+// A Checked is a history of anybody's lock that was judged, for a page.
+type Checked struct {
+	Name, Verdict, Spec string
+	Says                []string // what else is to be said of it
+	Violations          []Drawn
+}
+
+// A Drawn is a violation of a history with what there is about its lock, in order; without a Rule it
+// is a lock with which nothing is wrong.
+type Drawn struct {
+	linear.Violation
+	Events []linear.Event // those of its lock, and crashes
+	Held   []linear.Held  // what clients must have held
+}
+
+// WriteChecked writes the page of such histories.
+func WriteChecked(w io.Writer, list []Checked) error {
+	p := page.Histories{Title: "lockfault check"}
+	for _, c := range list {
+		h := page.History{Name: shown(c.Name), Verdict: c.Verdict, Spec: c.Spec, Bad: c.Verdict != string(linear.Valid)}
+		for _, text := range c.Says {
+			h.Says = append(h.Says, printed(text))
+		}
+		for i := range c.Violations {
+			v, err := drawn(&c.Violations[i])
+			if err != nil {
+				return err
+			}
+			h.Violations = append(h.Violations, v)
+		}
+		p.List = append(p.List, h)
+	}
+	return page.OfHistories(w, p)
+}
+
+func drawn(d *Drawn) (page.Violation, error) {
+	v := page.Violation{Rule: string(d.Rule), Key: shown(d.Key), Certain: d.Certain, Says: printed(d.Says)}
+	pic := d.Picture(MostMoments)
+	var timeline bytes.Buffer
+	if err := svg.Timeline(&timeline, pic, false); err != nil {
+		return v, err
+	}
+	v.Timeline, v.Left = template.HTML(timeline.String()), pic.Left.All()
+	for _, m := range pic.Moments {
+		v.Sentences = append(v.Sentences, page.Sentence{Event: m.Event, Text: m.Says, Proves: m.Proves})
+	}
+	return v, nil
+}
+
+// Picture returns what is to be seen around a violation: so many moments at most. Events go by
+// their lines.
+func (d *Drawn) Picture(most int) picture.Picture {
+	b := &bystander{Drawn: d, lanes: map[string]int{}, proves: map[int]bool{}}
+	for i := range d.Violation.Events {
+		b.proves[d.Violation.Events[i].Line] = true
+	}
+	var pic picture.Picture
+	pic.Moments, pic.Left = around(b.moments(), most)
+	if n := len(d.Events); n > 0 {
+		pic.End = d.Events[n-1].Time
+	}
+	if len(pic.Moments) == 0 {
+		return pic
+	}
+	from, to := pic.Moments[0].At, pic.Moments[len(pic.Moments)-1].At
+	for _, s := range append(b.holds(), b.calls(pic.End)...) {
+		if s, ok := clipSpan(s, from, to); ok && (s.Kind == picture.Hold || matters(s, pic)) {
+			pic.Spans = append(pic.Spans, s)
+		}
+	}
+	slices.SortStableFunc(pic.Spans, func(a, b picture.Span) int { return cmp.Compare(a.From, b.From) })
+	if d.Rule == linear.Overlap && len(d.Clients) > 1 && d.To >= from && d.From <= to {
+		pic.Overlaps = []picture.Overlap{{A: b.lane(d.Clients[0]), B: b.lane(d.Clients[1]), From: max(d.From, from), To: min(d.To, to)}}
+	}
+	pic.Proofs = []picture.Proof{{Anomaly: string(d.Rule), Says: d.Says, Events: linesOf(d.Violation.Events)}}
+	for name, at := range b.lanes {
+		for len(pic.Lanes) <= at {
+			pic.Lanes = append(pic.Lanes, picture.Lane{})
+		}
+		pic.Lanes[at] = picture.Lane{Kind: picture.Client, Name: name, Number: at}
+	}
+	times := []time.Duration{from, to}
+	for _, m := range pic.Moments {
+		times = append(times, m.At)
+	}
+	for _, s := range pic.Spans {
+		times = append(times, s.From, s.To)
+	}
+	pic.Axis = picture.NewAxis(0, times)
+	return printedPicture(withoutEmptyLanes(pic))
+}
+
+func linesOf(events []linear.Event) []int {
+	lines := make([]int, len(events))
+	for i := range events {
+		lines[i] = events[i].Line
+	}
+	return lines
+}
+
+// A bystander sees what clients were told, and nothing else.
+type bystander struct {
+	*Drawn
+	lanes  map[string]int // by client
+	proves map[int]bool   // by line
+}
+
+func (b *bystander) lane(client string) int {
+	at, ok := b.lanes[client]
+	if !ok {
+		at = len(b.lanes)
+		b.lanes[client] = at
+	}
+	return at
+}
+
+func (b *bystander) moments() []picture.Moment {
+	var list []picture.Moment
+	for i := range b.Events {
+		e := &b.Events[i]
+		m := picture.Moment{Event: e.Line, At: e.Time, From: b.lane(e.Client), To: -1, Says: e.Says(), Proves: b.proves[e.Line]}
+		what := e.Op.String()
+		switch {
+		case e.Phase == linear.Crash:
+			m.Kind, m.Label = picture.Process, "process dies"
+		case e.Phase == linear.Expired:
+			m.Kind, m.Label, m.Bad = picture.State, "lease ended", true
+		case e.Phase == linear.Invoke:
+			m.Kind, m.Label = picture.Invoke, what
+		case e.Op == linear.Use:
+			m.Kind, m.Label = picture.Lost, fmt.Sprintf("token %d accepted", e.Token)
+			if m.Bad = e.Phase != linear.ReturnOK; m.Bad {
+				m.Label = fmt.Sprintf("token %d refused", e.Token)
+			}
+		default:
+			m.Kind, m.Good = picture.Return, e.Phase == linear.ReturnOK
+			m.Bad = !m.Good
+			m.Label = what + " " + map[linear.Phase]string{linear.ReturnOK: "ok", linear.ReturnFail: "failed", linear.ReturnUnknown: "unknown"}[e.Phase]
+			if e.Token != 0 {
+				m.Label += fmt.Sprintf(", token %d", e.Token)
+			}
+		}
+		list = append(list, m)
+	}
+	return list
+}
+
+func (b *bystander) holds() []picture.Span {
+	var list []picture.Span
+	at := map[int]int{} // by the line that proves it
+	for _, h := range b.Held {
+		s := picture.Span{Kind: picture.Hold, Lane: b.lane(h.Client), From: h.From, To: h.To, Began: h.Event.Line, Ended: -1,
+			Whose: b.lane(h.Client), Label: "holds", Open: h.Open}
+		s.Says = fmt.Sprintf("%s must have held the lock for %s", h.Client, picture.Words(s.Length()))
+		switch {
+		case h.Brief:
+			s.Label, s.Says = "held", fmt.Sprintf("%s must have held the lock for an instant", h.Client)
+		case h.Permits > 1:
+			s.Label = fmt.Sprintf("holds %d", h.Permits)
+		}
+		if i, again := at[h.Event.Line]; again && h.Permits == 1 { // it lasted longer after all
+			list[i] = s
+			continue
+		}
+		at[h.Event.Line] = len(list)
+		list = append(list, s)
+	}
+	return list
+}
+
+func (b *bystander) calls(end time.Duration) []picture.Span {
+	var list []picture.Span
+	open := map[string]int{} // where the call under way is, by client
+	for i := range b.Events {
+		e := &b.Events[i]
+		at, under := open[e.Client]
+		switch {
+		case e.Op == linear.Use || e.Phase == linear.Expired:
+		case e.Phase == linear.Invoke:
+			open[e.Client] = len(list)
+			list = append(list, picture.Span{Kind: picture.Call, Lane: b.lane(e.Client), From: e.Time, To: end, Began: e.Line, Ended: -1, Whose: -1, Open: true,
+				Label: e.Op.String(), Says: fmt.Sprintf("%s called %s, and it did not come back", e.Client, e.Op)})
+		case under:
+			s := &list[at]
+			s.To, s.Ended, s.Open = e.Time, e.Line, false
+			s.Says = e.Says() + ", after " + picture.Words(s.Length())
+			delete(open, e.Client)
+		}
+	}
+	return list
+}
