@@ -141,8 +141,8 @@ func (o *benchOptions) run(cmd *cobra.Command, a *app) error {
 // measures counts a strategy that is measured next, with so many contenders.
 func (p *progress) measures(strategy string, contenders int) {
 	p.done++
-	if p.w != nil {
-		fmt.Fprintf(p.w, "%s%d of %d, measuring %s with %d", clearLine, p.done, p.total, strategy, contenders)
+	if p.due() {
+		p.say(fmt.Sprintf("%d of %d, measuring %s with %d", p.done, p.total, strategy, contenders))
 	}
 }
 

@@ -31,6 +31,8 @@ type runOptions struct {
 	baseline   string
 	resume     bool
 	accept     bool
+	quiet      bool
+	verbose    bool
 }
 
 // The formats of a run's output.
@@ -72,6 +74,8 @@ into that file what they show now.`,
 	flags.StringVar(&o.costs, "costs", "", "`file` that lockfault bench --format json wrote, for the report's costs")
 	flags.StringVar(&o.baseline, "baseline", "", "`report` of a run before, its directory or its results.json: say what changed since, and end with status 1 if something got worse")
 	flags.StringVar(&o.out, "out", "lockfault-report", "`directory` to write the report to")
+	flags.BoolVar(&o.quiet, "quiet", false, "print nothing but what is not as expected, and what was asked for by --format or --baseline")
+	flags.BoolVar(&o.verbose, "verbose", false, "print a line for each cell as it finishes, on standard error")
 	flags.BoolVar(&o.resume, "resume", false, "go on with the same run, which has ended in the directory before it was complete")
 	flags.BoolVar(&o.accept, "accept", false, "write what the locks show now into the file of --expect, as what they may show from now on")
 	o.addFlags(cmd)
@@ -82,6 +86,9 @@ func (o *runOptions) check(cmd *cobra.Command) error {
 	var err error
 	if o.forms, err = chooseForms(o.formats, o.out); err != nil {
 		return err
+	}
+	if o.quiet && o.verbose {
+		return usage("--quiet and --verbose can't both be so: leave one of them out")
 	}
 	if o.jobs < 1 {
 		return usage("--jobs %d plays nothing: give 1 or more", o.jobs)
@@ -159,11 +166,14 @@ func (o *runOptions) run(cmd *cobra.Command, a *app) error {
 	defer report.Leave()
 
 	progress := newProgress(cmd.ErrOrStderr(), total)
-	progress.done = total - report.Missing()
+	progress.had(total - report.Missing())
+	if progress.each = o.verbose; o.quiet {
+		progress.w = nil
+	}
 	for i, world := range o.worlds {
 		jobs := without(o.cells(world, i*each, scripts, list, report.Dir()), report.Has)
 		err = o.play(cmd.Context(), world, min(o.workers(cmd, world), each), jobs, func(j job, cell reports.Cell) error {
-			progress.finished(j)
+			progress.finished(j, cell)
 			return report.Add(j.Number, cell)
 		})
 		if err != nil {
@@ -238,7 +248,9 @@ func (o *runOptions) run(cmd *cobra.Command, a *app) error {
 		return err
 	}
 	diff.Narrow()
-	fmt.Fprintln(side)
+	if !o.quiet {
+		fmt.Fprintln(side)
+	}
 	if err := diff.Write(side, "text"); err != nil {
 		return err
 	}
@@ -311,6 +323,9 @@ func (o *runOptions) print(out, side io.Writer, s *summary, results string, said
 		return err
 	}
 	said.print(b)
+	if o.quiet {
+		return b.Flush()
+	}
 	if !s.agree.Empty() {
 		for _, line := range s.agree.Lines() {
 			fmt.Fprintln(b, line)
@@ -338,6 +353,7 @@ func (o *runOptions) write(out io.Writer, s *summary, measures []reports.Measure
 		switch {
 		case f.file != "":
 			err = f.WriteFile(f.file, results)
+		case f.Name == formatTable && o.quiet:
 		case f.Name == formatTable:
 			if err = o.table(out, s, measures); err == nil {
 				err = reports.Avoidable(out, results)

@@ -18,6 +18,7 @@ import (
 	"github.com/lockfault/lockfault/checker"
 	"github.com/lockfault/lockfault/reports/mermaid"
 	"github.com/lockfault/lockfault/reports/page"
+	"github.com/lockfault/lockfault/reports/perfetto"
 	"github.com/lockfault/lockfault/reports/picture"
 	"github.com/lockfault/lockfault/reports/svg"
 )
@@ -229,7 +230,7 @@ func DrawCell(w io.Writer, dir, strategy, scenario, world, format string) error 
 var ErrNoCell = errors.New("reports: the report has no such cell")
 
 // Formats returns the forms in which one cell can be drawn.
-func Formats() []string { return []string{"svg", "sequence", "mermaid", "text"} }
+func Formats() []string { return []string{"svg", "sequence", "mermaid", "text", "perfetto"} }
 
 func drawAs(w io.Writer, c Cell, h checker.History, format string) error {
 	switch format {
@@ -241,6 +242,8 @@ func drawAs(w io.Writer, c Cell, h checker.History, format string) error {
 		return mermaid.Of(Picture(c, h, MostMoments)).Write(w)
 	case "text":
 		return Story(w, c, h, View{})
+	case "perfetto": // a viewer that zooms has room for all
+		return perfetto.Write(w, Picture(c, h, len(h.Events)))
 	}
 	return fmt.Errorf("reports: there is no format %q: there are %s", format, strings.Join(Formats(), ", "))
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/lockfault/lockfault/checker"
 	"github.com/lockfault/lockfault/reports"
 	"github.com/lockfault/lockfault/reports/mermaid"
+	"github.com/lockfault/lockfault/reports/perfetto"
 	"github.com/lockfault/lockfault/reports/picture"
 	"github.com/lockfault/lockfault/reports/svg"
 )
@@ -112,6 +113,11 @@ func TestDrawings(t *testing.T) {
 	golden(t, "timeline.svg", timeline.String())
 	golden(t, "sequence.svg", sequence.String())
 	golden(t, "sequence.mmd", text.String())
+	var trace bytes.Buffer
+	if err := perfetto.Write(&trace, p); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "perfetto.json", trace.String())
 	d, err := mermaid.Parse(text.String())
 	if err != nil || len(d.Lines) < len(p.Moments) {
 		t.Errorf("read back %d lines of %d moments, error %v", len(d.Lines), len(p.Moments), err)

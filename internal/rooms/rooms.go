@@ -27,12 +27,13 @@ func Allowed() map[string][]string {
 		// Foreign histories are read for the checker alone.
 		"histories": {"checker", "internal/jsonscan", "internal/nearest"},
 		// A report is drawn from results and histories, never from a world.
-		"reports": {"checker", "reports/picture", "reports/svg", "reports/mermaid", "reports/page", "internal/flock", "internal/replace", "internal/shell"},
+		"reports": {"checker", "reports/picture", "reports/svg", "reports/mermaid", "reports/page", "reports/perfetto", "internal/flock", "internal/replace", "internal/shell"},
 		// All that is drawn is drawn of pictures, which know no history.
-		"reports/picture": {},
-		"reports/svg":     {"reports/picture"},
-		"reports/mermaid": {"reports/picture"},
-		"reports/page":    {"reports/svg"},
+		"reports/picture":  {},
+		"reports/svg":      {"reports/picture"},
+		"reports/mermaid":  {"reports/picture"},
+		"reports/perfetto": {"reports/picture"},
+		"reports/page":     {"reports/svg"},
 		// A script is made of faults; it knows anomalies by name.
 		"scenarios":         {"faults", "faults/topology", "checker", "internal/nearest"},
 		"scenarios/settled": {"scenarios"},

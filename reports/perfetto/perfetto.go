@@ -1,0 +1,202 @@
+// Package perfetto writes a picture for a viewer of traces: in the Trace Event Format, as JSON,
+// which ui.perfetto.dev, chrome://tracing and others read. The form is described in "Trace Event
+// Format", a document of the Chromium project: a lane is a process, what lasts is a slice of a
+// thread, what happens is an instant.
+package perfetto
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/lockfault/lockfault/reports/picture"
+)
+
+// An event is one of the trace.
+type event struct {
+	Name  string  `json:"name"`
+	Kind  string  `json:"cat,omitempty"`
+	Phase string  `json:"ph"`
+	TS    micros  `json:"ts"`
+	Dur   *micros `json:"dur,omitempty"` // of a slice
+	PID   int     `json:"pid"`
+	TID   int     `json:"tid"`
+	Scope string  `json:"s,omitempty"`
+	Args  *args   `json:"args,omitempty"`
+}
+
+type args struct {
+	Name      string `json:"name,omitempty"` // of a process or thread
+	SortIndex *int   `json:"sort_index,omitempty"`
+	Event     *int   `json:"event,omitempty"` // in the history
+	Says      string `json:"says,omitempty"`
+	To        string `json:"to,omitempty"`
+	Effect    string `json:"effect,omitempty"`
+	Proves    bool   `json:"proves,omitempty"`
+	Open      bool   `json:"open,omitempty"`
+}
+
+// micros is a time as the format has it: microseconds, with three digits behind the point.
+type micros time.Duration
+
+// MarshalJSON writes the number.
+func (m micros) MarshalJSON() ([]byte, error) {
+	return fmt.Appendf(nil, "%d.%03d", int64(m)/1000, int64(m)%1000), nil
+}
+
+func length(d time.Duration) *micros { return (*micros)(&d) }
+
+// Threads of a lane, in the order in which they lie. What overlaps is put on further ones, which
+// have numbers of their own.
+var threads = []struct {
+	kind picture.SpanKind
+	name string
+}{
+	{picture.Hold, "belief"}, {picture.Key, "key"}, {picture.Call, "operations"}, {picture.Repeat, "asks again"},
+	{picture.Stop, "process"}, {picture.Cut, "partition"}, {picture.Kept, "kept by the gate"}, {picture.Odd, "fault"},
+}
+
+const (
+	happens  = 1   // the thread of moments
+	apart    = 100 // between the threads of two kinds
+	together = 1   // the process of overlaps; lanes follow
+)
+
+// Write writes the picture.
+func Write(w io.Writer, p picture.Picture) error {
+	t := &trace{Picture: p}
+	for i, lane := range p.Lanes {
+		t.named("process_name", pid(i), 0, nameOf(lane))
+		t.sorted("process_sort_index", pid(i), 0, i+1)
+		t.named("thread_name", pid(i), happens, "what happens")
+	}
+	for i := range p.Lanes {
+		for k, thread := range threads {
+			t.spans(i, thread.kind, apart*(k+1), thread.name)
+		}
+	}
+	for _, m := range p.Moments {
+		t.moment(m)
+	}
+	if len(p.Overlaps) > 0 || len(p.Proofs) > 0 {
+		t.named("process_name", together, 0, "what went wrong")
+		t.sorted("process_sort_index", together, 0, 0)
+	}
+	t.overlaps()
+	return t.write(w)
+}
+
+func pid(lane int) int { return lane + together + 1 }
+
+func nameOf(lane picture.Lane) string {
+	switch lane.Kind {
+	case picture.Client:
+		return "client " + lane.Name
+	case picture.Server:
+		return "server " + lane.Name
+	}
+	return lane.Name
+}
+
+type trace struct {
+	picture.Picture
+	events []event
+}
+
+func (t *trace) named(what string, pid, tid int, name string) {
+	t.events = append(t.events, event{Name: what, Phase: "M", PID: pid, TID: tid, Args: &args{Name: name}})
+}
+
+func (t *trace) sorted(what string, pid, tid, at int) {
+	t.events = append(t.events, event{Name: what, Phase: "M", PID: pid, TID: tid, Args: &args{SortIndex: &at}})
+}
+
+// spans puts those of a kind on threads of a lane, so that on none two overlap.
+func (t *trace) spans(lane int, kind picture.SpanKind, first int, name string) {
+	var ends []time.Duration // of the last on each thread
+	for _, s := range t.Spans {
+		if s.Lane != lane || s.Kind != kind {
+			continue
+		}
+		at := slices.IndexFunc(ends, func(end time.Duration) bool { return end <= s.From })
+		if at < 0 {
+			at = len(ends)
+			ends = append(ends, 0)
+			text := name
+			if at > 0 {
+				text = fmt.Sprintf("%s %d", name, at+1)
+			}
+			t.named("thread_name", pid(lane), first+at, text)
+			t.sorted("thread_sort_index", pid(lane), first+at, first+at)
+		}
+		ends[at] = s.To
+		e := event{Name: s.Label, Kind: name, Phase: "X", TS: micros(s.From), Dur: length(s.Length()), PID: pid(lane), TID: first + at, Args: &args{Says: s.Says, Open: s.Open}}
+		if s.Began >= 0 {
+			e.Args.Event = &s.Began
+		}
+		t.events = append(t.events, e)
+	}
+}
+
+func (t *trace) moment(m picture.Moment) {
+	e := event{Name: m.Label, Kind: "moment", Phase: "i", TS: micros(m.At), PID: together, TID: happens, Scope: "t",
+		Args: &args{Event: &m.Event, Says: m.Says, Effect: m.Effect, Proves: m.Proves}}
+	if m.From >= 0 {
+		e.PID = pid(m.From)
+	} else {
+		e.Scope = "g" // it befell nobody that is shown
+	}
+	if m.To >= 0 {
+		e.Args.To = nameOf(t.Lanes[m.To])
+	}
+	t.events = append(t.events, e)
+}
+
+// overlaps says what was found, each on a thread of its own.
+func (t *trace) overlaps() {
+	for i, o := range t.Overlaps {
+		tid := apart + i
+		t.named("thread_name", together, tid, nameOf(t.Lanes[o.A])+" and "+nameOf(t.Lanes[o.B]))
+		t.events = append(t.events, event{Name: o.Label(), Kind: "overlap", Phase: "X", TS: micros(o.From), Dur: length(o.To - o.From), PID: together, TID: tid, Args: &args{Open: o.Open}})
+	}
+	at := map[int]time.Duration{}
+	for _, m := range t.Moments {
+		at[m.Event] = m.At
+	}
+	for i, p := range t.Proofs {
+		tid := 2*apart + i
+		t.named("thread_name", together, tid, p.Anomaly)
+		for _, number := range p.Events {
+			if when, ok := at[number]; ok {
+				t.events = append(t.events, event{Name: fmt.Sprintf("%s, event %d", p.Anomaly, number), Kind: "proof", Phase: "i", TS: micros(when), PID: together, TID: tid, Scope: "p",
+					Args: &args{Event: &number, Says: p.Says, Proves: true}})
+			}
+		}
+	}
+}
+
+// write writes one event a line.
+func (t *trace) write(w io.Writer) error {
+	b := bufio.NewWriter(w)
+	title, err := json.Marshal(t.Title)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(b, `{"displayTimeUnit":"ms","otherData":{"title":%s},"traceEvents":[`, title)
+	for i, e := range t.events {
+		text, err := json.Marshal(e)
+		if err != nil {
+			return err
+		}
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteByte('\n')
+		b.Write(text)
+	}
+	b.WriteString("\n]}\n")
+	return b.Flush()
+}
