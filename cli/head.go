@@ -20,7 +20,11 @@ func (o *runOptions) head(list []strategies.Strategy, scripts []chosen, costs []
 		Flags:   o.flags(),
 	}
 	for _, s := range list {
-		h.Strategies = append(h.Strategies, reports.Described{Name: s.Name, Summary: s.Summary, Nodes: max(1, s.Nodes), Renews: slices.Contains(s.Tags, strategies.TagRenewing)})
+		d := reports.Described{Name: s.Name, Summary: s.Summary, Nodes: max(1, s.Nodes), Renews: slices.Contains(s.Tags, strategies.TagRenewing)}
+		if o.subject != nil && s.Name == o.subject.Name {
+			d.Flags = o.subjectFlags.again()
+		}
+		h.Strategies = append(h.Strategies, d)
 	}
 	for _, s := range scripts {
 		h.Scripts = append(h.Scripts, reports.NewScript(s.Name, s.file, string(s.Format())))
@@ -33,6 +37,9 @@ func (o *runOptions) head(list []strategies.Strategy, scripts []chosen, costs []
 	}
 	if !slices.Equal(o.worlds, []string{reports.Reference}) {
 		h.Command = append(h.Command, "--world", strings.Join(o.worlds, ","))
+	}
+	if o.subject != nil {
+		h.Command = append(h.Command, o.subjectFlags.again()...)
 	}
 	h.Command = append(h.Command, h.Flags...)
 	return h

@@ -35,7 +35,7 @@ func scan(r io.Reader, visit func(Cell) error) (Head, error) {
 	for decoder.More() {
 		key, err := decoder.Token()
 		if err != nil {
-			return Head{}, err
+			return Head{}, plain(err)
 		}
 		if _, twice := fields[key.(string)]; twice || key == "cells" && cells {
 			return Head{}, fmt.Errorf("it has %q twice", key)
@@ -45,7 +45,7 @@ func scan(r io.Reader, visit func(Cell) error) (Head, error) {
 			err = scanCells(decoder, visit)
 		} else {
 			var value json.RawMessage
-			err = decoder.Decode(&value)
+			err = plain(decoder.Decode(&value))
 			fields[key.(string)] = value
 		}
 		if err != nil {
@@ -64,7 +64,7 @@ func scan(r io.Reader, visit func(Cell) error) (Head, error) {
 	}
 	var head Head
 	if err := json.Unmarshal(text, &head); err != nil {
-		return Head{}, err
+		return Head{}, plain(err)
 	}
 	if head.Tool != Tool {
 		return Head{}, fmt.Errorf("these are not the results of %s", Tool)
@@ -100,7 +100,7 @@ func scanCells(decoder *json.Decoder, visit func(Cell) error) error {
 	for decoder.More() {
 		var cell Cell
 		if err := decoder.Decode(&cell); err != nil {
-			return err
+			return plain(err)
 		}
 		if err := cell.check(); err != nil {
 			return err
@@ -115,10 +115,27 @@ func scanCells(decoder *json.Decoder, visit func(Cell) error) error {
 func expect(decoder *json.Decoder, delim json.Delim) error {
 	token, err := decoder.Token()
 	if err != nil {
-		return err
+		return plain(err)
 	}
 	if token != delim {
 		return fmt.Errorf("there is %v where %v should be", token, delim)
 	}
 	return nil
+}
+
+// plain says in words of a reader's what is wrong with JSON.
+func plain(err error) error {
+	var syntax *json.SyntaxError
+	var kind *json.UnmarshalTypeError
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return errors.New("it ends in the middle")
+	case errors.As(err, &syntax):
+		return fmt.Errorf("it is no JSON: %w", err)
+	case errors.As(err, &kind) && kind.Field != "":
+		return fmt.Errorf("%q can't be a JSON %s", kind.Field, kind.Value)
+	}
+	return err
 }

@@ -74,6 +74,8 @@ type Described struct {
 	Summary string `json:"summary,omitempty"`
 	Nodes   int    `json:"nodes,omitempty"`
 	Renews  bool   `json:"renews,omitempty"` // its lease is renewed without its user
+	// Flags name it to a command, if it is a program of the user's.
+	Flags []string `json:"flags,omitempty"`
 }
 
 // A Script is the text of a scenario, as it was played.

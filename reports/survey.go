@@ -172,6 +172,11 @@ func (s *survey) command(verb string, c Cell) string {
 		}
 	}
 	words := []string{Tool, verb, c.Strategy, scenario}
+	for _, d := range s.run.Strategies {
+		if d.Name == c.Strategy {
+			words = append(words, d.Flags...)
+		}
+	}
 	if c.World != Reference {
 		words = append(words, "--world", c.World)
 	}
