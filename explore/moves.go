@@ -182,6 +182,7 @@ type position struct {
 	known          bool
 	look           *Look
 	unjudged       bool // what is wrong with servers was not judged
+	id             identity
 }
 
 // moves returns what may happen next, in one order, and reports whether it is only faults:

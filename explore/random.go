@@ -3,6 +3,7 @@ package explore
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -204,12 +205,12 @@ func (l *lottery) make(ctx context.Context, list []*schedule, steps []step) erro
 			continue // it failed where another had failed, which was said
 		}
 		l.arrive(ctx, s.at)
-		if l.result.Cut != "" {
+		if l.result.Cut != "" || l.result.Untabled != "" {
 			break
 		}
 	}
 	l.doubt()
-	return nil
+	return l.check(ctx, slices.DeleteFunc(ask, func(q *position) bool { return !l.samples(q) }))
 }
 
 // kindOf returns the kind of a fault; empty for other moves. That a replica hears nothing any more

@@ -2,7 +2,6 @@ package explore
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
@@ -11,10 +10,6 @@ import (
 	"github.com/lockfault/lockfault/checker"
 	"github.com/lockfault/lockfault/faults"
 )
-
-// sample is how many moves that are known are looked up for one of them that is played
-// nevertheless, to see that it does what the tables say.
-const sample = 100
 
 // reach finds out where moves lead: what is known is looked up, and the rest played.
 func (s *search) reach(ctx context.Context, list []*position) error {
@@ -25,9 +20,6 @@ func (s *search) reach(ctx context.Context, list []*position) error {
 			switch s.lookUp(q) {
 			case isKnown:
 				q.known = true
-				if s.samples(q) {
-					play = append(play, q)
-				}
 			case isLearnt:
 				if !asked.of(q) {
 					later = append(later, q)
@@ -109,13 +101,6 @@ func (asked inquiry) of(q *position) (needed bool) {
 	return needed
 }
 
-// samples reports whether a move that is known is to be played: which are, is a matter
-// of where it leads, so it is the same each time.
-func (s *search) samples(q *position) bool {
-	id := s.identify(q)
-	return binary.BigEndian.Uint16(id[:]) < (1<<16)/sample
-}
-
 // errLeft says that a run which was kept left something behind when it ended, and it isn't known for which
 // script that would have shown.
 var errLeft = errors.New("explore: a run that was kept left something behind")
@@ -135,6 +120,12 @@ func (s *search) endRuns(ctx context.Context) error {
 
 // play plays what leads to some positions, and learns from it.
 func (s *search) play(ctx context.Context, list []*position) error {
+	if len(list) == 0 {
+		return nil // what is being played may go on
+	}
+	if err := s.checked(ctx); err != nil || s.result.Untabled != "" {
+		return err
+	}
 	trials := make([]Trial, len(list))
 	for i, q := range list {
 		trials[i] = s.bound.trial(q.trail)
@@ -148,18 +139,20 @@ func (s *search) play(ctx context.Context, list []*position) error {
 		return err
 	}
 	for i, q := range list {
-		if looks[i].Left != "" {
-			return errLeft
-		}
-		s.result.Runs++
-		if err := s.learn(ctx, q, &looks[i]); err != nil {
+		if err := s.take(ctx, q, &looks[i]); err != nil || s.result.Untabled != "" {
 			return err
-		}
-		if s.result.Untabled != "" {
-			return nil
 		}
 	}
 	return nil
+}
+
+// take counts a script that was played, and learns from what it came to.
+func (s *search) take(ctx context.Context, q *position, look *Look) error {
+	if look.Left != "" {
+		return errLeft
+	}
+	s.result.Runs++
+	return s.learn(ctx, q, look)
 }
 
 // learn takes note of what a script came to.

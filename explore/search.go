@@ -38,21 +38,21 @@ func Search(ctx context.Context, b Bound, player Player, tell func(Result)) (Res
 // conduct runs a search, without tables if they turn out to be of no use, and says how it ended.
 func conduct(ctx context.Context, b Bound, player Player, tell func(Result), run func(*search, context.Context) error) (Result, error) {
 	s := newSearch(b, player, tell)
-	err := run(s, ctx)
+	err := s.whole(ctx, run)
 	if err == nil {
 		err = s.endRuns(ctx)
 	}
 	if errors.Is(err, errLeft) {
 		b.afresh = true
 		s = newSearch(b, player, tell)
-		err = run(s, ctx)
+		err = s.whole(ctx, run)
 	}
 	if s.result.Untabled != "" && s.result.Cut == "" && len(s.result.Failures) == 0 && err == nil {
 		why, runs := s.result.Untabled, s.result.Runs
 		b.WithoutTables = true
 		s = newSearch(b, player, tell)
 		s.result.Runs = runs
-		err = run(s, ctx)
+		err = s.whole(ctx, run)
 		s.result.Untabled = why
 	}
 	switch {
@@ -79,6 +79,15 @@ func conduct(ctx context.Context, b Bound, player Player, tell func(Result), run
 	return s.result, err
 }
 
+// whole makes a search, to the end of all that it began.
+func (s *search) whole(ctx context.Context, run func(*search, context.Context) error) error {
+	err := run(s, ctx)
+	if late := s.checked(ctx); err == nil {
+		err = late
+	}
+	return err
+}
+
 // A Cut is the cause of a context that ends a search before it is done, and says why.
 type Cut string
 
@@ -96,6 +105,7 @@ type search struct {
 	tables tables
 	meta   checker.Meta
 	judges []*follower
+	checks *checks // nil if nothing is being played
 	// doubted is the last path on which servers were not judged, until it is known why.
 	doubted *trail
 	seen    map[identity]bool
@@ -161,7 +171,7 @@ func (s *search) follow(ctx context.Context, layer []*position) (fresh []*positi
 		}
 		next = nil
 	}
-	return fresh, nil
+	return fresh, s.checked(ctx) // runs of other paths than the next layer's are not kept
 }
 
 // close returns the position in which so much time has gone by that what was
@@ -254,12 +264,16 @@ func (s *search) visit(ctx context.Context, list []*position) ([]*position, erro
 	if err := s.reach(ctx, list); err != nil || s.result.Untabled != "" {
 		return nil, err
 	}
-	var fresh []*position
+	var fresh, check []*position
 	for _, q := range list {
-		if s.arrive(ctx, q) {
+		isNew := s.arrive(ctx, q)
+		if isNew {
 			fresh = append(fresh, q)
 		}
-		if s.result.Cut != "" {
+		if (!isNew || s.ends(q)) && s.samples(q) {
+			check = append(check, q)
+		}
+		if s.result.Cut != "" || s.result.Untabled != "" {
 			break
 		}
 	}
@@ -267,7 +281,12 @@ func (s *search) visit(ctx context.Context, list []*position) ([]*position, erro
 	if s.tell != nil {
 		s.tell(s.result)
 	}
-	return fresh, nil
+	return fresh, s.check(ctx, check)
+}
+
+// ends reports whether no path goes on from a position, though nobody has been there before.
+func (s *search) ends(q *position) bool {
+	return q.closed || s.bound.Moves > 0 && q.moves >= s.bound.Moves
 }
 
 // doubt says why servers were not judged at the last position where they weren't.
@@ -289,10 +308,7 @@ func (s *search) arrive(ctx context.Context, q *position) bool {
 	look := q.look
 	q.look, q.shows = nil, look.Anomalies
 	if look.Err != "" {
-		r.Failures = append(r.Failures, Failure{s.bound.trial(q.trail).Script, look.Err})
-		if len(r.Failures) == mostFailures {
-			r.Cut = fmt.Sprintf("%d scripts came to nothing", mostFailures)
-		}
+		s.fails(q, look.Err)
 		return false
 	}
 	switch {
@@ -308,6 +324,7 @@ func (s *search) arrive(ctx context.Context, q *position) bool {
 		}
 	}
 	id := s.identify(q)
+	q.id = id
 	if s.seen[id] && !s.bound.apart {
 		r.Merged++
 		s.shared(q, &s.common.Merged)
@@ -320,6 +337,15 @@ func (s *search) arrive(ctx context.Context, q *position) bool {
 		r.Cut = fmt.Sprintf("more than %d states", s.bound.States)
 	}
 	return true
+}
+
+// fails takes note of a script that came to nothing.
+func (s *search) fails(q *position, why string) {
+	r := &s.result
+	r.Failures = append(r.Failures, Failure{s.bound.trial(q.trail).Script, why})
+	if len(r.Failures) == mostFailures {
+		r.Cut = fmt.Sprintf("%d scripts came to nothing", mostFailures)
+	}
 }
 
 // settled returns the anomalies that are there to stay, and that are the lock's.
@@ -414,6 +440,9 @@ func (s *search) fleets(a checker.Anomaly, f Failure) {
 
 // find keeps a script that shows an anomaly, if it does so again.
 func (s *search) find(ctx context.Context, a checker.Anomaly, p *position, shows []checker.Anomaly) {
+	if s.checked(ctx) != nil {
+		return
+	}
 	lines, _ := p.trail.script()
 	script := s.bound.script(lines, shows)
 	_, err := steady(ctx, s.player, script, shows)
