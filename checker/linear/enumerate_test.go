@@ -270,8 +270,7 @@ func (d *disagreements) report(t *testing.T) {
 	}
 }
 
-// compare compares the oracle with a descent and, of specifications that are judged by
-// descents alone, with Check.
+// compare compares the oracle with a descent and with Check.
 func (d *disagreements) compare(spec naiveSpec, strict bool, events []Event, legal bool) {
 	code := specOf(spec)
 	name := spec.String()
@@ -280,9 +279,6 @@ func (d *disagreements) compare(spec naiveSpec, strict bool, events []Event, leg
 	}
 	if got, _, lost := newKept(code, strict).judge(events); lost || got != legal {
 		d.add(fmt.Sprintf("%s: the oracle says legal=%v, a descent %v", name, legal, got), events)
-	}
-	if specOf(spec).traits().ruled {
-		return
 	}
 	if r := Check(code, events, Options{Strict: strict}); legal != (r.Verdict == Valid) || r.Verdict == Unknown {
 		d.add(fmt.Sprintf("%s: the oracle says legal=%v, Check %s", name, legal, r.Verdict), events)

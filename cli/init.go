@@ -1,0 +1,137 @@
+package cli
+
+import (
+	"embed"
+	"errors"
+	"fmt"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lockfault/lockfault/internal/shell"
+)
+
+//go:embed start
+var start embed.FS
+
+// starting are the files that init writes, and those of start that they are made of.
+var starting = []struct{ name, of string }{
+	{"lock.go", "lock.go.txt"},
+	{"lock_test.go", "lock_test.go.txt"},
+	{filepath.Join("testdata", "first.txt"), "first.txt"},
+}
+
+func newInitCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "init [DIR]",
+		Short: "Write a first lock, script and test",
+		Long: `Write a package of Go with a lock, a test of it and a script of its own, to begin
+with: into DIR, which is made if there is none, or where you are. Nothing that is
+there already is touched; if one of the files is, none is written.
+
+Then put your lock in the place of that one. docs/locktest.md goes on from there.`,
+		Example: `  lockfault init mutex
+  cd mutex && go mod init example.com/mutex && go get -t . && go test .`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return usage("%q takes one directory", "init")
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			dir := "."
+			if len(args) == 1 {
+				dir = args[0]
+			}
+			return initialise(cmd, dir)
+		},
+	}
+}
+
+// initialise writes the files, and says what comes next.
+func initialise(cmd *cobra.Command, dir string) error {
+	if dir == "" {
+		return usage("the directory's name is empty: leave it out to write where you are")
+	}
+	whole, err := filepath.Abs(dir)
+	if err != nil {
+		return err
+	}
+	name := packageName(filepath.Base(whole))
+	for _, f := range starting {
+		switch _, err := os.Lstat(filepath.Join(dir, f.name)); {
+		case err == nil:
+			return usage("there is %s already, and nothing was written: name another directory", filepath.Join(dir, f.name))
+		case !errors.Is(err, fs.ErrNotExist):
+			return usage("can't write there: %v", brief(err))
+		}
+	}
+	for _, f := range starting {
+		text, err := start.ReadFile("start/" + f.of)
+		if err != nil {
+			return err
+		}
+		if err := createFile(filepath.Join(dir, f.name), strings.ReplaceAll(string(text), "PACKAGE", name)); err != nil {
+			return usage("can't write there: %v", brief(err))
+		}
+	}
+	out := cmd.OutOrStdout()
+	fmt.Fprintf(out, "%s has a lock, lock_test.go a test of it, and testdata/first.txt a script\n\nnext:\n", filepath.Join(dir, "lock.go"))
+	if dir != "." {
+		fmt.Fprintf(out, "  cd %s\n", shell.Quote(dir))
+	}
+	if !inModule(whole) {
+		fmt.Fprintf(out, "  go mod init example.com/%s\n", name)
+	}
+	fmt.Fprintln(out, "  go get -t .\n  go test -v .")
+	return nil
+}
+
+// createFile writes a file that must not be there yet, and the directories above it.
+func createFile(name, text string) error {
+	if err := os.MkdirAll(filepath.Dir(name), 0o777); err != nil {
+		return err
+	}
+	file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+	if err != nil {
+		return err
+	}
+	_, err = file.WriteString(text)
+	return errors.Join(err, file.Close())
+}
+
+// packageName makes a package's name of a directory's.
+func packageName(dir string) string {
+	name := strings.Map(func(r rune) rune {
+		switch {
+		case 'a' <= r && r <= 'z' || '0' <= r && r <= '9':
+			return r
+		case 'A' <= r && r <= 'Z':
+			return r + 'a' - 'A'
+		}
+		return -1
+	}, dir)
+	name = strings.TrimLeft(name, "0123456789")
+	if name == "" || token.IsKeyword(name) || name == "main" {
+		return "mylock"
+	}
+	return name
+}
+
+// inModule reports whether a directory is part of a module: it, or one above it, has a go.mod.
+func inModule(dir string) bool {
+	for {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return true
+		}
+		above := filepath.Dir(dir)
+		if above == dir {
+			return false
+		}
+		dir = above
+	}
+}
