@@ -123,7 +123,7 @@ specimens: redis ## play what the locks of examples/specimens must show, and mus
 	LOCKFAULT_ALL=1 $(GO) test -v -count 1 -timeout 1h ./examples -run 'FaultyLocks|SoundLocks'
 
 .PHONY: long
-long: agree-loaded test-docker race prove-checker mutate-checker specimens tables seeds ## what takes hours: the agreement table beside busy processes, 500 settled scripts, every cell in containers, a million histories of each kind for the lock checker, all bugs that are planted, all specimens on real servers, all searches with and without tables
+long: agree-loaded test-docker race prove-checker enumerate-checker mutate-checker specimens tables seeds ## what takes hours: the agreement table beside busy processes, 500 settled scripts, every cell in containers, a million histories of each kind and every small one for the lock checker, all bugs that are planted, all specimens on real servers, all searches with and without tables
 	$(AGREE) -settled -count 250 -runs 2 -unknown 2 $(if $(SEED),-seed $(SEED))
 
 .PHONY: test-docker
@@ -206,8 +206,22 @@ test-checker: ## compare the lock checker with porcupine on 100,000 histories of
 	$(GO) test ./checker/linear -run TestPorcupine -rapid.checks=100000 -v
 
 .PHONY: prove-checker
-prove-checker: ## the same on 1,000,000 histories of each kind
-	$(GO) test ./checker/linear -run TestPorcupine -rapid.checks=1000000 -v -timeout 6h
+prove-checker: ## the same on 1,000,000 histories of each kind, and those that porcupine has no model for with the naive oracle
+	GOGC=1000 $(GO) test ./checker/linear -run TestPorcupine -rapid.checks=1000000 -v -timeout 6h
+	for spec in mutex-tokens read-write by-server fenced,strict; do \
+		LOCKFAULT_RANDOM=1000000 LOCKFAULT_SPEC=$$spec GOGC=1000 $(GO) test ./checker/linear -run 'TestRandom$$' -v -timeout 6h || exit; \
+	done
+
+.PHONY: enumerate-checker
+enumerate-checker: ## compare the lock checker with the naive oracle on every history of two clients up to eight events and of three up to seven; of several keys, and of fenced locks, up to seven and six
+	LOCKFAULT_SIZES=8,7 GOGC=1000 $(GO) test ./checker/linear -run 'TestEnumerate$$/^(mutex|mutex-strict|mutex-tokens.*|reentrant.*|lease.*|semaphore.*|read-write.*)$$' -v -timeout 6h
+	LOCKFAULT_SIZES=7,6 GOGC=1000 $(GO) test ./checker/linear -run 'TestEnumerate$$/^(multi.*|fenced.*)$$' -v -timeout 6h
+
+.PHONY: cover-checker
+cover-checker: ## show which parts of the lock checker random histories reach
+	@mkdir -p bin
+	LOCKFAULT_RANDOM=1000 $(GO) test ./checker/linear -run 'TestRandom$$|TestPorcupine' -rapid.checks=2000 -coverprofile bin/checker.cover
+	@$(GO) tool cover -func bin/checker.cover
 
 .PHONY: mutate-checker
 mutate-checker: ## plant bugs into the lock checker, all or MUTANTS of them, and see its tests catch each

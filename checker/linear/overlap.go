@@ -1,8 +1,10 @@
 package linear
 
 import (
+	"cmp"
 	"math"
 	"slices"
+	"time"
 )
 
 // tooMany says whether no lock that works allows all of these holds at once.
@@ -14,22 +16,55 @@ func (c *Checker) tooMany(set []*hold) bool {
 	return permitsOf(set) > int64(c.limit)
 }
 
-// clashes says whether h and another client's hold overlap whatever the clocks were: each ended later than the other
+// clash says whether two clients' holds overlap whatever the clocks were: each ended later than the other
 // began by more than both times can be wrong. That a hold was for an instant is known by others' holds,
-// so no such one does.
-func (c *Checker) clashes(h *hold, set []*hold) bool {
-	return !h.brief && slices.ContainsFunc(set, func(o *hold) bool {
-		return o.owner.client != h.owner.client && !o.brief && c.outlasts(h, o) && c.outlasts(o, h)
+// so no such one does. The set is ordered by beginnings.
+func (c *Checker) clash(set []*hold) bool {
+	// What has begun up to each hold: the latest end, and the latest of a client other than that one's.
+	type latest struct {
+		end, other time.Duration
+		client     *client
+	}
+	begun := make([]latest, 0, len(set))
+	list := make([]*hold, 0, len(set))
+	so := latest{math.MinInt64, math.MinInt64, nil}
+	for _, h := range set {
+		if h.brief {
+			continue
+		}
+		switch end := c.surelyUntil(h); {
+		case h.owner.client == so.client:
+			so.end = max(so.end, end)
+		case end > so.end:
+			so = latest{end, so.end, h.owner.client}
+		default:
+			so.other = max(so.other, end)
+		}
+		begun, list = append(begun, so), append(list, h)
+	}
+	return slices.ContainsFunc(list, func(h *hold) bool {
+		n, _ := slices.BinarySearchFunc(list, c.surelyUntil(h), func(o *hold, end time.Duration) int { return cmp.Compare(o.from.time, end) })
+		if n == 0 {
+			return false
+		}
+		others := begun[n-1].end
+		if begun[n-1].client == h.owner.client {
+			others = begun[n-1].other
+		}
+		return others > h.from.time
 	})
 }
 
-// outlasts says whether h ended, or goes on, after o began, whatever the clocks were.
-func (c *Checker) outlasts(h, o *hold) bool {
+// surelyUntil returns until when h must have lasted, by everybody's clock.
+func (c *Checker) surelyUntil(h *hold) time.Duration {
 	end := h.end().time
 	if !c.ending {
 		end = min(end, c.now) // it may end at any time
 	}
-	return end == math.MaxInt64 || end-o.from.time > 2*c.opts.Skew
+	if end == math.MaxInt64 {
+		return end
+	}
+	return end - 2*c.opts.Skew
 }
 
 // permitsOf counts permits.
@@ -51,7 +86,7 @@ func (c *Checker) report(s *slot, l *holds, set []*hold, end stamp) {
 	last := set[len(set)-1]
 	v := Violation{Rule: Overlap, Key: s.key, From: last.from.time, To: end.time, Certain: true}
 	if c.opts.Skew > 0 {
-		v.Certain = !c.counted && slices.ContainsFunc(set, func(h *hold) bool { return c.clashes(h, set) })
+		v.Certain = !c.counted && c.clash(set)
 	}
 	if !c.wants(v.Certain) {
 		return
