@@ -1,6 +1,9 @@
 package linear
 
-import "slices"
+import (
+	"slices"
+	"sort"
+)
 
 // hopeless are the states that lead nowhere, by what two of which one is the better must have in common.
 type hopeless map[string][]chances
@@ -11,11 +14,24 @@ type hopeless map[string][]chances
 type chances struct {
 	seen, early []int32
 	extra, used []use
+	// What they are at a glance: which reserves, roughly, and how many in all. Most can be told apart by that.
+	which uint64
+	many  int32
+}
+
+// glance fills in what can be seen at a glance.
+func (c *chances) glance() {
+	for at, list := range [...][]use{c.used, c.extra} {
+		for _, u := range list {
+			c.which |= 1 << (uint(u.reserve)%32 + 32*uint(at))
+			c.many += u.n
+		}
+	}
 }
 
 // atLeast says whether a can do all that b can.
 func (a *chances) atLeast(b *chances) bool {
-	return within(a.extra, b.extra) && within(a.used, b.used) && subset(a.early, b.early) && subset(b.seen, a.seen)
+	return a.which&^b.which == 0 && a.many <= b.many && within(a.extra, b.extra) && within(a.used, b.used) && subset(a.early, b.early) && subset(b.seen, a.seen)
 }
 
 func subset(a, b []int32) bool {
@@ -38,9 +54,13 @@ func within(a, b []use) bool {
 // parts divides a state at a point into what must be the same, as a key in s.buf, and its chances.
 func (s *descent) parts(pos int32, st instant) chances {
 	c := chances{seen: st.seen, used: st.used}
-	if s.unit {
+	switch {
+	case s.unit:
 		st, c = s.undone(st)
+	case s.shares:
+		st, c = s.untaken(st)
 	}
+	c.glance()
 	st.seen, st.used = nil, nil
 	s.buf = st.key(appendPos(s.buf[:0], pos))
 	return c
@@ -100,22 +120,77 @@ func (s *descent) undone(st instant) (instant, chances) {
 	return st, c
 }
 
+// untaken returns a state without what acquires of unknown outcome took and might as well take now, of clients that have used no release of
+// unknown outcome: permits, as there is room for them; what is read, since others read, too, or the reader writes; and what is written, beside what its client
+// writes anyway, or if it does not read.
+func (s *descent) untaken(st instant) (instant, chances) {
+	c := chances{seen: st.seen}
+	gives := func(actor int32, reading bool) bool {
+		return slices.ContainsFunc(st.used, func(u use) bool {
+			like := &s.ops[s.reserves[u.reserve].like]
+			return like.actor == actor && like.reading == reading && like.op == Release
+		})
+	}
+	before := st
+	for _, u := range before.used {
+		like := &s.ops[s.reserves[u.reserve].like]
+		n := int32(0)
+		if like.op != Release && !gives(like.actor, like.reading) {
+			left := st.count(like.actor, like.reading)
+			if !like.reading && before.count(like.actor, true) > 0 {
+				left-- // who reads can't begin to write
+			}
+			n = max(0, min(u.n, left/like.permits))
+		}
+		if n > 0 {
+			i, _ := st.held(like.actor, like.reading)
+			st = st.taking(like.actor, like.reading, -n*like.permits, st.holds[i].grant)
+			c.extra = append(c.extra, use{u.reserve, n})
+		}
+		if n < u.n {
+			c.used = append(c.used, use{u.reserve, u.n - n})
+		}
+	}
+	return st, c
+}
+
 // A change is of how much an actor holds.
 type change struct{ actor, n int32 }
 
 // hopes says whether a state at a point is not known to lead nowhere.
 func (s *descent) hopes(pos int32, st instant) bool {
 	c := s.parts(pos, st)
-	return !slices.ContainsFunc(s.dead[string(s.buf)], func(d chances) bool { return d.atLeast(&c) })
+	return !better(s.dead[string(s.buf)], &c)
+}
+
+// better says whether one of a list is at least as good. They are ordered by how much they have used up.
+func better(list []chances, c *chances) bool {
+	for i := range list {
+		if list[i].many > c.many {
+			return false
+		}
+		if list[i].atLeast(c) {
+			return true
+		}
+	}
+	return false
 }
 
 // bury notes that a state at a point leads nowhere.
 func (s *descent) bury(pos int32, st instant) {
 	c := s.parts(pos, st)
 	dead := s.dead[string(s.buf)]
-	if slices.ContainsFunc(dead, func(d chances) bool { return d.atLeast(&c) }) {
+	if better(dead, &c) {
 		return
 	}
-	dead = slices.DeleteFunc(dead, func(d chances) bool { return c.atLeast(&d) })
-	s.dead[string(s.buf)] = append(dead, c)
+	at := sort.Search(len(dead), func(i int) bool { return dead[i].many >= c.many })
+	kept := at // what it is better than comes behind
+	for i := at; i < len(dead); i++ {
+		if !c.atLeast(&dead[i]) {
+			dead[kept] = dead[i]
+			kept++
+		}
+	}
+	clear(dead[kept:])
+	s.dead[string(s.buf)] = slices.Insert(dead[:kept], at, c)
 }

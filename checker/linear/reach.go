@@ -90,7 +90,7 @@ func (s *descent) needy(st instant, op int32, ok bool) bool {
 	}
 	if acquire && o.outcome == certain && (s.strict && s.several || s.counted || s.shares) &&
 		slices.ContainsFunc(s.bulk, func(sp int32) bool {
-			return s.reserves[sp].open(s.pos) > st.uses(sp) && (!s.shares || s.strict || s.ops[s.reserves[sp].like].actor == o.actor)
+			return s.reserves[sp].open(s.pos) > st.uses(sp) && s.matters(st, sp, o)
 		}) {
 		return true
 	}
@@ -110,6 +110,27 @@ func (s *descent) needy(st instant, op int32, ok bool) bool {
 		return true
 	}
 	return s.due(st, before)
+}
+
+// matters says whether what an acquire of unknown outcome takes may have to be taken before o acquires, where nobody is to be told
+// busy. A reader can come later as well, and so can who writes already; not a writer who reads by then. Permits can be taken later, too,
+// unless some of them may be given back before: then there may be less room for all than there is for the rest.
+func (s *descent) matters(st instant, reserve int32, o *operation) bool {
+	like := &s.ops[s.reserves[reserve].like]
+	switch {
+	case len(s.watch) > 0:
+	case s.shares:
+		return o.reading && !like.reading && like.actor == o.actor
+	case s.counted:
+		if len(s.actors[like.actor].crashes) > 0 {
+			return true // nobody may give them back one by one
+		}
+		if u := s.under[like.actor]; u >= 0 && s.ops[u].op == Release && !has(st.done, u) {
+			return true
+		}
+		return slices.ContainsFunc(s.gives(like.actor), func(r int32) bool { return s.reserves[r].open(s.pos) > st.uses(r) })
+	}
+	return true
 }
 
 // rewrites says whether o releases what its client writes, while it may have acquired that once more, which it
@@ -256,9 +277,11 @@ func (s *descent) moves(st instant, op int32, needy bool, add func(instant)) {
 				s.early(st, u, add)
 			}
 		}
-		s.reserve(st, o.actor, add)
+		if o.op == Release || o.op == Extend || !s.shares && !s.counted {
+			s.reserve(st, o.actor, add)
+		}
 		for i := range s.others(st) {
-			if has(s.bulk, i) {
+			if has(s.bulk, i) && s.matters(st, i, o) {
 				s.reserve1(st, i, add)
 			}
 		}
