@@ -195,6 +195,7 @@ and 130 if the run was interrupted.`,
 	root.AddCommand(
 		newRunCommand(a),
 		newTraceCommand(a),
+		newPlayCommand(a),
 		newExploreCommand(a),
 		newShrinkCommand(a),
 		newMergeCommand(),

@@ -20,6 +20,7 @@ func complete(root *cobra.Command, registry strategies.Registry) {
 	addCompletion(root)
 	args := map[string][]func() []string{
 		"trace":   {registry.Names, scenarios.Names},
+		"play":    {registry.Names, scenarios.Names},
 		"explore": {registry.Names},
 		"show":    {scenarios.Names},
 	}

@@ -1,27 +1,17 @@
 package cli
 
 import (
-	"context"
-	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/lockfault/lockfault/checker"
 	"github.com/lockfault/lockfault/faults"
-	"github.com/lockfault/lockfault/internal/tempdir"
 	"github.com/lockfault/lockfault/reports"
-	"github.com/lockfault/lockfault/scenarios"
 	"github.com/lockfault/lockfault/strategies"
 )
-
-// tracePrefix is how the names of the directories begin in which a traced cell
-// leaves its history.
-const tracePrefix = "lockfault-trace-"
 
 type traceOptions struct {
 	playOptions
@@ -48,18 +38,8 @@ others did meanwhile comes behind it. --all tells every event.`,
   lockfault trace redlock holder-crash --around 5518,20
   lockfault trace redlock holder-crash --only B,n3 --all
   lockfault trace --subject 'python3 my_lock.py' holder-crash --world process`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if cmd.Flags().Changed("subject") && len(args) == 1 {
-				return nil
-			}
-			return exactArgs("the name of a strategy", "the name or file of a scenario")(cmd, args)
-		},
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 1 { // the strategy is the program
-				args = []string{"", args[0]}
-			}
-			return o.trace(cmd, a, args[0], args[1])
-		},
+		Args: cellArgs,
+		RunE: func(cmd *cobra.Command, args []string) error { return o.trace(cmd, a, args) },
 	}
 	flags := cmd.Flags()
 	flags.BoolVar(&o.all, "all", false, "tell each event on a line of its own, however often it repeats itself")
@@ -114,77 +94,18 @@ func names(script chosen, strategy strategies.Strategy) []string {
 	return list
 }
 
-func (o *traceOptions) trace(cmd *cobra.Command, a *app, strategyName, scenario string) error {
-	if err := o.check(cmd); err != nil {
-		return err
-	}
-	if len(o.worlds) > 1 {
-		return usage("--world names %d worlds: a story happens in one", len(o.worlds))
-	}
-	if _, ok := a.registry.Lookup(strategyName); !ok && (isFile(strategyName) || slices.Contains(scenarios.Names(), strategyName)) {
-		if _, ok := a.registry.Lookup(scenario); ok {
-			return usage("the strategy comes first, did you mean \"%s %s %s\"?", cmd.CommandPath(), scenario, strategyName)
-		}
-	}
-	var chosenNames []string
-	if strategyName != "" {
-		chosenNames = []string{strategyName}
-	}
-	registry, list, err := o.chooseSubject(cmd, a.registry, chosenNames)
+func (o *traceOptions) trace(cmd *cobra.Command, a *app, args []string) error {
+	c, err := o.chooseCell(cmd, a, args)
 	if err != nil {
 		return err
 	}
-	if o.subject != nil && strategyName != "" && (len(list) > 1 || list[0].Name != o.subject.Name) {
-		return usage("%q and --subject name two locks: leave one of them out", strategyName)
-	}
-	if len(list) > 1 {
-		return usage("%q names %d strategies: name one", strategyName, len(list))
-	}
-	if list, err = o.on(list); err != nil {
-		return err
-	}
-	script, err := chooseScenario(cmd.Context(), scenario)
+	view, err := o.view(cmd, names(c.script, c.strategy))
 	if err != nil {
 		return err
 	}
-	expected, err := o.expectations(cmd, registry, list, []chosen{script}, false)
+	cell, history, err := o.playCell(cmd, c)
 	if err != nil {
 		return err
-	}
-	if err := o.prepare(cmd.Context(), registry, []chosen{script}, list); err != nil {
-		return err
-	}
-	view, err := o.view(cmd, names(script, list[0]))
-	if err != nil {
-		return err
-	}
-	o.warn(cmd)
-	temp, err := tempdir.Make("", tracePrefix)
-	if err != nil {
-		return fmt.Errorf("make a temporary directory: %w: name a directory that can be written to with TMPDIR", err)
-	}
-	defer temp.Remove() // or the next one does
-	dir := temp.Path()
-
-	var cell reports.Cell
-	world := o.worlds[0]
-	err = o.play(cmd.Context(), world, 1, o.cells(world, 0, []chosen{script}, []strategies.Strategy{list[0]}, dir), func(_ job, c reports.Cell) error {
-		cell = c
-		return nil
-	})
-	if errors.Is(err, context.Canceled) {
-		return &statusError{ExitInterrupted, errors.New("interrupted")}
-	}
-	if err != nil {
-		return err
-	}
-	expected.of(&cell)
-	cell.Settle()
-	var history checker.History
-	if cell.History != "" {
-		if history, err = reports.ReadHistory(filepath.Join(dir, filepath.FromSlash(cell.History))); err != nil {
-			return err
-		}
 	}
 	if n := len(history.Events); n > 0 && view.Around != nil && view.Around.Event >= n {
 		return usage("there is no event %d to tell of: the last is %d", view.Around.Event, n-1)
@@ -192,12 +113,5 @@ func (o *traceOptions) trace(cmd *cobra.Command, a *app, strategyName, scenario 
 	if err := reports.Story(cmd.OutOrStdout(), cell, history, view); err != nil {
 		return err
 	}
-	var m reports.Matrix
-	if err := m.Add(cell); err != nil {
-		return err
-	}
-	if cell.Verdict == reports.NotApplicable { // which nobody could know before
-		return &statusError{code: ExitUndecided}
-	}
-	return verdictStatus(m.Tally())
+	return cellStatus(cell)
 }

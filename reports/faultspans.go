@@ -129,10 +129,19 @@ func (p *painter) subjects(e checker.Event) []int {
 
 // primary returns the lane of the server that had answered last for a node.
 func (p *painter) primary(before int, node string) []int {
-	for i := before - 1; i >= 0; i-- {
-		if e := p.h.Events[i]; e.Kind == checker.Request && e.Node == node {
-			return []int{p.server(i)}
-		}
+	if at := p.served(before, node); at >= 0 {
+		return []int{p.server(at)}
 	}
 	return nil
+}
+
+// served returns where the last request is, before an event, that a server of the node took;
+// -1 if none did.
+func (s *story) served(before int, node string) int {
+	for i := before - 1; i >= 0; i-- {
+		if e := s.h.Events[i]; e.Kind == checker.Request && e.Node == node {
+			return i
+		}
+	}
+	return -1
 }

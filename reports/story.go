@@ -46,11 +46,16 @@ type story struct {
 	// believers are the clients that believe that they hold the lock, in
 	// the order in which they began to, with the end of their validity.
 	believers []believer
+	// keys and results are what the servers and the clients came to so far, and now the
+	// truths but for the belief.
+	keys, results ledger
+	now           Truths
 }
 
 type believer struct {
 	client string
 	until  time.Duration // 0 means for as long as it likes
+	depth  int           // how many acquires are not released yet
 }
 
 func newStory(h checker.History) *story {
@@ -99,14 +104,6 @@ func (s *story) pair() {
 	}
 }
 
-// A row is one line of the listing.
-type row struct {
-	number, time, what             string
-	belief, server, result, damage string
-	believed                       bool  // somebody believes at the end of it
-	events                         []int // where those are in the history that it tells
-}
-
 func (s *story) heading(b *bufio.Writer, cell Cell) {
 	m := s.h.Meta
 	fmt.Fprintf(b, "%s under %s", cell.Strategy, cell.Scenario)
@@ -121,18 +118,17 @@ func (s *story) listing(b *bufio.Writer) {
 	if s.view.Around != nil {
 		rows = s.view.Around.cut(rows)
 	}
-	head := row{number: "#", time: "seconds", what: "what happens",
-		belief: "belief", server: "server", result: "result", damage: "damage"}
+	head := Headings()
 	var widths [6]int
-	for _, r := range append([]row{head}, rows...) {
-		for i, text := range []string{r.number, r.time, r.what, r.belief, r.server, r.result} {
+	for _, r := range append([]Row{head}, rows...) {
+		for i, text := range []string{r.Number, r.Seconds, r.What, r.Belief, r.Server, r.Result} {
 			widths[i] = max(widths[i], utf8.RuneCountInString(text))
 		}
 	}
-	write := func(r row) {
-		line := fmt.Sprintf("%*s  %*s  ", widths[0], r.number, widths[1], r.time)
-		line += pad(r.what, widths[2]+2) + pad(r.belief, widths[3]+2) + pad(r.server, widths[4]+2)
-		line += pad(r.result, widths[5]+2) + r.damage
+	write := func(r Row) {
+		line := fmt.Sprintf("%*s  %*s  ", widths[0], r.Number, widths[1], r.Seconds)
+		line += pad(r.What, widths[2]+2) + pad(r.Belief, widths[3]+2) + pad(r.Server, widths[4]+2)
+		line += pad(r.Result, widths[5]+2) + r.Damage
 		writeLine(b, line)
 	}
 	write(head)
@@ -144,8 +140,8 @@ func (s *story) listing(b *bufio.Writer) {
 
 // rows tells the events that are shown. A command and the change of the key that it
 // causes share a row, as do a line of the script and what it does at once.
-func (s *story) rows() []row {
-	var rows []row
+func (s *story) rows() []Row {
+	var rows []Row
 	folded := map[int]fold{} // by the place of each event
 	if !s.view.All && s.view.Around == nil {
 		for _, f := range s.folds() {
@@ -157,16 +153,16 @@ func (s *story) rows() []row {
 	for i := 0; i < len(s.h.Events); i++ {
 		at, e := i, s.h.Events[i]
 		rows = append(rows, s.expire(e.Time)...)
-		r := s.row(e)
-		r.events = []int{i}
+		r := s.row(i)
+		r.Events = []int{i}
 		if i+1 < len(s.h.Events) {
 			if next := s.h.Events[i+1]; belongs(e, next) {
-				second := s.row(next)
-				r.number += "-" + second.number
-				r.server = second.server
-				r.belief, r.believed = second.belief, second.believed
+				second := s.row(i + 1)
+				r.Number += "-" + second.Number
+				r.Server = second.Server
+				r.Belief, r.believed, r.Now = second.Belief, second.believed, second.Now
 				i++
-				r.events = append(r.events, i)
+				r.Events = append(r.Events, i)
 			}
 		}
 		f, isFolded := folded[at]
@@ -175,18 +171,18 @@ func (s *story) rows() []row {
 			continue
 		case isFolded:
 			last := s.h.Events[f.events[len(f.events)-1]]
-			number, _, _ := strings.Cut(r.number, "-") // its change may stand beside it
-			r.number, r.what, r.events = fmt.Sprintf("%s-%d", number, last.Index), f.says, f.events
+			number, _, _ := strings.Cut(r.Number, "-") // its change may stand beside it
+			r.Number, r.What, r.Events = fmt.Sprintf("%s-%d", number, last.Index), f.says, f.events
 			if f.counted > 0 {
-				r.server = s.server(s.h.Events[f.counted])
+				r.Server = s.server(s.h.Events[f.counted])
 			}
 		}
 		rows = append(rows, r)
 	}
 	// Between two changes of belief, a line shows that somebody holds on.
 	for i := range rows {
-		if rows[i].belief == "" && rows[i].believed {
-			rows[i].belief = "│"
+		if rows[i].Belief == "" && rows[i].believed {
+			rows[i].Belief = holdsOn
 		}
 	}
 	return rows
@@ -228,20 +224,19 @@ func happening(e checker.Event) string {
 	return ""
 }
 
-func (s *story) row(e checker.Event) row {
+// row tells the event at that place.
+func (s *story) row(i int) Row {
+	e := s.h.Events[i]
 	before := len(s.believers)
-	r := row{number: fmt.Sprint(e.Index), time: s.seconds(e.Time), what: s.what(e)}
+	r := Row{Number: fmt.Sprint(e.Index), At: e.Time, Seconds: s.seconds(e.Time), What: s.what(e)}
 	switch e.Kind {
 	case checker.Return:
-		r.result = fmt.Sprintf("%s %s: %s", e.Client, e.Op, e.Result)
+		r.Result = fmt.Sprintf("%s %s: %s", e.Client, e.Op, e.Result)
+		s.results.say(e.Client, r.Result)
+		s.now.Results = s.results.list()
 		if (e.Op == checker.Acquire || e.Op == checker.TryAcquire) && e.Result == checker.OK {
-			s.disbelieve(e.Client)
-			until := e.Until
-			if !s.h.Meta.HonourValidity {
-				until = 0
-			}
-			s.believers = append(s.believers, believer{e.Client, until})
-			r.belief = s.belief()
+			s.believe(e)
+			r.Belief = s.belief()
 		}
 		if e.Op == checker.Extend && e.Result == checker.OK && e.Until > 0 {
 			for i := range s.believers {
@@ -252,31 +247,42 @@ func (s *story) row(e checker.Event) row {
 		}
 	case checker.Invoke:
 		if e.Op == checker.Release {
-			s.disbelieve(e.Client)
+			s.release(e.Client)
 		}
 	case checker.Lost, checker.Crash:
 		s.disbelieve(e.Client)
 	case checker.State:
-		r.server = s.server(e)
+		r.Server = s.server(e)
+		s.keys.say(serverOf(e), s.keyText(e))
+		s.now.Keys = s.keys.list()
+	case checker.Fault:
+		if verb, _ := verbOf(e.Text); verb == "failover" { // the server is gone, with all that it had
+			if at := s.served(i, e.Node); at >= 0 {
+				s.keys.forget(serverOf(s.h.Events[at]))
+				s.now.Keys = s.keys.list()
+			}
+		}
 	case checker.Write:
-		r.damage = e.Client + " accepted"
+		r.Damage = e.Client + " accepted"
 		if !e.Accepted {
-			r.damage = e.Client + " refused"
+			r.Damage = e.Client + " refused"
 		}
 		if e.Token != 0 {
-			r.damage += fmt.Sprintf(" (token %d)", e.Token)
+			r.Damage += fmt.Sprintf(" (token %d)", e.Token)
 		}
+		s.now.Writes = append(s.now.Writes, printed(r.Damage))
 	}
 	if len(s.believers) < before {
-		r.belief = s.belief()
+		r.Belief = s.belief()
 	}
 	r.believed = len(s.believers) > 0
+	r.Now = s.truths()
 	return r
 }
 
 // expire ends the beliefs whose validity is over by now.
-func (s *story) expire(now time.Duration) []row {
-	var rows []row
+func (s *story) expire(now time.Duration) []Row {
+	var rows []Row
 	for _, v := range slices.Clone(s.believers) {
 		if v.until == 0 || v.until > now {
 			continue
@@ -285,12 +291,40 @@ func (s *story) expire(now time.Duration) []row {
 		if !s.view.shows(checker.Event{Kind: checker.Lost, Client: v.client}, s.h.Meta.Clients) {
 			continue
 		}
-		rows = append(rows, row{
-			time: s.seconds(v.until), what: v.client + "'s validity ends",
-			belief: s.belief(), believed: len(s.believers) > 0,
+		rows = append(rows, Row{
+			At: v.until, Seconds: s.seconds(v.until), What: v.client + "'s validity ends", of: v.client,
+			Belief: s.belief(), believed: len(s.believers) > 0, Now: s.truths(),
 		})
 	}
 	return rows
+}
+
+// believe notes that an acquire succeeded, of who may have acquired before: what is
+// acquired twice is to be released twice.
+func (s *story) believe(e checker.Event) {
+	v := believer{client: e.Client, depth: 1}
+	for _, was := range s.believers {
+		if was.client == e.Client {
+			v.depth += was.depth
+		}
+	}
+	if s.h.Meta.HonourValidity {
+		v.until = e.Until
+	}
+	s.disbelieve(e.Client)
+	s.believers = append(s.believers, v)
+}
+
+// release notes that a client called release, after which it believes nothing any more
+// unless it acquired more often than that.
+func (s *story) release(client string) {
+	for i := range s.believers {
+		if v := &s.believers[i]; v.client == client && v.depth > 1 {
+			v.depth--
+			return
+		}
+	}
+	s.disbelieve(client)
 }
 
 func (s *story) disbelieve(client string) {
@@ -309,8 +343,17 @@ func (s *story) belief() string {
 	return strings.Join(clients, " and ")
 }
 
-// server says what became of the key.
+// server says what became of the key, and why where no command did it.
 func (s *story) server(e checker.Event) string {
+	text := s.keyText(e)
+	if e.Cause != checker.ByCommand && e.Cause != "" {
+		text += fmt.Sprintf(" (%s)", e.Cause)
+	}
+	return text
+}
+
+// keyText says whose the key is on a server from now on, and until when.
+func (s *story) keyText(e checker.Event) string {
 	text := e.Node
 	if e.Server != "" && e.Server != e.Node+"/0" {
 		text = e.Server
@@ -329,9 +372,6 @@ func (s *story) server(e checker.Event) string {
 		} else {
 			text += " until " + s.seconds(e.Expires)
 		}
-	}
-	if e.Cause != checker.ByCommand && e.Cause != "" {
-		text += fmt.Sprintf(" (%s)", e.Cause)
 	}
 	return text
 }

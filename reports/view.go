@@ -50,20 +50,20 @@ func (v View) shows(e checker.Event, clients []string) bool {
 }
 
 // cut leaves of the rows those around the event.
-func (n Neighbourhood) cut(rows []row) []row {
-	at := slices.IndexFunc(rows, func(r row) bool { return slices.Contains(r.events, n.Event) })
+func (n Neighbourhood) cut(rows []Row) []Row {
+	at := slices.IndexFunc(rows, func(r Row) bool { return slices.Contains(r.Events, n.Event) })
 	if at < 0 {
 		return rows
 	}
 	lines := min(max(0, n.Lines), len(rows))
 	from, to := max(0, at-lines), min(len(rows), at+1+lines)
-	var list []row
+	var list []Row
 	if from > 0 {
-		list = append(list, row{what: "… " + count(from, "line") + " before"})
+		list = append(list, Row{What: "… " + count(from, "line") + " before"})
 	}
 	list = append(list, rows[from:to]...)
 	if left := len(rows) - to; left > 0 {
-		list = append(list, row{what: "… " + count(left, "line") + " behind"})
+		list = append(list, Row{What: "… " + count(left, "line") + " behind"})
 	}
 	return list
 }

@@ -1,0 +1,126 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lockfault/lockfault/checker"
+	"github.com/lockfault/lockfault/internal/tempdir"
+	"github.com/lockfault/lockfault/reports"
+	"github.com/lockfault/lockfault/scenarios"
+	"github.com/lockfault/lockfault/strategies"
+)
+
+// tracePrefix is how the names of the directories begin in which a cell that is played
+// by itself leaves its history.
+const tracePrefix = "lockfault-trace-"
+
+// A oneCell is the cell that the arguments of a command name.
+type oneCell struct {
+	script   chosen
+	strategy strategies.Strategy
+	expected *expectations
+}
+
+// cellArgs takes the names of a strategy and a scenario; the strategy may be left out
+// where --subject gives one.
+func cellArgs(cmd *cobra.Command, args []string) error {
+	if cmd.Flags().Changed("subject") && len(args) == 1 {
+		return nil
+	}
+	return exactArgs("the name of a strategy", "the name or file of a scenario")(cmd, args)
+}
+
+// chooseCell returns the cell that arguments taken by cellArgs name, if it can be played.
+func (o *playOptions) chooseCell(cmd *cobra.Command, a *app, args []string) (*oneCell, error) {
+	if len(args) == 1 { // the strategy is the program
+		args = []string{"", args[0]}
+	}
+	strategyName, scenario := args[0], args[1]
+	if err := o.check(cmd); err != nil {
+		return nil, err
+	}
+	if len(o.worlds) > 1 {
+		return nil, usage("--world names %d worlds: a story happens in one", len(o.worlds))
+	}
+	if _, ok := a.registry.Lookup(strategyName); !ok && (isFile(strategyName) || slices.Contains(scenarios.Names(), strategyName)) {
+		if _, ok := a.registry.Lookup(scenario); ok {
+			return nil, usage("the strategy comes first, did you mean \"%s %s %s\"?", cmd.CommandPath(), scenario, strategyName)
+		}
+	}
+	var chosenNames []string
+	if strategyName != "" {
+		chosenNames = []string{strategyName}
+	}
+	registry, list, err := o.chooseSubject(cmd, a.registry, chosenNames)
+	if err != nil {
+		return nil, err
+	}
+	if o.subject != nil && strategyName != "" && (len(list) > 1 || list[0].Name != o.subject.Name) {
+		return nil, usage("%q and --subject name two locks: leave one of them out", strategyName)
+	}
+	if len(list) > 1 {
+		return nil, usage("%q names %d strategies: name one", strategyName, len(list))
+	}
+	if list, err = o.on(list); err != nil {
+		return nil, err
+	}
+	script, err := chooseScenario(cmd.Context(), scenario)
+	if err != nil {
+		return nil, err
+	}
+	expected, err := o.expectations(cmd, registry, list, []chosen{script}, false)
+	if err != nil {
+		return nil, err
+	}
+	if err := o.prepare(cmd.Context(), registry, []chosen{script}, list); err != nil {
+		return nil, err
+	}
+	return &oneCell{script, list[0], expected}, nil
+}
+
+// playCell plays a cell and returns what it came to, and its history, which is empty if
+// it left none.
+func (o *playOptions) playCell(cmd *cobra.Command, c *oneCell) (cell reports.Cell, history checker.History, err error) {
+	o.warn(cmd)
+	temp, err := tempdir.Make("", tracePrefix)
+	if err != nil {
+		return cell, history, fmt.Errorf("make a temporary directory: %w: name a directory that can be written to with TMPDIR", err)
+	}
+	defer temp.Remove() // or the next one does
+	dir := temp.Path()
+	world := o.worlds[0]
+	err = o.play(cmd.Context(), world, 1, o.cells(world, 0, []chosen{c.script}, []strategies.Strategy{c.strategy}, dir), func(_ job, played reports.Cell) error {
+		cell = played
+		return nil
+	})
+	if errors.Is(err, context.Canceled) {
+		return cell, history, &statusError{ExitInterrupted, errors.New("interrupted")}
+	}
+	if err != nil {
+		return cell, history, err
+	}
+	c.expected.of(&cell)
+	cell.Settle()
+	if cell.History != "" {
+		history, err = reports.ReadHistory(filepath.Join(dir, filepath.FromSlash(cell.History)))
+	}
+	return cell, history, err
+}
+
+// cellStatus returns how a command ends that played this cell and no other.
+func cellStatus(cell reports.Cell) error {
+	var m reports.Matrix
+	if err := m.Add(cell); err != nil {
+		return err
+	}
+	if cell.Verdict == reports.NotApplicable { // which nobody could know before
+		return &statusError{code: ExitUndecided}
+	}
+	return verdictStatus(m.Tally())
+}
