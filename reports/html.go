@@ -112,7 +112,7 @@ type storyteller struct {
 // tell makes the story of a cell.
 func (t *storyteller) tell(c Cell) (page.Story, error) {
 	s := page.Story{ID: t.id(c), Name: shown(c.Strategy) + " under " + shown(c.Scenario), World: c.World, Scenario: shown(c.Scenario),
-		Verdict: string(c.Verdict), Class: string(c.Verdict), Difference: printed(c.Difference()), HasScript: t.scripts[c.Scenario]}
+		Verdict: string(c.Verdict), Class: string(c.Verdict), Difference: printed(c.Difference()), HasScript: t.hashes[c.Scenario] != ""}
 	if c.World != t.first() {
 		s.Name += " in " + shown(c.World)
 	}

@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/lockfault/lockfault/checker"
 	"github.com/lockfault/lockfault/reports"
@@ -163,6 +164,46 @@ func TestThePageIsWhole(t *testing.T) {
 	}
 }
 
+// Of a lock that is played alone, the standard tells what others of its kind show under a scenario of the library: if its text
+// is that one, and its leases are.
+func TestStandardTellsOfOthers(t *testing.T) {
+	text, err := os.ReadFile("../scenarios/library/pause-in-release.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		what  string
+		nodes int
+		text  string
+		ttl   time.Duration
+		says  string
+	}{
+		{"as it is", 1, string(text), 0, "Avoidable: of the same kind set-nx-px-del, set-nx-px-lua"},
+		{"on five nodes, of which there is no plain lease", 5, string(text), 0, "No other lock of its kind was played here, and none is known."},
+		{"another script", 1, string(text) + "\n", 0, "No other lock of its kind was played here, and none is known."},
+		{"other leases", 1, string(text), time.Second, "No other lock of its kind was played here, and none is known."},
+	} {
+		dir := t.TempDir()
+		h := head()
+		h.Scripts, h.TTL = []reports.Script{reports.NewScript("pause-in-release", "", c.text)}, c.ttl
+		r, err := reports.Create(dir, h, reports.Plan{Cells: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		mine := cell("mine", "pause-in-release", anomalies(checker.ForeignRelease), nil)
+		mine.Nodes, mine.History = c.nodes, ""
+		if err := r.Add(0, mine); err != nil {
+			t.Fatal(err)
+		}
+		if err := r.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if page := read(t, dir, reports.HTMLFile); !strings.Contains(page, c.says) {
+			t.Errorf("%s: the page doesn't say %q", c.what, c.says)
+		}
+	}
+}
+
 // Whether an anomaly is inherent the others of its kind tell.
 func TestInherentOrAvoidable(t *testing.T) {
 	both, one := cell("a", "s1", anomalies(checker.Overlap), nil), cell("a", "s2", anomalies(checker.Ghost), nil)
@@ -188,7 +229,7 @@ func TestInherentOrAvoidable(t *testing.T) {
 	for _, want := range []string{
 		"<td>1 node, plain lease</td><td>overlap</td><td class=\"wide\">s1</td>",
 		"Inherent: every other lock of its kind shows it too.",
-		"No other lock of its kind was played here.",
+		"No other lock of its kind was played here, and none is known.",
 		"Avoidable: of the same kind b did not show it.",
 		"Take b instead: of the same kind, it shows nothing that this does not, and 1 anomaly fewer.",
 		`<span class="avoidable">ghost</span>`, `<span>overlap</span>`,

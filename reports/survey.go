@@ -25,16 +25,16 @@ type survey struct {
 	agree      Agreement
 	all        Comparison
 	costs      costs
-	trips      map[costOf]between // round trips of a success, the least in each cell
-	scripts    map[string]bool
-	classes    map[string]string // of strategies
-	nodes      map[string]int
+	trips      map[costOf]between  // round trips of a success, the least in each cell
+	hashes     map[string]string   // of the scripts that are there
+	traits     map[string]traits   // of strategies
 	kin        map[string][]string // the strategies of a class
+	standard   standard
 }
 
 // newSurvey reads the results of a file.
 func newSurvey(file string) (*survey, error) {
-	s := &survey{at: map[[3]string]int{}, costs: costs{}, trips: map[costOf]between{}, scripts: map[string]bool{}, classes: map[string]string{}, nodes: map[string]int{}, kin: map[string][]string{}}
+	s := &survey{at: map[[3]string]int{}, costs: costs{}, trips: map[costOf]between{}, hashes: map[string]string{}, traits: map[string]traits{}, kin: map[string][]string{}, standard: theStandard()}
 	var err error
 	if s.run, err = Scan(file, s.add); err != nil {
 		return nil, err
@@ -70,42 +70,31 @@ func (s *survey) add(c Cell) error {
 	return nil
 }
 
-// classify finds the class of each strategy: on how many nodes it is, whether it renews its
+// classify finds the kind of each strategy: on how many nodes it is, whether it renews its
 // lease by itself, whether it hands out fencing tokens, and whether it says how long a hold is
-// valid. The last two it shows by doing so.
+// valid. The last two it shows by doing so, here or in the standard.
 func (s *survey) classify() {
-	renews, tokens, validity := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for _, d := range s.run.Strategies {
-		s.nodes[d.Name], renews[d.Name] = d.Nodes, d.Renews
+		s.traits[d.Name] = traits{Nodes: d.Nodes, Renews: d.Renews}
 	}
 	for _, script := range s.run.Scripts {
-		s.scripts[script.Name] = true
+		s.hashes[script.Name] = script.Hash
 	}
 	for _, c := range s.cells {
-		s.nodes[c.Strategy] = max(s.nodes[c.Strategy], c.Nodes)
-		tokens[c.Strategy] = tokens[c.Strategy] || c.Tokens
-		validity[c.Strategy] = validity[c.Strategy] || c.Validity
+		t := s.traits[c.Strategy]
+		t.Nodes, t.Tokens, t.Validity = max(t.Nodes, c.Nodes), t.Tokens || c.Tokens, t.Validity || c.Validity
+		s.traits[c.Strategy] = t
+	}
+	for _, t := range s.standard.Strategies {
+		if here, ok := s.traits[t.Name]; ok && here.Nodes == t.Nodes && here.Renews == t.Renews {
+			s.traits[t.Name] = t
+		}
 	}
 	for _, name := range s.strategies.names {
-		var parts []string
-		if n := s.nodes[name]; n > 0 {
-			parts = append(parts, count(n, "node"))
-		}
-		plain := len(parts)
-		for _, trait := range []struct {
-			has  bool
-			says string
-		}{{renews[name], "renews"}, {tokens[name], "fenced"}, {validity[name], "says its validity"}} {
-			if trait.has {
-				parts = append(parts, trait.says)
-			}
-		}
-		if len(parts) == plain {
-			parts = append(parts, "plain lease")
-		}
-		class := strings.Join(parts, ", ")
-		s.classes[name] = class
-		s.kin[class] = append(s.kin[class], name)
+		t := s.traits[name]
+		t.Name = name
+		s.traits[name] = t
+		s.kin[t.class()] = append(s.kin[t.class()], name)
 	}
 }
 
@@ -127,9 +116,10 @@ func (s *survey) cell(world, strategy, scenario string) (Cell, bool) {
 }
 
 // peers returns which other locks of the cell's kind did not show the anomaly under its
-// scenario, and how many did.
+// scenario, and how many did: those of this run first, then those that the standard knows.
 func (s *survey) peers(c Cell, a checker.Anomaly) (avoided []string, showed int) {
-	for _, name := range s.kin[s.classes[c.Strategy]] {
+	class := s.traits[c.Strategy].class()
+	for _, name := range s.kin[class] {
 		other, ok := s.cell(c.World, name, c.Scenario)
 		if !ok || name == c.Strategy || !decided(other.Verdict) {
 			continue
@@ -140,7 +130,11 @@ func (s *survey) peers(c Cell, a checker.Anomaly) (avoided []string, showed int)
 			avoided = append(avoided, name)
 		}
 	}
-	return avoided, showed
+	known, more := s.others(class, c.Scenario, a, func(name string) bool {
+		other, ok := s.cell(c.World, name, c.Scenario)
+		return name == c.Strategy || ok && decided(other.Verdict)
+	})
+	return append(avoided, known...), showed + more
 }
 
 // avoided says whether the anomaly of a cell is inherent in its kind of lock, or avoidable.
@@ -151,7 +145,7 @@ func (s *survey) avoided(c Cell, a checker.Anomaly) string {
 	case showed > 0:
 		return "Inherent: every other lock of its kind shows it too."
 	default:
-		return "No other lock of its kind was played here."
+		return "No other lock of its kind was played here, and none is known."
 	}
 }
 
@@ -391,7 +385,7 @@ func (s *survey) ranking() []page.Rank {
 }
 
 func (s *survey) rank(name string) page.Rank {
-	r := page.Rank{Name: name, Class: s.classes[name], Nodes: s.nodes[name], Recovery: "–", NodeDown: "–", Overlap: "none", Acquire: "–", Release: "–"}
+	r := page.Rank{Name: name, Class: s.traits[name].class(), Nodes: s.traits[name].Nodes, Recovery: "–", NodeDown: "–", Overlap: "none", Acquire: "–", Release: "–"}
 	var recovery, together time.Duration
 	for _, c := range s.cells {
 		if c.Strategy != name || c.World != s.first() || !decided(c.Verdict) {

@@ -1,0 +1,158 @@
+package reports
+
+import (
+	"bufio"
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/lockfault/lockfault/checker"
+)
+
+// A standard is what the strategies of the library show under its scenarios: with it whoever plays one lock
+// learns which of its anomalies another of its kind avoids. It is made from a run by [Standard].
+type standard struct {
+	Strategies []traits       `json:"strategies"`
+	Scenarios  []standardRows `json:"scenarios"`
+}
+
+// traits are what the kind of a lock is made of.
+type traits struct {
+	Name     string `json:"name"`
+	Nodes    int    `json:"nodes"`
+	Renews   bool   `json:"renews,omitempty"`
+	Tokens   bool   `json:"tokens,omitempty"`
+	Validity bool   `json:"validity,omitempty"`
+}
+
+// class names the kind of a lock.
+func (t traits) class() string {
+	var parts []string
+	if t.Nodes > 0 {
+		parts = append(parts, count(t.Nodes, "node"))
+	}
+	plain := len(parts)
+	for _, trait := range []struct {
+		has  bool
+		says string
+	}{{t.Renews, "renews"}, {t.Tokens, "fenced"}, {t.Validity, "says its validity"}} {
+		if trait.has {
+			parts = append(parts, trait.says)
+		}
+	}
+	if len(parts) == plain {
+		parts = append(parts, "plain lease")
+	}
+	return strings.Join(parts, ", ")
+}
+
+// standardRows are what was shown under a scenario with this text. Strategies that are not among them were not to be played.
+type standardRows struct {
+	Name  string                       `json:"name"`
+	Hash  string                       `json:"hash"`
+	Shows map[string][]checker.Anomaly `json:"shows"`
+	// Unjudged are those of which what is wrong with servers was not judged.
+	Unjudged []string `json:"unjudged,omitempty"`
+}
+
+//go:embed standard.json
+var standardText []byte
+
+// theStandard returns what comes with the program.
+var theStandard = sync.OnceValue(func() standard {
+	var s standard
+	if err := json.Unmarshal(standardText, &s); err != nil {
+		panic(fmt.Sprintf("reports: standard.json, which is part of the program: %v", err))
+	}
+	return s
+})
+
+// Standard writes what the strategies in the results of that file show, as it comes with the program: of one world, a
+// whole run with the leases of the scripts.
+func Standard(w io.Writer, resultsFile string) error {
+	s, err := newSurvey(resultsFile)
+	if err != nil {
+		return err
+	}
+	if s.run.TTL != 0 || s.run.Interrupted || len(s.worlds.names) != 1 {
+		return fmt.Errorf("reports: %s is not of a whole run in one world with the leases of the scripts", resultsFile)
+	}
+	var out standard
+	for _, name := range s.strategies.names {
+		out.Strategies = append(out.Strategies, s.traits[name])
+	}
+	for _, script := range s.run.Scripts {
+		row := standardRows{Name: script.Name, Hash: script.Hash, Shows: map[string][]checker.Anomaly{}}
+		for _, name := range s.strategies.names {
+			c, ok := s.cell(s.first(), name, script.Name)
+			if !ok || !decided(c.Verdict) {
+				continue
+			}
+			if c.Anomalies == nil {
+				c.Anomalies = []checker.Anomaly{}
+			}
+			row.Shows[name] = c.Anomalies
+			if c.Unjudged != nil {
+				row.Unjudged = append(row.Unjudged, name)
+			}
+		}
+		out.Scenarios = append(out.Scenarios, row)
+	}
+	return out.write(w)
+}
+
+// write writes JSON with a line for each strategy and scenario, so that differences can be read.
+func (s standard) write(w io.Writer) error {
+	b := bufio.NewWriter(w)
+	b.WriteString("{\"strategies\":[\n")
+	if err := writeLines(b, s.Strategies); err != nil {
+		return err
+	}
+	b.WriteString("],\"scenarios\":[\n")
+	if err := writeLines(b, s.Scenarios); err != nil {
+		return err
+	}
+	b.WriteString("]}\n")
+	return b.Flush()
+}
+
+// writeLines writes what a JSON array has, a line each.
+func writeLines[T any](b *bufio.Writer, list []T) error {
+	for i, item := range list {
+		text, err := json.Marshal(item)
+		if err != nil {
+			return err
+		}
+		b.Write(text)
+		if i < len(list)-1 {
+			b.WriteByte(',')
+		}
+		b.WriteByte('\n')
+	}
+	return nil
+}
+
+// others returns which locks of a class, that this run has not played under the scenario, avoid an anomaly, and how many
+// show it, by the standard. It says nothing of a script that has another text there, or of other leases.
+func (s *survey) others(class, scenario string, a checker.Anomaly, played func(name string) bool) (avoided []string, showed int) {
+	at := slices.IndexFunc(s.standard.Scenarios, func(r standardRows) bool { return r.Name == scenario && r.Hash == s.hashes[scenario] })
+	if at < 0 || s.run.TTL != 0 {
+		return nil, 0
+	}
+	row := s.standard.Scenarios[at]
+	for _, t := range s.standard.Strategies {
+		shows, ok := row.Shows[t.Name]
+		switch {
+		case !ok || t.class() != class || played(t.Name):
+		case slices.Contains(shows, a):
+			showed++
+		case !slices.Contains(row.Unjudged, t.Name) || !slices.Contains(checker.ServerSide(), a):
+			avoided = append(avoided, t.Name)
+		}
+	}
+	return avoided, showed
+}
