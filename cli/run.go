@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -254,7 +255,32 @@ func (o *runOptions) run(cmd *cobra.Command, a *app) error {
 	if err := diff.Write(side, "text"); err != nil {
 		return err
 	}
+	if err := o.annotate(cmd.OutOrStdout(), diff); err != nil {
+		return err
+	}
 	return cmp.Or(s.status(), diffStatus(diff))
+}
+
+// annotate says in annotations, where such were asked for, what changed since the baseline.
+func (o *runOptions) annotate(out io.Writer, diff *reports.Diff) error {
+	for _, f := range o.forms {
+		if f.Name != "github" {
+			continue
+		}
+		to := out
+		if f.file != "" {
+			file, err := os.OpenFile(f.file, os.O_WRONLY|os.O_APPEND, 0)
+			if err != nil {
+				return err
+			}
+			defer file.Close()
+			to = file
+		}
+		if err := diff.Write(to, "github"); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // open opens the report, anew or where a run has ended.

@@ -12,7 +12,7 @@ import (
 )
 
 // DiffFormats returns the forms in which a [Diff] can be written.
-func DiffFormats() []string { return []string{"text", "markdown", "html", "json"} }
+func DiffFormats() []string { return []string{"text", "markdown", "html", "json", "github"} }
 
 // Write writes the differences in one of [DiffFormats].
 func (d *Diff) Write(w io.Writer, format string) error {
@@ -25,6 +25,8 @@ func (d *Diff) Write(w io.Writer, format string) error {
 		return page.Compare(w, d.page())
 	case "json":
 		return d.json(w)
+	case "github":
+		return d.annotations(w)
 	}
 	return fmt.Errorf("reports: there is no format %q: there are %s", format, strings.Join(DiffFormats(), ", "))
 }
@@ -124,6 +126,24 @@ func (d *Diff) markdown(w io.Writer) error {
 			fmt.Fprintf(b, "| %s | %s | %s | %s | %s |\n", escape(c.Strategy), escape(c.What), escape(c.Old), escape(c.New), c.ratio())
 		}
 	}
+	return b.Flush()
+}
+
+// annotations writes a line for each cell that got worse or has no answer any more, as [Annotations] does.
+func (d *Diff) annotations(w io.Writer) error {
+	b := bufio.NewWriter(w)
+	level := map[Become]string{Worse: "error", Lost: "warning"}
+	for _, section := range d.sections() {
+		if level[section.Become] == "" {
+			continue
+		}
+		for _, g := range section.groups {
+			title := shown(g.strategy) + ": " + strings.ToLower(section.title())
+			fmt.Fprintf(b, "::%s title=%s::%s, under %s\n", level[section.Become], annotated(title, true), annotated(printed(g.says), false),
+				annotated(some(each(g.scenarios, shown), mostUnder), false))
+		}
+	}
+	fmt.Fprintf(b, "::notice title=lockfault compare::%s\n", annotated(printed(d.Tally()), false))
 	return b.Flush()
 }
 

@@ -43,7 +43,7 @@ func TestRebuild(t *testing.T) {
 
 // hostile are names as nobody should have them.
 func hostile() []string {
-	return []string{`<script>alert("x")</script>`, "a|b`c`", "two\nlines", "\x1b[31mred\x1b[0m", strings.Repeat("long", 2500), `"><img src=x onerror=alert(1)>`, "]]></svg>", "{{.}}"}
+	return []string{`<script>alert("x")</script>`, "a|b`c`", "two\nlines", "\x1b[31mred\x1b[0m", strings.Repeat("long", 2500), `"><img src=x onerror=alert(1)>`, "]]></svg>", "{{.}}", "[name](https://example.com/x)", "# title", "![x](y)"}
 }
 
 // hostileReport writes a report in which every name, text and answer is one of these.

@@ -314,7 +314,9 @@ func each[T any](in []T, f func(T) string) []string {
 
 // escape lets text stand for itself in Markdown.
 func escape(text string) string {
-	return strings.NewReplacer(`\`, `\\`, "|", `\|`, "*", `\*`, "_", `\_`, "`", "\\`", "<", `\<`, "\n", " ").Replace(text)
+	return strings.NewReplacer(`\`, `\\`, "|", `\|`, "*", `\*`, "_", `\_`, "`", "\\`", "<", `\<`, "[", `\[`, "]", `\]`,
+		"://", `:\/\/`, "www.", `www\.`, "@", `\@`, // of which GitHub makes links
+		"\n", " ").Replace(text)
 }
 
 // code marks a name.
