@@ -177,6 +177,11 @@ image: ## build lockfault/redis:local out of the installed redis-server, for the
 matrix: ## play every strategy under every scenario, and put the table into README.md
 	./.ci/matrix README.md
 
+.PHONY: pictures
+pictures: ## play every cell, and take the pictures of its report that docs/reports.md shows; .ci/viewers installs the browser
+	@out=$$(mktemp -d) && trap 'rm -rf "$$out"' EXIT && $(GO) run ./cmd/lockfault run --quiet --out "$$out/report" && \
+	LOCKFAULT_REPORT="$$out/report" $(GO) test -count 1 ./reports/page -run TestPictures
+
 .PHONY: findings
 findings: build redis ## search every strategy with the same few budgets, play what is found on redis-server, and write docs/findings.md: 20 minutes or so
 	$(GO) run ./cmd/findings -lockfault bin/lockfault >bin/findings.md

@@ -1,0 +1,37 @@
+package page_test
+
+import (
+	"net/url"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+
+	"github.com/lockfault/lockfault/reports"
+)
+
+// TestPictures takes the pictures of docs/reports.md, of the report in LOCKFAULT_REPORT: make pictures says it. A picture
+// differs from one machine's letters to another's, so none is compared; that the page can be seen at all is.
+func TestPictures(t *testing.T) {
+	dir, docs := os.Getenv("LOCKFAULT_REPORT"), t.TempDir()
+	address, story := "", "#redlock/gc-pause"
+	if dir == "" {
+		address = report(t)
+	} else {
+		address, story, docs = (&url.URL{Scheme: "file", Path: filepath.Join(dir, reports.HTMLFile)}).String(), "#set-nx-px-lua/gc-pause-holding", "../../docs"
+	}
+	for _, p := range []struct {
+		name, at      string
+		width, height int64
+	}{{"report.png", "", 1280, 900}, {"report-story.png", story, 1280, 1000}, {"report-narrow.png", story, 390, 844}} {
+		b := browse(t, address+p.at, p.width, p.height)
+		picture, err := chromedp.Run(b.ctx, chromedp.CaptureScreenshot())
+		b.must(err)
+		if len(picture) < 10_000 {
+			t.Errorf("%s has %d bytes: there is nothing to be seen", p.name, len(picture))
+		}
+		b.must(os.WriteFile(filepath.Join(docs, p.name), picture, 0o644))
+		b.quiet()
+	}
+}
