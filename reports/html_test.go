@@ -2,6 +2,7 @@ package reports_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"encoding/xml"
 	"io"
 	"os"
@@ -32,6 +33,24 @@ func TestRebuild(t *testing.T) {
 		if read(t, dir, name) != text {
 			t.Errorf("%s is another one", name)
 		}
+	}
+	// Whoever formats the results anew, whatever the order of their keys, has them still.
+	var any map[string]any
+	if err := json.Unmarshal([]byte(read(t, dir, reports.ResultsFile)), &any); err != nil {
+		t.Fatal(err)
+	}
+	again, err := json.MarshalIndent(any, "", "  ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, reports.ResultsFile), again, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := reports.Rebuild(dir); err != nil {
+		t.Error(err)
+	}
+	if read(t, dir, reports.MarkdownFile) != was[reports.MarkdownFile] {
+		t.Error("of results that were formatted anew there is another report")
 	}
 	if err := os.WriteFile(filepath.Join(dir, reports.HTMLFile), []byte("<p>mine"), 0o644); err != nil {
 		t.Fatal(err)

@@ -137,7 +137,7 @@ func isHistoryName(name string) bool {
 func ours(dir, name string) bool {
 	switch file := filepath.Join(dir, filepath.FromSlash(name)); {
 	case name == ResultsFile:
-		return beginsWith(file, `{"tool":"`+Tool+`"`)
+		return beginsWith(file, `{"tool":"`+Tool+`"`) || saysTool(file)
 	case name == MarkdownFile:
 		return beginsWith(file, markdownTitle)
 	case name == HTMLFile:
@@ -157,6 +157,34 @@ func ours(dir, name string) bool {
 		_, err := os.Stat(filepath.Join(filepath.Dir(file), linkLog))
 		return matched && err == nil
 	}
+}
+
+// saysTool reports whether a file is a JSON object that says that it is of this tool, wherever: somebody may have
+// formatted it anew.
+func saysTool(file string) bool {
+	f, err := os.Open(file)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	decoder := json.NewDecoder(bufio.NewReader(f))
+	if expect(decoder, '{') != nil {
+		return false
+	}
+	for decoder.More() {
+		key, err := decoder.Token()
+		if err != nil {
+			return false
+		}
+		var value json.RawMessage
+		if decoder.Decode(&value) != nil {
+			return false
+		}
+		if key == "tool" {
+			return string(value) == `"`+Tool+`"`
+		}
+	}
+	return false
 }
 
 // beginsWith reports whether a file's text begins so.
