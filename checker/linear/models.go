@@ -114,8 +114,9 @@ func (m permitted) stands(h *held, o *operation) bool    { return true }
 //
 // Read–write. State: a writer with a count, readers with counts. Operations are for writing or, with `Shared`,
 // for reading. acquire to write: the writer is c → count+1; neither writer nor readers → c. acquire to read: no
-// writer, or c → c reads once more. release: what is released c has → one less. So who writes may read beside
-// and go on reading; who reads can't write before it has released. It is Redisson's.
+// writer, or c → c reads once more. release: what is released c has → one less. crash: what c writes and what c
+// reads is nobody's, each by itself. So who writes may read beside and go on reading; who reads can't write
+// before it has released. It is Redisson's.
 type readWrite struct{}
 
 func (m readWrite) room(holds []held, o *operation) bool {
