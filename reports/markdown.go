@@ -86,13 +86,13 @@ func Markdown(w io.Writer, resultsFile string) error {
 	if len(matrices) > 0 {
 		strategies = matrices[0].strategies.names
 	}
-	b.WriteString("\n## Costs\n\nRound trips of a success, the smallest number seen.")
+	b.WriteString("\n## Costs\n\nRound trips of a success, the smallest number seen · commands that it sends to all nodes together, in most scenarios.")
 	if len(head.Costs) > 0 {
 		b.WriteString(" Then, straight on a real server, how many times a second so many\n" +
 			"contenders together acquire and release the lock, and how long that takes each time.")
 	}
 	b.WriteString("\n\n")
-	whole.costs.markdown(b, strategies, head.Costs)
+	whole.costs.markdown(b, whole.commands, strategies, head.Costs)
 
 	sections := sections{worlds: names}
 	if _, err := Scan(resultsFile, func(c Cell) error { sections.add(b, c); return nil }); err != nil {
@@ -142,21 +142,21 @@ func (m *Matrix) markdown(b *bufio.Writer) {
 	}
 }
 
-// costs are the fewest round trips by strategy and operation.
+// costs are the fewest round trips, or commands, by strategy and operation.
 type costs map[string]map[checker.Op]int
 
-func (k costs) add(c Cell) {
-	for op, trips := range c.RoundTrips {
-		if k[c.Strategy] == nil {
-			k[c.Strategy] = map[checker.Op]int{}
+func (k costs) add(strategy string, of map[checker.Op]int) {
+	for op, n := range of {
+		if k[strategy] == nil {
+			k[strategy] = map[checker.Op]int{}
 		}
-		if old, ok := k[c.Strategy][op]; !ok || trips < old {
-			k[c.Strategy][op] = trips
+		if old, ok := k[strategy][op]; !ok || n < old {
+			k[strategy][op] = n
 		}
 	}
 }
 
-func (k costs) markdown(b *bufio.Writer, strategies []string, measured []Cost) {
+func (k costs) markdown(b *bufio.Writer, commands usual, strategies []string, measured []Cost) {
 	var contenders []int
 	for _, c := range measured {
 		if !slices.Contains(contenders, c.Contenders) {
@@ -179,9 +179,14 @@ func (k costs) markdown(b *bufio.Writer, strategies []string, measured []Cost) {
 	for _, s := range strategies {
 		fmt.Fprintf(b, "| %s |", escape(s))
 		for _, op := range ops {
-			if trips, ok := k[s][op]; ok {
+			trips, ok := k[s][op]
+			n, counted := commands.of(s, op)
+			switch {
+			case ok && counted:
+				fmt.Fprintf(b, " %d · %d |", trips, n)
+			case ok:
 				fmt.Fprintf(b, " %d |", trips)
-			} else {
+			default:
 				b.WriteString(" |")
 			}
 		}

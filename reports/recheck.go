@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -89,6 +90,8 @@ func (c Cell) unlike(h checker.History) string {
 		return fmt.Sprintf("it says that two believed at once for %v, and in its history they do for %v", c.Together, is.Together)
 	case is.Nodes != c.Nodes || is.Validity != c.Validity || is.Tokens != c.Tokens:
 		return "its nodes, its validity or its tokens are not those of its history"
+	case c.Commands != nil && !maps.Equal(is.Commands, c.Commands):
+		return "it says otherwise than its history how many commands an operation takes"
 	case is.Lease != c.Lease:
 		return fmt.Sprintf("it says that the lease was %v, and its history says %v", c.Lease, is.Lease)
 	case is.AsExpected != c.AsExpected || !slices.Equal(is.Better, c.Better):

@@ -144,6 +144,8 @@ type Cell struct {
 	// RoundTrips is the smallest number of round trips that a success of the
 	// operation took.
 	RoundTrips map[checker.Op]int `json:"round_trips"`
+	// Commands is the smallest number of commands that a success of the operation sent, and servers executed.
+	Commands map[checker.Op]int `json:"commands,omitempty"`
 	// Measures are the readings of the script's stopwatches, in nanoseconds.
 	Measures map[string]time.Duration `json:"measures,omitempty"`
 	// MetNothing are the lines of the script whose order to the gate met no
@@ -210,6 +212,7 @@ type Twin struct {
 func (c *Cell) Derive(v checker.Verdict, h checker.History) {
 	c.Anomalies, c.Witnesses, c.Unjudged = v.Anomalies(), v.Witnesses, v.Unjudged
 	c.Nodes, c.Lease, c.Together = len(h.Meta.Nodes), h.Meta.TTL, Together(h)
+	c.Commands = commands(h)
 	c.Validity, c.Tokens = false, false
 	for _, e := range h.Events {
 		c.Validity = c.Validity || e.Kind == checker.Return && e.Until > 0

@@ -25,6 +25,7 @@ type survey struct {
 	agree      Agreement
 	all        Comparison
 	costs      costs
+	commands   usual               // of a success
 	trips      map[costOf]between  // round trips of a success, the least in each cell
 	hashes     map[string]string   // of the scripts that are there
 	traits     map[string]traits   // of strategies
@@ -34,7 +35,7 @@ type survey struct {
 
 // newSurvey reads the results of a file.
 func newSurvey(file string) (*survey, error) {
-	s := &survey{at: map[[3]string]int{}, costs: costs{}, trips: map[costOf]between{}, hashes: map[string]string{}, traits: map[string]traits{}, kin: map[string][]string{}, standard: theStandard()}
+	s := &survey{at: map[[3]string]int{}, costs: costs{}, commands: usual{}, trips: map[costOf]between{}, hashes: map[string]string{}, traits: map[string]traits{}, kin: map[string][]string{}, standard: theStandard()}
 	var err error
 	if s.run, err = Scan(file, s.add); err != nil {
 		return nil, err
@@ -48,7 +49,10 @@ func (s *survey) add(c Cell) error {
 	s.worlds.place(c.World)
 	s.strategies.place(c.Strategy)
 	s.scenarios.place(c.Scenario)
-	s.costs.add(c)
+	s.costs.add(c.Strategy, c.RoundTrips)
+	for op, n := range c.Commands {
+		s.commands.add(c.Strategy, op, n)
+	}
 	for op, n := range c.RoundTrips {
 		of := costOf{c.World, c.Strategy, op}
 		s.trips[of] = s.trips[of].and(n)
@@ -59,7 +63,7 @@ func (s *survey) add(c Cell) error {
 	if err := s.all.Add(c); err != nil {
 		return err
 	}
-	c.Witnesses, c.Conflict, c.RoundTrips, c.Late = nil, nil, nil, nil
+	c.Witnesses, c.Conflict, c.RoundTrips, c.Commands, c.Late = nil, nil, nil, nil, nil
 	c.Reason, _, _ = strings.Cut(clipTo(c.Reason, 200), "\n")
 	key := [3]string{c.World, c.Strategy, c.Scenario}
 	if _, twice := s.at[key]; twice {
@@ -419,18 +423,27 @@ func (s *survey) rank(name string) page.Rank {
 		r.Overlap = picture.Words(together)
 	}
 	r.RecoveryNS, r.OverlapNS, r.NodesSort = int64(recovery), int64(together), int64(r.Nodes)
-	if n, ok := s.costs[name][checker.Acquire]; ok {
-		r.Acquire = fmt.Sprint(n)
-	}
-	if n, ok := s.costs[name][checker.Release]; ok {
-		r.Release = fmt.Sprint(n)
-	}
+	r.Acquire, r.AcquireSort = s.tripsAndCommands(name, checker.Acquire)
+	r.Release, r.ReleaseSort = s.tripsAndCommands(name, checker.Release)
 	for _, c := range s.run.Costs {
 		if c.Strategy == name && r.P50 == "" {
 			r.P50, r.P99 = picture.Words(c.P50), picture.Words(c.P99)
 		}
 	}
 	return r
+}
+
+// tripsAndCommands says how many round trips and commands a success takes at least, and by what to sort that.
+func (s *survey) tripsAndCommands(name string, op checker.Op) (says string, by int64) {
+	trips, ok := s.costs[name][op]
+	if !ok {
+		return "–", 0
+	}
+	n, ok := s.commands.of(name, op)
+	if !ok {
+		return fmt.Sprint(trips), int64(trips) << 20
+	}
+	return fmt.Sprintf("%d · %d", trips, n), int64(trips)<<20 + int64(n)
 }
 
 // advice says in one line what the results come to for a strategy: whether another one of its

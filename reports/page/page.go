@@ -52,12 +52,13 @@ type Rank struct {
 	Survived, Played                 int
 	Avoidable                        int
 	Nodes                            int
-	Acquire, Release                 string // round trips
+	Acquire, Release                 string // round trips and commands
 	Recovery, NodeDown, Overlap      string
 	Stale                            int
 	P50, P99                         string
 	Advice                           string
 	NodesSort, RecoveryNS, OverlapNS int64
+	AcquireSort, ReleaseSort         int64
 }
 
 // A Matrix is the comparison in one world.

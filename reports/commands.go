@@ -1,0 +1,73 @@
+package reports
+
+import (
+	"time"
+
+	"github.com/lockfault/lockfault/checker"
+)
+
+// commands returns, for each operation that succeeded, the smallest number of commands of a success: those that its client
+// sent while it was under way, and that a server executed, then or later. What a lock does by itself, between operations, is
+// of none.
+func commands(h checker.History) map[checker.Op]int {
+	type operation struct {
+		op        checker.Op
+		from      time.Duration
+		to        time.Duration // -1 while it is under way
+		succeeded bool
+		sent      int
+	}
+	all := map[string][]*operation{} // by client, in the order in which they were called
+	for _, e := range h.Events {
+		list := all[e.Client]
+		switch e.Kind {
+		case checker.Invoke:
+			all[e.Client] = append(list, &operation{op: e.Op, from: e.Time, to: -1})
+		case checker.Return:
+			if n := len(list); n > 0 {
+				list[n-1].to, list[n-1].succeeded = e.Time, e.Result == checker.OK
+			}
+		case checker.Request:
+			// A request is of the operation that was called last when it set out, if that had not returned.
+			for i := len(list) - 1; i >= 0; i-- {
+				if o := list[i]; o.from <= e.Sent {
+					if o.to < 0 || e.Sent <= o.to {
+						o.sent++
+					}
+					break
+				}
+			}
+		}
+	}
+	least := map[checker.Op]int{}
+	for _, list := range all {
+		for _, o := range list {
+			if n, ok := least[o.op]; o.succeeded && (!ok || o.sent < n) {
+				least[o.op] = o.sent
+			}
+		}
+	}
+	return least
+}
+
+// usual are numbers of which there is one in each cell, by strategy and operation, and in how many cells each was.
+type usual map[costOf]map[int]int
+
+func (u usual) add(strategy string, op checker.Op, n int) {
+	of := costOf{strategy: strategy, op: op}
+	if u[of] == nil {
+		u[of] = map[int]int{}
+	}
+	u[of][n]++
+}
+
+// of returns the number that most cells have, of several the largest: where a message got lost there are fewer.
+func (u usual) of(strategy string, op checker.Op) (most int, ok bool) {
+	cells := 0
+	for n, times := range u[costOf{strategy: strategy, op: op}] {
+		if times > cells || times == cells && n > most {
+			most, cells = n, times
+		}
+	}
+	return most, cells > 0
+}
