@@ -292,6 +292,9 @@ type finding struct {
 	File string `json:"file"`
 	// Worlds says, by world, whether the script shows the same there.
 	Worlds map[string]string `json:"worlds,omitempty"`
+	// Leases are, by world, those with which it does, if not with the world's usual one: what a lock does by a clock of its own,
+	// such as to give up on a node, happens sooner or later than a part of a lease.
+	Leases map[string]string `json:"leases,omitempty"`
 }
 
 // confirmed is what is said of a world in which a finding shows the same.
@@ -322,15 +325,29 @@ func (o *exploreOptions) confirm(ctx context.Context, strategy strategies.Strate
 			continue
 		}
 		jobs := o.cells(world, 0, scripts, []strategies.Strategy{strategy}, temp.Path())
+		var again []job
 		err := o.play(ctx, world, o.jobs, jobs, func(j job, c reports.Cell) error {
 			f := &found[j.Number]
-			switch {
-			case c.Verdict != reports.Held && c.Verdict != reports.Violated:
-				f.Worlds[world] = string(c.Verdict) + ": " + c.Reason
-			case slices.Contains(c.Anomalies, f.Anomaly):
+			f.Worlds[world] = f.in(c)
+			if lease := o.longer(c); f.Worlds[world] == notReproduced && lease > 0 {
+				j.TTL = lease
+				again = append(again, j)
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		if len(again) == 0 {
+			continue
+		}
+		err = o.play(ctx, world, o.jobs, slices.Values(again), func(j job, c reports.Cell) error {
+			if f := &found[j.Number]; f.in(c) == confirmed {
 				f.Worlds[world] = confirmed
-			default:
-				f.Worlds[world] = "not reproduced"
+				if f.Leases == nil {
+					f.Leases = map[string]string{}
+				}
+				f.Leases[world] = j.TTL.String()
 			}
 			return nil
 		})
@@ -339,6 +356,36 @@ func (o *exploreOptions) confirm(ctx context.Context, strategy strategies.Strate
 		}
 	}
 	return nil
+}
+
+// notReproduced is what is said of a world in which a finding does not show.
+const notReproduced = "not reproduced"
+
+// in says what is said of a world in which the script came to that cell.
+func (f *finding) in(c reports.Cell) string {
+	switch {
+	case c.Verdict != reports.Held && c.Verdict != reports.Violated:
+		return string(c.Verdict) + ": " + c.Reason
+	case slices.Contains(c.Anomalies, f.Anomaly):
+		return confirmed
+	}
+	return notReproduced
+}
+
+// patient is how long a script may take that is played once more with a longer lease.
+const patient = 20 * time.Second
+
+// longer returns the lease with which a cell is played again in which a finding did not show: that of the search, or as much of it as
+// one can wait for; 0 if its user wants another, or it is no longer one.
+func (o *exploreOptions) longer(c reports.Cell) time.Duration {
+	if o.ttl != 0 || c.Lease <= 0 {
+		return 0
+	}
+	times := min(int64(scenarios.Defaults().TTL/c.Lease), int64(patient/max(c.Virtual, time.Millisecond)))
+	if times < 2 {
+		return 0
+	}
+	return c.Lease * time.Duration(times)
 }
 
 // tell prints what came of a search.
@@ -352,6 +399,9 @@ func (o *exploreOptions) tell(w io.Writer, strategy string, r explore.Result, fo
 		for _, world := range o.worlds {
 			if said, ok := f.Worlds[world]; ok {
 				fmt.Fprintf(&b, "; in %s: %s", world, said)
+				if lease := f.Leases[world]; lease != "" {
+					fmt.Fprintf(&b, " with a lease of %s", lease)
+				}
 			}
 		}
 		fmt.Fprintf(&b, ":\n\n%s\n\n", indent(f.Script))
