@@ -290,7 +290,7 @@ func (s *survey) id(c Cell) string {
 
 // Together returns how long two clients believed at once that they held the lock, in all.
 func Together(h checker.History) (all time.Duration) {
-	p := &painter{story: newStory(h), beliefs: checker.Holds(h)}
+	p := &painter{story: newStory(h)}
 	p.lay()
 	spans := p.overlaps()
 	slices.SortFunc(spans, func(a, b picture.Overlap) int { return int(sign(a.From - b.From)) })

@@ -19,7 +19,7 @@ const MostMoments = 60
 func Picture(cell Cell, h checker.History, most int) picture.Picture {
 	s := newStory(h)
 	s.name(cell)
-	p := &painter{story: s, cell: cell, folded: map[int]fold{}, beliefs: checker.Holds(h)}
+	p := &painter{story: s, cell: cell, folded: map[int]fold{}}
 	for _, f := range s.folds() {
 		for _, i := range f.events {
 			p.folded[i] = f
@@ -35,9 +35,8 @@ type painter struct {
 	folded map[int]fold // by the place of each event
 	lanes  []picture.Lane
 	places map[string]int // of lanes, by name
-	// beliefs are the holds, and lasted what lasted, once it was asked for.
-	beliefs []checker.Hold
-	lasted  []picture.Span
+	// lasted is what lasted, once it was asked for.
+	lasted []picture.Span
 }
 
 func (p *painter) paint(most int) picture.Picture {

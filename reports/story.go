@@ -43,23 +43,18 @@ type story struct {
 	// reply: by the place of the other, and only where there are both.
 	told, asked map[int]int
 	digits      int // of the time, behind the point
-	// believers are the clients that believe that they hold the lock, in
-	// the order in which they began to, with the end of their validity.
-	believers []believer
+	// beliefs are the times during which somebody believed that it holds the lock, begun
+	// how many of them have, and believers those of now.
+	beliefs, believers []checker.Hold
+	begun              int
 	// keys and results are what the servers and the clients came to so far, and now the
 	// truths but for the belief.
 	keys, results ledger
 	now           Truths
 }
 
-type believer struct {
-	client string
-	until  time.Duration // 0 means for as long as it likes
-	depth  int           // how many acquires are not released yet
-}
-
 func newStory(h checker.History) *story {
-	s := &story{h: h, digits: 3, told: map[int]int{}, asked: map[int]int{}}
+	s := &story{h: h, beliefs: checker.Holds(h), digits: 3, told: map[int]int{}, asked: map[int]int{}}
 	if h.Meta.TTL < time.Second {
 		s.digits = 6 // a lease that short is over within a few commands
 	}
@@ -152,7 +147,7 @@ func (s *story) rows() []Row {
 	}
 	for i := 0; i < len(s.h.Events); i++ {
 		at, e := i, s.h.Events[i]
-		rows = append(rows, s.expire(e.Time)...)
+		rows = append(rows, s.expire(i)...)
 		r := s.row(i)
 		r.Events = []int{i}
 		if i+1 < len(s.h.Events) {
@@ -227,30 +222,12 @@ func happening(e checker.Event) string {
 // row tells the event at that place.
 func (s *story) row(i int) Row {
 	e := s.h.Events[i]
-	before := len(s.believers)
 	r := Row{Number: fmt.Sprint(e.Index), At: e.Time, Seconds: s.seconds(e.Time), What: s.what(e)}
 	switch e.Kind {
 	case checker.Return:
 		r.Result = fmt.Sprintf("%s %s: %s", e.Client, e.Op, e.Result)
 		s.results.say(e.Client, r.Result)
 		s.now.Results = s.results.list()
-		if (e.Op == checker.Acquire || e.Op == checker.TryAcquire) && e.Result == checker.OK {
-			s.believe(e)
-			r.Belief = s.belief()
-		}
-		if e.Op == checker.Extend && e.Result == checker.OK && e.Until > 0 {
-			for i := range s.believers {
-				if s.believers[i].client == e.Client && s.believers[i].until > 0 {
-					s.believers[i].until = e.Until
-				}
-			}
-		}
-	case checker.Invoke:
-		if e.Op == checker.Release {
-			s.release(e.Client)
-		}
-	case checker.Lost, checker.Crash:
-		s.disbelieve(e.Client)
 	case checker.State:
 		r.Server = s.server(e)
 		s.keys.say(serverOf(e), s.keyText(e))
@@ -272,7 +249,7 @@ func (s *story) row(i int) Row {
 		}
 		s.now.Writes = append(s.now.Writes, printed(r.Damage))
 	}
-	if len(s.believers) < before {
+	if s.believe(i) {
 		r.Belief = s.belief()
 	}
 	r.believed = len(s.believers) > 0
@@ -280,55 +257,34 @@ func (s *story) row(i int) Row {
 	return r
 }
 
-// expire ends the beliefs whose validity is over by now.
-func (s *story) expire(now time.Duration) []Row {
+// expire tells of those whose validity is over when the event at that place happens.
+func (s *story) expire(i int) []Row {
 	var rows []Row
 	for _, v := range slices.Clone(s.believers) {
-		if v.until == 0 || v.until > now {
+		if v.Ended != i || v.By != checker.ByValidity {
 			continue
 		}
-		s.disbelieve(v.client)
-		if !s.view.shows(checker.Event{Kind: checker.Lost, Client: v.client}, s.h.Meta.Clients) {
+		s.believers = slices.DeleteFunc(s.believers, func(other checker.Hold) bool { return other == v })
+		if !s.view.shows(checker.Event{Kind: checker.Lost, Client: v.Client}, s.h.Meta.Clients) {
 			continue
 		}
 		rows = append(rows, Row{
-			At: v.until, Seconds: s.seconds(v.until), What: v.client + "'s validity ends", of: v.client,
+			At: v.End, Seconds: s.seconds(v.End), What: v.Client + "'s validity ends", of: v.Client,
 			Belief: s.belief(), believed: len(s.believers) > 0, Now: s.truths(),
 		})
 	}
 	return rows
 }
 
-// believe notes that an acquire succeeded, of who may have acquired before: what is
-// acquired twice is to be released twice.
-func (s *story) believe(e checker.Event) {
-	v := believer{client: e.Client, depth: 1}
-	for _, was := range s.believers {
-		if was.client == e.Client {
-			v.depth += was.depth
-		}
+// believe reports whether the event at that place changes who believes, and notes that.
+func (s *story) believe(i int) (changed bool) {
+	before := len(s.believers)
+	s.believers = slices.DeleteFunc(s.believers, func(v checker.Hold) bool { return v.Ended == i })
+	changed = len(s.believers) < before
+	for ; s.begun < len(s.beliefs) && s.beliefs[s.begun].Began == i; s.begun++ {
+		s.believers, changed = append(s.believers, s.beliefs[s.begun]), true
 	}
-	if s.h.Meta.HonourValidity {
-		v.until = e.Until
-	}
-	s.disbelieve(e.Client)
-	s.believers = append(s.believers, v)
-}
-
-// release notes that a client called release, after which it believes nothing any more
-// unless it acquired more often than that.
-func (s *story) release(client string) {
-	for i := range s.believers {
-		if v := &s.believers[i]; v.client == client && v.depth > 1 {
-			v.depth--
-			return
-		}
-	}
-	s.disbelieve(client)
-}
-
-func (s *story) disbelieve(client string) {
-	s.believers = slices.DeleteFunc(s.believers, func(v believer) bool { return v.client == client })
+	return changed
 }
 
 // belief says who believes.
@@ -338,7 +294,7 @@ func (s *story) belief() string {
 	}
 	var clients []string
 	for _, v := range s.believers {
-		clients = append(clients, v.client)
+		clients = append(clients, v.Client)
 	}
 	return strings.Join(clients, " and ")
 }

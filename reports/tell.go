@@ -120,7 +120,7 @@ func (s *story) truths() Truths {
 	now := s.now
 	now.Writes = slices.Clip(now.Writes)
 	for _, v := range s.believers {
-		now.Believers = append(now.Believers, shown(v.client))
+		now.Believers = append(now.Believers, shown(v.Client))
 	}
 	return now
 }
