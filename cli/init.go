@@ -18,11 +18,11 @@ import (
 //go:embed start
 var start embed.FS
 
-// starting are the files that init writes, and those of start that they are made of.
-var starting = []struct{ name, of string }{
-	{"lock.go", "lock.go.txt"},
-	{"lock_test.go", "lock_test.go.txt"},
-	{filepath.Join("testdata", "first.txt"), "first.txt"},
+// A starting is a file that init writes, and that of start which it is made of.
+type starting struct{ name, of string }
+
+func startings() []starting {
+	return []starting{{"lock.go", "lock.go.txt"}, {"lock_test.go", "lock_test.go.txt"}, {filepath.Join("testdata", "first.txt"), "first.txt"}}
 }
 
 func newInitCommand() *cobra.Command {
@@ -62,7 +62,7 @@ func initialise(cmd *cobra.Command, dir string) error {
 		return err
 	}
 	name := packageName(filepath.Base(whole))
-	for _, f := range starting {
+	for _, f := range startings() {
 		switch _, err := os.Lstat(filepath.Join(dir, f.name)); {
 		case err == nil:
 			return usage("there is %s already, and nothing was written: name another directory", filepath.Join(dir, f.name))
@@ -70,7 +70,7 @@ func initialise(cmd *cobra.Command, dir string) error {
 			return usage("can't write there: %v", brief(err))
 		}
 	}
-	for _, f := range starting {
+	for _, f := range startings() {
 		text, err := start.ReadFile("start/" + f.of)
 		if err != nil {
 			return err

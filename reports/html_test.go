@@ -223,6 +223,37 @@ func TestStandardTellsOfOthers(t *testing.T) {
 	}
 }
 
+// A standard is of what a run shows, and of nothing that an older one said: here of a redlock that says no validity any more.
+func TestStandardIsOfTheRun(t *testing.T) {
+	dir := t.TempDir()
+	h := head()
+	h.Scripts, h.Strategies = []reports.Script{reports.NewScript("s", "", "x")}, []reports.Described{{Name: "redlock", Nodes: 5}}
+	r, err := reports.Create(dir, h, reports.Plan{Cells: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := cell("redlock", "s", anomalies(checker.Overlap), nil)
+	c.Nodes, c.History = 5, ""
+	if err := r.Add(0, c); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	if err := reports.Standard(&b, filepath.Join(dir, reports.ResultsFile)); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := b.String(), `{"strategies":[
+{"name":"redlock","nodes":5}
+],"scenarios":[
+{"name":"s","hash":"`+h.Scripts[0].Hash+`","shows":{"redlock":["overlap"]}}
+]}
+`; got != want {
+		t.Errorf("the standard is\n%s\nwant\n%s", got, want)
+	}
+}
+
 // Whether an anomaly is inherent the others of its kind tell.
 func TestInherentOrAvoidable(t *testing.T) {
 	both, one := cell("a", "s1", anomalies(checker.Overlap), nil), cell("a", "s2", anomalies(checker.Ghost), nil)

@@ -8,7 +8,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/lockfault/lockfault/checker"
 )
@@ -62,19 +61,19 @@ type standardRows struct {
 //go:embed standard.json
 var standardText []byte
 
-// theStandard returns what comes with the program.
-var theStandard = sync.OnceValue(func() standard {
+// readStandard returns what comes with the program.
+func readStandard() standard {
 	var s standard
 	if err := json.Unmarshal(standardText, &s); err != nil {
 		panic(fmt.Sprintf("reports: standard.json, which is part of the program: %v", err))
 	}
 	return s
-})
+}
 
 // Standard writes what the strategies in the results of that file show, as it comes with the program: of one world, a
 // whole run with the leases of the scripts.
 func Standard(w io.Writer, resultsFile string) error {
-	s, err := newSurvey(resultsFile)
+	s, err := surveyBeside(standard{}, resultsFile) // or what was so once would stay so
 	if err != nil {
 		return err
 	}

@@ -34,8 +34,11 @@ type survey struct {
 }
 
 // newSurvey reads the results of a file.
-func newSurvey(file string) (*survey, error) {
-	s := &survey{at: map[[3]string]int{}, costs: costs{}, commands: usual{}, trips: map[costOf]between{}, hashes: map[string]string{}, traits: map[string]traits{}, kin: map[string][]string{}, standard: theStandard()}
+func newSurvey(file string) (*survey, error) { return surveyBeside(readStandard(), file) }
+
+// surveyBeside does so, with that for what locks that were not played show.
+func surveyBeside(known standard, file string) (*survey, error) {
+	s := &survey{at: map[[3]string]int{}, costs: costs{}, commands: usual{}, trips: map[costOf]between{}, hashes: map[string]string{}, traits: map[string]traits{}, kin: map[string][]string{}, standard: known}
 	var err error
 	if s.run, err = Scan(file, s.add); err != nil {
 		return nil, err
