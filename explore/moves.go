@@ -181,8 +181,8 @@ type position struct {
 	half           *halfway
 	known          bool
 	look           *Look
-	unjudged       bool // what is wrong with servers was not judged
-	id             identity
+	unjudged       bool     // what is wrong with servers was not judged
+	id             identity // once it has arrived
 }
 
 // moves returns what may happen next, in one order, and reports whether it is only faults:

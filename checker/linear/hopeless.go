@@ -71,11 +71,8 @@ func (s *descent) parts(pos int32, st instant) chances {
 func (s *descent) undone(st instant) (instant, chances) {
 	c := chances{seen: st.seen, early: st.done}
 	gives := func(actor int32) bool {
-		return slices.ContainsFunc(c.early, func(op int32) bool { return s.ops[op].actor == actor && s.ops[op].op == Release }) ||
-			slices.ContainsFunc(st.used, func(u use) bool {
-				like := &s.ops[s.reserves[u.reserve].like]
-				return like.actor == actor && like.op == Release
-			})
+		return s.gaveBack(st, actor, false) ||
+			slices.ContainsFunc(c.early, func(op int32) bool { return s.ops[op].actor == actor && s.ops[op].op == Release })
 	}
 	all := st.used
 	var counts []change
@@ -120,31 +117,33 @@ func (s *descent) undone(st instant) (instant, chances) {
 	return st, c
 }
 
-// untaken returns a state without what acquires of unknown outcome took and might as well take now, of clients that have used no release of
-// unknown outcome: permits, as there is room for them; what is read, since others read, too, or the reader writes; and what is written, beside what its client
+// gaveBack says whether releases of unknown outcome of an actor have taken effect.
+func (s *descent) gaveBack(st instant, actor int32, reading bool) bool {
+	return slices.ContainsFunc(st.used, func(u use) bool {
+		like := &s.ops[s.reserves[u.reserve].like]
+		return like.actor == actor && like.reading == reading && like.op == Release
+	})
+}
+
+// untaken returns a state of a read-write lock without what acquires of unknown outcome took and might as well take now, of clients that have
+// used no release of unknown outcome: what is read, since others read, too, or the reader writes; and what is written, beside what its client
 // writes anyway, or if it does not read.
 func (s *descent) untaken(st instant) (instant, chances) {
 	c := chances{seen: st.seen}
-	gives := func(actor int32, reading bool) bool {
-		return slices.ContainsFunc(st.used, func(u use) bool {
-			like := &s.ops[s.reserves[u.reserve].like]
-			return like.actor == actor && like.reading == reading && like.op == Release
-		})
-	}
 	before := st
 	for _, u := range before.used {
 		like := &s.ops[s.reserves[u.reserve].like]
 		n := int32(0)
-		if like.op != Release && !gives(like.actor, like.reading) {
+		if like.op != Release && !s.gaveBack(before, like.actor, like.reading) {
 			left := st.count(like.actor, like.reading)
 			if !like.reading && before.count(like.actor, true) > 0 {
 				left-- // who reads can't begin to write
 			}
-			n = max(0, min(u.n, left/like.permits))
+			n = max(0, min(u.n, left))
 		}
 		if n > 0 {
 			i, _ := st.held(like.actor, like.reading)
-			st = st.taking(like.actor, like.reading, -n*like.permits, st.holds[i].grant)
+			st = st.taking(like.actor, like.reading, -n, st.holds[i].grant)
 			c.extra = append(c.extra, use{u.reserve, n})
 		}
 		if n < u.n {
