@@ -76,7 +76,7 @@ func (o *reportOptions) report(cmd *cobra.Command, dir string) error {
 	if o.cell == "" && o.format != "" {
 		var text bytes.Buffer // whole or not at all
 		f := reports.Forms()[slices.Index(known, o.format)]
-		if err := f.Write(&text, filepath.Join(dir, reports.ResultsFile)); err != nil {
+		if err := f.Write(&text, reports.Source{Results: filepath.Join(dir, reports.ResultsFile)}); err != nil {
 			return err
 		}
 		_, err := text.WriteTo(cmd.OutOrStdout())

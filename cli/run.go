@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"iter"
-	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -221,10 +220,15 @@ func (o *runOptions) run(cmd *cobra.Command, a *app) error {
 		}
 	}
 
-	results := filepath.Join(o.out, reports.ResultsFile)
+	of := reports.Source{Results: filepath.Join(o.out, reports.ResultsFile)}
+	if baseline != nil && !interrupted && refused == nil {
+		if of.Since, err = since(baseline, of.Results); err != nil {
+			return err
+		}
+	}
 	var s summary
 	said := &remarks{program: a.program, o: &o.playOptions, scripts: scripts, expected: expected, accepted: accepted}
-	if err := o.print(cmd.OutOrStdout(), cmd.ErrOrStderr(), &s, results, said); err != nil {
+	if err := o.print(cmd.OutOrStdout(), cmd.ErrOrStderr(), &s, of, said); err != nil {
 		return err
 	}
 	switch {
@@ -232,55 +236,34 @@ func (o *runOptions) run(cmd *cobra.Command, a *app) error {
 		return err
 	case refused != nil:
 		return refused
-	}
-	if baseline == nil {
+	case of.Since == nil:
 		return s.status()
 	}
 	side := cmd.ErrOrStderr()
 	if o.tabled() {
 		side = cmd.OutOrStdout()
 	}
-	now, err := reports.ReadResults(results)
-	if err != nil {
-		return err
-	}
-	diff, err := reports.NewDiff(baseline, now, nil)
-	if err != nil {
-		return err
-	}
-	diff.Narrow()
 	if !o.quiet {
 		fmt.Fprintln(side)
 	}
-	if err := diff.Write(side, "text"); err != nil {
+	if err := of.Since.Write(side, "text"); err != nil {
 		return err
 	}
-	if err := o.annotate(cmd.OutOrStdout(), diff); err != nil {
-		return err
-	}
-	return cmp.Or(s.status(), diffStatus(diff))
+	return cmp.Or(s.status(), diffStatus(of.Since))
 }
 
-// annotate says in annotations, where such were asked for, what changed since the baseline.
-func (o *runOptions) annotate(out io.Writer, diff *reports.Diff) error {
-	for _, f := range o.forms {
-		if f.Name != "github" {
-			continue
-		}
-		to := out
-		if f.file != "" {
-			file, err := os.OpenFile(f.file, os.O_WRONLY|os.O_APPEND, 0)
-			if err != nil {
-				return err
-			}
-			defer file.Close()
-			to = file
-		}
-		if err := diff.Write(to, "github"); err != nil {
-			return err
-		}
+// since compares what was played with a run before, of which more may have been played.
+func since(baseline *reports.Results, results string) (*reports.Diff, error) {
+	now, err := reports.ReadResults(results)
+	if err != nil {
+		return nil, err
 	}
-	return nil
+	diff, err := reports.NewDiff(baseline, now, nil)
+	if err != nil {
+		return nil, err
+	}
+	diff.Narrow()
+	return diff, nil
 }
 
 // open opens the report, anew or where a run has ended.
@@ -318,16 +301,16 @@ func (o *runOptions) workers(cmd *cobra.Command, world string) int {
 // print writes the report to out in the chosen forms. What differed, and where the
 // report lies, goes with the table, but must not spoil a document: without a table it
 // goes to side.
-func (o *runOptions) print(out, side io.Writer, s *summary, results string, said *remarks) error {
+func (o *runOptions) print(out, side io.Writer, s *summary, of reports.Source, said *remarks) error {
 	measures := make([]reports.Measures, len(o.worlds))
-	head, err := reports.Scan(results, func(c reports.Cell) error {
+	head, err := reports.Scan(of.Results, func(c reports.Cell) error {
 		measures[slices.Index(o.worlds, c.World)].Add(c)
 		return s.add(c)
 	})
 	if err != nil {
 		return err
 	}
-	if err := o.write(out, s, measures, results); err != nil {
+	if err := o.write(out, s, measures, of); err != nil {
 		return err
 	}
 	if o.tabled() {
@@ -335,7 +318,7 @@ func (o *runOptions) print(out, side io.Writer, s *summary, results string, said
 	}
 	b := bufio.NewWriter(side)
 	reruns, cells, longest := 0, 0, time.Duration(0)
-	_, err = reports.Scan(results, func(c reports.Cell) error {
+	_, err = reports.Scan(of.Results, func(c reports.Cell) error {
 		if c.Reruns > 0 {
 			reruns, cells = reruns+c.Reruns, cells+1
 		}
@@ -373,19 +356,19 @@ func (o *runOptions) print(out, side io.Writer, s *summary, results string, said
 }
 
 // write writes the forms that were asked for.
-func (o *runOptions) write(out io.Writer, s *summary, measures []reports.Measures, results string) error {
+func (o *runOptions) write(out io.Writer, s *summary, measures []reports.Measures, of reports.Source) error {
 	for _, f := range o.forms {
 		var err error
 		switch {
 		case f.file != "":
-			err = f.WriteFile(f.file, results)
+			err = f.WriteFile(f.file, of)
 		case f.Name == formatTable && o.quiet:
 		case f.Name == formatTable:
 			if err = o.table(out, s, measures); err == nil {
-				err = reports.Avoidable(out, results)
+				err = reports.Avoidable(out, of.Results)
 			}
 		default:
-			err = f.Write(out, results)
+			err = f.Write(out, of)
 		}
 		if err != nil {
 			return err

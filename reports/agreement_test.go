@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/lockfault/lockfault/checker"
 	"github.com/lockfault/lockfault/reports"
@@ -27,6 +28,8 @@ func twoWorlds() []reports.Cell {
 		played[i].World = "process"
 		played[i].History = strings.Replace(played[i].History, "sim", "process", 1)
 	}
+	played[0].Late, played[0].Lease = []string{"the machine was 30ms late"}, 4*time.Second
+	played[0].Twin = &reports.Twin{Verdict: reports.Violated, Anomalies: overlap}
 	played[2].Verdict, played[2].Reason = reports.Unknown, "the machine was late"
 	played[3].Verdict, played[3].Reason = reports.NotApplicable, "there is no compiler"
 	for i := range played {
@@ -76,6 +79,21 @@ func TestReportOfTwoWorlds(t *testing.T) {
 		t.Fatal(err)
 	}
 	golden(t, "worlds.md", read(t, dir, reports.MarkdownFile))
+	page := read(t, dir, reports.HTMLFile)
+	_, matrix, _ := strings.Cut(page, `<table class="matrix">`)
+	matrix, _, _ = strings.Cut(matrix, "</table>")
+	golden(t, "worlds.html", matrix)
+	for _, want := range []string{
+		`<p class="note">In <a href="#redlock%2fflush%40process">process</a>: violated: overlap, ghost, unlike sim.</p>`,
+		`<p class="note">In <a href="#redlock%2fflush">sim</a>: violated: overlap.</p>`,
+		`<p class="note">attempt 1 was not judged: the machine was 30ms late</p>`,
+		`<p class="note">attempt 2, with a lease of 4s, is this one</p>`,
+		`<p class="note">with that lease sim showed: overlap</p>`,
+	} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page has no %s", want)
+		}
+	}
 	var agrees []string
 	_, err = reports.Scan(filepath.Join(dir, reports.ResultsFile), func(c reports.Cell) error {
 		says := "nothing to compare"

@@ -26,6 +26,11 @@ type Cost struct {
 	PairsPerSecond float64       `json:"pairs_per_second"`
 	P50            time.Duration `json:"p50_ns"`
 	P99            time.Duration `json:"p99_ns"`
+	// They are from the least to the most in each slice of the time by itself; 0 if that is not known.
+	P50Least time.Duration `json:"p50_least_ns,omitempty"`
+	P50Most  time.Duration `json:"p50_most_ns,omitempty"`
+	P99Least time.Duration `json:"p99_least_ns,omitempty"`
+	P99Most  time.Duration `json:"p99_most_ns,omitempty"`
 	// Pairs is how many were measured, and Failures how many failed.
 	Pairs    int `json:"pairs"`
 	Failures int `json:"failures"`

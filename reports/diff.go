@@ -77,11 +77,35 @@ type CostChange struct {
 	Old      string  `json:"old"`
 	New      string  `json:"new"`
 	Ratio    float64 `json:"ratio,omitempty"` // of the new to the old, of ranges that of their middles; 0 if there is none
+	// Within says that what was measured spreads so far in the slices of both that it may be the
+	// same.
+	Within bool `json:"within_spread,omitempty"`
 }
 
 // Has reports whether any cell became that.
 func (d *Diff) Has(b Become) bool {
 	return slices.ContainsFunc(d.Changes, func(c Change) bool { return c.Become == b })
+}
+
+// of returns what a cell became, the zero Change if nothing else or if nothing was compared: d may
+// be nil.
+func (d *Diff) of(c Cell) Change {
+	if d != nil {
+		for _, change := range d.Changes {
+			if change.World == c.World && change.Strategy == c.Strategy && change.Scenario == c.Scenario {
+				return change
+			}
+		}
+	}
+	return Change{}
+}
+
+// alarm says what became of a cell, if that is nothing to be passed over.
+func (c Change) alarm() string {
+	if c.Become != Worse && c.Become != Lost {
+		return ""
+	}
+	return "since the run before: " + strings.ToLower(c.Become.title()) + ": " + c.Says
 }
 
 // Tally counts the cells in a sentence.
@@ -307,12 +331,39 @@ func (d *Diff) costs(before, after *survey, was, is string) {
 	}
 	for _, a := range before.run.Costs {
 		for _, b := range after.run.Costs {
-			if a.Strategy == was && b.Strategy == is && a.Contenders == b.Contenders {
-				add(fmt.Sprintf("p50 to p99, %s", count(a.Contenders, "contender")), picture.Words(a.P50)+" to "+picture.Words(a.P99),
-					picture.Words(b.P50)+" to "+picture.Words(b.P99), ratioOf(b.P50, a.P50))
+			if a.Strategy != was || b.Strategy != is || a.Contenders != b.Contenders {
+				continue
+			}
+			for _, q := range []struct {
+				name    string
+				was, is quantile
+			}{
+				{"p50", quantile{a.P50, a.P50Least, a.P50Most}, quantile{b.P50, b.P50Least, b.P50Most}},
+				{"p99", quantile{a.P99, a.P99Least, a.P99Most}, quantile{b.P99, b.P99Least, b.P99Most}},
+			} {
+				if q.was != q.is {
+					d.Costs = append(d.Costs, CostChange{Strategy: is, What: q.name + ", " + count(a.Contenders, "contender"),
+						Old: q.was.String(), New: q.is.String(), Ratio: ratioOf(q.is.of, q.was.of), Within: q.was.meets(q.is)})
+				}
 			}
 		}
 	}
+}
+
+// A quantile is one of how long something took, of all that was measured, and the least and the
+// most in a slice of that, if they are known.
+type quantile struct{ of, least, most time.Duration }
+
+// meets reports whether the slices of both have something in common.
+func (q quantile) meets(other quantile) bool {
+	return q.most > 0 && other.most > 0 && q.least <= other.most && other.least <= q.most
+}
+
+func (q quantile) String() string {
+	if q.most == 0 {
+		return picture.Words(q.of)
+	}
+	return fmt.Sprintf("%s (%s to %s)", picture.Words(q.of), picture.Words(q.least), picture.Words(q.most))
 }
 
 func words(d time.Duration) string {

@@ -52,6 +52,70 @@ func TestDiffIsTold(t *testing.T) {
 	}
 }
 
+// What changed since a run before is in all forms of a report that have a place for it.
+func TestFormsSince(t *testing.T) {
+	before, after := write(t, sample(), order(len(sample()))), write(t, later(), order(len(later())))
+	of := reports.Source{Results: filepath.Join(after, reports.ResultsFile), Since: diff(t, before, after, nil)}
+	for _, f := range reports.Forms() {
+		var b strings.Builder
+		if err := f.Write(&b, of); err != nil {
+			t.Fatal(err)
+		}
+		text := strings.NewReplacer(before, "before", after, "after").Replace(b.String())
+		switch f.Name {
+		case "markdown", "junit", "github":
+			golden(t, "since."+f.Name, text)
+		case "html":
+			for _, want := range []string{`<a href="#since">`, "<td>shows self-deadlock, and no longer ghost</td>", "1 worse, 1 undecided"} {
+				if !strings.Contains(text, want) {
+					t.Errorf("the page has no %s", want)
+				}
+			}
+		}
+	}
+}
+
+// Of what was measured in slices it is said whether they differ by more than they do among
+// themselves.
+func TestDiffOfMeasuredCosts(t *testing.T) {
+	results := func(p50, least, most time.Duration) *reports.Results {
+		h := head()
+		h.Costs = []reports.Cost{{Strategy: "redlock", Contenders: 8, Path: reports.PathDirect, P50: p50, P50Least: least, P50Most: most, P99: time.Second}}
+		dir := t.TempDir()
+		r, err := reports.Create(dir, h, reports.Plan{Cells: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		add(t, r, 0, cell("redlock", "flush", nil, nil))
+		if err := r.Close(); err != nil {
+			t.Fatal(err)
+		}
+		return readResults(t, dir)
+	}
+	const ms = time.Millisecond
+	for _, test := range []struct {
+		name     string
+		old, new *reports.Results
+		want     []reports.CostChange
+	}{
+		{"beyond", results(10*ms, 9*ms, 11*ms), results(20*ms, 12*ms, 25*ms), []reports.CostChange{
+			{Strategy: "redlock", What: "p50, 8 contenders", Old: "10 ms (9 ms to 11 ms)", New: "20 ms (12 ms to 25 ms)", Ratio: 2}}},
+		{"within", results(10*ms, 9*ms, 12*ms), results(20*ms, 12*ms, 25*ms), []reports.CostChange{
+			{Strategy: "redlock", What: "p50, 8 contenders", Old: "10 ms (9 ms to 12 ms)", New: "20 ms (12 ms to 25 ms)", Ratio: 2, Within: true}}},
+		{"from before slices were kept", results(10*ms, 0, 0), results(20*ms, 12*ms, 25*ms), []reports.CostChange{
+			{Strategy: "redlock", What: "p50, 8 contenders", Old: "10 ms", New: "20 ms (12 ms to 25 ms)", Ratio: 2}}},
+		{"the same", results(10*ms, 9*ms, 12*ms), results(10*ms, 9*ms, 12*ms), []reports.CostChange{}},
+	} {
+		d, err := reports.NewDiff(test.old, test.new, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(d.Costs, test.want) {
+			t.Errorf("%s: %+v, want %+v", test.name, d.Costs, test.want)
+		}
+	}
+}
+
 func diff(t *testing.T, before, after string, renamed map[string]string) *reports.Diff {
 	t.Helper()
 	d, err := reports.NewDiff(readResults(t, before), readResults(t, after), renamed)

@@ -22,11 +22,13 @@ func (d *Diff) Write(w io.Writer, format string) error {
 	case "markdown":
 		return d.markdown(w)
 	case "html":
-		return page.Compare(w, d.page())
+		return page.Compare(w, *d.page())
 	case "json":
 		return d.json(w)
 	case "github":
-		return d.annotations(w)
+		b := bufio.NewWriter(w)
+		d.annotations(b)
+		return b.Flush()
 	}
 	return fmt.Errorf("reports: there is no format %q: there are %s", format, strings.Join(DiffFormats(), ", "))
 }
@@ -73,7 +75,7 @@ func (d *Diff) sections() (list []section) {
 func (c CostChange) says() string {
 	text := fmt.Sprintf("%s: %s, now %s", c.What, c.Old, c.New)
 	if c.Ratio > 0 {
-		text += fmt.Sprintf(" (%.2f times)", c.Ratio)
+		text += fmt.Sprintf(" (%s times)", c.times())
 	}
 	return text
 }
@@ -109,29 +111,34 @@ func (d *Diff) text(w io.Writer) error {
 
 func (d *Diff) markdown(w io.Writer) error {
 	b := bufio.NewWriter(w)
-	fmt.Fprintf(b, "# lockfault compare\n\n%s.\n\n", d.Tally())
+	b.WriteString("# lockfault compare\n\n")
+	d.sectionsMarkdown(b, "##")
+	return b.Flush()
+}
+
+// sectionsMarkdown writes what changed below a title, with headings of that level.
+func (d *Diff) sectionsMarkdown(b *bufio.Writer, level string) {
+	fmt.Fprintf(b, "%s.\n\n", d.Tally())
 	fmt.Fprintf(b, "- old: %s\n- new: %s\n", escape(d.Old.says()), escape(d.New.says()))
 	for _, note := range d.Notes {
 		fmt.Fprintf(b, "- %s\n", escape(note))
 	}
 	for _, section := range d.sections() {
-		fmt.Fprintf(b, "\n## %s\n\n| strategy | what | under |\n|---|---|---|\n", section.title())
+		fmt.Fprintf(b, "\n%s %s\n\n| strategy | what | under |\n|---|---|---|\n", level, section.title())
 		for _, g := range section.groups {
 			fmt.Fprintf(b, "| %s | %s | %s |\n", escape(g.strategy), escape(g.says), escape(strings.Join(g.scenarios, ", ")))
 		}
 	}
 	if len(d.Costs) > 0 {
-		b.WriteString("\n## Costs\n\n| strategy | what | old | new | times |\n|---|---|---|---|---|\n")
+		fmt.Fprintf(b, "\n%s Costs that changed\n\n| strategy | what | old | new | times |\n|---|---|---|---|---|\n", level)
 		for _, c := range d.Costs {
-			fmt.Fprintf(b, "| %s | %s | %s | %s | %s |\n", escape(c.Strategy), escape(c.What), escape(c.Old), escape(c.New), c.ratio())
+			fmt.Fprintf(b, "| %s | %s | %s | %s | %s |\n", escape(c.Strategy), escape(c.What), escape(c.Old), escape(c.New), c.times())
 		}
 	}
-	return b.Flush()
 }
 
 // annotations writes a line for each cell that got worse or has no answer any more, as [Annotations] does.
-func (d *Diff) annotations(w io.Writer) error {
-	b := bufio.NewWriter(w)
+func (d *Diff) annotations(b *bufio.Writer) {
 	level := map[Become]string{Worse: "error", Lost: "warning"}
 	for _, section := range d.sections() {
 		if level[section.Become] == "" {
@@ -144,14 +151,17 @@ func (d *Diff) annotations(w io.Writer) error {
 		}
 	}
 	fmt.Fprintf(b, "::notice title=lockfault compare::%s\n", annotated(printed(d.Tally()), false))
-	return b.Flush()
 }
 
-func (c CostChange) ratio() string {
+func (c CostChange) times() string {
 	if c.Ratio == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%.2f", c.Ratio)
+	text := fmt.Sprintf("%.2f", c.Ratio)
+	if c.Within {
+		text += ", within the spread"
+	}
+	return text
 }
 
 func (d *Diff) json(w io.Writer) error {
@@ -164,8 +174,8 @@ func (d *Diff) json(w io.Writer) error {
 }
 
 // page returns the differences as a page shows them.
-func (d *Diff) page() page.Differences {
-	p := page.Differences{Title: "lockfault compare", Tally: d.Tally() + ".", Old: printed(d.Old.says()), New: printed(d.New.says()), Notes: each(d.Notes, printed)}
+func (d *Diff) page() *page.Differences {
+	p := &page.Differences{Title: "lockfault compare", Tally: d.Tally() + ".", Old: printed(d.Old.says()), New: printed(d.New.says()), Notes: each(d.Notes, printed)}
 	for _, section := range d.sections() {
 		became := page.Became{Title: section.title(), Alarm: section.Become == Worse || section.Become == Lost}
 		for _, g := range section.groups {
@@ -174,7 +184,7 @@ func (d *Diff) page() page.Differences {
 		p.Sections = append(p.Sections, became)
 	}
 	for _, c := range d.Costs {
-		p.Costs = append(p.Costs, [5]string{shown(c.Strategy), printed(c.What), c.Old, c.New, c.ratio()})
+		p.Costs = append(p.Costs, [5]string{shown(c.Strategy), printed(c.What), c.Old, c.New, c.times()})
 	}
 	return p
 }

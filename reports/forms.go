@@ -17,11 +17,19 @@ import (
 
 // A Form is a form in which all of a report can be written.
 type Form struct {
-	Name string
-	// Write writes the results of a file, and what it needs of the histories below its directory.
-	Write func(w io.Writer, resultsFile string) error
+	Name  string
+	Write func(w io.Writer, of Source) error
 	// Lines says that it is lines among which others may stand, and no document.
 	Lines bool
+}
+
+// A Source is what a form is written of.
+type Source struct {
+	// Results is the file of the results. Histories are read below its directory, as far as the
+	// form needs any.
+	Results string
+	// Since is what changed since a run before, nil if it was compared with none.
+	Since *Diff
 }
 
 // Forms returns the forms.
@@ -37,8 +45,8 @@ func Forms() []Form {
 }
 
 // results copies them as they are.
-func results(w io.Writer, resultsFile string) error {
-	f, err := os.Open(resultsFile)
+func results(w io.Writer, of Source) error {
+	f, err := os.Open(of.Results)
 	if err != nil {
 		return fmt.Errorf("reports: %w", err)
 	}
@@ -49,8 +57,8 @@ func results(w io.Writer, resultsFile string) error {
 
 // WriteFile writes a form into a file, which is there as a whole or not at all. What is no regular
 // file, a device or a pipe, is written into; of a symbolic link that goes for what it leads to.
-func (f Form) WriteFile(name, resultsFile string) error {
-	write := func(w io.Writer) error { return f.Write(w, resultsFile) }
+func (f Form) WriteFile(name string, of Source) error {
+	write := func(w io.Writer) error { return f.Write(w, of) }
 	var err error
 	if to, linked := filepath.EvalSymlinks(name); linked == nil {
 		name = to
@@ -86,9 +94,10 @@ func IsPartOfReport(dir, file string) bool {
 
 // Annotations writes a line for each cell that is not as expected, in the form in which GitHub's
 // workflows take what they show beside the code: its documentation, "Workflow commands for GitHub
-// Actions", says how. A cell of a user's script stands beside that.
-func Annotations(w io.Writer, resultsFile string) error {
-	s, err := newSurvey(resultsFile)
+// Actions", says how. A cell of a user's script stands beside that. Behind them is what changed
+// since a run before.
+func Annotations(w io.Writer, of Source) error {
+	s, err := newSurvey(of.Results)
 	if err != nil {
 		return err
 	}
@@ -114,6 +123,9 @@ func Annotations(w io.Writer, resultsFile string) error {
 		fmt.Fprintf(b, "::%s; see %s\n", annotated(printed(text), false), annotated(s.command("trace", c), false))
 	}
 	fmt.Fprintf(b, "::notice title=lockfault::%s\n", annotated(s.all.Tally().String(), false))
+	if of.Since != nil {
+		of.Since.annotations(b)
+	}
 	return b.Flush()
 }
 
@@ -128,20 +140,20 @@ func annotated(text string, property bool) string {
 
 // Diagrams writes the sequence diagram of each cell that is not as expected, or if all are, of each
 // that showed an anomaly, as Mermaid in Markdown.
-func Diagrams(w io.Writer, resultsFile string) error {
-	s, err := newSurvey(resultsFile)
+func Diagrams(w io.Writer, of Source) error {
+	s, err := newSurvey(of.Results)
 	if err != nil {
 		return err
 	}
 	b := bufio.NewWriter(w)
 	fmt.Fprintf(b, "# lockfault diagrams\n\n%s.\n", s.all.Tally())
 	unexpected := s.all.Tally().Differing > 0
-	_, err = Scan(resultsFile, func(c Cell) error {
+	_, err = Scan(of.Results, func(c Cell) error {
 		if unexpected && c.AsExpected || len(c.Anomalies) == 0 {
 			return nil
 		}
 		fmt.Fprintf(b, "\n## %s under %s%s: %s\n", escape(shown(c.Strategy)), escape(shown(c.Scenario)), in(c, s.worlds.names), names(c.Anomalies))
-		return diagram(b, c, filepath.Dir(resultsFile))
+		return diagram(b, c, filepath.Dir(of.Results))
 	})
 	if err != nil {
 		return err
@@ -208,21 +220,22 @@ type (
 
 // JUnit writes the cells as test cases in the XML that JUnit's reports have, one test suite for each
 // strategy in a world: a cell that is not as expected is a failure, one without an answer an
-// error, one that does not apply is skipped. It keeps a few lines of each cell.
-func JUnit(w io.Writer, resultsFile string) error {
-	s, err := newSurvey(resultsFile)
+// error, one that does not apply is skipped. What got worse since a run before is a failure, and
+// what has no answer any more an error, whatever was expected. It keeps a few lines of each cell.
+func JUnit(w io.Writer, of Source) error {
+	s, err := newSurvey(of.Results)
 	if err != nil {
 		return err
 	}
 	suites := map[[2]string]*junitSuite{}
-	if _, err := Scan(resultsFile, func(c Cell) error {
+	if _, err := Scan(of.Results, func(c Cell) error {
 		key := [2]string{c.World, c.Strategy}
 		suite := suites[key]
 		if suite == nil {
 			suite = &junitSuite{Name: shown(c.Strategy) + in(c, s.worlds.names)}
 			suites[key] = suite
 		}
-		suite.add(c, s.command("trace", c))
+		suite.add(c, s.command("trace", c), of.Since.of(c))
 		return nil
 	}); err != nil {
 		return err
@@ -254,14 +267,22 @@ func JUnit(w io.Writer, resultsFile string) error {
 	return err
 }
 
-func (s *junitSuite) add(c Cell, command string) {
+// add adds a cell, which became something since a run before if that was compared.
+func (s *junitSuite) add(c Cell, command string, since Change) {
 	t := junitCase{Name: shown(c.Scenario), Class: s.Name, Time: junitTime(c.Elapsed.Seconds())}
+	message := printed(c.Difference())
+	if alarm := since.alarm(); message == "" {
+		message = alarm
+	} else if alarm != "" {
+		message += "; " + alarm
+	}
+	why := &junitWhy{Message: message, Type: string(c.Verdict)}
 	switch {
 	case c.Verdict == NotApplicable:
 		t.Skipped = &junitWhy{Message: printed(c.Reason)}
 		s.Skipped++
 	case !c.Decided():
-		t.Error = &junitWhy{Message: printed(c.Difference()), Type: string(c.Verdict), Text: strings.Map(printableText, clipTo(c.Reason, 10_000))}
+		t.Error, why.Text = why, strings.Map(printableText, clipTo(c.Reason, 10_000))
 		s.Errors++
 	default:
 		var text strings.Builder
@@ -269,10 +290,10 @@ func (s *junitSuite) add(c Cell, command string) {
 			fmt.Fprintf(&text, "%s: %s Events %s.\n", w.Anomaly, printed(w.Says), list(w.Events))
 		}
 		fmt.Fprintf(&text, "%s\n", command)
-		if c.AsExpected {
+		if c.AsExpected && since.Become != Worse {
 			t.Out = cellSays(c) + "\n" + text.String()
 		} else {
-			t.Failure = &junitWhy{Message: printed(c.Difference()), Type: string(c.Verdict), Text: text.String()}
+			t.Failure, why.Text = why, text.String()
 			s.Failures++
 		}
 	}

@@ -21,7 +21,7 @@ func formOf(t *testing.T, name, dir string) string {
 	for _, f := range reports.Forms() {
 		if f.Name == name {
 			var b strings.Builder
-			if err := f.Write(&b, filepath.Join(dir, reports.ResultsFile)); err != nil {
+			if err := f.Write(&b, reports.Source{Results: filepath.Join(dir, reports.ResultsFile)}); err != nil {
 				t.Fatal(err)
 			}
 			return b.String()

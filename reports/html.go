@@ -30,18 +30,21 @@ const (
 	momentsOfHeld     = 8
 )
 
-// HTML writes the report of the results in that file, and of the histories below its directory,
-// as one HTML file. It reads a few histories at a time, and keeps none.
-func HTML(w io.Writer, resultsFile string) error {
-	s, err := newSurvey(resultsFile)
+// HTML writes the report as one HTML file. It reads a few histories at a time, and keeps none.
+func HTML(w io.Writer, of Source) error {
+	s, err := newSurvey(of.Results)
 	if err != nil {
 		return err
 	}
-	p, err := page.New(w, s.page())
+	head := s.page()
+	if of.Since != nil {
+		head.Since = of.Since.page()
+	}
+	p, err := page.New(w, head)
 	if err != nil {
 		return err
 	}
-	teller := &storyteller{s, filepath.Dir(resultsFile)}
+	teller := &storyteller{s, filepath.Dir(of.Results)}
 	told := told{}
 	type drawn struct {
 		story page.Story
@@ -57,7 +60,7 @@ func HTML(w io.Writer, resultsFile string) error {
 		told.once(&d.story)
 		return p.Story(d.story)
 	}
-	if _, err := Scan(resultsFile, func(c Cell) error {
+	if _, err := Scan(of.Results, func(c Cell) error {
 		if c.Verdict == NotApplicable {
 			return nil
 		}
@@ -111,16 +114,15 @@ type storyteller struct {
 
 // tell makes the story of a cell.
 func (t *storyteller) tell(c Cell) (page.Story, error) {
-	s := page.Story{ID: t.id(c), Name: shown(c.Strategy) + " under " + shown(c.Scenario), World: c.World, Scenario: shown(c.Scenario),
-		Verdict: string(c.Verdict), Class: string(c.Verdict), Difference: printed(c.Difference()), HasScript: t.hashes[c.Scenario] != ""}
-	if c.World != t.first() {
-		s.Name += " in " + shown(c.World)
+	s := page.Story{ID: t.id(c), Name: shown(c.Strategy) + " under " + shown(c.Scenario) + t.elsewhere(c), World: c.World, Scenario: shown(c.Scenario),
+		Verdict: t.outcome(c), Class: string(c.Verdict), Difference: printed(c.Difference()), HasScript: t.hashes[c.Scenario] != ""}
+	for _, world := range t.worlds.names {
+		if other, ok := t.cell(world, c.Strategy, c.Scenario); ok && world != c.World && other.Verdict != NotApplicable {
+			s.Elsewhere = append(s.Elsewhere, page.Link{ID: t.id(other), Text: shown(world), Says: t.outcome(other)})
+		}
 	}
 	if s.Difference != "" {
 		s.Class += " differs"
-	}
-	if len(c.Anomalies) > 0 {
-		s.Verdict += ": " + names(c.Anomalies)
 	}
 	for _, w := range c.Witnesses {
 		s.Proofs = append(s.Proofs, page.Proof{Anomaly: string(w.Anomaly), Says: printed(w.Says), Events: w.Events, Avoided: t.avoided(c, w.Anomaly)})
@@ -193,6 +195,15 @@ func notes(c Cell) []string {
 		if text != "" {
 			list = append(list, printed(text))
 		}
+	}
+	for i, why := range c.Late {
+		list = append(list, fmt.Sprintf("attempt %d was not judged: %s", i+1, clipTo(printed(why), 200)))
+	}
+	if n := len(c.Late); n > 0 {
+		list = append(list, fmt.Sprintf("attempt %d, with a lease of %v, is this one", n+1, c.Lease))
+	}
+	if c.Twin != nil {
+		list = append(list, "with that lease "+Reference+" showed: "+cellSays(Cell{Verdict: c.Twin.Verdict, Anomalies: c.Twin.Anomalies}))
 	}
 	for _, m := range c.MetNothing {
 		if !m.OrNone {
@@ -269,10 +280,10 @@ func Rebuild(dir string) error {
 
 // drawAll writes all that is drawn of the results.
 func drawAll(dir, results string) error {
-	if err := writeFile(filepath.Join(dir, MarkdownFile), func(w io.Writer) error { return Markdown(w, results) }); err != nil {
+	if err := writeFile(filepath.Join(dir, MarkdownFile), func(w io.Writer) error { return Markdown(w, Source{Results: results}) }); err != nil {
 		return err
 	}
-	return writeFile(filepath.Join(dir, HTMLFile), func(w io.Writer) error { return HTML(w, results) })
+	return writeFile(filepath.Join(dir, HTMLFile), func(w io.Writer) error { return HTML(w, Source{Results: results}) })
 }
 
 // id names the story of a cell: by what was played, which stays the same from run to run, unless

@@ -19,11 +19,11 @@ const markdownTitle = "# lockfault report\n"
 // mostDrawn is how many of the cells that are not as expected have a diagram.
 const mostDrawn = 10
 
-// Markdown writes the report of the results in that file: the comparison, what
+// Markdown writes the report: the comparison, what changed since a run before, what
 // differed from expectation, what each lock costs, what was measured, and for
 // each scenario the proof of every anomaly.
-func Markdown(w io.Writer, resultsFile string) error {
-	whole, err := newSurvey(resultsFile)
+func Markdown(w io.Writer, of Source) error {
+	whole, err := newSurvey(of.Results)
 	if err != nil {
 		return err
 	}
@@ -42,6 +42,10 @@ func Markdown(w io.Writer, resultsFile string) error {
 
 	if !whole.agree.Empty() {
 		whole.agree.markdown(b)
+	}
+	if of.Since != nil {
+		fmt.Fprintf(b, "\n## Since %s\n\n", escape(of.Since.Old.File))
+		of.Since.sectionsMarkdown(b, "###")
 	}
 	names, matrices := whole.all.Worlds()
 	for i, m := range matrices {
@@ -63,7 +67,7 @@ func Markdown(w io.Writer, resultsFile string) error {
 		{"Judged in part", Cell.Reservation, false},
 	} {
 		titled, drawn := false, 0
-		_, err = Scan(resultsFile, func(c Cell) error {
+		_, err = Scan(of.Results, func(c Cell) error {
 			text := list.of(c)
 			if text == "" {
 				return nil
@@ -74,7 +78,7 @@ func Markdown(w io.Writer, resultsFile string) error {
 			}
 			fmt.Fprintf(b, "- %s under %s%s: %s\n", code(c.Strategy), code(c.Scenario), in(c, names), escape(text))
 			if drawn++; list.drawn && drawn <= mostDrawn && len(c.Anomalies) > 0 {
-				return diagram(b, c, filepath.Dir(resultsFile))
+				return diagram(b, c, filepath.Dir(of.Results))
 			}
 			return nil
 		})
@@ -95,7 +99,7 @@ func Markdown(w io.Writer, resultsFile string) error {
 	whole.costs.markdown(b, whole.commands, strategies, head.Costs)
 
 	sections := sections{worlds: names}
-	if _, err := Scan(resultsFile, func(c Cell) error { sections.add(b, c); return nil }); err != nil {
+	if _, err := Scan(of.Results, func(c Cell) error { sections.add(b, c); return nil }); err != nil {
 		return err
 	}
 	sections.end(b)

@@ -231,7 +231,7 @@ func FuzzScan(f *testing.F) {
 		if err := m.Table(&b); err != nil {
 			t.Error(err)
 		}
-		if err := reports.Markdown(&b, file); err != nil {
+		if err := reports.Markdown(&b, reports.Source{Results: file}); err != nil {
 			t.Error(err)
 		}
 	})

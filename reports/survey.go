@@ -196,16 +196,9 @@ func (s *survey) page() page.Head {
 		h.Agreement = each(s.agree.Lines(), printed)
 	}
 	for _, c := range s.cells {
-		name := shown(c.Strategy) + " under " + shown(c.Scenario)
-		if c.World != s.first() {
-			name += " in " + shown(c.World)
-		}
-		if text := c.Difference(); text != "" {
-			h.Unexpected = append(h.Unexpected, page.Link{ID: s.id(c), Text: name, Says: printed(text)})
-		}
-		if text := c.Improvement(); text != "" {
-			h.Better = append(h.Better, page.Link{ID: s.id(c), Text: name, Says: printed(text)})
-		}
+		link := page.Link{ID: s.id(c), Text: shown(c.Strategy) + " under " + shown(c.Scenario) + s.elsewhere(c)}
+		h.Unexpected = grouped(h.Unexpected, c.Difference(), link)
+		h.Better = grouped(h.Better, c.Improvement(), link)
 	}
 	for i, a := range checker.Anomalies() {
 		h.Anomalies = append(h.Anomalies, page.Anomaly{Name: string(a), Short: shorts()[i][0], Says: shorts()[i][1]})
@@ -222,62 +215,122 @@ func (s *survey) page() page.Head {
 		h.Scripts = append(h.Scripts, page.Script{Name: shown(script.Name), Text: strings.Map(printableText, script.Text), Hash: shown(script.Hash)})
 	}
 	slices.Sort(h.Faults)
-	for _, world := range s.worlds.names {
-		h.Matrices = append(h.Matrices, s.matrix(world, kinds))
-	}
+	h.Matrix = s.matrix(kinds)
 	h.Provenance = s.provenance()
 	return h
 }
 
-// matrix returns the comparison in a world.
-func (s *survey) matrix(world string, kinds map[string]string) page.Matrix {
-	m := page.Matrix{Strategies: each(s.strategies.names, shown)}
-	if len(s.worlds.names) > 1 {
-		m.World = shown(world)
+// grouped adds a cell to those of which the same is said, if anything is.
+func grouped(list []page.Group, says string, link page.Link) []page.Group {
+	if says = printed(says); says == "" {
+		return list
 	}
+	i := slices.IndexFunc(list, func(g page.Group) bool { return g.Says == says })
+	if i < 0 {
+		i, list = len(list), append(list, page.Group{Says: says})
+	}
+	list[i].Links = append(list[i].Links, link)
+	return list
+}
+
+// matrix returns the comparison, all worlds in one.
+func (s *survey) matrix(kinds map[string]string) page.Matrix {
+	m := page.Matrix{Strategies: each(s.strategies.names, shown)}
 	for _, scenario := range s.scenarios.names {
 		row := page.Row{Scenario: shown(scenario), Faults: kinds[scenario]}
 		for _, strategy := range s.strategies.names {
-			c, ok := s.cell(world, strategy, scenario)
-			if !ok {
-				row.Squares = append(row.Squares, page.Square{Class: "none", Words: []page.Word{{Short: "not played"}}})
-				continue
-			}
-			row.Squares = append(row.Squares, s.square(c))
+			row.Squares = append(row.Squares, s.square(strategy, scenario))
 		}
 		m.Rows = append(m.Rows, row)
 	}
 	return m
 }
 
-// square returns what the comparison shows of a cell.
-func (s *survey) square(c Cell) page.Square {
-	q := page.Square{ID: s.id(c), Name: fmt.Sprintf("%s under %s: %s", shown(c.Strategy), shown(c.Scenario), c.Verdict), Class: string(c.Verdict), Says: printed(c.Difference())}
+// square returns what the comparison shows of a strategy under a scenario: what the first world
+// did, and below it in which way the others did the same or something else.
+func (s *survey) square(strategy, scenario string) page.Square {
+	c, ok := s.cell(s.first(), strategy, scenario)
+	if !ok {
+		c.Verdict = NotApplicable
+	}
+	q := page.Square{Part: s.part(c), Class: string(c.Verdict), Says: printed(c.Difference())}
 	if c.Verdict == NotApplicable {
-		return page.Square{Class: "none", Says: clipTo(printed(c.Reason), 200)}
+		q.Class, q.Says = "none", clipTo(printed(c.Reason), 200)
 	}
-	if len(c.Anomalies) > 0 {
-		q.Name += ", " + names(c.Anomalies)
+	if !ok {
+		q.Words = []page.Word{{Short: "not played"}}
 	}
+	met, differs := slices.Clone(c.Anomalies), !c.AsExpected && c.Verdict != NotApplicable
+	for _, world := range s.worlds.names[1:] {
+		other, ok := s.cell(world, strategy, scenario)
+		if !ok || other.Verdict == NotApplicable && c.Verdict == NotApplicable {
+			continue
+		}
+		part := s.part(other)
+		part.World, part.Marks = shown(world), agrees(other)+part.Marks
+		if agree := other.AgreesWithSim; agree != nil && *agree && slices.Equal(other.Anomalies, c.Anomalies) {
+			part.Words = nil // they stand above
+		} else if other.Verdict != NotApplicable && len(part.Words) == 0 {
+			part.Words = []page.Word{{Short: "·"}}
+		}
+		q.Others = append(q.Others, part)
+		met, differs = append(met, other.Anomalies...), differs || !other.AsExpected && other.Verdict != NotApplicable
+	}
+	if differs {
+		q.Class = "differs"
+	}
+	q.Anomalies = strings.Join(each(ordered(met), func(a checker.Anomaly) string { return string(a) }), " ")
+	return q
+}
+
+// part returns what the comparison shows of a cell.
+func (s *survey) part(c Cell) page.Part {
+	if c.Verdict == NotApplicable {
+		return page.Part{}
+	}
+	p := page.Part{ID: s.id(c), Name: fmt.Sprintf("%s under %s%s: %s", shown(c.Strategy), shown(c.Scenario), s.elsewhere(c), s.outcome(c))}
 	if !c.Decided() {
-		q.Words = []page.Word{{Short: string(c.Verdict)}}
+		p.Words = []page.Word{{Short: string(c.Verdict)}}
 	}
 	for _, a := range c.Anomalies {
 		avoided, _ := s.peers(c, a)
-		q.Words = append(q.Words, page.Word{Short: shorts()[slices.Index(checker.Anomalies(), a)][0], Avoidable: len(avoided) > 0})
+		p.Words = append(p.Words, page.Word{Short: shorts()[slices.Index(checker.Anomalies(), a)][0], Avoidable: len(avoided) > 0})
 	}
-	q.Anomalies = strings.Join(each(c.Anomalies, func(a checker.Anomaly) string { return string(a) }), " ")
 	if !c.AsExpected {
-		q.Class, q.Marks = "differs", "!"
+		p.Marks = "!"
 	}
 	if c.Untested() {
-		q.Marks += "°"
+		p.Marks += "°"
 	}
-	if agrees := c.AgreesWithSim; agrees != nil {
-		q.Marks += map[bool]string{true: "=", false: "≠"}[*agrees]
-		q.Name += map[bool]string{true: ", agrees with " + Reference, false: ", unlike " + Reference}[*agrees]
+	return p
+}
+
+// elsewhere says in which world a cell was played, if that is not the first.
+func (s *survey) elsewhere(c Cell) string {
+	if c.World == s.first() {
+		return ""
 	}
-	return q
+	return " in " + shown(c.World)
+}
+
+// outcome says what a cell showed, and whether that is what [Reference] did.
+func (s *survey) outcome(c Cell) string {
+	text := string(c.Verdict)
+	if len(c.Anomalies) > 0 {
+		text += ": " + names(c.Anomalies)
+	}
+	if agree := c.AgreesWithSim; agree != nil {
+		text += map[bool]string{true: ", agrees with " + Reference, false: ", unlike " + Reference}[*agree]
+	}
+	return text
+}
+
+// agrees returns the sign for whether a cell showed the same as in [Reference].
+func agrees(c Cell) string {
+	if c.AgreesWithSim == nil {
+		return ""
+	}
+	return map[bool]string{true: "=", false: "≠"}[*c.AgreesWithSim]
 }
 
 // shorts returns a short word for each anomaly, in their order, and what it means.

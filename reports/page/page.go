@@ -17,6 +17,8 @@ var (
 	source string
 	//go:embed top.html
 	top string
+	//go:embed differences.html
+	differences string
 	//go:embed page.css
 	style string
 	//go:embed page.js
@@ -29,17 +31,24 @@ type Head struct {
 	Tally      string
 	Warning    string      // that the run was interrupted, say
 	Provenance [][2]string // what, and which
-	Unexpected []Link      // the cells that are not as expected
-	Better     []Link
+	Unexpected []Group     // the cells that are not as expected
+	Better     []Group
 	Ranking    []Rank
 	Measured   bool // there are quantiles
 	Worlds     []string
+	Since      *Differences // nil if nothing was compared
 	Agreement  []string
-	Matrices   []Matrix
+	Matrix     Matrix
 	Anomalies  []Anomaly
 	Faults     []string // the kinds of faults that there are scripts with
 	Scripts    []Script
 	Inherent   []Inherent
+}
+
+// A Group is the cells of which the same is said.
+type Group struct {
+	Says  string
+	Links []Link
 }
 
 // A Link leads to a story.
@@ -61,9 +70,8 @@ type Rank struct {
 	AcquireSort, ReleaseSort         int64
 }
 
-// A Matrix is the comparison in one world.
+// A Matrix is the comparison.
 type Matrix struct {
-	World      string
 	Strategies []string
 	Rows       []Row
 }
@@ -75,15 +83,22 @@ type Row struct {
 	Squares  []Square
 }
 
-// A Square is a cell in the comparison.
+// A Square is a strategy under a scenario, in all worlds.
 type Square struct {
-	ID        string // of its story; empty if there is none
-	Name      string // for who doesn't see where it stands
+	Part             // in the first world
+	Others    []Part // in the others
 	Class     string
-	Words     []Word
-	Anomalies string // with spaces between them
-	Marks     string
+	Anomalies string // of all, with spaces between them
 	Says      string
+}
+
+// A Part is what the comparison shows of a cell.
+type Part struct {
+	World string // empty for the first
+	ID    string // of its story; empty if there is none
+	Name  string // for who doesn't see where it stands
+	Words []Word
+	Marks string
 }
 
 // A Word is an anomaly in short.
@@ -107,6 +122,7 @@ type Story struct {
 	Difference                                string
 	Proofs                                    []Proof
 	Notes                                     []string
+	Elsewhere                                 []Link // the same cell in the other worlds
 	Timeline, Sequence                        template.HTML // drawn here, and escaped there
 	Mermaid                                   string
 	Sentences                                 []Sentence
@@ -145,7 +161,7 @@ type Writer struct {
 
 // parse parses what makes a file, and what begins each.
 func parse(source string) (*template.Template, error) {
-	return template.New("").Parse(top + source)
+	return template.New("").Parse(top + differences + source)
 }
 
 // New begins a file.

@@ -80,6 +80,8 @@ type Cost struct {
 	// P50 and P99 are quantiles of how long a pair took, waiting included,
 	// over all pairs.
 	P50, P99 time.Duration
+	// They are from the least to the most in each slice by itself.
+	P50Least, P50Most, P99Least, P99Most time.Duration
 	// Pairs is how many were measured, and Failures how many attempts failed:
 	// acquires that gave up, or releases of a lock that was lost.
 	Pairs, Failures int

@@ -19,10 +19,13 @@ func sumUp(strategy string, contenders int, length time.Duration, paths []string
 			Strategy: strategy, Contenders: contenders, Path: path, PairsPerSecond: median(rates[path]),
 			OverDirect: over(rates[Direct], rates[path]), OverHop: over(rates[Hop], rates[path]),
 		}
-		var took []time.Duration
+		var took, p50s, p99s []time.Duration
 		inTime, busiest := 0, 0
 		for _, s := range of[p] {
 			took = append(took, s.took...)
+			if own := slices.Sorted(slices.Values(s.took)); len(own) > 0 {
+				p50s, p99s = append(p50s, quantile(own, 50)), append(p99s, quantile(own, 99))
+			}
 			c.Failures += s.failures
 			inTime += s.inTime
 			// Who is the busiest may change from slice to slice.
@@ -31,6 +34,10 @@ func sumUp(strategy string, contenders int, length time.Duration, paths []string
 		c.Pairs = len(took)
 		slices.Sort(took)
 		c.P50, c.P99 = quantile(took, 50), quantile(took, 99)
+		if len(p50s) > 0 {
+			c.P50Least, c.P50Most = slices.Min(p50s), slices.Max(p50s)
+			c.P99Least, c.P99Most = slices.Min(p99s), slices.Max(p99s)
+		}
 		if inTime > 0 {
 			c.Busiest = float64(busiest) / float64(inTime)
 		}

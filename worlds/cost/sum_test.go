@@ -26,12 +26,12 @@ func TestSumUp(t *testing.T) {
 	want := []Cost{
 		{
 			Strategy: "s", Contenders: 2, Path: Direct, PairsPerSecond: 4, P50: 4 * ms, P99: 8 * ms, Pairs: 8, Failures: 3,
-			Busiest: 6.0 / 7, OverDirect: 1,
+			Busiest: 6.0 / 7, OverDirect: 1, P50Least: 2 * ms, P50Most: 8 * ms, P99Least: 3 * ms, P99Most: 8 * ms,
 		},
 		{
 			// Nothing came through in the second round, which is left out of the ratio.
 			Strategy: "s", Contenders: 2, Path: Gate, PairsPerSecond: 2, P50: 9 * ms, P99: 9 * ms, Pairs: 3, Failures: 3,
-			Busiest: 2.0 / 3, OverDirect: 1.25,
+			Busiest: 2.0 / 3, OverDirect: 1.25, P50Least: 9 * ms, P50Most: 9 * ms, P99Least: 9 * ms, P99Most: 9 * ms,
 		},
 	}
 	if !reflect.DeepEqual(got, want) {
