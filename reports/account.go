@@ -44,14 +44,15 @@ func (s *story) sentences() []picture.Sentence {
 				say(e, s.key(e))
 				continue
 			}
-			if i == 0 || !belongs(events[i-1], e) || e.Client != e.Owner && counts(&before, &e) {
+			request, ok := s.caused[i]
+			if !ok || e.Client != e.Owner && counts(&before, &e) {
 				continue
 			}
 			answer := ""
-			if told, ok := s.told[i-1]; ok {
+			if told, ok := s.told[request]; ok {
 				answer = events[told].Reply
 			}
-			say(e, s.change(events[i-1], e, before, answer))
+			say(e, s.change(events[request], e, before, answer))
 		case checker.Reply:
 			answered[e.Client] = e
 		case checker.Return:

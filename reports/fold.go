@@ -64,7 +64,7 @@ func (s *story) folds() []fold {
 func (s *story) stretches(client string) [][]exchange {
 	var found []exchange
 	barriers := make([]bool, len(s.h.Events))
-	value := regexp.MustCompile(`\b` + regexp.QuoteMeta(client) + `[0-9]+\b`)
+	value := regexp.MustCompile(`\b` + regexp.QuoteMeta(strings.ToValidUTF8(client, "·")) + `[0-9]+\b`) // patterns are UTF-8
 	plain := func(text string) string {
 		if !strings.Contains(text, client) { // most; to look for more takes its time
 			return text
@@ -91,7 +91,7 @@ func (s *story) stretches(client string) [][]exchange {
 				x.key = strings.Join([]string{e.Node, plain(e.Command), kindOf(plain(x.reply.Reply))}, "\x00")
 			}
 			found = append(found, x)
-		case counts(was, e) && len(found) > 0 && found[len(found)-1].asked == i-1 && belongs(s.h.Events[i-1], *e):
+		case counts(was, e) && len(found) > 0 && s.causedBy(i, found[len(found)-1].asked):
 			found[len(found)-1].counted = i
 		case !replied: // else it comes with its request
 			barriers[i] = true
@@ -101,6 +101,12 @@ func (s *story) stretches(client string) [][]exchange {
 		}
 	}
 	return split(found, barriers)
+}
+
+// causedBy reports whether the change at that place was made by the request at the other.
+func (s *story) causedBy(change, request int) bool {
+	at, ok := s.caused[change]
+	return ok && at == request
 }
 
 // counts reports whether a change of the key left everything as it was but a counter,
@@ -215,6 +221,9 @@ func tell(client string, list []exchange, r repetition) fold {
 	var f fold
 	for _, x := range list {
 		f.events = append(f.events, x.asked, x.told)
+		if x.counted > 0 {
+			f.events = append(f.events, x.counted)
+		}
 		f.counted = max(f.counted, x.counted)
 	}
 	slices.Sort(f.events)

@@ -182,9 +182,12 @@ func TestAttemptsThatCount(t *testing.T) {
 					state.Expires += time.Second
 				case "gone":
 					state.Owner, state.Value, state.Expires = "", "", 0
-				case "moved":
-					s.at += time.Microsecond // another's doing, it seems
+				case "another's":
+					state.Client = "A"
 				}
+			}
+			if different == "later" {
+				s.at += time.Microsecond
 			}
 			s.write(state)
 			s.answer(client, "n1", incr, fmt.Sprintf("(integer) %d", i+1))
@@ -201,6 +204,10 @@ func TestAttemptsThatCount(t *testing.T) {
 		return b.String()
 	}
 	c := cell("mine", "polls", nil, nil)
+	// Real servers are asked afterwards.
+	if text := tell(c, history("later")); !strings.Contains(text, "B asks n1 8 times") || strings.Count(listing(text), incr) != 2 {
+		t.Errorf("attempts that count are not told in one line where the change is seen later:\n%s", text)
+	}
 	text := tell(c, history(""))
 	if !regexp.MustCompile(`(?m)^ *4-27 .* B asks n1 8 times in \S+: INCR lock gets 2 to 9 +n1: A until 30.000$`).MatchString(text) || strings.Count(listing(text), incr) != 2 {
 		t.Errorf("attempts that count are not told in one line:\n%s", text)
@@ -208,7 +215,7 @@ func TestAttemptsThatCount(t *testing.T) {
 	if !strings.Contains(text, "in short:\n  1. A's INCR lock on n1 made the key A's and was answered (integer) 1\n\n") {
 		t.Errorf("attempts that count are told in short:\n%s", text)
 	}
-	for _, different := range []string{"owner", "expiry", "gone", "moved", "named"} {
+	for _, different := range []string{"owner", "expiry", "gone", "another's", "named"} {
 		h := history(different)
 		c := cell("mine", "polls", nil, nil)
 		if different == "named" {

@@ -42,6 +42,8 @@ type story struct {
 	// told is where the reply to a request is, and asked where the request of a
 	// reply: by the place of the other, and only where there are both.
 	told, asked map[int]int
+	// caused is where the request is that made a change of a key, by the place of the change.
+	caused map[int]int
 	digits      int // of the time, behind the point
 	// beliefs are the times during which somebody believed that it holds the lock, begun
 	// how many of them have, and believers those of now.
@@ -54,11 +56,12 @@ type story struct {
 }
 
 func newStory(h checker.History) *story {
-	s := &story{h: h, beliefs: checker.Holds(h), digits: 3, told: map[int]int{}, asked: map[int]int{}}
+	s := &story{h: h, beliefs: checker.Holds(h), digits: 3, told: map[int]int{}, asked: map[int]int{}, caused: map[int]int{}}
 	if h.Meta.TTL < time.Second {
 		s.digits = 6 // a lease that short is over within a few commands
 	}
 	s.pair()
+	s.trace()
 	return s
 }
 
@@ -95,6 +98,32 @@ func (s *story) pair() {
 			}
 			s.told[list[at]], s.asked[i] = i, list[at]
 			waiting[on] = slices.Delete(list, at, at+1)
+		}
+	}
+}
+
+// trace finds which request made which change of a key. In virtual time that is the event before;
+// real servers are asked afterwards what has become of a key, and others may have come in between.
+func (s *story) trace() {
+	type path struct{ client, node string }
+	waiting := map[path][]int{} // for an answer
+	for i, e := range s.h.Events {
+		on := path{e.Client, e.Node}
+		switch e.Kind {
+		case checker.Request:
+			waiting[on] = append(waiting[on], i)
+		case checker.Reply:
+			if request, ok := s.asked[i]; ok {
+				waiting[on] = slices.DeleteFunc(waiting[on], func(at int) bool { return at == request })
+			}
+		case checker.State:
+			if i > 0 && belongs(s.h.Events[i-1], e) {
+				s.caused[i] = i - 1
+			} else if list := waiting[on]; e.Cause == checker.ByCommand && len(list) > 0 {
+				// Of several the first that is answered at all: a server takes them in turn.
+				at := max(0, slices.IndexFunc(list, func(at int) bool { _, answered := s.told[at]; return answered }))
+				s.caused[i] = list[at]
+			}
 		}
 	}
 }
