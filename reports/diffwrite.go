@@ -75,7 +75,11 @@ func (d *Diff) sections() (list []section) {
 func (c CostChange) says() string {
 	text := fmt.Sprintf("%s: %s, now %s", c.What, c.Old, c.New)
 	if c.Ratio > 0 {
-		text += fmt.Sprintf(" (%s times)", c.times())
+		text += fmt.Sprintf(" (%.2f times", c.Ratio)
+		if c.Within {
+			text += ", within the spread"
+		}
+		text += ")"
 	}
 	return text
 }

@@ -289,3 +289,22 @@ func TestInherentOrAvoidable(t *testing.T) {
 		}
 	}
 }
+
+// Cells of which the same is said stand together, whatever the times in it are.
+func TestEqualFailuresAreGrouped(t *testing.T) {
+	late := func(strategy, reason string) reports.Cell {
+		c := cell(strategy, "flush", nil, nil)
+		c.Verdict, c.Reason = reports.Unknown, reason
+		c.Settle()
+		return c
+	}
+	text := read(t, write(t, []reports.Cell{late("a", "the machine was 1.5s late: wait"), late("b", "something else"), late("c", "the machine was 30ms late: wait")}, []int{0, 1, 2}), reports.HTMLFile)
+	for _, want := range []string{
+		`<li><b>unknown: the machine was … late: wait</b>: <a href="#a%2fflush">a under flush</a>, <a href="#c%2fflush">c under flush</a></li>`,
+		`<li><b>unknown: something else</b>: <a href="#b%2fflush">b under flush</a></li>`,
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the page has no %s", want)
+		}
+	}
+}

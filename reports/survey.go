@@ -220,17 +220,34 @@ func (s *survey) page() page.Head {
 	return h
 }
 
-// grouped adds a cell to those of which the same is said, if anything is.
+// grouped adds a cell to those of which the same is said, if anything is. What differs in times
+// alone is said without them.
 func grouped(list []page.Group, says string, link page.Link) []page.Group {
 	if says = printed(says); says == "" {
 		return list
 	}
-	i := slices.IndexFunc(list, func(g page.Group) bool { return g.Says == says })
+	same := func(g page.Group) bool { return withoutTimes(g.Says) == withoutTimes(says) }
+	i := slices.IndexFunc(list, same)
 	if i < 0 {
 		i, list = len(list), append(list, page.Group{Says: says})
 	}
-	list[i].Links = append(list[i].Links, link)
+	g := &list[i]
+	if g.Says != says {
+		g.Says = withoutTimes(says)
+	}
+	g.Links = append(g.Links, link)
 	return list
+}
+
+// withoutTimes leaves out durations as Go prints them.
+func withoutTimes(text string) string {
+	words := strings.Split(text, " ")
+	for i, word := range words {
+		if _, err := time.ParseDuration(strings.TrimRight(word, ",;:")); err == nil {
+			words[i] = "…"
+		}
+	}
+	return strings.Join(words, " ")
 }
 
 // matrix returns the comparison, all worlds in one.
