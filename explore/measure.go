@@ -36,7 +36,7 @@ func measuresOf(line string, ttl time.Duration) (list []measure) {
 			if n, err := strconv.Atoi(next); err == nil && n > 1 {
 				list = append(list, measure{i + 1, n - 1, func(n int) string { return strconv.Itoa(n + 1) }})
 			}
-		case word == "wait" && i == 0, word == "work", word == "clock":
+		case word == "wait" && i == 0, word == "work", word == "update", word == "think", word == "clock", word == "for" && i > 0 && words[i-1] == "rounds":
 			if m, ok := measureOf(i+1, next, ttl); ok {
 				list = append(list, m)
 			}

@@ -44,6 +44,8 @@ func LeastTTL(script *scenarios.Script) (least time.Duration, why string) {
 		case scenarios.Work:
 			span = do.For
 		case scenarios.Rounds:
+			room(do.For, fmt.Sprintf("line %d, %q,", step.Line, step.Do))
+			room(do.Think, fmt.Sprintf("line %d, %q,", step.Line, step.Do))
 			span = do.Work
 		case scenarios.Wait:
 			span = do.For

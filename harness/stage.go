@@ -305,9 +305,7 @@ func (s *stage) do(step scenarios.Step) {
 	case scenarios.Write:
 		s.begin(do.Clients, do.Begin, task{client.Task{Do: client.DoWrite}, s.enough(0)})
 	case scenarios.Rounds:
-		patience, work := s.script.Patience.Of(s.ttl), do.Work.Of(s.ttl)
-		limit := time.Duration(do.Times) * s.enough(2*patience+work)
-		s.begin(do.Clients, do.Begin, task{client.Task{Do: client.DoRounds, Times: do.Times, Within: patience, For: work}, limit})
+		s.begin(do.Clients, do.Begin, s.rounds(do))
 	case scenarios.Await:
 		s.await(do)
 	case scenarios.Wait:
@@ -319,6 +317,17 @@ func (s *stage) do(step scenarios.Step) {
 	default:
 		s.fail(fmt.Errorf("harness: line %d: no player for %T", step.Line, do))
 	}
+}
+
+// rounds returns what a client is to do, in the word that all programs know if that says it.
+func (s *stage) rounds(do scenarios.Rounds) task {
+	t := client.Task{Do: client.DoRounds, Times: do.Times, Within: s.script.Patience.Of(s.ttl), For: do.Work.Of(s.ttl),
+		Lasting: do.For.Of(s.ttl), Update: do.Update, Think: do.Think.Of(s.ttl)}
+	if t.Times == 0 || t.Update || t.Think > 0 {
+		t.Do = client.DoUse
+	}
+	round := s.enough(2*t.Within + t.For + client.LongestThought*t.Think)
+	return task{t, time.Duration(max(1, t.Times))*round + t.Lasting}
 }
 
 // enough is how long a task that should take that long may take. The time that

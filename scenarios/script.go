@@ -80,11 +80,14 @@ type (
 		For     faults.Span
 		Begin   bool
 	}
-	// Rounds makes clients acquire, write, work and release, Times times.
+	// Rounds makes clients acquire, write, work and release, Times times or until For has passed.
 	Rounds struct {
 		Clients []string
-		Times   int
+		Times   int         // 0 if For says how long
+		For     faults.Span // zero if Times says how often
 		Work    faults.Span
+		Update  bool        // write behind the work, what was made of what was there before
+		Think   faults.Span // mean of the time between two rounds, which is random
 		Begin   bool
 	}
 	// Write makes clients write to the protected resource.

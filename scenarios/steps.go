@@ -112,16 +112,33 @@ func (p *parser) call(c *cursor, begin bool) ([]Action, error) {
 		return []Action{Write{Clients: clients, Begin: begin}}, nil
 	case "rounds":
 		c.next()
-		rounds := Rounds{Clients: clients, Begin: begin}
-		if rounds.Times, err = number(c, "rounds", 1, maxCount); err == nil && c.skip("work") {
-			rounds.Work, err = span(c, positive)
-		}
+		rounds, err := roundsOf(c)
+		rounds.Clients, rounds.Begin = clients, begin
 		return one(rounds, err)
 	}
 	if begin {
 		return nil, c.unexpected("acquire, try, release, extend, work, write or rounds", callWords()...)
 	}
 	return nil, c.unexpected("what the client does", clientWords()...)
+}
+
+// roundsOf reads how often, or how long, and what is in a round.
+func roundsOf(c *cursor) (r Rounds, err error) {
+	if c.skip("for") {
+		r.For, err = span(c, positive)
+	} else {
+		r.Times, err = number(c, "rounds", 1, maxCount)
+	}
+	if err == nil && c.skip("work") {
+		r.Work, err = span(c, positive)
+	} else if err == nil && c.skip("update") {
+		r.Update = true
+		r.Work, err = span(c, positive)
+	}
+	if err == nil && c.skip("think") {
+		r.Think, err = span(c, positive)
+	}
+	return r, err
 }
 
 // client reads a line that begins with clients.

@@ -17,9 +17,20 @@ func (a Work) String() string {
 }
 
 func (a Rounds) String() string {
-	text := called(a.Begin, a.Clients, "rounds") + " " + strconv.Itoa(a.Times)
-	if !a.Work.IsZero() {
+	text := called(a.Begin, a.Clients, "rounds") + " "
+	if a.For.IsZero() {
+		text += strconv.Itoa(a.Times)
+	} else {
+		text += "for " + a.For.String()
+	}
+	switch {
+	case a.Update:
+		text += " update " + a.Work.String()
+	case !a.Work.IsZero():
 		text += " work " + a.Work.String()
+	}
+	if !a.Think.IsZero() {
+		text += " think " + a.Think.String()
 	}
 	return text
 }

@@ -52,6 +52,8 @@ type Client struct {
 	lock     strategies.Lock
 	todo     chan Task
 
+	thoughts *rand.Rand // how long it thinks; nil until it does
+
 	hold int           // the number of the present hold; 0 if there is none
 	told chan struct{} // closed when it is over, for the one who waits for its loss
 
@@ -163,8 +165,8 @@ func (c *Client) guard(t Task) {
 		c.write()
 	case DoWork:
 		c.work(t.For)
-	case DoRounds:
-		c.rounds(t.Times, t.Within, t.For)
+	case DoRounds, DoUse:
+		c.rounds(t)
 	default:
 		c.tell(Report{Kind: Failed, Error: fmt.Sprintf("doesn't know how to do %q", t.Do)})
 	}

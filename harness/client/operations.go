@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -176,15 +178,39 @@ func (c *Client) work(span time.Duration) {
 }
 
 // rounds lets the client use the lock as its users do, again and again.
-func (c *Client) rounds(times int, patience, work time.Duration) {
-	for range times {
-		if c.call(checker.Acquire, patience) == checker.OK {
-			c.write()
-			c.work(work)
-			c.call(checker.Release, patience)
+func (c *Client) rounds(t Task) {
+	begun := time.Now()
+	for n := 0; n < t.Times || t.Times == 0 && time.Since(begun) < t.Lasting; n++ {
+		if n > 0 && t.Think > 0 {
+			c.work(c.thought(t.Think))
+		}
+		if c.call(checker.Acquire, t.Within) == checker.OK {
+			if !t.Update {
+				c.write()
+			}
+			c.work(t.For)
+			if t.Update {
+				c.write()
+			}
+			c.call(checker.Release, t.Within)
 		}
 		if c.life.Err() != nil {
 			return
 		}
 	}
+}
+
+// LongestThought is how many times longer than on average a client thinks at most: nobody knew
+// otherwise how long rounds may take.
+const LongestThought = 8
+
+// thought draws how long a client thinks: as long as it takes until the next of events that come
+// independently of each other, so often on average.
+func (c *Client) thought(mean time.Duration) time.Duration {
+	if c.thoughts == nil {
+		h := fnv.New64a()
+		fmt.Fprintf(h, "%s/%d thinks", c.setup.Client, c.setup.Life)
+		c.thoughts = rand.New(rand.NewPCG(c.setup.Seed, h.Sum64())) // the lock's own randomness stays as it is
+	}
+	return time.Duration(min(c.thoughts.ExpFloat64(), LongestThought) * float64(mean))
 }

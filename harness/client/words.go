@@ -49,8 +49,13 @@ type Task struct {
 	// For is how long work takes, also between the acquire and the release
 	// of a round.
 	For time.Duration `json:"for,omitempty"`
-	// Times is the number of rounds.
-	Times int `json:"times,omitempty"`
+	// Times is the number of rounds; if it is 0, a round begins as long as Lasting has not passed.
+	Times   int           `json:"times,omitempty"`
+	Lasting time.Duration `json:"lasting,omitempty"`
+	// Update says that a round writes behind its work, and Think is how long a client does something
+	// else after a round, on average.
+	Update bool          `json:"update,omitempty"`
+	Think  time.Duration `json:"think,omitempty"`
 }
 
 // Do names what a [Task] does.
@@ -62,7 +67,8 @@ const (
 	DoCall   Do = "call"    // an operation of the lock
 	DoWrite  Do = "write"   // one write to the protected resource
 	DoWork   Do = "work"    // be busy, in time that stands still during a pause
-	DoRounds Do = "rounds"  // acquire, write, work, release, and again
+	DoRounds Do = "rounds"  // acquire, write, work, release, and again, Times times
+	DoUse    Do = "use"     // the same in all ways that a task has
 )
 
 // A Report is what a client tells the stage. The client waits for the
