@@ -23,6 +23,9 @@ const LogsDir = "logs"
 // linkLog is the log that is among those of each cell.
 const linkLog = "toxiproxy.log"
 
+// generator is what each page of ours says near its beginning.
+const generator = `<meta name="generator" content="lockfault">`
+
 // entries returns what a report's directory has of ours.
 func entries() []string { return []string{ResultsFile, MarkdownFile, HTMLFile, HistoryDir, LogsDir} }
 
@@ -141,7 +144,7 @@ func ours(dir, name string) bool {
 	case name == MarkdownFile:
 		return beginsWith(file, markdownTitle)
 	case name == HTMLFile:
-		return contains(file, `<meta name="generator" content="lockfault">`)
+		return contains(file, generator) && !isFindingsPage(file)
 	case isHistoryName(name):
 		f, err := os.Open(file)
 		if err != nil {
