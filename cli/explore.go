@@ -40,7 +40,6 @@ type exploreOptions struct {
 	// doubled says that states and moves are those of shards together, where some may be
 	// counted more than once.
 	doubled bool
-	timed   bool   // --for was given
 	varies  string // why another search may go another way; see [strategies.Strategy.Varies]
 }
 
@@ -112,7 +111,6 @@ const mostWorkers = 256
 // checkBound sees to it that what is to be searched makes sense.
 func (o *exploreOptions) checkBound(cmd *cobra.Command) error {
 	b := &o.bound
-	o.timed = cmd.Flags().Changed("for")
 	b.TTL = scenarios.Defaults().TTL
 	if o.ttl != 0 {
 		b.TTL = o.ttl
@@ -270,7 +268,7 @@ func (o *exploreOptions) explore(cmd *cobra.Command, a *app, name string) error 
 		if err != nil {
 			return err
 		}
-		names.Command = o.command(list[0].Name)
+		names.Command = o.command(list[0].Name, result)
 		// Who interrupts a search wants to see what it has found, which takes a moment.
 		if err := o.write(context.WithoutCancel(cmd.Context()), a.registry, list[0].Name, result, found, names); err != nil {
 			return err

@@ -84,8 +84,9 @@ func (s *search) options() *exploreOptions {
 }
 
 // command returns what to type to have the same searched again, in words. Nothing in it depends on how many work on
-// it, where the result goes, or where real servers are to be had.
-func (o *exploreOptions) command(strategy string) []string {
+// it, where the result goes, or where real servers are to be had; and limits are in it only where they ended the search,
+// for what was searched to the end is the same with others.
+func (o *exploreOptions) command(strategy string, r explore.Result) []string {
 	b := o.bound
 	words := []string{product, "explore", strategy}
 	add := func(given bool, name string, value any) {
@@ -109,10 +110,13 @@ func (o *exploreOptions) command(strategy string) []string {
 	for _, f := range explore.Faults() {
 		add(b.Budget[f] != 0, string(f), b.Budget[f])
 	}
-	add(b.Moves != 0, "moves", b.Moves)
-	add(b.States != 0, "states", b.States)
-	flag(b.UntilFirst, "until-first")
-	add(len(o.until) > 0, "until", strings.Join(o.until, ","))
+	if !r.Exhausted {
+		add(b.Moves != 0, "moves", b.Moves)
+		add(b.States != 0, "states", b.States)
+		flag(b.UntilFirst, "until-first")
+		add(len(o.until) > 0, "until", strings.Join(o.until, ","))
+		add(r.Cut == outOfTime && o.span != 0, "for", o.span)
+	}
 	flag(b.WithoutTables, "without-tables")
 	add(b.TTL != scenarios.Defaults().TTL, "ttl", b.TTL)
 	add(o.seed != defaultSeed, "seed", o.seed)
@@ -121,9 +125,7 @@ func (o *exploreOptions) command(strategy string) []string {
 	add(o.drawn.pctDepth() != 0 && o.drawn.depth != defaultDepth, "pct-depth", o.drawn.depth)
 	flag(o.drawn.shrink && o.drawn.random == "", "shrink")
 	flag(!o.drawn.shrink && o.drawn.random != "", "shrink=false")
-	add(o.timed, "for", o.span)
 	add(len(o.worlds) > 1, "world", strings.Join(o.worlds, ","))
-	add(o.cellTimeout != 0, "cell-timeout", o.cellTimeout)
 	return words
 }
 
@@ -279,10 +281,13 @@ func (s *search) conclusions() []string {
 	return list
 }
 
+// outOfTime is the cut of a search that --for ended.
+const outOfTime = "out of time"
+
 // because says why a search ended, in a sentence.
 func because(cut string) string {
 	switch cut {
-	case "out of time":
+	case outOfTime:
 		return "the time of --for was over"
 	case "interrupted":
 		return "somebody interrupted it"
@@ -364,7 +369,7 @@ func (s *search) came() [][2]string {
 		[2]string{"states", fmt.Sprintf("%d different ones", s.States)},
 		[2]string{"ends", fmt.Sprintf("%d of them, where everybody is done", s.Ends)},
 		[2]string{"moves", fmt.Sprintf("%d, of which %d led to a state that was known", s.Moves, s.Merged)},
-		[2]string{"runs", fmt.Sprintf("%d scripts were played; what other moves do was looked up", s.Runs)},
+		[2]string{"runs", fmt.Sprintf("%d scripts were played for them", s.Runs)},
 		[2]string{"longest path", count(s.Depth, "move", "moves")},
 		[2]string{"exhausted", exhausted},
 	)
@@ -386,7 +391,7 @@ func (s *search) provenance() [][2]string {
 		}
 		list = append(list, [2]string{"command", strings.Join(words, " ")})
 	}
-	return append(list, [2]string{"to check", fmt.Sprintf("%s report DIR makes this file again from %s", product, findingsFile)})
+	return append(list, [2]string{"to check", fmt.Sprintf("%s report DIR makes this file again from %s; to search again may take another --for", product, findingsFile)})
 }
 
 // reportFindings writes the page of a search again.

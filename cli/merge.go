@@ -92,7 +92,7 @@ func (o *mergeOptions) merge(cmd *cobra.Command, a *app, dirs []string) error {
 	if o.out == "" {
 		return statusOf(result, found)
 	}
-	names := shardNames{Command: e.command(shards[0].Strategy), Version: shards[0].Version, AtMost: e.doubled}
+	names := shardNames{Command: e.command(shards[0].Strategy, result), Version: shards[0].Version, AtMost: e.doubled}
 	if sameCommand(shards) {
 		names.Command = shards[0].Command
 	}

@@ -122,7 +122,8 @@ func readablePairs(list [][2]string) [][2]string {
 // CheckFindingsPage returns an error if the directory has a page that no search has written.
 func CheckFindingsPage(dir string) error {
 	file := filepath.Join(dir, HTMLFile)
-	if _, err := os.Lstat(file); err != nil || isFindingsPage(file) {
+	info, err := os.Stat(file)
+	if err != nil || info.Mode().IsRegular() && isFindingsPage(file) { // whoever opens a pipe may wait for ever
 		return nil
 	}
 	return fmt.Errorf("no search wrote the %s that is in %s: move it away, or name another directory", HTMLFile, dir)
