@@ -259,7 +259,7 @@ func (s *search) conclusions() []string {
 	case s.Exhausted && none && s.Shards < 2:
 		list = append(list,
 			fmt.Sprintf("Exhausted, and nothing was found: there is no anomaly within this bound (%s).", within),
-			fmt.Sprintf("All of its %s were looked at: in whatever order requests arrive, and wherever the faults strike, none shows one. It says nothing of more clients, rounds or faults, of other kinds of faults, nor of what docs/explore.md says is left out.", looked))
+			fmt.Sprintf("All of its %s were looked at: in whatever order requests arrive, whenever a fault happens that the bound allows, none shows one. It says nothing of more clients, rounds or faults, of other kinds of faults, nor of what docs/explore.md says is left out.", looked))
 	case s.Exhausted && s.Shards < 2:
 		list = append(list,
 			fmt.Sprintf("Exhausted: there is no other anomaly within this bound (%s).", within),
