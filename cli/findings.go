@@ -401,7 +401,7 @@ func reportFindings(ctx context.Context, registry strategies.Registry, dir strin
 		return err
 	}
 	if err := reports.CheckFindingsPage(dir); err != nil {
-		return usage("%v", err)
+		return err
 	}
 	return s.writePage(ctx, registry, dir)
 }
