@@ -95,7 +95,7 @@ is told and written all the same.`,
 	flags.StringSliceVar(&o.until, "until", nil, "end with the first of these `anomalies`, with commas between them")
 	flags.BoolVar(&o.bound.WithoutTables, "without-tables", false, "play every move, also those of which it is known what they do")
 	flags.IntVar(&o.jobs, "jobs", runtime.NumCPU(), "`number` of worker processes")
-	flags.StringVar(&o.out, "out", "", "`directory` to write scripts and findings.json to; default none")
+	flags.StringVar(&o.out, "out", "", "`directory` to write scripts, findings.json and index.html to; default none")
 	o.drawn.addFlags(flags)
 	o.addCheckpointFlag(flags)
 	o.addMemoryFlag(flags)
@@ -172,7 +172,12 @@ func (o *exploreOptions) checkOut() error {
 	if err := os.MkdirAll(o.out, 0o755); err != nil {
 		return usage("--out: %v", err)
 	}
-	if err := replace.CheckFile(filepath.Join(o.out, findingsFile)); err != nil {
+	for _, name := range []string{findingsFile, reports.HTMLFile} {
+		if err := replace.CheckFile(filepath.Join(o.out, name)); err != nil {
+			return usage("--out: %v", err)
+		}
+	}
+	if err := reports.CheckFindingsPage(o.out); err != nil {
 		return usage("--out: %v", err)
 	}
 	return nil
@@ -258,8 +263,16 @@ func (o *exploreOptions) explore(cmd *cobra.Command, a *app, name string) error 
 	if err := o.tellCheckpoint(cmd.OutOrStdout(), journal); err != nil {
 		return err
 	}
-	if err := o.write(list[0].Name, result, found); err != nil {
-		return err
+	if o.out != "" {
+		names, err := o.shardNames()
+		if err != nil {
+			return err
+		}
+		names.Command = o.command(list[0].Name, result)
+		// Who interrupts a search wants to see what it has found, which takes a moment.
+		if err := o.write(context.WithoutCancel(cmd.Context()), a.registry, list[0].Name, result, found, names); err != nil {
+			return err
+		}
 	}
 	if cmd.Context().Err() != nil {
 		return &statusError{ExitInterrupted, nil}
@@ -397,11 +410,8 @@ func (o *exploreOptions) tell(w io.Writer, strategy string, r explore.Result, fo
 			fmt.Fprintf(&b, ", shrunk from %s", count(f.ShrunkFrom, "move", "moves"))
 		}
 		for _, world := range o.worlds {
-			if said, ok := f.Worlds[world]; ok {
+			if said := f.said(world); said != "" {
 				fmt.Fprintf(&b, "; in %s: %s", world, said)
-				if lease := f.Leases[world]; lease != "" {
-					fmt.Fprintf(&b, " with a lease of %s", lease)
-				}
 			}
 		}
 		fmt.Fprintf(&b, ":\n\n%s\n\n", indent(f.Script))
@@ -435,21 +445,32 @@ func (o *exploreOptions) tell(w io.Writer, strategy string, r explore.Result, fo
 		fmt.Fprintf(&b, "%s, %s: %s, %s; %s, %s; the longest path has %d;%s exhausted: %s\n",
 			strategy, o.about(), count(r.States, "state", "states"), count(r.Ends, "of them an end", "of them ends"), count(r.Moves, "move", "moves"), count(r.Runs, "run", "runs"), r.Depth, lasted, exhausted)
 	}
-	o.tellShard(&b, r)
-	if r.Untabled != "" {
-		fmt.Fprintf(&b, "every move was played: what one script showed did not hold for another, %s\n", r.Untabled)
-	}
-	if r.Varied > 0 {
-		fmt.Fprintf(&b, "%s\n", count(r.Varied, "script began otherwise than the one that it goes on from", "scripts began otherwise than those that they go on from"))
-	}
-	if o.varies != "" {
-		fmt.Fprintf(&b, "another search of the same seed may find other states, since %s\n", o.varies)
-	}
-	if r.Unjudged != "" {
-		fmt.Fprintf(&b, "what went wrong on servers was not judged: %s\n", r.Unjudged)
+	for _, line := range aside(r, shardNames{Shards: o.bound.Shards, AtMost: o.doubled}, o.varies) {
+		fmt.Fprintln(&b, line)
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// aside returns what else is to be known of what came of a search, line by line.
+func aside(r explore.Result, names shardNames, varies string) []string {
+	var list []string
+	if text := names.remark(r); text != "" {
+		list = append(list, text)
+	}
+	if r.Untabled != "" {
+		list = append(list, "every move was played: what one script showed did not hold for another, "+r.Untabled)
+	}
+	if r.Varied > 0 {
+		list = append(list, count(r.Varied, "script began otherwise than the one that it goes on from", "scripts began otherwise than those that they go on from"))
+	}
+	if varies != "" {
+		list = append(list, "another search of the same seed may find other states, since "+varies)
+	}
+	if r.Unjudged != "" {
+		list = append(list, "what went wrong on servers was not judged: "+r.Unjudged)
+	}
+	return list
 }
 
 // came says how many scripts ended in an error; one of them is told.
@@ -499,9 +520,6 @@ func indent(text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// findingsFile is the name of a file that has a search in it.
-const findingsFile = "findings.json"
-
 // search is what is in that file.
 type search struct {
 	Strategy string        `json:"strategy"`
@@ -524,11 +542,9 @@ type search struct {
 	Findings []finding `json:"findings"`
 }
 
-// write writes what was found, if there is a directory for it.
-func (o *exploreOptions) write(strategy string, r explore.Result, found []finding) error {
-	if o.out == "" {
-		return nil
-	}
+// write writes what was found into the directory for it, and the page last: who is stopped on the way has a page
+// of no other search.
+func (o *exploreOptions) write(ctx context.Context, registry strategies.Registry, strategy string, r explore.Result, found []finding, names shardNames) error {
 	o.clear()
 	for _, f := range found {
 		if err := replace.File(filepath.Join(o.out, f.File), []byte(f.Script)); err != nil {
@@ -536,24 +552,27 @@ func (o *exploreOptions) write(strategy string, r explore.Result, found []findin
 		}
 	}
 	b := o.bound
-	names, err := o.shardNames()
-	if err != nil {
-		return err
-	}
-	text, err := json.MarshalIndent(search{
+	s := search{
 		Strategy: strategy, Clients: b.Clients, Rounds: b.Rounds, Nodes: b.Nodes, Replicas: b.Replicas, TTL: b.TTL,
 		Seed: o.seed, Extend: b.Extend, Reenter: b.Reenter, OneThread: b.OneThread, Retries: b.Retries, Budget: b.Budget, shardNames: names,
 		Random: o.drawn.random, PCTDepth: o.drawn.pctDepth(), Result: r, Findings: found,
-	}, "", "  ")
+	}
+	text, err := json.MarshalIndent(s, "", "  ")
 	if err != nil {
 		return err
 	}
-	return replace.File(filepath.Join(o.out, findingsFile), append(text, '\n'))
+	if err := replace.File(filepath.Join(o.out, findingsFile), append(text, '\n')); err != nil {
+		return err
+	}
+	return s.writePage(ctx, registry, o.out)
 }
 
-// clear removes the scripts that a former search left in the directory: as far as it is
+// clear removes the page and the scripts that a former search left in the directory: as far as it is
 // known which these are.
 func (o *exploreOptions) clear() {
+	if reports.CheckFindingsPage(o.out) == nil {
+		_ = os.Remove(filepath.Join(o.out, reports.HTMLFile)) // or it is written anew
+	}
 	var former search
 	text, err := os.ReadFile(filepath.Join(o.out, findingsFile))
 	if err != nil || json.Unmarshal(text, &former) != nil {

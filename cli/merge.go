@@ -14,9 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/lockfault/lockfault/checker"
 	"github.com/lockfault/lockfault/explore"
-	"github.com/lockfault/lockfault/scenarios"
 )
 
 type mergeOptions struct {
@@ -24,7 +22,7 @@ type mergeOptions struct {
 	partial bool
 }
 
-func newMergeCommand() *cobra.Command {
+func newMergeCommand(a *app) *cobra.Command {
 	o := mergeOptions{}
 	cmd := &cobra.Command{
 		Use:   "merge DIR...",
@@ -43,10 +41,10 @@ if the directories are not all the shards of one search.`,
 			}
 			return nil
 		},
-		RunE: func(cmd *cobra.Command, args []string) error { return o.merge(cmd, args) },
+		RunE: func(cmd *cobra.Command, args []string) error { return o.merge(cmd, a, args) },
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&o.out, "out", "", "`directory` to write scripts and findings.json to; default none")
+	flags.StringVar(&o.out, "out", "", "`directory` to write scripts, findings.json and index.html to; default none")
 	flags.BoolVar(&o.partial, "partial", false, "join them though some are missing")
 	return cmd
 }
@@ -57,7 +55,7 @@ type shard struct {
 	search
 }
 
-func (o *mergeOptions) merge(cmd *cobra.Command, dirs []string) error {
+func (o *mergeOptions) merge(cmd *cobra.Command, a *app, dirs []string) error {
 	var shards []*shard
 	for _, dir := range dirs {
 		s, err := readShard(dir)
@@ -91,7 +89,14 @@ func (o *mergeOptions) merge(cmd *cobra.Command, dirs []string) error {
 	if found == nil {
 		found = []finding{} // as a search writes it
 	}
-	if err := e.write(shards[0].Strategy, result, found); err != nil {
+	if o.out == "" {
+		return statusOf(result, found)
+	}
+	names := shardNames{Command: e.command(shards[0].Strategy, result), Version: shards[0].Version, AtMost: e.doubled}
+	if sameCommand(shards) {
+		names.Command = shards[0].Command
+	}
+	if err := e.write(cmd.Context(), a.registry, shards[0].Strategy, result, found, names); err != nil {
 		return err
 	}
 	return statusOf(result, found)
@@ -141,29 +146,23 @@ func (s *shard) spoiled() string {
 	case common.States < 0 || common.Ends < 0 || common.Merged < 0 || common.Moves < 0 ||
 		common.States > s.States || common.Ends > s.Ends || common.Merged > s.Merged || common.Moves > s.Moves:
 		return "more is in every shard than in this one"
-	case s.Strategy == "" || s.Clients < 1 || s.Rounds < 1 || s.Nodes < 1:
-		return "it doesn't say what was searched"
-	case s.Exhausted && (s.Cut != "" || len(s.Failures) > 0):
-		return "it says that it is exhausted, and why it is not"
 	}
 	for _, f := range s.search.Findings {
-		switch {
-		case !slices.Contains(checker.Anomalies(), f.Anomaly):
-			return fmt.Sprintf("%q is no anomaly", f.Anomaly)
-		case f.File != s.Strategy+"-"+string(f.Anomaly)+".txt" || f.File != filepath.Base(f.File):
-			return fmt.Sprintf("%q is no file of it", f.File)
-		case f.Script == "" || f.Moves < 1 || len(f.Course) != f.Moves || !slices.Contains(f.Anomalies, f.Anomaly):
+		if len(f.Course) != f.Moves {
 			return fmt.Sprintf("its %s has no script that a search may find", f.Anomaly)
 		}
-		script, err := scenarios.Parse(f.File, []byte(f.Script))
-		if err != nil {
-			return fmt.Sprintf("its %s has a script that is none: %v", f.Anomaly, err)
-		}
-		if !slices.Equal(script.Expected(s.Strategy, nil), f.Anomalies) {
-			return fmt.Sprintf("the script of its %s expects something else than it shows", f.Anomaly)
+	}
+	return s.search.spoiled()
+}
+
+// sameCommand reports whether all shards were searched with the same limits, which are those of the whole.
+func sameCommand(shards []*shard) bool {
+	for _, s := range shards {
+		if len(s.Command) == 0 || !slices.Equal(s.Command, shards[0].Command) {
+			return false
 		}
 	}
-	return ""
+	return true
 }
 
 // arrange puts the shards in their order, nil for those that are missing, if they are of one search.
@@ -237,14 +236,7 @@ func whichever(shards []*shard, f explore.Finding) finding {
 
 // options returns what the whole search would have been asked for.
 func (s *shard) options() *exploreOptions {
-	e := &exploreOptions{bound: explore.Bound{
-		Clients: s.Clients, Rounds: s.Rounds, Nodes: s.Nodes, Replicas: s.Replicas, TTL: s.TTL,
-		Extend: s.Extend, Reenter: s.Reenter, OneThread: s.OneThread, Retries: s.Retries, Budget: s.Budget,
-	}}
-	e.seed = s.Seed
-	if s.Nodes > 1 {
-		e.nodes = s.Nodes
-	}
+	e := s.search.options()
 	e.doubled = s.Shards > 1 && e.bound.Doubles()
 	return e
 }

@@ -22,13 +22,15 @@ type reportOptions struct {
 	recheck             bool
 }
 
-func newReportCommand() *cobra.Command {
+func newReportCommand(a *app) *cobra.Command {
 	var o reportOptions
 	cmd := &cobra.Command{
 		Use:   "report DIR",
 		Short: "Draw a report again, or one of its cells",
 		Long: `Write index.html and report.md in a report's directory again, from its results.json
 and histories alone: byte for byte what the run wrote, if this is the same version.
+In a directory of explore --out it writes index.html again from findings.json, for which it plays
+what was found.
 With --recheck it writes nothing there, but derives every verdict and anomaly again from
 the histories, and says where results.json has it otherwise; the exit status is 1 then.
 With --format it writes nothing there, and prints the report in another form. With
@@ -39,7 +41,7 @@ diagram, mermaid the same as text for a document, and text what trace tells.`,
   lockfault report lockfault-report --format junit >junit.xml
   lockfault report lockfault-report --cell redlock/quorum-restart-empty --format mermaid`,
 		Args: exactArgs("a report's directory"),
-		RunE: func(cmd *cobra.Command, args []string) error { return o.report(cmd, args[0]) },
+		RunE: func(cmd *cobra.Command, args []string) error { return o.report(cmd, a, args[0]) },
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&o.cell, "cell", "", "`STRATEGY/SCENARIO` of the cell to draw")
@@ -49,7 +51,7 @@ diagram, mermaid the same as text for a document, and text what trace tells.`,
 	return cmd
 }
 
-func (o *reportOptions) report(cmd *cobra.Command, dir string) error {
+func (o *reportOptions) report(cmd *cobra.Command, a *app, dir string) error {
 	known := formNames()[1:]
 	if o.cell != "" {
 		known = reports.Formats()
@@ -68,7 +70,17 @@ func (o *reportOptions) report(cmd *cobra.Command, dir string) error {
 		return usage("%s is no directory: give that of a report, in which %s lies", dir, reports.ResultsFile)
 	}
 	if _, err := os.Stat(filepath.Join(dir, reports.ResultsFile)); errors.Is(err, fs.ErrNotExist) {
-		return usage("there is no report in %s: no %s", dir, reports.ResultsFile)
+		if _, err := os.Stat(filepath.Join(dir, findingsFile)); err != nil {
+			return usage("there is no report in %s: no %s", dir, reports.ResultsFile)
+		}
+		if o.recheck || o.cell != "" || o.format != "" {
+			return usage("%s has the findings of a search: leave --recheck, --cell and --format out, which are for results of a run", dir)
+		}
+		if err := reportFindings(cmd.Context(), a.registry, dir); err != nil {
+			return err
+		}
+		_, err := fmt.Fprintf(cmd.OutOrStdout(), "report: %s\n", filepath.Join(dir, reports.HTMLFile))
+		return err
 	}
 	if o.recheck {
 		return recheck(cmd.OutOrStdout(), dir)

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"fmt"
-	"io"
 	"strconv"
 	"strings"
 
@@ -37,13 +36,15 @@ func (o *exploreOptions) checkShard() error {
 	return nil
 }
 
-// shardNames is what a file of a shard says beside what every search does: which one it is, and
-// of which program, for all have to be of one.
+// shardNames is what a file says of where a search is from, and of a shard, which one it is, and
+// of which build, for all have to be of one.
 type shardNames struct {
-	Shard   int    `json:"shard,omitempty"`
-	Shards  int    `json:"shards,omitempty"`
-	Version string `json:"version,omitempty"`
-	Build   string `json:"build,omitempty"`
+	// Command is what to type for the whole search, in words.
+	Command []string `json:"command,omitempty"`
+	Version string   `json:"version,omitempty"`
+	Shard   int      `json:"shard,omitempty"`
+	Shards  int      `json:"shards,omitempty"`
+	Build   string   `json:"build,omitempty"`
 	// AtMost is said of shards that were joined, if a state may be counted more than once.
 	AtMost bool `json:"at_most,omitempty"`
 }
@@ -51,22 +52,22 @@ type shardNames struct {
 // shardNames returns those of this search.
 func (o *exploreOptions) shardNames() (shardNames, error) {
 	if o.bound.Shards == 0 {
-		return shardNames{AtMost: o.doubled}, nil
+		return shardNames{AtMost: o.doubled, Version: version.Of()}, nil
 	}
 	build, err := digestOfThisProgram()
 	return shardNames{Shard: o.bound.Shard, Shards: o.bound.Shards, Version: version.Of(), Build: build}, err
 }
 
-// tellShard says how much of a shard is its own, or how exact the numbers of those are that
-// were joined.
-func (o *exploreOptions) tellShard(w io.Writer, r explore.Result) {
+// remark says how much of a shard is its own, or how exact the numbers of those are that were joined; nothing of a
+// search that has no shards.
+func (n shardNames) remark(r explore.Result) string {
 	switch {
-	case o.doubled:
-		fmt.Fprintln(w, "states and moves are at most so many: what two shards looked at is counted twice")
-	case r.Common == nil || o.bound.Shards < 2:
+	case n.AtMost:
+		return "states and moves are at most so many: what two shards looked at is counted twice"
+	case r.Common == nil || n.Shards < 2:
+		return ""
 	case r.Moves == r.Common.Moves:
-		fmt.Fprintln(w, "all of that is in every shard: nothing is left for this one")
-	default:
-		fmt.Fprintf(w, "%s and %s of these are in every shard\n", count(r.Common.States, "state", "states"), count(r.Common.Moves, "move", "moves"))
+		return "all of that is in every shard: nothing is left for this one"
 	}
+	return fmt.Sprintf("%s and %s of these are in every shard", count(r.Common.States, "state", "states"), count(r.Common.Moves, "move", "moves"))
 }

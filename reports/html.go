@@ -114,20 +114,16 @@ type storyteller struct {
 
 // tell makes the story of a cell.
 func (t *storyteller) tell(c Cell) (page.Story, error) {
-	s := page.Story{ID: t.id(c), Name: shown(c.Strategy) + " under " + shown(c.Scenario) + t.elsewhere(c), World: c.World, Scenario: shown(c.Scenario),
-		Verdict: t.outcome(c), Class: string(c.Verdict), Difference: printed(c.Difference()), HasScript: t.hashes[c.Scenario] != ""}
+	s := page.Story{ID: t.id(c), Name: shown(c.Strategy) + " under " + shown(c.Scenario) + t.elsewhere(c), World: c.World, Scenario: shown(c.Scenario), HasScript: t.hashes[c.Scenario] != ""}
 	for _, world := range t.worlds.names {
 		if other, ok := t.cell(world, c.Strategy, c.Scenario); ok && world != c.World && other.Verdict != NotApplicable {
-			s.Elsewhere = append(s.Elsewhere, page.Link{ID: t.id(other), Text: shown(world), Says: t.outcome(other)})
+			s.Elsewhere = append(s.Elsewhere, page.Link{ID: t.id(other), Text: shown(world), Says: came(other)})
 		}
 	}
-	if s.Difference != "" {
-		s.Class += " differs"
+	judged(&s, c)
+	for i := range s.Proofs {
+		s.Proofs[i].Avoided = t.avoided(c, c.Witnesses[i].Anomaly)
 	}
-	for _, w := range c.Witnesses {
-		s.Proofs = append(s.Proofs, page.Proof{Anomaly: string(w.Anomaly), Says: printed(w.Says), Events: w.Events, Avoided: t.avoided(c, w.Anomaly)})
-	}
-	s.Notes = notes(c)
 	s.Command = t.command("trace", c)
 	if c.History == "" {
 		return s, nil
@@ -140,11 +136,23 @@ func (t *storyteller) tell(c Cell) (page.Story, error) {
 	case err != nil:
 		return s, err
 	}
-	return s, t.draw(&s, c, h)
+	return s, draw(&s, c, h, !c.AsExpected) // Mermaid is what goes into a discussion; of the others by command
 }
 
-// draw puts the pictures into a story.
-func (t *storyteller) draw(s *page.Story, c Cell, h checker.History) error {
+// judged puts into a story what the cell came to, and why.
+func judged(s *page.Story, c Cell) {
+	s.Verdict, s.Class, s.Difference = came(c), string(c.Verdict), printed(c.Difference())
+	if s.Difference != "" {
+		s.Class += " differs"
+	}
+	for _, w := range c.Witnesses {
+		s.Proofs = append(s.Proofs, page.Proof{Anomaly: string(w.Anomaly), Says: printed(w.Says), Events: w.Events})
+	}
+	s.Notes = notes(c)
+}
+
+// draw puts the pictures into a story, that in Mermaid too if it is discussed.
+func draw(s *page.Story, c Cell, h checker.History, discussed bool) error {
 	most := momentsOfHeld
 	if len(c.Anomalies) > 0 || !c.AsExpected {
 		most = momentsOfViolated
@@ -159,7 +167,7 @@ func (t *storyteller) draw(s *page.Story, c Cell, h checker.History) error {
 		if err := svg.Sequence(&sequence, pic, false); err != nil {
 			return err
 		}
-		if !c.AsExpected { // what goes into a discussion; of the others by command
+		if discussed {
 			if err := mermaid.Of(pic).Write(&text); err != nil {
 				return err
 			}

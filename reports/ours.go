@@ -23,6 +23,9 @@ const LogsDir = "logs"
 // linkLog is the log that is among those of each cell.
 const linkLog = "toxiproxy.log"
 
+// generator is what each page of ours says near its beginning.
+const generator = `<meta name="generator" content="lockfault">`
+
 // entries returns what a report's directory has of ours.
 func entries() []string { return []string{ResultsFile, MarkdownFile, HTMLFile, HistoryDir, LogsDir} }
 
@@ -84,6 +87,9 @@ func checkOurs(dir string) error {
 		if err != nil {
 			return err
 		}
+		if name == HTMLFile && info.Mode().IsRegular() && isFindingsPage(file) {
+			return fmt.Errorf("%s there is of a search: move it away, or name another directory", name)
+		}
 		if info.IsDir() != (name == HistoryDir || name == LogsDir) || !info.IsDir() && !ours(dir, name) {
 			return fmt.Errorf("%s there is not of lockfault's making: move it away, or name another directory", name)
 		}
@@ -141,7 +147,7 @@ func ours(dir, name string) bool {
 	case name == MarkdownFile:
 		return beginsWith(file, markdownTitle)
 	case name == HTMLFile:
-		return contains(file, `<meta name="generator" content="lockfault">`)
+		return contains(file, generator)
 	case isHistoryName(name):
 		f, err := os.Open(file)
 		if err != nil {

@@ -305,7 +305,7 @@ func (s *survey) part(c Cell) page.Part {
 	if c.Verdict == NotApplicable {
 		return page.Part{}
 	}
-	p := page.Part{ID: s.id(c), Name: fmt.Sprintf("%s under %s%s: %s", shown(c.Strategy), shown(c.Scenario), s.elsewhere(c), s.outcome(c))}
+	p := page.Part{ID: s.id(c), Name: fmt.Sprintf("%s under %s%s: %s", shown(c.Strategy), shown(c.Scenario), s.elsewhere(c), came(c))}
 	if !c.Decided() {
 		p.Words = []page.Word{{Short: string(c.Verdict)}}
 	}
@@ -330,8 +330,8 @@ func (s *survey) elsewhere(c Cell) string {
 	return " in " + shown(c.World)
 }
 
-// outcome says what a cell showed, and whether that is what [Reference] did.
-func (s *survey) outcome(c Cell) string {
+// came says what a cell came to, and whether that is what [Reference] did.
+func came(c Cell) string {
 	text := string(c.Verdict)
 	if len(c.Anomalies) > 0 {
 		text += ": " + names(c.Anomalies)

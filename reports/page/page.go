@@ -130,6 +130,7 @@ type Story struct {
 	Command, Trace                            string
 	Same                                      string // the story that is the same, in place of all but the proofs
 	HasScript                                 bool
+	Script                                    string // in full, where the page has no part for scripts
 }
 
 // At is the story that has the events of this one.

@@ -4,6 +4,8 @@
   var doc = document, root = doc.documentElement, by = function (id) { return doc.getElementById(id); };
   root.classList.add('js');
   var anomaly = by('f-anomaly'), fault = by('f-fault'), name = by('f-name'), count = by('f-count');
+  var form = doc.querySelector('.filter'); // a page of findings has none, and no matrix
+  var home = by('matrix') ? 'matrix' : 'findings';
   var articles = Array.prototype.slice.call(doc.querySelectorAll('article'));
   var place = ''; // the fragment without the filter
 
@@ -11,9 +13,11 @@
   function read() {
     var text = location.hash.slice(1), at = text.indexOf('?');
     var query = new URLSearchParams(at < 0 ? '' : text.slice(at + 1));
-    anomaly.value = query.get('anomaly') || '';
-    fault.value = query.get('fault') || '';
-    name.value = query.get('name') || '';
+    if (form) {
+      anomaly.value = query.get('anomaly') || '';
+      fault.value = query.get('fault') || '';
+      name.value = query.get('name') || '';
+    }
     var raw = at < 0 ? text : text.slice(0, at);
     try { place = decodeURIComponent(raw); } catch (e) { place = raw; }
     filter();
@@ -58,6 +62,7 @@
     }
   }
   function filter() {
+    if (!form) return;
     var shown = 0, word = name.value.trim().toLowerCase();
     doc.querySelectorAll('table.matrix').forEach(function (table) {
       var heads = Array.prototype.map.call(table.tHead.rows[0].cells, function (c) { return c.textContent.toLowerCase(); });
@@ -76,12 +81,13 @@
     });
     count.textContent = shown + ' cells';
   }
-  [anomaly, fault, name].forEach(function (c) {
-    c.addEventListener('input', function () { filter(); write(); });
-  });
-  var form = doc.querySelector('.filter');
-  form.addEventListener('submit', function (e) { e.preventDefault(); });
-  form.addEventListener('reset', function () { setTimeout(function () { filter(); write(); }, 0); });
+  if (form) {
+    [anomaly, fault, name].forEach(function (c) {
+      c.addEventListener('input', function () { filter(); write(); });
+    });
+    form.addEventListener('submit', function (e) { e.preventDefault(); });
+    form.addEventListener('reset', function () { setTimeout(function () { filter(); write(); }, 0); });
+  }
 
   doc.querySelectorAll('button[data-sort]').forEach(function (button) {
     button.addEventListener('click', function () {
@@ -104,7 +110,7 @@
   // The buttons of the story that is shown.
   var tools = doc.createElement('p');
   tools.className = 'tools';
-  [['copy', 'copy as Markdown'], ['back', 'back to the matrix']].forEach(function (b) {
+  [['copy', 'copy as Markdown'], ['back', 'back to the ' + home]].forEach(function (b) {
     var button = doc.createElement('button');
     button.type = 'button';
     button.dataset.do = b[0];
@@ -120,7 +126,7 @@
       out.push(escape(p.textContent), '');
     });
     article.querySelectorAll('ol>li').forEach(function (li, i) { out.push((i + 1) + '. ' + escape(li.textContent)); });
-    article.querySelectorAll('pre').forEach(function (pre) { out.push('', '```mermaid', pre.textContent.trim(), '```'); });
+    article.querySelectorAll('pre').forEach(function (pre) { out.push('', '```' + (pre.dataset.lang || 'mermaid'), pre.textContent.trim(), '```'); });
     var code = article.querySelector('.again code');
     if (code) out.push('', '    ' + code.textContent);
     return out.join('\n') + '\n';
@@ -137,7 +143,7 @@
     };
     if (navigator.clipboard) navigator.clipboard.writeText(text).then(done, byHand); else byHand();
   }
-  function back() { go('matrix'); }
+  function back() { go(home); }
   doc.addEventListener('click', function (e) {
     var button = e.target.closest('button[data-do]');
     if (button) return button.dataset.do === 'copy' ? copy(button.closest('article'), button) : back();
@@ -155,7 +161,7 @@
     if (/^(INPUT|SELECT|TEXTAREA)$/.test(e.target.tagName) || e.ctrlKey || e.metaKey || e.altKey) return;
     var at = articles.findIndex(function (a) { return a.classList.contains('open'); });
     if (e.key === 'Escape') back();
-    else if (e.key === '/') { e.preventDefault(); name.focus(); }
+    else if (e.key === '/' && form) { e.preventDefault(); name.focus(); }
     else if (e.key === 'j' && at + 1 < articles.length) go(articles[at + 1].id);
     else if (e.key === 'k' && at > 0) go(articles[at - 1].id);
   });
