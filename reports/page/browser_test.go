@@ -203,7 +203,7 @@ func TestPageInABrowser(t *testing.T) {
 	b.do(chromedp.Click(chromedp.CSS(`a[aria-label^="set-nx-px under gc-pause"]`)))
 	b.expect("its story is open, and no other", open+` === 'set-nx-px/gc-pause'`)
 	b.expect("the address has cell and filter", `location.hash === '#set-nx-px/gc-pause?anomaly=overlap'`)
-	b.do(chromedp.Click(chromedp.CSS(`article.open .proof a[data-e="7"]`)))
+	b.do(chromedp.Click(chromedp.CSS(`article.open .proof a[href$="/7"]`)))
 	b.expect("the event is marked", `document.querySelector('li.here').dataset.e === '7'`)
 	b.expect("the address has cell, event and filter", `location.hash === '#set-nx-px/gc-pause/7?anomaly=overlap'`)
 

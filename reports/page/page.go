@@ -7,6 +7,7 @@ import (
 	_ "embed"
 	"html/template"
 	"io"
+	"strings"
 
 	"github.com/lockfault/lockfault/reports/svg"
 )
@@ -135,6 +136,11 @@ type Sentence struct {
 	Event  int
 	Text   string
 	Proves bool
+}
+
+// HTML is the text, in which an apostrophe, of which there are thousands, is one.
+func (s Sentence) HTML() template.HTML {
+	return template.HTML(strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace(s.Text))
 }
 
 // A Writer writes the file: the head first, then the stories one by one.

@@ -57,7 +57,7 @@ func Sequence(w io.Writer, p picture.Picture, alone bool) error {
 		if s.Kind != picture.Stop {
 			class = "k n"
 			if s.Whose >= 0 {
-				class = fmt.Sprintf("h c%d", p.Lanes[s.Whose].Number%6)
+				class = fmt.Sprintf("h%d", p.Lanes[s.Whose].Number%6)
 			}
 		}
 		if d := box(x(s.Lane)-5, top, 10, max(4, end-top)); alone {

@@ -28,7 +28,8 @@ type timeline struct {
 
 // Timeline draws time from left to right, to scale, with a lane for each participant: what
 // clients believed and called, whose the key was on each server, what the resource decided,
-// and the faults. One that stands alone brings its style along.
+// and the faults. One that stands alone brings its style along; one that doesn't stands above the
+// picture's sentences, and what those say it doesn't say again.
 func Timeline(w io.Writer, p picture.Picture, alone bool) error {
 	t := &timeline{canvas: canvas{alone: alone}, p: p}
 	y := lanesTop
@@ -183,7 +184,11 @@ func (t *timeline) span(s picture.Span) {
 	x := gutter + t.p.Axis.X(s.From)
 	w := gutter + t.p.Axis.X(s.To) - x
 	y, h, class := t.band(s)
-	t.rect(x, y, w, h, class, s.Says)
+	says := s.Says
+	if !t.alone && s.Kind == picture.Key && s.Whose >= 0 { // that it was its owner an arrow says
+		says = strings.Replace(says, ", by a command of "+t.p.Lanes[s.Whose].Name, "", 1)
+	}
+	t.rect(x, y, w, h, class, says)
 	label := s.Label
 	if s.Kind == picture.Hold && w > 60 {
 		label += " " + picture.Words(s.Length())
@@ -192,13 +197,11 @@ func (t *timeline) span(s picture.Span) {
 	if s.Open && s.Until > s.To { // what was granted lasts longer than what came of it
 		end := gutter + t.p.Axis.X(s.Until)
 		if end > x+w+2 {
-			says := "until " + t.p.Axis.Seconds(s.Until) + " s"
-			if strings.Contains(s.Says, says) { // the bar beside it says so
-				says = ""
-			} else {
-				says = "granted " + says
+			granted := "granted until " + t.p.Axis.Seconds(s.Until) + " s"
+			if says := strconv.FormatFloat(s.Until.Seconds(), 'f', 3, 64); strings.Contains(s.Says, "until "+says) {
+				granted = "" // the bar beside it says so
 			}
-			t.rect(x+w, y, end-x-w, h, class+" g", says)
+			t.rect(x+w, y, end-x-w, h, class+" g", granted)
 			room = end - x
 		}
 	}
@@ -210,19 +213,19 @@ func (t *timeline) span(s picture.Span) {
 // band says where in its lane a kind of span lies, and how it looks.
 func (t *timeline) band(s picture.Span) (y, h float64, class string) {
 	y = t.tops[s.Lane]
-	colour := "n"
+	colour := " n"
 	if s.Whose >= 0 {
-		colour = t.colour(s.Whose)
+		colour = strconv.Itoa(t.p.Lanes[s.Whose].Number % 6)
 	}
 	switch s.Kind {
 	case picture.Hold:
-		return y, 14, "h " + colour
+		return y, 14, "h" + colour
 	case picture.Call:
 		return y + 16, 11, "q"
 	case picture.Repeat:
 		return y + 29, 10, "r"
 	case picture.Key:
-		return y, 14, "k " + colour
+		return y, 14, "k" + colour
 	case picture.Stop:
 		return y - 2, heightOf(t.p.Lanes[s.Lane].Kind) + 3, "s"
 	case picture.Cut:
@@ -232,8 +235,6 @@ func (t *timeline) band(s picture.Span) (y, h float64, class string) {
 	}
 	return y + 15, 9, "r"
 }
-
-func (t *timeline) colour(lane int) string { return fmt.Sprintf("c%d", t.p.Lanes[lane].Number%6) }
 
 func (t *timeline) overlaps() {
 	for i, o := range t.p.Overlaps {
@@ -257,8 +258,15 @@ func (t *timeline) overlaps() {
 func (t *timeline) moments() {
 	var flags []flag
 	var plain, proving string // the messages that came through, and the lines of what proves something
-	type mark struct{ d, says string }
+	type mark struct {
+		d, says string
+		told    bool // by the sentences
+	}
 	var marks []mark
+	told := map[picture.Sentence]bool{}
+	for _, sentence := range t.p.Sentence {
+		told[sentence] = !t.alone
+	}
 	for _, m := range t.p.Moments {
 		x := gutter + t.p.Axis.X(m.At)
 		switch {
@@ -266,14 +274,20 @@ func (t *timeline) moments() {
 			if d := t.message(m, x); t.alone {
 				t.path("m", messageOf(m), d)
 			} else { // in a page the words stand elsewhere
-				plain += d
+				from, to, _ := strings.Cut(d, "L")
+				if strings.HasSuffix(plain, "L"+from[min(1, len(from)):]) { // an answer that came of it
+					plain += "L" + to
+				} else {
+					plain += d
+				}
 			}
 		case m.From >= 0 && (m.Kind == picture.Fault || m.Kind == picture.State || m.Kind == picture.Lost || m.Kind == picture.Process):
 			d := fmt.Sprintf("M%s,%sv%sm-3-3,3,3,3-3", at(x), at(t.tops[m.From]-3), at(heightOf(t.p.Lanes[m.From].Kind)))
 			if n := len(marks); n > 0 && marks[n-1].d == d { // what lies upon another could not be pointed at
 				marks[n-1].says += "; " + m.Says
+				marks[n-1].told = marks[n-1].told && told[picture.Sentence{Event: m.Event, Text: m.Says}]
 			} else {
-				marks = append(marks, mark{d, m.Says})
+				marks = append(marks, mark{d, m.Says, told[picture.Sentence{Event: m.Event, Text: m.Says}]})
 			}
 		}
 		if line := fmt.Sprintf("M%s,%sV%s", at(x), at(lanesTop-6), at(t.bottom)); m.Proves {
@@ -285,9 +299,15 @@ func (t *timeline) moments() {
 	}
 	t.path("w", "", proving)
 	t.path("m", "", plain)
+	silent := ""
 	for _, m := range marks {
-		t.path("x", m.says, m.d)
+		if m.told {
+			silent += m.d
+		} else {
+			t.path("x", m.says, m.d)
+		}
 	}
+	t.path("x", "", silent)
 	t.writes()
 	t.group("wt c", "", func() {
 		for _, f := range flags {
