@@ -22,6 +22,8 @@ var (
 	style string
 	//go:embed page.js
 	script string
+	//go:embed timeline.js
+	zoom string
 )
 
 // A Head is all but the stories.
@@ -173,5 +175,5 @@ func (p *Writer) Story(s Story) error { return p.t.ExecuteTemplate(p.w, "story",
 
 // Close writes the end.
 func (p *Writer) Close() error {
-	return p.t.ExecuteTemplate(p.w, "foot", template.JS(script))
+	return p.t.ExecuteTemplate(p.w, "foot", template.JS(zoom+script))
 }

@@ -186,7 +186,8 @@ func (t *timeline) span(s picture.Span) {
 	y, h, class := t.band(s)
 	says := s.Says
 	if !t.alone && s.Kind == picture.Key && s.Whose >= 0 { // that it was its owner an arrow says
-		says = strings.Replace(says, ", by a command of "+t.p.Lanes[s.Whose].Name, "", 1)
+		own := ", by a command of " + t.p.Lanes[s.Whose].Name
+		says = strings.Replace(strings.TrimSuffix(says, own), own+",", ",", 1)
 	}
 	t.rect(x, y, w, h, class, says)
 	label := s.Label
