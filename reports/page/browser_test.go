@@ -85,6 +85,8 @@ func history(strategy, scenario string, after time.Duration) checker.History {
 	at(after+33*time.Second+2*time.Millisecond, checker.Event{Kind: checker.Return, Client: "B", Op: checker.Acquire, Call: 2, Result: checker.OK})
 	at(after+33*time.Second+3*time.Millisecond, checker.Event{Kind: checker.Write, Client: "B", Accepted: true})
 	at(after+33500*time.Millisecond, checker.Event{Kind: checker.Request, Client: "B", Node: "n1", Command: "GET lock", Sent: after + 33499*time.Millisecond})
+	at(after+34*time.Second, checker.Event{Kind: checker.Invoke, Client: "C", Op: checker.Acquire, Call: 3})
+	at(after+34*time.Second, checker.Event{Kind: checker.Return, Client: "C", Op: checker.Acquire, Call: 3, Result: checker.OK})
 	at(after+34*time.Second, checker.Event{Kind: checker.End})
 	return h
 }

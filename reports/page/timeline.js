@@ -23,7 +23,7 @@ var timeline = (function () {
   function num(e, a) { return +e.getAttribute(a); }
   function round(x) { return Math.round(x * 10) / 10; }
   function fit(text, room) {
-    if (text.length * letter <= room) return text;
+    if (text.length * letter <= room + 1) return text;
     var n = Math.floor(room / letter) - 1;
     return n < 3 ? '' : text.slice(0, n) + '…';
   }
@@ -49,6 +49,10 @@ var timeline = (function () {
   function timeAt(x) { return Math.round(between(x, 'x', 'at')); }
   function nearest(x) { // the place next to x
     return t.places.reduce(function (best, p) { return Math.abs(p.x - x) < Math.abs(best.x - x) ? p : best; });
+  }
+  function place(x) { // where something is to be seen, whichever way it was rounded
+    var p = nearest(x);
+    return Math.abs(p.x - x) <= 1 ? p.x : x;
   }
   function X(x) { return x < gutter ? x : gutter + (x - gutter) * t.k; }
   function unX(x) { return gutter + (x - gutter) / t.k; }
@@ -118,7 +122,8 @@ var timeline = (function () {
       var box = /^M([\d.]+),([\d.]+)H([\d.]+)([vV])([\d.]+)H/.exec(d);
       if (box && title) t.bars.push(bar(path, title.textContent, box));
       if (!box && title && path.classList.contains('x') && parts[1].c === 'v') t.marks.push({ x: parts[0].n[0], y: parts[0].n[1], height: parts[1].n[0], path: path });
-      return { path: path, parts: parts, over: path.classList.contains('o'), lost: parts.length > 2 && parts[1].c === 'M' && parts[2].c === 'L' && !!title };
+      var sharp = box && box[3] - box[1] <= 2 ? box[3] - box[1] : 0; // an instant: as wide as can be seen, at each zoom
+      return { path: path, parts: parts, sharp: sharp, over: path.classList.contains('o'), lost: parts.length > 2 && parts[1].c === 'M' && parts[2].c === 'L' && !!title };
     });
     t.grid = t.copy.querySelector('path.l');
     t.texts = Array.prototype.map.call(t.copy.querySelectorAll('text'), function (e) { return { e: e, x: num(e, 'x'), y: num(e, 'y') }; }).filter(function (text) {
@@ -137,8 +142,9 @@ var timeline = (function () {
       end = +/H([\d.]+)/.exec(next.getAttribute('d'))[1];
       next = next.nextElementSibling;
     }
-    var height = box[4] === 'v' ? +box[5] : box[5] - box[2], b = { path: path, says: says, x: +box[1], to: +box[3], end: end, y: +box[2], height: height, text: '', surface: surface };
-    if (path.classList.contains('o')) return b; // its label stands above
+    var height = box[4] === 'v' ? +box[5] : box[5] - box[2], to = box[3] - box[1] <= 2 ? +box[1] : +box[3];
+    var b = { path: path, says: says, x: place(+box[1]), to: place(to), end: end, y: +box[2], height: height, text: '', surface: surface };
+    if (path.classList.contains('o') || path.classList.contains('g')) return b; // its label stands above, or before
     if (next && next.tagName === 'text' && num(next, 'x') === b.x + 3) b.label = next;
     else {
       b.label = draw(t.copy, 'text', { x: b.x + 3, y: Math.round(b.y + height - 2.5) });
@@ -151,7 +157,7 @@ var timeline = (function () {
 
   // layout puts everything where it belongs at this zoom and with these lanes.
   function layout() {
-    var y = top + 8, width = gutter + (t.width - gutter) * t.k;
+    var y = top + 8, width = X(end()) + t.width - end();
     t.lanes.slice().sort(function (a, b) { return b.pinned - a.pinned || a.order - b.order; }).forEach(function (lane) {
       lane.now = y;
       lane.head.style.top = y + 'px';
@@ -165,7 +171,7 @@ var timeline = (function () {
       if (s.lost) half = (Y(y) + Y(s.parts[1].n[1])) / 2;
       s.path.setAttribute('d', s.parts.map(function (p) {
         var n = p.n;
-        if (p.c === 'H') n = [round(X(n[0]))];
+        if (p.c === 'H') n = [round(s.sharp && n[0] !== s.parts[0].n[0] ? X(n[0] - s.sharp) + s.sharp : X(n[0]))];
         else if (p.c === 'V') n = [Y(n[0])];
         else if (p.c === 'M' || p.c === 'L') n = n.map(function (v, i) { return i % 2 ? p.c === 'L' && s.lost ? half : Y(v) : round(X(v)); });
         if (s.over && (p.c === 'M' || p.c === 'V')) { // from the upper belief to the lower, whichever that is now
@@ -254,10 +260,7 @@ var timeline = (function () {
       if (!b.label) return;
       var x = Math.max(X(b.x), Math.min(from, X(b.end))), room = X(b.end) - x - 4, text = b.text;
       if (X(b.x) > to || room < 0) text = '';
-      else if (!text || /…$/.test(text) || text.length * letter > room) {
-        if (room >= 20 * letter) text = fit(b.says, room);
-        else if (text.length * letter > room) text = fit(text.replace(/…$/, ''), room);
-      }
+      else if (!text || /…$/.test(text) || text.length * letter > room + 1) text = room >= 20 * letter ? fit(b.says, room) : fit(text, room).replace(/…+$/, '…');
       b.label.textContent = text;
       b.label.setAttribute('x', round(x + 3));
       b.label.setAttribute('y', Y(b.at));
@@ -304,7 +307,8 @@ var timeline = (function () {
     return true;
   }
 
-  function least() { return Math.min(1, Math.max(0.05, (t.box.clientWidth - 12 - gutter) / (t.width - gutter))); }
+  function end() { return t.places[t.places.length - 1].x; }
+  function least() { return Math.min(1, Math.max(0.05, (t.box.clientWidth - 13 - gutter - t.width + end()) / (end() - gutter))); }
   function zoom(k, at) {
     var box = t.box.getBoundingClientRect();
     if (at === undefined) at = t.pointer > box.left + gutter && t.pointer < box.right ? t.pointer : (box.left + gutter + box.right) / 2;

@@ -47,7 +47,7 @@ func Timeline(w io.Writer, p picture.Picture, alone bool) error {
 	if !alone { // what leads from places back to times
 		scale = []attribute{{"data-axis", t.places()}}
 	}
-	return t.write(w, gutter+max(p.Axis.Width(), 260)+8, t.bottom+34, nameOf(p, "timeline"), scale...)
+	return t.write(w, gutter+max(p.Axis.Width(), 260)+16, t.bottom+34, nameOf(p, "timeline"), scale...)
 }
 
 // places are the places at which something is to be seen, with their times and the numbers of the moments: "4;82,0,1;9,476,2,1"
