@@ -140,9 +140,12 @@ type Sentence struct {
 	Proves bool
 }
 
+// brief escapes what has to be between tags.
+var brief = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
+
 // HTML is the text, in which an apostrophe, of which there are thousands, is one.
 func (s Sentence) HTML() template.HTML {
-	return template.HTML(strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace(s.Text))
+	return template.HTML(brief.Replace(s.Text))
 }
 
 // A Writer writes the file: the head first, then the stories one by one.

@@ -33,6 +33,9 @@ type canvas struct {
 	alone bool
 }
 
+// brief escapes what has to be between tags.
+var brief = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
+
 // An attribute of an element.
 type attribute struct{ name, value string }
 
@@ -60,7 +63,7 @@ func (c *canvas) escaped(text string) string {
 	if c.alone {
 		return html.EscapeString(text)
 	}
-	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace(text)
+	return brief.Replace(text)
 }
 
 // end ends an element that has nothing but a title in it, if that.
