@@ -159,6 +159,9 @@ func draw(s *page.Story, c Cell, h checker.History, discussed bool) error {
 	}
 	pic := Picture(c, h, most)
 	pic.Title = "" // the story has one
+	if most == momentsOfHeld && len(pic.Sentence) > momentsOfHeld {
+		pic.Sentence = pic.Sentence[:momentsOfHeld]
+	}
 	var timeline, sequence, text bytes.Buffer
 	if err := svg.Timeline(&timeline, pic, false); err != nil {
 		return err
@@ -181,9 +184,6 @@ func draw(s *page.Story, c Cell, h checker.History, discussed bool) error {
 		}
 	}
 	for _, sentence := range pic.Sentence {
-		if most == momentsOfHeld && len(s.Sentences) == momentsOfHeld {
-			break
-		}
 		s.Sentences = append(s.Sentences, page.Sentence{Event: sentence.Event, Text: sentence.Text, Proves: proves[sentence.Event]})
 	}
 	s.Timeline, s.Sequence, s.Mermaid = template.HTML(timeline.String()), template.HTML(sequence.String()), text.String()

@@ -84,6 +84,9 @@ func history(strategy, scenario string, after time.Duration) checker.History {
 	at(after+33*time.Second+time.Millisecond, checker.Event{Kind: checker.State, Client: "B", Node: "n1", Owner: "B", Value: "B1", Expires: 63 * time.Second, Cause: checker.ByCommand})
 	at(after+33*time.Second+2*time.Millisecond, checker.Event{Kind: checker.Return, Client: "B", Op: checker.Acquire, Call: 2, Result: checker.OK})
 	at(after+33*time.Second+3*time.Millisecond, checker.Event{Kind: checker.Write, Client: "B", Accepted: true})
+	at(after+33500*time.Millisecond, checker.Event{Kind: checker.Request, Client: "B", Node: "n1", Command: "GET lock", Sent: after + 33499*time.Millisecond})
+	at(after+34*time.Second, checker.Event{Kind: checker.Invoke, Client: "C", Op: checker.Acquire, Call: 3})
+	at(after+34*time.Second, checker.Event{Kind: checker.Return, Client: "C", Op: checker.Acquire, Call: 3, Result: checker.OK})
 	at(after+34*time.Second, checker.Event{Kind: checker.End})
 	return h
 }
@@ -203,7 +206,7 @@ func TestPageInABrowser(t *testing.T) {
 	b.do(chromedp.Click(chromedp.CSS(`a[aria-label^="set-nx-px under gc-pause"]`)))
 	b.expect("its story is open, and no other", open+` === 'set-nx-px/gc-pause'`)
 	b.expect("the address has cell and filter", `location.hash === '#set-nx-px/gc-pause?anomaly=overlap'`)
-	b.do(chromedp.Click(chromedp.CSS(`article.open .proof a[data-e="7"]`)))
+	b.do(chromedp.Click(chromedp.CSS(`article.open .proof a[href$="/7"]`)))
 	b.expect("the event is marked", `document.querySelector('li.here').dataset.e === '7'`)
 	b.expect("the address has cell, event and filter", `location.hash === '#set-nx-px/gc-pause/7?anomaly=overlap'`)
 
@@ -259,7 +262,7 @@ func TestPageHasNames(t *testing.T) {
 	b := browse(t, report(t)+"#redlock/gc-pause", 1280, 900)
 	tree, err := chromedp.Call(b.ctx, accessibility.GetFullAXTree, accessibility.GetFullAXTreeParams{})
 	b.must(err)
-	controls := 0
+	controls, names := 0, map[string]bool{}
 	for _, node := range tree.Nodes {
 		if node.Ignored || node.Role == nil {
 			continue
@@ -267,9 +270,17 @@ func TestPageHasNames(t *testing.T) {
 		switch role := strings.Trim(string(node.Role.Value), `"`); role {
 		case "button", "link", "combobox", "searchbox", "textbox", "region", "image", "img", "search", "navigation":
 			controls++
+			if node.Name != nil {
+				names[role+" "+strings.Trim(string(node.Name.Value), `"`)] = true
+			}
 			if node.Name == nil || strings.Trim(string(node.Name.Value), `" `) == "" {
 				t.Errorf("a %s has no name", role)
 			}
+		}
+	}
+	for _, want := range []string{"button zoom in (w)", "button zoom out (s)", "button the whole timeline (0)", "button pan to the left (a)", "button pan to the right (d)", "button pin lane A", "button pin lane resource"} {
+		if !names[want] {
+			t.Errorf("there is no %s", want)
 		}
 	}
 	if controls < 20 {

@@ -7,6 +7,7 @@ import (
 	_ "embed"
 	"html/template"
 	"io"
+	"strings"
 
 	"github.com/lockfault/lockfault/reports/svg"
 )
@@ -23,6 +24,8 @@ var (
 	style string
 	//go:embed page.js
 	script string
+	//go:embed timeline.js
+	zoom string
 )
 
 // A Head is all but the stories.
@@ -154,6 +157,14 @@ type Sentence struct {
 	Proves bool
 }
 
+// brief escapes what has to be between tags.
+var brief = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
+
+// HTML is the text, in which an apostrophe, of which there are thousands, is one.
+func (s Sentence) HTML() template.HTML {
+	return template.HTML(brief.Replace(s.Text))
+}
+
 // A Writer writes the file: the head first, then the stories one by one.
 type Writer struct {
 	w io.Writer
@@ -184,5 +195,5 @@ func (p *Writer) Story(s Story) error { return p.t.ExecuteTemplate(p.w, "story",
 
 // Close writes the end.
 func (p *Writer) Close() error {
-	return p.t.ExecuteTemplate(p.w, "foot", template.JS(script))
+	return p.t.ExecuteTemplate(p.w, "foot", template.JS(zoom+script))
 }

@@ -1,4 +1,3 @@
-'use strict';
 // Filter, sort and expand: all else is there without this.
 (function () {
   var doc = document, root = doc.documentElement, by = function (id) { return doc.getElementById(id); };
@@ -53,7 +52,9 @@
       if (event) target = article.querySelector('li[data-e="' + CSS.escape(event) + '"]') || article;
       if (target !== article) target.classList.add('here');
       target.scrollIntoView();
+      timeline.show(article, target.dataset.e);
     } else {
+      timeline.show(null);
       target = by(place);
       if (target) {
         if (target.tagName === 'DETAILS') target.open = true;
@@ -160,7 +161,7 @@
   doc.addEventListener('keydown', function (e) {
     if (/^(INPUT|SELECT|TEXTAREA)$/.test(e.target.tagName) || e.ctrlKey || e.metaKey || e.altKey) return;
     var at = articles.findIndex(function (a) { return a.classList.contains('open'); });
-    if (e.key === 'Escape') back();
+    if (e.key === 'Escape') { if (!timeline.clear()) back(); }
     else if (e.key === '/' && form) { e.preventDefault(); name.focus(); }
     else if (e.key === 'j' && at + 1 < articles.length) go(articles[at + 1].id);
     else if (e.key === 'k' && at > 0) go(articles[at - 1].id);

@@ -16,62 +16,130 @@ import (
 const Style = `.lf{--bg:#fff;--ink:#1b1f24;--dim:#57606a;--line:#d0d7de;--tint:#f3f5f8;--bad:#b3261e;--warn:#8a5a00;--c0:#1f5fbf;--c1:#a8480c;--c2:#1b7340;--c3:#7a3fb0;--c4:#8a1f5c;--c5:#3d5a66;font:11px/1.2 system-ui,sans-serif;fill:var(--ink)}
 @media(prefers-color-scheme:dark){.lf{--bg:#0d1117;--ink:#e6edf3;--dim:#9aa5b1;--line:#30363d;--tint:#1c2229;--bad:#ff8a80;--warn:#e3b341;--c0:#79b0ff;--c1:#ffa657;--c2:#6fdd8b;--c3:#d2a8ff;--c4:#ff9bce;--c5:#a5c3cf}}
 .lf .z{fill:var(--tint)}.lf .f{fill:url(#lf-fold);stroke:var(--line)}.lf .l{stroke:var(--line);fill:none}.lf .d{fill:var(--dim)}.lf .b{font-weight:600}.lf .m{stroke:var(--dim);fill:none;stroke-width:.8}.lf .x{stroke:var(--bad);fill:none;stroke-width:1.4}.lf .w{stroke:var(--bad);stroke-dasharray:4 3;fill:none}.lf .wt{fill:var(--bad);font-weight:600}.lf .o{fill:var(--bad);fill-opacity:.13;stroke:var(--bad)}.lf .e{text-anchor:end}.lf .c{text-anchor:middle}.lf text{paint-order:stroke;stroke:var(--bg);stroke-width:2.5px;stroke-opacity:.85}
-.lf .s{fill:url(#lf-stop);stroke:var(--dim)}.lf .u{fill:url(#lf-cut);stroke:var(--warn)}.lf .q{fill:none;stroke:var(--dim)}.lf .r{fill:none;stroke:var(--dim);stroke-dasharray:2 2}.lf .g{fill:none;stroke-dasharray:3 2}.lf .h{fill-opacity:.28}.lf .k{fill-opacity:.12}
-.lf .c0{fill:var(--c0);stroke:var(--c0)}.lf .c1{fill:var(--c1);stroke:var(--c1)}.lf .c2{fill:var(--c2);stroke:var(--c2)}.lf .c3{fill:var(--c3);stroke:var(--c3)}.lf .c4{fill:var(--c4);stroke:var(--c4)}.lf .c5{fill:var(--c5);stroke:var(--c5)}.lf .g{fill:none}.lf .n{fill:none;stroke:var(--dim)}
+.lf .s{fill:url(#lf-stop);stroke:var(--dim)}.lf .u{fill:url(#lf-cut);stroke:var(--warn)}.lf .q{fill:none;stroke:var(--dim)}.lf .r{fill:none;stroke:var(--dim);stroke-dasharray:2 2}.lf .g{fill:none;stroke-dasharray:3 2}.lf [class^=h]{fill-opacity:.28}.lf [class^=k]{fill-opacity:.12}
+.lf .h0,.lf .k0{fill:var(--c0);stroke:var(--c0)}.lf .h1,.lf .k1{fill:var(--c1);stroke:var(--c1)}.lf .h2,.lf .k2{fill:var(--c2);stroke:var(--c2)}.lf .h3,.lf .k3{fill:var(--c3);stroke:var(--c3)}.lf .h4,.lf .k4{fill:var(--c4);stroke:var(--c4)}.lf .h5,.lf .k5{fill:var(--c5);stroke:var(--c5)}.lf .g{fill:none}.lf .n{fill:none;stroke:var(--dim)}.lf .a{fill:currentColor}.lf .y{stroke-dasharray:3 2}
 `
 
 // Patterns are what the drawings fill surfaces with. A page has them once.
-const Patterns = `<defs><pattern id="lf-fold" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)"><path d="M0 0V6" stroke="currentColor" stroke-opacity=".25"/></pattern><pattern id="lf-stop" width="5" height="5" patternUnits="userSpaceOnUse" patternTransform="rotate(-45)"><path d="M0 0V5" stroke="currentColor" stroke-opacity=".55" stroke-width="1.5"/></pattern><pattern id="lf-cut" width="5" height="5" patternUnits="userSpaceOnUse"><circle cx="2" cy="2" r="1.1" fill="currentColor" fill-opacity=".55"/></pattern><marker id="lf-a" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto"><path d="M0 0 8 4 0 8z" fill="currentColor"/></marker></defs>`
+const Patterns = `<defs><pattern id="lf-fold" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)"><path d="M0 0V6" stroke="currentColor" stroke-opacity=".25"/></pattern><pattern id="lf-stop" width="5" height="5" patternUnits="userSpaceOnUse" patternTransform="rotate(-45)"><path d="M0 0V5" stroke="currentColor" stroke-opacity=".55" stroke-width="1.5"/></pattern><pattern id="lf-cut" width="5" height="5" patternUnits="userSpaceOnUse"><circle cx="2" cy="2" r="1.1" fill="currentColor" fill-opacity=".55"/></pattern></defs>`
 
-// A canvas collects the elements of a drawing.
-type canvas struct{ b strings.Builder }
+// A canvas collects the elements of a drawing. One that stands alone is XML; one in a page, which
+// has hundreds of them, is written as briefly as HTML allows.
+//
+// What has a place in time or in a lane is at absolute coordinates, and a glyph there is drawn by relative ones:
+// so whoever stretches time (the page's script) moves the former and leaves the latter as they are.
+type canvas struct {
+	b     strings.Builder
+	alone bool
+}
 
-func (c *canvas) add(format string, args ...any) { fmt.Fprintf(&c.b, format, args...) }
+// brief escapes what has to be between tags.
+var brief = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
+
+// An attribute of an element.
+type attribute struct{ name, value string }
+
+// element begins an element; end or the caller ends it.
+func (c *canvas) element(name string, attributes ...attribute) {
+	c.b.WriteString("<" + name)
+	for _, a := range attributes {
+		if a.value == "" {
+			continue
+		}
+		c.b.WriteString(" " + a.name + "=" + c.quoted(a.value))
+	}
+}
+
+// quoted is an attribute's value, with quotation marks where they are needed.
+func (c *canvas) quoted(value string) string {
+	if c.alone || strings.ContainsAny(value, " \t\n\f\r\"'=<>`&") {
+		return `"` + html.EscapeString(value) + `"`
+	}
+	return value
+}
+
+// escaped is text between tags: in a page an apostrophe is one.
+func (c *canvas) escaped(text string) string {
+	if c.alone {
+		return html.EscapeString(text)
+	}
+	return brief.Replace(text)
+}
+
+// end ends an element that has nothing but a title in it, if that.
+func (c *canvas) end(element, title string) {
+	switch {
+	case title != "":
+		c.b.WriteString("><title>" + c.escaped(title) + "</title></" + element + ">")
+	case c.alone:
+		c.b.WriteString("/>")
+	default: // a slash would belong to the value before it
+		c.b.WriteString(" />")
+	}
+}
 
 // text writes a text at a place, escaped.
-func (c *canvas) text(x, y float64, class, text string) {
-	c.add(`<text x="%s" y="%s"`, at(x), at(y))
-	if class != "" {
-		c.add(` class="%s"`, class)
+func (c *canvas) text(x, y float64, class, text string) { c.beside(x, 0, y, class, text) }
+
+// beside writes a text so far to the right of a place.
+func (c *canvas) beside(x, dx, y float64, class, text string) {
+	distance := ""
+	if dx != 0 {
+		distance = at(dx)
 	}
-	c.add(`>%s</text>`, html.EscapeString(text))
+	c.element("text", attribute{"x", at(x)}, attribute{"dx", distance}, attribute{"y", at(y)}, attribute{"class", class})
+	c.b.WriteString(">" + c.escaped(text) + "</text>")
+}
+
+// group writes what a function writes, in a group, unless that is nothing.
+func (c *canvas) group(class, transform string, write func()) {
+	outer := c.b.String()
+	c.b.Reset()
+	write()
+	inner := c.b.String()
+	c.b.Reset()
+	c.b.WriteString(outer)
+	if inner == "" {
+		return
+	}
+	c.element("g", attribute{"class", class}, attribute{"transform", transform})
+	c.b.WriteString(">" + inner + "</g>")
 }
 
 // rect draws a rectangle, with a title unless it is empty.
-func (c *canvas) rect(x, y, w, h float64, class, title string) {
-	w = max(w, 1)
-	c.path(class, title, fmt.Sprintf("M%s %sh%sv%sh-%sz", at(x), at(y), at(w), at(h), at(w)))
+func (c *canvas) rect(x, y, w, h float64, class, title string) { c.path(class, title, box(x, y, w, h)) }
+
+// box is a rectangle as a path, at least one unit wide.
+func box(x, y, w, h float64) string {
+	right := max(math.Round(x+w), math.Round(x)+1)
+	return fmt.Sprintf("M%s,%sH%sv%sH%sz", at(x), at(y), at(right), at(h), at(x))
 }
 
-// path draws lines.
+// path draws lines, if there are any.
 func (c *canvas) path(class, title, d string) {
-	c.add(`<path class="%s" d="%s"`, class, d)
-	c.close("path", title)
-}
-
-func (c *canvas) close(element, title string) {
-	if title == "" {
-		c.add("/>")
+	if d == "" {
 		return
 	}
-	c.add("><title>%s</title></%s>", html.EscapeString(title), element)
+	c.element("path", attribute{"class", class}, attribute{"d", d})
+	c.end("path", title)
 }
 
 // write puts the drawing together. One that stands alone has its own style.
-func (c *canvas) write(w io.Writer, width, height float64, name string, alone bool) error {
-	var b strings.Builder
-	namespace := ""
-	if alone {
-		namespace = `xmlns="http://www.w3.org/2000/svg" `
+func (c *canvas) write(w io.Writer, width, height float64, name string, more ...attribute) error {
+	inner := c.b.String()
+	c.b.Reset()
+	attributes := []attribute{{"class", "lf"}, {"role", "img"}, {"width", at(width)}, {"height", at(height)},
+		{"viewBox", fmt.Sprintf("0 0 %s %s", at(width), at(height))}, {"aria-label", name}}
+	if c.alone {
+		attributes = append([]attribute{{"xmlns", "http://www.w3.org/2000/svg"}}, attributes...)
 	}
-	fmt.Fprintf(&b, `<svg %sclass="lf" role="img" width="%s" height="%s" viewBox="0 0 %s %s" aria-label="%s">`,
-		namespace, at(width), at(height), at(width), at(height), html.EscapeString(name))
-	if alone {
-		b.WriteString("<style>" + Style + "svg{background:#fff;color:#1b1f24}@media(prefers-color-scheme:dark){svg{background:#0d1117;color:#e6edf3}}</style>" + Patterns)
+	c.element("svg", append(attributes, more...)...)
+	c.b.WriteString(">")
+	if c.alone {
+		c.b.WriteString("<style>" + Style + "svg{background:#fff;color:#1b1f24}@media(prefers-color-scheme:dark){svg{background:#0d1117;color:#e6edf3}}</style>" + Patterns)
 	}
-	b.WriteString(c.b.String())
-	b.WriteString("</svg>\n")
-	_, err := io.WriteString(w, b.String())
+	c.b.WriteString(inner + "</svg>\n")
+	_, err := io.WriteString(w, c.b.String())
 	return err
 }
 

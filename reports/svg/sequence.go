@@ -18,14 +18,18 @@ const (
 // between the participants. A bar on a client's line is its belief that it holds the lock,
 // on a server's that the key is somebody's.
 func Sequence(w io.Writer, p picture.Picture, alone bool) error {
-	c := &canvas{}
+	c := &sequence{canvas: canvas{alone: alone}, labels: canvas{alone: alone}}
 	x := func(lane int) float64 { return 120 + column*float64(lane) }
 	bottom := headTop + 14 + rowHeight*float64(len(p.Moments))
 	y := func(i int) float64 { return headTop + 20 + rowHeight*float64(i) }
-	for i, lane := range p.Lanes {
-		c.text(x(i), headTop-8, "b c", fit(lane.Name, column-10))
-		c.path("l", "", fmt.Sprintf("M%s %sV%s", at(x(i)), at(headTop), at(bottom+6)))
-	}
+	lines := ""
+	c.group("b c", "", func() {
+		for i, lane := range p.Lanes {
+			c.text(x(i), headTop-8, "", fit(lane.Name, column-10))
+			lines += fmt.Sprintf("M%s,%sV%s", at(x(i)), at(headTop), at(bottom+6))
+		}
+	})
+	c.path("l", "", lines)
 	rows := func(began, ended int) (top, end float64) {
 		top, end = headTop, bottom
 		for i, m := range p.Moments {
@@ -42,6 +46,8 @@ func Sequence(w io.Writer, p picture.Picture, alone bool) error {
 		}
 		return top, end
 	}
+	var plain []string // classes of bars, in a page, where those of the timeline say what they are
+	bars := map[string]string{}
 	for _, s := range p.Spans {
 		if s.Kind != picture.Hold && s.Kind != picture.Key && s.Kind != picture.Stop {
 			continue
@@ -51,29 +57,63 @@ func Sequence(w io.Writer, p picture.Picture, alone bool) error {
 		if s.Kind != picture.Stop {
 			class = "k n"
 			if s.Whose >= 0 {
-				class = fmt.Sprintf("h c%d", p.Lanes[s.Whose].Number%6)
+				class = fmt.Sprintf("h%d", p.Lanes[s.Whose].Number%6)
 			}
 		}
-		c.rect(x(s.Lane)-5, top, 10, max(4, end-top), class, s.Says)
+		if d := box(x(s.Lane)-5, top, 10, max(4, end-top)); alone {
+			c.path(class, s.Says, d)
+		} else {
+			if bars[class] == "" {
+				plain = append(plain, class)
+			}
+			bars[class] += d
+		}
 	}
+	for _, class := range plain {
+		c.path(class, "", bars[class])
+	}
+	c.numbers(p, y)
 	for i, m := range p.Moments {
-		arrow(c, p, m, x, y(i))
+		c.arrow(p, m, x, y(i))
 	}
-	note := ""
+	c.path("m", "", c.sent)
+	c.path("m y", "", c.answered)
+	c.path("x", "", c.lost)
+	c.path("a", "", c.heads)
+	c.b.WriteString(c.labels.b.String())
 	if n := p.Left.All(); n > 0 {
-		note = fmt.Sprintf("%d more left out", n)
+		c.text(4, bottom+20, "d", fmt.Sprintf("%d more left out", n))
 	}
-	c.text(4, bottom+20, "d", note)
-	return c.write(w, 120+column*float64(max(1, len(p.Lanes)))-20, bottom+28, nameOf(p, "sequence diagram"), alone)
+	return c.write(w, 120+column*float64(max(1, len(p.Lanes)))-20, bottom+28, nameOf(p, "sequence diagram"))
+}
+
+// A sequence diagram is being drawn: what its arrows are made of, and above them their labels.
+type sequence struct {
+	canvas
+	sent, answered, lost, heads string
+	labels                      canvas
+}
+
+// numbers writes those of the events beside the rows.
+func (c *sequence) numbers(p picture.Picture, y func(int) float64) {
+	for _, proves := range []bool{false, true} {
+		class := "d e"
+		if proves {
+			class = "wt e"
+		}
+		c.group(class, "translate(54)", func() {
+			for i, m := range p.Moments {
+				if m.Proves == proves {
+					c.element("text", attribute{"y", at(y(i) + 3)})
+					c.b.WriteString(fmt.Sprintf(">%d</text>", m.Event))
+				}
+			}
+		})
+	}
 }
 
 // arrow draws a moment.
-func arrow(c *canvas, p picture.Picture, m picture.Moment, x func(int) float64, y float64) {
-	class := "d e"
-	if m.Proves {
-		class = "wt e"
-	}
-	c.text(54, y+3, class, fmt.Sprintf("%d", m.Event))
+func (c *sequence) arrow(p picture.Picture, m picture.Moment, x func(int) float64, y float64) {
 	label := m.Label
 	if m.Effect != "" {
 		label += " → " + m.Effect
@@ -87,19 +127,29 @@ func arrow(c *canvas, p picture.Picture, m picture.Moment, x func(int) float64, 
 		if m.Bad || m.Proves {
 			class = "wt"
 		}
-		c.text(place, y+3, class, fit(label, column*1.7))
+		c.labels.text(place, y+3, class, fit(label, column*1.7))
 		return
 	}
 	from, to := x(m.From), x(m.To)
-	class, marker := "m", ` marker-end="url(#lf-a)"`
-	d := fmt.Sprintf("M%s %sH%s", at(from), at(y+2), at(to))
-	if m.Kind == picture.Dropped || m.Kind == picture.Stopped {
-		class, marker = "x", ""
-		d = fmt.Sprintf("M%s %sH%sm-4-4 8 8m0-8-8 8", at(from), at(y+2), at((from+to)/2))
+	shaft := fmt.Sprintf("M%s,%sH", at(from), at(y+2))
+	switch m.Kind {
+	case picture.Dropped, picture.Stopped:
+		c.lost += shaft + at((from+to)/2) + "m-4-4,8,8m0-8-8,8"
+	case picture.Reply, picture.Push:
+		c.answered += shaft + at(to)
+		c.head(from, to, y+2)
+	default:
+		c.sent += shaft + at(to)
+		c.head(from, to, y+2)
 	}
-	if m.Kind == picture.Reply || m.Kind == picture.Push {
-		marker += ` stroke-dasharray="3 2"`
+	c.labels.text(min(from, to)+8, y-1, "", fit(label, max(column*0.95, max(from, to)-min(from, to)-14)))
+}
+
+// head draws the head of an arrow.
+func (c *sequence) head(from, to, y float64) {
+	back := "l6-3v6z"
+	if to > from {
+		back = "l-6-3v6z"
 	}
-	c.add(`<path class="%s" d="%s"%s/>`, class, d, marker)
-	c.text(min(from, to)+8, y-1, "", fit(label, max(column*0.95, max(from, to)-min(from, to)-14)))
+	c.heads += fmt.Sprintf("M%s,%s%s", at(to), at(y), back)
 }

@@ -3,6 +3,10 @@ package svg
 import (
 	"fmt"
 	"io"
+	"math"
+	"strconv"
+	"strings"
+	"time"
 
 	"github.com/lockfault/lockfault/reports/picture"
 )
@@ -18,17 +22,16 @@ const (
 type timeline struct {
 	canvas
 	p      picture.Picture
-	alone  bool
-	plain  string    // the messages that came through, in one path
 	tops   []float64 // of lanes
 	bottom float64
 }
 
 // Timeline draws time from left to right, to scale, with a lane for each participant: what
 // clients believed and called, whose the key was on each server, what the resource decided,
-// and the faults. One that stands alone brings its style along.
+// and the faults. One that stands alone brings its style along; one that doesn't stands above the
+// picture's sentences, and what those say it doesn't say again.
 func Timeline(w io.Writer, p picture.Picture, alone bool) error {
-	t := &timeline{p: p, alone: alone}
+	t := &timeline{canvas: canvas{alone: alone}, p: p}
 	y := lanesTop
 	for _, lane := range p.Lanes {
 		t.tops = append(t.tops, y)
@@ -40,7 +43,41 @@ func Timeline(w io.Writer, p picture.Picture, alone bool) error {
 	t.spans()
 	t.overlaps()
 	t.moments()
-	return t.write(w, gutter+max(p.Axis.Width(), 260)+8, t.bottom+34, nameOf(p, "timeline"), alone)
+	var scale []attribute
+	if !alone { // what leads from places back to times
+		scale = []attribute{{"data-axis", t.places()}}
+	}
+	return t.write(w, gutter+max(p.Axis.Width(), 260)+16, t.bottom+34, nameOf(p, "timeline"), scale...)
+}
+
+// places are the places at which something is to be seen, with their times and the numbers of the moments: "4;82,0,1;9,476,2,1"
+// are four digits behind the point of a second, 82 at 0 with event 1, and 9 further 476 later with events 3 and 4.
+// Times are in units with three digits more than those.
+func (t *timeline) places() string {
+	axis := t.p.Axis
+	if len(axis.Segments) == 0 {
+		return ""
+	}
+	unit := math.Pow10(6 - axis.Digits) // in nanoseconds
+	var lastX, lastTime, event int
+	text := strconv.Itoa(axis.Digits)
+	moments := t.p.Moments
+	place := func(at time.Duration) {
+		x, now := int(math.Round(gutter+axis.X(at))), int(math.Round(float64(at)/unit))
+		text += fmt.Sprintf(";%d,%d", x-lastX, now-lastTime)
+		for len(moments) > 0 && moments[0].At <= at {
+			text += "," + strconv.Itoa(moments[0].Event-event)
+			event, moments = moments[0].Event, moments[1:]
+		}
+		lastX, lastTime = x, now
+	}
+	place(axis.Segments[0].From)
+	for _, s := range axis.Segments {
+		if s.To > s.From {
+			place(s.To)
+		}
+	}
+	return text
 }
 
 func heightOf(kind picture.LaneKind) float64 {
@@ -52,54 +89,80 @@ func heightOf(kind picture.LaneKind) float64 {
 
 // axis draws the scale, and says of each piece how it is drawn.
 func (t *timeline) axis() {
-	last := -1000.0
+	type label struct {
+		x, y float64
+		text string
+	}
+	var labels []label
+	pieces := t.p.Axis.Pieces()
+	surfaces := map[picture.Scale]string{} // whose lengths are written below them
+	for _, piece := range pieces {
+		x, w := gutter+piece.X, piece.Width
+		length := picture.Words(piece.Length())
+		fits := widthOf(length) <= w
+		if fits {
+			labels = append(labels, label{x + w/2, t.bottom + 12, length})
+		}
+		says, class := "", ""
+		switch piece.Scale {
+		case picture.Magnified:
+			says, class = "magnified: "+length, "z"
+		case picture.Folded:
+			says, class = "folded: "+length, "f"
+		default:
+			continue
+		}
+		if fits {
+			surfaces[piece.Scale] += box(x, lanesTop-8, w, t.bottom-lanesTop+8)
+		} else {
+			t.rect(x, lanesTop-8, w, t.bottom-lanesTop+8, class, says)
+		}
+	}
+	t.path("z", "", surfaces[picture.Magnified])
+	t.path("f", "", surfaces[picture.Folded])
+	lines, last := "", -1000.0
 	tick := func(x float64, text string) {
 		if x-last < widthOf(text)+8 {
 			return
 		}
 		last = x
-		t.path("l", "", fmt.Sprintf("M%s %sV%s", at(x), at(lanesTop-8), at(t.bottom)))
-		t.text(x, lanesTop-12, "d c", text)
-	}
-	pieces := t.p.Axis.Pieces()
-	for _, piece := range pieces {
-		x, w := gutter+piece.X, piece.Width
-		label := picture.Words(piece.Length())
-		switch piece.Scale {
-		case picture.Magnified:
-			t.rect(x, lanesTop-8, w, t.bottom-lanesTop+8, "z", "magnified: "+label)
-		case picture.Folded:
-			t.rect(x, lanesTop-8, w, t.bottom-lanesTop+8, "f", "folded: "+label)
-		}
-		if widthOf(label) <= w {
-			t.text(x+w/2, t.bottom+12, "d c", label)
-		}
+		lines += fmt.Sprintf("M%s,%sV%s", at(x), at(lanesTop-8), at(t.bottom))
+		labels = append(labels, label{x, lanesTop - 12, text})
 	}
 	for i, piece := range pieces {
-		x, w := gutter+piece.X, piece.Width
 		if i == 0 {
-			tick(x, t.p.Axis.Seconds(piece.From))
+			tick(gutter+piece.X, t.p.Axis.Seconds(piece.From))
 		}
-		tick(x+w, t.p.Axis.Seconds(piece.To))
+		tick(gutter+piece.X+piece.Width, t.p.Axis.Seconds(piece.To))
 	}
-	t.text(4, lanesTop-12, "d", "seconds")
+	t.path("l", "", lines)
+	t.group("d c", "", func() {
+		for _, l := range labels {
+			t.text(l.x, l.y, "", l.text)
+		}
+	})
 	note := "hatched: folded"
 	if t.p.Lease > 0 {
 		note = fmt.Sprintf("lease %s = %s px; shaded: magnified %s×; ", picture.Words(t.p.Lease), picture.Digits(t.p.Axis.LeaseWidth, 3), picture.Digits(t.p.Axis.Times, 2)) + note
 	}
-	t.text(4, t.bottom+28, "d", note)
+	t.group("d", "", func() {
+		t.text(4, lanesTop-12, "", "seconds")
+		t.text(4, t.bottom+28, "", note)
+	})
 }
 
 func (t *timeline) lanes() {
-	for i, lane := range t.p.Lanes {
-		name := fit(lane.Name, gutter-8)
-		t.text(4, t.tops[i]+14, "b", name)
-		y := t.tops[i] + heightOf(lane.Kind) + 4
-		t.path("l", "", fmt.Sprintf("M0 %sH%s", at(y), at(gutter+t.p.Axis.Width())))
-	}
+	lines := ""
+	t.group("b", "", func() {
+		for i, lane := range t.p.Lanes {
+			t.text(4, t.tops[i]+14, "", fit(lane.Name, gutter-8))
+			lines += fmt.Sprintf("M0,%sH%s", at(t.tops[i]+heightOf(lane.Kind)+4), at(gutter+t.p.Axis.Width()))
+		}
+	})
+	t.path("l", "", lines)
 	if end := t.p.Axis.X(t.p.End); len(t.p.Axis.Segments) > 0 && t.p.End < t.p.Axis.Segments[len(t.p.Axis.Segments)-1].To {
-		t.path("r", "the run was over", fmt.Sprintf("M%s %sV%s", at(gutter+end), at(lanesTop-8), at(t.bottom)))
-		t.text(gutter+end+3, t.bottom-2, "d", "end of the run: what was granted goes on")
+		t.path("r", "", fmt.Sprintf("M%s,%sV%s", at(gutter+end), at(lanesTop-8), at(t.bottom)))
+		t.beside(gutter+end, 3, t.bottom-2, "d", "end of the run: what was granted goes on")
 	}
 }
 
@@ -121,7 +184,12 @@ func (t *timeline) span(s picture.Span) {
 	x := gutter + t.p.Axis.X(s.From)
 	w := gutter + t.p.Axis.X(s.To) - x
 	y, h, class := t.band(s)
-	t.rect(x, y, w, h, class, s.Says)
+	says := s.Says
+	if !t.alone && s.Kind == picture.Key && s.Whose >= 0 { // that it was its owner an arrow says
+		own := ", by a command of " + t.p.Lanes[s.Whose].Name
+		says = strings.Replace(strings.TrimSuffix(says, own), own+",", ",", 1)
+	}
+	t.rect(x, y, w, h, class, says)
 	label := s.Label
 	if s.Kind == picture.Hold && w > 60 {
 		label += " " + picture.Words(s.Length())
@@ -130,7 +198,11 @@ func (t *timeline) span(s picture.Span) {
 	if s.Open && s.Until > s.To { // what was granted lasts longer than what came of it
 		end := gutter + t.p.Axis.X(s.Until)
 		if end > x+w+2 {
-			t.rect(x+w, y, end-x-w, h, class+" g", "granted until "+t.p.Axis.Seconds(s.Until)+" s")
+			granted := "granted until " + t.p.Axis.Seconds(s.Until) + " s"
+			if says := strconv.FormatFloat(s.Until.Seconds(), 'f', 3, 64); strings.Contains(s.Says, "until "+says) {
+				granted = "" // the bar beside it says so
+			}
+			t.rect(x+w, y, end-x-w, h, class+" g", granted)
 			room = end - x
 		}
 	}
@@ -142,19 +214,19 @@ func (t *timeline) span(s picture.Span) {
 // band says where in its lane a kind of span lies, and how it looks.
 func (t *timeline) band(s picture.Span) (y, h float64, class string) {
 	y = t.tops[s.Lane]
-	colour := "n"
+	colour := " n"
 	if s.Whose >= 0 {
-		colour = t.colour(s.Whose)
+		colour = strconv.Itoa(t.p.Lanes[s.Whose].Number % 6)
 	}
 	switch s.Kind {
 	case picture.Hold:
-		return y, 14, "h " + colour
+		return y, 14, "h" + colour
 	case picture.Call:
 		return y + 16, 11, "q"
 	case picture.Repeat:
 		return y + 29, 10, "r"
 	case picture.Key:
-		return y, 14, "k " + colour
+		return y, 14, "k" + colour
 	case picture.Stop:
 		return y - 2, heightOf(t.p.Lanes[s.Lane].Kind) + 3, "s"
 	case picture.Cut:
@@ -165,20 +237,19 @@ func (t *timeline) band(s picture.Span) (y, h float64, class string) {
 	return y + 15, 9, "r"
 }
 
-func (t *timeline) colour(lane int) string { return fmt.Sprintf("c%d", t.p.Lanes[lane].Number%6) }
-
 func (t *timeline) overlaps() {
 	for i, o := range t.p.Overlaps {
 		x := gutter + t.p.Axis.X(o.From)
 		w := max(2, gutter+t.p.Axis.X(o.To)-x)
 		a, b := min(o.A, o.B), max(o.A, o.B)
-		t.rect(x, t.tops[a]-3, w, t.tops[b]-t.tops[a]+20, "o", o.Label())
+		// Its lower edge is a place in a lane, too.
+		t.path("o", o.Label(), fmt.Sprintf("M%s,%sH%sV%sH%sz", at(x), at(t.tops[a]-3), at(max(x+w, x+2)), at(t.tops[b]+17), at(x)))
 		if i == 0 {
-			anchor, place := "wt", x+3
 			if x > gutter+t.p.Axis.Width()*0.6 {
-				anchor, place = "wt e", x+w
+				t.text(x+w, flagsTop+12, "wt e", o.Label())
+			} else {
+				t.beside(x, 3, flagsTop+12, "wt", o.Label())
 			}
-			t.text(place, flagsTop+12, anchor, o.Label())
 		}
 	}
 }
@@ -187,63 +258,111 @@ func (t *timeline) overlaps() {
 // what is no message.
 func (t *timeline) moments() {
 	var flags []flag
-	written := -1000.0
+	var plain, proving string // the messages that came through, and the lines of what proves something
+	type mark struct {
+		d, says string
+		told    bool // by the sentences
+	}
+	var marks []mark
+	told := map[picture.Sentence]bool{}
+	for _, sentence := range t.p.Sentence {
+		told[sentence] = !t.alone
+	}
 	for _, m := range t.p.Moments {
 		x := gutter + t.p.Axis.X(m.At)
 		switch {
-		case m.Kind == picture.Write && m.To >= 0:
-			x := max(x, written+24) // one beside the other, if they came at once
-			written = x
-			y := t.tops[m.To] + 9
-			d := fmt.Sprintf("M%s %sl5 5 5-9", at(x-4), at(y))
-			class := "m"
-			if m.Bad {
-				d, class = fmt.Sprintf("M%s %sl8 8m0-8l-8 8", at(x-4), at(y-4)), "x"
+		case m.Kind.Between() && m.Kind != picture.Write && m.Kind != picture.Rounds && m.From >= 0 && m.To >= 0:
+			if d := t.message(m, x); t.alone {
+				t.path("m", messageOf(m), d)
+			} else { // in a page the words stand elsewhere
+				from, to, _ := strings.Cut(d, "L")
+				if strings.HasSuffix(plain, "L"+from[min(1, len(from)):]) { // an answer that came of it
+					plain += "L" + to
+				} else {
+					plain += d
+				}
 			}
-			t.path(class, m.Says, d)
-			if m.From >= 0 {
-				t.text(x+8, y+4, "", t.p.Lanes[m.From].Name)
-			}
-		case m.Kind.Between() && m.Kind != picture.Rounds && m.From >= 0 && m.To >= 0:
-			t.message(m, x)
 		case m.From >= 0 && (m.Kind == picture.Fault || m.Kind == picture.State || m.Kind == picture.Lost || m.Kind == picture.Process):
-			y := t.tops[m.From]
-			t.path("x", m.Says, fmt.Sprintf("M%s %sv%sm-3-3 3 3 3-3", at(x), at(y-3), at(heightOf(t.p.Lanes[m.From].Kind))))
+			d := fmt.Sprintf("M%s,%sv%sm-3-3,3,3,3-3", at(x), at(t.tops[m.From]-3), at(heightOf(t.p.Lanes[m.From].Kind)))
+			if n := len(marks); n > 0 && marks[n-1].d == d { // what lies upon another could not be pointed at
+				marks[n-1].says += "; " + m.Says
+				marks[n-1].told = marks[n-1].told && told[picture.Sentence{Event: m.Event, Text: m.Says}]
+			} else {
+				marks = append(marks, mark{d, m.Says, told[picture.Sentence{Event: m.Event, Text: m.Says}]})
+			}
 		}
-		if m.Proves {
-			t.path("w", "", fmt.Sprintf("M%s %sV%s", at(x), at(lanesTop-6), at(t.bottom)))
+		if line := fmt.Sprintf("M%s,%sV%s", at(x), at(lanesTop-6), at(t.bottom)); m.Proves {
+			if !strings.HasSuffix(proving, line) {
+				proving += line
+			}
 			flags = raise(flags, x, m.Event)
 		}
 	}
-	for _, f := range flags {
-		t.text(f.x, flagsTop, "wt c", f.text)
+	t.path("w", "", proving)
+	t.path("m", "", plain)
+	silent := ""
+	for _, m := range marks {
+		if m.told {
+			silent += m.d
+		} else {
+			t.path("x", m.says, m.d)
+		}
 	}
-	if t.plain != "" {
-		t.path("m", "", t.plain)
-	}
+	t.path("x", "", silent)
+	t.writes()
+	t.group("wt c", "", func() {
+		for _, f := range flags {
+			t.text(f.x, flagsTop, "", f.text)
+		}
+	})
 }
 
-func (t *timeline) message(m picture.Moment, x float64) {
+// writes marks what the resource decided, one beside the other where they came at once.
+func (t *timeline) writes() {
+	t.group("v", "", func() {
+		last := -1000.0
+		for _, m := range t.p.Moments {
+			if m.Kind != picture.Write || m.To < 0 {
+				continue
+			}
+			x := math.Round(gutter + t.p.Axis.X(m.At))
+			last = max(x, last+24)
+			aside := last - x
+			y := t.tops[m.To] + 9
+			class, d := "m", fmt.Sprintf("M%s,%sm%s,0l5,5,5-9", at(x), at(y), at(aside-4))
+			if m.Bad {
+				class, d = "x", fmt.Sprintf("M%s,%sm%s,-4l8,8m0-8l-8,8", at(x), at(y), at(aside-4))
+			}
+			t.path(class, m.Says, d)
+			if m.From >= 0 {
+				t.beside(x, aside+8, y+4, "", t.p.Lanes[m.From].Name)
+			}
+		}
+	})
+}
+
+// messageOf says a message in a few words.
+func messageOf(m picture.Moment) string {
+	says := fmt.Sprintf("#%d %s", m.Event, m.Label)
+	if m.Effect != "" {
+		says += ": " + m.Effect
+	}
+	return says
+}
+
+// message draws one that came through, and returns it instead, or one that did not.
+func (t *timeline) message(m picture.Moment, x float64) string {
 	from, to := t.middle(m.From), t.middle(m.To)
 	sent := x
 	if first := t.p.Axis.Segments; m.Sent > 0 && len(first) > 0 && m.Sent >= first[0].From {
 		sent = gutter + t.p.Axis.X(m.Sent)
 	}
-	says := fmt.Sprintf("#%d %s", m.Event, m.Label)
-	if m.Effect != "" {
-		says += ": " + m.Effect
-	}
 	if m.Kind == picture.Dropped || m.Kind == picture.Stopped {
-		half := (from + to) / 2
-		t.path("x", says, fmt.Sprintf("M%s %sL%s %sm-3-3 6 6m0-6-6 6", at(sent), at(from), at(x), at(half)))
-		return
+		// First to where it should have arrived: half of the way is no place in a lane.
+		t.path("x", messageOf(m), fmt.Sprintf("M%s,%sM%s,%sL%s,%sm-3-3,6,6m0-6-6,6", at(x), at(to), at(sent), at(from), at(x), at((from+to)/2)))
+		return ""
 	}
-	d := fmt.Sprintf("M%s %sL%s %s", at(sent), at(from), at(x), at(to))
-	if !t.alone { // in a page, which has hundreds of pictures, the words stand elsewhere
-		t.plain += d
-		return
-	}
-	t.path("m", says, d)
+	return fmt.Sprintf("M%s,%sL%s,%s", at(sent), at(from), at(x), at(to))
 }
 
 // middle is where messages leave a lane, and arrive.
