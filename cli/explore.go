@@ -339,10 +339,10 @@ func (o *exploreOptions) confirm(ctx context.Context, strategy strategies.Strate
 		}
 		jobs := o.cells(world, 0, scripts, []strategies.Strategy{strategy}, temp.Path())
 		var again []job
-		err := o.play(ctx, world, o.jobs, jobs, func(j job, c reports.Cell) error {
+		err := o.play(ctx, world, o.jobs, jobs, func(j job, p played) error {
 			f := &found[j.Number]
-			f.Worlds[world] = f.in(c)
-			if lease := o.longer(c); f.Worlds[world] == notReproduced && lease > 0 {
+			f.Worlds[world] = f.in(p.Cell)
+			if lease := o.longer(p.Cell); f.Worlds[world] == notReproduced && lease > 0 {
 				j.TTL = lease
 				again = append(again, j)
 			}
@@ -354,8 +354,8 @@ func (o *exploreOptions) confirm(ctx context.Context, strategy strategies.Strate
 		if len(again) == 0 {
 			continue
 		}
-		err = o.play(ctx, world, o.jobs, slices.Values(again), func(j job, c reports.Cell) error {
-			if f := &found[j.Number]; f.in(c) == confirmed {
+		err = o.play(ctx, world, o.jobs, slices.Values(again), func(j job, p played) error {
+			if f := &found[j.Number]; f.in(p.Cell) == confirmed {
 				f.Worlds[world] = confirmed
 				if f.Leases == nil {
 					f.Leases = map[string]string{}

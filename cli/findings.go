@@ -218,8 +218,8 @@ func (s *search) play(ctx context.Context, strategy strategies.Strategy, list []
 		scripts = append(scripts, chosen{Script: script, file: x.File, source: []byte(x.Script)})
 	}
 	o := playOptions{worlds: []string{worlds.Sim}, failover: byReplicaOf, seed: s.Seed, nodes: s.Nodes}
-	return o.play(ctx, worlds.Sim, min(len(list), mostPlayed), o.cells(worlds.Sim, 0, scripts, []strategies.Strategy{on}, temp.Path()), func(j job, c reports.Cell) error {
-		x := &list[j.Number]
+	return o.play(ctx, worlds.Sim, min(len(list), mostPlayed), o.cells(worlds.Sim, 0, scripts, []strategies.Strategy{on}, temp.Path()), func(j job, p played) error {
+		x, c := &list[j.Number], p.Cell
 		x.Cell = c
 		if c.History == "" {
 			return nil

@@ -95,8 +95,8 @@ func (o *playOptions) playCell(cmd *cobra.Command, c *oneCell) (cell reports.Cel
 	defer temp.Remove() // or the next one does
 	dir := temp.Path()
 	world := o.worlds[0]
-	err = o.play(cmd.Context(), world, 1, o.cells(world, 0, []chosen{c.script}, []strategies.Strategy{c.strategy}, dir), func(_ job, played reports.Cell) error {
-		cell = played
+	err = o.play(cmd.Context(), world, 1, o.cells(world, 0, []chosen{c.script}, []strategies.Strategy{c.strategy}, dir), func(_ job, p played) error {
+		cell = p.Cell
 		return nil
 	})
 	if errors.Is(err, context.Canceled) {

@@ -256,11 +256,11 @@ const (
 // some that it is too much for.
 const strained = 0.5
 
-// play plays the jobs in worker processes and calls done with the cell of
-// each, in the order in which they finish: what it showed, not yet what was expected of
+// play plays the jobs in worker processes and calls done with what each came to,
+// its cell above all, in the order in which they finish: what it showed, not yet what was expected of
 // it. Cells for which the machine was too slow are played again when the others are
 // done, with a longer lease, which bears more, and a quarter as many at a time.
-func (o *playOptions) play(ctx context.Context, world string, workers int, jobs iter.Seq[job], done func(job, reports.Cell) error) (err error) {
+func (o *playOptions) play(ctx context.Context, world string, workers int, jobs iter.Seq[job], done func(job, played) error) (err error) {
 	start, err := startWorker()
 	if err != nil {
 		return err
@@ -308,7 +308,8 @@ func (o *playOptions) play(ctx context.Context, world string, workers int, jobs 
 			case cell.Verdict == reports.Error:
 				cell.Reason += stdio.Printed("it", r.Printed)
 			}
-			return done(j, cell)
+			r.Value.Cell = cell
+			return done(j, r.Value)
 		})
 		if err != nil || len(again) == 0 {
 			return err

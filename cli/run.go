@@ -172,9 +172,9 @@ func (o *runOptions) run(cmd *cobra.Command, a *app) error {
 	}
 	for i, world := range o.worlds {
 		jobs := without(o.cells(world, i*each, scripts, list, report.Dir()), report.Has)
-		err = o.play(cmd.Context(), world, min(o.workers(cmd, world), each), jobs, func(j job, cell reports.Cell) error {
-			progress.finished(j, cell)
-			return report.Add(j.Number, cell)
+		err = o.play(cmd.Context(), world, min(o.workers(cmd, world), each), jobs, func(j job, p played) error {
+			progress.finished(j, p.Cell)
+			return report.Add(j.Number, p.Cell)
 		})
 		if err != nil {
 			break

@@ -20,6 +20,7 @@ import (
 	"github.com/lockfault/lockfault/internal/stdio"
 	"github.com/lockfault/lockfault/reports"
 	"github.com/lockfault/lockfault/scenarios"
+	"github.com/lockfault/lockfault/soak"
 	"github.com/lockfault/lockfault/strategies"
 	"github.com/lockfault/lockfault/worlds"
 )
@@ -53,6 +54,8 @@ type job struct {
 	// script.
 	Trials []explore.Trial `json:",omitempty"`
 	places []int           // of these, for who handed them out
+	// Count asks for what is counted of the history, in place of all that a report says of it.
+	Count bool `json:",omitempty"`
 	// Leave asks for what the runs leave that were kept of former jobs.
 	Leave bool `json:",omitempty"`
 	// History is the file to write the history to, and HistoryLink what to
@@ -74,6 +77,8 @@ type played struct {
 	// Looks are how the cells of a job's trials stood at their ends; see [pack]. After one that ended in an error
 	// there is none.
 	Looks []byte `json:",omitempty"`
+	// Counts are of a job that asks for them, if it came to its end.
+	Counts *soak.Counts `json:",omitempty"`
 	// Left is what was wrong with the end of runs that were kept.
 	Left string `json:",omitempty"`
 }
@@ -223,6 +228,16 @@ func (p *player) play(t *testing.T, j job) (answer played, retire bool) {
 		TTL:      j.TTL,
 	}
 	outcome := harness.Play(t, played)
+	if j.Count {
+		cell.Verdict, cell.Reason, cell.Lease = reports.Verdict(outcome.Status), outcome.Reason, outcome.History.Meta.TTL
+		cell.Late, cell.Reruns = j.Late, len(j.Late)
+		answer.Late, answer.Strain, answer.Rigid = outcome.Late, outcome.Strain, true // its plan says how long the lease is
+		if cell.Verdict == reports.Held || cell.Verdict == reports.Violated {
+			counts := soak.Count(outcome.History, outcome.Verdict)
+			answer.Counts = &counts
+		}
+		return answer, outcome.Status == harness.Error
+	}
 	*cell = results.Cell(j.Place.World, played, outcome)
 	if len(outcome.History.Events) > 0 && j.History != "" {
 		if err := reports.WriteHistory(j.History, outcome.History); err != nil {

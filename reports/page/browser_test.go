@@ -195,7 +195,7 @@ func TestPageInABrowser(t *testing.T) {
 	b := browse(t, address, 1280, 900)
 	b.expect("no story is open", open+` === ''`)
 	b.expect("what is unexpected comes first", `document.querySelector('main section').id === 'unexpected'`)
-	b.expect("the unexpected one is named", `document.querySelector('#unexpected li').textContent.startsWith('redlock under gc-pause')`)
+	b.expect("the unexpected one is named", `document.querySelector('#unexpected li').textContent.endsWith(': redlock under gc-pause')`)
 
 	b.do(chromedp.SetValue(chromedp.CSS("#f-anomaly"), "overlap"))
 	b.do(chromedp.Evaluate[chromedp.Void](`document.getElementById('f-anomaly').dispatchEvent(new Event('input'))`))

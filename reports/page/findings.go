@@ -56,5 +56,5 @@ func OfFindings(w io.Writer, f Findings) error {
 		Style    template.CSS
 		Patterns template.HTML
 		Code     template.JS
-	}{f, template.CSS(style + svg.Style), template.HTML(svg.Patterns), template.JS(script)})
+	}{f, template.CSS(style + svg.Style), template.HTML(svg.Patterns), code()})
 }

@@ -195,5 +195,8 @@ func (p *Writer) Story(s Story) error { return p.t.ExecuteTemplate(p.w, "story",
 
 // Close writes the end.
 func (p *Writer) Close() error {
-	return p.t.ExecuteTemplate(p.w, "foot", template.JS(zoom+script))
+	return p.t.ExecuteTemplate(p.w, "foot", code())
 }
+
+// code is the script of a file with stories.
+func code() template.JS { return template.JS(zoom + script) }

@@ -1,0 +1,181 @@
+package soak
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	"github.com/lockfault/lockfault/faults"
+)
+
+// A Nemesis causes faults of one kind, again and again.
+type Nemesis struct {
+	kind *kind
+	// Every is how much time is between the beginnings of two, on average: they come without a
+	// memory, so that is exponentially distributed.
+	Every time.Duration
+	// Least and Most are from how long one lasts, or how far a clock jumps, to how long at most: as
+	// likely between them.
+	Least, Most time.Duration
+}
+
+// A kind is what a nemesis does.
+type kind struct {
+	name, says string
+	server     bool // it befalls nodes, and not clients
+	instant    bool // nothing lasts; the span, if it has one, is how far
+	spanless   bool
+	// does returns the lines that begin it, and those that end it.
+	does func(w *writer, who string, span time.Duration) (begin, end []string)
+}
+
+// again stands for the line by which a client goes on for the rest of the window.
+const again = "again"
+
+// simple returns a fault of two verbs.
+func simple(begin, end string) func(*writer, string, time.Duration) ([]string, []string) {
+	return func(_ *writer, who string, _ time.Duration) ([]string, []string) {
+		if end == "" {
+			return []string{who + " " + begin}, nil
+		}
+		return []string{who + " " + begin}, []string{who + " " + end}
+	}
+}
+
+// jump moves a clock, in either direction.
+func jump(w *writer, who string, span time.Duration) ([]string, []string) {
+	sign := "+"
+	if w.random.IntN(2) == 0 {
+		sign = "-"
+	}
+	return []string{who + " clock " + sign + faults.Span{Abs: span}.String()}, nil
+}
+
+func kinds() []kind {
+	return []kind{
+		{name: "pause", says: "a client's process stops", does: simple("pause", "resume")},
+		{name: "crash", says: "a client's process dies, and is started anew", does: func(w *writer, who string, _ time.Duration) ([]string, []string) {
+			return []string{who + " crash"}, []string{who + " restart", again}
+		}},
+		{name: "partition", says: "a client is cut off", does: func(_ *writer, who string, _ time.Duration) ([]string, []string) {
+			return []string{"partition " + who}, []string{"heal " + who}
+		}},
+		{name: "clock", says: "a client's wall clock jumps", instant: true, does: jump},
+		{name: "server-pause", says: "a node's process stops", server: true, does: simple("pause", "resume")},
+		{name: "server-crash", says: "a node's process dies, and comes back with its data", server: true, does: simple("crash", "restart")},
+		{name: "server-empty", says: "a node's process dies, and comes back without its data", server: true, does: simple("crash", "restart empty")},
+		{name: "server-clock", says: "a node's clock jumps", server: true, instant: true, does: jump},
+		{name: "failover", says: "a node's primary dies, a replica is promoted, and the dead one comes back as its replica", server: true,
+			does: func(w *writer, who string, _ time.Duration) ([]string, []string) {
+				if w.plan.Lag == 0 {
+					return []string{who + " failover"}, []string{who + " restart"}
+				}
+				return []string{who + " failover"}, []string{who + " restart", who + " replication delay " + faults.Span{Abs: w.plan.Lag}.String()}
+			}},
+		{name: "flush", says: "an operator removes all keys of a node", server: true, instant: true, spanless: true, does: simple("flush", "")},
+		{name: "evict", says: "a node removes the lock's key for want of memory", server: true, instant: true, spanless: true, does: simple("evict", "")},
+	}
+}
+
+// Kinds returns the kinds of nemeses by name, and what each does.
+func Kinds() (list [][2]string) {
+	for _, k := range kinds() {
+		list = append(list, [2]string{k.name, k.says})
+	}
+	return list
+}
+
+// Kind returns the name of what a nemesis does.
+func (n Nemesis) Kind() string { return n.kind.name }
+
+// NeedsReplicas reports whether nodes need replicas for it.
+func (n Nemesis) NeedsReplicas() bool { return n.kind.name == "failover" }
+
+// String returns the nemesis as [ParseNemesis] reads it.
+func (n Nemesis) String() string {
+	text := n.kind.name + ":" + faults.Span{Abs: n.Every}.String()
+	switch {
+	case n.kind.spanless:
+		return text
+	case n.Least == n.Most:
+		return text + ":" + faults.Span{Abs: n.Most}.String()
+	}
+	return text + ":" + faults.Span{Abs: n.Least}.String() + ".." + faults.Span{Abs: n.Most}.String()
+}
+
+// ParseNemesis reads KIND[:EVERY[:SPAN|SPAN..SPAN]]. Spans may be in leases. By default one comes
+// every 20 leases, and takes from a tenth of a lease to two.
+func ParseNemesis(text string, ttl time.Duration) (Nemesis, error) {
+	words := strings.Split(text, ":")
+	all := kinds()
+	var n Nemesis
+	for i := range all {
+		if all[i].name == words[0] {
+			n.kind = &all[i]
+		}
+	}
+	if n.kind == nil {
+		return n, &UnknownKind{words[0]}
+	}
+	if len(words) > 3 || n.kind.spanless && len(words) > 2 {
+		return n, fmt.Errorf("%q has too many parts: KIND:EVERY:SPAN, such as pause:5m:1s..40s", text)
+	}
+	n.Every, n.Least, n.Most = 20*ttl, ttl/10, 2*ttl
+	if n.kind.spanless {
+		n.Least, n.Most = 0, 0
+	}
+	var err error
+	if len(words) > 1 {
+		if n.Every, err = length(words[1], ttl); err != nil {
+			return n, err
+		}
+	}
+	if len(words) > 2 {
+		least, most, ranged := strings.Cut(words[2], "..")
+		if n.Least, err = length(least, ttl); err != nil {
+			return n, err
+		}
+		n.Most = n.Least
+		if ranged {
+			if n.Most, err = length(most, ttl); err != nil {
+				return n, err
+			}
+		}
+		if n.Most < n.Least {
+			return n, fmt.Errorf("%s is from more to less: write %s..%s", words[2], most, least)
+		}
+	}
+	return n, nil
+}
+
+// An UnknownKind is the error of a nemesis of which there is none.
+type UnknownKind struct{ Name string }
+
+func (e *UnknownKind) Error() string { return fmt.Sprintf("there is no nemesis %q", e.Name) }
+
+// length reads a span of at least a millisecond.
+func length(word string, ttl time.Duration) (time.Duration, error) {
+	span, err := faults.ParseSpan(word)
+	if err != nil {
+		return 0, err
+	}
+	d := span.Of(ttl).Round(time.Millisecond)
+	if d < time.Millisecond {
+		return 0, fmt.Errorf("%s is less than a millisecond", word)
+	}
+	return d, nil
+}
+
+// gap draws how long it takes until the next.
+func (n Nemesis) gap(random *rand.Rand) time.Duration {
+	return max(time.Millisecond, time.Duration(random.ExpFloat64()*float64(n.Every)).Round(time.Millisecond))
+}
+
+// span draws how long one lasts.
+func (n Nemesis) span(random *rand.Rand) time.Duration {
+	if n.Most == n.Least {
+		return n.Least
+	}
+	return n.Least + time.Duration(random.Int64N(int64((n.Most-n.Least)/time.Millisecond)+1))*time.Millisecond
+}
