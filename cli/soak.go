@@ -35,7 +35,7 @@ type soakOptions struct {
 	format  string
 	out     string
 	script  int
-	shrink  bool
+	shrink  time.Duration
 }
 
 // The lease of a soak, unless its user wants another one.
@@ -96,7 +96,7 @@ windows came to nothing, and 130 if it was interrupted: what was counted by then
 	flags.StringVar(&o.format, "format", formatTable, "`form` of what was counted: table or json")
 	flags.StringVar(&o.out, "out", "", "`directory` to write soak.json to, and a script for each anomaly")
 	flags.IntVar(&o.script, "script", -1, "`number` of a window, from 0, to print and not to play")
-	flags.BoolVar(&o.shrink, "shrink", true, "make the scripts of --out as small as they get")
+	flags.DurationVar(&o.shrink, "shrink", 10*time.Second, "real time that may be spent on making each script of --out smaller; 0 for none")
 	o.failover = byReplicaOf
 	o.addWorldFlags(cmd, "`name` of the world to play in: ")
 	addNoSubjectFlag(cmd)
@@ -140,7 +140,7 @@ func (o *soakOptions) check(cmd *cobra.Command) error {
 	for _, f := range []struct {
 		name     string
 		d, least time.Duration
-	}{{"for", o.length, time.Second}, {"window", p.Window, time.Second}, {"think", p.Think, 0}, {"hold", p.Hold, time.Millisecond}, {"patience", p.Patience, 0}, {"lag", p.Lag, 0}} {
+	}{{"for", o.length, time.Second}, {"window", p.Window, time.Second}, {"think", p.Think, 0}, {"hold", p.Hold, time.Millisecond}, {"patience", p.Patience, 0}, {"lag", p.Lag, 0}, {"shrink", o.shrink, 0}} {
 		if err := span(f.name, f.d, f.least); err != nil {
 			return err
 		}
@@ -247,14 +247,18 @@ func (o *soakOptions) run(cmd *cobra.Command, a *app, args []string) error {
 			break
 		}
 	}
-	progress.close()
 	if o.out != "" && !all.Interrupted {
 		for i, one := range all.Locks {
-			if err := o.incidents(cmd.Context(), list[i], one); err != nil && !errors.Is(err, context.Canceled) {
+			err := o.incidents(cmd.Context(), list[i], one, progress)
+			if all.Interrupted = errors.Is(err, context.Canceled); all.Interrupted {
+				break
+			}
+			if err != nil {
 				return err
 			}
 		}
 	}
+	progress.close()
 	return o.tell(cmd, &all)
 }
 
@@ -298,46 +302,18 @@ func (o *soakOptions) windowsOf(s strategies.Strategy) iter.Seq[job] {
 func (o *soakOptions) seedOf(window int) uint64 { return o.seed + uint64(window) }
 
 // incidents writes the script of the first window that showed each anomaly, as small as it gets.
-func (o *soakOptions) incidents(ctx context.Context, s strategies.Strategy, one *lockSoaked) error {
-	var e *explorer
-	defer func() {
-		if e != nil {
-			e.close()
-		}
-	}()
+func (o *soakOptions) incidents(ctx context.Context, s strategies.Strategy, one *lockSoaked, progress *progress) error {
 	for _, anomaly := range checker.Anomalies() {
 		first, ok := one.first[anomaly]
 		if !ok {
 			continue
 		}
-		plan := o.planOf(s)
-		text := plan.Script(first.window)
-		said := "as it is"
-		if o.shrink && o.worlds[0] == worlds.Sim {
-			start, err := startWorker()
-			if err != nil {
-				return err
-			}
-			options := o.playOptions
-			options.seed = o.seedOf(first.window)
-			if e != nil {
-				e.close()
-			}
-			e = newExplorer(&exploreOptions{playOptions: options}, s, o.jobs, pool.Options{Start: start, Limit: o.limit(worlds.Sim)})
-			for _, window := range []time.Duration{min(plan.Window, first.at+2*plan.TTL), plan.Window} {
-				p := plan
-				p.Window = window.Round(time.Millisecond)
-				shrunk, err := explore.Shrink(ctx, e, fmt.Sprintf("window-%d.txt", first.window), []byte(p.Script(first.window)), anomaly)
-				if shrunk.Script != "" {
-					text, said = shrunk.Script, fmt.Sprintf("%d of %d steps", shrunk.Units, shrunk.From)
-				}
-				if ctx.Err() != nil {
-					return ctx.Err()
-				}
-				if err == nil {
-					break
-				}
-			}
+		if progress.due() {
+			progress.say(fmt.Sprintf("making the script of %s with %s smaller", anomaly, s.Name))
+		}
+		text, said, err := o.small(ctx, s, anomaly, first)
+		if err != nil {
+			return err
 		}
 		file := filepath.Join(o.out, s.Name+"-"+string(anomaly)+".txt")
 		if err := replace.File(file, []byte(text)); err != nil {
@@ -348,6 +324,38 @@ func (o *soakOptions) incidents(ctx context.Context, s strategies.Strategy, one 
 		})
 	}
 	return nil
+}
+
+// small returns the script of the window that showed an anomaly, made smaller as far as there is
+// time: that of a shorter window at first, which begins with the same faults.
+func (o *soakOptions) small(ctx context.Context, s strategies.Strategy, anomaly checker.Anomaly, first firstSeen) (text, said string, err error) {
+	plan := o.planOf(s)
+	text, said = plan.Script(first.window), "all of its steps"
+	if o.shrink == 0 || o.worlds[0] != worlds.Sim {
+		return text, said, nil
+	}
+	start, err := startWorker()
+	if err != nil {
+		return text, said, err
+	}
+	options := o.playOptions
+	options.seed = o.seedOf(first.window)
+	e := newExplorer(&exploreOptions{playOptions: options}, s, o.jobs, pool.Options{Start: start, Limit: o.limit(worlds.Sim)})
+	defer e.close()
+	within, cancel := context.WithTimeout(ctx, o.shrink)
+	defer cancel()
+	for _, window := range []time.Duration{min(plan.Window, first.at+2*plan.TTL), plan.Window} {
+		p := plan
+		p.Window = window.Round(time.Millisecond)
+		shrunk, err := explore.Shrink(within, e, fmt.Sprintf("window-%d.txt", first.window), []byte(p.Script(first.window)), anomaly)
+		if shrunk.Script != "" {
+			text, said = shrunk.Script, fmt.Sprintf("%d of %d steps", shrunk.Units, shrunk.From)
+		}
+		if err == nil || within.Err() != nil {
+			break
+		}
+	}
+	return text, said, ctx.Err()
 }
 
 // says returns the plan as whoever reads it wants to know it.

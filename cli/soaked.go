@@ -269,4 +269,3 @@ func hours(d time.Duration) string {
 	}
 	return fmt.Sprintf("%s h", thousands(int(d.Round(time.Hour).Hours())))
 }
-
