@@ -206,6 +206,10 @@ seeds: ## play every cell in virtual time with twenty seeds; make test plays fou
 bench-explore: build redis ## measure what searches cost, and how soon several ways of looking find one failure: docs/benchmarks.md has what it printed
 	$(GO) run ./cmd/benchexplore -lockfault bin/lockfault
 
+.PHONY: bench-soak
+bench-soak: ## measure how many hours of virtual time a soak plays in a second, on one processor
+	GOMAXPROCS=1 GOGC=400 $(GO) test ./soak -run '^$$' -bench Window -benchtime 10x -benchmem
+
 .PHONY: test-checker
 test-checker: ## compare the lock checker with porcupine on 100,000 histories of each kind
 	$(GO) test ./checker/linear -run TestPorcupine -rapid.checks=100000 -v

@@ -22,6 +22,7 @@ func complete(root *cobra.Command, registry strategies.Registry) {
 		"trace":   {registry.Names, scenarios.Names},
 		"play":    {registry.Names, scenarios.Names},
 		"explore": {registry.Names},
+		"soak":    {registry.Names},
 		"show":    {scenarios.Names},
 	}
 	flags := map[string]func() []string{

@@ -3,8 +3,10 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -183,6 +185,37 @@ func (o *exploreOptions) checkOut() error {
 	return nil
 }
 
+// checkFiles says which file in the directory is of no search, and would be lost.
+func (o *exploreOptions) checkFiles(strategy string) error {
+	if o.out == "" {
+		return nil
+	}
+	former, err := readSearch(o.out)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		former = &search{}
+	case err != nil:
+		return usage("--out: %s is of no search, and would be lost: name another directory, or remove it", filepath.Join(o.out, findingsFile))
+	}
+	for _, a := range checker.Anomalies() {
+		name := strategy + "-" + string(a) + ".txt"
+		ours := slices.ContainsFunc(former.Findings, func(f finding) bool { return f.File == name })
+		if _, err := os.Lstat(filepath.Join(o.out, name)); err == nil && !ours {
+			return usage("--out: %s is of no search that is there, and may be lost: name another directory, or remove it", filepath.Join(o.out, name))
+		}
+	}
+	return nil
+}
+
+// former reports whether there is a search before in the directory.
+func (o *exploreOptions) former() bool {
+	if o.out == "" {
+		return false
+	}
+	_, err := readSearch(o.out)
+	return err == nil
+}
+
 func (o *exploreOptions) explore(cmd *cobra.Command, a *app, name string) error {
 	if err := o.check(cmd); err != nil {
 		return err
@@ -216,6 +249,9 @@ func (o *exploreOptions) explore(cmd *cobra.Command, a *app, name string) error 
 		}
 	}
 	if err := o.checkOut(); err != nil {
+		return err
+	}
+	if err := o.checkFiles(list[0].Name); err != nil {
 		return err
 	}
 	start, err := startWorker()
@@ -263,7 +299,9 @@ func (o *exploreOptions) explore(cmd *cobra.Command, a *app, name string) error 
 	if err := o.tellCheckpoint(cmd.OutOrStdout(), journal); err != nil {
 		return err
 	}
-	if o.out != "" {
+	if stopped := cmd.Context().Err() != nil; stopped && len(found) == 0 && o.former() {
+		return &statusError{ExitInterrupted, fmt.Errorf("interrupted before anything was found: what is in %s is still the search before", o.out)}
+	} else if o.out != "" {
 		names, err := o.shardNames()
 		if err != nil {
 			return err

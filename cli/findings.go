@@ -47,11 +47,24 @@ func (s *search) spoiled() string {
 	if s.Strategy == "" || s.Clients < 1 || s.Rounds < 1 || s.Nodes < 1 {
 		return "it doesn't say what was searched"
 	}
+	if s.Findings == nil {
+		return "it doesn't say what was found"
+	}
+	if s.Clients > 26 || s.Nodes > scenarios.MaxNodes || s.TTL < 0 || min(s.States, s.Ends, s.Moves, s.Runs, s.Depth) < 0 {
+		return "it has numbers that no search has"
+	}
+	for fault, n := range s.Budget {
+		if n < 0 || !slices.Contains(explore.Faults(), fault) {
+			return fmt.Sprintf("its budget has %d of %q", n, fault)
+		}
+	}
 	if s.Exhausted && (s.Cut != "" || len(s.Failures) > 0) {
 		return "it says that it is exhausted, and why it is not"
 	}
-	for _, f := range s.Findings {
+	for i, f := range s.Findings {
 		switch {
+		case slices.ContainsFunc(s.Findings[:i], func(other finding) bool { return other.Anomaly == f.Anomaly }):
+			return fmt.Sprintf("it has %s twice", f.Anomaly)
 		case !slices.Contains(checker.Anomalies(), f.Anomaly):
 			return fmt.Sprintf("%q is no anomaly", f.Anomaly)
 		case f.File != s.Strategy+"-"+string(f.Anomaly)+".txt" || f.File != filepath.Base(f.File):

@@ -78,6 +78,29 @@ func checkFormFile(word, file, out string, list []chosenForm) error {
 	return nil
 }
 
+// checkInputs says which form would be written over what the run reads.
+func (o *runOptions) checkInputs(scripts []chosen) error {
+	inputs := []string{o.costs, o.expect}
+	if o.baseline != "" {
+		inputs = append(inputs, reports.ResultsIn(o.baseline))
+	}
+	for _, s := range scripts {
+		inputs = append(inputs, s.file)
+	}
+	for _, f := range o.forms {
+		to, err := os.Stat(f.file)
+		if f.file == "" || err != nil {
+			continue
+		}
+		for _, name := range inputs {
+			if from, err := os.Stat(name); name != "" && err == nil && os.SameFile(from, to) {
+				return usage("--format %s=%s: the run reads that file: name another", f.Name, f.file)
+			}
+		}
+	}
+	return nil
+}
+
 // onOutput reports whether one of the forms goes to standard output.
 func onOutput(list []chosenForm) bool {
 	return slices.ContainsFunc(list, func(f chosenForm) bool { return f.file == "" })

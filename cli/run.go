@@ -128,6 +128,9 @@ func (o *runOptions) run(cmd *cobra.Command, a *app) error {
 	if err != nil {
 		return err
 	}
+	if err := o.checkInputs(scripts); err != nil {
+		return err
+	}
 	var costs []reports.Cost
 	if o.costs != "" {
 		if costs, err = reports.ReadCosts(o.costs); err != nil {

@@ -19,6 +19,7 @@ import (
 	"github.com/lockfault/lockfault/explore"
 	"github.com/lockfault/lockfault/internal/pool"
 	"github.com/lockfault/lockfault/internal/replace"
+	"github.com/lockfault/lockfault/internal/shell"
 	"github.com/lockfault/lockfault/reports"
 	"github.com/lockfault/lockfault/scenarios"
 	"github.com/lockfault/lockfault/soak"
@@ -226,6 +227,7 @@ func (o *soakOptions) run(cmd *cobra.Command, a *app, args []string) error {
 		}
 	}
 	progress := newProgress(cmd.ErrOrStderr(), o.windows()*len(list))
+	defer progress.close()
 	all := soaked{Tool: reports.Tool, Plan: o.says()}
 	world := o.worlds[0]
 	for _, s := range list {
@@ -240,7 +242,6 @@ func (o *soakOptions) run(cmd *cobra.Command, a *app, args []string) error {
 			return nil
 		})
 		if err != nil && !errors.Is(err, context.Canceled) {
-			progress.close()
 			return err
 		}
 		if all.Interrupted = err != nil; all.Interrupted {
@@ -321,9 +322,19 @@ func (o *soakOptions) incidents(ctx context.Context, s strategies.Strategy, one 
 		}
 		one.Incidents = append(one.Incidents, incident{
 			Anomaly: anomaly, Window: first.window, Seed: o.seedOf(first.window), File: filepath.Base(file), Steps: said,
+			Command: o.replay(s, file, first.window),
 		})
 	}
 	return nil
+}
+
+// replay returns the command that plays a script of a window.
+func (o *soakOptions) replay(s strategies.Strategy, file string, window int) string {
+	text := fmt.Sprintf("%s trace %s %s --seed %d", product, shell.Quote(s.Name), shell.Quote(file), o.seedOf(window))
+	if n := o.nodesOf(s); n > 0 {
+		text += fmt.Sprintf(" --nodes %d", n)
+	}
+	return text
 }
 
 // small returns the script of the window that showed an anomaly, made smaller as far as there is

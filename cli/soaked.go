@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"path/filepath"
 	"strings"
 	"time"
@@ -88,6 +89,7 @@ type incident struct {
 	Seed    uint64          `json:"seed"`
 	File    string          `json:"file"`
 	Steps   string          `json:"steps"`
+	Command string          `json:"command"`
 }
 
 type firstSeen struct {
@@ -100,7 +102,7 @@ type rate struct {
 	Of    *float64 `json:"rate"`
 	Least *float64 `json:"least"`
 	Most  *float64 `json:"most"`
-	soak.Rate
+	told  soak.Rate
 }
 
 func rateOf(r soak.Rate) rate { return rate{finite(r.Of), finite(r.Least), finite(r.Most), r} }
@@ -217,12 +219,12 @@ func (l *lockSoaked) table(w io.Writer) {
 		}
 		fmt.Fprintln(w, strings.TrimRight(text, " "))
 	}
-	line("overlaps", thousands(l.Overlaps), perMillion(l.OverlapRate.Rate), "within", l.Overlap)
-	line("lost updates", thousands(l.Lost_), percent(l.LossRate.Rate), "", quantiles{})
+	line("overlaps", thousands(l.Overlaps), perMillion(l.OverlapRate.told), "within", l.Overlap)
+	line("lost updates", thousands(l.Lost_), percent(l.LossRate.told), "", quantiles{})
 	if l.Refused > 0 {
 		line("refused", thousands(l.Refused), "", "", quantiles{})
 	}
-	line("outages", thousands(l.Outages), perMillion(l.OutageRate.Rate), "within", l.Outage)
+	line("outages", thousands(l.Outages), perMillion(l.OutageRate.told), "within", l.Outage)
 	if l.Recovery.Count > 0 {
 		line("recoveries", thousands(l.Recovery.Count), "", "within", l.Recovery)
 	}
@@ -236,7 +238,7 @@ func (l *lockSoaked) table(w io.Writer) {
 		fmt.Fprintf(w, "  anomalies: %s\n", strings.Join(names, ", "))
 	}
 	for _, i := range l.Incidents {
-		fmt.Fprintf(w, "  %s: %s (window %d, seed %d, %s)\n", i.Anomaly, i.File, i.Window, i.Seed, i.Steps)
+		fmt.Fprintf(w, "  %s, window %d, %s: %s\n", i.Anomaly, i.Window, i.Steps, i.Command)
 	}
 	if l.Lost > 0 {
 		why, _, _ := strings.Cut(l.Why, "\n")
@@ -246,11 +248,17 @@ func (l *lockSoaked) table(w io.Writer) {
 
 // perMillion says a rate for each million acquires.
 func perMillion(r soak.Rate) string {
+	if math.IsInf(r.Most, 1) {
+		return "of none"
+	}
 	return fmt.Sprintf("%s per million (%s to %s)", figure(r.Of*million), figure(r.Least*million), figure(r.Most*million))
 }
 
 // percent says a rate as a share.
 func percent(r soak.Rate) string {
+	if math.IsInf(r.Most, 1) {
+		return "of none"
+	}
 	return fmt.Sprintf("%s %% (%s to %s)", figure(r.Of*100), figure(r.Least*100), figure(min(1, r.Most)*100))
 }
 

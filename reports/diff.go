@@ -147,6 +147,9 @@ func ReadResults(file string) (*Results, error) {
 	if err != nil {
 		return nil, err
 	}
+	if len(s.cells) == 0 { // to be the same as nothing is nothing to be glad of
+		return nil, fmt.Errorf("reports: read %s: it has no cells", file)
+	}
 	return &Results{file, s}, nil
 }
 

@@ -308,3 +308,13 @@ func TestEqualFailuresAreGrouped(t *testing.T) {
 		}
 	}
 }
+
+// What a cell says can't move a cursor, in Markdown neither.
+func TestMarkdownIsPrintable(t *testing.T) {
+	c := cell("a", "flush", anomalies(checker.Ghost), nil)
+	c.Witnesses[0].Says = "red \x1b[31m and\nmore"
+	text := read(t, write(t, []reports.Cell{c}, []int{0}), reports.MarkdownFile)
+	if strings.Contains(text, "\x1b") || !strings.Contains(text, `red ·\[31m and more`) {
+		t.Errorf("it has what moves a cursor:\n%q", text)
+	}
+}

@@ -325,8 +325,10 @@ func each[T any](in []T, f func(T) string) []string {
 func escape(text string) string {
 	return strings.NewReplacer(`\`, `\\`, "|", `\|`, "*", `\*`, "_", `\_`, "`", "\\`", "<", `\<`, "[", `\[`, "]", `\]`,
 		"://", `:\/\/`, "www.", `www\.`, "@", `\@`, // of which GitHub makes links
-		"\n", " ").Replace(text)
+	).Replace(strings.Map(printable, strings.ReplaceAll(text, "\n", " ")))
 }
 
 // code marks a name.
-func code(name string) string { return "`" + strings.ReplaceAll(name, "`", "'") + "`" }
+func code(name string) string {
+	return "`" + strings.ReplaceAll(strings.Map(printable, name), "`", "'") + "`"
+}

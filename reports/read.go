@@ -117,6 +117,9 @@ func expect(decoder *json.Decoder, delim json.Delim) error {
 	if err != nil {
 		return plain(err)
 	}
+	if token == nil {
+		token = "null"
+	}
 	if token != delim {
 		return fmt.Errorf("there is %v where %v should be", token, delim)
 	}
@@ -136,6 +139,8 @@ func plain(err error) error {
 		return fmt.Errorf("it is no JSON: %w", err)
 	case errors.As(err, &kind) && kind.Field != "":
 		return fmt.Errorf("%q can't be a JSON %s", kind.Field, kind.Value)
+	case errors.As(err, &kind):
+		return fmt.Errorf("there is a JSON %s where something else should be", kind.Value)
 	}
 	return err
 }
