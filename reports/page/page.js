@@ -52,7 +52,7 @@
       event = event || target.dataset.e || '';
       var sentence = function (e) { return article.querySelector('li[data-e="' + CSS.escape(e) + '"]'); };
       var told = timeline.show(article, /^\d+$/.test(event) ? event : ''); // maybe with another
-      target = event && (sentence(event) || sentence(told)) || article;
+      target = told.map(sentence).find(Boolean) || event && sentence(event) || article;
       if (target !== article) target.classList.add('here');
       target.scrollIntoView();
     } else {

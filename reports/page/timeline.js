@@ -127,12 +127,12 @@ var timeline = (function () {
       if (number) t.said[number[1]] = t.said[number[1]] || 'event ' + number[1] + ': ' + number[2];
       else p.says = p.says.concat(title.textContent.split('; '));
     });
-    var rows = {}, other = t.article.querySelector('.draw>svg:not([data-axis])');
+    var rows = {}, bars = Array.prototype.map.call(svg.querySelectorAll('path>title'), function (title) { return title.textContent; }), other = t.article.querySelector('.draw>svg:not([data-axis])');
     each(other ? other.querySelectorAll('svg>text') : [], function (e) { rows[num(e, 'y')] = e.textContent; });
     each(other ? other.querySelectorAll('g[transform]>text') : [], function (e) {
       var y = num(e, 'y'), words = rows[y] || rows[y - 4], own = t.of[e.textContent.split(' ')[0]];
       if (!words || !own || [own.event].concat(own.also).some(function (e) { return t.said[e]; })) return;
-      var whole = t.places[own.place].says.find(function (says) { return says.indexOf(words.replace(/…$/, '')) >= 0; });
+      var cut = /…$/.test(words), whole = t.places[own.place].says.concat(cut ? bars : []).find(function (says) { return says.indexOf(words.replace(/…$/, '')) >= 0; });
       t.said[own.event] = 'event ' + own.event + ': ' + (whole || words);
     });
     t.places.forEach(function (p) { // words that are an event's already are not another's
@@ -518,28 +518,28 @@ var timeline = (function () {
   window.addEventListener('resize', function () { if (t) layout(); });
 
   return {
-    // show shows the timeline of a story, if it has one, and of that an event, if there is one. It returns the event
-    // with which that one is told.
+    // show shows the timeline of a story, if it has one, and of that an event, if there is one. It returns the events
+    // that may have its sentence.
     show: function (article, event) {
       if (t && t.article !== article) close();
       if (article && !t) open(article);
-      if (!t) return event;
+      if (!t) return [event];
       t.sel = t.chosen = t.anchor = null;
       t.cursor = -1;
       t.status.textContent = '';
       mark();
-      if (!event) return event;
+      if (!event) return [];
       var of = t.of[event], at = 0;
       if (of) {
         put(of.place, false);
-        if (of.event === +event) return event;
+        if (of.event === +event) return [event].concat(of.also);
         t.status.textContent += ' (event ' + event + ' is told together with event ' + of.event + ')';
-        return of.event;
+        return [event, of.event];
       }
       t.places.forEach(function (p, i) { if (p.events.some(function (e) { return e <= event; })) at = i; });
       bring(t.places[at].x);
       t.status.textContent = 'event ' + event + ' is not in the picture';
-      return event;
+      return [event];
     },
     clear: clear
   };
