@@ -21,7 +21,7 @@ func (p *painter) moments() []picture.Moment {
 			if i == f.events[0] {
 				list = append(list, picture.Moment{
 					Kind: picture.Rounds, Event: e.Index, At: e.Time, From: p.client(e.Client), To: p.server(i),
-					Label: f.says, Says: f.says,
+					Label: f.says, Says: f.says, With: f.events[1:],
 				})
 			}
 			continue
@@ -29,7 +29,10 @@ func (p *painter) moments() []picture.Moment {
 		if e.Kind == checker.State && i > 0 && belongs(events[i-1], e) {
 			if n := len(list); n > 0 && list[n-1].Event == i-1 {
 				list[n-1].Effect = p.effect(e)
-				list[n-1].Proves = list[n-1].Proves || slices.Contains(p.named, i)
+				list[n-1].With = []int{i}
+				if p.proves(i) {
+					list[n-1].Proof = append(list[n-1].Proof, i)
+				}
 			}
 			continue
 		}
@@ -43,7 +46,10 @@ func (p *painter) moments() []picture.Moment {
 // moment returns what is to be seen of an event, if anything.
 func (p *painter) moment(i int, e checker.Event) (picture.Moment, bool) {
 	m := picture.Moment{Event: e.Index, At: e.Time, Sent: e.Sent, From: p.client(e.Client), To: -1,
-		Says: p.plain(e), Proves: slices.Contains(p.named, i)}
+		Says: p.plain(e)}
+	if p.proves(i) {
+		m.Proof = []int{i}
+	}
 	switch e.Kind {
 	case checker.Invoke:
 		m.Kind, m.Label = picture.Invoke, string(e.Op)
@@ -114,13 +120,13 @@ func (p *painter) effect(e checker.Event) string {
 	return e.Owner + "'s " + p.until(e)
 }
 
-// around leaves so many of the moments at most: those that prove something, and of the others
-// those that are near to one that does. Where nothing is proven, the faults take their place.
-func around(all []picture.Moment, most int) ([]picture.Moment, picture.Left) {
+// around leaves so many of the moments at most: those that show something, and of the others
+// those that are near to one that does. Where nothing is shown, the faults take their place.
+func around(all []picture.Moment, most int, shows func(picture.Moment) bool) ([]picture.Moment, picture.Left) {
 	if len(all) <= most {
 		return all, picture.Left{}
 	}
-	centres := places(all, func(m picture.Moment) bool { return m.Proves })
+	centres := places(all, shows)
 	if len(centres) == 0 {
 		centres = places(all, func(m picture.Moment) bool { return m.Kind == picture.Fault || m.Kind == picture.Process })
 	}

@@ -59,7 +59,7 @@ func drawn(d *Drawn) (page.Violation, error) {
 	}
 	v.Timeline, v.Left = template.HTML(timeline.String()), pic.Left.All()
 	for _, m := range pic.Moments {
-		v.Sentences = append(v.Sentences, page.Sentence{Event: m.Event, Text: m.Says, Proves: m.Proves})
+		v.Sentences = append(v.Sentences, page.Sentence{Event: m.Event, Text: m.Says, Proves: m.Proves()})
 	}
 	return v, nil
 }
@@ -72,7 +72,7 @@ func (d *Drawn) Picture(most int) picture.Picture {
 		b.proves[d.Violation.Events[i].Line] = true
 	}
 	var pic picture.Picture
-	pic.Moments, pic.Left = around(b.moments(), most)
+	pic.Moments, pic.Left = around(b.moments(), most, picture.Moment.Proves)
 	if n := len(d.Events); n > 0 {
 		pic.End = d.Events[n-1].Time
 	}
@@ -81,13 +81,13 @@ func (d *Drawn) Picture(most int) picture.Picture {
 	}
 	from, to := pic.Moments[0].At, pic.Moments[len(pic.Moments)-1].At
 	for _, s := range append(b.holds(), b.calls(pic.End)...) {
-		if s, ok := clipSpan(s, from, to); ok && (s.Kind == picture.Hold || matters(s, pic)) {
+		if s.To >= from && s.From <= to && (s.Kind == picture.Hold || matters(s, pic)) {
 			pic.Spans = append(pic.Spans, s)
 		}
 	}
 	slices.SortStableFunc(pic.Spans, func(a, b picture.Span) int { return cmp.Compare(a.From, b.From) })
 	if d.Rule == linear.Overlap && len(d.Clients) > 1 && d.To >= from && d.From <= to {
-		pic.Overlaps = []picture.Overlap{{A: b.lane(d.Clients[0]), B: b.lane(d.Clients[1]), From: max(d.From, from), To: min(d.To, to)}}
+		pic.Overlaps = []picture.Overlap{{A: b.lane(d.Clients[0]), B: b.lane(d.Clients[1]), From: d.From, To: d.To}}
 	}
 	pic.Proofs = []picture.Proof{{Anomaly: string(d.Rule), Says: d.Says, Events: linesOf(d.Violation.Events)}}
 	for name, at := range b.lanes {
@@ -101,7 +101,7 @@ func (d *Drawn) Picture(most int) picture.Picture {
 		times = append(times, m.At)
 	}
 	for _, s := range pic.Spans {
-		times = append(times, s.From, s.To)
+		times = append(times, max(s.From, from), min(s.To, to))
 	}
 	pic.Axis = picture.NewAxis(0, times)
 	return printedPicture(withoutEmptyLanes(pic))
@@ -135,7 +135,10 @@ func (b *bystander) moments() []picture.Moment {
 	var list []picture.Moment
 	for i := range b.Events {
 		e := &b.Events[i]
-		m := picture.Moment{Event: e.Line, At: e.Time, From: b.lane(e.Client), To: -1, Says: e.Says(), Proves: b.proves[e.Line]}
+		m := picture.Moment{Event: e.Line, At: e.Time, From: b.lane(e.Client), To: -1, Says: e.Says()}
+		if b.proves[e.Line] {
+			m.Proof = []int{e.Line}
+		}
 		what := e.Op.String()
 		switch {
 		case e.Phase == linear.Crash:

@@ -85,7 +85,7 @@ func TestPictureOfALongHistoryOfOthers(t *testing.T) {
 	for _, line := range []int{2, 4} {
 		found := false
 		for _, m := range pic.Moments {
-			found = found || m.Event == line && m.Proves
+			found = found || m.Event == line && m.Proves()
 		}
 		if !found {
 			t.Errorf("line %d, which proves it, is left out", line)

@@ -43,17 +43,16 @@ func (p *painter) paint(most int) picture.Picture {
 	p.lay()
 	m := p.h.Meta
 	pic := picture.Picture{Title: p.cell.Strategy + " under " + p.cell.Scenario, Lease: m.TTL, End: p.end()}
-	pic.Moments, pic.Left = around(p.moments(), most)
+	pic.Moments, pic.Left = around(p.moments(), most, p.shows)
 	from, to := p.window(pic)
 	for _, s := range p.spans() {
-		if s, ok := clipSpan(s, from, to); ok && matters(s, pic) {
+		if s.To >= from && s.From <= to && matters(s, pic) { // whole: how long it was is told whatever is seen of it
 			pic.Spans = append(pic.Spans, s)
 		}
 	}
 	slices.SortStableFunc(pic.Spans, func(a, b picture.Span) int { return int(sign(a.From - b.From)) })
 	for _, o := range p.overlaps() {
 		if o.To >= from && o.From <= to && len(pic.Overlaps) < mostOverlaps {
-			o.From, o.To = max(o.From, from), min(o.To, to)
 			pic.Overlaps = append(pic.Overlaps, o)
 		}
 	}
@@ -206,18 +205,14 @@ func (p *painter) window(pic picture.Picture) (from, to time.Duration) {
 	return from, last
 }
 
-// clipSpan returns what is to be seen of a span, if anything.
-func clipSpan(s picture.Span, from, to time.Duration) (picture.Span, bool) {
-	if s.To < from || s.From > to {
-		return s, false
-	}
-	if s.From < from {
-		s.From, s.Before = from, true
-	}
-	if s.To > to {
-		s.To, s.Open = to, true
-	}
-	return s, true
+// shows reports whether a moment is about what shows that something went wrong.
+func (p *painter) shows(m picture.Moment) bool {
+	return slices.Contains(p.named, m.Event) || slices.ContainsFunc(m.With, func(i int) bool { return slices.Contains(p.named, i) })
+}
+
+// proves reports whether an event is among those that prove an anomaly.
+func (p *painter) proves(i int) bool {
+	return slices.ContainsFunc(p.cell.Witnesses, func(w checker.Witness) bool { return slices.Contains(w.Events, i) })
 }
 
 // matters reports whether a span is about something that is shown: a long story has many
@@ -238,7 +233,7 @@ func (p *painter) times(pic picture.Picture, from, to time.Duration) []time.Dura
 		times = append(times, m.At)
 	}
 	for _, s := range pic.Spans {
-		times = append(times, s.From, s.To)
+		times = append(times, max(s.From, from), min(s.To, to))
 		if s.Until > from && s.Until < to {
 			times = append(times, s.Until)
 		}

@@ -3,6 +3,8 @@ package reports_test
 import (
 	"bytes"
 	"fmt"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -78,7 +80,7 @@ func TestPictureOfAPause(t *testing.T) {
 	}
 	proves := 0
 	for _, m := range p.Moments {
-		if m.Proves {
+		if m.Proves() {
 			proves++
 		}
 	}
@@ -205,7 +207,7 @@ func TestPictureOfALongStory(t *testing.T) {
 	p := reports.Picture(c, history(meta, events...), 30)
 	proves := 0
 	for _, m := range p.Moments {
-		if m.Proves {
+		if m.Proves() {
 			proves++
 		}
 	}
@@ -224,5 +226,125 @@ func TestPictureOfNothing(t *testing.T) {
 		if svg.Timeline(&b, p, true) != nil || svg.Sequence(&b, p, true) != nil || mermaid.Of(p).Write(&b) != nil {
 			t.Error("a buffer failed")
 		}
+	}
+}
+
+// lettersOf are the texts of a part of a drawing.
+func lettersOf(t *testing.T, drawing, class string) []string {
+	t.Helper()
+	_, rest, _ := strings.Cut(drawing, `<g class="`+class+`"`)
+	group, _, _ := strings.Cut(rest, "</g>")
+	var list []string
+	for _, m := range regexp.MustCompile(`<text[^>]*>([^<]*)`).FindAllStringSubmatch(group, -1) {
+		list = append(list, m[1])
+	}
+	return list
+}
+
+func timelineOf(t *testing.T, p picture.Picture) string {
+	t.Helper()
+	var b bytes.Buffer
+	if err := svg.Timeline(&b, p, true); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// How long something lasted is told from its true beginning to its true end, and that the picture shows less of it, too.
+func TestLengthsOfWhatIsCut(t *testing.T) {
+	c, h := pause()
+	p := reports.Picture(c, h, 2) // from A's acquire to B's
+	if p.Moments[0].Event != 4 || p.Moments[1].Event != 11 {
+		t.Fatalf("moments %+v", p.Moments)
+	}
+	drawing := timelineOf(t, p)
+	for _, want := range []string{
+		"A believed that it held the lock for 33 s, to the end of the run (the picture shows 33 s of it)",
+		"B believed that it held the lock for 3 ms, to the end of the run (the picture shows 0 ns of it)",
+		"B&#39;s acquire succeeded, after 2 ms", // whole
+		"A&#39;s process stood still for 33 s (the picture shows 33 s of it)",
+		"overlap 3 ms, open at the end (the picture shows 0 ns of it)",
+		">holds 33 s<", "l4,7-4,7H", // the sign of it
+		"the key on n1 was A&#39;s, until 30.001 s, by a command of A, and was so for 30 s, until expiry (the picture shows 30 s of it)",
+		"l-4-7z",
+	} {
+		if !strings.Contains(drawing, want) {
+			t.Errorf("it doesn't say %q:\n%s", want, drawing)
+		}
+	}
+	if whole := timelineOf(t, reports.Picture(c, h, reports.MostMoments)); strings.Contains(whole, "the picture shows") || strings.Contains(whole, "l4,7-4") {
+		t.Errorf("nothing is cut of it, but:\n%s", whole)
+	}
+}
+
+// The numbers in a picture are those of the proofs: neither that of the command that made a change, nor of what else was looked at.
+func TestNumbersOfProofs(t *testing.T) {
+	for _, test := range []struct {
+		proof, conflict []int
+		timeline, rows  string
+	}{
+		{[]int{4, 11}, nil, "#4 #11", "4 11"},
+		{[]int{2, 11}, []int{4, 11}, "#2 #11", "2 11"}, // a change of the key
+		{[]int{1, 2, 14}, []int{5}, "#1 #2 #14", "1 2 14"},
+	} {
+		c, h := pause()
+		c.Witnesses = []checker.Witness{{Anomaly: checker.Overlap, Events: test.proof}}
+		if test.conflict != nil {
+			c.Conflict = &checker.Conflict{Events: test.conflict}
+		}
+		p := reports.Picture(c, h, reports.MostMoments)
+		if got := strings.Join(lettersOf(t, timelineOf(t, p), "wt c"), " "); got != test.timeline {
+			t.Errorf("%v: timeline %q, want %q", test.proof, got, test.timeline)
+		}
+		var b bytes.Buffer
+		if err := svg.Sequence(&b, p, true); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Join(lettersOf(t, b.String(), "wt e"), " "); got != test.rows {
+			t.Errorf("%v: rows %q, want %q", test.proof, got, test.rows)
+		}
+	}
+}
+
+// The times at both ends can be read, and told apart.
+func TestEndsOfTheAxis(t *testing.T) {
+	for _, times := range [][]time.Duration{
+		ns(0, 33_005_000_000), ns(33_210_000_000, 33_210_002_000), ns(33_210_002_100, 33_210_002_900), ns(0, 7), ns(3_600_000_000_000_000, 3_600_000_000_000_900),
+		ns(0, 3_600_000_000_000_000), ns(5, 5),
+	} {
+		p := picture.Picture{Axis: picture.NewAxis(30*time.Second, times)}
+		drawing := timelineOf(t, p)
+		width, last, texts := 0, -1000.0, []string(nil)
+		if _, err := fmt.Sscanf(regexp.MustCompile(` width="\d+"`).FindString(drawing), ` width="%d"`, &width); err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range regexp.MustCompile(`<text x="(\d+)" y="38">([\d.]+)<`).FindAllStringSubmatch(drawing, -1) {
+			x, err := strconv.ParseFloat(m[1], 64)
+			half := 3.5 * float64(len(m[2])) // of wide letters
+			if err != nil || x-half < 45 || x+half > float64(width) || x-half < last {
+				t.Errorf("%v: %s at %v of %d, error %v", times, m[2], x, width, err)
+			}
+			last = x + half
+			texts = append(texts, m[2])
+		}
+		if n := len(texts); n == 0 || times[0] != times[1] && (n < 2 || texts[0] == texts[n-1]) {
+			t.Errorf("%v: the times are %v", times, texts)
+		}
+	}
+}
+
+func ns(list ...time.Duration) []time.Duration { return list }
+
+// A name that is cut says so, and is there in full.
+func TestLongNamesOfLanes(t *testing.T) {
+	c, h := pause()
+	h.Meta.Clients[0] = "a-client-with-a-long-name"
+	for i := range h.Events {
+		if h.Events[i].Client == "A" {
+			h.Events[i].Client = h.Meta.Clients[0]
+		}
+	}
+	if drawing := timelineOf(t, reports.Picture(c, h, reports.MostMoments)); !strings.Contains(drawing, ">a-client-…<title>a-client-with-a-long-name</title></text>") {
+		t.Errorf("it isn't in full in:\n%s", drawing)
 	}
 }

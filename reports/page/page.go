@@ -199,4 +199,13 @@ func (p *Writer) Close() error {
 }
 
 // code is the script of a file with stories.
-func code() template.JS { return template.JS(zoom + script) }
+// Only who reads the source needs its comments and how it is set.
+func code() template.JS {
+	var b strings.Builder
+	for line := range strings.Lines(zoom + script) {
+		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "//") {
+			b.WriteString(line + "\n")
+		}
+	}
+	return template.JS(b.String())
+}

@@ -49,10 +49,12 @@
     if (article) {
       tools.firstChild.textContent = 'copy as Markdown';
       article.querySelector('h3').after(tools);
-      if (event) target = article.querySelector('li[data-e="' + CSS.escape(event) + '"]') || article;
+      event = event || target.dataset.e || '';
+      var sentence = function (e) { return article.querySelector('li[data-e="' + CSS.escape(e) + '"]'); };
+      var told = timeline.show(article, /^\d+$/.test(event) ? event : ''); // maybe with another
+      target = told.map(sentence).find(Boolean) || event && sentence(event) || article;
       if (target !== article) target.classList.add('here');
       target.scrollIntoView();
-      timeline.show(article, target.dataset.e);
     } else {
       timeline.show(null);
       target = by(place);

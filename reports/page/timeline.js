@@ -62,7 +62,14 @@ var timeline = (function () {
   }
   function left() { return t.copy.getBoundingClientRect().left; }
   function told(p) { // what happened at a place
-    return p.events.map(function (e) { return t.said[e] || 'event ' + e; }).join('; ');
+    var plain = [], says = p.events.map(function (e) {
+      var own = [e].concat(t.of[e].also).map(function (e) { return t.said[e]; }).filter(Boolean);
+      if (!own.length) plain.push(e);
+      return own.join('; ');
+    }).filter(Boolean);
+    if (plain.length > 1) says.push('events ' + plain.join(', ') + (p.says.length ? ', of which: ' + p.says.join('; ') : ''));
+    else if (plain.length) says.push('event ' + plain + (p.says.length ? ': ' + p.says.join('; ') : ''));
+    return says.join('; ');
   }
 
   // open makes the copy of a story's timeline.
@@ -70,20 +77,30 @@ var timeline = (function () {
     var svg = article.querySelector('.draw>svg[data-axis]');
     if (!svg) return;
     var box = svg.parentNode, copy = svg.cloneNode(true), size = svg.getAttribute('viewBox').split(' ');
-    t = { article: article, box: box, copy: copy, k: 1, width: +size[2], height: +size[3], bottom: size[3] - 34, places: [], said: {}, sel: null, cursor: -1, own: false };
-    var items = svg.dataset.axis.split(';'), x = 0, at = 0, event = 0;
+    t = { article: article, box: box, copy: copy, k: 1, width: +size[2], height: +size[3], bottom: size[3] - 34, places: [], said: {}, of: {}, sel: null, cursor: -1, own: false };
+    var axis = svg.dataset.axis.split('|'), items = axis[0].split(';'), cuts = (axis[1] || '').split(','), x = 0, at = 0, event = 0;
     t.digits = +items[0];
+    t.unit = Math.pow(10, Math.max(0, 6 - t.digits));
     items.slice(1).forEach(function (item) {
-      var n = item.split(',').map(Number);
-      x += n[0];
-      at += n[1];
-      t.places.push({ x: x, at: at * Math.pow(10, 6 - t.digits), events: n.slice(2).map(function (d) { return event += d; }) });
+      var n = item.split(','), place = t.places.length;
+      x += +n[0];
+      at += +n[1];
+      t.places.push({ x: x, at: at * t.unit, says: [], events: n.slice(2).map(function (text) {
+        var runs = text.split('+'), also = [], next = event += +runs[0];
+        runs.slice(1).forEach(function (n, i) {
+          for (n = +(n || 1); n > 0; n--) if (++next && !(i % 2)) also.push(next);
+        });
+        [event].concat(also).forEach(function (e) { t.of[e] = { place: place, event: event, also: also }; });
+        return event;
+      }) });
     });
     each(article.querySelectorAll('li[data-e]'), function (li) { t.said[li.dataset.e] = li.textContent; });
+    t.cuts = cuts.map(function (n) { return n * t.unit; });
+    labels(svg);
     var names = svg.querySelectorAll('g.b>text');
     t.lanes = Array.prototype.map.call(names, function (name, i) {
       var y = num(name, 'y') - 14, next = names[i + 1] ? num(names[i + 1], 'y') - 14 : t.bottom;
-      return { name: name.textContent, top: y, now: y, height: next - y - 8, order: i, pinned: false };
+      return { name: (name.querySelector('title') || name).textContent, top: y, now: y, height: next - y - 8, order: i, pinned: false };
     });
     copy.classList.add('live');
     copy.removeAttribute('data-axis');
@@ -103,6 +120,26 @@ var timeline = (function () {
     layout();
   }
 
+  // labels finds words for what the sentences don't tell: beside a mark, or in the sequence diagram.
+  function labels(svg) {
+    each(svg.querySelectorAll('path.x>title,.v title'), function (title) {
+      var number = /^#(\d+) (.*)/.exec(title.textContent), p = nearest(+title.parentNode.getAttribute('d').slice(1).split(',')[0]);
+      if (number) t.said[number[1]] = t.said[number[1]] || 'event ' + number[1] + ': ' + number[2];
+      else p.says = p.says.concat(title.textContent.split('; '));
+    });
+    var rows = {}, bars = Array.prototype.map.call(svg.querySelectorAll('path>title'), function (title) { return title.textContent; }), other = t.article.querySelector('.draw>svg:not([data-axis])');
+    each(other ? other.querySelectorAll('svg>text') : [], function (e) { rows[num(e, 'y')] = e.textContent; });
+    each(other ? other.querySelectorAll('g[transform]>text') : [], function (e) {
+      var y = num(e, 'y'), words = rows[y] || rows[y - 4], own = t.of[e.textContent.split(' ')[0]];
+      if (!words || !own || [own.event].concat(own.also).some(function (e) { return t.said[e]; })) return;
+      var cut = /…$/.test(words), whole = t.places[own.place].says.concat(cut ? bars : []).find(function (says) { return says.indexOf(words.replace(/…$/, '')) >= 0; });
+      t.said[own.event] = 'event ' + own.event + ': ' + (whole || words);
+    });
+    t.places.forEach(function (p) { // words that are an event's already are not another's
+      p.says = p.says.filter(function (says) { return !p.events.some(function (e) { return t.said[e] && (t.said[e].indexOf(says) >= 0 || says.indexOf(t.said[e]) >= 0); }); });
+    });
+  }
+
   // shapes reads what is drawn: it is moved from where it was at first.
   function shapes() {
     each(t.copy.querySelectorAll('path.x'), function (path) { // marks without words of their own: the sentences have them
@@ -119,8 +156,9 @@ var timeline = (function () {
     t.shapes = Array.prototype.map.call(t.copy.querySelectorAll('path'), function (path) {
       var d = path.getAttribute('d'), title = path.querySelector('title');
       var parts = d.match(/[a-zA-Z][^a-zA-Z]*/g).map(function (p) { return { c: p[0], n: (p.slice(1).match(/-?[\d.]+/g) || []).map(Number) }; });
-      var box = /^M([\d.]+),([\d.]+)H([\d.]+)([vV])([\d.]+)H/.exec(d);
-      if (box && title) t.bars.push(bar(path, title.textContent, box));
+      var box = /^M([\d.]+),([\d.]+)H([\d.]+)(?:l4,([\d.]+)-4,([\d.]+))?(?:([vV])([\d.]+))?H/.exec(d);
+      var cut = ['l-4', 'l4'].map(function (point) { return box && d.indexOf(point) > 0 ? t.cuts.shift() : 0; }); // before, behind
+      if (box && title) t.bars.push(bar(path, title.textContent, box, cut));
       if (!box && title && path.classList.contains('x') && parts[1].c === 'v') t.marks.push({ x: parts[0].n[0], y: parts[0].n[1], height: parts[1].n[0], path: path });
       var sharp = box && box[3] - box[1] <= 2 ? box[3] - box[1] : 0; // an instant: as wide as can be seen, at each zoom
       return { path: path, parts: parts, sharp: sharp, over: path.classList.contains('o'), lost: parts.length > 2 && parts[1].c === 'M' && parts[2].c === 'L' && !!title };
@@ -136,14 +174,14 @@ var timeline = (function () {
     t.selected = draw(t.copy, 'path', { 'class': 'sel' });
     t.line = draw(t.copy, 'path', { 'class': 'cur' });
   }
-  function bar(path, says, box) {
+  function bar(path, says, box, cut) {
     var next = path.nextElementSibling, end = +box[3], surface = /^[zf]$/.test(path.getAttribute('class'));
     if (next && next.classList.contains('g')) { // what was granted
       end = +/H([\d.]+)/.exec(next.getAttribute('d'))[1];
       next = next.nextElementSibling;
     }
-    var height = box[4] === 'v' ? +box[5] : box[5] - box[2], to = box[3] - box[1] <= 2 ? +box[1] : +box[3];
-    var b = { path: path, says: says, x: place(+box[1]), to: place(to), end: end, y: +box[2], height: height, text: '', surface: surface };
+    var height = !box[6] ? +box[4] + +box[5] : box[6] === 'v' ? +box[7] : box[7] - box[2], to = box[3] - box[1] <= 2 ? +box[1] : +box[3];
+    var b = { path: path, says: says, x: place(+box[1]), to: place(to), end: end, y: +box[2], height: height, text: '', surface: surface, cut: cut[0] + cut[1] ? cut : null };
     if (path.classList.contains('o') || path.classList.contains('g')) return b; // its label stands above, or before
     if (next && next.tagName === 'text' && num(next, 'x') === b.x + 3) b.label = next;
     else {
@@ -157,13 +195,15 @@ var timeline = (function () {
 
   // layout puts everything where it belongs at this zoom and with these lanes.
   function layout() {
-    var y = top + 8, width = X(end()) + t.width - end();
+    var y = top + 8, order = [], width = X(end()) + t.width - end();
     t.lanes.slice().sort(function (a, b) { return b.pinned - a.pinned || a.order - b.order; }).forEach(function (lane) {
       lane.now = y;
       lane.head.style.top = y + 'px';
-      t.heads.appendChild(lane.head); // who goes through the heads by key goes from top to bottom
+      order.push(lane.head);
       y += lane.height + 8;
     });
+    // Who goes through the heads by key goes from top to bottom. One that is moved is no longer where keys go to.
+    if (order.some(function (head, i) { return t.heads.children[i + 1] !== head; })) t.heads.append.apply(t.heads, order);
     t.copy.setAttribute('width', round(width));
     t.copy.setAttribute('viewBox', '0 0 ' + round(width) + ' ' + t.height);
     t.shapes.forEach(function (s) {
@@ -175,7 +215,7 @@ var timeline = (function () {
         else if (p.c === 'V') n = [Y(n[0])];
         else if (p.c === 'M' || p.c === 'L') n = n.map(function (v, i) { return i % 2 ? p.c === 'L' && s.lost ? half : Y(v) : round(X(v)); });
         if (s.over && (p.c === 'M' || p.c === 'V')) { // from the upper belief to the lower, whichever that is now
-          var a = Y(y), b = Y(s.parts[2].n[0]) - 20;
+          var a = Y(y), b = Y(s.parts.find(function (p) { return p.c === 'V'; }).n[0]) - 20;
           n = p.c === 'M' ? [n[0], Math.min(a, b)] : [Math.max(a, b) + 20];
         }
         return p.c + n.join();
@@ -208,20 +248,21 @@ var timeline = (function () {
   function axis() {
     var labels = t.labels;
     if (t.k !== 1) {
-      var last = -1000, lines = '', p = t.places, end = -1000;
+      var lines = '', p = t.places, end = -1000, ticks = [];
       labels = labels.filter(function (l) { return l.y > t.bottom; }).map(function (l) { return { x: X(l.x), y: l.y, text: l.text }; }).filter(function (l) {
         var half = l.text.length * letter / 2, room = l.x - half >= end;
         if (room) end = l.x + half + 6;
         return room;
       });
-      var tick = function (x, text) {
-        if (x - last < text.length * letter + 8) return;
-        last = x;
-        lines += 'M' + round(x) + ',' + top + 'V' + t.bottom;
-        labels.push({ x: x, y: top - 4, text: text });
+      var tick = function (x, text, last) {
+        var at = Math.max(x, 52 + text.length * 3.6); // beside the unit
+        var close = function () { return ticks.length && at - ticks[ticks.length - 1].x < text.length * letter + 8; };
+        while (last && ticks.length > 1 && close()) ticks.pop();
+        if (last && close()) at = ticks[0].x + text.length * 7.2 + 4;
+        if (!close()) ticks.push({ x: at, y: top - 4, text: text, line: x });
       };
       p.forEach(function (place, i) {
-        tick(X(place.x), seconds(place.at));
+        tick(X(place.x), seconds(place.at), i && i === p.length - 1);
         var next = p[i + 1], wide = next && X(next.x) - X(place.x);
         if (!next || wide < 300) return;
         var least = (next.at - place.at) * 150 / wide, step = Math.pow(10, Math.max(9 - t.digits, Math.ceil(Math.log10(least))));
@@ -231,6 +272,8 @@ var timeline = (function () {
           if (X(next.x) - x > 60) tick(x, seconds(at));
         }
       });
+      ticks.forEach(function (l) { lines += 'M' + round(l.line) + ',' + top + 'V' + t.bottom; });
+      labels = labels.concat(ticks);
       t.grid.setAttribute('d', lines);
     }
     t.ticks.textContent = '';
@@ -242,7 +285,7 @@ var timeline = (function () {
     if (!t.flags) return;
     var list = [];
     t.proving.forEach(function (e) {
-      var place = t.places.find(function (p) { return p.events.indexOf(e) >= 0; }), text = '#' + e, last = list[list.length - 1];
+      var place = t.of[e] && t.places[t.of[e].place], text = '#' + e, last = list[list.length - 1];
       if (!place) return;
       if (last && X(place.x) - last.x < (last.text.length + text.length) * letter / 2 + 6) last.text += ' ' + text;
       else list.push({ x: X(place.x), text: text });
@@ -273,17 +316,21 @@ var timeline = (function () {
     t.selected.setAttribute('d', s ? 'M' + round(X(s.a)) + ',' + top + 'H' + round(X(s.b)) + 'V' + t.bottom + 'H' + round(X(s.a)) + 'z' : '');
     t.line.setAttribute('d', p ? 'M' + round(X(p.x)) + ',' + (top - 8) + 'V' + t.bottom : '');
   }
-  function select(a, b, says) {
+  function select(a, b, says, cut) { // of what is cut so much lies before the picture and behind it
     if (a > b) { var c = a; a = b; b = c; }
     t.sel = { a: a, b: b };
-    var from = timeAt(a), to = timeAt(b);
-    t.status.textContent = (says ? says + ': ' : '') + seconds(from) + ' s to ' + seconds(to) + ' s, ' + words(to - from);
+    var from = timeAt(a), to = timeAt(b), seen = to - from;
+    if (cut) {
+      from -= cut[0];
+      to += cut[1];
+    }
+    t.status.textContent = (says ? says + ': ' : '') + seconds(from) + ' s to ' + seconds(to) + ' s, ' + words(to - from) + (cut ? ' (the picture shows ' + words(seen) + ' of it)' : '');
     mark();
   }
   function pick(b) {
     t.chosen = b;
     t.cursor = -1;
-    select(b.x, b.to, b.says);
+    select(b.x, b.to, b.says, b.cut);
   }
   function put(i, own) { // the cursor
     var p = t.places[i];
@@ -356,7 +403,7 @@ var timeline = (function () {
     strip.append(make('span', {}, 'seconds'));
     t.heads = strip;
     t.lanes.forEach(function (lane) {
-      lane.head = make('button', { type: 'button', 'aria-pressed': 'false', 'aria-label': 'pin lane ' + lane.name, title: 'pin: this lane comes first' }, lane.name);
+      lane.head = make('button', { type: 'button', 'aria-pressed': 'false', 'aria-label': 'pin lane ' + lane.name, title: lane.name + ': pin, so that this lane comes first' }, lane.name);
       lane.head.style.height = lane.height + 'px';
       lane.head.addEventListener('click', function () { pin(lane); });
       strip.append(lane.head);
@@ -471,16 +518,28 @@ var timeline = (function () {
   window.addEventListener('resize', function () { if (t) layout(); });
 
   return {
-    // show shows the timeline of a story, if it has one, and of that an event, if there is one.
+    // show shows the timeline of a story, if it has one, and of that an event, if there is one. It returns the events
+    // that may have its sentence.
     show: function (article, event) {
       if (t && t.article !== article) close();
       if (article && !t) open(article);
-      if (!t || !event) return;
-      var at = -1;
+      if (!t) return [event];
+      t.sel = t.chosen = t.anchor = null;
+      t.cursor = -1;
+      t.status.textContent = '';
+      mark();
+      if (!event) return [];
+      var of = t.of[event], at = 0;
+      if (of) {
+        put(of.place, false);
+        if (of.event === +event) return [event].concat(of.also);
+        t.status.textContent += ' (event ' + event + ' is told together with event ' + of.event + ')';
+        return [event, of.event];
+      }
       t.places.forEach(function (p, i) { if (p.events.some(function (e) { return e <= event; })) at = i; });
-      if (at < 0) return;
-      if (t.places[at].events.indexOf(+event) >= 0) put(at, false);
-      else bring(t.places[at].x);
+      bring(t.places[at].x);
+      t.status.textContent = 'event ' + event + ' is not in the picture';
+      return [event];
     },
     clear: clear
   };

@@ -35,8 +35,10 @@ func (b *browser) xOf(event int) float64 {
 	b.Helper()
 	text := eval[string](b, `document.querySelector('article.open svg[data-axis]').dataset.axis`)
 	x, number := 0, 0
+	text, _, _ = strings.Cut(text, "|")
 	for _, item := range strings.Split(text, ";")[1:] {
 		for i, field := range strings.Split(item, ",") {
+			field, _, _ = strings.Cut(field, "+") // what is told together with it
 			n, err := strconv.Atoi(field)
 			b.must(err)
 			switch {

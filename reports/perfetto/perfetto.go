@@ -143,7 +143,7 @@ func (t *trace) spans(lane int, kind picture.SpanKind, first int, name string) {
 
 func (t *trace) moment(m picture.Moment) {
 	e := event{Name: m.Label, Kind: "moment", Phase: "i", TS: micros(m.At), PID: together, TID: happens, Scope: "t",
-		Args: &args{Event: &m.Event, Says: m.Says, Effect: m.Effect, Proves: m.Proves}}
+		Args: &args{Event: &m.Event, Says: m.Says, Effect: m.Effect, Proves: m.Proves()}}
 	if m.From >= 0 {
 		e.PID = pid(m.From)
 	} else {

@@ -178,6 +178,14 @@ func (a Axis) X(t time.Duration) float64 {
 	return s.X + s.Width*float64(t-s.From)/float64(s.To-s.From)
 }
 
+// Ends returns the first time and the last.
+func (a Axis) Ends() (from, to time.Duration) {
+	if len(a.Segments) == 0 {
+		return 0, 0
+	}
+	return a.Segments[0].From, a.Segments[len(a.Segments)-1].To
+}
+
 // Width returns how wide the whole is.
 func (a Axis) Width() float64 {
 	if len(a.Segments) == 0 {
@@ -193,7 +201,7 @@ func (a Axis) Seconds(t time.Duration) string { return fixed(t.Seconds(), a.Digi
 func fixed(x float64, digits int) string { return strconv.FormatFloat(x, 'f', digits, 64) }
 
 // digitsFor returns how many digits of seconds tell the times apart: three at least, and
-// six at most.
+// six at most, unless it takes more to tell the first from the last.
 func digitsFor(times []time.Duration) int {
 	for digits := 3; digits < 6; digits++ {
 		last, same := "", false
@@ -206,5 +214,9 @@ func digitsFor(times []time.Duration) int {
 			return digits
 		}
 	}
-	return 6
+	digits, first, last := 6, times[0].Seconds(), times[len(times)-1].Seconds()
+	for digits < 9 && first != last && fixed(first, digits) == fixed(last, digits) {
+		digits++
+	}
+	return digits
 }

@@ -61,13 +61,14 @@ const (
 
 // A Span is something that lasted, in one lane.
 type Span struct {
-	Kind     SpanKind
-	Lane     int
+	Kind SpanKind
+	Lane int
+	// From and To are when it began and ended, in the picture or beyond its axis.
 	From, To time.Duration
 	// Began and Ended are the numbers of the events, or -1.
 	Began, Ended int
-	// Before and Open say that it began before what is shown, or lasted longer.
-	Before, Open bool
+	// Open says that nothing ended it before the run was over.
+	Open bool
 	// Whose is the lane of the client to whom the key belongs; -1 if nobody knows.
 	Whose int
 	// Until is when the key expires or the validity ends, if that is not To; 0 if never.
@@ -76,7 +77,7 @@ type Span struct {
 	Says  string // in a sentence
 }
 
-// Length says how long the span is, as far as it is shown.
+// Length says how long it was, whatever is seen of it.
 func (s Span) Length() time.Duration { return s.To - s.From }
 
 // An Overlap is a time in which two clients believed at once.
@@ -133,8 +134,10 @@ func (k MomentKind) Between() bool {
 // A Moment is something that happened.
 type Moment struct {
 	Kind MomentKind
-	// Event is its number in the history; of rounds that of the first.
+	// Event is its number in the history; of rounds that of the first. With are those of the
+	// other events that it tells: what a command made of the key, the rest of the rounds.
 	Event int
+	With  []int
 	At    time.Duration
 	// Sent is when the message set out, if anybody knows.
 	Sent time.Duration
@@ -147,8 +150,11 @@ type Moment struct {
 	// Good and Bad say how it came out, where that is the question: an operation that
 	// succeeded, a write that was accepted.
 	Good, Bad bool
-	Proves    bool // it is among the events that prove something
+	Proof     []int // those of its events that prove something
 }
+
+// Proves reports whether it is about something that proves anything.
+func (m Moment) Proves() bool { return len(m.Proof) > 0 }
 
 // A Proof is an anomaly and the events that prove it.
 type Proof struct {

@@ -91,6 +91,17 @@ func (c *canvas) beside(x, dx, y float64, class, text string) {
 	c.b.WriteString(">" + c.escaped(text) + "</text>")
 }
 
+// name writes a name that may be too long, which a title then has in full.
+func (c *canvas) name(x, y float64, name string, room float64) {
+	c.element("text", attribute{"x", at(x)}, attribute{"y", at(y)})
+	short := fit(name, room)
+	c.b.WriteString(">" + c.escaped(short))
+	if short != name {
+		c.b.WriteString("<title>" + c.escaped(name) + "</title>")
+	}
+	c.b.WriteString("</text>")
+}
+
 // group writes what a function writes, in a group, unless that is nothing.
 func (c *canvas) group(class, transform string, write func()) {
 	outer := c.b.String()
@@ -113,6 +124,23 @@ func (c *canvas) rect(x, y, w, h float64, class, title string) { c.path(class, t
 func box(x, y, w, h float64) string {
 	right := max(math.Round(x+w), math.Round(x)+1)
 	return fmt.Sprintf("M%s,%sH%sv%sH%sz", at(x), at(y), at(right), at(h), at(x))
+}
+
+// cutBox is a box that ends in a point where it goes on beyond the picture.
+func cutBox(x, y, w, h float64, before, behind bool) string {
+	right := max(math.Round(x+w), math.Round(x)+1)
+	half := math.Round(h / 2)
+	d := fmt.Sprintf("M%s,%sH%s", at(x), at(y), at(right))
+	if behind {
+		d += fmt.Sprintf("l4,%s-4,%s", at(half), at(h-half))
+	} else {
+		d += "v" + at(h)
+	}
+	d += "H" + at(x)
+	if before {
+		d += fmt.Sprintf("l-4-%s", at(half))
+	}
+	return d + "z"
 }
 
 // path draws lines, if there are any.
@@ -148,6 +176,9 @@ func at(x float64) string { return strconv.Itoa(int(math.Round(x))) }
 
 // widthOf estimates how wide a text is.
 func widthOf(text string) float64 { return 6.1 * float64(utf8.RuneCountInString(text)) }
+
+// tickWidth is as wide as a time gets in any common font.
+func tickWidth(text string) float64 { return 7.2 * float64(utf8.RuneCountInString(text)) }
 
 // fit shortens a text to a width; where not even three letters fit it returns none.
 func fit(text string, width float64) string {

@@ -3,6 +3,7 @@ package svg
 import (
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/lockfault/lockfault/reports/picture"
 )
@@ -25,7 +26,7 @@ func Sequence(w io.Writer, p picture.Picture, alone bool) error {
 	lines := ""
 	c.group("b c", "", func() {
 		for i, lane := range p.Lanes {
-			c.text(x(i), headTop-8, "", fit(lane.Name, column-10))
+			c.name(x(i), headTop-8, lane.Name, column-10)
 			lines += fmt.Sprintf("M%s,%sV%s", at(x(i)), at(headTop), at(bottom+6))
 		}
 	})
@@ -103,9 +104,13 @@ func (c *sequence) numbers(p picture.Picture, y func(int) float64) {
 		}
 		c.group(class, "translate(54)", func() {
 			for i, m := range p.Moments {
-				if m.Proves == proves {
+				if m.Proves() == proves {
+					numbers := []int{m.Event}
+					if proves {
+						numbers = m.Proof
+					}
 					c.element("text", attribute{"y", at(y(i) + 3)})
-					c.b.WriteString(fmt.Sprintf(">%d</text>", m.Event))
+					c.b.WriteString(">" + strings.Trim(fmt.Sprint(numbers), "[]") + "</text>")
 				}
 			}
 		})
@@ -124,7 +129,7 @@ func (c *sequence) arrow(p picture.Picture, m picture.Moment, x func(int) float6
 			place = x(m.From) + 9
 		}
 		class := ""
-		if m.Bad || m.Proves {
+		if m.Bad || m.Proves() {
 			class = "wt"
 		}
 		c.labels.text(place, y+3, class, fit(label, column*1.7))

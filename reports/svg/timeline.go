@@ -16,6 +16,8 @@ const (
 	gutter   = 74.0 // left of the axis, for the names of lanes
 	flagsTop = 12.0 // of the row of numbers of what proves something
 	lanesTop = 50.0
+	// unitWidth is that of the word before the times.
+	unitWidth = 52.0
 )
 
 // A timeline is being drawn.
@@ -24,6 +26,7 @@ type timeline struct {
 	p      picture.Picture
 	tops   []float64 // of lanes
 	bottom float64
+	cuts   []string // how much is cut off at each point, in the order in which they are drawn
 }
 
 // Timeline draws time from left to right, to scale, with a lane for each participant: what
@@ -47,26 +50,31 @@ func Timeline(w io.Writer, p picture.Picture, alone bool) error {
 	if !alone { // what leads from places back to times
 		scale = []attribute{{"data-axis", t.places()}}
 	}
-	return t.write(w, gutter+max(p.Axis.Width(), 260)+16, t.bottom+34, nameOf(p, "timeline"), scale...)
+	width := gutter + max(p.Axis.Width(), 260) + 16
+	if list := t.ticks(); len(list) > 0 { // the last time can be read to its end
+		last := list[len(list)-1]
+		width = max(width, last.label+tickWidth(last.text)/2)
+	}
+	return t.write(w, width, t.bottom+34, nameOf(p, "timeline"), scale...)
 }
 
 // places are the places at which something is to be seen, with their times and the numbers of the moments: "4;82,0,1;9,476,2,1"
 // are four digits behind the point of a second, 82 at 0 with event 1, and 9 further 476 later with events 3 and 4.
-// Times are in units with three digits more than those.
+// Times are in units with three digits more than those. Behind a bar is how much of what lasted lies beyond each point.
 func (t *timeline) places() string {
 	axis := t.p.Axis
 	if len(axis.Segments) == 0 {
 		return ""
 	}
-	unit := math.Pow10(6 - axis.Digits) // in nanoseconds
+	unit := unitOf(axis)
 	var lastX, lastTime, event int
 	text := strconv.Itoa(axis.Digits)
 	moments := t.p.Moments
-	place := func(at time.Duration) {
+	place := func(at time.Duration) { // the number of a moment is followed by those that it tells, too
 		x, now := int(math.Round(gutter+axis.X(at))), int(math.Round(float64(at)/unit))
 		text += fmt.Sprintf(";%d,%d", x-lastX, now-lastTime)
 		for len(moments) > 0 && moments[0].At <= at {
-			text += "," + strconv.Itoa(moments[0].Event-event)
+			text += "," + strconv.Itoa(moments[0].Event-event) + together(moments[0])
 			event, moments = moments[0].Event, moments[1:]
 		}
 		lastX, lastTime = x, now
@@ -76,6 +84,36 @@ func (t *timeline) places() string {
 		if s.To > s.From {
 			place(s.To)
 		}
+	}
+	if len(t.cuts) > 0 {
+		text += "|" + strings.Join(t.cuts, ",")
+	}
+	return text
+}
+
+// unitOf is that of times in a page, in nanoseconds.
+func unitOf(a picture.Axis) float64 { return math.Pow10(max(0, 6-a.Digits)) }
+
+// together says which other events a moment tells: how many of the next ones it does, doesn't, does and so on. "+" is
+// the next alone.
+func together(m picture.Moment) string {
+	if len(m.With) == 0 {
+		return ""
+	}
+	if len(m.With) == 1 && m.With[0] == m.Event+1 {
+		return "+"
+	}
+	runs, last := []int{0}, m.Event
+	for _, e := range m.With {
+		if e > last+1 {
+			runs = append(runs, e-last-1, 0)
+		}
+		runs[len(runs)-1]++
+		last = e
+	}
+	text := ""
+	for _, n := range runs {
+		text += "+" + strconv.Itoa(n)
 	}
 	return text
 }
@@ -120,20 +158,10 @@ func (t *timeline) axis() {
 	}
 	t.path("z", "", surfaces[picture.Magnified])
 	t.path("f", "", surfaces[picture.Folded])
-	lines, last := "", -1000.0
-	tick := func(x float64, text string) {
-		if x-last < widthOf(text)+8 {
-			return
-		}
-		last = x
-		lines += fmt.Sprintf("M%s,%sV%s", at(x), at(lanesTop-8), at(t.bottom))
-		labels = append(labels, label{x, lanesTop - 12, text})
-	}
-	for i, piece := range pieces {
-		if i == 0 {
-			tick(gutter+piece.X, t.p.Axis.Seconds(piece.From))
-		}
-		tick(gutter+piece.X+piece.Width, t.p.Axis.Seconds(piece.To))
+	lines := ""
+	for _, tick := range t.ticks() {
+		lines += fmt.Sprintf("M%s,%sV%s", at(tick.x), at(lanesTop-8), at(t.bottom))
+		labels = append(labels, label{tick.label, lanesTop - 12, tick.text})
 	}
 	t.path("l", "", lines)
 	t.group("d c", "", func() {
@@ -151,11 +179,47 @@ func (t *timeline) axis() {
 	})
 }
 
+// A tick is a time that stands above the picture: at a place, with a label there or close by.
+type tick struct {
+	x, label float64
+	text     string
+}
+
+// ticks are as many times as there is room for, the first and the last in any case.
+func (t *timeline) ticks() []tick {
+	var list []tick
+	add := func(at time.Duration, end bool) {
+		text := t.p.Axis.Seconds(at)
+		n := tick{x: gutter + t.p.Axis.X(at), text: text}
+		n.label = max(n.x, unitWidth+tickWidth(text)/2) // beside the unit
+		close := func() bool { return len(list) > 0 && n.label-list[len(list)-1].label < widthOf(text)+8 }
+		for end && len(list) > 1 && close() {
+			list = list[:len(list)-1]
+		}
+		if end && close() {
+			n.label = list[0].label + tickWidth(text) + 4
+		}
+		if !close() {
+			list = append(list, n)
+		}
+	}
+	pieces := t.p.Axis.Pieces()
+	for i, piece := range pieces {
+		if i == 0 {
+			add(piece.From, false)
+		}
+		if piece.To > piece.From {
+			add(piece.To, i == len(pieces)-1)
+		}
+	}
+	return list
+}
+
 func (t *timeline) lanes() {
 	lines := ""
 	t.group("b", "", func() {
 		for i, lane := range t.p.Lanes {
-			t.text(4, t.tops[i]+14, "", fit(lane.Name, gutter-8))
+			t.name(4, t.tops[i]+14, lane.Name, gutter-8)
 			lines += fmt.Sprintf("M0,%sH%s", at(t.tops[i]+heightOf(lane.Kind)+4), at(gutter+t.p.Axis.Width()))
 		}
 	})
@@ -189,7 +253,8 @@ func (t *timeline) span(s picture.Span) {
 		own := ", by a command of " + t.p.Lanes[s.Whose].Name
 		says = strings.Replace(strings.TrimSuffix(says, own), own+",", ",", 1)
 	}
-	t.rect(x, y, w, h, class, says)
+	before, behind := t.beyond(s.From, s.To)
+	t.bar(class, says, cutBox(x, y, w, h, before > 0, behind > 0), before, behind, s.Length())
 	label := s.Label
 	if s.Kind == picture.Hold && w > 60 {
 		label += " " + picture.Words(s.Length())
@@ -209,6 +274,25 @@ func (t *timeline) span(s picture.Span) {
 	if text := fit(label, room-4); text != "" && h >= 9 {
 		t.text(x+3, y+h-2.5, "", text)
 	}
+}
+
+// beyond returns how much of a length lies before and behind the picture.
+func (t *timeline) beyond(from, to time.Duration) (before, behind time.Duration) {
+	first, last := t.p.Axis.Ends()
+	return max(0, first-from), max(0, to-last)
+}
+
+// bar draws what lasted. Of one that is cut its title says how much is seen; in a page the script does.
+func (t *timeline) bar(class, says, d string, before, behind, length time.Duration) {
+	if before+behind > 0 && t.alone {
+		says += " (the picture shows " + picture.Words(length-before-behind) + " of it)"
+	}
+	for _, cut := range []time.Duration{before, behind} {
+		if cut > 0 {
+			t.cuts = append(t.cuts, strconv.Itoa(int(math.Round(float64(cut)/unitOf(t.p.Axis)))))
+		}
+	}
+	t.path(class, says, d)
 }
 
 // band says where in its lane a kind of span lies, and how it looks.
@@ -243,7 +327,15 @@ func (t *timeline) overlaps() {
 		w := max(2, gutter+t.p.Axis.X(o.To)-x)
 		a, b := min(o.A, o.B), max(o.A, o.B)
 		// Its lower edge is a place in a lane, too.
-		t.path("o", o.Label(), fmt.Sprintf("M%s,%sH%sV%sH%sz", at(x), at(t.tops[a]-3), at(max(x+w, x+2)), at(t.tops[b]+17), at(x)))
+		before, behind := t.beyond(o.From, o.To)
+		points := [2]string{} // where it goes on
+		if behind > 0 {
+			points[1] = "l4,6-4,6"
+		}
+		if before > 0 {
+			points[0] = "l-4,6,4,6"
+		}
+		t.bar("o", o.Label(), fmt.Sprintf("M%s,%sH%s%sV%sH%sz%s", at(x), at(t.tops[a]-3), at(max(x+w, x+2)), points[1], at(t.tops[b]+17), at(x), points[0]), before, behind, o.To-o.From)
 		if i == 0 {
 			if x > gutter+t.p.Axis.Width()*0.6 {
 				t.text(x+w, flagsTop+12, "wt e", o.Label())
@@ -291,11 +383,13 @@ func (t *timeline) moments() {
 				marks = append(marks, mark{d, m.Says, told[picture.Sentence{Event: m.Event, Text: m.Says}]})
 			}
 		}
-		if line := fmt.Sprintf("M%s,%sV%s", at(x), at(lanesTop-6), at(t.bottom)); m.Proves {
+		if line := fmt.Sprintf("M%s,%sV%s", at(x), at(lanesTop-6), at(t.bottom)); m.Proves() {
 			if !strings.HasSuffix(proving, line) {
 				proving += line
 			}
-			flags = raise(flags, x, m.Event)
+			for _, event := range m.Proof {
+				flags = raise(flags, x, event)
+			}
 		}
 	}
 	t.path("w", "", proving)
