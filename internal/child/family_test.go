@@ -108,11 +108,14 @@ func TestWatchSeesWhoWaits(t *testing.T) {
 		}
 	}
 	time.Sleep(500 * time.Millisecond)
+	var lates []time.Duration
 	for i, p := range append(busy, idle) {
 		late, _ := watches[i].Look(p)
-		if i < 2 && late < 50*time.Millisecond || i == 2 && late > 50*time.Millisecond {
-			t.Errorf("process %d was late by %v", i, late)
-		}
+		lates = append(lates, late)
+	}
+	// On a busy machine all wait longer, and who sleeps until he has begun to.
+	if least := min(lates[0], lates[1]); least < 50*time.Millisecond || lates[2] > least/2 {
+		t.Errorf("two who share a processor were late by %v and %v, who sleeps by %v", lates[0], lates[1], lates[2])
 	}
 }
 
