@@ -44,7 +44,7 @@ type story struct {
 	told, asked map[int]int
 	// caused is where the request is that made a change of a key, by the place of the change.
 	caused map[int]int
-	digits      int // of the time, behind the point
+	digits int // of the time, behind the point
 	// beliefs are the times during which somebody believed that it holds the lock, begun
 	// how many of them have, and believers those of now.
 	beliefs, believers []checker.Hold

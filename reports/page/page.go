@@ -125,7 +125,7 @@ type Story struct {
 	Difference                                string
 	Proofs                                    []Proof
 	Notes                                     []string
-	Elsewhere                                 []Link // the same cell in the other worlds
+	Elsewhere                                 []Link        // the same cell in the other worlds
 	Timeline, Sequence                        template.HTML // drawn here, and escaped there
 	Mermaid                                   string
 	Sentences                                 []Sentence
