@@ -42,6 +42,15 @@ type chosen struct {
 	source []byte
 }
 
+// written returns a script that this program wrote.
+func written(file, text string) (chosen, error) {
+	script, err := scenarios.Parse(file, []byte(text))
+	if err != nil {
+		return chosen{}, fmt.Errorf("the script %s that was written here is wrong: %w", file, err)
+	}
+	return chosen{Script: script, file: file, source: []byte(text)}, nil
+}
+
 // chooseScenarios returns the scenarios that the words name, by name or pattern of
 // names, or by the path of a file, of a directory, or a pattern of files: first
 // those of the library in its order, then the files, each once. No words mean the

@@ -20,7 +20,6 @@ import (
 	"github.com/lockfault/lockfault/explore"
 	"github.com/lockfault/lockfault/internal/pool"
 	"github.com/lockfault/lockfault/internal/replace"
-	"github.com/lockfault/lockfault/internal/tempdir"
 	"github.com/lockfault/lockfault/reports"
 	"github.com/lockfault/lockfault/scenarios"
 	"github.com/lockfault/lockfault/strategies"
@@ -197,11 +196,24 @@ func (o *exploreOptions) checkFiles(strategy string) error {
 	case err != nil:
 		return usage("--out: %s is of no search, and would be lost: name another directory, or remove it", filepath.Join(o.out, findingsFile))
 	}
+	var ours []string
+	for _, f := range former.Findings {
+		ours = append(ours, f.File)
+	}
+	return checkScripts(o.out, strategy, ours)
+}
+
+// scriptOf is the name of the file for the script with which a strategy shows an anomaly.
+func scriptOf(strategy string, a checker.Anomaly) string {
+	return strategy + "-" + string(a) + scriptSuffix
+}
+
+// checkScripts says which file would be lost to such a script: none of these, which are ours.
+func checkScripts(dir, strategy string, ours []string) error {
 	for _, a := range checker.Anomalies() {
-		name := strategy + "-" + string(a) + ".txt"
-		ours := slices.ContainsFunc(former.Findings, func(f finding) bool { return f.File == name })
-		if _, err := os.Lstat(filepath.Join(o.out, name)); err == nil && !ours {
-			return usage("--out: %s is of no search that is there, and may be lost: name another directory, or remove it", filepath.Join(o.out, name))
+		file := filepath.Join(dir, scriptOf(strategy, a))
+		if _, err := os.Lstat(file); err == nil && !slices.Contains(ours, filepath.Base(file)) {
+			return usage("--out: %s is none of what was written there, and may be lost: name another directory, or remove it", file)
 		}
 	}
 	return nil
@@ -286,7 +298,7 @@ func (o *exploreOptions) explore(cmd *cobra.Command, a *app, name string) error 
 	took := time.Since(began)
 	found := make([]finding, len(result.Findings))
 	for i, f := range result.Findings {
-		found[i] = finding{Finding: f, File: list[0].Name + "-" + string(f.Anomaly) + ".txt"}
+		found[i] = finding{Finding: f, File: scriptOf(list[0].Name, f.Anomaly)}
 	}
 	if cmd.Context().Err() == nil {
 		if err := o.confirm(cmd.Context(), list[0], found); err != nil && cmd.Context().Err() == nil {
@@ -356,20 +368,20 @@ func (o *exploreOptions) confirm(ctx context.Context, strategy strategies.Strate
 	if len(o.worlds) < 2 || len(found) == 0 {
 		return nil
 	}
-	temp, err := tempdir.Make("", tracePrefix)
+	temp, err := makeTraces()
 	if err != nil {
-		return fmt.Errorf("make a temporary directory: %w: name a directory that can be written to with TMPDIR", err)
+		return err
 	}
 	defer temp.Remove()
 	var scripts []chosen
 	for i := range found {
 		f := &found[i]
 		f.Worlds = map[string]string{}
-		script, err := scenarios.Parse(f.File, []byte(f.Script))
+		script, err := written(f.File, f.Script)
 		if err != nil {
 			return err
 		}
-		scripts = append(scripts, chosen{Script: script, file: f.File, source: []byte(f.Script)})
+		scripts = append(scripts, script)
 	}
 	for _, world := range o.worlds {
 		if world == worlds.Sim {
@@ -617,7 +629,7 @@ func (o *exploreOptions) clear() {
 		return
 	}
 	for _, f := range former.Findings {
-		if f.File == filepath.Base(f.File) && f.File == former.Strategy+"-"+string(f.Anomaly)+".txt" {
+		if f.File == filepath.Base(f.File) && f.File == scriptOf(former.Strategy, f.Anomaly) {
 			_ = os.Remove(filepath.Join(o.out, f.File)) // or it is written anew
 		}
 	}

@@ -15,7 +15,6 @@ import (
 	"github.com/lockfault/lockfault/explore"
 	"github.com/lockfault/lockfault/internal/replace"
 	"github.com/lockfault/lockfault/internal/shell"
-	"github.com/lockfault/lockfault/internal/tempdir"
 	"github.com/lockfault/lockfault/reports"
 	"github.com/lockfault/lockfault/scenarios"
 	"github.com/lockfault/lockfault/strategies"
@@ -67,7 +66,7 @@ func (s *search) spoiled() string {
 			return fmt.Sprintf("it has %s twice", f.Anomaly)
 		case !slices.Contains(checker.Anomalies(), f.Anomaly):
 			return fmt.Sprintf("%q is no anomaly", f.Anomaly)
-		case f.File != s.Strategy+"-"+string(f.Anomaly)+".txt" || f.File != filepath.Base(f.File):
+		case f.File != scriptOf(s.Strategy, f.Anomaly) || f.File != filepath.Base(f.File):
 			return fmt.Sprintf("%q is no file of it", f.File)
 		case f.Script == "" || f.Moves < 1 || !slices.Contains(f.Anomalies, f.Anomaly):
 			return fmt.Sprintf("its %s has no script that a search may find", f.Anomaly)
@@ -216,19 +215,19 @@ func (s *search) play(ctx context.Context, strategy strategies.Strategy, list []
 		}
 		return nil
 	}
-	temp, err := tempdir.Make("", tracePrefix)
+	temp, err := makeTraces()
 	if err != nil {
-		return fmt.Errorf("make a temporary directory: %w: name a directory that can be written to with TMPDIR", err)
+		return err
 	}
 	defer temp.Remove()
 	var scripts []chosen
 	for i := range list {
 		x := &list[i]
-		script, err := scenarios.Parse(x.File, []byte(x.Script))
+		script, err := written(x.File, x.Script)
 		if err != nil {
 			return err
 		}
-		scripts = append(scripts, chosen{Script: script, file: x.File, source: []byte(x.Script)})
+		scripts = append(scripts, script)
 	}
 	o := playOptions{worlds: []string{worlds.Sim}, failover: byReplicaOf, seed: s.Seed, nodes: s.Nodes}
 	return o.play(ctx, worlds.Sim, min(len(list), mostPlayed), o.cells(worlds.Sim, 0, scripts, []strategies.Strategy{on}, temp.Path()), func(j job, p played) error {

@@ -20,6 +20,15 @@ import (
 // by itself leaves its history.
 const tracePrefix = "lockfault-trace-"
 
+// makeTraces makes such a directory.
+func makeTraces() (*tempdir.Dir, error) {
+	temp, err := tempdir.Make("", tracePrefix)
+	if err != nil {
+		err = fmt.Errorf("make a temporary directory: %w: name a directory that can be written to with TMPDIR", err)
+	}
+	return temp, err
+}
+
 // A oneCell is the cell that the arguments of a command name.
 type oneCell struct {
 	script   chosen
@@ -88,9 +97,9 @@ func (o *playOptions) chooseCell(cmd *cobra.Command, a *app, args []string) (*on
 // it left none.
 func (o *playOptions) playCell(cmd *cobra.Command, c *oneCell) (cell reports.Cell, history checker.History, err error) {
 	o.warn(cmd)
-	temp, err := tempdir.Make("", tracePrefix)
+	temp, err := makeTraces()
 	if err != nil {
-		return cell, history, fmt.Errorf("make a temporary directory: %w: name a directory that can be written to with TMPDIR", err)
+		return cell, history, err
 	}
 	defer temp.Remove() // or the next one does
 	dir := temp.Path()

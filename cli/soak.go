@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"iter"
 	"math"
 	"os"
@@ -21,7 +22,6 @@ import (
 	"github.com/lockfault/lockfault/internal/replace"
 	"github.com/lockfault/lockfault/internal/shell"
 	"github.com/lockfault/lockfault/reports"
-	"github.com/lockfault/lockfault/scenarios"
 	"github.com/lockfault/lockfault/soak"
 	"github.com/lockfault/lockfault/strategies"
 	"github.com/lockfault/lockfault/worlds"
@@ -208,6 +208,9 @@ func (o *soakOptions) run(cmd *cobra.Command, a *app, args []string) error {
 			return err
 		}
 	}
+	if o.script >= 0 && len(list) > 1 {
+		return usage("--script prints the window of one strategy, and these are %d: name one", len(list))
+	}
 	if o.script >= 0 {
 		_, err := fmt.Fprint(cmd.OutOrStdout(), o.planOf(list[0]).Script(o.script))
 		return err
@@ -221,10 +224,8 @@ func (o *soakOptions) run(cmd *cobra.Command, a *app, args []string) error {
 	if err := o.prepare(cmd.Context(), a.registry, scripts, list); err != nil {
 		return err
 	}
-	if o.out != "" {
-		if err := os.MkdirAll(o.out, 0o777); err != nil {
-			return usage("--out: %v", brief(err))
-		}
+	if err := o.checkOut(list); err != nil {
+		return err
 	}
 	progress := newProgress(cmd.ErrOrStderr(), o.windows()*len(list))
 	defer progress.close()
@@ -263,6 +264,32 @@ func (o *soakOptions) run(cmd *cobra.Command, a *app, args []string) error {
 	return o.tell(cmd, &all)
 }
 
+// checkOut makes the directory for what is kept, and says what would be lost in it.
+func (o *soakOptions) checkOut(list []strategies.Strategy) error {
+	if o.out == "" {
+		return nil
+	}
+	if err := os.MkdirAll(o.out, 0o777); err != nil {
+		return usage("--out: %v", brief(err))
+	}
+	file := filepath.Join(o.out, soakFile)
+	if err := replace.CheckFile(file); err != nil {
+		return usage("--out: %v", err)
+	}
+	former, err := readSoaked(o.out)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		return usage("--out: %s is of no soak, and would be lost: name another directory, or remove it", file)
+	}
+	for _, s := range list {
+		if err := checkScripts(o.out, s.Name, former.files()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // workers returns how many windows are played at a time: in real time they mostly wait.
 func (o *soakOptions) workers(cmd *cobra.Command, world string) int {
 	if cmd.Flags().Changed("jobs") {
@@ -273,23 +300,19 @@ func (o *soakOptions) workers(cmd *cobra.Command, world string) int {
 
 // window returns the script of a window.
 func (o *soakOptions) window(s strategies.Strategy, n int) (chosen, error) {
-	text := []byte(o.planOf(s).Script(n))
-	name := fmt.Sprintf("window-%d.txt", n)
-	script, err := scenarios.Parse(name, text)
-	if err != nil {
-		return chosen{}, fmt.Errorf("the script of window %d is wrong: %w", n, err)
-	}
-	return chosen{Script: script, file: name, source: text}, nil
+	return written(windowName(n)+scriptSuffix, o.planOf(s).Script(n))
 }
+
+func windowName(n int) string { return fmt.Sprintf("window-%d", n) }
 
 // windowsOf yields the job of each window.
 func (o *soakOptions) windowsOf(s strategies.Strategy) iter.Seq[job] {
 	plan := o.planOf(s)
 	return func(yield func(job) bool) {
 		for n := range o.windows() {
-			name := fmt.Sprintf("window-%d", n)
+			name := windowName(n)
 			j := job{
-				Number: n, Strategy: s.Name, Scenario: name, File: name + ".txt", Source: []byte(plan.Script(n)),
+				Number: n, Strategy: s.Name, Scenario: name, File: name + scriptSuffix, Source: []byte(plan.Script(n)),
 				Place: o.at(o.worlds[0]), Seed: o.seedOf(n), TTL: plan.TTL, Nodes: o.nodesOf(s), Alone: o.alone(s), Count: true,
 			}
 			if !yield(j) {
@@ -302,7 +325,7 @@ func (o *soakOptions) windowsOf(s strategies.Strategy) iter.Seq[job] {
 // seedOf returns the seed that a window is played with, by whomever.
 func (o *soakOptions) seedOf(window int) uint64 { return o.seed + uint64(window) }
 
-// incidents writes the script of the first window that showed each anomaly, as small as it gets.
+// incidents finds the script of the first window that showed each anomaly, as small as it gets.
 func (o *soakOptions) incidents(ctx context.Context, s strategies.Strategy, one *lockSoaked, progress *progress) error {
 	for _, anomaly := range checker.Anomalies() {
 		first, ok := one.first[anomaly]
@@ -316,13 +339,10 @@ func (o *soakOptions) incidents(ctx context.Context, s strategies.Strategy, one 
 		if err != nil {
 			return err
 		}
-		file := filepath.Join(o.out, s.Name+"-"+string(anomaly)+".txt")
-		if err := replace.File(file, []byte(text)); err != nil {
-			return fmt.Errorf("write the script: %w: name another directory with --out", err)
-		}
+		file := filepath.Join(o.out, scriptOf(s.Name, anomaly))
 		one.Incidents = append(one.Incidents, incident{
 			Anomaly: anomaly, Window: first.window, Seed: o.seedOf(first.window), File: filepath.Base(file), Steps: said,
-			Command: o.replay(s, file, first.window),
+			Command: o.replay(s, file, first.window), script: text,
 		})
 	}
 	return nil
@@ -358,7 +378,7 @@ func (o *soakOptions) small(ctx context.Context, s strategies.Strategy, anomaly 
 	for _, window := range []time.Duration{min(plan.Window, first.at+2*plan.TTL), plan.Window} {
 		p := plan
 		p.Window = window.Round(time.Millisecond)
-		shrunk, err := explore.Shrink(within, e, fmt.Sprintf("window-%d.txt", first.window), []byte(p.Script(first.window)), anomaly)
+		shrunk, err := explore.Shrink(within, e, windowName(first.window)+scriptSuffix, []byte(p.Script(first.window)), anomaly)
 		if shrunk.Script != "" {
 			text, said = shrunk.Script, fmt.Sprintf("%d of %d steps", shrunk.Units, shrunk.From)
 		}

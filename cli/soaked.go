@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -16,6 +18,7 @@ import (
 	"github.com/lockfault/lockfault/checker"
 	"github.com/lockfault/lockfault/internal/replace"
 	"github.com/lockfault/lockfault/internal/version"
+	"github.com/lockfault/lockfault/reports"
 	"github.com/lockfault/lockfault/soak"
 	"github.com/lockfault/lockfault/strategies"
 )
@@ -30,6 +33,33 @@ type soaked struct {
 	Plan        soakPlan      `json:"plan"`
 	Interrupted bool          `json:"interrupted,omitempty"`
 	Locks       []*lockSoaked `json:"locks"`
+}
+
+// readSoaked reads what a soak wrote into a directory; empty with an error.
+func readSoaked(dir string) (all soaked, err error) {
+	text, err := os.ReadFile(filepath.Join(dir, soakFile))
+	if err != nil {
+		return all, err
+	}
+	if err := json.Unmarshal(text, &all); err != nil {
+		return soaked{}, err
+	}
+	if all.Tool != reports.Tool || all.Plan.Windows == 0 {
+		return soaked{}, errors.New("it is of no soak")
+	}
+	return all, nil
+}
+
+// files are the names of the scripts that it wrote.
+func (s *soaked) files() (names []string) {
+	for _, l := range s.Locks {
+		for _, i := range l.Incidents {
+			if i.File == scriptOf(l.Strategy, i.Anomaly) {
+				names = append(names, i.File)
+			}
+		}
+	}
+	return names
 }
 
 // A soakPlan is the plan.
@@ -50,9 +80,9 @@ type soakPlan struct {
 // A lockSoaked is what was counted of one lock.
 type lockSoaked struct {
 	Strategy string `json:"strategy"`
-	// Windows were counted, and Lost came to nothing: Why is what the first of them said.
+	// Windows were counted, and Void came to nothing: Why is what the first of them said.
 	Windows int    `json:"windows"`
-	Lost    int    `json:"windows_lost"`
+	Void    int    `json:"windows_void"`
 	Why     string `json:"why,omitempty"`
 
 	Virtual  time.Duration `json:"virtual_ns"`
@@ -66,7 +96,7 @@ type lockSoaked struct {
 
 	Updates  int  `json:"updates"`
 	Refused  int  `json:"refused"`
-	Lost_    int  `json:"lost_updates"`
+	Lost     int  `json:"lost_updates"`
 	LossRate rate `json:"lost_per_update"`
 
 	Outages    int       `json:"outages"`
@@ -79,7 +109,7 @@ type lockSoaked struct {
 
 	sum   soak.Sum
 	first map[checker.Anomaly]firstSeen
-	lost  int // the first window that came to nothing, and one more; 0 if there is none
+	void  int // the first window that came to nothing, and one more; 0 if there is none
 }
 
 // An incident is the first window that showed an anomaly.
@@ -90,6 +120,7 @@ type incident struct {
 	File    string          `json:"file"`
 	Steps   string          `json:"steps"`
 	Command string          `json:"command"`
+	script  string
 }
 
 type firstSeen struct {
@@ -128,9 +159,9 @@ func newLockSoaked(s strategies.Strategy) *lockSoaked {
 // add adds a window, in any order.
 func (l *lockSoaked) add(window int, p played) {
 	if p.Counts == nil {
-		l.Lost++
-		if l.lost == 0 || window < l.lost-1 {
-			l.lost, l.Why = window+1, fmt.Sprintf("window %d: %s: %s", window, p.Cell.Verdict, p.Cell.Reason)
+		l.Void++
+		if l.void == 0 || window < l.void-1 {
+			l.void, l.Why = window+1, fmt.Sprintf("window %d: %s: %s", window, p.Cell.Verdict, p.Cell.Reason)
 		}
 		return
 	}
@@ -147,7 +178,7 @@ func (l *lockSoaked) settle() {
 	s := &l.sum
 	l.Windows, l.Virtual, l.Acquired, l.Failed, l.Unknown = s.Windows, s.Virtual, s.Acquired, s.Failed, s.Unknown
 	l.Overlaps, l.OverlapRate, l.Overlap = s.Overlap.Count, rateOf(s.Overlaps()), quantilesOf(&s.Overlap)
-	l.Updates, l.Refused, l.Lost_, l.LossRate = s.Updates, s.Refused, s.Lost, rateOf(s.Losses())
+	l.Updates, l.Refused, l.Lost, l.LossRate = s.Updates, s.Refused, s.Lost, rateOf(s.Losses())
 	l.Outages, l.OutageRate, l.Outage, l.Recovery = s.Outage.Count, rateOf(s.Outages()), quantilesOf(&s.Outage), quantilesOf(&s.Recovery)
 	l.Anomalies = s.Anomalies
 	if l.Anomalies == nil {
@@ -158,10 +189,10 @@ func (l *lockSoaked) settle() {
 // tell prints what was counted, and writes it if it is to be kept.
 func (o *soakOptions) tell(cmd *cobra.Command, all *soaked) error {
 	all.Version = version.Of()
-	lost := 0
+	void := 0
 	for _, l := range all.Locks {
 		l.settle()
-		lost += l.Lost
+		void += l.Void
 	}
 	var text bytes.Buffer
 	e := json.NewEncoder(&text)
@@ -169,7 +200,22 @@ func (o *soakOptions) tell(cmd *cobra.Command, all *soaked) error {
 	if err := e.Encode(all); err != nil {
 		return err
 	}
-	if o.out != "" {
+	former, err := readSoaked(o.out)
+	if all.Interrupted && err == nil && o.out != "" {
+		defer fmt.Fprintf(cmd.ErrOrStderr(), "what is in %s is still the soak before\n", o.out)
+	} else if o.out != "" {
+		for _, name := range former.files() {
+			if !slices.Contains(all.files(), name) {
+				_ = os.Remove(filepath.Join(o.out, name)) // of what is not there any more
+			}
+		}
+		for _, l := range all.Locks {
+			for _, i := range l.Incidents {
+				if err := replace.File(filepath.Join(o.out, i.File), []byte(i.script)); err != nil {
+					return fmt.Errorf("write the script: %w: name another directory with --out", err)
+				}
+			}
+		}
 		if err := replace.File(filepath.Join(o.out, soakFile), text.Bytes()); err != nil {
 			return fmt.Errorf("write what was counted: %w: name another directory with --out", err)
 		}
@@ -184,7 +230,7 @@ func (o *soakOptions) tell(cmd *cobra.Command, all *soaked) error {
 	switch {
 	case all.Interrupted:
 		return &statusError{ExitInterrupted, errors.New("interrupted: what was counted by then is above")}
-	case lost > 0:
+	case void > 0:
 		return &statusError{code: ExitUndecided}
 	}
 	return nil
@@ -220,7 +266,7 @@ func (l *lockSoaked) table(w io.Writer) {
 		fmt.Fprintln(w, strings.TrimRight(text, " "))
 	}
 	line("overlaps", thousands(l.Overlaps), perMillion(l.OverlapRate.told), "within", l.Overlap)
-	line("lost updates", thousands(l.Lost_), percent(l.LossRate.told), "", quantiles{})
+	line("lost updates", thousands(l.Lost), percent(l.LossRate.told), "", quantiles{})
 	if l.Refused > 0 {
 		line("refused", thousands(l.Refused), "", "", quantiles{})
 	}
@@ -240,9 +286,9 @@ func (l *lockSoaked) table(w io.Writer) {
 	for _, i := range l.Incidents {
 		fmt.Fprintf(w, "  %s, window %d, %s: %s\n", i.Anomaly, i.Window, i.Steps, i.Command)
 	}
-	if l.Lost > 0 {
+	if l.Void > 0 {
 		why, _, _ := strings.Cut(l.Why, "\n")
-		fmt.Fprintf(w, "  %s came to nothing; %s\n", count(l.Lost, "window", "windows"), why)
+		fmt.Fprintf(w, "  %s came to nothing; %s\n", count(l.Void, "window", "windows"), why)
 	}
 }
 
