@@ -137,6 +137,8 @@ func roundsOf(c *cursor) (r Rounds, err error) {
 	}
 	if err == nil && c.skip("think") {
 		r.Think, err = span(c, positive)
+	} else if err == nil && c.peek() != "" {
+		err = c.unexpected("what is in a round", "work", "update", "think")
 	}
 	return r, err
 }
