@@ -65,7 +65,7 @@ func (p Place) Real() bool { return p.World != Sim && p.World != "" }
 const (
 	TTL         = time.Second
 	TTLDocker   = 4 * time.Second
-	TTLSentinel = 5 * time.Second
+	TTLSentinel = 10 * time.Second
 
 	takesDocker  = TTLDocker / 10
 	takesProcess = TTL / 50

@@ -21,8 +21,12 @@ import (
 // How sentinels watch: a primary that is silent for downAfter is down, to those
 // that are no part of the first majority lateBy later. If all of three found out
 // at once, each might vote for itself, and they would try again after more
-// than twice failoverTimeout; one who is late votes for another. A leader has
-// failoverTimeout for each step.
+// than twice the failover timeout; one who is late votes for another.
+//
+// A leader has the failover timeout for each step, and so long, too, sentinels bear
+// that a replica follows another address than the one that they know its primary by:
+// then they have it follow that one, past the links whose faults a world plays. So
+// they bear it for failoverTimeout, until the world hurries them.
 //
 // A sentinel that lost its connection to a server, as all do when the server is
 // promoted, tries again once in a PING-PERIOD: downAfter must be well longer,
@@ -32,7 +36,7 @@ const (
 	downAfter       = 600 * time.Millisecond
 	slowDownAfter   = 1500 * time.Millisecond
 	lateBy          = 500 * time.Millisecond
-	failoverTimeout = time.Second
+	failoverTimeout = 24 * time.Hour
 )
 
 // hurry sets what Sentinel's configuration doesn't offer, in milliseconds, by

@@ -185,9 +185,9 @@ func (h hands) Elect(n *topology.Node, among []*topology.Server) (best *topology
 			link.Stop()
 			h.of(s).shape.Stopped = true
 		}
-		// What they take from now on is theirs, and no lateness, unless the lease
-		// may be over by then.
-		defer func(begun time.Time) { h.granted += min(time.Since(begun), h.cfg.TTL/2) }(time.Now())
+		// What they take from now on is theirs, and no lateness, unless leases may be
+		// over by then.
+		defer func(begun time.Time) { h.promoted(time.Since(begun)) }(time.Now())
 		return h.awaitPromotion(among)
 	}
 	var furthest int64 = -1
@@ -217,10 +217,8 @@ func (h hands) Promote(of *topology.Server) error {
 	return err
 }
 
+// Follow has it follow by its link, after sentinels too, who know nothing of that.
 func (h hands) Follow(of *topology.Server) error {
-	if h.cfg.Sentinels > 0 {
-		return nil
-	}
 	s := h.of(of)
 	if err := s.attach(); err != nil {
 		return err

@@ -1,6 +1,7 @@
 package real_test
 
 import (
+	"fmt"
 	"math"
 	"net"
 	"slices"
@@ -83,17 +84,7 @@ func TestFailoverBySentinels(t *testing.T) {
 	if len(home.Sentinels) != 3 || len(home.Ways) != 2 || len(home.Places) != 0 {
 		t.Fatalf("A finds %+v", home)
 	}
-	primary := func(sentinel string) string {
-		o := rediscli.Options(sentinel)
-		o.Password = home.Password
-		c := redis.NewSentinelClient(o)
-		defer c.Close()
-		addr, err := c.GetMasterAddrByName(t.Context(), home.Master).Result()
-		if err != nil || len(addr) != 2 {
-			t.Fatalf("sentinel %s says %v, %v", sentinel, addr, err)
-		}
-		return net.JoinHostPort(addr[0], addr[1])
-	}
+	primary := func(sentinel string) string { return primary(t, home, sentinel) }
 	old := primary(home.Sentinels[0])
 	a := s.reach(real.Place{Addr: home.Ways[old], Password: home.Password})
 	s.Begin()
@@ -110,6 +101,44 @@ func TestFailoverBySentinels(t *testing.T) {
 	s.want(`
 		n1/0 A1 for 30s by command A
 		n1/1 A1 for 30s by failover`, checker.State)
+}
+
+// primary returns whom a sentinel names as the primary.
+func primary(t *testing.T, home real.Home, sentinel string) string {
+	t.Helper()
+	o := rediscli.Options(sentinel)
+	o.Password = home.Password
+	c := redis.NewSentinelClient(o)
+	defer c.Close()
+	addr, err := c.GetMasterAddrByName(t.Context(), home.Master).Result()
+	if err != nil || len(addr) != 2 {
+		t.Fatalf("sentinel %s says %v, %v", sentinel, addr, err)
+	}
+	return net.JoinHostPort(addr[0], addr[1])
+}
+
+// Replicas follow by the links whose faults a script plays, however long sentinels look
+// at that, and after a failover too: they would have each follow the primary itself.
+func TestSentinelsLeaveLinks(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, real.Config{Replicas: 2, Sentinels: 3}, "client")
+	home := s.home("A")
+	s.Begin()
+	for range 2 {
+		time.Sleep(1500 * time.Millisecond) // for a failover-timeout of a second, and what sentinels ask for ten times a second
+		s.apply(lag(time.Minute))
+		s.reach(real.Place{Addr: home.Ways[primary(t, home, home.Sentinels[0])], Password: home.Password}).ask("SET lock A-value-1 NX", "+OK")
+		s.apply(failover)
+	}
+	first, second := "n1/1", "n1/2"
+	if strings.Contains(storytest.Lines(s.events, checker.State), "n1/2 A1") {
+		first, second = second, first // both had got equally far
+	}
+	s.want(fmt.Sprintf(`
+		n1/0 A1 by command A
+		%[1]s gone by failover
+		%[1]s A1 by command A
+		%[2]s gone by failover`, first, second), checker.State)
 }
 
 func TestSplit(t *testing.T) {

@@ -71,26 +71,27 @@ type World struct {
 	mine     waiter        // where the script's goroutine waits for its turn
 	turns    turns         // guards all that follows, lateness apart
 
-	until     func() bool // what Run waits for, while it does
-	met       bool        // it was so, and the script's goroutine has the turn
-	alarm     *time.Timer // wakes the script's goroutine
-	due       time.Time   // when it does
-	made      time.Time
-	began     time.Time
-	record    func(checker.Event) // nil until Begin
-	timers    timers
-	top       *topology.Topology
-	ledger    *faults.Ledger
-	proxies   *proxy.Proxies
-	launcher  *child.Launcher
-	servers   []*server // in the order of the topology's
-	clients   map[string]*process
-	links     map[link]*wire
-	sentinels []string
-	failure   error // of something that the world itself needs
-	lateness  lateness
-	granted   time.Duration // how long the present fault may take
-	closed    bool
+	until      func() bool // what Run waits for, while it does
+	met        bool        // it was so, and the script's goroutine has the turn
+	alarm      *time.Timer // wakes the script's goroutine
+	due        time.Time   // when it does
+	made       time.Time
+	began      time.Time
+	record     func(checker.Event) // nil until Begin
+	timers     timers
+	top        *topology.Topology
+	ledger     *faults.Ledger
+	proxies    *proxy.Proxies
+	launcher   *child.Launcher
+	servers    []*server // in the order of the topology's
+	clients    map[string]*process
+	links      map[link]*wire
+	sentinels  []string
+	failure    error // of something that the world itself needs
+	lateness   lateness
+	granted    time.Duration // how long the present fault may take
+	promotions time.Duration // how long sentinels took for all that they did
+	closed     bool
 }
 
 var _ faults.World = (*World)(nil)
