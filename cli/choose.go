@@ -86,7 +86,7 @@ func chooseScenarios(ctx context.Context, words []string) ([]chosen, error) {
 			continue
 		}
 		if !found {
-			return nil, unknown("scenario", word, scenarios.Names(), "the command \"list scenarios\" prints them; the path of a file or directory has a / or ends in .txt")
+			return nil, unknown("scenario", word, allScenarios(), "the command \"list scenarios\" prints them; the path of a file or directory has a / or ends in .txt")
 		}
 	}
 	var list []chosen

@@ -19,11 +19,12 @@ import (
 func complete(root *cobra.Command, registry strategies.Registry) {
 	addCompletion(root)
 	args := map[string][]func() []string{
-		"trace":   {registry.Names, scenarios.Names},
-		"play":    {registry.Names, scenarios.Names},
+		"trace":   {registry.Names, allScenarios},
+		"play":    {registry.Names, allScenarios},
+		"map":     {registry.Names, allScenarios},
 		"explore": {registry.Names},
 		"soak":    {registry.Names},
-		"show":    {scenarios.Names},
+		"show":    {allScenarios},
 	}
 	flags := map[string]func() []string{
 		"strategy": func() []string { return append(registry.Names(), tagged(registry)...) },
@@ -37,6 +38,7 @@ func complete(root *cobra.Command, registry strategies.Registry) {
 		"compare": reports.DiffFormats,
 		"bench":   func() []string { return []string{formatTable, formatMarkdown, formatJSON} },
 		"check":   func() []string { return []string{formatTable, formatJSON} },
+		"map":     mapForms,
 	}
 	for _, cmd := range root.Commands() {
 		if names := args[cmd.Name()]; names != nil {
@@ -52,6 +54,9 @@ func complete(root *cobra.Command, registry strategies.Registry) {
 		}
 	}
 }
+
+// allScenarios are those of the library, and those for maps.
+func allScenarios() []string { return append(scenarios.Names(), scenarios.MapNames()...) }
 
 // addCompletion adds the command that prints the scripts of shells, which cobra makes, and has it
 // refuse what is no shell.

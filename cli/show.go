@@ -4,6 +4,8 @@ import (
 	"context"
 
 	"github.com/spf13/cobra"
+
+	"github.com/lockfault/lockfault/scenarios"
 )
 
 func newShowCommand() *cobra.Command {
@@ -23,8 +25,12 @@ func newShowCommand() *cobra.Command {
 	}
 }
 
-// chooseScenario returns the one scenario that the word names.
+// chooseScenario returns the one scenario that the word names: of the library, of those for
+// maps, or a file.
 func chooseScenario(ctx context.Context, word string) (chosen, error) {
+	if file, src := scenarios.MapSource(word); src != nil {
+		return written(file, string(src))
+	}
 	list, err := chooseScenarios(ctx, []string{word})
 	if err != nil {
 		return chosen{}, err

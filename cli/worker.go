@@ -166,8 +166,8 @@ type player struct {
 	venue atomic.Pointer[worlds.Venue] // of the last cell on real servers; it has those still
 }
 
-// source is where a script is from: a file, or the library.
-type source struct{ file, name string }
+// source is where a script is from: a file with its text, or the library.
+type source struct{ file, name, text string }
 
 // abandon ends the servers that there are, also those of a cell that is being
 // played. Its clients' processes end with this one.
@@ -294,9 +294,12 @@ func (p *player) place(j job) (harness.Place, error) {
 	return venue, nil
 }
 
+// mostScripts is how many scripts a worker keeps: soaks and maps have one for each job.
+const mostScripts = 64
+
 // load returns the job's script.
 func (p *player) load(j job) (*scenarios.Script, error) {
-	of := source{j.File, j.Scenario}
+	of := source{j.File, j.Scenario, string(j.Source)}
 	if script := p.scripts[of]; script != nil {
 		return script, nil
 	}
@@ -310,7 +313,7 @@ func (p *player) load(j job) (*scenarios.Script, error) {
 	if err != nil {
 		return nil, err
 	}
-	if p.scripts == nil {
+	if len(p.scripts) >= mostScripts || p.scripts == nil {
 		p.scripts = map[source]*scenarios.Script{}
 	}
 	p.scripts[of] = script

@@ -80,6 +80,9 @@ func (p *printer) comment(text string) {
 // the note's, unless another is given.
 func (p *printer) line(n note, text, trailing string) {
 	p.lines(n.above)
+	if n.written != "" && n.filled == text {
+		text = n.written
+	}
 	if trailing == "" {
 		trailing = n.trailing
 	}
@@ -173,6 +176,9 @@ func (s Settings) lines() []settingLine {
 	var lines []settingLine
 	add := func(key string, value any, byDefault bool) {
 		lines = append(lines, settingLine{placed{key: key}, fmt.Sprint(key, " ", value), byDefault})
+	}
+	for _, p := range s.Params {
+		lines = append(lines, settingLine{placed: placed{key: "param " + p.Name}, text: "param " + p.String()})
 	}
 	add("ttl", faults.Span{Abs: s.TTL}, s.TTL == base.TTL)
 	add("clients", strings.Join(s.Clients, " "), false)

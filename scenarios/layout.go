@@ -24,6 +24,9 @@ type note struct {
 	above []string
 	// trailing is the text of the comment behind it.
 	trailing string
+	// written is the line with the names of params, if it has any, whose text with
+	// their values is filled: whoever changes it takes them away.
+	written, filled string
 }
 
 // placed is one line with a setting.

@@ -65,3 +65,12 @@ func Lookup(name string) (*Script, error) {
 	script.library = true
 	return script, nil
 }
+
+// Source returns the text of the library's script of that name; nil if there is none.
+func Source(name string) []byte {
+	src, err := library.ReadFile("library/" + name + ".txt")
+	if err != nil {
+		return nil
+	}
+	return src
+}

@@ -58,8 +58,11 @@ func (p *parser) line(l line) error {
 		return nil
 	}
 	p.head = false
+	written, err := p.fill(&l)
+	if err != nil {
+		return err
+	}
 	c := &cursor{file: p.file, line: l}
-	var err error
 	switch word := c.peek(); {
 	case word == "expect":
 		err = p.expect(c)
@@ -71,8 +74,8 @@ func (p *parser) line(l line) error {
 	if err != nil {
 		return err
 	}
-	n := note{above: p.above, trailing: l.comment}
-	if p.above = nil; len(n.above) > 0 || n.trailing != "" {
+	n := note{above: p.above, trailing: l.comment, written: written}
+	if p.above = nil; len(n.above) > 0 || n.trailing != "" || written != "" {
 		p.script.layout.notes[l.number] = n
 	}
 	return nil
@@ -218,6 +221,7 @@ func (p *parser) finish(last int) error {
 		p.above = p.above[:n-1]
 	}
 	p.script.layout.tail = p.above
+	p.open()
 	return nil
 }
 

@@ -40,6 +40,9 @@ type Settings struct {
 	// Elsewhere are names and tags of strategies that other programs have: who
 	// plays the script without them is told nothing by lines about them.
 	Elsewhere []Selector
+	// Params are values that others may want to be different, in the order in which they were
+	// declared. What they are is in the rest of the script already: [Script.With] changes that.
+	Params []Param
 
 	Grace    faults.Span // default 0.5ttl
 	Bound    faults.Span // default 5ttl

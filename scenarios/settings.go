@@ -26,7 +26,7 @@ func Defaults() Settings {
 func settingWords() []string {
 	return []string{
 		"ttl", "clients", "nodes", "replicas", "for", "elsewhere", "grace", "bound", "patience",
-		"retries", "read-timeout", "context-timeout", "honour", "thread",
+		"retries", "read-timeout", "context-timeout", "honour", "thread", "param",
 	}
 }
 
@@ -37,7 +37,7 @@ func (p *parser) setting(c *cursor) error {
 		return c.wrong(name, "%q is a setting: settings stand before the first step and the first expect")
 	}
 	key := name.text
-	if key == "thread" {
+	if key == "thread" || key == "param" {
 		key += " " + c.peek()
 	}
 	if earlier, ok := p.given[key]; ok {
@@ -96,6 +96,8 @@ func (p *parser) value(c *cursor, name string) (err error) {
 		s.HonourValidity = true
 	case "thread":
 		err = p.thread(c)
+	case "param":
+		err = p.param(c)
 	}
 	return err
 }

@@ -13,7 +13,7 @@ func Allowed() map[string][]string {
 	return map[string][]string{
 		"cmd": {"checker", "cli", "faults/docker", "reports", "scenarios", "scenarios/settled", "strategies", "strategies/all", "strategies/thirdparty",
 			"internal/child", "internal/tempdir"},
-		"cli": {"cli/stage", "explore", "soak", "harness", "worlds", "reports", "scenarios", "strategies", "faults", "histories", "checker",
+		"cli": {"cli/stage", "explore", "soak", "mapping", "harness", "worlds", "reports", "scenarios", "strategies", "faults", "histories", "checker",
 			"internal/bubble", "internal/nearest", "internal/pool", "internal/replace", "internal/results", "internal/shell", "internal/stdio", "internal/tempdir", "internal/version"},
 		// What is shown in a terminal is what reports tell, which never know one.
 		"cli/stage": {"reports"},
@@ -22,6 +22,8 @@ func Allowed() map[string][]string {
 			"internal/bubble", "internal/nearest", "internal/replace", "internal/results", "internal/shell", "internal/stdio", "internal/tempdir", "internal/version"},
 		// A search plays scripts; it knows no strategy and no world.
 		"explore": {"harness", "scenarios", "faults", "checker", "internal/flock"},
+		// A map asks at points, and knows nothing of what is asked.
+		"mapping": {},
 		// A soak writes scripts and counts histories; it plays nothing.
 		"soak": {"faults", "checker"},
 		// Real servers come to the harness from outside: see Light.

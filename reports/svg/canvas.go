@@ -91,6 +91,11 @@ func (c *canvas) beside(x, dx, y float64, class, text string) {
 	c.b.WriteString(">" + c.escaped(text) + "</text>")
 }
 
+// inside ends an element with a text in it, escaped.
+func (c *canvas) inside(element, text string) {
+	c.b.WriteString(">" + c.escaped(text) + "</" + element + ">")
+}
+
 // name writes a name that may be too long, which a title then has in full.
 func (c *canvas) name(x, y float64, name string, room float64) {
 	c.element("text", attribute{"x", at(x)}, attribute{"y", at(y)})

@@ -1,0 +1,379 @@
+package reports
+
+import (
+	"bytes"
+	"encoding/csv"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/lockfault/lockfault/checker"
+	"github.com/lockfault/lockfault/reports/page"
+	"github.com/lockfault/lockfault/reports/svg"
+)
+
+// MapFile is the name of the file with a map's data, beside which are its table for
+// spreadsheets, its picture and its page.
+const (
+	MapFile    = "map.json"
+	MapTable   = "map.csv"
+	MapPicture = "map.svg"
+)
+
+// A Mapped is a map of where a lock is safe, as map.json has it.
+type Mapped struct {
+	Tool     string            `json:"tool"`
+	Version  string            `json:"version"`
+	Strategy string            `json:"strategy"`
+	Scenario string            `json:"scenario"`
+	World    string            `json:"world"`
+	Seed     uint64            `json:"seed"`
+	Nodes    int               `json:"nodes,omitempty"`
+	Command  string            `json:"command"`
+	Of       []checker.Anomaly `json:"of"` // which break it
+	X        MapAxis           `json:"x"`
+	Y        *MapAxis          `json:"y,omitempty"`
+	// Grid is how many points a grid has that is as close everywhere as this map is where it
+	// changes.
+	Grid    int         `json:"grid"`
+	Probes  []MapProbe  `json:"probes"`
+	Squares []MapSquare `json:"squares"`
+	Lines   []MapLine   `json:"lines"`
+	// Loose is how many squares of the first size, as wide and high as LooseX and LooseY,
+	// were asked at their corners and one point inside only.
+	Loose  int         `json:"loose"`
+	LooseX string      `json:"loose_x"`
+	LooseY string      `json:"loose_y,omitempty"`
+	Void   int         `json:"void"` // probes that came to nothing
+	Why    string      `json:"why,omitempty"`
+	Sides  []MapScript `json:"sides"`
+}
+
+// A MapAxis is a param with the range that was looked at, and Steps steps of the lattice.
+type MapAxis struct {
+	Name  string   `json:"name"`
+	Steps int      `json:"steps"`
+	Ticks []string `json:"ticks"` // at equal distances, the first and the last at the ends
+}
+
+// A MapProbe is a point that was played, at the steps I and J of the axes.
+type MapProbe struct {
+	I         int               `json:"i"`
+	J         int               `json:"j"`
+	X         string            `json:"x"`
+	Y         string            `json:"y,omitempty"`
+	Verdict   Verdict           `json:"verdict"`
+	Anomalies []checker.Anomaly `json:"anomalies"`
+}
+
+// A MapSquare is a part of the map whose probes were answered alike, or, where it is mixed,
+// too small to be halved.
+type MapSquare struct {
+	I      int    `json:"i"`
+	J      int    `json:"j"`
+	Side   int    `json:"side"`
+	Answer string `json:"answer"`
+	Mixed  bool   `json:"mixed,omitempty"`
+}
+
+// Answers that are no anomalies.
+const (
+	MapHeld = "held"
+	MapVoid = "no verdict"
+)
+
+// A MapLine says what was answered along a line.
+type MapLine struct {
+	Where string `json:"where"` // as in "with lease 30s, along pause"
+	Says  string `json:"says"`
+}
+
+// A MapScript is the script of a point beside a boundary.
+type MapScript struct {
+	Answer  string `json:"answer"`
+	X       string `json:"x"`
+	Y       string `json:"y,omitempty"`
+	File    string `json:"file"`
+	Command string `json:"command"`
+	Text    string `json:"-"`
+}
+
+// ReadMap reads a map from its directory.
+func ReadMap(dir string) (*Mapped, error) {
+	text, err := os.ReadFile(filepath.Join(dir, MapFile))
+	if err != nil {
+		return nil, err
+	}
+	m := &Mapped{}
+	if err := json.Unmarshal(text, m); err != nil {
+		return nil, err
+	}
+	if m.Tool != Tool || m.X.Steps == 0 {
+		return nil, errors.New("it is no map")
+	}
+	return m, nil
+}
+
+// JSON writes the map as map.json has it.
+func (m *Mapped) JSON(w io.Writer) error {
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	return e.Encode(m)
+}
+
+// CSV writes a line for each probe: its values, its verdict, and its anomalies with blanks
+// between them.
+func (m *Mapped) CSV(w io.Writer) error {
+	c := csv.NewWriter(w)
+	head := []string{m.X.Name}
+	if m.Y != nil {
+		head = append(head, m.Y.Name)
+	}
+	_ = c.Write(append(head, "verdict", "anomalies"))
+	for _, p := range m.Probes {
+		row := []string{p.X}
+		if m.Y != nil {
+			row = append(row, p.Y)
+		}
+		_ = c.Write(append(row, string(p.Verdict), joinAnomalies(p.Anomalies)))
+	}
+	c.Flush()
+	return c.Error()
+}
+
+func joinAnomalies(list []checker.Anomaly) string {
+	var words []string
+	for _, a := range list {
+		words = append(words, string(a))
+	}
+	return strings.Join(words, " ")
+}
+
+// Name says what the map is of.
+func (m *Mapped) Name() string {
+	return fmt.Sprintf("%s under %s, %s", shown(m.Strategy), shown(m.Scenario), m.axes())
+}
+
+func (m *Mapped) axes() string {
+	if m.Y == nil {
+		return "along " + m.X.Name
+	}
+	return m.X.Name + " × " + m.Y.Name
+}
+
+// answers returns the answers that squares have: held first, and what came to nothing last.
+func (m *Mapped) answers() []string {
+	var list []string
+	for _, s := range m.Squares {
+		if !slices.Contains(list, s.Answer) && s.Answer != MapHeld && s.Answer != MapVoid {
+			list = append(list, s.Answer)
+		}
+	}
+	slices.Sort(list)
+	list = append([]string{MapHeld}, list...)
+	if slices.ContainsFunc(m.Squares, func(s MapSquare) bool { return s.Answer == MapVoid }) {
+		list = append(list, MapVoid)
+	}
+	return list
+}
+
+// SVG draws the map. One that stands alone is a file of its own.
+func (m *Mapped) SVG(w io.Writer, alone bool) error {
+	h := svg.Heat{Name: m.Name(), X: svg.Axis{Name: m.X.Name, Steps: m.X.Steps, Ticks: m.X.Ticks}}
+	if m.Y != nil {
+		h.Y = &svg.Axis{Name: m.Y.Name, Steps: m.Y.Steps, Ticks: m.Y.Ticks}
+	}
+	for _, answer := range m.answers() {
+		a := svg.Area{Name: answer, Safe: answer == MapHeld, Void: answer == MapVoid}
+		for _, s := range m.Squares {
+			if s.Answer == answer && !s.Mixed {
+				a.Squares = append(a.Squares, [3]int{s.I, s.J, s.Side})
+			}
+		}
+		h.Areas = append(h.Areas, a)
+	}
+	for _, s := range m.Squares {
+		if s.Mixed {
+			h.Boundary = append(h.Boundary, [3]int{s.I, s.J, s.Side})
+		}
+	}
+	return h.Write(w, alone)
+}
+
+// Missed says what the map can't say.
+func (m *Mapped) Missed() string {
+	size := m.LooseX
+	if m.Y != nil {
+		size += " of " + m.X.Name + " × " + m.LooseY + " of " + m.Y.Name
+	} else {
+		size += " of " + m.X.Name
+	}
+	if m.Loose == 0 {
+		return "Every part of the map has a change near it, and was looked at closely."
+	}
+	return fmt.Sprintf("What could be missed: %s of %s, of the first size, had equal answers at their corners, and at one point at random inside, and were looked at no closer. "+
+		"Another answer that fills half of one of them, and none of its corners, was missed one time in two; one that is as large as such a part in both directions was not.", count(m.Loose, "part"), size)
+}
+
+// Table writes the map for a terminal.
+func (m *Mapped) Table(w io.Writer) error {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "%s; world %s, seed %d\n", m.Name(), m.World, m.Seed)
+	fmt.Fprintf(&b, "%s points played, where a grid as close has %s\n\n", digits(len(m.Probes)), digits(m.Grid))
+	m.chart(&b)
+	for _, l := range m.Lines {
+		fmt.Fprintf(&b, "%s: %s\n", l.Where, l.Says)
+	}
+	fmt.Fprintf(&b, "\n%s\n", m.Missed())
+	if m.Void > 0 {
+		why, _, _ := strings.Cut(m.Why, "\n")
+		fmt.Fprintf(&b, "%s came to nothing; the first: %s\n", count(m.Void, "point"), printed(why))
+	}
+	for _, s := range m.Sides {
+		fmt.Fprintf(&b, "%s: %s\n", s.Answer, readable(s.Command))
+	}
+	_, err := b.WriteTo(w)
+	return err
+}
+
+// digits is a number with a comma before each three digits.
+func digits(n int) string {
+	text := fmt.Sprint(n)
+	for i := len(text) - 3; i > 0; i -= 3 {
+		text = text[:i] + "," + text[i:]
+	}
+	return text
+}
+
+// The chart's letters: of answers in their order, and of what is mixed.
+const (
+	chartHeld  = '.'
+	chartVoid  = '?'
+	chartMixed = '+'
+)
+
+func chartLetters() string { return "#%@*ox" }
+
+// chartCells is how many letters the chart has along an axis, at most.
+const chartCells = 32
+
+// chart draws the map with letters, a letter being what is at its middle.
+func (m *Mapped) chart(b *bytes.Buffer) {
+	cells := min(chartCells, m.X.Steps)
+	rows := 1
+	if m.Y != nil {
+		rows = min(chartCells/2, m.Y.Steps)
+	}
+	letters, legend := map[string]rune{}, []string{}
+	next := []rune(chartLetters())
+	for _, a := range m.answers() {
+		switch {
+		case a == MapHeld:
+			letters[a] = chartHeld
+		case a == MapVoid:
+			letters[a] = chartVoid
+		default:
+			letters[a] = next[0]
+			next = append(next[1:], next[0])
+		}
+		legend = append(legend, fmt.Sprintf("%c %s", letters[a], a))
+	}
+	names := 0
+	if m.Y != nil {
+		for _, t := range m.Y.Ticks {
+			names = max(names, len(t))
+		}
+		fmt.Fprintf(b, "%s\n", m.Y.Name)
+	}
+	for row := rows - 1; row >= 0; row-- {
+		label := ""
+		if m.Y != nil {
+			switch row {
+			case rows - 1:
+				label = m.Y.Ticks[len(m.Y.Ticks)-1]
+			case rows / 2:
+				label = m.Y.Ticks[len(m.Y.Ticks)/2]
+			case 0:
+				label = m.Y.Ticks[0]
+			}
+		}
+		fmt.Fprintf(b, "%*s |", names, label)
+		for cell := range cells {
+			b.WriteRune(m.letter((2*cell+1)*m.X.Steps/(2*cells), (2*row+1)*m.height()/(2*rows), letters))
+		}
+		b.WriteByte('\n')
+	}
+	first, last := m.X.Ticks[0], m.X.Ticks[len(m.X.Ticks)-1]
+	fmt.Fprintf(b, "%*s  %s%*s  %s\n", names, "", first, max(len(last)+1, cells-len([]rune(first))), last, m.X.Name)
+	fmt.Fprintf(b, "%*s  %s, %c where it changes\n\n", names, "", strings.Join(legend, ", "), chartMixed)
+}
+
+func (m *Mapped) height() int {
+	if m.Y == nil {
+		return 0
+	}
+	return m.Y.Steps
+}
+
+func (m *Mapped) letter(i, j int, letters map[string]rune) rune {
+	for _, s := range m.Squares {
+		if i >= s.I && i < s.I+s.Side && (m.Y == nil || j >= s.J && j < s.J+s.Side) {
+			if s.Mixed {
+				return chartMixed
+			}
+			return letters[s.Answer]
+		}
+	}
+	return ' '
+}
+
+// mapTitle begins the title of a page of a map.
+const mapTitle = Tool + " map"
+
+// Page writes the map as one HTML file.
+func (m *Mapped) Page(w io.Writer) error {
+	var picture strings.Builder
+	if err := m.SVG(&picture, false); err != nil {
+		return err
+	}
+	p := page.Map{
+		Title: mapTitle + " " + m.Name(), Picture: picture.String(), Missed: m.Missed(),
+		Provenance: [][2]string{
+			{"version", printed(m.Version)}, {"world", shown(m.World)}, {"seed", fmt.Sprint(m.Seed)},
+			{"points played", digits(len(m.Probes))}, {"a grid as close has", digits(m.Grid)}, {"command", readable(m.Command)},
+		},
+	}
+	for _, l := range m.Lines {
+		p.Lines = append(p.Lines, [2]string{printed(l.Where), readable(l.Says)})
+	}
+	if m.Void > 0 {
+		p.Void = count(m.Void, "point") + " came to nothing; the first: " + readable(m.Why)
+	}
+	for _, s := range m.Sides {
+		at := m.X.Name + " " + s.X
+		if m.Y != nil {
+			at += ", " + m.Y.Name + " " + s.Y
+		}
+		p.Sides = append(p.Sides, page.MapSide{Answer: s.Answer, At: at, Command: readable(s.Command), Script: strings.Map(printableText, s.Text)})
+	}
+	return page.OfMap(w, p)
+}
+
+// CheckMap returns an error if the directory has a file that a map would be written over and
+// that no map wrote.
+func CheckMap(dir string) error {
+	if _, err := ReadMap(dir); err == nil {
+		return nil
+	}
+	for _, name := range []string{MapFile, MapTable, MapPicture, HTMLFile} {
+		if _, err := os.Lstat(filepath.Join(dir, name)); err == nil {
+			return fmt.Errorf("no map wrote the %s that is in %s: move it away, or name another directory", name, dir)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,291 @@
+package scenarios
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/lockfault/lockfault/faults"
+)
+
+// A Param is a value that a script leaves open. It is written $NAME in settings and steps,
+// and is At unless somebody else says so.
+type Param struct {
+	Name  string
+	Range Range
+	At    string // as scripts write it
+}
+
+// String returns the param as scripts write it, without the word param.
+func (p Param) String() string {
+	text := p.Name + " " + p.Range.String()
+	if p.At != p.Range.Text(p.Range.To) {
+		text += " at " + p.At
+	}
+	return text
+}
+
+// A Range is where a [Param] may be: numbers of one unit, both ends included.
+type Range struct {
+	From, To float64
+	// Unit is what stands behind the numbers: ttl, x, %, or nothing; or time, for lengths of
+	// time, whose numbers are nanoseconds.
+	Unit string
+	// Whole says that there is nothing between two whole numbers.
+	Whole bool
+}
+
+// unitTime is the unit of what Go calls a duration.
+const unitTime = "time"
+
+// ParseRange reads a range such as 0ttl..2ttl, 1s..1m or 1..5. Where one end is 0, it may go
+// without its unit.
+func ParseRange(text string) (Range, error) {
+	from, to, two := strings.Cut(text, "..")
+	if !two {
+		return Range{}, fmt.Errorf("%q is no range such as 0ttl..2ttl", text)
+	}
+	var r Range
+	a, unitA, errA := quantity(from)
+	b, unitB, errB := quantity(to)
+	switch {
+	case errA != nil || errB != nil:
+		return Range{}, errors.Join(errA, errB)
+	case a == 0 && unitA == "":
+		unitA = unitB
+	case b == 0 && unitB == "":
+		unitB = unitA
+	}
+	r = Range{From: a, To: b, Unit: unitA}
+	switch {
+	case unitA != unitB:
+		return Range{}, fmt.Errorf("%q is from one unit to another: give both ends in ttl, or both in seconds", text)
+	case a >= b:
+		return Range{}, fmt.Errorf("%q has nothing in it: give the lower end first", text)
+	case b-a > 1e18 || math.Abs(a) > 1e18:
+		return Range{}, fmt.Errorf("%q is too large", text)
+	}
+	r.Whole = unitA == "" && !strings.Contains(from, ".") && !strings.Contains(to, ".")
+	if r.Text(a) == r.Text(b) {
+		return Range{}, fmt.Errorf("%q is too small: its ends are written alike", text)
+	}
+	return r, nil
+}
+
+// quantity reads a number with its unit.
+func quantity(text string) (n float64, unit string, err error) {
+	if d, err := time.ParseDuration(text); err == nil && strings.Trim(text, "+-0.") != "" {
+		return float64(d), unitTime, nil
+	}
+	end := strings.TrimRight(text, "abcdefghijklmnopqrstuvwxyzµABCDEFGHIJKLMNOPQRSTUVWXYZ%/")
+	n, err = strconv.ParseFloat(end, 64)
+	if err != nil || math.IsNaN(n) || math.IsInf(n, 0) || strings.ContainsAny(end, "xXpP_") {
+		return 0, "", fmt.Errorf("%q is no number, and no length of time such as 30s, 200ms or 1.1ttl", text)
+	}
+	return n, text[len(end):], nil
+}
+
+// String returns the range as scripts write it; [ParseRange] reads it back.
+func (r Range) String() string { return r.Text(r.From) + ".." + r.Text(r.To) }
+
+// Of returns the value of the range at i of n steps, both ends included, as it is written.
+func (r Range) Of(i, n int) float64 { return r.round(r.From + (r.To-r.From)*float64(i)/float64(n)) }
+
+// round returns the number that is written: a thousandth of a second if the range is a
+// second or more, else a millionth; six digits behind the point; or a whole number.
+func (r Range) round(v float64) float64 {
+	to := 1e-6
+	switch {
+	case r.Whole:
+		to = 1
+	case r.Unit == unitTime && r.To-r.From >= float64(time.Second):
+		to = float64(time.Millisecond)
+	case r.Unit == unitTime:
+		to = float64(time.Microsecond)
+	}
+	if r.Unit != unitTime && !r.Whole {
+		return math.Round(v*1e6) / 1e6
+	}
+	return math.Round(v/to) * to
+}
+
+// Text returns a number of the range as scripts write it.
+func (r Range) Text(v float64) string {
+	v = r.round(v)
+	if r.Unit == unitTime {
+		return faults.Span{Abs: time.Duration(v)}.String()
+	}
+	text := strconv.FormatFloat(v+0, 'f', -1, 64)
+	if r.Unit == "" && !r.Whole && !strings.Contains(text, ".") {
+		text += ".0" // or it would be read as a whole number, and its range as one of these
+	}
+	return text + r.Unit
+}
+
+// param reads "param pause 0ttl..2ttl at 1.1ttl", behind its first word.
+func (p *parser) param(c *cursor) error {
+	name := c.next()
+	switch {
+	case name.text == "":
+		return c.wrong(name, "a name is missing at the end of the line")
+	case !validParam(name.text):
+		return c.wrong(name, "%q is no name of a param: small letters, digits and '-' make one, a letter first")
+	case len(p.script.Params) == maxParams:
+		return c.wrong(name, fmt.Sprintf("a script has at most %d params", maxParams))
+	case c.peek() == "":
+		return c.unexpected("a range such as 0ttl..2ttl")
+	}
+	at := c.next()
+	r, err := ParseRange(at.text)
+	if err != nil {
+		return c.wrong(at, escaped(err.Error()))
+	}
+	param := Param{Name: name.text, Range: r, At: r.Text(r.To)}
+	if c.skip("at") {
+		value := c.next()
+		n, unit, err := quantity(value.text)
+		if n == 0 && unit == "" {
+			unit = r.Unit
+		}
+		switch {
+		case value.text == "":
+			return c.wrong(value, "a value is missing at the end of the line")
+		case err != nil:
+			return c.wrong(value, escaped(err.Error()))
+		case unit != r.Unit:
+			return c.wrong(value, "%q is of another unit than the range")
+		case r.Whole && n != math.Trunc(n):
+			return c.wrong(value, "%q is no whole number, as the range's ends are")
+		case n < r.From || n > r.To:
+			return c.wrong(value, "%q is out of the range")
+		}
+		param.At = r.Text(n)
+	}
+	p.script.Params = append(p.script.Params, param)
+	return nil
+}
+
+// maxParams is how many a script may have.
+const maxParams = 8
+
+// escaped has a text that is a format say itself.
+func escaped(text string) string { return strings.ReplaceAll(text, "%", "%%") }
+
+func validParam(name string) bool {
+	return name != "" && len(name) <= maxName && name[0] >= 'a' && name[0] <= 'z' &&
+		madeOf(name, func(r rune) bool { return r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '-' })
+}
+
+// maxName is how long the name of a param may be.
+const maxName = 30
+
+// fill puts the values of params into a line, and returns it as it was written, or nothing
+// if there are none in it.
+func (p *parser) fill(l *line) (written string, err error) {
+	if len(l.words) == 0 || !slices.ContainsFunc(l.words, func(w word) bool { return strings.Contains(w.text, "$") }) {
+		return "", nil
+	}
+	switch l.words[0].text {
+	case "expect", "param", "for", "elsewhere":
+		return "", nil // who reads them says what is wrong with it
+	}
+	var was []string
+	words := slices.Clone(l.words)
+	for i, w := range words {
+		was = append(was, w.text)
+		sign, name, open := strings.Cut(w.text, "$")
+		if !open || sign != "" && sign != "+" && sign != "-" {
+			continue
+		}
+		at := slices.IndexFunc(p.script.Params, func(x Param) bool { return x.Name == name })
+		if at < 0 {
+			c := &cursor{file: p.file, line: *l}
+			var names []string
+			for _, x := range p.script.Params {
+				names = append(names, "$"+x.Name)
+			}
+			return "", c.wrong(w, "%q is no param of this script: a line such as param pause 0ttl..2ttl makes $pause one", names...)
+		}
+		words[i].text = sign + p.script.Params[at].At
+	}
+	l.words = words
+	return strings.Join(was, " "), nil
+}
+
+// open keeps how lines with params were written, whose text is what it is with their values.
+func (p *parser) open() {
+	keep := func(number int, text string) {
+		if n, ok := p.script.layout.notes[number]; ok && n.written != "" {
+			n.filled = text
+			p.script.layout.notes[number] = n
+		}
+	}
+	for _, s := range p.script.settingLines() {
+		keep(s.line, s.text)
+	}
+	for _, g := range grouped(p.script.Steps) {
+		keep(g.line, g.text)
+	}
+}
+
+// With returns the text of the script with other values of params, by their names. They are
+// of the ranges' units; whether the script is one with them, [Parse] says.
+func (s *Script) With(values map[string]string) []byte {
+	of := *s
+	of.Params = slices.Clone(s.Params)
+	for i, p := range of.Params {
+		if v, ok := values[p.Name]; ok {
+			of.Params[i].At = v
+		}
+	}
+	return of.Format()
+}
+
+// OpenSpan returns the text of a script in which a length of time is a param: the nth on
+// that line, both from 1. The line is one of the text.
+func OpenSpan(file string, src []byte, number, nth int, name string, r Range) ([]byte, error) {
+	lines, err := lex(file, "script", src)
+	if err != nil {
+		return nil, err
+	}
+	if number < 1 || number > len(lines) {
+		return nil, fmt.Errorf("%s has no line %d: it has %d", file, number, len(lines))
+	}
+	var spans []word
+	for _, w := range lines[number-1].words {
+		if _, err := faults.ParseSpan(w.text); err == nil {
+			spans = append(spans, w)
+		}
+	}
+	if nth < 1 || nth > len(spans) {
+		return nil, fmt.Errorf("line %d of %s has %d lengths of time, and %d was asked for", number, file, len(spans), nth)
+	}
+	found := spans[nth-1]
+	n, unit, _ := quantity(found.text)
+	at := ""
+	if (unit == r.Unit || n == 0) && n >= r.From && n <= r.To {
+		at = " at " + r.Text(n)
+	}
+	var out strings.Builder
+	declared := false
+	for i, text := range strings.SplitAfter(string(src), "\n") {
+		if i < len(lines) && len(lines[i].words) > 0 && !declared {
+			fmt.Fprintf(&out, "param %s %v%s\n", name, r, at)
+			declared = true
+		}
+		if i == number-1 {
+			runes := []rune(text)
+			from := found.column - 1
+			if i == 0 && strings.HasPrefix(text, "\ufeff") {
+				from++
+			}
+			text = string(runes[:from]) + "$" + name + string(runes[from+len([]rune(found.text)):])
+		}
+		out.WriteString(text)
+	}
+	return []byte(out.String()), nil
+}
