@@ -22,6 +22,7 @@ import (
 	"github.com/lockfault/lockfault/reports"
 	"github.com/lockfault/lockfault/scenarios"
 	"github.com/lockfault/lockfault/strategies"
+	"github.com/lockfault/lockfault/worlds"
 )
 
 type mapOptions struct {
@@ -340,6 +341,9 @@ func (o *mapOptions) ask(cmd *cobra.Command, ctx context.Context, s strategies.S
 				Number: i, Strategy: s.Name, Scenario: o.script.Name, File: o.file, Source: o.text(at),
 				Place: o.at(world), Seed: o.seed, TTL: o.ttl, Nodes: o.nodesOf(s), Alone: o.alone(s),
 			}
+			if script, err := scenarios.Parse(o.file, j.Source); err == nil && o.varies() {
+				j.TTL = script.TTL // in real time, too, where another lease is taken
+			}
 			if !yield(j) {
 				return
 			}
@@ -354,6 +358,9 @@ func (o *mapOptions) ask(cmd *cobra.Command, ctx context.Context, s strategies.S
 	})
 	return answers, err
 }
+
+// varies reports whether the lease is another one at each point.
+func (o *mapOptions) varies() bool { return o.ttl == 0 && o.script.OpenTTL() }
 
 // answer says what a point came to.
 func (o *mapOptions) answer(c reports.Cell) string {
@@ -493,6 +500,9 @@ func (o *mapOptions) lines(m *reports.Mapped, drawn *mapping.Map, cells map[mapp
 			side.Y = o.value(1, at)
 		}
 		side.Command = fmt.Sprintf("%s trace %s %s", product, shell.Quote(m.Strategy), shell.Quote(filepath.Join(o.out, side.File))) + o.flags()
+		if script, err := scenarios.Parse(side.File, []byte(side.Text)); err == nil && o.varies() && o.worlds[0] != worlds.Sim {
+			side.Command += fmt.Sprintf(" --ttl %v", script.TTL)
+		}
 		if o.out == "" {
 			side.Command = fmt.Sprintf("at %s; --out keeps its script", o.where(at))
 		}
@@ -528,7 +538,7 @@ func (o *mapOptions) checkSides(strategy string) error {
 // flags are what a command needs to play the same again.
 func (o *mapOptions) flags() string {
 	text := ""
-	if o.worlds[0] != "sim" {
+	if o.worlds[0] != worlds.Sim {
 		text += " --world " + o.worlds[0]
 	}
 	if o.seed != defaultSeed {

@@ -245,6 +245,16 @@ func (s *Script) With(values map[string]string) []byte {
 	return of.Format()
 }
 
+// OpenTTL reports whether the lease is a param's value.
+func (s *Script) OpenTTL() bool {
+	for _, setting := range s.layout.settings {
+		if setting.key == "ttl" {
+			return s.layout.notes[setting.line].written != ""
+		}
+	}
+	return false
+}
+
 // OpenSpan returns the text of a script in which a length of time is a param: the nth on
 // that line, both from 1. The line is one of the text.
 func OpenSpan(file string, src []byte, number, nth int, name string, r Range) ([]byte, error) {

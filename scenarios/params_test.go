@@ -41,6 +41,9 @@ func TestParams(t *testing.T) {
 	if script.TTL.String() != "30s" || script.Steps[2].Do.String() != "wait 1.1ttl" || script.Steps[5].Do.String() != "A clock -1m" {
 		t.Errorf("its values are %v, %v and %v", script.TTL, script.Steps[2].Do, script.Steps[5].Do)
 	}
+	if !script.OpenTTL() {
+		t.Error("its lease is none of a param")
+	}
 	text := string(script.With(map[string]string{"pause": "0.5ttl", "jump": "2s"}))
 	want := strings.NewReplacer("at 1.1ttl", "at 0.5ttl", "0s..1m\n", "0s..1m at 2s\n").Replace(opened)
 	if text != want {
