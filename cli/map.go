@@ -342,7 +342,7 @@ func (o *mapOptions) ask(cmd *cobra.Command, ctx context.Context, s strategies.S
 				Place: o.at(world), Seed: o.seed, TTL: o.ttl, Nodes: o.nodesOf(s), Alone: o.alone(s),
 			}
 			if script, err := scenarios.Parse(o.file, j.Source); err == nil && o.varies() {
-				j.TTL = script.TTL // in real time, too, where another lease is taken
+				j.TTL, j.Fixed = script.TTL, true // in real time, too, where another lease is taken
 			}
 			if !yield(j) {
 				return

@@ -328,7 +328,7 @@ func (o *playOptions) play(ctx context.Context, world string, workers int, jobs 
 func (o *playOptions) again(j job, was played) job {
 	j.Late = append(slices.Clip(j.Late), was.Cell.Reason)
 	lease := was.Cell.Lease
-	if o.ttl != 0 || was.Rigid || lease == 0 {
+	if o.ttl != 0 || j.Fixed || was.Rigid || lease == 0 {
 		return j
 	}
 	base := o.lease()

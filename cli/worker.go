@@ -39,7 +39,8 @@ type job struct {
 	Place    worlds.Place
 	Seed     uint64
 	TTL      time.Duration
-	Nodes    int // of the strategy, if not its own number
+	Fixed    bool // the lease is what the cell is about, and stays
+	Nodes    int  // of the strategy, if not its own number
 	// Subject is a program of the user's that is a strategy too; nil if there is none.
 	Subject *subject `json:",omitempty"`
 	// Late is how the machine was too slow each time that the cell was played
