@@ -206,6 +206,16 @@ seeds: ## play every cell in virtual time with twenty seeds; make test plays fou
 bench-explore: build redis ## measure what searches cost, and how soon several ways of looking find one failure: docs/benchmarks.md has what it printed
 	$(GO) run ./cmd/benchexplore -lockfault bin/lockfault
 
+.PHONY: dist
+dist: ## build archives for Linux, macOS and Windows into bin/dist, the same bytes each time, with checksums and SBOMs
+	deploy/dist
+
+.PHONY: tool-image
+tool-image: ## build the container image lockfault/lockfault:local of the program alone
+	@out=$$(mktemp -d) && trap 'rm -rf "$$out"' EXIT && cp deploy/Dockerfile "$$out" && \
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags='-s -w' -o "$$out/lockfault" ./cmd/lockfault && \
+	docker build --quiet --tag lockfault/lockfault:local "$$out"
+
 .PHONY: bench-soak
 bench-soak: ## measure how many hours of virtual time a soak plays in a second, on one processor
 	GOMAXPROCS=1 GOGC=400 $(GO) test ./soak -run '^$$' -bench Window -benchtime 10x -benchmem
