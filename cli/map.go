@@ -174,6 +174,9 @@ func (o *mapOptions) open(ctx context.Context, word string) error {
 			}
 			line++ // a line with the param stands above
 		}
+		if before != nil && given[0] == before[0] && given[1] == before[1] {
+			return usage("--x and --y are both of line %d: name two lengths of time", given[0])
+		}
 		param := fmt.Sprintf("line-%s", strings.ReplaceAll(name, ":", "-"))
 		opened, err := scenarios.OpenSpan(o.file, o.source, line, which, param, r)
 		if err != nil {
@@ -286,6 +289,14 @@ func (o *mapOptions) run(cmd *cobra.Command, a *app, args []string) error {
 	if err := o.choose(); err != nil {
 		return err
 	}
+	if o.ttl != 0 && o.script.OpenTTL() {
+		return usage("--ttl %v: the lease is a param of the script, and would have another value than the map says: leave --ttl out", o.ttl)
+	}
+	for _, p := range o.axes {
+		if !o.script.Uses(p.Name) {
+			return usage("the param %s stands nowhere in %s: write $%s where it is to be, or name another with --x and --y", p.Name, o.file, p.Name)
+		}
+	}
 	o.plan.Line, o.plan.Seed = len(o.axes) == 1, o.seed
 	if err := o.prepare(cmd.Context(), a.registry, []chosen{{Script: o.script, file: o.file, source: o.source}}, list); err != nil {
 		return err
@@ -335,8 +346,13 @@ func (o *mapOptions) ask(cmd *cobra.Command, ctx context.Context, s strategies.S
 		workers *= o.at(world).Crowd()
 	}
 	answers := make([]string, len(points))
+	first := map[string]int{} // of those whose values are written alike
 	jobs := func(yield func(job) bool) {
 		for i, at := range points {
+			if _, known := first[o.where(at)]; known {
+				continue
+			}
+			first[o.where(at)] = i
 			j := job{
 				Number: i, Strategy: s.Name, Scenario: o.script.Name, File: o.file, Source: o.text(at),
 				Place: o.at(world), Seed: o.seed, TTL: o.ttl, Nodes: o.nodesOf(s), Alone: o.alone(s),
@@ -356,6 +372,9 @@ func (o *mapOptions) ask(cmd *cobra.Command, ctx context.Context, s strategies.S
 		}
 		return nil
 	})
+	for i, at := range points {
+		cells[at], answers[i] = cells[points[first[o.where(at)]]], answers[first[o.where(at)]]
+	}
 	return answers, err
 }
 
@@ -397,7 +416,7 @@ func (o *mapOptions) mapped(s strategies.Strategy, scenario string, drawn *mappi
 	m := &reports.Mapped{
 		Tool: reports.Tool, Version: version.Of(), Strategy: s.Name, Scenario: o.script.Name, World: o.worlds[0], Seed: o.seed, Nodes: o.nodesOf(s),
 		Command: o.command(s, scenario), Of: o.broken, X: o.axis(0), Grid: steps + 1, Loose: drawn.Loose,
-		Sides: []reports.MapScript{}, Lines: []reports.MapLine{},
+		Inside: o.plan.Halvings > 0, Sides: []reports.MapScript{}, Lines: []reports.MapLine{}, Counts: []reports.MapCount{},
 	}
 	first := 1 << o.plan.Halvings
 	m.LooseX = span(o.axes[0].Range, first, steps)
@@ -416,12 +435,31 @@ func (o *mapOptions) mapped(s strategies.Strategy, scenario string, drawn *mappi
 		m.Probes = append(m.Probes, p)
 	}
 	slices.SortFunc(m.Probes, func(a, b reports.MapProbe) int { return (a.J-b.J)*(steps+1) + a.I - b.I })
+	rows := map[string]bool{} // of values that are written alike there are several rows
+	m.Probes = slices.DeleteFunc(m.Probes, func(p reports.MapProbe) bool {
+		at := p.X + " " + p.Y
+		known := rows[at]
+		rows[at] = true
+		return known
+	})
 	for _, p := range m.Probes {
-		if c := cells[mapping.Point{X: p.I, Y: p.J}]; o.answer(c) == reports.MapVoid {
+		at := mapping.Point{X: p.I, Y: p.J}
+		c := cells[at]
+		answer := o.answer(c)
+		if answer == reports.MapHeld {
+			continue
+		}
+		if answer == reports.MapVoid {
 			if m.Void++; m.Void == 1 {
-				m.Why = fmt.Sprintf("%s: %s: %s", o.where(mapping.Point{X: p.I, Y: p.J}), c.Verdict, c.Reason)
+				m.Why = fmt.Sprintf("%s: %s: %s", o.where(at), c.Verdict, c.Reason)
 			}
 		}
+		i := slices.IndexFunc(m.Counts, func(n reports.MapCount) bool { return n.Answer == answer })
+		if i < 0 {
+			i = len(m.Counts)
+			m.Counts = append(m.Counts, reports.MapCount{Answer: answer, X: p.X, Y: p.Y})
+		}
+		m.Counts[i].Points++
 	}
 	for _, q := range drawn.Squares {
 		m.Squares = append(m.Squares, reports.MapSquare{I: q.At.X, J: q.At.Y, Side: q.Side, Answer: q.Answer, Mixed: q.Mixed})
@@ -430,9 +468,13 @@ func (o *mapOptions) mapped(s strategies.Strategy, scenario string, drawn *mappi
 	return m
 }
 
-// span says how long so many steps of a range are.
+// span says how long so many steps of a range are, and no less than is written apart.
 func span(r scenarios.Range, n, steps int) string {
-	return r.Text((r.To - r.From) * float64(n) / float64(steps))
+	length := (r.To - r.From) * float64(n) / float64(steps)
+	if r.Whole {
+		length = max(1, length)
+	}
+	return r.Text(length)
 }
 
 // where says where a point is.
@@ -472,8 +514,11 @@ func (o *mapOptions) lines(m *reports.Mapped, drawn *mapping.Map, cells map[mapp
 			parts = append(parts[:most], fmt.Sprintf("and %d changes more", n))
 		}
 		m.Lines = append(m.Lines, reports.MapLine{Where: where + "along " + o.axes[axis].Name, Says: strings.Join(parts, ", ")})
-		if len(runs) > 1 && boundary == nil {
-			boundary = runs[:2]
+		for i := 1; i < len(runs); i++ {
+			a, b := runs[i-1].Answer, runs[i].Answer
+			if boundary == nil && a != reports.MapVoid && b != reports.MapVoid && (a == reports.MapHeld || b == reports.MapHeld) {
+				boundary = runs[i-1 : i+1]
+			}
 		}
 	}
 	if o.plan.Line {
@@ -485,6 +530,16 @@ func (o *mapOptions) lines(m *reports.Mapped, drawn *mapping.Map, cells map[mapp
 		for _, at := range []int{middle, 0, steps} {
 			along(drawn.Column(at), 1, "with "+o.axes[0].Name+" "+o.value(0, mapping.Point{X: at})+", ")
 		}
+	}
+	for _, c := range m.Counts {
+		if boundary != nil || o.plan.Line || c.Answer == reports.MapVoid {
+			continue
+		}
+		// What is broken is an island between these lines.
+		i := slices.IndexFunc(m.Probes, func(p reports.MapProbe) bool { return p.X == c.X && p.Y == c.Y })
+		at := mapping.Point{X: m.Probes[i].I, Y: m.Probes[i].J}
+		along(drawn.Row(at.Y), 0, "with "+o.axes[1].Name+" "+c.Y+", ")
+		along(drawn.Column(at.X), 1, "with "+o.axes[0].Name+" "+c.X+", ")
 	}
 	if boundary == nil {
 		return
@@ -499,7 +554,7 @@ func (o *mapOptions) lines(m *reports.Mapped, drawn *mapping.Map, cells map[mapp
 		if !o.plan.Line {
 			side.Y = o.value(1, at)
 		}
-		side.Command = fmt.Sprintf("%s trace %s %s", product, shell.Quote(m.Strategy), shell.Quote(filepath.Join(o.out, side.File))) + o.flags()
+		side.Command = fmt.Sprintf("%s trace %s %s", product, shell.Quote(m.Strategy), shell.Quote(o.beside(side.File))) + o.flags()
 		if script, err := scenarios.Parse(side.File, []byte(side.Text)); err == nil && o.varies() && o.worlds[0] != worlds.Sim {
 			side.Command += fmt.Sprintf(" --ttl %v", script.TTL)
 		}
@@ -508,6 +563,15 @@ func (o *mapOptions) lines(m *reports.Mapped, drawn *mapping.Map, cells map[mapp
 		}
 		m.Sides = append(m.Sides, side)
 	}
+}
+
+// beside returns the path of a file in the directory, which no command takes for a flag.
+func (o *mapOptions) beside(file string) string {
+	path := filepath.Join(o.out, file)
+	if strings.HasPrefix(path, "-") {
+		path = "./" + path
+	}
+	return path
 }
 
 // sideFile is the name of the file for the script of one side.
@@ -521,6 +585,13 @@ func (o *mapOptions) checkSides(strategy string) error {
 	former, err := reports.ReadMap(o.out)
 	if err != nil {
 		former = &reports.Mapped{}
+	}
+	for _, side := range former.Sides {
+		mine, err := os.Stat(o.file)
+		other, missing := os.Stat(filepath.Join(o.out, filepath.Base(side.File)))
+		if err == nil && missing == nil && os.SameFile(mine, other) {
+			return usage("--out: %s is of the map in that directory, and would be lost with it: name another directory, or copy the script", o.file)
+		}
 	}
 	files, err := os.ReadDir(o.out)
 	if err != nil {

@@ -84,7 +84,7 @@ windows came to nothing, and 130 if it was interrupted: what was counted by then
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd, a, args) },
 	}
 	flags := cmd.Flags()
-	flags.DurationVar(&o.length, "for", 100*time.Hour, "how long to play, all windows together")
+	flags.DurationVar(&o.length, "for", 100*time.Hour, "how long to play, all windows together, in whole windows")
 	flags.DurationVar(&o.plan.Window, "window", time.Hour, "how long a window is")
 	flags.IntVar(&o.plan.Clients, "clients", 5, "`number` of clients that want the lock")
 	flags.DurationVar(&o.plan.Think, "think", 10*time.Second, "how long a client does something else between two rounds, on average; 0 for nothing")
@@ -164,6 +164,8 @@ func (o *soakOptions) check(cmd *cobra.Command) error {
 		return usage("--window %v: give a day or less, of which there may be many", p.Window)
 	case o.windows() > mostWindows:
 		return usage("--for %v is more than %d windows of %v", o.length, mostWindows, p.Window)
+	case cmd.Flags().Changed("script") && o.script < 0:
+		return usage("--script %d: there are windows 0 to %d", o.script, o.windows()-1)
 	case o.script >= o.windows():
 		return usage("--script %d: there are windows 0 to %d", o.script, o.windows()-1)
 	case o.jobs < 1:

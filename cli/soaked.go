@@ -247,6 +247,9 @@ func (s *soaked) table(w io.Writer) {
 	for _, l := range s.Locks {
 		l.table(w)
 	}
+	if p.Windows < soak.FewWindows {
+		fmt.Fprintf(w, "\nbounds of %s are rough, and often too narrow: give a longer --for or a shorter --window, for %d or more\n", count(p.Windows, "window", "windows"), soak.FewWindows)
+	}
 }
 
 // million is how many acquires rates are told of.
@@ -294,7 +297,10 @@ func (l *lockSoaked) table(w io.Writer) {
 
 // perMillion says a rate for each million acquires.
 func perMillion(r soak.Rate) string {
-	if math.IsInf(r.Most, 1) {
+	switch {
+	case math.IsInf(r.Most, 1) && r.Of > 0:
+		return figure(r.Of*million) + " per million, without bounds"
+	case math.IsInf(r.Most, 1):
 		return "of none"
 	}
 	return fmt.Sprintf("%s per million (%s to %s)", figure(r.Of*million), figure(r.Least*million), figure(r.Most*million))
@@ -302,7 +308,10 @@ func perMillion(r soak.Rate) string {
 
 // percent says a rate as a share.
 func percent(r soak.Rate) string {
-	if math.IsInf(r.Most, 1) {
+	switch {
+	case math.IsInf(r.Most, 1) && r.Of > 0:
+		return figure(r.Of*100) + " %, without bounds"
+	case math.IsInf(r.Most, 1):
 		return "of none"
 	}
 	return fmt.Sprintf("%s %% (%s to %s)", figure(r.Of*100), figure(r.Least*100), figure(min(1, r.Most)*100))

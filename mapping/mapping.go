@@ -42,7 +42,8 @@ type Map struct {
 	Plan    Plan
 	Answers map[Point]string
 	Squares []Square // which cover all of it, from below, and from left to right
-	// Loose is how many squares of the first size are alike at all points that were asked.
+	// Loose is how many squares of the first size are alike at all points that were asked, and
+	// so were looked at no closer.
 	Loose int
 }
 
@@ -108,7 +109,7 @@ func Draw(ctx context.Context, p Plan, ask Ask) (*Map, error) {
 	}
 	slices.SortFunc(m.Squares, func(a, b Square) int { return byPlace(a.At, b.At) })
 	for _, s := range m.Squares {
-		if s.Side == first && first > 1 {
+		if s.Side == first && !s.Mixed {
 			m.Loose++
 		}
 	}

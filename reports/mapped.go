@@ -44,8 +44,11 @@ type Mapped struct {
 	Probes  []MapProbe  `json:"probes"`
 	Squares []MapSquare `json:"squares"`
 	Lines   []MapLine   `json:"lines"`
+	// Counts are of the answers but held.
+	Counts []MapCount `json:"counts"`
 	// Loose is how many squares of the first size, as wide and high as LooseX and LooseY,
-	// were asked at their corners and one point inside only.
+	// were asked at their corners only, and Inside at one point more.
+	Inside bool        `json:"inside"`
 	Loose  int         `json:"loose"`
 	LooseX string      `json:"loose_x"`
 	LooseY string      `json:"loose_y,omitempty"`
@@ -86,6 +89,14 @@ const (
 	MapHeld = "held"
 	MapVoid = "no verdict"
 )
+
+// A MapCount is how many points came to an answer, and where the first of them is, from below.
+type MapCount struct {
+	Answer string `json:"answer"`
+	Points int    `json:"points"`
+	X      string `json:"x"`
+	Y      string `json:"y,omitempty"`
+}
 
 // A MapLine says what was answered along a line.
 type MapLine struct {
@@ -207,17 +218,34 @@ func (m *Mapped) SVG(w io.Writer, alone bool) error {
 
 // Missed says what the map can't say.
 func (m *Mapped) Missed() string {
-	size := m.LooseX
-	if m.Y != nil {
-		size += " of " + m.X.Name + " × " + m.LooseY + " of " + m.Y.Name
-	} else {
-		size += " of " + m.X.Name
-	}
 	if m.Loose == 0 {
-		return "Every part of the map has a change near it, and was looked at closely."
+		return "Every part of the map has a change in it, and was looked at closely."
 	}
-	return fmt.Sprintf("What could be missed: %s of %s, of the first size, had equal answers at their corners, and at one point at random inside, and were looked at no closer. "+
-		"Another answer that fills half of one of them, and none of its corners, was missed one time in two; one that is as large as such a part in both directions was not.", count(m.Loose, "part"), size)
+	size, both := m.LooseX+" of "+m.X.Name, ""
+	if m.Y != nil {
+		size += " × " + m.LooseY + " of " + m.Y.Name
+		both = " in both directions"
+	}
+	text := fmt.Sprintf("What could be missed: %s of %s, of the first size, had equal answers at their corners", count(m.Loose, "part"), size)
+	if m.Inside {
+		text += ", and at one point at random inside, and were looked at no closer. Another answer that fills half of one of them, and none of its corners, was missed one time in two"
+	} else {
+		text += ", and nothing inside of them was played"
+	}
+	return text + "; one that is as large as such a part" + both + " was not missed."
+}
+
+// Broken says how many points were answered otherwise than held, and where the first is.
+func (m *Mapped) Broken() []string {
+	var list []string
+	for _, c := range m.Counts {
+		text := fmt.Sprintf("%s at %s of %s points, the first at %s %s", c.Answer, digits(c.Points), digits(len(m.Probes)), m.X.Name, c.X)
+		if m.Y != nil {
+			text += ", " + m.Y.Name + " " + c.Y
+		}
+		list = append(list, text)
+	}
+	return list
 }
 
 // Table writes the map for a terminal.
@@ -226,6 +254,13 @@ func (m *Mapped) Table(w io.Writer) error {
 	fmt.Fprintf(&b, "%s; world %s, seed %d\n", m.Name(), m.World, m.Seed)
 	fmt.Fprintf(&b, "%s points played, where a grid as close has %s\n\n", digits(len(m.Probes)), digits(m.Grid))
 	m.chart(&b)
+	if len(m.Counts) == 0 {
+		fmt.Fprintf(&b, "held at all of %s points\n", digits(len(m.Probes)))
+	}
+	for _, says := range m.Broken() {
+		fmt.Fprintln(&b, says)
+	}
+	b.WriteByte('\n')
 	for _, l := range m.Lines {
 		fmt.Fprintf(&b, "%s: %s\n", l.Where, l.Says)
 	}
@@ -262,7 +297,8 @@ func chartLetters() string { return "#%@*ox" }
 // chartCells is how many letters the chart has along an axis, at most.
 const chartCells = 32
 
-// chart draws the map with letters, a letter being what is at its middle.
+// chart draws the map with letters: one that stands for squares with several answers says
+// that it changes there.
 func (m *Mapped) chart(b *bytes.Buffer) {
 	cells := min(chartCells, m.X.Steps)
 	rows := 1
@@ -290,6 +326,7 @@ func (m *Mapped) chart(b *bytes.Buffer) {
 		}
 		fmt.Fprintf(b, "%s\n", m.Y.Name)
 	}
+	seen := m.letters(cells, rows, letters)
 	for row := rows - 1; row >= 0; row-- {
 		label := ""
 		if m.Y != nil {
@@ -304,7 +341,7 @@ func (m *Mapped) chart(b *bytes.Buffer) {
 		}
 		fmt.Fprintf(b, "%*s |", names, label)
 		for cell := range cells {
-			b.WriteRune(m.letter((2*cell+1)*m.X.Steps/(2*cells), (2*row+1)*m.height()/(2*rows), letters))
+			b.WriteRune(seen[row][cell])
 		}
 		b.WriteByte('\n')
 	}
@@ -313,23 +350,33 @@ func (m *Mapped) chart(b *bytes.Buffer) {
 	fmt.Fprintf(b, "%*s  %s, %c where it changes\n\n", names, "", strings.Join(legend, ", "), chartMixed)
 }
 
-func (m *Mapped) height() int {
-	if m.Y == nil {
-		return 0
+// letters returns the chart's, from below and from left to right.
+func (m *Mapped) letters(cells, rows int, of map[string]rune) [][]rune {
+	chart := make([][]rune, rows)
+	for i := range chart {
+		chart[i] = make([]rune, cells)
 	}
-	return m.Y.Steps
-}
-
-func (m *Mapped) letter(i, j int, letters map[string]rune) rune {
 	for _, s := range m.Squares {
-		if i >= s.I && i < s.I+s.Side && (m.Y == nil || j >= s.J && j < s.J+s.Side) {
-			if s.Mixed {
-				return chartMixed
+		letter := of[s.Answer]
+		if s.Mixed {
+			letter = chartMixed
+		}
+		from, to := 0, 0
+		if m.Y != nil {
+			from, to = s.J*rows/m.Y.Steps, ((s.J+s.Side)*rows-1)/m.Y.Steps
+		}
+		for row := from; row <= to; row++ {
+			for cell := s.I * cells / m.X.Steps; cell <= ((s.I+s.Side)*cells-1)/m.X.Steps; cell++ {
+				switch was := &chart[row][cell]; *was {
+				case 0, letter:
+					*was = letter
+				default:
+					*was = chartMixed
+				}
 			}
-			return letters[s.Answer]
 		}
 	}
-	return ' '
+	return chart
 }
 
 // mapTitle begins the title of a page of a map.
@@ -348,6 +395,7 @@ func (m *Mapped) Page(w io.Writer) error {
 			{"points played", digits(len(m.Probes))}, {"a grid as close has", digits(m.Grid)}, {"command", readable(m.Command)},
 		},
 	}
+	p.Broken = each(m.Broken(), readable)
 	for _, l := range m.Lines {
 		p.Lines = append(p.Lines, [2]string{printed(l.Where), readable(l.Says)})
 	}

@@ -42,12 +42,12 @@ type Range struct {
 // unitTime is the unit of what Go calls a duration.
 const unitTime = "time"
 
-// ParseRange reads a range such as 0ttl..2ttl, 1s..1m or 1..5. Where one end is 0, it may go
+// ParseRange reads a range such as 0.1ttl..2ttl, 1s..1m or 1..5. Where one end is 0, it may go
 // without its unit.
 func ParseRange(text string) (Range, error) {
 	from, to, two := strings.Cut(text, "..")
 	if !two {
-		return Range{}, fmt.Errorf("%q is no range such as 0ttl..2ttl", text)
+		return Range{}, fmt.Errorf("%q is no range such as 0.1ttl..2ttl", text)
 	}
 	var r Range
 	a, unitA, errA := quantity(from)
@@ -63,7 +63,7 @@ func ParseRange(text string) (Range, error) {
 	r = Range{From: a, To: b, Unit: unitA}
 	switch {
 	case unitA != unitB:
-		return Range{}, fmt.Errorf("%q is from one unit to another: give both ends in ttl, or both in seconds", text)
+		return Range{}, fmt.Errorf("%q is from one unit to another: give both ends in the same, such as ttl", text)
 	case a >= b:
 		return Range{}, fmt.Errorf("%q has nothing in it: give the lower end first", text)
 	case b-a > 1e18 || math.Abs(a) > 1e18:
@@ -132,12 +132,16 @@ func (p *parser) param(c *cursor) error {
 	switch {
 	case name.text == "":
 		return c.wrong(name, "a name is missing at the end of the line")
+	case len(name.text) > maxName:
+		return c.wrong(name, fmt.Sprintf("the name of a param has at most %d letters", maxName))
+	case slices.Contains([]string{"verdict", "anomalies"}, name.text):
+		return c.wrong(name, "a param is not called %q: a map has a column of that name")
 	case !validParam(name.text):
 		return c.wrong(name, "%q is no name of a param: small letters, digits and '-' make one, a letter first")
 	case len(p.script.Params) == maxParams:
 		return c.wrong(name, fmt.Sprintf("a script has at most %d params", maxParams))
 	case c.peek() == "":
-		return c.unexpected("a range such as 0ttl..2ttl")
+		return c.unexpected("a range such as 0.1ttl..2ttl")
 	}
 	at := c.next()
 	r, err := ParseRange(at.text)
@@ -176,7 +180,7 @@ const maxParams = 8
 func escaped(text string) string { return strings.ReplaceAll(text, "%", "%%") }
 
 func validParam(name string) bool {
-	return name != "" && len(name) <= maxName && name[0] >= 'a' && name[0] <= 'z' &&
+	return name != "" && name[0] >= 'a' && name[0] <= 'z' &&
 		madeOf(name, func(r rune) bool { return r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '-' })
 }
 
@@ -190,7 +194,7 @@ func (p *parser) fill(l *line) (written string, err error) {
 		return "", nil
 	}
 	switch l.words[0].text {
-	case "expect", "param", "for", "elsewhere":
+	case "expect", "param", "for", "elsewhere", "measure", "stop":
 		return "", nil // who reads them says what is wrong with it
 	}
 	var was []string
@@ -208,7 +212,7 @@ func (p *parser) fill(l *line) (written string, err error) {
 			for _, x := range p.script.Params {
 				names = append(names, "$"+x.Name)
 			}
-			return "", c.wrong(w, "%q is no param of this script: a line such as param pause 0ttl..2ttl makes $pause one", names...)
+			return "", c.wrong(w, "%q is no param of the lines above: one such as param pause 0.1ttl..2ttl makes $pause one", names...)
 		}
 		words[i].text = sign + p.script.Params[at].At
 	}
@@ -250,6 +254,18 @@ func (s *Script) OpenTTL() bool {
 	for _, setting := range s.layout.settings {
 		if setting.key == "ttl" {
 			return s.layout.notes[setting.line].written != ""
+		}
+	}
+	return false
+}
+
+// Uses reports whether a param's name stands in the script.
+func (s *Script) Uses(param string) bool {
+	for _, n := range s.layout.notes {
+		for _, w := range strings.Fields(n.written) {
+			if strings.TrimLeft(w, "+-") == "$"+param {
+				return true
+			}
 		}
 	}
 	return false

@@ -215,7 +215,7 @@ func TestLostUpdatesAreOfASet(t *testing.T) {
 }
 
 // The bounds of a count are Garwood's, from his table; what is the same in all windows has no
-// other; what differs by more than chance has wider ones.
+// other; what differs by more than chance has wider ones, and what is of one window none.
 func TestRates(t *testing.T) {
 	sum := func(counts ...int) *soak.Sum {
 		var s soak.Sum
@@ -229,7 +229,7 @@ func TestRates(t *testing.T) {
 		counts      []int
 		least, most float64 // of the count
 	}{
-		{[]int{0}, 0, 3.689}, {[]int{1}, 0.0253, 5.572}, {[]int{5}, 1.623, 11.668}, {[]int{5, 5, 5, 5}, 12.217, 30.888},
+		{[]int{0}, 0, 3.689}, {[]int{1, 1}, 0.2422, 7.2247}, {[]int{5, 5}, 4.7954, 18.3904}, {[]int{5, 5, 5, 5}, 12.217, 30.888},
 	} {
 		n := float64(100 * len(test.counts))
 		r := sum(test.counts...).Losses()
@@ -239,6 +239,9 @@ func TestRates(t *testing.T) {
 	}
 	if even, uneven := sum(10, 10, 10, 10).Losses(), sum(0, 0, 0, 40).Losses(); uneven.Of != even.Of || uneven.Most < 2*even.Most || uneven.Least != 0 {
 		t.Errorf("windows that differ: %+v, that don't: %+v", uneven, even)
+	}
+	if r := sum(5).Losses(); r.Of != 0.05 || r.Least != 0 || !math.IsInf(r.Most, 1) {
+		t.Errorf("of one window, of which nobody knows how it differs from others: %+v", r)
 	}
 	if r := new(soak.Sum).Losses(); r.Of != 0 || !math.IsInf(r.Most, 1) {
 		t.Errorf("of nothing: %+v", r)

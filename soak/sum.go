@@ -88,6 +88,11 @@ type Rate struct {
 	Of, Least, Most float64
 }
 
+// FewWindows is how many windows are too few for bounds to be relied on. With a pause of 5 s
+// every 5 s on average, and a lease of 2 s, bounds of 6 windows of a minute had the rate of 400
+// in them 19 times in 25, of 12 windows 12 times in 15, of 30 windows 15 times in 16.
+const FewWindows = 30
+
 // A ratio adds up what a rate is of, window by window.
 type ratio struct {
 	windows    int
@@ -106,7 +111,8 @@ func (r *ratio) add(x, n int) {
 // without a memory (F. Garwood, Fiduciary limits for the Poisson distribution, Biometrika 28,
 // 1936) holds however few there are. Where one brings others with it, windows differ by more than
 // chance, and the ratio estimator's (W. G. Cochran, Sampling Techniques, 3rd edition, section
-// 6.4), with windows as the units that are independent, is wider.
+// 6.4), with windows as the units that are independent, is wider. With few windows it is too narrow all the same, where few of them have
+// most of the events: see [FewWindows]. With one that has any there are no bounds.
 func (r *ratio) rate() Rate {
 	if r.n == 0 {
 		return Rate{0, 0, math.Inf(1)}
@@ -117,6 +123,9 @@ func (r *ratio) rate() Rate {
 		rate.Least = distuv.ChiSquared{K: 2 * r.x}.Quantile(tail) / 2 / r.n
 	}
 	rate.Most = distuv.ChiSquared{K: 2*r.x + 2}.Quantile(1-tail) / 2 / r.n
+	if r.windows == 1 && r.x > 0 {
+		return Rate{rate.Of, 0, math.Inf(1)}
+	}
 	if w := float64(r.windows); w > 1 {
 		spread := r.xx - 2*rate.Of*r.xn + rate.Of*rate.Of*r.nn
 		width := distuv.StudentsT{Mu: 0, Sigma: 1, Nu: w - 1}.Quantile(1-tail) * math.Sqrt(w/(w-1)*max(0, spread)) / r.n

@@ -15,6 +15,7 @@ var mapSource string
 type Map struct {
 	Title, Missed, Void string
 	Picture             string // SVG
+	Broken              []string
 	Lines               [][2]string
 	Sides               []MapSide
 	Provenance          [][2]string
