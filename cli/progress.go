@@ -112,8 +112,8 @@ func (p *progress) left() string {
 func (p *progress) searched(r explore.Result, took time.Duration) {
 	p.trend.add(r)
 	if p.due() {
-		p.say(fmt.Sprintf("depth %d, %s states, %s/s, %s, %v", r.Depth, thousands(r.States),
-			thousands(int(float64(r.States)/took.Seconds())), count(len(r.Findings), "finding", "findings"), &p.trend))
+		p.say(fmt.Sprintf("depth %d, %s states, %s/s, %s, %v", r.Depth, reports.Thousands(r.States),
+			reports.Thousands(int(float64(r.States)/took.Seconds())), count(len(r.Findings), "finding", "findings"), &p.trend))
 	}
 }
 

@@ -256,9 +256,9 @@ func (s *soaked) table(w io.Writer) {
 const million = 1e6
 
 func (l *lockSoaked) table(w io.Writer) {
-	fmt.Fprintf(w, "\n%s: %s, %s acquired, %s not", l.Strategy, hours(l.Virtual), thousands(l.Acquired), thousands(l.Failed))
+	fmt.Fprintf(w, "\n%s: %s, %s acquired, %s not", l.Strategy, hours(l.Virtual), reports.Thousands(l.Acquired), reports.Thousands(l.Failed))
 	if l.Unknown > 0 {
-		fmt.Fprintf(w, ", %s ended otherwise", thousands(l.Unknown))
+		fmt.Fprintf(w, ", %s ended otherwise", reports.Thousands(l.Unknown))
 	}
 	fmt.Fprintln(w)
 	line := func(what, n, rate, of string, q quantiles) {
@@ -268,19 +268,19 @@ func (l *lockSoaked) table(w io.Writer) {
 		}
 		fmt.Fprintln(w, strings.TrimRight(text, " "))
 	}
-	line("overlaps", thousands(l.Overlaps), perMillion(l.OverlapRate.told), "within", l.Overlap)
-	line("lost updates", thousands(l.Lost), percent(l.LossRate.told), "", quantiles{})
+	line("overlaps", reports.Thousands(l.Overlaps), perMillion(l.OverlapRate.told), "within", l.Overlap)
+	line("lost updates", reports.Thousands(l.Lost), percent(l.LossRate.told), "", quantiles{})
 	if l.Refused > 0 {
-		line("refused", thousands(l.Refused), "", "", quantiles{})
+		line("refused", reports.Thousands(l.Refused), "", "", quantiles{})
 	}
-	line("outages", thousands(l.Outages), perMillion(l.OutageRate.told), "within", l.Outage)
+	line("outages", reports.Thousands(l.Outages), perMillion(l.OutageRate.told), "within", l.Outage)
 	if l.Recovery.Count > 0 {
-		line("recoveries", thousands(l.Recovery.Count), "", "within", l.Recovery)
+		line("recoveries", reports.Thousands(l.Recovery.Count), "", "within", l.Recovery)
 	}
 	var names []string
 	for _, a := range checker.Anomalies() {
 		if n := l.Anomalies[a]; n > 0 {
-			names = append(names, fmt.Sprintf("%s %s", a, thousands(n)))
+			names = append(names, fmt.Sprintf("%s %s", a, reports.Thousands(n)))
 		}
 	}
 	if len(names) > 0 {
@@ -320,7 +320,7 @@ func percent(r soak.Rate) string {
 // figure says a number to three digits.
 func figure(x float64) string {
 	if x >= 1000 {
-		return thousands(int(x + 0.5))
+		return reports.Thousands(int(x + 0.5))
 	}
 	return fmt.Sprintf("%.3g", x)
 }
@@ -330,5 +330,5 @@ func hours(d time.Duration) string {
 	if d < 2*time.Hour {
 		return d.Round(time.Second).String()
 	}
-	return fmt.Sprintf("%s h", thousands(int(d.Round(time.Hour).Hours())))
+	return fmt.Sprintf("%s h", reports.Thousands(int(d.Round(time.Hour).Hours())))
 }

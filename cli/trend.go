@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/lockfault/lockfault/explore"
+	"github.com/lockfault/lockfault/reports"
 )
 
 // A trend follows how many states there are in each layer of a search, the paths of one
@@ -93,10 +94,10 @@ func line(values []float64) (mean, slope float64) {
 
 // String says it in a few words, for a line of progress.
 func (t *trend) String() string {
-	text := fmt.Sprintf("next layer %s", thousands(t.next()))
+	text := fmt.Sprintf("next layer %s", reports.Thousands(t.next()))
 	if left, ok := t.left(); ok {
 		if left -= t.next(); left > 0 {
-			text += fmt.Sprintf(", perhaps %s to go", thousands(rounded(left)))
+			text += fmt.Sprintf(", perhaps %s to go", reports.Thousands(rounded(left)))
 		}
 	}
 	return text
@@ -109,13 +110,4 @@ func rounded(n int) int {
 		unit *= 10
 	}
 	return (n + unit/2) / unit * unit
-}
-
-// thousands writes a number that isn't negative with commas.
-func thousands(n int) string {
-	text := fmt.Sprint(n)
-	for i := len(text) - 3; i > 0; i -= 3 {
-		text = text[:i] + "," + text[i:]
-	}
-	return text
 }

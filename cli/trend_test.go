@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/lockfault/lockfault/explore"
+	"github.com/lockfault/lockfault/reports"
 )
 
 // layers are how many states there were in those of some searches: getset-timestamp
@@ -67,7 +68,7 @@ func TestTrendSays(t *testing.T) {
 		}
 	}
 	for n, want := range map[int]string{0: "0", 999: "999", 1000: "1,000", 1234567: "1,234,567"} {
-		if got := thousands(n); got != want {
+		if got := reports.Thousands(n); got != want {
 			t.Errorf("%d is %s", n, got)
 		}
 	}

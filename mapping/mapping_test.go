@@ -117,6 +117,52 @@ func TestDraw(t *testing.T) {
 	})
 }
 
+// What is inside of one square only, and fills that, is found by the point at random. All
+// other squares were looked at no closer, which the map says.
+func TestInside(t *testing.T) {
+	for _, line := range []bool{false, true} {
+		plan := mapping.Plan{Squares: 4, Halvings: 3, Line: line, Seed: 7}
+		of := func(at mapping.Point) string {
+			if at.X > 8 && at.X < 16 && (line || at.Y > 16 && at.Y < 24) {
+				return "broken"
+			}
+			return "held"
+		}
+		asked := 0
+		m, err := mapping.Draw(t.Context(), plan, asks(of, &asked))
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := 0
+		for _, answer := range m.Answers {
+			if answer == "broken" {
+				found++
+			}
+		}
+		all := 16
+		if line {
+			all = 4
+		}
+		if found < 2 || m.Loose != all-1 {
+			t.Errorf("line %v: %d points of the island were asked, and %d of %d squares were looked at no closer", line, found, m.Loose, all)
+		}
+	}
+	asked := 0
+	m, err := mapping.Draw(t.Context(), mapping.Plan{Squares: 3}, asks(func(mapping.Point) string { return "held" }, &asked))
+	if err != nil || m.Loose != 9 || asked != 16 {
+		t.Errorf("without halvings: %d loose, %d asked, %v", m.Loose, asked, err)
+	}
+	m, err = mapping.Draw(t.Context(), mapping.Plan{Squares: 3}, asks(func(at mapping.Point) string {
+		if at == (mapping.Point{}) {
+			return "broken"
+		}
+		return "held"
+	}, &asked))
+	if err != nil || m.Loose != 8 {
+		t.Errorf("without halvings, with a corner that is broken: %d loose, %v", m.Loose, err)
+	}
+}
+
 // An error of who answers ends it.
 func TestAskFails(t *testing.T) {
 	none := errors.New("none")

@@ -151,18 +151,10 @@ func (m *Mapped) CSV(w io.Writer) error {
 		if m.Y != nil {
 			row = append(row, p.Y)
 		}
-		_ = c.Write(append(row, string(p.Verdict), joinAnomalies(p.Anomalies)))
+		_ = c.Write(append(row, string(p.Verdict), strings.ReplaceAll(names(p.Anomalies), ", ", " ")))
 	}
 	c.Flush()
 	return c.Error()
-}
-
-func joinAnomalies(list []checker.Anomaly) string {
-	var words []string
-	for _, a := range list {
-		words = append(words, string(a))
-	}
-	return strings.Join(words, " ")
 }
 
 // Name says what the map is of.
@@ -239,7 +231,7 @@ func (m *Mapped) Missed() string {
 func (m *Mapped) Broken() []string {
 	var list []string
 	for _, c := range m.Counts {
-		text := fmt.Sprintf("%s at %s of %s points, the first at %s %s", c.Answer, digits(c.Points), digits(len(m.Probes)), m.X.Name, c.X)
+		text := fmt.Sprintf("%s at %s of %s points, the first at %s %s", c.Answer, Thousands(c.Points), Thousands(len(m.Probes)), m.X.Name, c.X)
 		if m.Y != nil {
 			text += ", " + m.Y.Name + " " + c.Y
 		}
@@ -252,10 +244,10 @@ func (m *Mapped) Broken() []string {
 func (m *Mapped) Table(w io.Writer) error {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "%s; world %s, seed %d\n", m.Name(), m.World, m.Seed)
-	fmt.Fprintf(&b, "%s points played, where a grid as close has %s\n\n", digits(len(m.Probes)), digits(m.Grid))
+	fmt.Fprintf(&b, "%s points played, where a grid as close has %s\n\n", Thousands(len(m.Probes)), Thousands(m.Grid))
 	m.chart(&b)
 	if len(m.Counts) == 0 {
-		fmt.Fprintf(&b, "held at all of %s points\n", digits(len(m.Probes)))
+		fmt.Fprintf(&b, "held at all of %s points\n", Thousands(len(m.Probes)))
 	}
 	for _, says := range m.Broken() {
 		fmt.Fprintln(&b, says)
@@ -276,15 +268,6 @@ func (m *Mapped) Table(w io.Writer) error {
 	return err
 }
 
-// digits is a number with a comma before each three digits.
-func digits(n int) string {
-	text := fmt.Sprint(n)
-	for i := len(text) - 3; i > 0; i -= 3 {
-		text = text[:i] + "," + text[i:]
-	}
-	return text
-}
-
 // The chart's letters: of answers in their order, and of what is mixed.
 const (
 	chartHeld  = '.'
@@ -292,7 +275,7 @@ const (
 	chartMixed = '+'
 )
 
-func chartLetters() string { return "#%@*ox" }
+func chartLetters() string { return "#%@*oxABCDEFGHIJKLMNPQRSTUVWYZ" }
 
 // chartCells is how many letters the chart has along an axis, at most.
 const chartCells = 32
@@ -315,7 +298,9 @@ func (m *Mapped) chart(b *bytes.Buffer) {
 			letters[a] = chartVoid
 		default:
 			letters[a] = next[0]
-			next = append(next[1:], next[0])
+			if len(next) > 1 { // the last is for all that are left
+				next = next[1:]
+			}
 		}
 		legend = append(legend, fmt.Sprintf("%c %s", letters[a], a))
 	}
@@ -392,7 +377,7 @@ func (m *Mapped) Page(w io.Writer) error {
 		Title: mapTitle + " " + m.Name(), Picture: picture.String(), Missed: m.Missed(),
 		Provenance: [][2]string{
 			{"version", printed(m.Version)}, {"world", shown(m.World)}, {"seed", fmt.Sprint(m.Seed)},
-			{"points played", digits(len(m.Probes))}, {"a grid as close has", digits(m.Grid)}, {"command", readable(m.Command)},
+			{"points played", Thousands(len(m.Probes))}, {"a grid as close has", Thousands(m.Grid)}, {"command", readable(m.Command)},
 		},
 	}
 	p.Broken = each(m.Broken(), readable)

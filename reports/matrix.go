@@ -195,6 +195,15 @@ func (t Tally) String() string {
 	return text
 }
 
+// Thousands writes a number that isn't negative with commas.
+func Thousands(n int) string {
+	text := fmt.Sprint(n)
+	for i := len(text) - 3; i > 0; i -= 3 {
+		text = text[:i] + "," + text[i:]
+	}
+	return text
+}
+
 // count says a number of things.
 func count(n int, thing string) string {
 	if n == 1 {

@@ -50,15 +50,14 @@ func Library() ([]*Script, error) {
 
 // Lookup returns the library's script of that name.
 func Lookup(name string) (*Script, error) {
-	file := name + ".txt"
-	src, err := library.ReadFile("library/" + file)
-	if err != nil {
+	src := Source(name)
+	if src == nil {
 		if meant, ok := nearest.Of(name, Names()); ok {
 			return nil, fmt.Errorf("no scenario is called %q: did you mean %q?", name, meant)
 		}
 		return nil, fmt.Errorf("no scenario is called %q", name)
 	}
-	script, err := Parse(file, src)
+	script, err := Parse(name+".txt", src)
 	if err != nil {
 		return nil, err
 	}

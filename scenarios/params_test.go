@@ -1,11 +1,13 @@
 package scenarios_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
 
+	"github.com/lockfault/lockfault/faults"
 	"github.com/lockfault/lockfault/scenarios"
 )
 
@@ -55,6 +57,12 @@ func TestParams(t *testing.T) {
 	}
 	if other.Steps[2].Do.String() != "wait 0.5ttl" || other.Steps[5].Do.String() != "A clock -2s" {
 		t.Errorf("its values are %v and %v", other.Steps[2].Do, other.Steps[5].Do)
+	}
+	changed := *script
+	changed.Steps = slices.Clone(script.Steps)
+	changed.Steps[2].Do = scenarios.Wait{For: faults.Span{TTLs: 3}}
+	if got := string(changed.Format()); !strings.Contains(got, "\nwait 3ttl  # how long\n") {
+		t.Errorf("with another step it is\n%s", got)
 	}
 	// Whoever changes a step is not overruled by how it was written.
 	script.Steps = script.Steps[:2]

@@ -69,17 +69,16 @@ func (w *World) awaitPromotion(among []*topology.Server) (next *topology.Server,
 				continue
 			}
 			// Only who leads the failover names the new primary before it is done. Others
-			// would begin another one.
-			if err := w.each(func(c *redis.SentinelClient) error {
+			// would begin another one. Who doesn't answer is asked again.
+			_ = w.each(func(c *redis.SentinelClient) error {
 				got, err := c.GetMasterAddrByName(ctx, master).Result()
 				if err != nil || len(got) != 2 || net.JoinHostPort(got[0], got[1]) != w.of(next).addr {
 					return err
 				}
-				follow = true
-				return allow(ctx, c, done)
-			}); err != nil {
-				return nil, err
-			}
+				err = allow(ctx, c, done)
+				follow = follow || err == nil
+				return err
+			})
 		case w.agreed(ctx, w.of(next).addr):
 			return next, w.allow(ctx, steady)
 		}

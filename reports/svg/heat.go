@@ -67,13 +67,13 @@ func (h Heat) Write(w io.Writer, alone bool) error {
 		class, fill := "h2", ""
 		switch {
 		case a.Void:
-			class, fill = "u", ""
+			class = "u"
 		case !a.Safe:
-			class, fill = fmt.Sprintf("h%d", []int{1, 3, 4, 0, 5}[colour%5]), "url(#lf-stop)"
+			class, fill = fmt.Sprintf("h%d", []int{1, 3, 4, 0, 5}[colour%5]), []string{"url(#lf-stop)", "url(#lf-fold)"}[colour%2]
 			colour++
 		}
 		draw := func(d, title string) {
-			c.element("path", attribute{"class", class}, attribute{"stroke", "none"}, attribute{"style", "stroke:none"}, attribute{"d", d})
+			c.element("path", attribute{"class", class}, attribute{"style", "stroke:none"}, attribute{"d", d})
 			c.end("path", title)
 			if fill != "" {
 				c.element("path", attribute{"fill", fill}, attribute{"d", d})
