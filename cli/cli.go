@@ -31,6 +31,7 @@ import (
 
 	"github.com/lockfault/lockfault/internal/nearest"
 	"github.com/lockfault/lockfault/internal/shell"
+	"github.com/lockfault/lockfault/queue"
 	"github.com/lockfault/lockfault/scenarios"
 	"github.com/lockfault/lockfault/strategies"
 )
@@ -48,7 +49,7 @@ const (
 // registry and returns the exit status for os.Exit. It is all that a main
 // function needs: the same binary serves as its own worker process, which Main
 // takes care of.
-func Main(registry strategies.Registry) int {
+func Main(registry strategies.Registry, options ...Option) int {
 	collectLess()
 	ends := []os.Signal{os.Interrupt, syscall.SIGTERM}
 	if !signal.Ignored(syscall.SIGHUP) { // by nohup, say: the end of the terminal is not ours then
@@ -58,15 +59,15 @@ func Main(registry strategies.Registry) int {
 	defer stop()
 	// Who interrupts twice wants it to end now.
 	defer context.AfterFunc(ctx, stop)()
-	return run(ctx, &app{registry, program(os.Args)}, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
+	return run(ctx, newApp(registry, program(os.Args), options), os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
 }
 
 // Run runs one command line, without the program's name, and returns its exit
 // status. When ctx is done it winds up and returns [ExitInterrupted]. Commands
 // that play cells start the running executable anew as their worker processes;
 // its main function must call [Main], or Run with its own arguments.
-func Run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer, registry strategies.Registry) int {
-	return run(ctx, &app{registry, product}, args, stdin, stdout, stderr)
+func Run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer, registry strategies.Registry, options ...Option) int {
+	return run(ctx, newApp(registry, product, options), args, stdin, stdout, stderr)
 }
 
 func run(ctx context.Context, a *app, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
@@ -117,7 +118,16 @@ func (o *output) Write(text []byte) (int, error) {
 // app is what the commands share.
 type app struct {
 	registry strategies.Registry
-	program  string // what to type for it
+	program  string       // what to type for it
+	engine   queue.Engine // nil if there is none
+}
+
+func newApp(registry strategies.Registry, program string, options []Option) *app {
+	a := &app{registry: registry, program: program}
+	for _, option := range options {
+		option(a)
+	}
+	return a
 }
 
 // product is what this is called where it isn't known what the program is called.
@@ -211,6 +221,7 @@ and 130 if the run was interrupted.`,
 		newInitCommand(),
 		newSubjectCheckCommand(a),
 		newVersionCommand(),
+		newQueueCommand(a),
 		newWorkerCommand(a),
 		newClientCommand(a),
 		newWatchmanCommand(),

@@ -41,6 +41,7 @@ type exploreOptions struct {
 	// doubled says that states and moves are those of shards together, where some may be
 	// counted more than once.
 	doubled bool
+	parts   int    // of a search on a queue
 	varies  string // why another search may go another way; see [strategies.Strategy.Varies]
 }
 
@@ -101,6 +102,8 @@ is told and written all the same.`,
 	o.addCheckpointFlag(flags)
 	o.addMemoryFlag(flags)
 	o.addShardFlag(flags)
+	o.queue.addFlags(flags, "on", onAbout)
+	flags.IntVar(&o.parts, "parts", 0, "`number` of parts that --on has a search cut into at first, and large ones again while workers have nothing to do; default twice as many as there are workers, or one for one")
 	o.addWorldFlags(cmd, "`names` of the worlds to play findings in, with commas between them; the search itself is in sim: ")
 	addNoSubjectFlag(cmd)
 	return cmd
@@ -266,17 +269,25 @@ func (o *exploreOptions) explore(cmd *cobra.Command, a *app, name string) error 
 	if err := o.checkFiles(list[0].Name); err != nil {
 		return err
 	}
+	if err := o.checkShared(cmd); err != nil {
+		return err
+	}
+	leave, err := o.share(cmd, a, []string{list[0].Name})
+	if err != nil {
+		return err
+	}
+	defer leave()
 	start, err := startWorker()
 	if err != nil {
 		return err
 	}
-	limit, err := o.limitMemory()
+	limit, err := limitMemory(o.memory)
 	if err != nil {
 		return err
 	}
 	defer limit.release()
 	o.varies = list[0].Varies
-	e := newExplorer(o, list[0], o.jobs, pool.Options{Start: start, Limit: o.limit(worlds.Sim)})
+	e := newExplorer(o, list[0], o.jobs, pool.Options{Start: start, Limit: limitOf})
 	player, journal, err := o.openCheckpoint(list[0].Name, e, cmd.ErrOrStderr())
 	if err != nil {
 		return err
@@ -287,7 +298,7 @@ func (o *exploreOptions) explore(cmd *cobra.Command, a *app, name string) error 
 	result, err := func() (explore.Result, error) {
 		defer e.close()
 		defer line.close()
-		return o.search(cmd, player, func(r explore.Result, end context.CancelCauseFunc) {
+		return o.search(cmd, list[0].Name, player, func(r explore.Result, end context.CancelCauseFunc) {
 			line.searched(r, time.Since(began))
 			limit.check(end)
 		})

@@ -213,7 +213,7 @@ func (e *explorer) job(alone bool, trials []explore.Trial, places []int) job {
 		list[i] = trials[at]
 	}
 	return job{
-		Strategy: e.strategy.Name, Place: worlds.Place{World: worlds.Sim}, Seed: e.options.seed, Nodes: e.options.nodes,
+		Strategy: e.strategy.Name, Place: worlds.Place{World: worlds.Sim}, Seed: e.options.seed, Limit: e.options.cellTimeout, Nodes: e.options.nodes,
 		Alone: alone, Trials: list, places: places,
 	}
 }

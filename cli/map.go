@@ -95,6 +95,7 @@ points came to nothing, and 130 if it was interrupted.`,
 	o.failover = byReplicaOf
 	o.addWorldFlags(cmd, "`name` of the world to play in: ")
 	addNoSubjectFlag(cmd)
+	o.queue.addFlags(flags, "on", onAbout)
 	return cmd
 }
 
@@ -324,6 +325,11 @@ func (o *mapOptions) run(cmd *cobra.Command, a *app, args []string) error {
 			}
 		}
 	}
+	leave, err := o.share(cmd, a, args)
+	if err != nil {
+		return err
+	}
+	defer leave()
 	progress := newProgress(cmd.ErrOrStderr(), 0)
 	defer progress.close()
 	cells := mapCells{}
@@ -388,7 +394,7 @@ func (o *mapOptions) ask(cmd *cobra.Command, ctx context.Context, s strategies.S
 func (o *mapOptions) job(s strategies.Strategy, n int, at mapping.Point) job {
 	j := job{
 		Number: n, Strategy: s.Name, Scenario: o.script.Name, File: o.file, Source: o.text(at),
-		Place: o.at(o.worlds[0]), Seed: o.seed, TTL: o.ttl, Nodes: o.nodesOf(s), Alone: o.alone(s),
+		Place: o.at(o.worlds[0]), Seed: o.seed, TTL: o.ttl, Limit: o.cellTimeout, Nodes: o.nodesOf(s), Alone: o.alone(s),
 	}
 	if o.varies() {
 		if script, err := scenarios.Parse(o.file, j.Source); err == nil {

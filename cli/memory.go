@@ -27,16 +27,16 @@ type memoryLimit struct {
 
 // limitMemory reads --memory, and has garbage collected before it counts. Whoever calls it
 // calls release at the end.
-func (o *exploreOptions) limitMemory() (memoryLimit, error) {
-	n, ok := parseSize(o.memory)
+func limitMemory(text string) (memoryLimit, error) {
+	n, ok := parseSize(text)
 	if !ok {
-		return memoryLimit{}, usage("--memory %q is no size: give a number and KiB, MiB, GiB or TiB, such as 4GiB", o.memory)
+		return memoryLimit{}, usage("--memory %q is no size: give a number and KiB, MiB, GiB or TiB, such as 4GiB", text)
 	}
 	// The collector begins to work harder below the limit. Who sets GOMEMLIMIT may
 	// want that earlier.
 	was := debug.SetMemoryLimit(-1)
 	debug.SetMemoryLimit(min(was, int64(n/10*9)))
-	return memoryLimit{n, o.memory, was}, nil
+	return memoryLimit{n, text, was}, nil
 }
 
 // release lets the runtime go by its former limit.

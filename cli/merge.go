@@ -68,7 +68,7 @@ func (o *mergeOptions) merge(cmd *cobra.Command, a *app, dirs []string) error {
 	if err != nil {
 		return usage("%v", err)
 	}
-	result := explore.Join(results)
+	result := explore.Join(results, explore.Bound{})
 	var found []finding
 	for _, f := range result.Findings {
 		found = append(found, whichever(shards, f))
@@ -166,9 +166,9 @@ func sameCommand(shards []*shard) bool {
 }
 
 // arrange puts the shards in their order, nil for those that are missing, if they are of one search.
-func (o *mergeOptions) arrange(shards []*shard) ([]*explore.Result, error) {
+func (o *mergeOptions) arrange(shards []*shard) ([]explore.Shard, error) {
 	first := shards[0]
-	results := make([]*explore.Result, first.Shards)
+	results := make([]explore.Shard, first.Shards)
 	dirs := make([]string, first.Shards)
 	for _, s := range shards {
 		if what := s.differs(first); what != "" {
@@ -177,11 +177,12 @@ func (o *mergeOptions) arrange(shards []*shard) ([]*explore.Result, error) {
 		if n := s.Shard - 1; dirs[n] != "" {
 			return nil, fmt.Errorf("%s and %s are both shard %d of %d: name each shard once", dirs[n], s.dir, s.Shard, s.Shards)
 		}
-		dirs[s.Shard-1], results[s.Shard-1] = s.dir, &s.Result
+		dirs[s.Shard-1], results[s.Shard-1].Result = s.dir, &s.Result
 	}
 	var missing []string
-	for i, r := range results {
-		if r == nil {
+	for i := range results {
+		results[i].Number, results[i].Of = i+1, first.Shards
+		if results[i].Result == nil {
 			missing = append(missing, strconv.Itoa(i+1))
 		}
 	}

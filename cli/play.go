@@ -35,6 +35,8 @@ type playOptions struct {
 	isolating   bool // isolate was given
 	subject     *subject
 	subjectFlags
+	queue  queueFlags
+	shared *shared // nil if all is played here
 }
 
 const defaultSeed = 1
@@ -150,6 +152,7 @@ func (o *playOptions) cells(world string, first int, scripts []chosen, list []st
 					Place:       place,
 					Seed:        o.seed,
 					TTL:         o.lease(),
+					Limit:       o.cellTimeout,
 					Nodes:       o.nodesOf(strategy),
 					Subject:     o.subject,
 					Alone:       o.alone(strategy),
@@ -192,22 +195,22 @@ func (o *playOptions) lease() time.Duration {
 	return longest
 }
 
-// limit returns how much real time a cell may take in a world.
-func (o *playOptions) limit(world string) time.Duration {
-	return o.limitOf(world, o.lease())
-}
-
-// limitOf is limit for a lease.
-func (o *playOptions) limitOf(world string, lease time.Duration) time.Duration {
-	switch {
-	case o.cellTimeout != 0:
-		return o.cellTimeout
-	case world == worlds.Sim:
-		return simLimit
+// limitOf returns how much real time a job may take.
+func limitOf(of any) time.Duration {
+	j, ok := of.(job)
+	if !ok {
+		j = of.(order).job
 	}
-	// Three leases and a half are what scripts wait at most; whatever else
-	// takes time doesn't depend on the lease.
-	return realLimit + 40*lease
+	switch {
+	case j.Limit != 0:
+		return j.Limit
+	case !j.Place.Real():
+		return simLimit
+	default:
+		// Three leases and a half are what scripts wait at most; whatever else
+		// takes time doesn't depend on the lease.
+		return realLimit + 40*j.TTL
+	}
 }
 
 // grace returns how long a worker may take to end: an engine removes one container
@@ -256,7 +259,13 @@ const (
 // some that it is too much for.
 const strained = 0.5
 
-// play plays the jobs in worker processes and calls done with what each came to,
+// busy reports whether a job shows that the machine had too much to do.
+func busy(answer any, failure *pool.Failure) bool {
+	p := answer.(played)
+	return p.Late > 0 || p.Strain > strained || failure != nil && failure.Limit > 0
+}
+
+// play plays the jobs in worker processes, or on other machines, and calls done with what each came to,
 // its cell above all, in the order in which they finish: what it showed, not yet what was expected of
 // it. Cells for which the machine was too slow are played again when the others are
 // done, with a longer lease, which bears more, and a quarter as many at a time.
@@ -270,18 +279,18 @@ func (o *playOptions) play(ctx context.Context, world string, workers int, jobs 
 	defer func() { err = o.leave(ctx, world, err) }()
 	var crew pool.Crew
 	defer crew.Close(grace(world))
-	limit := o.limit(world)
 	for left := attempts; ; left-- {
 		var again []job
-		options := pool.Options{Workers: workers, Start: start, Limit: limit, Grace: grace(world), Crew: &crew}
+		options := pool.Options{Workers: workers, Start: start, Limit: limitOf, Grace: grace(world), Crew: &crew}
 		options.Fresh = func(j any) bool { return j.(job).alone() }
 		if world != worlds.Sim {
-			options.Busy = func(answer any, failure *pool.Failure) bool {
-				p := answer.(played)
-				return p.Late > 0 || p.Strain > strained || failure != nil && failure.Limit > 0
-			}
+			options.Busy = busy
 		}
-		err := pool.Run(ctx, options, jobs, func(j job, r pool.Result[played]) error {
+		run := pool.Run[job, played]
+		if o.shared != nil {
+			run = o.shared.run
+		}
+		err := run(ctx, options, jobs, func(j job, r pool.Result[played]) error {
 			cell := r.Value.Cell
 			// A cell that takes too long among others is played once more among fewer.
 			endless := world != worlds.Sim && r.Failure != nil && r.Failure.Limit > 0 && len(j.Late) == 0
@@ -316,10 +325,6 @@ func (o *playOptions) play(ctx context.Context, world string, workers int, jobs 
 		}
 		workers = max(1, workers/4)
 		jobs = slices.Values(again)
-		limit = o.limit(world)
-		for _, j := range again {
-			limit = max(limit, o.limitOf(world, j.TTL))
-		}
 	}
 }
 

@@ -34,7 +34,7 @@ func TestHintsNameTheProgram(t *testing.T) {
 			t.Fatal(err)
 		}
 		var out strings.Builder
-		run(context.Background(), &app{registry, "./mylock"}, args, strings.NewReader(""), &out, &out)
+		run(context.Background(), newApp(registry, "./mylock", nil), args, strings.NewReader(""), &out, &out)
 		text := out.String()
 		if !strings.Contains(text, "./mylock") {
 			t.Errorf("%q says\n%s", args, text)

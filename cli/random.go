@@ -63,11 +63,11 @@ func (o *randomOptions) check(cmd *cobra.Command) error {
 }
 
 // search searches all, or draws schedules, and shrinks what was found. Shrinking takes its own time.
-func (o *exploreOptions) search(cmd *cobra.Command, player explore.Player, tell func(r explore.Result, end context.CancelCauseFunc)) (explore.Result, error) {
+func (o *exploreOptions) search(cmd *cobra.Command, strategy string, player explore.Player, tell func(r explore.Result, end context.CancelCauseFunc)) (explore.Result, error) {
 	ctx, end := context.WithCancelCause(cmd.Context())
 	defer end(nil)
 	within := ctx
-	if o.drawn.schedules == 0 || cmd.Flags().Changed("for") {
+	if o.drawn.schedules == 0 && o.shared == nil || cmd.Flags().Changed("for") {
 		var cancel context.CancelFunc
 		within, cancel = context.WithTimeout(ctx, o.span)
 		defer cancel()
@@ -75,9 +75,12 @@ func (o *exploreOptions) search(cmd *cobra.Command, player explore.Player, tell 
 	said := func(r explore.Result) { tell(r, end) }
 	var result explore.Result
 	var err error
-	if o.drawn.random == "" {
+	switch {
+	case o.shared != nil:
+		result, err = o.searchShared(within, strategy)
+	case o.drawn.random == "":
 		result, err = explore.Search(within, o.bound, player, said)
-	} else {
+	default:
 		result, err = explore.Draw(within, o.bound, explore.Random{
 			Method: explore.Method(o.drawn.random), Depth: o.drawn.depth, Schedules: o.drawn.schedules, Seed: o.seed,
 		}, player, said)

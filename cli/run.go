@@ -79,6 +79,7 @@ into that file what they show now.`,
 	flags.BoolVar(&o.resume, "resume", false, "go on with the same run, which has ended in the directory before it was complete")
 	flags.BoolVar(&o.accept, "accept", false, "write what the locks show now into the file of --expect, as what they may show from now on")
 	o.addFlags(cmd)
+	o.queue.addFlags(flags, "on", onAbout)
 	return cmd
 }
 
@@ -155,6 +156,11 @@ func (o *runOptions) run(cmd *cobra.Command, a *app) error {
 	if err := o.prepare(cmd.Context(), registry, scripts, list); err != nil {
 		return err
 	}
+	leave, err := o.share(cmd, a, nil)
+	if err != nil {
+		return err
+	}
+	defer leave()
 	o.warn(cmd)
 	each := len(list) * len(scripts)
 	total := each * len(o.worlds)

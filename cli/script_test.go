@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/lockfault/lockfault/cli"
 	"github.com/lockfault/lockfault/internal/schematest"
+	"github.com/lockfault/lockfault/queue/natsd"
 	"github.com/lockfault/lockfault/strategies"
 	"github.com/lockfault/lockfault/strategies/all"
 )
@@ -43,7 +45,7 @@ func ours() strategies.Registry {
 // The test binary doubles as the programs, and so as their workers.
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
-		"lockfault": func() { os.Exit(cli.Main(registry())) },
+		"lockfault": func() { os.Exit(cli.Main(registry(), cli.WithQueue(natsd.Engine{}))) },
 		"ours":      func() { os.Exit(cli.Main(ours())) },
 	})
 }
@@ -85,6 +87,11 @@ func play(t *testing.T, dir string) {
 				return err
 			}
 			env.Setenv("XDG_CACHE_HOME", filepath.Join(env.WorkDir, "cache")) // what is compiled once is so in each script
+			port, err := freePort()
+			if err != nil {
+				return err
+			}
+			env.Setenv("QUEUE", fmt.Sprintf("127.0.0.1:%d", port))
 			// Where lockfault is, and the server program, for scripts that
 			// want nothing else on PATH.
 			env.Setenv("BIN", filepath.SplitList(env.Getenv("PATH"))[0])
@@ -94,6 +101,16 @@ func play(t *testing.T, dir string) {
 			return nil
 		},
 	})
+}
+
+// freePort returns one that nobody listens on.
+func freePort() (int, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, err
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port, nil
 }
 
 // schema checks that a file is what the published schema of results.json says: schema FILE.

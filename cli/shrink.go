@@ -109,7 +109,7 @@ func (o *shrinkOptions) shrink(cmd *cobra.Command, a *app) error {
 	if err != nil {
 		return err
 	}
-	e := newExplorer(&exploreOptions{playOptions: o.playOptions}, strategy, o.jobs, pool.Options{Start: start, Limit: o.limit(worlds.Sim)})
+	e := newExplorer(&exploreOptions{playOptions: o.playOptions}, strategy, o.jobs, pool.Options{Start: start, Limit: limitOf})
 	defer e.close()
 	name := script.file
 	if name == "" {

@@ -101,6 +101,7 @@ windows came to nothing, and 130 if it was interrupted: what was counted by then
 	o.failover = byReplicaOf
 	o.addWorldFlags(cmd, "`name` of the world to play in: ")
 	addNoSubjectFlag(cmd)
+	o.queue.addFlags(flags, "on", onAbout)
 	return cmd
 }
 
@@ -229,6 +230,11 @@ func (o *soakOptions) run(cmd *cobra.Command, a *app, args []string) error {
 	if err := o.checkOut(list); err != nil {
 		return err
 	}
+	leave, err := o.share(cmd, a, args)
+	if err != nil {
+		return err
+	}
+	defer leave()
 	progress := newProgress(cmd.ErrOrStderr(), o.windows()*len(list))
 	defer progress.close()
 	all := soaked{Tool: reports.Tool, Plan: o.says()}
@@ -315,7 +321,7 @@ func (o *soakOptions) windowsOf(s strategies.Strategy) iter.Seq[job] {
 			name := windowName(n)
 			j := job{
 				Number: n, Strategy: s.Name, Scenario: name, File: name + scriptSuffix, Source: []byte(plan.Script(n)),
-				Place: o.at(o.worlds[0]), Seed: o.seedOf(n), TTL: plan.TTL, Nodes: o.nodesOf(s), Alone: o.alone(s), Count: true,
+				Place: o.at(o.worlds[0]), Seed: o.seedOf(n), TTL: plan.TTL, Limit: o.cellTimeout, Nodes: o.nodesOf(s), Alone: o.alone(s), Count: true,
 			}
 			if !yield(j) {
 				return
@@ -373,7 +379,7 @@ func (o *soakOptions) small(ctx context.Context, s strategies.Strategy, anomaly 
 	}
 	options := o.playOptions
 	options.seed = o.seedOf(first.window)
-	e := newExplorer(&exploreOptions{playOptions: options}, s, o.jobs, pool.Options{Start: start, Limit: o.limit(worlds.Sim)})
+	e := newExplorer(&exploreOptions{playOptions: options}, s, o.jobs, pool.Options{Start: start, Limit: limitOf})
 	defer e.close()
 	within, cancel := context.WithTimeout(ctx, o.shrink)
 	defer cancel()

@@ -29,7 +29,7 @@ func TestTableOfStatuses(t *testing.T) {
 		}
 	}
 	commands := []string{"help"}
-	for _, c := range newRoot(&app{strategies.Builtin(), product}).Commands() {
+	for _, c := range newRoot(newApp(strategies.Builtin(), product, nil)).Commands() {
 		commands = append(commands, c.Name())
 	}
 	slices.Sort(names)

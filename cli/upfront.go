@@ -115,7 +115,7 @@ func (o *playOptions) polling(world string) string {
 func (o *playOptions) warn(cmd *cobra.Command) {
 	for _, world := range o.worlds {
 		if why := o.polling(world); why != "" && o.cellTimeout == 0 {
-			fmt.Fprintf(cmd.ErrOrStderr(), "lockfault: a cell has %v of real time in the world %s; %s\n", o.limit(world), world, why)
+			fmt.Fprintf(cmd.ErrOrStderr(), "lockfault: a cell has %v of real time in the world %s; %s\n", limitOf(job{Place: o.at(world), TTL: o.lease(), Limit: o.cellTimeout}), world, why)
 		}
 	}
 }

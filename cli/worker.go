@@ -10,8 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/lockfault/lockfault/explore"
 	"github.com/lockfault/lockfault/harness"
 	"github.com/lockfault/lockfault/internal/bubble"
@@ -25,8 +23,8 @@ import (
 	"github.com/lockfault/lockfault/worlds"
 )
 
-// workerCommand is the name of the hidden command that makes a process a
-// worker.
+// workerCommand is the name of the command that makes a process a worker: of its parent,
+// unless --join names a queue.
 const workerCommand = "worker"
 
 // A job is one cell for a worker to play.
@@ -39,8 +37,9 @@ type job struct {
 	Place    worlds.Place
 	Seed     uint64
 	TTL      time.Duration
-	Fixed    bool // the lease is what the cell is about, and stays
-	Nodes    int  // of the strategy, if not its own number
+	Limit    time.Duration // real time that it may take; 0 is what its world takes
+	Fixed    bool          // the lease is what the cell is about, and stays
+	Nodes    int           // of the strategy, if not its own number
 	// Subject is a program of the user's that is a strategy too; nil if there is none.
 	Subject *subject `json:",omitempty"`
 	// Late is how the machine was too slow each time that the cell was played
@@ -95,18 +94,6 @@ func startWorker() (func() *exec.Cmd, error) {
 		cmd.Args[0] = os.Args[0] // for a program that goes by several names
 		return cmd
 	}, nil
-}
-
-func newWorkerCommand(a *app) *cobra.Command {
-	return &cobra.Command{
-		Use:    workerCommand,
-		Short:  "Play cells for a parent process",
-		Hidden: true,
-		Args:   noArgs,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return work(a.registry)
-		},
-	}
 }
 
 // work is the life of a worker process. It does not return.

@@ -60,6 +60,10 @@ type Bound struct {
 	// for all of it.
 	Shard, Shards int
 
+	// Reach, if not nil, returns how many moves paths may still have; 0 means any. It may become less during
+	// the search, by what the search of another shard has found. Called by the search alone.
+	Reach func() int `json:"-"`
+
 	// For tests: without the reductions, so that clients begin at any time and in
 	// any order; and with each path for itself, whatever it leads to.
 	plain, apart bool

@@ -7,22 +7,32 @@ import (
 	"strings"
 )
 
-// Join returns what a search came to from what its shards did: one result for each of them, in
-// their order, nil for one that is missing. It is what the whole search comes to, but for
+// A Shard is what came of one of so many shards of a search, from 1; no Result is of one that is missing.
+type Shard struct {
+	Number, Of int
+	Result     *Result
+}
+
+// Join returns what a search came to from what shards did that are all of it together, in the order of what is
+// to be said of them. Not all need be of one number: shard 1 of 2 is shards 1 and 3 of 4. It is what the whole search comes to, but for
 // Runs, which is how many scripts all shards played. A shard that is missing or was cut is a cut of the
-// whole.
-func Join(shards []*Result) Result {
+// whole, unless the search ends with a finding, by its bound: then it is that of the whole, and so are the findings; how many
+// states there were until then is known of no order of the shards.
+func Join(shards []Shard, b Bound) Result {
 	var whole Result
 	var cuts []string
-	cut := func(i int, why string) { cuts = append(cuts, fmt.Sprintf("shard %d of %d %s", i+1, len(shards), why)) }
+	cut := func(s Shard, why string) {
+		cuts = append(cuts, fmt.Sprintf("shard %d of %d %s", s.Number, s.Of, why))
+	}
 	var common Counts
-	for i, r := range shards {
+	for _, s := range shards {
+		r := s.Result
 		if r == nil {
-			cut(i, "is missing")
+			cut(s, "is missing")
 			continue
 		}
 		if r.Cut != "" {
-			cut(i, "was cut: "+r.Cut)
+			cut(s, "was cut: "+r.Cut)
 		}
 		whole.add(r)
 		if c := r.Common; c != nil {
@@ -37,8 +47,11 @@ func Join(shards []*Result) Result {
 	if odd := disagreement(shards); odd != "" {
 		cuts = append(cuts, odd)
 	}
-	whole.Findings = earliest(whole.Findings)
 	whole.Cut = strings.Join(cuts, "; ")
+	var until string
+	if whole.Findings, until = earliest(whole.Findings, b); until != "" {
+		whole.Cut, whole.Depth = until, whole.Findings[len(whole.Findings)-1].Moves
+	}
 	whole.Exhausted = whole.Cut == "" && len(whole.Failures) == 0
 	return whole
 }
@@ -68,35 +81,39 @@ func (r *Result) add(shard *Result) {
 
 // disagreement says which two shards, both exhausted, don't have the same in common. What
 // is in every shard is the same, unless the lock does not do the same each time.
-func disagreement(shards []*Result) string {
-	first := -1
-	for i, r := range shards {
-		if r == nil || !r.Exhausted || r.Common == nil {
-			continue
-		}
-		if first >= 0 && *r.Common != *shards[first].Common {
-			return fmt.Sprintf("shards %d and %d don't agree on what is in every shard", first+1, i+1)
-		}
-		if first < 0 {
-			first = i
+func disagreement(shards []Shard) string {
+	var first *Shard
+	for i, s := range shards {
+		switch r := s.Result; {
+		case r == nil || !r.Exhausted || r.Common == nil:
+		case first == nil:
+			first = &shards[i]
+		case *r.Common != *first.Result.Common:
+			return fmt.Sprintf("shards %d of %d and %d of %d don't agree on what is in every shard", first.Number, first.Of, s.Number, s.Of)
 		}
 	}
 	return ""
 }
 
 // earliest returns, for each anomaly, the finding that a whole search comes upon first, in
-// the order in which it does.
-func earliest(all []Finding) []Finding {
+// the order in which it does, up to that with which it ends, and why.
+func earliest(all []Finding, b Bound) (list []Finding, until string) {
 	slices.SortStableFunc(all, func(a, b Finding) int {
 		return cmp.Or(cmp.Compare(a.Moves, b.Moves), slices.Compare(a.Course, b.Course),
 			cmp.Compare(slices.Index(a.Anomalies, a.Anomaly), slices.Index(b.Anomalies, b.Anomaly)))
 	})
-	var list []Finding
+	var last Finding
 	for _, f := range all {
-		if !slices.ContainsFunc(list, func(other Finding) bool { return other.Anomaly == f.Anomaly }) {
-			f.Course = nil
-			list = append(list, f)
+		if until != "" && (f.Moves != last.Moves || !slices.Equal(f.Course, last.Course)) {
+			break // another path than that which ends it
 		}
+		if slices.ContainsFunc(list, func(other Finding) bool { return other.Anomaly == f.Anomaly }) {
+			continue
+		}
+		last = f
+		until = cmp.Or(until, b.until(f.Anomaly))
+		f.Course = nil
+		list = append(list, f)
 	}
-	return list
+	return list, until
 }

@@ -1,6 +1,7 @@
 package explore
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -94,6 +95,9 @@ type Cut string
 // Error says what the result will.
 func (c Cut) Error() string { return string(c) }
 
+// Beyond is the cut of a search that was as far as its [Bound.Reach].
+const Beyond = "as far as another shard's finding"
+
 func newSearch(b Bound, player Player, tell func(Result)) *search {
 	return &search{bound: b, player: player, seen: map[identity]bool{}, tell: tell}
 }
@@ -130,6 +134,12 @@ func (s *search) run(ctx context.Context) error {
 		if s.bound.Moves > 0 && layer[0].moves >= s.bound.Moves {
 			s.result.Cut = fmt.Sprintf("paths of more than %d moves were not followed", s.bound.Moves)
 			break
+		}
+		if s.bound.Reach != nil {
+			if reach := s.bound.Reach(); reach > 0 && layer[0].moves >= reach {
+				s.result.Cut = Beyond
+				break
+			}
 		}
 		layer, err = s.follow(ctx, layer)
 	}
@@ -461,12 +471,21 @@ func (s *search) find(ctx context.Context, a checker.Anomaly, p *position, shows
 	s.result.Findings = append(s.result.Findings, Finding{
 		Anomaly: a, Script: script, Anomalies: shows, Moves: p.moves, Requests: p.requests, Course: p.lot.course(), path: p.trail.path(),
 	})
+	s.result.Cut = cmp.Or(s.bound.until(a), s.result.Cut)
+}
+
+// Ends reports whether a search ends with an anomaly.
+func (b Bound) Ends(a checker.Anomaly) bool { return b.until(a) != "" }
+
+// until says why a search ends with an anomaly, if it does.
+func (b Bound) until(a checker.Anomaly) string {
 	switch {
-	case s.bound.UntilFirst:
-		s.result.Cut = "until the first"
-	case slices.Contains(s.bound.Until, a):
-		s.result.Cut = "until " + string(a)
+	case b.UntilFirst:
+		return "until the first"
+	case slices.Contains(b.Until, a):
+		return "until " + string(a)
 	}
+	return ""
 }
 
 // steady plays a script twice, each time in a process of its own, and returns what it came to if that was the same.

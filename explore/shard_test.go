@@ -92,7 +92,7 @@ func TestShardsAreTheWhole(t *testing.T) {
 		want := shown(t, whole)
 		for _, of := range []int{1, 2, 3, 7} {
 			shards := sharded(t, player, c.bound, of)
-			joined := Join(shards)
+			joined := Join(inOrder(shards), c.bound)
 			if c.bound.Moves > 0 { // who was cut is said
 				if joined.Exhausted || joined.Cut == "" {
 					t.Errorf("%s %v, %d shards: exhausted %t, %q", c.strategy, c.bound.Budget, of, joined.Exhausted, joined.Cut)
@@ -183,14 +183,22 @@ func TestJoinSaysWhatIsMissing(t *testing.T) {
 		{[]*Result{fine(), fine()}, "", 8, 0},
 		{[]*Result{fine(), nil, fine()}, "shard 2 of 3 is missing", 8, 0},
 		{[]*Result{late, nil}, "shard 1 of 2 was cut: out of time; shard 2 of 2 is missing", 5, 0},
-		{[]*Result{fine(), odd}, "shards 1 and 2 don't agree on what is in every shard", 8, 0},
+		{[]*Result{fine(), odd}, "shards 1 of 2 and 2 of 2 don't agree on what is in every shard", 8, 0},
 		{[]*Result{failed, failed, fine()}, "", 11, 1},
 	} {
-		r := Join(c.shards)
+		r := Join(inOrder(c.shards), Bound{})
 		if r.Cut != c.cut || r.Exhausted != (c.cut == "" && c.failed == 0) || r.Moves != c.moves || len(r.Failures) != c.failed {
 			t.Errorf("cut %q, exhausted %t, %d moves, %d failures; want %q, %d, %d", r.Cut, r.Exhausted, r.Moves, len(r.Failures), c.cut, c.moves, c.failed)
 		}
 	}
+}
+
+// inOrder numbers shards.
+func inOrder(results []*Result) (list []Shard) {
+	for i, r := range results {
+		list = append(list, Shard{i + 1, len(results), r})
+	}
+	return list
 }
 
 // Of two scripts the shortest is kept, and of those the one that a whole search comes to
@@ -199,10 +207,10 @@ func TestJoinKeepsTheFirst(t *testing.T) {
 	find := func(a checker.Anomaly, moves, requests int, course ...int) Finding {
 		return Finding{Anomaly: a, Anomalies: []checker.Anomaly{checker.Overlap, checker.StaleWrite}, Moves: moves, Requests: requests, Course: course}
 	}
-	r := Join([]*Result{
+	r := Join(inOrder([]*Result{
 		{Findings: []Finding{find(checker.Overlap, 3, 1, 1, 2, 2), find(checker.StaleWrite, 4, 2, 1, 1, 1, 1)}},
 		{Findings: []Finding{find(checker.Overlap, 3, 2, 1, 2, 1), find(checker.StaleWrite, 3, 2, 1, 2, 1)}},
-	})
+	}), Bound{})
 	want := []Finding{find(checker.Overlap, 3, 2), find(checker.StaleWrite, 3, 2)}
 	if fmt.Sprint(r.Findings) != fmt.Sprint(want) {
 		t.Errorf("%v, want %v", r.Findings, want)

@@ -5,7 +5,8 @@ import (
 	"os"
 
 	"github.com/lockfault/lockfault/cli"
+	"github.com/lockfault/lockfault/queue/natsd"
 	"github.com/lockfault/lockfault/strategies/all"
 )
 
-func main() { os.Exit(cli.Main(all.Registry())) }
+func main() { os.Exit(cli.Main(all.Registry(), cli.WithQueue(natsd.Engine{}))) }

@@ -33,9 +33,9 @@ type Options struct {
 	// [Serve]. Run sets its standard streams and starts it. Called
 	// concurrently.
 	Start func() *exec.Cmd
-	// Limit is how long, in real time, a worker may take for one job; the
-	// start of the process is not counted. Less than 1 means 20 s.
-	Limit time.Duration
+	// Limit returns how long, in real time, a worker may take for a job, a J; the
+	// start of the process is not counted. Nil, and less than 1, mean 20 s. Called concurrently.
+	Limit func(job any) time.Duration
 	// Grace is how long a worker has to say where it hangs, or to leave when
 	// asked, before it is killed. Less than 1 means 2 s.
 	Grace time.Duration
@@ -77,6 +77,16 @@ func (f *Failure) Error() string {
 	return f.Reason + "\n\n" + f.Output
 }
 
+// limit returns how long a worker may take for a job.
+func (o *Options) limit(job any) time.Duration {
+	if o.Limit != nil {
+		if limit := o.Limit(job); limit > 0 {
+			return limit
+		}
+	}
+	return 20 * time.Second
+}
+
 // Run hands out jobs, one at a time to each worker, and calls done with the
 // result of each as it comes, one call at a time. A worker that dies or
 // exceeds the limit fails the job in hand; another takes its place. Workers
@@ -88,9 +98,6 @@ func (f *Failure) Error() string {
 // that can't be started is an error too, as is done returning one, and ends
 // the run likewise.
 func Run[J, R any](ctx context.Context, options Options, jobs iter.Seq[J], done func(J, Result[R]) error) error {
-	if options.Limit < 1 {
-		options.Limit = 20 * time.Second
-	}
 	options.Grace = graceOr(options.Grace)
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

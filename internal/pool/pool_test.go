@@ -148,8 +148,13 @@ func program(name string) func() *exec.Cmd {
 	}
 }
 
+// within gives every job that long.
+func within(limit time.Duration) func(any) time.Duration {
+	return func(any) time.Duration { return limit }
+}
+
 func options(workers int) pool.Options {
-	return pool.Options{Workers: workers, Start: program("worker"), Limit: 5 * time.Minute}
+	return pool.Options{Workers: workers, Start: program("worker"), Limit: within(5 * time.Minute)}
 }
 
 func TestEveryJobIsAnsweredOnce(t *testing.T) {
@@ -258,7 +263,7 @@ func TestABadJobSpoilsOnlyItself(t *testing.T) {
 			o := options(1)
 			if test.limited {
 				// Long enough for the good jobs, whatever the machine does.
-				o.Limit, o.Grace = 8*time.Second, 8*time.Second
+				o.Limit, o.Grace = within(8*time.Second), 8*time.Second
 			}
 			jobs := []job{{N: 1}, {Do: test.do, N: 2}, {N: 3}, {N: 4}}
 			var order []int
@@ -402,7 +407,7 @@ func TestAbandonedJobs(t *testing.T) {
 		o    func(*pool.Options)
 	}{
 		{"the run is cancelled", func(cancel func()) { cancel() }, func(*pool.Options) {}},
-		{"it takes too long", func(func()) {}, func(o *pool.Options) { o.Limit = 500 * time.Millisecond }},
+		{"it takes too long", func(func()) {}, func(o *pool.Options) { o.Limit = within(500 * time.Millisecond) }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "started")

@@ -91,7 +91,7 @@ func (w *worker) do(ctx context.Context, options Options, job, value any) (retir
 	// ends when the worker does, and its error shows as a missing answer.
 	go func(seq int) { _ = writeLine(w.stdin, request{Seq: seq, Job: text}) }(w.seq)
 
-	line, err := w.receive(ctx, options.Limit, options.Grace)
+	line, err := w.receive(ctx, options.limit(job), options.Grace)
 	if err != nil {
 		return false, err
 	}

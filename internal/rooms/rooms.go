@@ -11,10 +11,15 @@ const Module = "github.com/lockfault/lockfault"
 // which imports the standard library and a reader of lines only.
 func Allowed() map[string][]string {
 	return map[string][]string{
-		"cmd": {"checker", "cli", "faults/docker", "reports", "scenarios", "scenarios/settled", "strategies", "strategies/all", "strategies/thirdparty",
+		"cmd": {"checker", "cli", "faults/docker", "queue/natsd", "reports", "scenarios", "scenarios/settled", "strategies", "strategies/all", "strategies/thirdparty",
 			"internal/child", "internal/tempdir"},
-		"cli": {"cli/stage", "explore", "soak", "mapping", "harness", "worlds", "reports", "scenarios", "strategies", "faults", "histories", "checker",
+		"cli": {"cli/stage", "explore", "soak", "mapping", "harness", "worlds", "reports", "scenarios", "strategies", "faults", "histories", "checker", "queue",
 			"internal/bubble", "internal/nearest", "internal/pool", "internal/replace", "internal/results", "internal/shell", "internal/stdio", "internal/tempdir", "internal/version"},
+		// A queue carries what it does not read, and its engine comes to the command line
+		// from outside.
+		"queue":       {},
+		"queue/nats":  {"queue"},
+		"queue/natsd": {"queue", "queue/nats"},
 		// What is shown in a terminal is what reports tell, which never know one.
 		"cli/stage": {"reports"},
 		// What a user's tests import: see Light.

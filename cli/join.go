@@ -1,0 +1,316 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/lockfault/lockfault/explore"
+	"github.com/lockfault/lockfault/internal/pool"
+	"github.com/lockfault/lockfault/internal/tempdir"
+	"github.com/lockfault/lockfault/queue"
+	"github.com/lockfault/lockfault/reports"
+	"github.com/lockfault/lockfault/strategies"
+	"github.com/lockfault/lockfault/worlds"
+)
+
+type joinOptions struct {
+	queueFlags
+	jobs   int
+	memory string
+}
+
+func newWorkerCommand(a *app) *cobra.Command {
+	var o joinOptions
+	cmd := &cobra.Command{
+		Use:   workerCommand,
+		Short: "Play what other machines ask for, by a queue",
+		Long: `Take work from a queue and answer it, until it is interrupted: cells, windows and points of
+run, soak and map, and parts of searches of explore, that were started with --on.
+
+Every worker has to be the same program as who asks, the same file: another's locks may not
+do the same. What a worker has in hand when it ends, or dies, others get.`,
+		Example: `  lockfault worker --join nats://127.0.0.1:4222
+  lockfault worker --join tls://queue.example:4222 --queue-creds worker.creds --queue-ca ca.pem`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if flags := cmd.Flags(); flags.NFlag() == 0 && !term.IsTerminal(int(os.Stdin.Fd())) {
+				return work(a.registry) // of a parent process
+			}
+			return o.join(cmd, a)
+		},
+	}
+	o.addFlags(cmd.Flags(), "join", "`URL` of the queue, such as nats://127.0.0.1:4222; several of its servers with commas between them")
+	cmd.Flags().IntVar(&o.jobs, "jobs", runtime.NumCPU(), "`number` of cells to play at a time, each in a process")
+	cmd.Flags().StringVar(&o.memory, "memory", "4GiB", "`size` of this process at which a search ends, such as 512MiB")
+	return cmd
+}
+
+func (o *joinOptions) join(cmd *cobra.Command, a *app) error {
+	switch {
+	case o.at.URLs == "":
+		return usage("name a queue with --join, such as nats://127.0.0.1:4222")
+	case o.jobs < 1 || o.jobs > mostWorkers:
+		return usage("--jobs %d: give 1 to %d", o.jobs, mostWorkers)
+	}
+	start, err := startWorker()
+	if err != nil {
+		return err
+	}
+	memory, err := limitMemory(o.memory)
+	if err != nil {
+		return err
+	}
+	defer memory.release()
+	p, err := programOf(a.registry)
+	if err != nil {
+		return err
+	}
+	c, err := o.connect(cmd.Context(), a)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	temp, err := tempdir.Make("", joinPrefix)
+	if err != nil {
+		return err
+	}
+	defer temp.Remove()
+	ctx, cancel := context.WithCancelCause(cmd.Context())
+	defer cancel(nil)
+	h := &hands{
+		registry: a.registry, jobs: o.jobs, memory: memory, temp: temp.Path(), orders: make(chan order), seen: map[string]worlds.Place{},
+		pool: pool.Options{Workers: o.jobs, Start: start, Limit: limitOf, Grace: grace(worlds.Docker), Busy: busy, Fresh: func(j any) bool { return j.(order).alone() }},
+	}
+	var playing sync.WaitGroup
+	playing.Go(func() { cancel(h.play(ctx)) })
+	fmt.Fprintf(cmd.OutOrStdout(), "taking work of %s, build %s\n", p.Version, p.Class)
+	err = c.Work(ctx, p, queue.Worker{Hands: o.jobs, Do: h.do}, func(text string) { fmt.Fprintf(cmd.ErrOrStderr(), "lockfault: %s\n", text) })
+	interrupted := cmd.Context().Err() != nil
+	cancel(nil)
+	playing.Wait()
+	h.sweep()
+	switch {
+	case interrupted:
+		return &statusError{ExitInterrupted, nil}
+	case errors.Is(err, queue.ErrForeign):
+		return usage("%v: a worker has to be the same program as who asks", err)
+	}
+	return err
+}
+
+// joinPrefix begins the names of the directories in which workers play.
+const joinPrefix = "lockfault-worker-"
+
+// hands are what a worker of a queue plays with.
+type hands struct {
+	registry strategies.Registry
+	jobs     int
+	memory   memoryLimit
+	temp     string // directory
+	pool     pool.Options
+	orders   chan order
+
+	mu   sync.Mutex
+	n    int                     // directories that were made
+	seen map[string]worlds.Place // where it has played, by the world
+}
+
+// An order is a job, and whom to tell of it.
+type order struct {
+	job
+	answer chan pool.Result[played]
+}
+
+// play plays what is ordered, until ctx is done.
+func (h *hands) play(ctx context.Context) error {
+	return pool.Run(ctx, h.pool, func(yield func(order) bool) {
+		for {
+			select {
+			case o := <-h.orders:
+				if !yield(o) {
+					return
+				}
+			case <-ctx.Done():
+				return
+			}
+		}
+	}, func(o order, r pool.Result[played]) error {
+		o.answer <- r
+		return nil
+	})
+}
+
+// sweep removes what is left of worlds where it has played.
+func (h *hands) sweep() {
+	for _, place := range h.seen {
+		place.Sweep()
+	}
+}
+
+// do does a task of the queue.
+func (h *hands) do(ctx context.Context, t queue.Task) (queue.Answer, error) {
+	if t.Kind == queue.Search {
+		return h.search(ctx, t)
+	}
+	return h.cell(ctx, t)
+}
+
+// unread is the failure of a job that can't be read, or that workers died of.
+func unread(format string, args ...any) (queue.Answer, error) {
+	text, err := json.Marshal(pool.Result[played]{Failure: &pool.Failure{Reason: fmt.Sprintf(format, args...)}})
+	return queue.Answer{Body: text}, err
+}
+
+// deaths is how often a job may end its process until that is taken for what it does: a
+// process may have been ended with its machine, or by who wanted memory.
+const deaths = 3
+
+// cell plays a job.
+func (h *hands) cell(ctx context.Context, t queue.Task) (queue.Answer, error) {
+	if t.Times > queue.MostTimes {
+		return unread("it was given to %d workers, and none of them answered: what it takes of a machine may end them", queue.MostTimes)
+	}
+	o := order{answer: make(chan pool.Result[played], 1)}
+	if err := json.Unmarshal(t.Body, &o.job); err != nil {
+		return unread("the worker can't read the job: %v", err)
+	}
+	dir := h.directory(o.Place)
+	defer os.RemoveAll(dir)
+	if o.HistoryLink != "" {
+		o.History = filepath.Join(dir, filepath.FromSlash(o.HistoryLink))
+	}
+	if o.Place.Real() {
+		o.Place.Logs = filepath.Join(dir, reports.LogsDir)
+	}
+	select {
+	case h.orders <- o:
+	case <-ctx.Done():
+		return queue.Answer{}, context.Cause(ctx)
+	}
+	var r pool.Result[played]
+	select {
+	case r = <-o.answer:
+	case <-ctx.Done():
+		return queue.Answer{}, context.Cause(ctx)
+	}
+	if r.Failure != nil && r.Failure.Limit == 0 && t.Times < deaths {
+		return queue.Answer{}, r.Failure
+	}
+	text, err := json.Marshal(r)
+	if err != nil {
+		return queue.Answer{}, err
+	}
+	files, err := filesIn(dir)
+	return queue.Answer{Body: text, Files: files}, err
+}
+
+// directory returns where a job may write, and takes note of where it is played.
+func (h *hands) directory(place worlds.Place) string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.n++
+	if place.Real() {
+		h.seen[place.World] = place
+	}
+	return filepath.Join(h.temp, fmt.Sprint(h.n))
+}
+
+// filesIn returns what is in a directory, by the names that it has there.
+func filesIn(dir string) (map[string][]byte, error) {
+	files := map[string][]byte{}
+	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return nil // nothing was written
+		case err != nil || !e.Type().IsRegular():
+			return err
+		}
+		name, err := filepath.Rel(dir, path)
+		if err == nil {
+			files[filepath.ToSlash(name)], err = os.ReadFile(path)
+		}
+		return err
+	})
+	return files, err
+}
+
+// A part is a part of a search for a worker.
+type part struct {
+	Strategy string
+	Nodes    int
+	Seed     uint64
+	Limit    time.Duration // of a script, in real time; 0 is the usual one
+	Bound    explore.Bound
+}
+
+// A searched is what came of a part.
+type searched struct {
+	Result explore.Result
+	Err    string // why there is none
+}
+
+// search searches a part, in all of the worker's processes.
+func (h *hands) search(ctx context.Context, t queue.Task) (queue.Answer, error) {
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	var p part
+	reply := func(r explore.Result, err error) (queue.Answer, error) {
+		s := searched{Result: r}
+		if err != nil {
+			s.Err = err.Error()
+		}
+		text, err := json.Marshal(s)
+		return queue.Answer{Body: text}, err
+	}
+	if err := json.Unmarshal(t.Body, &p); err != nil {
+		return reply(explore.Result{}, fmt.Errorf("the worker can't read the search: %w", err))
+	}
+	if t.Times > queue.MostTimes {
+		return reply(explore.Result{Cut: fmt.Sprintf("it was given to %d workers, and none of them answered", queue.MostTimes)}, nil)
+	}
+	s, ok := h.registry.Lookup(p.Strategy)
+	if !ok {
+		return reply(explore.Result{}, fmt.Errorf("the worker knows no strategy %q", p.Strategy))
+	}
+	if p.Nodes > 0 {
+		var err error
+		if s, err = s.On(p.Nodes); err != nil {
+			return reply(explore.Result{}, err)
+		}
+	}
+	var reach reach
+	p.Bound.Reach = reach.get
+	go func() {
+		for note := range t.Notes {
+			switch note.Key {
+			case queue.Dropped + t.Name:
+				end(errDropped)
+			case reachNote:
+				reach.set(note.Value)
+			}
+		}
+	}()
+	options := exploreOptions{playOptions: playOptions{seed: p.Seed, nodes: p.Nodes, cellTimeout: p.Limit}}
+	e := newExplorer(&options, s, h.jobs, pool.Options{Start: h.pool.Start, Limit: limitOf})
+	defer e.close()
+	result, err := explore.Search(ctx, p.Bound, e, func(explore.Result) { h.memory.check(end) })
+	var cut explore.Cut
+	if cause := context.Cause(ctx); cause != nil && !errors.As(cause, &cut) && !errors.Is(cause, errDropped) {
+		return queue.Answer{}, cause // it is the worker that was stopped
+	}
+	return reply(result, err)
+}
+
+// errDropped ends a search that nobody needs any more.
+var errDropped = errors.New("nobody needs it any more")

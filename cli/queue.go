@@ -1,0 +1,216 @@
+package cli
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/lockfault/lockfault/internal/shell"
+	"github.com/lockfault/lockfault/internal/version"
+	"github.com/lockfault/lockfault/queue"
+	"github.com/lockfault/lockfault/strategies"
+)
+
+// An Option is what a program has besides its strategies.
+type Option func(*app)
+
+// WithQueue lets the program share its work with other machines, by queues that the engine
+// reaches. A [queue.Host] can be the server of one too.
+func WithQueue(engine queue.Engine) Option { return func(a *app) { a.engine = engine } }
+
+// queueFlags say where a queue is.
+type queueFlags struct {
+	flag string // that names it
+	at   queue.Address
+}
+
+func (q *queueFlags) addFlags(flags *pflag.FlagSet, flag, about string) {
+	q.flag = flag
+	flags.StringVar(&q.at.URLs, flag, "", about)
+	flags.StringVar(&q.at.Credentials, "queue-creds", "", "`file` of the credentials of a user of the queue")
+	flags.StringVar(&q.at.CA, "queue-ca", "", "`file` of who vouches for the queue's servers; default whom the system trusts")
+	flags.StringVar(&q.at.Certificate, "queue-cert", "", "`file` of the certificate that is shown to the queue's servers")
+	flags.StringVar(&q.at.Key, "queue-key", "", "`file` of that certificate's key")
+}
+
+// onAbout says what --on is.
+const onAbout = "`URL` of a queue whose workers play, such as nats://127.0.0.1:4222, in place of this machine"
+
+// connect connects to the queue.
+func (q *queueFlags) connect(ctx context.Context, a *app) (queue.Conn, error) {
+	if a.engine == nil {
+		return nil, usage("--%s: this program was built without queues: give cli.Main one by cli.WithQueue", q.flag)
+	}
+	c, err := a.engine.Connect(ctx, q.at)
+	var wrong *queue.AddressError
+	switch {
+	case errors.As(err, &wrong):
+		return nil, usage("--%s: %v", q.flag, err)
+	case err != nil:
+		return nil, &statusError{ExitUndecided, err}
+	}
+	return c, nil
+}
+
+// words returns what to type to name the queue, without who is let in.
+func (q *queueFlags) words() string {
+	at := q.at.URLs
+	if strings.Contains(at, "@") {
+		at = "URL"
+	}
+	return shell.Quote(at)
+}
+
+// programOf returns who this program is to a queue.
+func programOf(registry strategies.Registry) (queue.Program, error) {
+	build, err := digestOfThisProgram()
+	if err != nil {
+		return queue.Program{}, err
+	}
+	v := version.Of()
+	sum := sha256.New()
+	fmt.Fprintf(sum, "%s\n%s\n", v, build)
+	for _, s := range registry.All() {
+		fmt.Fprintf(sum, "%q %d %q %v\n", s.Name, s.Nodes, s.Tags, s.Builtin())
+	}
+	return queue.Program{Class: fmt.Sprintf("%x", sum.Sum(nil)[:8]), Version: v}, nil
+}
+
+// here are the flags that say how a command's results are shown, or what this machine does, and
+// not what is played.
+func here() []string {
+	return []string{"on", "queue-creds", "queue-ca", "queue-cert", "queue-key", "out", "format", "quiet", "verbose", "resume", "jobs", "costs", "baseline", "accept", "shrink"}
+}
+
+// campaignOf returns the name of a command's campaign, by which who asks for the same again
+// goes on with it, and what to say of it.
+func campaignOf(cmd *cobra.Command, args []string) (name, says string) {
+	words := append([]string{cmd.Name()}, args...)
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		if !slices.Contains(here(), f.Name) {
+			words = append(words, "--"+f.Name+"="+f.Value.String())
+		}
+	})
+	sum := sha256.Sum256([]byte(strings.Join(words, "\x00")))
+	return fmt.Sprintf("%x", sum[:8]), strings.Join(words, " ")
+}
+
+// share opens the command's campaign if it is to be on a queue. Whoever calls it calls leave.
+func (o *playOptions) share(cmd *cobra.Command, a *app, args []string) (leave func(), err error) {
+	if !cmd.Flags().Changed(o.queue.flag) {
+		return func() {}, nil
+	}
+	switch {
+	case o.subject != nil:
+		return nil, usage("--on: a --subject is a program of this machine, and workers are on others: build it in, by cli.Main, or leave one of them out")
+	case len(o.place.Redis) > 0:
+		return nil, usage("--on: the servers of --redis bear one cell after the other: leave --on out")
+	case cmd.Flags().Changed("jobs"):
+		return nil, usage("--on: nothing is played here, and each worker has --jobs of its own: leave --jobs out")
+	}
+	c, err := o.queue.connect(cmd.Context(), a)
+	if err != nil {
+		return nil, err
+	}
+	p, err := programOf(a.registry)
+	if err != nil {
+		c.Close()
+		return nil, err
+	}
+	name, says := campaignOf(cmd, args)
+	g, err := c.Campaign(cmd.Context(), p, name, says)
+	if err != nil {
+		c.Close()
+		return nil, &statusError{ExitUndecided, err}
+	}
+	o.shared = &shared{Campaign: g}
+	watched, stop := context.WithCancel(cmd.Context())
+	go o.shared.watch(watched, func() {
+		fmt.Fprintf(cmd.ErrOrStderr(), "lockfault: no worker of this build waits there: start one with \"%s worker --join %s\"\n", a.program, o.queue.words())
+	})
+	return func() {
+		stop()
+		_ = g.Close(true) // what is left there, the servers forget in a week
+		c.Close()
+	}, nil
+}
+
+// lonely is how long there may be no worker until that is said.
+const lonely = 5 * time.Second
+
+// watch calls say once, if there is work and no worker for a while.
+func (s *shared) watch(ctx context.Context, say func()) {
+	ticker := time.NewTicker(lonely)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+			state, err := s.State(ctx)
+			if err == nil && state.Waiting > 0 && state.InHand+state.Idle == 0 {
+				say()
+				return
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+type serveOptions struct {
+	queue.ServerOptions
+}
+
+func newQueueCommand(a *app) *cobra.Command {
+	var o serveOptions
+	cmd := &cobra.Command{
+		Use:   "queue",
+		Short: "Be the queue that other machines take work from",
+		Long: `Be a server of NATS JetStream, by which run, explore, soak and map share their work (--on)
+with workers on any number of machines (worker --join), until it is interrupted. Whoever
+has such servers needs no other: nats-server -js, of version 2.10 or newer, will do.
+
+It listens on this machine alone, unless --config names a file in the language of
+nats-server, which says who is let in: with users, credentials, TLS and a cluster as
+https://docs.nats.io/running-a-nats-service/configuration has them.`,
+		Example: `  lockfault queue --dir queue
+  lockfault queue --config nats.conf --dir queue`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd, a) },
+	}
+	cmd.Flags().StringVar(&o.Listen, "listen", "", "`HOST:PORT` to listen on; default what --config says, else 127.0.0.1:4222")
+	cmd.Flags().StringVar(&o.Dir, "dir", "", "`directory` to keep in what is not done yet; default what --config says")
+	cmd.Flags().StringVar(&o.Config, "config", "", "`file` of a server's configuration, in the language of nats-server")
+	return cmd
+}
+
+func (o *serveOptions) run(cmd *cobra.Command, a *app) error {
+	host, ok := a.engine.(queue.Host)
+	switch {
+	case !ok:
+		return usage("this program was built without a queue's server: nats-server -js is one")
+	case o.Dir == "" && o.Config == "":
+		return usage("name a directory with --dir, to keep in what is not done yet")
+	case o.Listen == "" && o.Config == "":
+		o.Listen = "127.0.0.1:4222"
+	}
+	if o.Dir != "" {
+		if err := os.MkdirAll(o.Dir, 0o700); err != nil {
+			return usage("--dir: %v", brief(err))
+		}
+	}
+	err := host.Serve(cmd.Context(), o.ServerOptions, func(url string) {
+		fmt.Fprintf(cmd.OutOrStdout(), "listening on %s\n", url)
+	})
+	if wrong := (*queue.AddressError)(nil); errors.As(err, &wrong) {
+		return usage("%v", err)
+	}
+	return err
+}

@@ -1,0 +1,245 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lockfault/lockfault/explore"
+	"github.com/lockfault/lockfault/queue"
+)
+
+// checkShared says what of a search can't be shared by a queue.
+func (o *exploreOptions) checkShared(cmd *cobra.Command) error {
+	on := cmd.Flags().Changed(o.queue.flag)
+	switch {
+	case !on && cmd.Flags().Changed("parts"):
+		return usage("--parts is of a search on a queue: name one with --on, or leave it out")
+	case !on:
+		return nil
+	case o.drawn.random != "":
+		return usage("--on: schedules that are drawn by chance are not shared: draw some on each machine, with a --seed of its own")
+	case o.checkpoint != "":
+		return usage("--on: what was searched is kept by the queue: leave --checkpoint out")
+	case o.shard != "":
+		return usage("--on: the search is cut into parts by itself: leave --shard out")
+	case o.bound.States > 0:
+		return usage("--on: nobody counts the states of all parts while they are searched: leave --states out")
+	case cmd.Flags().Changed("parts") && o.parts < 1 || o.parts > mostShards:
+		return usage("--parts %d: give 1 to %d", o.parts, mostShards)
+	}
+	return nil
+}
+
+// reachNote is the key of the note that says how far parts still have to be searched.
+const reachNote = "reach"
+
+// A reach is how many moves paths may have, as others say; 0 is any. Safe for concurrent use.
+type reach struct{ moves atomic.Int64 }
+
+func (r *reach) get() int { return int(r.moves.Load()) }
+
+func (r *reach) set(text string) {
+	if n, err := strconv.Atoi(text); err == nil {
+		r.moves.Store(int64(n))
+	}
+}
+
+// lookAt is how often it is looked whether workers have nothing to do.
+const lookAt = 2 * time.Second
+
+// A piece is a shard of a search that workers search. Its halves are the two shards that it
+// consists of if there are twice as many.
+type piece struct {
+	shard, of int
+	item      queue.Item
+	began     time.Time
+	result    *explore.Result
+	halves    [2]*piece // nil until it was cut
+}
+
+// done reports whether all of it is known.
+func (p *piece) done() bool {
+	return p.result != nil || p.halves[0] != nil && p.halves[0].done() && p.halves[1].done()
+}
+
+// results returns those of which it consists.
+func (p *piece) results() []explore.Shard {
+	if p.result != nil || p.halves[0] == nil {
+		return []explore.Shard{{Number: p.shard, Of: p.of, Result: p.result}}
+	}
+	return append(p.halves[0].results(), p.halves[1].results()...)
+}
+
+// A sharedSearch is a search by the workers of a queue.
+type sharedSearch struct {
+	*exploreOptions
+	strategy string
+	pieces   []*piece
+	by       map[string]*piece // by the names of their items: those that are not answered
+	reach    int
+}
+
+// searchShared is [explore.Search] by the workers of the queue.
+func (o *exploreOptions) searchShared(ctx context.Context, strategy string) (explore.Result, error) {
+	s := &sharedSearch{exploreOptions: o, strategy: strategy, by: map[string]*piece{}}
+	parts, err := s.howMany(ctx)
+	if err != nil {
+		return explore.Result{}, err
+	}
+	for shard := range parts {
+		p, err := s.ask(ctx, shard+1, parts)
+		if err != nil {
+			return explore.Result{}, err
+		}
+		s.pieces = append(s.pieces, p)
+	}
+	ended := ""
+	for len(s.by) > 0 && ended == "" {
+		within, cancel := context.WithTimeout(ctx, lookAt)
+		answer, err := o.shared.Next(within)
+		cancel()
+		switch {
+		case err == nil:
+			err = s.take(ctx, answer)
+		case ctx.Err() != nil:
+			ended = "interrupted"
+			if errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
+				ended = outOfTime
+			}
+			err = nil
+		case errors.Is(err, context.DeadlineExceeded):
+			err = s.split(ctx)
+		}
+		if err != nil {
+			return explore.Result{}, err
+		}
+	}
+	var all []explore.Shard
+	for _, p := range s.pieces {
+		all = append(all, p.results()...)
+	}
+	result := explore.Join(all, o.bound)
+	if o.doubled = len(all) > 1 && o.bound.Doubles(); len(all) == 1 {
+		result.Common = nil // it is of shards
+	}
+	if ended != "" {
+		result.Cut = ended // as of any search
+	}
+	return result, nil
+}
+
+// howMany returns into how many parts the search is cut at first. Each plays what others play too, so there
+// are no more than it takes to keep workers busy: one has all of it.
+func (s *sharedSearch) howMany(ctx context.Context) (int, error) {
+	if s.parts > 0 {
+		return s.parts, nil
+	}
+	state, err := s.shared.State(ctx)
+	if err != nil || state.Idle < 2 {
+		return 1, err
+	}
+	return min(2*state.Idle, mostShards), nil
+}
+
+// ask has a part searched.
+func (s *sharedSearch) ask(ctx context.Context, shard, of int) (*piece, error) {
+	b := s.bound
+	if b.Shard, b.Shards = shard, of; of == 1 {
+		b.Shard, b.Shards = 0, 0 // all of it, as of any search
+	}
+	body, err := json.Marshal(part{Strategy: s.strategy, Nodes: s.nodes, Seed: s.seed, Limit: s.cellTimeout, Bound: b})
+	if err != nil {
+		return nil, err
+	}
+	p := &piece{shard: shard, of: of, began: time.Now(), item: queue.Item{Kind: queue.Search, Body: body, Name: itemName(body, s.strategy, fmt.Sprint(shard), fmt.Sprint(of))}}
+	s.by[p.item.Name] = p
+	return p, s.shared.Put(ctx, p.item)
+}
+
+// take takes note of an answer, and tells others what they need no longer look for.
+func (s *sharedSearch) take(ctx context.Context, answer queue.Answer) error {
+	p := s.by[answer.Name]
+	if p == nil {
+		return nil // it was dropped
+	}
+	delete(s.by, answer.Name)
+	var came searched
+	if err := json.Unmarshal(answer.Body, &came); err != nil {
+		return fmt.Errorf("the answer to %s can't be read: %w", answer.Name, err)
+	}
+	if came.Err != "" {
+		return fmt.Errorf("shard %d of %d: %s", p.shard, p.of, came.Err)
+	}
+	p.result = &came.Result
+	if err := s.drop(ctx); err != nil {
+		return err
+	}
+	for _, f := range came.Result.Findings {
+		if !s.bound.Ends(f.Anomaly) || s.reach > 0 && f.Moves >= s.reach {
+			continue
+		}
+		s.reach = f.Moves
+		if err := s.shared.Tell(ctx, reachNote, strconv.Itoa(s.reach)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// drop takes back what is known by other parts.
+func (s *sharedSearch) drop(ctx context.Context) error {
+	var known func(p *piece, above bool) error
+	known = func(p *piece, above bool) error {
+		if p == nil {
+			return nil
+		}
+		if (above || p.done()) && s.by[p.item.Name] != nil {
+			delete(s.by, p.item.Name)
+			if err := s.shared.Drop(ctx, p.item); err != nil {
+				return err
+			}
+		}
+		above = above || p.result != nil
+		return errors.Join(known(p.halves[0], above), known(p.halves[1], above))
+	}
+	var all []error
+	for _, p := range s.pieces {
+		all = append(all, known(p, false))
+	}
+	return errors.Join(all...)
+}
+
+// large is for how long a part has been waited for that is cut in halves.
+const large = 10 * time.Second
+
+// split has large parts searched by halves too, if there are workers that have nothing to do:
+// what is known first, the part or its halves, is taken.
+func (s *sharedSearch) split(ctx context.Context) error {
+	state, err := s.shared.State(ctx)
+	if err != nil || state.Waiting > 0 {
+		return err
+	}
+	var list []*piece
+	for _, p := range s.by {
+		if p.halves[0] == nil && time.Since(p.began) > large && 2*p.of <= mostShards {
+			list = append(list, p)
+		}
+	}
+	slices.SortFunc(list, func(a, b *piece) int { return a.began.Compare(b.began) })
+	for _, p := range list[:min(len(list), state.Idle/2)] {
+		for i := range p.halves {
+			if p.halves[i], err = s.ask(ctx, p.shard+i*p.of, 2*p.of); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

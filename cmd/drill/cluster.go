@@ -1,0 +1,151 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// A cluster is servers on this machine.
+type cluster struct {
+	urls    string
+	configs []string
+	nc      *nats.Conn
+}
+
+// newCluster writes the configurations of so many servers.
+func newCluster(dir string, n int) (*cluster, error) {
+	ports, err := freePorts(2 * n)
+	if err != nil {
+		return nil, err
+	}
+	const user, password = "drill", "of three servers"
+	var routes, urls []string
+	for i := range n {
+		routes = append(routes, fmt.Sprintf("nats://127.0.0.1:%d", ports[n+i]))
+		urls = append(urls, fmt.Sprintf("nats://%s:%s@127.0.0.1:%d", user, strings.ReplaceAll(password, " ", "%20"), ports[i]))
+	}
+	c := &cluster{urls: strings.Join(urls, ",")}
+	for i := range n {
+		name := fmt.Sprintf("s%d", i+1)
+		text := fmt.Sprintf(`server_name: %s
+listen: "127.0.0.1:%d"
+authorization { user: %q, password: %q }
+jetstream { store_dir: %q }
+cluster { name: drill, listen: "127.0.0.1:%d", routes: ["%s"] }
+`, name, ports[i], user, password, filepath.Join(dir, name), ports[n+i], strings.Join(routes, `", "`))
+		path := filepath.Join(dir, name+".conf")
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			return nil, err
+		}
+		c.configs = append(c.configs, path)
+	}
+	return c, nil
+}
+
+// freePorts returns ports that nobody listens on.
+func freePorts(n int) (ports []int, err error) {
+	for range n {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			return nil, err
+		}
+		defer l.Close() // when all are known
+		ports = append(ports, l.Addr().(*net.TCPAddr).Port)
+	}
+	return ports, nil
+}
+
+// patience is how long servers may take to be one cluster again, on a busy machine.
+const patience = 3 * time.Minute
+
+// ready waits until the servers are one cluster with a leader.
+func (c *cluster) ready(ctx context.Context) error {
+	return until(ctx, "the servers are no cluster", func(ctx context.Context) (err error) {
+		if c.nc == nil {
+			if c.nc, err = nats.Connect(c.urls, nats.MaxReconnects(-1), nats.ReconnectWait(100*time.Millisecond)); err != nil {
+				return err
+			}
+		}
+		js, err := jetstream.New(c.nc)
+		if err == nil {
+			_, err = js.AccountInfo(ctx)
+		}
+		return err
+	})
+}
+
+// current waits until every server has all that there is.
+func (c *cluster) current(ctx context.Context) error {
+	js, err := jetstream.New(c.nc)
+	if err != nil {
+		return err
+	}
+	return until(ctx, "the servers don't all have what there is", func(ctx context.Context) error {
+		list := js.ListStreams(ctx)
+		n := 0
+		for info := range list.Info() {
+			n++
+			if err := whole(info.Config.Name, info.Cluster); err != nil {
+				return err
+			}
+			stream, err := js.Stream(ctx, info.Config.Name)
+			if err != nil {
+				return err
+			}
+			consumers := stream.ListConsumers(ctx)
+			for info := range consumers.Info() {
+				if err := whole(info.Name, info.Cluster); info.Config.Durable != "" && err != nil {
+					return err
+				}
+			}
+			if err := consumers.Err(); err != nil {
+				return err
+			}
+		}
+		if n == 0 && list.Err() == nil {
+			return errors.New("there are no streams")
+		}
+		return list.Err()
+	})
+}
+
+// whole says what keeps a stream or consumer from being on all servers.
+func whole(name string, info *jetstream.ClusterInfo) error {
+	if info == nil || info.Leader == "" || len(info.Replicas) != servers-1 {
+		return fmt.Errorf("%s has no leader, or is not on all: %+v", name, info)
+	}
+	for _, r := range info.Replicas {
+		if !r.Current || r.Offline || r.Lag > 0 {
+			return fmt.Errorf("%s: %s is behind", name, r.Name)
+		}
+	}
+	return nil
+}
+
+// until tries until there is no error.
+func until(ctx context.Context, otherwise string, try func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	for {
+		within, cancel := context.WithTimeout(ctx, 5*time.Second)
+		err := try(within)
+		cancel()
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-time.After(100 * time.Millisecond):
+		case <-ctx.Done():
+			return fmt.Errorf("%s: %w", otherwise, err)
+		}
+	}
+}

@@ -1,0 +1,374 @@
+package nats
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/lockfault/lockfault/queue"
+)
+
+// A campaign implements [queue.Campaign].
+type campaign struct {
+	*conn
+	program   queue.Program
+	name      string
+	consumers []jetstream.Consumer
+	stop      context.CancelFunc
+
+	mu      sync.Mutex
+	had     map[string]bool       // answered before they were put
+	pending map[string]queue.Item // put, and not returned by Next
+	ready   []stored              // of these: their answers are there
+	more    chan struct{}         // there is something ready; of one place
+}
+
+// A stored is an answer as a server has it: its text, or the object in which that is; neither, if
+// it has to be asked for.
+type stored struct {
+	name, object string
+	text         []byte
+}
+
+// says is the key of the note that says what a campaign is: as long as it is there, the campaign
+// is on.
+const says = "says"
+
+// Campaign implements [queue.Conn].
+func (c *conn) Campaign(ctx context.Context, p queue.Program, name, what string) (queue.Campaign, error) {
+	g := &campaign{conn: c, program: p, name: name, had: map[string]bool{}, pending: map[string]queue.Item{}, more: make(chan struct{}, 1)}
+	for _, kind := range []queue.Kind{queue.Cell, queue.Search} {
+		consumer, err := c.consumer(ctx, p, kind)
+		if err != nil {
+			return nil, err
+		}
+		g.consumers = append(g.consumers, consumer)
+	}
+	var from uint64
+	err := persist(ctx, patience, func(ctx context.Context) error {
+		info, err := c.results.Info(ctx, jetstream.WithSubjectFilter(g.result("*")))
+		if err != nil {
+			return err
+		}
+		from = info.State.LastSeq + 1
+		for subject := range info.State.Subjects {
+			g.had[lastToken(subject)] = true
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := g.Tell(ctx, says, p.Version+": "+what); err != nil {
+		return nil, err
+	}
+	following, stop := context.WithCancel(context.WithoutCancel(ctx))
+	g.stop = stop
+	go g.follow(following, from)
+	return g, nil
+}
+
+func (g *campaign) result(name string) string {
+	return strings.Join([]string{resultSubject, g.program.Class, g.name, name}, ".")
+}
+
+func lastToken(subject string) string { return subject[strings.LastIndexByte(subject, '.')+1:] }
+
+// follow takes note of answers as they are stored, from that place of the stream.
+func (g *campaign) follow(ctx context.Context, from uint64) {
+	for ctx.Err() == nil {
+		from = g.read(ctx, from)
+		select { // what broke off is gone on with
+		case <-time.After(time.Second):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// read is follow until something is in its way, and returns the place where to go on.
+func (g *campaign) read(ctx context.Context, from uint64) uint64 {
+	within, cancel := context.WithTimeout(ctx, attempt)
+	answers, err := g.results.OrderedConsumer(within, jetstream.OrderedConsumerConfig{
+		FilterSubjects: []string{g.result("*")}, DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: from,
+	})
+	cancel()
+	if err != nil {
+		return from
+	}
+	messages, err := answers.Messages()
+	if err != nil {
+		return from
+	}
+	defer messages.Stop()
+	defer context.AfterFunc(ctx, messages.Stop)()
+	for {
+		m, err := messages.Next()
+		if err != nil {
+			return from
+		}
+		if about, err := m.Metadata(); err == nil {
+			from = about.Sequence.Stream + 1
+		}
+		g.note(stored{lastToken(m.Subject()), m.Headers().Get(objectHeader), m.Data()})
+	}
+}
+
+// note takes note of an item whose answer is there.
+func (g *campaign) note(a stored) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if _, waited := g.pending[a.name]; !waited {
+		g.had[a.name] = true
+		return
+	}
+	g.ready = append(g.ready, a)
+	select {
+	case g.more <- struct{}{}:
+	default:
+	}
+}
+
+// Put implements [queue.Campaign].
+func (g *campaign) Put(ctx context.Context, item queue.Item) error {
+	g.mu.Lock()
+	_, twice := g.pending[item.Name]
+	g.pending[item.Name] = item
+	had := g.had[item.Name]
+	g.mu.Unlock()
+	switch {
+	case twice:
+		return fmt.Errorf("queue: %s is on its way already", item.Name)
+	case had:
+		g.note(stored{name: item.Name})
+		return nil
+	}
+	return g.publish(ctx, item)
+}
+
+// publish puts an item into the work queue, unless it is there.
+func (g *campaign) publish(ctx context.Context, item queue.Item) error {
+	_, err := g.store(ctx, workStream, &nats.Msg{Subject: g.subject(item), Data: item.Body})
+	return err
+}
+
+func (g *campaign) subject(item queue.Item) string {
+	return strings.Join([]string{workSubject, g.program.Class, string(item.Kind), g.name, item.Name}, ".")
+}
+
+// quiet is for how long nothing may come until the campaign looks whether something was lost.
+const quiet = 30 * time.Second
+
+// Next implements [queue.Campaign].
+func (g *campaign) Next(ctx context.Context) (queue.Answer, error) {
+	timer := time.NewTimer(quiet)
+	defer timer.Stop()
+	for {
+		if a, ok := g.pop(); ok {
+			return g.open(ctx, a)
+		}
+		select {
+		case <-g.more:
+		case <-timer.C:
+			if err := g.mend(ctx); err != nil {
+				return queue.Answer{}, err
+			}
+			timer.Reset(quiet)
+		case <-ctx.Done():
+			return queue.Answer{}, context.Cause(ctx)
+		}
+	}
+}
+
+// pop returns an answer that is there and was not returned yet.
+func (g *campaign) pop() (a stored, ok bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for len(g.ready) > 0 && !ok {
+		a, g.ready = g.ready[0], g.ready[1:]
+		_, ok = g.pending[a.name] // or it was found by two ways
+	}
+	return a, ok
+}
+
+// mend looks for answers of which nobody has told, and puts items anew that are nowhere: what
+// servers promise to keep, a server that lost its disk has not.
+func (g *campaign) mend(ctx context.Context) error {
+	g.mu.Lock()
+	var list []queue.Item
+	for _, item := range g.pending {
+		list = append(list, item)
+	}
+	g.mu.Unlock()
+	for _, item := range list {
+		switch a, err := g.ask(ctx, item.Name); {
+		case err == nil:
+			g.note(a)
+		case !errors.Is(err, jetstream.ErrMsgNotFound):
+			return err
+		default:
+			if err := g.publish(ctx, item); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// ask asks for an answer.
+func (g *campaign) ask(ctx context.Context, name string) (stored, error) {
+	var m *jetstream.RawStreamMsg
+	err := persist(ctx, forEver, func(ctx context.Context) (err error) {
+		m, err = g.results.GetLastMsgForSubject(ctx, g.result(name))
+		return err
+	})
+	if err != nil {
+		return stored{}, err
+	}
+	return stored{name, m.Header.Get(objectHeader), m.Data}, nil
+}
+
+// open returns an answer, and takes its item as returned.
+func (g *campaign) open(ctx context.Context, a stored) (_ queue.Answer, err error) {
+	name := a.name
+	if a.object == "" && a.text == nil {
+		a, err = g.ask(ctx, name)
+	}
+	if errors.Is(err, jetstream.ErrMsgNotFound) { // somebody has removed it
+		g.mu.Lock()
+		item := g.pending[name]
+		delete(g.had, name)
+		g.mu.Unlock()
+		if err := g.publish(ctx, item); err != nil {
+			return queue.Answer{}, err
+		}
+		return g.Next(ctx)
+	}
+	if err == nil && a.object != "" {
+		a.text, err = g.object(ctx, a.object)
+	}
+	if err != nil {
+		return queue.Answer{}, err
+	}
+	answer, err := unpack(a.text)
+	if err != nil {
+		return queue.Answer{}, fmt.Errorf("the answer to %s can't be read: %w", name, err)
+	}
+	answer.Name = name
+	g.mu.Lock()
+	delete(g.pending, name)
+	delete(g.had, name)
+	g.mu.Unlock()
+	return answer, nil
+}
+
+// object returns what is in an object. It was stored before that, but who is asked may not have
+// heard of it yet.
+func (g *campaign) object(ctx context.Context, object string) (text []byte, err error) {
+	err = persist(ctx, patience, func(ctx context.Context) error {
+		o, err := g.files.Get(ctx, object)
+		if errors.Is(err, jetstream.ErrObjectNotFound) {
+			return fmt.Errorf("%w: %w", errNotYet, err)
+		}
+		if err != nil {
+			return err
+		}
+		text, err = io.ReadAll(o)
+		return errors.Join(err, o.Close())
+	})
+	return text, err
+}
+
+// Drop implements [queue.Campaign].
+func (g *campaign) Drop(ctx context.Context, item queue.Item) error {
+	g.mu.Lock()
+	delete(g.pending, item.Name)
+	g.mu.Unlock()
+	err := persist(ctx, forEver, func(ctx context.Context) error {
+		return g.work.Purge(ctx, jetstream.WithPurgeSubject(g.subject(item)))
+	})
+	if err != nil {
+		return err
+	}
+	return g.Tell(ctx, queue.Dropped+item.Name, "")
+}
+
+// State implements [queue.Campaign].
+func (g *campaign) State(ctx context.Context) (s queue.State, err error) {
+	for _, consumer := range g.consumers {
+		err = persist(ctx, patience, func(ctx context.Context) error {
+			info, err := consumer.Info(ctx)
+			if err != nil {
+				return err
+			}
+			s.Waiting += int(info.NumPending)
+			s.InHand += info.NumAckPending
+			s.Idle += info.NumWaiting
+			return nil
+		})
+		if err != nil {
+			return s, err
+		}
+	}
+	return s, nil
+}
+
+// key returns that of a note.
+func (g *campaign) key(key string) string {
+	return strings.Join([]string{g.program.Class, g.name, key}, ".")
+}
+
+// Tell implements [queue.Campaign].
+func (g *campaign) Tell(ctx context.Context, key, value string) error {
+	return persist(ctx, forEver, func(ctx context.Context) error {
+		_, err := g.notes.PutString(ctx, g.key(key), value)
+		return err
+	})
+}
+
+// departure is how long the end of a campaign may take.
+const departure = 10 * time.Second
+
+// Close implements [queue.Campaign].
+func (g *campaign) Close(forget bool) error {
+	g.stop()
+	if !forget {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), departure)
+	defer cancel()
+	return persist(ctx, departure, func(ctx context.Context) error {
+		var all []error
+		err := g.work.Purge(ctx, jetstream.WithPurgeSubject(strings.Join([]string{workSubject, g.program.Class, "*", g.name, "*"}, ".")))
+		all = append(all, err, g.results.Purge(ctx, jetstream.WithPurgeSubject(g.result("*"))))
+		keys, err := g.notes.ListKeysFiltered(ctx, g.key(">"))
+		if err == nil {
+			for key := range keys.Keys() {
+				all = append(all, g.notes.Purge(ctx, key))
+			}
+		}
+		all = append(all, err, g.removeObjects(ctx))
+		return errors.Join(all...)
+	})
+}
+
+// removeObjects removes those of the campaign.
+func (g *campaign) removeObjects(ctx context.Context) error {
+	list, err := g.files.List(ctx)
+	if errors.Is(err, jetstream.ErrNoObjectsFound) {
+		return nil
+	}
+	var all []error
+	for _, object := range list {
+		if strings.HasPrefix(object.Name, g.program.Class+"/"+g.name+"/") {
+			all = append(all, g.files.Delete(ctx, object.Name))
+		}
+	}
+	return errors.Join(append(all, err)...)
+}

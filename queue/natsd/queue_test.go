@@ -1,0 +1,114 @@
+package natsd_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/lockfault/lockfault/queue"
+	"github.com/lockfault/lockfault/queue/natsd"
+)
+
+// serve starts a server, and returns its address.
+func serve(t *testing.T) string {
+	t.Helper()
+	return serveIn(t, t.TempDir())
+}
+
+func serveIn(t *testing.T, dir string) string {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	urls := make(chan string, 1)
+	var serving sync.WaitGroup
+	serving.Go(func() {
+		err := natsd.Engine{}.Serve(ctx, queue.ServerOptions{Listen: "127.0.0.1:0", Dir: dir}, func(url string) { urls <- url })
+		if err != nil {
+			t.Error(err)
+			close(urls)
+		}
+	})
+	t.Cleanup(func() {
+		cancel()
+		serving.Wait()
+	})
+	url, ok := <-urls
+	if !ok {
+		t.FailNow()
+	}
+	return url
+}
+
+func connect(t *testing.T, url string) queue.Conn {
+	t.Helper()
+	c, err := natsd.Engine{}.Connect(t.Context(), queue.Address{URLs: url})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return c
+}
+
+var ours = queue.Program{Class: "0123abcd", Version: "v1.2.3"}
+
+// echo answers an item by its body.
+func echo(_ context.Context, t queue.Task) (queue.Answer, error) {
+	return queue.Answer{Body: t.Body, Files: map[string][]byte{"a/b": t.Body}}, nil
+}
+
+// work has a worker work until the test ends.
+func work(t *testing.T, c queue.Conn, p queue.Program, w queue.Worker) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	var working sync.WaitGroup
+	working.Go(func() {
+		if err := c.Work(ctx, p, w, func(text string) { t.Log(text) }); ctx.Err() == nil {
+			t.Error(err)
+		}
+	})
+	t.Cleanup(func() {
+		cancel()
+		working.Wait()
+	})
+}
+
+func campaign(t *testing.T, c queue.Conn, name string) queue.Campaign {
+	t.Helper()
+	g, err := c.Campaign(t.Context(), ours, name, "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+func TestEveryItemIsAnsweredOnce(t *testing.T) {
+	url := serve(t)
+	for range 2 {
+		work(t, connect(t, url), ours, queue.Worker{Hands: 2, Do: echo})
+	}
+	g := campaign(t, connect(t, url), "c")
+	began := time.Now()
+	const n = 500
+	for i := range n {
+		if err := g.Put(t.Context(), queue.Item{Kind: queue.Cell, Name: fmt.Sprint("item-", i), Body: fmt.Append(nil, i)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Log("put", time.Since(began))
+	had := map[string]bool{}
+	for range n {
+		a, err := g.Next(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if had[a.Name] || a.Name != "item-"+string(a.Body) || string(a.Files["a/b"]) != string(a.Body) {
+			t.Fatalf("%+v", a)
+		}
+		had[a.Name] = true
+	}
+	t.Log("all", time.Since(began))
+	if err := g.Close(true); err != nil {
+		t.Error(err)
+	}
+}
