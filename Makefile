@@ -85,6 +85,7 @@ redis: ## see to it that there is a redis-server to test with
 SEED  ?=
 COUNT ?= 12
 RUNS  ?= 1
+KILLS ?= 5
 BUSY  ?= 0
 AGREE  = $(GO) run ./cmd/agree -lockfault bin/lockfault -keep bin/differing -runs $(RUNS) -busy $(BUSY)
 
@@ -123,8 +124,9 @@ specimens: redis ## play what the locks of examples/specimens must show, and mus
 	LOCKFAULT_ALL=1 $(GO) test -v -count 1 -timeout 1h ./examples -run 'FaultyLocks|SoundLocks'
 
 .PHONY: long
-long: agree-loaded test-docker race prove-checker enumerate-checker mutate-checker specimens tables seeds ## what takes hours: the agreement table beside busy processes, 500 settled scripts, every cell in containers, a million histories of each kind and every small one for the lock checker, all bugs that are planted, all specimens on real servers, all searches with and without tables
+long: agree-loaded test-docker race prove-checker enumerate-checker mutate-checker specimens tables seeds ## what takes hours: the agreement table beside busy processes, 500 settled scripts, every cell in containers, a million histories of each kind and every small one for the lock checker, all bugs that are planted, all specimens on real servers, all searches with and without tables, fifty kills of a shared soak
 	$(AGREE) -settled -count 250 -runs 2 -unknown 2 $(if $(SEED),-seed $(SEED))
+	$(MAKE) drill KILLS=50
 
 .PHONY: test-docker
 test-docker: build image ## play every cell in virtual time and in containers, and see that both agree: half an hour or so
@@ -241,6 +243,14 @@ cover-checker: ## show which parts of the lock checker random histories reach
 	@mkdir -p bin
 	LOCKFAULT_RANDOM=1000 $(GO) test ./checker/linear -run 'TestRandom$$|TestPorcupine' -rapid.checks=2000 -coverprofile bin/checker.cover
 	@$(GO) tool cover -func bin/checker.cover
+
+.PHONY: drill
+drill: build ## end servers, workers and the publisher of a soak on a queue by kill -9, KILLS times, and see that every window is counted once
+	$(GO) run ./cmd/drill -lockfault bin/lockfault -kills $(KILLS) $(if $(SEED),-seed $(SEED))
+
+.PHONY: bench-queue
+bench-queue: build ## measure what a queue costs, with one worker and with up to eight: some ten minutes
+	$(GO) run ./cmd/benchqueue -lockfault bin/lockfault
 
 .PHONY: mutate-checker
 mutate-checker: ## plant bugs into the lock checker, all or MUTANTS of them, and see its tests catch each

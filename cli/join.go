@@ -76,7 +76,7 @@ func (o *joinOptions) join(cmd *cobra.Command, a *app) error {
 	if err != nil {
 		return err
 	}
-	c, err := o.connect(cmd.Context(), a)
+	c, err := o.connect(cmd, a)
 	if err != nil {
 		return err
 	}
@@ -95,7 +95,7 @@ func (o *joinOptions) join(cmd *cobra.Command, a *app) error {
 	var playing sync.WaitGroup
 	playing.Go(func() { cancel(h.play(ctx)) })
 	fmt.Fprintf(cmd.OutOrStdout(), "taking work of %s, build %s\n", p.Version, p.Class)
-	err = c.Work(ctx, p, queue.Worker{Hands: o.jobs, Do: h.do}, func(text string) { fmt.Fprintf(cmd.ErrOrStderr(), "lockfault: %s\n", text) })
+	err = c.Work(ctx, p, queue.Worker{Hands: o.jobs, Do: h.do})
 	interrupted := cmd.Context().Err() != nil
 	cancel(nil)
 	playing.Wait()

@@ -45,11 +45,11 @@ func (q *queueFlags) addFlags(flags *pflag.FlagSet, flag, about string) {
 const onAbout = "`URL` of a queue whose workers play, such as nats://127.0.0.1:4222, in place of this machine"
 
 // connect connects to the queue.
-func (q *queueFlags) connect(ctx context.Context, a *app) (queue.Conn, error) {
+func (q *queueFlags) connect(cmd *cobra.Command, a *app) (queue.Conn, error) {
 	if a.engine == nil {
 		return nil, usage("--%s: this program was built without queues: give cli.Main one by cli.WithQueue", q.flag)
 	}
-	c, err := a.engine.Connect(ctx, q.at)
+	c, err := a.engine.Connect(cmd.Context(), q.at, func(text string) { fmt.Fprintf(cmd.ErrOrStderr(), "lockfault: %s\n", text) })
 	var wrong *queue.AddressError
 	switch {
 	case errors.As(err, &wrong):
@@ -116,7 +116,7 @@ func (o *playOptions) share(cmd *cobra.Command, a *app, args []string) (leave fu
 	case cmd.Flags().Changed("jobs"):
 		return nil, usage("--on: nothing is played here, and each worker has --jobs of its own: leave --jobs out")
 	}
-	c, err := o.queue.connect(cmd.Context(), a)
+	c, err := o.queue.connect(cmd, a)
 	if err != nil {
 		return nil, err
 	}

@@ -85,8 +85,9 @@ var ErrForeign = errors.New("work of another program")
 // An Engine reaches queues. Safe for concurrent use.
 type Engine interface {
 	// Connect connects to one that runs, and returns an error that names it if it can't be
-	// reached within a few seconds. Whoever connects closes.
-	Connect(ctx context.Context, at Address) (Conn, error)
+	// reached within a few seconds. If it can't be reached later on, it is waited for, and say
+	// is told of that, and when it is there again. Whoever connects closes.
+	Connect(ctx context.Context, at Address, say func(string)) (Conn, error)
 }
 
 // A Host is an [Engine] that can be a queue's server itself.
@@ -115,8 +116,8 @@ type Conn interface {
 	Campaign(ctx context.Context, p Program, name, says string) (Campaign, error)
 	// Work takes items of any campaign of the program and hands them over, until ctx is done:
 	// then it gives back those that aren't answered. If all that waits is another
-	// program's when it begins, the error is [ErrForeign]; later on, say is told.
-	Work(ctx context.Context, p Program, w Worker, say func(string)) error
+	// program's when it begins, the error is [ErrForeign].
+	Work(ctx context.Context, p Program, w Worker) error
 	// Close ends the connection.
 	Close()
 }

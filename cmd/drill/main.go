@@ -1,6 +1,7 @@
-// Drill ends servers, workers and the publisher of a shared soak by kill -9, at random
-// moments and in any order, and sees whether every window was counted once: whether what is
-// printed is, byte for byte, what one machine prints that nothing happened to.
+// Drill ends servers, workers and the publisher of a shared soak, and then of a shared search,
+// by kill -9, at random moments and in any order, and sees whether every window was counted
+// once, and every part searched: whether what comes of it is, byte for byte, what comes of it
+// on one machine that nothing happens to.
 //
 // Three servers in processes of their own are a cluster, with a user and a password; one at a
 // time is down, and the next one only when all have what there is. Four workers take work.
@@ -9,6 +10,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -18,6 +20,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -64,11 +67,15 @@ func run(ctx context.Context, program string, kills, hours int, seed uint64) (er
 	}
 	began := time.Now()
 	for n := uint64(0); d.left > 0; n++ {
-		if err := d.soak(ctx, hours, seed+n); err != nil {
+		if err := d.soak(ctx, hours, seed+n, d.left/3); err != nil { // the others are for the search
+			return err
+		}
+		if err := d.search(ctx); err != nil {
 			return err
 		}
 	}
-	fmt.Printf("%d kills (%s) in %v: all %d windows were counted once\n", kills, d.tally(), time.Since(began).Round(time.Second), d.windows)
+	fmt.Printf("%d kills (%s) in %v: all %d windows were counted once, and of %d searches every part is there\n",
+		kills, d.tally(), time.Since(began).Round(time.Second), d.windows, d.searches)
 	return nil
 }
 
@@ -89,7 +96,8 @@ type drill struct {
 	workers  [workers]*process
 	left     int // kills
 	killed   map[string]int
-	windows  int
+
+	windows, searches int // that were played
 }
 
 // A process is one that is started anew when it was ended.
@@ -170,8 +178,9 @@ func (d *drill) between(least, most time.Duration) time.Duration {
 	return least + time.Duration(d.random.Int64N(int64(most-least)))
 }
 
-// soak has a soak played on one machine, and by the workers while some are ended, and compares.
-func (d *drill) soak(ctx context.Context, hours int, seed uint64) error {
+// soak has a soak played on one machine, and by the workers while some are ended, so many are
+// left to end then, and compares.
+func (d *drill) soak(ctx context.Context, hours int, seed uint64, left int) error {
 	const window = 2 * time.Minute
 	args := []string{"soak", "set-nx-px-lua,fenced", "--nemesis", "pause:1m:10s..60s,crash:5m", "--window", window.String(),
 		"--for", fmt.Sprintf("%dh", hours), "--seed", fmt.Sprint(seed), "--format", "json"}
@@ -179,28 +188,85 @@ func (d *drill) soak(ctx context.Context, hours int, seed uint64) error {
 	if err != nil {
 		return fmt.Errorf("one machine: %w", err)
 	}
-	publisher := &process{args: append(args, "--on", d.cluster.urls)}
-	if err := d.start(publisher); err != nil {
+	got, err := d.share(ctx, args, left)
+	if err != nil {
 		return err
+	}
+	if !bytes.Equal(want, got) {
+		return fmt.Errorf("the soak of seed %d: one machine counts\n%s\nand many\n%s", seed, want, got)
+	}
+	d.windows += 2 * hours * int(time.Hour/window)
+	return nil
+}
+
+// search does so with a search.
+func (d *drill) search(ctx context.Context) error {
+	args := []string{"explore", "redlock", "--nodes", "3", "--restart-empty", "1", "--for", "1h", "--out"}
+	one, many := filepath.Join(d.dir, "one"), filepath.Join(d.dir, "many")
+	if err := exec.CommandContext(ctx, d.program, append(slices.Clone(args), one)...).Run(); !found(err) {
+		return fmt.Errorf("one machine: %w", err)
+	}
+	if _, err := d.share(ctx, append(slices.Clone(args), many, "--parts", "12"), 0); !found(err) {
+		return err
+	}
+	want, err := findings(one)
+	if err != nil {
+		return err
+	}
+	got, err := findings(many)
+	if err != nil {
+		return err
+	}
+	if want != got {
+		return fmt.Errorf("the search of one machine finds\n%s\nand of many\n%s", want, got)
+	}
+	d.searches++
+	return nil
+}
+
+// found reports whether a search ended with something that was found.
+func found(err error) bool {
+	var exit *exec.ExitError
+	return errors.As(err, &exit) && exit.ExitCode() == 1
+}
+
+// findings returns what a search wrote, without how much had to be played for it.
+func findings(dir string) (string, error) {
+	text, err := os.ReadFile(filepath.Join(dir, "findings.json"))
+	if err != nil {
+		return "", err
+	}
+	var all map[string]any
+	if err := json.Unmarshal(text, &all); err != nil {
+		return "", err
+	}
+	delete(all, "runs")
+	delete(all, "at_most")
+	text, err = json.Marshal(all)
+	return string(text), err
+}
+
+// share has a command played by the workers, and ends some of those who take part until so many
+// kills are left. It returns what was printed, and how the publisher ended.
+func (d *drill) share(ctx context.Context, args []string, left int) ([]byte, error) {
+	publisher := &process{args: append(slices.Clone(args), "--on", d.cluster.urls)}
+	if err := d.start(publisher); err != nil {
+		return nil, err
 	}
 	defer func() { publisher.proc.Kill() }()
 	for {
 		select {
 		case <-publisher.proc.Ended():
 			if err := publisher.proc.Status(); err != nil {
-				return fmt.Errorf("the publisher: %w\n%s", err, d.said())
+				return nil, fmt.Errorf("the publisher: %w\n%s", err, d.said())
 			}
-			if !bytes.Equal(want, publisher.out.Bytes()) {
-				return fmt.Errorf("the soak of seed %d: one machine counts\n%s\nand many\n%s", seed, want, publisher.out)
-			}
-			d.windows += 2 * hours * int(time.Hour/window)
-			return nil
+			return publisher.out.Bytes(), nil
 		case <-ctx.Done():
-			return ctx.Err()
+			return nil, ctx.Err()
 		case <-time.After(d.between(500*time.Millisecond, 4*time.Second)):
-			if d.left > 0 {
+			if d.left > left {
 				if err := d.kill(ctx, publisher); err != nil {
-					return err
+					return nil, err
 				}
 			}
 		}

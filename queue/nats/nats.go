@@ -17,6 +17,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -43,11 +44,44 @@ func reach(ctx context.Context, urls string, options []nats.Option) (*nats.Conn,
 	}
 }
 
+// unreached is for how long servers may be away before that is said: another of them, or the
+// same one, is there again by then as a rule.
+const unreached = 5 * time.Second
+
+// A wait is for servers that are away.
+type wait struct {
+	where string
+	say   func(string)
+
+	mu   sync.Mutex
+	said bool
+}
+
+func (w *wait) begin(nc *nats.Conn) {
+	time.AfterFunc(unreached, func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if !nc.IsConnected() && !nc.IsClosed() && !w.said {
+			w.said = true
+			w.say(fmt.Sprintf("the queue %s can't be reached any more: waiting for it", w.where))
+		}
+	})
+}
+
+func (w *wait) end() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.said {
+		w.said = false
+		w.say(fmt.Sprintf("the queue %s is there again", w.where))
+	}
+}
+
 // schemes are those of a server's address.
 func schemes() []string { return []string{"nats", "tls", "ws", "wss"} }
 
 // Connect implements [queue.Engine].
-func (Engine) Connect(ctx context.Context, at queue.Address) (queue.Conn, error) {
+func (Engine) Connect(ctx context.Context, at queue.Address, say func(string)) (queue.Conn, error) {
 	where, err := shown(at.URLs)
 	if err != nil {
 		return nil, err
@@ -56,7 +90,9 @@ func (Engine) Connect(ctx context.Context, at queue.Address) (queue.Conn, error)
 	if err != nil {
 		return nil, err
 	}
+	w := &wait{where: where, say: say}
 	options = append(options,
+		nats.DisconnectErrHandler(func(nc *nats.Conn, _ error) { w.begin(nc) }), nats.ReconnectHandler(func(*nats.Conn) { w.end() }),
 		nats.Name("lockfault"), nats.Timeout(5*time.Second), nats.PingInterval(10*time.Second), nats.MaxPingsOutstanding(2),
 		// A server that is away for a while comes back.
 		nats.MaxReconnects(-1), nats.ReconnectWait(250*time.Millisecond), nats.ReconnectJitter(100*time.Millisecond, 100*time.Millisecond),
@@ -66,7 +102,7 @@ func (Engine) Connect(ctx context.Context, at queue.Address) (queue.Conn, error)
 	if err != nil {
 		return nil, fmt.Errorf("the queue %s can't be reached: %w", where, err)
 	}
-	c := &conn{nc: nc, where: where}
+	c := &conn{nc: nc, where: where, say: say}
 	if err := c.open(ctx); err != nil {
 		nc.Close()
 		return nil, fmt.Errorf("the queue %s: %w", where, err)
@@ -125,6 +161,7 @@ func secure(at queue.Address) (options []nats.Option, err error) {
 type conn struct {
 	nc    *nats.Conn
 	where string
+	say   func(string)
 	js    jetstream.JetStream
 
 	work, results jetstream.Stream

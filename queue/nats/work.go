@@ -36,7 +36,7 @@ type worker struct {
 }
 
 // Work implements [queue.Conn].
-func (c *conn) Work(ctx context.Context, p queue.Program, w queue.Worker, say func(string)) error {
+func (c *conn) Work(ctx context.Context, p queue.Program, w queue.Worker) error {
 	if w.Hands < 1 {
 		w.Hands = 1
 	}
@@ -71,9 +71,9 @@ func (c *conn) Work(ctx context.Context, p queue.Program, w queue.Worker, say fu
 		case err == nil:
 			trouble = ""
 		default:
-			if text := err.Error(); text != trouble {
+			if text := err.Error(); text != trouble && c.nc.IsConnected() {
 				trouble = text
-				say(fmt.Sprintf("the queue %s: %v; trying again", c.where, err))
+				c.say(fmt.Sprintf("the queue %s: %v: trying again", c.where, err))
 			}
 			select {
 			case <-time.After(idle):

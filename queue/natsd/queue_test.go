@@ -42,7 +42,7 @@ func serveIn(t *testing.T, dir string) string {
 
 func connect(t *testing.T, url string) queue.Conn {
 	t.Helper()
-	c, err := natsd.Engine{}.Connect(t.Context(), queue.Address{URLs: url})
+	c, err := natsd.Engine{}.Connect(t.Context(), queue.Address{URLs: url}, func(text string) { t.Log(text) })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +63,7 @@ func work(t *testing.T, c queue.Conn, p queue.Program, w queue.Worker) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var working sync.WaitGroup
 	working.Go(func() {
-		if err := c.Work(ctx, p, w, func(text string) { t.Log(text) }); ctx.Err() == nil {
+		if err := c.Work(ctx, p, w); ctx.Err() == nil {
 			t.Error(err)
 		}
 	})

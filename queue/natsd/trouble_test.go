@@ -146,7 +146,7 @@ func TestAnotherProgramIsRefused(t *testing.T) {
 	put(t, g, queue.Cell, "a")
 	theirs := queue.Program{Class: "feedbeef", Version: "v9.9.9"}
 	c := connect(t, url)
-	err := c.Work(t.Context(), theirs, queue.Worker{Do: echo}, func(string) {})
+	err := c.Work(t.Context(), theirs, queue.Worker{Do: echo})
 	if !errors.Is(err, queue.ErrForeign) || !strings.Contains(err.Error(), "is for v1.2.3, build 0123abcd, and this is v9.9.9, build feedbeef") {
 		t.Error(err)
 	}
@@ -340,7 +340,7 @@ func TestSecurity(t *testing.T) {
 		{"not trusted", queue.Address{URLs: "tls://me:secret@" + at, Certificate: cert, Key: key}, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			conn, err := natsd.Engine{}.Connect(t.Context(), c.at)
+			conn, err := natsd.Engine{}.Connect(t.Context(), c.at, func(string) {})
 			if conn != nil {
 				conn.Close()
 			}
