@@ -162,12 +162,9 @@ func (g *campaign) subject(item queue.Item) string {
 	return strings.Join([]string{workSubject, g.program.Class, string(item.Kind), g.name, item.Name}, ".")
 }
 
-// quiet is for how long nothing may come until the campaign looks whether something was lost.
-const quiet = 30 * time.Second
-
 // Next implements [queue.Campaign].
 func (g *campaign) Next(ctx context.Context) (queue.Answer, error) {
-	timer := time.NewTimer(quiet)
+	timer := time.NewTimer(g.quiet)
 	defer timer.Stop()
 	for {
 		if a, ok := g.pop(); ok {
@@ -179,7 +176,7 @@ func (g *campaign) Next(ctx context.Context) (queue.Answer, error) {
 			if err := g.mend(ctx); err != nil {
 				return queue.Answer{}, err
 			}
-			timer.Reset(quiet)
+			timer.Reset(g.quiet)
 		case <-ctx.Done():
 			return queue.Answer{}, context.Cause(ctx)
 		}

@@ -7,6 +7,7 @@
 package nats
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -27,7 +28,11 @@ import (
 )
 
 // Engine is that engine; its zero value is ready.
-type Engine struct{}
+type Engine struct {
+	// Quiet is for how long a campaign may hear of no answer until it looks whether something
+	// was lost; 0 means 30 s.
+	Quiet time.Duration
+}
 
 // reach connects, to servers that may have been started just now.
 func reach(ctx context.Context, urls string, options []nats.Option) (*nats.Conn, error) {
@@ -81,7 +86,7 @@ func (w *wait) end() {
 func schemes() []string { return []string{"nats", "tls", "ws", "wss"} }
 
 // Connect implements [queue.Engine].
-func (Engine) Connect(ctx context.Context, at queue.Address, say func(string)) (queue.Conn, error) {
+func (e Engine) Connect(ctx context.Context, at queue.Address, say func(string)) (queue.Conn, error) {
 	where, err := shown(at.URLs)
 	if err != nil {
 		return nil, err
@@ -102,7 +107,7 @@ func (Engine) Connect(ctx context.Context, at queue.Address, say func(string)) (
 	if err != nil {
 		return nil, fmt.Errorf("the queue %s can't be reached: %w", where, err)
 	}
-	c := &conn{nc: nc, where: where, say: say}
+	c := &conn{nc: nc, where: where, say: say, quiet: cmp.Or(e.Quiet, 30*time.Second)}
 	if err := c.open(ctx); err != nil {
 		nc.Close()
 		return nil, fmt.Errorf("the queue %s: %w", where, err)
@@ -162,6 +167,7 @@ type conn struct {
 	nc    *nats.Conn
 	where string
 	say   func(string)
+	quiet time.Duration
 	js    jetstream.JetStream
 
 	work, results jetstream.Stream

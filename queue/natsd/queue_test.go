@@ -42,7 +42,12 @@ func serveIn(t *testing.T, dir string) string {
 
 func connect(t *testing.T, url string) queue.Conn {
 	t.Helper()
-	c, err := natsd.Engine{}.Connect(t.Context(), queue.Address{URLs: url}, func(text string) { t.Log(text) })
+	return connectWith(t, natsd.Engine{}, url)
+}
+
+func connectWith(t *testing.T, e natsd.Engine, url string) queue.Conn {
+	t.Helper()
+	c, err := e.Connect(t.Context(), queue.Address{URLs: url}, func(text string) { t.Log(text) })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,6 +88,7 @@ func campaign(t *testing.T, c queue.Conn, name string) queue.Campaign {
 }
 
 func TestEveryItemIsAnsweredOnce(t *testing.T) {
+	t.Parallel()
 	url := serve(t)
 	for range 2 {
 		work(t, connect(t, url), ours, queue.Worker{Hands: 2, Do: echo})

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/lockfault/lockfault/queue"
+	"github.com/lockfault/lockfault/queue/nats"
 	"github.com/lockfault/lockfault/queue/natsd"
 )
 
@@ -46,6 +47,7 @@ func next(t *testing.T, g queue.Campaign) string {
 // A publisher that died is followed by one that asks for the same: what is answered is not
 // played again, and what waits is not put twice.
 func TestAPublisherGoesOn(t *testing.T) {
+	t.Parallel()
 	url := serve(t)
 	var played atomic.Int32
 	count := queue.Worker{Hands: 1, Do: func(ctx context.Context, task queue.Task) (queue.Answer, error) {
@@ -92,6 +94,7 @@ func await(t *testing.T, what string, is func() bool) {
 
 // What a worker gives back others get, and one that many died of is not played for ever.
 func TestAWorkerGivesBack(t *testing.T) {
+	t.Parallel()
 	url := serve(t)
 	var times atomic.Int32
 	work(t, connect(t, url), ours, queue.Worker{Hands: 1, Do: func(ctx context.Context, task queue.Task) (queue.Answer, error) {
@@ -112,6 +115,7 @@ func TestAWorkerGivesBack(t *testing.T) {
 
 // Two workers that play the same count once: the one that is too late is not heard.
 func TestTheFirstAnswerIsKept(t *testing.T) {
+	t.Parallel()
 	url := serve(t)
 	hold, held := make(chan bool), make(chan bool, 2)
 	slow := func(answer string) queue.Worker {
@@ -139,8 +143,49 @@ func TestTheFirstAnswerIsKept(t *testing.T) {
 	}
 }
 
+// What is lost is put anew; and what is found by two ways is one answer.
+func TestWhatIsLostIsPutAnew(t *testing.T) {
+	t.Parallel()
+	url := serve(t)
+	impatient := natsd.Engine{Engine: nats.Engine{Quiet: 5 * time.Millisecond}}
+	g := campaign(t, connectWith(t, impatient, url), "c")
+	const n = 50
+	for i := range n {
+		put(t, g, queue.Cell, fmt.Sprint(i))
+	}
+	if err := campaign(t, connect(t, url), "c").Close(true); err != nil { // another one of the same
+		t.Fatal(err)
+	}
+	var played atomic.Int32
+	work(t, connect(t, url), ours, queue.Worker{Hands: 1, Do: func(ctx context.Context, task queue.Task) (queue.Answer, error) {
+		if played.Add(1); task.Times > 1 {
+			t.Errorf("%s was given out %d times", task.Name, task.Times)
+		}
+		time.Sleep(time.Millisecond)
+		return echo(ctx, task)
+	}})
+	had := map[string]bool{}
+	for range n {
+		name := next(t, g)
+		if had[name] {
+			t.Errorf("%s was answered twice", name)
+		}
+		had[name] = true
+	}
+	if played.Load() != n {
+		t.Errorf("%d were played", played.Load())
+	}
+	// Nobody waits for more.
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if a, err := g.Next(ctx); err == nil {
+		t.Errorf("%+v", a)
+	}
+}
+
 // A worker of another program is told whose the work is, and gets none.
 func TestAnotherProgramIsRefused(t *testing.T) {
+	t.Parallel()
 	url := serve(t)
 	g := campaign(t, connect(t, url), "c")
 	put(t, g, queue.Cell, "a")
@@ -168,6 +213,7 @@ func TestAnotherProgramIsRefused(t *testing.T) {
 
 // A search hears what its campaign says, what it said before, and when nobody needs it any more.
 func TestNotes(t *testing.T) {
+	t.Parallel()
 	url := serve(t)
 	notes := make(chan string, 10)
 	work(t, connect(t, url), ours, queue.Worker{Do: func(ctx context.Context, task queue.Task) (queue.Answer, error) {
@@ -212,6 +258,7 @@ func TestNotes(t *testing.T) {
 
 // A search ends with its campaign.
 func TestASearchEndsWithItsCampaign(t *testing.T) {
+	t.Parallel()
 	url := serve(t)
 	began, ended := make(chan bool), make(chan error)
 	work(t, connect(t, url), ours, queue.Worker{Do: func(ctx context.Context, task queue.Task) (queue.Answer, error) {
@@ -233,6 +280,7 @@ func TestASearchEndsWithItsCampaign(t *testing.T) {
 
 // What is too large for a message comes through as well, and is removed with its campaign.
 func TestLargeAnswers(t *testing.T) {
+	t.Parallel()
 	url := serve(t)
 	large := make([]byte, 3<<20)
 	if _, err := rand.Read(large); err != nil {
@@ -254,6 +302,7 @@ func TestLargeAnswers(t *testing.T) {
 
 // What was put outlives the server, and those who are connected find it again.
 func TestAServerComesBack(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -299,6 +348,7 @@ func TestAServerComesBack(t *testing.T) {
 
 // Who has no password, or speaks in clear where TLS is asked for, is let in nowhere.
 func TestSecurity(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	ca, cert, key := certificate(t, dir)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -385,6 +435,7 @@ func certificate(t *testing.T, dir string) (ca, cert, key string) {
 
 // A server that others can reach asks who they are.
 func TestItListensHereAlone(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	config := filepath.Join(dir, "nats.conf")
 	for _, c := range []struct{ listen, config, want string }{
