@@ -35,9 +35,9 @@ type exploreOptions struct {
 	span   time.Duration
 	until  []string
 	out    string
-	// checkpoint is a file, or empty, memory a size, and shard I/N or empty, as the command line has
-	// them.
-	checkpoint, memory, shard string
+	// checkpoint is a file, or empty, memory a size, and shard and shardIndex I/N or empty, as the
+	// command line has them.
+	checkpoint, memory, shard, shardIndex string
 	// doubled says that states and moves are those of shards together, where some may be
 	// counted more than once.
 	doubled bool
@@ -161,10 +161,7 @@ func (o *exploreOptions) checkBound(cmd *cobra.Command) error {
 	if err := b.Check(); err != nil {
 		return usage("that can't be searched: %v", err)
 	}
-	if o.shard == "" && cmd.Flags().Changed("shard") {
-		return usage("--shard is empty: give two numbers, such as 1/4 for the first of four, or leave it out")
-	}
-	return o.checkShard()
+	return o.checkShard(cmd)
 }
 
 // checkOut makes the directory for what is found, if there is to be one, and sees to it that

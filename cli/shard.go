@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/lockfault/lockfault/explore"
@@ -13,26 +14,36 @@ import (
 
 func (o *exploreOptions) addShardFlag(flags *pflag.FlagSet) {
 	flags.StringVar(&o.shard, "shard", "", "`I/N` for the I-th of N parts of the search, such as 1/4; default all of it")
+	flags.StringVar(&o.shardIndex, "shard-index", "", "`I/N` as --shard has it, but counted from 0, as an Indexed Job of Kubernetes counts")
 }
 
 // mostShards is how many shards a search may have. Each has what is common to all of them.
 const mostShards = 10_000
 
-// checkShard reads --shard.
-func (o *exploreOptions) checkShard() error {
-	if o.shard == "" {
-		return nil
+// checkShard reads --shard and --shard-index.
+func (o *exploreOptions) checkShard(cmd *cobra.Command) error {
+	for _, f := range []struct {
+		name, text, span string
+		first            int
+	}{{"shard", o.shard, "1 to the second", 1}, {"shard-index", o.shardIndex, "0 to one less than the second", 0}} {
+		if !cmd.Flags().Changed(f.name) {
+			continue
+		}
+		first, second, _ := strings.Cut(f.text, "/")
+		shard, err1 := strconv.Atoi(first)
+		of, err2 := strconv.Atoi(second)
+		switch {
+		case f.text == "":
+			return usage("--%s is empty: give two numbers, such as %d/4 for the first of four, or leave it out", f.name, f.first)
+		case o.bound.Shards > 0:
+			return usage("--shard and --shard-index say the same: leave one of them out")
+		case err1 != nil || err2 != nil || f.text != fmt.Sprintf("%d/%d", shard, of):
+			return usage("--%s %q: give two numbers, such as %d/4 for the first of four", f.name, f.text, f.first)
+		case of < 1 || of > mostShards || shard < f.first || shard > of-1+f.first:
+			return usage("--%s %s: there are 1 to %d shards, and the first number is %s", f.name, f.text, mostShards, f.span)
+		}
+		o.bound.Shard, o.bound.Shards = shard+1-f.first, of
 	}
-	first, second, _ := strings.Cut(o.shard, "/")
-	shard, err1 := strconv.Atoi(first)
-	of, err2 := strconv.Atoi(second)
-	switch {
-	case err1 != nil || err2 != nil || o.shard != fmt.Sprintf("%d/%d", shard, of):
-		return usage("--shard %q: give two numbers, such as 1/4 for the first of four", o.shard)
-	case of < 1 || of > mostShards || shard < 1 || shard > of:
-		return usage("--shard %s: there are 1 to %d shards, and the first number is 1 to the second", o.shard, mostShards)
-	}
-	o.bound.Shard, o.bound.Shards = shard, of
 	return nil
 }
 

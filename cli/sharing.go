@@ -28,7 +28,7 @@ func (o *exploreOptions) checkShared(cmd *cobra.Command) error {
 		return usage("--on: schedules that are drawn by chance are not shared: draw some on each machine, with a --seed of its own")
 	case o.checkpoint != "":
 		return usage("--on: what was searched is kept by the queue: leave --checkpoint out")
-	case o.shard != "":
+	case o.bound.Shards > 0:
 		return usage("--on: the search is cut into parts by itself: leave --shard out")
 	case o.bound.States > 0:
 		return usage("--on: nobody counts the states of all parts while they are searched: leave --states out")
