@@ -214,7 +214,7 @@ dist: ## build archives for Linux, macOS and Windows into bin/dist, the same byt
 
 .PHONY: tool-image
 tool-image: ## build the container image lockfault/lockfault:local of the program alone
-	@out=$$(mktemp -d) && trap 'rm -rf "$$out"' EXIT && cp deploy/Dockerfile "$$out" && \
+	@out=$$(mktemp -d) && trap 'rm -rf "$$out"' EXIT && cp deploy/Dockerfile "$$out" && mkdir "$$out/data" && \
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags='-s -w' -o "$$out/lockfault" ./cmd/lockfault && \
 	docker build --quiet --tag lockfault/lockfault:local "$$out"
 
@@ -243,6 +243,11 @@ cover-checker: ## show which parts of the lock checker random histories reach
 	@mkdir -p bin
 	LOCKFAULT_RANDOM=1000 $(GO) test ./checker/linear -run 'TestRandom$$|TestPorcupine' -rapid.checks=2000 -coverprofile bin/checker.cover
 	@$(GO) tool cover -func bin/checker.cover
+
+.PHONY: check-deploy
+check-deploy: ## decode what is in deploy/ strictly, and run it in containers where an engine answers
+	$(GO) -C deploy/check vet ./...
+	$(GO) -C deploy/check test -v -count=1 -timeout 15m ./...
 
 .PHONY: drill
 drill: build ## end servers, workers and the publisher of a soak on a queue by kill -9, KILLS times, and see that every window is counted once

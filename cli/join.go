@@ -63,6 +63,9 @@ func (o *joinOptions) join(cmd *cobra.Command, a *app) error {
 	case o.jobs < 1 || o.jobs > mostWorkers:
 		return usage("--jobs %d: give 1 to %d", o.jobs, mostWorkers)
 	}
+	if err := o.check(cmd); err != nil {
+		return err
+	}
 	start, err := startWorker()
 	if err != nil {
 		return err
@@ -277,7 +280,7 @@ func (h *hands) search(ctx context.Context, t queue.Task) (queue.Answer, error) 
 		return reply(explore.Result{}, fmt.Errorf("the worker can't read the search: %w", err))
 	}
 	if t.Times > queue.MostTimes {
-		return reply(explore.Result{Cut: fmt.Sprintf("it was given to %d workers, and none of them answered", queue.MostTimes)}, nil)
+		return reply(explore.Result{}, fmt.Errorf("it was given to %d workers, and none of them answered: what it takes of a machine may end them", queue.MostTimes))
 	}
 	s, ok := h.registry.Lookup(p.Strategy)
 	if !ok {

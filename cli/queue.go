@@ -103,8 +103,26 @@ func campaignOf(cmd *cobra.Command, args []string) (name, says string) {
 	return fmt.Sprintf("%x", sum[:8]), strings.Join(words, " ")
 }
 
+// check says what of the flags makes no sense.
+func (q *queueFlags) check(cmd *cobra.Command) error {
+	for _, name := range []string{q.flag, "queue-creds", "queue-ca", "queue-cert", "queue-key"} {
+		f := cmd.Flags().Lookup(name)
+		switch {
+		case !f.Changed:
+		case f.Value.String() == "":
+			return usage("--%s is empty: leave it out, or give what it is to be", name)
+		case !cmd.Flags().Changed(q.flag):
+			return usage("--%s is of a queue: name one with --%s, or leave it out", name, q.flag)
+		}
+	}
+	return nil
+}
+
 // share opens the command's campaign if it is to be on a queue. Whoever calls it calls leave.
 func (o *playOptions) share(cmd *cobra.Command, a *app, args []string) (leave func(), err error) {
+	if err := o.queue.check(cmd); err != nil {
+		return nil, err
+	}
 	if !cmd.Flags().Changed(o.queue.flag) {
 		return func() {}, nil
 	}

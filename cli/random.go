@@ -50,7 +50,7 @@ func (o *randomOptions) check(cmd *cobra.Command) error {
 		return usage("--pct-depth %d: give 1 or more", o.depth)
 	}
 	switch {
-	case !given("shard"):
+	case !given("shard") && !given("shard-index"):
 	case o.random != "":
 		return usage("--shard is for a search of all: draw schedules with another --seed on each machine, and without --shard")
 	case o.shrink:

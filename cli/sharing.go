@@ -30,6 +30,10 @@ func (o *exploreOptions) checkShared(cmd *cobra.Command) error {
 		return usage("--on: what was searched is kept by the queue: leave --checkpoint out")
 	case o.bound.Shards > 0:
 		return usage("--on: the search is cut into parts by itself: leave --shard out")
+	case o.drawn.shrink:
+		return usage("--on: what a search of all finds is shortest among all paths: leave --shrink out, and have \"shrink\" make the scripts smaller")
+	case cmd.Flags().Changed("memory"):
+		return usage("--on: each worker has --memory of its own: leave --memory out")
 	case o.bound.States > 0:
 		return usage("--on: nobody counts the states of all parts while they are searched: leave --states out")
 	case cmd.Flags().Changed("parts") && o.parts < 1 || o.parts > mostShards:
@@ -91,12 +95,12 @@ type sharedSearch struct {
 func (o *exploreOptions) searchShared(ctx context.Context, strategy string) (explore.Result, error) {
 	s := &sharedSearch{exploreOptions: o, strategy: strategy, by: map[string]*piece{}}
 	parts, err := s.howMany(ctx)
-	if err != nil {
+	if err != nil && ctx.Err() == nil {
 		return explore.Result{}, err
 	}
 	for shard := range parts {
 		p, err := s.ask(ctx, shard+1, parts)
-		if err != nil {
+		if err != nil && ctx.Err() == nil {
 			return explore.Result{}, err
 		}
 		s.pieces = append(s.pieces, p)
@@ -125,6 +129,9 @@ func (o *exploreOptions) searchShared(ctx context.Context, strategy string) (exp
 	var all []explore.Shard
 	for _, p := range s.pieces {
 		all = append(all, p.results()...)
+	}
+	if ended == outOfTime && !slices.ContainsFunc(all, func(s explore.Shard) bool { return s.Result != nil }) {
+		return explore.Result{}, &statusError{ExitUndecided, errors.New("no part of the search was done in time, so nothing is known: give more with --for, or see that workers of this build are there")}
 	}
 	result := explore.Join(all, o.bound)
 	if o.doubled = len(all) > 1 && o.bound.Doubles(); len(all) == 1 {

@@ -48,6 +48,9 @@ func Join(shards []Shard, b Bound) Result {
 		cuts = append(cuts, odd)
 	}
 	whole.Cut = strings.Join(cuts, "; ")
+	if same := shards[0].Result; same != nil && len(cuts) == len(shards) && !slices.ContainsFunc(shards, func(s Shard) bool { return s.Result == nil || s.Result.Cut != same.Cut }) {
+		whole.Cut = same.Cut // as of the whole search
+	}
 	var until string
 	if whole.Findings, until = earliest(whole.Findings, b); until != "" {
 		whole.Cut, whole.Depth = until, whole.Findings[len(whole.Findings)-1].Moves
@@ -73,7 +76,7 @@ func (r *Result) add(shard *Result) {
 	r.Unjudged = cmp.Or(r.Unjudged, shard.Unjudged)
 	r.Findings = append(r.Findings, shard.Findings...)
 	for _, f := range shard.Failures {
-		if !slices.Contains(r.Failures, f) { // one on a path that is in every shard
+		if !slices.ContainsFunc(r.Failures, func(other Failure) bool { return other.Script == f.Script }) { // one on a path that is in every shard
 			r.Failures = append(r.Failures, f)
 		}
 	}

@@ -19,7 +19,7 @@ func Allowed() map[string][]string {
 		// from outside.
 		"queue":       {},
 		"queue/nats":  {"queue"},
-		"queue/natsd": {"queue", "queue/nats"},
+		"queue/natsd": {"queue", "queue/nats", "internal/flock"},
 		// What is shown in a terminal is what reports tell, which never know one.
 		"cli/stage": {"reports"},
 		// What a user's tests import: see Light.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+	"github.com/nats-io/nuid"
 
 	"github.com/lockfault/lockfault/queue"
 )
@@ -20,6 +21,9 @@ type campaign struct {
 	*conn
 	program   queue.Program
 	name      string
+	round     string // of the campaign: see round.go
+	what      string // it is
+	id        string // of who asks, among others
 	consumers []jetstream.Consumer
 	stop      context.CancelFunc
 
@@ -37,19 +41,18 @@ type stored struct {
 	text         []byte
 }
 
-// says is the key of the note that says what a campaign is: as long as it is there, the campaign
-// is on.
-const says = "says"
-
 // Campaign implements [queue.Conn].
 func (c *conn) Campaign(ctx context.Context, p queue.Program, name, what string) (queue.Campaign, error) {
-	g := &campaign{conn: c, program: p, name: name, had: map[string]bool{}, pending: map[string]queue.Item{}, more: make(chan struct{}, 1)}
+	g := &campaign{conn: c, program: p, name: name, id: nuid.Next(), had: map[string]bool{}, pending: map[string]queue.Item{}, more: make(chan struct{}, 1)}
 	for _, kind := range []queue.Kind{queue.Cell, queue.Search} {
 		consumer, err := c.consumer(ctx, p, kind)
 		if err != nil {
 			return nil, err
 		}
 		g.consumers = append(g.consumers, consumer)
+	}
+	if err := g.begin(ctx, what); err != nil {
+		return nil, err
 	}
 	var from uint64
 	err := persist(ctx, patience, func(ctx context.Context) error {
@@ -66,17 +69,15 @@ func (c *conn) Campaign(ctx context.Context, p queue.Program, name, what string)
 	if err != nil {
 		return nil, err
 	}
-	if err := g.Tell(ctx, says, p.Version+": "+what); err != nil {
-		return nil, err
-	}
 	following, stop := context.WithCancel(context.WithoutCancel(ctx))
 	g.stop = stop
 	go g.follow(following, from)
+	go g.keepAsking(following)
 	return g, nil
 }
 
 func (g *campaign) result(name string) string {
-	return strings.Join([]string{resultSubject, g.program.Class, g.name, name}, ".")
+	return strings.Join([]string{resultSubject, g.program.Class, g.round, name}, ".")
 }
 
 func lastToken(subject string) string { return subject[strings.LastIndexByte(subject, '.')+1:] }
@@ -96,7 +97,7 @@ func (g *campaign) follow(ctx context.Context, from uint64) {
 func (g *campaign) read(ctx context.Context, from uint64) uint64 {
 	within, cancel := context.WithTimeout(ctx, attempt)
 	answers, err := g.results.OrderedConsumer(within, jetstream.OrderedConsumerConfig{
-		FilterSubjects: []string{g.result("*")}, DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: from,
+		FilterSubjects: []string{g.result("*")}, DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: from, InactiveThreshold: 2 * ackWait,
 	})
 	cancel()
 	if err != nil {
@@ -159,7 +160,7 @@ func (g *campaign) publish(ctx context.Context, item queue.Item) error {
 }
 
 func (g *campaign) subject(item queue.Item) string {
-	return strings.Join([]string{workSubject, g.program.Class, string(item.Kind), g.name, item.Name}, ".")
+	return strings.Join([]string{workSubject, g.program.Class, string(item.Kind), g.round, item.Name}, ".")
 }
 
 // Next implements [queue.Campaign].
@@ -203,8 +204,13 @@ func (g *campaign) mend(ctx context.Context) error {
 		list = append(list, item)
 	}
 	g.mu.Unlock()
+	if len(list) > 0 { // a server without its disk has forgotten that, too
+		if err := g.anew(ctx); err != nil {
+			return err
+		}
+	}
 	for _, item := range list {
-		switch a, err := g.ask(ctx, item.Name); {
+		switch a, err := g.look(ctx, item.Name); {
 		case err == nil:
 			g.note(a)
 		case !errors.Is(err, jetstream.ErrMsgNotFound):
@@ -218,8 +224,24 @@ func (g *campaign) mend(ctx context.Context) error {
 	return nil
 }
 
-// ask asks for an answer.
-func (g *campaign) ask(ctx context.Context, name string) (stored, error) {
+// anew has the servers keep what they keep, if they have forgotten it, and says once more that
+// somebody asks.
+func (g *campaign) anew(ctx context.Context) error {
+	if _, err := g.work.Info(ctx); errors.Is(err, jetstream.ErrStreamNotFound) {
+		if err := g.conn.open(ctx); err != nil {
+			return err
+		}
+		for _, kind := range []queue.Kind{queue.Cell, queue.Search} {
+			if _, err := g.consumer(ctx, g.program, kind); err != nil {
+				return err
+			}
+		}
+	}
+	return g.ask(ctx)
+}
+
+// look looks for an answer.
+func (g *campaign) look(ctx context.Context, name string) (stored, error) {
 	var m *jetstream.RawStreamMsg
 	err := persist(ctx, forEver, func(ctx context.Context) (err error) {
 		m, err = g.results.GetLastMsgForSubject(ctx, g.result(name))
@@ -235,7 +257,7 @@ func (g *campaign) ask(ctx context.Context, name string) (stored, error) {
 func (g *campaign) open(ctx context.Context, a stored) (_ queue.Answer, err error) {
 	name := a.name
 	if a.object == "" && a.text == nil {
-		a, err = g.ask(ctx, name)
+		a, err = g.look(ctx, name)
 	}
 	if errors.Is(err, jetstream.ErrMsgNotFound) { // somebody has removed it
 		g.mu.Lock()
@@ -318,7 +340,7 @@ func (g *campaign) State(ctx context.Context) (s queue.State, err error) {
 
 // key returns that of a note.
 func (g *campaign) key(key string) string {
-	return strings.Join([]string{g.program.Class, g.name, key}, ".")
+	return strings.Join([]string{g.program.Class, g.round, key}, ".")
 }
 
 // Tell implements [queue.Campaign].
@@ -341,17 +363,16 @@ func (g *campaign) Close(forget bool) error {
 	ctx, cancel := context.WithTimeout(context.Background(), departure)
 	defer cancel()
 	return persist(ctx, departure, func(ctx context.Context) error {
-		var all []error
-		err := g.work.Purge(ctx, jetstream.WithPurgeSubject(strings.Join([]string{workSubject, g.program.Class, "*", g.name, "*"}, ".")))
-		all = append(all, err, g.results.Purge(ctx, jetstream.WithPurgeSubject(g.result("*"))))
-		keys, err := g.notes.ListKeysFiltered(ctx, g.key(">"))
-		if err == nil {
-			for key := range keys.Keys() {
-				all = append(all, g.notes.Purge(ctx, key))
-			}
+		if err := g.end(ctx); err != nil {
+			return err
 		}
-		all = append(all, err, g.removeObjects(ctx))
-		return errors.Join(all...)
+		switch alone, err := g.alone(ctx); {
+		case err != nil:
+			return err
+		case alone:
+			return g.forget(ctx)
+		}
+		return g.notes.Purge(ctx, g.key(asks+g.id)) // it is somebody else's now
 	})
 }
 
@@ -363,7 +384,7 @@ func (g *campaign) removeObjects(ctx context.Context) error {
 	}
 	var all []error
 	for _, object := range list {
-		if strings.HasPrefix(object.Name, g.program.Class+"/"+g.name+"/") {
+		if strings.HasPrefix(object.Name, g.program.Class+"/"+g.round+"/") {
 			all = append(all, g.files.Delete(ctx, object.Name))
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"net/url"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -123,12 +124,17 @@ func shown(urls string) (string, error) {
 		switch {
 		case err != nil: // which has the address, and who is let in
 			return "", queue.BadAddress("give one such as nats://127.0.0.1:4222")
-		case !slices.Contains(schemes(), u.Scheme) || u.Host == "":
-			return "", queue.BadAddress("%s: give one such as nats://127.0.0.1:4222, or tls://HOST:PORT", u.Redacted())
+		case !slices.Contains(schemes(), u.Scheme) || u.Hostname() == "" || u.Port() != "" && !isPort(u.Port()):
+			return "", queue.BadAddress("give one such as nats://127.0.0.1:4222, or tls://HOST:PORT")
 		}
 		list = append(list, u.Scheme+"://"+u.Host)
 	}
 	return strings.Join(list, ","), nil
+}
+
+func isPort(text string) bool {
+	n, err := strconv.ParseUint(text, 10, 16)
+	return err == nil && n > 0
 }
 
 // secure returns the options that say how to be let in.
@@ -152,7 +158,10 @@ func secure(at queue.Address) (options []nats.Option, err error) {
 			return nil, queue.BadAddress("CA: %s has no certificate", at.CA)
 		}
 	}
-	if at.Certificate != "" || at.Key != "" {
+	if (at.Certificate == "") != (at.Key == "") {
+		return nil, queue.BadAddress("a certificate and its key are two files: give both")
+	}
+	if at.Certificate != "" {
 		pair, err := tls.LoadX509KeyPair(at.Certificate, at.Key)
 		if err != nil {
 			return nil, queue.BadAddress("certificate and key: %w", err)

@@ -234,6 +234,7 @@ func (k *worker) watch(ctx context.Context, name string, notes chan<- queue.Note
 
 // pass passes on what a watcher sees, until it ends or ctx is done.
 func (k *worker) pass(ctx context.Context, watcher jetstream.KeyWatcher, prefix string, notes chan<- queue.Note, over context.CancelFunc) {
+	before := true // what is told is what was there, and may have been removed before that
 	for {
 		var e jetstream.KeyValueEntry
 		select {
@@ -241,15 +242,19 @@ func (k *worker) pass(ctx context.Context, watcher jetstream.KeyWatcher, prefix 
 			if !more {
 				return
 			}
-			if e = next; e == nil { // that was what was there before
+			if e = next; e == nil {
+				before = false
 				continue
 			}
 		case <-ctx.Done():
 			return
 		}
 		key := strings.TrimPrefix(e.Key(), prefix)
+		if strings.HasPrefix(key, asks) {
+			continue
+		}
 		if e.Operation() != jetstream.KeyValuePut {
-			if key == says {
+			if key == says && !before {
 				over()
 			}
 			continue

@@ -8,11 +8,14 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"path/filepath"
+	"slices"
 	"strconv"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
 
+	"github.com/lockfault/lockfault/internal/flock"
 	"github.com/lockfault/lockfault/queue"
 	"github.com/lockfault/lockfault/queue/nats"
 )
@@ -33,6 +36,11 @@ func (Engine) Serve(ctx context.Context, o queue.ServerOptions, ready func(url s
 	if err != nil {
 		return err
 	}
+	unlock, err := lock(options.StoreDir)
+	if err != nil {
+		return err
+	}
+	defer unlock()
 	if options.Port > 0 { // the server would try for long, and not say why
 		l, err := net.Listen("tcp", net.JoinHostPort(options.Host, strconv.Itoa(options.Port)))
 		if err != nil {
@@ -58,6 +66,9 @@ func (Engine) Serve(ctx context.Context, o queue.ServerOptions, ready func(url s
 	if !s.ReadyForConnections(start) {
 		return fmt.Errorf("the server takes no connections at %s", net.JoinHostPort(options.Host, strconv.Itoa(options.Port)))
 	}
+	if !s.JetStreamEnabled() {
+		return fmt.Errorf("the server can't keep things in %s: may it write there?", options.StoreDir)
+	}
 	ready(s.ClientURL())
 	select {
 	case <-ctx.Done():
@@ -65,6 +76,22 @@ func (Engine) Serve(ctx context.Context, o queue.ServerOptions, ready func(url s
 	case <-ended:
 		return errors.New("the server has ended by itself")
 	}
+}
+
+// lock keeps other servers from the directory: two would write the same files.
+func lock(dir string) (unlock func(), err error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	f, err := os.OpenFile(filepath.Join(dir, "lockfault.lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := flock.Take(f); err != nil {
+		f.Close()
+		return nil, fmt.Errorf("another queue keeps things in %s: name another directory", dir)
+	}
+	return func() { f.Close() }, nil
 }
 
 // configure returns the server's options, if they are safe.
@@ -96,6 +123,9 @@ func configure(o queue.ServerOptions) (*server.Options, error) {
 			options.Port = server.RANDOM_PORT
 		}
 	}
+	if options.Port == 0 {
+		options.Port = server.DEFAULT_PORT
+	}
 	if o.Dir != "" {
 		options.StoreDir = o.Dir
 	}
@@ -106,10 +136,36 @@ func configure(o queue.ServerOptions) (*server.Options, error) {
 	if options.SyncInterval == 0 {
 		options.SyncInterval = syncs
 	}
-	if !loopback(options.Host) && !guarded(options) {
-		return nil, queue.BadAddress("%s is not this machine alone, and anybody would be let in: give a config file that says who is, by authorization, accounts or an operator", options.Host)
+	if where := open(options); where != "" {
+		return nil, queue.BadAddress("%s is not this machine alone, and anybody would be let in: give a config file that says who is, by authorization, accounts or an operator, or leave it out", where)
 	}
 	return options, nil
+}
+
+// open returns where others than this machine can connect without being asked who they are;
+// nothing, if there is no such place.
+func open(o *server.Options) string {
+	type door struct {
+		name, host string
+		port       int
+		asked      bool
+	}
+	asked := guarded(o)
+	for _, d := range []door{
+		{"", o.Host, o.Port, asked},
+		{"websocket ", o.Websocket.Host, o.Websocket.Port, asked && o.Websocket.NoAuthUser == "" || o.Websocket.Username != "" || o.Websocket.Token != ""},
+		{"mqtt ", o.MQTT.Host, o.MQTT.Port, asked && o.MQTT.NoAuthUser == "" || o.MQTT.Username != "" || o.MQTT.Token != ""},
+		{"leafnodes ", o.LeafNode.Host, o.LeafNode.Port, asked || o.LeafNode.Username != "" || len(o.LeafNode.Users) > 0},
+		{"cluster ", o.Cluster.Host, o.Cluster.Port, o.Cluster.Username != "" || o.Cluster.TLSConfig != nil},
+		{"gateway ", o.Gateway.Host, o.Gateway.Port, o.Gateway.Username != "" || o.Gateway.TLSConfig != nil},
+		{"http ", o.HTTPHost, max(o.HTTPPort, o.HTTPSPort), asked}, // it tells, and lets nobody in
+		{"profile ", o.Host, o.ProfPort, false},
+	} {
+		if d.port != 0 && !d.asked && !loopback(d.host) {
+			return fmt.Sprintf("%s%s", d.name, net.JoinHostPort(d.host, strconv.Itoa(d.port)))
+		}
+	}
+	return ""
 }
 
 // loopback reports whether a host is this machine alone.
@@ -118,8 +174,16 @@ func loopback(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// guarded reports whether a server asks who comes.
+// guarded reports whether a server asks who comes. A password that is a variable's may be empty.
 func guarded(o *server.Options) bool {
+	switch {
+	case o.NoAuthUser != "":
+		return false
+	case o.TLSConfig != nil && o.TLSVerify:
+		return true
+	case o.Username != "" && o.Password == "", slices.ContainsFunc(o.Users, func(u *server.User) bool { return u.Password == "" }):
+		return false
+	}
 	return o.Username != "" || o.Authorization != "" || len(o.Users) > 0 || len(o.Nkeys) > 0 || len(o.TrustedOperators) > 0 || len(o.TrustedKeys) > 0 ||
-		o.AuthCallout != nil || o.CustomClientAuthentication != nil || o.TLSConfig != nil && o.TLSVerify
+		o.AuthCallout != nil || o.CustomClientAuthentication != nil
 }

@@ -19,6 +19,9 @@ import (
 	"testing"
 	"time"
 
+	client "github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
 	"github.com/lockfault/lockfault/queue"
 	"github.com/lockfault/lockfault/queue/nats"
 	"github.com/lockfault/lockfault/queue/natsd"
@@ -143,6 +146,69 @@ func TestTheFirstAnswerIsKept(t *testing.T) {
 	}
 }
 
+// Two who ask for the same: what one takes back the other still gets, and a search goes on.
+func TestTwoWhoAskForTheSame(t *testing.T) {
+	t.Parallel()
+	url := serve(t)
+	began, free := make(chan bool, 9), make(chan bool)
+	work(t, connect(t, url), ours, queue.Worker{Do: func(ctx context.Context, task queue.Task) (queue.Answer, error) {
+		began <- true
+		for {
+			select {
+			case <-task.Notes:
+			case <-free:
+				return echo(ctx, task)
+			case <-ctx.Done():
+				t.Error("it was given up")
+				return queue.Answer{}, ctx.Err()
+			}
+		}
+	}})
+	one, other := campaign(t, connect(t, url), "c"), campaign(t, connect(t, url), "c")
+	put(t, one, queue.Search, "a")
+	put(t, other, queue.Search, "a")
+	<-began
+	if err := one.Close(true); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(300 * time.Millisecond) // for who would give up
+	close(free)
+	if got := next(t, other); got != "a=a" {
+		t.Error(got)
+	}
+}
+
+// What is answered when nobody asks any more is not for who asks for the same later.
+func TestAnAnswerThatIsTooLate(t *testing.T) {
+	t.Parallel()
+	url := serve(t)
+	var times atomic.Int32
+	began, free, stored := make(chan bool), make(chan bool), make(chan bool, 1)
+	work(t, connect(t, url), ours, queue.Worker{Hands: 1, Do: func(ctx context.Context, task queue.Task) (queue.Answer, error) {
+		if times.Add(1) == 1 {
+			began <- true
+			<-free
+			defer func() { stored <- true }()
+			return queue.Answer{Body: []byte("stale")}, nil
+		}
+		return echo(ctx, task)
+	}})
+	g := campaign(t, connect(t, url), "c")
+	put(t, g, queue.Cell, "a")
+	<-began
+	if err := g.Close(true); err != nil {
+		t.Fatal(err)
+	}
+	free <- true
+	<-stored
+	time.Sleep(300 * time.Millisecond) // for it to be kept
+	g = campaign(t, connect(t, url), "c")
+	put(t, g, queue.Cell, "a")
+	if got := next(t, g); got != "a=a" {
+		t.Error(got)
+	}
+}
+
 // What is lost is put anew; and what is found by two ways is one answer.
 func TestWhatIsLostIsPutAnew(t *testing.T) {
 	t.Parallel()
@@ -153,9 +219,7 @@ func TestWhatIsLostIsPutAnew(t *testing.T) {
 	for i := range n {
 		put(t, g, queue.Cell, fmt.Sprint(i))
 	}
-	if err := campaign(t, connect(t, url), "c").Close(true); err != nil { // another one of the same
-		t.Fatal(err)
-	}
+	purge(t, url)
 	var played atomic.Int32
 	work(t, connect(t, url), ours, queue.Worker{Hands: 1, Do: func(ctx context.Context, task queue.Task) (queue.Answer, error) {
 		if played.Add(1); task.Times > 1 {
@@ -180,6 +244,25 @@ func TestWhatIsLostIsPutAnew(t *testing.T) {
 	defer cancel()
 	if a, err := g.Next(ctx); err == nil {
 		t.Errorf("%+v", a)
+	}
+}
+
+// purge has the server forget what waits, as one that lost its disk has.
+func purge(t *testing.T, url string) {
+	t.Helper()
+	nc, err := client.Connect(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"LOCKFAULT_WORK", "LOCKFAULT_RESULTS", "KV_LOCKFAULT_NOTES", "OBJ_LOCKFAULT_FILES"} {
+		if err := js.DeleteStream(t.Context(), name); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 
@@ -446,6 +529,12 @@ func TestItListensHereAlone(t *testing.T) {
 		{"127.0.0.1:70000", "", "give HOST:PORT"},
 		{"", `listen: "0.0.0.0:0"`, "anybody would be let in"},
 		{"", `listen: [`, "config: "},
+		{"", `websocket { listen: "0.0.0.0:4223", no_tls: true }`, "websocket 0.0.0.0:4223 is not this machine alone"},
+		{"", `leafnodes { listen: "0.0.0.0:4223" }`, "leafnodes 0.0.0.0:4223 is"},
+		{"", `http: "0.0.0.0:4223"`, "http 0.0.0.0:4223 is"},
+		{"", "listen: \"0.0.0.0:4223\"\nauthorization { user: me, password: \"\" }", "anybody would be let in"},
+		{"", "listen: \"0.0.0.0:4223\"\naccounts { X { jetstream: enabled, users: [ { user: me, password: secret } ] } }\nno_auth_user: me", "anybody would be let in"},
+		{"", "listen: \"0.0.0.0:4223\"\nauthorization { user: me, password: secret }\nserver_name: x\ncluster { name: c, listen: \"0.0.0.0:4224\" }", "cluster 0.0.0.0:4224 is"},
 	} {
 		o := queue.ServerOptions{Listen: c.listen, Dir: dir}
 		if c.config != "" {

@@ -1,0 +1,270 @@
+package check
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// within is how long all that a test does with an engine may take.
+const within = 5 * time.Minute
+
+// own begins the names of what tests make in an engine; the rest is the process that made it.
+const own = "lockfault-check-"
+
+// An engine is that of Docker, with an image of the program and a name for what a test makes.
+type engine struct {
+	name string
+	env  []string
+}
+
+// run runs a command, and returns what it printed to its standard output.
+func (e engine) run(t *testing.T, ctx context.Context, args ...string) string {
+	t.Helper()
+	out, err := e.try(ctx, args...)
+	if err != nil {
+		t.Fatalf("%s: %v", strings.Join(args, " "), err)
+	}
+	return out
+}
+
+func (e engine) try(ctx context.Context, args ...string) (string, error) {
+	var out, errs strings.Builder
+	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
+	cmd.Env, cmd.Dir = e.env, deploy
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	cmd.WaitDelay = time.Second
+	if err := cmd.Run(); err != nil {
+		return "", fmt.Errorf("%w: %s", err, errs.String())
+	}
+	return strings.TrimRight(out.String(), "\n"), nil
+}
+
+// things are what an engine has of a kind: how to list their names, and how to remove them.
+var things = []struct{ list, remove []string }{
+	{[]string{"ps", "--all", "--format", "{{.Names}}"}, []string{"rm", "--force", "--volumes"}},
+	{[]string{"network", "ls", "--format", "{{.Name}}"}, []string{"network", "rm"}},
+	{[]string{"volume", "ls", "--format", "{{.Name}}"}, []string{"volume", "rm"}},
+	{[]string{"images", "--format", "{{.Repository}}:{{.Tag}}"}, []string{"rmi", "--force"}},
+}
+
+// sweep removes what tests have made whose process is gone.
+func (e engine) sweep(t *testing.T, gone func(pid int) bool) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute) // the test's may be over
+	defer cancel()
+	for _, kind := range things {
+		names, err := e.try(ctx, append([]string{"docker"}, kind.list...)...)
+		if err != nil {
+			t.Error(err)
+		}
+		for _, name := range strings.Fields(names) {
+			rest, ours := strings.CutPrefix(name, own)
+			digits, _, _ := strings.Cut(strings.ReplaceAll(rest, ":", "_"), "_")
+			if pid, err := strconv.Atoi(digits); ours && err == nil && gone(pid) {
+				if _, err := e.try(ctx, slices.Concat([]string{"docker"}, kind.remove, []string{name})...); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+	}
+}
+
+// start finds an engine, and builds an image for it, as make tool-image does. Nothing is left of it
+// when the test ends; what a test left that was killed, the next one removes.
+func start(t *testing.T) (engine, context.Context) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), within)
+	t.Cleanup(cancel)
+	me := os.Getpid()
+	e := engine{name: own + strconv.Itoa(me)}
+	tag := e.name + ":local"
+	e.env = append(os.Environ(), "LOCKFAULT_QUEUE_PASSWORD="+password, "LOCKFAULT_IMAGE="+tag, "LOCKFAULT_QUEUE_PORT=0", "COMPOSE_PROJECT_NAME="+e.name)
+	if _, err := e.try(ctx, "docker", "version"); err != nil {
+		t.Skipf("no Docker engine answers: %v", err)
+	}
+	e.sweep(t, func(pid int) bool { return syscall.Kill(pid, 0) == syscall.ESRCH })
+	t.Cleanup(func() { e.sweep(t, func(pid int) bool { return pid == me }) })
+	dir := t.TempDir()
+	text, err := os.ReadFile(filepath.Join(deploy, "Dockerfile"))
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, "Dockerfile"), text, 0o600)
+	}
+	if err == nil {
+		err = os.Mkdir(filepath.Join(dir, "data"), 0o755)
+	}
+	if err == nil {
+		err = os.Link(program, filepath.Join(dir, "lockfault"))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.run(t, ctx, "docker", "build", "--quiet", "--tag", tag, dir)
+	return e, ctx
+}
+
+// here is what a soak prints on this machine.
+func here(t *testing.T, ctx context.Context, args []string) string {
+	t.Helper()
+	want, stderr, status := lockfault(ctx, nil, args...)
+	if status != 0 || !json.Valid([]byte(want)) {
+		t.Fatalf("status %d: %s%s", status, want, stderr)
+	}
+	return strings.TrimRight(want, "\n")
+}
+
+// What workers in containers count is what this machine counts by itself, to the byte.
+func TestCompose(t *testing.T) {
+	e, ctx := start(t)
+	tool := []string{"docker", "compose"}
+	if _, err := e.try(ctx, "docker", "compose", "version"); err != nil {
+		if _, err := exec.LookPath("docker-compose"); err != nil {
+			t.Skip("there is an engine, but neither docker compose nor docker-compose")
+		}
+		tool = []string{"docker-compose"}
+	}
+	args := strings.Fields("soak redlock,fenced --for 8h --nemesis pause,partition --seed 7 --format json")
+	want := here(t, ctx, args)
+	e.env = append(e.env, "LOCKFAULT_ASK="+strings.Join(args, " "))
+	on := func(args ...string) []string { return slices.Concat(tool, []string{"--file", composeFile}, args) }
+
+	unset := e
+	unset.env = append(slices.Clone(e.env), "LOCKFAULT_QUEUE_PASSWORD=")
+	if _, err := unset.try(ctx, on("config")...); err == nil || !strings.Contains(err.Error(), "choose a password") {
+		t.Errorf("without a password: %v", err)
+	}
+
+	e.run(t, ctx, on("up", "--detach", "--scale", "worker=2")...)
+	if got := e.run(t, ctx, on("run", "--rm", "-T", "ask")...); got != want {
+		t.Errorf("by the queue:\n%s\nhere:\n%s", got, want)
+	}
+	// From outside it is the same, with the file that is in the image. Whoever has no
+	// password isn't let in.
+	at := e.run(t, ctx, on("port", "queue", "4222")...)
+	if !strings.HasPrefix(at, "127.0.0.1:") {
+		t.Fatalf("the queue is published on %s", at)
+	}
+	got, stderr, status := lockfault(ctx, nil, append(args, "--on", "nats://lockfault:"+password+"@"+at)...)
+	if strings.TrimRight(got, "\n") != want || status != 0 {
+		t.Errorf("by the queue, from outside: status %d: %s\n%s\nhere:\n%s", status, stderr, got, want)
+	}
+	for _, who := range []string{"", "lockfault:" + password + "x@", "lockfault@"} {
+		if _, stderr, status := lockfault(ctx, nil, append(args, "--on", "nats://"+who+at)...); status != 3 || !strings.Contains(stderr, "Authorization") {
+			t.Errorf("%q was let in: status %d: %s", who, status, stderr)
+		}
+	}
+	// All end by themselves, before anybody kills them.
+	e.run(t, ctx, on("stop")...)
+	containers := strings.Fields(e.run(t, ctx, "docker", "ps", "--all", "--quiet", "--filter", "name="+e.name))
+	for _, id := range containers {
+		line := e.run(t, ctx, "docker", "inspect", "--format", `{{index .Config.Labels "com.docker.compose.service"}} {{.State.ExitCode}} {{.RestartCount}}`, id)
+		if line != "queue 0 0" && line != "worker 130 0" {
+			t.Errorf("a container ended, with its status and how often it was started again: %s", line)
+		}
+	}
+	if len(containers) != 3 {
+		t.Errorf("there were %d containers", len(containers))
+	}
+	e.run(t, ctx, on("down", "--volumes")...)
+}
+
+// The pods of the manifests, each a container with the arguments, the environment and the rights
+// that Kubernetes would give it, are a queue that goes on without one of its servers.
+func TestCluster(t *testing.T) {
+	e, ctx := start(t)
+	c := load(t)
+	e.run(t, ctx, "docker", "network", "create", e.name+"_net")
+	config := filepath.Join(t.TempDir(), "config")
+	if err := os.Mkdir(config, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range c.configs[c.set.Name].Data {
+		if err := os.WriteFile(filepath.Join(config, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// Somebody else than the owner reads it.
+	for dir := config; dir != os.TempDir() && dir != "/"; dir = filepath.Dir(dir) {
+		if err := os.Chmod(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	command := func(p pod, name string, more ...string) []string {
+		line := []string{"docker", "run", "--name", e.name + "_" + name, "--network", e.name + "_net", "--network-alias", name, "--read-only", "--cap-drop", "ALL",
+			"--security-opt", "no-new-privileges", "--user", fmt.Sprintf("%d:%d", *p.spec.SecurityContext.RunAsUser, *p.spec.SecurityContext.RunAsGroup)}
+		for _, m := range p.container().VolumeMounts {
+			if m.Name == "config" {
+				line = append(line, "--volume", config+":"+m.MountPath+":ro")
+			} else {
+				line = append(line, "--tmpfs", fmt.Sprintf("%s:uid=%d", m.MountPath, *p.spec.SecurityContext.RunAsUser)) // fsGroup has it write there
+			}
+		}
+		for key, value := range p.env(name) {
+			line = append(line, "--env", key+"="+value)
+		}
+		line = append(line, more...)
+		return slices.Concat(line, []string{e.name + ":local"}, p.args(name))
+	}
+	q, service := c.pods[c.set.Name], c.set.Spec.ServiceName
+	server := func(i int) string { return fmt.Sprintf("%s-%d", c.set.Name, i) }
+	for i := range int(*c.set.Spec.Replicas) {
+		// What the headless service makes known: a name for each server, and one for all.
+		e.run(t, ctx, command(q, server(i), "--detach", "--network-alias", server(i)+"."+service, "--network-alias", service)...)
+	}
+	for i := range int(*c.set.Spec.Replicas) {
+		ip := e.run(t, ctx, "docker", "inspect", "--format", "{{range .NetworkSettings.Networks}}{{.IPAddress}}{{end}}", e.name+"_"+server(i))
+		for path := range map[string]bool{q.container().StartupProbe.HTTPGet.Path: true, q.container().ReadinessProbe.HTTPGet.Path: true, q.container().LivenessProbe.HTTPGet.Path: true} {
+			if err := healthy(ctx, "http://"+ip+":8222"+path); err != nil {
+				t.Fatalf("%s: %v\n%s", server(i), err, e.run(t, ctx, "sh", "-c", "docker logs "+e.name+"_"+server(i)+" 2>&1"))
+			}
+		}
+	}
+	for _, name := range []string{"worker-a", "worker-b"} {
+		e.run(t, ctx, command(c.pods["lockfault-worker"], name, "--detach")...)
+	}
+	soak := c.pods["lockfault-soak"]
+	less := []string{"--for=8h", "--format=json"} // the last of a flag holds
+	on := slices.Index(soak.container().Args, "--on")
+	want := here(t, ctx, slices.Concat(soak.args("")[:on], soak.args("")[on+2:], less))
+	ask := func(name string) string { return e.run(t, ctx, append(command(soak, name, "--rm"), less...)...) }
+	if got := ask("before"); got != want {
+		t.Errorf("by three servers:\n%s\nhere:\n%s", got, want)
+	}
+	e.run(t, ctx, "docker", "kill", e.name+"_"+server(1))
+	if got := ask("after"); got != want {
+		t.Errorf("by the two that are left:\n%s\nhere:\n%s", got, want)
+	}
+}
+
+// healthy waits until a server says that it is.
+func healthy(ctx context.Context, url string) error {
+	client := http.Client{Timeout: 5 * time.Second}
+	said := "nothing was said"
+	for ctx, cancel := context.WithTimeout(ctx, time.Minute); ; {
+		defer cancel()
+		if r, err := client.Get(url); err != nil {
+			said = err.Error()
+		} else {
+			text, _ := io.ReadAll(r.Body)
+			r.Body.Close()
+			if said = r.Status + ": " + string(text); r.StatusCode == http.StatusOK {
+				return nil
+			}
+		}
+		select {
+		case <-time.After(200 * time.Millisecond):
+		case <-ctx.Done():
+			return fmt.Errorf("%s: %s", url, said)
+		}
+	}
+}
