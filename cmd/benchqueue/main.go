@@ -28,10 +28,11 @@ func main() {
 	log.SetPrefix("benchqueue: ")
 	program := flag.String("lockfault", "bin/lockfault", "the program")
 	rounds := flag.Int("rounds", 5, "how often each is measured")
+	most := flag.Int("workers", 8, "up to how many workers")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, *program, *rounds); err != nil {
+	if err := run(ctx, *program, *rounds, *most); err != nil {
 		log.Fatal(err)
 	}
 }
@@ -44,7 +45,7 @@ func commands() [][]string {
 	}
 }
 
-func run(ctx context.Context, program string, rounds int) (err error) {
+func run(ctx context.Context, program string, rounds, most int) (err error) {
 	if program, err = filepath.Abs(program); err != nil {
 		return err
 	}
@@ -56,8 +57,7 @@ func run(ctx context.Context, program string, rounds int) (err error) {
 	b := bench{program, launcher}
 	fmt.Println("| | workers | seconds | ratio | processor seconds | ratio |\n|---|---|---|---|---|---|")
 	for _, command := range commands() {
-		var alone cost
-		for _, workers := range []int{0, 1, 2, 4, 8} {
+		for workers := 0; workers <= most; workers = max(1, 2*workers) {
 			var all, base []cost
 			for range rounds {
 				c, err := b.measure(ctx, command, 0)
@@ -77,7 +77,7 @@ func run(ctx context.Context, program string, rounds int) (err error) {
 				fmt.Printf("| `%s %s` | none | %.1f | | %.1f | |\n", command[0], command[1], c.took.Seconds(), c.cpu.Seconds())
 				continue
 			}
-			alone = median(base)
+			alone := median(base)
 			fmt.Printf("| | %d | %.1f | %.2f | %.1f | %.2f |\n", workers, c.took.Seconds(), c.took.Seconds()/alone.took.Seconds(), c.cpu.Seconds(), c.cpu.Seconds()/alone.cpu.Seconds())
 		}
 	}
