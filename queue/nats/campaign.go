@@ -31,6 +31,7 @@ type campaign struct {
 	had     map[string]bool       // answered before they were put
 	pending map[string]queue.Item // put, and not returned by Next
 	ready   []stored              // of these: their answers are there
+	heard   time.Time             // of the last answer, or of a look for what was lost
 	more    chan struct{}         // there is something ready; of one place
 }
 
@@ -43,7 +44,7 @@ type stored struct {
 
 // Campaign implements [queue.Conn].
 func (c *conn) Campaign(ctx context.Context, p queue.Program, name, what string) (queue.Campaign, error) {
-	g := &campaign{conn: c, program: p, name: name, id: nuid.Next(), had: map[string]bool{}, pending: map[string]queue.Item{}, more: make(chan struct{}, 1)}
+	g := &campaign{conn: c, program: p, name: name, id: nuid.Next(), had: map[string]bool{}, pending: map[string]queue.Item{}, more: make(chan struct{}, 1), heard: time.Now()}
 	for _, kind := range []queue.Kind{queue.Cell, queue.Search} {
 		consumer, err := c.consumer(ctx, p, kind)
 		if err != nil {
@@ -96,10 +97,17 @@ func (g *campaign) follow(ctx context.Context, from uint64) {
 // read is follow until something is in its way, and returns the place where to go on.
 func (g *campaign) read(ctx context.Context, from uint64) uint64 {
 	within, cancel := context.WithTimeout(ctx, attempt)
+	defer cancel()
+	info, err := g.results.Info(within)
+	if err != nil {
+		return from
+	}
+	if from > info.State.LastSeq+1 { // a server has lost its disk, and counts anew
+		from = 1
+	}
 	answers, err := g.results.OrderedConsumer(within, jetstream.OrderedConsumerConfig{
 		FilterSubjects: []string{g.result("*")}, DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: from, InactiveThreshold: 2 * ackWait,
 	})
-	cancel()
 	if err != nil {
 		return from
 	}
@@ -129,7 +137,7 @@ func (g *campaign) note(a stored) {
 		g.had[a.name] = true
 		return
 	}
-	g.ready = append(g.ready, a)
+	g.ready, g.heard = append(g.ready, a), time.Now()
 	select {
 	case g.more <- struct{}{}:
 	default:
@@ -165,22 +173,36 @@ func (g *campaign) subject(item queue.Item) string {
 
 // Next implements [queue.Campaign].
 func (g *campaign) Next(ctx context.Context) (queue.Answer, error) {
-	timer := time.NewTimer(g.quiet)
-	defer timer.Stop()
 	for {
 		if a, ok := g.pop(); ok {
-			return g.open(ctx, a)
+			answer, err := g.open(ctx, a)
+			if err != nil {
+				g.note(a) // for whoever asks again
+			}
+			return answer, err
 		}
+		// Whoever asks for a moment at a time has waited for as long as all of them.
+		g.mu.Lock()
+		left := time.Until(g.heard.Add(g.quiet))
+		g.mu.Unlock()
+		timer := time.NewTimer(left)
 		select {
 		case <-g.more:
 		case <-timer.C:
-			if err := g.mend(ctx); err != nil {
+			within, cancel := context.WithTimeout(context.WithoutCancel(ctx), attempt)
+			err := g.mend(within)
+			cancel()
+			if err != nil && !passes(err) {
 				return queue.Answer{}, err
 			}
-			timer.Reset(g.quiet)
+			g.mu.Lock()
+			g.heard = time.Now() // what could not be mended is, the next time
+			g.mu.Unlock()
 		case <-ctx.Done():
+			timer.Stop()
 			return queue.Answer{}, context.Cause(ctx)
 		}
+		timer.Stop()
 	}
 }
 
@@ -228,7 +250,8 @@ func (g *campaign) mend(ctx context.Context) error {
 // somebody asks.
 func (g *campaign) anew(ctx context.Context) error {
 	if _, err := g.work.Info(ctx); errors.Is(err, jetstream.ErrStreamNotFound) {
-		if err := g.conn.open(ctx); err != nil {
+		fresh := conn{nc: g.nc} // what this one has are names
+		if err := fresh.open(ctx); err != nil {
 			return err
 		}
 		for _, kind := range []queue.Kind{queue.Cell, queue.Search} {

@@ -233,6 +233,20 @@ func TestWhatIsLostIsPutAnew(t *testing.T) {
 		}
 		had[name] = true
 	}
+	// Who asks for a moment at a time hears of what was lost, too.
+	put(t, g, queue.Cell, "late")
+	purge(t, url)
+	for began := time.Now(); ; {
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Millisecond)
+		a, err := g.Next(ctx)
+		cancel()
+		if err == nil && a.Name == "late" {
+			break
+		}
+		if time.Since(began) > time.Minute {
+			t.Fatal(err)
+		}
+	}
 	// Nobody waits for more.
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
