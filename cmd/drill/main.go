@@ -34,7 +34,7 @@ func main() {
 	log.SetPrefix("drill: ")
 	program := flag.String("lockfault", "bin/lockfault", "the program")
 	kills := flag.Int("kills", 5, "how many processes to end")
-	hours := flag.Int("hours", 40, "how many hours a soak has")
+	hours := flag.Int("hours", 30, "how many hours a soak has")
 	seed := flag.Uint64("seed", rand.Uint64N(1_000_000_000), "what decides who is ended, and when")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
