@@ -13,7 +13,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 )
 
 // An Address says where the servers of a queue are, and how to be let in.
@@ -172,8 +171,6 @@ type Worker struct {
 	// others. Called concurrently, for twice as many cells as there are hands: so the next ones
 	// are there when one is done. A search is alone.
 	Do func(ctx context.Context, t Task) (Answer, error)
-	// Heartbeat is how often it says that it lives; 0 means 10 s.
-	Heartbeat time.Duration
 }
 
 // MostTimes is how often an item is given to workers: one that so many died of is answered

@@ -19,7 +19,7 @@ import (
 const (
 	// idle is how long a worker waits for a cell until it looks for a search again.
 	idle = time.Second
-	// pulse is how often a worker says that it lives unless its user wants otherwise.
+	// pulse is how often a worker says that it lives, and who asks that he does.
 	pulse = 10 * time.Second
 	// large is the size in bytes from which an answer is in the object store: servers take
 	// messages of up to a MiB unless told otherwise.
@@ -39,9 +39,6 @@ type worker struct {
 func (c *conn) Work(ctx context.Context, p queue.Program, w queue.Worker) error {
 	if w.Hands < 1 {
 		w.Hands = 1
-	}
-	if w.Heartbeat <= 0 {
-		w.Heartbeat = pulse
 	}
 	cells, err := c.consumer(ctx, p, queue.Cell)
 	if err != nil {
@@ -164,7 +161,7 @@ func (k *worker) do(ctx context.Context, m jetstream.Msg) {
 	var beats sync.WaitGroup
 	defer beats.Wait()
 	defer cancel()
-	beats.Go(func() { beat(ctx, m, k.Heartbeat) })
+	beats.Go(func() { beat(ctx, m) })
 
 	subject := strings.Join([]string{resultSubject, k.program.Class, t.Campaign, t.Name}, ".")
 	if t.Times > 1 { // whoever had it may have answered
@@ -200,8 +197,8 @@ func (k *worker) acknowledge(ctx context.Context, m jetstream.Msg) {
 }
 
 // beat says from time to time that an item is being worked on.
-func beat(ctx context.Context, m jetstream.Msg, every time.Duration) {
-	ticker := time.NewTicker(every)
+func beat(ctx context.Context, m jetstream.Msg) {
+	ticker := time.NewTicker(pulse)
 	defer ticker.Stop()
 	for {
 		select {
