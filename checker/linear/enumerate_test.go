@@ -143,7 +143,13 @@ type player struct {
 	check  func(events []naiveEvent, legal bool)
 	played int
 	legal  int
+
+	part, parts int // of the prefixes of so many events, the part-th of parts is played: all if parts is zero
+	cut         int // prefixes that were met
 }
+
+// partsAt is the length of the prefixes that parts share out.
+const partsAt = 4
 
 func newPlayer(a alphabet, check func([]naiveEvent, bool)) *player {
 	o := naiveOracle{spec: a.spec, strict: a.strict}
@@ -159,6 +165,15 @@ func (p *player) begin() *prefix { return &prefix{set: p.oracle.begin()} }
 func (p *player) play(h *prefix, e naiveEvent, grown naiveSet) *prefix {
 	next := &prefix{events: append(h.events, e), set: p.oracle.step(grown, e), live: max(h.live, e.lease), used: max(h.used, e.client)}
 	legal := len(next.set) > 0
+	if len(next.events) < partsAt && p.part > 0 {
+		return next // part 0 has it
+	}
+	if len(next.events) == partsAt && p.parts > 0 {
+		if p.cut++; p.cut%p.parts != p.part {
+			next.set = nil // nothing is played of it
+			return next
+		}
+	}
 	p.played++
 	if legal {
 		p.legal++
@@ -270,15 +285,17 @@ func (d *disagreements) report(t *testing.T) {
 	}
 }
 
-// compare compares the oracle with a descent and with Check.
-func (d *disagreements) compare(spec naiveSpec, strict bool, events []Event, legal bool) {
+// compare compares the oracle with a descent, if that is asked for, and with Check.
+func (d *disagreements) compare(spec naiveSpec, strict bool, events []Event, legal, descent bool) {
 	code := specOf(spec)
 	name := spec.String()
 	if strict {
 		name += " strict"
 	}
-	if got, _, lost := newKept(code, strict).judge(events); lost || got != legal {
-		d.add(fmt.Sprintf("%s: the oracle says legal=%v, a descent %v", name, legal, got), events)
+	if descent {
+		if got, _, lost := newKept(code, strict).judge(events); lost || got != legal {
+			d.add(fmt.Sprintf("%s: the oracle says legal=%v, a descent %v", name, legal, got), events)
+		}
 	}
 	if r := Check(code, events, Options{Strict: strict}); legal != (r.Verdict == Valid) || r.Verdict == Unknown {
 		d.add(fmt.Sprintf("%s: the oracle says legal=%v, Check %s", name, legal, r.Verdict), events)
@@ -311,8 +328,9 @@ func alphabets() []alphabet {
 }
 
 // TestEnumerate plays every small history against the oracle. LOCKFAULT_SIZES=6,5 has those of
-// up to so many events of two and of three clients played, and LOCKFAULT_SPEC chooses
-// specifications by a part of their name.
+// up to so many events of two and of three clients played, LOCKFAULT_SPEC chooses
+// specifications by a part of their name, and LOCKFAULT_PART=I/N plays one part of N, from 0.
+// LOCKFAULT_DESCENTS=7,6 compares the descents of no more events than that: they take half of the time.
 func TestEnumerate(t *testing.T) {
 	for _, a := range alphabets() {
 		name := a.spec.String()
@@ -330,14 +348,27 @@ func TestEnumerate(t *testing.T) {
 					t.Fatal("LOCKFAULT_SIZES:", err)
 				}
 			}
+			deep := slices.Clone(sizes)
+			if s := os.Getenv("LOCKFAULT_DESCENTS"); s != "" {
+				if _, err := fmt.Sscanf(s, "%d,%d", &deep[0], &deep[1]); err != nil {
+					t.Fatal("LOCKFAULT_DESCENTS:", err)
+				}
+			}
+			part, parts := 0, 0
+			if s := os.Getenv("LOCKFAULT_PART"); s != "" {
+				if _, err := fmt.Sscanf(s, "%d/%d", &part, &parts); err != nil || part < 0 || part >= parts {
+					t.Fatalf("LOCKFAULT_PART=%s is not I/N, from 0 to N-1", s)
+				}
+			}
 			var d disagreements
 			defer d.report(t)
 			for i, events := range sizes {
 				a := a
 				a.clients, a.events = i+2, events
 				p := newPlayer(a, func(events []naiveEvent, legal bool) {
-					d.compare(a.spec, a.strict, eventsOf(a.spec, events), legal)
+					d.compare(a.spec, a.strict, eventsOf(a.spec, events), legal, len(events) <= deep[i])
 				})
+				p.part, p.parts = part, parts
 				p.all(p.begin())
 				t.Logf("%d clients, up to %d events: %d histories, %d of them legal", a.clients, a.events, p.played, p.legal)
 			}

@@ -2,6 +2,7 @@ package linear
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -130,8 +131,15 @@ func (o *naiveOp) rank() uint64 {
 }
 
 func (s *naiveState) sort() {
+	var ranks [naiveOps]uint64
+	for i := range s.ops {
+		if s.ops[i] != (naiveOp{}) {
+			ranks[i] = s.ops[i].rank()
+		}
+	}
 	for i := 1; i < naiveOps; i++ {
-		for j := i; j > 0 && s.ops[j].rank() < s.ops[j-1].rank(); j-- {
+		for j := i; j > 0 && ranks[j] < ranks[j-1]; j-- {
+			ranks[j], ranks[j-1] = ranks[j-1], ranks[j]
 			s.ops[j], s.ops[j-1] = s.ops[j-1], s.ops[j]
 		}
 	}
@@ -168,6 +176,7 @@ type naiveOracle struct {
 	spec     naiveSpec
 	strict   bool
 	maxToken int16 // the largest of the history
+	most     int   // states that are followed; 0 means all
 }
 
 type naiveSet map[naiveState]struct{}
@@ -194,7 +203,7 @@ func (o *naiveOracle) grow(from naiveSet, before int64) naiveSet {
 	for s := range from {
 		visit(s)
 	}
-	for len(work) > 0 {
+	for len(work) > 0 && (o.most == 0 || len(all) <= o.most) {
 		s := work[len(work)-1]
 		work = work[:len(work)-1]
 		for i := range s.ops {
@@ -594,18 +603,27 @@ func naive(spec naiveSpec, events []Event, strict bool) bool {
 }
 
 func naiveLegal(spec naiveSpec, events []naiveEvent, strict bool) bool {
-	o := naiveOracle{spec: spec, strict: strict}
+	legal, _ := naiveWithin(spec, events, strict, math.MaxInt)
+	return legal
+}
+
+// naiveWithin is naiveLegal, unless there are more than so many states at once: then it is lost.
+func naiveWithin(spec naiveSpec, events []naiveEvent, strict bool, most int) (legal, lost bool) {
+	o := naiveOracle{spec: spec, strict: strict, most: most}
 	for _, e := range events {
 		o.maxToken = max(o.maxToken, e.token)
 	}
 	set := o.begin()
 	for _, e := range events {
-		set = o.step(o.grow(set, e.time), e)
-		if len(set) == 0 {
-			return false
+		grown := o.grow(set, e.time)
+		if len(grown) > most {
+			return false, true
+		}
+		if set = o.step(grown, e); len(set) == 0 {
+			return false, false
 		}
 	}
-	return true
+	return true, false
 }
 
 // naively returns events as the oracle takes them.
