@@ -21,6 +21,8 @@ type Conn struct {
 	id   int
 	done chan struct{} // closed when the sockets are
 
+	protocol Protocol // nil where nobody looks
+
 	client, server side
 	up, down       *front
 
@@ -48,6 +50,9 @@ type side struct {
 func newConn(l *Link, client net.Conn, ahead []byte, server net.Conn) *Conn {
 	l.accepted++
 	c := &Conn{link: l, id: l.accepted, done: make(chan struct{})}
+	if l.tap != nil {
+		c.protocol = l.protocol()
+	}
 	c.client = side{conn: c, other: &c.server, socket: client, ahead: ahead}
 	c.server = side{conn: c, other: &c.client, socket: server}
 	c.up = c.newFront(&c.client, &c.server, stream.Upstream)
@@ -87,7 +92,7 @@ func (c *Conn) ID() int { return c.id }
 
 // Err returns why the connection ended: nil while it lasts and where both ends
 // closed it in order. It wraps ErrReset where it was closed from here,
-// resp.ErrProtocol where it carried something other than RESP, and the
+// the protocol's error (resp.ErrProtocol of [RESP]) where it carried something else, and the
 // socket's error where one end broke.
 func (c *Conn) Err() error {
 	c.mu.Lock()

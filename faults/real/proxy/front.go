@@ -8,18 +8,7 @@ import (
 	"time"
 
 	"github.com/Shopify/toxiproxy/v2/stream"
-
-	"github.com/lockfault/lockfault/internal/resp"
 )
-
-// maxMessage is the longest message, in bytes, that a link with a tap carries.
-// Locks need none near it; without a limit a sender of garbage would fill the
-// memory.
-const maxMessage = 16 << 20
-
-// maxInline is the same for a request that isn't an array; it is Redis's own
-// limit.
-const maxInline = 64 << 10
 
 // chunk is how much is read at a time, in bytes.
 const chunk = 16 << 10
@@ -127,7 +116,7 @@ func (f *front) hand(read []byte) bool {
 	return true
 }
 
-// find finds the messages that are complete by now; false if it isn't RESP.
+// find finds the messages that are complete by now; false if it isn't what is spoken.
 func (f *front) find(read []byte, now time.Time) bool {
 	rest := read
 	if len(f.buf) > 0 {
@@ -162,29 +151,21 @@ func (f *front) find(read []byte, now time.Time) bool {
 }
 
 func (f *front) parse(b []byte) (words []string, n int, err error) {
-	limit := maxMessage
 	if f.way == stream.Upstream {
-		words, n, err = resp.Command(b)
-		if len(b) > 0 && b[0] != '*' {
-			limit = maxInline
-		}
-	} else {
-		n, err = resp.Frame(b)
+		return f.conn.protocol.Request(b)
 	}
-	if err == nil && (n > limit || n == 0 && len(b) > limit) {
-		err = fmt.Errorf("%w: a message of more than %d bytes", resp.ErrProtocol, limit)
-	}
-	return words, n, err
+	n, err = f.conn.protocol.Reply(b)
+	return nil, n, err
 }
 
-// refuse ends the connection because what it carries is not RESP.
+// refuse ends the connection because what it carries is not what is spoken there.
 func (f *front) refuse(why error) {
 	sender := "the server"
 	if f.way == stream.Upstream {
 		sender = "the client"
 	}
-	f.err = fmt.Errorf("proxy: link %s, connection %d: %s sent what is not RESP (a link without a tap carries anything): %w",
-		f.conn.link.name, f.conn.id, sender, why)
+	f.err = fmt.Errorf("proxy: link %s, connection %d: %s sent what is not %v (a link without a tap carries anything): %w",
+		f.conn.link.name, f.conn.id, sender, f.conn.protocol, why)
 	f.buf = nil
 	f.conn.link.warn(f.err)
 	f.conn.end(f.err, true)

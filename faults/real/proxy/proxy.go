@@ -1,9 +1,9 @@
-// Package proxy puts links between Redis clients and servers that can be
+// Package proxy puts links between clients and servers that can be
 // broken on purpose. A link listens on a loopback port and carries what comes
 // in to an upstream address, through the toxics of an embedded toxiproxy if it
 // has any (latency, bandwidth and the like) and, where somebody wants to look, through
-// a gate that shows each RESP message to a Tap and lets it wait, pass, or be
-// lost.
+// a gate that shows each message to a Tap and lets it wait, pass, or be
+// lost. A [Protocol] says where messages end; it is RESP unless another is given.
 //
 // Addresses and a Tap come in; messages go to the Tap, bytes to the servers.
 // The package knows nothing of worlds, scripts and clocks, and imports of this
@@ -81,16 +81,22 @@ func New(logs io.Writer) *Proxies {
 }
 
 // Open opens a link from a free port of the loopback interface to upstream, a
-// host:port. Each connection's messages are shown to the tap; with nil nobody
-// looks and the bytes need not be RESP, which is what a link between a primary
+// host:port. Each connection's messages, of RESP, are shown to the tap; with nil nobody
+// looks and the bytes may be anything, which is what a link between a primary
 // and its replica wants. The name is for logs and errors.
 func (p *Proxies) Open(name, upstream string, tap Tap) (*Link, error) {
-	return p.open(Loopback, name, upstream, Guard{}, tap)
+	return p.open(Loopback, name, upstream, Guard{}, nil, tap)
 }
 
 // OpenGuarded is Open with a tap for one client, who is asked for a password.
 func (p *Proxies) OpenGuarded(name, upstream string, guard Guard, tap Tap) (*Link, error) {
-	return p.open(Loopback, name, upstream, guard, tap)
+	return p.open(Loopback, name, upstream, guard, nil, tap)
+}
+
+// OpenSpeaking is Open with what is spoken there instead of RESP: the function returns
+// the protocol of a new connection.
+func (p *Proxies) OpenSpeaking(name, upstream string, protocol func() Protocol, tap Tap) (*Link, error) {
+	return p.open(Loopback, name, upstream, Guard{}, protocol, tap)
 }
 
 // Loopback is where links listen unless they are told otherwise.
@@ -99,10 +105,13 @@ const Loopback = "127.0.0.1"
 // OpenAt is Open with the IP address of this machine to listen at, for those
 // who can't reach its loopback interface.
 func (p *Proxies) OpenAt(ip, name, upstream string, tap Tap) (*Link, error) {
-	return p.open(ip, name, upstream, Guard{}, tap)
+	return p.open(ip, name, upstream, Guard{}, nil, tap)
 }
 
-func (p *Proxies) open(ip, name, upstream string, guard Guard, tap Tap) (*Link, error) {
+func (p *Proxies) open(ip, name, upstream string, guard Guard, protocol func() Protocol, tap Tap) (*Link, error) {
+	if protocol == nil {
+		protocol = func() Protocol { return RESP{} }
+	}
 	if err := checkAddress(upstream); err != nil {
 		return nil, fmt.Errorf("proxy: open link %s: %w", name, err)
 	}
@@ -120,6 +129,7 @@ func (p *Proxies) open(ip, name, upstream string, guard Guard, tap Tap) (*Link, 
 		proxies:  p,
 		name:     name,
 		guard:    guard,
+		protocol: protocol,
 		tap:      tap,
 		listener: listener,
 		toxics:   toxiproxy.NewProxy(p.server, name, listener.Addr().String(), upstream).Toxics,
