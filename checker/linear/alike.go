@@ -106,8 +106,16 @@ func (s *descent) reserve1(st instant, reserve int32, add func(instant)) {
 		return
 	}
 	next := st.using(reserve)
+	u := s.under[like.actor]
+	// A release that needs nothing, and ends nothing since it comes before.
+	idle := s.lax && s.strict && u >= 0 && s.ops[u].op == Release && s.ops[u].outcome == certain && !has(st.done, u) && st.count(like.actor, like.reading) == 0
 	with := func(next instant) {
 		add(s.look(next.taking(like.actor, like.reading, like.permits, sp.grant)))
+		if idle {
+			released := next
+			released.done = including(released.done, u)
+			add(s.look(released.taking(like.actor, like.reading, like.permits, sp.grant)))
+		}
 		pt := &s.actors[like.actor]
 		if i, _ := slices.BinarySearch(pt.crashes, s.pos); i == 0 || pt.crashes[i-1] < sp.calls[0] {
 			return
@@ -129,11 +137,15 @@ func (s *descent) reserve1(st instant, reserve int32, add func(instant)) {
 		with(next)
 		return
 	}
+	most := s.ceiling(next)
+	if next.last+1 >= most {
+		return
+	}
 	with(s.giving(next, gift{like.actor, sp.yet, next.last + 1}))
 	used := s.actors[like.actor].used
 	first, _ := slices.BinarySearch(used, next.last+2)
 	for _, t := range used[first:] {
-		if t >= s.least[s.pos] {
+		if t >= most {
 			break
 		}
 		with(s.giving(next, gift{like.actor, sp.yet, t}))
@@ -170,4 +182,15 @@ func (s *descent) frees(st instant, h *held, add func(instant)) {
 			s.reserve(st, h.actor, add)
 		}
 	}
+}
+
+// ceiling is the least token that an acquire returned which has yet to take effect: none that is as large may be given now.
+func (s *descent) ceiling(st instant) int64 {
+	most := s.least[s.pos]
+	for _, op := range s.open {
+		if s.sooner(st, op, most) {
+			most = s.ops[op].token
+		}
+	}
+	return most
 }
