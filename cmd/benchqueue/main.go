@@ -10,7 +10,6 @@ import (
 	"flag"
 	"fmt"
 	"log"
-	"net"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -20,6 +19,7 @@ import (
 	"time"
 
 	"github.com/lockfault/lockfault/internal/child"
+	"github.com/lockfault/lockfault/internal/ports"
 	"github.com/lockfault/lockfault/internal/tempdir"
 )
 
@@ -146,12 +146,11 @@ func (b *bench) measure(ctx context.Context, command []string, workers int) (c c
 		}
 	}()
 	if workers > 0 {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
+		port, err := ports.New().Take()
 		if err != nil {
 			return c, err
 		}
-		at := l.Addr().String()
-		l.Close()
+		at := ports.Address(port)
 		server, err := b.start("queue", "--dir", dir.Path(), "--listen", at)
 		if err != nil {
 			return c, err

@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
 	"time"
 
+	"github.com/lockfault/lockfault/internal/ports"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 )
@@ -23,15 +23,19 @@ type cluster struct {
 
 // newCluster writes the configurations of so many servers.
 func newCluster(dir string, n int) (*cluster, error) {
-	ports, err := freePorts(2 * n)
-	if err != nil {
-		return nil, err
+	var at []int
+	for free := ports.New(); len(at) < 2*n; {
+		port, err := free.Take()
+		if err != nil {
+			return nil, err
+		}
+		at = append(at, port)
 	}
 	const user, password = "drill", "of three servers"
 	var routes, urls []string
 	for i := range n {
-		routes = append(routes, fmt.Sprintf("nats://127.0.0.1:%d", ports[n+i]))
-		urls = append(urls, fmt.Sprintf("nats://%s:%s@127.0.0.1:%d", user, strings.ReplaceAll(password, " ", "%20"), ports[i]))
+		routes = append(routes, fmt.Sprintf("nats://127.0.0.1:%d", at[n+i]))
+		urls = append(urls, fmt.Sprintf("nats://%s:%s@127.0.0.1:%d", user, strings.ReplaceAll(password, " ", "%20"), at[i]))
 	}
 	c := &cluster{urls: strings.Join(urls, ",")}
 	for i := range n {
@@ -41,7 +45,7 @@ listen: "127.0.0.1:%d"
 authorization { user: %q, password: %q }
 jetstream { store_dir: %q }
 cluster { name: drill, listen: "127.0.0.1:%d", routes: ["%s"] }
-`, name, ports[i], user, password, filepath.Join(dir, name), ports[n+i], strings.Join(routes, `", "`))
+`, name, at[i], user, password, filepath.Join(dir, name), at[n+i], strings.Join(routes, `", "`))
 		path := filepath.Join(dir, name+".conf")
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			return nil, err
@@ -49,19 +53,6 @@ cluster { name: drill, listen: "127.0.0.1:%d", routes: ["%s"] }
 		c.configs = append(c.configs, path)
 	}
 	return c, nil
-}
-
-// freePorts returns ports that nobody listens on.
-func freePorts(n int) (ports []int, err error) {
-	for range n {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			return nil, err
-		}
-		defer l.Close() // when all are known
-		ports = append(ports, l.Addr().(*net.TCPAddr).Port)
-	}
-	return ports, nil
 }
 
 // patience is how long servers may take to be one cluster again, on a busy machine.

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/lockfault/lockfault/faults"
+	"github.com/lockfault/lockfault/internal/ports"
 	"github.com/lockfault/lockfault/internal/resp"
 )
 
@@ -235,7 +236,7 @@ func start(t *testing.T, program, primary string) *process {
 		}
 	})
 	for range 5 {
-		if p.port, err = freePort(); err != nil {
+		if p.port, err = ports.New().Take(); err != nil {
 			t.Fatal(err)
 		}
 		if err = p.launch(program, primary); err == nil {
@@ -245,15 +246,6 @@ func start(t *testing.T, program, primary string) *process {
 	}
 	t.Fatalf("starting %s: %v; it logged\n%s", program, err, p.log())
 	return nil
-}
-
-func freePort() (int, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, err
-	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port, nil
 }
 
 // launch starts the process, and returns when it answers.

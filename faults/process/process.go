@@ -24,6 +24,7 @@ import (
 	"github.com/lockfault/lockfault/faults/process/clock"
 	"github.com/lockfault/lockfault/faults/real"
 	"github.com/lockfault/lockfault/internal/child"
+	"github.com/lockfault/lockfault/internal/ports"
 	"github.com/lockfault/lockfault/internal/tempdir"
 )
 
@@ -50,7 +51,7 @@ type Host struct {
 	options Options
 	binary  binary
 	dir     *tempdir.Dir
-	ports   *ports
+	ports   *ports.Ports
 	starter *child.Launcher
 	starts  real.Starts
 
@@ -96,7 +97,7 @@ func New(options Options) (*Host, error) {
 		options: options,
 		binary:  binary,
 		dir:     dir,
-		ports:   newPorts(),
+		ports:   ports.New(),
 		starter: starter,
 		members: map[string]member{},
 	}

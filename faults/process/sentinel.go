@@ -15,6 +15,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lockfault/lockfault/internal/child"
+	"github.com/lockfault/lockfault/internal/ports"
 	"github.com/lockfault/lockfault/internal/rediscli"
 )
 
@@ -64,7 +65,7 @@ func (s *sentinel) dir() string { return filepath.Join(s.host.dir.Path(), s.name
 func (s *sentinel) Log() string { return filepath.Join(s.dir(), "log") }
 
 func (s *sentinel) client() *redis.SentinelClient {
-	return redis.NewSentinelClient(clientOptions(address(int(s.port.Load())), s.password))
+	return redis.NewSentinelClient(clientOptions(ports.Address(int(s.port.Load())), s.password))
 }
 
 // StartSentinels starts sentinels, as [real.SentinelHost] says. They are named
@@ -110,7 +111,7 @@ func (h *Host) StartSentinels(ctx context.Context, n int, master, addr, password
 		if errs[i] != nil {
 			return nil, fmt.Errorf("process: start %s: %w", s.name, errs[i])
 		}
-		addrs = append(addrs, address(int(s.port.Load())))
+		addrs = append(addrs, ports.Address(int(s.port.Load())))
 	}
 	if err := agree(ctx, all, master, addr, password); err != nil {
 		return nil, fmt.Errorf("process: sentinels of %s: %w", master, err)
@@ -126,7 +127,7 @@ func (s *sentinel) start(ctx context.Context, master, host, port string, quorum 
 	}
 	err := s.host.onPort(&s.port, func(own int) error {
 		var c config
-		c.common(loopback, own, s.password, s.dir(), s.Log())
+		c.common(ports.Loopback, own, s.password, s.dir(), s.Log())
 		c.set("sentinel", "monitor", master, host, port, quorum)
 		c.set("sentinel", "auth-pass", master, s.password)
 		c.set("sentinel", "down-after-milliseconds", master, (slowDownAfter + late).Milliseconds())

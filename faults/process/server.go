@@ -14,6 +14,7 @@ import (
 	"github.com/lockfault/lockfault/faults/process/clock"
 	"github.com/lockfault/lockfault/faults/real"
 	"github.com/lockfault/lockfault/internal/child"
+	"github.com/lockfault/lockfault/internal/ports"
 )
 
 // A server is a redis-server process, or where one was. Safe for concurrent
@@ -33,7 +34,7 @@ type server struct {
 
 var _ real.Owned = (*server)(nil)
 
-func (s *server) Addr() string { return address(int(s.port.Load())) }
+func (s *server) Addr() string { return ports.Address(int(s.port.Load())) }
 func (s *server) Log() string  { return filepath.Join(s.dir, "log") }
 func (s *server) data() string { return filepath.Join(s.dir, "data") }
 
@@ -122,7 +123,7 @@ func (s *server) launch(ctx context.Context) error {
 		return err
 	}
 	return s.host.onPort(&s.port, func(port int) error {
-		c := serverConfig(Settings{Bind: loopback, Port: port, Password: s.spec.Password, Dir: s.data(), Log: s.Log()})
+		c := serverConfig(Settings{Bind: ports.Loopback, Port: port, Password: s.spec.Password, Dir: s.data(), Log: s.Log()})
 		file := filepath.Join(s.dir, "redis.conf")
 		if err := c.write(file); err != nil {
 			return err

@@ -17,6 +17,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lockfault/lockfault/internal/child"
+	"github.com/lockfault/lockfault/internal/ports"
 	"github.com/lockfault/lockfault/internal/rediscli"
 )
 
@@ -39,10 +40,10 @@ var errPortTaken = errors.New("its port is taken")
 // again with others as long as start finds its port taken.
 func (h *Host) onPort(port *atomic.Int32, start func(port int) error) error {
 	var err error
-	for range portTries {
+	for range ports.Tries {
 		number := int(port.Load())
 		if number == 0 {
-			if number, err = h.ports.take(); err != nil {
+			if number, err = h.ports.Take(); err != nil {
 				return err
 			}
 			port.Store(int32(number))
@@ -52,10 +53,10 @@ func (h *Host) onPort(port *atomic.Int32, start func(port int) error) error {
 		}
 		// Whoever has it keeps it from the others of this host, too, until
 		// it ends; then it is as good as any other.
-		h.ports.giveBack(number)
+		h.ports.GiveBack(number)
 		port.Store(0)
 	}
-	return fmt.Errorf("tried %d ports, and each was taken before the server could listen: %w", portTries, err)
+	return fmt.Errorf("tried %d ports, and each was taken before the server could listen: %w", ports.Tries, err)
 }
 
 // launch starts the command, a server or sentinel that will listen on the
@@ -143,12 +144,12 @@ func ping(ctx context.Context, p *child.Proc, port int, password string) error {
 	defer cancel()
 	// A dial of go-redis's own that fails is written to standard error.
 	var d net.Dialer
-	conn, err := d.DialContext(ctx, "tcp", address(port))
+	conn, err := d.DialContext(ctx, "tcp", ports.Address(port))
 	if err != nil {
 		return err
 	}
 	defer conn.Close()
-	options := clientOptions(address(port), password)
+	options := clientOptions(ports.Address(port), password)
 	options.Dialer = func(context.Context, string, string) (net.Conn, error) { return conn, nil }
 	c := redis.NewClient(options)
 	defer c.Close()

@@ -11,10 +11,13 @@ const Module = "github.com/lockfault/lockfault"
 // which imports the standard library and a reader of lines only.
 func Allowed() map[string][]string {
 	return map[string][]string{
-		"cmd": {"checker", "cli", "faults/docker", "queue/natsd", "reports", "scenarios", "scenarios/settled", "strategies", "strategies/all", "strategies/thirdparty",
-			"internal/child", "internal/tempdir"},
+		"cmd": {"checker", "cli", "faults/docker", "queue/natsd", "reports", "scenarios", "scenarios/settled", "services", "strategies", "strategies/all", "strategies/thirdparty",
+			"internal/child", "internal/ports", "internal/tempdir"},
 		"cli": {"cli/stage", "explore", "soak", "mapping", "harness", "worlds", "reports", "scenarios", "strategies", "faults", "histories", "checker", "queue",
 			"internal/bubble", "internal/nearest", "internal/pool", "internal/replace", "internal/results", "internal/shell", "internal/stdio", "internal/tempdir", "internal/version"},
+		// Locks of other services come to the command line from outside, too.
+		"services":        {"worlds", "faults/etcd", "strategies", "strategies/etcd"},
+		"strategies/etcd": {"strategies"},
 		// A queue carries what it does not read, and its engine comes to the command line
 		// from outside.
 		"queue":       {},
@@ -62,7 +65,9 @@ func Allowed() map[string][]string {
 		// Every world of real servers is faults/real with a host of its own.
 		"faults/real":       {"faults", "faults/topology", "checker", "faults/real/proxy", "internal/child", "internal/rediscli", "internal/resp"},
 		"faults/real/proxy": {"internal/resp"},
-		"faults/process":    {"faults/real", "internal/child", "internal/rediscli", "internal/tempdir"},
+		"faults/process":    {"faults/real", "internal/child", "internal/ports", "internal/rediscli", "internal/tempdir"},
+		// Servers of other kinds.
+		"faults/etcd": {"faults/real", "faults/real/proxy", "internal/child", "internal/ports", "internal/tempdir"},
 		// Servers in containers have the same configuration and clocks.
 		"faults/docker":   {"faults/real", "faults/process", "internal/flock", "internal/rediscli", "internal/tempdir", "internal/watchman"},
 		"faults/external": {"faults", "faults/real", "internal/rediscli"},
@@ -75,6 +80,7 @@ func Allowed() map[string][]string {
 		"internal/jsonscan":   {},
 		"internal/nearest":    {},
 		"internal/pool":       {"internal/child"},
+		"internal/ports":      {},
 		"internal/rediscli":   {},
 		"internal/schematest": {"checker"},
 		"internal/results":    {"harness", "reports", "scenarios"},

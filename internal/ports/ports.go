@@ -1,4 +1,6 @@
-package process
+// Package ports finds ports of the Loopback interface for servers that are about to be
+// started. It imports nothing of this module.
+package ports
 
 import (
 	"fmt"
@@ -9,25 +11,26 @@ import (
 	"sync"
 )
 
-// loopback is where servers listen, and nowhere else.
-const loopback = "127.0.0.1"
+// Loopback is where servers listen, and nowhere else.
+const Loopback = "127.0.0.1"
 
-// portTries bounds the search for a free port, and how often a server is
-// started on another one because its port was taken meanwhile.
-const portTries = 50
+// Tries bounds the search for a free port. A server should be started on others no more often
+// because its port was taken meanwhile.
+const Tries = 50
 
-// ports hands out loopback ports. The system gives ports of its ephemeral
+// Ports hands out Loopback ports. The system gives ports of its ephemeral
 // range to whoever connects anywhere, so that one of those may be taken at
-// any moment; these lie outside. Safe for concurrent use.
-type ports struct {
+// any moment; these lie outside. Make one with [New]. Safe for concurrent use.
+type Ports struct {
 	low, high int // the range, both included
 
 	mu    sync.Mutex
 	taken map[int]bool
 }
 
-func newPorts() *ports {
-	var p ports
+// New returns Ports that have handed out none.
+func New() *Ports {
+	var p Ports
 	text, _ := os.ReadFile("/proc/sys/net/ipv4/ip_local_port_range") // not there: not Linux
 	p.low, p.high = portRange(string(text))
 	p.taken = map[int]bool{}
@@ -51,25 +54,25 @@ func portRange(ephemeral string) (low, high int) {
 	return first, last // somebody gave all ports away: take what is free
 }
 
-// take returns a port that nobody listens on and that no other server of this
-// host has.
-func (p *ports) take() (int, error) {
-	for range portTries {
+// Take returns a port that nobody listens on and that no other server of these
+// has.
+func (p *Ports) Take() (int, error) {
+	for range Tries {
 		port := p.low + rand.IntN(p.high-p.low+1)
 		if p.reserve(port) {
 			return port, nil
 		}
 	}
-	return 0, fmt.Errorf("no free port on %s after %d tries between %d and %d: end some of the servers there", loopback, portTries, p.low, p.high)
+	return 0, fmt.Errorf("no free port on %s after %d tries between %d and %d: end some of the servers there", Loopback, Tries, p.low, p.high)
 }
 
-func (p *ports) reserve(port int) bool {
+func (p *Ports) reserve(port int) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.taken[port] {
 		return false
 	}
-	l, err := net.Listen("tcp", address(port))
+	l, err := net.Listen("tcp", Address(port))
 	if err != nil {
 		return false
 	}
@@ -78,11 +81,12 @@ func (p *ports) reserve(port int) bool {
 	return true
 }
 
-// giveBack lets others of this host have the port.
-func (p *ports) giveBack(port int) {
+// GiveBack lets others have the port.
+func (p *Ports) GiveBack(port int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.taken, port)
 }
 
-func address(port int) string { return net.JoinHostPort(loopback, strconv.Itoa(port)) }
+// Address returns the host:port of a port.
+func Address(port int) string { return net.JoinHostPort(Loopback, strconv.Itoa(port)) }
