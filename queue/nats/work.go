@@ -231,7 +231,6 @@ func (k *worker) watch(ctx context.Context, name string, notes chan<- queue.Note
 
 // pass passes on what a watcher sees, until it ends or ctx is done.
 func (k *worker) pass(ctx context.Context, watcher jetstream.KeyWatcher, prefix string, notes chan<- queue.Note, over context.CancelFunc) {
-	before := true // what is told is what was there, and may have been removed before that
 	for {
 		var e jetstream.KeyValueEntry
 		select {
@@ -240,8 +239,7 @@ func (k *worker) pass(ctx context.Context, watcher jetstream.KeyWatcher, prefix 
 				return
 			}
 			if e = next; e == nil {
-				before = false
-				continue
+				continue // all that was there has been told
 			}
 		case <-ctx.Done():
 			return
@@ -251,7 +249,7 @@ func (k *worker) pass(ctx context.Context, watcher jetstream.KeyWatcher, prefix 
 			continue
 		}
 		if e.Operation() != jetstream.KeyValuePut {
-			if key == says && !before {
+			if key == says { // a round has one name, and nobody begins it twice: this one is over, be it for long
 				over()
 			}
 			continue

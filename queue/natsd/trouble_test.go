@@ -282,7 +282,9 @@ func TestAnotherProgramIsRefused(t *testing.T) {
 	put(t, g, queue.Cell, "a")
 	theirs := queue.Program{Class: "feedbeef", Version: "v9.9.9"}
 	c := connect(t, url)
-	err := c.Work(t.Context(), theirs, queue.Worker{Do: echo})
+	ctx, cancel := context.WithTimeout(t.Context(), 25*time.Second)
+	defer cancel()
+	err := c.Work(ctx, theirs, queue.Worker{Do: echo})
 	if !errors.Is(err, queue.ErrForeign) || !strings.Contains(err.Error(), "is for v1.2.3, build 0123abcd, and this is v9.9.9, build feedbeef") {
 		t.Error(err)
 	}
@@ -366,7 +368,56 @@ func TestASearchEndsWithItsCampaign(t *testing.T) {
 	if err := g.Close(true); err != nil {
 		t.Fatal(err)
 	}
-	<-ended
+	within(t, ended)
+}
+
+// within waits for what comes soon, before anything would be given out again.
+func within[T any](t *testing.T, soon <-chan T) {
+	t.Helper()
+	select {
+	case <-soon:
+	case <-time.After(25 * time.Second):
+		t.Fatal("waited in vain")
+	}
+}
+
+// A campaign may end after a worker has fetched its search, and before the worker listens.
+func TestASearchThatWasOverWhenItBegan(t *testing.T) {
+	t.Parallel()
+	url := serve(t)
+	g := campaign(t, connect(t, url), "c")
+	put(t, g, queue.Search, "a")
+	nc, err := client.Connect(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	notes, err := js.KeyValue(t.Context(), "LOCKFAULT_NOTES")
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys, err := notes.Keys(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range keys {
+		if err := notes.Purge(t.Context(), key); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ended := make(chan error, 1)
+	work(t, connect(t, url), ours, queue.Worker{Do: func(ctx context.Context, task queue.Task) (queue.Answer, error) {
+		for range task.Notes {
+		}
+		<-ctx.Done()
+		ended <- ctx.Err()
+		return queue.Answer{}, ctx.Err()
+	}})
+	within(t, ended)
 }
 
 // What is too large for a message comes through as well, and is removed with its campaign.
@@ -382,7 +433,9 @@ func TestLargeAnswers(t *testing.T) {
 	}})
 	g := campaign(t, connect(t, url), "c")
 	put(t, g, queue.Cell, "a")
-	a, err := g.Next(t.Context())
+	ctx, cancel := context.WithTimeout(t.Context(), 25*time.Second)
+	defer cancel()
+	a, err := g.Next(ctx)
 	if err != nil || string(a.Body) != string(large) || string(a.Files["f"]) != string(large[1:]) {
 		t.Error(len(a.Body), len(a.Files["f"]), err)
 	}
