@@ -78,8 +78,8 @@ race: redis ## run all tests of all packages under the race detector: half an ho
 	$(RACED) -p $(PACKAGES) $(TESTED) ./...
 
 .PHONY: redis
-redis: ## see to it that there is a redis-server to test with
-	@./.ci/redis-server
+redis: ## see to it that there are servers to test with: redis-server, and etcd
+	@./.ci/servers
 
 # Another seed each time, unless one is given.
 SEED  ?=

@@ -153,7 +153,9 @@ type Meta struct {
 	Strategy string `json:"strategy"`
 	Scenario string `json:"scenario"`
 	World    string `json:"world"`
-	Seed     uint64 `json:"seed"`
+	// Service is what the servers are, if they are not Redis: nobody looks at the lock there.
+	Service string `json:"service,omitempty"`
+	Seed    uint64 `json:"seed"`
 
 	Clients []string `json:"clients"`
 	Nodes   []string `json:"nodes"`

@@ -34,6 +34,7 @@ import (
 	"github.com/lockfault/lockfault/queue"
 	"github.com/lockfault/lockfault/scenarios"
 	"github.com/lockfault/lockfault/strategies"
+	"github.com/lockfault/lockfault/worlds"
 )
 
 // The exit statuses.
@@ -120,10 +121,13 @@ type app struct {
 	registry strategies.Registry
 	program  string       // what to type for it
 	engine   queue.Engine // nil if there is none
+
+	services   []worlds.Service    // besides Redis
+	everything strategies.Registry // the registry, and their strategies
 }
 
 func newApp(registry strategies.Registry, program string, options []Option) *app {
-	a := &app{registry: registry, program: program}
+	a := &app{registry: registry, program: program, everything: registry}
 	for _, option := range options {
 		option(a)
 	}

@@ -34,7 +34,7 @@ docs/client-protocol.md describes the conversation.`,
 			if err != nil {
 				return err
 			}
-			return client.Serve(cmd.InOrStdin(), out, a.registry.Lookup)
+			return client.Serve(cmd.InOrStdin(), out, a.everything.Lookup)
 		},
 	}
 }

@@ -45,7 +45,7 @@ do the same. What a worker has in hand when it ends, or dies, others get.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if flags := cmd.Flags(); flags.NFlag() == 0 && !term.IsTerminal(int(os.Stdin.Fd())) {
-				return work(a.registry) // of a parent process
+				return work(a) // of a parent process
 			}
 			return o.join(cmd, a)
 		},
@@ -75,7 +75,7 @@ func (o *joinOptions) join(cmd *cobra.Command, a *app) error {
 		return err
 	}
 	defer memory.release()
-	p, err := programOf(a.registry)
+	p, err := programOf(a.everything)
 	if err != nil {
 		return err
 	}
@@ -92,7 +92,7 @@ func (o *joinOptions) join(cmd *cobra.Command, a *app) error {
 	ctx, cancel := context.WithCancelCause(cmd.Context())
 	defer cancel(nil)
 	h := &hands{
-		registry: a.registry, jobs: o.jobs, memory: memory, temp: temp.Path(), orders: make(chan order), seen: map[string]worlds.Place{},
+		registry: a.everything, jobs: o.jobs, memory: memory, temp: temp.Path(), orders: make(chan order), seen: map[string]worlds.Place{},
 		pool: pool.Options{Workers: o.jobs, Start: start, Limit: limitOf, Grace: grace(worlds.Docker), Busy: busy, Fresh: func(j any) bool { return j.(order).alone() }},
 	}
 	var playing sync.WaitGroup

@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"io"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -14,10 +15,10 @@ import (
 
 func newListCommand(a *app) *cobra.Command {
 	return &cobra.Command{
-		Use:       "list strategies|scenarios|faults",
+		Use:       "list strategies|scenarios|faults|services",
 		Short:     "List what there is",
-		ValidArgs: []string{"strategies", "scenarios", "faults"},
-		Args:      exactArgs("strategies, scenarios or faults"),
+		ValidArgs: []string{"strategies", "scenarios", "faults", "services"},
+		Args:      exactArgs("strategies, scenarios, faults or services"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
 			switch args[0] {
@@ -44,8 +45,18 @@ func newListCommand(a *app) *cobra.Command {
 				for _, e := range faults.Vocabulary() {
 					fmt.Fprintf(w, "%s\t%s\t%s\n", e.Name, e.Syntax, e.Says)
 				}
+			case "services":
+				fmt.Fprintln(w, "NAME\tWHAT IT IS\tLOCKS")
+				fmt.Fprintf(w, "%s\t%s\t%d: list strategies\n", strategies.Redis, "single servers with replicas, in virtual time too", len(a.registry.All()))
+				for _, service := range a.services {
+					var names []string
+					for _, s := range service.Strategies() {
+						names = append(names, s.Name)
+					}
+					fmt.Fprintf(w, "%s\t%s\t%s\n", service.Name(), service.Summary(), strings.Join(names, ", "))
+				}
 			default:
-				return unknown("list", args[0], cmd.ValidArgs, "there are strategies, scenarios and faults")
+				return unknown("list", args[0], cmd.ValidArgs, "there are strategies, scenarios, faults and services")
 			}
 			return w.Flush()
 		},

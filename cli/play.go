@@ -34,6 +34,7 @@ type playOptions struct {
 	isolate     bool
 	isolating   bool // isolate was given
 	subject     *subject
+	services    []worlds.Service // that there are besides Redis
 	subjectFlags
 	queue  queueFlags
 	shared *shared // nil if all is played here
@@ -151,7 +152,7 @@ func (o *playOptions) cells(world string, first int, scripts []chosen, list []st
 					Source:      script.source,
 					Place:       place,
 					Seed:        o.seed,
-					TTL:         o.lease(),
+					TTL:         o.leaseOf(strategy),
 					Limit:       o.cellTimeout,
 					Nodes:       o.nodesOf(strategy),
 					Subject:     o.subject,
@@ -159,6 +160,7 @@ func (o *playOptions) cells(world string, first int, scripts []chosen, list []st
 					History:     filepath.Join(dir, filepath.FromSlash(link)),
 					HistoryLink: link,
 				}
+				j.Base = j.TTL
 				if !yield(j) {
 					return
 				}
@@ -193,6 +195,16 @@ func (o *playOptions) lease() time.Duration {
 		longest = max(longest, o.at(world).Lease())
 	}
 	return longest
+}
+
+// leaseOf is lease for one strategy: what runs on another service than Redis has that one's lease
+// unless the user gives one.
+func (o *playOptions) leaseOf(s strategies.Strategy) time.Duration {
+	lease := o.lease()
+	if i := slices.IndexFunc(o.services, func(service worlds.Service) bool { return service.Name() == s.RunsOn() }); i >= 0 && o.ttl == 0 {
+		lease = max(lease, o.services[i].Lease())
+	}
+	return lease
 }
 
 // limitOf returns how much real time a job may take.
@@ -237,12 +249,26 @@ func (o *playOptions) prepare(ctx context.Context, registry strategies.Registry,
 	if err := o.checkSelection(scripts, list); err != nil {
 		return err
 	}
+	needed := map[string]bool{}
+	for _, s := range list {
+		needed[s.RunsOn()] = true
+	}
 	for _, world := range o.worlds {
+		if !needed[strategies.Redis] {
+			continue
+		}
 		switch err := o.at(world).Check(ctx); {
 		case errors.Is(err, worlds.ErrAddress):
 			return &statusError{ExitUsage, err}
 		case err != nil:
 			return &statusError{ExitUndecided, err}
+		}
+	}
+	for _, service := range o.services {
+		if needed[service.Name()] && slices.Contains(o.worlds, worlds.Process) {
+			if err := service.Check(ctx); err != nil {
+				return &statusError{ExitUndecided, err}
+			}
 		}
 	}
 	return nil
@@ -336,7 +362,7 @@ func (o *playOptions) again(j job, was played) job {
 	if o.ttl != 0 || j.Fixed || was.Rigid || lease == 0 {
 		return j
 	}
-	base := o.lease()
+	base := j.Base
 	if base == 0 {
 		base = j.Place.Lease()
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/lockfault/lockfault/internal/version"
 	"github.com/lockfault/lockfault/queue"
 	"github.com/lockfault/lockfault/strategies"
+	"github.com/lockfault/lockfault/worlds"
 )
 
 // An Option is what a program has besides its strategies.
@@ -25,6 +26,21 @@ type Option func(*app)
 // WithQueue lets the program share its work with other machines, by queues that the engine
 // reaches. A [queue.Host] can be the server of one too.
 func WithQueue(engine queue.Engine) Option { return func(a *app) { a.engine = engine } }
+
+// WithServices lets the program play locks of other services than Redis, whose strategies are not in its
+// registry.
+func WithServices(list ...worlds.Service) Option {
+	return func(a *app) {
+		a.services = list
+		for _, service := range list {
+			everything, err := a.everything.WithBuiltin(service.Strategies()...)
+			if err != nil {
+				panic(fmt.Sprintf("cli: WithServices: %v", err))
+			}
+			a.everything = everything
+		}
+	}
+}
 
 // queueFlags say where a queue is.
 type queueFlags struct {
@@ -138,7 +154,7 @@ func (o *playOptions) share(cmd *cobra.Command, a *app, args []string) (leave fu
 	if err != nil {
 		return nil, err
 	}
-	p, err := programOf(a.registry)
+	p, err := programOf(a.everything)
 	if err != nil {
 		c.Close()
 		return nil, err

@@ -23,7 +23,8 @@ type remarks struct {
 	differing screen
 	better    screen
 	unjudged  screen
-	by        map[string]int // how many are better, by who says what is expected
+	said      map[string]bool // that is in unjudged, of whole services
+	by        map[string]int  // how many are better, by who says what is expected
 }
 
 // add takes a cell.
@@ -41,8 +42,16 @@ func (r *remarks) add(c reports.Cell) {
 		}
 		r.differing.add(of + text)
 	}
-	if text := c.Reservation(); text != "" {
+	switch text := c.Reservation(); {
+	case text == "":
+	case len(c.Unjudged.Events) > 0:
 		r.unjudged.add(of + text)
+	case !r.said[text]: // it is the same of all that run on that service
+		if r.said == nil {
+			r.said = map[string]bool{}
+		}
+		r.said[text] = true
+		r.unjudged.add(text)
 	}
 	if text := c.Improvement(); text != "" {
 		if r.by == nil {

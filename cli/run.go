@@ -17,11 +17,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lockfault/lockfault/reports"
+	"github.com/lockfault/lockfault/strategies"
 )
 
 type runOptions struct {
 	playOptions
 	strategies []string
+	of         []string // services
 	scenarios  []string
 	jobs       int
 	formats    []string
@@ -68,6 +70,7 @@ into that file what they show now.`,
 	}
 	flags := cmd.Flags()
 	flags.StringSliceVar(&o.strategies, "strategy", nil, "`names`, patterns or @tags of strategies, with commas between them; default all")
+	flags.StringSliceVar(&o.of, "service", []string{strategies.Redis}, "`names` of the services whose locks are meant, with commas between them: see list services")
 	flags.StringSliceVar(&o.scenarios, "scenario", nil, "`names` of scenarios, patterns of names, files, patterns of files such as './mine/*.txt', or directories of scripts, with commas between them; default the whole library")
 	flags.IntVar(&o.jobs, "jobs", runtime.NumCPU(), "`number` of cells to play at a time, each in a worker process; in real time, where cells mostly wait, up to six times as many unless given, four with containers or sentinels, and fewer while the machine is late")
 	flags.StringSliceVar(&o.formats, "format", []string{formatTable}, "`forms` of the report on standard output, or as FORM=FILE in a file, with commas between them: "+strings.Join(formNames(), ", "))
@@ -118,7 +121,11 @@ func (o *runOptions) run(cmd *cobra.Command, a *app) error {
 	if err := o.check(cmd); err != nil {
 		return err
 	}
-	registry, list, err := o.chooseSubject(cmd, a.registry, o.strategies)
+	among, err := o.among(cmd, a)
+	if err != nil {
+		return err
+	}
+	registry, list, err := o.chooseSubject(cmd, among, o.strategies)
 	if err != nil {
 		return err
 	}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,8 +14,10 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/lockfault/lockfault/cli"
+	"github.com/lockfault/lockfault/internal/ports"
 	"github.com/lockfault/lockfault/internal/schematest"
 	"github.com/lockfault/lockfault/queue/natsd"
+	"github.com/lockfault/lockfault/services"
 	"github.com/lockfault/lockfault/strategies"
 	"github.com/lockfault/lockfault/strategies/all"
 )
@@ -45,8 +46,11 @@ func ours() strategies.Registry {
 // The test binary doubles as the programs, and so as their workers.
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
-		"lockfault": func() { os.Exit(cli.Main(registry(), cli.WithQueue(natsd.Engine{}))) },
-		"ours":      func() { os.Exit(cli.Main(ours())) },
+		"lockfault": func() {
+			os.Exit(cli.Main(registry(), cli.WithQueue(natsd.Engine{}), cli.WithServices(services.All()...)))
+		},
+		"ours":   func() { os.Exit(cli.Main(ours())) },
+		"theirs": func() { os.Exit(cli.Main(ours(), cli.WithQueue(natsd.Engine{}), cli.WithServices(services.All()...))) },
 	})
 }
 
@@ -87,7 +91,7 @@ func play(t *testing.T, dir string) {
 				return err
 			}
 			env.Setenv("XDG_CACHE_HOME", filepath.Join(env.WorkDir, "cache")) // what is compiled once is so in each script
-			port, err := freePort()
+			port, err := ports.New().Take()
 			if err != nil {
 				return err
 			}
@@ -101,16 +105,6 @@ func play(t *testing.T, dir string) {
 			return nil
 		},
 	})
-}
-
-// freePort returns one that nobody listens on.
-func freePort() (int, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, err
-	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port, nil
 }
 
 // schema checks that a file is what the published schema of results.json says: schema FILE.

@@ -74,7 +74,7 @@ func (o *playOptions) checkLease(world string, scripts []chosen) error {
 func (o *playOptions) checkApplies(world string, scripts []chosen, list []strategies.Strategy) error {
 	var place harness.Place
 	if where := o.at(world); where.Real() {
-		venue, err := worlds.NewVenue(where, worlds.Programs{})
+		venue, err := worlds.NewVenue(where, worlds.Programs{Services: o.services})
 		if err != nil {
 			return err
 		}

@@ -37,6 +37,7 @@ type job struct {
 	Place    worlds.Place
 	Seed     uint64
 	TTL      time.Duration
+	Base     time.Duration `json:",omitempty"` // what TTL was before the machine was too slow
 	Limit    time.Duration // real time that it may take; 0 is what its world takes
 	Fixed    bool          // the lease is what the cell is about, and stays
 	Nodes    int           // of the strategy, if not its own number
@@ -97,7 +98,7 @@ func startWorker() (func() *exec.Cmd, error) {
 }
 
 // work is the life of a worker process. It does not return.
-func work(registry strategies.Registry) error {
+func work(a *app) error {
 	in := stdio.Input(os.Stdin)
 	out, err := stdio.Output()
 	if err != nil {
@@ -115,7 +116,7 @@ func work(registry strategies.Registry) error {
 	}
 	tune()
 	bubble.Main(func(t *testing.T) {
-		p := player{registry: registry, executable: executable}
+		p := player{registry: a.everything, services: a.services, executable: executable}
 		if err := pool.Serve(in, out, func(j job) (played, bool) { return p.play(t, j) }, p.abandon); err != nil {
 			fmt.Fprintf(os.Stderr, "lockfault worker: %v\n", err)
 			t.Fail()
@@ -147,6 +148,7 @@ func collectLess() {
 // A player plays jobs, one at a time.
 type player struct {
 	registry   strategies.Registry
+	services   []worlds.Service
 	executable string
 	scripts    map[source]*scenarios.Script // that were parsed
 	house      explore.House
@@ -274,7 +276,7 @@ func (p *player) place(j job) (harness.Place, error) {
 			return nil, err
 		}
 	}
-	venue, err := worlds.NewVenue(j.Place, worlds.Programs{Client: bare(p.again(clientCommand)), Watchman: p.again(watchmanCommand)})
+	venue, err := worlds.NewVenue(j.Place, worlds.Programs{Client: bare(p.again(clientCommand)), Watchman: p.again(watchmanCommand), Services: p.services})
 	if err != nil {
 		return nil, err
 	}

@@ -6,6 +6,7 @@ package harness
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -48,6 +49,9 @@ func (c Cell) Applies() (ok bool, why string) {
 	ok, why = c.Script.AppliesTo(c.Strategy.Name, c.Strategy.Tags, max(1, c.Strategy.Nodes))
 	if ok && c.Place != nil {
 		return c.Place.Takes(c)
+	}
+	if on := c.Strategy.RunsOn(); ok && on != strategies.Redis {
+		return false, fmt.Sprintf("%s runs on %s, which is played in real time: --world process", c.Strategy.Name, on)
 	}
 	return ok, why
 }

@@ -10,6 +10,8 @@ import (
 // can't work with env. Strategies call it first thing in New.
 func (env Env) Check(strategy string, nodes int) error {
 	switch {
+	case len(env.Servers) > 0:
+		return fmt.Errorf("strategies: %s runs on Redis, and there are servers of another kind", strategy)
 	case len(env.Nodes) < nodes:
 		return fmt.Errorf("strategies: %s runs on %d nodes, but Env.Nodes has %d", strategy, nodes, len(env.Nodes))
 	case env.Key == "":

@@ -96,6 +96,16 @@ func (r Registry) with(builtin bool, more []Strategy) (Registry, error) {
 	return Registry{all}, nil
 }
 
+// Of returns the registry of those that run on one of these services.
+func (r Registry) Of(services ...string) (of Registry) {
+	for _, s := range r.strategies {
+		if slices.Contains(services, s.RunsOn()) {
+			of.strategies = append(of.strategies, s)
+		}
+	}
+	return of
+}
+
 // Lookup returns the strategy of that name, and whether there is one.
 func (r Registry) Lookup(name string) (Strategy, bool) {
 	i := r.index(name)

@@ -9,6 +9,7 @@
 package strategies
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -87,6 +88,9 @@ type Env struct {
 	// as many as the strategy asked for in [Strategy.Nodes]. The strategy
 	// must not close them.
 	Nodes []redis.UniversalClient
+	// Servers are where the servers of a strategy are that is one of another service
+	// than Redis, in order n1, n2 …; there are no Nodes then.
+	Servers []Server
 	// Key is the name of the lock. A strategy that needs further keys or
 	// channels derives them from it.
 	Key string
@@ -108,15 +112,29 @@ type Env struct {
 	Rand *rand.Rand
 }
 
+// A Server is where a server is that is not Redis, and how to log in there.
+type Server struct {
+	// Addr is its host:port, of a link of this client's: faults befall what is dialled there,
+	// by whatever client library.
+	Addr               string
+	Username, Password string
+}
+
+// Redis is the service of a strategy that says nothing else.
+const Redis = "redis"
+
 // Strategy describes one lock algorithm or library.
 type Strategy struct {
 	// Name is what scripts and commands call it: lower case, digits, dashes.
 	Name string
+	// Service is what its servers are, if not Redis, such as "etcd". Such a lock is played
+	// in real time alone.
+	Service string
 	// Summary says in one line how it acquires and releases.
 	Summary string
 	// Source names where the algorithm comes from.
 	Source string
-	// Nodes is how many independent Redis nodes it runs on; 0 means 1.
+	// Nodes is how many independent Redis nodes, or servers of its service, it runs on; 0 means 1.
 	Nodes int
 	// AnyNodes says that New makes the lock on as many nodes as Env.Nodes has, one or
 	// more, and that Nodes is their number where nobody asks for another.
@@ -169,6 +187,9 @@ func (s Strategy) On(nodes int) (Strategy, error) {
 	s.Nodes = nodes
 	return s, nil
 }
+
+// RunsOn returns its service, which is [Redis] if it says none.
+func (s Strategy) RunsOn() string { return cmp.Or(s.Service, Redis) }
 
 // Builtin reports whether the strategy is one of those that come with this
 // module, as the registry says that it was taken from. What the library's scripts

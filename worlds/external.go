@@ -21,7 +21,7 @@ func NewRun() string { return external.NewRun() }
 
 func (p guests) check(ctx context.Context) error { return external.Check(ctx, p.Redis) }
 
-func (p guests) host(context.Context, Programs) (host, error) {
+func (p guests) host(context.Context, Programs) (Host, error) {
 	return external.New(external.Options{Redis: p.Redis, Run: p.Run})
 }
 

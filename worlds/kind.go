@@ -21,7 +21,7 @@ type kind interface {
 	// takes reports whether a cell can be played there, and why if not.
 	takes(harness.Cell) (ok bool, why string)
 	// host returns who has the servers there.
-	host(context.Context, Programs) (host, error)
+	host(context.Context, Programs) (Host, error)
 }
 
 // What some kinds can do besides.
@@ -30,8 +30,8 @@ type (
 	leaver  interface{ leave(context.Context) error } // [Place.Leave]
 )
 
-// A host is who has the servers of a world.
-type host interface {
+// A Host is who has the servers of a world.
+type Host interface {
 	real.Host
 	// CopyLogs copies what the servers logged into a directory.
 	CopyLogs(dir string) error
@@ -46,6 +46,8 @@ type Programs struct {
 	// Docker if this one is killed: a program that calls [Watch] on its
 	// standard input. Nil means that they stay.
 	Watchman func() *exec.Cmd
+	// Services are what there is besides Redis.
+	Services []Service
 }
 
 // kind returns which world it is.
@@ -74,7 +76,7 @@ func (p processes) check(context.Context) error {
 	return h.Close()
 }
 
-func (p processes) host(context.Context, Programs) (host, error) { return process.New(p.options()) }
+func (p processes) host(context.Context, Programs) (Host, error) { return process.New(p.options()) }
 
 func (p processes) options() process.Options {
 	return process.Options{Binary: p.RedisServer, Dir: p.Temp}
@@ -96,7 +98,7 @@ func (p containers) takes(cell harness.Cell) (ok bool, why string) { return p.se
 
 func (p containers) check(ctx context.Context) error { return docker.Prepare(ctx, p.Image) }
 
-func (p containers) host(ctx context.Context, programs Programs) (host, error) {
+func (p containers) host(ctx context.Context, programs Programs) (Host, error) {
 	return docker.New(ctx, docker.Options{Image: p.Image, Dir: p.Temp, Watchman: programs.Watchman})
 }
 

@@ -28,10 +28,11 @@ type Venue struct {
 	kind     kind
 	programs Programs
 
-	mu     sync.Mutex
-	lender *lending.Lender // of servers that are kept, if there are any
-	host   io.Closer       // who has the servers now
-	closed bool
+	mu      sync.Mutex
+	lender  *lending.Lender // of servers that are kept, if there are any
+	host    io.Closer       // who has the servers now
+	service io.Closer       // who has, or had, those of the last cell on another service
+	closed  bool
 }
 
 var _ harness.Place = (*Venue)(nil)
@@ -56,7 +57,15 @@ func (v *Venue) Name() string { return v.place.World }
 func (v *Venue) Lease() time.Duration { return v.place.Lease() }
 
 // Takes implements [harness.Place].
-func (v *Venue) Takes(cell harness.Cell) (ok bool, why string) { return v.kind.takes(cell) }
+func (v *Venue) Takes(cell harness.Cell) (ok bool, why string) {
+	switch service, err := v.programs.serviceOf(cell.Strategy); {
+	case err != nil:
+		return false, err.Error()
+	case service != nil:
+		return v.place.serviceTakes(service, cell)
+	}
+	return v.kind.takes(cell)
+}
 
 // Open implements [harness.Place].
 func (v *Venue) Open(cell harness.Cell, record func(checker.Event)) (harness.World, error) {
@@ -69,7 +78,11 @@ func (v *Venue) Open(cell harness.Cell, record func(checker.Event)) (harness.Wor
 
 func (v *Venue) open(cell harness.Cell, record func(checker.Event)) (*world, error) {
 	ctx := context.Background()
-	servers, err := v.servers(ctx)
+	service, err := v.programs.serviceOf(cell.Strategy)
+	if err != nil {
+		return nil, err
+	}
+	servers, err := v.servers(ctx, cell)
 	if err != nil {
 		return nil, err
 	}
@@ -85,6 +98,9 @@ func (v *Venue) open(cell harness.Cell, record func(checker.Event)) (*world, err
 	if v.place.Sentinel {
 		cfg.Sentinels = 3
 	}
+	if service != nil {
+		cfg.Service = service
+	}
 	if cfg.Foreign && !cell.Strategy.Program.Full && has[faults.ClientClock](cell.Script) {
 		if w.clocks, err = newClocks(ctx, v.place.Temp); err != nil {
 			return nil, errors.Join(err, servers.Close())
@@ -97,7 +113,14 @@ func (v *Venue) open(cell harness.Cell, record func(checker.Event)) (*world, err
 }
 
 // servers returns who has the servers for the next cell.
-func (v *Venue) servers(ctx context.Context) (host, error) {
+func (v *Venue) servers(ctx context.Context, cell harness.Cell) (Host, error) {
+	service, err := v.programs.serviceOf(cell.Strategy)
+	if err != nil {
+		return nil, err
+	}
+	if service != nil {
+		return v.ofService(ctx, service, cell)
+	}
 	if v.lender != nil {
 		if servers, err := v.lender.Lend(); err == nil {
 			return servers, nil
@@ -130,17 +153,35 @@ func (v *Venue) servers(ctx context.Context) (host, error) {
 	return v.lender.Lend()
 }
 
+// ofService returns who has the servers of a service for a cell, which are not kept.
+func (v *Venue) ofService(ctx context.Context, service Service, cell harness.Cell) (Host, error) {
+	h, err := service.Host(ctx, max(1, cell.Strategy.Nodes), v.place.Temp)
+	if err != nil {
+		return nil, err
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.closed {
+		return nil, errors.Join(errors.New("worlds: the venue is closed"), h.Close())
+	}
+	v.service = h
+	return h, nil
+}
+
 // Close ends the servers, in the midst of a cell too, and removes what they keep.
 // It may be called by any goroutine, and more than once.
 func (v *Venue) Close() error {
 	v.mu.Lock()
 	v.closed = true
-	h := v.host
+	kept := []io.Closer{v.host, v.service}
 	v.mu.Unlock()
-	if h == nil {
-		return nil
+	var errs []error
+	for _, h := range kept {
+		if h != nil {
+			errs = append(errs, h.Close())
+		}
 	}
-	return h.Close()
+	return errors.Join(errs...)
 }
 
 // world is the world of one cell.
@@ -148,7 +189,7 @@ type world struct {
 	*real.World
 	venue   *Venue
 	cell    harness.Cell
-	servers host
+	servers Host
 	key     string
 	log     logbook // of its proxies
 	begun   bool

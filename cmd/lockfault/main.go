@@ -6,7 +6,10 @@ import (
 
 	"github.com/lockfault/lockfault/cli"
 	"github.com/lockfault/lockfault/queue/natsd"
+	"github.com/lockfault/lockfault/services"
 	"github.com/lockfault/lockfault/strategies/all"
 )
 
-func main() { os.Exit(cli.Main(all.Registry(), cli.WithQueue(natsd.Engine{}))) }
+func main() {
+	os.Exit(cli.Main(all.Registry(), cli.WithQueue(natsd.Engine{}), cli.WithServices(services.All()...)))
+}

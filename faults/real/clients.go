@@ -84,6 +84,10 @@ type Place struct {
 // place is where a client finds a node: at the link, which asks for a password
 // of its own.
 func (w *World) place(l *wire) Place {
+	if w.cfg.Service != nil { // the link asks for nothing: the server does
+		login := l.server.login()
+		return Place{Addr: l.link.Addr(), Username: login.Username, Password: login.Password}
+	}
 	return Place{Addr: l.link.Addr(), Password: w.password, DB: l.server.login().DB}
 }
 

@@ -59,6 +59,9 @@ func (s *server) login() Login {
 	if s.guest != nil {
 		return s.guest.Login()
 	}
+	if of := s.world.cfg.Service; of != nil {
+		return of.Login(s.world.password)
+	}
 	return Login{Password: s.world.password}
 }
 

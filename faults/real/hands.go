@@ -44,6 +44,9 @@ func (w *World) supports(f faults.Fault) error {
 			return fmt.Errorf("real: %q: that client was never started here", f)
 		}
 	}
+	if w.cfg.Service != nil && !ServicesTake(f) {
+		return fmt.Errorf("real: %q: %w: these servers are not Redis", f, faults.ErrUnsupported)
+	}
 	if w.servers[0].guest != nil && !SparesGuests(f) {
 		return fmt.Errorf("real: %q: %w: this Redis is not ours", f, faults.ErrUnsupported)
 	}

@@ -61,9 +61,14 @@ func (w *World) openLink(on link, n *topology.Node, s *topology.Server) (*wire, 
 	l.server = w.of(s)
 	l.addr = l.server.addr
 	var err error
-	login := l.server.login()
-	guard := proxy.Guard{Asks: w.password, Username: login.Username, Password: login.Password}
-	if l.link, err = w.proxies.OpenGuarded(on.client+" to "+s.Name, l.addr, guard, tap{w, l}); err != nil {
+	name := on.client + " to " + s.Name
+	if of := w.cfg.Service; of != nil {
+		l.link, err = w.proxies.OpenSpeaking(name, l.addr, of.Protocol, tap{w, l})
+	} else {
+		login := l.server.login()
+		l.link, err = w.proxies.OpenGuarded(name, l.addr, proxy.Guard{Asks: w.password, Username: login.Username, Password: login.Password}, tap{w, l})
+	}
+	if err != nil {
 		return nil, err
 	}
 	return l, l.reshape()
@@ -104,7 +109,8 @@ func (l *wire) list() []*conn {
 }
 
 func (l *wire) opened(p *proxy.Conn) {
-	c := &conn{wire: l, server: l.server, proxied: p}
+	_, unpaired := p.Protocol().(proxy.Bytes)
+	c := &conn{wire: l, server: l.server, proxied: p, pairs: !unpaired}
 	l.conns[p] = c
 	c.closeAfter(l.road().Closes)
 }

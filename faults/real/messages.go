@@ -21,11 +21,13 @@ type conn struct {
 	requests stream
 	replies  stream
 
-	awaited    *message // the request that the server has
-	next       *message // the request that is let in when that is answered
-	unanswered int      // requests whose reply the client doesn't have
-	more       bool     // the last request was sent together with others
-	closing    *timer   // that the link's timeout has set
+	pairs      bool       // each request has an answer of its own
+	has        []*message // requests that the server of a service has, and has not answered
+	awaited    *message   // the request that the server has
+	next       *message   // the request that is let in when that is answered
+	unanswered int        // requests whose reply the client doesn't have
+	more       bool       // the last request was sent together with others
+	closing    *timer     // that the link's timeout has set
 	gone       bool
 }
 
@@ -127,8 +129,11 @@ func (w *World) written(c *conn, p *proxy.Message) *message {
 		}
 		c.unanswered++
 		c.more = p.More
-	case resp.IsPush(p.Bytes):
+	case w.cfg.Service == nil && resp.IsPush(p.Bytes):
 		m.way = faults.Messages
+	case w.cfg.Service != nil:
+		m.way = faults.After
+		m.replied()
 	default:
 		m.way = faults.After
 		w.answered(m)
@@ -171,7 +176,7 @@ func (m *message) Said() (command, reply string, sent time.Duration) {
 	command, sent = m.text, w.at(m.SetOut)
 	if m.way == faults.Before {
 		command = w.ledger.Command(m.conn.wire.client, m.words)
-	} else {
+	} else if w.cfg.Service == nil {
 		reply = resp.Print(m.Bytes, w.ledger.Name)
 	}
 	return command, reply, sent
@@ -203,6 +208,8 @@ func (m *message) Enter() {
 	switch {
 	case m.way != faults.Before:
 		w.receive(m)
+	case w.cfg.Service != nil:
+		m.let()
 	case c.awaited != nil:
 		c.next, c.requests.Stuck = m, m
 	case s.Paused || s.busy != nil:
@@ -225,8 +232,14 @@ func (w *World) open(s *server) {
 
 // receive hands a reply or push to the client.
 func (w *World) receive(m *message) {
-	if c := m.conn; m.way == faults.After {
+	c := m.conn
+	if m.way == faults.After {
 		c.unanswered = max(0, c.unanswered-1)
+	}
+	if !m.told() {
+		c.unanswered = 0
+		m.Forward()
+		return
 	}
 	w.top.Received(m)
 	m.Forward()

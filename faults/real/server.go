@@ -56,6 +56,9 @@ func (s *server) is(found Server) {
 func (s *server) came() {
 	s.addr = s.found.Addr()
 	s.leave() // the process before this one
+	if s.world.cfg.Service != nil {
+		return
+	}
 	login := s.login()
 	o := rediscli.Options(s.addr)
 	o.Username, o.Password, o.DB = login.Username, login.Password, login.DB

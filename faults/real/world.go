@@ -35,6 +35,8 @@ type Config struct {
 	// replicas each.
 	Host            Host
 	Nodes, Replicas int
+	// Service is what the servers are; nil says that they are Redis.
+	Service Service
 	// Clock says that the script moves servers' clocks.
 	Clock bool
 	// Sentinels is how many sentinels watch the node, which must be the only

@@ -36,6 +36,8 @@ type Host struct {
 	// Connect returns the client of a node by its name, in place of one that
 	// uses Dial; nil for the latter.
 	Connect func(node string) (redis.UniversalClient, error)
+	// Servers are where a strategy of another service than Redis finds them.
+	Servers []strategies.Server
 	// Now reads the client's wall clock.
 	Now func() time.Time
 }
@@ -79,6 +81,10 @@ func New(life context.Context, setup Setup, strategy strategies.Strategy, host H
 	}
 	if c.env.Thread == "" {
 		c.env.Thread = strconv.FormatUint(1000+source.Uint64N(9000), 10)
+	}
+	if strategy.RunsOn() != strategies.Redis {
+		c.env.Servers = host.Servers
+		return c, nil
 	}
 	for i, name := range setup.Nodes {
 		node, err := c.connect(i, name)

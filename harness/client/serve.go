@@ -254,12 +254,15 @@ func (s *server) begin(start Start) (*Client, error) {
 		return nil, fmt.Errorf("%d nodes, but %d places", len(start.Nodes), len(start.Places))
 	}
 	places := map[string]Place{}
+	var servers []strategies.Server
 	for i, place := range start.Places {
 		places[start.Nodes[i]] = place
+		servers = append(servers, strategies.Server{Addr: place.Addr, Username: place.Username, Password: place.Password})
 	}
 	return New(s.life, start.Setup, strategy, Host{
-		Stage: s,
-		Now:   func() time.Time { return time.Now().Add(time.Duration(s.skew.Load())) },
+		Stage:   s,
+		Servers: servers,
+		Now:     func() time.Time { return time.Now().Add(time.Duration(s.skew.Load())) },
 		Connect: func(node string) (redis.UniversalClient, error) {
 			if len(start.Sentinels) > 0 {
 				return start.failover(), nil

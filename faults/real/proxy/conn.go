@@ -87,6 +87,9 @@ func (c *Conn) start() {
 // Link returns the link that the connection is on.
 func (c *Conn) Link() *Link { return c.link }
 
+// Protocol returns what is spoken on it; nil where nobody looks.
+func (c *Conn) Protocol() Protocol { return c.protocol }
+
 // ID returns the connection's number among its link's, from 1.
 func (c *Conn) ID() int { return c.id }
 

@@ -1,0 +1,36 @@
+package cli
+
+import (
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lockfault/lockfault/strategies"
+)
+
+// among returns the registry of what --service names: the strategies that words, patterns and tags are
+// about. Who names a lock of another service and says nothing of services means that one, too.
+func (o *runOptions) among(cmd *cobra.Command, a *app) (strategies.Registry, error) {
+	o.services = a.services
+	known := []string{strategies.Redis}
+	for _, s := range a.services {
+		known = append(known, s.Name())
+	}
+	for _, name := range o.of {
+		if !slices.Contains(known, name) {
+			return strategies.Registry{}, unknown("service", name, known, "the command \"list services\" prints them")
+		}
+	}
+	if len(o.of) == 0 {
+		return strategies.Registry{}, usage("--service is empty: name some, or leave it out for %s", strategies.Redis)
+	}
+	of := slices.Clone(o.of)
+	if !cmd.Flags().Changed("service") {
+		for _, word := range o.strategies {
+			if s, ok := a.everything.Lookup(word); ok && !slices.Contains(of, s.RunsOn()) {
+				of = append(of, s.RunsOn())
+			}
+		}
+	}
+	return a.everything.Of(of...), nil
+}

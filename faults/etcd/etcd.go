@@ -1,0 +1,200 @@
+// Package etcd is a host of etcd servers that are processes of this machine: members of one
+// cluster, as many as a strategy has nodes.
+//
+// What comes in is [real.ServerSpec]; what goes out is addresses on loopback, where the servers
+// ask for a password. They end with the host's Close, and with this process however it ends, and
+// keep everything in one temporary directory. The package knows nothing of faults, links or clients.
+package etcd
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/lockfault/lockfault/faults/real"
+	"github.com/lockfault/lockfault/faults/real/proxy"
+	"github.com/lockfault/lockfault/internal/child"
+	"github.com/lockfault/lockfault/internal/ports"
+	"github.com/lockfault/lockfault/internal/tempdir"
+)
+
+// How often a leader says that it is there, and after how long a silence there is another: a
+// half and a quarter of what etcd is shipped with, so that leases of a second are possible, since
+// none is shorter than one and a half elections.
+const (
+	heartbeat = 50 * time.Millisecond
+	election  = 500 * time.Millisecond
+)
+
+// startLimit is how long a server may take until it answers.
+const startLimit = 30 * time.Second
+
+// Options say how a [Host] starts servers.
+type Options struct {
+	// Binary is the server program, as [Find] finds it.
+	Binary string
+	// Members is how many servers there will be: n1 to nN, in Node of [real.ServerSpec]. At least 1.
+	Members int
+	// Dir is where the host's temporary directory is made; empty means [os.TempDir].
+	Dir string
+}
+
+// A Host starts the members of a cluster. [New] makes one. Safe for concurrent use.
+type Host struct {
+	options Options
+	dir     *tempdir.Dir
+	ports   *ports.Ports
+	starter *child.Launcher
+	starts  real.Starts
+	token   string // that tells this cluster from others
+	tokens  string // how its members know their clients
+	peers   []int  // their ports
+
+	mu      sync.Mutex
+	members map[string]*server
+
+	once     sync.Once
+	closeErr error
+}
+
+var _ real.Host = (*Host)(nil)
+
+// dirPrefix is how the name of a host's directory begins.
+const dirPrefix = "lockfault-etcd-"
+
+// Sweep removes the directories of hosts whose processes died without a word; an empty parent
+// means [os.TempDir]. [New] does that first.
+func Sweep(parent string) { tempdir.Sweep(parent, dirPrefix) }
+
+// New makes the host's directory. It starts nothing.
+func New(options Options) (*Host, error) {
+	if err := child.Supported(); err != nil {
+		return nil, err
+	}
+	dir, err := tempdir.Make(options.Dir, dirPrefix)
+	if err != nil {
+		return nil, fmt.Errorf("etcd: make a temporary directory: %w: name a directory that can be written to with TMPDIR", err)
+	}
+	h := &Host{options: options, dir: dir, ports: ports.New(), token: rand.Text(), members: map[string]*server{}}
+	for range max(1, options.Members) {
+		port, err := h.ports.Take()
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("etcd: %w", err), dir.Remove())
+		}
+		h.peers = append(h.peers, port)
+	}
+	if h.tokens, err = writeKeys(dir.Path()); err != nil {
+		return nil, errors.Join(fmt.Errorf("etcd: %w", err), dir.Remove())
+	}
+	if h.starter, err = child.NewLauncher(); err != nil {
+		return nil, errors.Join(fmt.Errorf("etcd: %w", err), dir.Remove())
+	}
+	return h, nil
+}
+
+// Start implements [real.Host]. A member answers when a majority is there: the others must be started
+// at the same time.
+func (h *Host) Start(ctx context.Context, spec real.ServerSpec) (real.Server, error) {
+	ctx, leave, err := h.starts.Enter(ctx, startLimit)
+	if err != nil {
+		return nil, fmt.Errorf("etcd: start %s: %w", spec.Name, err)
+	}
+	defer leave()
+	number, err := strconv.Atoi(strings.TrimPrefix(spec.Node, "n"))
+	switch {
+	case err != nil || number < 1 || number > len(h.peers):
+		return nil, fmt.Errorf("etcd: start %s: %q is no node of a cluster of %d", spec.Name, spec.Node, len(h.peers))
+	case spec.Clock:
+		return nil, fmt.Errorf("etcd: start %s: %w: it is linked statically", spec.Name, real.ErrNoClock)
+	case spec.Password == "":
+		return nil, fmt.Errorf("etcd: start %s: a server must have a password", spec.Name)
+	}
+	s := &server{host: h, spec: spec, number: number, dir: filepath.Join(h.dir.Path(), spec.Name)}
+	h.mu.Lock()
+	taken := h.members[spec.Name] != nil
+	if !taken {
+		h.members[spec.Name] = s
+	}
+	h.mu.Unlock()
+	if taken {
+		return nil, fmt.Errorf("etcd: start %s: there is one of that name", spec.Name)
+	}
+	if err := s.start(ctx); err != nil {
+		return nil, fmt.Errorf("etcd: start %s: %w", spec.Name, err)
+	}
+	return s, nil
+}
+
+// cluster returns all members as etcd is told of them.
+func (h *Host) cluster() string {
+	var list []string
+	for i, port := range h.peers {
+		list = append(list, fmt.Sprintf("n%d=http://%s", i+1, ports.Address(port)))
+	}
+	return strings.Join(list, ",")
+}
+
+func (h *Host) all() map[string]*server {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return maps.Clone(h.members)
+}
+
+// CopyLogs copies what every server has logged into the directory, as NAME.log. Not after Close.
+func (h *Host) CopyLogs(dir string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("etcd: copy logs: %w", err)
+	}
+	var errs []error
+	for name, s := range h.all() {
+		text, err := os.ReadFile(s.log())
+		if errors.Is(err, os.ErrNotExist) {
+			continue
+		}
+		if err == nil {
+			err = os.WriteFile(filepath.Join(dir, name+".log"), text, 0o644)
+		}
+		errs = append(errs, err)
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("etcd: copy logs: %w", err)
+	}
+	return nil
+}
+
+// Close implements [real.Host].
+func (h *Host) Close() error {
+	h.once.Do(func() {
+		h.starts.End()
+		var errs []error
+		for _, s := range h.all() {
+			errs = append(errs, s.close())
+		}
+		h.closeErr = errors.Join(append(errs, h.starter.Close(), h.dir.Remove())...)
+	})
+	return h.closeErr
+}
+
+// Service is how worlds speak with etcd: by HTTP/2, of which messages are not told apart.
+type Service struct{}
+
+var _ real.Service = Service{}
+
+// Name implements [real.Service].
+func (Service) Name() string { return "etcd" }
+
+// Protocol implements [real.Service].
+func (Service) Protocol() proxy.Protocol { return proxy.Bytes{} }
+
+// Login implements [real.Service].
+func (Service) Login(password string) real.Login {
+	return real.Login{Username: user, Password: password}
+}

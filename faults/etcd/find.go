@@ -1,0 +1,96 @@
+package etcd
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+)
+
+// The module that the server is built from, pinned with all that it needs. Its files have other names,
+// since what a module of another name has can't be embedded.
+//
+//go:embed tool/mod.txt tool/sum.txt tool/main.txt
+var tool embed.FS
+
+// A MissingError says that there is no etcd, and what to do.
+type MissingError struct{ Why error }
+
+func (e *MissingError) Error() string {
+	return fmt.Sprintf("there is no etcd on PATH, and none could be built (%v): install it (apt-get install etcd-server, brew install etcd), or Go, which builds it", e.Why)
+}
+
+func (e *MissingError) Unwrap() error { return e.Why }
+
+// Find returns the server program: etcd from PATH, or one that is built with Go, once, into lockfault's
+// place in the user's cache directory. It blocks until that is done, some minutes for the first time.
+// The error is a *[MissingError].
+func Find(ctx context.Context) (string, error) {
+	if path, err := exec.LookPath("etcd"); err == nil {
+		return path, nil
+	}
+	cache, err := os.UserCacheDir()
+	if err == nil {
+		var path string
+		if path, err = build(ctx, filepath.Join(cache, "lockfault")); err == nil {
+			return path, nil
+		}
+	}
+	return "", &MissingError{err}
+}
+
+// build builds the server into a directory, unless it is there.
+func build(ctx context.Context, dir string) (string, error) {
+	sum := sha256.New()
+	fmt.Fprintln(sum, runtime.GOOS, runtime.GOARCH)
+	files := map[string][]byte{}
+	for name, in := range map[string]string{"go.mod": "tool/mod.txt", "go.sum": "tool/sum.txt", "main.go": "tool/main.txt"} {
+		text, err := tool.ReadFile(in)
+		if err != nil {
+			return "", err
+		}
+		files[name] = text
+	}
+	sum.Write(files["go.sum"])
+	sum.Write(files["main.go"])
+	program := filepath.Join(dir, "etcd-"+hex.EncodeToString(sum.Sum(nil)[:8]))
+	if _, err := os.Stat(program); err == nil {
+		return program, nil
+	}
+	goProgram, err := exec.LookPath("go")
+	if err != nil {
+		return "", errors.New("there is no Go either")
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", err
+	}
+	work, err := os.MkdirTemp(dir, "building-etcd-")
+	if err != nil {
+		return "", err
+	}
+	defer os.RemoveAll(work)
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(work, name), text, 0o600); err != nil {
+			return "", err
+		}
+	}
+	made := filepath.Join(work, "etcd")
+	cmd := exec.CommandContext(ctx, goProgram, "build", "-trimpath", "-o", made, ".")
+	cmd.Dir = work
+	cmd.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=mod", "CGO_ENABLED=0")
+	var said bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &said, &said
+	if err := cmd.Run(); err != nil {
+		lines := strings.Split(strings.TrimSpace(said.String()), "\n")
+		return "", fmt.Errorf("go build: %w: %s", err, lines[len(lines)-1])
+	}
+	return program, os.Rename(made, program) // whoever builds it too makes the same
+}

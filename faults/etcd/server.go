@@ -1,0 +1,280 @@
+package etcd
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/lockfault/lockfault/faults/real"
+	"github.com/lockfault/lockfault/internal/child"
+	"github.com/lockfault/lockfault/internal/ports"
+)
+
+// user is the one user of a cluster. etcd has one of that name when it asks for passwords.
+const user = "root"
+
+// A server is an etcd process, or where one was. Safe for concurrent use.
+type server struct {
+	host   *Host
+	spec   real.ServerSpec
+	number int // of its node, from 1
+	dir    string
+	port   atomic.Int32
+
+	mu   sync.Mutex // held while something about the process changes
+	proc *child.Proc
+}
+
+var _ real.Owned = (*server)(nil)
+
+// Addr implements [real.Server].
+func (s *server) Addr() string { return ports.Address(int(s.port.Load())) }
+
+func (s *server) log() string { return filepath.Join(s.dir, "log") }
+
+func (s *server) Pause() error  { return s.tell("pause", (*child.Proc).Pause) }
+func (s *server) Resume() error { return s.tell("resume", (*child.Proc).Resume) }
+func (s *server) Kill() error   { return s.tell("kill", (*child.Proc).Kill) }
+
+func (s *server) tell(what string, do func(*child.Proc) error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := do(s.proc); err != nil {
+		return fmt.Errorf("etcd: %s %s: %w", what, s.spec.Name, err)
+	}
+	return nil
+}
+
+// SetClock implements [real.Owned]: it is not possible.
+func (s *server) SetClock(time.Duration, float64) error {
+	return fmt.Errorf("etcd: set the clock of %s: %w", s.spec.Name, real.ErrNoClock)
+}
+
+// Restart implements [real.Owned], of a member with its data: one without is no member any more.
+func (s *server) Restart(ctx context.Context, empty bool) error {
+	if empty {
+		return fmt.Errorf("etcd: restart %s: a member without its data is none of the cluster", s.spec.Name)
+	}
+	ctx, leave, err := s.host.starts.Enter(ctx, startLimit)
+	if err != nil {
+		return fmt.Errorf("etcd: restart %s: %w", s.spec.Name, err)
+	}
+	defer leave()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.proc.Alive() {
+		return fmt.Errorf("etcd: restart %s: it is running: kill it first", s.spec.Name)
+	}
+	if err := s.launch(ctx); err != nil {
+		return fmt.Errorf("etcd: restart %s: %w", s.spec.Name, err)
+	}
+	return nil
+}
+
+// start starts it for the first time.
+func (s *server) start(ctx context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := os.MkdirAll(s.dir, 0o700); err != nil {
+		return err
+	}
+	port, err := s.host.ports.Take()
+	if err != nil {
+		return err
+	}
+	s.port.Store(int32(port))
+	if err := s.launch(ctx); err != nil {
+		return err
+	}
+	if s.number != 1 {
+		return nil
+	}
+	if err := s.lead(ctx); err != nil {
+		return err
+	}
+	return s.askForPasswords(ctx)
+}
+
+// lead makes it the leader, so that scripts know who that is.
+func (s *server) lead(ctx context.Context) error {
+	for {
+		var is struct {
+			Header struct {
+				ID string `json:"member_id"`
+			}
+			Leader string
+		}
+		if err := s.ask(ctx, "maintenance/status", struct{}{}, &is); err != nil {
+			return err
+		}
+		if is.Header.ID == is.Leader {
+			return nil
+		}
+		target := map[string]string{"targetID": is.Header.ID}
+		for _, other := range s.host.all() {
+			if other != s && other.port.Load() != 0 {
+				_ = other.ask(ctx, "maintenance/transfer-leadership", target, nil) // only who leads can do it
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("have it lead: %w", context.Cause(ctx))
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}
+
+// ask calls a method of the member's API, and reads the answer unless it is nil.
+func (s *server) ask(ctx context.Context, path string, body, answer any) error {
+	text, err := json.Marshal(body)
+	if err != nil {
+		return err
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+s.Addr()+"/v3/"+path, bytes.NewReader(text))
+	if err != nil {
+		return err
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	defer response.Body.Close()
+	if text, err = io.ReadAll(response.Body); err == nil && response.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s: %.200s", response.Status, text)
+	}
+	if err == nil && answer != nil {
+		err = json.Unmarshal(text, answer)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return nil
+}
+
+// launch starts the process, and returns when it answers. The caller holds mu.
+func (s *server) launch(ctx context.Context) error {
+	name := "n" + strconv.Itoa(s.number)
+	at, peer := "http://"+s.Addr(), "http://"+ports.Address(s.host.peers[s.number-1])
+	cmd := exec.Command(s.host.options.Binary,
+		"--name", name, "--data-dir", filepath.Join(s.dir, "data"),
+		"--listen-client-urls", at, "--advertise-client-urls", at,
+		"--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer,
+		"--initial-cluster", s.host.cluster(), "--initial-cluster-token", s.host.token, "--initial-cluster-state", "new",
+		"--heartbeat-interval", strconv.Itoa(int(heartbeat.Milliseconds())), "--election-timeout", strconv.Itoa(int(election.Milliseconds())),
+		"--auth-token", s.host.tokens, "--log-level", "warn",
+	)
+	cmd.Dir = s.dir
+	cmd.Env = environment()
+	out, err := os.OpenFile(s.log(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	cmd.Stdout, cmd.Stderr = out, out
+	p, err := s.host.starter.Start(cmd)
+	_ = out.Close() // nothing was written by this process
+	if err != nil {
+		return err
+	}
+	s.proc = p
+	if err := s.answers(ctx); err != nil {
+		return errors.Join(fmt.Errorf("%w%s", err, s.lastLine()), p.Kill())
+	}
+	return nil
+}
+
+// environment is what servers inherit: everything but what would change how they are set up.
+func environment() (list []string) {
+	for _, entry := range os.Environ() {
+		if !strings.HasPrefix(entry, "ETCD_") && !strings.HasPrefix(entry, "GOMAXPROCS=") && !strings.HasPrefix(entry, "GODEBUG=") {
+			list = append(list, entry)
+		}
+	}
+	return append(list, "ETCD_UNSAFE_NO_FSYNC=true") // versions before 3.5 have no flag for it, and say that they don't know
+}
+
+// lastLine returns the last line of the log, behind what is said before it; empty if there is none.
+func (s *server) lastLine() string {
+	text, _ := os.ReadFile(s.log())
+	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+	if last := lines[len(lines)-1]; last != "" {
+		return "; the last line of its log: " + last
+	}
+	return ""
+}
+
+// answers returns when the member is one of a majority that has a leader, or why it won't be.
+func (s *server) answers(ctx context.Context) error {
+	for {
+		asking, cancel := context.WithTimeout(ctx, 2*time.Second)
+		healthy := s.healthy(asking)
+		cancel()
+		if healthy {
+			return nil
+		}
+		select {
+		case <-s.proc.Ended():
+			return fmt.Errorf("it ended: %w", s.proc.Status())
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}
+
+// healthy asks the member whether it can serve a read.
+func (s *server) healthy(ctx context.Context) bool {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+s.Addr()+"/health", nil)
+	if err != nil {
+		return false
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		return false
+	}
+	defer response.Body.Close()
+	var said struct{ Health string }
+	return json.NewDecoder(response.Body).Decode(&said) == nil && said.Health == "true"
+}
+
+// client keeps no connections: a member that is killed has none that anybody waits for.
+var client = &http.Client{Transport: &http.Transport{DisableKeepAlives: true, Proxy: nil}}
+
+// askForPasswords has the cluster ask for the password.
+func (s *server) askForPasswords(ctx context.Context) error {
+	for _, step := range []struct {
+		path string
+		body map[string]string
+	}{
+		{"user/add", map[string]string{"name": user, "password": s.spec.Password}},
+		{"role/add", map[string]string{"name": "root"}},
+		{"user/grant", map[string]string{"user": user, "role": "root"}},
+		{"enable", map[string]string{}},
+	} {
+		if err := s.ask(ctx, "auth/"+step.path, step.body, nil); err != nil {
+			return fmt.Errorf("have it ask for a password: %w", err)
+		}
+	}
+	return nil
+}
+
+// close ends the process.
+func (s *server) close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.proc == nil {
+		return nil
+	}
+	return s.proc.Kill()
+}
