@@ -200,9 +200,15 @@ func TestRunWithContainersLeavesNothing(t *testing.T) {
 			t.Parallel()
 			r := startRun(t, endless, "--world", "docker", "--image", docker.LocalImage, "--strategy", "set-nx-px-lua,fenced", "--jobs", "2")
 			// The other may wait for its turn to be played again, if the machine was too
-			// slow for it.
-			r.await("both have servers, and a cell is in its midst", func() bool {
-				return r.stopped() >= 1 && len(dockertest.Left(t, r.temp)) >= 4
+			// slow for it, and its worker have ended.
+			r.await("all workers have servers, and a cell is in its midst", func() bool {
+				workers := 0
+				for _, p := range r.processes() {
+					if strings.TrimSpace(p.line) == "lockfault worker" {
+						workers++
+					}
+				}
+				return r.stopped() >= 1 && workers > 0 && len(dockertest.Left(t, r.temp)) >= 2*workers
 			})
 			r.endsBy(c.end, c.status, nil)
 			r.await("containers and networks are gone", func() bool { return len(dockertest.Left(t, r.temp)) == 0 })
