@@ -29,10 +29,11 @@ func main() {
 	program := flag.String("lockfault", "bin/lockfault", "the program")
 	rounds := flag.Int("rounds", 5, "how often each is measured")
 	most := flag.Int("workers", 8, "up to how many workers")
+	only := flag.String("only", "", "the command to measure, soak or explore; empty for both")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, *program, *rounds, *most); err != nil {
+	if err := run(ctx, *program, *only, *rounds, *most); err != nil {
 		log.Fatal(err)
 	}
 }
@@ -45,7 +46,7 @@ func commands() [][]string {
 	}
 }
 
-func run(ctx context.Context, program string, rounds, most int) (err error) {
+func run(ctx context.Context, program, only string, rounds, most int) (err error) {
 	if program, err = filepath.Abs(program); err != nil {
 		return err
 	}
@@ -57,6 +58,9 @@ func run(ctx context.Context, program string, rounds, most int) (err error) {
 	b := bench{program, launcher}
 	fmt.Println("| | workers | seconds | ratio | processor seconds | ratio |\n|---|---|---|---|---|---|")
 	for _, command := range commands() {
+		if only != "" && command[0] != only {
+			continue
+		}
 		for workers := 0; workers <= most; workers = max(1, 2*workers) {
 			var all, base []cost
 			for range rounds {
