@@ -197,6 +197,14 @@ func (o *playOptions) lease() time.Duration {
 	return longest
 }
 
+// sweep removes what dead processes left of a world.
+func (o *playOptions) sweep(world string) {
+	o.at(world).Sweep()
+	for _, service := range o.services {
+		service.Sweep(o.place.Temp)
+	}
+}
+
 // leaseOf is lease for one strategy: what runs on another service than Redis has that one's lease
 // unless the user gives one.
 func (o *playOptions) leaseOf(s strategies.Strategy) time.Duration {
@@ -300,7 +308,7 @@ func (o *playOptions) play(ctx context.Context, world string, workers int, jobs 
 	if err != nil {
 		return err
 	}
-	defer o.at(world).Sweep() // what workers left that were killed
+	defer o.sweep(world) // what workers left that were killed
 	tempdir.Sweep("", tracePrefix)
 	defer func() { err = o.leave(ctx, world, err) }()
 	var crew pool.Crew

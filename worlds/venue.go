@@ -99,7 +99,7 @@ func (v *Venue) open(cell harness.Cell, record func(checker.Event)) (*world, err
 		cfg.Sentinels = 3
 	}
 	if service != nil {
-		cfg.Service = service
+		cfg.Service, cfg.Takes = service, takesService
 	}
 	if cfg.Foreign && !cell.Strategy.Program.Full && has[faults.ClientClock](cell.Script) {
 		if w.clocks, err = newClocks(ctx, v.place.Temp); err != nil {

@@ -69,6 +69,7 @@ const (
 
 	takesDocker  = TTLDocker / 10
 	takesProcess = TTL / 50
+	takesService = time.Second // until a member that was started again is one of a cluster
 )
 
 // takes is how long it takes there to end, stop or start a server when nothing is

@@ -20,7 +20,6 @@ import (
 	"time"
 
 	"github.com/lockfault/lockfault/faults/real"
-	"github.com/lockfault/lockfault/faults/real/proxy"
 	"github.com/lockfault/lockfault/internal/child"
 	"github.com/lockfault/lockfault/internal/ports"
 	"github.com/lockfault/lockfault/internal/tempdir"
@@ -183,16 +182,13 @@ func (h *Host) Close() error {
 	return h.closeErr
 }
 
-// Service is how worlds speak with etcd: by HTTP/2, of which messages are not told apart.
+// Service is how worlds speak with etcd.
 type Service struct{}
 
 var _ real.Service = Service{}
 
 // Name implements [real.Service].
 func (Service) Name() string { return "etcd" }
-
-// Protocol implements [real.Service].
-func (Service) Protocol() proxy.Protocol { return proxy.Bytes{} }
 
 // Login implements [real.Service].
 func (Service) Login(password string) real.Login {

@@ -62,8 +62,8 @@ func (w *World) openLink(on link, n *topology.Node, s *topology.Server) (*wire, 
 	l.addr = l.server.addr
 	var err error
 	name := on.client + " to " + s.Name
-	if of := w.cfg.Service; of != nil {
-		l.link, err = w.proxies.OpenSpeaking(name, l.addr, of.Protocol, tap{w, l})
+	if w.cfg.Service != nil {
+		l.link, err = w.proxies.OpenSpeaking(name, l.addr, proxy.Bytes{}, tap{w, l})
 	} else {
 		login := l.server.login()
 		l.link, err = w.proxies.OpenGuarded(name, l.addr, proxy.Guard{Asks: w.password, Username: login.Username, Password: login.Password}, tap{w, l})
@@ -109,8 +109,7 @@ func (l *wire) list() []*conn {
 }
 
 func (l *wire) opened(p *proxy.Conn) {
-	_, unpaired := p.Protocol().(proxy.Bytes)
-	c := &conn{wire: l, server: l.server, proxied: p, pairs: !unpaired}
+	c := &conn{wire: l, server: l.server, proxied: p}
 	l.conns[p] = c
 	c.closeAfter(l.road().Closes)
 }

@@ -67,7 +67,7 @@ func Allowed() map[string][]string {
 		"faults/real/proxy": {"internal/resp"},
 		"faults/process":    {"faults/real", "internal/child", "internal/ports", "internal/rediscli", "internal/tempdir"},
 		// Servers of other kinds.
-		"faults/etcd": {"faults/real", "faults/real/proxy", "internal/child", "internal/ports", "internal/tempdir"},
+		"faults/etcd": {"faults/real", "internal/child", "internal/ports", "internal/tempdir"},
 		// Servers in containers have the same configuration and clocks.
 		"faults/docker":   {"faults/real", "faults/process", "internal/flock", "internal/rediscli", "internal/tempdir", "internal/watchman"},
 		"faults/external": {"faults", "faults/real", "internal/rediscli"},

@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	client "github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/lockfault/lockfault/queue"
@@ -94,15 +93,7 @@ func holdingOf(t *testing.T, js jetstream.JetStream) (h holding) {
 func TestACampaignLeavesNothing(t *testing.T) {
 	t.Parallel()
 	url := serve(t)
-	nc, err := client.Connect(url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer nc.Close()
-	js, err := jetstream.New(nc)
-	if err != nil {
-		t.Fatal(err)
-	}
+	js := raw(t, url)
 	large := make([]byte, 600<<10)
 	if _, err := rand.Read(large); err != nil {
 		t.Fatal(err)

@@ -255,18 +255,25 @@ func TestWhatIsLostIsPutAnew(t *testing.T) {
 	}
 }
 
-// purge has the server forget what waits, as one that lost its disk has.
-func purge(t *testing.T, url string) {
+// raw returns what the server has, as nobody of lockfault sees it.
+func raw(t *testing.T, url string) jetstream.JetStream {
 	t.Helper()
 	nc, err := client.Connect(url)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer nc.Close()
+	t.Cleanup(nc.Close)
 	js, err := jetstream.New(nc)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return js
+}
+
+// purge has the server forget what waits, as one that lost its disk has.
+func purge(t *testing.T, url string) {
+	t.Helper()
+	js := raw(t, url)
 	for _, name := range []string{"LOCKFAULT_WORK", "LOCKFAULT_RESULTS", "KV_LOCKFAULT_NOTES", "OBJ_LOCKFAULT_FILES"} {
 		if err := js.DeleteStream(t.Context(), name); err != nil {
 			t.Fatal(err)
@@ -387,15 +394,7 @@ func TestASearchThatWasOverWhenItBegan(t *testing.T) {
 	url := serve(t)
 	g := campaign(t, connect(t, url), "c")
 	put(t, g, queue.Search, "a")
-	nc, err := client.Connect(url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer nc.Close()
-	js, err := jetstream.New(nc)
-	if err != nil {
-		t.Fatal(err)
-	}
+	js := raw(t, url)
 	notes, err := js.KeyValue(t.Context(), "LOCKFAULT_NOTES")
 	if err != nil {
 		t.Fatal(err)

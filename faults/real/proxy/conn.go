@@ -21,8 +21,6 @@ type Conn struct {
 	id   int
 	done chan struct{} // closed when the sockets are
 
-	protocol Protocol // nil where nobody looks
-
 	client, server side
 	up, down       *front
 
@@ -50,9 +48,6 @@ type side struct {
 func newConn(l *Link, client net.Conn, ahead []byte, server net.Conn) *Conn {
 	l.accepted++
 	c := &Conn{link: l, id: l.accepted, done: make(chan struct{})}
-	if l.tap != nil {
-		c.protocol = l.protocol()
-	}
 	c.client = side{conn: c, other: &c.server, socket: client, ahead: ahead}
 	c.server = side{conn: c, other: &c.client, socket: server}
 	c.up = c.newFront(&c.client, &c.server, stream.Upstream)
@@ -86,9 +81,6 @@ func (c *Conn) start() {
 
 // Link returns the link that the connection is on.
 func (c *Conn) Link() *Link { return c.link }
-
-// Protocol returns what is spoken on it; nil where nobody looks.
-func (c *Conn) Protocol() Protocol { return c.protocol }
 
 // ID returns the connection's number among its link's, from 1.
 func (c *Conn) ID() int { return c.id }

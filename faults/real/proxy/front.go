@@ -152,9 +152,9 @@ func (f *front) find(read []byte, now time.Time) bool {
 
 func (f *front) parse(b []byte) (words []string, n int, err error) {
 	if f.way == stream.Upstream {
-		return f.conn.protocol.Request(b)
+		return f.conn.link.protocol.Request(b)
 	}
-	n, err = f.conn.protocol.Reply(b)
+	n, err = f.conn.link.protocol.Reply(b)
 	return nil, n, err
 }
 
@@ -165,7 +165,7 @@ func (f *front) refuse(why error) {
 		sender = "the client"
 	}
 	f.err = fmt.Errorf("proxy: link %s, connection %d: %s sent what is not %v (a link without a tap carries anything): %w",
-		f.conn.link.name, f.conn.id, sender, f.conn.protocol, why)
+		f.conn.link.name, f.conn.id, sender, f.conn.link.protocol, why)
 	f.buf = nil
 	f.conn.link.warn(f.err)
 	f.conn.end(f.err, true)

@@ -23,7 +23,7 @@ type Link struct {
 	proxies  *Proxies
 	name     string
 	guard    Guard
-	protocol func() Protocol
+	protocol Protocol
 	tap      Tap
 	listener net.Listener
 	toxics   *toxiproxy.ToxicCollection

@@ -6,9 +6,8 @@ import (
 	"github.com/lockfault/lockfault/internal/resp"
 )
 
-// A Protocol finds the messages in what the two ends of one connection write. The
-// two directions are read at the same time: what a protocol keeps of one, the
-// other may not touch without a lock. Its text, as fmt prints it, names it in errors.
+// A Protocol finds the messages in what the two ends of a connection write, and refuses one that is
+// too long. It keeps nothing, and is safe for concurrent use. Its text, as fmt prints it, names it in errors.
 type Protocol interface {
 	// Request reads the first request in b: what it asks, of at least one word unless
 	// it asks for nothing, and how many bytes it took, which is 0 while it is incomplete.
@@ -56,14 +55,17 @@ func within(limit, had, n int, err error) error {
 }
 
 // Bytes is for protocols in which messages are not told apart: whatever came in one go is
-// one. Its requests' only word is "BYTES".
+// one. Its requests' only word is [AnyBytes].
 type Bytes struct{}
+
+// AnyBytes stands for a command where messages are not told apart.
+const AnyBytes = "BYTES"
 
 func (Bytes) String() string { return "bytes" }
 
 // Request implements [Protocol].
 func (Bytes) Request(b []byte) (words []string, n int, err error) {
-	return []string{"BYTES"}, len(b), nil
+	return []string{AnyBytes}, len(b), nil
 }
 
 // Reply implements [Protocol].
