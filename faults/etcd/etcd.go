@@ -11,18 +11,15 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"maps"
-	"os"
-	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/lockfault/lockfault/faults/daemon"
 	"github.com/lockfault/lockfault/faults/real"
-	"github.com/lockfault/lockfault/internal/child"
 	"github.com/lockfault/lockfault/internal/ports"
-	"github.com/lockfault/lockfault/internal/tempdir"
 )
 
 // How often a leader says that it is there, and after how long a silence there is another: a
@@ -48,20 +45,14 @@ type Options struct {
 
 // A Host starts the members of a cluster. [New] makes one. Safe for concurrent use.
 type Host struct {
+	*daemon.Host
 	options Options
-	dir     *tempdir.Dir
-	ports   *ports.Ports
-	starter *child.Launcher
-	starts  real.Starts
 	token   string // that tells this cluster from others
 	tokens  string // how its members know their clients
 	peers   []int  // their ports
 
 	mu      sync.Mutex
-	members map[string]*server
-
-	once     sync.Once
-	closeErr error
+	members []*server
 }
 
 var _ real.Host = (*Host)(nil)
@@ -69,32 +60,25 @@ var _ real.Host = (*Host)(nil)
 // dirPrefix is how the name of a host's directory begins.
 const dirPrefix = "lockfault-etcd-"
 
-// Sweep removes the directories of hosts whose processes died without a word; an empty parent
-// means [os.TempDir]. [New] does that first.
-func Sweep(parent string) { tempdir.Sweep(parent, dirPrefix) }
+// Sweep removes the directories of hosts whose processes died without a word, as [daemon.Sweep] says.
+func Sweep(parent string) { daemon.Sweep(parent, dirPrefix) }
 
 // New makes the host's directory. It starts nothing.
 func New(options Options) (*Host, error) {
-	if err := child.Supported(); err != nil {
+	base, err := daemon.New(daemon.Options{Name: "etcd", Prefix: dirPrefix, Dir: options.Dir, Limit: startLimit})
+	if err != nil {
 		return nil, err
 	}
-	dir, err := tempdir.Make(options.Dir, dirPrefix)
-	if err != nil {
-		return nil, fmt.Errorf("etcd: make a temporary directory: %w: name a directory that can be written to with TMPDIR", err)
-	}
-	h := &Host{options: options, dir: dir, ports: ports.New(), token: rand.Text(), members: map[string]*server{}}
+	h := &Host{Host: base, options: options, token: rand.Text()}
 	for range max(1, options.Members) {
-		port, err := h.ports.Take()
+		port, err := h.Ports().Take()
 		if err != nil {
-			return nil, errors.Join(fmt.Errorf("etcd: %w", err), dir.Remove())
+			return nil, errors.Join(fmt.Errorf("etcd: %w", err), h.Close())
 		}
 		h.peers = append(h.peers, port)
 	}
-	if h.tokens, err = writeKeys(dir.Path()); err != nil {
-		return nil, errors.Join(fmt.Errorf("etcd: %w", err), dir.Remove())
-	}
-	if h.starter, err = child.NewLauncher(); err != nil {
-		return nil, errors.Join(fmt.Errorf("etcd: %w", err), dir.Remove())
+	if h.tokens, err = writeKeys(h.Dir()); err != nil {
+		return nil, errors.Join(fmt.Errorf("etcd: %w", err), h.Close())
 	}
 	return h, nil
 }
@@ -102,7 +86,7 @@ func New(options Options) (*Host, error) {
 // Start implements [real.Host]. A member answers when a majority is there: the others must be started
 // at the same time.
 func (h *Host) Start(ctx context.Context, spec real.ServerSpec) (real.Server, error) {
-	ctx, leave, err := h.starts.Enter(ctx, startLimit)
+	ctx, leave, err := h.Enter(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("etcd: start %s: %w", spec.Name, err)
 	}
@@ -116,16 +100,13 @@ func (h *Host) Start(ctx context.Context, spec real.ServerSpec) (real.Server, er
 	case spec.Password == "":
 		return nil, fmt.Errorf("etcd: start %s: a server must have a password", spec.Name)
 	}
-	s := &server{host: h, spec: spec, number: number, dir: filepath.Join(h.dir.Path(), spec.Name)}
+	s := &server{host: h, spec: spec, number: number}
+	if s.Daemon, err = h.Add(spec.Name, daemon.Program{Command: s.command, Answers: s.answers, PortTaken: "address already in use"}); err != nil {
+		return nil, fmt.Errorf("etcd: start %s: %w", spec.Name, err)
+	}
 	h.mu.Lock()
-	taken := h.members[spec.Name] != nil
-	if !taken {
-		h.members[spec.Name] = s
-	}
+	h.members = append(h.members, s)
 	h.mu.Unlock()
-	if taken {
-		return nil, fmt.Errorf("etcd: start %s: there is one of that name", spec.Name)
-	}
 	if err := s.start(ctx); err != nil {
 		return nil, fmt.Errorf("etcd: start %s: %w", spec.Name, err)
 	}
@@ -141,45 +122,10 @@ func (h *Host) cluster() string {
 	return strings.Join(list, ",")
 }
 
-func (h *Host) all() map[string]*server {
+func (h *Host) all() []*server {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return maps.Clone(h.members)
-}
-
-// CopyLogs copies what every server has logged into the directory, as NAME.log. Not after Close.
-func (h *Host) CopyLogs(dir string) error {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return fmt.Errorf("etcd: copy logs: %w", err)
-	}
-	var errs []error
-	for name, s := range h.all() {
-		text, err := os.ReadFile(s.log())
-		if errors.Is(err, os.ErrNotExist) {
-			continue
-		}
-		if err == nil {
-			err = os.WriteFile(filepath.Join(dir, name+".log"), text, 0o644)
-		}
-		errs = append(errs, err)
-	}
-	if err := errors.Join(errs...); err != nil {
-		return fmt.Errorf("etcd: copy logs: %w", err)
-	}
-	return nil
-}
-
-// Close implements [real.Host].
-func (h *Host) Close() error {
-	h.once.Do(func() {
-		h.starts.End()
-		var errs []error
-		for _, s := range h.all() {
-			errs = append(errs, s.close())
-		}
-		h.closeErr = errors.Join(append(errs, h.starter.Close(), h.dir.Remove())...)
-	})
-	return h.closeErr
+	return slices.Clone(h.members)
 }
 
 // Service is how worlds speak with etcd.

@@ -13,10 +13,9 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"time"
 
+	"github.com/lockfault/lockfault/faults/daemon"
 	"github.com/lockfault/lockfault/faults/real"
 	"github.com/lockfault/lockfault/internal/child"
 	"github.com/lockfault/lockfault/internal/ports"
@@ -27,35 +26,13 @@ const user = "root"
 
 // A server is an etcd process, or where one was. Safe for concurrent use.
 type server struct {
+	*daemon.Daemon
 	host   *Host
 	spec   real.ServerSpec
 	number int // of its node, from 1
-	dir    string
-	port   atomic.Int32
-
-	mu   sync.Mutex // held while something about the process changes
-	proc *child.Proc
 }
 
 var _ real.Owned = (*server)(nil)
-
-// Addr implements [real.Server].
-func (s *server) Addr() string { return ports.Address(int(s.port.Load())) }
-
-func (s *server) log() string { return filepath.Join(s.dir, "log") }
-
-func (s *server) Pause() error  { return s.tell("pause", (*child.Proc).Pause) }
-func (s *server) Resume() error { return s.tell("resume", (*child.Proc).Resume) }
-func (s *server) Kill() error   { return s.tell("kill", (*child.Proc).Kill) }
-
-func (s *server) tell(what string, do func(*child.Proc) error) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err := do(s.proc); err != nil {
-		return fmt.Errorf("etcd: %s %s: %w", what, s.spec.Name, err)
-	}
-	return nil
-}
 
 // SetClock implements [real.Owned]: it is not possible.
 func (s *server) SetClock(time.Duration, float64) error {
@@ -67,39 +44,13 @@ func (s *server) Restart(ctx context.Context, empty bool) error {
 	if empty {
 		return fmt.Errorf("etcd: restart %s: a member without its data is none of the cluster", s.spec.Name)
 	}
-	ctx, leave, err := s.host.starts.Enter(ctx, startLimit)
-	if err != nil {
-		return fmt.Errorf("etcd: restart %s: %w", s.spec.Name, err)
-	}
-	defer leave()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.proc.Alive() {
-		return fmt.Errorf("etcd: restart %s: it is running: kill it first", s.spec.Name)
-	}
-	if err := s.launch(ctx); err != nil {
-		return fmt.Errorf("etcd: restart %s: %w", s.spec.Name, err)
-	}
-	return nil
+	return s.Daemon.Restart(ctx, nil)
 }
 
 // start starts it for the first time.
 func (s *server) start(ctx context.Context) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err := os.MkdirAll(s.dir, 0o700); err != nil {
+	if err := s.Daemon.Start(ctx); err != nil || s.number != 1 {
 		return err
-	}
-	port, err := s.host.ports.Take()
-	if err != nil {
-		return err
-	}
-	s.port.Store(int32(port))
-	if err := s.launch(ctx); err != nil {
-		return err
-	}
-	if s.number != 1 {
-		return nil
 	}
 	if err := s.lead(ctx); err != nil {
 		return err
@@ -124,7 +75,7 @@ func (s *server) lead(ctx context.Context) error {
 		}
 		target := map[string]string{"targetID": is.Header.ID}
 		for _, other := range s.host.all() {
-			if other != s && other.port.Load() != 0 {
+			if other != s {
 				_ = other.ask(ctx, "maintenance/transfer-leadership", target, nil) // only who leads can do it
 			}
 		}
@@ -163,35 +114,20 @@ func (s *server) ask(ctx context.Context, path string, body, answer any) error {
 	return nil
 }
 
-// launch starts the process, and returns when it answers. The caller holds mu.
-func (s *server) launch(ctx context.Context) error {
+// command is how its process is started.
+func (s *server) command(port int) (*exec.Cmd, error) {
 	name := "n" + strconv.Itoa(s.number)
-	at, peer := "http://"+s.Addr(), "http://"+ports.Address(s.host.peers[s.number-1])
+	at, peer := "http://"+ports.Address(port), "http://"+ports.Address(s.host.peers[s.number-1])
 	cmd := exec.Command(s.host.options.Binary,
-		"--name", name, "--data-dir", filepath.Join(s.dir, "data"),
+		"--name", name, "--data-dir", filepath.Join(s.Dir(), "data"),
 		"--listen-client-urls", at, "--advertise-client-urls", at,
 		"--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer,
 		"--initial-cluster", s.host.cluster(), "--initial-cluster-token", s.host.token, "--initial-cluster-state", "new",
 		"--heartbeat-interval", strconv.Itoa(int(heartbeat.Milliseconds())), "--election-timeout", strconv.Itoa(int(election.Milliseconds())),
 		"--auth-token", s.host.tokens, "--log-level", "warn",
 	)
-	cmd.Dir = s.dir
 	cmd.Env = environment()
-	out, err := os.OpenFile(s.log(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	cmd.Stdout, cmd.Stderr = out, out
-	p, err := s.host.starter.Start(cmd)
-	_ = out.Close() // nothing was written by this process
-	if err != nil {
-		return err
-	}
-	s.proc = p
-	if err := s.answers(ctx); err != nil {
-		return errors.Join(fmt.Errorf("%w%s", err, s.lastLine()), p.Kill())
-	}
-	return nil
+	return cmd, nil
 }
 
 // environment is what servers inherit: everything but what would change how they are set up.
@@ -204,33 +140,14 @@ func environment() (list []string) {
 	return append(list, "ETCD_UNSAFE_NO_FSYNC=true") // versions before 3.5 have no flag for it, and say that they don't know
 }
 
-// lastLine returns the last line of the log, behind what is said before it; empty if there is none.
-func (s *server) lastLine() string {
-	text, _ := os.ReadFile(s.log())
-	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
-	if last := lines[len(lines)-1]; last != "" {
-		return "; the last line of its log: " + last
+// answers returns nil when the member is one of a majority that has a leader.
+func (s *server) answers(ctx context.Context, _ *child.Proc, _ int) error {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	if !s.healthy(ctx) {
+		return errors.New("it is none of a majority that has a leader")
 	}
-	return ""
-}
-
-// answers returns when the member is one of a majority that has a leader, or why it won't be.
-func (s *server) answers(ctx context.Context) error {
-	for {
-		asking, cancel := context.WithTimeout(ctx, 2*time.Second)
-		healthy := s.healthy(asking)
-		cancel()
-		if healthy {
-			return nil
-		}
-		select {
-		case <-s.proc.Ended():
-			return fmt.Errorf("it ended: %w", s.proc.Status())
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-time.After(5 * time.Millisecond):
-		}
-	}
+	return nil
 }
 
 // healthy asks the member whether it can serve a read.
@@ -267,14 +184,4 @@ func (s *server) askForPasswords(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// close ends the process.
-func (s *server) close() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.proc == nil {
-		return nil
-	}
-	return s.proc.Kill()
 }

@@ -3,6 +3,7 @@ package process
 import (
 	"net"
 	"os"
+	"os/exec"
 	"testing"
 
 	"github.com/lockfault/lockfault/faults/real"
@@ -31,13 +32,21 @@ func TestPortTakenMeanwhile(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer h.Close()
-	s := &server{host: h, spec: real.ServerSpec{Name: "n1", Password: "p"}, dir: h.dir.Path() + "/n1"}
-	taken := listen(t)
-	s.port.Store(int32(taken))
+	taken, told := listen(t), false
+	s := &server{host: h, spec: real.ServerSpec{Name: "n1", Password: "p"}}
+	program := s.program()
+	program.Command = func(port int) (*exec.Cmd, error) {
+		if !told {
+			port, told = taken, true
+		}
+		return s.command(port)
+	}
+	if s.Daemon, err = h.Add("n1", program); err != nil {
+		t.Fatal(err)
+	}
 	if err := s.start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	defer s.close()
 	if s.Addr() == ports.Address(taken) {
 		t.Error("it has a port that is another's")
 	}

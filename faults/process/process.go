@@ -10,22 +10,15 @@ package process
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
-	"maps"
-	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
-	"sync"
 	"time"
 
+	"github.com/lockfault/lockfault/faults/daemon"
 	"github.com/lockfault/lockfault/faults/process/clock"
 	"github.com/lockfault/lockfault/faults/real"
 	"github.com/lockfault/lockfault/internal/child"
-	"github.com/lockfault/lockfault/internal/ports"
-	"github.com/lockfault/lockfault/internal/tempdir"
 )
 
 // Options say how a [Host] starts servers. The zero value is valid to use.
@@ -48,28 +41,12 @@ type Options struct {
 // A Host starts Redis servers as processes. [New] makes one. Safe for
 // concurrent use.
 type Host struct {
+	*daemon.Host
 	options Options
 	binary  binary
-	dir     *tempdir.Dir
-	ports   *ports.Ports
-	starter *child.Launcher
-	starts  real.Starts
-
-	mu      sync.Mutex
-	members map[string]member
-	pages   map[string]int64 // how long logs were at the last NewPage, by member
-
-	once     sync.Once
-	closeErr error
 }
 
 var _ real.SentinelHost = (*Host)(nil)
-
-// A member is what a host started, or tried to: a server or a sentinel.
-type member interface {
-	Log() string
-	close() error
-}
 
 // New finds the server program and makes the host's directory. It starts
 // nothing but the program once, to ask for its version. The error is a
@@ -85,46 +62,28 @@ func New(options Options) (*Host, error) {
 	if options.StartLimit < 1 {
 		options.StartLimit = 20 * time.Second
 	}
-	dir, err := tempdir.Make(options.Dir, dirPrefix)
+	h, err := daemon.New(daemon.Options{Name: "process", Prefix: dirPrefix, Dir: options.Dir, Limit: options.StartLimit})
 	if err != nil {
-		return nil, fmt.Errorf("process: make a temporary directory: %w: name a directory that can be written to with TMPDIR", err)
+		return nil, err
 	}
-	starter, err := child.NewLauncher()
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("process: %w", err), dir.Remove())
-	}
-	h := &Host{
-		options: options,
-		binary:  binary,
-		dir:     dir,
-		ports:   ports.New(),
-		starter: starter,
-		members: map[string]member{},
-	}
-	return h, nil
+	return &Host{Host: h, options: options, binary: binary}, nil
 }
 
 // dirPrefix is how the name of a host's directory begins.
 const dirPrefix = "lockfault-servers-"
 
-// Sweep removes the directories of hosts whose processes died without a word;
-// an empty parent means [os.TempDir]. [New] does that first. What can't be
-// removed is another user's, and stays.
-func Sweep(parent string) { tempdir.Sweep(parent, dirPrefix) }
+// Sweep removes the directories of hosts whose processes died without a word, as
+// [daemon.Sweep] says.
+func Sweep(parent string) { daemon.Sweep(parent, dirPrefix) }
 
 // Version is the server program's name and version, as in "Redis 7.0.15".
 func (h *Host) Version() string { return h.binary.version }
-
-// enter begins a call that may start something; leave ends it.
-func (h *Host) enter(ctx context.Context) (_ context.Context, leave func(), err error) {
-	return h.starts.Enter(ctx, h.options.StartLimit)
-}
 
 // CanMoveClocks returns nil if servers can be started with a Clock, and else
 // an error that wraps [real.ErrNoClock] and says why. It blocks while the shim
 // is compiled for the first time.
 func (h *Host) CanMoveClocks(ctx context.Context) error {
-	ctx, leave, err := h.enter(ctx)
+	ctx, leave, err := h.Enter(ctx)
 	if err != nil {
 		return fmt.Errorf("process: %w", err)
 	}
@@ -137,9 +96,9 @@ func (h *Host) CanMoveClocks(ctx context.Context) error {
 
 // shim returns the library that moves a clock.
 func (h *Host) shim(ctx context.Context) (string, error) {
-	dirs := []string{h.dir.Path()}
+	dirs := []string{h.Dir()}
 	if cache, err := clock.CacheDir(); err == nil {
-		dirs = []string{cache, h.dir.Path()}
+		dirs = []string{cache, h.Dir()}
 	}
 	return clock.Build(ctx, h.options.CC, dirs...)
 }
@@ -152,16 +111,16 @@ func (h *Host) Start(ctx context.Context, spec real.ServerSpec) (real.Server, er
 	if err := check(spec.Name, spec.Password); err != nil {
 		return nil, err
 	}
-	ctx, leave, err := h.enter(ctx)
+	ctx, leave, err := h.Enter(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("process: start %s: %w", spec.Name, err)
 	}
 	defer leave()
-	s := &server{host: h, spec: spec, dir: filepath.Join(h.dir.Path(), spec.Name)}
-	if err := h.register(spec.Name, s); err != nil {
-		return nil, err
+	s := &server{host: h, spec: spec}
+	if s.Daemon, err = h.Add(spec.Name, s.program()); err == nil {
+		err = s.start(ctx)
 	}
-	if err := s.start(ctx); err != nil {
+	if err != nil {
 		return nil, fmt.Errorf("process: start %s: %w", spec.Name, err)
 	}
 	return s, nil
@@ -179,86 +138,4 @@ func check(name, password string) error {
 		return fmt.Errorf("process: start %s: a password must be printable ASCII", name)
 	}
 	return nil
-}
-
-// register makes the member one that Close ends. Its name must be new.
-func (h *Host) register(name string, m member) error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.members[name] != nil {
-		return fmt.Errorf("process: start %s: there is one of that name", name)
-	}
-	h.members[name] = m
-	return nil
-}
-
-// all returns the members by name.
-func (h *Host) all() map[string]member {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return maps.Clone(h.members)
-}
-
-// NewPage has the logs begin anew for CopyLogs.
-func (h *Host) NewPage() {
-	pages := map[string]int64{}
-	for name, m := range h.all() {
-		if info, err := os.Stat(m.Log()); err == nil {
-			pages[name] = info.Size()
-		}
-	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.pages = pages
-}
-
-// CopyLogs copies what every server and sentinel, those that failed to start too,
-// has logged since the last NewPage into the directory, as NAME.log. It makes the
-// directory, and replaces what is there. Not after Close.
-func (h *Host) CopyLogs(dir string) error {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return fmt.Errorf("process: copy logs: %w", err)
-	}
-	h.mu.Lock()
-	pages := h.pages
-	h.mu.Unlock()
-	var errs []error
-	for name, m := range h.all() {
-		if err := copyFile(filepath.Join(dir, name+".log"), m.Log(), pages[name]); err != nil && !errors.Is(err, os.ErrNotExist) {
-			errs = append(errs, fmt.Errorf("process: copy logs: %w", err))
-		}
-	}
-	return errors.Join(errs...)
-}
-
-// copyFile copies a file from that byte on.
-func copyFile(to, from string, begin int64) error {
-	in, err := os.Open(from)
-	if err != nil {
-		return err
-	}
-	defer in.Close()
-	if _, err := in.Seek(begin, io.SeekStart); err != nil {
-		return err
-	}
-	out, err := os.Create(to)
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(out, in)
-	return errors.Join(err, out.Close())
-}
-
-// Close ends everything, as [real.Host] says.
-func (h *Host) Close() error {
-	h.once.Do(func() {
-		h.starts.End()
-		var errs []error
-		for _, m := range h.all() {
-			errs = append(errs, m.close())
-		}
-		errs = append(errs, h.starter.Close())
-		h.closeErr = errors.Join(append(errs, h.dir.Remove())...)
-	})
-	return h.closeErr
 }

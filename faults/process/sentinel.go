@@ -2,19 +2,18 @@ package process
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/lockfault/lockfault/internal/child"
+	"github.com/lockfault/lockfault/faults/daemon"
 	"github.com/lockfault/lockfault/internal/ports"
 	"github.com/lockfault/lockfault/internal/rediscli"
 )
@@ -52,20 +51,15 @@ var hurry = []any{"SENTINEL", "DEBUG",
 
 // A sentinel is a process that watches one primary.
 type sentinel struct {
+	*daemon.Daemon
 	host     *Host
 	name     string
 	password string
-	port     atomic.Int32 // 0 until it has one
-
-	mu   sync.Mutex
-	proc *child.Proc // nil until it has answered for the first time
+	late     time.Duration // by how much longer than others it bears silence
 }
 
-func (s *sentinel) dir() string { return filepath.Join(s.host.dir.Path(), s.name) }
-func (s *sentinel) Log() string { return filepath.Join(s.dir(), "log") }
-
 func (s *sentinel) client() *redis.SentinelClient {
-	return redis.NewSentinelClient(clientOptions(ports.Address(int(s.port.Load())), s.password))
+	return redis.NewSentinelClient(clientOptions(s.Addr(), s.password))
 }
 
 // StartSentinels starts sentinels, as [real.SentinelHost] says. They are named
@@ -81,29 +75,29 @@ func (h *Host) StartSentinels(ctx context.Context, n int, master, addr, password
 	if err != nil {
 		return nil, fmt.Errorf("process: start sentinels of %s: the primary's address: %w", master, err)
 	}
-	ctx, leave, err := h.enter(ctx)
+	ctx, leave, err := h.Enter(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("process: start sentinels of %s: %w", master, err)
 	}
 	defer leave()
 
 	var all []*sentinel
+	quorum := n/2 + 1
 	for i := range n {
-		s := &sentinel{host: h, name: fmt.Sprintf("%s-s%d", master, i+1), password: password}
-		if err := h.register(s.name, s); err != nil {
-			return nil, err
+		var late time.Duration
+		if i >= quorum {
+			late = lateBy
+		}
+		s := &sentinel{host: h, name: fmt.Sprintf("%s-s%d", master, i+1), password: password, late: late}
+		if s.Daemon, err = h.Add(s.name, s.program(master, host, port, quorum)); err != nil {
+			return nil, fmt.Errorf("process: start %s: %w", s.name, err)
 		}
 		all = append(all, s)
 	}
 	errs := make([]error, n)
 	var starts sync.WaitGroup
-	quorum := n/2 + 1
 	for i, s := range all {
-		var late time.Duration
-		if i >= quorum {
-			late = lateBy
-		}
-		starts.Go(func() { errs[i] = s.start(ctx, master, host, port, quorum, late) })
+		starts.Go(func() { errs[i] = s.start(ctx, master) })
 	}
 	starts.Wait()
 	var addrs []string
@@ -111,7 +105,7 @@ func (h *Host) StartSentinels(ctx context.Context, n int, master, addr, password
 		if errs[i] != nil {
 			return nil, fmt.Errorf("process: start %s: %w", s.name, errs[i])
 		}
-		addrs = append(addrs, ports.Address(int(s.port.Load())))
+		addrs = append(addrs, s.Addr())
 	}
 	if err := agree(ctx, all, master, addr, password); err != nil {
 		return nil, fmt.Errorf("process: sentinels of %s: %w", master, err)
@@ -119,60 +113,49 @@ func (h *Host) StartSentinels(ctx context.Context, n int, master, addr, password
 	return addrs, nil
 }
 
-func (s *sentinel) start(ctx context.Context, master, host, port string, quorum int, late time.Duration) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err := os.MkdirAll(s.dir(), 0o700); err != nil {
-		return err
-	}
-	err := s.host.onPort(&s.port, func(own int) error {
+// program says how it is started.
+func (s *sentinel) program(master, host, port string, quorum int) daemon.Program {
+	p := program(s.password)
+	p.Command = func(own int) (*exec.Cmd, error) {
 		var c config
-		c.common(ports.Loopback, own, s.password, s.dir(), s.Log())
+		c.common(ports.Loopback, own, s.password, s.Dir(), s.Log())
 		c.set("sentinel", "monitor", master, host, port, quorum)
 		c.set("sentinel", "auth-pass", master, s.password)
-		c.set("sentinel", "down-after-milliseconds", master, (slowDownAfter + late).Milliseconds())
+		c.set("sentinel", "down-after-milliseconds", master, (slowDownAfter + s.late).Milliseconds())
 		c.set("sentinel", "failover-timeout", master, failoverTimeout.Milliseconds())
 		c.set("sentinel", "parallel-syncs", master, 1)
-		file := filepath.Join(s.dir(), "sentinel.conf") // it writes there, too
+		file := filepath.Join(s.Dir(), "sentinel.conf") // it writes there, too
 		if err := c.write(file); err != nil {
-			return err
+			return nil, err
 		}
 		cmd := exec.Command(s.host.binary.path, file, "--sentinel")
-		cmd.Dir, cmd.Env = s.dir(), environment()
-		p, err := s.host.launch(ctx, cmd, own, s.password, s.Log())
-		if err == nil {
-			s.proc = p
-		}
-		return err
-	})
-	if err != nil {
+		cmd.Env = environment()
+		return cmd, nil
+	}
+	return p
+}
+
+// start starts it, and has it watch more often where it can.
+func (s *sentinel) start(ctx context.Context, master string) error {
+	if err := s.Daemon.Start(ctx); err != nil {
 		return err
 	}
 	c := s.client()
 	defer c.Close()
-	err = c.Process(ctx, redis.NewStatusCmd(ctx, hurry...))
+	err := c.Process(ctx, redis.NewStatusCmd(ctx, hurry...))
 	if isReply(err) {
 		return nil // it can't be hurried
 	}
 	if err != nil {
 		return err
 	}
-	return c.Set(ctx, master, "down-after-milliseconds", strconv.FormatInt((downAfter+late).Milliseconds(), 10)).Err()
+	return c.Set(ctx, master, "down-after-milliseconds", strconv.FormatInt((downAfter+s.late).Milliseconds(), 10)).Err()
 }
 
 // isReply reports whether the error is the server's own.
 func isReply(err error) bool {
 	_, ok := err.(redis.Error)
 	return ok
-}
-
-func (s *sentinel) close() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.proc == nil {
-		return nil
-	}
-	return s.proc.Kill()
 }
 
 // agree returns when each sentinel could lead a failover: it sees the primary,
@@ -200,26 +183,17 @@ func agree(ctx context.Context, all []*sentinel, master, addr, password string) 
 func (s *sentinel) sees(ctx context.Context, master string, others, replicas int) error {
 	c := s.client()
 	defer c.Close()
-	for {
+	err := s.Await(ctx, func(ctx context.Context) error {
 		missing, err := s.missing(ctx, c, master, others, replicas)
-		if err != nil {
-			missing = err.Error()
+		if err == nil && missing != "" {
+			err = errors.New(missing)
 		}
-		if missing == "" {
-			return nil
-		}
-		timer := time.NewTimer(5 * time.Millisecond)
-		select {
-		case <-timer.C:
-		case <-s.proc.Ended():
-			timer.Stop()
-			text, _ := readFrom(s.Log(), 0) // no log: nothing to add
-			return fmt.Errorf("%s: %w; the last line of its log: %s", s.name, child.ErrEnded, lastLine(text))
-		case <-ctx.Done():
-			timer.Stop()
-			return fmt.Errorf("%s: %s (%w)", s.name, missing, context.Cause(ctx))
-		}
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("%s: %w", s.name, err)
 	}
+	return nil
 }
 
 // missing says what the sentinel does not see; empty if it sees everything.

@@ -4,18 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"os"
-	"os/exec"
 	"regexp"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/lockfault/lockfault/faults/daemon"
 	"github.com/lockfault/lockfault/internal/child"
 	"github.com/lockfault/lockfault/internal/ports"
 	"github.com/lockfault/lockfault/internal/rediscli"
@@ -33,109 +31,18 @@ func environment() []string {
 	return append(list, "LC_ALL=C")
 }
 
-// errPortTaken says that the server ended because of its port.
-var errPortTaken = errors.New("its port is taken")
-
-// onPort calls start with a port, the one in *port first if there is one, and
-// again with others as long as start finds its port taken.
-func (h *Host) onPort(port *atomic.Int32, start func(port int) error) error {
-	var err error
-	for range ports.Tries {
-		number := int(port.Load())
-		if number == 0 {
-			if number, err = h.ports.Take(); err != nil {
-				return err
-			}
-			port.Store(int32(number))
-		}
-		if err = start(number); err == nil || !errors.Is(err, errPortTaken) {
-			return err
-		}
-		// Whoever has it keeps it from the others of this host, too, until
-		// it ends; then it is as good as any other.
-		h.ports.GiveBack(number)
-		port.Store(0)
-	}
-	return fmt.Errorf("tried %d ports, and each was taken before the server could listen: %w", ports.Tries, err)
-}
-
-// launch starts the command, a server or sentinel that will listen on the
-// port, and returns when it answers. If that fails nothing is left running,
-// and the error has the last line of its log; it wraps errPortTaken if that
-// is why.
-func (h *Host) launch(ctx context.Context, cmd *exec.Cmd, port int, password, log string) (*child.Proc, error) {
-	var from int64 // where this life's log begins
-	if info, err := os.Stat(log); err == nil {
-		from = info.Size()
-	}
-	// The child gets the file itself: with a pipe, somebody had to read it.
-	out, err := os.OpenFile(log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	cmd.Stdout, cmd.Stderr = out, out
-	p, err := h.starter.Start(cmd)
-	_ = out.Close() // nothing was written by this process
-	if err != nil {
-		return nil, err
-	}
-	err = awaitAnswer(ctx, p, port, password)
-	if err == nil {
-		return p, nil
-	}
-	ended := errors.Is(err, child.ErrEnded)
-	if err := p.Kill(); err != nil {
-		return nil, err
-	}
-	text, _ := readFrom(log, from) // no log: nothing to add
-	if ended && strings.Contains(text, "Address already in use") {
-		return nil, fmt.Errorf("%w: %d", errPortTaken, port)
-	}
-	if ended && p.Status() != nil {
-		err = fmt.Errorf("%w (%w)", err, p.Status())
-	}
-	if line := lastLine(text); line != "" {
-		return nil, fmt.Errorf("%w; the last line of its log: %s", err, line)
-	}
-	return nil, err
-}
-
-// awaitAnswer returns when the process answers, or with child.ErrEnded, or with
-// why ctx is done.
-func awaitAnswer(ctx context.Context, p *child.Proc, port int, password string) error {
-	// Whoever else has the port may never answer: the process's end is enough.
-	asking, cancel := context.WithCancel(ctx)
-	defer cancel()
-	go func() {
-		select {
-		case <-p.Ended():
-			cancel()
-		case <-asking.Done():
-		}
-	}()
-	pause := time.Millisecond
-	for {
-		err := ping(asking, p, port, password)
-		if err == nil || errors.Is(err, errChild) {
-			return err
-		}
-		timer := time.NewTimer(pause)
-		select {
-		case <-timer.C:
-		case <-p.Ended():
-			timer.Stop()
-			return child.ErrEnded
-		case <-ctx.Done():
-			timer.Stop()
-			return fmt.Errorf("%w (%w)", context.Cause(ctx), err)
-		}
-		pause = min(pause*5/4, 10*time.Millisecond)
+// program is what servers and sentinels with that password have in common.
+func program(password string) daemon.Program {
+	return daemon.Program{
+		Answers:   func(ctx context.Context, p *child.Proc, port int) error { return ping(ctx, p, port, password) },
+		PortTaken: "Address already in use",
+		Line:      func(line string) string { return logHead.ReplaceAllString(line, "") },
 	}
 }
 
 // errChild says that a script started the server as its child, which would
 // outlive a script that is killed.
-var errChild = errors.New("its child answers in its place: a script that starts a server must do so with exec")
+var errChild = fmt.Errorf("%w: its child answers in its place: a script that starts a server must do so with exec", daemon.ErrNever)
 
 // ping returns nil if the server at that port answers PING and is that
 // process, not somebody who took the port meanwhile.
@@ -182,31 +89,3 @@ func clientOptions(addr, password string) *redis.Options {
 // logHead matches what stands in front of a line's text in a log, as in
 // "123:M 01 Jan 2026 00:00:00.000 # ".
 var logHead = regexp.MustCompile(`^\d+:[A-Z] .*?\d\d:\d\d:\d\d\.\d+ [.*#-] `)
-
-// lastLine returns the last line of a log that is not empty, without its head.
-func lastLine(text string) string {
-	text = strings.TrimSpace(text)
-	line := strings.TrimSpace(text[strings.LastIndexByte(text, '\n')+1:])
-	line = logHead.ReplaceAllString(line, "")
-	const limit = 300
-	if len(line) > limit {
-		line = line[:limit] + "…"
-	}
-	return strings.ToValidUTF8(line, "\uFFFD")
-}
-
-// readFrom returns what stands in the file from there on, or only its end if
-// that is long.
-func readFrom(file string, from int64) (string, error) {
-	f, err := os.Open(file)
-	if err != nil {
-		return "", err
-	}
-	defer f.Close()
-	const limit = 64 << 10
-	if info, err := f.Stat(); err == nil {
-		from = max(from, info.Size()-limit)
-	}
-	text, err := io.ReadAll(io.NewSectionReader(f, from, limit))
-	return string(text), err
-}

@@ -21,6 +21,7 @@ type Launcher struct {
 	jobs  chan job
 	ended chan struct{}
 	guard guard
+	apart bool // children lead groups of their own
 }
 
 // A guard kills the process groups that it watches when this process has
@@ -48,6 +49,21 @@ func NewGuardedLauncher() (*Launcher, error) {
 		return nil, err
 	}
 	return launcher(newGroupGuard())
+}
+
+// NewFamilyLauncher is NewLauncher for servers that give each of their children a process group
+// of its own, which no signal to the server reaches: they are stopped, continued and killed with
+// it. Those that are not stopped must notice by themselves when their parent has died; the others are
+// killed with this process. It needs Linux.
+func NewFamilyLauncher() (*Launcher, error) {
+	if err := knowsFamilies(); err != nil {
+		return nil, err
+	}
+	l, err := launcher(newGroupGuard())
+	if err == nil {
+		l.apart = true
+	}
+	return l, err
 }
 
 func launcher(guard guard, err error) (*Launcher, error) {
@@ -85,6 +101,9 @@ func (l *Launcher) Start(cmd *exec.Cmd) (*Proc, error) {
 		return nil, err
 	}
 	p := &Proc{pid: cmd.Process.Pid, ended: make(chan struct{})}
+	if l.apart {
+		p.apart = l.guard
+	}
 	err := l.guard.watch(p.pid)
 	go p.await(cmd, l.guard)
 	if err != nil {
@@ -97,6 +116,7 @@ func (l *Launcher) Start(cmd *exec.Cmd) (*Proc, error) {
 type Proc struct {
 	pid   int
 	ended chan struct{} // closed when it has ended and was waited for
+	apart guard         // of children in groups of their own; nil if nobody is to look for any
 
 	mu     sync.Mutex // a signal is sent only while the number is its own
 	reaped bool
@@ -169,8 +189,11 @@ func (p *Proc) Pause() error {
 	if err := awaitStop(p.pid); err != nil {
 		return err
 	}
+	if p.apart != nil {
+		return p.pauseApart()
+	}
 	for range 2 { // who was begotten by one that had not stopped yet is seen the second time
-		if !awaitFamily(p.pid, family(p.pid), stopped) {
+		if !awaitAll(grouped(p.pid, family(p.pid)), stopped) {
 			return fmt.Errorf("children of process %d have not stopped within %v", p.pid, Patience)
 		}
 	}
@@ -179,7 +202,12 @@ func (p *Proc) Pause() error {
 
 // Resume lets a stopped process and its children go on. No effect on one that
 // is not stopped; the error wraps [ErrEnded] if it has ended.
-func (p *Proc) Resume() error { return p.signal(proceed) }
+func (p *Proc) Resume() error {
+	if p.apart != nil {
+		p.resumeApart()
+	}
+	return p.signal(proceed)
+}
 
 // Ask asks the process, if it is a Go program, to say on its standard error what its
 // goroutines do, which ends it. It doesn't wait for that.
@@ -190,7 +218,10 @@ func (p *Proc) Ask() error { return p.signal(ask) }
 // system takes its time over it.
 func (p *Proc) Kill() error {
 	var children []int
-	if p.Alive() {
+	switch {
+	case p.apart != nil:
+		children = p.killApart()
+	case p.Alive():
 		children = family(p.pid)
 	}
 	if err := p.signal(destroy); err != nil && !errors.Is(err, ErrEnded) {
@@ -203,7 +234,10 @@ func (p *Proc) Kill() error {
 	case <-alarm.C:
 		return &Lingers{PID: p.pid}
 	}
-	if !awaitFamily(p.pid, children, dead) {
+	if p.apart == nil {
+		children = grouped(p.pid, children)
+	}
+	if !awaitAll(children, dead) {
 		return &Lingers{PID: p.pid}
 	}
 	return nil

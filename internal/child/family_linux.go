@@ -151,17 +151,66 @@ const (
 	stopped = "Tt" + dead
 )
 
-// awaitFamily blocks until the descendants of a process, those of its own group, are all
-// in one of these states: a signal to a group returns before it has done anything.
-// It gives up after Patience.
-func awaitFamily(pid int, list []int, states string) bool {
-	list = slices.DeleteFunc(slices.Clone(list), func(other int) bool { return other == pid || group(other) != pid })
+// grouped returns the descendants of a process that are of its own group: others take no signal
+// to it.
+func grouped(pid int, list []int) []int {
+	return slices.DeleteFunc(slices.Clone(list), func(other int) bool { return other == pid || group(other) != pid })
+}
+
+// awaitAll blocks until processes are all in one of these states: a signal returns before it has
+// done anything. It gives up after Patience.
+func awaitAll(list []int, states string) bool {
 	for deadline := time.Now().Add(Patience); len(list) > 0 && !all(list, states); time.Sleep(100 * time.Microsecond) {
 		if time.Now().After(deadline) {
 			return false
 		}
 	}
 	return true
+}
+
+// knowsFamilies returns nil: the system says whose child a process is.
+func knowsFamilies() error { return nil }
+
+// apartOf returns the descendants of a process, which must be stopped: so it begets none, and waits
+// for none, and their numbers are theirs.
+func apartOf(pid int) []int { return family(pid)[1:] }
+
+// pauseApart stops the descendants of a process that has stopped, and has them die with this process.
+func (p *Proc) pauseApart() error {
+	for range 2 { // who was begotten by one that had not stopped yet is seen the second time
+		list := apartOf(p.pid)
+		for _, id := range list {
+			if err := p.apart.watch(id); err != nil {
+				return err
+			}
+			_ = unix.Kill(id, unix.SIGSTOP) // it may just have ended
+		}
+		if !awaitAll(list, stopped) {
+			return fmt.Errorf("children of process %d have not stopped within %v", p.pid, Patience)
+		}
+	}
+	return nil
+}
+
+// resumeApart lets descendants go on before their parent does.
+func (p *Proc) resumeApart() {
+	for _, id := range apartOf(p.pid) {
+		_ = unix.Kill(id, unix.SIGCONT)
+		_ = p.apart.forget(id) // a guard that is gone watches nobody
+	}
+}
+
+// killApart kills the descendants of a process, and returns them. The process stays stopped.
+func (p *Proc) killApart() []int {
+	if p.signal(suspend) != nil || awaitStop(p.pid) != nil {
+		return nil
+	}
+	list := apartOf(p.pid)
+	for _, id := range list {
+		_ = unix.Kill(id, unix.SIGKILL)
+		_ = p.apart.forget(id)
+	}
+	return list
 }
 
 // CanWatch returns nil if this system says how long a process has waited for a

@@ -25,9 +25,17 @@ func reapGroup(int) {}
 
 func family(pid int) []int { return []int{pid} }
 
-// awaitFamily does not wait: a signal between processes of one user takes
+func grouped(int, []int) []int { return nil }
+
+// awaitAll does not wait: a signal between processes of one user takes
 // effect within a scheduling delay.
-func awaitFamily(int, []int, string) bool { return true }
+func awaitAll([]int, string) bool { return true }
+
+func knowsFamilies() error { return errors.New("child: only Linux says whose child a process is") }
+
+func (*Proc) pauseApart() error { return nil }
+func (*Proc) resumeApart()      {}
+func (*Proc) killApart() []int  { return nil }
 
 // CanWatch returns an error: the system doesn't say.
 func CanWatch() error {

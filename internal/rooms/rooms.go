@@ -65,9 +65,11 @@ func Allowed() map[string][]string {
 		// Every world of real servers is faults/real with a host of its own.
 		"faults/real":       {"faults", "faults/topology", "checker", "faults/real/proxy", "internal/child", "internal/rediscli", "internal/resp"},
 		"faults/real/proxy": {"internal/resp"},
-		"faults/process":    {"faults/real", "internal/child", "internal/ports", "internal/rediscli", "internal/tempdir"},
+		"faults/process":    {"faults/real", "faults/daemon", "internal/child", "internal/ports", "internal/rediscli"},
 		// Servers of other kinds.
-		"faults/etcd": {"faults/real", "internal/child", "internal/ports", "internal/tempdir"},
+		"faults/etcd": {"faults/real", "faults/daemon", "internal/child", "internal/ports"},
+		// What servers that are processes have in common.
+		"faults/daemon": {"faults/real", "internal/child", "internal/ports", "internal/tempdir"},
 		// Servers in containers have the same configuration and clocks.
 		"faults/docker":   {"faults/real", "faults/process", "internal/flock", "internal/rediscli", "internal/tempdir", "internal/watchman"},
 		"faults/external": {"faults", "faults/real", "internal/rediscli"},
