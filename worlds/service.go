@@ -23,9 +23,9 @@ type Service interface {
 	// Check finds out whether its servers can be started here. It blocks until that is known. The error
 	// says in one line what is missing and what to do.
 	Check(context.Context) error
-	// Host returns who starts servers for one cell, on so many nodes. Temporary directories are made
+	// Host returns who starts servers for one cell, on so many nodes, each with so many replicas. Temporary directories are made
 	// in dir; empty means the system's place.
-	Host(ctx context.Context, nodes int, dir string) (Host, error)
+	Host(ctx context.Context, nodes, replicas int, dir string) (Host, error)
 	// Sweep removes what hosts of dead processes left in dir.
 	Sweep(dir string)
 	// Lease is the lease unless a cell says otherwise.
@@ -52,7 +52,7 @@ func (p Place) serviceTakes(service Service, cell harness.Cell) (ok bool, why st
 	switch {
 	case p.World != Process || p.Sentinel:
 		return false, fmt.Sprintf("%s is played with --world %s", name, Process)
-	case cell.Script.Replicas > 0:
+	case cell.Script.Replicas > 0 && !real.Replicates(service):
 		return false, fmt.Sprintf("members of %s have no replicas: they keep together by themselves", name)
 	}
 	for _, step := range cell.Script.Steps {
@@ -65,7 +65,7 @@ func (p Place) serviceTakes(service Service, cell harness.Cell) (ok bool, why st
 			if !m.OrNone && (len(m.Commands) > 0 || m.Effect != "" || m.Way == faults.Messages) {
 				return false, fmt.Sprintf("line %d is about what requests do, and those of %s are not told apart", step.Line, name)
 			}
-		} else if !real.ServicesTake(inject.Fault) {
+		} else if !real.Takes(service, inject.Fault) {
 			return false, fmt.Sprintf("line %d is about Redis: %q can't be done to %s", step.Line, inject.Fault, name)
 		}
 	}

@@ -155,7 +155,7 @@ func (v *Venue) servers(ctx context.Context, cell harness.Cell) (Host, error) {
 
 // ofService returns who has the servers of a service for a cell, which are not kept.
 func (v *Venue) ofService(ctx context.Context, service Service, cell harness.Cell) (Host, error) {
-	h, err := service.Host(ctx, max(1, cell.Strategy.Nodes), v.place.Temp)
+	h, err := service.Host(ctx, max(1, cell.Strategy.Nodes), cell.Script.Replicas, v.place.Temp)
 	if err != nil {
 		return nil, err
 	}

@@ -28,8 +28,9 @@ type Program struct {
 	// PortTaken is what the log says of a server that ended because another had its port, for it to be
 	// tried on another one. Empty means that it keeps the one it has.
 	PortTaken string
-	// Line takes out of a line of the log what errors need not show; nil takes nothing.
-	Line func(string) string
+	// Says returns the line of a log, which may be empty, that says best why the server ended, without what
+	// errors need not show; nil means the last one, [LastLine].
+	Says func(log string) string
 	// Close is called when the daemon ends for good; nil does nothing.
 	Close func() error
 }
@@ -196,8 +197,8 @@ func (d *Daemon) launchAt(ctx context.Context, port int) error {
 	if ended && p.Status() != nil {
 		err = fmt.Errorf("%w (%w)", err, p.Status())
 	}
-	if line := d.lastLine(text); line != "" {
-		return fmt.Errorf("%w; the last line of its log: %s", err, line)
+	if line := d.says(text); line != "" {
+		return fmt.Errorf("%w; its log says: %s", err, line)
 	}
 	return err
 }
@@ -241,18 +242,24 @@ func (d *Daemon) Await(ctx context.Context, answers func(context.Context) error)
 	err := Await(ctx, d.proc, answers)
 	if errors.Is(err, child.ErrEnded) {
 		text, _ := readFrom(d.Log(), 0) // no log: nothing to add
-		return fmt.Errorf("%w; the last line of its log: %s", err, d.lastLine(text))
+		return fmt.Errorf("%w; its log says: %s", err, d.says(text))
 	}
 	return err
 }
 
-// lastLine returns the last line of a log that is not empty.
-func (d *Daemon) lastLine(text string) string {
+// LastLine returns the last line of a text that is not empty.
+func LastLine(text string) string {
 	text = strings.TrimSpace(text)
-	line := strings.TrimSpace(text[strings.LastIndexByte(text, '\n')+1:])
-	if d.program.Line != nil {
-		line = d.program.Line(line)
+	return strings.TrimSpace(text[strings.LastIndexByte(text, '\n')+1:])
+}
+
+// says returns the line of a log that says why its server ended.
+func (d *Daemon) says(log string) string {
+	says := d.program.Says
+	if says == nil {
+		says = LastLine
 	}
+	line := says(log)
 	const limit = 300
 	if len(line) > limit {
 		line = line[:limit] + "…"

@@ -70,13 +70,13 @@ func TestValkeyServes(t *testing.T) {
 func TestStartFails(t *testing.T) {
 	const version = "[ \"$1\" = --version ] && echo Redis server v=7.0.0 && exit\n"
 	for _, c := range []struct{ name, lines, want string }{
-		{"it ends", "echo '12:M 01 Jan 2026 00:00:00.000 # out of luck'; exit 3", "its process has ended (exit status 3); the last line of its log: out of luck"},
+		{"it ends", "echo '12:M 01 Jan 2026 00:00:00.000 # out of luck'; exit 3", "its process has ended (exit status 3); its log says: out of luck"},
 		{"it ends silently", "exit 3", "its process has ended (exit status 3)"},
 		{"it is killed", "kill -9 $$", "its process has ended (signal: killed)"},
 		{"it hangs", "echo thinking; exec sleep 100", "no answer within 300ms"},
 		{"ports are taken", "echo 'bind: Address already in use'; exit 1", "tried 50 ports"},
 		{"it doesn't exec", "$(command -v redis-server || command -v valkey-server) \"$@\"; exit", "must do so with exec"},
-		{"it can't be read", "echo '*** FATAL CONFIG FILE ERROR (Redis 6.0.0) ***'; echo; echo 'Bad directive'; exit 1", "the last line of its log: Bad directive"},
+		{"it can't be read", "echo '*** FATAL CONFIG FILE ERROR (Redis 6.0.0) ***'; echo; echo 'Bad directive'; exit 1", "its log says: Bad directive"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			limit := 3 * time.Minute

@@ -44,7 +44,7 @@ func (w *World) supports(f faults.Fault) error {
 			return fmt.Errorf("real: %q: that client was never started here", f)
 		}
 	}
-	if w.cfg.Service != nil && !ServicesTake(f) {
+	if w.cfg.Service != nil && !Takes(w.cfg.Service, f) {
 		return fmt.Errorf("real: %q: %w: these servers are not Redis", f, faults.ErrUnsupported)
 	}
 	if w.servers[0].guest != nil && !SparesGuests(f) {
@@ -195,13 +195,12 @@ func (h hands) Elect(n *topology.Node, among []*topology.Server) (best *topology
 	}
 	var furthest int64 = -1
 	for _, s := range among {
-		fields, err := h.of(s).replication()
+		is, err := h.of(s).progress()
 		if err != nil {
 			return nil, err
 		}
-		var offset int64
-		if _, err := fmt.Sscan(fields["slave_repl_offset"], &offset); err == nil && offset > furthest {
-			best, furthest = s, offset
+		if is.Has > furthest {
+			best, furthest = s, is.Has
 		}
 	}
 	if best == nil {
@@ -216,17 +215,13 @@ func (h hands) Promote(of *topology.Server) error {
 	}
 	s := h.of(of)
 	s.link.Reset()
-	_, err := s.operate("REPLICAOF", "NO", "ONE")
-	return err
+	return h.ask(func() error { return s.replicate("promoting", Replica.Promote) })
 }
 
 // Follow has it follow by its link, after sentinels too, who know nothing of that.
 func (h hands) Follow(of *topology.Server) error {
 	s := h.of(of)
-	if err := s.attach(); err != nil {
-		return err
-	}
-	return s.connect()
+	return s.join()
 }
 
 func (h hands) Shape(of *topology.Server) error { return h.of(of).reshape() }

@@ -43,6 +43,9 @@ type ServerSpec struct {
 	// Password is what clients and replicas must show, and what it shows as a
 	// replica.
 	Password string
+	// Replica says that it will be told to follow another as soon as it is there. Hosts whose servers
+	// begin as primaries, and are then told, need not know.
+	Replica bool
 	// Clock says that its clock will be moved.
 	Clock bool
 }

@@ -1,37 +1,57 @@
 package real
 
 import (
+	"context"
 	"errors"
 	"fmt"
-	"net"
 
+	"github.com/lockfault/lockfault/faults"
 	"github.com/lockfault/lockfault/faults/real/proxy"
 	"github.com/lockfault/lockfault/faults/topology"
 	"github.com/lockfault/lockfault/internal/rediscli"
 )
 
-// replication reads a server's view of the replication: role, offsets, links.
-func (s *server) replication() (map[string]string, error) { return s.info("replication") }
-
-// linked reports whether a replica has a link to its primary, by its fields of
-// that view, and nothing to take over.
-func linked(fields map[string]string) bool {
-	return fields["master_link_status"] == "up" && fields["master_sync_in_progress"] == "0"
-}
-
-// written reports whether everything that a server does reaches its file, by its
-// fields of persistence. A replica begins a new one when it has taken over its
-// primary's data: until that is complete, what it does is lost if it is killed.
-func written(fields map[string]string) bool {
-	return fields["aof_rewrite_in_progress"] == "0" && fields["aof_rewrite_scheduled"] == "0"
-}
-
-func (s *server) info(section string) (map[string]string, error) {
-	text, err := s.operate("INFO", section)
+// replication reads a Redis server's view of the replication: role, offsets, links.
+func (s *server) replication() (map[string]string, error) {
+	text, err := s.operate("INFO", "replication")
 	if err != nil {
 		return nil, err
 	}
 	return rediscli.ParseInfo(fmt.Sprint(text)), nil
+}
+
+// replica returns the server as one that can follow others.
+func (s *server) replica() (Replica, error) {
+	if s.admin != nil {
+		return redisReplica{s.admin}, nil
+	}
+	if r, ok := s.found.(Replica); ok {
+		return r, nil
+	}
+	return nil, fmt.Errorf("real: %s: %w: it follows nobody", s.Name, faults.ErrUnsupported)
+}
+
+// replicate has it do something as one of those.
+func (s *server) replicate(what string, do func(Replica, context.Context) error) error {
+	r, err := s.replica()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	if err := do(r, ctx); err != nil {
+		return fmt.Errorf("real: %s: %s: %w", s.Name, what, err)
+	}
+	return nil
+}
+
+// progress asks how far it is.
+func (s *server) progress() (is Progress, err error) {
+	err = s.replicate("asking how far it is", func(r Replica, ctx context.Context) error {
+		is, err = r.Progress(ctx)
+		return err
+	})
+	return is, err
 }
 
 // attach has the link by which a server follows lead to its leader, as that
@@ -69,8 +89,7 @@ func (s *server) reshape() error {
 	return errors.Join(errs...)
 }
 
-// join has a server that has just started, as a primary, follow its leader if it
-// has one. One whose file told it to would do so when its cron first comes to that:
+// join has a server follow its leader if it has one. One whose file told it to would do so when its cron first comes to that:
 // at once, or, if reading its data took a moment, a second later.
 func (s *server) join() error {
 	if s.Leader == nil {
@@ -79,37 +98,7 @@ func (s *server) join() error {
 	if err := s.attach(); err != nil {
 		return err
 	}
-	return s.replicaOf(s.link.Addr())
-}
-
-// connect has the server connect to its leader at once. One that is told what
-// it was told before does nothing, and one whose connection broke lets up to a
-// second pass before it tries again; so it is told to follow somebody who isn't
-// there first. It keeps what it has meanwhile, and asks only for what it missed.
-func (s *server) connect() error {
-	host, _, err := net.SplitHostPort(s.link.Addr())
-	if err != nil {
-		return err
-	}
-	if err := s.replicaOf(net.JoinHostPort(host, "1")); err != nil {
-		return err
-	}
-	// Until it knows that nobody listens there. If it learnt that in one go with
-	// the next order, it would take it for news of the next connection, which has
-	// the same descriptor, and wait five seconds for what there is to read.
-	if _, err := s.operate("PING"); err != nil {
-		return err
-	}
-	return s.replicaOf(s.link.Addr())
-}
-
-func (s *server) replicaOf(addr string) error {
-	host, port, err := net.SplitHostPort(addr)
-	if err != nil {
-		return err
-	}
-	_, err = s.operate("REPLICAOF", host, port)
-	return err
+	return s.replicate("following "+s.Leader.Name, func(r Replica, ctx context.Context) error { return r.Follow(ctx, s.link.Addr()) })
 }
 
 // of returns the server of the topology's one.

@@ -56,17 +56,16 @@ func (s *server) is(found Server) {
 func (s *server) came() {
 	s.addr = s.found.Addr()
 	s.leave() // the process before this one
-	if s.world.cfg.Service != nil {
-		return
+	if s.world.cfg.Service == nil {
+		login := s.login()
+		o := rediscli.Options(s.addr)
+		o.Username, o.Password, o.DB = login.Username, login.Password, login.DB
+		o.ReadTimeout, o.PoolSize, o.ConnMaxIdleTime = patience, 4, -1
+		s.admin = redis.NewClient(o)
 	}
-	login := s.login()
-	o := rediscli.Options(s.addr)
-	o.Username, o.Password, o.DB = login.Username, login.Password, login.DB
-	o.ReadTimeout, o.PoolSize, o.ConnMaxIdleTime = patience, 4, -1
-	s.admin = redis.NewClient(o)
-	if s.world.cfg.Replicas > 0 {
+	if r, err := s.replica(); err == nil && s.world.cfg.Replicas > 0 {
 		s.gone = make(chan struct{})
-		go s.watch(s.admin, s.gone)
+		go s.watch(r, s.gone)
 	}
 }
 

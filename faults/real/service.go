@@ -4,8 +4,8 @@ import (
 	"github.com/lockfault/lockfault/faults"
 )
 
-// A Service is what kind of servers a world has, if not Redis. Its servers keep together by
-// themselves, so each is a node and none has replicas; what a lock looks like on them nobody asks. Messages are
+// A Service is what kind of servers a world has, if not Redis. Each is a node; none has replicas
+// unless it is a [Replicator]. What a lock looks like on them nobody asks. Messages are
 // not told apart, so histories have none of them but what befell one.
 type Service interface {
 	// Name is the word for it, such as etcd.
@@ -14,13 +14,29 @@ type Service interface {
 	Login(password string) Login
 }
 
-// ServicesTake reports whether a fault is possible where servers are not Redis: what becomes of
-// clients, links and nodes is, and nothing that is a command of Redis, or concerns replicas.
-func ServicesTake(f faults.Fault) bool {
+// A Replicator is a [Service] whose servers can follow one another: they are [Replica]s.
+type Replicator interface {
+	Service
+	// Replicates reports whether they do.
+	Replicates() bool
+}
+
+// Replicates reports whether a service's servers can follow one another.
+func Replicates(s Service) bool {
+	r, ok := s.(Replicator)
+	return ok && r.Replicates()
+}
+
+// Takes reports whether a fault is possible where servers are a service's and not Redis: what becomes of
+// clients, links and nodes is, nothing that is a command of Redis, and what concerns replicas
+// where there are any.
+func Takes(s Service, f faults.Fault) bool {
 	switch f := f.(type) {
 	case faults.RestartNode:
 		return !f.Empty
-	case faults.Failover, faults.Split, faults.Join, faults.NodeClock, faults.NodeDrift, faults.Flush, faults.Evict, faults.ScriptFlush, faults.Replication:
+	case faults.Failover, faults.Split, faults.Join, faults.Replication:
+		return Replicates(s)
+	case faults.NodeClock, faults.NodeDrift, faults.Flush, faults.Evict, faults.ScriptFlush:
 		return false
 	}
 	return true

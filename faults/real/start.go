@@ -53,7 +53,7 @@ func (w *World) startNode(ctx context.Context, n *topology.Node) error {
 	for i, of := range n.Servers {
 		s := w.of(of)
 		s.listen = listen
-		spec := ServerSpec{Name: fmt.Sprintf("%s-%d", n.Name, i), Node: n.Name, Password: w.password, Clock: w.cfg.Clock}
+		spec := ServerSpec{Name: fmt.Sprintf("%s-%d", n.Name, i), Node: n.Name, Password: w.password, Replica: i > 0, Clock: w.cfg.Clock}
 		found, err := w.cfg.Host.Start(ctx, spec)
 		if err != nil {
 			return fmt.Errorf("real: starting %s: %w", s.Name, err)
@@ -90,16 +90,13 @@ func (w *World) inStep(n *topology.Node) error {
 		return nil
 	}
 	return await(fmt.Sprintf("%d replicas of %s to be in step", len(followers), n.Name), func() (bool, error) {
-		lead, err := w.of(n.Primary).replication()
+		lead, err := w.of(n.Primary).progress()
 		if err != nil {
 			return false, err
 		}
 		for _, f := range followers {
-			fields, err := w.of(f).replication()
-			if err != nil || !linked(fields) || fields["slave_repl_offset"] != lead["master_repl_offset"] {
-				return false, err
-			}
-			if fields, err = w.of(f).info("persistence"); !written(fields) {
+			is, err := w.of(f).progress()
+			if err != nil || !is.Linked || is.Has != lead.Has || !is.Kept {
 				return false, err
 			}
 		}

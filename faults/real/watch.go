@@ -4,11 +4,8 @@ import (
 	"context"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/lockfault/lockfault/faults/topology"
 	"github.com/lockfault/lockfault/internal/child"
-	"github.com/lockfault/lockfault/internal/rediscli"
 )
 
 // duty is what a server of a node with replicas owes since a moment.
@@ -40,7 +37,7 @@ func (w *World) assign() {
 // notes when it is late. What a primary is late with, its clients wait for and so
 // does the world; for a replica nobody waits, and what it doesn't have yet when its
 // primary goes is lost.
-func (s *server) watch(admin *redis.Client, gone <-chan struct{}) {
+func (s *server) watch(of Replica, gone <-chan struct{}) {
 	w := s.world
 	beat := child.Beat(w.cfg.TTL)
 	timer := time.NewTimer(beat)
@@ -59,7 +56,7 @@ func (s *server) watch(admin *redis.Client, gone <-chan struct{}) {
 		}
 		before := asked
 		asked = time.Now()
-		is := follows(admin, stays)
+		is := follows(of, stays)
 		select {
 		case <-gone: // what it said was of its end
 			return
@@ -88,13 +85,9 @@ func (s *server) watch(admin *redis.Client, gone <-chan struct{}) {
 
 // follows asks a server whether it has a link to its leader and, unless it had that
 // before, all that it had to take over, for good. One that doesn't say doesn't.
-func follows(admin *redis.Client, before bool) bool {
+func follows(of Replica, before bool) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	fields, err := rediscli.Info(ctx, admin, "replication")
-	if err != nil || !linked(fields) || before {
-		return linked(fields)
-	}
-	fields, _ = rediscli.Info(ctx, admin, "persistence")
-	return written(fields)
+	is, err := of.Progress(ctx)
+	return err == nil && is.Linked && (before || is.Kept)
 }

@@ -16,8 +16,9 @@ func Allowed() map[string][]string {
 		"cli": {"cli/stage", "explore", "soak", "mapping", "harness", "worlds", "reports", "scenarios", "strategies", "faults", "histories", "checker", "queue",
 			"internal/bubble", "internal/nearest", "internal/pool", "internal/replace", "internal/results", "internal/shell", "internal/stdio", "internal/tempdir", "internal/version"},
 		// Locks of other services come to the command line from outside, too.
-		"services":        {"worlds", "faults/etcd", "strategies", "strategies/etcd"},
-		"strategies/etcd": {"strategies"},
+		"services":            {"worlds", "faults/etcd", "faults/postgres", "strategies", "strategies/etcd", "strategies/postgres"},
+		"strategies/etcd":     {"strategies"},
+		"strategies/postgres": {"strategies"},
 		// A queue carries what it does not read, and its engine comes to the command line
 		// from outside.
 		"queue":       {},
@@ -67,7 +68,8 @@ func Allowed() map[string][]string {
 		"faults/real/proxy": {"internal/resp"},
 		"faults/process":    {"faults/real", "faults/daemon", "internal/child", "internal/ports", "internal/rediscli"},
 		// Servers of other kinds.
-		"faults/etcd": {"faults/real", "faults/daemon", "internal/child", "internal/ports"},
+		"faults/etcd":     {"faults/real", "faults/daemon", "internal/child", "internal/ports"},
+		"faults/postgres": {"faults/real", "faults/daemon", "internal/child", "internal/ports"},
 		// What servers that are processes have in common.
 		"faults/daemon": {"faults/real", "internal/child", "internal/ports", "internal/tempdir"},
 		// Servers in containers have the same configuration and clocks.

@@ -1,0 +1,101 @@
+// Package postgres is a host of PostgreSQL servers that are processes of this machine: a primary for
+// each node, and standbys that follow it.
+//
+// What comes in is [real.ServerSpec]; what goes out is addresses on loopback, where the servers
+// ask for a password. They end with the host's Close, and with this process however it ends, and
+// keep everything in one temporary directory. The package knows nothing of faults, links or clients.
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/lockfault/lockfault/faults/daemon"
+	"github.com/lockfault/lockfault/faults/real"
+)
+
+// startLimit is how long a server may take until it answers.
+const startLimit = 30 * time.Second
+
+// Options say how a [Host] starts servers.
+type Options struct {
+	// Installation is what [Find] found.
+	Installation *Installation
+	// Replicas says that there will be standbys.
+	Replicas bool
+	// Dir is where the host's temporary directory is made; empty means [os.TempDir]. If this
+	// process is root's, another user must be able to reach it.
+	Dir string
+}
+
+// A Host starts servers. [New] makes one. Safe for concurrent use.
+type Host struct {
+	*daemon.Host
+	options Options
+}
+
+var _ real.Host = (*Host)(nil)
+
+// dirPrefix is how the name of a host's directory begins. Sockets are in it, whose paths are short.
+const dirPrefix = "lockfault-pg-"
+
+// Sweep removes the directories of hosts whose processes died without a word, as [daemon.Sweep] says.
+func Sweep(parent string) { daemon.Sweep(parent, dirPrefix) }
+
+// New makes the host's directory. It starts nothing.
+func New(options Options) (*Host, error) {
+	base, err := daemon.New(daemon.Options{Name: "postgres", Prefix: dirPrefix, Dir: options.Dir, Limit: startLimit, Families: true})
+	if err != nil {
+		return nil, err
+	}
+	h := &Host{Host: base, options: options}
+	if options.Installation.runs != nil { // the servers' user must get to his own
+		if err := os.Chmod(h.Dir(), 0o711); err != nil {
+			return nil, errors.Join(fmt.Errorf("postgres: %w", err), h.Close())
+		}
+	}
+	return h, nil
+}
+
+// Start implements [real.Host]. A server that was told to follow nobody yet is there when it takes
+// connections; it has what an empty cluster has.
+func (h *Host) Start(ctx context.Context, spec real.ServerSpec) (real.Server, error) {
+	ctx, leave, err := h.Enter(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("postgres: start %s: %w", spec.Name, err)
+	}
+	defer leave()
+	if spec.Password == "" {
+		return nil, fmt.Errorf("postgres: start %s: a server must have a password", spec.Name)
+	}
+	if spec.Clock {
+		return nil, fmt.Errorf("postgres: start %s: %w: not those of PostgreSQL's many processes", spec.Name, real.ErrNoClock)
+	}
+	s := &server{host: h, spec: spec}
+	if s.Daemon, err = h.Add(spec.Name, daemon.Program{Command: s.command, Answers: s.answers, PortTaken: "could not bind", Says: says, Close: s.leave}); err == nil {
+		err = s.start(ctx)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("postgres: start %s: %w", spec.Name, err)
+	}
+	return s, nil
+}
+
+// Service is how worlds speak with PostgreSQL.
+type Service struct{}
+
+var _ real.Service = Service{}
+
+// Name implements [real.Service].
+func (Service) Name() string { return "postgres" }
+
+// Login implements [real.Service].
+func (Service) Login(password string) real.Login {
+	return real.Login{Username: loginName, Password: password}
+}
+
+// Replicates implements [real.Replicator].
+func (Service) Replicates() bool { return true }

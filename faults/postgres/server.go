@@ -1,0 +1,292 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/lockfault/lockfault/faults/daemon"
+	"github.com/lockfault/lockfault/faults/real"
+	"github.com/lockfault/lockfault/internal/child"
+	"github.com/lockfault/lockfault/internal/ports"
+)
+
+// loginName is whom clients and standbys log in as.
+const loginName = "lockfault"
+
+// A server is a PostgreSQL server, its postmaster and that one's children, or where one was. Safe for concurrent use.
+type server struct {
+	*daemon.Daemon
+	host *Host
+	spec real.ServerSpec
+	pool atomic.Pointer[pgxpool.Pool] // of its superuser, through its socket
+}
+
+var (
+	_ real.Owned   = (*server)(nil)
+	_ real.Replica = (*server)(nil)
+)
+
+func (s *server) data() string { return filepath.Join(s.Dir(), "data") }
+
+// rules say who may log in: its superuser by the socket, which is in a directory that nobody else may
+// enter, and others with a password.
+const rules = `
+local all         postgres                trust
+host  all         lockfault 127.0.0.1/32  scram-sha-256
+host  replication lockfault 127.0.0.1/32  scram-sha-256
+`
+
+// maxPath is how long the path of a socket may be.
+const maxPath = 107
+
+// prepare makes the files of a server's first process.
+func (s *server) prepare() error {
+	if socket := s.socket(65535); len(socket) > maxPath {
+		return fmt.Errorf("the path of its socket would be too long, %s: name a shorter directory with TMPDIR", socket)
+	}
+	if err := os.MkdirAll(s.Dir(), 0o700); err != nil {
+		return err
+	}
+	if err := s.host.options.Installation.clone(s.data()); err != nil {
+		return fmt.Errorf("copy an empty cluster: %w", err)
+	}
+	files := map[string]string{"pg_hba.conf": rules}
+	if s.spec.Replica {
+		files["standby.signal"] = ""
+	} else if s.host.options.Replicas {
+		files["postgresql.auto.conf"] = "synchronous_standby_names = '*'\n" // for those who ask to wait for one
+	}
+	return s.write(files)
+}
+
+// write writes files of its data directory.
+func (s *server) write(files map[string]string) error {
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(s.data(), name), []byte(text), 0o600); err != nil {
+			return err
+		}
+	}
+	return s.host.options.Installation.give(s.Dir())
+}
+
+func (s *server) socket(port int) string {
+	return filepath.Join(s.Dir(), ".s.PGSQL."+strconv.Itoa(port))
+}
+
+// settings are what differs from what PostgreSQL is shipped with: nothing waits for a disk, little memory, nothing that
+// works by itself, and a standby that lost its primary looks for it at once. Whoever commits waits for no standby unless he asks.
+var settings = []string{
+	"fsync=off", "full_page_writes=off", "synchronous_commit=local", "shared_buffers=8MB", "autovacuum=off", "jit=off",
+	"wal_level=replica", "wal_retrieve_retry_interval=20ms", "wal_receiver_status_interval=100ms", "wal_keep_size=64MB", "max_wal_senders=10",
+	"log_min_messages=warning", "update_process_title=off", "huge_pages=off",
+}
+
+// command is how its process is started.
+func (s *server) command(port int) (*exec.Cmd, error) {
+	args := []string{"-D", s.data(), "-h", ports.Loopback, "-p", strconv.Itoa(port), "-k", s.Dir()}
+	for _, setting := range settings {
+		args = append(args, "-c", setting)
+	}
+	in := s.host.options.Installation
+	return in.as(exec.Command(in.program("postgres"), args...)), nil
+}
+
+// fatal matches what a line says that is why a server ended, behind what its log puts in front.
+var fatal = regexp.MustCompile(`(?m)^.* (?:FATAL|PANIC):\s+(.*)$`)
+
+// says returns the last line of a log that says why a server ended: others come after it.
+func says(log string) string {
+	for _, found := range slices.Backward(fatal.FindAllStringSubmatch(log, -1)) {
+		if why := found[1]; !strings.HasPrefix(why, "the database system is ") { // that was somebody's answer
+			return why
+		}
+	}
+	return daemon.LastLine(log)
+}
+
+// answers returns nil when the server takes connections.
+func (s *server) answers(ctx context.Context, _ *child.Proc, port int) error {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	c, err := pgx.Connect(ctx, s.dsn(port))
+	if err != nil {
+		return err
+	}
+	return c.Close(ctx)
+}
+
+// dsn is how its superuser gets in.
+func (s *server) dsn(port int) string {
+	return fmt.Sprintf("host='%s' port=%d user=%s dbname=%s sslmode=disable", s.Dir(), port, superuser, database)
+}
+
+// start starts it for the first time.
+func (s *server) start(ctx context.Context) error {
+	if err := s.prepare(); err != nil {
+		return err
+	}
+	if err := s.Daemon.Start(ctx); err != nil {
+		return err
+	}
+	if err := s.open(ctx); err != nil || s.spec.Replica {
+		return err
+	}
+	for _, statement := range []string{
+		fmt.Sprintf("CREATE ROLE %s LOGIN REPLICATION PASSWORD %s", loginName, quote(s.spec.Password)),
+		"GRANT CREATE ON SCHEMA public TO " + loginName,
+	} {
+		if err := s.do(ctx, statement); err != nil {
+			return fmt.Errorf("have it ask for a password: %w", err)
+		}
+	}
+	return nil
+}
+
+// open makes the connections of its superuser, and ends those that there were.
+func (s *server) open(ctx context.Context) error {
+	_, text, err := net.SplitHostPort(s.Addr())
+	if err != nil {
+		return err
+	}
+	port, err := strconv.Atoi(text)
+	if err != nil {
+		return err
+	}
+	pool, err := pgxpool.New(ctx, s.dsn(port))
+	if err != nil {
+		return err
+	}
+	if was := s.pool.Swap(pool); was != nil {
+		was.Close()
+	}
+	return nil
+}
+
+// leave ends the superuser's connections.
+func (s *server) leave() error {
+	if pool := s.pool.Swap(nil); pool != nil {
+		pool.Close()
+	}
+	return nil
+}
+
+// do executes a statement of the superuser's.
+func (s *server) do(ctx context.Context, statement string) error {
+	_, err := s.pool.Load().Exec(ctx, statement)
+	return err
+}
+
+// quote returns a word as SQL reads it back.
+func quote(word string) string { return "'" + strings.ReplaceAll(word, "'", "''") + "'" }
+
+// escaped returns a word as connection strings, and files of settings, read it back.
+func escaped(word string) string {
+	return "'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(word) + "'"
+}
+
+// SetClock implements [real.Owned]: it is not possible.
+func (s *server) SetClock(time.Duration, float64) error {
+	return fmt.Errorf("postgres: set the clock of %s: %w", s.spec.Name, real.ErrNoClock)
+}
+
+// Restart implements [real.Owned].
+func (s *server) Restart(ctx context.Context, empty bool) error {
+	if empty {
+		return fmt.Errorf("postgres: restart %s: one without its data is another server", s.spec.Name)
+	}
+	if err := s.Daemon.Restart(ctx, nil); err != nil {
+		return err
+	}
+	return s.open(ctx)
+}
+
+// Follow implements [real.Replica]. One that is no standby takes all over from its primary anew.
+func (s *server) Follow(ctx context.Context, addr string) error {
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return err
+	}
+	conf := "primary_conninfo = " + escaped(fmt.Sprintf("host=%s port=%s user=%s password=%s application_name=%s sslmode=disable",
+		host, port, loginName, escaped(s.spec.Password), s.spec.Name)) + "\n"
+	var standby bool
+	if err := s.pool.Load().QueryRow(ctx, "SELECT pg_is_in_recovery()").Scan(&standby); err != nil {
+		return err
+	}
+	if !standby {
+		return s.takeOver(ctx, addr, conf)
+	}
+	if err := s.write(map[string]string{"postgresql.auto.conf": conf}); err != nil {
+		return err
+	}
+	return s.do(ctx, "SELECT pg_reload_conf()")
+}
+
+// takeOver has it be a standby of what answers at the address, with what is there.
+func (s *server) takeOver(ctx context.Context, addr, conf string) error {
+	if err := s.Kill(); err != nil {
+		return err
+	}
+	err := s.Daemon.Restart(ctx, func() error {
+		if err := os.RemoveAll(s.data()); err != nil {
+			return err
+		}
+		in := s.host.options.Installation
+		source := url.URL{Scheme: "postgres", User: url.UserPassword(loginName, s.spec.Password), Host: addr}
+		cmd := in.as(exec.CommandContext(ctx, in.program("pg_basebackup"), "--pgdata", s.data(), "--checkpoint", "fast", "--no-sync", "--no-password"))
+		cmd.Dir = s.Dir()
+		cmd.Env = append(cmd.Env, "PGPASSWORD="+s.spec.Password) // where no other user reads it
+		source.User = url.User(loginName)
+		cmd.Args = append(cmd.Args, "--dbname", source.String())
+		if said, err := cmd.CombinedOutput(); err != nil {
+			return fmt.Errorf("pg_basebackup: %w: %s", err, strings.TrimSpace(string(said)))
+		}
+		return s.write(map[string]string{"standby.signal": "", "postgresql.auto.conf": conf})
+	})
+	if err != nil {
+		return err
+	}
+	return s.open(ctx)
+}
+
+// Promote implements [real.Replica]. Nobody who commits there waits for a standby.
+func (s *server) Promote(ctx context.Context) error {
+	if err := s.write(map[string]string{"postgresql.auto.conf": ""}); err != nil {
+		return err
+	}
+	var done bool
+	if err := s.pool.Load().QueryRow(ctx, "SELECT pg_reload_conf() AND pg_promote(true, 30)").Scan(&done); err != nil {
+		return err
+	}
+	if !done {
+		return errors.New("it was not promoted within 30 s")
+	}
+	return nil
+}
+
+// Progress implements [real.Replica], in bytes of the log.
+func (s *server) Progress(ctx context.Context) (is real.Progress, err error) {
+	const ask = `SELECT pg_is_in_recovery(),
+		coalesce(pg_wal_lsn_diff(CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn() ELSE pg_current_wal_flush_lsn() END, '0/0'), 0)::bigint,
+		EXISTS (SELECT FROM pg_stat_wal_receiver WHERE status = 'streaming')`
+	var standby bool
+	if err := s.pool.Load().QueryRow(ctx, ask).Scan(&standby, &is.Has, &is.Linked); err != nil {
+		return is, err
+	}
+	is.Kept = true
+	return is, nil
+}

@@ -1,0 +1,175 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/lockfault/lockfault/strategies"
+)
+
+// row is a row of a table that is the lock while its date has not come: the pattern of document 002, a lock by a database, with a
+// lease in place of a row that nobody deletes when its owner has died.
+//
+// What it promises: the server's clock alone decides when a lease is over, and a row that a transaction has committed
+// outlives its server's restart. Whoever finds it taken asks again every 100 ms.
+//
+// Its known faults are those of any lease: its holder may take longer, and isn't told. An asynchronous standby that is promoted
+// may not have the row.
+func row() strategies.Strategy {
+	return strategies.Strategy{
+		Name:    "postgres-row",
+		Service: Service,
+		Summary: "INSERT of a row with a date, or UPDATE of one whose date has come; released by DELETE of its owner's row",
+		Source:  "document 002 (lock by a database), with a lease",
+		Tags:    []string{strategies.TagSingle, strategies.TagExtending},
+		New:     func(env strategies.Env) (strategies.Lock, error) { return newRow(env, "local") },
+	}
+}
+
+// rowSync is postgres-row that waits, as it acquires, until a standby has the row: synchronous_commit = remote_apply, with
+// synchronous_standby_names = '*' on the primary.
+//
+// What it promises: that standby knows the lock when it is promoted.
+// Its known fault: without a standby nothing is acquired, while the primary asks for one.
+func rowSync() strategies.Strategy {
+	s := row()
+	s.Name = "postgres-row-sync"
+	s.Summary = "postgres-row, acquired when a standby has it, too"
+	s.Source = "PostgreSQL's manual, 27.2.8 Synchronous Replication"
+	s.New = func(env strategies.Env) (strategies.Lock, error) { return newRow(env, "remote_apply") }
+	return s
+}
+
+// rowSequence is postgres-row with a number of a sequence as fencing token.
+//
+// Its known fault: a sequence writes 32 numbers at a time to the log, so a standby that is promoted goes on behind those if
+// it has that record, and hands out old numbers if it hasn't.
+func rowSequence() strategies.Strategy {
+	s := row()
+	s.Name = "postgres-row-sequence"
+	s.Summary = "postgres-row, with a number of a sequence as fencing token"
+	s.Source = "Kleppmann 2016, How to do distributed locking, with PostgreSQL's sequences"
+	s.Tags = append(s.Tags, strategies.TagFenced)
+	s.New = func(env strategies.Env) (strategies.Lock, error) {
+		l, err := newRow(env, "local")
+		if err != nil {
+			return nil, err
+		}
+		return &sequenceRow{l}, nil
+	}
+	return s
+}
+
+// schema makes what the locks need; two who do that at once get in each other's way.
+const schema = `
+CREATE TABLE IF NOT EXISTS lockfault_locks (name text PRIMARY KEY, owner text NOT NULL, token bigint NOT NULL, expires timestamptz NOT NULL);
+CREATE SEQUENCE IF NOT EXISTS lockfault_tokens;
+`
+
+// pause is how long a client that found the lock taken waits before it asks again.
+const pause = 100 * time.Millisecond
+
+type rowLock struct {
+	*session
+	env   strategies.Env
+	owner string // of the present hold, or the last
+	token int64
+}
+
+func newRow(env strategies.Env, commit string) (*rowLock, error) {
+	s, err := newSession(env)
+	if err != nil {
+		return nil, err
+	}
+	s.config.RuntimeParams["synchronous_commit"] = commit
+	l := &rowLock{session: s, env: env}
+	ctx, cancel := context.WithTimeout(context.Background(), env.TTL)
+	defer cancel()
+	if conn, err := l.begin(ctx); err == nil {
+		_ = prepare(ctx, conn) // else the first statement does
+	}
+	return l, nil
+}
+
+// prepare makes the table unless it is there.
+func prepare(ctx context.Context, conn *pgx.Conn) error {
+	_, err := conn.Exec(ctx, schema, pgx.QueryExecModeSimpleProtocol)
+	if c := code(err); c == uniqueViolation || c == duplicateTable { // somebody else did that meanwhile
+		return nil
+	}
+	return err
+}
+
+// Acquire implements [strategies.Lock].
+func (l *rowLock) Acquire(ctx context.Context) error {
+	owner := l.newOwner()
+	return strategies.Poll(ctx, pause, func(ctx context.Context) error { return l.attempt(ctx, owner) })
+}
+
+// TryAcquire implements [strategies.TryAcquirer].
+func (l *rowLock) TryAcquire(ctx context.Context) error { return l.attempt(ctx, l.newOwner()) }
+
+func (l *rowLock) newOwner() string {
+	return fmt.Sprintf("%s-%016x%016x", l.env.Owner, l.env.Rand.Uint64(), l.env.Rand.Uint64())
+}
+
+func (l *rowLock) attempt(ctx context.Context, owner string) error {
+	conn, err := l.begin(ctx)
+	if err != nil {
+		return err
+	}
+	const take = `INSERT INTO lockfault_locks AS l (name, owner, token, expires)
+		VALUES ($1, $2, nextval('lockfault_tokens'), now() + make_interval(secs => $3))
+		ON CONFLICT (name) DO UPDATE SET owner = excluded.owner, token = excluded.token, expires = excluded.expires
+		WHERE l.expires < now() RETURNING token`
+	var token int64
+	err = conn.QueryRow(ctx, take, l.env.Key, owner, l.env.TTL.Seconds()).Scan(&token)
+	if code(err) == undefinedTable {
+		if err := prepare(ctx, conn); err != nil {
+			return fmt.Errorf("%w: %w", strategies.ErrNotAcquired, err)
+		}
+		err = conn.QueryRow(ctx, take, l.env.Key, owner, l.env.TTL.Seconds()).Scan(&token)
+	}
+	if errors.Is(err, pgx.ErrNoRows) {
+		return strategies.ErrNotAcquired
+	}
+	l.owner, l.token = owner, token
+	return err
+}
+
+// Release implements [strategies.Lock].
+func (l *rowLock) Release(ctx context.Context) error {
+	return l.own(ctx, "DELETE FROM lockfault_locks WHERE name = $1 AND owner = $2", l.env.Key, l.owner)
+}
+
+// Extend implements [strategies.Extender].
+func (l *rowLock) Extend(ctx context.Context) error {
+	return l.own(ctx, "UPDATE lockfault_locks SET expires = now() + make_interval(secs => $3) WHERE name = $1 AND owner = $2 AND expires >= now()",
+		l.env.Key, l.owner, l.env.TTL.Seconds())
+}
+
+// own executes a statement about the row if it is this owner's.
+func (l *rowLock) own(ctx context.Context, statement string, args ...any) error {
+	if l.owner == "" {
+		return strategies.ErrNotHeld
+	}
+	conn, err := l.begin(ctx)
+	if err != nil {
+		return err
+	}
+	done, err := conn.Exec(ctx, statement, args...)
+	if err == nil && done.RowsAffected() == 0 {
+		return strategies.ErrNotHeld
+	}
+	return err
+}
+
+// sequenceRow is one that hands out its tokens.
+type sequenceRow struct{ *rowLock }
+
+// Token implements [strategies.Fenced].
+func (l *sequenceRow) Token() int64 { return l.token }
