@@ -34,6 +34,14 @@ func TestWatchman(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	// What is told twice is no other than what is told once.
+	for range 40 {
+		for _, err := range []error{w.watch(all[1].Process.Pid), w.forget(all[0].Process.Pid), w.forget(1 << 22)} {
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
 	if err := w.close(); err != nil { // as the end of this process does
 		t.Fatal(err)
 	}

@@ -10,16 +10,17 @@ import (
 )
 
 // shell is a guard for systems that have no better: one that reads what to watch
-// from its watchman's pipe.
+// from its watchman's pipe. What it is told twice it knows once, and what it doesn't know it need not forget.
 type shell struct{ *watchman.Watchman }
 
 // watching is the shell's program: "+ 12" is watched and "- 12" no longer.
 const watching = `
 list=' '
 while read -r what pid; do
-	case $what in
-	+) list="$list$pid " ;;
-	-) list="${list%% $pid *} ${list##* $pid }" ;;
+	case "$what$list" in
+	"+"*" $pid "*) ;;
+	"+"*) list="$list$pid " ;;
+	"-"*" $pid "*) list="${list%% $pid *} ${list##* $pid }" ;;
 	esac
 done
 for pid in $list; do kill -9 "-$pid"; done
