@@ -35,6 +35,7 @@ type playOptions struct {
 	isolating   bool // isolate was given
 	subject     *subject
 	services    []worlds.Service // that there are besides Redis
+	missing     []error          // why some of those that are needed can't be started
 	subjectFlags
 	queue  queueFlags
 	shared *shared // nil if all is played here
@@ -272,14 +273,38 @@ func (o *playOptions) prepare(ctx context.Context, registry strategies.Registry,
 			return &statusError{ExitUndecided, err}
 		}
 	}
+	return o.findServices(ctx, needed)
+}
+
+// findServices finds out which of the services that are needed can't be started here. If there is none that can it returns why,
+// and else takes note: cells of the others are played.
+func (o *playOptions) findServices(ctx context.Context, needed map[string]bool) error {
+	if !slices.Contains(o.worlds, worlds.Process) {
+		return nil
+	}
+	missing := map[string]string{}
 	for _, service := range o.services {
-		if needed[service.Name()] && slices.Contains(o.worlds, worlds.Process) {
-			if err := service.Check(ctx); err != nil {
-				return &statusError{ExitUndecided, err}
-			}
+		if !needed[service.Name()] {
+			continue
+		}
+		if err := service.Check(ctx); err != nil && ctx.Err() == nil {
+			missing[service.Name()] = err.Error()
+			o.missing = append(o.missing, err)
 		}
 	}
-	return nil
+	if len(missing) == len(needed) {
+		return &statusError{ExitUndecided, o.missing[0]}
+	}
+	o.place.Missing = missing
+	return ctx.Err()
+}
+
+// notFound is the status of a run some of whose cells were not played because their service is missing.
+func (o *playOptions) notFound() error {
+	if len(o.missing) == 0 {
+		return nil
+	}
+	return &statusError{code: ExitUndecided}
 }
 
 // attempts is how often a cell is played that the machine was too slow for, and

@@ -253,7 +253,7 @@ func (o *runOptions) run(cmd *cobra.Command, a *app) error {
 	case refused != nil:
 		return refused
 	case of.Since == nil:
-		return s.status()
+		return cmp.Or(s.status(), o.notFound())
 	}
 	side := cmd.ErrOrStderr()
 	if o.tabled() {
@@ -265,7 +265,7 @@ func (o *runOptions) run(cmd *cobra.Command, a *app) error {
 	if err := of.Since.Write(side, "text"); err != nil {
 		return err
 	}
-	return cmp.Or(s.status(), diffStatus(of.Since))
+	return cmp.Or(s.status(), o.notFound(), diffStatus(of.Since))
 }
 
 // since compares what was played with a run before, of which more may have been played.

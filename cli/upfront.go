@@ -113,6 +113,9 @@ func (o *playOptions) polling(world string) string {
 
 // warn says on standard error what its user should know before cells are played.
 func (o *playOptions) warn(cmd *cobra.Command) {
+	for _, err := range o.missing {
+		fmt.Fprintf(cmd.ErrOrStderr(), "lockfault: %v: its cells are not applicable\n", err)
+	}
 	for _, world := range o.worlds {
 		if why := o.polling(world); why != "" && o.cellTimeout == 0 {
 			fmt.Fprintf(cmd.ErrOrStderr(), "lockfault: a cell has %v of real time in the world %s; %s\n", limitOf(job{Place: o.at(world), TTL: o.lease(), Limit: o.cellTimeout}), world, why)

@@ -1,6 +1,7 @@
 package reports
 
 import (
+	"slices"
 	"time"
 
 	"github.com/lockfault/lockfault/checker"
@@ -8,8 +9,11 @@ import (
 
 // commands returns, for each operation that succeeded, the smallest number of commands of a success: those that its client
 // sent while it was under way, and that a server executed, then or later. What a lock does by itself, between operations, is
-// of none.
+// of none. Where messages are not told apart, as those of other services, it returns nothing.
 func commands(h checker.History) map[checker.Op]int {
+	if h.Meta.Service != "" && !slices.ContainsFunc(h.Events, func(e checker.Event) bool { return e.Kind == checker.Request }) {
+		return nil
+	}
 	type operation struct {
 		op        checker.Op
 		from      time.Duration

@@ -52,6 +52,8 @@ func (p Place) serviceTakes(service Service, cell harness.Cell) (ok bool, why st
 	switch {
 	case p.World != Process || p.Sentinel:
 		return false, fmt.Sprintf("%s is played with --world %s", name, Process)
+	case p.Missing[name] != "":
+		return false, p.Missing[name]
 	case cell.Script.Replicas > 0 && !real.Replicates(service):
 		return false, fmt.Sprintf("members of %s have no replicas: they keep together by themselves", name)
 	}

@@ -50,6 +50,8 @@ type Place struct {
 	// Temp is where temporary directories are made; empty means the
 	// system's place.
 	Temp string
+	// Missing says of services whose servers can't be started here why: cells on them don't apply.
+	Missing map[string]string
 	// Logs is a directory for what servers logged in a cell that ended in an
 	// error; empty means that nobody wants that.
 	Logs string

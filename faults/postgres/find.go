@@ -7,15 +7,12 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"os/exec"
-	"os/user"
 	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
-	"syscall"
 )
 
 // A MissingError says that there is no PostgreSQL, and what to do.
@@ -38,8 +35,8 @@ type Installation struct {
 	Version string
 	// template is a cluster that nothing was done to.
 	template string
-	// runs is who its servers run as; nil is this process's own user.
-	runs *syscall.Credential
+	// runs is who its servers run as.
+	runs servant
 }
 
 // Find returns PostgreSQL, the one on PATH or else the newest of those that distributions have installed,
@@ -51,7 +48,7 @@ func Find(ctx context.Context) (*Installation, error) {
 	}
 	in, err := find(ctx)
 	if err == nil {
-		in.runs, err = servant()
+		in.runs, err = findServant()
 	}
 	var cache string
 	if err == nil {
@@ -122,48 +119,10 @@ func (in *Installation) major() int {
 	return n
 }
 
-// servant returns who servers run as: PostgreSQL refuses to be root's.
-func servant() (*syscall.Credential, error) {
-	if os.Geteuid() != 0 {
-		return nil, nil
-	}
-	for _, name := range []string{"postgres", "nobody"} {
-		u, err := user.Lookup(name)
-		if err != nil {
-			continue
-		}
-		uid, err := strconv.ParseUint(u.Uid, 10, 32)
-		if err != nil {
-			return nil, err
-		}
-		gid, err := strconv.ParseUint(u.Gid, 10, 32)
-		if err != nil {
-			return nil, err
-		}
-		return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, nil
-	}
-	return nil, errors.New("it doesn't run as root, and there is neither a user postgres nor nobody")
-}
-
-// give makes what is there the servers' user's.
-func (in *Installation) give(path string) error {
-	if in.runs == nil {
-		return nil
-	}
-	return filepath.WalkDir(path, func(path string, _ fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		return os.Lchown(path, int(in.runs.Uid), int(in.runs.Gid))
-	})
-}
-
 // as has a command run as the servers' user.
 func (in *Installation) as(cmd *exec.Cmd) *exec.Cmd {
 	cmd.Env = environment()
-	if in.runs != nil {
-		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: in.runs}
-	}
+	in.runs.run(cmd)
 	return cmd
 }
 
@@ -196,12 +155,15 @@ func (in *Installation) makeTemplate(ctx context.Context, cache string) (string,
 		return "", err
 	}
 	// Where its user may write; the cache is nobody's business.
+	if err := in.runs.reaches(os.TempDir()); err != nil {
+		return "", err
+	}
 	work, err := os.MkdirTemp("", "lockfault-initdb-")
 	if err != nil {
 		return "", err
 	}
 	defer os.RemoveAll(work)
-	if err := in.give(work); err != nil {
+	if err := in.runs.give(work); err != nil {
 		return "", err
 	}
 	cmd := in.as(exec.CommandContext(ctx, in.program("initdb"), append(args, "--pgdata", filepath.Join(work, "data"))...))
@@ -229,13 +191,10 @@ func (in *Installation) makeTemplate(ctx context.Context, cache string) (string,
 	return template, nil
 }
 
-// clone has a server's data directory be a copy of the empty cluster.
+// clone has a server's data directory be a copy of the empty cluster, which is still this process's.
 func (in *Installation) clone(dir string) error {
 	if err := os.CopyFS(dir, os.DirFS(in.template)); err != nil {
 		return err
 	}
-	if err := os.Chmod(dir, 0o700); err != nil {
-		return err
-	}
-	return in.give(dir)
+	return os.Chmod(dir, 0o700)
 }

@@ -10,7 +10,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"time"
 
 	"github.com/lockfault/lockfault/faults/daemon"
@@ -52,10 +51,8 @@ func New(options Options) (*Host, error) {
 		return nil, err
 	}
 	h := &Host{Host: base, options: options}
-	if options.Installation.runs != nil { // the servers' user must get to his own
-		if err := os.Chmod(h.Dir(), 0o711); err != nil {
-			return nil, errors.Join(fmt.Errorf("postgres: %w", err), h.Close())
-		}
+	if err := options.Installation.runs.opens(h.Dir()); err != nil {
+		return nil, errors.Join(fmt.Errorf("postgres: %w", err), h.Close())
 	}
 	return h, nil
 }

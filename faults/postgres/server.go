@@ -65,6 +65,9 @@ func (s *server) prepare() error {
 	if err := s.host.options.Installation.clone(s.data()); err != nil {
 		return fmt.Errorf("copy an empty cluster: %w", err)
 	}
+	if err := s.host.options.Installation.runs.give(s.Dir()); err != nil {
+		return err
+	}
 	files := map[string]string{"pg_hba.conf": rules}
 	if s.spec.Replica {
 		files["standby.signal"] = ""
@@ -77,11 +80,15 @@ func (s *server) prepare() error {
 // write writes files of its data directory.
 func (s *server) write(files map[string]string) error {
 	for name, text := range files {
-		if err := os.WriteFile(filepath.Join(s.data(), name), []byte(text), 0o600); err != nil {
+		file := filepath.Join(s.data(), name)
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			return err
+		}
+		if err := s.host.options.Installation.runs.give(file); err != nil {
 			return err
 		}
 	}
-	return s.host.options.Installation.give(s.Dir())
+	return nil
 }
 
 func (s *server) socket(port int) string {

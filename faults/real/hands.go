@@ -214,7 +214,10 @@ func (h hands) Promote(of *topology.Server) error {
 		return nil
 	}
 	s := h.of(of)
+	// What is on its way is lost from now on, however long it takes, and it need not ask for it again.
 	s.link.Reset()
+	s.link.Stop()
+	s.shape.Stopped = true
 	return h.ask(func() error { return s.replicate("promoting", Replica.Promote) })
 }
 

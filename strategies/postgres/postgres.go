@@ -49,8 +49,25 @@ func newSession(env strategies.Env) (*session, error) {
 	return &session{config: config}, nil
 }
 
-// alive reports whether there is a session that nothing is known to have ended.
-func (s *session) alive() bool { return s.conn != nil && !s.conn.IsClosed() }
+// alive reports whether there is a session of which this client hasn't been told that it has ended. It looks as pools of
+// connections do before they hand one out, and sends nothing.
+func (s *session) alive() bool {
+	if s.conn == nil || s.conn.IsClosed() {
+		return false
+	}
+	if s.conn.PgConn().CheckConn() == nil {
+		return true
+	}
+	s.close()
+	return false
+}
+
+// close ends the session.
+func (s *session) close() {
+	ctx, cancel := context.WithTimeout(context.Background(), leave)
+	defer cancel()
+	_ = s.conn.Close(ctx) // the server sees the end, if not the word
+}
 
 // begin returns the session, a new one if the last has ended. The error wraps [strategies.ErrNotAcquired]: nothing was asked yet.
 func (s *session) begin(ctx context.Context) (*pgx.Conn, error) {
@@ -69,12 +86,10 @@ const leave = 100 * time.Millisecond
 
 // Close ends the session, and with it what it holds.
 func (s *session) Close() error {
-	if !s.alive() {
-		return nil
+	if s.alive() {
+		s.close()
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), leave)
-	defer cancel()
-	return s.conn.Close(ctx)
+	return nil
 }
 
 // code returns what the server calls an error, empty if it is none of its own.

@@ -34,12 +34,14 @@ func row() strategies.Strategy {
 // synchronous_standby_names = '*' on the primary.
 //
 // What it promises: that standby knows the lock when it is promoted.
-// Its known fault: without a standby nothing is acquired, while the primary asks for one.
+// Its known faults: without a standby nothing is acquired, while the primary asks for one; and one that was promoted beside the
+// primary asks for none.
 func rowSync() strategies.Strategy {
 	s := row()
 	s.Name = "postgres-row-sync"
 	s.Summary = "postgres-row, acquired when a standby has it, too"
 	s.Source = "PostgreSQL's manual, 27.2.8 Synchronous Replication"
+	s.May = map[string][]string{"failover-lost-write": {}, "two-failovers": {}}
 	s.New = func(env strategies.Env) (strategies.Lock, error) { return newRow(env, "remote_apply") }
 	return s
 }
@@ -54,6 +56,8 @@ func rowSequence() strategies.Strategy {
 	s.Summary = "postgres-row, with a number of a sequence as fencing token"
 	s.Source = "Kleppmann 2016, How to do distributed locking, with PostgreSQL's sequences"
 	s.Tags = append(s.Tags, strategies.TagFenced)
+	// What a standby goes on with is larger than any number that was handed out, unless the record of 32 is lost with the rest.
+	s.May = map[string][]string{"failover-lost-write": {"overlap", "stale-write"}, "split-brain": {"overlap"}}
 	s.New = func(env strategies.Env) (strategies.Lock, error) {
 		l, err := newRow(env, "local")
 		if err != nil {
