@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/lockfault/lockfault/faults/postgres"
+	"github.com/lockfault/lockfault/faults/real"
 	"github.com/lockfault/lockfault/strategies"
 	postgreslocks "github.com/lockfault/lockfault/strategies/postgres"
 	"github.com/lockfault/lockfault/worlds"
@@ -28,11 +29,14 @@ func (Postgres) Check(ctx context.Context) error {
 
 // Host implements [worlds.Service].
 func (Postgres) Host(ctx context.Context, _, replicas int, dir string) (worlds.Host, error) {
-	in, err := postgres.Find(ctx)
-	if err != nil {
+	return newPostgres(ctx, postgres.Options{Replicas: replicas > 0, Dir: dir})
+}
+
+func newPostgres(ctx context.Context, options postgres.Options) (_ worlds.Host, err error) {
+	if options.Installation, err = postgres.Find(ctx); err != nil {
 		return nil, err
 	}
-	h, err := postgres.New(postgres.Options{Installation: in, Replicas: replicas > 0, Dir: dir})
+	h, err := postgres.New(options)
 	if err != nil {
 		return nil, fmt.Errorf("services: %w", err)
 	}
@@ -44,3 +48,43 @@ func (Postgres) Sweep(dir string) { postgres.Sweep(dir) }
 
 // Lease implements [worlds.Service]: statements take a millisecond or two, and a server that was killed a second to be back.
 func (Postgres) Lease() time.Duration { return 2 * time.Second }
+
+// Pgbouncer is PostgreSQL behind PgBouncer, which lends the one session that it has to one transaction after the other.
+type Pgbouncer struct{}
+
+// Name implements [real.Service].
+func (Pgbouncer) Name() string { return postgreslocks.Pooled }
+
+// Login implements [real.Service].
+func (Pgbouncer) Login(password string) real.Login { return postgres.Service{}.Login(password) }
+
+// Summary implements [worlds.Service].
+func (Pgbouncer) Summary() string {
+	return "the database behind a pool of one session, for one transaction after the other"
+}
+
+// Strategies implements [worlds.Service].
+func (Pgbouncer) Strategies() []strategies.Strategy { return postgreslocks.Behind() }
+
+// Check implements [worlds.Service].
+func (Pgbouncer) Check(ctx context.Context) error {
+	if _, err := postgres.FindPooler(); err != nil {
+		return err
+	}
+	return Postgres{}.Check(ctx)
+}
+
+// Host implements [worlds.Service].
+func (Pgbouncer) Host(ctx context.Context, _, _ int, dir string) (worlds.Host, error) {
+	pooler, err := postgres.FindPooler()
+	if err != nil {
+		return nil, err
+	}
+	return newPostgres(ctx, postgres.Options{Pooler: pooler, Dir: dir})
+}
+
+// Sweep implements [worlds.Service].
+func (Pgbouncer) Sweep(dir string) { postgres.Sweep(dir) }
+
+// Lease implements [worlds.Service].
+func (Pgbouncer) Lease() time.Duration { return Postgres{}.Lease() }

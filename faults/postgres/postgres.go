@@ -25,6 +25,8 @@ type Options struct {
 	Installation *Installation
 	// Replicas says that there will be standbys.
 	Replicas bool
+	// Pooler is what [FindPooler] found; if it isn't empty, what clients see is a pooler in front of each server.
+	Pooler string
 	// Dir is where the host's temporary directory is made; empty means [os.TempDir]. If this
 	// process is root's, another user must be able to reach it.
 	Dir string
@@ -78,7 +80,14 @@ func (h *Host) Start(ctx context.Context, spec real.ServerSpec) (real.Server, er
 	if err != nil {
 		return nil, fmt.Errorf("postgres: start %s: %w", spec.Name, err)
 	}
-	return s, nil
+	if h.options.Pooler == "" {
+		return s, nil
+	}
+	p, err := h.startPooler(ctx, s)
+	if err != nil {
+		return nil, fmt.Errorf("postgres: start the pooler of %s: %w", spec.Name, err)
+	}
+	return p, nil
 }
 
 // Service is how worlds speak with PostgreSQL.

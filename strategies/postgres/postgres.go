@@ -15,8 +15,11 @@ import (
 	"github.com/lockfault/lockfault/strategies"
 )
 
-// Service is the name of the service.
-const Service = "postgres"
+// Service is the name of the service, and Pooled of the one that is the same behind a pooler.
+const (
+	Service = "postgres"
+	Pooled  = "pgbouncer"
+)
 
 // All returns the locks.
 func All() []strategies.Strategy {
