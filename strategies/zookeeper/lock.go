@@ -22,8 +22,8 @@ type lock struct {
 	token   int64    // the zxid of the last hold's node
 }
 
-// leave is how long a lock takes at most to tell the servers that it goes.
-const leave = 100 * time.Millisecond
+// leave is how long a lock takes at most to tell the servers that it goes: a tenth of the lease.
+func (l *lock) leave() time.Duration { return l.env.TTL / 10 }
 
 func newLock(env strategies.Env, named bool) (*lock, error) {
 	if len(env.Servers) == 0 {
@@ -159,7 +159,7 @@ func (l *lock) abandon(ctx context.Context, why error, returned bool) error {
 	case <-ctx.Done():
 		select {
 		case nothing = <-gone:
-		case <-time.After(leave):
+		case <-time.After(l.leave()):
 		}
 	}
 	if err := l.end(); err != nil {
@@ -232,7 +232,7 @@ func (l *lock) Lost() <-chan struct{} { return l.session.expired }
 func (l *lock) Close() error {
 	select {
 	case <-l.session.close():
-	case <-time.After(leave): // the session expires by itself
+	case <-time.After(l.leave()): // the session expires by itself
 	}
 	return nil
 }
