@@ -70,8 +70,9 @@ func Allowed() map[string][]string {
 		"faults/real/proxy": {"internal/resp"},
 		"faults/process":    {"faults/real", "faults/daemon", "internal/child", "internal/ports", "internal/rediscli"},
 		// Servers of other kinds.
-		"faults/etcd":     {"faults/real", "faults/daemon", "internal/child", "internal/ports"},
-		"faults/postgres": {"faults/real", "faults/daemon", "internal/child", "internal/ports"},
+		"faults/etcd":      {"faults/real", "faults/daemon", "internal/child", "internal/ports"},
+		"faults/postgres":  {"faults/real", "faults/daemon", "internal/child", "internal/ports"},
+		"faults/zookeeper": {"faults/real", "faults/daemon", "internal/child", "internal/ports"},
 		// What servers that are processes have in common.
 		"faults/daemon": {"faults/real", "internal/child", "internal/ports", "internal/tempdir"},
 		// Servers in containers have the same configuration and clocks.

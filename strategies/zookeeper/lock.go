@@ -63,7 +63,7 @@ func (l *lock) end() error {
 func (l *lock) Acquire(ctx context.Context) error {
 	unclear := false // whether a former attempt left its node, for as long as its session lasts
 	for {
-		err := l.attempt(ctx)
+		err := l.attempt(ctx, false)
 		if err == nil {
 			return nil
 		}
@@ -77,8 +77,16 @@ func (l *lock) Acquire(ctx context.Context) error {
 	}
 }
 
-// attempt has the recipe acquire once. The error wraps [strategies.ErrNotAcquired] if nothing is left of that.
-func (l *lock) attempt(ctx context.Context) error {
+// TryAcquire implements [strategies.TryAcquirer]. The recipe has no such thing: it is told to acquire, and given up when
+// its node is seen behind another.
+func (l *lock) TryAcquire(ctx context.Context) error { return l.attempt(ctx, true) }
+
+// errTaken says that somebody else is there.
+var errTaken = errors.New("another node is before its own")
+
+// attempt has the recipe acquire once, and does not wait for its turn if it is but to try. The error wraps
+// [strategies.ErrNotAcquired] if nothing is left of that.
+func (l *lock) attempt(ctx context.Context, try bool) error {
 	if l.session.over() {
 		if err := l.end(); err != nil {
 			return not(strategies.ErrNotAcquired, err)
@@ -89,9 +97,17 @@ func (l *lock) attempt(ctx context.Context) error {
 	}
 	recipe, done := l.recipe, make(chan error, 1)
 	go func() { done <- recipe.Lock() }()
+	var taken <-chan struct{}
+	if try {
+		watching, stop := context.WithCancel(ctx)
+		defer stop()
+		taken = l.session.queues(watching, l.path)
+	}
 	select {
 	case <-ctx.Done():
 		return l.abandon(ctx, context.Cause(ctx), false)
+	case <-taken:
+		return l.abandon(ctx, errTaken, false)
 	case err := <-done:
 		switch {
 		case errors.Is(err, zk.ErrDeadlock):
@@ -110,35 +126,33 @@ var errNoNode = errors.New("the session that had the node has expired")
 
 // name finds out the token of a hold that has just begun.
 func (l *lock) name(ctx context.Context) error {
-	type found struct {
-		name string
-		zxid int64
-		err  error
+	type answer struct {
+		node
+		err error
 	}
-	s, done := l.session, make(chan found, 1)
+	s, done := l.session, make(chan answer, 1)
 	go func() {
-		var f found
 		for {
-			f.name, f.zxid, f.err = s.node(l.path)
-			if f.err == nil || !pause(ctx, s.closed) {
-				break
+			n, err := s.node(l.path)
+			if err == nil || !pause(ctx, s.closed) {
+				done <- answer{n, err}
+				return
 			}
 		}
-		done <- f
 	}()
-	var f found
+	var got answer
 	select {
-	case f = <-done:
+	case got = <-done:
 	case <-ctx.Done():
-		f.err = context.Cause(ctx)
+		got.err = context.Cause(ctx)
 	}
-	if f.err == nil && f.name == "" {
-		f.err = errNoNode
+	if got.err == nil && got.name == "" {
+		got.err = errNoNode
 	}
-	if f.err != nil {
-		return l.abandon(ctx, f.err, true)
+	if got.err != nil {
+		return l.abandon(ctx, got.err, true)
 	}
-	l.token = f.zxid
+	l.token = got.zxid
 	return nil
 }
 

@@ -16,7 +16,6 @@ type relay struct {
 	mu    sync.Mutex
 	isCut bool
 	conns map[net.Conn]bool
-	// after is called with what a client has asked for when the answer has been handed to it.
 	after func(opcode int32)
 }
 
@@ -41,6 +40,13 @@ func newRelay(t *testing.T, to string) *relay {
 		}
 	}()
 	return r
+}
+
+// handed has that called with what a client has asked for, whenever the answer has been handed to it.
+func (r *relay) handed(after func(opcode int32)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.after = after
 }
 
 // cut ends all connections, and lets nobody in any more.

@@ -73,17 +73,14 @@ func (s *session) logIn(as string) {
 func (s *session) await(ctx context.Context) error {
 	select {
 	case <-s.ready:
-		return nil
-	default:
-	}
-	select {
-	case <-s.ready:
-		return nil
 	case <-s.closed:
 		return zk.ErrClosing
 	case <-ctx.Done():
+	}
+	if ctx.Err() != nil {
 		return fmt.Errorf("wait for a server: %w", context.Cause(ctx))
 	}
+	return nil
 }
 
 // over reports whether the session has expired.
@@ -96,27 +93,47 @@ func (s *session) over() bool {
 	}
 }
 
-// node returns the name of the node that this session has below the one of that path, and the zxid at which it
-// was made. An empty name says that it has none.
-func (s *session) node(path string) (name string, zxid int64, err error) {
+// A node is one in a lock's queue.
+type node struct {
+	name   string
+	zxid   int64 // at which it was made
+	behind int   // how many were before it
+}
+
+// node returns the node that this session has below the one of that path. One without a name says that it has none.
+func (s *session) node(path string) (node, error) {
 	children, _, err := s.conn.Children(path)
 	if errors.Is(err, zk.ErrNoNode) {
-		return "", 0, nil
+		return node{}, nil
 	}
 	if err != nil {
-		return "", 0, err
+		return node{}, err
 	}
 	slices.SortFunc(children, func(a, b string) int { return strings.Compare(number(a), number(b)) })
-	for _, name := range children {
+	for i, name := range children {
 		ok, stat, err := s.conn.Exists(path + "/" + name)
 		if err != nil {
-			return "", 0, err
+			return node{}, err
 		}
 		if ok && stat.EphemeralOwner == s.conn.SessionID() {
-			return name, stat.Czxid, nil
+			return node{name, stat.Czxid, i}, nil
 		}
 	}
-	return "", 0, nil
+	return node{}, nil
+}
+
+// queues returns a channel that is closed when the session's node is seen behind another, unless ctx is done before.
+func (s *session) queues(ctx context.Context, path string) <-chan struct{} {
+	seen := make(chan struct{})
+	go func() {
+		for pause(ctx, s.closed) {
+			if n, err := s.node(path); err == nil && n.behind > 0 {
+				close(seen)
+				return
+			}
+		}
+	}()
+	return seen
 }
 
 // number returns the number that a server has put behind a node's name, always in as many digits.
@@ -128,13 +145,13 @@ func (s *session) clear(path string) (found bool, err error) {
 	for {
 		// Another server than the one that made the node may not have heard of it yet.
 		if _, err = s.conn.Sync(path); err == nil || errors.Is(err, zk.ErrNoNode) {
-			var name string
-			if name, _, err = s.node(path); err == nil && name == "" {
+			var n node
+			if n, err = s.node(path); err == nil && n.name == "" {
 				return found, nil
 			}
 			if err == nil {
 				found = true
-				if err = s.conn.Delete(path+"/"+name, -1); err == nil || errors.Is(err, zk.ErrNoNode) {
+				if err = s.conn.Delete(path+"/"+n.name, -1); err == nil || errors.Is(err, zk.ErrNoNode) {
 					return found, nil
 				}
 			}

@@ -29,10 +29,10 @@ func All() []strategies.Strategy { return []strategies.Strategy{recipe(), fenced
 //     (https://zookeeper.apache.org/doc/current/zookeeperProgrammers.html#ch_zkSessions).
 //   - An acquire that ends in an error, because a connection broke while it looked whose turn it is, leaves its node
 //     behind, which nobody gets past as long as the session lives. This adapter deletes the node, or ends the session.
-//   - An acquire whose session expires after its node was made, and before it has asked for the others', looks for
-//     them in the next session, finds none before a node that is gone, and believes that it holds. The one with a
-//     token asks for its node, and finds out.
-//   - It takes no context. Who gives up has to close the connection, which ends the session.
+//   - It takes no context. Who gives up has to close the connection, which ends the session; and a client that has
+//     begun to greet a server which doesn't answer waits for nearly seven sessions before it tries another one.
+//   - A lock object whose session has expired says that it holds, for ever: it can neither be acquired (ErrDeadlock)
+//     nor released (ErrNoNode). This adapter makes a new one.
 func recipe() strategies.Strategy {
 	return strategies.Strategy{
 		Name:    "zookeeper-lock",
