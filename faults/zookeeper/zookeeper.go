@@ -102,7 +102,7 @@ func (h *Host) Start(ctx context.Context, spec real.ServerSpec) (real.Server, er
 	case err != nil || number < 1 || number > len(h.peers):
 		return nil, fmt.Errorf("zookeeper: start %s: %q is no node of an ensemble of %d", spec.Name, spec.Node, len(h.peers))
 	case spec.Clock:
-		return nil, fmt.Errorf("zookeeper: start %s: %w: its sessions don't go by the wall clock", spec.Name, real.ErrNoClock)
+		return nil, fmt.Errorf("zookeeper: start %s: %w: the library that moves clocks is not loaded into Java", spec.Name, real.ErrNoClock)
 	case spec.Password == "":
 		return nil, fmt.Errorf("zookeeper: start %s: a server must have a password", spec.Name)
 	}

@@ -165,7 +165,6 @@ func (l *lock) abandon(ctx context.Context, why error, returned bool) error {
 	go func() {
 		found, err := s.clear(l.path)
 		gone <- err == nil && (found || returned)
-		s.close()
 	}()
 	nothing := false
 	select {
@@ -176,7 +175,9 @@ func (l *lock) abandon(ctx context.Context, why error, returned bool) error {
 		case <-time.After(l.leave()):
 		}
 	}
-	if err := l.end(); err != nil {
+	if nothing && returned && !s.over() {
+		l.recipe = l.anew(s)
+	} else if err := l.end(); err != nil {
 		return fmt.Errorf("zookeeper: %w", errors.Join(why, err))
 	}
 	if nothing {
