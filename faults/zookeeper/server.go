@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"os/exec"
+	"regexp"
 	"strings"
 	"sync"
 	"time"
@@ -110,6 +111,21 @@ func (s *server) answers(ctx context.Context, _ *child.Proc, port int) error {
 		err = errors.New("it is none of a majority that has a leader")
 	}
 	return err
+}
+
+// thrown matches the line of a log that names an exception or its cause.
+var thrown = regexp.MustCompile(`(?m)^(?:Caused by: )?([\w.$]+(?:Exception|Error): .*)$`)
+
+// says returns the line of a log that says best why the server ended: what was thrown last, at first. Java
+// itself says it in its first line.
+func says(log string) string {
+	if all := thrown.FindAllStringSubmatch(log, -1); len(all) > 0 {
+		return all[len(all)-1][1]
+	}
+	if line, _, _ := strings.Cut(strings.TrimSpace(log), "\n"); !strings.Contains(line, "WARN") {
+		return line
+	}
+	return daemon.LastLine(log)
 }
 
 // ask asks the member at that address what it is: leader, follower, standalone, or nothing of these yet.

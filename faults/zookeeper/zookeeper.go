@@ -107,7 +107,7 @@ func (h *Host) Start(ctx context.Context, spec real.ServerSpec) (real.Server, er
 		return nil, fmt.Errorf("zookeeper: start %s: a server must have a password", spec.Name)
 	}
 	s := &server{host: h, spec: spec, number: number}
-	if s.Daemon, err = h.Add(spec.Name, daemon.Program{Command: s.command, Answers: s.answers, PortTaken: "Address already in use"}); err != nil {
+	if s.Daemon, err = h.Add(spec.Name, daemon.Program{Command: s.command, Answers: s.answers, PortTaken: "Address already in use", Says: says}); err != nil {
 		return nil, fmt.Errorf("zookeeper: start %s: %w", spec.Name, err)
 	}
 	h.mu.Lock()

@@ -220,6 +220,20 @@ func otherAddresses(t *testing.T) (list []string) {
 	return list
 }
 
+func TestLogSaysWhy(t *testing.T) {
+	for _, c := range []struct{ log, says string }{
+		{"5 WARN A - no\n9 ERROR B - Unexpected exception, exiting abnormally\njava.net.BindException: Address already in use\n\tat java.base/x\n9 ERROR C - Exiting JVM with code 1\n", "java.net.BindException: Address already in use"},
+		{"9 ERROR B - Invalid config\na.b.Config$ConfigException: Error processing\n\tat x\nCaused by: java.lang.NumberFormatException: For input\n\tat y\n\t... 2 more\n", "java.lang.NumberFormatException: For input"},
+		{"Unrecognized option: --bad\nError: Could not create the Java Virtual Machine.\n", "Unrecognized option: --bad"},
+		{"5 WARN A - no\n6 WARN A - never\n", "6 WARN A - never"},
+		{"", ""},
+	} {
+		if got := says(c.log); got != c.says {
+			t.Errorf("%q says %q", c.log, got)
+		}
+	}
+}
+
 func TestFind(t *testing.T) {
 	java := filepath.Join(t.TempDir(), "java")
 	write(t, java)
