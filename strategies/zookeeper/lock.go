@@ -70,7 +70,7 @@ func (l *lock) Acquire(ctx context.Context) error {
 		unclear = unclear || !errors.Is(err, strategies.ErrNotAcquired)
 		if errors.Is(err, zk.ErrDeadlock) || !pause(ctx, nil) {
 			if unclear {
-				return fmt.Errorf("zookeeper: %v", err) // which may be about the last attempt alone
+				return errors.New(err.Error()) // what it wraps is about the last attempt alone
 			}
 			return err
 		}
