@@ -61,22 +61,26 @@ func (s *server) start(ctx context.Context) error {
 	if err := s.Daemon.Start(ctx); err != nil || s.number != 1 {
 		return err
 	}
-	if err := s.lead(ctx); err != nil {
-		return err
-	}
-	return s.keep(ctx)
+	return s.lead(ctx)
 }
 
-// lead makes it the leader, so that scripts know who that is. Of members that have the same, the one with the largest number
-// is elected, and that is this one; unless two others were done before it was there. Then the leader is
-// started again, and who is left elects.
+// lead makes it the leader, so that scripts know who that is, and has the ensemble ask for the password. Of members that
+// have seen the same, the one with the largest number is elected, and that is this one; unless two others were done
+// before it was there. Then the leader is started again, and who is left elects.
 func (s *server) lead(ctx context.Context) error {
 	for {
-		if mode, err := ask(ctx, s.Addr()); err == nil && (mode == "leader" || mode == "standalone") {
+		// What it has written itself it has seen, too. Without that whoever has joined last may have seen more, which is
+		// how the epoch began, and be elected each time.
+		err := s.keep(ctx)
+		var mode string
+		if err == nil {
+			mode, err = ask(ctx, s.Addr())
+		}
+		if mode == "leader" {
 			return nil
 		}
 		for _, other := range s.host.all() {
-			if mode, err := ask(ctx, other.Addr()); other == s || err != nil || mode != "leader" {
+			if is, unasked := ask(ctx, other.Addr()); mode != "follower" || unasked != nil || is != "leader" {
 				continue
 			}
 			if err := errors.Join(other.Kill(), other.Restart(ctx, false)); err != nil {
@@ -85,7 +89,7 @@ func (s *server) lead(ctx context.Context) error {
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("have it lead: %w", context.Cause(ctx))
+			return fmt.Errorf("have it lead: %w", errors.Join(context.Cause(ctx), err))
 		case <-time.After(5 * time.Millisecond):
 		}
 	}
@@ -163,9 +167,6 @@ func (s *server) keep(ctx context.Context) error {
 		if err == nil {
 			_, err = conn.SetACL(path, zk.DigestACL(zk.PermAll, user, s.spec.Password), -1)
 		}
-	}
-	if ctx.Err() != nil {
-		err = context.Cause(ctx)
 	}
 	if err != nil {
 		return fmt.Errorf("have it ask for a password: %w", err)

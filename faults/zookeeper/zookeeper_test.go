@@ -109,8 +109,10 @@ func TestLeaderIsTheFirstWhoeverWasQuicker(t *testing.T) {
 		t.Fatal(err)
 	}
 	waitFor(t, "another leader", func() bool { mode, _ := ask(t.Context(), members[1].Addr()); return mode == "leader" })
-	if err := members[0].Restart(t.Context(), false); err != nil {
-		t.Fatal(err)
+	for _, s := range []*server{members[0], members[2]} {
+		if err := errors.Join(s.Kill(), s.Restart(t.Context(), false)); err != nil {
+			t.Fatal(err)
+		}
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), startLimit)
 	defer cancel()
