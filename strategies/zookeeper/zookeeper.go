@@ -33,6 +33,8 @@ func All() []strategies.Strategy { return []strategies.Strategy{recipe(), fenced
 //     begun to greet a server which doesn't answer waits for nearly seven sessions before it tries another one.
 //   - A lock object whose session has expired says that it holds, for ever: it can neither be acquired (ErrDeadlock)
 //     nor released (ErrNoNode). This adapter makes a new one.
+//
+// Scripts find what they expect of any lock that renews: there is no May.
 func recipe() strategies.Strategy {
 	return strategies.Strategy{
 		Name:    "zookeeper-lock",
@@ -41,7 +43,6 @@ func recipe() strategies.Strategy {
 		Source:  "github.com/go-zookeeper/zk, NewLock",
 		Nodes:   members,
 		Tags:    []string{strategies.TagMulti, strategies.TagQuorum, strategies.TagRenewing},
-		May:     may("stale-write"),
 		New:     func(env strategies.Env) (strategies.Lock, error) { return newLock(env, false) },
 	}
 }
@@ -57,7 +58,6 @@ func fenced() strategies.Strategy {
 	s.Summary = "zookeeper-lock, with the zxid at which the node was made as fencing token"
 	s.Source = "the same, with czxid of the node's Stat"
 	s.Tags = append(s.Tags, strategies.TagFenced)
-	s.May = may() // the resource turns away what is written with the older zxid
 	s.New = func(env strategies.Env) (strategies.Lock, error) {
 		l, err := newLock(env, true)
 		if err != nil {
@@ -66,14 +66,6 @@ func fenced() strategies.Strategy {
 		return &tokenLock{l}, nil
 	}
 	return s
-}
-
-// may says what it shows where it differs from what scripts expect of locks that renew.
-func may(written ...string) map[string][]string {
-	return map[string][]string{
-		"gc-pause-holding": append([]string{"overlap"}, written...),
-		"fencing-order":    {"overlap", "stale-write"},
-	}
 }
 
 // tokenLock is a lock that hands out zxids.
