@@ -78,7 +78,7 @@ race: redis ## run all tests of all packages under the race detector: half an ho
 	$(RACED) -p $(PACKAGES) $(TESTED) ./...
 
 .PHONY: redis
-redis: ## see to it that there are servers to test with: redis-server, and etcd
+redis: ## see to it that there are servers to test with: redis-server, etcd, and ZooKeeper
 	@./.ci/servers
 
 # Another seed each time, unless one is given.

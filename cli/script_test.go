@@ -2,6 +2,7 @@ package cli_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -84,6 +85,7 @@ func play(t *testing.T, dir string) {
 			"timely": timely,
 			"schema": schema,
 		},
+		Condition: condition,
 		Setup: func(env *testscript.Env) error {
 			// Under the race detector a process takes a second to end.
 			env.Setenv("GORACE", "atexit_sleep_ms=0")
@@ -105,6 +107,14 @@ func play(t *testing.T, dir string) {
 			return nil
 		},
 	})
+}
+
+// condition is "zookeeper" where there is one. Where CI is set there must be.
+func condition(name string) (bool, error) {
+	if name != "zookeeper" {
+		return false, fmt.Errorf("unknown condition %q", name)
+	}
+	return os.Getenv("CI") != "" || services.ZooKeeper{}.Check(context.Background()) == nil, nil
 }
 
 // schema checks that a file is what the published schema of results.json says: schema FILE.

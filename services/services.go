@@ -6,4 +6,4 @@ package services
 import "github.com/lockfault/lockfault/worlds"
 
 // All returns the services, in the order in which reports list them.
-func All() []worlds.Service { return []worlds.Service{Etcd{}, Postgres{}, Pgbouncer{}} }
+func All() []worlds.Service { return []worlds.Service{Etcd{}, Postgres{}, Pgbouncer{}, ZooKeeper{}} }

@@ -16,9 +16,11 @@ func Allowed() map[string][]string {
 		"cli": {"cli/stage", "explore", "soak", "mapping", "harness", "worlds", "reports", "scenarios", "strategies", "faults", "histories", "checker", "queue",
 			"internal/bubble", "internal/nearest", "internal/pool", "internal/replace", "internal/results", "internal/shell", "internal/stdio", "internal/tempdir", "internal/version"},
 		// Locks of other services come to the command line from outside, too.
-		"services":            {"worlds", "faults/etcd", "faults/postgres", "faults/real", "strategies", "strategies/etcd", "strategies/postgres"},
-		"strategies/etcd":     {"strategies"},
-		"strategies/postgres": {"strategies"},
+		"services": {"worlds", "faults/etcd", "faults/postgres", "faults/real", "faults/zookeeper",
+			"strategies", "strategies/etcd", "strategies/postgres", "strategies/zookeeper"},
+		"strategies/etcd":      {"strategies"},
+		"strategies/postgres":  {"strategies"},
+		"strategies/zookeeper": {"strategies"},
 		// A queue carries what it does not read, and its engine comes to the command line
 		// from outside.
 		"queue":       {},
@@ -68,8 +70,9 @@ func Allowed() map[string][]string {
 		"faults/real/proxy": {"internal/resp"},
 		"faults/process":    {"faults/real", "faults/daemon", "internal/child", "internal/ports", "internal/rediscli"},
 		// Servers of other kinds.
-		"faults/etcd":     {"faults/real", "faults/daemon", "internal/child", "internal/ports"},
-		"faults/postgres": {"faults/real", "faults/daemon", "internal/child", "internal/ports"},
+		"faults/etcd":      {"faults/real", "faults/daemon", "internal/child", "internal/ports"},
+		"faults/postgres":  {"faults/real", "faults/daemon", "internal/child", "internal/ports"},
+		"faults/zookeeper": {"faults/real", "faults/daemon", "internal/child", "internal/ports"},
 		// What servers that are processes have in common.
 		"faults/daemon": {"faults/real", "internal/child", "internal/ports", "internal/tempdir"},
 		// Servers in containers have the same configuration and clocks.

@@ -1,0 +1,180 @@
+package zookeeper
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os/exec"
+	"regexp"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/lockfault/lockfault/faults/daemon"
+	"github.com/lockfault/lockfault/faults/real"
+	"github.com/lockfault/lockfault/internal/child"
+	"github.com/lockfault/lockfault/internal/ports"
+)
+
+// user is the one user of an ensemble.
+const user = "lockfault"
+
+// A server is a process of a member, or where one was. Safe for concurrent use.
+type server struct {
+	*daemon.Daemon
+	host   *Host
+	spec   real.ServerSpec
+	number int       // of its node, from 1
+	once   sync.Once // for saying that n1 begins
+}
+
+var _ real.Owned = (*server)(nil)
+
+// SetClock implements [real.Owned]: it is not possible.
+func (s *server) SetClock(time.Duration, float64) error {
+	return fmt.Errorf("zookeeper: set the clock of %s: %w", s.spec.Name, real.ErrNoClock)
+}
+
+// Restart implements [real.Owned], of a member with its data. ZooKeeper would take one without back: it has
+// forgotten what it agreed to, and with another that was behind it can make a majority that
+// never heard of it.
+func (s *server) Restart(ctx context.Context, empty bool) error {
+	if empty {
+		return fmt.Errorf("zookeeper: restart %s: a member without its data may outvote what was agreed on: the ensemble can't be relied on then", s.spec.Name)
+	}
+	return s.Daemon.Restart(ctx, nil)
+}
+
+// start starts it for the first time.
+func (s *server) start(ctx context.Context) error {
+	if s.number != 1 {
+		select {
+		case <-s.host.begun:
+		case <-ctx.Done():
+			return fmt.Errorf("wait for n1: %w", context.Cause(ctx))
+		}
+	}
+	if err := s.Daemon.Start(ctx); err != nil || s.number != 1 {
+		return err
+	}
+	return s.lead(ctx)
+}
+
+// lead makes it the leader, so that scripts know who that is, and has the ensemble ask for the password. Of members that
+// have seen the same, the one with the largest number is elected, and that is this one; unless two others were done
+// before it was there. Then the leader is started again, and who is left elects.
+func (s *server) lead(ctx context.Context) error {
+	for {
+		// What it has written itself it has seen, too. Without that whoever has joined last may have seen more, which is
+		// how the epoch began, and be elected each time.
+		err := s.keep(ctx)
+		var mode string
+		if err == nil {
+			mode, err = ask(ctx, s.Addr())
+		}
+		if mode == "leader" {
+			return nil
+		}
+		for _, other := range s.host.all() {
+			if is, unasked := ask(ctx, other.Addr()); mode != "follower" || unasked != nil || is != "leader" {
+				continue
+			}
+			if err := errors.Join(other.Kill(), other.Restart(ctx, false)); err != nil {
+				return fmt.Errorf("have it lead: %w", err)
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("have it lead: %w", errors.Join(context.Cause(ctx), err))
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}
+
+// command is how its process is started.
+func (s *server) command(port int) (*exec.Cmd, error) {
+	if err := s.writeConfig(port); err != nil {
+		return nil, err
+	}
+	if s.number == 1 {
+		s.once.Do(func() { close(s.host.begun) })
+	}
+	return s.host.options.Program.command(s.host.Dir(), s.Dir()), nil
+}
+
+// answers returns nil when the member serves: it leads a majority, or has what its leader has.
+func (s *server) answers(ctx context.Context, _ *child.Proc, port int) error {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	mode, err := ask(ctx, ports.Address(port))
+	if err == nil && mode == "" {
+		err = errors.New("it is none of a majority that has a leader")
+	}
+	return err
+}
+
+// thrown matches the line of a log that names an exception or its cause.
+var thrown = regexp.MustCompile(`(?m)^(?:Caused by: )?([\w.$]+(?:Exception|Error): .*)$`)
+
+// says returns the line of a log that says best why the server ended: what was thrown last, at first. Java
+// itself says it in its first line.
+func says(log string) string {
+	if all := thrown.FindAllStringSubmatch(log, -1); len(all) > 0 {
+		return all[len(all)-1][1]
+	}
+	if line, _, _ := strings.Cut(strings.TrimSpace(log), "\n"); !strings.Contains(line, "WARN") {
+		return line
+	}
+	return daemon.LastLine(log)
+}
+
+// ask asks the member at that address what it is: leader, follower, standalone, or nothing of these yet.
+func ask(ctx context.Context, addr string) (mode string, err error) {
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
+	if err != nil {
+		return "", err
+	}
+	defer conn.Close()
+	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
+	if _, err := io.WriteString(conn, "srvr"); err != nil {
+		return "", err
+	}
+	text, err := io.ReadAll(conn)
+	if err != nil {
+		return "", err
+	}
+	_, rest, _ := strings.Cut(string(text), "\nMode: ")
+	mode, _, _ = strings.Cut(rest, "\n")
+	return mode, nil
+}
+
+// keep keeps everybody out who hasn't said the password. Members refuse who says none at all (see
+// writeConfig), but take any that is said for that of a user of that name; so the places where locks are, and what else
+// is there, are this user's, and of this password. What somebody makes is his own, if he says so.
+func (s *server) keep(ctx context.Context) error {
+	conn, _, err := zk.Connect([]string{s.Addr()}, 10*time.Second, zk.WithLogger(silent{}), zk.WithLogInfo(false))
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	defer context.AfterFunc(ctx, conn.Close)()
+	err = conn.AddAuth("digest", []byte(user+":"+s.spec.Password))
+	for _, path := range []string{"/zookeeper/quota", "/zookeeper", "/"} {
+		if err == nil {
+			_, err = conn.SetACL(path, zk.DigestACL(zk.PermAll, user, s.spec.Password), -1)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("have it ask for a password: %w", err)
+	}
+	return nil
+}
+
+// silent is a logger that says nothing.
+type silent struct{}
+
+func (silent) Printf(string, ...any) {}

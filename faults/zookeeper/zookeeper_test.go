@@ -1,0 +1,303 @@
+package zookeeper
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/lockfault/lockfault/faults/real"
+)
+
+// ensemble starts members, and skips the test where there can be none.
+func ensemble(t *testing.T, members int) []*server {
+	t.Helper()
+	program, err := Find()
+	if err != nil && os.Getenv("CI") == "" {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, err := New(Options{Program: program, Members: members, Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := h.Close(); err != nil {
+			t.Error(err)
+		}
+		if left, err := os.ReadDir(h.options.Dir); err != nil || len(left) > 0 {
+			t.Errorf("left behind: %v %v", left, err)
+		}
+	})
+	found := make([]*server, members)
+	var starting sync.WaitGroup
+	for i := range members {
+		starting.Go(func() {
+			s, err := h.Start(context.WithoutCancel(t.Context()), real.ServerSpec{Name: fmt.Sprintf("n%d-0", i+1), Node: fmt.Sprintf("n%d", i+1), Password: "secret"})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			found[i] = s.(*server)
+		})
+	}
+	starting.Wait()
+	if t.Failed() {
+		t.FailNow()
+	}
+	return found
+}
+
+func TestEnsembleLivesOnWithoutOne(t *testing.T) {
+	members := ensemble(t, 3)
+	is := func(s *server, modes ...string) func() bool {
+		return func() bool {
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+			defer cancel()
+			mode, err := ask(ctx, s.Addr())
+			return err == nil && strings.Contains(strings.Join(modes, " "), mode) && mode != ""
+		}
+	}
+	if !is(members[0], "leader")() {
+		t.Error("the first doesn't lead")
+	}
+	for _, s := range members {
+		if s.host.all()[0].number == 0 || !strings.HasPrefix(s.Addr(), "127.0.0.1:") {
+			t.Error(s.Addr())
+		}
+	}
+	if err := members[0].Kill(); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, "another leader", is(members[1], "leader"))
+	if err := members[2].Pause(); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, "one of three to see that it is alone", func() bool { return !is(members[1], "leader", "follower")() })
+	if err := members[2].Resume(); err != nil {
+		t.Fatal(err)
+	}
+	if err := members[0].Restart(t.Context(), false); err != nil {
+		t.Fatal(err)
+	}
+	if err := members[0].Restart(t.Context(), false); err == nil {
+		t.Error("one that runs was started again")
+	}
+	if err := members[0].SetClock(time.Second, 1); !errors.Is(err, real.ErrNoClock) {
+		t.Error(err)
+	}
+	conn := dial(t, members[0], "secret")
+	defer conn.Close()
+	if _, _, err := conn.Children("/"); err != nil {
+		t.Errorf("one that came back with its data: %v", err)
+	}
+}
+
+func TestLeaderIsTheFirstWhoeverWasQuicker(t *testing.T) {
+	members := ensemble(t, 3)
+	if err := members[0].Kill(); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, "another leader", func() bool { mode, _ := ask(t.Context(), members[1].Addr()); return mode == "leader" })
+	for _, s := range []*server{members[0], members[2]} {
+		if err := errors.Join(s.Kill(), s.Restart(t.Context(), false)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), startLimit)
+	defer cancel()
+	if err := members[0].lead(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if mode, err := ask(ctx, members[0].Addr()); mode != "leader" || err != nil {
+		t.Errorf("it is %q: %v", mode, err)
+	}
+}
+
+// dial connects, with a password unless it is empty.
+func dial(t *testing.T, s *server, password string) *zk.Conn {
+	t.Helper()
+	conn, _, err := zk.Connect([]string{s.Addr()}, 10*time.Second, zk.WithLogger(silent{}), zk.WithLogInfo(false))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(conn.Close)
+	if password != "" {
+		login := Service{}.Login(password)
+		if err := conn.AddAuth("digest", []byte(login.Username+":"+login.Password)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return conn
+}
+
+func TestServersAskForAPassword(t *testing.T) {
+	members := ensemble(t, 1)
+	knows := dial(t, members[0], "secret")
+	if _, err := knows.Create("/lock", []byte("mine"), 0, zk.AuthACL(zk.PermAll)); err != nil {
+		t.Fatal(err)
+	}
+	world := zk.WorldACL(zk.PermAll)
+	for name, do := range map[string]func(*zk.Conn) error{
+		"reads a lock":            func(c *zk.Conn) error { _, _, err := c.Get("/lock"); return err },
+		"lists locks":             func(c *zk.Conn) error { _, _, err := c.Children("/"); return err },
+		"writes a lock":           func(c *zk.Conn) error { _, err := c.Set("/lock", nil, -1); return err },
+		"deletes a lock":          func(c *zk.Conn) error { return c.Delete("/lock", -1) },
+		"deletes one with more":   func(c *zk.Conn) error { _, err := c.Multi(&zk.DeleteRequest{Path: "/lock", Version: -1}); return err },
+		"makes a lock":            func(c *zk.Conn) error { _, err := c.Create("/other", nil, 0, world); return err },
+		"queues for a lock":       func(c *zk.Conn) error { _, err := c.Create("/lock/a", nil, zk.FlagEphemeral, world); return err },
+		"makes something else":    func(c *zk.Conn) error { _, err := c.Create("/zookeeper/a", nil, 0, world); return err },
+		"takes everything":        func(c *zk.Conn) error { _, err := c.SetACL("/", world, -1); return err },
+		"takes a lock":            func(c *zk.Conn) error { _, err := c.SetACL("/lock", world, -1); return err },
+		"changes who are members": func(c *zk.Conn) error { _, err := c.IncrementalReconfig(nil, []string{"1"}, -1); return err },
+	} {
+		for _, password := range []string{"", "wrong"} {
+			c := dial(t, members[0], password) // a new one each time: who says none is thrown out
+			if err := do(c); err == nil {
+				t.Errorf("who says %q for the password %s", password, name)
+			}
+			c.Close()
+		}
+	}
+	if data, _, err := knows.Get("/lock"); err != nil || string(data) != "mine" {
+		t.Errorf("the lock is %q: %v", data, err)
+	}
+	if err := members[0].Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if err := members[0].Restart(t.Context(), true); err == nil {
+		t.Error("it came back without its data")
+	}
+	if err := members[0].Restart(t.Context(), false); err != nil {
+		t.Fatal(err)
+	}
+	again := dial(t, members[0], "secret")
+	if data, _, err := again.Get("/lock"); err != nil || string(data) != "mine" {
+		t.Errorf("when it is back the lock is %q: %v", data, err)
+	}
+}
+
+// What members listen on is loopback's, among themselves too.
+func TestServersListenOnLoopback(t *testing.T) {
+	members := ensemble(t, 1)
+	others := otherAddresses(t)
+	for _, port := range []int{members[0].host.peers[0].data, members[0].host.peers[0].election} {
+		for _, addr := range others {
+			if conn, err := net.DialTimeout("tcp", net.JoinHostPort(addr, fmt.Sprint(port)), time.Second); err == nil {
+				_ = conn.Close()
+				t.Errorf("something listens at %s:%d", addr, port)
+			}
+		}
+	}
+	_, port, _ := net.SplitHostPort(members[0].Addr())
+	for _, addr := range others {
+		if conn, err := net.DialTimeout("tcp", net.JoinHostPort(addr, port), time.Second); err == nil {
+			_ = conn.Close()
+			t.Errorf("clients are served at %s", addr)
+		}
+	}
+}
+
+// otherAddresses returns the addresses of this machine that are none of loopback's.
+func otherAddresses(t *testing.T) (list []string) {
+	all, err := net.InterfaceAddrs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, addr := range all {
+		if n, ok := addr.(*net.IPNet); ok && !n.IP.IsLoopback() && n.IP.To4() != nil {
+			list = append(list, n.IP.String())
+		}
+	}
+	return list
+}
+
+func TestLogSaysWhy(t *testing.T) {
+	for _, c := range []struct{ log, says string }{
+		{"5 WARN A - no\n9 ERROR B - Unexpected exception, exiting abnormally\njava.net.BindException: Address already in use\n\tat java.base/x\n9 ERROR C - Exiting JVM with code 1\n", "java.net.BindException: Address already in use"},
+		{"9 ERROR B - Invalid config\na.b.Config$ConfigException: Error processing\n\tat x\nCaused by: java.lang.NumberFormatException: For input\n\tat y\n\t... 2 more\n", "java.lang.NumberFormatException: For input"},
+		{"Unrecognized option: --bad\nError: Could not create the Java Virtual Machine.\n", "Unrecognized option: --bad"},
+		{"5 WARN A - no\n6 WARN A - never\n", "6 WARN A - never"},
+		{"", ""},
+	} {
+		if got := says(c.log); got != c.says {
+			t.Errorf("%q says %q", c.log, got)
+		}
+	}
+}
+
+func TestFind(t *testing.T) {
+	java := filepath.Join(t.TempDir(), "java")
+	write(t, java)
+	home := t.TempDir()
+	write(t, filepath.Join(home, "lib", "zookeeper-3.9.3.jar"))
+	write(t, filepath.Join(home, "bin", "zkServer.sh"))
+	brewed := t.TempDir()
+	write(t, filepath.Join(brewed, "libexec", "lib", "zookeeper-3.9.3.jar"))
+	write(t, filepath.Join(brewed, "bin", "zkServer"))
+	linked := t.TempDir()
+	if err := os.Symlink(filepath.Join(home, "bin", "zkServer.sh"), filepath.Join(linked, "zkServer.sh")); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ name, home, path, classes, says string }{
+		{"at home", home, "", filepath.Join(home, "lib", "*"), ""},
+		{"nobody's home", t.TempDir(), "", "", "ZOOKEEPER_HOME is "},
+		{"its script", "", filepath.Join(home, "bin"), filepath.Join(home, "lib", "*"), ""},
+		{"a link to its script", "", linked, filepath.Join(home, "lib", "*"), ""},
+		{"Homebrew's", "", filepath.Join(brewed, "bin"), filepath.Join(brewed, "libexec", "lib", "*"), ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Setenv("JAVA_HOME", "")
+			t.Setenv("ZOOKEEPER_HOME", c.home)
+			t.Setenv("PATH", filepath.Dir(java)+":"+c.path)
+			found, err := Find()
+			if c.says != "" {
+				var missing *MissingError
+				if !errors.As(err, &missing) || !strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), "\n") {
+					t.Error(err)
+				}
+				return
+			}
+			if err != nil || found.Java != java || found.Classes != c.classes {
+				t.Errorf("%+v %v", found, err)
+			}
+		})
+	}
+	t.Run("no Java", func(t *testing.T) {
+		t.Setenv("JAVA_HOME", "")
+		t.Setenv("PATH", linked)
+		if _, err := Find(); err == nil || !strings.Contains(err.Error(), "default-jre-headless") {
+			t.Error(err)
+		}
+	})
+}
+
+// write writes a program that does nothing.
+func write(t *testing.T, file string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, []byte("#!/bin/sh\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func waitFor(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); !is(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("waited in vain for " + what)
+		}
+	}
+}

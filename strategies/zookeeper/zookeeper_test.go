@@ -1,0 +1,247 @@
+package zookeeper
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/lockfault/lockfault/faults/real"
+	server "github.com/lockfault/lockfault/faults/zookeeper"
+	"github.com/lockfault/lockfault/strategies"
+)
+
+func TestLocksAreStrategies(t *testing.T) {
+	registry, err := strategies.Registry{}.With(All()...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range registry.Of(Service).All() {
+		if _, err := s.New(strategies.Env{}); err == nil || !strings.Contains(err.Error(), "Env.Servers is empty") {
+			t.Errorf("%s: %v", s.Name, err)
+		}
+	}
+	if n := len(registry.Of(strategies.Redis).All()); n != 0 {
+		t.Errorf("%d of them run on Redis", n)
+	}
+}
+
+// serve starts a server.
+func serve(t *testing.T) real.Server {
+	t.Helper()
+	program, err := server.Find()
+	if err != nil && os.Getenv("CI") == "" {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, err := server.New(server.Options{Program: program, Members: 1, Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := h.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	s, err := h.Start(t.Context(), real.ServerSpec{Name: "n1-0", Node: "n1", Password: "secret"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// client makes a client's lock on the server at that address.
+func client(t *testing.T, addr string, ttl time.Duration) *tokenLock {
+	t.Helper()
+	login := server.Service{}.Login("secret")
+	l, err := fenced().New(strategies.Env{
+		Servers: []strategies.Server{{Addr: addr, Username: login.Username, Password: login.Password}},
+		Key:     "lock", TTL: ttl, Now: time.Now, Rand: rand.New(rand.NewPCG(1, 1)),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.(*tokenLock).Close() })
+	return l.(*tokenLock)
+}
+
+func TestLock(t *testing.T) {
+	at := serve(t)
+	a, b := client(t, at.Addr(), 30*time.Second), client(t, at.Addr(), 30*time.Second)
+	ctx := t.Context()
+	if err := a.Release(ctx); !errors.Is(err, strategies.ErrNotHeld) {
+		t.Errorf("a release before all: %v", err)
+	}
+	if err := a.Acquire(ctx); err != nil {
+		t.Fatal(err)
+	}
+	first := a.Token()
+	if err := a.Acquire(ctx); !errors.Is(err, strategies.ErrNotAcquired) {
+		t.Errorf("an acquire of who holds: %v", err)
+	}
+	soon, cancel := context.WithTimeout(ctx, 500*time.Millisecond)
+	defer cancel()
+	if err := b.Acquire(soon); !errors.Is(err, strategies.ErrNotAcquired) {
+		t.Errorf("an acquire that gave up: %v", err)
+	}
+	if err := b.TryAcquire(ctx); !errors.Is(err, strategies.ErrNotAcquired) {
+		t.Errorf("a try beside a holder: %v", err)
+	}
+	if names := nodes(t, a.lock); len(names) != 1 {
+		t.Errorf("when one has given up there are %q", names)
+	}
+	got := make(chan error, 1)
+	go func() { got <- b.Acquire(ctx) }()
+	if err := a.Release(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-got; err != nil {
+		t.Fatal(err)
+	}
+	if second := b.Token(); second <= first {
+		t.Errorf("the tokens are %d and then %d", first, second)
+	}
+	if err := a.Release(ctx); !errors.Is(err, strategies.ErrNotHeld) {
+		t.Errorf("a second release: %v", err)
+	}
+	// Who leaves in order gives the lock back at once.
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.TryAcquire(ctx); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-a.Lost():
+		t.Error("it is lost at once")
+	default:
+	}
+}
+
+// nodes returns the names of the nodes below the lock's.
+func nodes(t *testing.T, l *lock) []string {
+	t.Helper()
+	names, _, err := l.session.conn.Children(l.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return names
+}
+
+// short is a session that is over soon: of the fewest ticks that a server gives.
+const short = 200 * time.Millisecond
+
+// A client that stays away for longer than its session is told when it is back, and what it has is no lock.
+func TestSessionExpires(t *testing.T) {
+	at := serve(t)
+	way := newRelay(t, at.Addr())
+	a, b := client(t, way.listener.Addr().String(), short), client(t, at.Addr(), 30*time.Second)
+	ctx := t.Context()
+	expires := func() {
+		way.cut()
+		if err := b.Acquire(ctx); err != nil { // it waits for the session's end
+			t.Fatal(err)
+		}
+		way.mend()
+		<-a.Lost()
+		if err := b.Release(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := a.Acquire(ctx); err != nil {
+		t.Fatal(err)
+	}
+	expires()
+	if err := a.Release(ctx); !errors.Is(err, strategies.ErrNotHeld) {
+		t.Errorf("a release of what is lost: %v", err)
+	}
+	if err := a.Acquire(ctx); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-a.Lost():
+		t.Error("the next is lost at once")
+	default:
+	}
+	expires()
+	if err := a.Acquire(ctx); err != nil {
+		t.Errorf("an acquire of who believed to hold: %v", err)
+	}
+	if names := nodes(t, b.lock); len(names) != 1 {
+		t.Errorf("there are %q", names)
+	}
+}
+
+// What servers can't be asked about nobody knows, until the session is over.
+func TestNobodyAnswers(t *testing.T) {
+	at := serve(t)
+	way := newRelay(t, at.Addr())
+	a, b := client(t, way.listener.Addr().String(), short), client(t, at.Addr(), 30*time.Second)
+	ctx := t.Context()
+	soon := func(do func(context.Context) error) error {
+		ctx, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
+		defer cancel()
+		return do(ctx)
+	}
+	if err := a.Acquire(ctx); err != nil {
+		t.Fatal(err)
+	}
+	way.cut()
+	if err := soon(a.Release); err == nil || errors.Is(err, strategies.ErrNotHeld) {
+		t.Errorf("a release that nobody answers: %v", err)
+	}
+	if err := soon(a.Acquire); !errors.Is(err, strategies.ErrNotAcquired) {
+		t.Errorf("an acquire without a server: %v", err)
+	}
+	if err := b.Acquire(ctx); err != nil {
+		t.Errorf("when the session is over: %v", err)
+	}
+}
+
+// An acquire that loses its server when it has made its node, and then its session, is made again, and leaves no other
+// node than the one that holds.
+func TestConnectionBreaksInAcquire(t *testing.T) {
+	at := serve(t)
+	way := newRelay(t, at.Addr())
+	a, b := client(t, way.listener.Addr().String(), short), client(t, at.Addr(), 30*time.Second)
+	ctx := t.Context()
+	if err := b.Acquire(ctx); err != nil { // there is the lock's own node from now on
+		t.Fatal(err)
+	}
+	if err := b.Release(ctx); err != nil {
+		t.Fatal(err)
+	}
+	const create = 1 // ZooDefs.OpCode
+	cut := make(chan struct{})
+	var once sync.Once
+	way.handed(func(opcode int32) {
+		if opcode == create {
+			once.Do(func() {
+				way.cut()
+				close(cut)
+			})
+		}
+	})
+	got := make(chan error, 1)
+	go func() { got <- a.Acquire(ctx) }()
+	<-cut
+	for len(nodes(t, b.lock)) > 0 {
+		time.Sleep(5 * time.Millisecond) // the node goes with its session
+	}
+	way.mend()
+	if err := <-got; err != nil {
+		t.Fatal(err)
+	}
+	if names := nodes(t, b.lock); len(names) != 1 {
+		t.Errorf("one holds, and there are %q", names)
+	}
+	if err := a.Release(ctx); err != nil {
+		t.Error(err)
+	}
+}
