@@ -54,8 +54,8 @@ func written(file, text string) (chosen, error) {
 // chooseScenarios returns the scenarios that the words name, by name or pattern of
 // names, or by the path of a file, of a directory, or a pattern of files: first
 // those of the library in its order, then the files, each once. No words mean the
-// whole library.
-func chooseScenarios(ctx context.Context, words []string) ([]chosen, error) {
+// whole library; those about other services belong to it if some lock is one of theirs.
+func chooseScenarios(ctx context.Context, words []string, others bool) ([]chosen, error) {
 	if len(words) == 0 {
 		words = []string{"*"}
 	}
@@ -63,8 +63,8 @@ func chooseScenarios(ctx context.Context, words []string) ([]chosen, error) {
 	var files []chosen
 	for _, word := range words {
 		found := false
-		for _, name := range scenarios.Names() {
-			if matched, err := path.Match(word, name); matched && err == nil {
+		for i, name := range playable() {
+			if matched, err := path.Match(word, name); matched && err == nil && (i < len(scenarios.Names()) || others || word == name) {
 				found, wanted[name] = true, true
 			}
 		}
@@ -90,7 +90,7 @@ func chooseScenarios(ctx context.Context, words []string) ([]chosen, error) {
 		}
 	}
 	var list []chosen
-	for _, name := range scenarios.Names() {
+	for _, name := range playable() {
 		if !wanted[name] {
 			continue
 		}
@@ -195,6 +195,13 @@ func checkNames(registry strategies.Registry, scripts []chosen) error {
 	library, err := scenarios.Library()
 	if err != nil {
 		return err
+	}
+	for _, name := range scenarios.OfServices() {
+		script, err := scenarios.Lookup(name)
+		if err != nil {
+			return err
+		}
+		library = append(library, script)
 	}
 	for _, script := range library {
 		for _, selector := range script.Selects() {

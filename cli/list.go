@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -33,11 +34,14 @@ func newListCommand(a *app) *cobra.Command {
 				return listVarying(cmd.OutOrStdout(), a.registry)
 			case "scenarios":
 				fmt.Fprintln(w, "NAME\tWHAT HAPPENS")
-				list, err := scenarios.Library()
-				if err != nil {
-					return err
-				}
-				for _, s := range list {
+				for _, name := range playable() {
+					s, err := scenarios.Lookup(name)
+					if err != nil {
+						return err
+					}
+					if slices.Contains(scenarios.OfServices(), name) && len(a.services) == 0 {
+						continue
+					}
 					fmt.Fprintf(w, "%s\t%s\n", s.Name, s.Summary())
 				}
 			case "faults":

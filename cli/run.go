@@ -132,7 +132,7 @@ func (o *runOptions) run(cmd *cobra.Command, a *app) error {
 	if list, err = o.on(list); err != nil {
 		return err
 	}
-	scripts, err := chooseScenarios(cmd.Context(), o.scenarios)
+	scripts, err := chooseScenarios(cmd.Context(), o.scenarios, slices.ContainsFunc(list, func(s strategies.Strategy) bool { return s.RunsOn() != strategies.Redis }))
 	if err != nil {
 		return err
 	}

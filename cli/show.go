@@ -31,7 +31,7 @@ func chooseScenario(ctx context.Context, word string) (chosen, error) {
 	if file, src := scenarios.MapSource(word); src != nil {
 		return written(file, string(src))
 	}
-	list, err := chooseScenarios(ctx, []string{word})
+	list, err := chooseScenarios(ctx, []string{word}, true)
 	if err != nil {
 		return chosen{}, err
 	}

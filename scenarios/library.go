@@ -8,7 +8,7 @@ import (
 	"github.com/lockfault/lockfault/internal/nearest"
 )
 
-//go:embed library/*.txt
+//go:embed library/*.txt services/*.txt
 var library embed.FS
 
 // Names returns the names of the library's scripts in the order in which
@@ -34,6 +34,12 @@ func Names() []string {
 		partition-minority partition-majority`)
 }
 
+// OfServices returns the names of further scripts, in their order: those about locks of other services than Redis, whose
+// servers keep together by themselves.
+func OfServices() []string {
+	return strings.Fields(`holder-cut-off leader-paused follower-behind`)
+}
+
 // Library returns the scripts that come with the program, in the order of
 // [Names]. The scripts are the caller's own.
 func Library() ([]*Script, error) {
@@ -48,11 +54,11 @@ func Library() ([]*Script, error) {
 	return scripts, nil
 }
 
-// Lookup returns the library's script of that name.
+// Lookup returns the script of that name, of [Names] or [OfServices].
 func Lookup(name string) (*Script, error) {
 	src := Source(name)
 	if src == nil {
-		if meant, ok := nearest.Of(name, Names()); ok {
+		if meant, ok := nearest.Of(name, append(Names(), OfServices()...)); ok {
 			return nil, fmt.Errorf("no scenario is called %q: did you mean %q?", name, meant)
 		}
 		return nil, fmt.Errorf("no scenario is called %q", name)
@@ -65,11 +71,12 @@ func Lookup(name string) (*Script, error) {
 	return script, nil
 }
 
-// Source returns the text of the library's script of that name; nil if there is none.
+// Source returns the text of the script of that name, of [Names] or [OfServices]; nil if there is none.
 func Source(name string) []byte {
-	src, err := library.ReadFile("library/" + name + ".txt")
-	if err != nil {
-		return nil
+	for _, dir := range []string{"library/", "services/"} {
+		if src, err := library.ReadFile(dir + name + ".txt"); err == nil {
+			return src
+		}
 	}
-	return src
+	return nil
 }

@@ -14,12 +14,16 @@ func TestLibrary(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	for _, name := range scenarios.OfServices() {
+		script, err := scenarios.Lookup(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		scripts = append(scripts, script)
+	}
 	for _, script := range scripts {
 		t.Run(script.Name, func(t *testing.T) {
-			src, err := os.ReadFile("library/" + script.Name + ".txt")
-			if err != nil {
-				t.Fatal(err)
-			}
+			src := scenarios.Source(script.Name)
 			if got := string(script.Format()); got != string(src) {
 				t.Errorf("not in canonical form; lockfault fmt makes it\n%s", got)
 			}
@@ -34,16 +38,18 @@ func TestLibrary(t *testing.T) {
 }
 
 func TestNamesAreTheFiles(t *testing.T) {
-	files, err := os.ReadDir("library")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var found []string
-	for _, file := range files {
-		found = append(found, strings.TrimSuffix(file.Name(), ".txt"))
-	}
-	if listed := slices.Sorted(slices.Values(scenarios.Names())); !slices.Equal(listed, found) {
-		t.Errorf("Names lists %q, the folder holds %q", listed, found)
+	for dir, names := range map[string][]string{"library": scenarios.Names(), "services": scenarios.OfServices()} {
+		files, err := os.ReadDir(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var found []string
+		for _, file := range files {
+			found = append(found, strings.TrimSuffix(file.Name(), ".txt"))
+		}
+		if listed := slices.Sorted(slices.Values(names)); !slices.Equal(listed, found) {
+			t.Errorf("of %s %q are listed, the folder holds %q", dir, listed, found)
+		}
 	}
 }
 
