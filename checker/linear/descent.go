@@ -44,6 +44,7 @@ type descent struct {
 	dead     hopeless
 	furthest int32 // the furthest point that no order explains, or -1
 	budget   int
+	cur      instant
 
 	out  []instant
 	more *walk   // states that come after those in out, on demand
@@ -124,11 +125,15 @@ func newDescent(spec Spec, strict bool, c *compiled) *descent {
 	return s
 }
 
-// run returns whether there is a legal order; if there is none, refuted is the
-// first point that no order explains. lost says that it gave up.
-func (s *descent) run() (legal bool, refuted int32, lost bool) {
-	cur := instant{}
+// run goes on until it knows whether there is a legal order, or has no more of its budget than rest. If there is none, refuted is the
+// first point that no order explains. lost says that it does not know; and that it never will, if nothing is left.
+func (s *descent) run(rest int) (legal bool, refuted int32, lost bool) {
+	cur := s.cur
 	for int(s.pos) < len(s.points) {
+		if s.budget < rest {
+			s.cur = cur
+			return false, -1, true
+		}
 		next := s.out[:0]
 		known := false
 		if s.pos <= s.furthest {

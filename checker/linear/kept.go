@@ -151,8 +151,11 @@ func (k *kept) confirms(key string, end bool) bool {
 	return !legal && !lost
 }
 
-// How long a search goes on that minds busy answers before one is tried that does not: so many states, and so many for each point.
+// How long a search goes on before what it can't explain is looked at by itself, and before one is tried that does not mind
+// busy answers: so many states, and so many for each point.
 const (
+	calmly            = 1 << 13
+	calmlyPerPoint    = 4
 	mindfully         = 1 << 17
 	mindfullyPerPoint = 32
 )
@@ -213,27 +216,52 @@ func (k *kept) refute(events []Event) (at int, lost bool) {
 
 // judge says whether events have a legal order and, if not, at which event that shows at the earliest.
 func (k *kept) judge(events []Event) (legal bool, at int, lost bool) {
-	c := compile(k.spec, k.strict, events)
-	d := newDescent(k.spec, k.strict, c)
-	if !k.strict {
-		return d.answer()
-	}
-	// What is illegal without its busy answers is so with them, and shows much sooner where a busy answer has many explanations.
+	d := newDescent(k.spec, k.strict, compile(k.spec, k.strict, events))
 	all := d.budget
-	d.budget = min(all, mindfully+mindfullyPerPoint*len(c.points))
-	if legal, at, lost = d.answer(); !lost {
-		return legal, at, lost
+	mindless := k.strict
+	for spend := calmly + calmlyPerPoint*len(d.points); ; spend *= 4 {
+		if legal, at, lost = d.answer(all - spend); !lost || d.budget < 0 {
+			return legal, at, lost
+		}
+		// It takes long because it is illegal, mostly, and that shows in what was last.
+		if d.furthest >= 0 && k.local(events, int(d.at[d.furthest]), spend/4) {
+			return false, int(d.at[d.furthest]), false
+		}
+		// What is illegal without its busy answers is so with them, and shows much sooner where a busy answer has many explanations.
+		if mindless && spend > mindfully+mindfullyPerPoint*len(d.points) {
+			mindless = false
+			if legal, at, lost := newKept(k.spec, false).judge(events); !legal && !lost {
+				return false, at, false
+			}
+		}
 	}
-	if legal, at, lost = newDescent(k.spec, false, compile(k.spec, false, events)).answer(); !legal && !lost {
-		return false, at, false
-	}
-	d = newDescent(k.spec, true, c)
-	return d.answer()
 }
 
-// answer is what judge says.
-func (s *descent) answer() (legal bool, at int, lost bool) {
-	legal, point, lost := s.run()
+// local says whether events around a place are known to have no legal order, whatever was before. It takes no more than so many states for each of the stretches that
+// it looks at.
+func (k *kept) local(events []Event, at, spend int) bool {
+	for span := 32; span < at; span *= 4 {
+		for _, strict := range []bool{false, true} {
+			if strict && !k.strict {
+				continue
+			}
+			near := stretch(k.spec, strict, events, at-span, min(at+span/2, len(events)))
+			if near == nil {
+				continue
+			}
+			d := newDescent(k.spec, strict, compile(k.spec, strict, near))
+			d.budget = min(d.budget, spend)
+			if legal, _, lost := d.answer(0); !legal && !lost {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// answer is what judge says, of a descent that goes on while it has more than rest of its budget.
+func (s *descent) answer(rest int) (legal bool, at int, lost bool) {
+	legal, point, lost := s.run(rest)
 	if legal || lost {
 		return legal, -1, lost
 	}
