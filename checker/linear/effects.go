@@ -89,7 +89,7 @@ func (s *descent) closing(to []instant, st instant, reserve int32) []instant {
 				s.fill(st, add)
 			}
 			useless = len(st.seen) == len(before.seen) && out(st.holds)+int64(st.uses(reserve)) != out(before.holds)+int64(before.uses(reserve))
-		} else if s.rough || unseen || s.rewrites(st, like) || s.tokens && s.due(st, math.MaxInt64) {
+		} else if s.rough || unseen || s.tokens && s.due(st, math.MaxInt64) {
 			s.moves(st, sp.like, true, add)
 		}
 		if i, ok := st.held(like.actor, like.reading); ok && st.holds[i].count >= like.permits && sp.open(s.pos) > st.uses(reserve) {
