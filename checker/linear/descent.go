@@ -44,7 +44,10 @@ type descent struct {
 	dead     hopeless
 	furthest int32 // the furthest point that no order explains, or -1
 	budget   int
-	cur      instant
+
+	cur     instant // where it goes on
+	deepest int32   // the furthest point that it came to
+	then    int     // its budget there
 
 	out  []instant
 	more *walk   // states that come after those in out, on demand
@@ -125,12 +128,14 @@ func newDescent(spec Spec, strict bool, c *compiled) *descent {
 	return s
 }
 
-// run goes on until it knows whether there is a legal order, or has no more of its budget than rest. If there is none, refuted is the
-// first point that no order explains. lost says that it does not know; and that it never will, if nothing is left.
-func (s *descent) run(rest int) (legal bool, refuted int32, lost bool) {
+// run goes on until it knows whether there is a legal order, or has come no further for so many states. If there is none, refuted is the
+// first point that no order explains. lost says that it does not know; and that it never will, if nothing is left of its budget.
+func (s *descent) run(patience int) (legal bool, refuted int32, lost bool) {
 	cur := s.cur
 	for int(s.pos) < len(s.points) {
-		if s.budget < rest {
+		if s.pos > s.deepest || s.deepest == 0 {
+			s.deepest, s.then = s.pos, s.budget
+		} else if s.then-s.budget > patience {
 			s.cur = cur
 			return false, -1, true
 		}

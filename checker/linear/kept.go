@@ -151,13 +151,10 @@ func (k *kept) confirms(key string, end bool) bool {
 	return !legal && !lost
 }
 
-// How long a search goes on before what it can't explain is looked at by itself, and before one is tried that does not mind
-// busy answers: so many states, and so many for each point.
+// How many states a search sees, and comes no further, before what it can't explain is looked at by itself, and before it tries without busy answers.
 const (
-	calmly            = 1 << 13
-	calmlyPerPoint    = 4
-	mindfully         = 1 << 17
-	mindfullyPerPoint = 32
+	patiently = 1 << 12
+	mindfully = 1 << 14
 )
 
 // A refutation is the first event up to which a lock has no legal order.
@@ -217,18 +214,17 @@ func (k *kept) refute(events []Event) (at int, lost bool) {
 // judge says whether events have a legal order and, if not, at which event that shows at the earliest.
 func (k *kept) judge(events []Event) (legal bool, at int, lost bool) {
 	d := newDescent(k.spec, k.strict, compile(k.spec, k.strict, events))
-	all := d.budget
 	mindless := k.strict
-	for spend := calmly + calmlyPerPoint*len(d.points); ; spend *= 4 {
-		if legal, at, lost = d.answer(all - spend); !lost || d.budget < 0 {
+	for patience := patiently; ; patience *= 4 {
+		if legal, at, lost = d.answer(patience); !lost || d.budget < 0 {
 			return legal, at, lost
 		}
-		// It takes long because it is illegal, mostly, and that shows in what was last.
-		if d.furthest >= 0 && k.local(events, int(d.at[d.furthest]), spend/4) {
+		// It gets no further because it is illegal, mostly, and that shows in what was last.
+		if d.furthest >= 0 && k.local(events, int(d.at[d.furthest]), patience) {
 			return false, int(d.at[d.furthest]), false
 		}
 		// What is illegal without its busy answers is so with them, and shows much sooner where a busy answer has many explanations.
-		if mindless && spend > mindfully+mindfullyPerPoint*len(d.points) {
+		if mindless && patience > mindfully {
 			mindless = false
 			if legal, at, lost := newKept(k.spec, false).judge(events); !legal && !lost {
 				return false, at, false
@@ -237,21 +233,35 @@ func (k *kept) judge(events []Event) (legal bool, at int, lost bool) {
 	}
 }
 
-// local says whether events around a place are known to have no legal order, whatever was before. It takes no more than so many states for each of the stretches that
-// it looks at.
+// local says whether events around a place are known to have no legal order, whatever was before. It looks at stretches of
+// which one may take so many states, the shortest first.
 func (k *kept) local(events []Event, at, spend int) bool {
-	for span := 32; span < at; span *= 4 {
-		for _, strict := range []bool{false, true} {
-			if strict && !k.strict {
+	var spans []int
+	for span := 32; span < at && span <= spend/8; span *= 4 {
+		spans = append(spans, span)
+	}
+	p := newPast(k.spec)
+	var near [][2][]Event // without busy answers, and with them
+	next := 0
+	for _, span := range slices.Backward(spans) {
+		for ; next < at-span; next++ {
+			p.add(&events[next])
+		}
+		stretch := events[next:min(at+span/2, len(events))]
+		of := [2][]Event{p.stretch(false, stretch)}
+		if k.strict {
+			of[1] = p.stretch(true, stretch)
+		}
+		near = append(near, of)
+	}
+	for _, of := range slices.Backward(near) {
+		for i, events := range of {
+			if events == nil {
 				continue
 			}
-			near := stretch(k.spec, strict, events, at-span, min(at+span/2, len(events)))
-			if near == nil {
-				continue
-			}
-			d := newDescent(k.spec, strict, compile(k.spec, strict, near))
-			d.budget = min(d.budget, spend)
-			if legal, _, lost := d.answer(0); !legal && !lost {
+			d := newDescent(k.spec, i == 1, compile(k.spec, i == 1, events))
+			d.budget = min(d.budget, spend+4*len(events))
+			if legal, _, lost := d.answer(d.budget); !legal && !lost {
 				return true
 			}
 		}
@@ -259,9 +269,9 @@ func (k *kept) local(events []Event, at, spend int) bool {
 	return false
 }
 
-// answer is what judge says, of a descent that goes on while it has more than rest of its budget.
-func (s *descent) answer(rest int) (legal bool, at int, lost bool) {
-	legal, point, lost := s.run(rest)
+// answer is what judge says, of a descent that has so much patience.
+func (s *descent) answer(patience int) (legal bool, at int, lost bool) {
+	legal, point, lost := s.run(patience)
 	if legal || lost {
 		return legal, -1, lost
 	}
