@@ -155,6 +155,7 @@ func (k *kept) confirms(key string, end bool) bool {
 const (
 	patiently = 1 << 12
 	mindfully = 1 << 14
+	longest   = 1 << 18 // for what is looked at by itself
 )
 
 // A refutation is the first event up to which a lock has no legal order.
@@ -220,7 +221,7 @@ func (k *kept) judge(events []Event) (legal bool, at int, lost bool) {
 			return legal, at, lost
 		}
 		// It gets no further because it is illegal, mostly, and that shows in what was last.
-		if d.furthest >= 0 && k.local(events, int(d.at[d.furthest]), patience) {
+		if d.furthest >= 0 && patience <= longest && k.local(events, int(d.at[d.furthest]), patience) {
 			return false, int(d.at[d.furthest]), false
 		}
 		// What is illegal without its busy answers is so with them, and shows much sooner where a busy answer has many explanations.
