@@ -40,7 +40,6 @@ type descent struct {
 	watch []int32 // of them the tries that must find the lock taken
 
 	frames   []frame
-	trail    []visit // since the first frame, where the search has been before
 	dead     hopeless
 	furthest int32 // the furthest point that no order explains, or -1
 	budget   int
@@ -48,6 +47,7 @@ type descent struct {
 	cur     instant // where it goes on
 	deepest int32   // the furthest point that it came to
 	then    int     // its budget there
+	sweep   sweep
 
 	out  []instant
 	more *walk   // states that come after those in out, on demand
@@ -55,16 +55,9 @@ type descent struct {
 	buf  []byte
 }
 
-// A visit is a state at a point.
-type visit struct {
-	pos   int32
-	state instant
-}
-
 // A frame is a point with several states after it.
 type frame struct {
 	pos   int32
-	trail int
 	tried instant // the last of them that was tried
 	rest  []instant
 	more  *walk // what comes after the rest
@@ -134,7 +127,7 @@ func (s *descent) run(patience int) (legal bool, refuted int32, lost bool) {
 	cur := s.cur
 	for int(s.pos) < len(s.points) {
 		if s.pos > s.deepest || s.deepest == 0 {
-			s.deepest, s.then = s.pos, s.budget
+			s.deepest, s.then, s.sweep = s.pos, s.budget, sweep{}
 		} else if s.then-s.budget > patience {
 			s.cur = cur
 			return false, -1, true
@@ -142,9 +135,7 @@ func (s *descent) run(patience int) (legal bool, refuted int32, lost bool) {
 		next := s.out[:0]
 		known := false
 		if s.pos <= s.furthest {
-			if known = !s.hopes(s.pos, cur); !known {
-				s.trail = append(s.trail, visit{s.pos, cur})
-			}
+			known = !s.bury(s.pos, cur)
 		}
 		s.more = nil
 		if !known {
@@ -163,7 +154,7 @@ func (s *descent) run(patience int) (legal bool, refuted int32, lost bool) {
 			continue
 		}
 		if len(next) > 1 || s.more != nil {
-			s.frames = append(s.frames, frame{s.pos, len(s.trail), next[0], slices.Clone(next[1:]), s.more})
+			s.frames = append(s.frames, frame{s.pos, next[0], slices.Clone(next[1:]), s.more})
 		}
 		cur = next[0]
 		s.advance()
@@ -175,17 +166,17 @@ func appendPos(to []byte, pos int32) []byte {
 	return append(to, byte(pos), byte(pos>>8), byte(pos>>16), byte(pos>>24))
 }
 
-// back returns to the latest state that has another one after it.
+// back returns to a state that has another one after it: the latest, unless a sweep chooses.
 func (s *descent) back() (instant, bool) {
 	for len(s.frames) > 0 {
-		f := &s.frames[len(s.frames)-1]
-		for _, v := range s.trail[f.trail:] {
-			s.bury(v.pos, v.state)
-		}
+		i := s.choose()
+		f := &s.frames[i]
 		s.bury(f.pos+1, f.tried)
-		s.trail = s.trail[:f.trail]
 		for s.pos > f.pos {
 			s.retreat()
+		}
+		for s.pos < f.pos {
+			s.advance()
 		}
 		if len(f.rest) > 0 {
 			next := f.rest[0]
@@ -202,9 +193,36 @@ func (s *descent) back() (instant, bool) {
 			}
 			s.end(f.more)
 		}
-		s.frames = s.frames[:len(s.frames)-1]
+		s.frames = slices.Delete(s.frames, i, i+1)
 	}
 	return instant{}, false
+}
+
+// A sweep goes over the frames from the last to earlier ones, when a search has come no further for long, and follows each for a while: what was chosen wrongly
+// may be far back, and all that can be chosen since does not mend it.
+type sweep struct {
+	next  int // the frame that it comes to next, and those before
+	until int // the budget at which it goes on
+	leash int // for how many states it follows each
+	reach int32
+}
+
+// restless is for how many states a search comes no further before it sweeps.
+var restless = 1 << 12
+
+// choose returns the frame to go on from.
+func (s *descent) choose() int {
+	last := len(s.frames) - 1
+	w := &s.sweep
+	if s.then-s.budget <= restless || w.leash > 0 && s.budget > w.until {
+		return last
+	}
+	w.next = min(w.next, len(s.frames))
+	if w.next--; w.leash == 0 || w.next < 0 || s.deepest-s.frames[w.next].pos > w.reach {
+		w.leash, w.reach, w.next = 2*w.leash+16, 4*w.reach+64, last
+	}
+	w.until = s.budget - w.leash
+	return w.next
 }
 
 // advance and retreat go over one point.

@@ -156,12 +156,6 @@ func (s *descent) untaken(st instant) (instant, chances) {
 // A change is of how much an actor holds.
 type change struct{ actor, n int32 }
 
-// hopes says whether a state at a point is not known to lead nowhere.
-func (s *descent) hopes(pos int32, st instant) bool {
-	c := s.parts(pos, st)
-	return !better(s.dead[string(s.buf)], &c)
-}
-
 // better says whether one of a list is at least as good. They are ordered by how much they have used up.
 func better(list []chances, c *chances) bool {
 	for i := range list {
@@ -175,12 +169,12 @@ func better(list []chances, c *chances) bool {
 	return false
 }
 
-// bury notes that a state at a point leads nowhere.
-func (s *descent) bury(pos int32, st instant) {
+// bury notes that the search has been in a state at a point, and says whether it had not been in one that is at least as good.
+func (s *descent) bury(pos int32, st instant) bool {
 	c := s.parts(pos, st)
 	dead := s.dead[string(s.buf)]
 	if better(dead, &c) {
-		return
+		return false
 	}
 	at := sort.Search(len(dead), func(i int) bool { return dead[i].many >= c.many })
 	kept := at // what it is better than comes behind
@@ -192,4 +186,5 @@ func (s *descent) bury(pos int32, st instant) {
 	}
 	clear(dead[kept:])
 	s.dead[string(s.buf)] = slices.Insert(dead[:kept], at, c)
+	return true
 }
