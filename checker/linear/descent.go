@@ -8,8 +8,8 @@ import (
 // How long a search goes on before it gives up, which leaves the question open: so
 // many states for each point of the history, not counting the first ones.
 const (
-	typically = 512
-	initially = 1 << 20
+	typically = 32
+	initially = 1 << 21
 )
 
 // A descent looks for a legal order of a compiled history: depth first, point by point, and what has

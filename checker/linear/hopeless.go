@@ -156,9 +156,13 @@ func (s *descent) untaken(st instant) (instant, chances) {
 // A change is of how much an actor holds.
 type change struct{ actor, n int32 }
 
-// better says whether one of a list is at least as good. They are ordered by how much they have used up.
-func better(list []chances, c *chances) bool {
+// better says whether one of a list is at least as good. They are ordered by how much they have used up. So many that are
+// looked at count as a state.
+func (s *descent) better(list []chances, c *chances) bool {
 	for i := range list {
+		if i%32 == 31 {
+			s.budget--
+		}
 		if list[i].many > c.many {
 			return false
 		}
@@ -173,11 +177,12 @@ func better(list []chances, c *chances) bool {
 func (s *descent) bury(pos int32, st instant) bool {
 	c := s.parts(pos, st)
 	dead := s.dead[string(s.buf)]
-	if better(dead, &c) {
+	if s.better(dead, &c) {
 		return false
 	}
 	at := sort.Search(len(dead), func(i int) bool { return dead[i].many >= c.many })
 	kept := at // what it is better than comes behind
+	s.budget -= (len(dead) - at) / 32
 	for i := at; i < len(dead); i++ {
 		if !c.atLeast(&dead[i]) {
 			dead[kept] = dead[i]
