@@ -12,8 +12,8 @@ const (
 	initially = 1 << 21
 )
 
-// A descent looks for a legal order of a compiled history: depth first, point by point, and what has
-// been found to lead nowhere is remembered (Wing and Gong; Lowe). Nothing takes effect before it is
+// A descent looks for a legal order of a compiled history: depth first, point by point, and where it has
+// been is remembered (Wing and Gong; Lowe). Nothing takes effect before it is
 // needed: at an operation's return it itself, and before that what makes room for it. docs/checker.md
 // says why that is enough.
 type descent struct {
@@ -40,7 +40,7 @@ type descent struct {
 	watch []int32 // of them the tries that must find the lock taken
 
 	frames   []frame
-	dead     hopeless
+	been     visited
 	furthest int32 // the furthest point that no order explains, or -1
 	budget   int
 
@@ -67,7 +67,7 @@ func newDescent(spec Spec, strict bool, c *compiled) *descent {
 	s := &descent{
 		compiled: c, traits: spec.traits(), model: spec.model(c.actors), strict: strict,
 		under:    make([]int32, len(c.actors)),
-		dead:     hopeless{},
+		been:     visited{},
 		furthest: -1,
 		budget:   initially + typically*len(c.points),
 	}
@@ -122,7 +122,7 @@ func newDescent(spec Spec, strict bool, c *compiled) *descent {
 }
 
 // run goes on until it knows whether there is a legal order, or has come no further for so many states. If there is none, refuted is the
-// first point that no order explains. lost says that it does not know; and that it never will, if nothing is left of its budget.
+// first point that no order explains. lost says that it does not know; it may go on, unless nothing is left of its budget.
 func (s *descent) run(patience int) (legal bool, refuted int32, lost bool) {
 	cur := s.cur
 	for int(s.pos) < len(s.points) {
@@ -135,7 +135,7 @@ func (s *descent) run(patience int) (legal bool, refuted int32, lost bool) {
 		next := s.out[:0]
 		known := false
 		if s.pos <= s.furthest {
-			known = !s.bury(s.pos, cur)
+			known = !s.visit(s.pos, cur)
 		}
 		s.more = nil
 		if !known {
@@ -166,12 +166,13 @@ func appendPos(to []byte, pos int32) []byte {
 	return append(to, byte(pos), byte(pos>>8), byte(pos>>16), byte(pos>>24))
 }
 
-// back returns to a state that has another one after it: the latest, unless a sweep chooses.
+// back returns to a state that has another one after it: the latest, unless a sweep chooses. What waits may be
+// followed in any order, and what a state that was followed can do as well need not be.
 func (s *descent) back() (instant, bool) {
 	for len(s.frames) > 0 {
 		i := s.choose()
 		f := &s.frames[i]
-		s.bury(f.pos+1, f.tried)
+		s.visit(f.pos+1, f.tried)
 		for s.pos > f.pos {
 			s.retreat()
 		}

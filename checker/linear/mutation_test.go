@@ -87,7 +87,7 @@ var mutants = []struct{ name, file, from, to string }{
 	{"a stretch loses what may be released yet", "stretch.go", "for _, e := range s.gives {", "for _, e := range s.gives[:0] {"},
 	{"a stretch asks for the return of what was under way", "stretch.go", "case e.Phase != Invoke && e.Phase != Expired && under[at] != nil:", "case e.Phase == ReturnFail && under[at] != nil:"},
 	{"what may be written once more is enough", "alike.go", "return u < 0 || !s.rewrites", "return true || !s.rewrites"},
-	{"who reads is thought able to write later", "hopeless.go", "left-- // who reads", "left += 0 // who reads"},
+	{"who reads is thought able to write later", "visited.go", "left-- // who reads", "left += 0 // who reads"},
 	{"nobody gives back one by one what a crash left", "reach.go", "return true // nobody may give", "return false // nobody may give"},
 	{"an explanation leaves out who explains that somebody was told busy", "deletions.go", "c.tries = append(c.tries, span{o.at, i})", "_ = i"},
 	{"an explanation leaves out the token that is used", "deletions.go", "c.tokens && c.presented(place{o.e.Client, o.e.Key}, o.at)", "false"},
