@@ -8,7 +8,7 @@ import (
 // How long a search goes on before it gives up, which leaves the question open: so
 // many states for each point of the history, not counting the first ones.
 const (
-	typically = 32
+	typically = 64
 	initially = 1 << 21
 )
 
