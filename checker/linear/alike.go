@@ -110,7 +110,9 @@ func (s *descent) reserve1(st instant, reserve int32, add func(instant)) {
 	// A release that needs nothing, and ends nothing since it comes before.
 	idle := s.lax && s.strict && u >= 0 && s.ops[u].op == Release && s.ops[u].outcome == certain && !has(st.done, u) && st.count(like.actor, like.reading) == 0
 	with := func(next instant) {
-		add(s.look(next.taking(like.actor, like.reading, like.permits, sp.grant)))
+		if !s.enough(st, like.actor, like.reading) {
+			add(s.look(next.taking(like.actor, like.reading, like.permits, sp.grant)))
+		}
 		if idle {
 			released := next
 			released.done = including(released.done, u)
@@ -124,6 +126,9 @@ func (s *descent) reserve1(st instant, reserve int32, add func(instant)) {
 		nobody := *like
 		nobody.actor = pt.orphans[0]
 		if !s.tied && !s.model.room(next.holds, &nobody) {
+			return
+		}
+		if s.enough(st, nobody.actor, like.reading) {
 			return
 		}
 		for _, p := range pt.orphans {
@@ -150,6 +155,18 @@ func (s *descent) reserve1(st instant, reserve int32, add func(instant)) {
 		}
 		with(s.giving(next, gift{like.actor, sp.yet, t}))
 	}
+}
+
+// enough says whether what an actor has of a read-write lock is as good as more of the same. Who reads once may as well read once more later,
+// when it has given that back: until then nobody but itself writes. So may who writes, if it does not read, which would keep it from
+// beginning to write; and if it reads, until it is to give back what it writes. (If that has no known outcome, it may as well not have.)
+func (s *descent) enough(st instant, actor int32, reading bool) bool {
+	n := st.count(actor, reading)
+	if !s.shares || n == 0 {
+		return false
+	}
+	u := s.under[actor]
+	return u < 0 || !s.rewrites(st, &s.ops[u]) || s.ops[u].outcome != certain || has(st.done, u) || reading
 }
 
 // frees lets h be less: by a release or, of a lease, by its end.

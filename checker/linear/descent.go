@@ -8,12 +8,12 @@ import (
 // How long a search goes on before it gives up, which leaves the question open: so
 // many states for each point of the history, not counting the first ones.
 const (
-	typically = 512
-	initially = 1 << 20
+	typically = 64
+	initially = 1 << 21
 )
 
-// A descent looks for a legal order of a compiled history: depth first, point by point, and what has
-// been found to lead nowhere is remembered (Wing and Gong; Lowe). Nothing takes effect before it is
+// A descent looks for a legal order of a compiled history: depth first, point by point, and where it has
+// been is remembered (Wing and Gong; Lowe). Nothing takes effect before it is
 // needed: at an operation's return it itself, and before that what makes room for it. docs/checker.md
 // says why that is enough.
 type descent struct {
@@ -40,10 +40,14 @@ type descent struct {
 	watch []int32 // of them the tries that must find the lock taken
 
 	frames   []frame
-	trail    []visit // since the first frame, where the search has been before
-	dead     hopeless
+	been     visited
 	furthest int32 // the furthest point that no order explains, or -1
 	budget   int
+
+	cur     instant // where it goes on
+	deepest int32   // the furthest point that it came to
+	then    int     // its budget there
+	sweep   sweep
 
 	out  []instant
 	more *walk   // states that come after those in out, on demand
@@ -51,16 +55,9 @@ type descent struct {
 	buf  []byte
 }
 
-// A visit is a state at a point.
-type visit struct {
-	pos   int32
-	state instant
-}
-
 // A frame is a point with several states after it.
 type frame struct {
 	pos   int32
-	trail int
 	tried instant // the last of them that was tried
 	rest  []instant
 	more  *walk // what comes after the rest
@@ -70,7 +67,7 @@ func newDescent(spec Spec, strict bool, c *compiled) *descent {
 	s := &descent{
 		compiled: c, traits: spec.traits(), model: spec.model(c.actors), strict: strict,
 		under:    make([]int32, len(c.actors)),
-		dead:     hopeless{},
+		been:     visited{},
 		furthest: -1,
 		budget:   initially + typically*len(c.points),
 	}
@@ -124,17 +121,21 @@ func newDescent(spec Spec, strict bool, c *compiled) *descent {
 	return s
 }
 
-// run returns whether there is a legal order; if there is none, refuted is the
-// first point that no order explains. lost says that it gave up.
-func (s *descent) run() (legal bool, refuted int32, lost bool) {
-	cur := instant{}
+// run goes on until it knows whether there is a legal order, or has come no further for so many states. If there is none, refuted is the
+// first point that no order explains. lost says that it does not know; it may go on, unless nothing is left of its budget.
+func (s *descent) run(patience int) (legal bool, refuted int32, lost bool) {
+	cur := s.cur
 	for int(s.pos) < len(s.points) {
+		if s.pos > s.deepest || s.deepest == 0 {
+			s.deepest, s.then, s.sweep = s.pos, s.budget, sweep{}
+		} else if s.then-s.budget > patience {
+			s.cur = cur
+			return false, -1, true
+		}
 		next := s.out[:0]
 		known := false
 		if s.pos <= s.furthest {
-			if known = !s.hopes(s.pos, cur); !known {
-				s.trail = append(s.trail, visit{s.pos, cur})
-			}
+			known = !s.visit(s.pos, cur)
 		}
 		s.more = nil
 		if !known {
@@ -153,7 +154,7 @@ func (s *descent) run() (legal bool, refuted int32, lost bool) {
 			continue
 		}
 		if len(next) > 1 || s.more != nil {
-			s.frames = append(s.frames, frame{s.pos, len(s.trail), next[0], slices.Clone(next[1:]), s.more})
+			s.frames = append(s.frames, frame{s.pos, next[0], slices.Clone(next[1:]), s.more})
 		}
 		cur = next[0]
 		s.advance()
@@ -165,17 +166,18 @@ func appendPos(to []byte, pos int32) []byte {
 	return append(to, byte(pos), byte(pos>>8), byte(pos>>16), byte(pos>>24))
 }
 
-// back returns to the latest state that has another one after it.
+// back returns to a state that has another one after it: the latest, unless a sweep chooses. What waits may be
+// followed in any order, and what a state that was followed can do as well need not be.
 func (s *descent) back() (instant, bool) {
 	for len(s.frames) > 0 {
-		f := &s.frames[len(s.frames)-1]
-		for _, v := range s.trail[f.trail:] {
-			s.bury(v.pos, v.state)
-		}
-		s.bury(f.pos+1, f.tried)
-		s.trail = s.trail[:f.trail]
+		i := s.choose()
+		f := &s.frames[i]
+		s.visit(f.pos+1, f.tried)
 		for s.pos > f.pos {
 			s.retreat()
+		}
+		for s.pos < f.pos {
+			s.advance()
 		}
 		if len(f.rest) > 0 {
 			next := f.rest[0]
@@ -192,9 +194,36 @@ func (s *descent) back() (instant, bool) {
 			}
 			s.end(f.more)
 		}
-		s.frames = s.frames[:len(s.frames)-1]
+		s.frames = slices.Delete(s.frames, i, i+1)
 	}
 	return instant{}, false
+}
+
+// A sweep goes over the frames from the last to earlier ones, when a search has come no further for long, and follows each for a while: what was chosen wrongly
+// may be far back, and all that can be chosen since does not mend it.
+type sweep struct {
+	next  int // the frame that it comes to next, and those before
+	until int // the budget at which it goes on
+	leash int // for how many states it follows each
+	reach int32
+}
+
+// restless is for how many states a search comes no further before it sweeps.
+var restless = 1 << 12
+
+// choose returns the frame to go on from.
+func (s *descent) choose() int {
+	last := len(s.frames) - 1
+	w := &s.sweep
+	if s.then-s.budget <= restless || w.leash > 0 && s.budget > w.until {
+		return last
+	}
+	w.next = min(w.next, len(s.frames))
+	if w.next--; w.leash == 0 || w.next < 0 || s.deepest-s.frames[w.next].pos > w.reach {
+		w.leash, w.reach, w.next = 2*w.leash+16, 4*w.reach+64, last
+	}
+	w.until = s.budget - w.leash
+	return w.next
 }
 
 // advance and retreat go over one point.

@@ -72,40 +72,60 @@ func (s *descent) less(st instant, actor int32, reading bool, n, grant int32) in
 	return st
 }
 
-// closing lets releases of unknown outcome take effect whose time is over.
+// closing lets releases of unknown outcome take effect whose time is over: none, or as many as a walk finds.
 func (s *descent) closing(to []instant, st instant, reserve int32) []instant {
-	sp := &s.reserves[reserve]
-	like := &s.ops[sp.like]
-	first := len(to)
 	to = append(to, st.forgetting(reserve))
-	before := st
-	s.repeat(st, func(st instant, add func(instant)) {
-		// What is over now may be what an acquire of unknown outcome took: several permits, or a
-		// lock whose token is used later, or of which somebody is told.
-		unseen := slices.ContainsFunc(s.watch, func(t int32) bool { return !has(st.seen, t) })
-		useless := false // it has acquired, and nobody has seen the lock taken who had not before
-		if s.unit {
-			if unseen {
-				s.fill(st, add)
-			}
-			useless = len(st.seen) == len(before.seen) && out(st.holds)+int64(st.uses(reserve)) != out(before.holds)+int64(before.uses(reserve))
-		} else if s.rough || unseen || s.rewrites(st, like) || s.tokens && s.due(st, math.MaxInt64) {
-			s.moves(st, sp.like, true, add)
+	w := s.walk(st, s.reserves[reserve].like)
+	w.closing = true
+	next, ok := s.found(w)
+	if ok {
+		to = append(to, next)
+		// Who acquires once more must have released a mutex, and mostly has a permit.
+		if m, single := s.model.(single); single && m.limit == 1 && s.acquires() || s.unit {
+			slices.Reverse(to[len(to)-2:])
 		}
-		if i, ok := st.held(like.actor, like.reading); ok && st.holds[i].count >= like.permits && sp.open(s.pos) > st.uses(reserve) {
-			next := s.less(st, like.actor, like.reading, -like.permits, st.holds[i].grant).using(reserve)
-			if !useless {
-				to = append(to, next.forgetting(reserve))
-			}
-			add(next)
-		}
-	})
-	if m, ok := s.model.(single); ok && m.limit == 1 && s.acquires() {
-		slices.Reverse(to[first:]) // who acquires once more must have released
-	} else if s.unit && len(to) > first+1 {
-		to[first], to[first+1] = to[first+1], to[first] // mostly has released
+	}
+	if !ok || w.over() {
+		s.end(w)
+	} else {
+		s.more = w
 	}
 	return to
+}
+
+// closed returns the state in which one more of the releases of unknown outcome that a walk is about has taken effect, and that is a goal.
+func (s *descent) closed(w *walk, st instant) (instant, bool) {
+	next, ok := s.ends(st, w.op)
+	if ok && s.unit { // it has acquired, and nobody has seen the lock taken who had not before
+		reserve, before := s.ops[w.op].reserve, &w.queue[0]
+		ok = len(st.seen) != len(before.seen) || out(st.holds)+int64(st.uses(reserve)) == out(before.holds)+int64(before.uses(reserve))
+	}
+	return next.forgetting(s.ops[w.op].reserve), ok
+}
+
+// ends returns the state in which a release like op, of unknown outcome, has taken effect, if it can.
+func (s *descent) ends(st instant, op int32) (instant, bool) {
+	like := &s.ops[op]
+	i, ok := st.held(like.actor, like.reading)
+	if !ok || st.holds[i].count < like.permits || s.reserves[like.reserve].open(s.pos) <= st.uses(like.reserve) {
+		return st, false
+	}
+	return s.less(st, like.actor, like.reading, -like.permits, st.holds[i].grant).using(like.reserve), true
+}
+
+// closings calls add with each state to which something leads that may matter to releases whose time is over. What is over now may be
+// what an acquire of unknown outcome took: several permits, or a lock whose token is used later, or of which somebody is told.
+func (s *descent) closings(st instant, op int32, add func(instant)) {
+	unseen := slices.ContainsFunc(s.watch, func(t int32) bool { return !has(st.seen, t) })
+	switch {
+	case s.unit && unseen:
+		s.fill(st, add)
+	case !s.unit && (s.rough || unseen || s.tokens && s.due(st, math.MaxInt64)):
+		s.moves(st, op, true, add)
+	}
+	if next, ok := s.ends(st, op); ok {
+		add(next)
+	}
 }
 
 // acquires says whether what is called next is an acquire.

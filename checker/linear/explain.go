@@ -99,7 +99,7 @@ func (x *explainer) illegal(events []Event) bool {
 	d := newDescent(x.spec, x.strict, compile(x.spec, x.strict, events))
 	d.budget = min(d.budget, max(x.left, 0))
 	all := d.budget
-	legal, _, lost := d.run()
+	legal, _, lost := d.run(d.budget)
 	x.left -= all - d.budget
 	return !legal && !lost
 }

@@ -151,10 +151,11 @@ func (k *kept) confirms(key string, end bool) bool {
 	return !legal && !lost
 }
 
-// How long a search goes on that minds busy answers before one is tried that does not: so many states, and so many for each point.
+// How many states a search sees, and comes no further, before what it can't explain is looked at by itself, and before it tries without busy answers.
 const (
-	mindfully         = 1 << 17
-	mindfullyPerPoint = 32
+	patiently = 1 << 12
+	mindfully = 1 << 14
+	longest   = 1 << 18 // for what is looked at by itself
 )
 
 // A refutation is the first event up to which a lock has no legal order.
@@ -213,27 +214,65 @@ func (k *kept) refute(events []Event) (at int, lost bool) {
 
 // judge says whether events have a legal order and, if not, at which event that shows at the earliest.
 func (k *kept) judge(events []Event) (legal bool, at int, lost bool) {
-	c := compile(k.spec, k.strict, events)
-	d := newDescent(k.spec, k.strict, c)
-	if !k.strict {
-		return d.answer()
+	d := newDescent(k.spec, k.strict, compile(k.spec, k.strict, events))
+	mindless := k.strict
+	for patience := patiently; ; patience *= 4 {
+		if legal, at, lost = d.answer(patience); !lost || d.budget < 0 {
+			return legal, at, lost
+		}
+		// It gets no further because it is illegal, mostly, and that shows in what was last.
+		if d.furthest >= 0 && patience <= longest && k.local(events, int(d.at[d.furthest]), patience) {
+			return false, int(d.at[d.furthest]), false
+		}
+		// What is illegal without its busy answers is so with them, and shows much sooner where a busy answer has many explanations.
+		if mindless && patience > mindfully {
+			mindless = false
+			if legal, at, lost := newKept(k.spec, false).judge(events); !legal && !lost {
+				return false, at, false
+			}
+		}
 	}
-	// What is illegal without its busy answers is so with them, and shows much sooner where a busy answer has many explanations.
-	all := d.budget
-	d.budget = min(all, mindfully+mindfullyPerPoint*len(c.points))
-	if legal, at, lost = d.answer(); !lost {
-		return legal, at, lost
-	}
-	if legal, at, lost = newDescent(k.spec, false, compile(k.spec, false, events)).answer(); !legal && !lost {
-		return false, at, false
-	}
-	d = newDescent(k.spec, true, c)
-	return d.answer()
 }
 
-// answer is what judge says.
-func (s *descent) answer() (legal bool, at int, lost bool) {
-	legal, point, lost := s.run()
+// local says whether events around a place are known to have no legal order, whatever was before. It looks at stretches of
+// which one may take so many states, the shortest first.
+func (k *kept) local(events []Event, at, spend int) bool {
+	var spans []int
+	for span := 32; span < at && span <= spend/8; span *= 4 {
+		spans = append(spans, span)
+	}
+	p := newPast(k.spec)
+	var near [][2][]Event // without busy answers, and with them
+	next := 0
+	for _, span := range slices.Backward(spans) {
+		for ; next < at-span; next++ {
+			p.add(&events[next])
+		}
+		stretch := events[next:min(at+span/2, len(events))]
+		of := [2][]Event{p.stretch(false, stretch)}
+		if k.strict {
+			of[1] = p.stretch(true, stretch)
+		}
+		near = append(near, of)
+	}
+	for _, of := range slices.Backward(near) {
+		for i, events := range of {
+			if events == nil {
+				continue
+			}
+			d := newDescent(k.spec, i == 1, compile(k.spec, i == 1, events))
+			d.budget = min(d.budget, spend+4*len(events))
+			if legal, _, lost := d.answer(d.budget); !legal && !lost {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// answer is what judge says, of a descent that has so much patience.
+func (s *descent) answer(patience int) (legal bool, at int, lost bool) {
+	legal, point, lost := s.run(patience)
 	if legal || lost {
 		return legal, -1, lost
 	}

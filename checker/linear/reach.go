@@ -120,7 +120,7 @@ func (s *descent) matters(st instant, reserve int32, o *operation) bool {
 	switch {
 	case len(s.watch) > 0:
 	case s.shares:
-		return o.reading && !like.reading && like.actor == o.actor
+		return o.reading && !like.reading && like.actor == o.actor && st.count(o.actor, false) == 0
 	case s.counted:
 		if len(s.actors[like.actor].crashes) > 0 {
 			return true // nobody may give them back one by one
@@ -133,12 +133,13 @@ func (s *descent) matters(st instant, reserve int32, o *operation) bool {
 	return true
 }
 
-// rewrites says whether o releases what its client writes, while it may have acquired that once more, which it
-// cannot later if it reads beside.
+// rewrites says whether o releases the last that its client writes, while it may have acquired that once more, which it
+// cannot later because it reads beside.
 func (s *descent) rewrites(st instant, o *operation) bool {
-	return s.shares && o.op == Release && !o.reading && slices.ContainsFunc(s.actors[o.actor].acquires, func(sp int32) bool {
-		return !s.ops[s.reserves[sp].like].reading && s.reserves[sp].open(s.pos) > st.uses(sp)
-	})
+	return s.shares && o.op == Release && !o.reading && st.count(o.actor, false) == 1 && st.count(o.actor, true) > 0 &&
+		slices.ContainsFunc(s.actors[o.actor].acquires, func(sp int32) bool {
+			return !s.ops[s.reserves[sp].like].reading && s.reserves[sp].open(s.pos) > st.uses(sp)
+		})
 }
 
 // splits says whether o releases some of what its client holds, while it may have released several at once, which

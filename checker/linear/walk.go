@@ -9,6 +9,7 @@ type walk struct {
 	needy   bool  // what reaches the goal may lead to others that do
 	filling bool  // permits are taken until somebody sees that none is left who had not
 	unseen  int   // so many have seen it before
+	closing bool  // releases of unknown outcome end, as many as may
 
 	queue   []instant
 	known   map[uint64]int32 // of states in the queue the place, by hash, if they are more than few
@@ -32,7 +33,7 @@ func (s *descent) walk(st instant, op int32) *walk {
 			w.put(st)
 		}
 	}
-	w.op, w.needy, w.filling = op, false, false
+	w.op, w.needy, w.filling, w.closing = op, false, false, false
 	w.put(st)
 	return w
 }
@@ -76,7 +77,11 @@ func (s *descent) found(w *walk) (instant, bool) {
 	for {
 		if w.pending {
 			w.pending = false
-			s.moves(w.queue[w.at-1], w.op, w.needy, w.add)
+			if w.closing {
+				s.closings(w.queue[w.at-1], w.op, w.add)
+			} else {
+				s.moves(w.queue[w.at-1], w.op, w.needy, w.add)
+			}
 		}
 		if w.at == len(w.queue) || s.budget < 0 {
 			return instant{}, false
@@ -85,6 +90,13 @@ func (s *descent) found(w *walk) (instant, bool) {
 		w.at++
 		if w.filling && len(st.seen) == w.unseen {
 			s.fill(st, w.add)
+			continue
+		}
+		if w.closing {
+			w.pending = true
+			if next, ok := s.closed(w, st); ok {
+				return next, true
+			}
 			continue
 		}
 		next, ok := s.goal(st, w.op)

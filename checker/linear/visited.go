@@ -5,8 +5,8 @@ import (
 	"sort"
 )
 
-// hopeless are the states that lead nowhere, by what two of which one is the better must have in common.
-type hopeless map[string][]chances
+// visited are the states in which a search has been, by what two of which one is the better must have in common.
+type visited map[string][]chances
 
 // chances are what a state may have more or less of than another: one that has seen as much, and has used up no more of what
 // may take effect once, can do all that the other can. early and extra are what has taken effect but might as well do so
@@ -156,15 +156,13 @@ func (s *descent) untaken(st instant) (instant, chances) {
 // A change is of how much an actor holds.
 type change struct{ actor, n int32 }
 
-// hopes says whether a state at a point is not known to lead nowhere.
-func (s *descent) hopes(pos int32, st instant) bool {
-	c := s.parts(pos, st)
-	return !better(s.dead[string(s.buf)], &c)
-}
-
-// better says whether one of a list is at least as good. They are ordered by how much they have used up.
-func better(list []chances, c *chances) bool {
+// better says whether one of a list is at least as good. They are ordered by how much they have used up. So many that are
+// looked at count as a state.
+func (s *descent) better(list []chances, c *chances) bool {
 	for i := range list {
+		if i%32 == 31 {
+			s.budget--
+		}
 		if list[i].many > c.many {
 			return false
 		}
@@ -175,21 +173,23 @@ func better(list []chances, c *chances) bool {
 	return false
 }
 
-// bury notes that a state at a point leads nowhere.
-func (s *descent) bury(pos int32, st instant) {
+// visit notes that the search is in a state at a point, and says whether it had not been in one that is at least as good.
+func (s *descent) visit(pos int32, st instant) bool {
 	c := s.parts(pos, st)
-	dead := s.dead[string(s.buf)]
-	if better(dead, &c) {
-		return
+	list := s.been[string(s.buf)]
+	if s.better(list, &c) {
+		return false
 	}
-	at := sort.Search(len(dead), func(i int) bool { return dead[i].many >= c.many })
+	at := sort.Search(len(list), func(i int) bool { return list[i].many >= c.many })
 	kept := at // what it is better than comes behind
-	for i := at; i < len(dead); i++ {
-		if !c.atLeast(&dead[i]) {
-			dead[kept] = dead[i]
+	s.budget -= (len(list) - at) / 32
+	for i := at; i < len(list); i++ {
+		if !c.atLeast(&list[i]) {
+			list[kept] = list[i]
 			kept++
 		}
 	}
-	clear(dead[kept:])
-	s.dead[string(s.buf)] = slices.Insert(dead[:kept], at, c)
+	clear(list[kept:])
+	s.been[string(s.buf)] = slices.Insert(list[:kept], at, c)
+	return true
 }
