@@ -56,6 +56,8 @@ func mutex() strategies.Strategy {
 // its member gives up: after five seconds and two elections (ReqTimeout of etcd's server). n1 leads as long as
 // nothing has happened.
 //
+// Who hears nothing of the servers for a lease knows by a clock of his own that the session is over.
+//
 // A client that goes on after a pause learns from a timer of its own that its session must have ended, within
 // a millisecond or so. What it writes before that, if it does, is stale.
 func may(written ...string) map[string][]string {
@@ -63,6 +65,7 @@ func may(written ...string) map[string][]string {
 		"gc-pause-holding":           append([]string{"overlap"}, written...),
 		"fencing-order":              {"overlap", "stale-write"},
 		"node-down":                  {"unavailable"},
+		"holder-cut-off":             {},
 		"reentrant-acquire":          {},
 		"acquire-twice-release-once": {"overlap", "stale-write"},
 	}
@@ -194,4 +197,9 @@ func (l *lock) Close() error {
 type tokenLock struct{ *lock }
 
 // Token implements [strategies.Fenced].
-func (l *tokenLock) Token() int64 { return l.mutex.Header().Revision }
+func (l *tokenLock) Token() int64 {
+	if l.mutex == nil || l.mutex.Header() == nil { // it was never acquired
+		return 0
+	}
+	return l.mutex.Header().Revision
+}

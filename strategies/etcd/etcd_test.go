@@ -74,6 +74,9 @@ func TestLock(t *testing.T) {
 	if err := a.Release(ctx); !errors.Is(err, strategies.ErrNotHeld) {
 		t.Errorf("a release before all: %v", err)
 	}
+	if token := a.(strategies.Fenced).Token(); token != 0 {
+		t.Errorf("before all its token is %d", token)
+	}
 	if err := a.Acquire(ctx); err != nil {
 		t.Fatal(err)
 	}

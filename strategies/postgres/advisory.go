@@ -44,7 +44,7 @@ func advisory() strategies.Strategy {
 // may says what they show where it differs from what scripts expect of locks with a lease, given what one release
 // after two acquires shows.
 //
-// No lease is over while a client stops or works for long, so nobody else gets the lock; but who never gives it back keeps
+// No lease is over while a client stops, works for long or can't be reached, or while its server stops, so nobody else gets the lock; but who never gives it back keeps
 // all others waiting. A failover ends every session, and none is in what a standby has. And a session that
 // has a lock has it again at once.
 func may(twice ...string) map[string][]string {
@@ -53,6 +53,8 @@ func may(twice ...string) map[string][]string {
 		"fencing-order":              {},
 		"work-exceeds-ttl":           {},
 		"late-release":               {},
+		"holder-cut-off":             {},
+		"leader-paused":              {},
 		"failover-replicated":        {"overlap"},
 		"watchdog-runaway":           {"starvation"},
 		"reentrant-acquire":          {},
