@@ -19,9 +19,9 @@ import (
 )
 
 type benchOptions struct {
-	strategies []string
-	svg        string
-	format     string
+	selection
+	svg    string
+	format string
 	cost.Options
 }
 
@@ -29,22 +29,23 @@ func newBenchCommand(a *app) *cobra.Command {
 	var o benchOptions
 	cmd := &cobra.Command{
 		Use:   "bench",
-		Short: "Measure what strategies, and the gate, cost on real Redis",
-		Long: `Start redis-server processes and measure how many times a second each strategy,
+		Short: "Measure what strategies, and the gate, cost on real servers",
+		Long: `Start redis-server processes, or servers of another service, and measure how many times a second each strategy,
 or each that is named, can be acquired and released, and how long that takes:
 bare, through a link that nobody looks into, through its gate before a script
 has begun, and through the gate of a script that has begun. The paths take turns, so that
 whatever else the machine does meanwhile hits all alike; compare within a run.`,
 		Example: `  lockfault bench
   lockfault bench --strategy redlock,'set-nx-*' --contenders 1,2,4,8 --time 5s
-  lockfault bench --strategy set-wait --replicas 2 --format markdown --svg costs.svg`,
+  lockfault bench --strategy set-wait --replicas 2 --format markdown --svg costs.svg
+  lockfault bench --service redis,etcd,postgres --format json >costs.json`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return o.run(cmd, a)
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringSliceVar(&o.strategies, "strategy", nil, "`names`, patterns or @tags of strategies, with commas between them; default all")
+	o.selectFlags(flags)
 	flags.IntSliceVar(&o.Contenders, "contenders", cost.DefaultContenders(), "`numbers` of clients that want the one lock, with commas between them")
 	flags.DurationVar(&o.Time, "time", cost.DefaultTime, "how long to measure each path, of each strategy with each number of contenders")
 	flags.IntVar(&o.Replicas, "replicas", 0, "`number` of replicas of each node, for strategies that wait for them")
@@ -94,10 +95,15 @@ func (o *benchOptions) run(cmd *cobra.Command, a *app) error {
 		return err
 	}
 	var err error
-	if o.Strategies, err = chooseStrategies(a.registry, o.strategies); err != nil {
+	among, err := o.among(cmd, a)
+	if err != nil {
 		return err
 	}
-	server, err := o.Server()
+	if o.Strategies, err = chooseStrategies(among, o.selection.strategies); err != nil {
+		return err
+	}
+	o.Services = a.services
+	server, err := o.Server(cmd.Context())
 	if err != nil {
 		return &statusError{ExitUndecided, err}
 	}

@@ -63,7 +63,7 @@ func chooseScenarios(ctx context.Context, words []string, others bool) ([]chosen
 	var files []chosen
 	for _, word := range words {
 		found := false
-		for i, name := range playable() {
+		for i, name := range scenarios.All() {
 			if matched, err := path.Match(word, name); matched && err == nil && (i < len(scenarios.Names()) || others || word == name) {
 				found, wanted[name] = true, true
 			}
@@ -90,7 +90,7 @@ func chooseScenarios(ctx context.Context, words []string, others bool) ([]chosen
 		}
 	}
 	var list []chosen
-	for _, name := range playable() {
+	for _, name := range scenarios.All() {
 		if !wanted[name] {
 			continue
 		}
@@ -172,7 +172,7 @@ func readScenario(ctx context.Context, file string) (chosen, error) {
 	source, err := readText(ctx, nil, "script", file)
 	if err != nil {
 		// Who puts ".txt" to a name of the library means that name.
-		if name := strings.TrimSuffix(file, ".txt"); ctx.Err() == nil && slices.Contains(scenarios.Names(), name) {
+		if name := strings.TrimSuffix(file, ".txt"); ctx.Err() == nil && slices.Contains(scenarios.All(), name) {
 			return chosen{}, usage("there is no file %s, did you mean the scenario %q?", file, name)
 		}
 		return chosen{}, err

@@ -56,10 +56,7 @@ func complete(root *cobra.Command, registry strategies.Registry) {
 }
 
 // allScenarios are those of the library, and those for maps.
-func allScenarios() []string { return append(playable(), scenarios.MapNames()...) }
-
-// playable returns the names of all scripts that can be played: of the library, and then those about other services.
-func playable() []string { return append(scenarios.Names(), scenarios.OfServices()...) }
+func allScenarios() []string { return append(scenarios.All(), scenarios.MapNames()...) }
 
 // addCompletion adds the command that prints the scripts of shells, which cobra makes, and has it
 // refuse what is no shell.

@@ -34,7 +34,7 @@ func newListCommand(a *app) *cobra.Command {
 				return listVarying(cmd.OutOrStdout(), a.registry)
 			case "scenarios":
 				fmt.Fprintln(w, "NAME\tWHAT HAPPENS")
-				for _, name := range playable() {
+				for _, name := range scenarios.All() {
 					s, err := scenarios.Lookup(name)
 					if err != nil {
 						return err

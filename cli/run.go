@@ -22,19 +22,18 @@ import (
 
 type runOptions struct {
 	playOptions
-	strategies []string
-	of         []string // services
-	scenarios  []string
-	jobs       int
-	formats    []string
-	forms      []chosenForm
-	out        string
-	costs      string
-	baseline   string
-	resume     bool
-	accept     bool
-	quiet      bool
-	verbose    bool
+	selection
+	scenarios []string
+	jobs      int
+	formats   []string
+	forms     []chosenForm
+	out       string
+	costs     string
+	baseline  string
+	resume    bool
+	accept    bool
+	quiet     bool
+	verbose   bool
 }
 
 // The formats of a run's output.
@@ -69,8 +68,7 @@ into that file what they show now.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringSliceVar(&o.strategies, "strategy", nil, "`names`, patterns or @tags of strategies, with commas between them; default all")
-	flags.StringSliceVar(&o.of, "service", []string{strategies.Redis}, "`names` of the services whose locks are meant, with commas between them: see list services")
+	o.selectFlags(flags)
 	flags.StringSliceVar(&o.scenarios, "scenario", nil, "`names` of scenarios, patterns of names, files, patterns of files such as './mine/*.txt', or directories of scripts, with commas between them; default the whole library")
 	flags.IntVar(&o.jobs, "jobs", runtime.NumCPU(), "`number` of cells to play at a time, each in a worker process; in real time, where cells mostly wait, up to six times as many unless given, four with containers or sentinels, and fewer while the machine is late")
 	flags.StringSliceVar(&o.formats, "format", []string{formatTable}, "`forms` of the report on standard output, or as FORM=FILE in a file, with commas between them: "+strings.Join(formNames(), ", "))
@@ -121,6 +119,7 @@ func (o *runOptions) run(cmd *cobra.Command, a *app) error {
 	if err := o.check(cmd); err != nil {
 		return err
 	}
+	o.services = a.services
 	among, err := o.among(cmd, a)
 	if err != nil {
 		return err

@@ -4,14 +4,26 @@ import (
 	"slices"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/lockfault/lockfault/strategies"
 )
 
+// selection is which locks are meant, and of which services.
+type selection struct {
+	strategies []string
+	of         []string // services
+}
+
+// selectFlags adds the flags that say so.
+func (o *selection) selectFlags(flags *pflag.FlagSet) {
+	flags.StringSliceVar(&o.strategies, "strategy", nil, "`names`, patterns or @tags of strategies, with commas between them; default all")
+	flags.StringSliceVar(&o.of, "service", []string{strategies.Redis}, "`names` of the services whose locks are meant, with commas between them: see list services")
+}
+
 // among returns the registry of what --service names: the strategies that words, patterns and tags are
 // about. Who names a lock of another service and says nothing of services means that one, too.
-func (o *runOptions) among(cmd *cobra.Command, a *app) (strategies.Registry, error) {
-	o.services = a.services
+func (o *selection) among(cmd *cobra.Command, a *app) (strategies.Registry, error) {
 	known := []string{strategies.Redis}
 	for _, s := range a.services {
 		known = append(known, s.Name())

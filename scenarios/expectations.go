@@ -294,12 +294,12 @@ func (e *Expectations) Check(strategies, scripts []string) error {
 // probably meant.
 func known(key string, scripts []string) (meant string, ok bool) {
 	switch {
-	case slices.Contains(Names(), key) || len(key) > len(own) && strings.HasSuffix(key, own):
+	case slices.Contains(All(), key) || len(key) > len(own) && strings.HasSuffix(key, own):
 		return "", true
 	case slices.Contains(scripts, key+own):
 		return key + own, false
 	}
-	meant, _ = nearest.Of(key, slices.Concat(Names(), scripts))
+	meant, _ = nearest.Of(key, slices.Concat(All(), scripts))
 	return meant, false
 }
 

@@ -40,6 +40,9 @@ func OfServices() []string {
 	return strings.Fields(`holder-cut-off leader-paused follower-behind`)
 }
 
+// All returns the names of all scripts that come with the program: [Names], and then [OfServices].
+func All() []string { return append(Names(), OfServices()...) }
+
 // Library returns the scripts that come with the program, in the order of
 // [Names]. The scripts are the caller's own.
 func Library() ([]*Script, error) {
@@ -54,11 +57,11 @@ func Library() ([]*Script, error) {
 	return scripts, nil
 }
 
-// Lookup returns the script of that name, of [Names] or [OfServices].
+// Lookup returns the script of that name, one of [All].
 func Lookup(name string) (*Script, error) {
 	src := Source(name)
 	if src == nil {
-		if meant, ok := nearest.Of(name, append(Names(), OfServices()...)); ok {
+		if meant, ok := nearest.Of(name, All()); ok {
 			return nil, fmt.Errorf("no scenario is called %q: did you mean %q?", name, meant)
 		}
 		return nil, fmt.Errorf("no scenario is called %q", name)
@@ -71,7 +74,7 @@ func Lookup(name string) (*Script, error) {
 	return script, nil
 }
 
-// Source returns the text of the script of that name, of [Names] or [OfServices]; nil if there is none.
+// Source returns the text of the script of that name, one of [All]; nil if there is none.
 func Source(name string) []byte {
 	for _, dir := range []string{"library/", "services/"} {
 		if src, err := library.ReadFile(dir + name + ".txt"); err == nil {

@@ -98,20 +98,16 @@ func try(ctx context.Context, conn *pgx.Conn, statement, key string) error {
 
 // Acquire implements [strategies.Lock].
 func (l *advisoryLock) Acquire(ctx context.Context) error {
-	conn, err := l.begin(ctx)
-	if err != nil {
-		return err
-	}
-	return wait(ctx, conn, "SELECT pg_advisory_lock(hashtextextended($1, 0))", l.key)
+	return l.ask(ctx, func(conn *pgx.Conn) error {
+		return wait(ctx, conn, "SELECT pg_advisory_lock(hashtextextended($1, 0))", l.key)
+	})
 }
 
 // TryAcquire implements [strategies.TryAcquirer].
 func (l *advisoryLock) TryAcquire(ctx context.Context) error {
-	conn, err := l.begin(ctx)
-	if err != nil {
-		return err
-	}
-	return try(ctx, conn, "SELECT pg_try_advisory_lock(hashtextextended($1, 0))", l.key)
+	return l.ask(ctx, func(conn *pgx.Conn) error {
+		return try(ctx, conn, "SELECT pg_try_advisory_lock(hashtextextended($1, 0))", l.key)
+	})
 }
 
 // Release implements [strategies.Lock].
@@ -121,8 +117,8 @@ func (l *advisoryLock) Release(ctx context.Context) error {
 	}
 	var had bool
 	err := l.conn.QueryRow(ctx, "SELECT pg_advisory_unlock(hashtextextended($1, 0))", l.key).Scan(&had)
-	if err == nil && !had {
-		return strategies.ErrNotHeld
+	if l.over(err) || err == nil && !had {
+		return fmt.Errorf("%w: the session hasn't got it", strategies.ErrNotHeld)
 	}
 	return err
 }
@@ -169,21 +165,19 @@ func (l *xactLock) TryAcquire(ctx context.Context) error {
 // within begins a transaction unless there is one, which has the lock then already, and ends it again if the lock
 // is not to be had.
 func (l *xactLock) within(ctx context.Context, statement string, ask func(context.Context, *pgx.Conn, string, string) error) error {
-	conn, err := l.begin(ctx)
-	if err != nil {
-		return err
-	}
-	if l.tx == nil || l.tx.Conn() != conn {
-		if l.tx, err = conn.Begin(ctx); err != nil {
-			l.tx = nil
-			return fmt.Errorf("%w: %w", strategies.ErrNotAcquired, err)
+	return l.session.ask(ctx, func(conn *pgx.Conn) (err error) {
+		if l.tx == nil || l.tx.Conn() != conn {
+			if l.tx, err = conn.Begin(ctx); err != nil {
+				l.tx = nil
+				return fmt.Errorf("%w: %w", strategies.ErrNotAcquired, err)
+			}
 		}
-	}
-	if err = ask(ctx, conn, statement, l.key); errors.Is(err, strategies.ErrNotAcquired) {
-		_ = l.tx.Rollback(ctx) // who can't hear that hears of the session's end
-		l.tx = nil
-	}
-	return err
+		if err = ask(ctx, conn, statement, l.key); errors.Is(err, strategies.ErrNotAcquired) {
+			_ = l.tx.Rollback(ctx) // who can't hear that hears of the session's end
+			l.tx = nil
+		}
+		return err
+	})
 }
 
 // Release implements [strategies.Lock].
@@ -194,5 +188,8 @@ func (l *xactLock) Release(ctx context.Context) error {
 	}
 	err := l.tx.Commit(ctx)
 	l.tx = nil
+	if l.over(err) {
+		return fmt.Errorf("%w: its transaction has ended with the session", strategies.ErrNotHeld)
+	}
 	return err
 }

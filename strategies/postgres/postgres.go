@@ -52,25 +52,11 @@ func newSession(env strategies.Env) (*session, error) {
 	return &session{config: config}, nil
 }
 
-// alive reports whether there is a session of which this client hasn't been told that it has ended. It looks as pools of
-// connections do before they hand one out, and sends nothing.
-func (s *session) alive() bool {
-	if s.conn == nil || s.conn.IsClosed() {
-		return false
-	}
-	if s.conn.PgConn().CheckConn() == nil {
-		return true
-	}
-	s.close()
-	return false
-}
+// alive reports whether there is a session of which this client hasn't been told that it has ended.
+func (s *session) alive() bool { return s.conn != nil && !s.conn.IsClosed() }
 
-// close ends the session.
-func (s *session) close() {
-	ctx, cancel := context.WithTimeout(context.Background(), leave)
-	defer cancel()
-	_ = s.conn.Close(ctx) // the server sees the end, if not the word
-}
+// over reports whether an error says that the session had ended before the statement set out.
+func (s *session) over(err error) bool { return err != nil && !s.alive() && pgconn.SafeToRetry(err) }
 
 // begin returns the session, a new one if the last has ended. The error wraps [strategies.ErrNotAcquired]: nothing was asked yet.
 func (s *session) begin(ctx context.Context) (*pgx.Conn, error) {
@@ -84,14 +70,33 @@ func (s *session) begin(ctx context.Context) (*pgx.Conn, error) {
 	return s.conn, nil
 }
 
+// ask has a session for a statement. If it turns out that the one that there was had ended the statement is tried on another, as
+// pools of connections do.
+func (s *session) ask(ctx context.Context, do func(*pgx.Conn) error) error {
+	conn, err := s.begin(ctx)
+	if err != nil {
+		return err
+	}
+	if err = do(conn); !s.over(err) {
+		return err
+	}
+	if conn, err = s.begin(ctx); err != nil {
+		return err
+	}
+	return do(conn)
+}
+
 // leave is how long a lock takes at most to tell the server that it goes.
 const leave = 100 * time.Millisecond
 
 // Close ends the session, and with it what it holds.
 func (s *session) Close() error {
-	if s.alive() {
-		s.close()
+	if !s.alive() {
+		return nil
 	}
+	ctx, cancel := context.WithTimeout(context.Background(), leave)
+	defer cancel()
+	_ = s.conn.Close(ctx) // the server sees the end, if not the word
 	return nil
 }
 

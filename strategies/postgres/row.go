@@ -122,26 +122,28 @@ func (l *rowLock) newOwner() string {
 }
 
 func (l *rowLock) attempt(ctx context.Context, owner string) error {
-	conn, err := l.begin(ctx)
-	if err != nil {
-		return err
-	}
 	const take = `INSERT INTO lockfault_locks AS l (name, owner, token, expires)
 		VALUES ($1, $2, nextval('lockfault_tokens'), now() + make_interval(secs => $3))
 		ON CONFLICT (name) DO UPDATE SET owner = excluded.owner, token = excluded.token, expires = excluded.expires
 		WHERE l.expires < now() RETURNING token`
 	var token int64
-	err = conn.QueryRow(ctx, take, l.env.Key, owner, l.env.TTL.Seconds()).Scan(&token)
-	if code(err) == undefinedTable {
+	err := l.ask(ctx, func(conn *pgx.Conn) error {
+		insert := func() error { return conn.QueryRow(ctx, take, l.env.Key, owner, l.env.TTL.Seconds()).Scan(&token) }
+		err := insert()
+		if code(err) != undefinedTable {
+			return err
+		}
 		if err := prepare(ctx, conn); err != nil {
 			return fmt.Errorf("%w: %w", strategies.ErrNotAcquired, err)
 		}
-		err = conn.QueryRow(ctx, take, l.env.Key, owner, l.env.TTL.Seconds()).Scan(&token)
-	}
-	if errors.Is(err, pgx.ErrNoRows) {
+		return insert()
+	})
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
 		return strategies.ErrNotAcquired
+	case !errors.Is(err, strategies.ErrNotAcquired):
+		l.owner, l.token = owner, token
 	}
-	l.owner, l.token = owner, token
 	return err
 }
 
@@ -161,15 +163,13 @@ func (l *rowLock) own(ctx context.Context, statement string, args ...any) error 
 	if l.owner == "" {
 		return strategies.ErrNotHeld
 	}
-	conn, err := l.begin(ctx)
-	if err != nil {
+	return l.ask(ctx, func(conn *pgx.Conn) error {
+		done, err := conn.Exec(ctx, statement, args...)
+		if err == nil && done.RowsAffected() == 0 {
+			return strategies.ErrNotHeld
+		}
 		return err
-	}
-	done, err := conn.Exec(ctx, statement, args...)
-	if err == nil && done.RowsAffected() == 0 {
-		return strategies.ErrNotHeld
-	}
-	return err
+	})
 }
 
 // sequenceRow is one that hands out its tokens.

@@ -36,7 +36,12 @@ func (r *rig) newContender(s strategies.Strategy, path string, i, replicas int) 
 	// A deadline that cut a command short would leave the lock taken.
 	setup := client.Setup{ReadTimeout: patience, IgnoreContext: true}
 	c := &contender{}
+	var servers []strategies.Server
 	for _, p := range places {
+		if r.idle.servers.service != nil {
+			servers = append(servers, strategies.Server{Addr: p.Addr, Username: p.Username, Password: p.Password})
+			continue
+		}
 		options := setup.Options()
 		options.Addr, options.Username, options.Password = p.Addr, p.Username, p.Password
 		c.nodes = append(c.nodes, redis.NewClient(options))
@@ -45,7 +50,7 @@ func (r *rig) newContender(s strategies.Strategy, path string, i, replicas int) 
 	fmt.Fprint(seed, path, "/", name)
 	random := rand.New(rand.NewPCG(1, seed.Sum64()))
 	c.lock, err = s.New(strategies.Env{
-		Nodes: c.nodes, Key: keyOn(path), TTL: lease, Replicas: replicas, Now: time.Now, Rand: random,
+		Nodes: c.nodes, Servers: servers, Key: keyOn(path), TTL: lease, Replicas: replicas, Now: time.Now, Rand: random,
 		Owner: fmt.Sprintf("%s-%016x", name, random.Uint64()), Thread: strconv.FormatUint(1000+random.Uint64N(9000), 10),
 	})
 	if err != nil {
@@ -142,7 +147,7 @@ func compete(ctx context.Context, all []*contender, length time.Duration) slice 
 
 // measure measures one strategy.
 func (o Options) measure(ctx context.Context, s strategies.Strategy) (list []Cost, err error) {
-	r, err := o.newRig(ctx, max(1, s.Nodes))
+	r, err := o.newRig(ctx, s)
 	if err != nil {
 		return nil, err
 	}

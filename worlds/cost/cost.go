@@ -1,4 +1,4 @@
-// Package cost measures what locks cost on real Redis: how many times a second
+// Package cost measures what locks cost on real Redis, or on servers of another service: how many times a second
 // one can be acquired and released, how long that takes, and what is added by
 // this module's links and its gate.
 //
@@ -9,10 +9,13 @@ package cost
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/lockfault/lockfault/faults/process"
+	"github.com/lockfault/lockfault/faults/real"
 	"github.com/lockfault/lockfault/strategies"
+	"github.com/lockfault/lockfault/worlds"
 )
 
 // The paths between clients and servers that are compared.
@@ -50,6 +53,8 @@ type Options struct {
 	Rounds int
 	// Replicas is how many replicas each node has.
 	Replicas int
+	// Services are what strategies may run on besides Redis.
+	Services []worlds.Service
 	// RedisServer is the server program; empty means the one on PATH.
 	RedisServer string
 	// Temp is where the servers' directories are made; empty means the
@@ -95,13 +100,58 @@ type Cost struct {
 }
 
 // Server returns the name and version of the server program, such as
-// "Redis 7.0.15", or why there is none, in one line with what to do.
-func (o Options) Server() (string, error) {
-	host, err := o.host()
-	if err != nil {
-		return "", err
+// "Redis 7.0.15", and the names of the other services that strategies run on, or why there is none, in one line with what to do. It
+// blocks until that is known.
+func (o Options) Server(ctx context.Context) (string, error) {
+	var list []string
+	seen := map[string]bool{}
+	for _, s := range o.Strategies {
+		if seen[s.RunsOn()] {
+			continue
+		}
+		seen[s.RunsOn()] = true
+		service, err := o.serviceOf(s)
+		if err != nil {
+			return "", fmt.Errorf("cost: %s: %w", s.Name, err)
+		}
+		if service != nil {
+			if err := service.Check(ctx); err != nil {
+				return "", err
+			}
+			list = append(list, service.Name())
+			continue
+		}
+		host, err := o.host()
+		if err != nil {
+			return "", err
+		}
+		list = append(list, host.Version())
+		if err := host.Close(); err != nil {
+			return "", err
+		}
 	}
-	return host.Version(), host.Close()
+	return strings.Join(list, ", "), nil
+}
+
+// serviceOf returns the service that a strategy runs on, nil for Redis.
+func (o Options) serviceOf(s strategies.Strategy) (worlds.Service, error) {
+	if s.RunsOn() == strategies.Redis {
+		return nil, nil
+	}
+	for _, service := range o.Services {
+		if service.Name() == s.RunsOn() {
+			return service, nil
+		}
+	}
+	return nil, fmt.Errorf("it runs on %s, which this program doesn't know", s.RunsOn())
+}
+
+// hostOf returns who starts servers of a service, or of Redis if that is nil.
+func (o Options) hostOf(ctx context.Context, service worlds.Service, nodes int) (real.Host, error) {
+	if service == nil {
+		return o.host()
+	}
+	return service.Host(ctx, nodes, o.Replicas, o.Temp)
 }
 
 func (o Options) host() (*process.Host, error) {

@@ -35,7 +35,7 @@ func measure(t *testing.T, ctx context.Context, o cost.Options) ([]cost.Cost, er
 	t.Helper()
 	before := runtime.NumGoroutine()
 	o.Temp = t.TempDir()
-	_, err := o.Server()
+	_, err := o.Server(t.Context())
 	if missing := (*process.BinaryError)(nil); errors.As(err, &missing) && os.Getenv("CI") == "" || runtime.GOOS == "windows" {
 		t.Skip(err)
 	}
@@ -172,7 +172,7 @@ func TestFailures(t *testing.T) {
 	if !errors.Is(err, broken) {
 		t.Errorf("a lock that can't be made: %v", err)
 	}
-	if _, err := (cost.Options{RedisServer: "/nowhere/redis-server"}).Server(); err == nil {
+	if _, err := (cost.Options{RedisServer: "/nowhere/redis-server"}).Server(t.Context()); err == nil {
 		t.Error("there is no such server")
 	}
 }

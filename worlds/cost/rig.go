@@ -11,6 +11,8 @@ import (
 	"github.com/lockfault/lockfault/faults"
 	"github.com/lockfault/lockfault/faults/real"
 	"github.com/lockfault/lockfault/faults/real/proxy"
+	"github.com/lockfault/lockfault/strategies"
+	"github.com/lockfault/lockfault/worlds"
 )
 
 // lease is the locks' lease: no pair takes as long.
@@ -27,11 +29,14 @@ type rig struct {
 	links       *proxy.Proxies
 }
 
-func (o Options) newRig(ctx context.Context, nodes int) (*rig, error) {
+func (o Options) newRig(ctx context.Context, s strategies.Strategy) (*rig, error) {
+	service, err := o.serviceOf(s)
+	if err != nil {
+		return nil, err
+	}
 	r := &rig{links: proxy.New(nil)}
-	var err error
-	if r.idle, err = o.newWorld(ctx, nodes, false); err == nil {
-		r.begun, err = o.newWorld(ctx, nodes, true)
+	if r.idle, err = o.newWorld(ctx, service, max(1, s.Nodes), false); err == nil {
+		r.begun, err = o.newWorld(ctx, service, max(1, s.Nodes), true)
 	}
 	if err != nil {
 		return nil, errors.Join(err, r.close())
@@ -84,15 +89,17 @@ type world struct {
 	ended   chan struct{}
 }
 
-func (o Options) newWorld(ctx context.Context, nodes int, begun bool) (*world, error) {
-	host, err := o.host()
+func (o Options) newWorld(ctx context.Context, service worlds.Service, nodes int, begun bool) (*world, error) {
+	host, err := o.hostOf(ctx, service, nodes)
 	if err != nil {
 		return nil, err
 	}
-	w := &world{servers: &servers{Host: host}, todo: make(chan func(), 1), ended: make(chan struct{})}
-	w.World, err = real.New(ctx, real.Config{
-		Host: w.servers, Nodes: nodes, Replicas: o.Replicas, Lock: faults.OnKey(key), TTL: lease, Record: func(checker.Event) {},
-	})
+	w := &world{servers: &servers{Host: host, service: service}, todo: make(chan func(), 1), ended: make(chan struct{})}
+	cfg := real.Config{Host: w.servers, Nodes: nodes, Replicas: o.Replicas, Lock: faults.OnKey(key), TTL: lease, Record: func(checker.Event) {}}
+	if service != nil {
+		cfg.Service = service
+	}
+	w.World, err = real.New(ctx, cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -160,6 +167,7 @@ func (w *world) close() error {
 // servers is a host that remembers where its nodes are.
 type servers struct {
 	real.Host
+	service worlds.Service // nil: Redis
 
 	mu    sync.Mutex
 	nodes map[string]real.Place // primaries, by node
@@ -174,7 +182,11 @@ func (s *servers) Start(ctx context.Context, spec real.ServerSpec) (real.Server,
 		if s.nodes == nil {
 			s.nodes = map[string]real.Place{}
 		}
-		s.nodes[spec.Node] = real.Place{Addr: server.Addr(), Password: spec.Password}
+		login := real.Login{Password: spec.Password}
+		if s.service != nil {
+			login = s.service.Login(spec.Password)
+		}
+		s.nodes[spec.Node] = real.Place{Addr: server.Addr(), Username: login.Username, Password: login.Password}
 	}
 	return server, err
 }
