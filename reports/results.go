@@ -72,6 +72,7 @@ type Head struct {
 type Described struct {
 	Name    string `json:"name"`
 	Summary string `json:"summary,omitempty"`
+	Service string `json:"service,omitempty"` // that it runs on, if not Redis
 	Nodes   int    `json:"nodes,omitempty"`
 	Renews  bool   `json:"renews,omitempty"` // its lease is renewed without its user
 	// Flags name it to a command, if it is a program of the user's.

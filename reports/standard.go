@@ -22,6 +22,7 @@ type standard struct {
 // traits are what the kind of a lock is made of.
 type traits struct {
 	Name     string `json:"name"`
+	Service  string `json:"service,omitempty"` // that it runs on, if not Redis
 	Nodes    int    `json:"nodes"`
 	Renews   bool   `json:"renews,omitempty"`
 	Tokens   bool   `json:"tokens,omitempty"`
@@ -31,6 +32,9 @@ type traits struct {
 // class names the kind of a lock.
 func (t traits) class() string {
 	var parts []string
+	if t.Service != "" {
+		parts = append(parts, t.Service)
+	}
 	if t.Nodes > 0 {
 		parts = append(parts, count(t.Nodes, "node"))
 	}

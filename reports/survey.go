@@ -82,7 +82,7 @@ func (s *survey) add(c Cell) error {
 // valid. The last two it shows by doing so, here or in the standard.
 func (s *survey) classify() {
 	for _, d := range s.run.Strategies {
-		s.traits[d.Name] = traits{Nodes: d.Nodes, Renews: d.Renews}
+		s.traits[d.Name] = traits{Service: d.Service, Nodes: d.Nodes, Renews: d.Renews}
 	}
 	for _, script := range s.run.Scripts {
 		s.hashes[script.Name] = script.Hash
@@ -93,7 +93,7 @@ func (s *survey) classify() {
 		s.traits[c.Strategy] = t
 	}
 	for _, t := range s.standard.Strategies {
-		if here, ok := s.traits[t.Name]; ok && here.Nodes == t.Nodes && here.Renews == t.Renews {
+		if here, ok := s.traits[t.Name]; ok && here.Service == t.Service && here.Nodes == t.Nodes && here.Renews == t.Renews {
 			s.traits[t.Name] = t
 		}
 	}

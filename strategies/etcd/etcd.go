@@ -58,6 +58,8 @@ func mutex() strategies.Strategy {
 //
 // Who hears nothing of the servers for a lease knows by a clock of his own that the session is over.
 //
+// A request that a stopped member has taken waits until the client gives up the connection; and if it writes, nobody repeats it.
+//
 // A client that goes on after a pause learns from a timer of its own that its session must have ended, within
 // a millisecond or so. What it writes before that, if it does, is stale.
 func may(written ...string) map[string][]string {
@@ -66,6 +68,7 @@ func may(written ...string) map[string][]string {
 		"fencing-order":              {"overlap", "stale-write"},
 		"node-down":                  {"unavailable"},
 		"holder-cut-off":             {},
+		"follower-behind":            {"unavailable"},
 		"reentrant-acquire":          {},
 		"acquire-twice-release-once": {"overlap", "stale-write"},
 	}
