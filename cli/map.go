@@ -277,7 +277,9 @@ func (o *mapOptions) run(cmd *cobra.Command, a *app, args []string) error {
 	if err := o.check(cmd); err != nil {
 		return err
 	}
-	list, err := chooseStrategies(a.registry, args[:1])
+	registry := a.naming(args[:1])
+	o.services = a.services
+	list, err := chooseStrategies(registry, args[:1])
 	if err != nil {
 		return err
 	}
@@ -306,7 +308,7 @@ func (o *mapOptions) run(cmd *cobra.Command, a *app, args []string) error {
 		}
 	}
 	o.plan.Line, o.plan.Seed = len(o.axes) == 1, o.seed
-	if err := o.prepare(cmd.Context(), a.registry, []chosen{o.chosen}, list); err != nil {
+	if err := o.prepare(cmd.Context(), registry, []chosen{o.chosen}, list); err != nil {
 		return err
 	}
 	if o.out != "" {

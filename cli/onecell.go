@@ -57,8 +57,8 @@ func (o *playOptions) chooseCell(cmd *cobra.Command, a *app, args []string) (*on
 	if len(o.worlds) > 1 {
 		return nil, usage("--world names %d worlds: a story happens in one", len(o.worlds))
 	}
-	if _, ok := a.registry.Lookup(strategyName); !ok && (isFile(strategyName) || slices.Contains(scenarios.Names(), strategyName)) {
-		if _, ok := a.registry.Lookup(scenario); ok {
+	if _, ok := a.everything.Lookup(strategyName); !ok && (isFile(strategyName) || slices.Contains(scenarios.All(), strategyName)) {
+		if _, ok := a.everything.Lookup(scenario); ok {
 			return nil, usage("the strategy comes first, did you mean \"%s %s %s\"?", cmd.CommandPath(), scenario, strategyName)
 		}
 	}
@@ -66,7 +66,8 @@ func (o *playOptions) chooseCell(cmd *cobra.Command, a *app, args []string) (*on
 	if strategyName != "" {
 		chosenNames = []string{strategyName}
 	}
-	registry, list, err := o.chooseSubject(cmd, a.registry, chosenNames)
+	o.services = a.services
+	registry, list, err := o.chooseSubject(cmd, a.naming(chosenNames), chosenNames)
 	if err != nil {
 		return nil, err
 	}

@@ -36,13 +36,19 @@ func (o *selection) among(cmd *cobra.Command, a *app) (strategies.Registry, erro
 	if len(o.of) == 0 {
 		return strategies.Registry{}, usage("--service is empty: name some, or leave it out for %s", strategies.Redis)
 	}
-	of := slices.Clone(o.of)
 	if !cmd.Flags().Changed("service") {
-		for _, word := range o.strategies {
-			if s, ok := a.everything.Lookup(word); ok && !slices.Contains(of, s.RunsOn()) {
-				of = append(of, s.RunsOn())
-			}
+		return a.naming(o.strategies), nil
+	}
+	return a.everything.Of(o.of...), nil
+}
+
+// naming returns the registry of Redis and of the services of the locks that words name.
+func (a *app) naming(words []string) strategies.Registry {
+	of := []string{strategies.Redis}
+	for _, word := range words {
+		if s, ok := a.everything.Lookup(word); ok && !slices.Contains(of, s.RunsOn()) {
+			of = append(of, s.RunsOn())
 		}
 	}
-	return a.everything.Of(of...), nil
+	return a.everything.Of(of...)
 }

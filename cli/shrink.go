@@ -73,7 +73,9 @@ func (o *shrinkOptions) subject(cmd *cobra.Command, a *app) (s strategies.Strate
 	case cmd.Flags().Changed("anomaly") && !slices.Contains(words, o.anomaly):
 		return s, script, unknown("anomaly", o.anomaly, words, "docs/anomalies.md lists them")
 	}
-	list, err := chooseStrategies(a.registry, []string{o.strategy})
+	registry := a.naming([]string{o.strategy})
+	o.services = a.services
+	list, err := chooseStrategies(registry, []string{o.strategy})
 	if err != nil {
 		return s, script, err
 	}
@@ -89,7 +91,7 @@ func (o *shrinkOptions) subject(cmd *cobra.Command, a *app) (s strategies.Strate
 	if script, err = chooseScenario(cmd.Context(), o.scenario); err != nil {
 		return s, script, err
 	}
-	if err := o.prepare(cmd.Context(), a.registry, []chosen{script}, list); err != nil {
+	if err := o.prepare(cmd.Context(), registry, []chosen{script}, list); err != nil {
 		return s, script, err
 	}
 	if o.out != "" {

@@ -199,7 +199,9 @@ func (o *soakOptions) run(cmd *cobra.Command, a *app, args []string) error {
 	for _, arg := range args {
 		words = append(words, strings.FieldsFunc(arg, func(r rune) bool { return r == ',' })...)
 	}
-	list, err := chooseStrategies(a.registry, words)
+	registry := a.naming(words)
+	o.services = a.services
+	list, err := chooseStrategies(registry, words)
 	if err != nil {
 		return err
 	}
@@ -224,7 +226,7 @@ func (o *soakOptions) run(cmd *cobra.Command, a *app, args []string) error {
 			return err
 		}
 	}
-	if err := o.prepare(cmd.Context(), a.registry, scripts, list); err != nil {
+	if err := o.prepare(cmd.Context(), registry, scripts, list); err != nil {
 		return err
 	}
 	if err := o.checkOut(list); err != nil {
