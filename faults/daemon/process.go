@@ -80,16 +80,6 @@ func (d *Daemon) tell(what string, do func(*child.Proc) error) error {
 	return nil
 }
 
-// Processes implements [real.Watchable].
-func (d *Daemon) Processes() []*child.Proc {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.proc == nil {
-		return nil
-	}
-	return []*child.Proc{d.proc}
-}
-
 // Start starts it for the first time, within a call that the host was told of by [Host.Enter], and
 // returns when it answers. If that fails nothing is left running; the error says why, in one
 // line with the last one of its log, and not whose it is.

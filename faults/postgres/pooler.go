@@ -111,11 +111,6 @@ func (p *pooled) answers(ctx context.Context, _ *child.Proc, port int) error {
 // Addr implements [real.Server]: clients see the pooler.
 func (p *pooled) Addr() string { return p.pooler.Addr() }
 
-// Processes implements [real.Watchable].
-func (p *pooled) Processes() []*child.Proc {
-	return append(p.server.Processes(), p.pooler.Processes()...)
-}
-
 // Pause implements [real.Owned].
 func (p *pooled) Pause() error { return errors.Join(p.pooler.Pause(), p.server.Pause()) }
 

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"time"
-
-	"github.com/lockfault/lockfault/internal/child"
 )
 
 // ErrNoClock says that a host can't move its servers' clocks here: it has no
@@ -82,13 +80,6 @@ type Owned interface {
 	// clocks by which it measures spans run at that rate too, and never
 	// jump. 0, 1 is true time. An error if it was started without a Clock.
 	SetClock(offset time.Duration, rate float64) error
-}
-
-// A Watchable server is processes of this machine of which the world finds out from outside how late they are, where it doesn't
-// ask it by commands.
-type Watchable interface {
-	// Processes returns those that there are now.
-	Processes() []*child.Proc
 }
 
 // A GatewayHost is a [Host] whose servers can't reach the loopback interface of

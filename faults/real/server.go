@@ -63,14 +63,9 @@ func (s *server) came() {
 		o.ReadTimeout, o.PoolSize, o.ConnMaxIdleTime = patience, 4, -1
 		s.admin = redis.NewClient(o)
 	}
-	s.gone = make(chan struct{})
 	if r, err := s.replica(); err == nil && s.world.cfg.Replicas > 0 {
+		s.gone = make(chan struct{})
 		go s.watch(r, s.gone)
-	}
-	if of, ok := s.found.(Watchable); ok && s.admin == nil {
-		for _, p := range of.Processes() {
-			go s.oversee(p, s.gone)
-		}
 	}
 }
 

@@ -91,24 +91,3 @@ func follows(of Replica, before bool) bool {
 	is, err := of.Progress(ctx)
 	return err == nil && is.Linked && (before || is.Kept)
 }
-
-// oversee finds out how late a server's process is, or the latest of its threads and children: what a request waits for is one
-// after the other. What is stopped wants no processor. What is left out each time, since on no machine all of many threads
-// run whenever they want, adds up to a twentieth of a lease in one.
-func (s *server) oversee(p *child.Proc, gone <-chan struct{}) {
-	var watch child.Watch
-	ticker := time.NewTicker(max(s.world.cfg.TTL/glancesInLease, time.Millisecond))
-	defer ticker.Stop()
-	for {
-		if late := watch.Latest(p); late > s.world.cfg.TTL/glancesInLease/20 {
-			s.world.note(s.Name+" running", s.Name+" to go on", late)
-		}
-		select {
-		case <-p.Ended():
-			return
-		case <-gone:
-			return
-		case <-ticker.C:
-		}
-	}
-}

@@ -252,18 +252,6 @@ type thread struct {
 // together, and those of its descendants that have left its group: no signal to it
 // reaches them. The first look returns nothing.
 func (w *Watch) Look(p *Proc) (late time.Duration, strays []int) {
-	late, _, strays = w.look(p)
-	return late, strays
-}
-
-// Latest returns by how much that one of its threads was late, or its descendants', that was late most since the last look. The first
-// look returns nothing.
-func (w *Watch) Latest(p *Proc) time.Duration {
-	_, most, _ := w.look(p)
-	return most
-}
-
-func (w *Watch) look(p *Proc) (late, most time.Duration, strays []int) {
 	now := time.Now()
 	seen := map[int]thread{}
 	for _, pid := range family(p.pid) {
@@ -279,7 +267,6 @@ func (w *Watch) look(p *Proc) (late, most time.Duration, strays []int) {
 			}
 			was, known := w.seen[id]
 			is := thread{ran: ran, waits: waits, told: was.told}
-			before := late
 			switch grown := waits - was.waits; {
 			case !known: // the wait before its first look may have been before ours
 			case grown == 0 && ran == was.ran && state(pid, id) == 'R':
@@ -289,10 +276,9 @@ func (w *Watch) look(p *Proc) (late, most time.Duration, strays []int) {
 				late += max(0, grown-was.told)
 				is.told = 0
 			}
-			most = max(most, late-before)
 			seen[id] = is
 		}
 	}
 	w.seen, w.at = seen, now
-	return late, most, strays
+	return late, strays
 }

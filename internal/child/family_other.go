@@ -47,6 +47,3 @@ type Watch struct{}
 
 // Look returns nothing.
 func (*Watch) Look(*Proc) (late time.Duration, strays []int) { return 0, nil }
-
-// Latest returns nothing.
-func (*Watch) Latest(*Proc) time.Duration { return 0 }

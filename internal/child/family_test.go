@@ -102,10 +102,6 @@ func TestWatchSeesWhoWaits(t *testing.T) {
 	}
 	idle, _ := shell(t, l, 1, `echo 1; exec sleep 1000`)
 	watches := make([]child.Watch, 3)
-	var latest child.Watch
-	if late := latest.Latest(busy[0]); late != 0 {
-		t.Errorf("the first look sees %v", late)
-	}
 	for i, p := range append(busy, idle) {
 		if late, strays := watches[i].Look(p); late != 0 || len(strays) > 0 {
 			t.Errorf("the first look sees %v, %v", late, strays)
@@ -116,10 +112,6 @@ func TestWatchSeesWhoWaits(t *testing.T) {
 	for i, p := range append(busy, idle) {
 		late, _ := watches[i].Look(p)
 		lates = append(lates, late)
-	}
-	// Of its two processes one sleeps.
-	if most := latest.Latest(busy[0]); most < 50*time.Millisecond || most > 2*lates[0]+100*time.Millisecond {
-		t.Errorf("the latest was late by %v, all together by %v", most, lates[0])
 	}
 	// On a busy machine all wait longer, and who sleeps until he has begun to.
 	if least := min(lates[0], lates[1]); least < 50*time.Millisecond || lates[2] > least/2 {
