@@ -34,7 +34,8 @@ func All() []strategies.Strategy { return []strategies.Strategy{recipe(), fenced
 //   - A lock object whose session has expired says that it holds, for ever: it can neither be acquired (ErrDeadlock)
 //     nor released (ErrNoNode). This adapter makes a new one.
 //
-// Scripts find what they expect of any lock that renews: there is no May.
+// Scripts find what they expect of any lock that renews, but where a client greets a member that is stopped: it may
+// wait for longer than anybody who wants the lock.
 func recipe() strategies.Strategy {
 	return strategies.Strategy{
 		Name:    "zookeeper-lock",
@@ -43,6 +44,7 @@ func recipe() strategies.Strategy {
 		Source:  "github.com/go-zookeeper/zk, NewLock",
 		Nodes:   members,
 		Tags:    []string{strategies.TagMulti, strategies.TagQuorum, strategies.TagRenewing},
+		May:     map[string][]string{"follower-behind": {"starvation", "unavailable"}},
 		New:     func(env strategies.Env) (strategies.Lock, error) { return newLock(env, false) },
 	}
 }
