@@ -172,8 +172,13 @@ func TestFailures(t *testing.T) {
 	if !errors.Is(err, broken) {
 		t.Errorf("a lock that can't be made: %v", err)
 	}
-	if _, err := (cost.Options{RedisServer: "/nowhere/redis-server"}).Server(t.Context()); err == nil {
+	here := []strategies.Strategy{{Name: "here"}}
+	if _, err := (cost.Options{Strategies: here, RedisServer: "/nowhere/redis-server"}).Server(t.Context()); err == nil {
 		t.Error("there is no such server")
+	}
+	there := []strategies.Strategy{{Name: "there", Service: "nowhere"}}
+	if _, err := (cost.Options{Strategies: there}).Server(t.Context()); err == nil || err.Error() != "cost: there: it runs on nowhere, which this program doesn't know" {
+		t.Error(err)
 	}
 }
 
