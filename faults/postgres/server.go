@@ -139,7 +139,7 @@ func (s *server) answers(ctx context.Context, _ *child.Proc, port int) error {
 
 // dsn is how its superuser gets in.
 func (s *server) dsn(port int) string {
-	return fmt.Sprintf("host='%s' port=%d user=%s dbname=%s sslmode=disable", s.Dir(), port, superuser, database)
+	return fmt.Sprintf("host=%s port=%d user=%s dbname=%s sslmode=disable", escaped(s.Dir()), port, superuser, database)
 }
 
 // start starts it for the first time.
