@@ -50,12 +50,14 @@ func (p Programs) serviceOf(s strategies.Strategy) (Service, error) {
 func (p Place) serviceTakes(service Service, cell harness.Cell) (ok bool, why string) {
 	name := service.Name()
 	switch {
-	case p.World != Process || p.Sentinel:
+	case p.World != Process:
 		return false, fmt.Sprintf("%s is played with --world %s", name, Process)
+	case p.Sentinel:
+		return false, fmt.Sprintf("sentinels are Redis's, and %s has none", name)
 	case p.Missing[name] != "":
 		return false, p.Missing[name]
 	case cell.Script.Replicas > 0 && !real.Replicates(service):
-		return false, fmt.Sprintf("members of %s have no replicas: they keep together by themselves", name)
+		return false, fmt.Sprintf("a server of %s has no replicas here", name)
 	}
 	for _, step := range cell.Script.Steps {
 		inject, ok := step.Do.(scenarios.Inject)
@@ -68,7 +70,7 @@ func (p Place) serviceTakes(service Service, cell harness.Cell) (ok bool, why st
 				return false, fmt.Sprintf("line %d is about what requests do, and those of %s are not told apart", step.Line, name)
 			}
 		} else if !real.Takes(service, inject.Fault) {
-			return false, fmt.Sprintf("line %d is about Redis: %q can't be done to %s", step.Line, inject.Fault, name)
+			return false, fmt.Sprintf("line %d: %q can't be done to %s here", step.Line, inject.Fault, name)
 		}
 	}
 	return true, ""

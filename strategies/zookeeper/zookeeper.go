@@ -35,8 +35,10 @@ func All() []strategies.Strategy { return []strategies.Strategy{recipe(), fenced
 //     nor released (ErrNoNode). This adapter makes a new one.
 //
 // Scripts find what they expect of any lock that renews, but where a client greets a member that is stopped: it may
-// wait for longer than anybody who wants the lock.
+// wait for longer than anybody who wants the lock. And of a client that goes on after a pause nobody knows whether it writes before it
+// hears that its session is over: some milliseconds are between.
 func recipe() strategies.Strategy {
+	behind := waits()
 	return strategies.Strategy{
 		Name:    "zookeeper-lock",
 		Service: Service,
@@ -44,7 +46,7 @@ func recipe() strategies.Strategy {
 		Source:  "github.com/go-zookeeper/zk, NewLock",
 		Nodes:   members,
 		Tags:    []string{strategies.TagMulti, strategies.TagQuorum, strategies.TagRenewing},
-		May:     map[string][]string{"follower-behind": {"starvation", "unavailable"}},
+		May:     map[string][]string{"follower-behind": behind, "gc-pause-holding": {"overlap", "stale-write"}},
 		New:     func(env strategies.Env) (strategies.Lock, error) { return newLock(env, false) },
 	}
 }
@@ -55,11 +57,12 @@ func recipe() strategies.Strategy {
 //
 // The recipe doesn't say which node is its own. It is the one of its session, whose owner the node names.
 func fenced() strategies.Strategy {
-	s := recipe()
+	s, behind := recipe(), waits()
 	s.Name = "zookeeper-lock-zxid"
 	s.Summary = "zookeeper-lock, with the zxid at which the node was made as fencing token"
 	s.Source = "the same, with czxid of the node's Stat"
 	s.Tags = append(s.Tags, strategies.TagFenced)
+	s.May = map[string][]string{"follower-behind": behind}
 	s.New = func(env strategies.Env) (strategies.Lock, error) {
 		l, err := newLock(env, true)
 		if err != nil {
@@ -75,3 +78,6 @@ type tokenLock struct{ *lock }
 
 // Token implements [strategies.Fenced].
 func (l *tokenLock) Token() int64 { return l.token }
+
+// waits is what comes of greeting a stopped member.
+func waits() []string { return []string{"starvation", "unavailable"} }
