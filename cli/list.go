@@ -51,7 +51,7 @@ func newListCommand(a *app) *cobra.Command {
 				}
 			case "services":
 				fmt.Fprintln(w, "NAME\tWHAT IT IS\tLOCKS")
-				fmt.Fprintf(w, "%s\t%s\t%d: list strategies\n", strategies.Redis, "single servers with replicas, in virtual time too", len(a.registry.All()))
+				fmt.Fprintf(w, "%s\t%s\t%d: list strategies\n", strategies.Redis, "single servers with replicas, in virtual time too", len(a.everything.Of(strategies.Redis).All()))
 				for _, service := range a.services {
 					var names []string
 					for _, s := range service.Strategies() {

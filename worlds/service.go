@@ -32,9 +32,9 @@ type Service interface {
 	Lease() time.Duration
 }
 
-// serviceOf returns the service that a strategy runs on, nil for Redis. The error says that there is
+// ServiceOf returns the service that a strategy runs on, nil for Redis. The error says that there is
 // none such here.
-func (p Programs) serviceOf(s strategies.Strategy) (Service, error) {
+func (p Programs) ServiceOf(s strategies.Strategy) (Service, error) {
 	if s.RunsOn() == strategies.Redis {
 		return nil, nil
 	}

@@ -58,7 +58,7 @@ func (v *Venue) Lease() time.Duration { return v.place.Lease() }
 
 // Takes implements [harness.Place].
 func (v *Venue) Takes(cell harness.Cell) (ok bool, why string) {
-	switch service, err := v.programs.serviceOf(cell.Strategy); {
+	switch service, err := v.programs.ServiceOf(cell.Strategy); {
 	case err != nil:
 		return false, err.Error()
 	case service != nil:
@@ -78,7 +78,7 @@ func (v *Venue) Open(cell harness.Cell, record func(checker.Event)) (harness.Wor
 
 func (v *Venue) open(cell harness.Cell, record func(checker.Event)) (*world, error) {
 	ctx := context.Background()
-	service, err := v.programs.serviceOf(cell.Strategy)
+	service, err := v.programs.ServiceOf(cell.Strategy)
 	if err != nil {
 		return nil, err
 	}
@@ -114,7 +114,7 @@ func (v *Venue) open(cell harness.Cell, record func(checker.Event)) (*world, err
 
 // servers returns who has the servers for the next cell.
 func (v *Venue) servers(ctx context.Context, cell harness.Cell) (Host, error) {
-	service, err := v.programs.serviceOf(cell.Strategy)
+	service, err := v.programs.ServiceOf(cell.Strategy)
 	if err != nil {
 		return nil, err
 	}

@@ -12,7 +12,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -91,16 +90,10 @@ func (h *Host) Start(ctx context.Context, spec real.ServerSpec) (real.Server, er
 		return nil, fmt.Errorf("etcd: start %s: %w", spec.Name, err)
 	}
 	defer leave()
-	number, err := strconv.Atoi(strings.TrimPrefix(spec.Node, "n"))
-	switch {
-	case err != nil || number < 1 || number > len(h.peers):
-		return nil, fmt.Errorf("etcd: start %s: %q is no node of a cluster of %d", spec.Name, spec.Node, len(h.peers))
-	case spec.Clock:
-		return nil, fmt.Errorf("etcd: start %s: %w: it is linked statically", spec.Name, real.ErrNoClock)
-	case spec.Password == "":
-		return nil, fmt.Errorf("etcd: start %s: a server must have a password", spec.Name)
+	s := &server{host: h}
+	if s.Member, err = h.Member(spec, len(h.peers), "it is linked statically", withoutData); err != nil {
+		return nil, fmt.Errorf("etcd: start %s: %w", spec.Name, err)
 	}
-	s := &server{host: h, spec: spec, number: number}
 	if s.Daemon, err = h.Add(spec.Name, daemon.Program{Command: s.command, Answers: s.answers, PortTaken: "address already in use"}); err != nil {
 		return nil, fmt.Errorf("etcd: start %s: %w", spec.Name, err)
 	}

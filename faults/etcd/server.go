@@ -26,30 +26,18 @@ const user = "root"
 
 // A server is an etcd process, or where one was. Safe for concurrent use.
 type server struct {
-	*daemon.Daemon
-	host   *Host
-	spec   real.ServerSpec
-	number int // of its node, from 1
+	*daemon.Member
+	host *Host
 }
 
 var _ real.Owned = (*server)(nil)
 
-// SetClock implements [real.Owned]: it is not possible.
-func (s *server) SetClock(time.Duration, float64) error {
-	return fmt.Errorf("etcd: set the clock of %s: %w", s.spec.Name, real.ErrNoClock)
-}
-
-// Restart implements [real.Owned], of a member with its data: one without is no member any more.
-func (s *server) Restart(ctx context.Context, empty bool) error {
-	if empty {
-		return fmt.Errorf("etcd: restart %s: a member without its data is none of the cluster", s.spec.Name)
-	}
-	return s.Daemon.Restart(ctx, nil)
-}
+// withoutData is why a member isn't started again without its data.
+const withoutData = "a member without its data is none of the cluster"
 
 // start starts it for the first time.
 func (s *server) start(ctx context.Context) error {
-	if err := s.Daemon.Start(ctx); err != nil || s.number != 1 {
+	if err := s.Daemon.Start(ctx); err != nil || s.Number != 1 {
 		return err
 	}
 	if err := s.lead(ctx); err != nil {
@@ -116,8 +104,8 @@ func (s *server) ask(ctx context.Context, path string, body, answer any) error {
 
 // command is how its process is started.
 func (s *server) command(port int) (*exec.Cmd, error) {
-	name := "n" + strconv.Itoa(s.number)
-	at, peer := "http://"+ports.Address(port), "http://"+ports.Address(s.host.peers[s.number-1])
+	name := "n" + strconv.Itoa(s.Number)
+	at, peer := "http://"+ports.Address(port), "http://"+ports.Address(s.host.peers[s.Number-1])
 	cmd := exec.Command(s.host.options.Binary,
 		"--name", name, "--data-dir", filepath.Join(s.Dir(), "data"),
 		"--listen-client-urls", at, "--advertise-client-urls", at,
@@ -174,7 +162,7 @@ func (s *server) askForPasswords(ctx context.Context) error {
 		path string
 		body map[string]string
 	}{
-		{"user/add", map[string]string{"name": user, "password": s.spec.Password}},
+		{"user/add", map[string]string{"name": user, "password": s.Spec.Password}},
 		{"role/add", map[string]string{"name": "root"}},
 		{"user/grant", map[string]string{"user": user, "role": "root"}},
 		{"enable", map[string]string{}},

@@ -41,7 +41,7 @@ type Installation struct {
 
 // Find returns PostgreSQL, the one on PATH or else the newest of those that distributions have installed,
 // with an empty cluster that is made once, in lockfault's place in the user's cache directory. It blocks
-// until that is done, some seconds for the first time. The error is a *[MissingError] unless ctx is done.
+// until that is done, some seconds for the first time. The error is a *[MissingError] unless ctx is done, or there is no such place.
 func Find(ctx context.Context) (*Installation, error) {
 	if runtime.GOOS != "linux" {
 		return nil, &MissingError{errors.New("its processes can be stopped together on Linux alone")}
@@ -50,12 +50,16 @@ func Find(ctx context.Context) (*Installation, error) {
 	if err == nil {
 		in.runs, err = findServant()
 	}
-	var cache string
 	if err == nil {
-		cache, err = os.UserCacheDir()
-	}
-	if err == nil {
-		in.template, err = in.makeTemplate(ctx, filepath.Join(cache, "lockfault"))
+		cache, none := os.UserCacheDir()
+		if none == nil {
+			cache = filepath.Join(cache, "lockfault")
+			none = os.MkdirAll(cache, 0o700)
+		}
+		if none != nil {
+			return nil, fmt.Errorf("there is no place for an empty cluster of PostgreSQL: %w: name a directory that can be written to with XDG_CACHE_HOME", none)
+		}
+		in.template, err = in.makeTemplate(ctx, cache)
 	}
 	switch {
 	case ctx.Err() != nil:
@@ -150,9 +154,6 @@ func (in *Installation) makeTemplate(ctx context.Context, cache string) (string,
 	template := filepath.Join(cache, "postgres-"+hex.EncodeToString(sum[:8]))
 	if _, err := os.Stat(template); err == nil {
 		return template, nil
-	}
-	if err := os.MkdirAll(cache, 0o700); err != nil {
-		return "", err
 	}
 	// Where its user may write; the cache is nobody's business.
 	if err := in.runs.reaches(os.TempDir()); err != nil {

@@ -59,11 +59,7 @@ func start(t *testing.T, h *Host, spec real.ServerSpec) *server {
 	t.Helper()
 	spec.Node, spec.Password = "n1", "it's secret"
 	s, err := h.Start(t.Context(), spec)
-	if err != nil {
-		text, _ := os.ReadFile(h.Dir() + "/" + spec.Name + "/log")
-		t.Log(string(text))
-	}
-	if err != nil {
+	if err != nil { // the logs are shown at the end
 		t.Fatal(err)
 	}
 	return s.(*server)

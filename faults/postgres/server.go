@@ -252,13 +252,12 @@ func (s *server) takeOver(ctx context.Context, addr, conf string) error {
 		if err := os.RemoveAll(s.data()); err != nil {
 			return err
 		}
+		source := url.URL{Scheme: "postgres", User: url.User(loginName), Host: addr}
 		in := s.host.options.Installation
-		source := url.URL{Scheme: "postgres", User: url.UserPassword(loginName, s.spec.Password), Host: addr}
-		cmd := in.as(exec.CommandContext(ctx, in.program("pg_basebackup"), "--pgdata", s.data(), "--checkpoint", "fast", "--no-sync", "--no-password"))
+		cmd := in.as(exec.CommandContext(ctx, in.program("pg_basebackup"),
+			"--pgdata", s.data(), "--dbname", source.String(), "--checkpoint", "fast", "--no-sync", "--no-password"))
 		cmd.Dir = s.Dir()
 		cmd.Env = append(cmd.Env, "PGPASSWORD="+s.spec.Password) // where no other user reads it
-		source.User = url.User(loginName)
-		cmd.Args = append(cmd.Args, "--dbname", source.String())
 		if said, err := cmd.CombinedOutput(); err != nil {
 			return fmt.Errorf("pg_basebackup: %w: %s", err, strings.TrimSpace(string(said)))
 		}
@@ -294,6 +293,6 @@ func (s *server) Progress(ctx context.Context) (is real.Progress, err error) {
 	if err := s.pool.Load().QueryRow(ctx, ask).Scan(&standby, &is.Has, &is.Linked); err != nil {
 		return is, err
 	}
-	is.Kept = true
+	is.Kept = true // the log is written before anybody is told
 	return is, nil
 }

@@ -43,7 +43,7 @@ func (s *server) writeConfig(port int) error {
 	}
 	return errors.Join(
 		os.MkdirAll(data, 0o700),
-		os.WriteFile(filepath.Join(data, "myid"), []byte(strconv.Itoa(s.host.id(s.number))), 0o600),
+		os.WriteFile(filepath.Join(data, "myid"), []byte(strconv.Itoa(s.host.id(s.Number))), 0o600),
 		os.WriteFile(filepath.Join(s.Dir(), configFile), []byte(strings.Join(lines, "\n")+"\n"), 0o600),
 	)
 }

@@ -25,40 +25,28 @@ const user = "lockfault"
 
 // A server is a process of a member, or where one was. Safe for concurrent use.
 type server struct {
-	*daemon.Daemon
-	host   *Host
-	spec   real.ServerSpec
-	number int       // of its node, from 1
-	once   sync.Once // for saying that n1 begins
+	*daemon.Member
+	host *Host
+	once sync.Once // for saying that n1 begins
 }
 
 var _ real.Owned = (*server)(nil)
 
-// SetClock implements [real.Owned]: it is not possible.
-func (s *server) SetClock(time.Duration, float64) error {
-	return fmt.Errorf("zookeeper: set the clock of %s: %w", s.spec.Name, real.ErrNoClock)
-}
-
-// Restart implements [real.Owned], of a member with its data. ZooKeeper would take one without back: it has
+// withoutData is why a member isn't started again without its data. ZooKeeper would take it: it has
 // forgotten what it agreed to, and with another that was behind it can make a majority that
 // never heard of it.
-func (s *server) Restart(ctx context.Context, empty bool) error {
-	if empty {
-		return fmt.Errorf("zookeeper: restart %s: a member without its data may outvote what was agreed on: the ensemble can't be relied on then", s.spec.Name)
-	}
-	return s.Daemon.Restart(ctx, nil)
-}
+const withoutData = "a member without its data may outvote what was agreed on: the ensemble can't be relied on then"
 
 // start starts it for the first time.
 func (s *server) start(ctx context.Context) error {
-	if s.number != 1 {
+	if s.Number != 1 {
 		select {
 		case <-s.host.begun:
 		case <-ctx.Done():
 			return fmt.Errorf("wait for n1: %w", context.Cause(ctx))
 		}
 	}
-	if err := s.Daemon.Start(ctx); err != nil || s.number != 1 {
+	if err := s.Daemon.Start(ctx); err != nil || s.Number != 1 {
 		return err
 	}
 	return s.lead(ctx)
@@ -100,7 +88,7 @@ func (s *server) command(port int) (*exec.Cmd, error) {
 	if err := s.writeConfig(port); err != nil {
 		return nil, err
 	}
-	if s.number == 1 {
+	if s.Number == 1 {
 		s.once.Do(func() { close(s.host.begun) })
 	}
 	return s.host.options.Program.command(s.host.Dir(), s.Dir()), nil
@@ -162,10 +150,10 @@ func (s *server) keep(ctx context.Context) error {
 	}
 	defer conn.Close()
 	defer context.AfterFunc(ctx, conn.Close)()
-	err = conn.AddAuth("digest", []byte(user+":"+s.spec.Password))
+	err = conn.AddAuth("digest", []byte(user+":"+s.Spec.Password))
 	for _, path := range []string{"/zookeeper/quota", "/zookeeper", "/"} {
 		if err == nil {
-			_, err = conn.SetACL(path, zk.DigestACL(zk.PermAll, user, s.spec.Password), -1)
+			_, err = conn.SetACL(path, zk.DigestACL(zk.PermAll, user, s.Spec.Password), -1)
 		}
 	}
 	if err != nil {

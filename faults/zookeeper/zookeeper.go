@@ -11,8 +11,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -97,16 +95,10 @@ func (h *Host) Start(ctx context.Context, spec real.ServerSpec) (real.Server, er
 		return nil, fmt.Errorf("zookeeper: start %s: %w", spec.Name, err)
 	}
 	defer leave()
-	number, err := strconv.Atoi(strings.TrimPrefix(spec.Node, "n"))
-	switch {
-	case err != nil || number < 1 || number > len(h.peers):
-		return nil, fmt.Errorf("zookeeper: start %s: %q is no node of an ensemble of %d", spec.Name, spec.Node, len(h.peers))
-	case spec.Clock:
-		return nil, fmt.Errorf("zookeeper: start %s: %w: the library that moves clocks is not loaded into Java", spec.Name, real.ErrNoClock)
-	case spec.Password == "":
-		return nil, fmt.Errorf("zookeeper: start %s: a server must have a password", spec.Name)
+	s := &server{host: h}
+	if s.Member, err = h.Member(spec, len(h.peers), "the library that moves clocks is not loaded into Java", withoutData); err != nil {
+		return nil, fmt.Errorf("zookeeper: start %s: %w", spec.Name, err)
 	}
-	s := &server{host: h, spec: spec, number: number}
 	if s.Daemon, err = h.Add(spec.Name, daemon.Program{Command: s.command, Answers: s.answers, PortTaken: "Address already in use", Says: says}); err != nil {
 		return nil, fmt.Errorf("zookeeper: start %s: %w", spec.Name, err)
 	}

@@ -72,7 +72,7 @@ func TestEnsembleLivesOnWithoutOne(t *testing.T) {
 		t.Error("the first doesn't lead")
 	}
 	for _, s := range members {
-		if s.host.all()[0].number == 0 || !strings.HasPrefix(s.Addr(), "127.0.0.1:") {
+		if s.host.all()[0].Number == 0 || !strings.HasPrefix(s.Addr(), "127.0.0.1:") {
 			t.Error(s.Addr())
 		}
 	}

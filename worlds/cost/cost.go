@@ -110,9 +110,9 @@ func (o Options) Server(ctx context.Context) (string, error) {
 			continue
 		}
 		seen[s.RunsOn()] = true
-		service, err := o.serviceOf(s)
+		service, err := worlds.Programs{Services: o.Services}.ServiceOf(s)
 		if err != nil {
-			return "", fmt.Errorf("cost: %s: %w", s.Name, err)
+			return "", fmt.Errorf("cost: %w", err)
 		}
 		if service != nil {
 			if err := service.Check(ctx); err != nil {
@@ -131,19 +131,6 @@ func (o Options) Server(ctx context.Context) (string, error) {
 		}
 	}
 	return strings.Join(list, ", "), nil
-}
-
-// serviceOf returns the service that a strategy runs on, nil for Redis.
-func (o Options) serviceOf(s strategies.Strategy) (worlds.Service, error) {
-	if s.RunsOn() == strategies.Redis {
-		return nil, nil
-	}
-	for _, service := range o.Services {
-		if service.Name() == s.RunsOn() {
-			return service, nil
-		}
-	}
-	return nil, fmt.Errorf("it runs on %s, which this program doesn't know", s.RunsOn())
 }
 
 // hostOf returns who starts servers of a service, or of Redis if that is nil.

@@ -177,7 +177,7 @@ func TestFailures(t *testing.T) {
 		t.Error("there is no such server")
 	}
 	there := []strategies.Strategy{{Name: "there", Service: "nowhere"}}
-	if _, err := (cost.Options{Strategies: there}).Server(t.Context()); err == nil || err.Error() != "cost: there: it runs on nowhere, which this program doesn't know" {
+	if _, err := (cost.Options{Strategies: there}).Server(t.Context()); err == nil || err.Error() != "cost: there runs on nowhere, which this program doesn't know" {
 		t.Error(err)
 	}
 }

@@ -30,7 +30,7 @@ type rig struct {
 }
 
 func (o Options) newRig(ctx context.Context, s strategies.Strategy) (*rig, error) {
-	service, err := o.serviceOf(s)
+	service, err := worlds.Programs{Services: o.Services}.ServiceOf(s)
 	if err != nil {
 		return nil, err
 	}
