@@ -55,11 +55,12 @@ func Allowed() map[string][]string {
 		"scenarios":         {"faults", "faults/topology", "checker", "internal/nearest"},
 		"scenarios/settled": {"scenarios"},
 		// A strategy knows Redis and nothing of the stage that it plays on.
-		"strategies":              {},
-		"strategies/internal/rig": {"strategies", "internal/rediscli"},
-		"strategies/thirdparty":   {"strategies"},
-		"strategies/all":          {"strategies", "strategies/thirdparty"},
-		"faults":                  {"checker"},
+		"strategies":                 {},
+		"strategies/internal/rig":    {"strategies", "internal/rediscli"},
+		"strategies/internal/served": {"strategies", "faults/real"},
+		"strategies/thirdparty":      {"strategies"},
+		"strategies/all":             {"strategies", "strategies/thirdparty"},
+		"faults":                     {"checker"},
 		// What a fault means is decided there; worlds carry it out.
 		"faults/topology":   {"faults", "checker"},
 		"faults/storytest":  {"faults", "faults/topology", "checker"},

@@ -1,76 +1,33 @@
 package postgres
 
 import (
-	"context"
 	"errors"
-	"math/rand/v2"
-	"os"
-	"strings"
 	"testing"
 	"time"
 
 	server "github.com/lockfault/lockfault/faults/postgres"
 	"github.com/lockfault/lockfault/faults/real"
 	"github.com/lockfault/lockfault/strategies"
+	"github.com/lockfault/lockfault/strategies/internal/served"
 )
 
 func TestLocksAreStrategies(t *testing.T) {
-	registry, err := strategies.Registry{}.With(All()...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, s := range registry.Of(Service).All() {
-		if _, err := s.New(strategies.Env{}); err == nil || !strings.Contains(err.Error(), "Env.Servers is empty") {
-			t.Errorf("%s: %v", s.Name, err)
-		}
-	}
+	served.AreStrategies(t, Service, All())
+	served.AreStrategies(t, Pooled, Behind())
 }
 
-// at starts a server, and returns what clients of it are made from.
-func at(t *testing.T) (real.Owned, strategies.Env) {
-	t.Helper()
+func host(t *testing.T, pooled bool) (real.Host, error) {
 	in, err := server.Find(t.Context())
-	if err != nil && os.Getenv("CI") == "" {
-		t.Skip(err)
-	}
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
-	h, err := server.New(server.Options{Installation: in})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := h.Close(); err != nil {
-			t.Error(err)
+	o := server.Options{Installation: in}
+	if pooled {
+		if o.Pooler, err = server.FindPooler(); err != nil {
+			return nil, err
 		}
-	})
-	s, err := h.Start(t.Context(), real.ServerSpec{Name: "n1-0", Node: "n1", Password: "secret"})
-	if err != nil {
-		t.Fatal(err)
 	}
-	login := server.Service{}.Login("secret")
-	return s.(real.Owned), strategies.Env{
-		Servers: []strategies.Server{{Addr: s.Addr(), Username: login.Username, Password: login.Password}},
-		Key:     "lock", TTL: 30 * time.Second, Now: time.Now, Rand: rand.New(rand.NewPCG(1, 1)),
-	}
-}
-
-// closer is what all of the locks are, too.
-type closer interface {
-	strategies.Lock
-	strategies.TryAcquirer
-	Close() error
-}
-
-func client(t *testing.T, s strategies.Strategy, env strategies.Env) closer {
-	t.Helper()
-	l, err := s.New(env)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = l.(closer).Close() })
-	return l.(closer)
+	return server.New(o)
 }
 
 func sessionOf(l strategies.Lock) *session {
@@ -84,50 +41,19 @@ func sessionOf(l strategies.Lock) *session {
 }
 
 func TestLocks(t *testing.T) {
-	owned, env := at(t)
+	h, err := host(t, false)
+	owned := served.Start(t, h, err)
+	env := served.Env(server.Service{}, owned.Addr(), 30*time.Second)
 	for _, s := range All() {
 		t.Run(s.Name, func(t *testing.T) {
 			env := env
 			env.Key = "lock of " + s.Name
-			env.Replicas = 0
-			a, b := client(t, s, env), client(t, s, env)
-			ctx := t.Context()
-			if err := a.Release(ctx); !errors.Is(err, strategies.ErrNotHeld) {
-				t.Errorf("a release before all: %v", err)
-			}
-			if err := a.Acquire(ctx); err != nil {
-				t.Fatal(err)
-			}
-			if err := b.TryAcquire(ctx); !errors.Is(err, strategies.ErrNotAcquired) {
-				t.Errorf("a try beside a holder: %v", err)
-			}
-			soon, cancel := context.WithTimeout(ctx, 300*time.Millisecond)
-			defer cancel()
-			if err := b.Acquire(soon); !errors.Is(err, strategies.ErrNotAcquired) {
-				t.Errorf("an acquire that gave up: %v", err)
-			}
-			got := make(chan error, 1)
-			go func() { got <- b.Acquire(ctx) }()
-			if err := a.Release(ctx); err != nil {
-				t.Fatal(err)
-			}
-			if err := <-got; err != nil {
-				t.Fatal(err)
-			}
-			if err := a.Release(ctx); !errors.Is(err, strategies.ErrNotHeld) {
-				t.Errorf("a second release: %v", err)
-			}
-			if err := b.Release(ctx); err != nil {
-				t.Fatal(err)
-			}
-			if err := a.TryAcquire(ctx); err != nil {
-				t.Errorf("a try of what nobody has: %v", err)
-			}
+			served.Contend(t, served.Client(t, s, env), served.Client(t, s, env))
 		})
 	}
 	// Who lost his session has nothing of it any more, and gets another.
-	advisory, row := client(t, advisory(), env), client(t, rowSequence(), env)
-	for _, l := range []closer{advisory, row} {
+	advisory, row := served.Client(t, advisory(), env), served.Client(t, rowSequence(), env)
+	for _, l := range []served.Lock{advisory, row} {
 		if err := l.Acquire(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -140,7 +66,7 @@ func TestLocks(t *testing.T) {
 		t.Fatal(err)
 	}
 	// The first statement may have set out before that is known; nobody can tell then what came of it.
-	for _, l := range []closer{advisory, row} {
+	for _, l := range []served.Lock{advisory, row} {
 		if err := sessionOf(l).conn.Ping(t.Context()); err == nil {
 			t.Error("a session has outlived its server")
 		}
@@ -154,7 +80,7 @@ func TestLocks(t *testing.T) {
 	if err := row.Release(t.Context()); err != nil {
 		t.Errorf("a release after a restart: %v", err)
 	}
-	for _, l := range []closer{advisory, row} {
+	for _, l := range []served.Lock{advisory, row} {
 		if err := l.Acquire(t.Context()); err != nil {
 			t.Error(err)
 		}
@@ -162,4 +88,18 @@ func TestLocks(t *testing.T) {
 	if second := row.(strategies.Fenced).Token(); second <= first {
 		t.Errorf("the tokens are %d and then %d", first, second)
 	}
+}
+
+// Behind a pooler the session that has a lock is anybody's, and a row is nobody's but its owner's.
+func TestPooled(t *testing.T) {
+	h, err := host(t, true)
+	env := served.Env(server.Service{}, served.Start(t, h, err).Addr(), 30*time.Second)
+	all := Behind()
+	a, b := served.Client(t, all[0], env), served.Client(t, all[0], env)
+	for _, l := range []served.Lock{a, b} {
+		if err := l.TryAcquire(t.Context()); err != nil {
+			t.Errorf("of one session not everybody has the lock: %v", err)
+		}
+	}
+	served.Contend(t, served.Client(t, all[2], env), served.Client(t, all[2], env))
 }

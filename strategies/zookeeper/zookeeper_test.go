@@ -3,9 +3,6 @@ package zookeeper
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
-	"os"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -13,114 +10,45 @@ import (
 	"github.com/lockfault/lockfault/faults/real"
 	server "github.com/lockfault/lockfault/faults/zookeeper"
 	"github.com/lockfault/lockfault/strategies"
+	"github.com/lockfault/lockfault/strategies/internal/served"
 )
 
-func TestLocksAreStrategies(t *testing.T) {
-	registry, err := strategies.Registry{}.With(All()...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, s := range registry.Of(Service).All() {
-		if _, err := s.New(strategies.Env{}); err == nil || !strings.Contains(err.Error(), "Env.Servers is empty") {
-			t.Errorf("%s: %v", s.Name, err)
-		}
-	}
-	if n := len(registry.Of(strategies.Redis).All()); n != 0 {
-		t.Errorf("%d of them run on Redis", n)
-	}
-}
+func TestLocksAreStrategies(t *testing.T) { served.AreStrategies(t, Service, All()) }
 
 // serve starts a server.
 func serve(t *testing.T) real.Server {
 	t.Helper()
+	var h real.Host
 	program, err := server.Find()
-	if err != nil && os.Getenv("CI") == "" {
-		t.Skip(err)
+	if err == nil {
+		h, err = server.New(server.Options{Program: program, Members: 1, Dir: t.TempDir()})
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	h, err := server.New(server.Options{Program: program, Members: 1, Dir: t.TempDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := h.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	s, err := h.Start(t.Context(), real.ServerSpec{Name: "n1-0", Node: "n1", Password: "secret"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
+	return served.Start(t, h, err)
 }
 
 // client makes a client's lock on the server at that address.
 func client(t *testing.T, addr string, ttl time.Duration) *tokenLock {
 	t.Helper()
-	login := server.Service{}.Login("secret")
-	l, err := fenced().New(strategies.Env{
-		Servers: []strategies.Server{{Addr: addr, Username: login.Username, Password: login.Password}},
-		Key:     "lock", TTL: ttl, Now: time.Now, Rand: rand.New(rand.NewPCG(1, 1)),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = l.(*tokenLock).Close() })
-	return l.(*tokenLock)
+	return served.Client(t, fenced(), served.Env(server.Service{}, addr, ttl)).(*tokenLock)
 }
 
 func TestLock(t *testing.T) {
 	at := serve(t)
 	a, b := client(t, at.Addr(), 30*time.Second), client(t, at.Addr(), 30*time.Second)
 	ctx := t.Context()
-	if err := a.Release(ctx); !errors.Is(err, strategies.ErrNotHeld) {
-		t.Errorf("a release before all: %v", err)
-	}
-	if err := a.Acquire(ctx); err != nil {
-		t.Fatal(err)
-	}
-	first := a.Token()
+	served.Contend(t, a, b)
 	if err := a.Acquire(ctx); !errors.Is(err, strategies.ErrNotAcquired) {
 		t.Errorf("an acquire of who holds: %v", err)
 	}
-	soon, cancel := context.WithTimeout(ctx, 500*time.Millisecond)
-	defer cancel()
-	if err := b.Acquire(soon); !errors.Is(err, strategies.ErrNotAcquired) {
-		t.Errorf("an acquire that gave up: %v", err)
-	}
-	if err := b.TryAcquire(ctx); !errors.Is(err, strategies.ErrNotAcquired) {
-		t.Errorf("a try beside a holder: %v", err)
-	}
 	if names := nodes(t, a.lock); len(names) != 1 {
-		t.Errorf("when one has given up there are %q", names)
-	}
-	got := make(chan error, 1)
-	go func() { got <- b.Acquire(ctx) }()
-	if err := a.Release(ctx); err != nil {
-		t.Fatal(err)
-	}
-	if err := <-got; err != nil {
-		t.Fatal(err)
-	}
-	if second := b.Token(); second <= first {
-		t.Errorf("the tokens are %d and then %d", first, second)
-	}
-	if err := a.Release(ctx); !errors.Is(err, strategies.ErrNotHeld) {
-		t.Errorf("a second release: %v", err)
+		t.Errorf("when others have given up, and left, there are %q", names)
 	}
 	// Who leaves in order gives the lock back at once.
-	if err := b.Close(); err != nil {
+	if err := a.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := a.TryAcquire(ctx); err != nil {
+	if err := b.TryAcquire(ctx); err != nil {
 		t.Fatal(err)
-	}
-	select {
-	case <-a.Lost():
-		t.Error("it is lost at once")
-	default:
 	}
 }
 
