@@ -99,7 +99,7 @@ func (o *benchOptions) run(cmd *cobra.Command, a *app) error {
 	if err != nil {
 		return err
 	}
-	if o.Strategies, err = chooseStrategies(among, o.selection.strategies); err != nil {
+	if o.Strategies, err = chooseStrategies(among, a.everything, o.selection.strategies); err != nil {
 		return err
 	}
 	o.Services = a.services

@@ -16,19 +16,29 @@ import (
 )
 
 // chooseStrategies returns the strategies that the words name, by name,
-// pattern or @tag, in the registry's order; no words mean all.
-func chooseStrategies(registry strategies.Registry, words []string) ([]strategies.Strategy, error) {
+// pattern or @tag, in the registry's order; no words mean all. Whoever isn't in there may be meant with another
+// service: everything has those of all.
+func chooseStrategies(registry, everything strategies.Registry, words []string) ([]strategies.Strategy, error) {
 	for _, word := range words {
 		if slices.ContainsFunc(registry.All(), func(s strategies.Strategy) bool { return s.Matches(word) }) {
 			continue
 		}
-		known := registry.Names()
+		if s, ok := everything.Lookup(word); ok {
+			var of []string
+			for _, here := range registry.All() {
+				if !slices.Contains(of, here.RunsOn()) {
+					of = append(of, here.RunsOn())
+				}
+			}
+			return nil, usage("%s runs on %s, and the locks that can be meant here on %s", s.Name, s.RunsOn(), strings.Join(of, ", "))
+		}
+		known := slices.Concat(registry.Names(), everything.Names())
 		for _, s := range registry.All() {
 			for _, tag := range s.Tags {
 				known = append(known, "@"+tag)
 			}
 		}
-		return nil, unknown("strategy", word, known, "the command \"list strategies\" prints them")
+		return nil, unknown("strategy", word, known, "the commands \"list strategies\" and \"list services\" print them")
 	}
 	return registry.Select(words...)
 }

@@ -238,7 +238,7 @@ func (o *exploreOptions) explore(cmd *cobra.Command, a *app, name string) error 
 	if err := o.checkBound(cmd); err != nil {
 		return err
 	}
-	list, err := chooseStrategies(a.registry, []string{name})
+	list, err := chooseStrategies(a.registry, a.everything, []string{name})
 	if err != nil {
 		return err
 	}

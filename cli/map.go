@@ -279,7 +279,7 @@ func (o *mapOptions) run(cmd *cobra.Command, a *app, args []string) error {
 	}
 	registry := a.naming(args[:1])
 	o.services = a.services
-	list, err := chooseStrategies(registry, args[:1])
+	list, err := chooseStrategies(registry, a.everything, args[:1])
 	if err != nil {
 		return err
 	}

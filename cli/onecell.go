@@ -67,7 +67,7 @@ func (o *playOptions) chooseCell(cmd *cobra.Command, a *app, args []string) (*on
 		chosenNames = []string{strategyName}
 	}
 	o.services = a.services
-	registry, list, err := o.chooseSubject(cmd, a.naming(chosenNames), chosenNames)
+	registry, list, err := o.chooseSubject(cmd, a, a.naming(chosenNames), chosenNames)
 	if err != nil {
 		return nil, err
 	}

@@ -127,7 +127,7 @@ func (o *runOptions) run(cmd *cobra.Command, a *app) error {
 	if o.subjectFlags.command != "" && cmd.Flags().Changed("service") {
 		return usage("--subject is played on Redis: leave --service out")
 	}
-	registry, list, err := o.chooseSubject(cmd, among, o.strategies)
+	registry, list, err := o.chooseSubject(cmd, a, among, o.strategies)
 	if err != nil {
 		return err
 	}

@@ -75,7 +75,7 @@ func (o *shrinkOptions) subject(cmd *cobra.Command, a *app) (s strategies.Strate
 	}
 	registry := a.naming([]string{o.strategy})
 	o.services = a.services
-	list, err := chooseStrategies(registry, []string{o.strategy})
+	list, err := chooseStrategies(registry, a.everything, []string{o.strategy})
 	if err != nil {
 		return s, script, err
 	}

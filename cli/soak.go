@@ -201,7 +201,7 @@ func (o *soakOptions) run(cmd *cobra.Command, a *app, args []string) error {
 	}
 	registry := a.naming(words)
 	o.services = a.services
-	list, err := chooseStrategies(registry, words)
+	list, err := chooseStrategies(registry, a.everything, words)
 	if err != nil {
 		return err
 	}

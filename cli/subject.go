@@ -161,7 +161,7 @@ func (f *subjectFlags) program(cmd *cobra.Command, registry strategies.Registry,
 // chooseSubject reads what program there is, and returns the strategies to play: those
 // that the words name, and the program beside them, or else it alone. The registry that it
 // returns knows them all.
-func (o *playOptions) chooseSubject(cmd *cobra.Command, registry strategies.Registry, words []string) (strategies.Registry, []strategies.Strategy, error) {
+func (o *playOptions) chooseSubject(cmd *cobra.Command, a *app, registry strategies.Registry, words []string) (strategies.Registry, []strategies.Strategy, error) {
 	var err error
 	if o.subject, err = o.subjectFlags.read(cmd, registry, o.worlds); err != nil {
 		return registry, nil, err
@@ -177,7 +177,7 @@ func (o *playOptions) chooseSubject(cmd *cobra.Command, registry strategies.Regi
 	case !slices.Contains(words, o.subject.Name):
 		words = append(slices.Clone(words), o.subject.Name)
 	}
-	list, err := chooseStrategies(all, words)
+	list, err := chooseStrategies(all, a.everything, words)
 	return all, list, err
 }
 
