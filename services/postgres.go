@@ -58,6 +58,9 @@ func (Pgbouncer) Name() string { return postgreslocks.Pooled }
 // Login implements [real.Service].
 func (Pgbouncer) Login(password string) real.Login { return postgres.Service{}.Login(password) }
 
+// MovesClocks implements [real.Clocked]: they are the servers', not the pooler's.
+func (Pgbouncer) MovesClocks() bool { return true }
+
 // Summary implements [worlds.Service].
 func (Pgbouncer) Summary() string {
 	return "the database behind a pool of one session, for one transaction after the other"

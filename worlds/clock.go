@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lockfault/lockfault/faults/process/clock"
+	"github.com/lockfault/lockfault/faults/clock"
 	"github.com/lockfault/lockfault/faults/real"
 	"github.com/lockfault/lockfault/internal/tempdir"
 )

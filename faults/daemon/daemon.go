@@ -35,6 +35,9 @@ type Options struct {
 	Dir string
 	// Limit is how long a server may take until it answers.
 	Limit time.Duration
+	// CC is the C compiler that builds the library that moves clocks, with its arguments; empty means cc. It is
+	// only asked when a clock will be moved and lockfault's cache directory hasn't got the library yet.
+	CC string
 	// Families says that servers have children in process groups of their own, which are to be stopped
 	// and killed with them. It needs Linux.
 	Families bool

@@ -6,13 +6,12 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/lockfault/lockfault/faults/real"
 )
 
 // A Member is one of the servers of a cluster that keep together by themselves, each a node of its own: without its data it is
-// another server, and nobody moves its clock. [Host.Member] makes one, and the Daemon is added then.
+// another server. [Host.Member] makes one, and the Daemon is added then.
 type Member struct {
 	*Daemon
 	// Number is its node's, from 1.
@@ -25,23 +24,18 @@ type Member struct {
 }
 
 // Member checks that a server can be one of so many members, and makes it one: n1 to nN, in Node of the spec. noClock says why it has no
-// clock of its own, and empty why it isn't started again without its data.
+// clock of its own, if it can't, and empty why it isn't started again without its data.
 func (h *Host) Member(spec real.ServerSpec, members int, noClock, empty string) (*Member, error) {
 	number, err := strconv.Atoi(strings.TrimPrefix(spec.Node, "n"))
 	switch {
 	case err != nil || number < 1 || number > members:
 		return nil, fmt.Errorf("%q is no node of a cluster of %d", spec.Node, members)
-	case spec.Clock:
+	case spec.Clock && noClock != "":
 		return nil, fmt.Errorf("%w: %s", real.ErrNoClock, noClock)
 	case spec.Password == "":
 		return nil, errors.New("a server must have a password")
 	}
 	return &Member{Number: number, Spec: spec, host: h, empty: empty}, nil
-}
-
-// SetClock implements [real.Owned]: it is not possible.
-func (m *Member) SetClock(time.Duration, float64) error {
-	return fmt.Errorf("%s: set the clock of %s: %w", m.host.options.Name, m.Spec.Name, real.ErrNoClock)
 }
 
 // Restart implements [real.Owned], of a member with its data.

@@ -13,6 +13,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/lockfault/lockfault/faults/clock"
+	"github.com/lockfault/lockfault/faults/real"
 	"github.com/lockfault/lockfault/internal/child"
 	"github.com/lockfault/lockfault/internal/ports"
 )
@@ -44,6 +46,9 @@ type Daemon struct {
 	name    string
 	program Program
 	port    atomic.Int32 // 0 until it has one
+
+	clock *clock.File // nil if it has none of its own
+	shim  string      // the library that gives it one
 
 	mu   sync.Mutex  // held while something about the process changes
 	proc *child.Proc // nil until it has answered for the first time
@@ -127,6 +132,9 @@ func (d *Daemon) close() error {
 	if d.program.Close != nil {
 		errs = append(errs, d.program.Close())
 	}
+	if d.clock != nil {
+		errs = append(errs, d.clock.Close())
+	}
 	return errors.Join(errs...)
 }
 
@@ -167,6 +175,9 @@ func (d *Daemon) launchAt(ctx context.Context, port int) error {
 	if cmd.Dir == "" {
 		cmd.Dir = d.Dir()
 	}
+	if d.clock != nil {
+		cmd.Env = append(cmd.Environ(), clock.Env(d.shim, d.clock.Path())...)
+	}
 	var from int64 // where this life's log begins
 	if info, err := os.Stat(d.Log()); err == nil {
 		from = info.Size()
@@ -183,6 +194,9 @@ func (d *Daemon) launchAt(ctx context.Context, port int) error {
 		return err
 	}
 	if err = Await(ctx, p, func(ctx context.Context) error { return d.program.Answers(ctx, p, port) }); err == nil {
+		if d.clock != nil && !d.clock.Loaded() {
+			return errors.Join(fmt.Errorf("%w: %s doesn't load the library that moves it: take one that is linked dynamically", real.ErrNoClock, cmd.Path), p.Kill())
+		}
 		d.proc = p
 		return nil
 	}

@@ -34,7 +34,7 @@ import (
 
 	"github.com/testcontainers/testcontainers-go"
 
-	"github.com/lockfault/lockfault/faults/process/clock"
+	"github.com/lockfault/lockfault/faults/clock"
 	"github.com/lockfault/lockfault/faults/real"
 	"github.com/lockfault/lockfault/internal/tempdir"
 	"github.com/lockfault/lockfault/internal/watchman"

@@ -21,8 +21,8 @@ import (
 	tcredis "github.com/testcontainers/testcontainers-go/modules/redis"
 	tcnetwork "github.com/testcontainers/testcontainers-go/network"
 
+	"github.com/lockfault/lockfault/faults/clock"
 	"github.com/lockfault/lockfault/faults/process"
-	"github.com/lockfault/lockfault/faults/process/clock"
 	"github.com/lockfault/lockfault/faults/real"
 )
 

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/lockfault/lockfault/faults/process/clock"
+	"github.com/lockfault/lockfault/faults/clock"
 	"github.com/lockfault/lockfault/internal/flock"
 )
 

@@ -70,9 +70,6 @@ func (h *Host) Start(ctx context.Context, spec real.ServerSpec) (real.Server, er
 	if spec.Password == "" {
 		return nil, fmt.Errorf("postgres: start %s: a server must have a password", spec.Name)
 	}
-	if spec.Clock {
-		return nil, fmt.Errorf("postgres: start %s: %w: not those of PostgreSQL's many processes", spec.Name, real.ErrNoClock)
-	}
 	s := &server{host: h, spec: spec}
 	if s.Daemon, err = h.Add(spec.Name, daemon.Program{Command: s.command, Answers: s.answers, PortTaken: "could not bind", Says: says, Close: s.leave}); err == nil {
 		err = s.start(ctx)
@@ -105,3 +102,6 @@ func (Service) Login(password string) real.Login {
 
 // Replicates implements [real.Replicator].
 func (Service) Replicates() bool { return true }
+
+// MovesClocks implements [real.Clocked].
+func (Service) MovesClocks() bool { return true }

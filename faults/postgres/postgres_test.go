@@ -127,6 +127,53 @@ func TestServersAskForAPassword(t *testing.T) {
 	}
 }
 
+// All of a server's processes go by its clock, those of connections that there were, too.
+func TestClock(t *testing.T) {
+	h := host(t, false)
+	if err := h.CanMoveClocks(t.Context()); err != nil && os.Getenv("CI") == "" {
+		t.Skip(err)
+	}
+	s := start(t, h, real.ServerSpec{Name: "n1-0", Clock: true})
+	c, err := connect(t.Context(), s, "it's secret")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close(context.WithoutCancel(t.Context()))
+	ahead := func() (by time.Duration) {
+		var now time.Time
+		if err := c.QueryRow(t.Context(), "SELECT now()").Scan(&now); err != nil {
+			t.Fatal(err)
+		}
+		by = time.Until(now)
+		if says, err := s.Time(t.Context()); err != nil || (time.Until(says)-by).Abs() > time.Minute {
+			t.Errorf("it says %v, %v", says, err)
+		}
+		return by
+	}
+	for _, offset := range []time.Duration{time.Hour, -24 * time.Hour, 0} {
+		if err := s.SetClock(offset, 1); err != nil {
+			t.Fatal(err)
+		}
+		if by := ahead(); (by - offset).Abs() > time.Minute {
+			t.Errorf("set ahead by %v it is ahead by %v", offset, by)
+		}
+	}
+	// A clock that runs so fast is soon ahead, however slow this machine is.
+	if err := s.SetClock(0, 1000); err != nil {
+		t.Fatal(err)
+	}
+	for ahead() < 10*time.Second {
+		time.Sleep(time.Millisecond)
+	}
+	// Who is started again goes by it still.
+	if err := errors.Join(s.SetClock(time.Hour, 1), s.Kill(), s.Restart(t.Context(), false)); err != nil {
+		t.Fatal(err)
+	}
+	if says, err := s.Time(t.Context()); err != nil || time.Until(says) < 30*time.Minute {
+		t.Errorf("after a restart it says %v, %v", says, err)
+	}
+}
+
 func TestStandby(t *testing.T) {
 	h := host(t, true)
 	primary := start(t, h, real.ServerSpec{Name: "n1-0"})

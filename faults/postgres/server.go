@@ -37,8 +37,9 @@ type server struct {
 }
 
 var (
-	_ real.Owned   = (*server)(nil)
-	_ real.Replica = (*server)(nil)
+	_ real.Owned      = (*server)(nil)
+	_ real.Replica    = (*server)(nil)
+	_ real.Timekeeper = (*server)(nil)
 )
 
 func (s *server) data() string { return filepath.Join(s.Dir(), "data") }
@@ -55,7 +56,7 @@ host  replication lockfault 127.0.0.1/32  scram-sha-256
 const maxPath = 107
 
 // prepare makes the files of a server's first process.
-func (s *server) prepare() error {
+func (s *server) prepare(ctx context.Context) error {
 	if socket := s.socket(65535); len(socket) > maxPath {
 		return fmt.Errorf("the path of its socket would be too long, %s: name a shorter directory with TMPDIR", socket)
 	}
@@ -64,6 +65,11 @@ func (s *server) prepare() error {
 	}
 	if err := s.host.options.Installation.clone(s.data()); err != nil {
 		return fmt.Errorf("copy an empty cluster: %w", err)
+	}
+	if s.spec.Clock {
+		if err := s.OwnClock(ctx); err != nil {
+			return err
+		}
 	}
 	if err := s.host.options.Installation.runs.give(s.Dir()); err != nil {
 		return err
@@ -144,7 +150,7 @@ func (s *server) dsn(port int) string {
 
 // start starts it for the first time.
 func (s *server) start(ctx context.Context) error {
-	if err := s.prepare(); err != nil {
+	if err := s.prepare(ctx); err != nil {
 		return err
 	}
 	if err := s.Daemon.Start(ctx); err != nil {
@@ -206,9 +212,10 @@ func escaped(word string) string {
 	return "'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(word) + "'"
 }
 
-// SetClock implements [real.Owned]: it is not possible.
-func (s *server) SetClock(time.Duration, float64) error {
-	return fmt.Errorf("postgres: set the clock of %s: %w", s.spec.Name, real.ErrNoClock)
+// Time implements [real.Timekeeper].
+func (s *server) Time(ctx context.Context) (now time.Time, err error) {
+	err = s.pool.Load().QueryRow(ctx, "SELECT clock_timestamp()").Scan(&now)
+	return now, err
 }
 
 // Restart implements [real.Owned].

@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"github.com/lockfault/lockfault/faults/daemon"
-	"github.com/lockfault/lockfault/faults/process/clock"
 	"github.com/lockfault/lockfault/faults/real"
 	"github.com/lockfault/lockfault/internal/child"
 )
@@ -62,7 +61,7 @@ func New(options Options) (*Host, error) {
 	if options.StartLimit < 1 {
 		options.StartLimit = 20 * time.Second
 	}
-	h, err := daemon.New(daemon.Options{Name: "process", Prefix: dirPrefix, Dir: options.Dir, Limit: options.StartLimit})
+	h, err := daemon.New(daemon.Options{Name: "process", Prefix: dirPrefix, Dir: options.Dir, Limit: options.StartLimit, CC: options.CC})
 	if err != nil {
 		return nil, err
 	}
@@ -78,30 +77,6 @@ func Sweep(parent string) { daemon.Sweep(parent, dirPrefix) }
 
 // Version is the server program's name and version, as in "Redis 7.0.15".
 func (h *Host) Version() string { return h.binary.version }
-
-// CanMoveClocks returns nil if servers can be started with a Clock, and else
-// an error that wraps [real.ErrNoClock] and says why. It blocks while the shim
-// is compiled for the first time.
-func (h *Host) CanMoveClocks(ctx context.Context) error {
-	ctx, leave, err := h.Enter(ctx)
-	if err != nil {
-		return fmt.Errorf("process: %w", err)
-	}
-	defer leave()
-	if _, err := h.shim(ctx); err != nil {
-		return fmt.Errorf("process: %w: %w", real.ErrNoClock, err)
-	}
-	return nil
-}
-
-// shim returns the library that moves a clock.
-func (h *Host) shim(ctx context.Context) (string, error) {
-	dirs := []string{h.Dir()}
-	if cache, err := clock.CacheDir(); err == nil {
-		dirs = []string{cache, h.Dir()}
-	}
-	return clock.Build(ctx, h.options.CC, dirs...)
-}
 
 // fileName matches what can name a directory.
 var fileName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)

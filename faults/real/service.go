@@ -1,6 +1,9 @@
 package real
 
 import (
+	"context"
+	"time"
+
 	"github.com/lockfault/lockfault/faults"
 )
 
@@ -27,6 +30,20 @@ func Replicates(s Service) bool {
 	return ok && r.Replicates()
 }
 
+// A Clocked is a [Service] whose servers can be started with clocks that can be moved, as far as the machine
+// allows that. One that knows what its clock shows is a [Timekeeper].
+type Clocked interface {
+	Service
+	// MovesClocks reports whether they can.
+	MovesClocks() bool
+}
+
+// A Timekeeper is an [Owned] that is asked what its clock shows, which it may go by only a while after SetClock; others are
+// believed to go by it at once.
+type Timekeeper interface {
+	Time(context.Context) (time.Time, error)
+}
+
 // Takes reports whether a fault is possible where servers are a service's and not Redis: what becomes of
 // clients, links and nodes is, nothing that is a command of Redis, and what concerns replicas
 // where there are any.
@@ -36,7 +53,10 @@ func Takes(s Service, f faults.Fault) bool {
 		return !f.Empty
 	case faults.Failover, faults.Split, faults.Join, faults.Replication:
 		return Replicates(s)
-	case faults.NodeClock, faults.NodeDrift, faults.Flush, faults.Evict, faults.ScriptFlush:
+	case faults.NodeClock, faults.NodeDrift:
+		c, ok := s.(Clocked)
+		return ok && c.MovesClocks()
+	case faults.Flush, faults.Evict, faults.ScriptFlush:
 		return false
 	}
 	return true

@@ -88,6 +88,8 @@ func (p Program) command(host, dir string) *exec.Cmd {
 		// Nothing is left anywhere else.
 		"-XX:-UsePerfData", "-XX:+DisableAttachMechanism", "-XX:ErrorFile="+filepath.Join(dir, "crash.log"), "-Djava.io.tmpdir="+dir,
 		"-Djava.net.preferIPv4Stack=true",
+		// Who waits for votes asks again twice a second, not ever more seldom: what was sent to one who was not there yet is lost.
+		"-Dzookeeper.fastleader.maxNotificationInterval=500",
 		"-Dzookeeper.jmx.log4j.disable=true", "-Dzookeeper.audit.enable=false",
 		"-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-Dorg.slf4j.simpleLogger.showDateTime=true", "-Dorg.slf4j.simpleLogger.showShortLogName=true",
 		"-Dlogback.configurationFile="+filepath.Join(host, logbackFile), "-Dlog4j.configuration=file:"+filepath.Join(host, log4jFile),

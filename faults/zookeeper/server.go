@@ -46,6 +46,11 @@ func (s *server) start(ctx context.Context) error {
 			return fmt.Errorf("wait for n1: %w", context.Cause(ctx))
 		}
 	}
+	if s.Spec.Clock {
+		if err := s.OwnClock(ctx); err != nil {
+			return err
+		}
+	}
 	if err := s.Daemon.Start(ctx); err != nil || s.Number != 1 {
 		return err
 	}
@@ -59,7 +64,7 @@ func (s *server) lead(ctx context.Context) error {
 	for {
 		// What it has written itself it has seen, too. Without that whoever has joined last may have seen more, which is
 		// how the epoch began, and be elected each time.
-		err := s.keep(ctx)
+		err := s.keepSoon(ctx)
 		var mode string
 		if err == nil {
 			mode, err = ask(ctx, s.Addr())
@@ -68,7 +73,7 @@ func (s *server) lead(ctx context.Context) error {
 			return nil
 		}
 		for _, other := range s.host.all() {
-			if is, unasked := ask(ctx, other.Addr()); mode != "follower" || unasked != nil || is != "leader" {
+			if is, unasked := ask(ctx, other.Addr()); other == s || mode != "follower" || unasked != nil || is != "leader" {
 				continue
 			}
 			if err := errors.Join(other.Kill(), other.Restart(ctx, false)); err != nil {
@@ -160,6 +165,14 @@ func (s *server) keep(ctx context.Context) error {
 		return fmt.Errorf("have it ask for a password: %w", err)
 	}
 	return nil
+}
+
+// keepSoon is keep for some seconds at most: a member that loses its leader while it is greeted may leave a client without an
+// answer, for which that one would wait for a minute.
+func (s *server) keepSoon(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	return s.keep(ctx)
 }
 
 // silent is a logger that says nothing.

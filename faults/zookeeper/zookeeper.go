@@ -96,7 +96,7 @@ func (h *Host) Start(ctx context.Context, spec real.ServerSpec) (real.Server, er
 	}
 	defer leave()
 	s := &server{host: h}
-	if s.Member, err = h.Member(spec, len(h.peers), "the library that moves clocks is not loaded into Java", withoutData); err != nil {
+	if s.Member, err = h.Member(spec, len(h.peers), "", withoutData); err != nil {
 		return nil, fmt.Errorf("zookeeper: start %s: %w", spec.Name, err)
 	}
 	if s.Daemon, err = h.Add(spec.Name, daemon.Program{Command: s.command, Answers: s.answers, PortTaken: "Address already in use", Says: says}); err != nil {
@@ -130,3 +130,6 @@ func (Service) Name() string { return "zookeeper" }
 func (Service) Login(password string) real.Login {
 	return real.Login{Username: user, Password: password}
 }
+
+// MovesClocks implements [real.Clocked].
+func (Service) MovesClocks() bool { return true }

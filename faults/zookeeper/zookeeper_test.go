@@ -20,6 +20,12 @@ import (
 // ensemble starts members, and skips the test where there can be none.
 func ensemble(t *testing.T, members int) []*server {
 	t.Helper()
+	return ensembleOf(t, members, false)
+}
+
+// ensembleOf starts members, with clocks of their own if that is asked for.
+func ensembleOf(t *testing.T, members int, clocks bool) []*server {
+	t.Helper()
 	program, err := Find()
 	if err != nil && os.Getenv("CI") == "" {
 		t.Skip(err)
@@ -30,6 +36,9 @@ func ensemble(t *testing.T, members int) []*server {
 	h, err := New(Options{Program: program, Members: members, Dir: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
+	}
+	if err := h.CanMoveClocks(t.Context()); clocks && err != nil && os.Getenv("CI") == "" {
+		t.Skip(err)
 	}
 	t.Cleanup(func() {
 		if err := h.Close(); err != nil {
@@ -43,7 +52,7 @@ func ensemble(t *testing.T, members int) []*server {
 	var starting sync.WaitGroup
 	for i := range members {
 		starting.Go(func() {
-			s, err := h.Start(context.WithoutCancel(t.Context()), real.ServerSpec{Name: fmt.Sprintf("n%d-0", i+1), Node: fmt.Sprintf("n%d", i+1), Password: "secret"})
+			s, err := h.Start(context.WithoutCancel(t.Context()), real.ServerSpec{Name: fmt.Sprintf("n%d-0", i+1), Node: fmt.Sprintf("n%d", i+1), Password: "secret", Clock: clocks})
 			if err != nil {
 				t.Error(err)
 				return
@@ -100,6 +109,45 @@ func TestEnsembleLivesOnWithoutOne(t *testing.T) {
 	defer conn.Close()
 	if _, _, err := conn.Children("/"); err != nil {
 		t.Errorf("one that came back with its data: %v", err)
+	}
+}
+
+// Sessions end by the server's clock: early where that is fast, and where it jumps not at all.
+func TestClock(t *testing.T) {
+	member := ensembleOf(t, 1, true)[0]
+	const session = 10 * time.Second
+	conn, events, err := zk.Connect([]string{member.Addr()}, session, zk.WithLogger(silent{}), zk.WithLogInfo(false))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	within := func(limit time.Duration, want zk.State) bool {
+		late := time.After(limit)
+		for {
+			select {
+			case e := <-events:
+				if e.State == want {
+					return true
+				}
+			case <-late:
+				return false
+			}
+		}
+	}
+	if !within(time.Minute, zk.StateHasSession) {
+		t.Fatal("there is no session")
+	}
+	if err := member.SetClock(time.Hour, 1); err != nil {
+		t.Fatal(err)
+	}
+	if within(time.Second, zk.StateExpired) {
+		t.Error("a jump of the clock ended the session")
+	}
+	if err := member.SetClock(0, 100); err != nil { // a tenth of a second, and the client says every third one that it is there
+		t.Fatal(err)
+	}
+	if !within(time.Minute, zk.StateExpired) {
+		t.Error("a session doesn't end, though the clock runs a hundred times as fast")
 	}
 }
 

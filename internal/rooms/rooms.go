@@ -39,7 +39,7 @@ func Allowed() map[string][]string {
 		"soak": {"faults", "checker"},
 		// Real servers come to the harness from outside: see Light.
 		"worlds": {"harness", "scenarios", "strategies", "faults", "faults/real", "faults/real/proxy", "faults/process",
-			"faults/docker", "faults/external", "faults/lending", "checker", "internal/child", "internal/stdio", "internal/tempdir"},
+			"faults/clock", "faults/docker", "faults/external", "faults/lending", "checker", "internal/child", "internal/stdio", "internal/tempdir"},
 		"harness": {"scenarios", "strategies", "faults", "faults/sim", "checker", "internal/bubble", "internal/child", "internal/rediscli"},
 		// Foreign histories are read for the checker alone.
 		"histories": {"checker", "internal/jsonscan", "internal/nearest"},
@@ -75,9 +75,11 @@ func Allowed() map[string][]string {
 		"faults/postgres":  {"faults/real", "faults/daemon", "internal/child", "internal/ports"},
 		"faults/zookeeper": {"faults/real", "faults/daemon", "internal/child", "internal/ports"},
 		// What servers that are processes have in common.
-		"faults/daemon": {"faults/real", "internal/child", "internal/ports", "internal/tempdir"},
+		"faults/daemon": {"faults/clock", "faults/real", "internal/child", "internal/ports", "internal/tempdir"},
+		// Clocks of other processes, whoever starts them.
+		"faults/clock": {},
 		// Servers in containers have the same configuration and clocks.
-		"faults/docker":   {"faults/real", "faults/process", "internal/flock", "internal/rediscli", "internal/tempdir", "internal/watchman"},
+		"faults/docker":   {"faults/clock", "faults/real", "faults/process", "internal/flock", "internal/rediscli", "internal/tempdir", "internal/watchman"},
 		"faults/external": {"faults", "faults/real", "internal/rediscli"},
 		// It lends the servers of any host to one world after the other.
 		"faults/lending":      {"faults/real", "internal/rediscli"},

@@ -17,7 +17,8 @@ func Behind() (list []strategies.Strategy) {
 	session := advisory()
 	session.May = atMost("overlap", "stale-write",
 		"contention", "ten-contenders", "client-clock-skew", "gc-pause-holding", "fencing-order", "work-exceeds-ttl", "late-release",
-		"release-twice", "pause-in-release", "acquire-twice-release-once", "watchdog-runaway", "missed-wakeup", "holder-cut-off", "leader-paused")
+		"release-twice", "pause-in-release", "acquire-twice-release-once", "watchdog-runaway", "missed-wakeup", "holder-cut-off", "leader-paused",
+		"server-clock-forward", "server-clock-back", "leader-clock-fast")
 	for _, s := range []strategies.Strategy{session, advisoryXact(), row()} {
 		s.Name = strings.Replace(s.Name, Service, Pooled, 1)
 		s.Service = Pooled

@@ -46,7 +46,7 @@ func recipe() strategies.Strategy {
 		Source:  "github.com/go-zookeeper/zk, NewLock",
 		Nodes:   members,
 		Tags:    []string{strategies.TagMulti, strategies.TagQuorum, strategies.TagRenewing},
-		May:     map[string][]string{"follower-behind": behind, "gc-pause-holding": {"overlap", "stale-write"}},
+		May:     map[string][]string{"follower-behind": behind, "gc-pause-holding": {"overlap", "stale-write"}, "leader-clock-fast": {"overlap", "stale-write"}},
 		New:     func(env strategies.Env) (strategies.Lock, error) { return newLock(env, false) },
 	}
 }
@@ -62,7 +62,7 @@ func fenced() strategies.Strategy {
 	s.Summary = "zookeeper-lock, with the zxid at which the node was made as fencing token"
 	s.Source = "the same, with czxid of the node's Stat"
 	s.Tags = append(s.Tags, strategies.TagFenced)
-	s.May = map[string][]string{"follower-behind": behind}
+	s.May = map[string][]string{"follower-behind": behind, "leader-clock-fast": {"overlap"}}
 	s.New = func(env strategies.Env) (strategies.Lock, error) {
 		l, err := newLock(env, true)
 		if err != nil {

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lockfault/lockfault/faults/process/clock"
+	"github.com/lockfault/lockfault/faults/clock"
 )
 
 // build returns the library. Without a compiler the test is skipped, except

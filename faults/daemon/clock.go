@@ -1,0 +1,78 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/lockfault/lockfault/faults/clock"
+	"github.com/lockfault/lockfault/faults/real"
+)
+
+// CanMoveClocks returns nil if daemons can have clocks of their own, and else an error that wraps
+// [real.ErrNoClock] and says why. It blocks while the library that moves them is compiled for the first time.
+func (h *Host) CanMoveClocks(ctx context.Context) error {
+	ctx, leave, err := h.Enter(ctx)
+	if err != nil {
+		return fmt.Errorf("%s: %w", h.options.Name, err)
+	}
+	defer leave()
+	if _, err := h.shim(ctx); err != nil {
+		return fmt.Errorf("%s: %w: %w", h.options.Name, real.ErrNoClock, err)
+	}
+	return nil
+}
+
+// shim returns the library that moves a clock, which stands in the host's directory: the cache is nobody else's business,
+// and some daemons are another user's.
+func (h *Host) shim(ctx context.Context) (string, error) {
+	dirs := []string{h.Dir()}
+	if cache, err := clock.CacheDir(); err == nil {
+		dirs = []string{cache, h.Dir()}
+	}
+	built, err := clock.Build(ctx, h.options.CC, dirs...)
+	if err != nil {
+		return "", err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	library := filepath.Join(h.Dir(), filepath.Base(built))
+	if _, err := os.Stat(library); err == nil && library != built {
+		return library, nil // some process may have it loaded: it must stay as it is
+	}
+	text, err := os.ReadFile(built)
+	if err != nil {
+		return "", err
+	}
+	return library, errors.Join(os.WriteFile(library, text, 0o600), os.Chmod(library, 0o755))
+}
+
+// OwnClock gives a daemon that was not started yet a clock of its own, and makes the daemon's directory, where its file is: who
+// runs as another user must be given that. The error wraps [real.ErrNoClock].
+func (d *Daemon) OwnClock(ctx context.Context) (err error) {
+	if err = os.MkdirAll(d.Dir(), 0o700); err == nil {
+		d.shim, err = d.host.shim(ctx)
+	}
+	if err == nil {
+		d.clock, err = clock.Create(filepath.Join(d.Dir(), "clock"))
+	}
+	if err != nil {
+		return fmt.Errorf("%w: %w", real.ErrNoClock, err)
+	}
+	return nil
+}
+
+// SetClock moves its clock, and those of its children, as [real.Owned] says.
+func (d *Daemon) SetClock(offset time.Duration, rate float64) error {
+	err := fmt.Errorf("%w: it was started without one of its own", real.ErrNoClock)
+	if d.clock != nil {
+		err = d.clock.Set(offset, rate)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: set the clock of %s: %w", d.host.options.Name, d.name, err)
+	}
+	return nil
+}
