@@ -358,7 +358,8 @@ func (o *playOptions) play(ctx context.Context, world string, workers int, jobs 
 				j.Late = []string{r.Failure.Reason}
 				again = append(again, j)
 				return nil
-			case left > 1 && r.Value.Late > 0:
+			case left > 1 && r.Value.Late > 0 && (cell.Verdict != reports.Error || len(j.Late) == 0):
+				// An error may have come of lateness. One that comes again has another reason.
 				again = append(again, o.again(j, r.Value))
 				return nil
 			case r.Failure != nil:

@@ -359,7 +359,10 @@ func (o *runOptions) print(out, side io.Writer, s *summary, of reports.Source, s
 		}
 	}
 	if reruns > 0 {
-		fmt.Fprintf(b, "the machine was late: %d cells were played again, %d times in all", cells, reruns)
+		fmt.Fprintf(b, "the machine was late: %s played again", count(cells, "cell was", "cells were"))
+		if reruns > cells {
+			fmt.Fprintf(b, ", %d times in all", reruns)
+		}
 		if longest > 0 {
 			fmt.Fprintf(b, ", with leases of up to %v, in sim too", longest)
 		}

@@ -38,7 +38,7 @@ func TestMain(m *testing.M) {
 		os.Exit(1)
 	}
 	programs.dir = dir
-	for _, source := range []string{"clients", "specimens", "../cmd/lockfault"} {
+	for _, source := range []string{"clients", "services", "specimens", "../cmd/lockfault"} {
 		programs.of[source] = sync.OnceValues(func() (string, error) { return compile(source) })
 	}
 	status := m.Run()

@@ -1,0 +1,22 @@
+// Services is lockfault with a lock of one's own on another service than Redis: on PostgreSQL, by pgx.
+//
+//	go run . run --strategy my-row --world process --scenario contention,gc-pause-holding,failover-replicated
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/lockfault/lockfault/cli"
+	"github.com/lockfault/lockfault/services"
+	"github.com/lockfault/lockfault/strategies/all"
+)
+
+func main() {
+	registry, err := all.Registry().With(myRow)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(2)
+	}
+	os.Exit(cli.Main(registry, cli.WithServices(services.Postgres{})))
+}
