@@ -12,8 +12,10 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/lockfault/lockfault/faults"
 	"github.com/lockfault/lockfault/faults/daemon"
 	"github.com/lockfault/lockfault/faults/real"
+	"github.com/lockfault/lockfault/faults/real/proxy"
 )
 
 // startLimit is how long a server may take until it answers.
@@ -93,7 +95,10 @@ func (h *Host) Start(ctx context.Context, spec real.ServerSpec) (real.Server, er
 // Service is how worlds speak with PostgreSQL.
 type Service struct{}
 
-var _ real.Service = Service{}
+var (
+	_ real.Speaker    = Service{}
+	_ real.Replicator = Service{}
+)
 
 // Name implements [real.Service].
 func (Service) Name() string { return "postgres" }
@@ -102,6 +107,12 @@ func (Service) Name() string { return "postgres" }
 func (Service) Login(password string) real.Login {
 	return real.Login{Username: loginName, Password: password}
 }
+
+// Speaks implements [real.Speaker].
+func (Service) Speaks() proxy.Protocol { return Wire{} }
+
+// Commands implements [real.Speaker].
+func (Service) Commands() []string { return append(faults.Statements(), faults.PostgresMessages()...) }
 
 // Replicates implements [real.Replicator].
 func (Service) Replicates() bool { return true }
