@@ -319,6 +319,7 @@ func TestWaitsAndGivesUp(t *testing.T) {
 	s.must(executing(b, lock))
 	s.apply(faults.Hold{Match: match("A", faults.Before, "CANCEL")})
 	ctx, cancel := context.WithCancel(context.Background())
+	trips := s.Client("A").RoundTrips
 	done := s.begin(func() error { _, err := a.Exec(ctx, lock); return err })
 	s.await("it waits", func() bool { return strings.Contains(s.told("A"), lock) })
 	if is := s.Client("A"); is.UnderWay != 1 || is.InHand != 0 {
@@ -334,6 +335,9 @@ func TestWaitsAndGivesUp(t *testing.T) {
 	s.apply(faults.Pass{Clients: []string{"A"}})
 	s.await("it is answered", func() bool { return strings.Contains(s.told("A"), "canceling statement") })
 	s.must(func() error { <-a.PgConn().CleanupDone(); return nil })
+	if trips = s.Client("A").RoundTrips - trips; trips != 2 { // who cancels, or leaves, waits for no answer
+		t.Errorf("%d round trips", trips)
+	}
 	s.events = slices.DeleteFunc(s.events, func(e checker.Event) bool { return e.Command == "TERMINATE" }) // who comes first isn't said
 	s.wants("A", `
 		A > n1/0 SELECT pg_advisory_lock(7)
@@ -405,4 +409,45 @@ func TestCopyAndNotices(t *testing.T) {
 	s.must(executing(b, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query = 'SELECT 1'"))
 	s.await("the session has ended", func() bool { return strings.Contains(s.told("A"), "57P01") })
 	s.wants("A", `A < push  = FATAL 57P01 terminating connection due to administrator command`)
+}
+
+// Behind an error the server skips what a client has sent, up to a Sync, and answers nothing of it: what comes next is answered all the same.
+func TestSkippedRequests(t *testing.T) {
+	s := newStage(t, false)
+	a := s.connect("A", pgx.QueryExecModeExec)
+	s.Begin()
+	s.must(func() error {
+		p := a.PgConn().StartPipeline(context.Background())
+		for _, sql := range []string{"SELECT 1/0", "SELECT 2", "SELECT 3"} {
+			p.SendQueryParams(sql, nil, nil, nil, nil)
+			p.SendFlushRequest()
+			if err := p.Flush(); err != nil {
+				return err
+			}
+		}
+		if _, err := p.GetResults(); err == nil {
+			return errors.New("one can divide by 0")
+		}
+		if err := p.Sync(); err != nil {
+			return err
+		}
+		_ = p.Close() // which says what went wrong once more
+		return nil
+	})
+	before := s.Client("A")
+	s.must(executing(a, "SELECT 4"))
+	after := s.Client("A")
+	if trips := after.RoundTrips - before.RoundTrips; after.UnderWay != 0 || trips != 1 {
+		t.Errorf("%d round trips, %+v", trips, after)
+	}
+	var replies []string
+	for line := range strings.Lines(s.told("A")) {
+		if strings.HasPrefix(line, "A <") {
+			replies = append(replies, strings.TrimSpace(line))
+		}
+	}
+	want := []string{"A < reply SELECT 1/0 = ERROR 22012 division by zero", "A < reply SYNC = ready", "A < reply SELECT 4 = SELECT 1 [4]"}
+	if !slices.Equal(replies, want) {
+		t.Errorf("got  %q\nwant %q", replies, want)
+	}
 }
