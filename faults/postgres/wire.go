@@ -40,7 +40,7 @@ func (Wire) String() string { return "PostgreSQL's protocol, version 3, without 
 
 // Begin implements [proxy.Protocol].
 func (Wire) Begin() proxy.Talk {
-	return &talk{prepared: map[string]statement{}, portals: map[string]bound{}}
+	return &talk{known: map[string][]statement{}, prepared: map[string]statement{}, portals: map[string]bound{}}
 }
 
 // ErrProtocol says that the bytes are not PostgreSQL's protocol.
@@ -60,13 +60,17 @@ const maxStartup = 10000
 // maxKept is how many statements, and how many portals, are remembered of a connection: who has more has forgotten to close them.
 const maxKept = 1000
 
+// maxKnown is how long, in bytes, a text may be whose statements are remembered.
+const maxKnown = 4 << 10
+
 // talk is one connection. What no lock guards belongs to whoever reads requests or, from down on, answers.
 type talk struct {
 	up       int // how much of the present request was looked at
 	begun    bool
 	now      request
-	prepared map[string]statement // by name
-	portals  map[string]bound     // by name
+	known    map[string][]statement // of texts that came before, for clients send the same ones again and again
+	prepared map[string]statement   // by name
+	portals  map[string]bound       // by name
 	numbered int
 
 	down   int // how much of the present answer was looked at
@@ -226,8 +230,8 @@ func (t *talk) take(kind byte, body []byte) (ends bool, err error) {
 	now := &t.now
 	switch kind {
 	case 'Q':
-		sql, _ := cut(body)
-		for _, s := range statements(sql) {
+		sql, _, _ := bytes.Cut(body, []byte{0})
+		for _, s := range t.statements(sql) {
 			now.executes = append(now.executes, bound{statement: s})
 		}
 		return true, nil
@@ -252,10 +256,10 @@ func (t *talk) take(kind byte, body []byte) (ends bool, err error) {
 		return !t.copies(), nil
 	case 'P':
 		name, rest := cut(body)
-		sql, _ := cut(rest)
-		s := statements(sql)[0]
+		sql, _, _ := bytes.Cut(rest, []byte{0})
+		s := t.statements(sql)[0]
 		keep(t.prepared, name, s)
-		now.also = bound{statement: statement{"PREPARE", shorten(strings.TrimSpace("PREPARE " + s.text))}}
+		now.also = bound{statement: statement{"PREPARE", s.text}} // and more, if nothing is executed
 		now.asks++
 	case 'B':
 		portal, rest := cut(body)
@@ -318,6 +322,18 @@ func cut(b []byte) (string, []byte) {
 	return string(word), rest
 }
 
+// statements is [statements] of a text that may have come before.
+func (t *talk) statements(sql []byte) []statement {
+	if list, ok := t.known[string(sql)]; ok {
+		return list
+	}
+	list := statements(string(sql))
+	if len(sql) <= maxKnown {
+		keep(t.known, string(sql), list)
+	}
+	return list
+}
+
 // parameters returns those of a Bind message, behind its two names. What is cut short has fewer.
 func parameters(b []byte) (values []string) {
 	formats, b, _ := number(b)
@@ -371,6 +387,9 @@ func (t *talk) ended(kind byte) (asks proxy.Request) {
 			now.also = named("FLUSH")
 		default:
 			now.also = named("SYNC")
+		}
+		if now.also.command == "PREPARE" {
+			now.also.text = shorten(strings.TrimSpace("PREPARE " + now.also.text))
 		}
 		now.executes = []bound{now.also}
 	}
