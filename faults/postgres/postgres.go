@@ -3,7 +3,8 @@
 //
 // What comes in is [real.ServerSpec]; what goes out is addresses on loopback, where the servers
 // ask for a password. They end with the host's Close, and with this process however it ends, and
-// keep everything in one temporary directory. The package knows nothing of faults, links or clients.
+// keep everything in one temporary directory. [Wire] is what is spoken with them, for links that look at it. The
+// package does no faults, and knows no clients.
 package postgres
 
 import (
