@@ -109,12 +109,14 @@ func play(t *testing.T, dir string) {
 	})
 }
 
-// condition is "zookeeper" where there is one. Where CI is set there must be.
+// condition is "zookeeper" or "postgres", where there is one. Where CI is set there must be.
 func condition(name string) (bool, error) {
-	if name != "zookeeper" {
-		return false, fmt.Errorf("unknown condition %q", name)
+	for _, service := range services.All() {
+		if service.Name() == name {
+			return os.Getenv("CI") != "" || service.Check(context.Background()) == nil, nil
+		}
 	}
-	return os.Getenv("CI") != "" || services.ZooKeeper{}.Check(context.Background()) == nil, nil
+	return false, fmt.Errorf("unknown condition %q", name)
 }
 
 // schema checks that a file is what the published schema of results.json says: schema FILE.

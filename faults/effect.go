@@ -41,6 +41,9 @@ func (m Message) has(e Effect) bool {
 	case Taking, Freeing:
 		return m.Did == e
 	}
+	if m.Service {
+		return false
+	}
 	names := len(m.Words) > 1 && slices.ContainsFunc(m.Words[1:], func(word string) bool { return slices.Contains(m.Keys, word) })
 	return names && !isOfChannels(m.Command) && LeavesKeys(m.Command) == (e == Reading)
 }

@@ -18,6 +18,12 @@ type Message struct {
 	// what the request did: Taking, Freeing, or neither.
 	Words, Keys []string
 	Did         Effect
+
+	// Service says that the server is none of Redis: words mean nothing of Redis's, and what the request does nobody knows. Opens
+	// says that it belongs to the beginning or the end of a connection there, and Also are the further commands of one that is
+	// several statements.
+	Service, Opens bool
+	Also           []string
 }
 
 // A Decision is what a [Gate] does with a message.
@@ -155,13 +161,18 @@ func (m Match) means(msg Message) bool {
 	case len(m.Commands) == 0:
 		return !msg.SetsUp()
 	}
-	return slices.ContainsFunc(m.Commands, func(c string) bool { return sameCommand(c, msg.Command) })
+	return slices.ContainsFunc(m.Commands, func(c string) bool {
+		return sameCommand(c, msg.Command) || slices.Contains(msg.Also, c)
+	})
 }
 
 // SetsUp reports whether the message is of a command that only sets a connection
-// up. "Any command" doesn't mean those, and nobody waits for their replies: when a
+// up, or takes it down. "Any command" doesn't mean those, and nobody waits for their replies: when a
 // client library opens a connection is its own affair.
 func (m Message) SetsUp() bool {
+	if m.Service {
+		return m.Opens
+	}
 	switch m.Command {
 	case "HELLO", "AUTH", "CLIENT", "SELECT", "READONLY":
 		return true

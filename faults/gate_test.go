@@ -75,6 +75,16 @@ func TestMatch(t *testing.T) {
 			[]faults.Message{push("B n1"), reply("A n1 SUBSCRIBE")}},
 		{"messages have no command", faults.Match{Way: faults.Messages, Commands: []string{"PUBLISH"}},
 			[]faults.Message{push("A n1")}, nil},
+		{"any of a service", faults.Match{Way: faults.Before},
+			[]faults.Message{{Way: faults.Before, Service: true, Command: "SELECT"}},
+			[]faults.Message{{Way: faults.Before, Service: true, Command: "STARTUP", Opens: true}, {Service: true, Command: "SELECT"}}},
+		{"a statement of several", faults.Match{Way: faults.After, Commands: []string{"COMMIT", "INSERT"}},
+			[]faults.Message{{Way: faults.After, Service: true, Command: "BEGIN", Also: []string{"SELECT", "INSERT"}}, {Way: faults.After, Service: true, Command: "COMMIT"}},
+			[]faults.Message{{Way: faults.After, Service: true, Command: "BEGIN", Also: []string{"SELECT"}}}},
+		{"a service's writes", faults.Match{Way: faults.Before, Effect: faults.Writing}, nil,
+			[]faults.Message{{Way: faults.Before, Service: true, Command: "SET", Words: []string{"SET", "lock"}, Keys: []string{"lock"}}}},
+		{"a service's reads", faults.Match{Way: faults.Before, Effect: faults.Reading}, nil,
+			[]faults.Message{{Way: faults.Before, Service: true, Command: "SELECT", Words: []string{"SELECT", "lock"}, Keys: []string{"lock"}}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			for _, m := range c.yes {

@@ -92,6 +92,38 @@ func (l *Ledger) Command(client string, words []string) string {
 	return out.String()
 }
 
+// Sent takes note of values that a client sent to another service than Redis, with a statement: what in them may be an owner value is
+// learnt. Like Command it must be called in the order in which the servers are let have them.
+func (l *Ledger) Sent(client string, values []string) {
+	for _, value := range values {
+		number := strings.HasPrefix(value, `\x`) && len(value) <= len(`\x`)+2*8 // a number, or a date, by its bytes
+		if !number && l.mayBeValue(value, false) {
+			l.learn(client, value)
+		}
+	}
+}
+
+// longest is how much of a value is shown, in letters.
+const longest = 40
+
+// Statement returns a statement, or an answer, of another service than Redis as histories have it: on one line, its values behind it in brackets, owner
+// values by their short names.
+func (l *Ledger) Statement(text string, values []string) string {
+	text = l.rename(text)
+	if len(values) == 0 {
+		return text
+	}
+	var list []string
+	for _, value := range values {
+		name := l.Name(value)
+		if runes := []rune(name); len(runes) > longest {
+			name = string(runes[:longest-1]) + "…"
+		}
+		list = append(list, name)
+	}
+	return strings.TrimSpace(text + " [" + strings.Join(upTo(shown, list), " ") + "]")
+}
+
 // Name returns the short name of an owner value; of another word the word itself,
 // quoted if it is not plain, with the owner values in it by their short names.
 func (l *Ledger) Name(word string) string {

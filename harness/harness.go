@@ -47,6 +47,9 @@ func (c Cell) Applies() (ok bool, why string) {
 		return ok, why
 	}
 	ok, why = c.Script.AppliesTo(c.Strategy.Name, c.Strategy.Tags, max(1, c.Strategy.Nodes))
+	if ok && c.Strategy.RunsOn() == strategies.Redis {
+		ok, why = c.Script.OnRedis()
+	}
 	if ok && c.Place != nil {
 		return c.Place.Takes(c)
 	}

@@ -1,8 +1,11 @@
 package scenarios
 
 import (
+	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/lockfault/lockfault/faults"
 )
 
 // isCommand reports whether text has the form of a command's name.
@@ -12,12 +15,32 @@ func isCommand(text string) bool {
 	})
 }
 
-// knownCommand reports whether Redis has the command, as far as one can tell
-// without a server: a misspelt command would never match anything, and the
-// scenario would pass for the wrong reason. Commands of modules have a dot in
-// their names and are taken on trust.
+// knownCommand reports whether there is such a command, of Redis or of PostgreSQL: a misspelt
+// command would never match anything, and the scenario would pass for the wrong reason.
 func knownCommand(name string) bool {
+	return redisHas(name) || slices.Contains(allCommands(), name)
+}
+
+// redisHas reports whether Redis has the command, as far as one can tell without a server. Commands of modules have a dot in
+// their names and are taken on trust.
+func redisHas(name string) bool {
 	return strings.Contains(name, ".") || slices.Contains(commandNames(), name)
+}
+
+// OnRedis reports whether the script can be played on Redis, and if not, why: an order to the gate names only commands that
+// Redis doesn't have, and doesn't say that there need be no such messages.
+func (s *Script) OnRedis() (ok bool, why string) {
+	for _, step := range s.Steps {
+		inject, _ := step.Do.(Inject)
+		order, isOrder := inject.Fault.(faults.Order)
+		if !isOrder {
+			continue
+		}
+		if m := order.About(); !m.OrNone && len(m.Commands) > 0 && !slices.ContainsFunc(m.Commands, redisHas) {
+			return false, fmt.Sprintf("line %d is about %s, which Redis doesn't have", step.Line, strings.Join(m.Commands, ", "))
+		}
+	}
+	return true, ""
 }
 
 // commandNames returns the commands of Redis and Valkey that clients send;
@@ -50,4 +73,9 @@ func commandNames() []string {
 		WAIT WAITAOF PING ECHO TIME INFO ROLE DBSIZE LASTSAVE SELECT SWAPDB HELLO AUTH CLIENT COMMAND
 		QUIT RESET READONLY READWRITE ASKING CLUSTER SENTINEL CONFIG ACL LATENCY MEMORY SLOWLOG
 		MONITOR DEBUG FAILOVER REPLICAOF SLAVEOF SAVE BGSAVE BGREWRITEAOF FLUSHALL FLUSHDB SHUTDOWN`)
+}
+
+// allCommands returns the commands that scripts may name, those of Redis first.
+func allCommands() []string {
+	return slices.Concat(commandNames(), faults.Statements(), faults.PostgresMessages())
 }

@@ -38,6 +38,23 @@ func TestDocumentedExamples(t *testing.T) {
 	}
 }
 
+// Nor are whole scripts elsewhere wrong.
+func TestDocumentedScriptsOfServices(t *testing.T) {
+	text, err := os.ReadFile("../docs/services.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks := regexp.MustCompile("(?s)```script\n(.*?)```").FindAllStringSubmatch(string(text), -1)
+	if len(blocks) == 0 {
+		t.Fatal("found none")
+	}
+	for _, block := range blocks {
+		if got := string(parse(t, block[1]).Format()); got != block[1] {
+			t.Errorf("%s\nis not canonical, this is:\n%s", block[1], got)
+		}
+	}
+}
+
 // Every fault's word stands in docs/script.md.
 func TestDocumentedFaults(t *testing.T) {
 	text, err := os.ReadFile("../docs/script.md")

@@ -101,14 +101,14 @@ func (p *parser) messages(c *cursor, match *faults.Match) error {
 		w := c.next()
 		switch {
 		case !knownCommand(w.text):
-			return c.wrong(w, "Redis has no command %q", commandNames()...)
+			return c.wrong(w, "Redis has no command %q, nor has PostgreSQL", allCommands()...)
 		case slices.Contains(match.Commands, w.text):
 			return c.wrong(w, "command %q is named twice")
 		}
 		match.Commands = append(match.Commands, w.text)
 	}
 	if len(match.Commands) == 0 {
-		candidates := append(commandNames(), "any")
+		candidates := append(allCommands(), "any")
 		for _, effect := range faults.Effects(match.Way) {
 			candidates = append(candidates, string(effect))
 		}

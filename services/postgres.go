@@ -7,6 +7,7 @@ import (
 
 	"github.com/lockfault/lockfault/faults/postgres"
 	"github.com/lockfault/lockfault/faults/real"
+	"github.com/lockfault/lockfault/faults/real/proxy"
 	"github.com/lockfault/lockfault/strategies"
 	postgreslocks "github.com/lockfault/lockfault/strategies/postgres"
 	"github.com/lockfault/lockfault/worlds"
@@ -51,6 +52,14 @@ func (Postgres) Lease() time.Duration { return 2 * time.Second }
 
 // Pgbouncer is PostgreSQL behind PgBouncer, which lends the one session that it has to one transaction after the other.
 type Pgbouncer struct{}
+
+var _ real.Speaker = Pgbouncer{}
+
+// Speaks implements [real.Speaker].
+func (Pgbouncer) Speaks() proxy.Protocol { return postgres.Service{}.Speaks() }
+
+// Commands implements [real.Speaker].
+func (Pgbouncer) Commands() []string { return postgres.Service{}.Commands() }
 
 // Name implements [real.Service].
 func (Pgbouncer) Name() string { return postgreslocks.Pooled }

@@ -3,6 +3,8 @@ package worlds
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/lockfault/lockfault/faults"
@@ -65,13 +67,31 @@ func (p Place) serviceTakes(service Service, cell harness.Cell) (ok bool, why st
 			continue
 		}
 		if order, ok := inject.Fault.(faults.Order); ok {
-			m := order.About()
-			if !m.OrNone && (len(m.Commands) > 0 || m.Effect != "" || m.Way == faults.Messages) {
-				return false, fmt.Sprintf("line %d is about what requests do, and those of %s are not told apart", step.Line, name)
+			if ok, why := orderTakes(service, order.About()); !ok {
+				return false, fmt.Sprintf("line %d is about %s", step.Line, why)
 			}
 		} else if !real.Takes(service, inject.Fault) {
 			return false, fmt.Sprintf("line %d: %q can't be done to %s here", step.Line, inject.Fault, name)
 		}
 	}
 	return true, ""
+}
+
+// orderTakes reports whether an order is about messages that there may be on links to a service's servers, and what it is about and why
+// there can be none if not. One that says that there need be none may meet none.
+func orderTakes(service Service, m faults.Match) (ok bool, why string) {
+	speaker, tells := service.(real.Speaker)
+	name := service.Name()
+	switch about := m.Way == faults.Messages || m.Effect != "" || len(m.Commands) > 0; {
+	case m.OrNone || !about:
+		return true, ""
+	case !tells:
+		return false, fmt.Sprintf("what requests do, and those of %s are not told apart", name)
+	case m.Way == faults.Messages:
+		return false, fmt.Sprintf("messages that nobody asked for, and those of %s may come in the midst of an answer", name)
+	case m.Effect != "":
+		return false, fmt.Sprintf("what requests do with the lock, which is not looked at on servers of %s: name a command", name)
+	}
+	has := func(command string) bool { return slices.Contains(speaker.Commands(), command) }
+	return slices.ContainsFunc(m.Commands, has), fmt.Sprintf("%s, which %s doesn't have", strings.Join(m.Commands, ", "), name)
 }

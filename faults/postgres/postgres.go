@@ -3,7 +3,8 @@
 //
 // What comes in is [real.ServerSpec]; what goes out is addresses on loopback, where the servers
 // ask for a password. They end with the host's Close, and with this process however it ends, and
-// keep everything in one temporary directory. The package knows nothing of faults, links or clients.
+// keep everything in one temporary directory. [Wire] is what is spoken with them, for links that look at it. The
+// package does no faults, and knows no clients.
 package postgres
 
 import (
@@ -12,8 +13,10 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/lockfault/lockfault/faults"
 	"github.com/lockfault/lockfault/faults/daemon"
 	"github.com/lockfault/lockfault/faults/real"
+	"github.com/lockfault/lockfault/faults/real/proxy"
 )
 
 // startLimit is how long a server may take until it answers.
@@ -90,7 +93,10 @@ func (h *Host) Start(ctx context.Context, spec real.ServerSpec) (real.Server, er
 // Service is how worlds speak with PostgreSQL.
 type Service struct{}
 
-var _ real.Service = Service{}
+var (
+	_ real.Speaker    = Service{}
+	_ real.Replicator = Service{}
+)
 
 // Name implements [real.Service].
 func (Service) Name() string { return "postgres" }
@@ -99,6 +105,12 @@ func (Service) Name() string { return "postgres" }
 func (Service) Login(password string) real.Login {
 	return real.Login{Username: loginName, Password: password}
 }
+
+// Speaks implements [real.Speaker].
+func (Service) Speaks() proxy.Protocol { return Wire{} }
+
+// Commands implements [real.Speaker].
+func (Service) Commands() []string { return append(faults.Statements(), faults.PostgresMessages()...) }
 
 // Replicates implements [real.Replicator].
 func (Service) Replicates() bool { return true }

@@ -63,7 +63,8 @@ func (w *World) openLink(on link, n *topology.Node, s *topology.Server) (*wire, 
 	var err error
 	name := on.client + " to " + s.Name
 	if w.cfg.Service != nil {
-		l.link, err = w.proxies.OpenSpeaking(name, l.addr, proxy.Bytes{}, tap{w, l})
+		protocol, _ := spoken(w.cfg.Service)
+		l.link, err = w.proxies.OpenSpeaking(name, l.addr, protocol, tap{w, l})
 	} else {
 		login := l.server.login()
 		l.link, err = w.proxies.OpenGuarded(name, l.addr, proxy.Guard{Asks: w.password, Username: login.Username, Password: login.Password}, tap{w, l})
@@ -166,7 +167,7 @@ func (c *conn) end() {
 	if c.gone {
 		return
 	}
-	c.gone = true
+	c.gone, c.asked = true, nil
 	c.closeAfter(0)
 	w, s := c.wire.world, c.server
 	w.top.Forget(func(m topology.Message) bool { return m.(*message).conn == c })

@@ -21,11 +21,12 @@ type conn struct {
 	requests stream
 	replies  stream
 
-	awaited    *message // the request that the server has
-	next       *message // the request that is let in when that is answered
-	unanswered int      // requests whose reply the client doesn't have
-	more       bool     // the last request was sent together with others
-	closing    *timer   // that the link's timeout has set
+	awaited    *message   // the request that the server has
+	next       *message   // the request that is let in when that is answered
+	asked      []*message // of a [Speaker]: all that it has, oldest first
+	unanswered int        // requests whose reply the client doesn't have
+	more       bool       // the last request was sent together with others
+	closing    *timer     // that the link's timeout has set
 	gone       bool
 }
 
@@ -56,7 +57,12 @@ type message struct {
 	replies int           // of a request: how many there are yet to come
 	feeders []*message    // of one that waits: what the server was let have since
 	fed     bool          // of a request: what it gave to one that waited is told
+	opens   bool          // of a request or its reply: it belongs to a connection's beginning or end
+	settles int           // of a reply: after how many requests the client doesn't wait any more
 }
+
+// aside is the way of what a [Speaker]'s server says without having been asked. No order is about that.
+const aside faults.Way = ""
 
 func (m *message) stream() *stream { return m.conn.stream(m.Message) }
 
@@ -122,6 +128,9 @@ func (w *World) written(c *conn, p *proxy.Message) *message {
 	switch {
 	case p.Request:
 		m.asks()
+		if m.Silent {
+			break
+		}
 		if c.unanswered == 0 && !c.more {
 			m.process().State.RoundTrips++
 		}
@@ -129,6 +138,8 @@ func (w *World) written(c *conn, p *proxy.Message) *message {
 		c.more = p.More
 	case w.cfg.Service == nil && resp.IsPush(p.Bytes):
 		m.way = faults.Messages
+	case w.speaks() && !c.reply(m):
+		m.way = aside
 	default:
 		m.way = faults.After
 		w.answered(m)
@@ -138,8 +149,26 @@ func (w *World) written(c *conn, p *proxy.Message) *message {
 
 // asks makes a request of the message.
 func (m *message) asks() {
-	m.way, m.words, m.command = faults.Before, m.Words, strings.ToUpper(m.Words[0])
+	m.way, m.words, m.command, m.opens = faults.Before, m.Words, strings.ToUpper(m.Words[0]), m.Opens
 	m.replies = answers(m.Words)
+}
+
+// speaks reports whether servers are a service's whose messages are told apart.
+func (w *World) speaks() bool {
+	_, tells := spoken(w.cfg.Service)
+	return w.cfg.Service != nil && tells
+}
+
+// reply makes a message the reply to the request that it answers; false if there is none.
+func (c *conn) reply(m *message) bool {
+	at := slices.IndexFunc(c.asked, func(request *message) bool { return request.Number == m.Answers })
+	if at < 0 {
+		return false
+	}
+	request := c.asked[at]
+	c.asked = slices.Delete(c.asked, 0, at+1) // those before it get none any more
+	m.words, m.command, m.text, m.opens, m.settles = request.words, request.command, request.text, request.opens, at+1
+	return true
 }
 
 // answers returns how many replies a request gets.
@@ -156,10 +185,14 @@ func answers(words []string) int {
 func (m *message) Owner() *topology.Client { return m.process().Client }
 
 func (m *message) About() faults.Message {
-	return faults.Message{
+	about := faults.Message{
 		Client: m.conn.wire.client, Node: m.conn.wire.node.Name, Way: m.way, Command: m.command,
 		Words: m.words, Keys: m.conn.wire.world.cfg.Lock.Keys, Did: m.did,
 	}
+	if m.conn.wire.world.cfg.Service != nil {
+		about.Service, about.Opens, about.Also = true, m.opens, m.words[min(1, len(m.words)):]
+	}
+	return about
 }
 
 func (m *message) Lane() *topology.Lane { return &m.stream().Lane }
@@ -169,12 +202,39 @@ func (m *message) Gone() bool { return m.conn.gone }
 func (m *message) Said() (command, reply string, sent time.Duration) {
 	w := m.conn.wire.world
 	command, sent = m.text, w.at(m.SetOut)
-	if m.way == faults.Before {
-		command = w.ledger.Command(m.conn.wire.client, m.words)
-	} else if w.cfg.Service == nil {
+	switch {
+	case m.way == faults.Before:
+		command = m.asked()
+	case w.cfg.Service != nil:
+		reply = joined(m.Parts, w.ledger.Statement)
+	default:
 		reply = resp.Print(m.Bytes, w.ledger.Name)
 	}
 	return command, reply, sent
+}
+
+// asked returns a request as histories have it.
+func (m *message) asked() string {
+	w, client := m.conn.wire.world, m.conn.wire.client
+	switch {
+	case w.cfg.Service == nil:
+		return w.ledger.Command(client, m.words)
+	case m.Parts == nil:
+		return strings.Join(m.words, " ")
+	}
+	for _, p := range m.Parts {
+		w.ledger.Sent(client, p.Values)
+	}
+	return joined(m.Parts, w.ledger.Statement)
+}
+
+// joined returns parts as histories have them.
+func joined(parts []proxy.Part, print func(text string, values []string) string) string {
+	var list []string
+	for _, p := range parts {
+		list = append(list, print(p.Text, p.Values))
+	}
+	return strings.Join(list, "; ")
 }
 
 func (m *message) Discard(alone bool) {
@@ -204,7 +264,7 @@ func (m *message) Enter() {
 	case m.way != faults.Before:
 		w.receive(m)
 	case w.cfg.Service != nil:
-		m.Forward() // nobody looks at what it does there, so it keeps nobody waiting
+		w.hand(m)
 	case c.awaited != nil:
 		c.next, c.requests.Stuck = m, m
 	case s.Paused || s.busy != nil:
@@ -229,9 +289,9 @@ func (w *World) open(s *server) {
 func (w *World) receive(m *message) {
 	c := m.conn
 	if m.way == faults.After {
-		c.unanswered = max(0, c.unanswered-1)
+		c.unanswered = max(0, c.unanswered-max(1, m.settles))
 	}
-	if w.cfg.Service != nil {
+	if w.cfg.Service != nil && !w.speaks() {
 		c.unanswered = 0 // which request it answers nobody knows
 		m.Forward()
 		return
@@ -240,15 +300,35 @@ func (w *World) receive(m *message) {
 	m.Forward()
 }
 
+// hand lets the server of a service have a request, which it takes when it gets to it. Nobody looks at what it does there, so
+// it keeps nobody waiting.
+func (w *World) hand(m *message) {
+	c := m.conn
+	if w.speaks() {
+		m.text = m.asked()
+		w.tellOf(m)
+		if !m.Silent {
+			c.asked = append(c.asked, m)
+		}
+	}
+	m.Forward()
+}
+
+// tellOf records that the server is let have a request.
+func (w *World) tellOf(m *message) {
+	c := m.conn
+	w.tell(checker.Event{
+		Kind: checker.Request, Client: c.wire.client, Node: c.wire.node.Name, Server: c.server.Name, Command: m.text, Sent: w.at(m.SetOut),
+	})
+}
+
 // execute lets the server have a request. One that doesn't block its client
 // has the server to itself, so that what changes is its doing.
 func (w *World) execute(m *message) {
 	c, s := m.conn, m.conn.server
 	w.settle(s)
 	m.text = w.ledger.Command(c.wire.client, m.words)
-	w.tell(checker.Event{
-		Kind: checker.Request, Client: c.wire.client, Node: c.wire.node.Name, Server: s.Name, Command: m.text, Sent: w.at(m.SetOut),
-	})
+	w.tellOf(m)
 	c.awaited = m
 	if !blocks(m.words) {
 		s.busy = m
@@ -274,11 +354,13 @@ func blocks(words []string) bool {
 // decided about its way back.
 func (w *World) answered(m *message) {
 	c := m.conn
-	if w.cfg.Service != nil {
+	switch {
+	case w.speaks(): // reply has done that
+		return
+	case w.cfg.Service != nil:
 		m.command = proxy.AnyBytes
 		return
-	}
-	if c.awaited == nil {
+	case c.awaited == nil:
 		return // an error that a server sends before it closes a connection
 	}
 	request := c.awaited

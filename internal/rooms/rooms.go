@@ -16,7 +16,7 @@ func Allowed() map[string][]string {
 		"cli": {"cli/stage", "explore", "soak", "mapping", "harness", "worlds", "reports", "scenarios", "strategies", "faults", "histories", "checker", "queue",
 			"internal/bubble", "internal/nearest", "internal/pool", "internal/replace", "internal/results", "internal/shell", "internal/stdio", "internal/tempdir", "internal/version"},
 		// Locks of other services come to the command line from outside, too.
-		"services": {"worlds", "faults/etcd", "faults/postgres", "faults/real", "faults/zookeeper",
+		"services": {"worlds", "faults/etcd", "faults/postgres", "faults/real", "faults/real/proxy", "faults/zookeeper",
 			"strategies", "strategies/etcd", "strategies/postgres", "strategies/zookeeper"},
 		"strategies/etcd":      {"strategies"},
 		"strategies/postgres":  {"strategies"},
@@ -72,7 +72,7 @@ func Allowed() map[string][]string {
 		"faults/process":    {"faults/real", "faults/daemon", "internal/child", "internal/ports", "internal/rediscli"},
 		// Servers of other kinds.
 		"faults/etcd":      {"faults/real", "faults/daemon", "internal/child", "internal/ports"},
-		"faults/postgres":  {"faults/real", "faults/daemon", "internal/child", "internal/ports"},
+		"faults/postgres":  {"faults", "faults/real", "faults/real/proxy", "faults/daemon", "internal/child", "internal/ports"},
 		"faults/zookeeper": {"faults/real", "faults/daemon", "internal/child", "internal/ports"},
 		// What servers that are processes have in common.
 		"faults/daemon": {"faults/clock", "faults/real", "internal/child", "internal/ports", "internal/tempdir"},

@@ -23,6 +23,7 @@ type Conn struct {
 
 	client, server side
 	up, down       *front
+	talk           Talk
 
 	mu     sync.Mutex // guards what follows, and the sides' fields that say so
 	over   bool       // the sockets are closed
@@ -47,7 +48,7 @@ type side struct {
 
 func newConn(l *Link, client net.Conn, ahead []byte, server net.Conn) *Conn {
 	l.accepted++
-	c := &Conn{link: l, id: l.accepted, done: make(chan struct{})}
+	c := &Conn{link: l, id: l.accepted, done: make(chan struct{}), talk: l.protocol.Begin()}
 	c.client = side{conn: c, other: &c.server, socket: client, ahead: ahead}
 	c.server = side{conn: c, other: &c.client, socket: server}
 	c.up = c.newFront(&c.client, &c.server, stream.Upstream)

@@ -25,9 +25,10 @@ type front struct {
 	door *door          // nil where nobody looks
 	to   io.WriteCloser // the other end: the door, or the process behind it
 
-	buf []byte // what was read of a message that isn't complete
-	end int64  // where the last complete one ended
-	err error  // why there is nothing more to read
+	buf    []byte // what was read of a message that isn't complete
+	end    int64  // where the last complete one ended
+	number int    // how many requests it found
+	err    error  // why there is nothing more to read
 
 	mu   sync.Mutex     // guards what follows
 	into io.WriteCloser // where toxiproxy reads; nil where it isn't needed yet
@@ -123,9 +124,8 @@ func (f *front) find(read []byte, now time.Time) bool {
 		f.buf = append(f.buf, read...)
 		rest = f.buf
 	}
-	request := f.way == stream.Upstream
 	for {
-		words, n, err := f.parse(rest)
+		m, n, err := f.parse(rest)
 		if err != nil {
 			f.refuse(err)
 			return false
@@ -137,9 +137,9 @@ func (f *front) find(read []byte, now time.Time) bool {
 			return true
 		}
 		f.end += int64(n)
-		if !request || len(words) > 0 { // an empty line asks for nothing
-			m := &Message{Conn: f.conn, Request: request, Words: words, More: len(rest) > n, SetOut: now, door: f.door, end: f.end}
-			if login := f.conn.link.guard.translate(words); login != nil {
+		if m != nil {
+			m.Conn, m.Request, m.More, m.SetOut, m.door, m.end = f.conn, f.way == stream.Upstream, len(rest) > n, now, f.door, f.end
+			if login := f.conn.link.guard.translate(m.Words); login != nil {
 				m.Words, m.Bytes = login, encode(login)
 			} else {
 				m.Bytes = bytes.Clone(rest[:n])
@@ -150,12 +150,25 @@ func (f *front) find(read []byte, now time.Time) bool {
 	}
 }
 
-func (f *front) parse(b []byte) (words []string, n int, err error) {
-	if f.way == stream.Upstream {
-		return f.conn.link.protocol.Request(b)
+// parse reads the first message in b, and how many bytes it takes: 0 while it is incomplete. What asks for nothing, as an empty
+// line, is none.
+func (f *front) parse(b []byte) (m *Message, n int, err error) {
+	if f.way == stream.Downstream {
+		says, n, err := f.conn.talk.Reply(b)
+		if n == 0 || err != nil {
+			return nil, n, err
+		}
+		return &Message{Parts: says.Parts, Answers: says.Answers}, n, nil
 	}
-	n, err = f.conn.link.protocol.Reply(b)
-	return nil, n, err
+	asks, n, err := f.conn.talk.Request(b)
+	if n == 0 || err != nil {
+		return nil, n, err
+	}
+	f.number++
+	if len(asks.Words) == 0 {
+		return nil, n, nil
+	}
+	return &Message{Words: asks.Words, Parts: asks.Parts, Number: f.number, Silent: asks.Silent, Opens: asks.Opens}, n, nil
 }
 
 // refuse ends the connection because what it carries is not what is spoken there.

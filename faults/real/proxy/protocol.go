@@ -6,14 +6,49 @@ import (
 	"github.com/lockfault/lockfault/internal/resp"
 )
 
-// A Protocol finds the messages in what the two ends of a connection write, and refuses one that is
-// too long. It keeps nothing, and is safe for concurrent use. Its text, as fmt prints it, names it in errors.
+// A Protocol is what is spoken on a link. Its text, as fmt prints it, names it in errors. It is safe for concurrent use.
 type Protocol interface {
-	// Request reads the first request in b: what it asks, of at least one word unless
-	// it asks for nothing, and how many bytes it took, which is 0 while it is incomplete.
-	Request(b []byte) (words []string, n int, err error)
-	// Reply returns how many bytes the first answer in b takes, 0 while it is incomplete.
-	Reply(b []byte) (n int, err error)
+	// Begin returns what reads a connection that begins.
+	Begin() Talk
+}
+
+// A Talk finds the messages in what the two ends of one connection write, and refuses one that is too long. One
+// goroutine at a time calls Request, and one Reply, which may be another. A request is read before it goes on to the server, so before its answer.
+type Talk interface {
+	// Request reads the first request in b, and returns how many bytes it took, which is 0 while it is incomplete. b begins where
+	// the request before ended, and is as long as the last time or longer. It is not kept.
+	Request(b []byte) (asks Request, n int, err error)
+	// Reply reads the first answer in b, as Request does.
+	Reply(b []byte) (says Reply, n int, err error)
+}
+
+// A Request is what a [Talk] reads of a request.
+type Request struct {
+	// Words are what it asks, of at least one word unless it asks for nothing. Where there are Parts they are what
+	// those are called by, one for each.
+	Words []string
+	// Parts are what it says, where those aren't the words.
+	Parts []Part
+	// Silent says that it gets no answer.
+	Silent bool
+	// Opens says that it belongs to the beginning or the end of a connection.
+	Opens bool
+}
+
+// A Reply is what a [Talk] reads of an answer.
+type Reply struct {
+	// Answers is the number of the request that it answers, by the requests of its connection, from 1; 0 if it answers none, or
+	// if that isn't known.
+	Answers int
+	// Parts are what it says, where that can't be read from its bytes alone.
+	Parts []Part
+}
+
+// A Part is one of those that a request or an answer is made of, such as a statement, in a line.
+type Part struct {
+	Text string
+	// Values go with it, such as its parameters.
+	Values []string
 }
 
 // RESP is the protocol of Redis.
@@ -21,30 +56,33 @@ type RESP struct{}
 
 func (RESP) String() string { return "RESP" }
 
+// Begin implements [Protocol]: nothing is kept.
+func (RESP) Begin() Talk { return RESP{} }
+
 // maxInline is how long, in bytes, a request may be that isn't an array; it is Redis's own
 // limit.
 const maxInline = 64 << 10
 
-// Request implements [Protocol].
-func (RESP) Request(b []byte) (words []string, n int, err error) {
-	words, n, err = resp.Command(b)
-	limit := maxMessage
+// Request implements [Talk].
+func (RESP) Request(b []byte) (asks Request, n int, err error) {
+	asks.Words, n, err = resp.Command(b)
+	limit := MaxMessage
 	if len(b) > 0 && b[0] != '*' {
 		limit = maxInline
 	}
-	return words, n, within(limit, len(b), n, err)
+	return asks, n, within(limit, len(b), n, err)
 }
 
-// Reply implements [Protocol].
-func (RESP) Reply(b []byte) (n int, err error) {
+// Reply implements [Talk].
+func (RESP) Reply(b []byte) (says Reply, n int, err error) {
 	n, err = resp.Frame(b)
-	return n, within(maxMessage, len(b), n, err)
+	return says, n, within(MaxMessage, len(b), n, err)
 }
 
-// maxMessage is the longest message, in bytes, that a link with a tap carries.
+// MaxMessage is the longest message, in bytes, that a link with a tap carries.
 // Locks need none near it; without a limit a sender of garbage would fill the
 // memory.
-const maxMessage = 16 << 20
+const MaxMessage = 16 << 20
 
 // within returns err, or that a message of n bytes, 0 if it has not ended after had of them, is too long.
 func within(limit, had, n int, err error) error {
@@ -63,10 +101,13 @@ const AnyBytes = "BYTES"
 
 func (Bytes) String() string { return "bytes" }
 
-// Request implements [Protocol].
-func (Bytes) Request(b []byte) (words []string, n int, err error) {
-	return []string{AnyBytes}, len(b), nil
+// Begin implements [Protocol]: nothing is kept.
+func (Bytes) Begin() Talk { return Bytes{} }
+
+// Request implements [Talk].
+func (Bytes) Request(b []byte) (asks Request, n int, err error) {
+	return Request{Words: []string{AnyBytes}}, len(b), nil
 }
 
-// Reply implements [Protocol].
-func (Bytes) Reply(b []byte) (n int, err error) { return len(b), nil }
+// Reply implements [Talk].
+func (Bytes) Reply(b []byte) (says Reply, n int, err error) { return says, len(b), nil }

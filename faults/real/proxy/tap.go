@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// A Tap sees each RESP message on a link's connections. Opened comes first and
+// A Tap sees each message on a link's connections. Opened comes first and
 // Closed last, once, when both directions have ended. In between, each message
 // of a direction is first Sent and then, when the toxics have let all of its
 // bytes through, Arrived; both come in the order of its bytes.
@@ -39,6 +39,13 @@ type Message struct {
 	Request bool
 	// Words are the request's, at least one; nil in the other direction.
 	Words []string
+	// Parts are those of a [Request] or [Reply].
+	Parts []Part
+	// Number is a request's among those of its connection, from 1. Answers is of an answer the number of the request that it
+	// answers; 0 if it answers none, or if the protocol doesn't tell.
+	Number, Answers int
+	// Silent and Opens are those of a [Request].
+	Silent, Opens bool
 	// Bytes is the message as it came.
 	Bytes []byte
 	// More says that the sender had written more behind it by then.

@@ -1,0 +1,210 @@
+package postgres
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/lockfault/lockfault/faults/real/proxy"
+)
+
+// Reply implements [proxy.Talk].
+func (t *talk) Reply(b []byte) (says proxy.Reply, n int, err error) {
+	if t.blind() && len(b) > 0 {
+		return says, len(b), nil
+	}
+	if o, ok := t.oldest(); ok && o.ends == tls && len(b) > 0 {
+		return t.refused(b, o)
+	}
+	for {
+		kind, body, n, err := frame(b[t.down:])
+		if n == 0 || err != nil {
+			if err == nil && len(b) > proxy.MaxMessage {
+				err = tooLong()
+			}
+			return says, 0, err
+		}
+		if !strings.ContainsRune("RKSZTtDCIsnNAEGHWVv123dc", rune(kind)) {
+			return says, 0, fmt.Errorf("%w: no answer begins with %q", ErrProtocol, kind)
+		}
+		if t.down += n; t.down > proxy.MaxMessage {
+			return says, 0, tooLong()
+		}
+		if ends, answers := t.hear(kind, body); ends {
+			says = proxy.Reply{Answers: answers, Parts: t.answer.parts}
+			n, t.down, t.answer = t.down, 0, answer{}
+			return says, n, nil
+		}
+	}
+}
+
+// refused reads the one letter by which a server says whether it speaks TLS or GSS.
+func (t *talk) refused(b []byte, o owes) (says proxy.Reply, n int, err error) {
+	switch b[0] {
+	case 'N':
+		t.settle()
+		return proxy.Reply{Answers: o.number, Parts: []proxy.Part{{Text: "no"}}}, 1, nil
+	case 'S', 'G':
+		return says, 0, fmt.Errorf("%w: the server agrees to encrypt, and nobody could look into that: connect with sslmode=disable gssencmode=disable", ErrProtocol)
+	case 'E': // of one that doesn't know the question
+		kind, body, n, err := frame(b)
+		if n == 0 || err != nil {
+			return says, 0, err
+		}
+		t.told(kind, body)
+		says, t.answer = proxy.Reply{Answers: o.number, Parts: t.answer.parts}, answer{}
+		t.settle()
+		return says, n, nil
+	}
+	return says, 0, fmt.Errorf("%w: the server was asked whether it encrypts, and answers %q", ErrProtocol, b[0])
+}
+
+// settle takes note that the oldest request is answered.
+func (t *talk) settle() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.owed = slices.Delete(t.owed, 0, 1)
+}
+
+// hear takes the next message of what the server says, and reports whether it ends an answer, and to which request; 0 if to none.
+func (t *talk) hear(kind byte, body []byte) (ends bool, answers int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.told(kind, body)
+	fresh := !t.answer.begun
+	t.answer.begun = true
+	if len(t.owed) == 0 && kind == 'E' {
+		t.broken = true
+	}
+	if len(t.owed) == 0 || fresh && (kind == 'N' || kind == 'A' || kind == 'S') {
+		return true, 0
+	}
+	o := &t.owed[0]
+	switch kind {
+	case 'Z':
+	case 'G':
+		t.copying = o.ends == 'S'
+	case 'W':
+		t.apart = true
+	case 'R':
+		if !wantsMore(body) {
+			return false, 0
+		}
+	case 'E':
+		if o.ends == 'H' && !isFatal(body) {
+			return true, t.failed()
+		}
+		if !isFatal(body) {
+			return false, 0
+		}
+	default:
+		if o.ends != 'H' || !strings.ContainsRune("123TnCIs", rune(kind)) {
+			return false, 0
+		}
+		if o.left--; o.left > 0 {
+			return false, 0
+		}
+	}
+	number := o.number
+	t.owed = slices.Delete(t.owed, 0, 1)
+	return true, number
+}
+
+// failed takes note that a request failed which ends with a Flush: the server skips what follows up to a Sync, and answers nothing of it.
+// It returns the request's number.
+func (t *talk) failed() int {
+	number := t.owed[0].number
+	at := slices.IndexFunc(t.owed, func(o owes) bool { return o.ends == 'S' })
+	if at < 0 {
+		t.skips, at = true, len(t.owed)
+	}
+	t.owed = slices.Delete(t.owed, 0, at)
+	return number
+}
+
+// wantsMore reports whether a message of the login, of type R, wants something of the client.
+func wantsMore(body []byte) bool {
+	if len(body) < 4 {
+		return false
+	}
+	switch body[3] {
+	case 0, 12: // all is well, or the last word of SASL
+		return false
+	}
+	return true
+}
+
+// isFatal reports whether an error is one behind which the server closes the connection.
+func isFatal(body []byte) bool {
+	severity := field(body, 'V')
+	if severity == "" {
+		severity = field(body, 'S')
+	}
+	return severity == "FATAL" || severity == "PANIC"
+}
+
+// field returns a field of an error or a notice.
+func field(body []byte, which byte) string {
+	for len(body) > 1 && body[0] != 0 {
+		kind := body[0]
+		var text string
+		if text, body = cut(body[1:]); kind == which {
+			return text
+		}
+	}
+	return ""
+}
+
+// told takes note of what a message says, for who reads histories.
+func (t *talk) told(kind byte, body []byte) {
+	a := &t.answer
+	switch kind {
+	case 'D':
+		if !a.rows {
+			a.rows, a.row = true, fields(body)
+		}
+	case 'C':
+		tag, _ := cut(body)
+		a.say(tag, a.row...)
+		a.rows, a.row = false, nil
+	case 's':
+		a.say("more rows", a.row...)
+		a.rows, a.row = false, nil
+	case 'I':
+		a.say("nothing to do")
+	case 'E', 'N':
+		a.say(shorten(strings.Join(strings.Fields(field(body, 'S')+" "+field(body, 'C')+" "+field(body, 'M')), " ")))
+		a.rows, a.row = false, nil
+	case 'G', 'W':
+		a.say("go on")
+	case 'R':
+		if wantsMore(body) {
+			a.say("go on")
+		} else if len(body) > 3 && body[3] == 0 {
+			a.say("logged in")
+		}
+	case 'A':
+		if len(body) > 4 {
+			channel, rest := cut(body[4:])
+			payload, _ := cut(rest)
+			a.say("NOTIFY "+shorten(channel), payload)
+		}
+	case 'S':
+		if !a.begun { // else it is one of those that each login has
+			name, rest := cut(body)
+			value, _ := cut(rest)
+			a.say(shorten(name + " = " + value))
+		}
+	case 'Z':
+		if len(a.parts) == 0 {
+			a.say("ready")
+		}
+	}
+}
+
+// say adds a part. Of many the last ones are left out.
+func (a *answer) say(text string, values ...string) {
+	if len(a.parts) < maxStatements {
+		a.parts = append(a.parts, proxy.Part{Text: text, Values: values})
+	}
+}

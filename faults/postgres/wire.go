@@ -1,0 +1,454 @@
+package postgres
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"unicode/utf8"
+
+	"github.com/lockfault/lockfault/faults/real/proxy"
+)
+
+// Wire is PostgreSQL's protocol, version 3 (https://www.postgresql.org/docs/current/protocol.html), as far as a link needs
+// it, which looks at messages and changes none.
+//
+// A request is what a client sends until the server owes it an answer: a query, all up to a Sync or Flush, a packet of the login, the data of a COPY to
+// its end. An answer is what the server then sends until it is the client's turn: to ReadyForQuery, to a question of the login, to
+// an error behind which the server closes the connection, to the beginning of a COPY; of what a Flush asked for, as many as were asked.
+// What the server says when nobody asked, notices and notifications and parameters that changed, answers nothing; in the
+// midst of an answer it is a part of that.
+//
+// The words of a request are the commands of its statements, as commandOf says. Those that are no SQL have words of their own:
+//
+//	STARTUP, PASSWORD, SSLREQUEST, GSSENCREQUEST   a connection's beginning
+//	TERMINATE, CANCEL                              its end, and a request to give up what another is at; neither has an answer
+//	PREPARE, BIND, DESCRIBE, CLOSE, SYNC, FLUSH    what asks for no statement to be executed
+//	EXECUTE                                        a statement that was bound where nobody looked
+//	COPYDATA, COPYFAIL, FUNCTION, EMPTY, UNKNOWN   data for COPY, or that there is none; a call of a function; no statement; no word
+//
+// TLS is not carried: nobody could look into it. Once replication has begun on a connection its messages are not told
+// apart any more.
+type Wire struct{}
+
+var _ proxy.Protocol = Wire{}
+
+func (Wire) String() string { return "PostgreSQL's protocol, version 3, without TLS" }
+
+// Begin implements [proxy.Protocol].
+func (Wire) Begin() proxy.Talk {
+	return &talk{known: map[string][]statement{}, prepared: map[string]statement{}, portals: map[string]bound{}}
+}
+
+// ErrProtocol says that the bytes are not PostgreSQL's protocol.
+var ErrProtocol = errors.New("postgres: protocol error")
+
+// The codes of packets without a type, which begin a connection.
+const (
+	codeCancel = 80877102
+	codeTLS    = 80877103
+	codeGSS    = 80877104
+	version3   = 3 // the upper half of the version
+)
+
+// maxStartup is the longest packet, in bytes, that begins a connection; it is PostgreSQL's own limit.
+const maxStartup = 10000
+
+// maxKept is how many statements, and how many portals, are remembered of a connection: who has more has forgotten to close them.
+const maxKept = 1000
+
+// maxKnown is how long, in bytes, a text may be whose statements are remembered.
+const maxKnown = 4 << 10
+
+// talk is one connection. What no lock guards belongs to whoever reads requests or, from down on, answers.
+type talk struct {
+	up       int // how much of the present request was looked at
+	begun    bool
+	now      request
+	known    map[string][]statement // of texts that came before, for clients send the same ones again and again
+	prepared map[string]statement   // by name
+	portals  map[string]bound       // by name
+	numbered int
+
+	down   int // how much of the present answer was looked at
+	answer answer
+
+	mu      sync.Mutex // guards what both need
+	owed    []owes     // what has no answer yet, oldest first
+	skips   bool       // the server skips all up to the next Sync
+	broken  bool       // a COPY failed before its data was there, of which the server takes no notice then
+	copying bool       // the data of a COPY that ends with a Sync is expected
+	apart   bool       // messages are not told apart any more
+}
+
+// bound is a statement with its parameters.
+type bound struct {
+	statement
+	values []string
+}
+
+// request is one that isn't complete.
+type request struct {
+	executes []bound
+	also     bound // what it is called if it executes nothing
+	asks     int   // how many answers to single messages there will be
+	data     bool  // it has data for a COPY
+}
+
+// owes is a request that has no answer yet.
+type owes struct {
+	number int
+	ends   byte // the type of its last message, startup or tls
+	left   int  // of a Flush: how many of the messages before it aren't answered
+}
+
+// answer is one that isn't complete.
+type answer struct {
+	begun bool
+	parts []proxy.Part
+	row   []string // the first of the present statement
+	rows  bool     // there was one
+}
+
+// The types of messages that have none.
+const (
+	startup byte = 0
+	tls     byte = 1 // or GSS
+)
+
+// frame returns the first message of b, and its length; 0 while it isn't complete.
+func frame(b []byte) (kind byte, body []byte, n int, err error) {
+	if len(b) < 5 {
+		return 0, nil, 0, nil
+	}
+	size := int64(binary.BigEndian.Uint32(b[1:]))
+	switch {
+	case size < 4:
+		return 0, nil, 0, fmt.Errorf("%w: a message %q of %d bytes", ErrProtocol, b[0], size)
+	case size >= proxy.MaxMessage:
+		return 0, nil, 0, tooLong()
+	case int64(len(b)) < 1+size:
+		return 0, nil, 0, nil
+	}
+	return b[0], b[5 : 1+size], int(1 + size), nil
+}
+
+func tooLong() error {
+	return fmt.Errorf("%w: a request or an answer of more than %d bytes", ErrProtocol, proxy.MaxMessage)
+}
+
+// packet returns the packet without a type that b begins with, and its length; 0 while it isn't complete.
+func packet(b []byte) (code uint32, body []byte, n int, err error) {
+	if len(b) < 4 {
+		return 0, nil, 0, nil
+	}
+	size := binary.BigEndian.Uint32(b)
+	switch {
+	case size < 8 || size > maxStartup:
+		return 0, nil, 0, fmt.Errorf("%w: a connection that begins with %q", ErrProtocol, b[:4])
+	case uint32(len(b)) < size:
+		return 0, nil, 0, nil
+	}
+	return binary.BigEndian.Uint32(b[4:]), b[8:size], int(size), nil
+}
+
+// Request implements [proxy.Talk].
+func (t *talk) Request(b []byte) (asks proxy.Request, n int, err error) {
+	if !t.begun {
+		return t.begin(b)
+	}
+	if t.blind() && len(b) > 0 {
+		t.numbered++
+		return proxy.Request{Words: []string{proxy.AnyBytes}, Silent: true}, len(b), nil
+	}
+	for {
+		kind, body, n, err := frame(b[t.up:])
+		if n == 0 || err != nil {
+			if err == nil && len(b) > proxy.MaxMessage {
+				err = tooLong()
+			}
+			return asks, 0, err
+		}
+		ends, err := t.take(kind, body)
+		if err != nil {
+			return asks, 0, err
+		}
+		if t.up += n; t.up > proxy.MaxMessage {
+			return asks, 0, tooLong()
+		}
+		if ends {
+			n, t.up = t.up, 0
+			return t.ended(kind), n, nil
+		}
+	}
+}
+
+// begin reads a packet that begins a connection.
+func (t *talk) begin(b []byte) (asks proxy.Request, n int, err error) {
+	code, body, n, err := packet(b)
+	if n == 0 || err != nil {
+		return asks, 0, err
+	}
+	t.numbered++
+	asks.Opens = true
+	kind := tls
+	switch {
+	case code == codeTLS:
+		asks.Words = []string{"SSLREQUEST"}
+	case code == codeGSS:
+		asks.Words = []string{"GSSENCREQUEST"}
+	case code == codeCancel:
+		return proxy.Request{Words: []string{"CANCEL"}, Silent: true}, n, nil
+	case code>>16 == version3:
+		t.begun, kind = true, startup
+		asks.Words, asks.Parts = []string{"STARTUP"}, []proxy.Part{{Text: "STARTUP" + who(body)}}
+	default:
+		return asks, 0, fmt.Errorf("%w: version %d.%d", ErrProtocol, code>>16, code&0xffff)
+	}
+	t.owe(owes{number: t.numbered, ends: kind})
+	return asks, n, nil
+}
+
+// who returns the user and the database of a startup packet, a blank before each.
+func who(body []byte) (says string) {
+	words := strings.Split(string(body), "\x00")
+	for _, name := range []string{"user", "database"} {
+		for i := 0; i+1 < len(words) && words[i] != ""; i += 2 {
+			if words[i] == name {
+				says += " " + shorten(name+"="+words[i+1])
+			}
+		}
+	}
+	return says
+}
+
+// take takes the next message of a request, and reports whether that is the last.
+func (t *talk) take(kind byte, body []byte) (ends bool, err error) {
+	now := &t.now
+	switch kind {
+	case 'Q':
+		sql, _, _ := bytes.Cut(body, []byte{0})
+		for _, s := range t.statements(sql) {
+			now.executes = append(now.executes, bound{statement: s})
+		}
+		return true, nil
+	case 'F':
+		now.also = named("FUNCTION")
+		return true, nil
+	case 'p':
+		*now = request{also: named("PASSWORD")}
+		return true, nil
+	case 'X':
+		*now = request{also: named("TERMINATE")}
+		return true, nil
+	case 'S', 'H':
+		return true, nil
+	case 'd':
+		now.data, now.also = true, named("COPYDATA")
+	case 'c':
+		now.data, now.also = true, named("COPYDATA")
+		return !t.copies(), nil
+	case 'f':
+		now.data, now.also = true, named("COPYFAIL")
+		return !t.copies(), nil
+	case 'P':
+		name, rest := cut(body)
+		sql, _, _ := bytes.Cut(rest, []byte{0})
+		s := t.statements(sql)[0]
+		keep(t.prepared, name, s)
+		now.also = bound{statement: statement{"PREPARE", s.text}} // and more, if nothing is executed
+		now.asks++
+	case 'B':
+		portal, rest := cut(body)
+		name, rest := cut(rest)
+		s, ok := t.prepared[name]
+		if !ok {
+			s = statement{"EXECUTE", shorten(strings.TrimSpace("EXECUTE " + name))}
+		}
+		keep(t.portals, portal, bound{s, parameters(rest)})
+		now.call("BIND")
+		now.asks++
+	case 'D':
+		now.call("DESCRIBE")
+		now.asks++
+	case 'C':
+		now.call("CLOSE")
+		if name, _ := cut(body[min(1, len(body)):]); len(body) > 0 && body[0] == 'S' {
+			delete(t.prepared, name)
+		} else {
+			delete(t.portals, name)
+		}
+		now.asks++
+	case 'E':
+		portal, _ := cut(body)
+		b, ok := t.portals[portal]
+		if !ok {
+			b = named("EXECUTE")
+		}
+		if len(now.executes) < maxStatements {
+			now.executes = append(now.executes, b)
+		}
+		now.asks++
+	default:
+		return false, fmt.Errorf("%w: no request begins with %q", ErrProtocol, kind)
+	}
+	return false, nil
+}
+
+// named is what is called by one word.
+func named(word string) bound { return bound{statement: statement{word, word}} }
+
+// call says what the request is called unless something that counts for more does.
+func (r *request) call(word string) {
+	if r.also.command == "" {
+		r.also = named(word)
+	}
+}
+
+// keep remembers something by its name.
+func keep[T any](all map[string]T, name string, what T) {
+	if len(all) >= maxKept {
+		clear(all)
+	}
+	all[name] = what
+}
+
+// cut returns a string that ends with a zero byte, and what is behind that.
+func cut(b []byte) (string, []byte) {
+	word, rest, _ := bytes.Cut(b, []byte{0})
+	return string(word), rest
+}
+
+// statements is [statements] of a text that may have come before.
+func (t *talk) statements(sql []byte) []statement {
+	if list, ok := t.known[string(sql)]; ok {
+		return list
+	}
+	list := statements(string(sql))
+	if len(sql) <= maxKnown {
+		keep(t.known, string(sql), list)
+	}
+	return list
+}
+
+// parameters returns those of a Bind message, behind its two names. What is cut short has fewer.
+func parameters(b []byte) (values []string) {
+	formats, b, _ := number(b)
+	if b = b[min(2*formats, len(b)):]; len(b) < 2 {
+		return nil
+	}
+	return fields(b)
+}
+
+// number reads an int16.
+func number(b []byte) (n int, rest []byte, ok bool) {
+	if len(b) < 2 {
+		return 0, nil, false
+	}
+	return int(binary.BigEndian.Uint16(b)), b[2:], true
+}
+
+// fields returns values with their lengths before them, and how many they are before all.
+func fields(b []byte) (values []string) {
+	count, b, _ := number(b)
+	for ; count > 0 && len(b) >= 4; count-- {
+		size := int32(binary.BigEndian.Uint32(b))
+		b = b[4:]
+		if size < 0 {
+			values = append(values, "NULL")
+			continue
+		}
+		n := min(int(size), len(b))
+		values = append(values, shown(b[:n]))
+		b = b[n:]
+	}
+	return values
+}
+
+// shown is a value as it can be read: as it is if it is text, else by its bytes, as the server shows them.
+func shown(b []byte) string {
+	if utf8.Valid(b) && bytes.IndexFunc(b, func(r rune) bool { return r < ' ' && r != '\n' && r != '\t' && r != '\r' }) < 0 {
+		return string(b)
+	}
+	return `\x` + hex.EncodeToString(b)
+}
+
+// ended makes a request of the messages that there were, the last of them of that type.
+func (t *talk) ended(kind byte) (asks proxy.Request) {
+	now := t.now
+	t.now = request{}
+	if len(now.executes) == 0 {
+		switch {
+		case now.also.command != "":
+		case kind == 'H':
+			now.also = named("FLUSH")
+		default:
+			now.also = named("SYNC")
+		}
+		if now.also.command == "PREPARE" {
+			now.also.text = shorten(strings.TrimSpace("PREPARE " + now.also.text))
+		}
+		now.executes = []bound{now.also}
+	}
+	for _, b := range now.executes {
+		asks.Words = append(asks.Words, b.command)
+		asks.Parts = append(asks.Parts, proxy.Part{Text: b.text, Values: b.values})
+	}
+	asks.Opens = kind == 'X' || kind == 'p'
+	t.numbered++
+	o := owes{number: t.numbered, ends: kind, left: now.asks}
+	asks.Silent = kind == 'X' || kind == 'H' && (o.left == 0 || t.skipping()) || (kind == 'c' || kind == 'f') && t.ignores()
+	if !asks.Silent {
+		t.owe(o)
+	}
+	return asks
+}
+
+func (t *talk) owe(o owes) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch o.ends {
+	case 'S':
+		t.skips, t.copying, t.broken = false, false, false
+	case 'Q':
+		t.broken = false
+	}
+	t.owed = append(t.owed, o)
+}
+
+func (t *talk) skipping() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.skips
+}
+
+func (t *talk) ignores() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.broken
+}
+
+func (t *talk) copies() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.copying
+}
+
+func (t *talk) blind() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.apart
+}
+
+// oldest returns the request that is to be answered next, if there is any.
+func (t *talk) oldest() (o owes, ok bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.owed) == 0 {
+		return o, false
+	}
+	return t.owed[0], true
+}
