@@ -47,6 +47,13 @@ func (c Cell) Applies() (ok bool, why string) {
 		return ok, why
 	}
 	ok, why = c.Script.AppliesTo(c.Strategy.Name, c.Strategy.Tags, max(1, c.Strategy.Nodes))
+	if on := c.Strategy.RunsOn(); ok && on == strategies.Redis {
+		for _, step := range c.Script.Steps {
+			if inject, is := step.Do.(scenarios.Inject); is && faults.BetweenNodes(inject.Fault) {
+				return false, NothingToCut(step.Line, "Redis")
+			}
+		}
+	}
 	if ok && c.Place != nil {
 		return c.Place.Takes(c)
 	}
@@ -54,6 +61,11 @@ func (c Cell) Applies() (ok bool, why string) {
 		return false, fmt.Sprintf("%s runs on %s, which is played in real time: --world process", c.Strategy.Name, on)
 	}
 	return ok, why
+}
+
+// NothingToCut says why the fault in a line, one of the links between nodes, can't befall those of a service.
+func NothingToCut(line int, service string) string {
+	return fmt.Sprintf("line %d: nodes of %s don't talk to one another, so there is nothing to cut", line, service)
 }
 
 // Lock returns the strategy's lock of that name, as worlds look at it.

@@ -69,6 +69,10 @@ func (p Place) serviceTakes(service Service, cell harness.Cell) (ok bool, why st
 			if !m.OrNone && (len(m.Commands) > 0 || m.Effect != "" || m.Way == faults.Messages) {
 				return false, fmt.Sprintf("line %d is about what requests do, and those of %s are not told apart", step.Line, name)
 			}
+		} else if faults.BetweenNodes(inject.Fault) && !real.IsCluster(service) {
+			return false, harness.NothingToCut(step.Line, name)
+		} else if faults.BetweenNodes(inject.Fault) && !real.Clusters(service) {
+			return false, fmt.Sprintf("line %d: %q needs to know which member of %s has dialled, which Linux alone says", step.Line, inject.Fault, name)
 		} else if !real.Takes(service, inject.Fault) {
 			return false, fmt.Sprintf("line %d: %q can't be done to %s here", step.Line, inject.Fault, name)
 		}

@@ -43,7 +43,8 @@ type Daemon struct {
 	host    *Host
 	name    string
 	program Program
-	port    atomic.Int32 // 0 until it has one
+	port    atomic.Int32               // 0 until it has one
+	running atomic.Pointer[child.Proc] // its last process, which may not answer yet; nil before the first
 
 	mu   sync.Mutex  // held while something about the process changes
 	proc *child.Proc // nil until it has answered for the first time
@@ -182,6 +183,7 @@ func (d *Daemon) launchAt(ctx context.Context, port int) error {
 	if err != nil {
 		return err
 	}
+	d.running.Store(p)
 	if err = Await(ctx, p, func(ctx context.Context) error { return d.program.Answers(ctx, p, port) }); err == nil {
 		d.proc = p
 		return nil
