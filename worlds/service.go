@@ -72,7 +72,7 @@ func (p Place) serviceTakes(service Service, cell harness.Cell) (ok bool, why st
 		} else if faults.BetweenNodes(inject.Fault) && !real.IsCluster(service) {
 			return false, harness.NothingToCut(step.Line, name)
 		} else if faults.BetweenNodes(inject.Fault) && !real.Clusters(service) {
-			return false, fmt.Sprintf("line %d: %q needs to know which member of %s has dialled, which Linux alone says", step.Line, inject.Fault, name)
+			return false, fmt.Sprintf("line %d: which member of %s has dialled another Linux alone says, and nothing can be cut without", step.Line, name)
 		} else if !real.Takes(service, inject.Fault) {
 			return false, fmt.Sprintf("line %d: %q can't be done to %s here", step.Line, inject.Fault, name)
 		}
