@@ -191,6 +191,13 @@ func (c *cluster) rejoin(a, b string) {
 	}
 }
 
+// connections returns how many there are.
+func (c *cluster) connections() int {
+	c.ways.mu.Lock()
+	defer c.ways.mu.Unlock()
+	return len(c.ways.conns)
+}
+
 // stands reports whether something stands still.
 func (c *cluster) stands() bool {
 	c.ways.mu.Lock()
@@ -397,25 +404,45 @@ func TestWayBetween(t *testing.T) {
 	c.rejoin("n1", "n2")
 	l.ends()
 	quiet.ends()
-	// Who hangs up at once is heard all the same.
-	sink, err := net.Listen("tcp", ports.Address(0))
+	// Who is parted is not even seen to dial, and who hangs up at once is heard all the same.
+	listening, err := net.Listen("tcp", ports.Address(0))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer sink.Close()
+	defer listening.Close()
+	sink := listening.(*net.TCPListener)
 	if way, err = c.ways.Between(1, 2, sink.Addr().(*net.TCPAddr).Port, nil); err != nil {
 		t.Fatal(err)
 	}
-	short := dial()
-	short.say("hello")
+	c.part("n1", "n2")
+	quiet = dial()
+	quiet.say("hello")
+	_ = sink.SetDeadline(time.Now().Add(100 * time.Millisecond))
+	if _, err := sink.Accept(); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("it was dialled, %v", err)
+	}
+	_ = sink.SetDeadline(time.Time{})
+	c.rejoin("n1", "n2")
+	quiet.ends()
+	// So much that the system has it in hand still when both sides are closed.
+	short, all := dial(), strings.Repeat("x", 512<<10)
+	short.say(all)
 	_ = short.Close()
 	conn, err := sink.Accept()
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	if text, err := io.ReadAll(conn); string(text) != "hello\n" || err != nil {
-		t.Errorf("heard %q, %v", text, err)
+	if err := conn.(*net.TCPConn).CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(10 * time.Second); c.connections() > 0; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("it is open still, though both sides have closed it")
+		}
+	}
+	if text, err := io.ReadAll(conn); string(text) != all+"\n" || err != nil {
+		t.Errorf("heard %d bytes, %v", len(text), err)
 	}
 }
 
