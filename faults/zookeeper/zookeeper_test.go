@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -141,6 +142,63 @@ func TestMemberCutOff(t *testing.T) {
 		waitFor(t, name+" to be one of them again", func() bool { return serves(i) })
 		t.Logf("%s was one of them again after %v", name, time.Since(began).Round(time.Millisecond))
 	}
+}
+
+// Nobody reaches a member's own ports but this process, not even who dials back to the address that the other one has named: n3,
+// which has the smallest number, is dialled back by both others when it is started again.
+func TestMembersReachEachOtherByWays(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("only Linux says whose a connection is")
+	}
+	members := ensemble(t, 3)
+	if err := errors.Join(members[2].Kill(), members[2].Restart(t.Context(), false)); err != nil {
+		t.Fatal(err)
+	}
+	for i, own := range members[0].host.peers {
+		for what, port := range map[string]int{"data": own.data, "election": own.election} {
+			ours, others := dialled(t, port)
+			if others > 0 {
+				t.Errorf("%d connections to the %s port of n%d are not this process's", others, what, i+1)
+			}
+			if what == "election" && i == 2 && ours < 2 {
+				t.Errorf("n3 is reached by %d others, want both", ours)
+			}
+		}
+	}
+}
+
+// dialled returns how many connections to a port of loopback were made by this process, and by others.
+func dialled(t *testing.T, port int) (ours, others int) {
+	t.Helper()
+	links, err := filepath.Glob("/proc/self/fd/*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	mine := map[string]bool{}
+	for _, link := range links {
+		if to, err := os.Readlink(link); err == nil {
+			mine[to] = true
+		}
+	}
+	for _, table := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
+		text, err := os.ReadFile(table)
+		if err != nil {
+			continue // there is no IPv6
+		}
+		for line := range strings.Lines(string(text)) {
+			f := strings.Fields(line)
+			const established = "01"
+			if len(f) < 10 || f[3] != established || !strings.HasSuffix(f[2], fmt.Sprintf(":%04X", port)) {
+				continue
+			}
+			if mine["socket:["+f[9]+"]"] {
+				ours++
+			} else {
+				others++
+			}
+		}
+	}
+	return ours, others
 }
 
 // What a member names when it introduces itself becomes the way to it, and nothing else changes.
