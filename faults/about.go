@@ -54,5 +54,15 @@ func NodeOf(f Fault) string {
 	return ""
 }
 
+// BetweenNodes reports whether a fault is one of the links between nodes, and so can befall none but the
+// members of a cluster.
+func BetweenNodes(f Fault) bool {
+	switch f.(type) {
+	case PartitionNodes, HealNodes:
+		return true
+	}
+	return false
+}
+
 // MaxRate is how many times too fast a clock can be made to run.
 const MaxRate = 1000

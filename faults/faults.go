@@ -68,8 +68,18 @@ type (
 		Clients, Nodes []string
 		After          Span
 	}
-	// Heal mends what Partition and Timeout cut.
+	// Heal mends what Partition and Timeout cut. With no lists it mends everything, also what
+	// PartitionNodes cut.
 	Heal struct{ Clients, Nodes []string }
+)
+
+// The faults of links between nodes, where nodes talk to one another because they are the members of a cluster.
+type (
+	// PartitionNodes cuts each of Nodes, at least one, off from each of From, in both directions; an empty From means
+	// all nodes but itself. What is sent stands still, and no end is told.
+	PartitionNodes struct{ Nodes, From []string }
+	// HealNodes mends what PartitionNodes cut.
+	HealNodes struct{ Nodes, From []string }
 )
 
 // The faults of nodes. CrashNode, RestartNode, PauseNode, ResumeNode, NodeClock
@@ -234,36 +244,38 @@ func (o Drop) About() Match { return o.Match }
 // About implements [Order].
 func (o Reset) About() Match { return o.Match }
 
-func (PauseClient) isFault()   {}
-func (ResumeClient) isFault()  {}
-func (CrashClient) isFault()   {}
-func (RestartClient) isFault() {}
-func (CancelClient) isFault()  {}
-func (ClientClock) isFault()   {}
-func (Latency) isFault()       {}
-func (Bandwidth) isFault()     {}
-func (Partition) isFault()     {}
-func (Timeout) isFault()       {}
-func (Heal) isFault()          {}
-func (CrashNode) isFault()     {}
-func (RestartNode) isFault()   {}
-func (PauseNode) isFault()     {}
-func (ResumeNode) isFault()    {}
-func (Failover) isFault()      {}
-func (Split) isFault()         {}
-func (Join) isFault()          {}
-func (NodeClock) isFault()     {}
-func (NodeDrift) isFault()     {}
-func (Flush) isFault()         {}
-func (Evict) isFault()         {}
-func (ScriptFlush) isFault()   {}
-func (Replication) isFault()   {}
-func (Hold) isFault()          {}
-func (Delay) isFault()         {}
-func (Drop) isFault()          {}
-func (Reset) isFault()         {}
-func (Pass) isFault()          {}
-func (Clear) isFault()         {}
+func (PauseClient) isFault()    {}
+func (ResumeClient) isFault()   {}
+func (CrashClient) isFault()    {}
+func (RestartClient) isFault()  {}
+func (CancelClient) isFault()   {}
+func (ClientClock) isFault()    {}
+func (Latency) isFault()        {}
+func (Bandwidth) isFault()      {}
+func (Partition) isFault()      {}
+func (Timeout) isFault()        {}
+func (Heal) isFault()           {}
+func (PartitionNodes) isFault() {}
+func (HealNodes) isFault()      {}
+func (CrashNode) isFault()      {}
+func (RestartNode) isFault()    {}
+func (PauseNode) isFault()      {}
+func (ResumeNode) isFault()     {}
+func (Failover) isFault()       {}
+func (Split) isFault()          {}
+func (Join) isFault()           {}
+func (NodeClock) isFault()      {}
+func (NodeDrift) isFault()      {}
+func (Flush) isFault()          {}
+func (Evict) isFault()          {}
+func (ScriptFlush) isFault()    {}
+func (Replication) isFault()    {}
+func (Hold) isFault()           {}
+func (Delay) isFault()          {}
+func (Drop) isFault()           {}
+func (Reset) isFault()          {}
+func (Pass) isFault()           {}
+func (Clear) isFault()          {}
 
 // ErrUnsupported says that a world can't do a fault.
 var ErrUnsupported = errors.New("faults: not possible in this world")

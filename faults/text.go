@@ -27,6 +27,9 @@ func (f Timeout) String() string {
 func (f Partition) String() string { return words("partition", f.Clients) + clause(" from", f.Nodes) }
 func (f Heal) String() string      { return words("heal", f.Clients) + clause(" from", f.Nodes) }
 
+func (f PartitionNodes) String() string { return words("partition", f.Nodes) + clause(" from", f.From) }
+func (f HealNodes) String() string      { return words("heal", f.Nodes) + clause(" from", f.From) }
+
 func (f CrashNode) String() string { return f.Node + " crash" }
 
 func (f RestartNode) String() string {

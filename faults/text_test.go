@@ -36,6 +36,11 @@ func TestString(t *testing.T) {
 		{faults.Heal{Clients: abc, Nodes: []string{"n1"}}, "heal A B C from n1"},
 		{faults.Heal{Nodes: []string{"n1"}}, "heal from n1"},
 
+		{faults.PartitionNodes{Nodes: []string{"n1", "n2"}}, "partition n1 n2"},
+		{faults.PartitionNodes{Nodes: []string{"n1"}, From: []string{"n2", "n3"}}, "partition n1 from n2 n3"},
+		{faults.HealNodes{Nodes: []string{"n1"}}, "heal n1"},
+		{faults.HealNodes{Nodes: []string{"n1"}, From: []string{"n2"}}, "heal n1 from n2"},
+
 		{faults.CrashNode{Node: "n1"}, "n1 crash"},
 		{faults.RestartNode{Node: "n1"}, "n1 restart"},
 		{faults.RestartNode{Node: "n1", Empty: true}, "n1 restart empty"},

@@ -24,6 +24,8 @@ func Vocabulary() []Entry {
 		{"partition", "partition A from n1 n2", "lose everything between A and the nodes, in both directions; without nodes, from all"},
 		{"timeout", "timeout A from n1 after 0.5ttl", "lose everything between A and n1, and close each connection after that time"},
 		{"heal", "heal A from n1 n2", "mend what partition and timeout cut; without names, everything"},
+		{"node-partition", "partition n1 from n2 n3", "cut n1 off from the other members of its cluster; without from, from all"},
+		{"node-heal", "heal n1 from n2 n3", "mend what partition cut between n1 and the other members; without from, all"},
 
 		{"node-crash", "n1 crash", "end n1's server process; new connections are refused"},
 		{"node-restart", "n1 restart empty", "start n1's crashed server again, with its data or empty"},

@@ -28,10 +28,13 @@ func redisHas(name string) bool {
 }
 
 // OnRedis reports whether the script can be played on Redis, and if not, why: an order to the gate names only commands that
-// Redis doesn't have, and doesn't say that there need be no such messages.
+// Redis doesn't have, and doesn't say that there need be no such messages, or a line is about links between nodes.
 func (s *Script) OnRedis() (ok bool, why string) {
 	for _, step := range s.Steps {
 		inject, _ := step.Do.(Inject)
+		if faults.BetweenNodes(inject.Fault) {
+			return false, NothingToCut(step.Line, "Redis")
+		}
 		order, isOrder := inject.Fault.(faults.Order)
 		if !isOrder {
 			continue
@@ -41,6 +44,11 @@ func (s *Script) OnRedis() (ok bool, why string) {
 		}
 	}
 	return true, ""
+}
+
+// NothingToCut says why the fault in a line, one of the links between nodes, can't befall those of a service.
+func NothingToCut(line int, service string) string {
+	return fmt.Sprintf("line %d: nodes of %s don't talk to one another, so there is nothing to cut", line, service)
 }
 
 // commandNames returns the commands of Redis and Valkey that clients send;

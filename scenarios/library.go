@@ -37,7 +37,7 @@ func Names() []string {
 // OfServices returns the names of further scripts, in their order: those about locks of other services than Redis, whose
 // servers keep together by themselves.
 func OfServices() []string {
-	return strings.Fields(`holder-cut-off leader-paused leader-clock-fast follower-behind`)
+	return strings.Fields(`holder-cut-off leader-paused leader-clock-fast follower-behind leader-cut-off minority-cut-off all-cut-off`)
 }
 
 // All returns the names of all scripts that come with the program: [Names], and then [OfServices].

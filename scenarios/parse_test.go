@@ -159,6 +159,13 @@ func TestSteps(t *testing.T) {
 		"latency A B n1 quorum 1s jitter 1.1ttl": scenarios.Inject{Fault: faults.Latency{
 			Clients: ab, Nodes: []string{"n1", "quorum"}, Base: second, Jitter: ttls}},
 
+		"partition n1":             scenarios.Inject{Fault: faults.PartitionNodes{Nodes: []string{"n1"}}},
+		"partition n1 from n2":     scenarios.Inject{Fault: faults.PartitionNodes{Nodes: []string{"n1"}, From: []string{"n2"}}},
+		"partition n2 from quorum": scenarios.Inject{Fault: faults.PartitionNodes{Nodes: []string{"n2"}, From: []string{"quorum"}}},
+		"heal n1 quorum":           scenarios.Inject{Fault: faults.HealNodes{Nodes: []string{"n1", "quorum"}}},
+		"heal n1 from n2":          scenarios.Inject{Fault: faults.HealNodes{Nodes: []string{"n1"}, From: []string{"n2"}}},
+		"heal":                     scenarios.Inject{Fault: faults.Heal{}},
+
 		"n1 crash":                scenarios.Inject{Fault: faults.CrashNode{Node: "n1"}},
 		"quorum pause":            scenarios.Inject{Fault: faults.PauseNode{Node: "quorum"}},
 		"n1 failover":             scenarios.Inject{Fault: faults.Failover{Node: "n1"}},
@@ -307,6 +314,7 @@ func TestVocabularyParses(t *testing.T) {
 	for _, fault := range []faults.Fault{
 		faults.PauseClient{}, faults.ResumeClient{}, faults.CrashClient{}, faults.RestartClient{}, faults.CancelClient{}, faults.ClientClock{},
 		faults.Latency{}, faults.Bandwidth{}, faults.Partition{}, faults.Timeout{}, faults.Heal{},
+		faults.PartitionNodes{}, faults.HealNodes{},
 		faults.CrashNode{}, faults.RestartNode{}, faults.PauseNode{}, faults.ResumeNode{}, faults.Failover{},
 		faults.Split{}, faults.Join{}, faults.NodeClock{}, faults.NodeDrift{}, faults.Flush{}, faults.Evict{},
 		faults.ScriptFlush{}, faults.Replication{},
@@ -318,7 +326,7 @@ func TestVocabularyParses(t *testing.T) {
 		// What some need to come before them.
 		script := parse(t, `
 clients A B C D
-nodes 2
+nodes 3
 replicas 2
 hold A before SET
 A pause

@@ -263,6 +263,7 @@ func (d *drawer) any(replicas bool) {
 		faults.Partition{Clients: clients, Nodes: d.some(d.nodes, 0)},
 		faults.Timeout{Clients: clients, Nodes: d.some(d.nodes, 0), After: d.span()},
 		faults.Heal{Clients: d.some(d.clients, 0), Nodes: d.some(d.nodes, 0)},
+		faults.PartitionNodes{Nodes: d.nodes[:1], From: d.some(d.nodes[1:], 0)}, faults.HealNodes{Nodes: d.some(d.nodes[1:], 1), From: rapid.SampledFrom([][]string{nil, d.nodes[:1]}).Draw(d.T, "from")},
 		faults.CancelClient{Client: clients[0]},
 		faults.RestartNode{Node: node, Empty: d.bool()}, faults.ResumeNode{Node: node},
 		faults.NodeClock{Node: node, By: d.moved()},

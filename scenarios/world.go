@@ -46,12 +46,18 @@ func (p *parser) bandwidth(c *cursor) ([]Action, error) {
 }
 
 // links reads "partition A from n1 n2", "timeout A from n1 n2 after 0.5ttl" and
-// "heal A from n1 n2".
+// "heal A from n1 n2", and of nodes what [parser.between] says.
 func (p *parser) links(c *cursor) ([]Action, error) {
 	verb := c.next()
+	if verb.text != "timeout" && isNode(c.peek()) {
+		return p.between(c, verb.text)
+	}
 	clients, err := p.clients(c)
 	if err != nil {
 		return nil, err
+	}
+	if verb.text != "timeout" && isNode(c.peek()) {
+		return nil, c.wrong(c.next(), "node %q stands beside clients: a line is about clients or about nodes, so write one for each")
 	}
 	if verb.text != "heal" && len(clients) == 0 {
 		return nil, c.unexpected("a client", p.script.Clients...)
@@ -71,6 +77,31 @@ func (p *parser) links(c *cursor) ([]Action, error) {
 	}
 	after, err := span(c, positive)
 	return one(Inject{faults.Timeout{Clients: clients, Nodes: nodes, After: after}}, err)
+}
+
+// between reads "partition n1 from n2 n3" and "heal n1", behind the verb.
+func (p *parser) between(c *cursor, verb string) ([]Action, error) {
+	nodes, err := p.nodes(c)
+	if err != nil {
+		return nil, err
+	}
+	if isClient(c.peek()) {
+		return nil, c.wrong(c.next(), "client %q stands beside nodes: a line is about clients or about nodes, so write one for each")
+	}
+	at := c.at + 1
+	from, err := p.listed(c, "from")
+	if err != nil {
+		return nil, err
+	}
+	for i, name := range from {
+		if slices.Contains(nodes, name) {
+			return nil, c.wrong(c.words[at+i], "node %q stands on both sides of from, and no node can be cut off from itself")
+		}
+	}
+	if verb == "heal" {
+		return []Action{Inject{faults.HealNodes{Nodes: nodes, From: from}}}, nil
+	}
+	return []Action{Inject{faults.PartitionNodes{Nodes: nodes, From: from}}}, nil
 }
 
 // listed reads a word and the nodes behind it, if it is there.

@@ -75,6 +75,7 @@ func TestExternalFaults(t *testing.T) {
 		faults.CrashNode{Node: "n1"}, faults.RestartNode{Node: "n1"}, faults.PauseNode{Node: "n1"}, faults.ResumeNode{Node: "n1"},
 		faults.Failover{Node: "n1"}, faults.Split{Node: "n1"}, faults.Join{Node: "n1"}, faults.NodeClock{Node: "n1"},
 		faults.NodeDrift{Node: "n1", Rate: 2}, faults.Flush{Node: "n1"}, faults.ScriptFlush{Node: "n1"}, faults.Replication{Node: "n1"},
+		faults.PartitionNodes{Nodes: []string{"n1"}}, faults.HealNodes{Nodes: []string{"n1"}},
 		faults.CrashNode{Node: "n1/0"}, // and whatever else befalls a single server
 	}
 	if listed, known := len(harmless)+len(others), len(faults.Vocabulary()); listed != known {

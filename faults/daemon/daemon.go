@@ -54,6 +54,7 @@ type Host struct {
 	mu      sync.Mutex
 	daemons map[string]*Daemon
 	pages   map[string]int64 // how long logs were at the last NewPage, by name
+	ways    []*Ways
 
 	once     sync.Once
 	closeErr error
@@ -171,6 +172,12 @@ func (h *Host) Close() error {
 		var errs []error
 		for _, d := range h.all() {
 			errs = append(errs, d.close())
+		}
+		h.mu.Lock()
+		ways := h.ways
+		h.mu.Unlock()
+		for _, w := range ways {
+			errs = append(errs, w.close())
 		}
 		errs = append(errs, h.launcher.Close())
 		h.closeErr = errors.Join(append(errs, h.dir.Remove())...)

@@ -45,7 +45,8 @@ type Daemon struct {
 	host    *Host
 	name    string
 	program Program
-	port    atomic.Int32 // 0 until it has one
+	port    atomic.Int32               // 0 until it has one
+	running atomic.Pointer[child.Proc] // its last process, which may not answer yet; nil before the first
 
 	clock *clock.File // nil if it has none of its own
 	shim  string      // the library that gives it one
@@ -193,6 +194,7 @@ func (d *Daemon) launchAt(ctx context.Context, port int) error {
 	if err != nil {
 		return err
 	}
+	d.running.Store(p)
 	if err = Await(ctx, p, func(ctx context.Context) error { return d.program.Answers(ctx, p, port) }); err == nil {
 		if d.clock != nil && !d.clock.Loaded() {
 			return errors.Join(fmt.Errorf("%w: %s doesn't load the library that moves it: take one that is linked dynamically", real.ErrNoClock, cmd.Path), p.Kill())

@@ -45,16 +45,20 @@ type Options struct {
 // A Host starts the members of a cluster. [New] makes one. Safe for concurrent use.
 type Host struct {
 	*daemon.Host
+	*daemon.Ways
 	options Options
 	token   string // that tells this cluster from others
 	tokens  string // how its members know their clients
-	peers   []int  // their ports
+	peers   []peer // n1 to nN
 
 	mu      sync.Mutex
 	members []*server
 }
 
-var _ real.Host = (*Host)(nil)
+// A peer is where a member listens for the others, and where they are told that it does.
+type peer struct{ port, way int }
+
+var _ real.ClusterHost = (*Host)(nil)
 
 // dirPrefix is how the name of a host's directory begins.
 const dirPrefix = "lockfault-etcd-"
@@ -68,13 +72,17 @@ func New(options Options) (*Host, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &Host{Host: base, options: options, token: rand.Text()}
-	for range max(1, options.Members) {
+	h := &Host{Host: base, Ways: base.NewWays(), options: options, token: rand.Text()}
+	for i := range max(1, options.Members) {
 		port, err := h.Ports().Take()
+		way := port
+		if err == nil {
+			way, err = h.To(i+1, port)
+		}
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("etcd: %w", err), h.Close())
 		}
-		h.peers = append(h.peers, port)
+		h.peers = append(h.peers, peer{port, way})
 	}
 	if h.tokens, err = writeKeys(h.Dir()); err != nil {
 		return nil, errors.Join(fmt.Errorf("etcd: %w", err), h.Close())
@@ -97,6 +105,7 @@ func (h *Host) Start(ctx context.Context, spec real.ServerSpec) (real.Server, er
 	if s.Daemon, err = h.Add(spec.Name, daemon.Program{Command: s.command, Answers: s.answers, PortTaken: "address already in use"}); err != nil {
 		return nil, fmt.Errorf("etcd: start %s: %w", spec.Name, err)
 	}
+	h.Join(s.Number, s.Daemon)
 	h.mu.Lock()
 	h.members = append(h.members, s)
 	h.mu.Unlock()
@@ -109,8 +118,8 @@ func (h *Host) Start(ctx context.Context, spec real.ServerSpec) (real.Server, er
 // cluster returns all members as etcd is told of them.
 func (h *Host) cluster() string {
 	var list []string
-	for i, port := range h.peers {
-		list = append(list, fmt.Sprintf("n%d=http://%s", i+1, ports.Address(port)))
+	for i, peer := range h.peers {
+		list = append(list, fmt.Sprintf("n%d=http://%s", i+1, ports.Address(peer.way)))
 	}
 	return strings.Join(list, ",")
 }
@@ -124,10 +133,13 @@ func (h *Host) all() []*server {
 // Service is how worlds speak with etcd.
 type Service struct{}
 
-var _ real.Service = Service{}
+var _ real.Clustered = Service{}
 
 // Name implements [real.Service].
 func (Service) Name() string { return "etcd" }
+
+// Clusters implements [real.Clustered].
+func (Service) Clusters() bool { return daemon.CanTell() }
 
 // Login implements [real.Service].
 func (Service) Login(password string) real.Login {

@@ -113,3 +113,41 @@ func waitFor(t *testing.T, what string, is func() bool) {
 		}
 	}
 }
+
+// Whoever is cut off from the others is none of their majority, leader or not, and is one of it again afterwards.
+func TestMemberCutOff(t *testing.T) {
+	if !(Service{}).Clusters() {
+		t.Skip("members can't be cut off here")
+	}
+	members := cluster(t, 3)
+	serves := func(i int) bool {
+		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+		defer cancel()
+		return members[i].(*server).healthy(ctx)
+	}
+	for _, i := range []int{0, 2} { // the leader, and a follower of the next one
+		h, others := members[i].(*server).host, []int{(i + 1) % 3, (i + 2) % 3}
+		name := fmt.Sprintf("n%d", i+1)
+		for _, other := range others {
+			if err := h.Part(name, fmt.Sprintf("n%d", other+1)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		waitFor(t, "the others to serve without "+name, func() bool { return serves(others[0]) && serves(others[1]) })
+		waitFor(t, name+" to see that it is alone", func() bool { return !serves(i) })
+		for began := time.Now(); time.Since(began) < 3*election; {
+			if serves(i) {
+				t.Fatalf("%s serves reads, though it is cut off", name)
+			}
+		}
+		if !serves(others[0]) || !serves(others[1]) {
+			t.Errorf("without %s the others don't serve any more", name)
+		}
+		for _, other := range others {
+			if err := h.Rejoin(name, fmt.Sprintf("n%d", other+1)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		waitFor(t, name+" to be one of them again", func() bool { return serves(i) })
+	}
+}

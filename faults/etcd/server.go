@@ -105,11 +105,11 @@ func (s *server) ask(ctx context.Context, path string, body, answer any) error {
 // command is how its process is started.
 func (s *server) command(port int) (*exec.Cmd, error) {
 	name := "n" + strconv.Itoa(s.Number)
-	at, peer := "http://"+ports.Address(port), "http://"+ports.Address(s.host.peers[s.Number-1])
+	at, peer := "http://"+ports.Address(port), s.host.peers[s.Number-1]
 	cmd := exec.Command(s.host.options.Binary,
 		"--name", name, "--data-dir", filepath.Join(s.Dir(), "data"),
 		"--listen-client-urls", at, "--advertise-client-urls", at,
-		"--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer,
+		"--listen-peer-urls", "http://"+ports.Address(peer.port), "--initial-advertise-peer-urls", "http://"+ports.Address(peer.way),
 		"--initial-cluster", s.host.cluster(), "--initial-cluster-token", s.host.token, "--initial-cluster-state", "new",
 		"--heartbeat-interval", strconv.Itoa(int(heartbeat.Milliseconds())), "--election-timeout", strconv.Itoa(int(election.Milliseconds())),
 		"--auth-token", s.host.tokens, "--log-level", "warn",

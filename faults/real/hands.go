@@ -122,6 +122,23 @@ func (h hands) Mend(links []topology.Link) {
 	}
 }
 
+func (h hands) CutNodes(pairs []topology.Pair) error { return h.between(pairs, ClusterHost.Part) }
+
+func (h hands) MendNodes(pairs []topology.Pair) error { return h.between(pairs, ClusterHost.Rejoin) }
+
+// between has the host do something to the ways between nodes.
+func (h hands) between(pairs []topology.Pair, do func(h ClusterHost, a, b string) error) error {
+	host, ok := h.cfg.Host.(ClusterHost)
+	if !ok {
+		return fmt.Errorf("cut or mend the ways between nodes: this host can't: %w", faults.ErrUnsupported)
+	}
+	var errs []error
+	for _, p := range pairs {
+		errs = append(errs, do(host, p.A, p.B))
+	}
+	return errors.Join(errs...)
+}
+
 func (h hands) Lead(n *topology.Node) error {
 	var errs []error
 	for on, wire := range h.links {

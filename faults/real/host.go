@@ -91,6 +91,16 @@ type GatewayHost interface {
 	Gateway(ctx context.Context, node string) (string, error)
 }
 
+// A ClusterHost is a [Host] whose servers are the members of a cluster, and which can cut the ways between them.
+type ClusterHost interface {
+	Host
+	// Part has what two nodes say to one another stand still, in both directions, from when it returns until Rejoin. Nodes that are parted
+	// already stay so. An error if there is no such node.
+	Part(a, b string) error
+	// Rejoin ends that: connections on which something stood still are reset, and the others go on. No effect on nodes that are not parted.
+	Rejoin(a, b string) error
+}
+
 // A SentinelHost is a [Host] that can also start sentinels.
 type SentinelHost interface {
 	Host

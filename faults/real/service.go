@@ -63,6 +63,26 @@ type Timekeeper interface {
 	Time(context.Context) (time.Time, error)
 }
 
+// A Clustered is a [Service] whose nodes are the members of a cluster, which talk to one another, and whose hosts
+// can cut the ways between them: they are [ClusterHost]s.
+type Clustered interface {
+	Service
+	// Clusters reports whether they can here. It is quick, and starts nothing.
+	Clusters() bool
+}
+
+// Clusters reports whether the ways between a service's nodes can be cut; nil is Redis, whose can't.
+func Clusters(s Service) bool {
+	c, ok := s.(Clustered)
+	return ok && c.Clusters()
+}
+
+// IsCluster reports whether a service's nodes talk to one another, here or elsewhere.
+func IsCluster(s Service) bool {
+	_, ok := s.(Clustered)
+	return ok
+}
+
 // Takes reports whether a fault is possible where servers are a service's and not Redis: what becomes of
 // clients, links and nodes is, nothing that is a command of Redis, and what concerns replicas
 // where there are any.
@@ -72,6 +92,8 @@ func Takes(s Service, f faults.Fault) bool {
 		return !f.Empty
 	case faults.Failover, faults.Split, faults.Join, faults.Replication:
 		return Replicates(s)
+	case faults.PartitionNodes, faults.HealNodes:
+		return Clusters(s)
 	case faults.NodeClock, faults.NodeDrift:
 		c, ok := s.(Clocked)
 		return ok && c.MovesClocks()

@@ -123,7 +123,7 @@ func New(ctx context.Context, cfg Config) (*World, error) {
 		w.password = lent.Password()
 	}
 	w.turns.take()
-	w.top = topology.New(topology.Config{Nodes: cfg.Nodes, Replicas: cfg.Replicas, TTL: cfg.TTL, Promoted: cfg.Sentinels > 0}, hands{w})
+	w.top = topology.New(topology.Config{Nodes: cfg.Nodes, Replicas: cfg.Replicas, TTL: cfg.TTL, Peers: Clusters(cfg.Service), Promoted: cfg.Sentinels > 0}, hands{w})
 	if err := w.startServers(ctx); err != nil {
 		_ = w.Close() // what matters is why there is nothing to close
 		return nil, err

@@ -12,7 +12,8 @@ import (
 	"github.com/lockfault/lockfault/faults/topology"
 )
 
-// Apply implements [faults.World]. Every fault there is can be done here.
+// Apply implements [faults.World]. Every fault there is can be done here, but those between nodes: they are
+// Redis servers, which don't talk to one another.
 func (w *World) Apply(f faults.Fault) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -132,6 +133,10 @@ func (h hands) Mend(links []topology.Link) {
 		}
 	}
 }
+
+func (h hands) CutNodes([]topology.Pair) error { return nil } // there are no Peers
+
+func (h hands) MendNodes([]topology.Pair) error { return nil }
 
 func (h hands) Lead(n *topology.Node) error {
 	for _, s := range n.Servers {

@@ -26,6 +26,10 @@ type Hands interface {
 	// that. Connections that lost something are reset then.
 	Cut([]Link)
 	Mend([]Link)
+	// CutNodes has what members of a cluster say to one another stand still, between those pairs, and MendNodes ends
+	// that. They are called only if [Config] says that there are Peers.
+	CutNodes([]Pair) error
+	MendNodes([]Pair) error
 	// Lead resets the connections of clients that belong to another server
 	// of the node now, or to one that is at another address.
 	Lead(*Node) error

@@ -1,6 +1,7 @@
 package topology
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -96,6 +97,9 @@ func (t *Topology) applyToLinks(f faults.Fault) error {
 			changed = append(changed, on)
 		}
 	}
+	if heal, ok := f.(faults.Heal); ok && len(heal.Clients) == 0 && len(heal.Nodes) == 0 {
+		return errors.Join(done(changed), t.mendNodes(t.pairs(nil, nil)))
+	}
 	return done(changed)
 }
 
@@ -113,6 +117,55 @@ func (t *Topology) selected(clients, nodes []string) (list []Link) {
 	for _, c := range clients {
 		for _, n := range faults.ResolveNodes(nodes, t.cfg.Nodes) {
 			list = append(list, Link{c, n})
+		}
+	}
+	return list
+}
+
+// A Pair is two nodes that talk to one another, the one that comes first in [Topology.Nodes] first.
+type Pair struct{ A, B string }
+
+// applyBetween does a fault of the ways between nodes, where the hands have any.
+func (t *Topology) applyBetween(f faults.Fault) error {
+	if !t.cfg.Peers {
+		return fmt.Errorf("%q: %w: these nodes don't talk to one another", f, faults.ErrUnsupported)
+	}
+	t.tell(f, "", "")
+	switch f := f.(type) {
+	case faults.PartitionNodes:
+		pairs := t.pairs(f.Nodes, f.From)
+		for _, pair := range pairs {
+			t.apart[pair] = true
+		}
+		return t.hands.CutNodes(pairs)
+	case faults.HealNodes:
+		return t.mendNodes(t.pairs(f.Nodes, f.From))
+	}
+	return nil
+}
+
+// mendNodes mends those pairs that are cut.
+func (t *Topology) mendNodes(pairs []Pair) error {
+	pairs = slices.DeleteFunc(pairs, func(p Pair) bool { return !t.apart[p] })
+	if len(pairs) == 0 {
+		return nil
+	}
+	for _, pair := range pairs {
+		delete(t.apart, pair)
+	}
+	return t.hands.MendNodes(pairs)
+}
+
+// pairs returns each of these nodes with each of the others, once each and in their order; an empty list means all.
+func (t *Topology) pairs(nodes, from []string) (list []Pair) {
+	among := func(names []string, n *Node) bool {
+		return len(names) == 0 || slices.Contains(faults.ResolveNodes(names, t.cfg.Nodes), n.Name)
+	}
+	for i, a := range t.Nodes {
+		for _, b := range t.Nodes[i+1:] {
+			if among(nodes, a) && among(from, b) || among(nodes, b) && among(from, a) {
+				list = append(list, Pair{a.Name, b.Name})
+			}
 		}
 	}
 	return list

@@ -40,6 +40,9 @@ type Config struct {
 	// until a fault changes it, one way.
 	Seed         uint64
 	Base, Jitter time.Duration
+	// Peers says that nodes talk to one another: they are the members of a cluster, and the hands can cut
+	// the ways between them.
+	Peers bool
 	// Promoted says that servers are promoted by somebody else, whom the
 	// world only watches: after the crash of a primary [Hands.Elect] waits
 	// for it.
@@ -58,12 +61,13 @@ type Topology struct {
 	hands   Hands
 	clients map[string]*Client
 	held    []Message
+	apart   map[Pair]bool // nodes that are cut off from one another
 }
 
 // New returns the topology in which every server is up, and the first of each
 // node is its primary.
 func New(cfg Config, hands Hands) *Topology {
-	t := &Topology{Gate: faults.NewGate(cfg.Nodes), Links: newLinks(cfg), cfg: cfg, hands: hands, clients: map[string]*Client{}}
+	t := &Topology{Gate: faults.NewGate(cfg.Nodes), Links: newLinks(cfg), cfg: cfg, hands: hands, clients: map[string]*Client{}, apart: map[Pair]bool{}}
 	for i := range cfg.Nodes {
 		n := &Node{Name: faults.NodeName(i), split: map[string]bool{}}
 		for k := range 1 + cfg.Replicas {
@@ -103,6 +107,9 @@ func (t *Topology) Apply(f faults.Fault) error {
 	}
 	if name := faults.NodeOf(f); name != "" {
 		return t.applyToNode(f, name)
+	}
+	if faults.BetweenNodes(f) {
+		return t.applyBetween(f)
 	}
 	return t.applyToLinks(f)
 }

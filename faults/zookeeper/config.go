@@ -38,8 +38,9 @@ func (s *server) writeConfig(port int) error {
 		// One alone is an ensemble, too.
 		"standaloneEnabled=false",
 	}
-	for i, peer := range s.host.peers {
-		lines = append(lines, fmt.Sprintf("server.%d=%s:%d:%d", s.host.id(i+1), ports.Loopback, peer.data, peer.election))
+	for i := range s.host.peers {
+		at := s.host.way(s.Number-1, i)
+		lines = append(lines, fmt.Sprintf("server.%d=%s:%d:%d", s.host.id(i+1), ports.Loopback, at.data, at.election))
 	}
 	return errors.Join(
 		os.MkdirAll(data, 0o700),

@@ -10,12 +10,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/lockfault/lockfault/faults/daemon"
 	"github.com/lockfault/lockfault/faults/real"
+	"github.com/lockfault/lockfault/internal/ports"
 )
 
 // tick is the unit in which ZooKeeper counts: it is shipped with one of 2 s. Sessions are looked at once in a tick
@@ -47,18 +49,20 @@ type Options struct {
 // A Host starts the members of an ensemble. [New] makes one. Safe for concurrent use.
 type Host struct {
 	*daemon.Host
+	*daemon.Ways
 	options Options
-	peers   []peer        // n1 to nN
+	peers   []peer        // where n1 to nN listen for one another
 	begun   chan struct{} // closed when the process of n1 is about to be started
 
 	mu      sync.Mutex
+	ways    []peer // see way
 	members []*server
 }
 
-// A peer is where a member listens for the others.
-type peer struct{ data, election int } // ports
+// A peer is two ports of a member: at the one a leader tells those that follow what it has, and the other is for elections.
+type peer struct{ data, election int }
 
-var _ real.Host = (*Host)(nil)
+var _ real.ClusterHost = (*Host)(nil)
 
 // dirPrefix is how the name of a host's directory begins.
 const dirPrefix = "lockfault-zookeeper-"
@@ -72,19 +76,54 @@ func New(options Options) (*Host, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &Host{Host: base, options: options, begun: make(chan struct{})}
-	for range max(1, options.Members) {
-		data, err := h.Ports().Take()
-		election, errToo := h.Ports().Take()
-		if err := errors.Join(err, errToo); err != nil {
-			return nil, errors.Join(fmt.Errorf("zookeeper: %w", err), h.Close())
-		}
-		h.peers = append(h.peers, peer{data, election})
+	h := &Host{Host: base, Ways: base.NewWays(), options: options, begun: make(chan struct{})}
+	if err := h.open(max(1, options.Members)); err != nil {
+		return nil, errors.Join(fmt.Errorf("zookeeper: %w", err), h.Close())
 	}
 	if err := writeLogging(h.Dir()); err != nil {
 		return nil, errors.Join(fmt.Errorf("zookeeper: %w", err), h.Close())
 	}
 	return h, nil
+}
+
+// open finds ports for so many members, and opens the ways to them. Each member has ways of its own, for who has the smaller
+// number in ZooKeeper closes what it has dialled as soon as it has said its name, and nobody could find out any
+// more whose that was.
+func (h *Host) open(members int) error {
+	for range members {
+		data, err := h.Ports().Take()
+		election, errToo := h.Ports().Take()
+		if err := errors.Join(err, errToo); err != nil {
+			return err
+		}
+		h.peers = append(h.peers, peer{data, election})
+	}
+	h.ways = slices.Repeat([]peer{{}}, members*members)
+	for from := range members {
+		for to, at := range h.peers {
+			if from != to {
+				data, err := h.Between(from+1, to+1, at.data, nil)
+				election, errToo := h.Between(from+1, to+1, at.election, func(r io.Reader, w io.Writer) error {
+					return introduce(r, w, ports.Address(h.peers[from].election), ports.Address(h.way(to, from).election))
+				})
+				if err := errors.Join(err, errToo); err != nil {
+					return err
+				}
+				at = peer{data, election}
+			}
+			h.mu.Lock()
+			h.ways[from*members+to] = at
+			h.mu.Unlock()
+		}
+	}
+	return nil
+}
+
+// way returns where one member reaches another, by their places among the peers; itself it reaches where it listens.
+func (h *Host) way(from, to int) peer {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.ways[from*len(h.peers)+to]
 }
 
 // Start implements [real.Host]. A member answers when a majority is there: the others must be started
@@ -102,6 +141,7 @@ func (h *Host) Start(ctx context.Context, spec real.ServerSpec) (real.Server, er
 	if s.Daemon, err = h.Add(spec.Name, daemon.Program{Command: s.command, Answers: s.answers, PortTaken: "Address already in use", Says: says}); err != nil {
 		return nil, fmt.Errorf("zookeeper: start %s: %w", spec.Name, err)
 	}
+	h.Join(s.Number, s.Daemon)
 	h.mu.Lock()
 	h.members = append(h.members, s)
 	h.mu.Unlock()
@@ -121,10 +161,13 @@ func (h *Host) all() []*server {
 // Service is how worlds speak with ZooKeeper.
 type Service struct{}
 
-var _ real.Service = Service{}
+var _ real.Clustered = Service{}
 
 // Name implements [real.Service].
 func (Service) Name() string { return "zookeeper" }
+
+// Clusters implements [real.Clustered].
+func (Service) Clusters() bool { return true }
 
 // Login implements [real.Service]: as user and password of ZooKeeper's scheme "digest".
 func (Service) Login(password string) real.Login {

@@ -2,11 +2,14 @@ package zookeeper
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -148,6 +151,134 @@ func TestClock(t *testing.T) {
 	}
 	if !within(time.Minute, zk.StateExpired) {
 		t.Error("a session doesn't end, though the clock runs a hundred times as fast")
+	}
+}
+
+// Whoever is cut off from the others is none of their ensemble, whatever its number, and is one of it again afterwards. n1 has
+// the largest number and leads at first; n3 has the smallest, and is dialled back by both others.
+func TestMemberCutOff(t *testing.T) {
+	members := ensemble(t, 3)
+	serves := func(i int) bool {
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		defer cancel()
+		mode, err := ask(ctx, members[i].Addr())
+		return err == nil && mode != ""
+	}
+	for i, s := range members {
+		name, others := fmt.Sprintf("n%d", i+1), []int{(i + 1) % 3, (i + 2) % 3}
+		for _, other := range others {
+			if err := s.host.Part(fmt.Sprintf("n%d", other+1), name); err != nil {
+				t.Fatal(err)
+			}
+		}
+		waitFor(t, name+" to see that it is alone", func() bool { return !serves(i) })
+		waitFor(t, "the others to serve without "+name, func() bool { return serves(others[0]) && serves(others[1]) })
+		for began := time.Now(); time.Since(began) < 3*silence; time.Sleep(5 * time.Millisecond) {
+			if serves(i) {
+				t.Fatalf("%s serves, though it is cut off", name)
+			}
+		}
+		if !serves(others[0]) || !serves(others[1]) {
+			t.Errorf("without %s the others don't serve any more", name)
+		}
+		for _, other := range others {
+			if err := s.host.Rejoin(fmt.Sprintf("n%d", other+1), name); err != nil {
+				t.Fatal(err)
+			}
+		}
+		began := time.Now()
+		waitFor(t, name+" to be one of them again", func() bool { return serves(i) })
+		t.Logf("%s was one of them again after %v", name, time.Since(began).Round(time.Millisecond))
+	}
+}
+
+// Nobody reaches a member's own ports but this process, not even who dials back to the address that the other one has named: n3,
+// which has the smallest number, is dialled back by both others when it is started again.
+func TestMembersReachEachOtherByWays(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("only Linux says whose a connection is")
+	}
+	members := ensemble(t, 3)
+	if err := errors.Join(members[2].Kill(), members[2].Restart(t.Context(), false)); err != nil {
+		t.Fatal(err)
+	}
+	for i, own := range members[0].host.peers {
+		for what, port := range map[string]int{"data": own.data, "election": own.election} {
+			ours, others := dialled(t, port)
+			if others > 0 {
+				t.Errorf("%d connections to the %s port of n%d are not this process's", others, what, i+1)
+			}
+			if what == "election" && i == 2 && ours < 2 {
+				t.Errorf("n3 is reached by %d others, want both", ours)
+			}
+		}
+	}
+}
+
+// dialled returns how many connections to a port of loopback were made by this process, and by others.
+func dialled(t *testing.T, port int) (ours, others int) {
+	t.Helper()
+	links, err := filepath.Glob("/proc/self/fd/*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	mine := map[string]bool{}
+	for _, link := range links {
+		if to, err := os.Readlink(link); err == nil {
+			mine[to] = true
+		}
+	}
+	for _, table := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
+		text, err := os.ReadFile(table)
+		if err != nil {
+			continue // there is no IPv6
+		}
+		for line := range strings.Lines(string(text)) {
+			f := strings.Fields(line)
+			const established = "01"
+			if len(f) < 10 || f[3] != established || !strings.HasSuffix(f[2], fmt.Sprintf(":%04X", port)) {
+				continue
+			}
+			if mine["socket:["+f[9]+"]"] {
+				ours++
+			} else {
+				others++
+			}
+		}
+	}
+	return ours, others
+}
+
+// What a member names when it introduces itself becomes the way to it, and nothing else changes.
+func TestIntroduction(t *testing.T) {
+	message := func(version int64, name string) string {
+		head := binary.BigEndian.AppendUint64(nil, uint64(version))
+		head = binary.BigEndian.AppendUint64(head, 3)
+		return string(binary.BigEndian.AppendUint32(head, uint32(len(name)))) + name
+	}
+	const own, way, more = "127.0.0.1:12345", "127.0.0.1:9", "what comes next"
+	for _, c := range []struct{ name, says, becomes, left, why string }{
+		{"one address", message(version1, own) + more, message(version1, way), more, ""},
+		{"several addresses", message(version2, "x:1|"+own+"|y:2") + more, message(version2, "x:1|"+way+"|y:2"), more, ""},
+		{"of another version", message(-65534, own), message(-65534, own)[:8], message(-65534, own)[8:], ""},
+		{"a number in place of a version", "\x00\x00\x00\x00\x00\x00\x00\x03" + more, "\x00\x00\x00\x00\x00\x00\x00\x03", more, ""},
+		{"nothing", "", "", "", ""},
+		{"a part", message(version1, own)[:5], message(version1, own)[:5], "", ""},
+		{"a larger part", message(version1, own)[:30], message(version1, own)[:30], "", ""},
+		{"too much", message(version1, strings.Repeat("x", 3000)), message(version1, strings.Repeat("x", 3000))[:20], strings.Repeat("x", 3000), ""},
+		{"another's address", message(version1, "127.0.0.1:54321"), "", "", "and not at " + own},
+	} {
+		in, out := strings.NewReader(c.says), new(strings.Builder)
+		err := introduce(in, out, own, way)
+		if c.why != "" {
+			if err == nil || !strings.Contains(err.Error(), c.why) {
+				t.Errorf("%s: %v", c.name, err)
+			}
+			continue
+		}
+		if left, _ := io.ReadAll(in); err != nil || out.String() != c.becomes || string(left) != c.left {
+			t.Errorf("%s: %q became %q, and %q is left: %v", c.name, c.says, out, left, err)
+		}
 	}
 }
 

@@ -68,6 +68,7 @@ func may(written ...string) map[string][]string {
 		"fencing-order":              {"overlap", "stale-write"},
 		"node-down":                  {"unavailable"},
 		"holder-cut-off":             {},
+		"leader-cut-off":             {},
 		"follower-behind":            {"unavailable"},
 		"reentrant-acquire":          {},
 		"acquire-twice-release-once": {"overlap", "stale-write"},

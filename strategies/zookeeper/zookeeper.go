@@ -36,7 +36,8 @@ func All() []strategies.Strategy { return []strategies.Strategy{recipe(), fenced
 //
 // Scripts find what they expect of any lock that renews, but where a client greets a member that is stopped: it may
 // wait for longer than anybody who wants the lock. And of a client that goes on after a pause nobody knows whether it writes before it
-// hears that its session is over: some milliseconds are between.
+// hears that its session is over: some milliseconds are between. And where no member reaches another the lock is kept, not
+// unavailable: members that are alone expire no session, and the one who holds has it still when they are together again.
 func recipe() strategies.Strategy {
 	behind := waits()
 	return strategies.Strategy{
@@ -46,7 +47,7 @@ func recipe() strategies.Strategy {
 		Source:  "github.com/go-zookeeper/zk, NewLock",
 		Nodes:   members,
 		Tags:    []string{strategies.TagMulti, strategies.TagQuorum, strategies.TagRenewing},
-		May:     map[string][]string{"follower-behind": behind, "gc-pause-holding": {"overlap", "stale-write"}, "leader-clock-fast": {"overlap", "stale-write"}},
+		May:     map[string][]string{"follower-behind": behind, "gc-pause-holding": {"overlap", "stale-write"}, "all-cut-off": {}, "leader-clock-fast": {"overlap", "stale-write"}},
 		New:     func(env strategies.Env) (strategies.Lock, error) { return newLock(env, false) },
 	}
 }
@@ -62,7 +63,7 @@ func fenced() strategies.Strategy {
 	s.Summary = "zookeeper-lock, with the zxid at which the node was made as fencing token"
 	s.Source = "the same, with czxid of the node's Stat"
 	s.Tags = append(s.Tags, strategies.TagFenced)
-	s.May = map[string][]string{"follower-behind": behind, "leader-clock-fast": {"overlap"}}
+	s.May = map[string][]string{"follower-behind": behind, "all-cut-off": {}, "leader-clock-fast": {"overlap"}}
 	s.New = func(env strategies.Env) (strategies.Lock, error) {
 		l, err := newLock(env, true)
 		if err != nil {

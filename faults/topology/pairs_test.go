@@ -1,0 +1,82 @@
+package topology_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/lockfault/lockfault/checker"
+	"github.com/lockfault/lockfault/faults"
+	"github.com/lockfault/lockfault/faults/topology"
+)
+
+// cutter takes note of what is done to the ways between nodes, and does nothing else that these tests ask for.
+type cutter struct {
+	topology.Hands
+	did []string
+}
+
+func (c *cutter) Tell(e checker.Event) { c.did = append(c.did, "told "+e.Text) }
+
+func (c *cutter) Mend([]topology.Link) {}
+
+func (c *cutter) CutNodes(pairs []topology.Pair) error { return c.do("cut", pairs) }
+
+func (c *cutter) MendNodes(pairs []topology.Pair) error { return c.do("mended", pairs) }
+
+func (c *cutter) do(what string, pairs []topology.Pair) error {
+	for _, p := range pairs {
+		what += fmt.Sprintf(" %s-%s", p.A, p.B)
+	}
+	c.did = append(c.did, what)
+	return nil
+}
+
+func TestNodesAreCutOff(t *testing.T) {
+	cut := func(nodes string, from ...string) faults.Fault {
+		return faults.PartitionNodes{Nodes: strings.Fields(nodes), From: from}
+	}
+	heal := func(nodes string, from ...string) faults.Fault {
+		return faults.HealNodes{Nodes: strings.Fields(nodes), From: from}
+	}
+	for _, test := range []struct {
+		name  string
+		nodes int
+		apply []faults.Fault
+		did   []string
+	}{
+		{"one from all", 3, []faults.Fault{cut("n2")}, []string{"told partition n2", "cut n1-n2 n2-n3"}},
+		{"one from one", 3, []faults.Fault{cut("n3", "n1")}, []string{"told partition n3 from n1", "cut n1-n3"}},
+		{"two from one", 3, []faults.Fault{cut("n1 n2", "n3")}, []string{"told partition n1 n2 from n3", "cut n1-n3 n2-n3"}},
+		{"each from all", 3, []faults.Fault{cut("n1 n2 n3")}, []string{"told partition n1 n2 n3", "cut n1-n2 n1-n3 n2-n3"}},
+		{"the one in the middle", 5, []faults.Fault{cut("n1", "quorum")}, []string{"told partition n1 from quorum", "cut n1-n3"}},
+		{"from itself", 3, []faults.Fault{cut("n2", "quorum")}, []string{"told partition n2 from quorum", "cut"}},
+		{"one of one", 1, []faults.Fault{cut("n1")}, []string{"told partition n1", "cut"}},
+		{"mended", 3, []faults.Fault{cut("n1"), heal("n1", "n3"), heal("n1"), heal("n1")},
+			[]string{"told partition n1", "cut n1-n2 n1-n3", "told heal n1 from n3", "mended n1-n3", "told heal n1", "mended n1-n2", "told heal n1"}},
+		{"all mended", 3, []faults.Fault{cut("n1"), faults.Heal{Nodes: []string{"n1"}}, faults.Heal{Clients: []string{"A"}}, faults.Heal{}, faults.Heal{}},
+			[]string{"told partition n1", "cut n1-n2 n1-n3", "told heal from n1", "told heal A", "told heal", "mended n1-n2 n1-n3", "told heal"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			hands := &cutter{}
+			top := topology.New(topology.Config{Nodes: test.nodes, Peers: true}, hands)
+			for _, f := range test.apply {
+				if err := top.Apply(f); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if !slices.Equal(hands.did, test.did) {
+				t.Errorf("got %q\nwant %q", hands.did, test.did)
+			}
+		})
+	}
+	hands := &cutter{}
+	top := topology.New(topology.Config{Nodes: 3}, hands)
+	for _, f := range []faults.Fault{cut("n1"), heal("n1")} {
+		if err := top.Apply(f); !errors.Is(err, faults.ErrUnsupported) || len(hands.did) > 0 {
+			t.Errorf("where nodes don't talk to one another %q: %v, %q", f, err, hands.did)
+		}
+	}
+}
