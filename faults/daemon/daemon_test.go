@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -127,7 +128,7 @@ func TestStartFails(t *testing.T) {
 	}
 }
 
-// A process that asks for the time is told what its clock shows, and one that the library isn't loaded into is refused.
+// A process that asks for the time is told what its clock shows.
 func TestOwnClock(t *testing.T) {
 	h := host(t)
 	if err := h.CanMoveClocks(t.Context()); err != nil && os.Getenv("CI") == "" {
@@ -168,17 +169,41 @@ func TestOwnClock(t *testing.T) {
 			t.Fatalf("it shows %s, not %s", shows(d), want)
 		}
 	}
-	still, err := h.Add("timeless", says("exec sleep 1000"))
+	if info, err := os.Stat(d.shim); err != nil || info.Mode() != 0o755 {
+		t.Errorf("whoever it runs as can't load the library: %v %v", info, err)
+	}
+}
+
+// One that is linked statically has no library loaded into it, and so no clock of its own: it is refused, and ended.
+func TestOwnClockNeedsADynamicProgram(t *testing.T) {
+	h := host(t)
+	if err := h.CanMoveClocks(t.Context()); err != nil && os.Getenv("CI") == "" {
+		t.Skip(err)
+	}
+	dir := t.TempDir()
+	source, static := filepath.Join(dir, "main.go"), filepath.Join(dir, "static")
+	if err := os.WriteFile(source, []byte("package main\n\nimport \"time\"\n\nfunc main() { time.Sleep(time.Hour) }\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	build := exec.Command("go", "build", "-o", static, source)
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	var p *child.Proc
+	d, err := h.Add("static", Program{
+		Command: func(int) (*exec.Cmd, error) { return exec.Command(static), nil },
+		Answers: func(_ context.Context, is *child.Proc, _ int) error { p = is; return nil },
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(still.OwnClock(t.Context()), still.Start(t.Context())); !errors.Is(err, real.ErrNoClock) {
-		t.Errorf("one that never asks for the time: %v", err)
+	err = errors.Join(d.OwnClock(t.Context()), d.Start(t.Context()))
+	if !errors.Is(err, real.ErrNoClock) || !strings.Contains(err.Error(), static+" doesn't load the library that moves it") {
+		t.Error(err)
 	}
-	for _, one := range []*Daemon{d, still} {
-		if info, err := os.Stat(one.shim); err != nil || info.Mode() != 0o755 {
-			t.Errorf("whoever it runs as can't load the library: %v %v", info, err)
-		}
+	if p.Alive() {
+		t.Error("it was refused, and runs")
 	}
 }
 
