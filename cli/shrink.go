@@ -73,8 +73,7 @@ func (o *shrinkOptions) subject(cmd *cobra.Command, a *app) (s strategies.Strate
 	case cmd.Flags().Changed("anomaly") && !slices.Contains(words, o.anomaly):
 		return s, script, unknown("anomaly", o.anomaly, words, "docs/anomalies.md lists them")
 	}
-	registry := a.naming([]string{o.strategy})
-	o.services = a.services
+	registry := a.registry // it plays in virtual time
 	list, err := chooseStrategies(registry, a.everything, []string{o.strategy})
 	if err != nil {
 		return s, script, err

@@ -96,8 +96,8 @@ func (l *Ledger) Command(client string, words []string) string {
 // learnt. Like Command it must be called in the order in which the servers are let have them.
 func (l *Ledger) Sent(client string, values []string) {
 	for _, value := range values {
-		number := strings.HasPrefix(value, `\x`) && len(value) <= len(`\x`)+2*8 // a number, or a date, by its bytes
-		if !number && l.mayBeValue(value, false) {
+		number := strings.HasPrefix(value, `\x`) && len(value) <= len(`\x`)+2*8                // a number, or a date, by its bytes
+		if !number && strings.ContainsAny(value, "0123456789") && l.mayBeValue(value, false) { // else it is a word of the lock's own
 			l.learn(client, value)
 		}
 	}
@@ -109,7 +109,6 @@ const longest = 40
 // Statement returns a statement, or an answer, of another service than Redis as histories have it: on one line, its values behind it in brackets, owner
 // values by their short names.
 func (l *Ledger) Statement(text string, values []string) string {
-	text = l.rename(text)
 	if len(values) == 0 {
 		return text
 	}

@@ -27,6 +27,19 @@ func redisHas(name string) bool {
 	return strings.Contains(name, ".") || slices.Contains(commandNames(), name)
 }
 
+// synonymOf returns what a command of SQL is called in scripts that has another name for the same; empty if it is no such.
+func synonymOf(command string) string {
+	switch command {
+	case "END":
+		return "COMMIT"
+	case "ABORT":
+		return "ROLLBACK"
+	case "START":
+		return "BEGIN"
+	}
+	return ""
+}
+
 // OnRedis reports whether the script can be played on Redis, and if not, why: an order to the gate names only commands that
 // Redis doesn't have, and doesn't say that there need be no such messages, or a line is about links between nodes.
 func (s *Script) OnRedis() (ok bool, why string) {

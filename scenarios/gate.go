@@ -100,6 +100,8 @@ func (p *parser) messages(c *cursor, match *faults.Match) error {
 	for isCommand(c.peek()) {
 		w := c.next()
 		switch {
+		case synonymOf(w.text) != "":
+			return c.wrong(w, "the command %q is called "+synonymOf(w.text)+" here, as PostgreSQL answers it")
 		case !knownCommand(w.text):
 			return c.wrong(w, "Redis has no command %q, nor has PostgreSQL", allCommands()...)
 		case slices.Contains(match.Commands, w.text):

@@ -68,7 +68,7 @@ func (Pgbouncer) Name() string { return postgreslocks.Pooled }
 func (Pgbouncer) Login(password string) real.Login { return postgres.Service{}.Login(password) }
 
 // MovesClocks implements [real.Clocked]: they are the servers', not the pooler's.
-func (Pgbouncer) MovesClocks() bool { return true }
+func (Pgbouncer) MovesClocks() (set, drift bool) { return true, true }
 
 // Summary implements [worlds.Service].
 func (Pgbouncer) Summary() string {

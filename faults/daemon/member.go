@@ -45,3 +45,6 @@ func (m *Member) Restart(ctx context.Context, empty bool) error {
 	}
 	return m.Daemon.Restart(ctx, nil)
 }
+
+// RestartAlone implements [real.Lonely].
+func (m *Member) RestartAlone(ctx context.Context) error { return m.restart(ctx, nil, false) }

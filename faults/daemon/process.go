@@ -92,12 +92,17 @@ func (d *Daemon) tell(what string, do func(*child.Proc) error) error {
 func (d *Daemon) Start(ctx context.Context) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.launch(ctx)
+	return d.launch(ctx, true)
 }
 
 // Restart starts it again when it has ended. Between, something may be done to its files; nil does
 // nothing.
 func (d *Daemon) Restart(ctx context.Context, between func() error) error {
+	return d.restart(ctx, between, true)
+}
+
+// restart is Restart, and waits for it to answer or not.
+func (d *Daemon) restart(ctx context.Context, between func() error, waits bool) error {
 	wrap := func(err error) error {
 		return fmt.Errorf("%s: restart %s: %w", d.host.options.Name, d.name, err)
 	}
@@ -116,7 +121,7 @@ func (d *Daemon) Restart(ctx context.Context, between func() error) error {
 			return wrap(err)
 		}
 	}
-	if err := d.launch(ctx); err != nil {
+	if err := d.launch(ctx, waits); err != nil {
 		return wrap(err)
 	}
 	return nil
@@ -142,9 +147,9 @@ func (d *Daemon) close() error {
 // errPortTaken says that the server ended because of its port.
 var errPortTaken = errors.New("its port is taken")
 
-// launch starts the process, on the port that it had if it can: others may know it by that. The caller
+// launch starts the process, on the port that it had if it can: others may know it by that; and waits for it to answer, or not. The caller
 // holds mu.
-func (d *Daemon) launch(ctx context.Context) error {
+func (d *Daemon) launch(ctx context.Context, waits bool) error {
 	if err := os.MkdirAll(d.Dir(), 0o700); err != nil {
 		return err
 	}
@@ -157,7 +162,7 @@ func (d *Daemon) launch(ctx context.Context) error {
 			}
 			d.port.Store(int32(number))
 		}
-		if err = d.launchAt(ctx, number); err == nil || !errors.Is(err, errPortTaken) {
+		if err = d.launchAt(ctx, number, waits); err == nil || !errors.Is(err, errPortTaken) {
 			return err
 		}
 		// Whoever has it keeps it from the others of this host, too, until
@@ -168,7 +173,7 @@ func (d *Daemon) launch(ctx context.Context) error {
 	return fmt.Errorf("tried %d ports, and each was taken before the server could listen: %w", ports.Tries, err)
 }
 
-func (d *Daemon) launchAt(ctx context.Context, port int) error {
+func (d *Daemon) launchAt(ctx context.Context, port int, waits bool) error {
 	cmd, err := d.program.Command(port)
 	if err != nil {
 		return err
@@ -195,6 +200,10 @@ func (d *Daemon) launchAt(ctx context.Context, port int) error {
 		return err
 	}
 	d.running.Store(p)
+	if !waits {
+		d.proc = p
+		return nil
+	}
 	if err = Await(ctx, p, func(ctx context.Context) error { return d.program.Answers(ctx, p, port) }); err == nil {
 		if d.clock != nil && !d.clock.Loaded() {
 			return errors.Join(fmt.Errorf("%w: %s doesn't load the library that moves it: take one that is linked dynamically", real.ErrNoClock, cmd.Path), p.Kill())

@@ -51,7 +51,7 @@ func (t *talk) refused(b []byte, o owes) (says proxy.Reply, n int, err error) {
 		if n == 0 || err != nil {
 			return says, 0, err
 		}
-		t.told(kind, body)
+		t.told(kind, body, false)
 		says, t.answer = proxy.Reply{Answers: o.number, Parts: t.answer.parts}, answer{}
 		t.settle()
 		return says, n, nil
@@ -70,7 +70,7 @@ func (t *talk) settle() {
 func (t *talk) hear(kind byte, body []byte) (ends bool, answers int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.told(kind, body)
+	t.told(kind, body, len(t.owed) > 0 && t.owed[0].hides)
 	fresh := !t.answer.begun
 	t.answer.begun = true
 	if len(t.owed) == 0 && kind == 'E' {
@@ -155,12 +155,12 @@ func field(body []byte, which byte) string {
 	return ""
 }
 
-// told takes note of what a message says, for who reads histories.
-func (t *talk) told(kind byte, body []byte) {
+// told takes note of what a message says, for who reads histories; or only of what it is, if it may have a password in it.
+func (t *talk) told(kind byte, body []byte, hides bool) {
 	a := &t.answer
 	switch kind {
 	case 'D':
-		if !a.rows {
+		if !a.rows && !hides {
 			a.rows, a.row = true, fields(body)
 		}
 	case 'C':
@@ -173,7 +173,11 @@ func (t *talk) told(kind byte, body []byte) {
 	case 'I':
 		a.say("nothing to do")
 	case 'E', 'N':
-		a.say(shorten(strings.Join(strings.Fields(field(body, 'S')+" "+field(body, 'C')+" "+field(body, 'M')), " ")))
+		says := field(body, 'M')
+		if hides {
+			says = "(secret)"
+		}
+		a.say(shorten(strings.Join(strings.Fields(field(body, 'S')+" "+field(body, 'C')+" "+says), " ")))
 		a.rows, a.row = false, nil
 	case 'G', 'W':
 		a.say("go on")

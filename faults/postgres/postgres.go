@@ -116,4 +116,4 @@ func (Service) Commands() []string { return append(faults.Statements(), faults.P
 func (Service) Replicates() bool { return true }
 
 // MovesClocks implements [real.Clocked].
-func (Service) MovesClocks() bool { return true }
+func (Service) MovesClocks() (set, drift bool) { return true, true }

@@ -106,7 +106,7 @@ func (s *server) socket(port int) string {
 var settings = []string{
 	"fsync=off", "full_page_writes=off", "synchronous_commit=local", "shared_buffers=8MB", "autovacuum=off", "jit=off",
 	"wal_level=replica", "wal_retrieve_retry_interval=20ms", "wal_receiver_status_interval=100ms", "wal_keep_size=64MB", "max_wal_senders=10",
-	"log_min_messages=warning", "update_process_title=off", "huge_pages=off",
+	"log_min_messages=log", "log_min_error_statement=panic", "update_process_title=off", "huge_pages=off",
 }
 
 // command is how its process is started.

@@ -17,6 +17,7 @@ const (
 type statement struct {
 	command string // its first word in upper case, as commandOf says
 	text    string // on one line, without comments, and no longer than maxText
+	hides   bool   // a password may be in it, and what is left out of its text, its parameters and its answer are not to be shown
 }
 
 // statements takes a text of SQL apart, which may have several statements. It knows strings and comments, and no more of SQL. Of
@@ -26,7 +27,8 @@ func statements(sql string) (list []statement) {
 		var one string
 		one, rest = cutStatement(rest)
 		if one != "" {
-			list = append(list, statement{commandOf(one), shorten(hide(one))})
+			text, hides := hide(one)
+			list = append(list, statement{commandOf(one), shorten(text), hides})
 		}
 	}
 	if len(list) == 0 {
@@ -64,10 +66,15 @@ func cutStatement(sql string) (one, rest string) {
 			b.WriteByte(' ')
 		}
 	}
+	depth := 0 // of parentheses
 	for i := 0; i < len(sql); {
 		n := 1
 		switch c := sql[i]; {
-		case c == ';':
+		case c == '(':
+			depth++
+		case c == ')':
+			depth--
+		case c == ';' && depth <= 0 && !(body.MatchString(b.String()) && !bodyEnd.MatchString(b.String())):
 			return strings.TrimSpace(b.String()), sql[i+1:]
 		case c == '\'':
 			n = quoted(sql[i:], '\'', i > 0 && (sql[i-1] == 'E' || sql[i-1] == 'e'))
@@ -146,11 +153,24 @@ func comment(sql string) int {
 	return len(sql)
 }
 
-// secret matches what in a statement is a password: ALTER USER ... PASSWORD 'secret', and 'host=... password=secret'.
-var secret = regexp.MustCompile(`(?i)\b(password\s+)(?:E?'(?:[^'\\]|''|\\.)*'?|\$\w*\$.*)|\b(password\s*=\s*)[^\s']+`)
+// body matches the beginning of a statement that has others in it, up to where those end.
+var (
+	body    = regexp.MustCompile(`(?is)^CREATE .*\bBEGIN ATOMIC\b`)
+	bodyEnd = regexp.MustCompile(`(?i)\bEND\s*$`)
+)
 
-// hide leaves passwords out of a statement: histories are there to be shown.
-func hide(sql string) string { return secret.ReplaceAllString(sql, "${1}${2}(secret)") }
+// secret matches the words behind which a password stands, in SQL and in what connects to other servers.
+var secret = regexp.MustCompile(`(?i)passw(?:or)?d|identified\s+by|\bpwd\s*=`)
+
+// hide leaves out of a statement all that stands behind a word for a password, however that is written: histories are there
+// to be shown.
+func hide(sql string) (shown string, hides bool) {
+	at := secret.FindStringIndex(sql)
+	if at == nil {
+		return sql, false
+	}
+	return sql[:at[1]] + " (secret)", true
+}
 
 // shorten cuts a text, and says so. What is no text is replaced.
 func shorten(text string) string {

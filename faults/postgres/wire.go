@@ -103,6 +103,7 @@ type owes struct {
 	number int
 	ends   byte // the type of its last message, startup or tls
 	left   int  // of a Flush: how many of the messages before it aren't answered
+	hides  bool // what is said of it is not to be shown
 }
 
 // answer is one that isn't complete.
@@ -259,14 +260,14 @@ func (t *talk) take(kind byte, body []byte) (ends bool, err error) {
 		sql, _, _ := bytes.Cut(rest, []byte{0})
 		s := t.statements(sql)[0]
 		keep(t.prepared, name, s)
-		now.also = bound{statement: statement{"PREPARE", s.text}} // and more, if nothing is executed
+		now.also = bound{statement: statement{"PREPARE", s.text, s.hides}} // and more, if nothing is executed
 		now.asks++
 	case 'B':
 		portal, rest := cut(body)
 		name, rest := cut(rest)
 		s, ok := t.prepared[name]
 		if !ok {
-			s = statement{"EXECUTE", shorten(strings.TrimSpace("EXECUTE " + name))}
+			s = statement{command: "EXECUTE", text: shorten(strings.TrimSpace("EXECUTE " + name))}
 		}
 		keep(t.portals, portal, bound{s, parameters(rest)})
 		now.call("BIND")
@@ -299,7 +300,7 @@ func (t *talk) take(kind byte, body []byte) (ends bool, err error) {
 }
 
 // named is what is called by one word.
-func named(word string) bound { return bound{statement: statement{word, word}} }
+func named(word string) bound { return bound{statement: statement{command: word, text: word}} }
 
 // call says what the request is called unless something that counts for more does.
 func (r *request) call(word string) {
@@ -393,13 +394,17 @@ func (t *talk) ended(kind byte) (asks proxy.Request) {
 		}
 		now.executes = []bound{now.also}
 	}
+	hides := false
 	for _, b := range now.executes {
+		if b.hides {
+			hides, b.values = true, nil
+		}
 		asks.Words = append(asks.Words, b.command)
 		asks.Parts = append(asks.Parts, proxy.Part{Text: b.text, Values: b.values})
 	}
 	asks.Opens = kind == 'X' || kind == 'p'
 	t.numbered++
-	o := owes{number: t.numbered, ends: kind, left: now.asks}
+	o := owes{number: t.numbered, ends: kind, left: now.asks, hides: hides}
 	asks.Silent = kind == 'X' || kind == 'H' && (o.left == 0 || t.skipping()) || (kind == 'c' || kind == 'f') && t.ignores()
 	if !asks.Silent {
 		t.owe(o)

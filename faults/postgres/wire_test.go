@@ -98,7 +98,7 @@ func TestRequests(t *testing.T) {
 		{"password", []message{&pgproto3.PasswordMessage{Password: "hidden"}}, `PASSWORD: PASSWORD [] opens`},
 		{"sasl", []message{&pgproto3.SASLInitialResponse{AuthMechanism: "hidden", Data: []byte("hidden")}}, `PASSWORD: PASSWORD [] opens`},
 		{"alter", []message{&pgproto3.Query{String: "ALTER USER u PASSWORD 'it''s hidden'; SELECT dblink('host=x password=hidden', 1)"}},
-			`ALTER,SELECT: ALTER USER u PASSWORD (secret) []; SELECT dblink('host=x password=(secret)', 1) []`},
+			`ALTER,SELECT: ALTER USER u PASSWORD (secret) []; SELECT dblink('host=x password (secret) []`},
 		{"long", []message{&pgproto3.Query{String: long}}, `SELECT: ` + string([]rune(long)[:maxText-1]) + `… []`},
 		{"cut short", []message{raw("B\x00\x00\x00\x0a\x00\x00\x00\x09\x00\x01"), &pgproto3.Execute{}, sync}, `EXECUTE: EXECUTE []`},
 		{"no text", []message{raw("Q\x00\x00\x00\x0aDO \xffb\x00")}, "DO: DO \uFFFDb []"},
@@ -437,7 +437,9 @@ func TestStatements(t *testing.T) {
 		"a\tb\r\n  c":                          "A a b c",
 		"SELECT  'two  blanks'":                "SELECT SELECT 'two  blanks'",
 		"/* open ; ":                           "EMPTY",
-		"with x as (select 1) insert into t":   "WITH with x as (select 1) insert into t",
+		"CREATE FUNCTION f() BEGIN ATOMIC SELECT 1; VALUES (2); END; x":        "CREATE CREATE FUNCTION f() BEGIN ATOMIC SELECT 1; VALUES (2); END|X x",
+		"CREATE RULE r AS ON INSERT TO t DO ALSO (NOTIFY a; DELETE FROM u); x": "CREATE CREATE RULE r AS ON INSERT TO t DO ALSO (NOTIFY a; DELETE FROM u)|X x",
+		"with x as (select 1) insert into t":                                   "WITH with x as (select 1) insert into t",
 	} {
 		var got []string
 		for _, s := range statements(sql) {
@@ -511,6 +513,33 @@ func BenchmarkTalk(b *testing.B) {
 		}
 		if _, n, err := k.Reply(answer); n == 0 || err != nil {
 			b.Fatal(err)
+		}
+	}
+}
+
+// However a password is written in a statement, neither what is told of that shows it nor what is told of the answer.
+func TestPasswordsAreNotTold(t *testing.T) {
+	for _, sql := range []string{
+		"CREATE ROLE r LOGIN PASSWORD U&'hidden'",
+		"DO $x$ BEGIN EXECUTE 'CREATE ROLE r PASSWORD ''hidden'''; END $x$",
+		"SELECT format('CREATE ROLE r PASSWORD %L', 'hidden')",
+		"ALTER USER r PASSWORD = 'hidden'",
+		"ALTER USER r IDENTIFIED BY 'hidden'",
+		"SELECT set_config('my.password', 'hidden', false)",
+		"SELECT dblink('PGPASSWORD=hidden')",
+		"CREATE SERVER s OPTIONS (pwd = 'hidden')",
+		"CREATE ROLE r PASSWORD 'hidden",
+		"UPDATE users SET passwd = $1",
+	} {
+		k := opened(t)
+		asks, _, err := k.Request(encode(t, append(executes(sql, "hidden"), &pgproto3.Sync{})...))
+		if told := fmt.Sprint(asks); err != nil || strings.Contains(told, "hidden") || !strings.Contains(told, "(secret)") {
+			t.Errorf("%s is told as %s: %v", sql, told, err)
+		}
+		says, _, err := k.Reply(encode(t, &pgproto3.DataRow{Values: [][]byte{[]byte("hidden")}}, &pgproto3.CommandComplete{CommandTag: []byte("SELECT 1")},
+			&pgproto3.ErrorResponse{Severity: "ERROR", Code: "42601", Message: "at or near hidden"}, ready))
+		if told := fmt.Sprint(says); err != nil || strings.Contains(told, "hidden") || !strings.Contains(told, "ERROR 42601 (secret)") {
+			t.Errorf("the answer to %s is told as %s: %v", sql, told, err)
 		}
 	}
 }

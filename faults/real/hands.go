@@ -173,7 +173,11 @@ func (h hands) Start(of *topology.Server, empty bool) error {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	s := h.of(of)
-	if err := h.ask(func() error { return s.process.Restart(ctx, empty) }); err != nil {
+	restart := func() error { return s.process.Restart(ctx, empty) }
+	if lonely, ok := s.process.(Lonely); ok && !h.top.Together(of.Node) {
+		restart = func() error { return lonely.RestartAlone(ctx) }
+	}
+	if err := h.ask(restart); err != nil {
 		return fmt.Errorf("restarting %s: %w", s.Name, err)
 	}
 	s.came()

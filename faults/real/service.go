@@ -53,8 +53,8 @@ func Replicates(s Service) bool {
 // allows that. One that knows what its clock shows is a [Timekeeper].
 type Clocked interface {
 	Service
-	// MovesClocks reports whether they can.
-	MovesClocks() bool
+	// MovesClocks reports whether they can be set, and whether they can run at another rate.
+	MovesClocks() (set, drift bool)
 }
 
 // A Timekeeper is an [Owned] that is asked what its clock shows, which it may go by only a while after SetClock; others are
@@ -83,6 +83,12 @@ func IsCluster(s Service) bool {
 	return ok
 }
 
+// A Lonely is an [Owned] that answers only as one of a majority, and can be started where there is none.
+type Lonely interface {
+	// RestartAlone is Restart, with its data, and returns when the process runs.
+	RestartAlone(ctx context.Context) error
+}
+
 // Takes reports whether a fault is possible where servers are a service's and not Redis: what becomes of
 // clients, links and nodes is, nothing that is a command of Redis, and what concerns replicas
 // where there are any.
@@ -96,7 +102,14 @@ func Takes(s Service, f faults.Fault) bool {
 		return Clusters(s)
 	case faults.NodeClock, faults.NodeDrift:
 		c, ok := s.(Clocked)
-		return ok && c.MovesClocks()
+		if !ok {
+			return false
+		}
+		set, drift := c.MovesClocks()
+		if _, drifts := f.(faults.NodeDrift); drifts {
+			return drift
+		}
+		return set
 	case faults.Flush, faults.Evict, faults.ScriptFlush:
 		return false
 	}

@@ -130,6 +130,9 @@ func (t *Topology) applyBetween(f faults.Fault) error {
 	if !t.cfg.Peers {
 		return fmt.Errorf("%q: %w: these nodes don't talk to one another", f, faults.ErrUnsupported)
 	}
+	if f, ok := f.(faults.PartitionNodes); ok && len(t.pairs(f.Nodes, f.From)) == 0 {
+		return impossible(f, "no node can be cut off from itself")
+	}
 	t.tell(f, "", "")
 	switch f := f.(type) {
 	case faults.PartitionNodes:
@@ -142,6 +145,18 @@ func (t *Topology) applyBetween(f faults.Fault) error {
 		return t.mendNodes(t.pairs(f.Nodes, f.From))
 	}
 	return nil
+}
+
+// Together reports whether a node and those that it reaches, of those that run, are a majority.
+func (t *Topology) Together(node *Node) bool {
+	reached := 0
+	for _, n := range t.Nodes {
+		apart := t.apart[Pair{n.Name, node.Name}] || t.apart[Pair{node.Name, n.Name}]
+		if n == node || !apart && n.Primary.Up && !n.Primary.Paused {
+			reached++
+		}
+	}
+	return reached > len(t.Nodes)/2
 }
 
 // mendNodes mends those pairs that are cut.

@@ -52,8 +52,6 @@ func TestNodesAreCutOff(t *testing.T) {
 		{"two from one", 3, []faults.Fault{cut("n1 n2", "n3")}, []string{"told partition n1 n2 from n3", "cut n1-n3 n2-n3"}},
 		{"each from all", 3, []faults.Fault{cut("n1 n2 n3")}, []string{"told partition n1 n2 n3", "cut n1-n2 n1-n3 n2-n3"}},
 		{"the one in the middle", 5, []faults.Fault{cut("n1", "quorum")}, []string{"told partition n1 from quorum", "cut n1-n3"}},
-		{"from itself", 3, []faults.Fault{cut("n2", "quorum")}, []string{"told partition n2 from quorum", "cut"}},
-		{"one of one", 1, []faults.Fault{cut("n1")}, []string{"told partition n1", "cut"}},
 		{"mended", 3, []faults.Fault{cut("n1"), heal("n1", "n3"), heal("n1"), heal("n1")},
 			[]string{"told partition n1", "cut n1-n2 n1-n3", "told heal n1 from n3", "mended n1-n3", "told heal n1", "mended n1-n2", "told heal n1"}},
 		{"all mended", 3, []faults.Fault{cut("n1"), faults.Heal{Nodes: []string{"n1"}}, faults.Heal{Clients: []string{"A"}}, faults.Heal{}, faults.Heal{}},
@@ -78,5 +76,30 @@ func TestNodesAreCutOff(t *testing.T) {
 		if err := top.Apply(f); !errors.Is(err, faults.ErrUnsupported) || len(hands.did) > 0 {
 			t.Errorf("where nodes don't talk to one another %q: %v, %q", f, err, hands.did)
 		}
+	}
+	// Who is cut off from nobody but himself would seem to have lived through it.
+	for nodes, f := range map[int]faults.Fault{3: cut("n2", "quorum"), 1: cut("n1")} {
+		top := topology.New(topology.Config{Nodes: nodes, Peers: true}, hands)
+		if err := top.Apply(f); !errors.Is(err, topology.ErrImpossible) || len(hands.did) > 0 {
+			t.Errorf("%q of %d nodes: %v, %q", f, nodes, err, hands.did)
+		}
+	}
+	top = topology.New(topology.Config{Nodes: 3, Peers: true}, hands)
+	for i, want := range []bool{true, true, false} { // with two others, one, none
+		if i > 0 {
+			if err := top.Apply(cut("n1", top.Nodes[i].Name)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := top.Together(top.Nodes[0]); got != want {
+			t.Errorf("cut off from %d others a node is one of a majority: %t", i, got)
+		}
+	}
+	if !top.Together(top.Nodes[1]) {
+		t.Error("the two others are no majority")
+	}
+	top.Nodes[2].Primary.Up = false
+	if top.Together(top.Nodes[1]) {
+		t.Error("one who is dead belongs to a majority")
 	}
 }

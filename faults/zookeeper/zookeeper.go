@@ -174,5 +174,6 @@ func (Service) Login(password string) real.Login {
 	return real.Login{Username: user, Password: password}
 }
 
-// MovesClocks implements [real.Clocked].
-func (Service) MovesClocks() bool { return true }
+// MovesClocks implements [real.Clocked]. What Java waits for it asks the kernel to wait for, until a moment that it has read off its
+// clock: with one that runs at another rate it would wait too long, or not at all.
+func (Service) MovesClocks() (set, drift bool) { return true, false }
