@@ -358,8 +358,7 @@ func (o *playOptions) play(ctx context.Context, world string, workers int, jobs 
 				j.Late = []string{r.Failure.Reason}
 				again = append(again, j)
 				return nil
-			case left > 1 && r.Value.Late > 0 && (cell.Verdict != reports.Error || len(j.Late) == 0):
-				// An error may have come of lateness. One that comes again has another reason.
+			case left > 1 && j.deservesAnother(r.Value):
 				again = append(again, o.again(j, r.Value))
 				return nil
 			case r.Failure != nil:
@@ -386,6 +385,12 @@ func (o *playOptions) play(ctx context.Context, world string, workers int, jobs 
 		workers = max(1, workers/4)
 		jobs = slices.Values(again)
 	}
+}
+
+// deservesAnother reports whether the machine may be why a cell came to nothing. An error may have come of lateness; one that comes
+// again has another reason.
+func (j job) deservesAnother(was played) bool {
+	return was.Late > 0 && (was.Cell.Verdict != reports.Error || len(j.Late) == 0)
 }
 
 // again returns the job of playing a cell anew, with a longer lease unless its user

@@ -34,3 +34,25 @@ func TestAgain(t *testing.T) {
 		})
 	}
 }
+
+// A cell in error is played once more where the machine was late, not again and again.
+func TestDeservesAnother(t *testing.T) {
+	for _, c := range []struct {
+		late    time.Duration
+		verdict reports.Verdict
+		before  int
+		want    bool
+	}{
+		{time.Second, reports.Unknown, 0, true},
+		{time.Second, reports.Unknown, 2, true},
+		{time.Second, reports.Error, 0, true},
+		{time.Second, reports.Error, 1, false},
+		{0, reports.Unknown, 0, false},
+		{0, reports.Error, 0, false},
+	} {
+		j := job{Late: make([]string, c.before)}
+		if got := j.deservesAnother(played{Late: c.late, Cell: reports.Cell{Verdict: c.verdict}}); got != c.want {
+			t.Errorf("%s, late by %v, played %d times before: %t", c.verdict, c.late, c.before, got)
+		}
+	}
+}

@@ -38,7 +38,7 @@ func TestDocumentedExamples(t *testing.T) {
 	}
 }
 
-// Nor are whole scripts elsewhere wrong.
+// Nor are whole scripts elsewhere wrong, and those are played that are shown with what came of them.
 func TestDocumentedScriptsOfServices(t *testing.T) {
 	text, err := os.ReadFile("../docs/services.md")
 	if err != nil {
@@ -48,9 +48,16 @@ func TestDocumentedScriptsOfServices(t *testing.T) {
 	if len(blocks) == 0 {
 		t.Fatal("found none")
 	}
+	played, err := os.ReadFile("../cli/testdata/plain/postgres.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, block := range blocks {
 		if got := string(parse(t, block[1]).Format()); got != block[1] {
 			t.Errorf("%s\nis not canonical, this is:\n%s", block[1], got)
+		}
+		if !strings.Contains(string(played), block[1]) {
+			t.Errorf("no test plays\n%s", block[1])
 		}
 	}
 }

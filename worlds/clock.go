@@ -38,11 +38,7 @@ func newClocks(ctx context.Context, temp string) (*clocks, error) {
 		return nil, err
 	}
 	c := &clocks{dir: dir, files: map[*exec.Cmd]*clientClock{}}
-	dirs := []string{dir.Path()}
-	if cache, err := clock.CacheDir(); err == nil {
-		dirs = []string{cache, dir.Path()}
-	}
-	if c.library, err = clock.Build(ctx, "", dirs...); err != nil {
+	if c.library, err = clock.Library(ctx, "", dir.Path()); err != nil {
 		return nil, errors.Join(fmt.Errorf("%w: %w", real.ErrNoClock, err), c.close())
 	}
 	return c, nil

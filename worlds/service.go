@@ -66,15 +66,18 @@ func (p Place) serviceTakes(service Service, cell harness.Cell) (ok bool, why st
 		if !ok {
 			continue
 		}
-		if order, ok := inject.Fault.(faults.Order); ok {
+		between := faults.BetweenNodes(inject.Fault)
+		order, isOrder := inject.Fault.(faults.Order)
+		switch {
+		case isOrder:
 			if ok, why := orderTakes(service, order.About()); !ok {
 				return false, fmt.Sprintf("line %d is about %s", step.Line, why)
 			}
-		} else if faults.BetweenNodes(inject.Fault) && !real.IsCluster(service) {
+		case between && !real.IsCluster(service):
 			return false, scenarios.NothingToCut(step.Line, name)
-		} else if faults.BetweenNodes(inject.Fault) && !real.Clusters(service) {
+		case between && !real.Clusters(service):
 			return false, fmt.Sprintf("line %d: members of %s can be cut off from one another on Linux alone, where the system says which of them has dialled", step.Line, name)
-		} else if !real.Takes(service, inject.Fault) {
+		case !real.Takes(service, inject.Fault):
 			return false, fmt.Sprintf("line %d: %q can't be done to %s here", step.Line, inject.Fault, name)
 		}
 	}

@@ -70,6 +70,15 @@ func Build(ctx context.Context, compiler string, dirs ...string) (string, error)
 	return "", err
 }
 
+// Library is [Build] in the cache directory, or where that can't be written to in the caller's own.
+func Library(ctx context.Context, compiler, own string) (string, error) {
+	dirs := []string{own}
+	if cache, err := CacheDir(); err == nil {
+		dirs = []string{cache, own}
+	}
+	return Build(ctx, compiler, dirs...)
+}
+
 // CacheDir is where the library outlives its builder: lockfault in the user's
 // cache directory.
 func CacheDir() (string, error) {

@@ -29,25 +29,24 @@ func (h *Host) CanMoveClocks(ctx context.Context) error {
 // shim returns the library that moves a clock, which stands in the host's directory: the cache is nobody else's business,
 // and some daemons are another user's.
 func (h *Host) shim(ctx context.Context) (string, error) {
-	dirs := []string{h.Dir()}
-	if cache, err := clock.CacheDir(); err == nil {
-		dirs = []string{cache, h.Dir()}
-	}
-	built, err := clock.Build(ctx, h.options.CC, dirs...)
+	built, err := clock.Library(ctx, h.options.CC, h.Dir())
 	if err != nil {
 		return "", err
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	library := filepath.Join(h.Dir(), filepath.Base(built))
-	if _, err := os.Stat(library); err == nil && library != built {
-		return library, nil // some process may have it loaded: it must stay as it is
+	// Once it is there it must stay as it is: some process may have it loaded.
+	if _, err := os.Stat(library); errors.Is(err, os.ErrNotExist) {
+		text, err := os.ReadFile(built)
+		if err != nil {
+			return "", err
+		}
+		if err := os.WriteFile(library, text, 0o600); err != nil {
+			return "", errors.Join(err, os.Remove(library))
+		}
 	}
-	text, err := os.ReadFile(built)
-	if err != nil {
-		return "", err
-	}
-	return library, errors.Join(os.WriteFile(library, text, 0o600), os.Chmod(library, 0o755))
+	return library, os.Chmod(library, 0o755)
 }
 
 // OwnClock gives a daemon that was not started yet a clock of its own, and makes the daemon's directory, where its file is: who

@@ -175,11 +175,7 @@ func (h *Host) all() map[string]*server {
 
 // shim returns the library that moves a clock.
 func (h *Host) shim(ctx context.Context) (string, error) {
-	dirs := []string{h.dir.Path()}
-	if cache, err := clock.CacheDir(); err == nil {
-		dirs = []string{cache, h.dir.Path()}
-	}
-	return clock.Build(ctx, h.options.CC, dirs...)
+	return clock.Library(ctx, h.options.CC, h.dir.Path())
 }
 
 // NewPage has the logs begin anew for CopyLogs.

@@ -146,6 +146,20 @@ func TestClock(t *testing.T) {
 	if within(2*time.Second, zk.StateExpired) {
 		t.Error("a jump of the clock ended the session")
 	}
+	// It dates what is made by its clock.
+	if err := conn.AddAuth("digest", []byte(user+":secret")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := conn.Create("/dated", nil, 0, zk.AuthACL(zk.PermAll)); err != nil {
+		t.Fatal(err)
+	}
+	_, stat, err := conn.Get("/dated")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if ahead := time.Until(time.UnixMilli(stat.Ctime)); ahead < 50*time.Minute {
+		t.Errorf("its clock is ahead by %v", ahead)
+	}
 }
 
 // Whoever is cut off from the others is none of their ensemble, whatever its number, and is one of it again afterwards. n1 has
