@@ -6,12 +6,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lockfault/lockfault/faults"
 	"github.com/lockfault/lockfault/faults/real"
 	"github.com/lockfault/lockfault/harness"
 	"github.com/lockfault/lockfault/internal/child"
 	"github.com/lockfault/lockfault/internal/stdio"
-	"github.com/lockfault/lockfault/scenarios"
 )
 
 // part is which part of a lease the machine may be late. Scripts leave twice
@@ -30,28 +28,27 @@ func Longer(base, lease, late time.Duration) time.Duration {
 	return (longer + base - 1) / base * base
 }
 
-// bearable returns how late the machine may be in a cell: less than that part, if
-// the script counts on something that it tells in absolute time, before another
-// thing happens.
-func bearable(cell harness.Cell) time.Duration {
-	limit := cell.TTL / part
-	for _, step := range cell.Script.Steps {
-		inject, ok := step.Do.(scenarios.Inject)
-		if !ok {
-			continue
-		}
-		var by faults.Span
-		switch f := inject.Fault.(type) {
-		case faults.Replication:
-			by = f.Delay
-		case faults.Delay:
-			by = f.By
-		}
-		if by.Abs > 0 {
-			limit = min(limit, by.Abs/2)
+// late is how late a cell was that bears no more than so much.
+type late struct {
+	real.Late
+	bears time.Duration
+}
+
+// strain is which part of what it bears it was late.
+func (l late) strain() float64 { return float64(l.By) / float64(l.bears) }
+
+// late returns how late the cell was, where it came nearest to what it bears: that part
+// of a lease, and half of anything that the script tells in absolute time, before
+// which another thing has to happen.
+func (w *world) late() late {
+	lease, counts := w.Late()
+	worst := late{lease, w.cell.TTL / part}
+	for _, l := range counts {
+		if l := (late{l, min(l.Within/2, w.cell.TTL/part)}); l.strain() > worst.strain() {
+			worst = l
 		}
 	}
-	return limit
+	return worst
 }
 
 // Settle implements [harness.World]. If the machine was too slow to say that what
@@ -71,34 +68,30 @@ func (w *world) Settle(failure error) error {
 		}
 	}
 	failure = w.withPrinted(failure)
-	late, what := w.Late()
-	limit := bearable(w.cell)
+	late := w.late()
 	if err := ofServers(failure); err != nil {
-		if late > limit {
-			err.Late = late
+		if late.By > late.bears {
+			err.Late = late.By
 		}
 		return err
 	}
 	switch {
 	case failure != nil && !unfit && !w.begun && !w.refused(failure):
-		none := &harness.NoVerdict{Status: unbegun(failure), Late: max(late, 1), Err: failure}
-		if late > limit { // a client that tells of its failure says no more than its text
+		none := &harness.NoVerdict{Status: unbegun(failure), Late: max(late.By, 1), Err: failure}
+		if late.By > late.bears { // a client that tells of its failure says no more than its text
 			none.Status = harness.Unknown
 		}
 		return none
-	case late > limit:
-		return &harness.NoVerdict{Status: harness.Unknown, Late: late, Err: fmt.Errorf(
+	case late.By > late.bears:
+		return &harness.NoVerdict{Status: harness.Unknown, Late: late.By, Err: fmt.Errorf(
 			"the machine was %v late, more than the %v that the script bears, most of it waiting for %s: give fewer --jobs or a longer --ttl",
-			late.Round(time.Millisecond), limit, what)}
+			late.By.Round(time.Millisecond), late.bears, late.What)}
 	}
 	return failure
 }
 
 // Strain implements [harness.Strained].
-func (w *world) Strain() float64 {
-	late, _ := w.Late()
-	return float64(late) / float64(bearable(w.cell))
-}
+func (w *world) Strain() float64 { return w.late().strain() }
 
 // Close implements [faults.World]. A process that the system doesn't end is a sign
 // of a machine that is late with everything.

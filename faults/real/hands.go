@@ -28,6 +28,7 @@ func (w *World) Apply(f faults.Fault) error {
 		w.assign()
 		w.note("script", fmt.Sprintf("%q to be done", f), time.Since(begun)-w.granted)
 	}(time.Now())
+	w.lateness.count(f)
 	if err := w.top.Apply(f); err != nil {
 		return fmt.Errorf("real: %w", err)
 	}
@@ -209,6 +210,7 @@ func (h hands) Elect(n *topology.Node, among []*topology.Server) (best *topology
 			link.Stop()
 			h.of(s).shape.Stopped = true
 		}
+		h.lateness.cease(n.Name)
 		// What they take from now on is theirs, and no lateness, unless leases may be
 		// over by then.
 		defer func(begun time.Time) { h.promoted(time.Since(begun)) }(time.Now())
@@ -239,6 +241,7 @@ func (h hands) Promote(of *topology.Server) error {
 	s.link.Reset()
 	s.link.Stop()
 	s.shape.Stopped = true
+	h.lateness.cease(of.Node.Name)
 	return h.ask(func() error { return s.replicate("promoting", Replica.Promote) })
 }
 

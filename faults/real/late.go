@@ -5,20 +5,34 @@ import (
 	"sync"
 	"time"
 
+	"github.com/lockfault/lockfault/faults"
 	"github.com/lockfault/lockfault/internal/child"
 )
 
-// lateness adds up by how much things were late, whose time had come, because
-// the machine had something else to do: a script that is played too late is
-// another script. For each of those who can be late it adds what came together
-// within one memory, and leaves out what is next to nothing. The zero value is
-// empty. Safe for concurrent use.
+// Late is by how much a world and its clients were late, because the machine had
+// something else to do: a script that is played too late is another script.
+type Late struct {
+	By     time.Duration // the most that came together for one of those who can be late
+	What   string        // what had to be waited for, for the most part
+	Within time.Duration // within so long it came together
+}
+
+// lateness adds up by how much things were late, whose time had come, and leaves out
+// what is next to nothing: over one lease, and over each time that the script tells
+// in absolute terms, as long as it counts on that. Safe for concurrent use once made.
 type lateness struct {
 	mu     sync.Mutex
-	notes  map[string][]delay
+	leases memory
+	counts []*memory
 	pauses map[string][]pause // of clients
-	worst  time.Duration
-	why    string // what that was, for the most part
+}
+
+// memory is for how long lateness is added up.
+type memory struct {
+	Late
+	node  string    // of the replicas that are that far behind; empty for other things
+	until time.Time // when the script stops counting on it; zero while it does
+	notes map[string][]delay
 }
 
 // pause is when a process was stopped, on the clock of [child.SinceBoot]; to is
@@ -31,22 +45,32 @@ type delay struct {
 	what string
 }
 
-func (l *lateness) note(who, what string, by, memory time.Duration) {
+func (l *lateness) note(who, what string, by time.Duration) {
 	if by <= child.Trifle {
 		return
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	now := time.Now()
-	notes := l.notes[who]
-	for len(notes) > 0 && now.Sub(notes[0].at) > memory {
+	d := delay{time.Now(), by, what}
+	l.leases.add(who, d)
+	for _, m := range l.counts {
+		m.add(who, d)
+	}
+}
+
+func (m *memory) add(who string, d delay) {
+	if !m.until.IsZero() && d.at.Add(-d.by).After(m.until) {
+		return
+	}
+	notes := m.notes[who]
+	for len(notes) > 0 && d.at.Sub(notes[0].at) > m.Within {
 		notes = notes[1:]
 	}
-	notes = append(notes, delay{now, by, what})
-	if l.notes == nil {
-		l.notes = map[string][]delay{}
+	notes = append(notes, d)
+	if m.notes == nil {
+		m.notes = map[string][]delay{}
 	}
-	l.notes[who] = notes
+	m.notes[who] = notes
 	var sum time.Duration
 	most := notes[0]
 	for _, d := range notes {
@@ -55,19 +79,48 @@ func (l *lateness) note(who, what string, by, memory time.Duration) {
 			most = d
 		}
 	}
-	if sum > l.worst {
-		l.worst, l.why = sum, most.what
+	if sum > m.By {
+		m.By, m.What = sum, most.what
 	}
 }
 
-func (l *lateness) forget() {
+// begin forgets what was, and adds up over leases from now on.
+func (l *lateness) begin(lease time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.notes, l.worst, l.why = nil, 0, ""
+	l.leases, l.counts = memory{Late: Late{Within: lease}}, nil
+}
+
+// count has lateness added up over a time that the script tells in absolute terms,
+// for what it does next has to be done within that.
+func (l *lateness) count(f faults.Fault) {
+	m := &memory{}
+	switch f := f.(type) {
+	case faults.Replication:
+		m.node, m.Within = f.Node, f.Delay.Abs
+	case faults.Delay:
+		m.Within = f.By.Abs
+	}
+	if m.Within > 0 {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.counts = append(l.counts, m)
+	}
+}
+
+// cease says that what a node's replicas have not by now they never will.
+func (l *lateness) cease(node string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, m := range l.counts {
+		if m.node == node && m.until.IsZero() {
+			m.until = time.Now()
+		}
+	}
 }
 
 // note notes that somebody was late with something. Safe for concurrent use.
-func (w *World) note(who, what string, by time.Duration) { w.lateness.note(who, what, by, w.cfg.TTL) }
+func (w *World) note(who, what string, by time.Duration) { w.lateness.note(who, what, by) }
 
 // ClientLate notes that a client's process was late: what was due at one time
 // happened at another, on the clock of [child.SinceBoot]. What falls into one
@@ -105,11 +158,13 @@ func (l *lateness) paused(client string, from, to time.Duration) bool {
 	return slices.ContainsFunc(l.pauses[client], func(p pause) bool { return p.from < to && (p.to == 0 || from < p.to) })
 }
 
-// Late returns by how much this world and its clients were late since Begin:
-// the most that came together within one TTL; and what had to be waited for, for
-// the most part.
-func (w *World) Late() (by time.Duration, what string) {
+// Late returns by how much this world and its clients were late since Begin: over one
+// lease, and over each time that the script told in absolute terms.
+func (w *World) Late() (lease Late, counts []Late) {
 	w.lateness.mu.Lock()
 	defer w.lateness.mu.Unlock()
-	return w.lateness.worst, w.lateness.why
+	for _, m := range w.lateness.counts {
+		counts = append(counts, m.Late)
+	}
+	return w.lateness.leases.Late, counts
 }

@@ -45,7 +45,8 @@ func TestLateReplicas(t *testing.T) {
 		t.Helper()
 		s.Begin()
 		after()
-		by, who := s.Late()
+		late, _ := s.Late()
+		by, who := late.By, late.What
 		if servers := strings.Contains(who, "to answer") || strings.Contains(who, "to follow"); what == "" && by >= while*9/5 && servers { // else it is the machine that is late
 			t.Errorf("late by %v, for %s, with what the script does", by, who)
 		}
@@ -93,9 +94,9 @@ func TestLateForOneWhoGaveUp(t *testing.T) {
 	a.say("SET lock A-value-1")
 	s.run(while)
 	must(t, a.to.(io.Closer).Close())
-	s.await("it is noticed", func() bool { by, _ := s.Late(); return by >= while*9/10 })
-	if by, who := s.Late(); by < 2*while && who != "n1/0 to answer" { // else it is the machine that is late
-		t.Errorf("late by %v, for %s; want %v for n1/0 to answer", by, who, while)
+	s.await("it is noticed", func() bool { late, _ := s.Late(); return late.By >= while*9/10 })
+	if late, _ := s.Late(); late.By < 2*while && late.What != "n1/0 to answer" { // else it is the machine that is late
+		t.Errorf("late by %v, for %s; want %v for n1/0 to answer", late.By, late.What, while)
 	}
 }
 

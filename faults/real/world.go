@@ -122,6 +122,7 @@ func New(ctx context.Context, cfg Config) (*World, error) {
 	if lent, ok := cfg.Host.(LendingHost); ok {
 		w.password = lent.Password()
 	}
+	w.lateness.begin(cfg.TTL)
 	w.turns.take()
 	w.top = topology.New(topology.Config{Nodes: cfg.Nodes, Replicas: cfg.Replicas, TTL: cfg.TTL, Peers: Clusters(cfg.Service), Promoted: cfg.Sentinels > 0}, hands{w})
 	if err := w.startServers(ctx); err != nil {
@@ -142,7 +143,7 @@ func (w *World) Begin() {
 	for _, s := range w.servers {
 		w.must(w.find(s))
 	}
-	w.lateness.forget()
+	w.lateness.begin(w.cfg.TTL)
 	w.record = w.cfg.Record
 	w.top.Begin()
 	w.assign()

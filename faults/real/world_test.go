@@ -100,14 +100,14 @@ func TestLateClients(t *testing.T) {
 	s.place("B", "n1")
 	now := child.SinceBoot()
 	s.ClientLate("A", now-much, now)
-	if late, _ := s.Late(); late < much {
-		t.Errorf("it is late by %v; want %v", late, much)
+	if late, _ := s.Late(); late.By < much {
+		t.Errorf("it is late by %v; want %v", late.By, much)
 	}
 	s.Begin() // what was before doesn't matter
 	check := func(what string, least, most time.Duration) {
 		t.Helper()
-		if late, _ := s.Late(); late < least || late > most {
-			t.Errorf("%s: late by %v; want %v to %v", what, late, least, most)
+		if late, _ := s.Late(); late.By < least || late.By > most {
+			t.Errorf("%s: late by %v; want %v to %v", what, late.By, least, most)
 		}
 	}
 	for range 10000 {
@@ -131,6 +131,47 @@ func TestLateClients(t *testing.T) {
 	check("another one", much, much*3/2)
 }
 
+// What a script tells in absolute time is another memory: what is further apart doesn't
+// add up, and once a failover has lost what was on its way, nothing counts any more.
+func TestLateForAbsoluteTimes(t *testing.T) {
+	t.Parallel()
+	const within, lag = 100 * time.Millisecond, time.Minute
+	s := newStage(t, real.Config{Replicas: 1, TTL: time.Hour}, "client")
+	s.place("A", "n1")
+	s.Begin()
+	lateBy := func(by time.Duration) { now := child.SinceBoot(); s.ClientLate("A", now-by, now) }
+	check := func(what string, lease time.Duration, counts ...time.Duration) {
+		t.Helper()
+		is, all := s.Late()
+		var got []time.Duration
+		for _, l := range all {
+			got = append(got, l.By)
+		}
+		if is.By != lease || !slices.Equal(got, counts) {
+			t.Errorf("%s: late by %v in a lease and %v; want %v and %v", what, is.By, got, lease, counts)
+		}
+	}
+	lateBy(20 * time.Second)
+	s.apply(faults.Replication{Node: "n1", Mode: faults.ReplicationDelay, Delay: faults.Span{TTLs: 0.5}})
+	check("before", 20*time.Second)
+	s.apply(faults.Replication{Node: "n1", Mode: faults.ReplicationDelay, Delay: faults.Span{Abs: lag}})
+	s.apply(faults.Delay{Match: faults.Match{Clients: []string{"A"}, Way: faults.Before}, By: faults.Span{Abs: within}})
+	lateBy(20 * time.Second)
+	check("once", 40*time.Second, 20*time.Second, 20*time.Second)
+	s.run(2 * within)
+	lateBy(20 * time.Second)
+	check("further apart than the shorter", time.Minute, 40*time.Second, 20*time.Second)
+	s.apply(faults.Failover{Node: "n1"})
+	s.run(2 * within)
+	now := child.SinceBoot()
+	s.ClientLate("A", now-within, now) // all of it behind the failover
+	s.ClientLate("A", now-20*time.Second, now)
+	check("over the failover", 80*time.Second+within, time.Minute, 20*time.Second+within)
+	if _, counts := s.Late(); counts[0].Within != lag || counts[0].What != "the process of A to go on" {
+		t.Errorf("%+v; want what was late within %v", counts[0], lag)
+	}
+}
+
 // A server that has long to think is late; one that is paused is not.
 func TestLateServers(t *testing.T) {
 	t.Parallel()
@@ -145,15 +186,15 @@ func TestLateServers(t *testing.T) {
 	a.hear("+OK")
 	b.say("BLPOP queue 1")
 	b.hear("*-1")
-	if late, _ := s.Late(); late >= pause {
-		t.Errorf("late by %v with nothing to do", late)
+	if late, _ := s.Late(); late.By >= pause {
+		t.Errorf("late by %v with nothing to do", late.By)
 	}
 	s.Begin()
 	s.forget()
 	a.ask("EVAL for_i=1,20000000_do_end_return_1 0", ":1")
 	thought := s.events[len(s.events)-1].Time - s.events[0].Time
-	if late, _ := s.Late(); late < thought/2 {
-		t.Errorf("late by %v after %v of thinking", late, thought)
+	if late, _ := s.Late(); late.By < thought/2 {
+		t.Errorf("late by %v after %v of thinking", late.By, thought)
 	}
 }
 
