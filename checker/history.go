@@ -95,6 +95,7 @@ const (
 	ByRestart     Cause = "restart"     // the server came back with other data
 	ByFlush       Cause = "flush"       // FLUSHALL by an operator
 	ByEviction    Cause = "eviction"    // the key was evicted
+	BySession     Cause = "session-end" // the connection ended that it belonged to
 	ByReplication Cause = "replication" // a replica, or a rejoining primary, took over its primary's data
 )
 
@@ -153,7 +154,7 @@ type Meta struct {
 	Strategy string `json:"strategy"`
 	Scenario string `json:"scenario"`
 	World    string `json:"world"`
-	// Service is what the servers are, if they are not Redis: nobody looks at the lock there.
+	// Service is what the servers are, if they are not Redis.
 	Service string `json:"service,omitempty"`
 	Seed    uint64 `json:"seed"`
 

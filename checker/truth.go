@@ -23,8 +23,8 @@ func ServerSide() []Anomaly {
 // doubtful returns the first event by which what is on the servers doesn't tell
 // whose the lock is; nil if it does.
 func (f *facts) doubtful() *Doubt {
-	if service := f.meta.Service; service != "" {
-		return &Doubt{Events: []int{}, Says: fmt.Sprintf("Servers of %s are not asked whose the lock is.", service)}
+	if service := f.meta.Service; service != "" && len(f.changes) == 0 {
+		return &Doubt{Events: []int{}, Says: fmt.Sprintf("Servers of %s never said whose the lock is.", service)}
 	}
 	first := f.nameless()
 	there := slices.IndexFunc(f.changes, func(ch change) bool { return ch.after.value != "" })

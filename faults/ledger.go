@@ -415,6 +415,16 @@ func (l *Ledger) Owner(server string) (owner string, known bool) {
 	return e.owner, e.known || e.keys == nil
 }
 
+// Whose returns whose the lock would be on a server whose keys are these, as far as that doesn't depend on whose command it was.
+func (l *Ledger) Whose(server string, keys []Key) (owner string, known bool) {
+	was, ok := l.servers[server]
+	if !ok {
+		was.keys, was.known = make([]Key, len(keys)), true
+	}
+	e := l.read(was, keys, checker.ByCommand, "", nil)
+	return e.owner, e.known
+}
+
 // Wrote returns how many values each client has written.
 func (l *Ledger) Wrote() map[string]int { return maps.Clone(l.written) }
 

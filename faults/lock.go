@@ -15,6 +15,9 @@ type Lock struct {
 	// Keys are the keys whose contents say whose it is, at least one. The first
 	// is the lock's own: the one that an eviction removes.
 	Keys []string
+	// Query is what servers that are not Redis are asked about the lock, in their own language; empty asks nothing. There is one key then, the
+	// lock's name.
+	Query string
 	// Owner reads whose the lock is; nil reads it by the words, as [Ledger] does.
 	Owner func(Change) (client string, known bool)
 }

@@ -184,6 +184,9 @@ func (s Strategy) check() error {
 	case s.Nodes < 0:
 		return fmt.Errorf("strategies: %s asks for %d nodes: 1 or more are possible, 0 means 1", s.Name, s.Nodes)
 	}
+	if s.Query != "" && s.RunsOn() == Redis {
+		return fmt.Errorf("strategies: %s has a Query, but no Service that could be asked it: of Redis name the Keys", s.Name)
+	}
 	if s.Program != nil {
 		if err := s.Program.check(); err != nil {
 			return fmt.Errorf("strategies: the program of %s: %w", s.Name, err)

@@ -78,6 +78,8 @@ func TestRegistryWithRefuses(t *testing.T) {
 		{strategies.Strategy{Name: "-my", New: nothing}, "is not made of"},
 		{strategies.Strategy{Name: "my"}, "has no New"},
 		{strategies.Strategy{Name: "my", New: nothing, Nodes: -1}, "asks for -1 nodes"},
+		{strategies.Strategy{Name: "my", New: nothing, Query: "SELECT 1"}, "has a Query, but no Service"},
+		{strategies.Strategy{Name: "my", New: nothing, Service: "postgres", Query: "SELECT 1"}, ""},
 		{strategies.Strategy{Name: "my", New: nothing, Tags: []string{"@x"}}, `the tag "@x"`},
 	} {
 		_, err := strategies.Builtin().With(c.strategy)

@@ -151,6 +151,11 @@ type Strategy struct {
 	// It must be a function of its argument alone. Nil reads it by the words in
 	// the keys: one that a single client has sent names that client.
 	Owner func(Change) (client string, known bool)
+	// Query asks a server of Service whose the lock is, in a language of that service's own; without it the anomalies that
+	// are read off servers are not judged. For PostgreSQL it is a SELECT of those who have the lock named $1: of each a text that
+	// only his client has sent, and for how many seconds he still has it: infinity if for good, NULL
+	// if as long as his session lasts.
+	Query string
 	// May says which anomalies the lock may show, by scenario: these at most, of
 	// an empty list none. Under a scenario that it doesn't name the script says what
 	// is expected. A script of one's own goes by its file's name, such as "mine.txt".

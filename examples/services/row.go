@@ -17,9 +17,11 @@ var myRow = strategies.Strategy{
 	Summary: "SELECT FOR UPDATE of a row, in a transaction that lasts as long as the hold",
 	Source:  "examples/services",
 	Tags:    []string{strategies.TagSingle},
+	// Who locks a row is its xmax until his transaction ends, and his session is called what connect calls it.
+	Query: "SELECT application_name, NULL FROM my_locks JOIN pg_stat_activity ON backend_xid = my_locks.xmax WHERE name = $1",
 	// What it shows where that is not what scripts expect of a lock on one server: it has no lease, so who stops keeps it;
 	// and a row's lock is in the memory of its server, so a standby has the row and not the lock.
-	May: map[string][]string{"gc-pause-holding": {}, "failover-replicated": {"overlap"}},
+	May: map[string][]string{"gc-pause-holding": {}, "failover-replicated": {"overlap", "lost-lock"}},
 	New: func(env strategies.Env) (strategies.Lock, error) { return &row{env: env}, nil },
 }
 
@@ -41,6 +43,7 @@ func (l *row) connect(ctx context.Context) (*pgx.Conn, error) {
 		return nil, err
 	}
 	config.User, config.Password = at.Username, at.Password
+	config.RuntimeParams["application_name"] = l.env.Owner
 	return pgx.ConnectConfig(ctx, config)
 }
 

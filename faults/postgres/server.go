@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"net/url"
 	"os"
@@ -17,6 +18,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/lockfault/lockfault/faults/daemon"
@@ -40,6 +42,7 @@ var (
 	_ real.Owned      = (*server)(nil)
 	_ real.Replica    = (*server)(nil)
 	_ real.Timekeeper = (*server)(nil)
+	_ real.Looker     = (*server)(nil)
 )
 
 func (s *server) data() string { return filepath.Join(s.Dir(), "data") }
@@ -216,6 +219,41 @@ func escaped(word string) string {
 func (s *server) Time(ctx context.Context) (now time.Time, err error) {
 	err = s.pool.Load().QueryRow(ctx, "SELECT clock_timestamp()").Scan(&now)
 	return now, err
+}
+
+// Look implements [real.Looker].
+func (s *server) Look(ctx context.Context, query, name string) ([]real.Holder, error) {
+	holders, err := s.look(ctx, query, name)
+	if err != nil && pgconn.SafeToRetry(err) { // the connection had ended with its server's last process
+		holders, err = s.look(ctx, query, name)
+	}
+	var refused *pgconn.PgError
+	if errors.As(err, &refused) && refused.Code == "42P01" { // there is no such table yet, or not yet on this standby
+		return nil, nil
+	}
+	return holders, err
+}
+
+func (s *server) look(ctx context.Context, query, name string) (holders []real.Holder, err error) {
+	rows, err := s.pool.Load().Query(ctx, "SELECT q.owner::text, q.remains::float8 FROM ("+query+") AS q(owner, remains)", name)
+	if err != nil {
+		return nil, err
+	}
+	var owner string
+	var remains *float64 // in seconds
+	_, err = pgx.ForEachRow(rows, []any{&owner, &remains}, func() error {
+		h := real.Holder{Owner: owner, Session: remains == nil}
+		switch {
+		case remains == nil || math.IsInf(*remains, 1):
+		case *remains <= 0:
+			return nil // it is over, though it stands there
+		default:
+			h.Left = time.Duration(min(*remains*float64(time.Second), math.MaxInt64/2))
+		}
+		holders = append(holders, h)
+		return nil
+	})
+	return holders, err
 }
 
 // Restart implements [real.Owned].

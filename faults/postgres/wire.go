@@ -205,7 +205,7 @@ func (t *talk) begin(b []byte) (asks proxy.Request, n int, err error) {
 		return proxy.Request{Words: []string{"CANCEL"}, Silent: true}, n, nil
 	case code>>16 == version3:
 		t.begun, kind = true, startup
-		asks.Words, asks.Parts = []string{"STARTUP"}, []proxy.Part{{Text: "STARTUP" + who(body)}}
+		asks.Words, asks.Parts = []string{"STARTUP"}, []proxy.Part{{Text: "STARTUP" + who(body), Values: application(body)}}
 	default:
 		return asks, 0, fmt.Errorf("%w: version %d.%d", ErrProtocol, code>>16, code&0xffff)
 	}
@@ -215,15 +215,26 @@ func (t *talk) begin(b []byte) (asks proxy.Request, n int, err error) {
 
 // who returns the user and the database of a startup packet, a blank before each.
 func who(body []byte) (says string) {
-	words := strings.Split(string(body), "\x00")
 	for _, name := range []string{"user", "database"} {
-		for i := 0; i+1 < len(words) && words[i] != ""; i += 2 {
-			if words[i] == name {
-				says += " " + shorten(name+"="+words[i+1])
-			}
+		for _, value := range startupParameters(body, name) {
+			says += " " + shorten(name+"="+value)
 		}
 	}
 	return says
+}
+
+// application returns what a startup packet calls the client, which may say whose a session is.
+func application(body []byte) []string { return startupParameters(body, "application_name") }
+
+// startupParameters returns the values of a startup packet's parameters of that name.
+func startupParameters(body []byte, name string) (values []string) {
+	words := strings.Split(string(body), "\x00")
+	for i := 0; i+1 < len(words) && words[i] != ""; i += 2 {
+		if words[i] == name {
+			values = append(values, words[i+1])
+		}
+	}
+	return values
 }
 
 // take takes the next message of a request, and reports whether that is the last.

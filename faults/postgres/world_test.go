@@ -30,6 +30,11 @@ const patience = 30 * time.Second
 
 func newStage(t *testing.T, pooled bool) *stage {
 	t.Helper()
+	return newStageFor(t, faults.OnKey("lock"), pooled)
+}
+
+func newStageFor(t *testing.T, lock faults.Lock, pooled bool) *stage {
+	t.Helper()
 	s := &stage{t: t}
 	h := host(t, false)
 	if pooled {
@@ -44,7 +49,7 @@ func newStage(t *testing.T, pooled bool) *stage {
 	}
 	var err error
 	s.World, err = real.New(t.Context(), real.Config{
-		Host: h, Nodes: 1, Service: Service{}, Lock: faults.OnKey("lock"), TTL: 2 * time.Second,
+		Host: h, Nodes: 1, Service: Service{}, Lock: lock, TTL: 2 * time.Second,
 		Record: func(e checker.Event) { s.events = append(s.events, e) },
 	})
 	if err != nil {
@@ -114,13 +119,21 @@ func (s *stage) connect(client string, mode pgx.QueryExecMode) *pgx.Conn {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	at := home.Places[0]
+	return s.dial(home.Places[0], mode, "")
+}
+
+// dial connects a client that calls itself that.
+func (s *stage) dial(at real.Place, mode pgx.QueryExecMode, name string) *pgx.Conn {
+	s.t.Helper()
 	u := url.URL{Scheme: "postgres", User: url.UserPassword(at.Username, at.Password), Host: at.Addr, Path: database}
 	config, err := pgx.ParseConfig(u.String()) // which asks for TLS first
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	config.DefaultQueryExecMode = mode
+	if name != "" {
+		config.RuntimeParams["application_name"] = name
+	}
 	var c *pgx.Conn
 	s.must(func() (err error) {
 		c, err = pgx.ConnectConfig(s.t.Context(), config)

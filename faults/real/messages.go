@@ -26,6 +26,7 @@ type conn struct {
 	asked      []*message // of a [Speaker]: all that it has, oldest first
 	unanswered int        // requests whose reply the client doesn't have
 	more       bool       // the last request was sent together with others
+	names      []string   // what its beginning said of the client
 	closing    *timer     // that the link's timeout has set
 	gone       bool
 }
@@ -224,6 +225,9 @@ func (m *message) asked() string {
 	}
 	for _, p := range m.Parts {
 		w.ledger.Sent(client, p.Values)
+		if m.opens {
+			m.conn.names = append(m.conn.names, p.Values...)
+		}
 	}
 	return joined(m.Parts, w.ledger.Statement)
 }
@@ -355,7 +359,8 @@ func blocks(words []string) bool {
 func (w *World) answered(m *message) {
 	c := m.conn
 	switch {
-	case w.speaks(): // reply has done that
+	case w.speaks(): // reply has done the rest
+		m.did = w.notice(c.server, m)
 		return
 	case w.cfg.Service != nil:
 		m.command = proxy.AnyBytes

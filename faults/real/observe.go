@@ -24,6 +24,9 @@ const patience = 10 * time.Second
 // look reads the lock's keys as they stand, all at one moment, with their expiry
 // on the true clock: not later than it is, and earlier by less than took.
 func (w *World) look(s *server) (keys []faults.Key, took time.Duration, err error) {
+	if l := s.looker(); l != nil {
+		return s.ask(l)
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	var asked time.Time
@@ -131,7 +134,7 @@ func (s *sighting) key() faults.Key {
 
 // find notes how the lock's keys stand on a server before anything is recorded.
 func (w *World) find(s *server) error {
-	if s.admin == nil || !s.Answers() {
+	if !s.looks() || !s.Answers() {
 		return nil
 	}
 	keys, took, err := w.look(s)
@@ -147,7 +150,7 @@ func (w *World) find(s *server) error {
 // observe records how the lock's keys changed on a server, plans the moment
 // at which the next of them will expire, and returns what a command did by that.
 func (w *World) observe(s *server, cause checker.Cause, client string, words []string) (did faults.Effect) {
-	if w.record == nil || s.admin == nil || !s.Answers() {
+	if w.record == nil || !s.looks() || !s.Answers() {
 		return ""
 	}
 	keys, took, err := w.look(s)
@@ -160,12 +163,17 @@ func (w *World) observe(s *server, cause checker.Cause, client string, words []s
 
 func (w *World) saw(s *server, keys []faults.Key, took time.Duration, cause checker.Cause, client string, words []string) (did faults.Effect) {
 	w.settleHanded(s)
-	late := cause == checker.ByCommand || cause == checker.ByRestart
-	if left, over := faults.Without(s.keys, w.Now()); late && over && !faults.SameKeys(keys, s.keys) {
-		// A lease had run out before, though nobody had looked yet.
-		w.changed(s, left, slack, s.ending(), "", nil)
+	if cause == checker.ByCommand || cause == checker.ByRestart {
+		w.overdue(s, keys)
 	}
 	return w.changed(s, keys, took, cause, client, words)
+}
+
+// overdue records that a lease had run out before the keys became these, though nobody had looked yet.
+func (w *World) overdue(s *server, keys []faults.Key) {
+	if left, over := faults.Without(s.keys, w.Now()); over && !faults.SameKeys(keys, s.keys) {
+		w.changed(s, left, slack, s.ending(), "", nil)
+	}
 }
 
 func (w *World) changed(s *server, keys []faults.Key, took time.Duration, cause checker.Cause, client string, words []string) (did faults.Effect) {

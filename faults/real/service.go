@@ -9,7 +9,7 @@ import (
 )
 
 // A Service is what kind of servers a world has, if not Redis. Each is a node; none has replicas
-// unless it is a [Replicator]. What a lock looks like on them nobody asks. Unless it is a [Speaker], messages are
+// unless it is a [Replicator]. Whose a lock is on them is asked where they are [Looker]s. Unless it is a [Speaker], messages are
 // not told apart, and histories have none of them but what befell one.
 type Service interface {
 	// Name is the word for it, such as etcd.
@@ -26,6 +26,13 @@ type Speaker interface {
 	Speaks() proxy.Protocol
 	// Commands returns what clients may send, in upper case, as scripts name it.
 	Commands() []string
+}
+
+// A Queried is a [Service] whose servers are [Looker]s.
+type Queried interface {
+	Service
+	// Queries names the language in which they are asked, such as SQL.
+	Queries() string
 }
 
 // spoken returns what is spoken with a service, and whether messages are told apart.

@@ -101,17 +101,16 @@ var _ faults.World = (*World)(nil)
 // New makes a world: servers are started, replicas in step. It blocks until
 // then, or until ctx is done. If that fails, whatever was started has ended.
 func New(ctx context.Context, cfg Config) (*World, error) {
+	if _, ok := cfg.Service.(Queried); !ok && cfg.Lock.Query != "" {
+		return nil, closing(cfg.Host, errors.New("real: the lock has a Query, and servers such as these are not asked whose a lock is: leave it out"))
+	}
 	begin := child.NewLauncher
 	if cfg.Foreign {
 		begin = child.NewGuardedLauncher
 	}
 	launcher, err := begin()
 	if err != nil {
-		err = fmt.Errorf("real: %w", err)
-		if cfg.Host != nil {
-			err = errors.Join(err, cfg.Host.Close())
-		}
-		return nil, err
+		return nil, closing(cfg.Host, fmt.Errorf("real: %w", err))
 	}
 	w := &World{
 		cfg: cfg, password: rand.Text(), made: time.Now(), began: time.Now(),
@@ -133,6 +132,14 @@ func New(ctx context.Context, cfg Config) (*World, error) {
 	return w, nil
 }
 
+// closing closes a host, which may be nil, because of an error.
+func closing(h Host, err error) error {
+	if h == nil {
+		return err
+	}
+	return errors.Join(err, h.Close())
+}
+
 // Begin implements [faults.World].
 func (w *World) Begin() {
 	for _, n := range w.top.Nodes {
@@ -140,6 +147,7 @@ func (w *World) Begin() {
 	}
 	w.began = time.Now()
 	w.ledger = faults.NewLedger(w.cfg.Lock)
+	w.introduce()
 	for _, s := range w.servers {
 		w.must(w.find(s))
 	}
@@ -147,6 +155,7 @@ func (w *World) Begin() {
 	w.record = w.cfg.Record
 	w.top.Begin()
 	w.assign()
+	w.keepLooking()
 }
 
 // Now implements [faults.World].

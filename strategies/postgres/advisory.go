@@ -30,15 +30,29 @@ func advisory() strategies.Strategy {
 		Summary: "pg_advisory_lock, of a session of its own; the server ends it with the session",
 		Source:  "PostgreSQL's manual, 13.3.5 Advisory Locks",
 		Tags:    []string{strategies.TagSingle},
+		Query:   sessions,
 		May:     may(),
 		New: func(env strategies.Env) (strategies.Lock, error) {
-			s, err := newSession(env)
+			s, err := newNamedSession(env)
 			if err != nil {
 				return nil, err
 			}
 			return &advisoryLock{session: s, key: env.Key}, nil
 		},
 	}
+}
+
+// sessions asks for the sessions that have the lock, by what they are called.
+const sessions = `SELECT application_name, NULL FROM pg_locks JOIN pg_stat_activity USING (pid)
+	WHERE locktype = 'advisory' AND granted AND objsubid = 1 AND classid::bigint << 32 | objid::bigint = hashtextextended($1, 0)`
+
+// newNamedSession is newSession with a name by which servers show whose it is.
+func newNamedSession(env strategies.Env) (*session, error) {
+	s, err := newSession(env)
+	if err == nil {
+		s.config.RuntimeParams["application_name"] = env.Owner
+	}
+	return s, err
 }
 
 // may says what they show where it differs from what scripts expect of locks with a lease, given what one release
@@ -58,7 +72,7 @@ func may(twice ...string) map[string][]string {
 		"leader-clock-fast":          {},
 		"server-clock-forward":       {},
 		"server-clock-back":          {},
-		"failover-replicated":        {"overlap"},
+		"failover-replicated":        {"overlap", "lost-lock"},
 		"watchdog-runaway":           {"starvation"},
 		"reentrant-acquire":          {},
 		"acquire-twice-release-once": twice,
@@ -138,9 +152,10 @@ func advisoryXact() strategies.Strategy {
 		Summary: "pg_advisory_xact_lock, of a transaction that lasts as long as the hold",
 		Source:  "PostgreSQL's manual, 13.3.5 Advisory Locks",
 		Tags:    []string{strategies.TagSingle},
+		Query:   sessions,
 		May:     may("overlap", "stale-write"),
 		New: func(env strategies.Env) (strategies.Lock, error) {
-			s, err := newSession(env)
+			s, err := newNamedSession(env)
 			if err != nil {
 				return nil, err
 			}

@@ -15,6 +15,7 @@ import (
 // wait for the pool and not for the lock, and a statement is enough for a row.
 func Behind() (list []strategies.Strategy) {
 	session := advisory()
+	session.Query = "" // the session is called what its last user is, whoever has the lock
 	session.May = atMost("overlap", "stale-write",
 		"contention", "ten-contenders", "client-clock-skew", "gc-pause-holding", "fencing-order", "work-exceeds-ttl", "late-release",
 		"release-twice", "pause-in-release", "acquire-twice-release-once", "watchdog-runaway", "missed-wakeup", "holder-cut-off", "leader-paused",

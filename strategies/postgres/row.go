@@ -26,6 +26,7 @@ func row() strategies.Strategy {
 		Summary: "INSERT of a row with a date, or UPDATE of one whose date has come; released by DELETE of its owner's row",
 		Source:  "document 002 (lock by a database), with a lease",
 		Tags:    []string{strategies.TagSingle, strategies.TagExtending},
+		Query:   "SELECT owner, extract(epoch FROM expires) - extract(epoch FROM clock_timestamp()) FROM lockfault_locks WHERE name = $1",
 		New:     func(env strategies.Env) (strategies.Lock, error) { return newRow(env, "local") },
 	}
 }
@@ -57,7 +58,7 @@ func rowSequence() strategies.Strategy {
 	s.Source = "Kleppmann 2016, How to do distributed locking, with PostgreSQL's sequences"
 	s.Tags = append(s.Tags, strategies.TagFenced)
 	// What a standby goes on with is larger than any number that was handed out, unless the record of 32 is lost with the rest.
-	s.May = map[string][]string{"failover-lost-write": {"overlap", "stale-write"}, "split-brain": {"overlap"}}
+	s.May = map[string][]string{"failover-lost-write": {"overlap", "stale-write", "lost-lock"}, "split-brain": {"overlap"}}
 	s.New = func(env strategies.Env) (strategies.Lock, error) {
 		l, err := newRow(env, "local")
 		if err != nil {
