@@ -415,6 +415,9 @@ func (l *Ledger) Owner(server string) (owner string, known bool) {
 	return e.owner, e.known || e.keys == nil
 }
 
+// Unknown reports whether nobody has sent a word.
+func (l *Ledger) Unknown(word string) bool { return len(l.senders[word]) == 0 }
+
 // Whose returns whose the lock would be on a server whose keys are these, as far as that doesn't depend on whose command it was.
 func (l *Ledger) Whose(server string, keys []Key) (owner string, known bool) {
 	was, ok := l.servers[server]

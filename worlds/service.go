@@ -92,7 +92,7 @@ func orderTakes(service Service, s strategies.Strategy, m faults.Match) (ok bool
 	switch about := m.Way == faults.Messages || m.Effect != "" || len(m.Commands) > 0; {
 	case m.OrNone || !about:
 		return true, ""
-	case m.Effect == faults.Taking || m.Effect == faults.Freeing:
+	case tells && (m.Effect == faults.Taking || m.Effect == faults.Freeing):
 		return s.Query != "", fmt.Sprintf("what requests do with the lock, and %s has no Query by which servers of %s would say whose it is", s.Name, name)
 	case !tells:
 		return false, fmt.Sprintf("what requests do, and those of %s are not told apart", name)

@@ -102,7 +102,7 @@ func (h *Host) Start(ctx context.Context, spec real.ServerSpec) (real.Server, er
 	if s.Member, err = h.Member(spec, len(h.peers), "it is linked statically", withoutData); err != nil {
 		return nil, fmt.Errorf("etcd: start %s: %w", spec.Name, err)
 	}
-	if s.Daemon, err = h.Add(spec.Name, daemon.Program{Command: s.command, Answers: s.answers, PortTaken: "address already in use"}); err != nil {
+	if s.Daemon, err = h.Add(spec.Name, daemon.Program{Command: s.command, Answers: s.answers, PortTaken: "address already in use", Close: s.eye.close}); err != nil {
 		return nil, fmt.Errorf("etcd: start %s: %w", spec.Name, err)
 	}
 	h.Join(s.Number, s.Daemon)
@@ -140,6 +140,9 @@ func (Service) Name() string { return "etcd" }
 
 // Clusters implements [real.Clustered].
 func (Service) Clusters() bool { return daemon.CanTell() }
+
+// Queries implements [real.Queried].
+func (Service) Queries() string { return "a prefix of keys" }
 
 // Login implements [real.Service].
 func (Service) Login(password string) real.Login {

@@ -28,9 +28,13 @@ const user = "root"
 type server struct {
 	*daemon.Member
 	host *Host
+	eye  eye
 }
 
-var _ real.Owned = (*server)(nil)
+var (
+	_ real.Owned  = (*server)(nil)
+	_ real.Looker = (*server)(nil)
+)
 
 // withoutData is why a member isn't started again without its data.
 const withoutData = "a member without its data is none of the cluster"

@@ -222,38 +222,40 @@ func (s *server) Time(ctx context.Context) (now time.Time, err error) {
 }
 
 // Look implements [real.Looker].
-func (s *server) Look(ctx context.Context, query, name string) ([]real.Holder, error) {
-	holders, err := s.look(ctx, query, name)
+func (s *server) Look(ctx context.Context, query, name string) (real.Sight, error) {
+	seen, err := s.look(ctx, query, name)
 	if err != nil && pgconn.SafeToRetry(err) { // the connection had ended with its server's last process
-		holders, err = s.look(ctx, query, name)
+		seen, err = s.look(ctx, query, name)
 	}
 	var refused *pgconn.PgError
 	if errors.As(err, &refused) && refused.Code == "42P01" { // there is no such table yet, or not yet on this standby
-		return nil, nil
+		return real.Sight{}, nil
 	}
-	return holders, err
+	return seen, err
 }
 
-func (s *server) look(ctx context.Context, query, name string) (holders []real.Holder, err error) {
+func (s *server) look(ctx context.Context, query, name string) (seen real.Sight, err error) {
 	rows, err := s.pool.Load().Query(ctx, "SELECT q.owner::text, q.remains::float8 FROM ("+query+") AS q(owner, remains)", name)
 	if err != nil {
-		return nil, err
+		return seen, err
 	}
 	var owner string
 	var remains *float64 // in seconds
 	_, err = pgx.ForEachRow(rows, []any{&owner, &remains}, func() error {
-		h := real.Holder{Owner: owner, Session: remains == nil}
+		h := real.Holder{Owner: owner}
 		switch {
-		case remains == nil || math.IsInf(*remains, 1):
+		case remains == nil:
+			h.Ends = real.WithSession
+		case math.IsInf(*remains, 1):
 		case *remains <= 0:
 			return nil // it is over, though it stands there
 		default:
 			h.Left = time.Duration(min(*remains*float64(time.Second), math.MaxInt64/2))
 		}
-		holders = append(holders, h)
+		seen.Holders = append(seen.Holders, h)
 		return nil
 	})
-	return holders, err
+	return seen, err
 }
 
 // Restart implements [real.Owned].

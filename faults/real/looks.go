@@ -3,6 +3,7 @@ package real
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -15,9 +16,18 @@ import (
 
 // A Looker is an [Owned] of a service that can be asked whose a lock is, past the links and while others ask it, too.
 type Looker interface {
-	// Look asks the server's own question about the lock of that name, [faults.Lock.Query], and returns those who have it now, in any
-	// order. It blocks until that is known or ctx is done. What doesn't exist yet nobody has.
-	Look(ctx context.Context, query, name string) ([]Holder, error)
+	// Look asks the server's own question about the lock of that name, [faults.Lock.Query]. It blocks until that is known or ctx is
+	// done. What doesn't exist yet nobody has. A member of a cluster says what it knows itself, without a majority too; an
+	// error of one says that it doesn't know at the moment, which is found out at once.
+	Look(ctx context.Context, query, name string) (Sight, error)
+}
+
+// A Sight is whose a lock is as a server has it.
+type Sight struct {
+	// Holders are those who have it, in any order.
+	Holders []Holder
+	// Version, of a member of a cluster, grows with what was agreed on about the lock: of two members who has less is behind.
+	Version int64
 }
 
 // A Holder is one of those who have a lock, as a server has it.
@@ -26,9 +36,18 @@ type Holder struct {
 	Owner string
 	// Left is how long he has it unless something happens, by the server's clock; 0 means for good.
 	Left time.Duration
-	// Session says that he has it as long as his connection lasts.
-	Session bool
+	// Ends is why he has it no longer if he did nothing.
+	Ends Ending
 }
+
+// An Ending is why a lock is nobody's any more that nobody gave back. Empty says that somebody must have taken it away.
+type Ending checker.Cause
+
+// What locks may end with.
+const (
+	WithSession = Ending(checker.BySession) // his connection
+	WithLease   = Ending(checker.ByExpiry)  // a lease that he renews
+)
 
 // looker returns who answers whose the lock is on a service's server; nil if nobody does.
 func (s *server) looker() Looker {
@@ -42,21 +61,61 @@ func (s *server) looker() Looker {
 // looks reports whether somebody looks at the lock on that server.
 func (s *server) looks() bool { return s.admin != nil || s.looker() != nil }
 
+// errBehind says that a member of a cluster knows less than was heard of another.
+var errBehind = errors.New("it is behind")
+
 // ask reads whose the lock is on a service's server, as [World.look] does.
 func (s *server) ask(l Looker) (keys []faults.Key, took time.Duration, err error) {
 	w := s.world
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	name := w.cfg.Lock.Keys[0]
 	asked := time.Now()
-	holders, err := l.Look(ctx, w.cfg.Lock.Query, name)
+	seen, err := l.Look(ctx, w.cfg.Lock.Query, w.cfg.Lock.Keys[0])
 	took = time.Since(asked)
 	w.note(s.Name, s.Name+" to answer", took-s.trip())
+	if err == nil && seen.Version < w.version {
+		err = errBehind
+	}
 	if err != nil {
 		return nil, 0, fmt.Errorf("real: %s: asking whose the lock is: %w", s.Name, err)
 	}
-	s.lasts = slices.ContainsFunc(holders, func(h Holder) bool { return h.Session })
-	return []faults.Key{held(holders, s.Clock.Rate(), asked.Sub(w.began))}, took + slack, nil
+	w.version = seen.Version
+	for _, h := range seen.Holders {
+		w.recognise(h.Owner)
+		s.ends = h.Ends
+	}
+	return []faults.Key{held(seen.Holders, s.Clock.Rate(), asked.Sub(w.began))}, took + slack, nil
+}
+
+// recognise tells the ledger whose a word is that begins with a client's name and much that is random, as strategies' Env.Owner does: where messages
+// aren't told apart, nobody has seen who sent it.
+func (w *World) recognise(word string) {
+	for name := range w.clients {
+		if rest, ok := strings.CutPrefix(word, name+"-"); ok && len(rest) >= 16 && w.ledger.Unknown(word) {
+			w.ledger.Sent(name, []string{word})
+		}
+	}
+}
+
+// known is how a lock stands.
+type known struct {
+	keys []faults.Key
+	ends Ending
+}
+
+// together returns all members of a cluster that answer, for the lock is as the cluster has it, and tells of those that didn't answer when it came to
+// be as it is.
+func (w *World) together() (list []*server) {
+	for _, member := range w.servers {
+		if !member.Answers() {
+			continue
+		}
+		list = append(list, member)
+		if had := w.cluster.keys; had != nil && !faults.SameKeys(member.keys, had) {
+			w.changed(member, had, slack, checker.ByReplication, "", nil)
+		}
+	}
+	return list
 }
 
 // held returns holders as the lock's key: of several, until the first has it no longer.
@@ -87,19 +146,26 @@ func held(holders []Holder, rate float64, asked time.Duration) (key faults.Key) 
 // if none was, or any that was not. It returns what the answered one did.
 //
 // Whose doing a change was is read off it. Who has the lock now has taken it. Who has it no more has given it back, if anything of his
-// is under way; else, if he had it as long as his connection lasts, that has ended; else somebody has taken it away, who is known
+// is under way; else it has ended by itself, if it can; else somebody has taken it away, who is known
 // if nobody else has anything under way.
 func (w *World) notice(s *server, answered *message) (did faults.Effect) {
 	if w.record == nil || s.looker() == nil || !s.Answers() {
 		return ""
 	}
-	lasted := s.lasts
+	ends := s.ends
 	keys, took, err := w.look(s)
 	if err != nil {
-		w.must(err)
+		if !IsCluster(w.cfg.Service) {
+			w.must(err)
+		}
 		return ""
 	}
 	w.overdue(s, keys)
+	group := []*server{s}
+	if IsCluster(w.cfg.Service) {
+		group, ends = w.together(), w.cluster.ends
+		w.cluster = known{keys, s.ends}
+	}
 	by := ""
 	if answered != nil {
 		by = answered.conn.wire.client
@@ -110,8 +176,13 @@ func (w *World) notice(s *server, answered *message) (did faults.Effect) {
 		sole = busy[0]
 	}
 	change := func(keys []faults.Key, took time.Duration, cause checker.Cause, client string) {
-		if d := w.changed(s, keys, took, cause, client, nil); d != "" && client == by {
-			did = d
+		for _, member := range group {
+			d := w.changed(member, keys, took, cause, client, nil)
+			if client == by {
+				did = cmp.Or(did, d)
+			} else {
+				w.credit(s, client, d)
+			}
 		}
 	}
 	was, _ := w.ledger.Owner(s.Name)
@@ -121,8 +192,8 @@ func (w *World) notice(s *server, answered *message) (did faults.Effect) {
 	case was == now || was == "" || !known:
 	case slices.Contains(busy, was):
 		change(free, slack, checker.ByCommand, was)
-	case lasted:
-		change(free, slack, checker.BySession, "")
+	case ends != "":
+		change(free, slack, checker.Cause(ends), "")
 	}
 	if now == "" {
 		now = sole
@@ -131,7 +202,18 @@ func (w *World) notice(s *server, answered *message) (did faults.Effect) {
 	return did
 }
 
-// busy returns the clients that have a request under way with a server, and the one that had.
+// credit notes what a client's request did that was not answered yet, or whose answer was not seen yet.
+func (w *World) credit(s *server, client string, did faults.Effect) {
+	for on, wire := range w.links {
+		for _, c := range wire.list() {
+			if on.client == client && c.server == s && len(c.asked) > 0 && did != "" {
+				c.asked[0].did = did
+			}
+		}
+	}
+}
+
+// busy returns the clients that have a request under way with a server, as far as messages are told apart, and the one that had.
 func (w *World) busy(s *server, had string) (names []string) {
 	if had != "" {
 		names = append(names, had)

@@ -168,7 +168,7 @@ func (c *conn) reply(m *message) bool {
 	}
 	request := c.asked[at]
 	c.asked = slices.Delete(c.asked, 0, at+1) // those before it get none any more
-	m.words, m.command, m.text, m.opens, m.settles = request.words, request.command, request.text, request.opens, at+1
+	m.words, m.command, m.text, m.opens, m.settles, m.did = request.words, request.command, request.text, request.opens, at+1, request.did
 	return true
 }
 
@@ -360,10 +360,11 @@ func (w *World) answered(m *message) {
 	c := m.conn
 	switch {
 	case w.speaks(): // reply has done the rest
-		m.did = w.notice(c.server, m)
+		m.did = cmp.Or(w.notice(c.server, m), m.did)
 		return
 	case w.cfg.Service != nil:
 		m.command = proxy.AnyBytes
+		w.notice(c.server, m)
 		return
 	case c.awaited == nil:
 		return // an error that a server sends before it closes a connection

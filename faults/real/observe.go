@@ -138,6 +138,9 @@ func (w *World) find(s *server) error {
 		return nil
 	}
 	keys, took, err := w.look(s)
+	if err != nil && IsCluster(w.cfg.Service) {
+		return nil
+	}
 	if err != nil {
 		return err
 	}
@@ -152,6 +155,9 @@ func (w *World) find(s *server) error {
 func (w *World) observe(s *server, cause checker.Cause, client string, words []string) (did faults.Effect) {
 	if w.record == nil || !s.looks() || !s.Answers() {
 		return ""
+	}
+	if IsCluster(w.cfg.Service) {
+		return w.notice(s, nil)
 	}
 	keys, took, err := w.look(s)
 	if err != nil {

@@ -42,7 +42,7 @@ type server struct {
 	keys   []faults.Key  // of the lock, when last looked at, with the earliest expiry that they may have
 	took   time.Duration // by how much later that may be
 	moved  bool          // the clock was moved since
-	lasts  bool          // of a service's: they are whose they are as long as a connection lasts
+	ends   Ending        // of a service's: why the last holder has it no longer if he did nothing
 	expiry *timer
 }
 

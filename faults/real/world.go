@@ -92,6 +92,8 @@ type World struct {
 	failure    error // of something that the world itself needs
 	lateness   lateness
 	granted    time.Duration // how long the present fault may take
+	cluster    known         // of the lock, if servers are members of one
+	version    int64         // on how much a cluster had agreed when it was last asked whose the lock is
 	promotions time.Duration // how long sentinels took for all that they did
 	closed     bool
 }
@@ -148,6 +150,7 @@ func (w *World) Begin() {
 	w.began = time.Now()
 	w.ledger = faults.NewLedger(w.cfg.Lock)
 	w.introduce()
+	w.cluster = known{}
 	for _, s := range w.servers {
 		w.must(w.find(s))
 	}

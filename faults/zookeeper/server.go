@@ -28,9 +28,13 @@ type server struct {
 	*daemon.Member
 	host *Host
 	once sync.Once // for saying that n1 begins
+	eye  eye
 }
 
-var _ real.Owned = (*server)(nil)
+var (
+	_ real.Owned  = (*server)(nil)
+	_ real.Looker = (*server)(nil)
+)
 
 // withoutData is why a member isn't started again without its data. ZooKeeper would take it: it has
 // forgotten what it agreed to, and with another that was behind it can make a majority that

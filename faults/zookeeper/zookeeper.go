@@ -138,7 +138,7 @@ func (h *Host) Start(ctx context.Context, spec real.ServerSpec) (real.Server, er
 	if s.Member, err = h.Member(spec, len(h.peers), "", withoutData); err != nil {
 		return nil, fmt.Errorf("zookeeper: start %s: %w", spec.Name, err)
 	}
-	if s.Daemon, err = h.Add(spec.Name, daemon.Program{Command: s.command, Answers: s.answers, PortTaken: "Address already in use", Says: says}); err != nil {
+	if s.Daemon, err = h.Add(spec.Name, daemon.Program{Command: s.command, Answers: s.answers, PortTaken: "Address already in use", Says: says, Close: s.eye.close}); err != nil {
 		return nil, fmt.Errorf("zookeeper: start %s: %w", spec.Name, err)
 	}
 	h.Join(s.Number, s.Daemon)
@@ -168,6 +168,9 @@ func (Service) Name() string { return "zookeeper" }
 
 // Clusters implements [real.Clustered].
 func (Service) Clusters() bool { return true }
+
+// Queries implements [real.Queried].
+func (Service) Queries() string { return "the path of nodes" }
 
 // Login implements [real.Service]: as user and password of ZooKeeper's scheme "digest".
 func (Service) Login(password string) real.Login {

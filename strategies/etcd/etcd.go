@@ -43,6 +43,7 @@ func mutex() strategies.Strategy {
 		Source:  "go.etcd.io/etcd/client/v3/concurrency, Session and Mutex",
 		Nodes:   members,
 		Tags:    []string{strategies.TagMulti, strategies.TagQuorum, strategies.TagRenewing},
+		Query:   "$1/",
 		May:     may("stale-write"),
 		New:     func(env strategies.Env) (strategies.Lock, error) { return newLock(env) },
 	}
@@ -58,7 +59,10 @@ func mutex() strategies.Strategy {
 //
 // Who hears nothing of the servers for a lease knows by a clock of his own that the session is over.
 //
-// A request that a stopped member has taken waits until the client gives up the connection; and if it writes, nobody repeats it.
+// A request that a stopped member has taken waits until the client gives up the connection; and if it writes, nobody repeats it. So a client may
+// have the key, and not know it, for as long as its session lasts, which it renews.
+//
+// Without a majority no lease ends, so the key stays whose it was.
 //
 // A client that goes on after a pause learns from a timer of its own that its session must have ended, within
 // a millisecond or so. What it writes before that, if it does, is stale.
@@ -69,7 +73,8 @@ func may(written ...string) map[string][]string {
 		"node-down":                  {"unavailable"},
 		"holder-cut-off":             {},
 		"leader-cut-off":             {},
-		"follower-behind":            {"unavailable"},
+		"follower-behind":            {"unavailable", "stuck-lock"},
+		"all-cut-off":                {"stuck-lock"},
 		"reentrant-acquire":          {},
 		"acquire-twice-release-once": {"overlap", "stale-write"},
 	}
@@ -123,6 +128,7 @@ func newLock(env strategies.Env) (*lock, error) {
 	if err != nil {
 		return nil, fmt.Errorf("etcd: %w", err)
 	}
+	client.KV = signed{client.KV, env.Owner}
 	return &lock{client: client, key: env.Key, ttl: int(math.Ceil(env.TTL.Seconds()))}, nil
 }
 

@@ -96,7 +96,7 @@ func (l *lock) attempt(ctx context.Context, try bool) error {
 		return not(strategies.ErrNotAcquired, err) // nothing but a session can be there
 	}
 	recipe, done := l.recipe, make(chan error, 1)
-	go func() { done <- recipe.Lock() }()
+	go func() { done <- recipe.LockWithData([]byte(l.env.Owner)) }()
 	var taken <-chan struct{}
 	if try {
 		watching, stop := context.WithCancel(ctx)

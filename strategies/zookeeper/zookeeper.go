@@ -47,6 +47,7 @@ func recipe() strategies.Strategy {
 		Source:  "github.com/go-zookeeper/zk, NewLock",
 		Nodes:   members,
 		Tags:    []string{strategies.TagMulti, strategies.TagQuorum, strategies.TagRenewing},
+		Query:   "/$1",
 		May:     map[string][]string{"follower-behind": behind, "gc-pause-holding": {"overlap", "stale-write"}, "all-cut-off": {}},
 		New:     func(env strategies.Env) (strategies.Lock, error) { return newLock(env, false) },
 	}

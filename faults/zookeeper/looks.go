@@ -1,0 +1,124 @@
+package zookeeper
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/lockfault/lockfault/faults/real"
+)
+
+// An eye is a session with one member by which it is asked whose a lock is, there from the first time until close. The zero value is
+// ready. Safe for concurrent use.
+type eye struct {
+	mu     sync.Mutex
+	conn   *zk.Conn
+	closed bool
+}
+
+// glance is how long a member is waited for: one that has to think about what it knows has lost its leader.
+const glance = 100 * time.Millisecond
+
+// errBlind says that a member said nothing.
+var errBlind = errors.New("it is not connected, or has lost its leader")
+
+// Look implements [real.Looker]. A query is the path below which those who want the lock have their nodes, with $1 for its name: the one whose number
+// is the smallest has it, as long as his session lasts, and his node's data say whose that is.
+func (s *server) Look(ctx context.Context, query, name string) (real.Sight, error) {
+	conn, err := s.eye.open(s.Addr(), s.Spec.Password)
+	if err != nil {
+		return real.Sight{}, err
+	}
+	type answer struct {
+		real.Sight
+		err error
+	}
+	done := make(chan answer, 1)
+	go func() { // go-zookeeper knows no contexts
+		seen, err := look(conn, strings.ReplaceAll(query, "$1", name))
+		done <- answer{seen, err}
+	}()
+	ctx, cancel := context.WithTimeout(ctx, glance)
+	defer cancel()
+	select {
+	case a := <-done:
+		return a.Sight, a.err
+	case <-ctx.Done():
+		return real.Sight{}, errBlind
+	}
+}
+
+// look asks for the nodes below a path, and for the data of the first.
+func look(conn *zk.Conn, path string) (seen real.Sight, err error) {
+	for {
+		children, stat, err := conn.Children(path)
+		if errors.Is(err, zk.ErrNoNode) {
+			return seen, nil
+		}
+		if err != nil {
+			return seen, err
+		}
+		seen.Version = stat.Pzxid
+		if len(children) == 0 {
+			return seen, nil
+		}
+		first := slices.MinFunc(children, func(a, b string) int { return strings.Compare(number(a), number(b)) })
+		data, stat, err := conn.Get(path + "/" + first)
+		if errors.Is(err, zk.ErrNoNode) { // it has gone meanwhile
+			continue
+		}
+		if err != nil {
+			return seen, err
+		}
+		h := real.Holder{Owner: string(data)}
+		if stat.EphemeralOwner != 0 {
+			h.Ends = real.WithLease
+		}
+		seen.Holders = []real.Holder{h}
+		return seen, nil
+	}
+}
+
+// digits is how many digits the servers put behind the name of a sequential node.
+const digits = 10
+
+// number returns the number in the name of a sequential node.
+func number(name string) string { return name[max(0, len(name)-digits):] }
+
+// open returns the session, once it is there.
+func (e *eye) open(addr, password string) (*zk.Conn, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.closed {
+		return nil, errBlind
+	}
+	if e.conn == nil {
+		conn, _, err := zk.Connect([]string{addr}, 10*time.Second, zk.WithLogger(silent{}), zk.WithLogInfo(false))
+		if err != nil {
+			return nil, err
+		}
+		e.conn = conn
+		go func() { _ = conn.AddAuth("digest", []byte(user+":"+password)) }() // said anew with each connection
+	}
+	if e.conn.State() != zk.StateHasSession {
+		return nil, errBlind
+	}
+	return e.conn, nil
+}
+
+// close ends the session, for good.
+func (e *eye) close() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.closed = true
+	if e.conn != nil {
+		e.conn.Close()
+		e.conn = nil
+	}
+	return nil
+}
