@@ -17,12 +17,14 @@ func TestOrdersToServices(t *testing.T) {
 		t.Fatal(err)
 	}
 	const (
-		apart   = "line 3 is about what requests do, and those of etcd are not told apart"
-		effects = "line 3 is about what requests do with the lock, which is not looked at on servers of postgres: name a command"
-		pushes  = "line 3 is about messages that nobody asked for, which no order meets on links to postgres"
+		apart  = "line 3 is about what requests do, and those of etcd are not told apart"
+		pushes = "line 3 is about messages that nobody asked for, which no order meets on links to postgres"
 	)
 	const (
-		effectsToo = "line 3 is about what requests do with the lock, which is not looked at on servers of zookeeper: name a command"
+		unasked    = "line 3 is about what requests do with the lock, and etcd-mutex has no Query by which servers of etcd would say whose it is"
+		keys       = "line 3 is about requests that read or write a key of Redis, which postgres doesn't have: name a command"
+		unaskedToo = "line 3 is about what requests do with the lock, and zookeeper-lock has no Query by which servers of zookeeper would say whose it is"
+		keysToo    = "line 3 is about requests that read or write a key of Redis, which zookeeper doesn't have: name a command"
 		pushesToo  = "line 3 is about messages that nobody asked for, which no order meets on links to zookeeper"
 	)
 	for _, c := range []struct{ order, redis, etcd, postgres, zookeeper string }{
@@ -37,8 +39,8 @@ func TestOrdersToServices(t *testing.T) {
 		{"hold A before EXISTS PING", "", apart, "line 3 is about EXISTS, PING, which postgres doesn't have", ""},
 		{"hold A before INSERT or none", "", "", "", ""},
 		{"hold A before GET or none", "", "", "", ""},
-		{"hold A after taking", "", apart, effects, effectsToo},
-		{"hold A before writing", "", apart, effects, effectsToo},
+		{"hold A after taking", "", unasked, "", unaskedToo},
+		{"hold A before writing", "", apart, keys, keysToo},
 		{"hold A before writing or none", "", "", "", ""},
 		{"drop A messages", "", apart, pushes, pushesToo},
 		{"drop A messages or none", "", "", "", ""},
