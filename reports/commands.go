@@ -32,6 +32,9 @@ func commands(h checker.History) map[checker.Op]int {
 				list[n-1].to, list[n-1].succeeded = e.Time, e.Result == checker.OK
 			}
 		case checker.Request:
+			if keepsAlive(h, e) {
+				break
+			}
 			// A request is of the operation that was called last when it set out, if that had not returned.
 			for i := len(list) - 1; i >= 0; i-- {
 				if o := list[i]; o.from <= e.Sent {
@@ -52,6 +55,11 @@ func commands(h checker.History) map[checker.Op]int {
 		}
 	}
 	return least
+}
+
+// keepsAlive reports whether a request is sent when it is time, whatever its client does, so that it is of no operation.
+func keepsAlive(h checker.History, e checker.Event) bool {
+	return h.Meta.Service != "" && e.Command == "PING"
 }
 
 // usual are numbers of which there is one in each cell, by strategy and operation, and in how many cells each was.

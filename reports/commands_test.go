@@ -45,3 +45,18 @@ func TestCommands(t *testing.T) {
 		t.Errorf("%v, want %v", got, want)
 	}
 }
+
+// What only keeps a session of another service is of no operation, whenever it comes; Redis has a command of that name.
+func TestKeepalivesAreNoCommands(t *testing.T) {
+	for service, want := range map[string]int{"zookeeper": 1, "": 2} {
+		h := checker.History{Meta: checker.Meta{Service: service}, Events: []checker.Event{
+			{Kind: checker.Invoke, Client: "A", Op: checker.Acquire},
+			{Kind: checker.Request, Client: "A", Command: "CREATE /lock"},
+			{Kind: checker.Request, Client: "A", Command: "PING"},
+			{Kind: checker.Return, Client: "A", Op: checker.Acquire, Result: checker.OK},
+		}}
+		if got := commands(h)[checker.Acquire]; got != want {
+			t.Errorf("%q: %d commands, want %d", service, got, want)
+		}
+	}
+}

@@ -15,7 +15,7 @@ func isCommand(text string) bool {
 	})
 }
 
-// knownCommand reports whether there is such a command, of Redis or of PostgreSQL: a misspelt
+// knownCommand reports whether there is such a command, of Redis, PostgreSQL or ZooKeeper: a misspelt
 // command would never match anything, and the scenario would pass for the wrong reason.
 func knownCommand(name string) bool {
 	return redisHas(name) || slices.Contains(allCommands(), name)
@@ -98,5 +98,5 @@ func commandNames() []string {
 
 // allCommands returns the commands that scripts may name, those of Redis first.
 func allCommands() []string {
-	return slices.Concat(commandNames(), faults.Statements(), faults.PostgresMessages())
+	return slices.Concat(commandNames(), faults.Statements(), faults.PostgresMessages(), faults.ZooKeeperRequests())
 }

@@ -48,9 +48,13 @@ func TestDocumentedScriptsOfServices(t *testing.T) {
 	if len(blocks) == 0 {
 		t.Fatal("found none")
 	}
-	played, err := os.ReadFile("../cli/testdata/plain/postgres.txtar")
-	if err != nil {
-		t.Fatal(err)
+	var played []byte
+	for _, service := range []string{"postgres", "zookeeper"} {
+		tests, err := os.ReadFile("../cli/testdata/plain/" + service + ".txtar")
+		if err != nil {
+			t.Fatal(err)
+		}
+		played = append(played, tests...)
 	}
 	for _, block := range blocks {
 		if got := string(parse(t, block[1]).Format()); got != block[1] {

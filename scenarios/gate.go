@@ -103,7 +103,7 @@ func (p *parser) messages(c *cursor, match *faults.Match) error {
 		case synonymOf(w.text) != "":
 			return c.wrong(w, "the command %q is called "+synonymOf(w.text)+" here, as PostgreSQL answers it")
 		case !knownCommand(w.text):
-			return c.wrong(w, "Redis has no command %q, nor has PostgreSQL", allCommands()...)
+			return c.wrong(w, "Redis has no command %q, nor has PostgreSQL or ZooKeeper", allCommands()...)
 		case slices.Contains(match.Commands, w.text):
 			return c.wrong(w, "command %q is named twice")
 		}

@@ -97,7 +97,7 @@ func orderTakes(service Service, s strategies.Strategy, m faults.Match) (ok bool
 	case !tells:
 		return false, fmt.Sprintf("what requests do, and those of %s are not told apart", name)
 	case m.Way == faults.Messages:
-		return false, fmt.Sprintf("messages that nobody asked for, and those of %s may come in the midst of an answer", name)
+		return false, fmt.Sprintf("messages that nobody asked for, which no order meets on links to %s", name)
 	case m.Effect != "":
 		return false, fmt.Sprintf("requests that read or write a key of Redis, which %s doesn't have: name a command", name)
 	}

@@ -17,24 +17,33 @@ func TestOrdersToServices(t *testing.T) {
 		t.Fatal(err)
 	}
 	const (
-		apart   = "line 3 is about what requests do, and those of etcd are not told apart"
-		effects = "line 3 is about what requests do with the lock, which is not looked at on servers of postgres: name a command"
-		pushes  = "line 3 is about messages that nobody asked for, and those of postgres may come in the midst of an answer"
+		apart  = "line 3 is about what requests do, and those of etcd are not told apart"
+		pushes = "line 3 is about messages that nobody asked for, which no order meets on links to postgres"
 	)
-	for _, c := range []struct{ order, redis, etcd, postgres string }{
-		{"drop A before any", "", "", ""},
-		{"drop A after INSERT", "line 3 is about INSERT, which Redis doesn't have", apart, ""},
-		{"hold A before STARTUP UPDATE", "line 3 is about STARTUP, UPDATE, which Redis doesn't have", apart, ""},
-		{"hold A before EVAL SETNX", "", apart, "line 3 is about EVAL, SETNX, which postgres doesn't have"},
-		{"hold A before EVAL INSERT", "", apart, ""},
-		{"hold A before SET", "", apart, ""},
-		{"hold A before INSERT or none", "", "", ""},
-		{"hold A before GET or none", "", "", ""},
-		{"hold A after taking", "", apart, effects},
-		{"hold A before writing", "", apart, effects},
-		{"hold A before writing or none", "", "", ""},
-		{"drop A messages", "", apart, pushes},
-		{"drop A messages or none", "", "", ""},
+	const (
+		unasked    = "line 3 is about what requests do with the lock, and etcd-mutex has no Query by which servers of etcd would say whose it is"
+		keys       = "line 3 is about requests that read or write a key of Redis, which postgres doesn't have: name a command"
+		unaskedToo = "line 3 is about what requests do with the lock, and zookeeper-lock has no Query by which servers of zookeeper would say whose it is"
+		keysToo    = "line 3 is about requests that read or write a key of Redis, which zookeeper doesn't have: name a command"
+		pushesToo  = "line 3 is about messages that nobody asked for, which no order meets on links to zookeeper"
+	)
+	for _, c := range []struct{ order, redis, etcd, postgres, zookeeper string }{
+		{"drop A before any", "", "", "", ""},
+		{"drop A after INSERT", "line 3 is about INSERT, which Redis doesn't have", apart, "", "line 3 is about INSERT, which zookeeper doesn't have"},
+		{"hold A before STARTUP UPDATE", "line 3 is about STARTUP, UPDATE, which Redis doesn't have", apart, "", "line 3 is about STARTUP, UPDATE, which zookeeper doesn't have"},
+		{"hold A before EVAL SETNX", "", apart, "line 3 is about EVAL, SETNX, which postgres doesn't have", "line 3 is about EVAL, SETNX, which zookeeper doesn't have"},
+		{"hold A before EVAL INSERT", "", apart, "", "line 3 is about EVAL, INSERT, which zookeeper doesn't have"},
+		{"hold A before SET", "", apart, "", "line 3 is about SET, which zookeeper doesn't have"},
+		{"drop A after GETDATA", "line 3 is about GETDATA, which Redis doesn't have", apart, "line 3 is about GETDATA, which postgres doesn't have", ""},
+		{"hold A before CREATE DELETE", "line 3 is about CREATE, DELETE, which Redis doesn't have", apart, "", ""},
+		{"hold A before EXISTS PING", "", apart, "line 3 is about EXISTS, PING, which postgres doesn't have", ""},
+		{"hold A before INSERT or none", "", "", "", ""},
+		{"hold A before GET or none", "", "", "", ""},
+		{"hold A after taking", "", unasked, "", unaskedToo},
+		{"hold A before writing", "", apart, keys, keysToo},
+		{"hold A before writing or none", "", "", "", ""},
+		{"drop A messages", "", apart, pushes, pushesToo},
+		{"drop A messages or none", "", "", "", ""},
 	} {
 		script, err := scenarios.Parse("x.txt", []byte("clients A\n\n"+c.order+"\nA acquire\n\nexpect none\n"))
 		if err != nil {
@@ -56,6 +65,8 @@ func TestOrdersToServices(t *testing.T) {
 				wants("etcd", c.etcd)
 			case "postgres":
 				wants("postgres", c.postgres)
+			case "zookeeper":
+				wants("zookeeper", c.zookeeper)
 			}
 		}
 		cell.Place = nil

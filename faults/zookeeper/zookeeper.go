@@ -3,7 +3,8 @@
 //
 // What comes in is [real.ServerSpec]; what goes out is addresses on loopback, where nobody reads or writes
 // anything without the password. They end with the host's Close, and with this process however it ends, and
-// keep everything in one temporary directory. The package knows nothing of faults, links or clients.
+// keep everything in one temporary directory. [Wire] is what is spoken with them, for links that look at it. The
+// package does no faults, and knows no clients.
 package zookeeper
 
 import (
@@ -15,8 +16,10 @@ import (
 	"sync"
 	"time"
 
+	"github.com/lockfault/lockfault/faults"
 	"github.com/lockfault/lockfault/faults/daemon"
 	"github.com/lockfault/lockfault/faults/real"
+	"github.com/lockfault/lockfault/faults/real/proxy"
 	"github.com/lockfault/lockfault/internal/ports"
 )
 
@@ -161,7 +164,10 @@ func (h *Host) all() []*server {
 // Service is how worlds speak with ZooKeeper.
 type Service struct{}
 
-var _ real.Clustered = Service{}
+var (
+	_ real.Clustered = Service{}
+	_ real.Speaker   = Service{}
+)
 
 // Name implements [real.Service].
 func (Service) Name() string { return "zookeeper" }
@@ -176,6 +182,12 @@ func (Service) Queries() string { return "the path of nodes" }
 func (Service) Login(password string) real.Login {
 	return real.Login{Username: user, Password: password}
 }
+
+// Speaks implements [real.Speaker].
+func (Service) Speaks() proxy.Protocol { return Wire{} }
+
+// Commands implements [real.Speaker].
+func (Service) Commands() []string { return faults.ZooKeeperRequests() }
 
 // MovesClocks implements [real.Clocked]. What Java waits for it asks the kernel to wait for, until a moment that it has read off its
 // clock: with one that runs at another rate it would wait too long, or not at all.

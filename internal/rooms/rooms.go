@@ -73,7 +73,7 @@ func Allowed() map[string][]string {
 		// Servers of other kinds.
 		"faults/etcd":      {"faults/real", "faults/daemon", "internal/child", "internal/ports"},
 		"faults/postgres":  {"faults", "faults/real", "faults/real/proxy", "faults/daemon", "internal/child", "internal/ports"},
-		"faults/zookeeper": {"faults/real", "faults/daemon", "internal/child", "internal/ports"},
+		"faults/zookeeper": {"faults", "faults/real", "faults/real/proxy", "faults/daemon", "internal/child", "internal/ports"},
 		// What servers that are processes have in common.
 		"faults/daemon": {"faults/clock", "faults/real", "internal/child", "internal/ports", "internal/tempdir"},
 		// Clocks of other processes, whoever starts them.

@@ -29,7 +29,7 @@ type Request struct {
 	Words []string
 	// Parts are what it says, where those aren't the words.
 	Parts []Part
-	// Silent says that it gets no answer.
+	// Silent says that it gets no answer, or none that anybody waits for.
 	Silent bool
 	// Opens says that it belongs to the beginning or the end of a connection.
 	Opens bool

@@ -1,0 +1,195 @@
+package zookeeper
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/lockfault/lockfault/faults/real/proxy"
+)
+
+// connected reads the answer to a request for a session, and reports whether it is one. A server that knows nothing of the session any more gives one
+// of no length.
+func connected(r *reader) (p proxy.Part, ok bool) {
+	version, span := r.int(), r.int()
+	r.long()  // the session
+	r.bytes() // its password
+	p.Text = fmt.Sprintf("session of %d ms", span)
+	if span <= 0 {
+		p.Text = failures[-112]
+	}
+	return p, version == 0 && !r.short
+}
+
+// failures are the names of errors, by their codes.
+var failures = map[int32]string{
+	-1: "system error", -2: "runtime inconsistency", -3: "data inconsistency", -4: "connection loss", -5: "marshalling error",
+	-6: "unimplemented", -7: "operation timeout", -8: "bad arguments", -12: "unknown session", -13: "no quorum of the new members",
+	-14:  "reconfiguration in progress",
+	-100: "API error", -101: "no node", -102: "no auth", -103: "bad version", -108: "no children for ephemerals", -110: "node exists",
+	-111: "not empty", -112: "session expired", -113: "invalid callback", -114: "invalid ACL", -115: "auth failed", -118: "session moved",
+	-119: "not read-only", -120: "ephemeral on local session", -121: "no watcher", -122: "request timeout", -123: "reconfiguration disabled",
+	-124: "auth required", -125: "quota exceeded", -127: "throttled",
+}
+
+// failed returns the name of an error.
+func failed(code int32) string {
+	if name, ok := failures[code]; ok {
+		return name
+	}
+	return fmt.Sprintf("error %d", code)
+}
+
+// answered returns what an answer to an operation says, behind its header.
+func answered(code int32, zxid int64, failure int32, r *reader) []proxy.Part {
+	if code == opMulti || code == opMultiRead {
+		if parts := results(r); len(parts) > 0 {
+			return parts
+		}
+		code = opMulti // of nothing, or refused as a whole
+	}
+	if failure != 0 {
+		return []proxy.Part{{Text: failed(failure)}}
+	}
+	p := result(code, r)
+	switch code { // what is a change has a number among all
+	case opCreate, opCreate2, opCreateContainer, opCreateTTL, opDelete, opSetData, opSetACL:
+		p.Text += fmt.Sprintf(" zxid %#x", zxid)
+	}
+	return []proxy.Part{p}
+}
+
+// results reads the answers to several operations, as many as are shown.
+func results(r *reader) (parts []proxy.Part) {
+	for len(parts) < maxParts {
+		code, done := r.int(), r.bool()
+		failure := r.int()
+		if done || r.short {
+			break
+		}
+		if code == opError {
+			failure = r.int()
+		}
+		if r.short {
+			break
+		}
+		if failure != 0 {
+			parts = append(parts, proxy.Part{Text: failed(failure)})
+			continue
+		}
+		parts = append(parts, result(code, r))
+	}
+	return parts
+}
+
+// result reads what an operation that went well has given.
+func result(code int32, r *reader) proxy.Part {
+	var l line
+	switch code {
+	case opCreate, opCreateContainer, opCreateTTL:
+		l.path(r.string())
+	case opCreate2:
+		l.path(r.string())
+		readStat(r)
+	case opExists:
+		l.stat(readStat(r))
+	case opSetData, opSetACL:
+		s := readStat(r)
+		l.say(fmt.Sprintf("version %d", s.version))
+		if code == opSetACL {
+			l.text = "ok"
+		}
+	case opGetData:
+		data := r.bytes()
+		l.stat(readStat(r))
+		l.data(data)
+	case opGetChildren, opGetChildren2, opGetEphemerals:
+		l.names(r)
+	case opGetAllChildrenNumber:
+		l.say(fmt.Sprint(r.int()))
+	default:
+		l.text = "ok"
+	}
+	if r.short {
+		return proxy.Part{Text: strings.TrimSpace(malformed)}
+	}
+	l.text = strings.TrimSpace(l.text)
+	return l.part()
+}
+
+// maxNames is how many names are put in order; of more it is only told how many they are.
+const maxNames = 1000
+
+// names reads nodes' names. Servers have them in an order that is chance where something was drawn in them, so they are told by the rest of them.
+func (l *line) names(r *reader) {
+	type name struct{ whole, rest string }
+	n := r.count(4)
+	if n > maxNames {
+		l.say(fmt.Sprintf("%d in all", n))
+		return
+	}
+	list := make([]name, n)
+	for i := range list {
+		whole := r.string()
+		rest, _ := undrawn(whole)
+		list[i] = name{whole, rest}
+	}
+	slices.SortFunc(list, func(a, b name) int { return cmp.Or(cmp.Compare(a.rest, b.rest), cmp.Compare(a.whole, b.whole)) })
+	for _, name := range list[:min(len(list), maxParts)] {
+		l.path(name.whole)
+	}
+	switch {
+	case n == 0:
+		l.say("none")
+	case n > maxParts:
+		l.say(fmt.Sprintf(" … %d in all", n))
+	}
+}
+
+// stat is what is told of a node's Stat. The rest of it are dates, and what is drawn by the server.
+type stat struct {
+	made     int64 // the zxid
+	version  int32
+	children int32
+}
+
+func readStat(r *reader) (s stat) {
+	const long = 8
+	s.made = r.long()
+	r.take(3 * long) // when it was changed, and two dates
+	s.version = r.int()
+	r.take(2*4 + long + 4) // two more versions, the session that it belongs to, and how long its data are
+	s.children = r.int()
+	r.long() // when its children were changed
+	return s
+}
+
+func (l *line) stat(s stat) {
+	l.say(fmt.Sprintf("czxid %#x version %d", s.made, s.version))
+	if s.children > 0 {
+		l.say(fmt.Sprintf(" children %d", s.children))
+	}
+}
+
+// event reads what a server tells who watches.
+func event(r *reader) proxy.Part {
+	kind, state := r.int(), r.int()
+	l := line{text: kinds[kind]}
+	switch {
+	case l.text == "" && kind == -1:
+		l.text = fmt.Sprintf("session state %d", state)
+	case l.text == "":
+		l.text = fmt.Sprintf("event %d", kind)
+	}
+	if path := r.string(); path != "" {
+		l.path(path)
+	}
+	if r.short {
+		return proxy.Part{Text: "event" + malformed}
+	}
+	return l.part()
+}
+
+// kinds are the names of events.
+var kinds = map[int32]string{1: "node created", 2: "node deleted", 3: "data changed", 4: "children changed", 5: "watch for data removed", 6: "watch for children removed", 7: "persistent watch removed"}

@@ -1,0 +1,195 @@
+package zookeeper
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/lockfault/lockfault/faults/real/proxy"
+)
+
+// wordConnect is the word of the request for a session, which has no code.
+const wordConnect = "CONNECT"
+
+// The codes of operations.
+const (
+	opCreate               = 1
+	opDelete               = 2
+	opExists               = 3
+	opGetData              = 4
+	opSetData              = 5
+	opGetACL               = 6
+	opSetACL               = 7
+	opGetChildren          = 8
+	opSync                 = 9
+	opPing                 = 11
+	opGetChildren2         = 12
+	opCheck                = 13
+	opMulti                = 14
+	opCreate2              = 15
+	opReconfig             = 16
+	opCheckWatches         = 17
+	opRemoveWatches        = 18
+	opCreateContainer      = 19
+	opCreateTTL            = 21
+	opMultiRead            = 22
+	opAuth                 = 100
+	opSetWatches           = 101
+	opSASL                 = 102
+	opGetEphemerals        = 103
+	opGetAllChildrenNumber = 104
+	opSetWatches2          = 105
+	opAddWatch             = 106
+	opWhoAmI               = 107
+	opClose                = -11
+	opError                = -1 // in the answer to several operations
+)
+
+// words are what requests are called by, by the codes of their operations.
+var words = map[int32]string{
+	opCreate: "CREATE", opCreate2: "CREATE", opCreateContainer: "CREATE", opCreateTTL: "CREATE",
+	opDelete: "DELETE", opExists: "EXISTS", opGetData: "GETDATA", opSetData: "SETDATA", opGetACL: "GETACL", opSetACL: "SETACL",
+	opGetChildren: "GETCHILDREN", opGetChildren2: "GETCHILDREN", opSync: "SYNC", opPing: "PING", opCheck: "CHECK",
+	opMulti: "MULTI", opMultiRead: "MULTIREAD", opReconfig: "RECONFIG",
+	opCheckWatches: "CHECKWATCHES", opRemoveWatches: "REMOVEWATCHES", opAddWatch: "ADDWATCH",
+	opAuth: "AUTH", opSASL: "SASL", opSetWatches: "SETWATCHES", opSetWatches2: "SETWATCHES",
+	opGetEphemerals: "GETEPHEMERALS", opGetAllChildrenNumber: "GETALLCHILDRENNUMBER", opWhoAmI: "WHOAMI", opClose: "CLOSE",
+}
+
+// opens reports whether an operation belongs to a connection's beginning or end, or keeps it.
+func opens(code int32) bool {
+	switch code {
+	case opSetWatches, opSetWatches2, opPing, opClose:
+		return true
+	}
+	return logsIn(code)
+}
+
+// logsIn reports whether an operation is one that servers answer at once.
+func logsIn(code int32) bool { return code == opAuth || code == opSASL }
+
+// secret stands for what is not to be shown.
+const secret = " (secret)"
+
+// malformed stands for what can't be read. It is the server that decides about it.
+const malformed = " (malformed)"
+
+// connecting reads the request for a session, and reports whether it is one. Which session is asked for is drawn by the server, and nothing
+// that two runs have in common; its password is nobody's business.
+func connecting(r *reader) (p proxy.Part, ok bool) {
+	version := r.int()
+	r.long() // the last zxid that it knows of
+	span, session := r.int(), r.long()
+	r.bytes() // the password
+	p.Text = fmt.Sprintf("%s new session of %d ms", wordConnect, span)
+	if session != 0 {
+		p.Text = fmt.Sprintf("%s session of %d ms again", wordConnect, span)
+	}
+	return p, version == 0 && !r.short
+}
+
+// maxParts is how many operations of one request are shown, and how many results of an answer.
+const maxParts = 16
+
+// requested returns the words of a request, and what it says, one part for each.
+func requested(word string, code int32, r *reader) (list []string, parts []proxy.Part) {
+	list, parts = []string{word}, []proxy.Part{operation(word, code, r)}
+	for code == opMulti || code == opMultiRead {
+		kind, done := r.int(), r.bool()
+		r.int() // an error, in answers
+		if done && !r.short {
+			break
+		}
+		one, ok := words[kind]
+		if r.short || !ok || kind == opMulti || kind == opMultiRead {
+			parts[0].Text = word + malformed
+			break
+		}
+		part := operation(one, kind, r)
+		if len(parts) <= maxParts || !slices.Contains(list, one) { // an order meets one that isn't shown by another of its name
+			list, parts = append(list, one), append(parts, part)
+		}
+	}
+	return list, parts
+}
+
+// operation reads one operation behind its header.
+func operation(word string, code int32, r *reader) proxy.Part {
+	l := line{text: word}
+	switch code {
+	case opCreate, opCreate2, opCreateContainer, opCreateTTL:
+		path, data := r.string(), r.bytes()
+		skipACL(r)
+		l.path(path)
+		l.say(kindOfNode(r.int()))
+		if code == opCreateTTL {
+			l.say(fmt.Sprintf(" ttl %d ms", r.long()))
+		}
+		l.data(data)
+	case opDelete, opCheck:
+		l.path(r.string())
+		l.say(onVersion(r.int()))
+	case opExists, opGetData, opGetChildren, opGetChildren2:
+		if l.path(r.string()); r.bool() {
+			l.say(" watch")
+		}
+	case opSetData:
+		l.path(r.string())
+		data := r.bytes()
+		l.say(onVersion(r.int()))
+		l.data(data)
+	case opSetACL:
+		l.path(r.string())
+		skipACL(r) // which has digests of passwords
+		l.say(onVersion(r.int()))
+	case opGetACL, opSync, opCheckWatches, opRemoveWatches, opAddWatch, opGetEphemerals, opGetAllChildrenNumber:
+		l.path(r.string())
+	case opAuth:
+		r.int() // a type, of which there is none
+		l.say(" " + shorten(r.string()) + secret)
+	case opSASL:
+		l.say(secret)
+	}
+	if r.short {
+		return proxy.Part{Text: word + malformed}
+	}
+	return l.part()
+}
+
+// skipACL reads who may do what with a node.
+func skipACL(r *reader) {
+	const least = 12
+	for range r.count(least) {
+		r.int()
+		r.bytes()
+		r.bytes()
+	}
+}
+
+// kindOfNode says what kind of node is made.
+func kindOfNode(flags int32) string {
+	switch flags {
+	case 0:
+		return ""
+	case 1:
+		return " ephemeral"
+	case 2:
+		return " sequential"
+	case 3:
+		return " ephemeral sequential"
+	case 4:
+		return " container"
+	case 5:
+		return ""
+	case 6:
+		return " sequential"
+	}
+	return fmt.Sprintf(" flags %d", flags)
+}
+
+// onVersion says of which version a node must be.
+func onVersion(version int32) string {
+	if version == -1 {
+		return ""
+	}
+	return fmt.Sprintf(" version %d", version)
+}
