@@ -40,6 +40,9 @@ func (s *story) sentences() []picture.Sentence {
 		case checker.State:
 			before := keys[e.Node+e.Server]
 			keys[e.Node+e.Server] = e
+			if s.again(i) {
+				continue
+			}
 			if e.Cause != checker.ByCommand {
 				say(e, s.key(e))
 				continue
@@ -73,6 +76,16 @@ func (s *story) sentences() []picture.Sentence {
 		}
 	}
 	return out
+}
+
+// again reports whether an event tells of another member of a cluster what the one before tells: a lock is as the cluster has it.
+func (s *story) again(i int) bool {
+	if s.h.Meta.Service == "" || i == 0 {
+		return false
+	}
+	e, before := s.h.Events[i], s.h.Events[i-1]
+	return before.Kind == checker.State && before.Node != e.Node &&
+		before.Owner == e.Owner && before.Value == e.Value && before.Cause == e.Cause && before.Client == e.Client
 }
 
 // change tells what a command did to the key, and what its sender was told.

@@ -44,7 +44,9 @@ type story struct {
 	told, asked map[int]int
 	// caused is where the request is that made a change of a key, by the place of the change.
 	caused map[int]int
-	digits int // of the time, behind the point
+	// lost is where the answer to a request was lost, by the place of the request; and lacks, by the place of that, where the request is.
+	lost, lacks map[int]int
+	digits      int // of the time, behind the point
 	// beliefs are the times during which somebody believed that it holds the lock, begun
 	// how many of them have, and believers those of now.
 	beliefs, believers []checker.Hold
@@ -56,7 +58,7 @@ type story struct {
 }
 
 func newStory(h checker.History) *story {
-	s := &story{h: h, beliefs: checker.Holds(h), digits: 3, told: map[int]int{}, asked: map[int]int{}, caused: map[int]int{}}
+	s := &story{h: h, beliefs: checker.Holds(h), digits: 3, told: map[int]int{}, asked: map[int]int{}, caused: map[int]int{}, lost: map[int]int{}, lacks: map[int]int{}}
 	if h.Meta.TTL < time.Second {
 		s.digits = 6 // a lease that short is over within a few commands
 	}
@@ -98,6 +100,9 @@ func (s *story) pair() {
 			}
 			s.told[list[at]], s.asked[i] = i, list[at]
 			waiting[on] = slices.Delete(list, at, at+1)
+		case e.Kind == checker.Dropped && e.Direction == "reply" && len(list) > 0:
+			s.lost[list[0]], s.lacks[i] = i, list[0]
+			waiting[on] = list[1:]
 		}
 	}
 }
@@ -109,19 +114,26 @@ func (s *story) trace() {
 	waiting := map[path][]int{} // for an answer
 	for i, e := range s.h.Events {
 		on := path{e.Client, e.Node}
-		switch e.Kind {
-		case checker.Request:
+		if s.h.Meta.Service != "" { // members of a cluster change together
+			on.node = ""
+		}
+		switch {
+		case e.Kind == checker.Request && e.Command != "PING":
 			waiting[on] = append(waiting[on], i)
-		case checker.Reply:
-			if request, ok := s.asked[i]; ok {
+		case e.Kind == checker.Reply || e.Kind == checker.Dropped:
+			request, ok := s.asked[i]
+			if e.Kind == checker.Dropped {
+				request, ok = s.lacks[i]
+			}
+			if ok {
 				waiting[on] = slices.DeleteFunc(waiting[on], func(at int) bool { return at == request })
 			}
-		case checker.State:
+		case e.Kind == checker.State:
 			if i > 0 && belongs(s.h.Events[i-1], e) {
 				s.caused[i] = i - 1
 			} else if list := waiting[on]; e.Cause == checker.ByCommand && len(list) > 0 {
 				// Of several the first that is answered at all: a server takes them in turn.
-				at := max(0, slices.IndexFunc(list, func(at int) bool { _, answered := s.told[at]; return answered }))
+				at := max(0, slices.IndexFunc(list, func(at int) bool { return s.told[at] > 0 || s.lost[at] > 0 }))
 				s.caused[i] = list[at]
 			}
 		}

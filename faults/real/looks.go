@@ -103,14 +103,18 @@ type known struct {
 	ends Ending
 }
 
-// together returns all members of a cluster that answer, for the lock is as the cluster has it, and tells of those that didn't answer when it came to
-// be as it is.
-func (w *World) together() (list []*server) {
+// together returns all members of a cluster that answer, that one first, for the lock is as the cluster has it, and tells of those that didn't answer when
+// it came to be as it is.
+func (w *World) together(first *server) (list []*server) {
 	for _, member := range w.servers {
-		if !member.Answers() {
+		switch {
+		case !member.Answers():
 			continue
+		case member == first:
+			list = slices.Insert(list, 0, member)
+		default:
+			list = append(list, member)
 		}
-		list = append(list, member)
 		if had := w.cluster.keys; had != nil && !faults.SameKeys(member.keys, had) {
 			w.changed(member, had, slack, checker.ByReplication, "", nil)
 		}
@@ -158,13 +162,21 @@ func (w *World) notice(s *server, answered *message) (did faults.Effect) {
 		if !IsCluster(w.cfg.Service) {
 			w.must(err)
 		}
+		w.blind = w.blind || answered != nil && !answered.opens
 		return ""
 	}
 	w.overdue(s, keys)
 	group := []*server{s}
 	if IsCluster(w.cfg.Service) {
-		group, ends = w.together(), w.cluster.ends
+		group, ends = w.together(s), w.cluster.ends
 		w.cluster = known{keys, s.ends}
+	}
+	blind := w.blind
+	if w.blind = false; blind && keys[0].Exists() && !faults.SameKeys(s.keys, keys) { // who did that may have heard of it before anybody looked
+		for _, member := range group {
+			w.stands(member, w.ledger.Somebody(member.Node.Name, member.Name, keys), keys, took)
+		}
+		return ""
 	}
 	by := ""
 	if answered != nil {

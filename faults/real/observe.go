@@ -137,11 +137,16 @@ func (w *World) find(s *server) error {
 	if !s.looks() || !s.Answers() {
 		return nil
 	}
-	keys, took, err := w.look(s)
-	if err != nil && IsCluster(w.cfg.Service) {
-		return nil
+	var keys []faults.Key
+	var took time.Duration
+	look := func() (bool, error) {
+		var err error
+		if keys, took, err = w.look(s); err != nil && IsCluster(w.cfg.Service) {
+			return false, nil // its member has to be connected first
+		}
+		return true, err
 	}
-	if err != nil {
+	if err := await("to see whose the lock is on "+s.Name, look); err != nil {
 		return err
 	}
 	w.ledger.Found(s.Name, keys)

@@ -93,6 +93,7 @@ type World struct {
 	lateness   lateness
 	granted    time.Duration // how long the present fault may take
 	cluster    known         // of the lock, if servers are members of one
+	blind      bool          // somebody was answered when none of its members that was asked knew how that stands
 	version    int64         // on how much a cluster had agreed when it was last asked whose the lock is
 	promotions time.Duration // how long sentinels took for all that they did
 	closed     bool

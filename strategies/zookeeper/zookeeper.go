@@ -38,6 +38,8 @@ func All() []strategies.Strategy { return []strategies.Strategy{recipe(), fenced
 // wait for longer than anybody who wants the lock. And of a client that goes on after a pause nobody knows whether it writes before it
 // hears that its session is over: some milliseconds are between. And where no member reaches another the lock is kept, not
 // unavailable: members that are alone expire no session, and the one who holds has it still when they are together again.
+// A connection on which an answer was lost is of no use any more, which the client finds out when it hears nothing of its pings: later
+// than ghost-retry waits.
 func recipe() strategies.Strategy {
 	behind := waits()
 	return strategies.Strategy{
@@ -48,7 +50,7 @@ func recipe() strategies.Strategy {
 		Nodes:   members,
 		Tags:    []string{strategies.TagMulti, strategies.TagQuorum, strategies.TagRenewing},
 		Query:   "/$1",
-		May:     map[string][]string{"follower-behind": behind, "gc-pause-holding": {"overlap", "stale-write"}, "all-cut-off": {}},
+		May:     map[string][]string{"follower-behind": behind, "gc-pause-holding": {"overlap", "stale-write"}, "all-cut-off": {}, "ghost-retry": {"unavailable"}},
 		New:     func(env strategies.Env) (strategies.Lock, error) { return newLock(env, false) },
 	}
 }
@@ -64,7 +66,7 @@ func fenced() strategies.Strategy {
 	s.Summary = "zookeeper-lock, with the zxid at which the node was made as fencing token"
 	s.Source = "the same, with czxid of the node's Stat"
 	s.Tags = append(s.Tags, strategies.TagFenced)
-	s.May = map[string][]string{"follower-behind": behind, "all-cut-off": {}}
+	s.May = map[string][]string{"follower-behind": behind, "all-cut-off": {}, "ghost-retry": {"unavailable"}}
 	s.New = func(env strategies.Env) (strategies.Lock, error) {
 		l, err := newLock(env, true)
 		if err != nil {
