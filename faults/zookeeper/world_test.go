@@ -32,6 +32,11 @@ const patience = 30 * time.Second
 
 func newStage(t *testing.T) *stage {
 	t.Helper()
+	return newStageFor(t, faults.OnKey("lock"), 1)
+}
+
+func newStageFor(t *testing.T, lock faults.Lock, members int) *stage {
+	t.Helper()
 	program, err := Find()
 	if err != nil && os.Getenv("CI") == "" {
 		t.Skip(err)
@@ -39,7 +44,7 @@ func newStage(t *testing.T) *stage {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h, err := New(Options{Program: program, Members: 1, Dir: t.TempDir()})
+	h, err := New(Options{Program: program, Members: members, Dir: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +55,7 @@ func newStage(t *testing.T) *stage {
 		}
 	})
 	s.World, err = real.New(t.Context(), real.Config{
-		Host: h, Nodes: 1, Service: Service{}, Lock: faults.OnKey("lock"), TTL: lease,
+		Host: h, Nodes: members, Service: Service{}, Lock: lock, TTL: lease,
 		Record: func(e checker.Event) { s.events = append(s.events, e) },
 	})
 	if err != nil {
