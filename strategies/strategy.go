@@ -152,9 +152,10 @@ type Strategy struct {
 	// the keys: one that a single client has sent names that client.
 	Owner func(Change) (client string, known bool)
 	// Query asks a server of Service whose the lock is, in a language of that service's own; without it the anomalies that
-	// are read off servers are not judged. For PostgreSQL it is a SELECT of those who have the lock named $1: of each a text that
-	// only his client has sent, and for how many seconds he still has it: infinity if for good, NULL
-	// if as long as his session lasts.
+	// are read off servers are not judged. In it $1 is Env.Key. For PostgreSQL it is a SELECT of those who have the lock: of each a text that
+	// only his client has sent, such as Env.Owner, and for how many seconds he still has it: infinity if for good, NULL if as long as his
+	// session lasts. For etcd it is a prefix of keys, of which the oldest has the lock, and for ZooKeeper the path above
+	// sequential nodes, of which the first has it; its value, or data, is such a text.
 	Query string
 	// May says which anomalies the lock may show, by scenario: these at most, of
 	// an empty list none. Under a scenario that it doesn't name the script says what

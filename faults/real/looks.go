@@ -162,7 +162,7 @@ func (w *World) notice(s *server, answered *message) (did faults.Effect) {
 		if !IsCluster(w.cfg.Service) {
 			w.must(err)
 		}
-		w.blind = w.blind || answered != nil && !answered.opens
+		w.blind = w.blind || answered != nil && !answered.opens && !errors.Is(err, errBehind)
 		return ""
 	}
 	w.overdue(s, keys)

@@ -1,0 +1,127 @@
+package real_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/lockfault/lockfault/checker"
+	"github.com/lockfault/lockfault/faults"
+	"github.com/lockfault/lockfault/faults/process"
+	"github.com/lockfault/lockfault/faults/process/processtest"
+	"github.com/lockfault/lockfault/faults/real"
+)
+
+// council is a service whose members are servers of Redis that say of the lock what the test has them say.
+type council struct {
+	real.Host
+	mu   sync.Mutex
+	said map[string]string // by node: a version and, if somebody has the lock, an owner; nothing says that it doesn't know
+}
+
+func (*council) Name() string                     { return "council" }
+func (*council) Login(password string) real.Login { return real.Login{Password: password} }
+func (*council) Clusters() bool                   { return true }
+func (*council) Queries() string                  { return "questions" }
+func (*council) Part(string, string) error        { return nil }
+func (*council) Rejoin(string, string) error      { return nil }
+
+func (c *council) Start(ctx context.Context, spec real.ServerSpec) (real.Server, error) {
+	s, err := c.Host.Start(ctx, spec)
+	if err != nil {
+		return nil, err
+	}
+	return &member{s.(real.Owned), c, spec.Node}, nil
+}
+
+// says has members say something from now on, a word for each of n1 to n3.
+func (c *council) says(what ...string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i, said := range what {
+		c.said[fmt.Sprintf("n%d", i+1)] = said
+	}
+}
+
+type member struct {
+	real.Owned
+	of   *council
+	node string
+}
+
+func (m *member) Look(_ context.Context, query, name string) (seen real.Sight, err error) {
+	m.of.mu.Lock()
+	defer m.of.mu.Unlock()
+	said := m.of.said[m.node]
+	if said == "" {
+		return seen, errors.New("it doesn't know")
+	}
+	version, owner, _ := strings.Cut(said, " ")
+	seen.Version, err = strconv.ParseInt(version, 10, 64)
+	if err != nil || query != "?" || name != "lock" {
+		return seen, fmt.Errorf("%q of %q: %s: %w", query, name, said, err)
+	}
+	if owner != "" {
+		seen.Holders = []real.Holder{{Owner: owner, Ends: real.WithLease}}
+	}
+	return seen, nil
+}
+
+// A cluster's lock is as the member has it that knows most, and nobody knows whose it is that it became while nobody could be asked.
+func TestClustersLocks(t *testing.T) {
+	t.Parallel()
+	const (
+		ofA = "A-0123456789abcdef"
+		ofB = "B-fedcba9876543210"
+	)
+	c := &council{Host: processtest.Host(t, process.Options{}), said: map[string]string{}}
+	c.says("1", "1", "1")
+	s := newStage(t, real.Config{Host: c, Service: c, Nodes: 3, Lock: faults.Lock{Keys: []string{"lock"}, Query: "?"}, TTL: time.Hour}, "client")
+	a, b := s.conn("A", "n1"), s.conn("B", "n2")
+	s.Begin()
+	stands := func(what, want string) {
+		t.Helper()
+		var list []string
+		for _, e := range s.events {
+			if e.Kind == checker.State {
+				list = append(list, strings.TrimSpace(fmt.Sprintf("%s %s %s by %s %s", e.Node, e.Owner, e.Value, e.Cause, e.Client)))
+			}
+		}
+		s.events = nil
+		if got := strings.Join(strings.Fields(strings.Join(list, ", ")), " "); got != want {
+			t.Errorf("%s: %s\nwant %s", what, got, want)
+		}
+	}
+	const anything, answer = "PING", "+PONG"
+	ask := func(w *wire) { t.Helper(); w.say(anything); w.hear(answer) }
+
+	c.says("2 "+ofA, "1", "1")
+	ask(a)
+	stands("taken by way of n1", "n1 A A1 by command A, n2 A A1 by command A, n3 A A1 by command A")
+	ask(b)
+	stands("n2 is behind", "")
+	c.says("2 "+ofA, "3 "+ofB, "2 "+ofA)
+	ask(b)
+	stands("A's lease ended, and B took it", "n2 by expiry, n1 by expiry, n3 by expiry, n2 B B1 by command B, n1 B B1 by command B, n3 B B1 by command B")
+	ask(a)
+	stands("n1 is behind", "")
+	s.apply(faults.PauseNode{Node: "n1"})
+	c.says("3 "+ofB, "4", "")
+	ask(b)
+	stands("given back while n1 stands still", "n2 by command B, n3 by command B")
+	c.says("5 "+ofA, "", "")
+	ask(b)
+	stands("nobody knows", "")
+	s.apply(faults.ResumeNode{Node: "n1"})
+	c.says("5 "+ofA, "6 "+ofA, "")
+	ask(a)
+	stands("A had it before anybody could see that", "n1 by replication, n1 A1 by command, n2 A1 by command, n3 A1 by command")
+	c.says("7", "", "")
+	ask(a)
+	stands("and nobody any more", "n1 by command A, n2 by command A, n3 by command A")
+}
