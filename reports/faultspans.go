@@ -37,7 +37,8 @@ func lastings() []lasting {
 // faults are what the script did to nodes and links for a time.
 func (p *painter) faults() []picture.Span {
 	var list []picture.Span
-	open := map[int][]string{} // the words that end the span at that place, as long as it lasts
+	open := map[int][]string{}  // the words that end the span at that place, as long as it lasts
+	apart := map[int][]string{} // from which nodes that one's node is cut off
 	for i, e := range p.h.Events[:p.last()+1] {
 		if e.Kind != checker.Fault {
 			continue
@@ -45,11 +46,20 @@ func (p *painter) faults() []picture.Span {
 		verb, rest := verbOf(e.Text)
 		lanes := p.subjects(e)
 		for at, ends := range open {
-			if slices.Contains(ends, verb) && (len(lanes) == 0 || slices.Contains(lanes, list[at].Lane)) {
+			if !slices.Contains(ends, verb) {
+				continue
+			}
+			// To mend the ways of n3 mends that from n1 to n3, too.
+			mended := len(apart[at]) > 0 && (rest == "" || slices.Contains(strings.Fields(rest), p.nodeOf(list[at].Lane))) &&
+				!slices.ContainsFunc(apart[at], func(node string) bool {
+					return !slices.ContainsFunc(lanes, func(lane int) bool { return p.nodeOf(lane) == node })
+				})
+			if len(lanes) == 0 || mended || slices.Contains(lanes, list[at].Lane) {
 				s := &list[at]
 				s.To, s.Ended, s.Open = e.Time, i, false
 				s.Says += ", for " + picture.Words(s.Length())
 				delete(open, at)
+				delete(apart, at)
 			}
 		}
 		for _, f := range lastings() {
@@ -65,6 +75,9 @@ func (p *painter) faults() []picture.Span {
 			}
 			for _, lane := range lanes {
 				open[len(list)] = f.ends
+				if from, ok := strings.CutPrefix(rest, "from "); ok && p.nodeOf(lane) != "" {
+					apart[len(list)] = strings.Fields(from)
+				}
 				list = append(list, picture.Span{Kind: f.kind, Lane: lane, From: e.Time, To: p.end(), Began: i, Ended: -1, Whose: -1, Open: true,
 					Label: label, Says: e.Text})
 			}
@@ -125,6 +138,17 @@ func (p *painter) subjects(e checker.Event) []int {
 	}
 	slices.Sort(lanes)
 	return lanes
+}
+
+// nodeOf returns the node of a server's lane, and nothing for others.
+func (p *painter) nodeOf(lane int) string {
+	for place, at := range p.places {
+		if server, ok := strings.CutPrefix(place, "server "); ok && at == lane {
+			node, _, _ := strings.Cut(server, "/")
+			return node
+		}
+	}
+	return ""
 }
 
 // primary returns the lane of the server that had answered last for a node.

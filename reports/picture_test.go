@@ -140,9 +140,10 @@ func TestFaultsAreSpans(t *testing.T) {
 		fault(4, "", "", "partition B"), fault(5, "", "A", "heal A"), fault(6, "n1", "", "n1 restart empty"),
 		fault(7, "n2", "", "n2 join"), fault(8, "", "", "heal"), fault(9, "n1", "", "n1 drift 2"),
 		fault(9, "", "", "partition n2 from n1"), fault(10, "", "", "heal n2"),
+		fault(12, "", "", "partition n1 from n2"), fault(13, "", "", "heal n2 from n3"), fault(14, "", "", "heal n2"),
 		checker.Event{Time: ms(9), Kind: checker.Held, Client: "A", Node: "n1", Direction: "request", Command: "SET lock A1"},
 		checker.Event{Time: ms(10), Kind: checker.Passed, Client: "A", Node: "n1", Direction: "request", Command: "SET lock A1"},
-		checker.Event{Time: ms(11), Kind: checker.End})
+		checker.Event{Time: ms(15), Kind: checker.End})
 	p := reports.Picture(cell("x", "y", nil, nil), h, reports.MostMoments)
 	got := map[string][2]time.Duration{}
 	for _, s := range p.Spans {
@@ -150,7 +151,7 @@ func TestFaultsAreSpans(t *testing.T) {
 	}
 	for name, want := range map[string][2]time.Duration{
 		"A cut off from n1": {ms(1), ms(5)}, "n1 down": {ms(2), ms(6)}, "n2 split B": {ms(3), ms(7)}, "B cut off": {ms(4), ms(8)},
-		"n2 cut off from n1": {ms(9), ms(10)}, "n1 drift 2": {ms(9), ms(11)}, "A kept: SET": {ms(9), ms(10)},
+		"n2 cut off from n1": {ms(9), ms(10)}, "n1 cut off from n2": {ms(12), ms(14)}, "n1 drift 2": {ms(9), ms(15)}, "A kept: SET": {ms(9), ms(10)},
 	} {
 		if got[name] != want {
 			t.Errorf("%s: %v, want %v; there are %v", name, got[name], want, got)

@@ -21,11 +21,10 @@ func TestOrdersToServices(t *testing.T) {
 		pushes = "line 3 is about messages that nobody asked for, which no order meets on links to postgres"
 	)
 	const (
-		unasked    = "line 3 is about what requests do with the lock, and etcd-mutex has no Query by which servers of etcd would say whose it is"
-		keys       = "line 3 is about requests that read or write a key of Redis, which postgres doesn't have: name a command"
-		unaskedToo = "line 3 is about what requests do with the lock, and zookeeper-lock has no Query by which servers of zookeeper would say whose it is"
-		keysToo    = "line 3 is about requests that read or write a key of Redis, which zookeeper doesn't have: name a command"
-		pushesToo  = "line 3 is about messages that nobody asked for, which no order meets on links to zookeeper"
+		unasked   = "line 3 is about what requests do with the lock, and pgbouncer-advisory has no Query by which servers of pgbouncer would say whose it is"
+		keys      = "line 3 is about requests that read or write a key of Redis, which postgres doesn't have: name a command"
+		keysToo   = "line 3 is about requests that read or write a key of Redis, which zookeeper doesn't have: name a command"
+		pushesToo = "line 3 is about messages that nobody asked for, which no order meets on links to zookeeper"
 	)
 	for _, c := range []struct{ order, redis, etcd, postgres, zookeeper string }{
 		{"drop A before any", "", "", "", ""},
@@ -39,7 +38,7 @@ func TestOrdersToServices(t *testing.T) {
 		{"hold A before EXISTS PING", "", apart, "line 3 is about EXISTS, PING, which postgres doesn't have", ""},
 		{"hold A before INSERT or none", "", "", "", ""},
 		{"hold A before GET or none", "", "", "", ""},
-		{"hold A after taking", "", unasked, "", unaskedToo},
+		{"hold A after taking", "", apart, "", ""},
 		{"hold A before writing", "", apart, keys, keysToo},
 		{"hold A before writing or none", "", "", "", ""},
 		{"drop A messages", "", apart, pushes, pushesToo},
@@ -67,6 +66,10 @@ func TestOrdersToServices(t *testing.T) {
 				wants("postgres", c.postgres)
 			case "zookeeper":
 				wants("zookeeper", c.zookeeper)
+			case "pgbouncer":
+				if c.order == "hold A after taking" {
+					wants("pgbouncer", unasked)
+				}
 			}
 		}
 		cell.Place = nil
