@@ -59,7 +59,7 @@ func newNamedSession(env strategies.Env) (*session, error) {
 // after two acquires shows.
 //
 // No lease is over while a client stops, works for long or can't be reached, or while its server stops, so nobody else gets the lock; but who never gives it back keeps
-// all others waiting. A failover ends every session, and none is in what a standby has. And a session that
+// all others waiting. Who isn't answered waits, for pgx asks nothing a second time by itself. A failover ends every session, and none is in what a standby has. And a session that
 // has a lock has it again at once.
 func may(twice ...string) map[string][]string {
 	return map[string][]string{
@@ -70,6 +70,8 @@ func may(twice ...string) map[string][]string {
 		"holder-cut-off":             {},
 		"leader-paused":              {},
 		"leader-clock-fast":          {},
+		"delayed-acquire-reply":      {},
+		"ghost-retry":                {"unavailable"},
 		"server-clock-forward":       {},
 		"server-clock-back":          {},
 		"failover-replicated":        {"overlap", "lost-lock"},
