@@ -1,6 +1,7 @@
 package examples
 
 import (
+	"fmt"
 	"os"
 	"testing"
 
@@ -8,7 +9,7 @@ import (
 	"github.com/lockfault/lockfault/services"
 )
 
-// A lock of one's own on another service does what it says of itself.
+// Locks of one's own on another service do what they say of themselves, and what they do on the server shows.
 func TestServiceOfOnesOwnLock(t *testing.T) {
 	t.Parallel()
 	if err := (services.Postgres{}).Check(t.Context()); err != nil {
@@ -25,6 +26,13 @@ func TestServiceOfOnesOwnLock(t *testing.T) {
 	for _, c := range cells {
 		if fails := c.Scenario == "failover-replicated"; (c.Verdict == reports.Violated) != fails || !c.AsExpected {
 			t.Errorf("%s: %s %v %s", c.Scenario, c.Verdict, c.Anomalies, c.Reason)
+		}
+	}
+	cells, _ = playAgain(t, program, "--strategy", "naive-row", "--world", "process", "--scenario", "holder-crash,release-twice")
+	shows := map[string]string{"holder-crash": "[stuck-lock]", "release-twice": "[overlap foreign-release]"}
+	for _, c := range cells {
+		if got := fmt.Sprint(c.Anomalies); got != shows[c.Scenario] || !c.AsExpected {
+			t.Errorf("%s: %s %s %s; want %s", c.Scenario, c.Verdict, got, c.Reason, shows[c.Scenario])
 		}
 	}
 }

@@ -1,6 +1,7 @@
-// Services is lockfault with a lock of one's own on another service than Redis: on PostgreSQL, by pgx.
+// Services is lockfault with two locks of one's own on another service than Redis: on PostgreSQL, by pgx.
 //
 //	go run . run --strategy my-row --world process --scenario contention,gc-pause-holding,failover-replicated
+//	go run . run --strategy naive-row --world process --scenario holder-crash,release-twice
 package main
 
 import (
@@ -13,7 +14,7 @@ import (
 )
 
 func main() {
-	registry, err := all.Registry().With(myRow)
+	registry, err := all.Registry().With(myRow, naiveRow)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(2)

@@ -32,8 +32,8 @@ type row struct {
 }
 
 // connect opens a connection. Where Env says is a link of this client's, which the scenario may break.
-func (l *row) connect(ctx context.Context) (*pgx.Conn, error) {
-	at := l.env.Servers[0]
+func connect(ctx context.Context, env strategies.Env) (*pgx.Conn, error) {
+	at := env.Servers[0]
 	host, port, err := net.SplitHostPort(at.Addr)
 	if err != nil {
 		return nil, err
@@ -43,13 +43,13 @@ func (l *row) connect(ctx context.Context) (*pgx.Conn, error) {
 		return nil, err
 	}
 	config.User, config.Password = at.Username, at.Password
-	config.RuntimeParams["application_name"] = l.env.Owner
+	config.RuntimeParams["application_name"] = env.Owner
 	return pgx.ConnectConfig(ctx, config)
 }
 
 // Acquire waits for the row. Whatever goes wrong before it is had leaves nothing: the connection's end ends the transaction.
 func (l *row) Acquire(ctx context.Context) error {
-	conn, err := l.connect(ctx)
+	conn, err := connect(ctx, l.env)
 	if err != nil {
 		return fmt.Errorf("%w: %w", strategies.ErrNotAcquired, err)
 	}

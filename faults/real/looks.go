@@ -218,7 +218,7 @@ func (w *World) notice(s *server, answered *message) (did faults.Effect) {
 func (w *World) credit(s *server, client string, did faults.Effect) {
 	for on, wire := range w.links {
 		for _, c := range wire.list() {
-			if on.client == client && c.server == s && len(c.asked) > 0 && did != "" {
+			if on.client == client && w.concerns(c, s) && len(c.asked) > 0 && did != "" {
 				c.asked[0].did = did
 			}
 		}
@@ -232,7 +232,7 @@ func (w *World) busy(s *server, had string) (names []string) {
 	}
 	for on, wire := range w.links {
 		for c := range maps.Values(wire.conns) {
-			if c.server == s && len(c.asked) > 0 {
+			if w.concerns(c, s) && len(c.asked) > 0 {
 				names = append(names, on.client)
 			}
 		}
@@ -240,6 +240,9 @@ func (w *World) busy(s *server, had string) (names []string) {
 	slices.Sort(names)
 	return slices.Compact(names)
 }
+
+// concerns reports whether what is asked on a connection may change what a server has: with a cluster it may be asked of any member.
+func (w *World) concerns(c *conn, s *server) bool { return c.server == s || IsCluster(w.cfg.Service) }
 
 // introduce tells the ledger what clients said of themselves when their connections began: whoever has one still may have the lock by it.
 func (w *World) introduce() {
