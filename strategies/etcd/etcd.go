@@ -62,6 +62,9 @@ func mutex() strategies.Strategy {
 // A request that a stopped member has taken waits until the client gives up the connection; and if it writes, nobody repeats it. So a client may
 // have the key, and not know it, for as long as its session lasts, which it renews.
 //
+// Who was connected to the member that stops gives that up late, and by chance later than his lease: then he hears of its end some
+// milliseconds after the next holder has got the lock.
+//
 // Without a majority no lease ends, so the key stays whose it was.
 //
 // A client that goes on after a pause learns from a timer of its own that its session must have ended, within
@@ -72,6 +75,7 @@ func may(written ...string) map[string][]string {
 		"fencing-order":              {"overlap", "stale-write"},
 		"node-down":                  {"unavailable"},
 		"holder-cut-off":             {},
+		"leader-paused":              append([]string{"overlap"}, written...),
 		"leader-cut-off":             {},
 		"follower-behind":            {"unavailable", "stuck-lock"},
 		"all-cut-off":                {"stuck-lock"},
