@@ -378,10 +378,7 @@ func (l *Ledger) Found(server string, keys []Key) {
 // was none. An expiry that moved by less than slack is no change. The ledger keeps
 // the keys.
 func (l *Ledger) Saw(node, server string, keys []Key, cause checker.Cause, client string, words []string, slack time.Duration) (checker.Event, Effect, bool) {
-	was := l.servers[server]
-	if was.keys == nil {
-		was.keys, was.known = make([]Key, len(keys)), true
-	}
+	was := l.before(server, keys)
 	if cause != checker.ByFailover && slices.EqualFunc(was.keys, keys, func(a, b Key) bool {
 		return a.same(b) && (a.Expires == 0) == (b.Expires == 0) && (a.Expires-b.Expires).Abs() <= slack
 	}) {
@@ -397,6 +394,15 @@ func (l *Ledger) Saw(node, server string, keys []Key, cause checker.Cause, clien
 		event.Value, event.Expires = l.print(keys), Expiry(keys)
 	}
 	return event, did(was, now, client), true
+}
+
+// before returns how the lock stood on a server: as nobody's, unless something was heard of it.
+func (l *Ledger) before(server string, keys []Key) entry {
+	was := l.servers[server]
+	if was.keys == nil {
+		was.keys, was.known = make([]Key, len(keys)), true
+	}
+	return was
 }
 
 // Somebody tells the ledger how the lock's keys stand on a server after a command,
@@ -416,15 +422,11 @@ func (l *Ledger) Owner(server string) (owner string, known bool) {
 }
 
 // Unknown reports whether nobody has sent a word.
-func (l *Ledger) Unknown(word string) bool { return len(l.senders[word]) == 0 }
+func (l *Ledger) Unknown(word string) bool { return l.wrote(word) == "" }
 
 // Whose returns whose the lock would be on a server whose keys are these, as far as that doesn't depend on whose command it was.
 func (l *Ledger) Whose(server string, keys []Key) (owner string, known bool) {
-	was, ok := l.servers[server]
-	if !ok {
-		was.keys, was.known = make([]Key, len(keys)), true
-	}
-	e := l.read(was, keys, checker.ByCommand, "", nil)
+	e := l.read(l.before(server, keys), keys, checker.ByCommand, "", nil)
 	return e.owner, e.known
 }
 

@@ -53,19 +53,13 @@ func (Postgres) Lease() time.Duration { return 2 * time.Second }
 // Pgbouncer is PostgreSQL behind PgBouncer, which lends the one session that it has to one transaction after the other.
 type Pgbouncer struct{}
 
-var (
-	_ real.Speaker = Pgbouncer{}
-	_ real.Queried = Pgbouncer{}
-)
+var _ real.Speaker = Pgbouncer{}
 
 // Speaks implements [real.Speaker].
 func (Pgbouncer) Speaks() proxy.Protocol { return postgres.Service{}.Speaks() }
 
 // Commands implements [real.Speaker].
 func (Pgbouncer) Commands() []string { return postgres.Service{}.Commands() }
-
-// Queries implements [real.Queried].
-func (Pgbouncer) Queries() string { return postgres.Service{}.Queries() }
 
 // Name implements [real.Service].
 func (Pgbouncer) Name() string { return postgreslocks.Pooled }

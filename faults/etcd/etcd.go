@@ -141,9 +141,6 @@ func (Service) Name() string { return "etcd" }
 // Clusters implements [real.Clustered].
 func (Service) Clusters() bool { return daemon.CanTell() }
 
-// Queries implements [real.Queried].
-func (Service) Queries() string { return "a prefix of keys" }
-
 // Login implements [real.Service].
 func (Service) Login(password string) real.Login {
 	return real.Login{Username: user, Password: password}

@@ -23,9 +23,6 @@ type eye struct {
 	closed bool
 }
 
-// glance is how long a member is waited for: one that has to think about what it knows has lost its leader or its log.
-const glance = 100 * time.Millisecond
-
 // errBlind says that there is no connection at the moment.
 var errBlind = errors.New("it is not connected")
 
@@ -36,8 +33,6 @@ func (s *server) Look(ctx context.Context, query, name string) (seen real.Sight,
 	if err != nil {
 		return seen, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, glance)
-	defer cancel()
 	got, err := client.Get(ctx, strings.ReplaceAll(query, "$1", name), clientv3.WithPrefix(), clientv3.WithSerializable(),
 		clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortAscend), clientv3.WithLimit(1))
 	if err != nil {
@@ -62,7 +57,7 @@ func (e *eye) open(addr, password string) (*clientv3.Client, error) {
 		return nil, errBlind
 	}
 	if e.client == nil {
-		quick := backoff.Config{BaseDelay: 10 * time.Millisecond, Multiplier: 1.2, MaxDelay: glance}
+		quick := backoff.Config{BaseDelay: 10 * time.Millisecond, Multiplier: 1.2, MaxDelay: 100 * time.Millisecond}
 		client, err := clientv3.New(clientv3.Config{
 			Endpoints: []string{addr}, Username: user, Password: password, DialTimeout: startLimit,
 			DialOptions: []grpc.DialOption{grpc.WithConnectParams(grpc.ConnectParams{Backoff: quick, MinConnectTimeout: time.Second})},

@@ -177,7 +177,7 @@ func (t *talk) told(kind byte, body []byte, hides bool) {
 		if hides {
 			says = "(secret)"
 		}
-		a.say(shorten(strings.Join(strings.Fields(field(body, 'S')+" "+field(body, 'C')+" "+says), " ")))
+		a.say(proxy.Shorten(field(body, 'S') + " " + field(body, 'C') + " " + says))
 		a.rows, a.row = false, nil
 	case 'G', 'W':
 		a.say("go on")
@@ -191,13 +191,13 @@ func (t *talk) told(kind byte, body []byte, hides bool) {
 		if len(body) > 4 {
 			channel, rest := cut(body[4:])
 			payload, _ := cut(rest)
-			a.say("NOTIFY "+shorten(channel), payload)
+			a.say("NOTIFY "+proxy.Shorten(channel), payload)
 		}
 	case 'S':
 		if !a.begun { // else it is one of those that each login has
 			name, rest := cut(body)
 			value, _ := cut(rest)
-			a.say(shorten(name + " = " + value))
+			a.say(proxy.Shorten(name + " = " + value))
 		}
 	case 'Z':
 		if len(a.parts) == 0 {

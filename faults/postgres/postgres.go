@@ -96,7 +96,6 @@ type Service struct{}
 var (
 	_ real.Speaker    = Service{}
 	_ real.Replicator = Service{}
-	_ real.Queried    = Service{}
 )
 
 // Name implements [real.Service].
@@ -112,9 +111,6 @@ func (Service) Speaks() proxy.Protocol { return Wire{} }
 
 // Commands implements [real.Speaker].
 func (Service) Commands() []string { return append(faults.Statements(), faults.PostgresMessages()...) }
-
-// Queries implements [real.Queried].
-func (Service) Queries() string { return "SQL" }
 
 // Replicates implements [real.Replicator].
 func (Service) Replicates() bool { return true }

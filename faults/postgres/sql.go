@@ -4,19 +4,17 @@ import (
 	"regexp"
 	"strings"
 	"unicode"
-	"unicode/utf8"
+
+	"github.com/lockfault/lockfault/faults/real/proxy"
 )
 
-// maxText is how much of a statement is kept, in letters, and maxStatements of how many in one text.
-const (
-	maxText       = 120
-	maxStatements = 16
-)
+// maxStatements is of how many statements in one text something is kept.
+const maxStatements = 16
 
 // A statement is one of SQL, as scripts and histories have it.
 type statement struct {
 	command string // its first word in upper case, as commandOf says
-	text    string // on one line, without comments, and no longer than maxText
+	text    string // on one line, without comments, and no longer than [proxy.MaxText]
 	hides   bool   // a password may be in it, and what is left out of its text, its parameters and its answer are not to be shown
 }
 
@@ -28,7 +26,7 @@ func statements(sql string) (list []statement) {
 		one, rest = cutStatement(rest)
 		if one != "" {
 			text, hides := hide(one)
-			list = append(list, statement{commandOf(one), shorten(text), hides})
+			list = append(list, statement{commandOf(one), proxy.Shorten(text), hides})
 		}
 	}
 	if len(list) == 0 {
@@ -170,13 +168,4 @@ func hide(sql string) (shown string, hides bool) {
 		return sql, false
 	}
 	return sql[:at[1]] + " (secret)", true
-}
-
-// shorten cuts a text, and says so. What is no text is replaced.
-func shorten(text string) string {
-	text = strings.ToValidUTF8(text, "\uFFFD")
-	if utf8.RuneCountInString(text) <= maxText {
-		return text
-	}
-	return string([]rune(text)[:maxText-1]) + "…"
 }

@@ -3,12 +3,10 @@ package postgres
 import (
 	"bytes"
 	"encoding/binary"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"strings"
 	"sync"
-	"unicode/utf8"
 
 	"github.com/lockfault/lockfault/faults/real/proxy"
 )
@@ -217,7 +215,7 @@ func (t *talk) begin(b []byte) (asks proxy.Request, n int, err error) {
 func who(body []byte) (says string) {
 	for _, name := range []string{"user", "database"} {
 		for _, value := range startupParameters(body, name) {
-			says += " " + shorten(name+"="+value)
+			says += " " + proxy.Shorten(name+"="+value)
 		}
 	}
 	return says
@@ -278,7 +276,7 @@ func (t *talk) take(kind byte, body []byte) (ends bool, err error) {
 		name, rest := cut(rest)
 		s, ok := t.prepared[name]
 		if !ok {
-			s = statement{command: "EXECUTE", text: shorten(strings.TrimSpace("EXECUTE " + name))}
+			s = statement{command: "EXECUTE", text: proxy.Shorten(strings.TrimSpace("EXECUTE " + name))}
 		}
 		keep(t.portals, portal, bound{s, parameters(rest)})
 		now.call("BIND")
@@ -374,18 +372,10 @@ func fields(b []byte) (values []string) {
 			continue
 		}
 		n := min(int(size), len(b))
-		values = append(values, shown(b[:n]))
+		values = append(values, proxy.Shown(b[:n]))
 		b = b[n:]
 	}
 	return values
-}
-
-// shown is a value as it can be read: as it is if it is text, else by its bytes, as the server shows them.
-func shown(b []byte) string {
-	if utf8.Valid(b) && bytes.IndexFunc(b, func(r rune) bool { return r < ' ' && r != '\n' && r != '\t' && r != '\r' }) < 0 {
-		return string(b)
-	}
-	return `\x` + hex.EncodeToString(b)
 }
 
 // ended makes a request of the messages that there were, the last of them of that type.
@@ -401,7 +391,7 @@ func (t *talk) ended(kind byte) (asks proxy.Request) {
 			now.also = named("SYNC")
 		}
 		if now.also.command == "PREPARE" {
-			now.also.text = shorten(strings.TrimSpace("PREPARE " + now.also.text))
+			now.also.text = proxy.Shorten(strings.TrimSpace("PREPARE " + now.also.text))
 		}
 		now.executes = []bound{now.also}
 	}

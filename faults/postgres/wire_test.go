@@ -1,7 +1,6 @@
 package postgres
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"slices"
@@ -12,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/lockfault/lockfault/faults/real/proxy"
+	"github.com/lockfault/lockfault/faults/real/proxy/proxytest"
 )
 
 // message is one of pgproto3, which is how requests and answers are written here.
@@ -99,7 +99,7 @@ func TestRequests(t *testing.T) {
 		{"sasl", []message{&pgproto3.SASLInitialResponse{AuthMechanism: "hidden", Data: []byte("hidden")}}, `PASSWORD: PASSWORD [] opens`},
 		{"alter", []message{&pgproto3.Query{String: "ALTER USER u PASSWORD 'it''s hidden'; SELECT dblink('host=x password=hidden', 1)"}},
 			`ALTER,SELECT: ALTER USER u PASSWORD (secret) []; SELECT dblink('host=x password (secret) []`},
-		{"long", []message{&pgproto3.Query{String: long}}, `SELECT: ` + string([]rune(long)[:maxText-1]) + `… []`},
+		{"long", []message{&pgproto3.Query{String: long}}, `SELECT: ` + string([]rune(long)[:proxy.MaxText-1]) + `… []`},
 		{"cut short", []message{raw("B\x00\x00\x00\x0a\x00\x00\x00\x09\x00\x01"), &pgproto3.Execute{}, sync}, `EXECUTE: EXECUTE []`},
 		{"no text", []message{raw("Q\x00\x00\x00\x0aDO \xffb\x00")}, "DO: DO \uFFFDb []"},
 	} {
@@ -463,44 +463,15 @@ func FuzzTalk(f *testing.F) {
 	})
 }
 
-// converse reads all of up and then all of down, so many bytes more each time, and returns what was read.
+// converse is [proxytest.Converse] up to the beginning of a replication, after which bytes come as they come.
 func converse(t *testing.T, up, down []byte, step int) string {
-	k := Wire{}.Begin()
-	var said strings.Builder
-	for i, all := range [][]byte{up, down} {
-		from := 0
-		for to, failed := 0, false; to < len(all) && !failed; {
-			for to = min(to+step, len(all)); from < to; {
-				var n int
-				var err error
-				var what any
-				if i == 0 {
-					what, n, err = k.Request(all[from:to])
-				} else {
-					what, n, err = k.Reply(all[from:to])
-				}
-				if n < 0 || n > to-from || err != nil && n != 0 {
-					t.Fatal(n, err)
-				}
-				if err != nil {
-					fmt.Fprintln(&said, "refused")
-					failed = true
-					break
-				}
-				if n == 0 {
-					break
-				}
-				if asks, ok := what.(proxy.Request); !ok || asks.Words[0] != proxy.AnyBytes {
-					fmt.Fprintf(&said, "%d %+v\n", n, what)
-				}
-				from += n
-			}
+	said, _, _ := strings.Cut(proxytest.Converse(t, Wire{}, up, down, step, func(message any) string {
+		if asks, ok := message.(proxy.Request); ok && asks.Words[0] == proxy.AnyBytes {
+			return ""
 		}
-	}
-	if i := bytes.Index([]byte(said.String()), []byte("go on")); i >= 0 { // after the beginning of a replication bytes come as they come
-		return said.String()[:i]
-	}
-	return said.String()
+		return fmt.Sprintf("%+v", message)
+	}), "go on")
+	return said
 }
 
 func BenchmarkTalk(b *testing.B) {

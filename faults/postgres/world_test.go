@@ -16,17 +16,11 @@ import (
 	"github.com/lockfault/lockfault/checker"
 	"github.com/lockfault/lockfault/faults"
 	"github.com/lockfault/lockfault/faults/real"
+	"github.com/lockfault/lockfault/faults/real/realtest"
 )
 
-// stage is a world of one server with what it told, whose clients are goroutines of the test.
-type stage struct {
-	*real.World
-	t      *testing.T
-	events []checker.Event
-}
-
-// patience is how long a test waits for what must come.
-const patience = 30 * time.Second
+// stage is a world of one server.
+type stage struct{ *realtest.Stage }
 
 func newStage(t *testing.T, pooled bool) *stage {
 	t.Helper()
@@ -35,7 +29,6 @@ func newStage(t *testing.T, pooled bool) *stage {
 
 func newStageFor(t *testing.T, lock faults.Lock, pooled bool) *stage {
 	t.Helper()
-	s := &stage{t: t}
 	h := host(t, false)
 	if pooled {
 		pooler, err := FindPooler()
@@ -47,100 +40,38 @@ func newStageFor(t *testing.T, lock faults.Lock, pooled bool) *stage {
 		}
 		h.options.Pooler = pooler
 	}
-	var err error
-	s.World, err = real.New(t.Context(), real.Config{
-		Host: h, Nodes: 1, Service: Service{}, Lock: lock, TTL: 2 * time.Second,
-		Record: func(e checker.Event) { s.events = append(s.events, e) },
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := errors.Join(s.Close(), s.Err()); err != nil {
-			t.Error(err)
-		}
-	})
-	return s
-}
-
-// begin has a client do something while the world goes on, and returns where to hear of its end.
-func (s *stage) begin(do func() error) chan error {
-	done := make(chan error, 1)
-	go func() {
-		done <- do()
-		s.Notify()
-	}()
-	return done
-}
-
-// end waits for a client to be done.
-func (s *stage) end(done chan error) error {
-	s.t.Helper()
-	if !s.Run(patience, func() bool { return len(done) > 0 }) {
-		s.t.Fatal("a client isn't done")
-	}
-	return <-done
-}
-
-func (s *stage) do(do func() error) error {
-	s.t.Helper()
-	return s.end(s.begin(do))
-}
-
-// must is do, which must not fail.
-func (s *stage) must(do func() error) {
-	s.t.Helper()
-	if err := s.do(do); err != nil {
-		s.t.Fatal(err)
-	}
-}
-
-// await waits until something is so.
-func (s *stage) await(what string, is func() bool) {
-	s.t.Helper()
-	if !s.Run(patience, is) {
-		s.t.Fatalf("it doesn't come to: %s\n%s", what, s.told(""))
-	}
-}
-
-func (s *stage) apply(list ...faults.Fault) {
-	s.t.Helper()
-	for _, f := range list {
-		if err := s.Apply(f); err != nil {
-			s.t.Fatal(err)
-		}
-	}
+	return &stage{realtest.New(t, real.Config{Host: h, Nodes: 1, Service: Service{}, Lock: lock, TTL: 2 * time.Second})}
 }
 
 // connect connects a client by its link, in the given mode.
 func (s *stage) connect(client string, mode pgx.QueryExecMode) *pgx.Conn {
-	s.t.Helper()
+	s.T.Helper()
 	home, err := s.Admit(client)
 	if err != nil {
-		s.t.Fatal(err)
+		s.T.Fatal(err)
 	}
 	return s.dial(home.Places[0], mode, "")
 }
 
 // dial connects a client that calls itself that.
 func (s *stage) dial(at real.Place, mode pgx.QueryExecMode, name string) *pgx.Conn {
-	s.t.Helper()
+	s.T.Helper()
 	u := url.URL{Scheme: "postgres", User: url.UserPassword(at.Username, at.Password), Host: at.Addr, Path: database}
 	config, err := pgx.ParseConfig(u.String()) // which asks for TLS first
 	if err != nil {
-		s.t.Fatal(err)
+		s.T.Fatal(err)
 	}
 	config.DefaultQueryExecMode = mode
 	if name != "" {
 		config.RuntimeParams["application_name"] = name
 	}
 	var c *pgx.Conn
-	s.must(func() (err error) {
-		c, err = pgx.ConnectConfig(s.t.Context(), config)
+	s.Must(func() (err error) {
+		c, err = pgx.ConnectConfig(s.T.Context(), config)
 		return err
 	})
-	s.t.Cleanup(func() {
-		_ = s.do(func() error {
+	s.T.Cleanup(func() {
+		_ = s.Do(func() error {
 			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 			defer cancel()
 			return c.Close(ctx)
@@ -157,35 +88,6 @@ func executing(c *pgx.Conn, sql string, values ...any) func() error {
 	}
 }
 
-// told returns what was told of messages, one a line, of one client or of all.
-func (s *stage) told(client string) string {
-	var b strings.Builder
-	for _, e := range s.events {
-		if client != "" && e.Client != client {
-			continue
-		}
-		switch e.Kind {
-		case checker.Request:
-			fmt.Fprintf(&b, "%s > %s %s\n", e.Client, e.Server, e.Command)
-		case checker.Reply, checker.Push:
-			fmt.Fprintf(&b, "%s < %s %s = %s\n", e.Client, e.Kind, e.Command, e.Reply)
-		case checker.Held, checker.Passed, checker.Dropped:
-			fmt.Fprintf(&b, "%s %s %s %s\n", e.Client, e.Kind, e.Direction, e.Command)
-		}
-	}
-	return b.String()
-}
-
-// wants compares what was told of a client since the last time.
-func (s *stage) wants(client, want string) {
-	s.t.Helper()
-	want = strings.ReplaceAll(strings.TrimSpace(want), "\t", "")
-	if got := strings.TrimSpace(s.told(client)); got != want {
-		s.t.Errorf("of %s was told\n%s\nwant\n%s", client, got, want)
-	}
-	s.events = nil
-}
-
 func match(client string, way faults.Way, commands ...string) faults.Match {
 	return faults.Match{Clients: []string{client}, Way: way, Commands: commands}
 }
@@ -197,8 +99,8 @@ const owner = "A-0123456789abcdef"
 
 // table makes the table that the tests have, and begins.
 func (s *stage) table(c *pgx.Conn) {
-	s.t.Helper()
-	s.must(executing(c, "CREATE TABLE locks (name text, owner text)"))
+	s.T.Helper()
+	s.Must(executing(c, "CREATE TABLE locks (name text, owner text)"))
 	s.Begin()
 }
 
@@ -207,22 +109,22 @@ func TestRequestsAreTold(t *testing.T) {
 	a := s.connect("A", pgx.QueryExecModeExec)
 	s.table(a)
 	before := s.Client("A")
-	s.must(executing(a, taking, "lock", owner))
-	s.must(func() error {
+	s.Must(executing(a, taking, "lock", owner))
+	s.Must(func() error {
 		var batch pgx.Batch
 		batch.Queue("SELECT owner FROM locks WHERE name = $1", "lock")
 		batch.Queue("UPDATE locks SET owner = $1", owner)
 		return a.SendBatch(context.Background(), &batch).Close()
 	})
-	s.must(executing(a, "BEGIN; DELETE FROM locks; COMMIT", pgx.QueryExecModeSimpleProtocol))
-	if err := s.do(executing(a, "SELECT 1/0")); err == nil {
+	s.Must(executing(a, "BEGIN; DELETE FROM locks; COMMIT", pgx.QueryExecModeSimpleProtocol))
+	if err := s.Do(executing(a, "SELECT 1/0")); err == nil {
 		t.Error("one can divide by 0")
 	}
 	after := s.Client("A")
 	if trips, replies := after.RoundTrips-before.RoundTrips, after.Replies-before.Replies; trips != 4 || replies != 4 || after.UnderWay != 0 || after.InHand != 0 {
 		t.Errorf("%d round trips, %d replies, %+v", trips, replies, after)
 	}
-	s.wants("A", `
+	s.Wants("A", `
 		A > n1/0 INSERT INTO locks VALUES ($1, $2) [lock A1]
 		A < reply INSERT INTO locks VALUES ($1, $2) [lock A1] = INSERT 0 1
 		A > n1/0 SELECT owner FROM locks WHERE name = $1 [lock]; UPDATE locks SET owner = $1 [A1]
@@ -232,9 +134,9 @@ func TestRequestsAreTold(t *testing.T) {
 		A > n1/0 SELECT 1/0
 		A < reply SELECT 1/0 = ERROR 22012 division by zero`)
 	// Who prepares a statement first needs a round trip more, once.
-	s.must(executing(a, "SELECT $1::int", pgx.QueryExecModeCacheStatement, 7))
-	s.must(executing(a, "SELECT $1::int", pgx.QueryExecModeCacheStatement, 8))
-	s.wants("A", `
+	s.Must(executing(a, "SELECT $1::int", pgx.QueryExecModeCacheStatement, 7))
+	s.Must(executing(a, "SELECT $1::int", pgx.QueryExecModeCacheStatement, 8))
+	s.Wants("A", `
 		A > n1/0 PREPARE SELECT $1::int
 		A < reply PREPARE SELECT $1::int = ready
 		A > n1/0 SELECT $1::int [\x00000007]
@@ -255,25 +157,25 @@ func playOrders(t *testing.T, pooled bool) {
 	s.table(b)
 	rows := func() (n int) {
 		t.Helper()
-		s.must(func() error { return b.QueryRow(context.Background(), "SELECT count(*) FROM locks").Scan(&n) })
+		s.Must(func() error { return b.QueryRow(context.Background(), "SELECT count(*) FROM locks").Scan(&n) })
 		return n
 	}
 
 	// It is held whatever else is in its batch, and takes no effect before it passes.
-	s.apply(faults.Hold{Match: match("A", faults.Before, "DELETE", "INSERT")})
-	s.must(executing(a, "SELECT 1"))
-	done := s.begin(func() error {
+	s.Inject(faults.Hold{Match: match("A", faults.Before, "DELETE", "INSERT")})
+	s.Must(executing(a, "SELECT 1"))
+	done := s.Start(func() error {
 		var batch pgx.Batch
 		batch.Queue("SELECT 1")
 		batch.Queue(taking, "lock", owner)
 		return a.SendBatch(context.Background(), &batch).Close()
 	})
-	s.await("it is held", func() bool { return s.Client("A").Held == 1 })
+	s.Await("it is held", func() bool { return s.Client("A").Held == 1 })
 	if n := rows(); n != 0 {
 		t.Errorf("%d rows before it passed", n)
 	}
-	s.apply(faults.Pass{Clients: []string{"A"}})
-	if err := s.end(done); err != nil {
+	s.Inject(faults.Pass{Clients: []string{"A"}})
+	if err := s.End(done); err != nil {
 		t.Error(err)
 	}
 	if n := rows(); n != 1 {
@@ -282,42 +184,42 @@ func playOrders(t *testing.T, pooled bool) {
 
 	// An answer is late by as much as it should be, and nobody else's.
 	const late = 200 * time.Millisecond
-	s.apply(faults.Delay{Match: match("A", faults.After, "SELECT"), By: faults.Span{Abs: late}})
+	s.Inject(faults.Delay{Match: match("A", faults.After, "SELECT"), By: faults.Span{Abs: late}})
 	begun := time.Now()
 	rows()
 	own := time.Since(begun)
 	begun = time.Now()
-	s.must(executing(a, "SELECT 1"))
+	s.Must(executing(a, "SELECT 1"))
 	if took := time.Since(begun); took < late || own > late {
 		t.Errorf("an answer that is %v late took %v, another one %v", late, took, own)
 	}
-	s.apply(faults.Clear{})
+	s.Inject(faults.Clear{})
 
 	// Whose answer is lost doesn't know that it was done.
-	s.apply(faults.Drop{Match: match("A", faults.After, "INSERT"), Times: 1})
+	s.Inject(faults.Drop{Match: match("A", faults.After, "INSERT"), Times: 1})
 	ctx, cancel := context.WithCancel(context.Background())
-	done = s.begin(func() error { _, err := a.Exec(ctx, taking, "lock", owner); return err })
-	s.await("it is lost", func() bool { return s.Client("A").Lost == 1 })
+	done = s.Start(func() error { _, err := a.Exec(ctx, taking, "lock", owner); return err })
+	s.Await("it is lost", func() bool { return s.Client("A").Lost == 1 })
 	cancel()
-	if err := s.end(done); !errors.Is(err, context.Canceled) {
+	if err := s.End(done); !errors.Is(err, context.Canceled) {
 		t.Errorf("its answer was lost, and %v", err)
 	}
-	s.must(func() error { <-a.PgConn().CleanupDone(); return nil })
+	s.Must(func() error { <-a.PgConn().CleanupDone(); return nil })
 	if n := rows(); n != 2 {
 		t.Errorf("%d rows, though only the answer was lost", n)
 	}
-	s.events = nil
+	s.Events = nil
 
 	// To set up a connection is not any request; the first one behind it is reset.
-	s.apply(faults.Reset{Match: match("A", faults.Before), Times: 1})
+	s.Inject(faults.Reset{Match: match("A", faults.Before), Times: 1})
 	a = s.connect("A", pgx.QueryExecModeExec)
-	if err := s.do(executing(a, "SELECT 2")); err == nil {
+	if err := s.Do(executing(a, "SELECT 2")); err == nil {
 		t.Error("a connection that was reset goes on")
 	}
 	if met := s.Met(); !slices.Equal(met, []int{1, 1, 1, 1}) {
 		t.Errorf("the orders have met %v", met)
 	}
-	if told := s.told("A"); !strings.Contains(told, "A dropped request SELECT 2") || !strings.Contains(told, "A > n1/0 STARTUP user=lockfault database=postgres") {
+	if told := s.Told("A"); !strings.Contains(told, "A dropped request SELECT 2") || !strings.Contains(told, "A > n1/0 STARTUP user=lockfault database=postgres") {
 		t.Errorf("told was\n%s", told)
 	}
 }
@@ -329,30 +231,30 @@ func TestWaitsAndGivesUp(t *testing.T) {
 	a, b, other := s.connect("A", pgx.QueryExecModeExec), s.connect("B", pgx.QueryExecModeExec), s.connect("A", pgx.QueryExecModeExec)
 	s.Begin()
 	const lock = "SELECT pg_advisory_lock(7)"
-	s.must(executing(b, lock))
-	s.apply(faults.Hold{Match: match("A", faults.Before, "CANCEL")})
+	s.Must(executing(b, lock))
+	s.Inject(faults.Hold{Match: match("A", faults.Before, "CANCEL")})
 	ctx, cancel := context.WithCancel(context.Background())
 	trips := s.Client("A").RoundTrips
-	done := s.begin(func() error { _, err := a.Exec(ctx, lock); return err })
-	s.await("it waits", func() bool { return strings.Contains(s.told("A"), lock) })
+	done := s.Start(func() error { _, err := a.Exec(ctx, lock); return err })
+	s.Await("it waits", func() bool { return strings.Contains(s.Told("A"), lock) })
 	if is := s.Client("A"); is.UnderWay != 1 || is.InHand != 0 {
 		t.Errorf("while it waits %+v", is)
 	}
-	s.must(executing(other, "SELECT 1"))
-	s.must(executing(b, "SELECT 2"))
+	s.Must(executing(other, "SELECT 1"))
+	s.Must(executing(b, "SELECT 2"))
 	cancel()
-	if err := s.end(done); !errors.Is(err, context.Canceled) {
+	if err := s.End(done); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
-	s.await("its word is held", func() bool { return s.Client("A").Held == 1 })
-	s.apply(faults.Pass{Clients: []string{"A"}})
-	s.await("it is answered", func() bool { return strings.Contains(s.told("A"), "canceling statement") })
-	s.must(func() error { <-a.PgConn().CleanupDone(); return nil })
+	s.Await("its word is held", func() bool { return s.Client("A").Held == 1 })
+	s.Inject(faults.Pass{Clients: []string{"A"}})
+	s.Await("it is answered", func() bool { return strings.Contains(s.Told("A"), "canceling statement") })
+	s.Must(func() error { <-a.PgConn().CleanupDone(); return nil })
 	if trips = s.Client("A").RoundTrips - trips; trips != 2 { // who cancels, or leaves, waits for no answer
 		t.Errorf("%d round trips", trips)
 	}
-	s.events = slices.DeleteFunc(s.events, func(e checker.Event) bool { return e.Command == "TERMINATE" }) // who comes first isn't said
-	s.wants("A", `
+	s.Events = slices.DeleteFunc(s.Events, func(e checker.Event) bool { return e.Command == "TERMINATE" }) // who comes first isn't said
+	s.Wants("A", `
 		A > n1/0 SELECT pg_advisory_lock(7)
 		A > n1/0 SELECT 1
 		A < reply SELECT 1 = SELECT 1 [1]
@@ -366,7 +268,7 @@ func TestCopyAndNotices(t *testing.T) {
 	s := newStage(t, false)
 	a, b := s.connect("A", pgx.QueryExecModeExec), s.connect("B", pgx.QueryExecModeExec)
 	s.table(b)
-	s.events = nil
+	s.Events = nil
 	copied := func() error {
 		n, err := a.CopyFrom(context.Background(), pgx.Identifier{"locks"}, []string{"name", "owner"}, pgx.CopyFromRows([][]any{{"x", "1"}, {"y", "2"}}))
 		if err == nil && n != 2 {
@@ -374,54 +276,54 @@ func TestCopyAndNotices(t *testing.T) {
 		}
 		return err
 	}
-	s.must(copied)
+	s.Must(copied)
 	// pgx doesn't wait for the server before it sends the data.
 	for _, line := range []string{
 		`A > n1/0 copy "locks" ( "name", "owner" ) from stdin binary`, `A < reply copy "locks" ( "name", "owner" ) from stdin binary = go on`,
 		"A > n1/0 COPYDATA", "A < reply COPYDATA = COPY 2",
 	} {
-		if told := s.told("A"); !strings.Contains(told, line+"\n") {
+		if told := s.Told("A"); !strings.Contains(told, line+"\n") {
 			t.Errorf("told was not %q, but\n%s", line, told)
 		}
 	}
 	// The data waits before the server has it.
-	s.apply(faults.Hold{Match: match("A", faults.Before, "COPYDATA")})
-	done := s.begin(copied)
-	s.await("data is held", func() bool { return s.Client("A").Held == 1 })
+	s.Inject(faults.Hold{Match: match("A", faults.Before, "COPYDATA")})
+	done := s.Start(copied)
+	s.Await("data is held", func() bool { return s.Client("A").Held == 1 })
 	var n int
 	count := func() error { return b.QueryRow(context.Background(), "SELECT count(*) FROM locks").Scan(&n) }
-	if s.must(count); n != 2 {
+	if s.Must(count); n != 2 {
 		t.Errorf("%d rows", n)
 	}
-	s.apply(faults.Pass{})
-	if err := s.end(done); err != nil {
+	s.Inject(faults.Pass{})
+	if err := s.End(done); err != nil {
 		t.Error(err)
 	}
-	if s.must(count); n != 4 {
+	if s.Must(count); n != 4 {
 		t.Errorf("%d rows", n)
 	}
 
 	// What nobody asked for is told, and isn't taken for an answer: neither to what comes next, nor by an order.
-	s.apply(faults.Drop{Match: match("A", faults.After)}, faults.Clear{})
-	s.must(executing(a, "LISTEN freed"))
-	s.apply(faults.Drop{Match: match("A", faults.After)}, faults.Drop{Match: match("A", faults.Messages)})
-	s.events = nil
-	heard := s.begin(func() error { _, err := a.WaitForNotification(context.Background()); return err })
-	s.must(executing(b, "NOTIFY freed, 'by B'"))
-	if err := s.end(heard); err != nil {
+	s.Inject(faults.Drop{Match: match("A", faults.After)}, faults.Clear{})
+	s.Must(executing(a, "LISTEN freed"))
+	s.Inject(faults.Drop{Match: match("A", faults.After)}, faults.Drop{Match: match("A", faults.Messages)})
+	s.Events = nil
+	heard := s.Start(func() error { _, err := a.WaitForNotification(context.Background()); return err })
+	s.Must(executing(b, "NOTIFY freed, 'by B'"))
+	if err := s.End(heard); err != nil {
 		t.Error(err)
 	}
-	s.apply(faults.Clear{})
-	s.must(executing(a, "SELECT 1"))
-	s.wants("A", `
+	s.Inject(faults.Clear{})
+	s.Must(executing(a, "SELECT 1"))
+	s.Wants("A", `
 		A < push  = NOTIFY freed ["by B"]
 		A > n1/0 SELECT 1
 		A < reply SELECT 1 = SELECT 1 [1]`)
 
 	// Nor is the server's last word, when it ends a session.
-	s.must(executing(b, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query = 'SELECT 1'"))
-	s.await("the session has ended", func() bool { return strings.Contains(s.told("A"), "57P01") })
-	s.wants("A", `A < push  = FATAL 57P01 terminating connection due to administrator command`)
+	s.Must(executing(b, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query = 'SELECT 1'"))
+	s.Await("the session has ended", func() bool { return strings.Contains(s.Told("A"), "57P01") })
+	s.Wants("A", `A < push  = FATAL 57P01 terminating connection due to administrator command`)
 }
 
 // Behind an error the server skips what a client has sent, up to a Sync, and answers nothing of it: what comes next is answered all the same.
@@ -429,7 +331,7 @@ func TestSkippedRequests(t *testing.T) {
 	s := newStage(t, false)
 	a := s.connect("A", pgx.QueryExecModeExec)
 	s.Begin()
-	s.must(func() error {
+	s.Must(func() error {
 		p := a.PgConn().StartPipeline(context.Background())
 		for _, sql := range []string{"SELECT 1/0", "SELECT 2", "SELECT 3"} {
 			p.SendQueryParams(sql, nil, nil, nil, nil)
@@ -448,13 +350,13 @@ func TestSkippedRequests(t *testing.T) {
 		return nil
 	})
 	before := s.Client("A")
-	s.must(executing(a, "SELECT 4"))
+	s.Must(executing(a, "SELECT 4"))
 	after := s.Client("A")
 	if trips := after.RoundTrips - before.RoundTrips; after.UnderWay != 0 || trips != 1 {
 		t.Errorf("%d round trips, %+v", trips, after)
 	}
 	var replies []string
-	for line := range strings.Lines(s.told("A")) {
+	for line := range strings.Lines(s.Told("A")) {
 		if strings.HasPrefix(line, "A <") {
 			replies = append(replies, strings.TrimSpace(line))
 		}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -17,8 +18,8 @@ import (
 // A Looker is an [Owned] of a service that can be asked whose a lock is, past the links and while others ask it, too.
 type Looker interface {
 	// Look asks the server's own question about the lock of that name, [faults.Lock.Query]. It blocks until that is known or ctx is
-	// done. What doesn't exist yet nobody has. A member of a cluster says what it knows itself, without a majority too; an
-	// error of one says that it doesn't know at the moment, which is found out at once.
+	// done. What doesn't exist yet nobody has. A member of a cluster says what it knows itself, without a majority too, and
+	// is not waited for long; an error of one says that it doesn't know at the moment.
 	Look(ctx context.Context, query, name string) (Sight, error)
 }
 
@@ -51,7 +52,7 @@ const (
 
 // looker returns who answers whose the lock is on a service's server; nil if nobody does.
 func (s *server) looker() Looker {
-	if s.world.cfg.Service == nil || s.world.cfg.Lock.Query == "" {
+	if s.world.cfg.Lock.Query == "" {
 		return nil
 	}
 	l, _ := s.found.(Looker)
@@ -61,25 +62,32 @@ func (s *server) looker() Looker {
 // looks reports whether somebody looks at the lock on that server.
 func (s *server) looks() bool { return s.admin != nil || s.looker() != nil }
 
+// glance is how long a member of a cluster is waited for: one that has to think about what it knows has lost its leader.
+const glance = 100 * time.Millisecond
+
 // errBehind says that a member of a cluster knows less than was heard of another.
 var errBehind = errors.New("it is behind")
 
 // ask reads whose the lock is on a service's server, as [World.look] does.
 func (s *server) ask(l Looker) (keys []faults.Key, took time.Duration, err error) {
 	w := s.world
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	waits := patience
+	if IsCluster(w.cfg.Service) {
+		waits = glance
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), waits)
 	defer cancel()
 	asked := time.Now()
 	seen, err := l.Look(ctx, w.cfg.Lock.Query, w.cfg.Lock.Keys[0])
 	took = time.Since(asked)
 	w.note(s.Name, s.Name+" to answer", took-s.trip())
-	if err == nil && seen.Version < w.version {
+	if err == nil && seen.Version < w.cluster.version {
 		err = errBehind
 	}
 	if err != nil {
 		return nil, 0, fmt.Errorf("real: %s: asking whose the lock is: %w", s.Name, err)
 	}
-	w.version = seen.Version
+	w.cluster.version = seen.Version
 	for _, h := range seen.Holders {
 		w.recognise(h.Owner)
 		s.ends = h.Ends
@@ -97,10 +105,13 @@ func (w *World) recognise(word string) {
 	}
 }
 
-// known is how a lock stands.
-type known struct {
-	keys []faults.Key
-	ends Ending
+// agreed is what was last heard of a cluster: how the lock stands, and which version that is of. blind says that somebody was answered since when
+// the member that was asked knew nothing.
+type agreed struct {
+	keys    []faults.Key
+	ends    Ending
+	version int64
+	blind   bool
 }
 
 // together returns all members of a cluster that answer, that one first, for the lock is as the cluster has it, and tells of those that didn't answer when
@@ -162,17 +173,16 @@ func (w *World) notice(s *server, answered *message) (did faults.Effect) {
 		if !IsCluster(w.cfg.Service) {
 			w.must(err)
 		}
-		w.blind = w.blind || answered != nil && !answered.opens && !errors.Is(err, errBehind)
+		w.cluster.blind = w.cluster.blind || answered != nil && !answered.opens && !errors.Is(err, errBehind)
 		return ""
 	}
 	w.overdue(s, keys)
-	group := []*server{s}
+	group, blind := []*server{s}, w.cluster.blind
 	if IsCluster(w.cfg.Service) {
 		group, ends = w.together(s), w.cluster.ends
-		w.cluster = known{keys, s.ends}
+		w.cluster = agreed{keys: keys, ends: s.ends, version: w.cluster.version}
 	}
-	blind := w.blind
-	if w.blind = false; blind && keys[0].Exists() && !faults.SameKeys(s.keys, keys) { // who did that may have heard of it before anybody looked
+	if blind && keys[0].Exists() && !faults.SameKeys(s.keys, keys) { // who did that may have heard of it before anybody looked
 		for _, member := range group {
 			w.stands(member, w.ledger.Somebody(member.Node.Name, member.Name, keys), keys, took)
 		}
@@ -216,11 +226,9 @@ func (w *World) notice(s *server, answered *message) (did faults.Effect) {
 
 // credit notes what a client's request did that was not answered yet, or whose answer was not seen yet.
 func (w *World) credit(s *server, client string, did faults.Effect) {
-	for on, wire := range w.links {
-		for _, c := range wire.list() {
-			if on.client == client && w.concerns(c, s) && len(c.asked) > 0 && did != "" {
-				c.asked[0].did = did
-			}
+	for c := range w.underWay(s) {
+		if c.wire.client == client && did != "" {
+			c.asked[0].did = did
 		}
 	}
 }
@@ -230,19 +238,25 @@ func (w *World) busy(s *server, had string) (names []string) {
 	if had != "" {
 		names = append(names, had)
 	}
-	for on, wire := range w.links {
-		for c := range maps.Values(wire.conns) {
-			if w.concerns(c, s) && len(c.asked) > 0 {
-				names = append(names, on.client)
-			}
-		}
+	for c := range w.underWay(s) {
+		names = append(names, c.wire.client)
 	}
 	slices.Sort(names)
 	return slices.Compact(names)
 }
 
-// concerns reports whether what is asked on a connection may change what a server has: with a cluster it may be asked of any member.
-func (w *World) concerns(c *conn, s *server) bool { return c.server == s || IsCluster(w.cfg.Service) }
+// underWay are the connections, in any order, on which something is asked that may change what a server has: with a cluster any member may have been asked.
+func (w *World) underWay(s *server) iter.Seq[*conn] {
+	return func(yield func(*conn) bool) {
+		for _, wire := range w.links {
+			for _, c := range wire.conns {
+				if len(c.asked) > 0 && (c.server == s || IsCluster(w.cfg.Service)) && !yield(c) {
+					return
+				}
+			}
+		}
+	}
+}
 
 // introduce tells the ledger what clients said of themselves when their connections began: whoever has one still may have the lock by it.
 func (w *World) introduce() {

@@ -10,11 +10,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lockfault/lockfault/checker"
 	"github.com/lockfault/lockfault/faults"
 	"github.com/lockfault/lockfault/faults/process"
 	"github.com/lockfault/lockfault/faults/process/processtest"
 	"github.com/lockfault/lockfault/faults/real"
+	"github.com/lockfault/lockfault/faults/real/realtest"
 )
 
 // council is a service whose members are servers of Redis that say of the lock what the test has them say.
@@ -86,14 +86,8 @@ func TestClustersLocks(t *testing.T) {
 	s.Begin()
 	stands := func(what, want string) {
 		t.Helper()
-		var list []string
-		for _, e := range s.events {
-			if e.Kind == checker.State {
-				list = append(list, strings.TrimSpace(fmt.Sprintf("%s %s %s by %s %s", e.Node, e.Owner, e.Value, e.Cause, e.Client)))
-			}
-		}
-		s.events = nil
-		if got := strings.Join(strings.Fields(strings.Join(list, ", ")), " "); got != want {
+		got := strings.ReplaceAll(strings.TrimSpace(realtest.States(s.events)), "\n", ", ")
+		if s.events = nil; got != want {
 			t.Errorf("%s: %s\nwant %s", what, got, want)
 		}
 	}
@@ -102,36 +96,47 @@ func TestClustersLocks(t *testing.T) {
 
 	c.says("2 "+ofA, "1", "1")
 	ask(a)
-	stands("taken by way of n1", "n1 A A1 by command A, n2 A A1 by command A, n3 A A1 by command A")
+	stands("taken by way of n1", "n1: A (A1) by command A, n2: A (A1) by command A, n3: A (A1) by command A")
 	ask(b)
 	stands("n2 is behind", "")
 	c.says("2 "+ofA, "3 "+ofB, "2 "+ofA)
 	ask(b)
-	stands("A's lease ended, and B took it", "n2 by expiry, n1 by expiry, n3 by expiry, n2 B B1 by command B, n1 B B1 by command B, n3 B B1 by command B")
+	stands("A's lease ended, and B took it", "n2: free by expiry, n1: free by expiry, n3: free by expiry, n2: B (B1) by command B, n1: B (B1) by command B, n3: B (B1) by command B")
 	ask(a)
 	stands("n1 is behind", "")
 	s.apply(faults.PauseNode{Node: "n1"})
 	c.says("3 "+ofB, "4", "")
 	ask(b)
-	stands("given back while n1 stands still", "n2 by command B, n3 by command B")
+	stands("given back while n1 stands still", "n2: free by command B, n3: free by command B")
 	c.says("5 "+ofA, "", "")
 	ask(b)
 	stands("nobody knows", "")
 	s.apply(faults.ResumeNode{Node: "n1"})
 	c.says("5 "+ofA, "6 "+ofA, "")
 	ask(a)
-	stands("A had it before anybody could see that", "n1 by replication, n1 A1 by command, n2 A1 by command, n3 A1 by command")
+	stands("A had it before anybody could see that", "n1: free by replication, n1: (A1) by command, n2: (A1) by command, n3: (A1) by command")
 	c.says("7", "", "")
 	ask(a)
-	stands("and nobody any more", "n1 by command A, n2 by command A, n3 by command A")
+	stands("and nobody any more", "n1: free by command A, n2: free by command A, n3: free by command A")
 	c.says("8 "+ofA, "", "")
 	ask(a)
-	stands("A's again", "n1 A A1 by command A, n2 A A1 by command A, n3 A A1 by command A")
+	stands("A's again", "n1: A (A1) by command A, n2: A (A1) by command A, n3: A (A1) by command A")
 	ask(b)
 	c.says("9", "9", "9")
 	ask(b)
-	stands("what is nobody's is known to be", "n2 by expiry, n1 by expiry, n3 by expiry")
+	stands("what is nobody's is known to be", "n2: free by expiry, n1: free by expiry, n3: free by expiry")
 	c.says("9", "9", "10 "+ofB)
 	s.apply(faults.CrashNode{Node: "n3"}, faults.RestartNode{Node: "n3"})
-	stands("who comes back is asked", "n3 B B1 by command B, n1 B B1 by command B, n2 B B1 by command B")
+	stands("who comes back is asked", "n3: B (B1) by command B, n1: B (B1) by command B, n2: B (B1) by command B")
+}
+
+// A lock that says how servers are asked whose it is runs on servers that can be asked.
+func TestQueriesNeedServersThatCanBeAsked(t *testing.T) {
+	t.Parallel()
+	_, err := real.New(t.Context(), real.Config{
+		Host: processtest.Host(t, process.Options{}), Nodes: 1, TTL: time.Second, Lock: faults.Lock{Keys: []string{"lock"}, Query: "?"},
+	})
+	if err == nil || !strings.Contains(err.Error(), "the lock has a Query") {
+		t.Errorf("%v", err)
+	}
 }

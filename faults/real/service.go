@@ -28,13 +28,6 @@ type Speaker interface {
 	Commands() []string
 }
 
-// A Queried is a [Service] whose servers are [Looker]s.
-type Queried interface {
-	Service
-	// Queries names the language in which they are asked, such as SQL.
-	Queries() string
-}
-
 // spoken returns what is spoken with a service, and whether messages are told apart.
 func spoken(s Service) (proxy.Protocol, bool) {
 	if s, ok := s.(Speaker); ok {

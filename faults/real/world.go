@@ -92,9 +92,7 @@ type World struct {
 	failure    error // of something that the world itself needs
 	lateness   lateness
 	granted    time.Duration // how long the present fault may take
-	cluster    known         // of the lock, if servers are members of one
-	blind      bool          // somebody was answered when none of its members that was asked knew how that stands
-	version    int64         // on how much a cluster had agreed when it was last asked whose the lock is
+	cluster    agreed        // if servers are members of one
 	promotions time.Duration // how long sentinels took for all that they did
 	closed     bool
 }
@@ -104,16 +102,17 @@ var _ faults.World = (*World)(nil)
 // New makes a world: servers are started, replicas in step. It blocks until
 // then, or until ctx is done. If that fails, whatever was started has ended.
 func New(ctx context.Context, cfg Config) (*World, error) {
-	if _, ok := cfg.Service.(Queried); !ok && cfg.Lock.Query != "" {
-		return nil, closing(cfg.Host, errors.New("real: the lock has a Query, and servers such as these are not asked whose a lock is: leave it out"))
-	}
 	begin := child.NewLauncher
 	if cfg.Foreign {
 		begin = child.NewGuardedLauncher
 	}
 	launcher, err := begin()
 	if err != nil {
-		return nil, closing(cfg.Host, fmt.Errorf("real: %w", err))
+		err = fmt.Errorf("real: %w", err)
+		if cfg.Host != nil {
+			err = errors.Join(err, cfg.Host.Close())
+		}
+		return nil, err
 	}
 	w := &World{
 		cfg: cfg, password: rand.Text(), made: time.Now(), began: time.Now(),
@@ -127,20 +126,16 @@ func New(ctx context.Context, cfg Config) (*World, error) {
 	w.lateness.begin(cfg.TTL)
 	w.turns.take()
 	w.top = topology.New(topology.Config{Nodes: cfg.Nodes, Replicas: cfg.Replicas, TTL: cfg.TTL, Peers: Clusters(cfg.Service), Promoted: cfg.Sentinels > 0}, hands{w})
-	if err := w.startServers(ctx); err != nil {
+	err = w.startServers(ctx)
+	if err == nil && cfg.Lock.Query != "" && w.servers[0].looker() == nil {
+		err = errors.New("real: the lock has a Query, and servers such as these are not asked whose a lock is: leave it out")
+	}
+	if err != nil {
 		_ = w.Close() // what matters is why there is nothing to close
 		return nil, err
 	}
 	go child.Heart(cfg.TTL, w.over, func(by time.Duration) { w.note("world", "this process to go on", by) })
 	return w, nil
-}
-
-// closing closes a host, which may be nil, because of an error.
-func closing(h Host, err error) error {
-	if h == nil {
-		return err
-	}
-	return errors.Join(err, h.Close())
 }
 
 // Begin implements [faults.World].
@@ -151,7 +146,7 @@ func (w *World) Begin() {
 	w.began = time.Now()
 	w.ledger = faults.NewLedger(w.cfg.Lock)
 	w.introduce()
-	w.cluster = known{}
+	w.cluster = agreed{}
 	for _, s := range w.servers {
 		w.must(w.find(s))
 	}

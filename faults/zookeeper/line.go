@@ -1,11 +1,7 @@
 package zookeeper
 
 import (
-	"bytes"
-	"encoding/hex"
 	"regexp"
-	"strings"
-	"unicode/utf8"
 
 	"github.com/lockfault/lockfault/faults/real/proxy"
 )
@@ -24,7 +20,7 @@ func (l *line) say(text string) { l.text += text }
 // as a value: that has a short name in a history, so two runs of a script print the same.
 func (l *line) path(path string) {
 	text, values := undrawn(path)
-	l.say(" " + shorten(text))
+	l.say(" " + proxy.Shorten(text))
 	l.values = append(l.values, values...)
 }
 
@@ -49,26 +45,6 @@ const maxData = 4 << 10
 // data has a node's data as a value, if there are any.
 func (l *line) data(data []byte) {
 	if len(data) > 0 {
-		l.values = append(l.values, shown(data[:min(len(data), maxData)]))
+		l.values = append(l.values, proxy.Shown(data[:min(len(data), maxData)]))
 	}
-}
-
-// shown is a value as it can be read: as it is if it is text, else by its bytes.
-func shown(b []byte) string {
-	if utf8.Valid(b) && bytes.IndexFunc(b, func(r rune) bool { return r < ' ' && r != '\n' && r != '\t' && r != '\r' }) < 0 {
-		return string(b)
-	}
-	return `\x` + hex.EncodeToString(b)
-}
-
-// maxText is how much of a path is kept, in letters.
-const maxText = 120
-
-// shorten cuts a text, and says so. What is no text is replaced.
-func shorten(text string) string {
-	text = strings.Join(strings.Fields(strings.ToValidUTF8(text, "\uFFFD")), " ")
-	if utf8.RuneCountInString(text) <= maxText {
-		return text
-	}
-	return string([]rune(text)[:maxText-1]) + "…"
 }

@@ -145,7 +145,7 @@ func operation(word string, code int32, r *reader) proxy.Part {
 		l.path(r.string())
 	case opAuth:
 		r.int() // a type, of which there is none
-		l.say(" " + shorten(r.string()) + secret)
+		l.say(" " + proxy.Shorten(r.string()) + secret)
 	case opSASL:
 		l.say(secret)
 	}

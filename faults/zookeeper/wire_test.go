@@ -12,6 +12,7 @@ import (
 
 	"github.com/lockfault/lockfault/faults"
 	"github.com/lockfault/lockfault/faults/real/proxy"
+	"github.com/lockfault/lockfault/faults/real/proxy/proxytest"
 )
 
 // jute writes values one behind the other: int32, int64, bool, strings and bytes with their lengths before them, raw as it is.
@@ -159,7 +160,7 @@ func TestRequests(t *testing.T) {
 		{"too long a path", opExists, []any{1 << 30, true}, `EXISTS: EXISTS (malformed)`},
 		{"negative length", opExists, []any{-2, true}, `EXISTS: EXISTS (malformed)`},
 		{"too long a list", opCreate, []any{"/a", "", 1 << 30, 0}, `CREATE: CREATE (malformed)`},
-		{"long", opExists, []any{"/" + strings.Repeat("ä", 200), false}, `EXISTS: EXISTS /` + strings.Repeat("ä", maxText-2) + "…"},
+		{"long", opExists, []any{"/" + strings.Repeat("ä", 200), false}, `EXISTS: EXISTS /` + strings.Repeat("ä", proxy.MaxText-2) + "…"},
 		{"no text", opExists, []any{"/a\xff\nb", false}, "EXISTS: EXISTS /a\uFFFD b"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -441,44 +442,14 @@ func FuzzTalk(f *testing.F) {
 	})
 }
 
-// converse reads all of up and then all of down, so many bytes more each time, and returns what was read.
+// converse is [proxytest.Converse] where each word has its part.
 func converse(t *testing.T, up, down []byte, step int) string {
-	k := Wire{}.Begin()
-	var said strings.Builder
-	for i, all := range [][]byte{up, down} {
-		from := 0
-		for to, failed := 0, false; to < len(all) && !failed; {
-			for to = min(to+step, len(all)); from < to; {
-				var n int
-				var err error
-				var what any
-				if i == 0 {
-					var asks proxy.Request
-					asks, n, err = k.Request(all[from:to])
-					if n > 0 && (len(asks.Words) == 0 || len(asks.Words) != len(asks.Parts)) {
-						t.Fatalf("%+v", asks)
-					}
-					what = asks
-				} else {
-					what, n, err = k.Reply(all[from:to])
-				}
-				if n < 0 || n > to-from || err != nil && n != 0 {
-					t.Fatal(n, err)
-				}
-				if err != nil {
-					fmt.Fprintln(&said, "refused")
-					failed = true
-					break
-				}
-				if n == 0 {
-					break
-				}
-				fmt.Fprintf(&said, "%d %+v\n", n, what)
-				from += n
-			}
+	return proxytest.Converse(t, Wire{}, up, down, step, func(message any) string {
+		if asks, ok := message.(proxy.Request); ok && (len(asks.Words) == 0 || len(asks.Words) != len(asks.Parts)) {
+			t.Fatalf("%+v", asks)
 		}
-	}
-	return said.String()
+		return fmt.Sprintf("%+v", message)
+	})
 }
 
 func BenchmarkTalk(b *testing.B) {

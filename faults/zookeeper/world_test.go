@@ -2,8 +2,6 @@ package zookeeper
 
 import (
 	"errors"
-	"fmt"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -15,20 +13,14 @@ import (
 	"github.com/lockfault/lockfault/checker"
 	"github.com/lockfault/lockfault/faults"
 	"github.com/lockfault/lockfault/faults/real"
+	"github.com/lockfault/lockfault/faults/real/realtest"
 )
 
-// stage is a world of one member with what it told, whose clients are goroutines of the test.
-type stage struct {
-	*real.World
-	t      *testing.T
-	events []checker.Event
-}
+// stage is a world of members.
+type stage struct{ *realtest.Stage }
 
 // lease is how long a session lasts. Clients ping three times in it.
 const lease = 3 * time.Second
-
-// patience is how long a test waits for what must come.
-const patience = 30 * time.Second
 
 func newStage(t *testing.T) *stage {
 	t.Helper()
@@ -37,139 +29,35 @@ func newStage(t *testing.T) *stage {
 
 func newStageFor(t *testing.T, lock faults.Lock, members int) *stage {
 	t.Helper()
-	program, err := Find()
-	if err != nil && os.Getenv("CI") == "" {
-		t.Skip(err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	h, err := New(Options{Program: program, Members: members, Dir: t.TempDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := &stage{t: t}
-	t.Cleanup(func() {
-		if err := h.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	s.World, err = real.New(t.Context(), real.Config{
-		Host: h, Nodes: members, Service: Service{}, Lock: lock, TTL: lease,
-		Record: func(e checker.Event) { s.events = append(s.events, e) },
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := errors.Join(s.Close(), s.Err()); err != nil {
-			t.Error(err)
-		}
-	})
+	h := hostOf(t, members)
+	s := &stage{realtest.New(t, real.Config{Host: h, Nodes: members, Service: Service{}, Lock: lock, TTL: lease})}
+	s.Clean = func(told string) string { return counted.ReplaceAllString(told, "zxid 0x…") }
 	return s
-}
-
-// begin has a client do something while the world goes on, and returns where to hear of its end.
-func (s *stage) begin(do func() error) chan error {
-	done := make(chan error, 1)
-	go func() {
-		done <- do()
-		s.Notify()
-	}()
-	return done
-}
-
-// end waits for a client to be done.
-func (s *stage) end(done chan error) error {
-	s.t.Helper()
-	if !s.Run(patience, func() bool { return len(done) > 0 }) {
-		s.t.Fatalf("a client isn't done\n%s", s.told(""))
-	}
-	return <-done
-}
-
-func (s *stage) do(do func() error) error {
-	s.t.Helper()
-	return s.end(s.begin(do))
-}
-
-// must is do, which must not fail.
-func (s *stage) must(do func() error) {
-	s.t.Helper()
-	if err := s.do(do); err != nil {
-		s.t.Fatal(err)
-	}
-}
-
-// await waits until something is so.
-func (s *stage) await(what string, is func() bool) {
-	s.t.Helper()
-	if !s.Run(patience, is) {
-		s.t.Fatalf("it doesn't come to: %s\n%s", what, s.told(""))
-	}
-}
-
-func (s *stage) apply(list ...faults.Fault) {
-	s.t.Helper()
-	for _, f := range list {
-		if err := s.Apply(f); err != nil {
-			s.t.Fatal(err)
-		}
-	}
 }
 
 // connect connects a client by its link, and logs in.
 func (s *stage) connect(client string) *zk.Conn {
-	s.t.Helper()
+	s.T.Helper()
 	home, err := s.Admit(client)
 	if err != nil {
-		s.t.Fatal(err)
+		s.T.Fatal(err)
 	}
 	at := home.Places[0]
 	c, _, err := zk.Connect([]string{at.Addr}, lease, zk.WithLogger(silent{}), zk.WithLogInfo(false))
 	if err != nil {
-		s.t.Fatal(err)
+		s.T.Fatal(err)
 	}
-	s.t.Cleanup(func() { _ = s.do(func() error { c.Close(); return nil }) })
-	s.must(func() error { return c.AddAuth("digest", []byte(at.Username+":"+at.Password)) })
+	s.T.Cleanup(func() { _ = s.Do(func() error { c.Close(); return nil }) })
+	s.Must(func() error { return c.AddAuth("digest", []byte(at.Username+":"+at.Password)) })
 	return c
 }
 
 // counted is what depends on how often members had to elect.
 var counted = regexp.MustCompile(`zxid 0x[0-9a-f]+`)
 
-// told returns what was told of messages, one a line, of one client or of all, but for pings.
-func (s *stage) told(client string) string {
-	var b strings.Builder
-	for _, e := range s.events {
-		if client != "" && e.Client != client || strings.Contains(e.Command+e.Reply, "PING") {
-			continue
-		}
-		switch e.Kind {
-		case checker.Request:
-			fmt.Fprintf(&b, "%s > %s %s\n", e.Client, e.Server, e.Command)
-		case checker.Reply, checker.Push:
-			fmt.Fprintf(&b, "%s < %s %s = %s\n", e.Client, e.Kind, e.Command, e.Reply)
-		case checker.Held, checker.Passed, checker.Dropped:
-			fmt.Fprintf(&b, "%s %s %s %s\n", e.Client, e.Kind, e.Direction, e.Command)
-		}
-	}
-	return counted.ReplaceAllString(b.String(), "zxid 0x…")
-}
-
-// wants compares what was told of a client since the last time.
-func (s *stage) wants(client, want string) {
-	s.t.Helper()
-	want = strings.ReplaceAll(strings.TrimSpace(want), "\t", "")
-	if got := strings.TrimSpace(s.told(client)); got != want {
-		s.t.Errorf("of %s was told\n%s\nwant\n%s", client, got, want)
-	}
-	s.events = nil
-}
-
 // pings returns how many pings of a client were let in.
 func (s *stage) pings(client string) (n int) {
-	for _, e := range s.events {
+	for _, e := range s.Events {
 		if e.Kind == checker.Request && e.Client == client && e.Command == "PING" {
 			n++
 		}
@@ -185,22 +73,22 @@ func TestRequestsAreTold(t *testing.T) {
 	s := newStage(t)
 	s.Begin()
 	a := s.connect("A")
-	s.wants("A", `
+	s.Wants("A", `
 		A > n1/0 CONNECT new session of 3000 ms
 		A < reply CONNECT new session of 3000 ms = session of 3000 ms
 		A > n1/0 AUTH digest (secret)
 		A < reply AUTH digest (secret) = ok`)
 	b := s.connect("B")
-	s.events = nil
+	s.Events = nil
 	acl := zk.AuthACL(zk.PermAll)
 	before := s.Client("A")
 	recipe := zk.NewLock(a, "/lock", acl)
-	s.must(recipe.Lock)
+	s.Must(recipe.Lock)
 	after := s.Client("A")
 	if trips, replies := after.RoundTrips-before.RoundTrips, after.Replies-before.Replies; trips != 5 || replies != 5 || after.UnderWay != 0 || after.InHand != 0 {
 		t.Errorf("%d round trips, %d replies, %+v", trips, replies, after)
 	}
-	s.wants("A", `
+	s.Wants("A", `
 		A > n1/0 CREATE /lock/_c_…-lock- ephemeral sequential [A1]
 		A < reply CREATE /lock/_c_…-lock- ephemeral sequential [A1] = no node
 		A > n1/0 EXISTS /lock
@@ -212,13 +100,13 @@ func TestRequestsAreTold(t *testing.T) {
 		A > n1/0 GETCHILDREN /lock
 		A < reply GETCHILDREN /lock = _c_…-lock-0000000000 [A2]`)
 	// B waits behind A, and is told when A's node is gone.
-	waits := s.begin(zk.NewLock(b, "/lock", acl).Lock)
-	s.await("B watches", func() bool { return strings.Contains(s.told("B"), "watch [A2] = czxid") })
-	s.must(recipe.Unlock)
-	if err := s.end(waits); err != nil {
+	waits := s.Start(zk.NewLock(b, "/lock", acl).Lock)
+	s.Await("B watches", func() bool { return strings.Contains(s.Told("B"), "watch [A2] = czxid") })
+	s.Must(recipe.Unlock)
+	if err := s.End(waits); err != nil {
 		t.Error(err)
 	}
-	s.wants("B", `
+	s.Wants("B", `
 		B > n1/0 CREATE /lock/_c_…-lock- ephemeral sequential [B1]
 		B < reply CREATE /lock/_c_…-lock- ephemeral sequential [B1] = /lock/_c_…-lock-0000000001 zxid 0x… [B1]
 		B > n1/0 GETCHILDREN /lock
@@ -228,16 +116,16 @@ func TestRequestsAreTold(t *testing.T) {
 		B < push  = node deleted /lock/_c_…-lock-0000000000 [A2]
 		B > n1/0 GETCHILDREN /lock
 		B < reply GETCHILDREN /lock = _c_…-lock-0000000001 [B1]`)
-	s.must(func() error {
+	s.Must(func() error {
 		_, err := a.Multi(&zk.CheckVersionRequest{Path: "/lock", Version: -1}, &zk.CreateRequest{Path: "/lock/x", Data: []byte("A-0123456789"), Acl: acl}, &zk.SetDataRequest{Path: "/lock/x", Version: 0})
 		return err
 	})
-	s.must(func() error { _, _, err := a.Get("/lock/x"); return err })
-	s.must(func() error { _, err := a.Set("/lock/x", []byte("A-0123456789"), 1); return err })
-	if err := s.do(func() error { return a.Delete("/lock", -1) }); !errors.Is(err, zk.ErrNotEmpty) {
+	s.Must(func() error { _, _, err := a.Get("/lock/x"); return err })
+	s.Must(func() error { _, err := a.Set("/lock/x", []byte("A-0123456789"), 1); return err })
+	if err := s.Do(func() error { return a.Delete("/lock", -1) }); !errors.Is(err, zk.ErrNotEmpty) {
 		t.Error(err)
 	}
-	s.wants("A", `
+	s.Wants("A", `
 		A > n1/0 MULTI; CHECK /lock; CREATE /lock/x [A3]; SETDATA /lock/x version 0
 		A < reply MULTI; CHECK /lock; CREATE /lock/x [A3]; SETDATA /lock/x version 0 = ok; /lock/x; version 1
 		A > n1/0 GETDATA /lock/x
@@ -253,11 +141,11 @@ func TestPings(t *testing.T) {
 	s := newStage(t)
 	a := s.connect("A")
 	s.Begin()
-	s.events = nil
+	s.Events = nil
 	before := s.Client("A")
-	s.apply(faults.Drop{Match: match("A", faults.Before)}, faults.Drop{Match: match("A", faults.After)})
+	s.Inject(faults.Drop{Match: match("A", faults.Before)}, faults.Drop{Match: match("A", faults.After)})
 	session := a.SessionID()
-	s.await("it has pinged", func() bool { return s.pings("A") >= 4 }) // longer than a session
+	s.Await("it has pinged", func() bool { return s.pings("A") >= 4 }) // longer than a session
 	after := s.Client("A")
 	if after.RoundTrips != before.RoundTrips || after.Replies != before.Replies || after.Lost != 0 || after.UnderWay != 0 {
 		t.Errorf("from %+v to %+v", before, after)
@@ -265,16 +153,16 @@ func TestPings(t *testing.T) {
 	if met := s.Met(); !slices.Equal(met, []int{0, 0}) {
 		t.Errorf("the orders have met %v", met)
 	}
-	s.apply(faults.Clear{})
-	s.must(func() error { _, _, err := a.Children("/"); return err })
+	s.Inject(faults.Clear{})
+	s.Must(func() error { _, _, err := a.Children("/"); return err })
 	if a.SessionID() != session {
 		t.Error("the session has ended")
 	}
 	// By its name one is met. Then nothing comes any more, and the client looks for a server anew.
-	s.events = nil
-	s.apply(faults.Drop{Match: match("A", faults.Before, "PING"), Times: 1})
-	s.await("it connects again", func() bool { return strings.Contains(s.told("A"), "AUTH digest (secret) = ok") })
-	if told := s.told("A"); !strings.Contains(told, "A < reply CONNECT session of 3000 ms again = session of 3000 ms\n") {
+	s.Events = nil
+	s.Inject(faults.Drop{Match: match("A", faults.Before, "PING"), Times: 1})
+	s.Await("it connects again", func() bool { return strings.Contains(s.Told("A"), "AUTH digest (secret) = ok") })
+	if told := s.Told("A"); !strings.Contains(told, "A < reply CONNECT session of 3000 ms again = session of 3000 ms\n") {
 		t.Errorf("told was\n%s", told)
 	}
 }
@@ -283,11 +171,11 @@ func TestOrdersByCommand(t *testing.T) {
 	s := newStage(t)
 	a, b := s.connect("A"), s.connect("B")
 	acl := zk.AuthACL(zk.PermAll)
-	s.must(func() error { _, err := b.Create("/lock", nil, 0, acl); return err })
+	s.Must(func() error { _, err := b.Create("/lock", nil, 0, acl); return err })
 	s.Begin()
 	has := func() (n int) {
 		t.Helper()
-		s.must(func() error {
+		s.Must(func() error {
 			list, _, err := b.Children("/lock")
 			n = len(list)
 			return err
@@ -299,18 +187,18 @@ func TestOrdersByCommand(t *testing.T) {
 	}
 
 	// It is held whatever else is asked for with it, and takes no effect before it passes.
-	s.apply(faults.Hold{Match: match("A", faults.Before, "SETDATA", "CREATE")})
-	s.must(func() error { _, _, err := a.Exists("/lock"); return err })
-	done := s.begin(func() error {
+	s.Inject(faults.Hold{Match: match("A", faults.Before, "SETDATA", "CREATE")})
+	s.Must(func() error { _, _, err := a.Exists("/lock"); return err })
+	done := s.Start(func() error {
 		_, err := a.Multi(&zk.CheckVersionRequest{Path: "/lock", Version: -1}, &zk.CreateRequest{Path: "/lock/1", Acl: acl})
 		return err
 	})
-	s.await("it is held", func() bool { return s.Client("A").Held == 1 })
+	s.Await("it is held", func() bool { return s.Client("A").Held == 1 })
 	if n := has(); n != 0 {
 		t.Errorf("%d nodes before it passed", n)
 	}
-	s.apply(faults.Pass{Clients: []string{"A"}})
-	if err := s.end(done); err != nil {
+	s.Inject(faults.Pass{Clients: []string{"A"}})
+	if err := s.End(done); err != nil {
 		t.Error(err)
 	}
 	if n := has(); n != 1 {
@@ -319,34 +207,34 @@ func TestOrdersByCommand(t *testing.T) {
 
 	// An answer is late by as much as it should be, and nobody else's.
 	const late = 200 * time.Millisecond
-	s.apply(faults.Delay{Match: match("A", faults.After, "GETCHILDREN"), By: faults.Span{Abs: late}})
+	s.Inject(faults.Delay{Match: match("A", faults.After, "GETCHILDREN"), By: faults.Span{Abs: late}})
 	begun := time.Now()
 	has()
 	own := time.Since(begun)
 	begun = time.Now()
-	s.must(func() error { _, _, err := a.Children("/lock"); return err })
+	s.Must(func() error { _, _, err := a.Children("/lock"); return err })
 	if took := time.Since(begun); took < late || own > late {
 		t.Errorf("an answer that is %v late took %v, another one %v", late, took, own)
 	}
-	s.apply(faults.Clear{})
+	s.Inject(faults.Clear{})
 
 	// Whose answer is lost doesn't know that it was done, and hears nothing more on that connection: he finds a server anew, with his session.
-	s.events = nil
-	s.apply(faults.Drop{Match: match("A", faults.After, "CREATE"), Times: 1})
-	if err := s.do(create("/lock/2")); !errors.Is(err, zk.ErrConnectionClosed) {
+	s.Events = nil
+	s.Inject(faults.Drop{Match: match("A", faults.After, "CREATE"), Times: 1})
+	if err := s.Do(create("/lock/2")); !errors.Is(err, zk.ErrConnectionClosed) {
 		t.Errorf("its answer was lost, and %v", err)
 	}
 	if n := has(); n != 2 {
 		t.Errorf("%d nodes, though only the answer was lost", n)
 	}
-	s.await("it has logged in again", func() bool { return strings.Contains(s.told("A"), "AUTH digest (secret) = ok") })
+	s.Await("it has logged in again", func() bool { return strings.Contains(s.Told("A"), "AUTH digest (secret) = ok") })
 
 	// To set up a connection is not any request; the first one behind it is reset.
-	s.apply(faults.Reset{Match: match("A", faults.Before), Times: 1})
-	if err := s.do(create("/lock/3")); err == nil {
+	s.Inject(faults.Reset{Match: match("A", faults.Before), Times: 1})
+	if err := s.Do(create("/lock/3")); err == nil {
 		t.Error("a connection that was reset goes on")
 	}
-	s.await("it has logged in once more", func() bool { return strings.Count(s.told("A"), "AUTH digest (secret) = ok") == 2 })
+	s.Await("it has logged in once more", func() bool { return strings.Count(s.Told("A"), "AUTH digest (secret) = ok") == 2 })
 	if n := has(); n != 2 {
 		t.Errorf("%d nodes, though the request was lost", n)
 	}

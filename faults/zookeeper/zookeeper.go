@@ -175,9 +175,6 @@ func (Service) Name() string { return "zookeeper" }
 // Clusters implements [real.Clustered].
 func (Service) Clusters() bool { return true }
 
-// Queries implements [real.Queried].
-func (Service) Queries() string { return "the path of nodes" }
-
 // Login implements [real.Service]: as user and password of ZooKeeper's scheme "digest".
 func (Service) Login(password string) real.Login {
 	return real.Login{Username: user, Password: password}

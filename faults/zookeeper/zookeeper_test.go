@@ -26,8 +26,9 @@ func ensemble(t *testing.T, members int) []*server {
 	return ensembleOf(t, members, false)
 }
 
-// ensembleOf starts members, with clocks of their own if that is asked for.
-func ensembleOf(t *testing.T, members int, clocks bool) []*server {
+// hostOf returns a host of members that closes with the test and leaves nothing. Without a program the test is skipped, except where
+// nothing may be.
+func hostOf(t *testing.T, members int) *Host {
 	t.Helper()
 	program, err := Find()
 	if err != nil && os.Getenv("CI") == "" {
@@ -40,9 +41,6 @@ func ensembleOf(t *testing.T, members int, clocks bool) []*server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := h.CanMoveClocks(t.Context()); clocks && err != nil && os.Getenv("CI") == "" {
-		t.Skip(err)
-	}
 	t.Cleanup(func() {
 		if err := h.Close(); err != nil {
 			t.Error(err)
@@ -51,6 +49,16 @@ func ensembleOf(t *testing.T, members int, clocks bool) []*server {
 			t.Errorf("left behind: %v %v", left, err)
 		}
 	})
+	return h
+}
+
+// ensembleOf starts members, with clocks of their own if that is asked for.
+func ensembleOf(t *testing.T, members int, clocks bool) []*server {
+	t.Helper()
+	h := hostOf(t, members)
+	if err := h.CanMoveClocks(t.Context()); clocks && err != nil && os.Getenv("CI") == "" {
+		t.Skip(err)
+	}
 	found := make([]*server, members)
 	var starting sync.WaitGroup
 	for i := range members {

@@ -69,7 +69,10 @@ func Allowed() map[string][]string {
 		// Every world of real servers is faults/real with a host of its own.
 		"faults/real":       {"faults", "faults/topology", "checker", "faults/real/proxy", "internal/child", "internal/rediscli", "internal/resp"},
 		"faults/real/proxy": {"internal/resp"},
-		"faults/process":    {"faults/real", "faults/daemon", "internal/child", "internal/ports", "internal/rediscli"},
+		// What their tests stand on.
+		"faults/real/realtest":        {"faults", "faults/real", "checker"},
+		"faults/real/proxy/proxytest": {"faults/real/proxy"},
+		"faults/process":              {"faults/real", "faults/daemon", "internal/child", "internal/ports", "internal/rediscli"},
 		// Servers of other kinds.
 		"faults/etcd":      {"faults/real", "faults/daemon", "internal/child", "internal/ports"},
 		"faults/postgres":  {"faults", "faults/real", "faults/real/proxy", "faults/daemon", "internal/child", "internal/ports"},

@@ -1,0 +1,47 @@
+// Package proxytest has protocols' readers read what comes in pieces. It is for tests alone.
+package proxytest
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/lockfault/lockfault/faults/real/proxy"
+)
+
+// Converse reads all of up as requests and then all of down as answers, so many bytes more each time, and returns what was read, a message a
+// line. It fails the test if a reader takes what isn't there. says tells of a message as it is to be compared, and nothing
+// of one that isn't; nil tells all.
+func Converse(t testing.TB, protocol proxy.Protocol, up, down []byte, step int, says func(message any) string) string {
+	if says == nil {
+		says = func(message any) string { return fmt.Sprintf("%+v", message) }
+	}
+	k := protocol.Begin()
+	var said strings.Builder
+	read := func(all []byte, next func([]byte) (any, int, error)) {
+		from := 0
+		for to := 0; to < len(all); {
+			to = min(to+step, len(all))
+			for from < to {
+				what, n, err := next(all[from:to])
+				switch {
+				case n < 0 || n > to-from || err != nil && n != 0:
+					t.Fatalf("of %d bytes it took %d: %v", to-from, n, err)
+				case err != nil:
+					fmt.Fprintln(&said, "refused")
+					return
+				}
+				if n == 0 {
+					break
+				}
+				if text := says(what); text != "" {
+					fmt.Fprintf(&said, "%d %s\n", n, text)
+				}
+				from += n
+			}
+		}
+	}
+	read(up, func(b []byte) (any, int, error) { what, n, err := k.Request(b); return what, n, err })
+	read(down, func(b []byte) (any, int, error) { what, n, err := k.Reply(b); return what, n, err })
+	return said.String()
+}

@@ -1,0 +1,155 @@
+// Package realtest gives tests a world of real servers whose clients are goroutines of the test, and tells what happened there. It is for
+// tests alone.
+package realtest
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lockfault/lockfault/checker"
+	"github.com/lockfault/lockfault/faults"
+	"github.com/lockfault/lockfault/faults/real"
+)
+
+// patience is how long a test waits for what must come.
+const patience = 30 * time.Second
+
+// A Stage is a world with what it told. It is used by the test's goroutine.
+type Stage struct {
+	*real.World
+	T      *testing.T
+	Events []checker.Event
+	// Clean, if there is one, replaces what differs from run to run.
+	Clean func(told string) string
+}
+
+// New makes a world that closes with the test, where nothing may have failed.
+func New(t *testing.T, cfg real.Config) *Stage {
+	t.Helper()
+	s := &Stage{T: t}
+	cfg.Record = func(e checker.Event) { s.Events = append(s.Events, e) }
+	var err error
+	if s.World, err = real.New(t.Context(), cfg); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := errors.Join(s.Close(), s.Err()); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+// Start has a client do something while the world goes on, and returns where to hear of its end.
+func (s *Stage) Start(do func() error) chan error {
+	done := make(chan error, 1)
+	go func() {
+		done <- do()
+		s.Notify()
+	}()
+	return done
+}
+
+// End waits for a client to be done.
+func (s *Stage) End(done chan error) error {
+	s.T.Helper()
+	s.Await("a client is done", func() bool { return len(done) > 0 })
+	return <-done
+}
+
+// Do has a client do something, and waits for that.
+func (s *Stage) Do(do func() error) error {
+	s.T.Helper()
+	return s.End(s.Start(do))
+}
+
+// Must is Do of what must not fail.
+func (s *Stage) Must(do func() error) {
+	s.T.Helper()
+	if err := s.Do(do); err != nil {
+		s.T.Fatal(err)
+	}
+}
+
+// Await waits until something is so.
+func (s *Stage) Await(what string, is func() bool) {
+	s.T.Helper()
+	if !s.Run(patience, is) {
+		s.T.Fatalf("it doesn't come to: %s\n%s", what, s.Told(""))
+	}
+}
+
+// Inject applies faults, none of which may fail.
+func (s *Stage) Inject(list ...faults.Fault) {
+	s.T.Helper()
+	for _, f := range list {
+		if err := s.Apply(f); err != nil {
+			s.T.Fatal(err)
+		}
+	}
+}
+
+// Told returns what was told of messages, one a line, of one client or if that is empty of all, but for pings.
+func (s *Stage) Told(client string) string {
+	var b strings.Builder
+	for _, e := range s.Events {
+		if client != "" && e.Client != client || strings.Contains(e.Command+e.Reply, "PING") {
+			continue
+		}
+		switch e.Kind {
+		case checker.Request:
+			fmt.Fprintf(&b, "%s > %s %s\n", e.Client, e.Server, e.Command)
+		case checker.Reply, checker.Push:
+			fmt.Fprintf(&b, "%s < %s %s = %s\n", e.Client, e.Kind, e.Command, e.Reply)
+		case checker.Held, checker.Passed, checker.Dropped:
+			fmt.Fprintf(&b, "%s %s %s %s\n", e.Client, e.Kind, e.Direction, e.Command)
+		}
+	}
+	if s.Clean != nil {
+		return s.Clean(b.String())
+	}
+	return b.String()
+}
+
+// Wants compares what was told of a client since the last time; in what is wanted tabs don't count.
+func (s *Stage) Wants(client, want string) {
+	s.T.Helper()
+	s.compare("of "+client+" was told", s.Told(client), want)
+}
+
+// Stands compares how the lock stood on servers since the last time, as [States] tells it.
+func (s *Stage) Stands(what, want string) {
+	s.T.Helper()
+	s.compare(what, States(s.Events), want)
+}
+
+func (s *Stage) compare(what, got, want string) {
+	s.T.Helper()
+	want = strings.ReplaceAll(strings.TrimSpace(want), "\t", "")
+	if got := strings.TrimSpace(got); got != want {
+		s.T.Errorf("%s\n%s\nwant\n%s", what, got, want)
+	}
+	s.Events = nil
+}
+
+// States tells how the lock stood on servers, one change a line: whose it was, what stood there, for how long still, to ten seconds, and why.
+func States(events []checker.Event) string {
+	var b strings.Builder
+	for _, e := range events {
+		if e.Kind != checker.State {
+			continue
+		}
+		whose := "free"
+		if e.Owner != "" || e.Value != "" {
+			whose = strings.TrimSpace(fmt.Sprintf("%s (%s)", e.Owner, e.Value))
+		}
+		if e.Expires != 0 {
+			whose += " for " + fmt.Sprint((e.Expires - e.Time).Round(10*time.Second))
+		}
+		fmt.Fprintf(&b, "%s: %s by %s\n", e.Node, whose, strings.TrimSpace(string(e.Cause)+" "+e.Client))
+	}
+	return b.String()
+}
