@@ -49,12 +49,7 @@ func (p *painter) faults() []picture.Span {
 			if !slices.Contains(ends, verb) {
 				continue
 			}
-			// To mend the ways of n3 mends that from n1 to n3, too.
-			mended := len(apart[at]) > 0 && (rest == "" || slices.Contains(strings.Fields(rest), p.nodeOf(list[at].Lane))) &&
-				!slices.ContainsFunc(apart[at], func(node string) bool {
-					return !slices.ContainsFunc(lanes, func(lane int) bool { return p.nodeOf(lane) == node })
-				})
-			if len(lanes) == 0 || mended || slices.Contains(lanes, list[at].Lane) {
+			if len(lanes) == 0 || slices.Contains(lanes, list[at].Lane) || p.mends(lanes, rest, list[at].Lane, apart[at]) {
 				s := &list[at]
 				s.To, s.Ended, s.Open = e.Time, i, false
 				s.Says += ", for " + picture.Words(s.Length())
@@ -138,6 +133,20 @@ func (p *painter) subjects(e checker.Event) []int {
 	}
 	slices.Sort(lanes)
 	return lanes
+}
+
+// mends reports whether to mend the ways of some lanes' nodes, all or from those that rest names, mends those from a lane's node to all that it was
+// cut off from: what is mended of n3 is also what n1 was cut off by.
+func (p *painter) mends(lanes []int, rest string, lane int, from []string) bool {
+	if len(from) == 0 || rest != "" && !slices.Contains(strings.Fields(rest), p.nodeOf(lane)) {
+		return false
+	}
+	var nodes []string
+	for _, lane := range lanes {
+		nodes = append(nodes, p.nodeOf(lane))
+	}
+	from = slices.DeleteFunc(slices.Clone(from), func(node string) bool { return slices.Contains(nodes, node) })
+	return len(from) == 0
 }
 
 // nodeOf returns the node of a server's lane, and nothing for others.

@@ -118,7 +118,7 @@ func (s *story) trace() {
 			on.node = ""
 		}
 		switch {
-		case e.Kind == checker.Request && e.Command != "PING":
+		case e.Kind == checker.Request && !keepsAlive(s.h, e):
 			waiting[on] = append(waiting[on], i)
 		case e.Kind == checker.Reply || e.Kind == checker.Dropped:
 			request, ok := s.asked[i]

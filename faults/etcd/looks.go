@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"strings"
-	"sync"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -15,21 +14,13 @@ import (
 	"github.com/lockfault/lockfault/faults/real"
 )
 
-// An eye is a connection to one member by which it is asked whose a lock is, there from the first time until close. The zero value
-// is ready. Safe for concurrent use.
-type eye struct {
-	mu     sync.Mutex
-	client *clientv3.Client
-	closed bool
-}
-
 // errBlind says that there is no connection at the moment.
 var errBlind = errors.New("it is not connected")
 
 // Look implements [real.Looker]. A query is a prefix of keys with $1 for the lock's name: the oldest of them has the lock, and its value says whose
 // it is, as long as the key's lease if it has one.
 func (s *server) Look(ctx context.Context, query, name string) (seen real.Sight, err error) {
-	client, err := s.eye.open(s.Addr(), s.Spec.Password)
+	client, err := s.look()
 	if err != nil {
 		return seen, err
 	}
@@ -49,40 +40,24 @@ func (s *server) Look(ctx context.Context, query, name string) (seen real.Sight,
 	return seen, nil
 }
 
-// open returns the connection, once it is there.
-func (e *eye) open(addr, password string) (*clientv3.Client, error) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.closed {
-		return nil, errBlind
-	}
-	if e.client == nil {
+// look returns the connection by which a member is asked, once it is there.
+func (s *server) look() (*clientv3.Client, error) {
+	client, err := s.eye.Get(func() (*clientv3.Client, error) {
 		quick := backoff.Config{BaseDelay: 10 * time.Millisecond, Multiplier: 1.2, MaxDelay: 100 * time.Millisecond}
-		client, err := clientv3.New(clientv3.Config{
-			Endpoints: []string{addr}, Username: user, Password: password, DialTimeout: startLimit,
+		return clientv3.New(clientv3.Config{
+			Endpoints: []string{s.Addr()}, Username: user, Password: s.Spec.Password, DialTimeout: startLimit,
 			DialOptions: []grpc.DialOption{grpc.WithConnectParams(grpc.ConnectParams{Backoff: quick, MinConnectTimeout: time.Second})},
 		})
-		if err != nil {
-			return nil, err
-		}
-		e.client = client
+	})
+	if err != nil {
+		return nil, err
 	}
-	if e.client.ActiveConnection().GetState() != connectivity.Ready {
-		e.client.ActiveConnection().Connect()
+	if conn := client.ActiveConnection(); conn.GetState() != connectivity.Ready {
+		conn.Connect()
 		return nil, errBlind
 	}
-	return e.client, nil
+	return client, nil
 }
 
-// close ends the connection, for good.
-func (e *eye) close() error {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.closed = true
-	if e.client == nil {
-		return nil
-	}
-	client := e.client
-	e.client = nil
-	return client.Close()
-}
+// close ends that.
+func (s *server) close() error { return s.eye.Close((*clientv3.Client).Close) }

@@ -19,6 +19,7 @@ import (
 	"github.com/lockfault/lockfault/faults/real"
 	"github.com/lockfault/lockfault/internal/child"
 	"github.com/lockfault/lockfault/internal/ports"
+	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
 // user is the one user of a cluster. etcd has one of that name when it asks for passwords.
@@ -28,7 +29,7 @@ const user = "root"
 type server struct {
 	*daemon.Member
 	host *Host
-	eye  eye
+	eye  daemon.Kept[*clientv3.Client] // by which it is asked whose a lock is
 }
 
 var (

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -13,21 +12,13 @@ import (
 	"github.com/lockfault/lockfault/faults/real"
 )
 
-// An eye is a session with one member by which it is asked whose a lock is, there from the first time until close. The zero value is
-// ready. Safe for concurrent use.
-type eye struct {
-	mu     sync.Mutex
-	conn   *zk.Conn
-	closed bool
-}
-
 // errBlind says that a member said nothing.
 var errBlind = errors.New("it is not connected, or has lost its leader")
 
 // Look implements [real.Looker]. A query is the path below which those who want the lock have their nodes, with $1 for its name: the one whose number
 // is the smallest has it, as long as his session lasts, and his node's data say whose that is.
 func (s *server) Look(ctx context.Context, query, name string) (real.Sight, error) {
-	conn, err := s.eye.open(s.Addr(), s.Spec.Password)
+	conn, err := s.session()
 	if err != nil {
 		return real.Sight{}, err
 	}
@@ -85,35 +76,25 @@ const digits = 10
 // number returns the number in the name of a sequential node.
 func number(name string) string { return name[max(0, len(name)-digits):] }
 
-// open returns the session, once it is there.
-func (e *eye) open(addr, password string) (*zk.Conn, error) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.closed {
-		return nil, errBlind
-	}
-	if e.conn == nil {
-		conn, _, err := zk.Connect([]string{addr}, 10*time.Second, zk.WithLogger(silent{}), zk.WithLogInfo(false))
-		if err != nil {
-			return nil, err
+// session returns the session by which a member is asked, once it is there.
+func (s *server) session() (*zk.Conn, error) {
+	conn, err := s.eye.Get(func() (*zk.Conn, error) {
+		conn, _, err := zk.Connect([]string{s.Addr()}, 10*time.Second, zk.WithLogger(silent{}), zk.WithLogInfo(false))
+		if err == nil {
+			go func() { _ = conn.AddAuth("digest", []byte(user+":"+s.Spec.Password)) }() // said anew with each connection
 		}
-		e.conn = conn
-		go func() { _ = conn.AddAuth("digest", []byte(user+":"+password)) }() // said anew with each connection
+		return conn, err
+	})
+	if err != nil {
+		return nil, err
 	}
-	if e.conn.State() != zk.StateHasSession {
+	if conn.State() != zk.StateHasSession {
 		return nil, errBlind
 	}
-	return e.conn, nil
+	return conn, nil
 }
 
-// close ends the session, for good.
-func (e *eye) close() error {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.closed = true
-	if e.conn != nil {
-		e.conn.Close()
-		e.conn = nil
-	}
-	return nil
+// close ends that.
+func (s *server) close() error {
+	return s.eye.Close(func(conn *zk.Conn) error { conn.Close(); return nil })
 }

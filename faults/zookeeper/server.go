@@ -27,8 +27,8 @@ const user = "lockfault"
 type server struct {
 	*daemon.Member
 	host *Host
-	once sync.Once // for saying that n1 begins
-	eye  eye
+	once sync.Once             // for saying that n1 begins
+	eye  daemon.Kept[*zk.Conn] // by which it is asked whose a lock is
 }
 
 var (

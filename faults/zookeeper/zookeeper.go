@@ -141,7 +141,7 @@ func (h *Host) Start(ctx context.Context, spec real.ServerSpec) (real.Server, er
 	if s.Member, err = h.Member(spec, len(h.peers), "", withoutData); err != nil {
 		return nil, fmt.Errorf("zookeeper: start %s: %w", spec.Name, err)
 	}
-	if s.Daemon, err = h.Add(spec.Name, daemon.Program{Command: s.command, Answers: s.answers, PortTaken: "Address already in use", Says: says, Close: s.eye.close}); err != nil {
+	if s.Daemon, err = h.Add(spec.Name, daemon.Program{Command: s.command, Answers: s.answers, PortTaken: "Address already in use", Says: says, Close: s.close}); err != nil {
 		return nil, fmt.Errorf("zookeeper: start %s: %w", spec.Name, err)
 	}
 	h.Join(s.Number, s.Daemon)
