@@ -156,7 +156,9 @@ type Meta struct {
 	World    string `json:"world"`
 	// Service is what the servers are, if they are not Redis.
 	Service string `json:"service,omitempty"`
-	Seed    uint64 `json:"seed"`
+	// Query is how those are asked whose the lock is.
+	Query string `json:"query,omitempty"`
+	Seed  uint64 `json:"seed"`
 
 	Clients []string `json:"clients"`
 	Nodes   []string `json:"nodes"`

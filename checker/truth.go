@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"sort"
+	"strings"
 )
 
 // A Doubt says why anomalies were not looked for.
@@ -24,7 +25,15 @@ func ServerSide() []Anomaly {
 // whose the lock is; nil if it does.
 func (f *facts) doubtful() *Doubt {
 	if service := f.meta.Service; service != "" && len(f.changes) == 0 {
-		return &Doubt{Events: []int{}, Says: fmt.Sprintf("Servers of %s never said whose the lock is.", service)}
+		d := &Doubt{Events: []int{}, Says: fmt.Sprintf("Servers of %s never said whose the lock is.", service)}
+		got := slices.IndexFunc(f.acquires, func(at int) bool { return f.calls[at].result == OK })
+		if got >= 0 && f.meta.Query != "" { // which may name a table, a key or a path that isn't the lock's
+			c := &f.calls[f.acquires[got]]
+			d.Events = append(d.Events, c.end)
+			d.Says = fmt.Sprintf("Servers of %s never said whose the lock is, though %s acquired at %s: see whether they are asked for the right thing, %q.",
+				service, f.name(c.client), seconds(c.to), strings.Join(strings.Fields(f.meta.Query), " "))
+		}
+		return d
 	}
 	first := f.nameless()
 	there := slices.IndexFunc(f.changes, func(ch change) bool { return ch.after.value != "" })

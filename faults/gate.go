@@ -20,10 +20,10 @@ type Message struct {
 	Did         Effect
 
 	// Service says that the server is none of Redis: words mean nothing of Redis's, and what the request does nobody knows. Opens
-	// says that it belongs to the beginning or the end of a connection there, and Also are the further commands of one that is
-	// several statements.
-	Service, Opens bool
-	Also           []string
+	// says that it belongs to the beginning or the end of a connection there, Quiet that it is the protocol's own affair, of which nobody
+	// hears, and Also are the further commands of one that is several statements.
+	Service, Opens, Quiet bool
+	Also                  []string
 }
 
 // A Decision is what a [Gate] does with a message.

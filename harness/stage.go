@@ -63,7 +63,7 @@ func newStage(cell Cell, world string) *stage {
 		s.ttl = script.TTL
 	}
 	s.history.Meta = checker.Meta{
-		Format: 1, Strategy: cell.Strategy.Name, Scenario: script.Name, World: world, Service: cell.Strategy.Service, Seed: cell.Seed,
+		Format: 1, Strategy: cell.Strategy.Name, Scenario: script.Name, World: world, Service: cell.Strategy.Service, Query: cell.Strategy.Query, Seed: cell.Seed,
 		Clients: script.Clients, TTL: s.ttl, Grace: script.Grace.Of(s.ttl), Bound: script.Bound.Of(s.ttl),
 		HonourValidity: script.HonourValidity,
 	}

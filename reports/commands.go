@@ -2,6 +2,7 @@ package reports
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/lockfault/lockfault/checker"
@@ -9,7 +10,7 @@ import (
 
 // commands returns, for each operation that succeeded, the smallest number of commands of a success: those that its client
 // sent while it was under way, and that a server executed, then or later. What a lock does by itself, between operations, is
-// of none. Where messages are not told apart, as those of other services, it returns nothing.
+// of none. Of another service's whose history has no requests, as those of earlier versions, it returns nothing.
 func commands(h checker.History) map[checker.Op]int {
 	if h.Meta.Service != "" && !slices.ContainsFunc(h.Events, func(e checker.Event) bool { return e.Kind == checker.Request }) {
 		return nil
@@ -59,7 +60,11 @@ func commands(h checker.History) map[checker.Op]int {
 
 // keepsAlive reports whether a request is sent when it is time, whatever its client does, so that it is of no operation.
 func keepsAlive(h checker.History, e checker.Event) bool {
-	return h.Meta.Service != "" && e.Command == "PING"
+	if h.Meta.Service == "" {
+		return false
+	}
+	word, _, _ := strings.Cut(e.Command, " ")
+	return slices.Contains([]string{"PING", "LEASEKEEPALIVE"}, word)
 }
 
 // usual are numbers of which there is one in each cell, by strategy and operation, and in how many cells each was.

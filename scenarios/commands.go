@@ -98,5 +98,5 @@ func commandNames() []string {
 
 // allCommands returns the commands that scripts may name, those of Redis first.
 func allCommands() []string {
-	return slices.Concat(commandNames(), faults.Statements(), faults.PostgresMessages(), faults.ZooKeeperRequests())
+	return slices.Concat(commandNames(), faults.Statements(), faults.PostgresMessages(), faults.ZooKeeperRequests(), faults.EtcdRequests())
 }

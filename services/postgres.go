@@ -53,12 +53,10 @@ func (Postgres) Lease() time.Duration { return 2 * time.Second }
 // Pgbouncer is PostgreSQL behind PgBouncer, which lends the one session that it has to one transaction after the other.
 type Pgbouncer struct{}
 
-var _ real.Speaker = Pgbouncer{}
-
-// Speaks implements [real.Speaker].
+// Speaks implements [worlds.Service].
 func (Pgbouncer) Speaks() proxy.Protocol { return postgres.Service{}.Speaks() }
 
-// Commands implements [real.Speaker].
+// Commands implements [worlds.Service].
 func (Pgbouncer) Commands() []string { return postgres.Service{}.Commands() }
 
 // Name implements [real.Service].

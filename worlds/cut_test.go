@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/lockfault/lockfault/faults/real"
+	"github.com/lockfault/lockfault/faults/real/proxy"
 	"github.com/lockfault/lockfault/harness"
 	"github.com/lockfault/lockfault/scenarios"
 	"github.com/lockfault/lockfault/strategies"
@@ -25,6 +26,8 @@ type (
 
 func (s plain) Name() string                    { return s.name }
 func (plain) Login(string) real.Login           { return real.Login{} }
+func (plain) Speaks() proxy.Protocol            { return proxy.RESP{} }
+func (plain) Commands() []string                { return nil }
 func (plain) Summary() string                   { return "" }
 func (plain) Strategies() []strategies.Strategy { return nil }
 func (plain) Check(context.Context) error       { return nil }

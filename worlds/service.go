@@ -87,20 +87,17 @@ func (p Place) serviceTakes(service Service, cell harness.Cell) (ok bool, why st
 // orderTakes reports whether an order is about messages that there may be on links to a service's servers, and what it is about and why
 // there can be none if not. One that says that there need be none may meet none.
 func orderTakes(service Service, s strategies.Strategy, m faults.Match) (ok bool, why string) {
-	speaker, tells := service.(real.Speaker)
 	name := service.Name()
 	switch about := m.Way == faults.Messages || m.Effect != "" || len(m.Commands) > 0; {
 	case m.OrNone || !about:
 		return true, ""
-	case tells && (m.Effect == faults.Taking || m.Effect == faults.Freeing):
+	case m.Effect == faults.Taking || m.Effect == faults.Freeing:
 		return s.Query != "", fmt.Sprintf("what requests do with the lock, and %s has no Query by which servers of %s would say whose it is", s.Name, name)
-	case !tells:
-		return false, fmt.Sprintf("what requests do, and those of %s are not told apart", name)
 	case m.Way == faults.Messages:
 		return false, fmt.Sprintf("messages that nobody asked for, which no order meets on links to %s", name)
 	case m.Effect != "":
 		return false, fmt.Sprintf("requests that read or write a key of Redis, which %s doesn't have: name a command", name)
 	}
-	has := func(command string) bool { return slices.Contains(speaker.Commands(), command) }
+	has := func(command string) bool { return slices.Contains(service.Commands(), command) }
 	return slices.ContainsFunc(m.Commands, has), fmt.Sprintf("%s, which %s doesn't have", strings.Join(m.Commands, ", "), name)
 }

@@ -16,32 +16,33 @@ func TestOrdersToServices(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const (
-		apart  = "line 3 is about what requests do, and those of etcd are not told apart"
-		pushes = "line 3 is about messages that nobody asked for, which no order meets on links to postgres"
-	)
-	const (
-		unasked   = "line 3 is about what requests do with the lock, and pgbouncer-advisory has no Query by which servers of pgbouncer would say whose it is"
-		keys      = "line 3 is about requests that read or write a key of Redis, which postgres doesn't have: name a command"
-		keysToo   = "line 3 is about requests that read or write a key of Redis, which zookeeper doesn't have: name a command"
-		pushesToo = "line 3 is about messages that nobody asked for, which no order meets on links to zookeeper"
-	)
+	const unasked = "line 3 is about what requests do with the lock, and pgbouncer-advisory has no Query by which servers of pgbouncer would say whose it is"
+	keys := func(service string) string {
+		return "line 3 is about requests that read or write a key of Redis, which " + service + " doesn't have: name a command"
+	}
+	pushes := func(service string) string {
+		return "line 3 is about messages that nobody asked for, which no order meets on links to " + service
+	}
+	none := func(what, service string) string {
+		return "line 3 is about " + what + ", which " + service + " doesn't have"
+	}
 	for _, c := range []struct{ order, redis, etcd, postgres, zookeeper string }{
 		{"drop A before any", "", "", "", ""},
-		{"drop A after INSERT", "line 3 is about INSERT, which Redis doesn't have", apart, "", "line 3 is about INSERT, which zookeeper doesn't have"},
-		{"hold A before STARTUP UPDATE", "line 3 is about STARTUP, UPDATE, which Redis doesn't have", apart, "", "line 3 is about STARTUP, UPDATE, which zookeeper doesn't have"},
-		{"hold A before EVAL SETNX", "", apart, "line 3 is about EVAL, SETNX, which postgres doesn't have", "line 3 is about EVAL, SETNX, which zookeeper doesn't have"},
-		{"hold A before EVAL INSERT", "", apart, "", "line 3 is about EVAL, INSERT, which zookeeper doesn't have"},
-		{"hold A before SET", "", apart, "", "line 3 is about SET, which zookeeper doesn't have"},
-		{"drop A after GETDATA", "line 3 is about GETDATA, which Redis doesn't have", apart, "line 3 is about GETDATA, which postgres doesn't have", ""},
-		{"hold A before CREATE DELETE", "line 3 is about CREATE, DELETE, which Redis doesn't have", apart, "", ""},
-		{"hold A before EXISTS PING", "", apart, "line 3 is about EXISTS, PING, which postgres doesn't have", ""},
+		{"drop A after INSERT", none("INSERT", "Redis"), none("INSERT", "etcd"), "", none("INSERT", "zookeeper")},
+		{"hold A before STARTUP UPDATE", none("STARTUP, UPDATE", "Redis"), none("STARTUP, UPDATE", "etcd"), "", none("STARTUP, UPDATE", "zookeeper")},
+		{"hold A before EVAL SETNX", "", none("EVAL, SETNX", "etcd"), none("EVAL, SETNX", "postgres"), none("EVAL, SETNX", "zookeeper")},
+		{"hold A before EVAL INSERT", "", none("EVAL, INSERT", "etcd"), "", none("EVAL, INSERT", "zookeeper")},
+		{"hold A before SET", "", none("SET", "etcd"), "", none("SET", "zookeeper")},
+		{"drop A after GETDATA", none("GETDATA", "Redis"), none("GETDATA", "etcd"), none("GETDATA", "postgres"), ""},
+		{"drop A after TXN", none("TXN", "Redis"), "", none("TXN", "postgres"), none("TXN", "zookeeper")},
+		{"hold A before CREATE DELETE", none("CREATE, DELETE", "Redis"), none("CREATE, DELETE", "etcd"), "", ""},
+		{"hold A before EXISTS PING", "", none("EXISTS, PING", "etcd"), none("EXISTS, PING", "postgres"), ""},
 		{"hold A before INSERT or none", "", "", "", ""},
 		{"hold A before GET or none", "", "", "", ""},
-		{"hold A after taking", "", apart, "", ""},
-		{"hold A before writing", "", apart, keys, keysToo},
+		{"hold A after taking", "", "", "", ""},
+		{"hold A before writing", "", keys("etcd"), keys("postgres"), keys("zookeeper")},
 		{"hold A before writing or none", "", "", "", ""},
-		{"drop A messages", "", apart, pushes, pushesToo},
+		{"drop A messages", "", pushes("etcd"), pushes("postgres"), pushes("zookeeper")},
 		{"drop A messages or none", "", "", "", ""},
 	} {
 		script, err := scenarios.Parse("x.txt", []byte("clients A\n\n"+c.order+"\nA acquire\n\nexpect none\n"))

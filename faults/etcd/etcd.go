@@ -16,8 +16,10 @@ import (
 	"sync"
 	"time"
 
+	"github.com/lockfault/lockfault/faults"
 	"github.com/lockfault/lockfault/faults/daemon"
 	"github.com/lockfault/lockfault/faults/real"
+	"github.com/lockfault/lockfault/faults/real/proxy"
 	"github.com/lockfault/lockfault/internal/ports"
 )
 
@@ -145,3 +147,9 @@ func (Service) Clusters() bool { return daemon.CanTell() }
 func (Service) Login(password string) real.Login {
 	return real.Login{Username: user, Password: password}
 }
+
+// Speaks implements [real.Service].
+func (Service) Speaks() proxy.Protocol { return Wire{} }
+
+// Commands implements [real.Service].
+func (Service) Commands() []string { return faults.EtcdRequests() }

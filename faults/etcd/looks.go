@@ -3,6 +3,7 @@ package etcd
 import (
 	"context"
 	"errors"
+	"strconv"
 	"strings"
 	"time"
 
@@ -33,11 +34,25 @@ func (s *server) Look(ctx context.Context, query, name string) (seen real.Sight,
 	for _, kv := range got.Kvs {
 		h := real.Holder{Owner: string(kv.Value)}
 		if kv.Lease != 0 {
-			h.Ends = real.WithLease
+			h.Ends, h.Bond = real.WithLease, strconv.FormatInt(kv.Lease, 16)
 		}
 		seen.Holders = append(seen.Holders, h)
 	}
 	return seen, nil
+}
+
+// Bound implements [real.Binder]: a key's lease is known to whoever leads.
+func (s *server) Bound(ctx context.Context, bond string) (bool, error) {
+	client, err := s.look()
+	if err != nil {
+		return false, err
+	}
+	id, err := strconv.ParseInt(bond, 16, 64)
+	if err != nil {
+		return false, err
+	}
+	is, err := client.TimeToLive(ctx, clientv3.LeaseID(id))
+	return err == nil && is.TTL >= 0, err // -1 of one that has ended; less than a second is none
 }
 
 // look returns the connection by which a member is asked, once it is there.

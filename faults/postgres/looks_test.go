@@ -164,12 +164,42 @@ func TestWhoTookWhatNamesNobody(t *testing.T) {
 	s.Must(func() error { return <-done })
 }
 
+// A question may end as statements do that are typed, name no lock, and find what is nobody's.
+func TestQueriesAsTheyAreWritten(t *testing.T) {
+	const query = "SELECT owner, NULL FROM leases -- who else?\n UNION ALL SELECT 'A-0123456789abcdef', 600 WHERE EXISTS (SELECT FROM leases)"
+	for _, ending := range []string{" ; \n", " -- and no more"} {
+		s := newStageFor(t, faults.Lock{Keys: []string{"lock"}, Query: query + ending}, false)
+		a := s.connect("A", pgx.QueryExecModeExec)
+		s.Must(executing(a, leases))
+		s.Begin()
+		s.Must(executing(a, "INSERT INTO leases VALUES ('lock', NULL, NULL)"))
+		s.Stands("it stands there, and is nobody's", "n1: A (A1) for 10m0s by command A")
+	}
+}
+
+// Who has locked what tells whose the lock is isn't waited for: his answer would wait for it.
+func TestLockedTable(t *testing.T) {
+	s := newStageFor(t, faults.Lock{Keys: []string{"lock"}, Query: whose}, false)
+	a := s.connect("A", pgx.QueryExecModeExec)
+	s.Must(executing(a, leases))
+	s.Begin()
+	for _, statement := range []string{"BEGIN", "LOCK TABLE leases IN ACCESS EXCLUSIVE MODE", "INSERT INTO leases VALUES ('lock', '" + owner + "', clock_timestamp() + '10 min'::interval)"} {
+		s.Must(executing(a, statement))
+	}
+	s.Stands("nobody can see it", "")
+	s.Must(executing(a, "COMMIT"))
+	s.Stands("taken", "n1: A (A1) for 10m0s by command A")
+}
+
 // A question that makes no sense is the cell's error.
 func TestQueriesThatFail(t *testing.T) {
 	for query, want := range map[string]string{
-		"SELECT nothing FROM pg_locks WHERE $1 = ''": `column "nothing" does not exist`,
-		"SELECT 1 WHERE $1 = ''":                     `2 columns specified`,
-		"DELETE FROM pg_class WHERE relname = $1":    `syntax error`,
+		"SELECT nothing FROM pg_locks WHERE $1 = ''": `it is to return for each holder who that is and the seconds that he has left: ERROR: column "nothing" does not exist (SQLSTATE 42703)`,
+		"SELECT 1 WHERE $1 = ''":                     "it has one column, and is to have two, for each holder who that is and the seconds that he has left",
+		"SELECT 'A', 1, 2":                           "it has 3 columns, and is to have two, for each holder who that is and the seconds that he has left",
+		"DELETE FROM pg_class WHERE relname = $1":    "syntax error",
+		"SELECT 'A', 'NaN'::float8":                  "NaN seconds are none",
+		"SELECT 'A', 'soon'":                         "invalid input syntax",
 	} {
 		w, err := real.New(t.Context(), real.Config{Host: host(t, false), Nodes: 1, Service: Service{}, Lock: faults.Lock{Keys: []string{"lock"}, Query: query}, TTL: time.Second,
 			Record: func(checker.Event) {}})
@@ -177,7 +207,7 @@ func TestQueriesThatFail(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.Begin()
-		if err := w.Err(); err == nil || !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), "real: n1/0: asking whose the lock is: ") {
+		if err := w.Err(); err == nil || !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), "real: n1/0: asking whose the lock is: the strategy's Query can't be asked: ") {
 			t.Errorf("%s: %v; want %s", query, err, want)
 		}
 		if err := w.Close(); err != nil {

@@ -93,10 +93,7 @@ func (h *Host) Start(ctx context.Context, spec real.ServerSpec) (real.Server, er
 // Service is how worlds speak with PostgreSQL.
 type Service struct{}
 
-var (
-	_ real.Speaker    = Service{}
-	_ real.Replicator = Service{}
-)
+var _ real.Replicator = Service{}
 
 // Name implements [real.Service].
 func (Service) Name() string { return "postgres" }
@@ -106,10 +103,10 @@ func (Service) Login(password string) real.Login {
 	return real.Login{Username: loginName, Password: password}
 }
 
-// Speaks implements [real.Speaker].
+// Speaks implements [real.Service].
 func (Service) Speaks() proxy.Protocol { return Wire{} }
 
-// Commands implements [real.Speaker].
+// Commands implements [real.Service].
 func (Service) Commands() []string { return append(faults.Statements(), faults.PostgresMessages()...) }
 
 // Replicates implements [real.Replicator].

@@ -36,6 +36,7 @@ type server struct {
 	host *Host
 	spec real.ServerSpec
 	pool atomic.Pointer[pgxpool.Pool] // of its superuser, through its socket
+	eye  atomic.Pointer[pgxpool.Pool] // the same, to see whose the lock is
 }
 
 var (
@@ -187,16 +188,27 @@ func (s *server) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if was := s.pool.Swap(pool); was != nil {
-		was.Close()
+	// Who looks changes nothing, and doesn't wait for who has locked what he wants to see: that one may be waiting for an answer that is only let
+	// go when it has been looked.
+	eye, err := pgxpool.New(ctx, s.dsn(port)+" default_transaction_read_only=on lock_timeout=20ms")
+	if err != nil {
+		pool.Close()
+		return err
+	}
+	for own, new := range map[*atomic.Pointer[pgxpool.Pool]]*pgxpool.Pool{&s.pool: pool, &s.eye: eye} {
+		if was := own.Swap(new); was != nil {
+			was.Close()
+		}
 	}
 	return nil
 }
 
 // leave ends the superuser's connections.
 func (s *server) leave() error {
-	if pool := s.pool.Swap(nil); pool != nil {
-		pool.Close()
+	for _, own := range []*atomic.Pointer[pgxpool.Pool]{&s.pool, &s.eye} {
+		if pool := own.Swap(nil); pool != nil {
+			pool.Close()
+		}
 	}
 	return nil
 }
@@ -228,34 +240,62 @@ func (s *server) Look(ctx context.Context, query, name string) (real.Sight, erro
 		seen, err = s.look(ctx, query, name)
 	}
 	var refused *pgconn.PgError
-	if errors.As(err, &refused) && refused.Code == "42P01" { // there is no such table yet, or not yet on this standby
+	switch {
+	case !errors.As(err, &refused):
+	case refused.Code == "42P01": // there is no such table yet, or not yet on this standby
 		return real.Sight{}, nil
+	case refused.Code == "55P03": // somebody has locked it
+		return real.Sight{}, fmt.Errorf("%w: %w", real.ErrNotNow, err)
+	case refused.Code == "42P10":
+		return real.Sight{}, fmt.Errorf("%w: it has one column, and is to have two, %s", real.ErrQuery, columns)
+	case strings.HasPrefix(refused.Code, "42"), strings.HasPrefix(refused.Code, "22"), refused.Code == "25006": // what was written, what comes of it, or that it writes
+		return real.Sight{}, fmt.Errorf("%w: it is to return %s: %w", real.ErrQuery, columns, err)
 	}
 	return seen, err
 }
 
+// columns is what a query returns.
+const columns = "for each holder who that is and the seconds that he has left"
+
 func (s *server) look(ctx context.Context, query, name string) (seen real.Sight, err error) {
-	rows, err := s.pool.Load().Query(ctx, "SELECT q.owner::text, q.remains::float8 FROM ("+query+") AS q(owner, remains)", name)
+	var named []any
+	if strings.Contains(query, "$1") {
+		named = append(named, name)
+	}
+	rows, err := s.eye.Load().Query(ctx, "SELECT q.owner::text, q.remains::float8, q.* FROM (\n"+strings.TrimRight(query, "; \t\r\n")+"\n) AS q(owner, remains)", named...)
 	if err != nil {
 		return seen, err
 	}
-	var owner string
-	var remains *float64 // in seconds
-	_, err = pgx.ForEachRow(rows, []any{&owner, &remains}, func() error {
-		h := real.Holder{Owner: owner}
+	if fields := len(rows.FieldDescriptions()) - 2; fields > 2 {
+		rows.Close()
+		return seen, fmt.Errorf("%w: it has %d columns, and is to have two, %s", real.ErrQuery, fields, columns)
+	}
+	for rows.Next() {
+		var owner *string
+		var remains *float64 // in seconds
+		if err := rows.Scan(&owner, &remains, nil, nil); err != nil {
+			rows.Close()
+			return seen, err
+		}
+		if owner == nil { // it stands there, and is nobody's
+			continue
+		}
+		h := real.Holder{Owner: *owner}
 		switch {
 		case remains == nil:
 			h.Ends = real.WithSession
+		case math.IsNaN(*remains):
+			rows.Close()
+			return seen, fmt.Errorf("%w: NaN seconds are none", real.ErrQuery)
 		case math.IsInf(*remains, 1):
 		case *remains <= 0:
-			return nil // it is over, though it stands there
+			continue // it is over, though it stands there
 		default:
 			h.Left = time.Duration(min(*remains*float64(time.Second), math.MaxInt64/2))
 		}
 		seen.Holders = append(seen.Holders, h)
-		return nil
-	})
-	return seen, err
+	}
+	return seen, rows.Err()
 }
 
 // Restart implements [real.Owned].

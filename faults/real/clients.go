@@ -194,7 +194,7 @@ func (w *World) Client(name string) faults.ClientState {
 			continue
 		}
 		for _, c := range wire.conns {
-			state.UnderWay += len(c.requests.coming) + len(c.replies.coming) + len(c.asked)
+			state.UnderWay += len(c.requests.coming) + len(c.replies.coming) + c.waited()
 			for _, is := range []bool{c.requests.Stuck != nil, c.replies.Stuck != nil, c.awaited != nil} {
 				if is {
 					state.UnderWay++

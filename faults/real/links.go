@@ -62,9 +62,8 @@ func (w *World) openLink(on link, n *topology.Node, s *topology.Server) (*wire, 
 	l.addr = l.server.addr
 	var err error
 	name := on.client + " to " + s.Name
-	if w.cfg.Service != nil {
-		protocol, _ := spoken(w.cfg.Service)
-		l.link, err = w.proxies.OpenSpeaking(name, l.addr, protocol, tap{w, l})
+	if s := w.cfg.Service; s != nil {
+		l.link, err = w.proxies.OpenSpeaking(name, l.addr, s.Speaks(), tap{w, l})
 	} else {
 		login := l.server.login()
 		l.link, err = w.proxies.OpenGuarded(name, l.addr, proxy.Guard{Asks: w.password, Username: login.Username, Password: login.Password}, tap{w, l})

@@ -19,8 +19,21 @@ import (
 type Looker interface {
 	// Look asks the server's own question about the lock of that name, [faults.Lock.Query]. It blocks until that is known or ctx is
 	// done. What doesn't exist yet nobody has. A member of a cluster says what it knows itself, without a majority too, and
-	// is not waited for long; an error of one says that it doesn't know at the moment.
+	// is not waited for long; an error of one says that it doesn't know at the moment, as ErrNotNow does of any, unless it is ErrQuery.
 	Look(ctx context.Context, query, name string) (Sight, error)
+}
+
+// Why a [Looker] says nothing.
+var (
+	ErrNotNow = errors.New("it can't say so at the moment")
+	ErrQuery  = errors.New("the strategy's Query can't be asked")
+)
+
+// A Binder is a [Looker] that knows of what holders have a lock with, such as their sessions, whether it has ended.
+type Binder interface {
+	Looker
+	// Bound reports whether a [Holder.Bond] is there still. It blocks until that is known or ctx is done.
+	Bound(ctx context.Context, bond string) (bool, error)
 }
 
 // A Sight is whose a lock is as a server has it.
@@ -39,6 +52,8 @@ type Holder struct {
 	Left time.Duration
 	// Ends is why he has it no longer if he did nothing.
 	Ends Ending
+	// Bond is what ends then, by a name of the server's own: a lease or a session; empty if that isn't known.
+	Bond string
 }
 
 // An Ending is why a lock is nobody's any more that nobody gave back. Empty says that somebody must have taken it away.
@@ -68,19 +83,44 @@ const glance = 100 * time.Millisecond
 // errBehind says that a member of a cluster knows less than was heard of another.
 var errBehind = errors.New("it is behind")
 
-// ask reads whose the lock is on a service's server, as [World.look] does.
-func (s *server) ask(l Looker) (keys []faults.Key, took time.Duration, err error) {
-	w := s.world
+// soon is for how long a server is waited for that is asked about the lock.
+func (w *World) soon() (context.Context, context.CancelFunc) {
 	waits := patience
 	if IsCluster(w.cfg.Service) {
 		waits = glance
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), waits)
+	return context.WithTimeout(context.Background(), waits)
+}
+
+// mayEnd returns why a lock that was seen on a server may have ended by itself; empty if somebody must have taken it away, for what its holder had
+// it with is there still. That is asked twice: a server that forgets both may do so one by one.
+func (w *World) mayEnd(s *server, ends Ending, bond string) Ending {
+	binder, ok := s.looker().(Binder)
+	if !ok || bond == "" || ends == "" {
+		return ends
+	}
+	ctx, cancel := w.soon()
+	defer cancel()
+	for range 2 {
+		if bound, err := binder.Bound(ctx, bond); err != nil || !bound {
+			return ends
+		}
+		time.Sleep(2 * time.Millisecond)
+	}
+	return ""
+}
+
+// ask reads whose the lock is on a service's server, as [World.look] does.
+func (s *server) ask(l Looker) (keys []faults.Key, took time.Duration, err error) {
+	w := s.world
+	ctx, cancel := w.soon()
 	defer cancel()
 	asked := time.Now()
 	seen, err := l.Look(ctx, w.cfg.Lock.Query, w.cfg.Lock.Keys[0])
 	took = time.Since(asked)
-	w.note(s.Name, s.Name+" to answer", took-s.trip())
+	if !errors.Is(err, ErrNotNow) {
+		w.note(s.Name, s.Name+" to answer the strategy's Query", took-s.trip())
+	}
 	if err == nil && seen.Version < w.cluster.version {
 		err = errBehind
 	}
@@ -90,13 +130,13 @@ func (s *server) ask(l Looker) (keys []faults.Key, took time.Duration, err error
 	w.cluster.version = seen.Version
 	for _, h := range seen.Holders {
 		w.recognise(h.Owner)
-		s.ends = h.Ends
+		s.ends, s.bond = h.Ends, h.Bond
 	}
 	return []faults.Key{held(seen.Holders, s.Clock.Rate(), asked.Sub(w.began))}, took + slack, nil
 }
 
-// recognise tells the ledger whose a word is that begins with a client's name and much that is random, as strategies' Env.Owner does: where messages
-// aren't told apart, nobody has seen who sent it.
+// recognise tells the ledger whose a word is that begins with a client's name and much that is random, as strategies' Env.Owner does: where a connection's
+// messages aren't told apart, nobody has seen who sent it.
 func (w *World) recognise(word string) {
 	for name := range w.clients {
 		if rest, ok := strings.CutPrefix(word, name+"-"); ok && len(rest) >= 16 && w.ledger.Unknown(word) {
@@ -110,6 +150,7 @@ func (w *World) recognise(word string) {
 type agreed struct {
 	keys    []faults.Key
 	ends    Ending
+	bond    string
 	version int64
 	blind   bool
 }
@@ -161,26 +202,26 @@ func held(holders []Holder, rate float64, asked time.Duration) (key faults.Key) 
 // if none was, or any that was not. It returns what the answered one did.
 //
 // Whose doing a change was is read off it. Who has the lock now has taken it. Who has it no more has given it back, if anything of his
-// is under way; else it has ended by itself, if it can; else somebody has taken it away, who is known
+// is under way; else it has ended by itself, if it can and what he had it with has; else somebody has taken it away, who is known
 // if nobody else has anything under way.
 func (w *World) notice(s *server, answered *message) (did faults.Effect) {
 	if w.record == nil || s.looker() == nil || !s.Answers() {
 		return ""
 	}
-	ends := s.ends
+	ends, bond := s.ends, s.bond
 	keys, took, err := w.look(s)
 	if err != nil {
-		if !IsCluster(w.cfg.Service) {
+		if (!IsCluster(w.cfg.Service) || errors.Is(err, ErrQuery)) && !errors.Is(err, ErrNotNow) {
 			w.must(err)
 		}
-		w.cluster.blind = w.cluster.blind || answered != nil && !answered.opens && !errors.Is(err, errBehind)
+		w.cluster.blind = w.cluster.blind || IsCluster(w.cfg.Service) && answered != nil && !answered.opens && !errors.Is(err, errBehind)
 		return ""
 	}
 	w.overdue(s, keys)
 	group, blind := []*server{s}, w.cluster.blind
 	if IsCluster(w.cfg.Service) {
-		group, ends = w.together(s), w.cluster.ends
-		w.cluster = agreed{keys: keys, ends: s.ends, version: w.cluster.version}
+		group, ends, bond = w.together(s), w.cluster.ends, w.cluster.bond
+		w.cluster = agreed{keys: keys, ends: s.ends, bond: s.bond, version: w.cluster.version}
 	}
 	if blind && keys[0].Exists() && !faults.SameKeys(s.keys, keys) { // who did that may have heard of it before anybody looked
 		for _, member := range group {
@@ -214,8 +255,10 @@ func (w *World) notice(s *server, answered *message) (did faults.Effect) {
 	case was == now || was == "" || !known:
 	case slices.Contains(busy, was):
 		change(free, slack, checker.ByCommand, was)
-	case ends != "":
-		change(free, slack, checker.Cause(ends), "")
+	default:
+		if ends := w.mayEnd(s, ends, bond); ends != "" {
+			change(free, slack, checker.Cause(ends), "")
+		}
 	}
 	if now == "" {
 		now = sole
@@ -228,7 +271,8 @@ func (w *World) notice(s *server, answered *message) (did faults.Effect) {
 func (w *World) credit(s *server, client string, did faults.Effect) {
 	for c := range w.underWay(s) {
 		if c.wire.client == client && did != "" {
-			c.asked[0].did = did
+			first := slices.IndexFunc(c.asked, func(m *message) bool { return !slices.Contains(c.given, m.Number) })
+			c.asked[max(0, first)].did = did
 		}
 	}
 }

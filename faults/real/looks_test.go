@@ -14,6 +14,7 @@ import (
 	"github.com/lockfault/lockfault/faults/process"
 	"github.com/lockfault/lockfault/faults/process/processtest"
 	"github.com/lockfault/lockfault/faults/real"
+	"github.com/lockfault/lockfault/faults/real/proxy"
 	"github.com/lockfault/lockfault/faults/real/realtest"
 )
 
@@ -27,9 +28,28 @@ type council struct {
 func (*council) Name() string                     { return "council" }
 func (*council) Login(password string) real.Login { return real.Login{Password: password} }
 func (*council) Clusters() bool                   { return true }
-func (*council) Queries() string                  { return "questions" }
+func (*council) Speaks() proxy.Protocol           { return counting{} }
+func (*council) Commands() []string               { return []string{"PING"} }
 func (*council) Part(string, string) error        { return nil }
 func (*council) Rejoin(string, string) error      { return nil }
+
+// counting is Redis's protocol, whose servers answer one request after the other.
+type counting struct{ proxy.RESP }
+
+func (counting) Begin() proxy.Talk { return new(counted) }
+
+type counted struct {
+	proxy.RESP
+	answers int
+}
+
+func (c *counted) Reply(b []byte) (says proxy.Reply, n int, err error) {
+	if says, n, err = c.RESP.Reply(b); n > 0 {
+		c.answers++
+		says.Answers = c.answers
+	}
+	return says, n, err
+}
 
 func (c *council) Start(ctx context.Context, spec real.ServerSpec) (real.Server, error) {
 	s, err := c.Host.Start(ctx, spec)

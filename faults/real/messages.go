@@ -23,8 +23,9 @@ type conn struct {
 
 	awaited    *message   // the request that the server has
 	next       *message   // the request that is let in when that is answered
-	asked      []*message // of a [Speaker]: all that it has, oldest first
-	unanswered int        // requests whose reply the client doesn't have
+	asked      []*message // of a [Service]: all that it has, oldest first
+	given      []int      // the numbers of requests that the client has given up, and the server may have nevertheless
+	unanswered int        // requests whose reply the client doesn't have, and waits for
 	more       bool       // the last request was sent together with others
 	names      []string   // what its beginning said of the client
 	closing    *timer     // that the link's timeout has set
@@ -62,7 +63,7 @@ type message struct {
 	settles int           // of a reply: after how many requests the client doesn't wait any more
 }
 
-// aside is the way of what a [Speaker]'s server says without having been asked. No order is about that.
+// aside is the way of what a [Service]'s server says without having been asked, and of what is its protocol's own affair. No order is about that.
 const aside faults.Way = ""
 
 func (m *message) stream() *stream { return m.conn.stream(m.Message) }
@@ -126,7 +127,11 @@ func (t tap) Closed(c *proxy.Conn) {
 // written makes a message of what its sender has written.
 func (w *World) written(c *conn, p *proxy.Message) *message {
 	m := &message{Message: p, conn: c}
+	c.forsake(p)
 	switch {
+	case p.Quiet:
+		m.way = aside
+		c.more = c.more && p.More
 	case p.Request:
 		m.asks()
 		if m.Silent {
@@ -139,7 +144,7 @@ func (w *World) written(c *conn, p *proxy.Message) *message {
 		c.more = p.More
 	case w.cfg.Service == nil && resp.IsPush(p.Bytes):
 		m.way = faults.Messages
-	case w.speaks() && !c.reply(m):
+	case w.cfg.Service != nil && !c.reply(m):
 		m.way = aside
 	default:
 		m.way = faults.After
@@ -154,12 +159,6 @@ func (m *message) asks() {
 	m.replies = answers(m.Words)
 }
 
-// speaks reports whether servers are a service's whose messages are told apart.
-func (w *World) speaks() bool {
-	_, tells := spoken(w.cfg.Service)
-	return w.cfg.Service != nil && tells
-}
-
 // reply makes a message the reply to the request that it answers; false if there is none.
 func (c *conn) reply(m *message) bool {
 	at := slices.IndexFunc(c.asked, func(request *message) bool { return request.Number == m.Answers })
@@ -167,9 +166,37 @@ func (c *conn) reply(m *message) bool {
 		return false
 	}
 	request := c.asked[at]
-	c.asked = slices.Delete(c.asked, 0, at+1) // those before it get none any more
-	m.words, m.command, m.text, m.opens, m.settles, m.did = request.words, request.command, request.text, request.opens, at+1, request.did
+	m.words, m.command, m.text, m.opens, m.settles, m.did = request.words, request.command, request.text, request.opens, 1, request.did
+	if !m.Overtakes {
+		m.settles = at + 1
+		c.asked = slices.Delete(c.asked, 0, at+1) // those before it get none any more
+		return true
+	}
+	c.asked = slices.Delete(c.asked, at, at+1)
+	old := func(number int) bool { return number < request.Number } // given up, and by now the server has done it, or never will
+	c.asked = slices.DeleteFunc(c.asked, func(m *message) bool { return old(m.Number) && slices.Contains(c.given, m.Number) })
+	c.given = slices.DeleteFunc(c.given, old)
 	return true
+}
+
+// forsake takes note of requests that get no answer any more, or none that anybody waits for.
+func (c *conn) forsake(p *proxy.Message) {
+	c.unanswered = max(0, c.unanswered-len(p.GivesUp))
+	if p.Request {
+		c.given = append(c.given, p.GivesUp...)
+		return
+	}
+	c.asked = slices.DeleteFunc(c.asked, func(m *message) bool { return slices.Contains(p.GivesUp, m.Number) })
+}
+
+// waited returns how many requests the server has that the client hasn't given up.
+func (c *conn) waited() (n int) {
+	for _, m := range c.asked {
+		if !slices.Contains(c.given, m.Number) {
+			n++
+		}
+	}
+	return n
 }
 
 // answers returns how many replies a request gets.
@@ -191,7 +218,7 @@ func (m *message) About() faults.Message {
 		Words: m.words, Keys: m.conn.wire.world.cfg.Lock.Keys, Did: m.did,
 	}
 	if m.conn.wire.world.cfg.Service != nil {
-		about.Service, about.Opens, about.Also = true, m.opens, m.words[min(1, len(m.words)):]
+		about.Service, about.Opens, about.Quiet, about.Also = true, m.opens, m.Quiet, m.words[min(1, len(m.words)):]
 	}
 	return about
 }
@@ -295,25 +322,19 @@ func (w *World) receive(m *message) {
 	if m.way == faults.After {
 		c.unanswered = max(0, c.unanswered-max(1, m.settles))
 	}
-	if w.cfg.Service != nil && !w.speaks() {
-		c.unanswered = 0 // which request it answers nobody knows
-		m.Forward()
-		return
+	if !m.Quiet {
+		w.top.Received(m)
 	}
-	w.top.Received(m)
 	m.Forward()
 }
 
 // hand lets the server of a service have a request, which it takes when it gets to it. Nobody looks at what it does there, so
 // it keeps nobody waiting.
 func (w *World) hand(m *message) {
-	c := m.conn
-	if w.speaks() {
-		m.text = m.asked()
-		w.tellOf(m)
-		if !m.Silent {
-			c.asked = append(c.asked, m)
-		}
+	m.text = m.asked()
+	w.tellOf(m)
+	if !m.Silent {
+		m.conn.asked = append(m.conn.asked, m)
 	}
 	m.Forward()
 }
@@ -359,12 +380,8 @@ func blocks(words []string) bool {
 func (w *World) answered(m *message) {
 	c := m.conn
 	switch {
-	case w.speaks(): // reply has done the rest
+	case w.cfg.Service != nil: // reply has done the rest
 		m.did = cmp.Or(w.notice(c.server, m), m.did)
-		return
-	case w.cfg.Service != nil:
-		m.command = proxy.AnyBytes
-		w.notice(c.server, m)
 		return
 	case c.awaited == nil:
 		return // an error that a server sends before it closes a connection

@@ -141,7 +141,7 @@ func (w *World) find(s *server) error {
 	var took time.Duration
 	look := func() (bool, error) {
 		var err error
-		if keys, took, err = w.look(s); err != nil && IsCluster(w.cfg.Service) {
+		if keys, took, err = w.look(s); errors.Is(err, ErrNotNow) || err != nil && IsCluster(w.cfg.Service) && !errors.Is(err, ErrQuery) {
 			return false, nil // its member has to be connected first
 		}
 		return true, err

@@ -43,6 +43,7 @@ type server struct {
 	took   time.Duration // by how much later that may be
 	moved  bool          // the clock was moved since
 	ends   Ending        // of a service's: why the last holder has it no longer if he did nothing
+	bond   string        // and what ends then
 	expiry *timer
 }
 

@@ -9,31 +9,17 @@ import (
 )
 
 // A Service is what kind of servers a world has, if not Redis. Each is a node; none has replicas
-// unless it is a [Replicator]. Whose a lock is on them is asked where they are [Looker]s. Unless it is a [Speaker], messages are
-// not told apart, and histories have none of them but what befell one.
+// unless it is a [Replicator]. Whose a lock is on them is asked where they are [Looker]s. A server may have several requests at
+// a time, of one connection too, which it answers in their order unless the protocol says otherwise.
 type Service interface {
 	// Name is the word for it, such as etcd.
 	Name() string
 	// Login returns how clients log in, given the world's password.
 	Login(password string) Login
-}
-
-// A Speaker is a [Service] whose messages are told apart: requests have commands then, and histories have them with their answers. A
-// server may have several requests at a time, of one connection too, which it answers in their order.
-type Speaker interface {
-	Service
 	// Speaks returns what is spoken on clients' links. It says of each answer which request it answers.
 	Speaks() proxy.Protocol
 	// Commands returns what clients may send, in upper case, as scripts name it.
 	Commands() []string
-}
-
-// spoken returns what is spoken with a service, and whether messages are told apart.
-func spoken(s Service) (proxy.Protocol, bool) {
-	if s, ok := s.(Speaker); ok {
-		return s.Speaks(), true
-	}
-	return proxy.Bytes{}, false
 }
 
 // A Replicator is a [Service] whose servers can follow one another: they are [Replica]s.

@@ -90,8 +90,10 @@ func (t *Topology) loosen(m Message) {
 }
 
 func (t *Topology) lose(m Message, about faults.Message) {
-	t.TellOf(checker.Dropped, m)
-	m.Owner().State.Lost++
+	if !about.Quiet {
+		t.TellOf(checker.Dropped, m)
+		m.Owner().State.Lost++
+	}
 	// A server drops messages of a subscription one by one.
 	alone := about.Way == faults.Messages && !m.Lane().Lost && !t.cut(about)
 	m.Lane().Lost = m.Lane().Lost || !alone

@@ -85,65 +85,65 @@ func results(r *reader) (parts []proxy.Part) {
 
 // result reads what an operation that went well has given.
 func result(code int32, r *reader) proxy.Part {
-	var l line
+	var l proxy.Line
 	switch code {
 	case opCreate, opCreateContainer, opCreateTTL:
-		l.path(r.string())
+		l.Name(r.string())
 	case opCreate2:
-		l.path(r.string())
+		l.Name(r.string())
 		readStat(r)
 	case opExists:
-		l.stat(readStat(r))
+		sayStat(&l, readStat(r))
 	case opSetData, opSetACL:
 		s := readStat(r)
-		l.say(fmt.Sprintf("version %d", s.version))
+		l.Say(fmt.Sprintf("version %d", s.version))
 		if code == opSetACL {
-			l.text = "ok"
+			l.Text = "ok"
 		}
 	case opGetData:
 		data := r.bytes()
-		l.stat(readStat(r))
-		l.data(data)
+		sayStat(&l, readStat(r))
+		l.Data(data)
 	case opGetChildren, opGetChildren2, opGetEphemerals:
-		l.names(r)
+		names(&l, r)
 	case opGetAllChildrenNumber:
-		l.say(fmt.Sprint(r.int()))
+		l.Say(fmt.Sprint(r.int()))
 	default:
-		l.text = "ok"
+		l.Text = "ok"
 	}
 	if r.short {
 		return proxy.Part{Text: strings.TrimSpace(malformed)}
 	}
-	l.text = strings.TrimSpace(l.text)
-	return l.part()
+	l.Text = strings.TrimSpace(l.Text)
+	return l.Part()
 }
 
 // maxNames is how many names are put in order; of more it is only told how many they are.
 const maxNames = 1000
 
 // names reads nodes' names. Servers have them in an order that is chance where something was drawn in them, so they are told by the rest of them.
-func (l *line) names(r *reader) {
+func names(l *proxy.Line, r *reader) {
 	type name struct{ whole, rest string }
 	n := r.count(4)
 	if n > maxNames {
-		l.say(fmt.Sprintf("%d in all", n))
+		l.Say(fmt.Sprintf("%d in all", n))
 		return
 	}
 	list := make([]name, n)
 	for i := range list {
 		whole := r.string()
-		rest, _ := undrawn(whole)
+		rest, _ := proxy.Undrawn(whole)
 		list[i] = name{whole, rest}
 	}
 	slices.SortFunc(list, func(a, b name) int { return cmp.Or(cmp.Compare(a.rest, b.rest), cmp.Compare(a.whole, b.whole)) })
 	for _, name := range list[:min(len(list), maxParts)] {
-		l.path(name.whole)
+		l.Name(name.whole)
 	}
 	switch {
 	case n == 0:
-		l.say("none")
+		l.Say("none")
 	case n > maxParts:
-		l.say(fmt.Sprintf(" … %d in all", n))
+		l.Say(fmt.Sprintf(" … %d in all", n))
 	}
 }
 
@@ -165,30 +165,30 @@ func readStat(r *reader) (s stat) {
 	return s
 }
 
-func (l *line) stat(s stat) {
-	l.say(fmt.Sprintf("czxid %#x version %d", s.made, s.version))
+func sayStat(l *proxy.Line, s stat) {
+	l.Say(fmt.Sprintf("czxid %#x version %d", s.made, s.version))
 	if s.children > 0 {
-		l.say(fmt.Sprintf(" children %d", s.children))
+		l.Say(fmt.Sprintf(" children %d", s.children))
 	}
 }
 
 // event reads what a server tells who watches.
 func event(r *reader) proxy.Part {
 	kind, state := r.int(), r.int()
-	l := line{text: kinds[kind]}
+	l := proxy.Line{Text: kinds[kind]}
 	switch {
-	case l.text == "" && kind == -1:
-		l.text = fmt.Sprintf("session state %d", state)
-	case l.text == "":
-		l.text = fmt.Sprintf("event %d", kind)
+	case l.Text == "" && kind == -1:
+		l.Text = fmt.Sprintf("session state %d", state)
+	case l.Text == "":
+		l.Text = fmt.Sprintf("event %d", kind)
 	}
 	if path := r.string(); path != "" {
-		l.path(path)
+		l.Name(path)
 	}
 	if r.short {
 		return proxy.Part{Text: "event" + malformed}
 	}
-	return l.part()
+	return l.Part()
 }
 
 // kinds are the names of events.

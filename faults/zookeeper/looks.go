@@ -3,6 +3,8 @@ package zookeeper
 import (
 	"context"
 	"errors"
+	"fmt"
+	"path"
 	"slices"
 	"strings"
 	"time"
@@ -18,6 +20,10 @@ var errBlind = errors.New("it is not connected, or has lost its leader")
 // Look implements [real.Looker]. A query is the path below which those who want the lock have their nodes, with $1 for its name: the one whose number
 // is the smallest has it, as long as his session lasts, and his node's data say whose that is.
 func (s *server) Look(ctx context.Context, query, name string) (real.Sight, error) {
+	at := strings.ReplaceAll(query, "$1", name)
+	if !strings.HasPrefix(at, "/") || path.Clean(at) != at {
+		return real.Sight{}, fmt.Errorf("%w: %q is no path", real.ErrQuery, at)
+	}
 	conn, err := s.session()
 	if err != nil {
 		return real.Sight{}, err
@@ -28,7 +34,7 @@ func (s *server) Look(ctx context.Context, query, name string) (real.Sight, erro
 	}
 	done := make(chan answer, 1)
 	go func() { // go-zookeeper knows no contexts
-		seen, err := look(conn, strings.ReplaceAll(query, "$1", name))
+		seen, err := look(conn, at)
 		done <- answer{seen, err}
 	}()
 	select {
@@ -40,21 +46,23 @@ func (s *server) Look(ctx context.Context, query, name string) (real.Sight, erro
 }
 
 // look asks for the nodes below a path, and for the data of the first.
-func look(conn *zk.Conn, path string) (seen real.Sight, err error) {
+func look(conn *zk.Conn, at string) (seen real.Sight, err error) {
 	for {
-		children, stat, err := conn.Children(path)
+		children, stat, err := conn.Children(at)
 		if errors.Is(err, zk.ErrNoNode) {
-			return seen, nil
+			seen.Version, err = without(conn, at)
+			return seen, err
 		}
 		if err != nil {
 			return seen, err
 		}
+		children = slices.DeleteFunc(children, func(name string) bool { return at == "/" && name == "zookeeper" }) // which is ZooKeeper's own
 		seen.Version = stat.Pzxid
 		if len(children) == 0 {
 			return seen, nil
 		}
 		first := slices.MinFunc(children, func(a, b string) int { return strings.Compare(number(a), number(b)) })
-		data, stat, err := conn.Get(path + "/" + first)
+		data, stat, err := conn.Get(strings.TrimSuffix(at, "/") + "/" + first)
 		if errors.Is(err, zk.ErrNoNode) { // it has gone meanwhile
 			continue
 		}
@@ -63,11 +71,33 @@ func look(conn *zk.Conn, path string) (seen real.Sight, err error) {
 		}
 		h := real.Holder{Owner: string(data)}
 		if stat.EphemeralOwner != 0 {
-			h.Ends = real.WithLease
+			h.Ends, h.Bond = real.WithLease, fmt.Sprintf("%#x", stat.EphemeralOwner)
 		}
 		seen.Holders = []real.Holder{h}
 		return seen, nil
 	}
+}
+
+// without returns which version it is that a path isn't there: that of the nearest node above it, of whose children it may have been the last.
+func without(conn *zk.Conn, at string) (int64, error) {
+	for {
+		at = path.Dir(at)
+		there, stat, err := conn.Exists(at)
+		if err != nil || there {
+			return stat.Pzxid, err
+		}
+	}
+}
+
+// Bound implements [real.Binder]. What a member is asked is none of its clients' protocol, but four letters.
+func (s *server) Bound(ctx context.Context, bond string) (bool, error) {
+	told, err := letters(ctx, s.Addr(), "dump")
+	for _, word := range strings.Fields(told) {
+		if strings.TrimSuffix(word, ":") == bond {
+			return true, err
+		}
+	}
+	return false, err
 }
 
 // digits is how many digits the servers put behind the name of a sequential node.

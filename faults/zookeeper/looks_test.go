@@ -2,6 +2,7 @@ package zookeeper
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -39,6 +40,13 @@ func TestWhoseALockIs(t *testing.T) {
 		n1: B (B1) by command B
 		n2: B (B1) by command B
 		n3: B (B1) by command B`)
+	s.Must(func() error { return a.Delete(node, -1) })
+	s.Stands("taken away, though B's session lasts", `
+		n1: free by command A
+		n2: free by command A
+		n3: free by command A`)
+	s.Must(create(b, "z-", ofB, zk.FlagEphemeral|zk.FlagSequence))
+	s.Events = nil
 	s.Must(create(a, "a-", ofA, zk.FlagSequence))
 	first := node
 	s.Stands("one more who wants it", "")
@@ -57,11 +65,44 @@ func TestWhoseALockIs(t *testing.T) {
 		n1: free by command A
 		n2: free by command A
 		n3: free by command A`)
+	s.Must(create(a, "y-", ofA, zk.FlagSequence))
+	s.Events = nil
+	s.Must(func() error {
+		_, err := a.Multi(&zk.DeleteRequest{Path: node, Version: -1}, &zk.DeleteRequest{Path: "/lock", Version: -1})
+		return err
+	})
+	s.Stands("given back, and the place with it", `
+		n1: free by command A
+		n2: free by command A
+		n3: free by command A`)
+	s.Must(func() error { _, err := a.Create("/lock", nil, 0, acl); return err })
 	s.Must(create(a, "x-", "somebody", zk.FlagSequence))
 	s.Stands("of whom nobody heard", `
 		n1: (somebody) by command A
 		n2: (somebody) by command A
 		n3: (somebody) by command A`)
+}
+
+// A lock may be right below the root, where ZooKeeper has something of its own; and what is no path can't be asked.
+func TestPathsOfLocks(t *testing.T) {
+	members := ensemble(t, 1)
+	look := func(query string) (seen real.Sight, err error) {
+		waitFor(t, "it to say what it knows of "+query, func() bool {
+			seen, err = members[0].Look(t.Context(), query, "lock")
+			return err == nil || errors.Is(err, real.ErrQuery)
+		})
+		return seen, err
+	}
+	for _, query := range []string{"/", "/nowhere/$1", "/$1"} {
+		if seen, err := look(query); err != nil || len(seen.Holders) != 0 {
+			t.Errorf("%s: %v %v", query, seen, err)
+		}
+	}
+	for _, query := range []string{"$1", "/$1/", "//$1", ""} {
+		if _, err := look(query); !errors.Is(err, real.ErrQuery) {
+			t.Errorf("%q: %v", query, err)
+		}
+	}
 }
 
 // Who has lost the majority says nothing, and is not waited for.

@@ -114,45 +114,45 @@ func requested(word string, code int32, r *reader) (list []string, parts []proxy
 
 // operation reads one operation behind its header.
 func operation(word string, code int32, r *reader) proxy.Part {
-	l := line{text: word}
+	l := proxy.Line{Text: word}
 	switch code {
 	case opCreate, opCreate2, opCreateContainer, opCreateTTL:
 		path, data := r.string(), r.bytes()
 		skipACL(r)
-		l.path(path)
-		l.say(kindOfNode(r.int()))
+		l.Name(path)
+		l.Say(kindOfNode(r.int()))
 		if code == opCreateTTL {
-			l.say(fmt.Sprintf(" ttl %d ms", r.long()))
+			l.Say(fmt.Sprintf(" ttl %d ms", r.long()))
 		}
-		l.data(data)
+		l.Data(data)
 	case opDelete, opCheck:
-		l.path(r.string())
-		l.say(onVersion(r.int()))
+		l.Name(r.string())
+		l.Say(onVersion(r.int()))
 	case opExists, opGetData, opGetChildren, opGetChildren2:
-		if l.path(r.string()); r.bool() {
-			l.say(" watch")
+		if l.Name(r.string()); r.bool() {
+			l.Say(" watch")
 		}
 	case opSetData:
-		l.path(r.string())
+		l.Name(r.string())
 		data := r.bytes()
-		l.say(onVersion(r.int()))
-		l.data(data)
+		l.Say(onVersion(r.int()))
+		l.Data(data)
 	case opSetACL:
-		l.path(r.string())
+		l.Name(r.string())
 		skipACL(r) // which has digests of passwords
-		l.say(onVersion(r.int()))
+		l.Say(onVersion(r.int()))
 	case opGetACL, opSync, opCheckWatches, opRemoveWatches, opAddWatch, opGetEphemerals, opGetAllChildrenNumber:
-		l.path(r.string())
+		l.Name(r.string())
 	case opAuth:
 		r.int() // a type, of which there is none
-		l.say(" " + proxy.Shorten(r.string()) + secret)
+		l.Say(" " + proxy.Shorten(r.string()) + secret)
 	case opSASL:
-		l.say(secret)
+		l.Say(secret)
 	}
 	if r.short {
 		return proxy.Part{Text: word + malformed}
 	}
-	return l.part()
+	return l.Part()
 }
 
 // skipACL reads who may do what with a node.

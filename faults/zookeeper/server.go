@@ -33,7 +33,7 @@ type server struct {
 
 var (
 	_ real.Owned  = (*server)(nil)
-	_ real.Looker = (*server)(nil)
+	_ real.Binder = (*server)(nil)
 )
 
 // withoutData is why a member isn't started again without its data. ZooKeeper would take it: it has
@@ -131,22 +131,25 @@ func says(log string) string {
 
 // ask asks the member at that address what it is: leader, follower, standalone, or nothing of these yet.
 func ask(ctx context.Context, addr string) (mode string, err error) {
+	told, err := letters(ctx, addr, "srvr")
+	_, rest, _ := strings.Cut(told, "\nMode: ")
+	mode, _, _ = strings.Cut(rest, "\n")
+	return mode, err
+}
+
+// letters returns what the member at that address answers to one of ZooKeeper's commands of four letters.
+func letters(ctx context.Context, addr, word string) (told string, err error) {
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
 	if err != nil {
 		return "", err
 	}
 	defer conn.Close()
 	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
-	if _, err := io.WriteString(conn, "srvr"); err != nil {
+	if _, err := io.WriteString(conn, word); err != nil {
 		return "", err
 	}
 	text, err := io.ReadAll(conn)
-	if err != nil {
-		return "", err
-	}
-	_, rest, _ := strings.Cut(string(text), "\nMode: ")
-	mode, _, _ = strings.Cut(rest, "\n")
-	return mode, nil
+	return string(text), err
 }
 
 // keep keeps everybody out who hasn't said the password. Members refuse who says none at all (see

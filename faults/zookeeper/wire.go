@@ -145,7 +145,7 @@ func (t *talk) Reply(b []byte) (says proxy.Reply, n int, err error) {
 		says.Parts = []proxy.Part{{Text: fmt.Sprintf("answer to xid %d, which nobody asked", xid)}}
 		return says, n, nil
 	}
-	return proxy.Reply{Answers: o.number, Parts: answered(o.code, zxid, failure, r)}, n, nil
+	return proxy.Reply{Answers: o.number, Overtakes: logsIn(o.code), Parts: answered(o.code, zxid, failure, r)}, n, nil
 }
 
 func (t *talk) owe(o owes) {
@@ -155,7 +155,7 @@ func (t *talk) owe(o owes) {
 }
 
 // settle takes note that the oldest request of that xid is answered, and that those before it get no answer any more: they didn't
-// reach the server. One that logs in may be answered before them; then what answers it isn't said, for the same would be believed of them there.
+// reach the server. One that logs in may be answered before them.
 func (t *talk) settle(xid int32) (o owes, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -163,8 +163,7 @@ func (t *talk) settle(xid int32) (o owes, ok bool) {
 	if at < 0 {
 		return o, false
 	}
-	if o = t.owed[at]; at > 0 && logsIn(o.code) {
-		o.number = 0
+	if o = t.owed[at]; logsIn(o.code) {
 		t.owed = slices.Delete(t.owed, at, at+1)
 		return o, true
 	}

@@ -164,10 +164,7 @@ func (h *Host) all() []*server {
 // Service is how worlds speak with ZooKeeper.
 type Service struct{}
 
-var (
-	_ real.Clustered = Service{}
-	_ real.Speaker   = Service{}
-)
+var _ real.Clustered = Service{}
 
 // Name implements [real.Service].
 func (Service) Name() string { return "zookeeper" }
@@ -180,10 +177,10 @@ func (Service) Login(password string) real.Login {
 	return real.Login{Username: user, Password: password}
 }
 
-// Speaks implements [real.Speaker].
+// Speaks implements [real.Service].
 func (Service) Speaks() proxy.Protocol { return Wire{} }
 
-// Commands implements [real.Speaker].
+// Commands implements [real.Service].
 func (Service) Commands() []string { return faults.ZooKeeperRequests() }
 
 // MovesClocks implements [real.Clocked]. What Java waits for it asks the kernel to wait for, until a moment that it has read off its

@@ -119,6 +119,15 @@ func (c *Client) hear(lost <-chan struct{}, hold int, told chan struct{}) {
 	}
 }
 
+// attempts is how many attempts fit into a lease, of a lock that makes no single one: one is what is made before the first pause between two. On servers of another
+// service it may begin with a connection, for which a client has to log in.
+func (c *Client) attempts() time.Duration {
+	if c.strategy.RunsOn() == strategies.Redis {
+		return 100
+	}
+	return 10
+}
+
 func (c *Client) invoke(ctx context.Context, op checker.Op) error {
 	switch op {
 	case checker.Acquire:
@@ -127,8 +136,7 @@ func (c *Client) invoke(ctx context.Context, op checker.Op) error {
 		if lock, ok := c.lock.(strategies.TryAcquirer); ok {
 			return lock.TryAcquire(ctx)
 		}
-		// One attempt is what fits before the first pause between two.
-		ctx, cancel := context.WithTimeout(ctx, c.setup.TTL/100)
+		ctx, cancel := context.WithTimeout(ctx, c.setup.TTL/c.attempts())
 		defer cancel()
 		return c.lock.Acquire(ctx)
 	case checker.Release:

@@ -158,17 +158,19 @@ func (f *front) parse(b []byte) (m *Message, n int, err error) {
 		if n == 0 || err != nil {
 			return nil, n, err
 		}
-		return &Message{Parts: says.Parts, Answers: says.Answers}, n, nil
+		return &Message{Parts: says.Parts, Answers: says.Answers, Overtakes: says.Overtakes, Quiet: says.Quiet, GivesUp: says.GivesUp}, n, nil
 	}
 	asks, n, err := f.conn.talk.Request(b)
 	if n == 0 || err != nil {
 		return nil, n, err
 	}
 	f.number++
-	if len(asks.Words) == 0 {
+	if len(asks.Words) == 0 && !asks.Quiet {
 		return nil, n, nil
 	}
-	return &Message{Words: asks.Words, Parts: asks.Parts, Number: f.number, Silent: asks.Silent, Opens: asks.Opens}, n, nil
+	return &Message{
+		Words: asks.Words, Parts: asks.Parts, Number: f.number, Silent: asks.Silent, Opens: asks.Opens, Quiet: asks.Quiet, GivesUp: asks.GivesUp,
+	}, n, nil
 }
 
 // refuse ends the connection because what it carries is not what is spoken there.

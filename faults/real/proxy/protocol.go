@@ -24,7 +24,7 @@ type Talk interface {
 
 // A Request is what a [Talk] reads of a request.
 type Request struct {
-	// Words are what it asks, of at least one word unless it asks for nothing. Where there are Parts they are what
+	// Words are what it asks, of at least one word unless it asks for nothing: then its bytes don't go on, unless it is Quiet. Where there are Parts they are what
 	// those are called by, one for each.
 	Words []string
 	// Parts are what it says, where those aren't the words.
@@ -33,6 +33,11 @@ type Request struct {
 	Silent bool
 	// Opens says that it belongs to the beginning or the end of a connection.
 	Opens bool
+	// Quiet says that it is the protocol's own affair, as what tells how much an end bears: it passes in its place, and nobody is
+	// to hear of it. Such a one needs no words.
+	Quiet bool
+	// GivesUp are the numbers of requests whose answers nobody waits for any longer.
+	GivesUp []int
 }
 
 // A Reply is what a [Talk] reads of an answer.
@@ -40,8 +45,14 @@ type Reply struct {
 	// Answers is the number of the request that it answers, by the requests of its connection, from 1; 0 if it answers none, or
 	// if that isn't known.
 	Answers int
+	// Overtakes says that requests before that one may still be answered.
+	Overtakes bool
 	// Parts are what it says, where that can't be read from its bytes alone.
 	Parts []Part
+	// Quiet is as of a [Request].
+	Quiet bool
+	// GivesUp are the numbers of requests that won't be answered.
+	GivesUp []int
 }
 
 // A Part is one of those that a request or an answer is made of, such as a statement, in a line.
@@ -92,22 +103,5 @@ func within(limit, had, n int, err error) error {
 	return err
 }
 
-// Bytes is for protocols in which messages are not told apart: whatever came in one go is
-// one. Its requests' only word is [AnyBytes].
-type Bytes struct{}
-
-// AnyBytes stands for a command where messages are not told apart.
+// AnyBytes is the word of a request where messages are not told apart, as on a connection that doesn't speak what is spoken there and is carried nevertheless.
 const AnyBytes = "BYTES"
-
-func (Bytes) String() string { return "bytes" }
-
-// Begin implements [Protocol]: nothing is kept.
-func (Bytes) Begin() Talk { return Bytes{} }
-
-// Request implements [Talk].
-func (Bytes) Request(b []byte) (asks Request, n int, err error) {
-	return Request{Words: []string{AnyBytes}}, len(b), nil
-}
-
-// Reply implements [Talk].
-func (Bytes) Reply(b []byte) (says Reply, n int, err error) { return says, len(b), nil }

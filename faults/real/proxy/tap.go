@@ -37,15 +37,18 @@ type Message struct {
 	Conn *Conn
 	// Request says that it goes to the server.
 	Request bool
-	// Words are the request's, at least one; nil in the other direction.
+	// Words are the request's, at least one unless it is Quiet; nil in the other direction.
 	Words []string
 	// Parts are those of a [Request] or [Reply].
 	Parts []Part
 	// Number is a request's among those of its connection, from 1. Answers is of an answer the number of the request that it
 	// answers; 0 if it answers none, or if the protocol doesn't tell.
 	Number, Answers int
-	// Silent and Opens are those of a [Request].
-	Silent, Opens bool
+	// Overtakes is that of a [Reply].
+	Overtakes bool
+	// Silent and Opens are those of a [Request], Quiet and GivesUp those of both.
+	Silent, Opens, Quiet bool
+	GivesUp              []int
 	// Bytes is the message as it came.
 	Bytes []byte
 	// More says that the sender had written more behind it by then.

@@ -5,6 +5,7 @@ package realtest
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -120,10 +121,13 @@ func (s *Stage) Wants(client, want string) {
 	s.compare("of "+client+" was told", s.Told(client), want)
 }
 
-// Stands compares how the lock stood on servers since the last time, as [States] tells it.
+// Stands compares how the lock stood on servers since the last time, as [States] tells it, one server after the other: which one was asked
+// first depends on whom its clients have found.
 func (s *Stage) Stands(what, want string) {
 	s.T.Helper()
-	s.compare(what, States(s.Events), want)
+	events := slices.Clone(s.Events)
+	slices.SortStableFunc(events, func(a, b checker.Event) int { return strings.Compare(a.Node, b.Node) })
+	s.compare(what, States(events), want)
 }
 
 func (s *Stage) compare(what, got, want string) {

@@ -1,0 +1,169 @@
+package etcd
+
+import (
+	"fmt"
+	"net/url"
+	"strconv"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	"golang.org/x/net/http2/hpack"
+	"google.golang.org/grpc/codes"
+
+	"github.com/lockfault/lockfault/faults/real/proxy"
+)
+
+// answered returns what an answer to a method says, or what is said unasked.
+func (m method) answered(said message) []proxy.Part {
+	l := proxy.Line{Text: "ok" + said.unread()}
+	var more []proxy.Part
+	if said.hidden == "" && !m.answer(&l, &more, said.data) {
+		l = proxy.Line{Text: "ok" + malformed}
+	}
+	return append([]proxy.Part{l.Part()}, more...)
+}
+
+// answer says what a method has given, and in more what each operation of a transaction has; false if that can't be read.
+func (m method) answer(l *proxy.Line, more *[]proxy.Part, b []byte) bool {
+	l.Text = ""
+	switch m.word {
+	case "RANGE":
+		return read(b, new(pb.RangeResponse), l, sayFound)
+	case "PUT":
+		return read(b, new(pb.PutResponse), l, func(l *proxy.Line, r *pb.PutResponse) {
+			l.Say("ok")
+			sayRevision(l, r.Header)
+		})
+	case "DELETERANGE":
+		return read(b, new(pb.DeleteRangeResponse), l, func(l *proxy.Line, r *pb.DeleteRangeResponse) {
+			sayDeleted(l, r)
+			sayRevision(l, r.Header)
+		})
+	case wordTxn:
+		return read(b, new(pb.TxnResponse), l, func(l *proxy.Line, r *pb.TxnResponse) {
+			l.Say(map[bool]string{true: "then", false: "else"}[r.Succeeded])
+			sayRevision(l, r.Header)
+			for _, op := range r.Responses[:min(len(r.Responses), maxParts)] {
+				*more = append(*more, result(op))
+			}
+		})
+	case wordWatch:
+		return read(b, new(pb.WatchResponse), l, saySeen)
+	case "LEASEGRANT": // which lease it is is drawn by the server
+		return read(b, new(pb.LeaseGrantResponse), l, func(l *proxy.Line, r *pb.LeaseGrantResponse) { l.Say(fmt.Sprintf("lease … ttl %d s", r.TTL)) })
+	case wordKeepAlive:
+		return read(b, new(pb.LeaseKeepAliveResponse), l, func(l *proxy.Line, r *pb.LeaseKeepAliveResponse) {
+			l.Say(fmt.Sprintf("answer to %s: ttl %d s", wordKeepAlive, r.TTL))
+		})
+	case "LEASETIMETOLIVE":
+		return read(b, new(pb.LeaseTimeToLiveResponse), l, func(l *proxy.Line, r *pb.LeaseTimeToLiveResponse) {
+			l.Say(fmt.Sprintf("%d of %d s", r.TTL, r.GrantedTTL))
+		})
+	}
+	l.Say("ok")
+	return true
+}
+
+// sayRevision says which version of the store a change has made.
+func sayRevision(l *proxy.Line, h *pb.ResponseHeader) {
+	if h != nil {
+		l.Say(fmt.Sprintf(" revision %d", h.Revision))
+	}
+}
+
+func sayFound(l *proxy.Line, r *pb.RangeResponse) {
+	if len(r.Kvs) == 0 {
+		l.Say("none")
+	}
+	if len(r.Kvs) == 0 && r.Count > 0 { // they were only counted, or are others than were asked for
+		l.Say(fmt.Sprintf(" of %d", r.Count))
+	}
+	for i, kv := range r.Kvs[:min(len(r.Kvs), maxParts)] {
+		if i > 0 {
+			l.Say(",")
+		}
+		sayKey(l, kv)
+		l.Say(fmt.Sprintf(" created %d", kv.CreateRevision))
+		l.Data(kv.Value)
+	}
+	if len(r.Kvs) > maxParts {
+		l.Say(fmt.Sprintf(" … %d in all", len(r.Kvs)))
+	}
+}
+
+// sayKey says a key, without a blank before it where it is the first word.
+func sayKey(l *proxy.Line, kv *mvccpb.KeyValue) {
+	first := l.Text == ""
+	l.Name(proxy.Shown(kv.Key))
+	if first {
+		l.Text = l.Text[1:]
+	}
+}
+
+func sayDeleted(l *proxy.Line, r *pb.DeleteRangeResponse) {
+	l.Say(fmt.Sprintf("deleted %d", r.Deleted))
+}
+
+// result says what one operation of a transaction has given.
+func result(op *pb.ResponseOp) proxy.Part {
+	var l proxy.Line
+	switch r := op.Response.(type) {
+	case *pb.ResponseOp_ResponseRange:
+		sayFound(&l, r.ResponseRange)
+	case *pb.ResponseOp_ResponseDeleteRange:
+		sayDeleted(&l, r.ResponseDeleteRange)
+	default:
+		l.Say("ok")
+	}
+	return l.Part()
+}
+
+// saySeen says what a watch has been told.
+func saySeen(l *proxy.Line, r *pb.WatchResponse) {
+	switch {
+	case r.Canceled:
+		l.Say("watch ended")
+		if r.CancelReason != "" {
+			l.Say(": " + proxy.Shorten(r.CancelReason))
+		}
+	case r.Created:
+		l.Say("watching")
+		sayRevision(l, r.Header)
+	case len(r.Events) == 0:
+		l.Say("progress")
+		sayRevision(l, r.Header)
+	}
+	for i, e := range r.Events[:min(len(r.Events), maxParts)] {
+		if i > 0 {
+			l.Say(", ")
+		}
+		l.Say(map[mvccpb.Event_EventType]string{mvccpb.DELETE: "deleted", mvccpb.PUT: "put"}[e.Type])
+		if e.Kv == nil {
+			continue
+		}
+		l.Name(proxy.Shown(e.Kv.Key))
+		l.Say(fmt.Sprintf(" revision %d", e.Kv.ModRevision))
+		l.Data(e.Kv.Value)
+	}
+}
+
+// ended reads how a call has ended, if that is anybody's news.
+func ended(fields []hpack.HeaderField, waits bool) []proxy.Part {
+	status, message := codes.OK, ""
+	for _, f := range fields {
+		switch f.Name {
+		case "grpc-status":
+			if n, err := strconv.ParseUint(f.Value, 10, 32); err == nil {
+				status = codes.Code(n)
+			}
+		case "grpc-message":
+			if text, err := url.PathUnescape(f.Value); err == nil && text != "" {
+				message = ": " + text
+			}
+		}
+	}
+	if status == codes.OK && !waits {
+		return nil
+	}
+	return []proxy.Part{{Text: proxy.Shorten(status.String() + message)}}
+}

@@ -1,0 +1,302 @@
+package etcd
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+
+	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
+
+	"github.com/lockfault/lockfault/faults/real/proxy"
+)
+
+// Wire is the protocol of etcd's clients, which is gRPC (https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md), that is, calls of
+// methods on streams of HTTP/2, as far as a link needs it, which looks at messages and changes none.
+//
+// A request is what a client sends in a call: of most methods one, of watches and of what keeps leases as many as it likes. What opens its stream
+// goes with it, for with that begins the time that a server gives a call. Its word is its method's, as [faults.EtcdRequests] has
+// them; a transaction has those of its operations, too. It is answered by the next that its stream says, and whatever else that says was
+// not asked for, as a watch's events. What comes behind, which says no more than that the call is over, passes without being shown, and so do the frames
+// that are the protocol's own: settings, pings, what each end bears.
+//
+// Streams have nothing to do with each other, so an answer may overtake others. CANCEL is what a client says who doesn't wait for an
+// answer any longer.
+//
+// To a connection's beginning or end belong AUTHENTICATE, CANCEL, and CALL, which is any method of another service, such as gRPC's own of health. So does
+// LEASEKEEPALIVE, which counts as a request that gets no answer: clients send it by timers of their own, that is, at no moment of a script's.
+//
+// What doesn't begin as HTTP/2 does, as requests in JSON, or TLS, is carried as it is.
+type Wire struct{}
+
+var _ proxy.Protocol = Wire{}
+
+func (Wire) String() string { return "the protocol of etcd's clients, which is gRPC" }
+
+// Begin implements [proxy.Protocol].
+func (Wire) Begin() proxy.Talk {
+	return &talk{asked: newHalf(), said: newHalf(), calls: map[uint32]*call{}}
+}
+
+// talk is one connection. asked, begun and numbered belong to whoever reads requests, and said to whoever reads answers.
+type talk struct {
+	asked, said *half
+	begun       bool
+	numbered    int
+
+	mu    sync.Mutex // guards what both need
+	blind bool       // it is no HTTP/2
+	calls map[uint32]*call
+}
+
+// call is a stream, which is a call of a method, until its server has said all, or its client has given it up.
+type call struct {
+	method
+	owed []int // the numbers of its requests that have no answer yet, oldest first
+	up   body  // what its client says
+	down body
+}
+
+// half is one direction of a connection.
+type half struct {
+	in     bytes.Reader
+	framer *http2.Framer
+	read   int // how much was read of the message that isn't complete
+}
+
+// mostTable is how large a table of headers may be, in bytes, that the ends of a connection have agreed upon.
+const mostTable = 1 << 20
+
+func newHalf() *half {
+	h := new(half)
+	h.framer = http2.NewFramer(io.Discard, &h.in)
+	h.framer.ReadMetaHeaders = hpack.NewDecoder(4096, nil)
+	h.framer.ReadMetaHeaders.SetAllowedMaxDynamicTableSize(mostTable)
+	h.framer.MaxHeaderListSize = proxy.MaxMessage
+	return h
+}
+
+// headFrame is how long a frame's header is, in bytes.
+const headFrame = 9
+
+// next reads the next frame of b, behind what was read already, with all that continues it; nil while that isn't complete. Its
+// contents last until the next one is read.
+func (h *half) next(b []byte) (http2.Frame, error) {
+	n := h.read
+	for more := true; more; {
+		if len(b) < n+headFrame {
+			return nil, nil
+		}
+		size, kind, flags := int(b[n])<<16|int(b[n+1])<<8|int(b[n+2]), http2.FrameType(b[n+3]), http2.Flags(b[n+4])
+		if n += headFrame + size; n > proxy.MaxMessage {
+			return nil, fmt.Errorf("etcd: a message of more than %d bytes", proxy.MaxMessage)
+		}
+		if len(b) < n {
+			return nil, nil
+		}
+		more = (kind == http2.FrameHeaders || kind == http2.FrameContinuation) && !flags.Has(http2.FlagHeadersEndHeaders)
+	}
+	h.in.Reset(b[h.read:n])
+	frame, err := h.framer.ReadFrame()
+	if of := new(http2.StreamError); errors.As(err, of) { // as headers have that are none: the connection goes on
+		frame, err = &http2.FrameHeader{StreamID: of.StreamID}, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("etcd: no frame of HTTP/2: %w", err)
+	}
+	h.read = n
+	return frame, nil
+}
+
+// taken returns how much was read of a message that is complete.
+func (h *half) taken() (n int) {
+	n, h.read = h.read, 0
+	return n
+}
+
+// Request implements [proxy.Talk].
+func (t *talk) Request(b []byte) (asks proxy.Request, n int, err error) {
+	if len(b) == 0 {
+		return asks, 0, nil
+	}
+	if !t.begun {
+		switch preface := []byte(http2.ClientPreface); {
+		case len(b) < len(preface) && bytes.HasPrefix(preface, b):
+			return asks, 0, nil
+		case bytes.HasPrefix(b, preface):
+			n, asks.Quiet = len(preface), true
+		default:
+			t.mu.Lock()
+			t.blind = true
+			t.mu.Unlock()
+		}
+		t.begun = true
+	}
+	if t.isBlind() {
+		asks, n = proxy.Request{Words: []string{proxy.AnyBytes}, Silent: true}, len(b)
+	}
+	for n == 0 {
+		frame, err := t.asked.next(b)
+		if frame == nil {
+			return asks, 0, err
+		}
+		if t.begins(frame) {
+			continue
+		}
+		asks, n = t.request(frame), t.asked.taken()
+	}
+	t.numbered++
+	return asks, n, nil
+}
+
+func (t *talk) isBlind() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.blind
+}
+
+// begins takes note of a frame that opens a stream on which something is going to be said, and reports whether it is one.
+func (t *talk) begins(frame http2.Frame) bool {
+	head, ok := frame.(*http2.MetaHeadersFrame)
+	if !ok || head.StreamEnded() {
+		return false
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.calls[head.StreamID] == nil {
+		t.calls[head.StreamID] = &call{method: methodOf(head.PseudoValue("path"))}
+	}
+	return true
+}
+
+// request reads a frame that is a client's.
+func (t *talk) request(frame http2.Frame) (asks proxy.Request) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	id := frame.Header().StreamID
+	c := t.calls[id]
+	if c == nil { // over already, or none
+		return proxy.Request{Quiet: true}
+	}
+	number := t.numbered + 1
+	switch frame := frame.(type) {
+	case *http2.DataFrame:
+		for _, m := range c.up.add(frame.Data()) {
+			words, parts := c.requested(m)
+			asks.Words, asks.Parts = append(asks.Words, words...), append(asks.Parts, parts...)
+		}
+		if len(asks.Words) > 0 {
+			asks.Silent, asks.Opens = c.word == wordKeepAlive, opens(c.word)
+		}
+		if len(asks.Words) > 0 && !asks.Silent {
+			c.owed = append(c.owed, number)
+		}
+	case *http2.RSTStreamFrame:
+		delete(t.calls, id)
+		asks = proxy.Request{Words: []string{wordCancel}, Parts: []proxy.Part{{Text: wordCancel + " of " + c.word}}, Silent: true, Opens: true, GivesUp: c.owed}
+	}
+	asks.Quiet = len(asks.Words) == 0
+	return asks
+}
+
+// Reply implements [proxy.Talk].
+func (t *talk) Reply(b []byte) (says proxy.Reply, n int, err error) {
+	if len(b) > 0 && t.isBlind() {
+		return says, len(b), nil
+	}
+	frame, err := t.said.next(b)
+	if frame == nil {
+		return says, 0, err
+	}
+	return t.reply(frame), t.said.taken(), nil
+}
+
+// reply reads a frame that is a server's.
+func (t *talk) reply(frame http2.Frame) (says proxy.Reply) {
+	if away, ok := frame.(*http2.GoAwayFrame); ok {
+		return proxy.Reply{Parts: []proxy.Part{{Text: fmt.Sprintf("the server goes (%s)", strings.ToLower(away.ErrCode.String()))}}}
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	id := frame.Header().StreamID
+	c := t.calls[id]
+	if c == nil {
+		return proxy.Reply{Quiet: true}
+	}
+	over := false
+	switch frame := frame.(type) {
+	case *http2.DataFrame:
+		for _, m := range c.down.add(frame.Data()) {
+			says.Parts = append(says.Parts, c.answered(m)...)
+		}
+		over = frame.StreamEnded()
+	case *http2.MetaHeadersFrame:
+		if over = frame.StreamEnded(); over {
+			says.Parts = ended(frame.RegularFields(), len(c.owed) > 0)
+		}
+	case *http2.RSTStreamFrame:
+		over = true
+		says.Parts = []proxy.Part{{Text: "call ended (" + strings.ToLower(frame.ErrCode.String()) + ")"}}
+	}
+	if len(says.Parts) > 0 && len(c.owed) > 0 {
+		says.Answers, says.Overtakes = c.owed[0], true
+		c.owed = c.owed[1:]
+	}
+	if over {
+		says.GivesUp = c.owed
+		delete(t.calls, id)
+	}
+	says.Quiet = len(says.Parts) == 0
+	return says
+}
+
+// body is what one end says on a stream: messages, each with five bytes before it.
+type body struct {
+	rest  []byte // of the message that isn't complete
+	skips int    // how much is still to come of one that is too long to be read
+}
+
+// message is what an end has said.
+type message struct {
+	data   []byte
+	hidden string // why data is nothing to be read
+}
+
+const headMessage = 5
+
+// maxRead is how long a message may be that is read, in bytes.
+const maxRead = 1 << 20
+
+// add returns the messages that are complete with these bytes. They last until the next are added.
+func (b *body) add(data []byte) (list []message) {
+	skipped := min(b.skips, len(data))
+	data, b.skips = data[skipped:], b.skips-skipped
+	if skipped > 0 && b.skips == 0 {
+		list = append(list, message{hidden: "long"})
+	}
+	if len(b.rest) > 0 {
+		data = append(b.rest, data...)
+	}
+	for len(data) >= headMessage {
+		size := int(binary.BigEndian.Uint32(data[1:]))
+		if size > maxRead && len(data) < headMessage+size {
+			b.skips, data = headMessage+size-len(data), nil
+			break
+		}
+		if len(data) < headMessage+size {
+			break
+		}
+		m := message{data: data[headMessage : headMessage+size]}
+		if data[0] != 0 {
+			m = message{hidden: "compressed"}
+		}
+		list, data = append(list, m), data[headMessage+size:]
+	}
+	b.rest = slices.Clone(data)
+	return list
+}
