@@ -33,7 +33,7 @@ func (s *story) sentences() []picture.Sentence {
 	var out []picture.Sentence
 	say := func(e checker.Event, text string) { out = append(out, picture.Sentence{Event: e.Index, Text: text}) }
 	keys := map[string]checker.Event{}     // as they were changed last, by server
-	answered := map[string]checker.Event{} // the latest reply, by client
+	answered := map[string]checker.Event{} // the latest reply in an operation, by client
 	events := s.h.Events
 	for i, e := range events {
 		switch e.Kind {
@@ -56,6 +56,8 @@ func (s *story) sentences() []picture.Sentence {
 				answer = events[told].Reply
 			}
 			say(e, s.change(events[request], e, before, answer))
+		case checker.Invoke:
+			delete(answered, e.Client)
 		case checker.Reply:
 			answered[e.Client] = e
 		case checker.Return:
@@ -90,7 +92,7 @@ func (s *story) again(i int) bool {
 
 // change tells what a command did to the key, and what its sender was told.
 func (s *story) change(command, e, was checker.Event, answer string) string {
-	text := fmt.Sprintf("%s's %s on %s ", command.Client, clip(command.Command), e.Node)
+	text := fmt.Sprintf("%s's %s on %s ", command.Client, clip(command.Command), command.Node)
 	now := e.Owner + "'s"
 	if e.Owner == "" {
 		now = e.Value

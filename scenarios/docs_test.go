@@ -49,7 +49,7 @@ func TestDocumentedScriptsOfServices(t *testing.T) {
 		t.Fatal("found none")
 	}
 	var played []byte
-	for _, service := range []string{"postgres", "zookeeper"} {
+	for _, service := range []string{"postgres", "zookeeper", "etcd"} {
 		tests, err := os.ReadFile("../cli/testdata/plain/" + service + ".txtar")
 		if err != nil {
 			t.Fatal(err)

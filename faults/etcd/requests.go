@@ -22,6 +22,22 @@ const (
 	wordCall      = "CALL" // a method that is none of etcd's
 )
 
+// reads reports whether requests of these words change no key.
+func reads(words []string) bool {
+	for i, word := range words {
+		switch word {
+		case "RANGE", wordWatch, "LEASEGRANT", "LEASETIMETOLIVE", "LEASELEASES", wordLogin, wordCall, "LEADER", "OBSERVE", "MEMBERLIST", "STATUS", "AUTHSTATUS":
+		case wordTxn:
+			if i > 0 { // within another, and nobody has looked what it does
+				return false
+			}
+		default:
+			return false
+		}
+	}
+	return true
+}
+
 // opens reports whether a request belongs to a connection's beginning or end, or keeps a lease.
 func opens(word string) bool {
 	return slices.Contains([]string{wordKeepAlive, wordLogin, wordCall}, word)

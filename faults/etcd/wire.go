@@ -186,12 +186,14 @@ func (t *talk) request(frame http2.Frame) (asks proxy.Request) {
 	number := t.numbered + 1
 	switch frame := frame.(type) {
 	case *http2.DataFrame:
+		known := true
 		for _, m := range c.up.add(frame.Data()) {
 			words, parts := c.requested(m)
+			known = known && m.hidden == ""
 			asks.Words, asks.Parts = append(asks.Words, words...), append(asks.Parts, parts...)
 		}
 		if len(asks.Words) > 0 {
-			asks.Silent, asks.Opens = c.word == wordKeepAlive, opens(c.word)
+			asks.Silent, asks.Opens, asks.Reads = c.word == wordKeepAlive, opens(c.word), known && reads(asks.Words)
 		}
 		if len(asks.Words) > 0 && !asks.Silent {
 			c.owed = append(c.owed, number)

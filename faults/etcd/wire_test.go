@@ -345,6 +345,18 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
+// What only reads can't have taken a lock, nor given it back.
+func TestReads(t *testing.T) {
+	for words, want := range map[string]bool{
+		"RANGE": true, "WATCH": true, "LEASEGRANT": true, "AUTHENTICATE": true, "TXN RANGE RANGE": true, "TXN": true,
+		"PUT": false, "TXN PUT RANGE": false, "TXN RANGE TXN": false, "LEASEREVOKE": false, "LEASEKEEPALIVE": false, "CANCEL": false, "RANGE DELETERANGE": false, "LOCK": false,
+	} {
+		if got := reads(strings.Fields(words)); got != want {
+			t.Errorf("%s reads: %t", words, got)
+		}
+	}
+}
+
 // What a server says unasked answers nothing, and a watch's next request is answered by what comes then.
 func TestStreams(t *testing.T) {
 	e, up, down := listen(t), newPen(), newPen()

@@ -271,6 +271,29 @@ func TestWhoseDoingItWas(t *testing.T) {
 	s.Stands("taken, and taken away", `
 		n1: A (A2) by command A
 		n1: free by command B`)
+	// Who reads meanwhile hears of it first, and it was not that request's doing.
+	s.Inject(faults.Hold{Match: faults.Match{Clients: []string{"A"}, Way: faults.After, Effect: faults.Taking}, Times: 1}, faults.Delay{Match: match("A", faults.Before, "RANGE"), By: faults.Span{Abs: time.Millisecond}})
+	reading := s.Start(func() error {
+		for range 20 {
+			if _, err := a.Get(t.Context(), "lock/a"); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	taking := s.Start(func() error { _, err := a.Put(t.Context(), "lock/a", ofA); return err })
+	s.Await("the answer to who took it is held", func() bool { return s.Client("A").Held == 1 })
+	s.Inject(faults.Pass{Clients: []string{"A"}})
+	for _, done := range []chan error{reading, taking} {
+		if err := s.End(done); err != nil {
+			t.Error(err)
+		}
+	}
+	if told := s.Told("A"); !strings.Contains(told, "A held reply PUT") && strings.Contains(told, "held reply RANGE") {
+		t.Errorf("the wrong answer was held:\n%s", told)
+	}
+	s.Must(func() error { _, err := a.Delete(t.Context(), "lock/a"); return err })
+	s.Events = nil
 	take()
 	s.Await("its lease is over", func() bool { return strings.Contains(realtest.States(s.Events), "free") })
 	s.Stands("it ended by itself", `

@@ -241,10 +241,8 @@ func (w *World) notice(s *server, answered *message) (did faults.Effect) {
 	change := func(keys []faults.Key, took time.Duration, cause checker.Cause, client string) {
 		for _, member := range group {
 			d := w.changed(member, keys, took, cause, client, nil)
-			if client == by {
+			if !w.credit(s, client, d, answered) && client == by {
 				did = cmp.Or(did, d)
-			} else {
-				w.credit(s, client, d)
 			}
 		}
 	}
@@ -267,14 +265,27 @@ func (w *World) notice(s *server, answered *message) (did faults.Effect) {
 	return did
 }
 
-// credit notes what a client's request did that was not answered yet, or whose answer was not seen yet.
-func (w *World) credit(s *server, client string, did faults.Effect) {
+// credit notes what a client's request did that was not answered yet, or whose answer was not seen yet; false if that was the one that was answered just now, or
+// nobody knows of any.
+func (w *World) credit(s *server, client string, did faults.Effect, answered *message) (noted bool) {
+	if did == "" || client == "" || answered != nil && answered.conn.wire.client == client && !answered.reads {
+		return false
+	}
 	for c := range w.underWay(s) {
-		if c.wire.client == client && did != "" {
-			first := slices.IndexFunc(c.asked, func(m *message) bool { return !slices.Contains(c.given, m.Number) })
-			c.asked[max(0, first)].did = did
+		if c.wire.client != client {
+			continue
+		}
+		for _, may := range []func(*message) bool{
+			func(m *message) bool { return !m.reads && !slices.Contains(c.given, m.Number) },
+			func(m *message) bool { return !m.reads },
+		} {
+			if at := slices.IndexFunc(c.asked, may); at >= 0 {
+				c.asked[at].did, noted = did, true
+				break
+			}
 		}
 	}
+	return noted
 }
 
 // busy returns the clients that have a request under way with a server, as far as messages are told apart, and the one that had.

@@ -60,6 +60,7 @@ type message struct {
 	feeders []*message    // of one that waits: what the server was let have since
 	fed     bool          // of a request: what it gave to one that waited is told
 	opens   bool          // of a request or its reply: it belongs to a connection's beginning or end
+	reads   bool          // of both: it changes nothing that could be a lock
 	settles int           // of a reply: after how many requests the client doesn't wait any more
 }
 
@@ -155,7 +156,7 @@ func (w *World) written(c *conn, p *proxy.Message) *message {
 
 // asks makes a request of the message.
 func (m *message) asks() {
-	m.way, m.words, m.command, m.opens = faults.Before, m.Words, strings.ToUpper(m.Words[0]), m.Opens
+	m.way, m.words, m.command, m.opens, m.reads = faults.Before, m.Words, strings.ToUpper(m.Words[0]), m.Opens, m.Reads
 	m.replies = answers(m.Words)
 }
 
@@ -166,7 +167,7 @@ func (c *conn) reply(m *message) bool {
 		return false
 	}
 	request := c.asked[at]
-	m.words, m.command, m.text, m.opens, m.settles, m.did = request.words, request.command, request.text, request.opens, 1, request.did
+	m.words, m.command, m.text, m.opens, m.reads, m.settles, m.did = request.words, request.command, request.text, request.opens, request.reads, 1, request.did
 	if !m.Overtakes {
 		m.settles = at + 1
 		c.asked = slices.Delete(c.asked, 0, at+1) // those before it get none any more

@@ -64,6 +64,17 @@ func opens(code int32) bool {
 	return logsIn(code)
 }
 
+// reads reports whether requests of these words change no node.
+func reads(words []string) bool {
+	return !slices.ContainsFunc(words, func(word string) bool {
+		switch word {
+		case "CREATE", "DELETE", "SETDATA", "SETACL", "RECONFIG", "CLOSE":
+			return true
+		}
+		return false
+	})
+}
+
 // logsIn reports whether an operation is one that servers answer at once.
 func logsIn(code int32) bool { return code == opAuth || code == opSASL }
 

@@ -94,7 +94,7 @@ func (t *talk) Request(b []byte) (asks proxy.Request, n int, err error) {
 		}
 		t.begun = true
 		t.numbered++
-		return proxy.Request{Words: []string{wordConnect}, Parts: []proxy.Part{part}, Opens: true}, n, nil
+		return proxy.Request{Words: []string{wordConnect}, Parts: []proxy.Part{part}, Opens: true, Reads: true}, n, nil
 	}
 	xid, code := r.int(), r.int()
 	if r.short {
@@ -105,7 +105,7 @@ func (t *talk) Request(b []byte) (asks proxy.Request, n int, err error) {
 		return asks, 0, fmt.Errorf("%w: no request has the operation %d", ErrProtocol, code)
 	}
 	asks.Words, asks.Parts = requested(word, code, r)
-	asks.Silent, asks.Opens = code == opPing, opens(code)
+	asks.Silent, asks.Opens, asks.Reads = code == opPing, opens(code), reads(asks.Words)
 	t.numbered++
 	if !asks.Silent {
 		t.owe(owes{t.numbered, xid, code})

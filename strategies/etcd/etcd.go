@@ -65,6 +65,8 @@ func mutex() strategies.Strategy {
 // Who was connected to the member that stops gives that up late, and by chance later than his lease: then he hears of its end some
 // milliseconds after the next holder has got the lock.
 //
+// Whose answer is lost gives up and has the key nevertheless, which his session keeps.
+//
 // Without a majority no lease ends, so the key stays whose it was.
 //
 // A client that goes on after a pause learns from a timer of its own that its session must have ended, within
@@ -78,6 +80,7 @@ func may(written ...string) map[string][]string {
 		"leader-paused":              append([]string{"overlap"}, written...),
 		"leader-cut-off":             {},
 		"follower-behind":            {"unavailable", "stuck-lock"},
+		"ghost-retry":                {"stuck-lock"},
 		"all-cut-off":                {"stuck-lock"},
 		"reentrant-acquire":          {},
 		"acquire-twice-release-once": {"overlap", "stale-write"},

@@ -33,6 +33,8 @@ type Request struct {
 	Silent bool
 	// Opens says that it belongs to the beginning or the end of a connection.
 	Opens bool
+	// Reads says that it changes nothing that could be a lock.
+	Reads bool
 	// Quiet says that it is the protocol's own affair, as what tells how much an end bears: it passes in its place, and nobody is
 	// to hear of it. Such a one needs no words.
 	Quiet bool

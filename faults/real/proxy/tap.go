@@ -46,9 +46,9 @@ type Message struct {
 	Number, Answers int
 	// Overtakes is that of a [Reply].
 	Overtakes bool
-	// Silent and Opens are those of a [Request], Quiet and GivesUp those of both.
-	Silent, Opens, Quiet bool
-	GivesUp              []int
+	// Silent, Opens and Reads are those of a [Request], Quiet and GivesUp those of both.
+	Silent, Opens, Reads, Quiet bool
+	GivesUp                     []int
 	// Bytes is the message as it came.
 	Bytes []byte
 	// More says that the sender had written more behind it by then.
