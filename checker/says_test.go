@@ -25,3 +25,28 @@ func TestSeconds(t *testing.T) {
 		}
 	}
 }
+
+// A query that never finds anybody is worth a look if somebody has acquired, and is none's fault if nobody has.
+func TestServersThatNeverSaid(t *testing.T) {
+	const never = "Servers of postgres never said whose the lock is"
+	for _, c := range []struct {
+		query  string
+		result Result
+		want   string
+	}{
+		{"", OK, never + "."},
+		{"SELECT owner,\n\t\t1 FROM rr", Fail, never + "."},
+		{"SELECT owner,\n\t\t1 FROM rr", OK, never + `, though A acquired at 0.002s: see whether they are asked for the right thing, "SELECT owner, 1 FROM rr".`},
+	} {
+		h := History{
+			Meta: Meta{Format: 1, Service: "postgres", Query: c.query, Clients: []string{"A"}, Nodes: []string{"n1"}, TTL: time.Second, Grace: time.Second, Bound: time.Second},
+			Events: []Event{
+				{Time: time.Millisecond, Kind: Invoke, Client: "A", Op: Acquire},
+				{Index: 1, Time: 2 * time.Millisecond, Kind: Return, Client: "A", Op: Acquire, Result: c.result},
+			},
+		}
+		if got := Check(h).Unjudged; got == nil || got.Says != c.want {
+			t.Errorf("%q, %s: %v, want %s", c.query, c.result, got, c.want)
+		}
+	}
+}

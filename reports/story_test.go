@@ -225,6 +225,35 @@ func TestShortStoryOfRealServers(t *testing.T) {
 	}
 }
 
+// In short an operation's end is told by what it was answered, and a cluster's command by the member that was asked.
+func TestShortStoryOfAService(t *testing.T) {
+	at := func(n int, kind checker.Kind, client, node, command, reply string) checker.Event {
+		return checker.Event{Time: ms(n), Kind: kind, Client: client, Node: node, Command: command, Reply: reply}
+	}
+	operation := func(n int, kind checker.Kind, op checker.Op, result checker.Result) checker.Event {
+		return checker.Event{Time: ms(n), Kind: kind, Client: "A", Op: op, Result: result}
+	}
+	h := history(checker.Meta{Format: 1, Strategy: "s", Scenario: "x", World: "process", Service: "etcd", Clients: []string{"A"}, Nodes: []string{"n1", "n2"}, TTL: time.Second},
+		operation(1, checker.Invoke, checker.Acquire, ""),
+		at(2, checker.Request, "A", "n2", "TXN", ""),
+		checker.Event{Time: ms(3), Kind: checker.State, Client: "A", Node: "n1", Server: "n1/0", Owner: "A", Value: "A1", Cause: checker.ByCommand},
+		at(4, checker.Reply, "A", "n2", "TXN", "else"),
+		operation(5, checker.Return, checker.Acquire, checker.Fail),
+		operation(6, checker.Invoke, checker.Release, ""),
+		operation(7, checker.Return, checker.Release, checker.Fail),
+	)
+	var b bytes.Buffer
+	if err := reports.Story(&b, cell("s", "x", nil, nil), h, reports.View{}); err != nil {
+		t.Fatal(err)
+	}
+	_, text, _ := strings.Cut(b.String(), "in short:\n")
+	for _, want := range []string{"A's TXN on n2 made the key A's", "A's acquire failed after TXN was answered else\n", "A's release failed\n"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("in short it is\n%s\nwithout %q", text, want)
+		}
+	}
+}
+
 // A client's name may be anything.
 func TestNamesThatAreNoText(t *testing.T) {
 	h := race()

@@ -15,48 +15,48 @@ import (
 
 // answered returns what an answer to a method says, or what is said unasked.
 func (m method) answered(said message) []proxy.Part {
-	l := proxy.Line{Text: "ok" + said.unread()}
+	l := proxy.Part{Text: "ok" + said.unread()}
 	var more []proxy.Part
 	if said.hidden == "" && !m.answer(&l, &more, said.data) {
-		l = proxy.Line{Text: "ok" + malformed}
+		l = proxy.Part{Text: "ok" + proxy.Malformed}
 	}
-	return append([]proxy.Part{l.Part()}, more...)
+	return append([]proxy.Part{l}, more...)
 }
 
 // answer says what a method has given, and in more what each operation of a transaction has; false if that can't be read.
-func (m method) answer(l *proxy.Line, more *[]proxy.Part, b []byte) bool {
+func (m method) answer(l *proxy.Part, more *[]proxy.Part, b []byte) bool {
 	l.Text = ""
 	switch m.word {
 	case "RANGE":
 		return read(b, new(pb.RangeResponse), l, sayFound)
 	case "PUT":
-		return read(b, new(pb.PutResponse), l, func(l *proxy.Line, r *pb.PutResponse) {
+		return read(b, new(pb.PutResponse), l, func(l *proxy.Part, r *pb.PutResponse) {
 			l.Say("ok")
 			sayRevision(l, r.Header)
 		})
 	case "DELETERANGE":
-		return read(b, new(pb.DeleteRangeResponse), l, func(l *proxy.Line, r *pb.DeleteRangeResponse) {
+		return read(b, new(pb.DeleteRangeResponse), l, func(l *proxy.Part, r *pb.DeleteRangeResponse) {
 			sayDeleted(l, r)
 			sayRevision(l, r.Header)
 		})
 	case wordTxn:
-		return read(b, new(pb.TxnResponse), l, func(l *proxy.Line, r *pb.TxnResponse) {
+		return read(b, new(pb.TxnResponse), l, func(l *proxy.Part, r *pb.TxnResponse) {
 			l.Say(map[bool]string{true: "then", false: "else"}[r.Succeeded])
 			sayRevision(l, r.Header)
-			for _, op := range r.Responses[:min(len(r.Responses), maxParts)] {
+			for _, op := range r.Responses[:min(len(r.Responses), proxy.MaxParts)] {
 				*more = append(*more, result(op))
 			}
 		})
 	case wordWatch:
 		return read(b, new(pb.WatchResponse), l, saySeen)
 	case "LEASEGRANT": // which lease it is is drawn by the server
-		return read(b, new(pb.LeaseGrantResponse), l, func(l *proxy.Line, r *pb.LeaseGrantResponse) { l.Say(fmt.Sprintf("lease … ttl %d s", r.TTL)) })
+		return read(b, new(pb.LeaseGrantResponse), l, func(l *proxy.Part, r *pb.LeaseGrantResponse) { l.Say(fmt.Sprintf("lease … ttl %d s", r.TTL)) })
 	case wordKeepAlive:
-		return read(b, new(pb.LeaseKeepAliveResponse), l, func(l *proxy.Line, r *pb.LeaseKeepAliveResponse) {
+		return read(b, new(pb.LeaseKeepAliveResponse), l, func(l *proxy.Part, r *pb.LeaseKeepAliveResponse) {
 			l.Say(fmt.Sprintf("answer to %s: ttl %d s", wordKeepAlive, r.TTL))
 		})
 	case "LEASETIMETOLIVE":
-		return read(b, new(pb.LeaseTimeToLiveResponse), l, func(l *proxy.Line, r *pb.LeaseTimeToLiveResponse) {
+		return read(b, new(pb.LeaseTimeToLiveResponse), l, func(l *proxy.Part, r *pb.LeaseTimeToLiveResponse) {
 			l.Say(fmt.Sprintf("%d of %d s", r.TTL, r.GrantedTTL))
 		})
 	}
@@ -65,20 +65,20 @@ func (m method) answer(l *proxy.Line, more *[]proxy.Part, b []byte) bool {
 }
 
 // sayRevision says which version of the store a change has made.
-func sayRevision(l *proxy.Line, h *pb.ResponseHeader) {
+func sayRevision(l *proxy.Part, h *pb.ResponseHeader) {
 	if h != nil {
 		l.Say(fmt.Sprintf(" revision %d", h.Revision))
 	}
 }
 
-func sayFound(l *proxy.Line, r *pb.RangeResponse) {
+func sayFound(l *proxy.Part, r *pb.RangeResponse) {
 	if len(r.Kvs) == 0 {
 		l.Say("none")
 	}
 	if len(r.Kvs) == 0 && r.Count > 0 { // they were only counted, or are others than were asked for
 		l.Say(fmt.Sprintf(" of %d", r.Count))
 	}
-	for i, kv := range r.Kvs[:min(len(r.Kvs), maxParts)] {
+	for i, kv := range r.Kvs[:min(len(r.Kvs), proxy.MaxParts)] {
 		if i > 0 {
 			l.Say(",")
 		}
@@ -86,13 +86,13 @@ func sayFound(l *proxy.Line, r *pb.RangeResponse) {
 		l.Say(fmt.Sprintf(" created %d", kv.CreateRevision))
 		l.Data(kv.Value)
 	}
-	if len(r.Kvs) > maxParts {
+	if len(r.Kvs) > proxy.MaxParts {
 		l.Say(fmt.Sprintf(" … %d in all", len(r.Kvs)))
 	}
 }
 
 // sayKey says a key, without a blank before it where it is the first word.
-func sayKey(l *proxy.Line, kv *mvccpb.KeyValue) {
+func sayKey(l *proxy.Part, kv *mvccpb.KeyValue) {
 	first := l.Text == ""
 	l.Name(proxy.Shown(kv.Key))
 	if first {
@@ -100,13 +100,13 @@ func sayKey(l *proxy.Line, kv *mvccpb.KeyValue) {
 	}
 }
 
-func sayDeleted(l *proxy.Line, r *pb.DeleteRangeResponse) {
+func sayDeleted(l *proxy.Part, r *pb.DeleteRangeResponse) {
 	l.Say(fmt.Sprintf("deleted %d", r.Deleted))
 }
 
 // result says what one operation of a transaction has given.
 func result(op *pb.ResponseOp) proxy.Part {
-	var l proxy.Line
+	var l proxy.Part
 	switch r := op.Response.(type) {
 	case *pb.ResponseOp_ResponseRange:
 		sayFound(&l, r.ResponseRange)
@@ -115,11 +115,11 @@ func result(op *pb.ResponseOp) proxy.Part {
 	default:
 		l.Say("ok")
 	}
-	return l.Part()
+	return l
 }
 
 // saySeen says what a watch has been told.
-func saySeen(l *proxy.Line, r *pb.WatchResponse) {
+func saySeen(l *proxy.Part, r *pb.WatchResponse) {
 	switch {
 	case r.Canceled:
 		l.Say("watch ended")
@@ -133,7 +133,7 @@ func saySeen(l *proxy.Line, r *pb.WatchResponse) {
 		l.Say("progress")
 		sayRevision(l, r.Header)
 	}
-	for i, e := range r.Events[:min(len(r.Events), maxParts)] {
+	for i, e := range r.Events[:min(len(r.Events), proxy.MaxParts)] {
 		if i > 0 {
 			l.Say(", ")
 		}

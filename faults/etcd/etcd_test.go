@@ -13,8 +13,8 @@ import (
 	"github.com/lockfault/lockfault/faults/real"
 )
 
-// cluster starts members, and skips the test where there can be none.
-func cluster(t *testing.T, members int) []real.Owned {
+// hostOf makes a host of so many members, and skips the test where there can be none.
+func hostOf(t *testing.T, members int) *Host {
 	t.Helper()
 	binary, err := Find(t.Context())
 	var missing *MissingError
@@ -36,6 +36,13 @@ func cluster(t *testing.T, members int) []real.Owned {
 			t.Errorf("left behind: %v %v", left, err)
 		}
 	})
+	return h
+}
+
+// cluster starts members.
+func cluster(t *testing.T, members int) []real.Owned {
+	t.Helper()
+	h := hostOf(t, members)
 	found := make([]real.Owned, members)
 	var starting sync.WaitGroup
 	for i := range members {

@@ -64,25 +64,20 @@ func (m message) unread() string {
 	return ""
 }
 
-const malformed = " (malformed)"
-
-// maxParts is how many operations of one request are shown, how many results of an answer, and how many keys of a result.
-const maxParts = 16
-
 // requested returns the words of a request, and what it says, one part for each.
 func (m method) requested(said message) (words []string, parts []proxy.Part) {
-	l := proxy.Line{Text: m.word + said.unread()}
+	l := proxy.Part{Text: m.word + said.unread()}
 	ops := operations{words: []string{m.word}, parts: []proxy.Part{{}}}
 	if said.hidden == "" && !m.ask(&l, &ops, said.data) {
-		l = proxy.Line{Text: m.word + malformed}
+		l = proxy.Part{Text: m.word + proxy.Malformed}
 	}
-	ops.parts[0] = l.Part()
+	ops.parts[0] = l
 	return ops.words, ops.parts
 }
 
 // ask says what a method is asked for, and false if that can't be read, about which it is for the server to decide. Of methods that aren't
 // here nothing is said: they have nothing to do with locks, and some have passwords.
-func (m method) ask(l *proxy.Line, ops *operations, b []byte) bool {
+func (m method) ask(l *proxy.Part, ops *operations, b []byte) bool {
 	switch m.word {
 	case "RANGE":
 		return read(b, new(pb.RangeRequest), l, sayRange)
@@ -95,15 +90,15 @@ func (m method) ask(l *proxy.Line, ops *operations, b []byte) bool {
 	case wordWatch:
 		return read(b, new(pb.WatchRequest), l, sayWatch)
 	case "LEASEGRANT":
-		return read(b, new(pb.LeaseGrantRequest), l, func(l *proxy.Line, r *pb.LeaseGrantRequest) { l.Say(fmt.Sprintf(" ttl %d s", r.TTL)) })
+		return read(b, new(pb.LeaseGrantRequest), l, func(l *proxy.Part, r *pb.LeaseGrantRequest) { l.Say(fmt.Sprintf(" ttl %d s", r.TTL)) })
 	case "LEASEREVOKE":
-		return read(b, new(pb.LeaseRevokeRequest), l, func(l *proxy.Line, r *pb.LeaseRevokeRequest) { sayLease(l, r.ID) })
+		return read(b, new(pb.LeaseRevokeRequest), l, func(l *proxy.Part, r *pb.LeaseRevokeRequest) { sayLease(l, r.ID) })
 	case wordKeepAlive:
-		return read(b, new(pb.LeaseKeepAliveRequest), l, func(l *proxy.Line, r *pb.LeaseKeepAliveRequest) { sayLease(l, r.ID) })
+		return read(b, new(pb.LeaseKeepAliveRequest), l, func(l *proxy.Part, r *pb.LeaseKeepAliveRequest) { sayLease(l, r.ID) })
 	case "LEASETIMETOLIVE":
-		return read(b, new(pb.LeaseTimeToLiveRequest), l, func(l *proxy.Line, r *pb.LeaseTimeToLiveRequest) { sayLease(l, r.ID) })
+		return read(b, new(pb.LeaseTimeToLiveRequest), l, func(l *proxy.Part, r *pb.LeaseTimeToLiveRequest) { sayLease(l, r.ID) })
 	case wordLogin:
-		return read(b, new(pb.AuthenticateRequest), l, func(l *proxy.Line, r *pb.AuthenticateRequest) { l.Say(" " + proxy.Shorten(r.Name) + " (secret)") })
+		return read(b, new(pb.AuthenticateRequest), l, func(l *proxy.Part, r *pb.AuthenticateRequest) { l.Say(" " + proxy.Shorten(r.Name) + " (secret)") })
 	case wordCall:
 		l.Say(" " + proxy.Shorten(m.path))
 	}
@@ -111,7 +106,7 @@ func (m method) ask(l *proxy.Line, ops *operations, b []byte) bool {
 }
 
 // read reads a message, of which say tells; false if it is none.
-func read[M interface{ Unmarshal(b []byte) error }](b []byte, m M, l *proxy.Line, say func(*proxy.Line, M)) bool {
+func read[M interface{ Unmarshal(b []byte) error }](b []byte, m M, l *proxy.Part, say func(*proxy.Part, M)) bool {
 	if m.Unmarshal(b) != nil {
 		return false
 	}
@@ -120,13 +115,13 @@ func read[M interface{ Unmarshal(b []byte) error }](b []byte, m M, l *proxy.Line
 }
 
 // sayLease says which lease is meant, which is drawn by the server.
-func sayLease(l *proxy.Line, id int64) {
+func sayLease(l *proxy.Part, id int64) {
 	l.Say(" …")
 	l.Values = append(l.Values, fmt.Sprintf("%x", id))
 }
 
 // sayKeys says which keys are meant: one, all that begin so, or all from one on until another.
-func sayKeys(l *proxy.Line, key, end []byte) {
+func sayKeys(l *proxy.Part, key, end []byte) {
 	l.Name(proxy.Shown(key))
 	switch {
 	case len(end) == 0:
@@ -140,7 +135,7 @@ func sayKeys(l *proxy.Line, key, end []byte) {
 	}
 }
 
-func sayRange(l *proxy.Line, r *pb.RangeRequest) {
+func sayRange(l *proxy.Part, r *pb.RangeRequest) {
 	sayKeys(l, r.Key, r.RangeEnd)
 	say := func(name string, n int64) {
 		if n != 0 {
@@ -169,7 +164,7 @@ func sayRange(l *proxy.Line, r *pb.RangeRequest) {
 	}
 }
 
-func sayPut(l *proxy.Line, r *pb.PutRequest) {
+func sayPut(l *proxy.Part, r *pb.PutRequest) {
 	l.Name(proxy.Shown(r.Key))
 	if r.Lease != 0 {
 		l.Say(" lease")
@@ -184,11 +179,11 @@ func sayPut(l *proxy.Line, r *pb.PutRequest) {
 	l.Data(r.Value)
 }
 
-func sayDelete(l *proxy.Line, r *pb.DeleteRangeRequest) {
+func sayDelete(l *proxy.Part, r *pb.DeleteRangeRequest) {
 	sayKeys(l, r.Key, r.RangeEnd)
 }
 
-func sayWatch(l *proxy.Line, r *pb.WatchRequest) {
+func sayWatch(l *proxy.Part, r *pb.WatchRequest) {
 	switch r := r.RequestUnion.(type) {
 	case *pb.WatchRequest_CreateRequest:
 		sayKeys(l, r.CreateRequest.Key, r.CreateRequest.RangeEnd)
@@ -209,12 +204,12 @@ type operations struct {
 }
 
 // sayTxn says on which conditions a transaction does what.
-func (o *operations) sayTxn(l *proxy.Line, r *pb.TxnRequest) {
-	for i, c := range r.Compare[:min(len(r.Compare), maxParts)] {
+func (o *operations) sayTxn(l *proxy.Part, r *pb.TxnRequest) {
+	for i, c := range r.Compare[:min(len(r.Compare), proxy.MaxParts)] {
 		l.Say([]string{" if", " and"}[min(i, 1)])
 		sayCompare(l, c)
 	}
-	if len(r.Compare) > maxParts {
+	if len(r.Compare) > proxy.MaxParts {
 		l.Say(" …")
 	}
 	o.add("then ", r.Success)
@@ -224,7 +219,7 @@ func (o *operations) sayTxn(l *proxy.Line, r *pb.TxnRequest) {
 // add says what is done in one case. Where there is much only the first are told, but so that each word is.
 func (o *operations) add(when string, list []*pb.RequestOp) {
 	for _, op := range list {
-		word, l := "", proxy.Line{}
+		word, l := "", proxy.Part{}
 		switch r := op.Request.(type) {
 		case *pb.RequestOp_RequestRange:
 			word = "RANGE"
@@ -241,16 +236,16 @@ func (o *operations) add(when string, list []*pb.RequestOp) {
 		default:
 			continue
 		}
-		if len(o.parts) > maxParts && slices.Contains(o.words, word) {
+		if len(o.parts) > proxy.MaxParts && slices.Contains(o.words, word) {
 			continue
 		}
 		l.Text = when + word + l.Text
-		o.words, o.parts = append(o.words, word), append(o.parts, l.Part())
+		o.words, o.parts = append(o.words, word), append(o.parts, l)
 	}
 }
 
 // sayCompare says a condition.
-func sayCompare(l *proxy.Line, c *pb.Compare) {
+func sayCompare(l *proxy.Part, c *pb.Compare) {
 	l.Say(" " + strings.ToLower(c.Target.String()))
 	sayKeys(l, c.Key, c.RangeEnd)
 	l.Say(" " + map[pb.Compare_CompareResult]string{pb.Compare_EQUAL: "=", pb.Compare_NOT_EQUAL: "!=", pb.Compare_GREATER: ">", pb.Compare_LESS: "<"}[c.Result])

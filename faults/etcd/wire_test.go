@@ -99,25 +99,12 @@ func (p *pen) ends(id uint32, status, message string) *pen {
 	return p.must(p.framer.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: block, EndHeaders: true, EndStream: true}))
 }
 
-// told is what is said in parts.
-func told(parts []proxy.Part) string {
-	var list []string
-	for _, p := range parts {
-		text := p.Text
-		if len(p.Values) > 0 {
-			text += fmt.Sprintf(" %q", p.Values)
-		}
-		list = append(list, text)
-	}
-	return strings.Join(list, "; ")
-}
-
 // asks is what is told of a request.
 func asks(r proxy.Request) string {
 	if r.Quiet {
 		return "quiet"
 	}
-	text := strings.Join(r.Words, ",") + ": " + told(r.Parts)
+	text := strings.Join(r.Words, ",") + ": " + proxytest.Told(r.Parts)
 	if r.Silent {
 		text += " silent"
 	}
@@ -135,7 +122,7 @@ func answers(r proxy.Reply) string {
 	if r.Quiet {
 		return "quiet"
 	}
-	text := fmt.Sprintf("%d: %s", r.Answers, told(r.Parts))
+	text := fmt.Sprintf("%d: %s", r.Answers, proxytest.Told(r.Parts))
 	if len(r.GivesUp) > 0 {
 		text += fmt.Sprint(" gives up ", r.GivesUp)
 	}

@@ -195,8 +195,8 @@ func (s *server) open(ctx context.Context) error {
 		pool.Close()
 		return err
 	}
-	for own, new := range map[*atomic.Pointer[pgxpool.Pool]]*pgxpool.Pool{&s.pool: pool, &s.eye: eye} {
-		if was := own.Swap(new); was != nil {
+	for _, was := range []*pgxpool.Pool{s.pool.Swap(pool), s.eye.Swap(eye)} {
+		if was != nil {
 			was.Close()
 		}
 	}
@@ -205,9 +205,9 @@ func (s *server) open(ctx context.Context) error {
 
 // leave ends the superuser's connections.
 func (s *server) leave() error {
-	for _, own := range []*atomic.Pointer[pgxpool.Pool]{&s.pool, &s.eye} {
-		if pool := own.Swap(nil); pool != nil {
-			pool.Close()
+	for _, was := range []*pgxpool.Pool{s.pool.Swap(nil), s.eye.Swap(nil)} {
+		if was != nil {
+			was.Close()
 		}
 	}
 	return nil

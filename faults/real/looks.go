@@ -101,11 +101,11 @@ func (w *World) mayEnd(s *server, ends Ending, bond string) Ending {
 	}
 	ctx, cancel := w.soon()
 	defer cancel()
-	for range 2 {
+	for _, pause := range []time.Duration{0, 2 * time.Millisecond} {
+		time.Sleep(pause)
 		if bound, err := binder.Bound(ctx, bond); err != nil || !bound {
 			return ends
 		}
-		time.Sleep(2 * time.Millisecond)
 	}
 	return ""
 }
@@ -272,20 +272,25 @@ func (w *World) credit(s *server, client string, did faults.Effect, answered *me
 		return false
 	}
 	for c := range w.underWay(s) {
-		if c.wire.client != client {
-			continue
-		}
-		for _, may := range []func(*message) bool{
-			func(m *message) bool { return !m.reads && !slices.Contains(c.given, m.Number) },
-			func(m *message) bool { return !m.reads },
-		} {
-			if at := slices.IndexFunc(c.asked, may); at >= 0 {
-				c.asked[at].did, noted = did, true
-				break
-			}
+		if m := c.writes(); m != nil && c.wire.client == client {
+			m.did, noted = did, true
 		}
 	}
 	return noted
+}
+
+// writes returns the oldest request that the server has and that may change the lock, one that its client hasn't given up if there is any; nil if none may.
+func (c *conn) writes() (m *message) {
+	for _, one := range c.asked {
+		given := slices.Contains(c.given, one.Number)
+		switch {
+		case !one.reads && !given:
+			return one
+		case !one.reads && m == nil:
+			m = one
+		}
+	}
+	return m
 }
 
 // busy returns the clients that have a request under way with a server, as far as messages are told apart, and the one that had.

@@ -62,7 +62,7 @@ func answered(code int32, zxid int64, failure int32, r *reader) []proxy.Part {
 
 // results reads the answers to several operations, as many as are shown.
 func results(r *reader) (parts []proxy.Part) {
-	for len(parts) < maxParts {
+	for len(parts) < proxy.MaxParts {
 		code, done := r.int(), r.bool()
 		failure := r.int()
 		if done || r.short {
@@ -85,7 +85,7 @@ func results(r *reader) (parts []proxy.Part) {
 
 // result reads what an operation that went well has given.
 func result(code int32, r *reader) proxy.Part {
-	var l proxy.Line
+	var l proxy.Part
 	switch code {
 	case opCreate, opCreateContainer, opCreateTTL:
 		l.Name(r.string())
@@ -112,17 +112,17 @@ func result(code int32, r *reader) proxy.Part {
 		l.Text = "ok"
 	}
 	if r.short {
-		return proxy.Part{Text: strings.TrimSpace(malformed)}
+		return proxy.Part{Text: strings.TrimSpace(proxy.Malformed)}
 	}
 	l.Text = strings.TrimSpace(l.Text)
-	return l.Part()
+	return l
 }
 
 // maxNames is how many names are put in order; of more it is only told how many they are.
 const maxNames = 1000
 
 // names reads nodes' names. Servers have them in an order that is chance where something was drawn in them, so they are told by the rest of them.
-func names(l *proxy.Line, r *reader) {
+func names(l *proxy.Part, r *reader) {
 	type name struct{ whole, rest string }
 	n := r.count(4)
 	if n > maxNames {
@@ -136,13 +136,13 @@ func names(l *proxy.Line, r *reader) {
 		list[i] = name{whole, rest}
 	}
 	slices.SortFunc(list, func(a, b name) int { return cmp.Or(cmp.Compare(a.rest, b.rest), cmp.Compare(a.whole, b.whole)) })
-	for _, name := range list[:min(len(list), maxParts)] {
+	for _, name := range list[:min(len(list), proxy.MaxParts)] {
 		l.Name(name.whole)
 	}
 	switch {
 	case n == 0:
 		l.Say("none")
-	case n > maxParts:
+	case n > proxy.MaxParts:
 		l.Say(fmt.Sprintf(" … %d in all", n))
 	}
 }
@@ -165,7 +165,7 @@ func readStat(r *reader) (s stat) {
 	return s
 }
 
-func sayStat(l *proxy.Line, s stat) {
+func sayStat(l *proxy.Part, s stat) {
 	l.Say(fmt.Sprintf("czxid %#x version %d", s.made, s.version))
 	if s.children > 0 {
 		l.Say(fmt.Sprintf(" children %d", s.children))
@@ -175,7 +175,7 @@ func sayStat(l *proxy.Line, s stat) {
 // event reads what a server tells who watches.
 func event(r *reader) proxy.Part {
 	kind, state := r.int(), r.int()
-	l := proxy.Line{Text: kinds[kind]}
+	l := proxy.Part{Text: kinds[kind]}
 	switch {
 	case l.Text == "" && kind == -1:
 		l.Text = fmt.Sprintf("session state %d", state)
@@ -186,9 +186,9 @@ func event(r *reader) proxy.Part {
 		l.Name(path)
 	}
 	if r.short {
-		return proxy.Part{Text: "event" + malformed}
+		return proxy.Part{Text: "event" + proxy.Malformed}
 	}
-	return l.Part()
+	return l
 }
 
 // kinds are the names of events.

@@ -81,9 +81,6 @@ func logsIn(code int32) bool { return code == opAuth || code == opSASL }
 // secret stands for what is not to be shown.
 const secret = " (secret)"
 
-// malformed stands for what can't be read. It is the server that decides about it.
-const malformed = " (malformed)"
-
 // connecting reads the request for a session, and reports whether it is one. Which session is asked for is drawn by the server, and nothing
 // that two runs have in common; its password is nobody's business.
 func connecting(r *reader) (p proxy.Part, ok bool) {
@@ -98,9 +95,6 @@ func connecting(r *reader) (p proxy.Part, ok bool) {
 	return p, version == 0 && !r.short
 }
 
-// maxParts is how many operations of one request are shown, and how many results of an answer.
-const maxParts = 16
-
 // requested returns the words of a request, and what it says, one part for each.
 func requested(word string, code int32, r *reader) (list []string, parts []proxy.Part) {
 	list, parts = []string{word}, []proxy.Part{operation(word, code, r)}
@@ -112,11 +106,11 @@ func requested(word string, code int32, r *reader) (list []string, parts []proxy
 		}
 		one, ok := words[kind]
 		if r.short || !ok || kind == opMulti || kind == opMultiRead {
-			parts[0].Text = word + malformed
+			parts[0].Text = word + proxy.Malformed
 			break
 		}
 		part := operation(one, kind, r)
-		if len(parts) <= maxParts || !slices.Contains(list, one) { // an order meets one that isn't shown by another of its name
+		if len(parts) <= proxy.MaxParts || !slices.Contains(list, one) { // an order meets one that isn't shown by another of its name
 			list, parts = append(list, one), append(parts, part)
 		}
 	}
@@ -125,7 +119,7 @@ func requested(word string, code int32, r *reader) (list []string, parts []proxy
 
 // operation reads one operation behind its header.
 func operation(word string, code int32, r *reader) proxy.Part {
-	l := proxy.Line{Text: word}
+	l := proxy.Part{Text: word}
 	switch code {
 	case opCreate, opCreate2, opCreateContainer, opCreateTTL:
 		path, data := r.string(), r.bytes()
@@ -161,9 +155,9 @@ func operation(word string, code int32, r *reader) proxy.Part {
 		l.Say(secret)
 	}
 	if r.short {
-		return proxy.Part{Text: word + malformed}
+		return proxy.Part{Text: word + proxy.Malformed}
 	}
-	return l.Part()
+	return l
 }
 
 // skipACL reads who may do what with a node.

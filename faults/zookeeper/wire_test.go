@@ -81,22 +81,9 @@ func greeted(t rapid.TB) *talk {
 	return k
 }
 
-// told is what is said in parts.
-func told(parts []proxy.Part) string {
-	var list []string
-	for _, p := range parts {
-		text := p.Text
-		if len(p.Values) > 0 {
-			text += fmt.Sprintf(" %q", p.Values)
-		}
-		list = append(list, text)
-	}
-	return strings.Join(list, "; ")
-}
-
 // read is what is said of a request.
 func read(asks proxy.Request) string {
-	text := strings.Join(asks.Words, ",") + ": " + told(asks.Parts)
+	text := strings.Join(asks.Words, ",") + ": " + proxytest.Told(asks.Parts)
 	if asks.Silent {
 		text += " silent"
 	}
@@ -200,8 +187,8 @@ func TestSessions(t *testing.T) {
 			t.Errorf("%s: asks %s, want %s: %d %v", c.name, read(asks), c.wants, n, err)
 		}
 		says, n, err := k.Reply(c.gives)
-		if told(says.Parts) != c.answers || says.Answers != 1 || n != len(c.gives) || err != nil {
-			t.Errorf("%s: says %s to %d, want %s: %d %v", c.name, told(says.Parts), says.Answers, c.answers, n, err)
+		if proxytest.Told(says.Parts) != c.answers || says.Answers != 1 || n != len(c.gives) || err != nil {
+			t.Errorf("%s: says %s to %d, want %s: %d %v", c.name, proxytest.Told(says.Parts), says.Answers, c.answers, n, err)
 		}
 		if strings.Contains(fmt.Sprint(asks, says), "hidden") {
 			t.Errorf("%s: it shows a session's password", c.name)
@@ -262,7 +249,7 @@ func TestAnswers(t *testing.T) {
 			}
 			b := answer(5, c.failure, c.says...)
 			says, n, err := k.Reply(append(slices.Clone(b), "more"...))
-			if got := told(says.Parts); got != c.want || says.Answers != 2 || n != len(b) || err != nil {
+			if got := proxytest.Told(says.Parts); got != c.want || says.Answers != 2 || n != len(b) || err != nil {
 				t.Errorf("got %s to %d\nwant %s\n%d of %d bytes, %v", got, says.Answers, c.want, n, len(b), err)
 			}
 			if strings.Contains(fmt.Sprint(says), "hidden") {
@@ -291,8 +278,8 @@ func TestUnasked(t *testing.T) {
 		"answer to xid 7, which nobody asked":  answer(7, 0),
 		"answer to xid -4, which nobody asked": answer(-4, 0),
 	} {
-		if says, n, err := k.Reply(b); told(says.Parts) != want || says.Answers != 0 || n != len(b) || err != nil {
-			t.Errorf("says %s to %d, want %s: %d %v", told(says.Parts), says.Answers, want, n, err)
+		if says, n, err := k.Reply(b); proxytest.Told(says.Parts) != want || says.Answers != 0 || n != len(b) || err != nil {
+			t.Errorf("says %s to %d, want %s: %d %v", proxytest.Told(says.Parts), says.Answers, want, n, err)
 		}
 	}
 	if says, _, err := k.Reply(answer(1, -101)); says.Answers != 2 || err != nil {
@@ -333,7 +320,7 @@ func TestPipelined(t *testing.T) {
 	if _, _, err := k.Request(request(-4, opAuth, 0, "digest", "x")); err != nil {
 		t.Fatal(err)
 	}
-	if says, _, err := k.Reply(answer(-4, -115)); says.Answers != 11 || told(says.Parts) != "auth failed" || err != nil {
+	if says, _, err := k.Reply(answer(-4, -115)); says.Answers != 11 || proxytest.Told(says.Parts) != "auth failed" || err != nil {
 		t.Error(says, err)
 	}
 }

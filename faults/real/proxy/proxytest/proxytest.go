@@ -45,3 +45,16 @@ func Converse(t testing.TB, protocol proxy.Protocol, up, down []byte, step int, 
 	read(down, func(b []byte) (any, int, error) { what, n, err := k.Reply(b); return what, n, err })
 	return said.String()
 }
+
+// Told is what is said in parts, with their values.
+func Told(parts []proxy.Part) string {
+	var list []string
+	for _, p := range parts {
+		text := p.Text
+		if len(p.Values) > 0 {
+			text += fmt.Sprintf(" %q", p.Values)
+		}
+		list = append(list, text)
+	}
+	return strings.Join(list, "; ")
+}

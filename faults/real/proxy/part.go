@@ -2,24 +2,15 @@ package proxy
 
 import "regexp"
 
-// A Line is a [Part] that is being put together. The zero value says nothing.
-type Line struct {
-	Text   string
-	Values []string
-}
-
-// Part returns what was put together.
-func (l *Line) Part() Part { return Part{Text: l.Text, Values: l.Values} }
-
 // Say adds to the text.
-func (l *Line) Say(text string) { l.Text += text }
+func (p *Part) Say(text string) { p.Text += text }
 
 // Name says the name of something, behind a blank. What was drawn by lot in it, as clients do who look for their own after a broken
 // connection, stands behind it as a value: that has a short name in a history, so two runs of a script print the same.
-func (l *Line) Name(name string) {
+func (p *Part) Name(name string) {
 	text, values := Undrawn(name)
-	l.Say(" " + Shorten(text))
-	l.Values = append(l.Values, values...)
+	p.Say(" " + Shorten(text))
+	p.Values = append(p.Values, values...)
 }
 
 // Undrawn returns a name without what was drawn by lot in it, and that.
@@ -34,6 +25,12 @@ func Undrawn(name string) (text string, values []string) {
 	return text, values
 }
 
+// MaxParts is how many parts of a message are shown, how many results of an answer, and how many names of a result.
+const MaxParts = 16
+
+// Malformed stands behind what can't be read, about which it is for the server to decide.
+const Malformed = " (malformed)"
+
 // leastDrawn is of how many digits at least it is that something was drawn.
 const leastDrawn = 14
 
@@ -44,8 +41,8 @@ var drawn = regexp.MustCompile(`[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]
 const maxData = 4 << 10
 
 // Data has what is stored as a value, if it is anything.
-func (l *Line) Data(data []byte) {
+func (p *Part) Data(data []byte) {
 	if len(data) > 0 {
-		l.Values = append(l.Values, Shown(data[:min(len(data), maxData)]))
+		p.Values = append(p.Values, Shown(data[:min(len(data), maxData)]))
 	}
 }
