@@ -344,6 +344,18 @@ func TestReads(t *testing.T) {
 	}
 }
 
+// What can't be read may be anything.
+func TestReadsWhatIsLong(t *testing.T) {
+	for compressed, want := range map[byte]bool{0: true, 1: false} {
+		e, p := listen(t), newPen()
+		b := prefixed(encoded(&pb.TxnRequest{Success: []*pb.RequestOp{rangeOp(&pb.RangeRequest{Key: []byte("a")})}}))
+		b[0] = compressed
+		if r, n, err := e.talk.Request(p.open(1, "/etcdserverpb.KV/Txn").must(p.framer.WriteData(1, true, b)).cut()); n == 0 || err != nil || r.Reads != want {
+			t.Errorf("%d: %+v %d %v, want %t", compressed, r, n, err, want)
+		}
+	}
+}
+
 // What a server says unasked answers nothing, and a watch's next request is answered by what comes then.
 func TestStreams(t *testing.T) {
 	e, up, down := listen(t), newPen(), newPen()
@@ -382,10 +394,13 @@ func TestOvertaking(t *testing.T) {
 	want(t, e.answers(down.must(down.framer.WriteRSTStream(7, http2.ErrCodeRefusedStream)).cut()), "5: call ended (refused_stream)")
 	want(t, e.answers(down.must(down.framer.WriteGoAway(9, http2.ErrCodeNo, nil)).cut()), "0: the server goes (no_error)")
 	want(t, e.answers(down.begins(9).ends(9, "0", "").cut()), "6: OK")
+	e.requests(up.open(13, "/etcdserverpb.KV/DeleteRange").says(13, false, del).cut())
+	want(t, e.answers(down.begins(13).says(13, true, done).cut()), "9: deleted 1 revision 7")
+	want(t, e.requests(up.must(up.framer.WriteRSTStream(13, http2.ErrCodeCancel)).cut())) // it is over
 	// Several that are owed in one call end with it.
 	watch := &pb.WatchRequest{RequestUnion: &pb.WatchRequest_ProgressRequest{ProgressRequest: new(pb.WatchProgressRequest)}}
-	e.requests(up.open(11, "/etcdserverpb.Watch/Watch").says(11, false, watch, watch, watch).cut()) // 9 to 11, behind two resets
-	want(t, e.answers(down.ends(11, "14", "").cut()), "9: Unavailable gives up [10 11]")
+	e.requests(up.open(15, "/etcdserverpb.Watch/Watch").says(15, false, watch, watch, watch).cut())
+	want(t, e.answers(down.ends(15, "14", "").cut()), "11: Unavailable gives up [12 13]")
 }
 
 // What opens a call goes with what is asked there, but nothing else waits for it.
@@ -421,6 +436,10 @@ func TestOpening(t *testing.T) {
 	if got := e.requests(p.cut()); !slices.Equal(got, []string{"quiet"}) {
 		t.Error(got)
 	}
+	// A table of headers may be larger than at first.
+	p.table.SetMaxDynamicTableSizeLimit(64 << 10)
+	p.table.SetMaxDynamicTableSize(64 << 10)
+	want(t, e.requests(p.open(17, "/etcdserverpb.KV/Range").must(p.framer.WriteData(17, true, one)).cut()), "RANGE: RANGE a")
 	// Headers that are none are the server's business.
 	p.must(p.framer.WriteHeaders(http2.HeadersFrameParam{StreamID: 9, BlockFragment: p.block("Upper Case", "x"), EndHeaders: true}))
 	p.must(p.framer.WriteData(9, true, one))

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lockfault/lockfault/checker"
 	"github.com/lockfault/lockfault/faults"
 	"github.com/lockfault/lockfault/faults/process"
 	"github.com/lockfault/lockfault/faults/process/processtest"
@@ -40,7 +41,7 @@ func (counting) Begin() proxy.Talk { return new(counted) }
 
 type counted struct {
 	proxy.RESP
-	answers int
+	asked, answers int // by who reads requests, and by who reads answers
 }
 
 func (c *counted) Reply(b []byte) (says proxy.Reply, n int, err error) {
@@ -49,6 +50,20 @@ func (c *counted) Reply(b []byte) (says proxy.Reply, n int, err error) {
 		says.Answers = c.answers
 	}
 	return says, n, err
+}
+
+// Request has a command be the protocol's own affair, and another one give up the one before.
+func (c *counted) Request(b []byte) (asks proxy.Request, n int, err error) {
+	if asks, n, err = c.RESP.Request(b); n > 0 {
+		c.asked++
+		switch asks.Words[0] {
+		case "ECHO":
+			asks.Quiet = true
+		case "TIME":
+			asks.Silent, asks.GivesUp = true, []int{c.asked - 1}
+		}
+	}
+	return asks, n, err
 }
 
 func (c *council) Start(ctx context.Context, spec real.ServerSpec) (real.Server, error) {
@@ -90,6 +105,51 @@ func (m *member) Look(_ context.Context, query, name string) (seen real.Sight, e
 		seen.Holders = []real.Holder{{Owner: owner, Ends: real.WithLease}}
 	}
 	return seen, nil
+}
+
+// What is a protocol's own affair passes unseen, whatever stands beside it, and who has given a request up waits for none.
+func TestQuietMessages(t *testing.T) {
+	t.Parallel()
+	c := &council{Host: processtest.Host(t, process.Options{}), said: map[string]string{}}
+	s := newStage(t, real.Config{Host: c, Service: c, Nodes: 1, TTL: time.Hour}, "client")
+	a := s.conn("A", "n1")
+	s.Begin()
+	trips := func(what string, want int) {
+		t.Helper()
+		is := s.Client("A")
+		if is.RoundTrips != want || is.UnderWay != 0 || is.Lost != 0 {
+			t.Errorf("%s: %+v, want %d round trips, and nothing else", what, is, want)
+		}
+	}
+	s.apply(faults.Drop{Match: faults.Match{Clients: []string{"A"}, Way: faults.Before, Commands: []string{"ECHO"}}})
+	if _, err := a.to.Write([]byte("ECHO x\r\nPING\r\n")); err != nil { // at once
+		t.Fatal(err)
+	}
+	a.hear("$1 x +PONG")
+	trips("with something quiet before it", 1)
+	s.want("", checker.Dropped)
+	s.apply(faults.Hold{Match: faults.Match{Clients: []string{"A"}, Way: faults.Before, Commands: []string{"PING"}}, Times: 1})
+	a.say("PING")
+	s.await("it is held", func() bool { return s.Client("A").Held == 1 })
+	a.say("TIME")
+	s.apply(faults.Pass{Clients: []string{"A"}})
+	a.hear("+PONG")
+	s.await("both are answered", func() bool {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		return strings.Count(string(a.heard), "\r\n") == 5
+	})
+	a.mu.Lock()
+	a.heard = nil
+	a.mu.Unlock()
+	a.ask("PING", "+PONG")
+	trips("one that was given up, and another", 3)
+	s.forget()
+	s.apply(faults.Partition{Clients: []string{"A"}})
+	a.say("ECHO y")
+	s.run(20 * time.Millisecond)
+	trips("what is quiet is no loss", 3)
+	s.want("", checker.Dropped)
 }
 
 // A cluster's lock is as the member has it that knows most, and nobody knows whose it is that it became while nobody could be asked.

@@ -312,6 +312,9 @@ func TestPipelined(t *testing.T) {
 			t.Fatal(n, err)
 		}
 		got = append(got, says.Answers)
+		if login := says.Answers == 6; says.Overtakes != login {
+			t.Errorf("the answer to %d overtakes: %t", says.Answers, says.Overtakes)
+		}
 	}
 	if want := []int{4, 0, 6, 5, 7, 9, 0, 10}; !slices.Equal(got, want) {
 		t.Errorf("answers to %v, want %v", got, want)
