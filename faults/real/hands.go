@@ -22,12 +22,12 @@ func (w *World) Apply(f faults.Fault) error {
 		return err
 	}
 	// While it is being done to some, time passes for all others.
-	w.granted = 0
+	w.granted, w.doing, w.since = 0, fmt.Sprintf("%q to be done", f), time.Now()
 	w.suspend()
-	defer func(begun time.Time) {
+	defer func() {
 		w.assign()
-		w.note("script", fmt.Sprintf("%q to be done", f), time.Since(begun)-w.granted)
-	}(time.Now())
+		w.note("script", w.doing, time.Since(w.since)-w.granted)
+	}()
 	w.lateness.count(f)
 	if err := w.top.Apply(f); err != nil {
 		return fmt.Errorf("real: %w", err)
@@ -210,7 +210,7 @@ func (h hands) Elect(n *topology.Node, among []*topology.Server) (best *topology
 			link.Stop()
 			h.of(s).shape.Stopped = true
 		}
-		h.lateness.cease(n.Name)
+		h.lateness.cease(n.Name, h.doing, time.Since(h.since))
 		// What they take from now on is theirs, and no lateness, unless leases may be
 		// over by then.
 		defer func(begun time.Time) { h.promoted(time.Since(begun)) }(time.Now())
@@ -241,7 +241,7 @@ func (h hands) Promote(of *topology.Server) error {
 	s.link.Reset()
 	s.link.Stop()
 	s.shape.Stopped = true
-	h.lateness.cease(of.Node.Name)
+	h.lateness.cease(of.Node.Name, h.doing, time.Since(h.since))
 	return h.ask(func() error { return s.replicate("promoting", Replica.Promote) })
 }
 

@@ -108,14 +108,20 @@ func (l *lateness) count(f faults.Fault) {
 	}
 }
 
-// cease says that what a node's replicas have not by now they never will.
-func (l *lateness) cease(node string) {
+// cease says that what a node's replicas have not by now they never will, and how long what sees to that was under way: that was their time, too, even where it
+// takes no less.
+func (l *lateness) cease(node, what string, took time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	now := time.Now()
 	for _, m := range l.counts {
-		if m.node == node && m.until.IsZero() {
-			m.until = time.Now()
+		if m.node != node || !m.until.IsZero() {
+			continue
 		}
+		if took > child.Trifle {
+			m.add("script", delay{now, took, what})
+		}
+		m.until = now
 	}
 }
 

@@ -1,6 +1,7 @@
 package real_test
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"net"
@@ -13,6 +14,8 @@ import (
 
 	"github.com/lockfault/lockfault/checker"
 	"github.com/lockfault/lockfault/faults"
+	"github.com/lockfault/lockfault/faults/process"
+	"github.com/lockfault/lockfault/faults/process/processtest"
 	"github.com/lockfault/lockfault/faults/real"
 	"github.com/lockfault/lockfault/faults/storytest"
 	"github.com/lockfault/lockfault/internal/rediscli"
@@ -335,4 +338,42 @@ func TestApplyErrors(t *testing.T) {
 		t.Error("something happened")
 	}
 	s.conn("A", "n1").ask("PING", "+PONG")
+}
+
+// slow is a host whose servers take a while to die.
+type slow struct {
+	real.SentinelHost
+	by time.Duration
+}
+
+type slowServer struct {
+	real.Owned
+	by time.Duration
+}
+
+func (h slow) Start(ctx context.Context, spec real.ServerSpec) (real.Server, error) {
+	s, err := h.SentinelHost.Start(ctx, spec)
+	if err != nil {
+		return nil, err
+	}
+	return slowServer{s.(real.Owned), h.by}, nil
+}
+
+func (s slowServer) Kill() error {
+	time.Sleep(s.by)
+	return s.Owned.Kill()
+}
+
+// What was on its way to a replica arrives while a primary is killed, for which that may take as long as it likes: where a script tells by how much a replica is
+// behind, that is lateness.
+func TestLateKill(t *testing.T) {
+	t.Parallel()
+	const by = 300 * time.Millisecond
+	h := processtest.Host(t, process.Options{})
+	s := newStage(t, real.Config{Host: slow{h, by}, Replicas: 1, Sentinels: 3, TTL: time.Hour}, "client")
+	s.Begin()
+	s.apply(faults.Replication{Node: "n1", Mode: faults.ReplicationDelay, Delay: faults.Span{Abs: 50 * time.Millisecond}}, faults.Failover{Node: "n1"})
+	if _, counts := s.Late(); len(counts) != 1 || counts[0].By < by || counts[0].What != `"n1 failover" to be done` {
+		t.Errorf("late by %+v; want at least %v", counts, by)
+	}
 }

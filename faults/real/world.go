@@ -91,7 +91,9 @@ type World struct {
 	sentinels  []string
 	failure    error // of something that the world itself needs
 	lateness   lateness
-	granted    time.Duration // how long the present fault may take
+	doing      string        // that the present fault is to be done
+	since      time.Time     // when that was begun
+	granted    time.Duration // how long it may take
 	cluster    agreed        // if servers are members of one
 	promotions time.Duration // how long sentinels took for all that they did
 	closed     bool
