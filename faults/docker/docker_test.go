@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/containerd/errdefs"
 	"github.com/moby/moby/client"
 	"github.com/redis/go-redis/v9"
 
@@ -202,6 +203,37 @@ func TestServerIsPrivateAndGoes(t *testing.T) {
 	}
 	if _, err := h.Start(t.Context(), real.ServerSpec{Name: "n9", Password: password}); err == nil {
 		t.Error("a closed host started a server")
+	}
+}
+
+// An engine that hears late of a change refuses the one after it.
+func TestInsist(t *testing.T) {
+	t.Parallel()
+	late, over := fmt.Errorf("not paused: %w", errdefs.ErrConflict), errors.New("it has ended")
+	refused, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, c := range []struct {
+		name    string
+		ctx     context.Context
+		answers []error // the last of them is given again
+		state   error
+		asked   int
+		want    error
+	}{
+		{"at once", t.Context(), []error{nil}, nil, 1, nil},
+		{"the third time", t.Context(), []error{late, late, nil}, nil, 3, nil},
+		{"another error", t.Context(), []error{late, os.ErrPermission}, nil, 2, os.ErrPermission},
+		{"none runs", t.Context(), []error{late}, over, 1, over},
+		{"never", refused, []error{late}, nil, 1, errdefs.ErrConflict},
+	} {
+		asked := 0
+		err := docker.Insist(c.ctx, func() error {
+			asked++
+			return c.answers[min(asked, len(c.answers))-1]
+		}, func(context.Context) error { return c.state })
+		if !errors.Is(err, c.want) || asked != c.asked {
+			t.Errorf("%s: asked %d times, %v", c.name, asked, err)
+		}
 	}
 }
 

@@ -64,7 +64,10 @@ func (s *server) Pause() error {
 		if s.paused {
 			return nil
 		}
-		_, err := s.host.engine.ContainerPause(ctx, id, client.ContainerPauseOptions{})
+		err := insist(ctx, func() error {
+			_, err := s.host.engine.ContainerPause(ctx, id, client.ContainerPauseOptions{})
+			return err
+		}, s.mustRun)
 		s.paused = err == nil
 		return err
 	})
@@ -76,10 +79,34 @@ func (s *server) Resume() error {
 		if !s.paused {
 			return s.mustRun(ctx)
 		}
-		_, err := s.host.engine.ContainerUnpause(ctx, id, client.ContainerUnpauseOptions{})
+		err := insist(ctx, func() error {
+			_, err := s.host.engine.ContainerUnpause(ctx, id, client.ContainerUnpauseOptions{})
+			return err
+		}, s.mustRun)
 		s.paused = err != nil
 		return err
 	})
+}
+
+// insist pauses or resumes a container that runs, until the engine does it. An
+// engine hears of each change once more, from its runtime, and believes it when it comes
+// (ProcessEvent in Moby's daemon/monitor.go): what it heard late of the change before
+// makes it refuse the next one, as a conflict, until it hears of that, too.
+func insist(ctx context.Context, change func() error, mustRun func(context.Context) error) error {
+	for {
+		err := change()
+		if !errdefs.IsConflict(err) {
+			return err
+		}
+		if over := mustRun(ctx); over != nil {
+			return over
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
 }
 
 // Kill ends it, as [real.Owned] says.
