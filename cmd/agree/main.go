@@ -131,25 +131,37 @@ func (t *tally) add(row *tally) {
 	t.again += row.again
 }
 
-// play has the program play cells, and tells what became of each that applies in
-// the other world. The names of those that are wrong are returned.
-func (o options) play(ctx context.Context, dir string, t *tally, wrong func(reports.Cell) bool, args ...string) (differing []string, err error) {
-	out := filepath.Join(dir, "report")
-	args = append([]string{"run", "--world", "sim," + o.world, "--out", out, "--format", "json"}, args...)
-	if o.ttl != 0 {
-		args = append(args, "--ttl", o.ttl.String())
-	}
-	args = append(args, o.more...)
+// lockfaultRun has the program play cells, and calls f with each, as it finds them in what the
+// program leaves in a directory.
+func (o options) lockfaultRun(ctx context.Context, out string, f func(reports.Cell) error, args ...string) error {
+	args = append([]string{"run", "--out", out, "--format", "json"}, args...)
 	cmd := exec.CommandContext(ctx, o.lockfault, args...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	var said bytes.Buffer
 	cmd.Stderr = &said
 	played := cmd.Run() // it may expect something else of random scripts: its status says nothing
 	if err := context.Cause(ctx); err != nil {
-		return nil, err
+		return err
 	}
+	_, err := reports.Scan(filepath.Join(out, reports.ResultsFile), f)
+	if err != nil {
+		err = fmt.Errorf("%w (lockfault run: %v: %s)", err, played, bytes.TrimSpace(said.Bytes()))
+	}
+	return err
+}
+
+// play has the program play cells, and tells what became of each that applies in
+// the other world. The names of those that are wrong are returned. Judge says whether
+// a cell that was decided is, or why that can't be known.
+func (o options) play(ctx context.Context, dir string, t *tally, judge func(reports.Cell) (wrong bool, open string), args ...string) (differing []string, err error) {
+	out := filepath.Join(dir, "report")
+	args = append([]string{"--world", "sim," + o.world}, args...)
+	if o.ttl != 0 {
+		args = append(args, "--ttl", o.ttl.String())
+	}
+	args = append(args, o.more...)
 	refused := map[string]string{} // by sim
-	_, err = reports.Scan(filepath.Join(out, reports.ResultsFile), func(c reports.Cell) error {
+	err = o.lockfaultRun(ctx, out, func(c reports.Cell) error {
 		cell := c.Strategy + " under " + c.Scenario
 		if c.World == "sim" {
 			refused[cell] = refusal(c)
@@ -164,21 +176,24 @@ func (o options) play(ctx context.Context, dir string, t *tally, wrong func(repo
 				fmt.Printf("%s was played again: %s\n", cell, reason)
 			}
 		}
+		if c.Verdict == reports.Error && refusal(c) != "" && refusal(c) == refused[cell] {
+			return nil
+		}
+		wrong, open := false, c.Reason
+		if c.Verdict != reports.Unknown {
+			wrong, open = judge(c)
+		}
 		switch {
-		case c.Verdict == reports.Unknown:
+		case open != "":
 			t.undecided++
-			fmt.Printf("%s: %s\n", cell, c.Reason)
-		case c.Verdict == reports.Error && refusal(c) != "" && refusal(c) == refused[cell]:
-		case wrong(c):
+			fmt.Printf("%s: %s\n", cell, open)
+		case wrong:
 			t.differing++
 			differing = append(differing, c.Scenario)
 			fmt.Printf("%s differs: %s %v %s\n", cell, c.Verdict, c.Anomalies, c.Reason)
 		}
 		return nil
-	})
-	if err != nil {
-		err = fmt.Errorf("%w (lockfault run: %v: %s)", err, played, bytes.TrimSpace(said.Bytes()))
-	}
+	}, args...)
 	if len(differing) > 0 && o.keep != "" {
 		err = errors.Join(err, os.CopyFS(filepath.Join(o.keep, fmt.Sprintf("report-%d", time.Now().UnixNano())), os.DirFS(out)))
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"os"
@@ -61,9 +62,20 @@ func (o options) playSettled(ctx context.Context, dir string, t *tally) error {
 		}
 	}
 	// What they expect is nothing: only agreement counts.
-	wrong := func(c reports.Cell) bool { return !agreesWithSim(c) }
-	differing, err := o.play(ctx, dir, t, wrong, "--strategy", strings.Join(names, ","), "--scenario", strings.Join(paths, ","))
-	if err != nil {
+	var failed error
+	judge := func(c reports.Cell) (bool, string) {
+		if agreesWithSim(c) {
+			return false, ""
+		}
+		chance, err := o.chance(ctx, dir, c)
+		failed = errors.Join(failed, err)
+		if chance {
+			return false, fmt.Sprintf("at the lease of %v, for which it was played again, it is chance in sim, too", c.Lease)
+		}
+		return true, ""
+	}
+	differing, err := o.play(ctx, dir, t, judge, "--strategy", strings.Join(names, ","), "--scenario", strings.Join(paths, ","))
+	if err = errors.Join(err, failed); err != nil {
 		return err
 	}
 	for _, name := range differing {
@@ -76,6 +88,29 @@ func (o options) playSettled(ctx context.Context, dir string, t *tally) error {
 		}
 	}
 	return nil
+}
+
+// chances is with how many seeds a cell is played to see whether it is chance.
+const chances = 16
+
+// chance reports whether a cell that was played again shows one thing or the other in virtual
+// time, as the seed will have it. A script is settled at its own lease. At a longer one it
+// may not be: what a strategy waits for in absolute time, as set-wait does, isn't longer.
+func (o options) chance(ctx context.Context, dir string, c reports.Cell) (bool, error) {
+	if c.Twin == nil { // it was played at its own lease
+		return false, nil
+	}
+	shown := map[string]bool{}
+	for seed := 1; seed <= chances && len(shown) < 2; seed++ {
+		err := o.lockfaultRun(ctx, filepath.Join(dir, "chance"), func(c reports.Cell) error {
+			shown[fmt.Sprint(c.Verdict, c.Anomalies)] = true
+			return nil
+		}, "--world", "sim", "--ttl", c.Lease.String(), "--seed", fmt.Sprint(seed), "--strategy", c.Strategy, "--scenario", filepath.Join(dir, c.Scenario+".txt"))
+		if err != nil {
+			return false, err
+		}
+	}
+	return len(shown) > 1, nil
 }
 
 // write writes a script below a directory.

@@ -80,7 +80,7 @@ func (o options) playRow(ctx context.Context, dir string, r row, t *tally) error
 	if r.jobs > 0 {
 		args = append(args, "--jobs", fmt.Sprint(max(1, r.jobs*runtime.NumCPU()/2)))
 	}
-	wrong := func(c reports.Cell) bool { return !agreesWithSim(c) || !c.AsExpected }
+	wrong := func(c reports.Cell) (bool, string) { return !agreesWithSim(c) || !c.AsExpected, "" }
 	begun := time.Now()
 	mine := &tally{}
 	if _, err := o.play(ctx, dir, mine, wrong, args...); err != nil {
