@@ -20,10 +20,11 @@ import (
 // service: everything has those of all.
 func chooseStrategies(registry, everything strategies.Registry, words []string) ([]strategies.Strategy, error) {
 	for _, word := range words {
-		if slices.ContainsFunc(registry.All(), func(s strategies.Strategy) bool { return s.Matches(word) }) {
+		if len(registry.Matching(word)) > 0 {
 			continue
 		}
-		if s, ok := everything.Lookup(word); ok {
+		if others := everything.Matching(word); len(others) > 0 {
+			s := others[0]
 			var of []string
 			for _, here := range registry.All() {
 				if !slices.Contains(of, here.RunsOn()) {

@@ -22,7 +22,7 @@ func (o *selection) selectFlags(flags *pflag.FlagSet) {
 }
 
 // among returns the registry of what --service names: the strategies that words, patterns and tags are
-// about. Who names a lock of another service and says nothing of services means that one, too.
+// about. Who names locks of other services alone and says nothing of services means those, too.
 func (o *selection) among(cmd *cobra.Command, a *app) (strategies.Registry, error) {
 	known := []string{strategies.Redis}
 	for _, s := range a.services {
@@ -42,11 +42,16 @@ func (o *selection) among(cmd *cobra.Command, a *app) (strategies.Registry, erro
 	return a.everything.Of(o.of...), nil
 }
 
-// naming returns the registry of Redis and of the services of the locks that words name.
+// naming returns the registry of Redis and, for each word that is about no lock of its, of the services of those
+// that it is about.
 func (a *app) naming(words []string) strategies.Registry {
 	of := []string{strategies.Redis}
 	for _, word := range words {
-		if s, ok := a.everything.Lookup(word); ok && !slices.Contains(of, s.RunsOn()) {
+		meant := a.everything.Matching(word)
+		if slices.ContainsFunc(meant, func(s strategies.Strategy) bool { return s.RunsOn() == strategies.Redis }) {
+			continue
+		}
+		for _, s := range meant {
 			of = append(of, s.RunsOn())
 		}
 	}

@@ -47,13 +47,19 @@ func connect(ctx context.Context, env strategies.Env) (*pgx.Conn, error) {
 	return pgx.ConnectConfig(ctx, config)
 }
 
-// Acquire waits for the row. Whatever goes wrong before it is had leaves nothing: the connection's end ends the transaction.
-func (l *row) Acquire(ctx context.Context) error {
+// Acquire waits for the row.
+func (l *row) Acquire(ctx context.Context) error { return l.attempt(ctx, "FOR UPDATE") }
+
+// TryAcquire, which scripts call where they say try, doesn't wait.
+func (l *row) TryAcquire(ctx context.Context) error { return l.attempt(ctx, "FOR UPDATE NOWAIT") }
+
+// attempt locks the row. Whatever goes wrong before it is had leaves nothing: the connection's end ends the transaction.
+func (l *row) attempt(ctx context.Context, how string) error {
 	conn, err := connect(ctx, l.env)
 	if err != nil {
 		return fmt.Errorf("%w: %w", strategies.ErrNotAcquired, err)
 	}
-	if err := l.take(ctx, conn); err != nil {
+	if err := l.take(ctx, conn, how); err != nil {
 		_ = conn.Close(context.WithoutCancel(ctx))
 		return fmt.Errorf("%w: %w", strategies.ErrNotAcquired, err)
 	}
@@ -62,7 +68,7 @@ func (l *row) Acquire(ctx context.Context) error {
 }
 
 // take has a connection lock the row, which it makes if there is none.
-func (l *row) take(ctx context.Context, conn *pgx.Conn) error {
+func (l *row) take(ctx context.Context, conn *pgx.Conn, how string) error {
 	// Of two who make the table at once one fails, and finds it there. What else goes wrong the next statement says.
 	_, _ = conn.Exec(ctx, "CREATE TABLE IF NOT EXISTS my_locks (name text PRIMARY KEY)")
 	_, err := conn.Exec(ctx, "INSERT INTO my_locks VALUES ($1) ON CONFLICT DO NOTHING", l.env.Key)
@@ -70,7 +76,7 @@ func (l *row) take(ctx context.Context, conn *pgx.Conn) error {
 		_, err = conn.Exec(ctx, "BEGIN")
 	}
 	if err == nil {
-		_, err = conn.Exec(ctx, "SELECT FROM my_locks WHERE name = $1 FOR UPDATE", l.env.Key)
+		_, err = conn.Exec(ctx, "SELECT FROM my_locks WHERE name = $1 "+how, l.env.Key)
 	}
 	return err
 }
