@@ -83,8 +83,11 @@ func without(conn *zk.Conn, at string) (int64, error) {
 	for {
 		at = path.Dir(at)
 		there, stat, err := conn.Exists(at)
-		if err != nil || there {
-			return stat.Pzxid, err
+		if err != nil {
+			return 0, err
+		}
+		if there {
+			return stat.Pzxid, nil
 		}
 	}
 }

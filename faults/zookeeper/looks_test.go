@@ -136,3 +136,18 @@ func TestLookWithoutAMajority(t *testing.T) {
 		return err == nil && len(seen.Holders) == 0
 	})
 }
+
+// A member that is lost while it is asked has told nothing.
+func TestLookThatIsCutShort(t *testing.T) {
+	conn, _, err := zk.Connect([]string{"127.0.0.1:1"}, time.Second, zk.WithLogger(silent{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn.Close()
+	if _, err := without(conn, "/locks/lock"); !errors.Is(err, zk.ErrConnectionClosed) {
+		t.Errorf("no place: %v", err)
+	}
+	if _, err := look(conn, "/locks/lock"); !errors.Is(err, zk.ErrConnectionClosed) {
+		t.Errorf("a look: %v", err)
+	}
+}
