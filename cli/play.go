@@ -308,10 +308,12 @@ func (o *playOptions) notFound() error {
 }
 
 // attempts is how often a cell is played that the machine was too slow for, and
-// stretch how many times as long the lease may become.
+// stretch how many times as long the lease may become. One that can't be given a longer
+// lease, since its script tells spans in seconds, waits for a better moment.
 const (
-	attempts = 4
-	stretch  = 8
+	attempts      = 4
+	rigidAttempts = 10
+	stretch       = 8
 )
 
 // strained is the strain from which fewer cells are played at a time, before there are
@@ -338,7 +340,7 @@ func (o *playOptions) play(ctx context.Context, world string, workers int, jobs 
 	defer func() { err = o.leave(ctx, world, err) }()
 	var crew pool.Crew
 	defer crew.Close(grace(world))
-	for left := attempts; ; left-- {
+	for {
 		var again []job
 		options := pool.Options{Workers: workers, Start: start, Limit: limitOf, Grace: grace(world), Crew: &crew}
 		options.Fresh = func(j any) bool { return j.(job).alone() }
@@ -354,11 +356,11 @@ func (o *playOptions) play(ctx context.Context, world string, workers int, jobs 
 			// A cell that takes too long among others is played once more among fewer.
 			endless := world != worlds.Sim && r.Failure != nil && r.Failure.Limit > 0 && len(j.Late) == 0
 			switch {
-			case left > 1 && endless:
+			case endless:
 				j.Late = []string{r.Failure.Reason}
 				again = append(again, j)
 				return nil
-			case left > 1 && j.deservesAnother(r.Value):
+			case o.deservesAnother(j, r.Value):
 				again = append(again, o.again(j, r.Value))
 				return nil
 			case r.Failure != nil:
@@ -387,10 +389,14 @@ func (o *playOptions) play(ctx context.Context, world string, workers int, jobs 
 	}
 }
 
-// deservesAnother reports whether the machine may be why a cell came to nothing. An error may have come of lateness; one that comes
-// again has another reason.
-func (j job) deservesAnother(was played) bool {
-	return was.Late > 0 && (was.Cell.Verdict != reports.Error || len(j.Late) == 0)
+// deservesAnother reports whether the machine may be why a cell came to nothing, and another time be less so. An error may have
+// come of lateness; one that comes again has another reason.
+func (o *playOptions) deservesAnother(j job, was played) bool {
+	limit := attempts
+	if was.Rigid && o.ttl == 0 {
+		limit = rigidAttempts
+	}
+	return was.Late > 0 && len(j.Late)+1 < limit && (was.Cell.Verdict != reports.Error || len(j.Late) == 0)
 }
 
 // again returns the job of playing a cell anew, with a longer lease unless its user
@@ -398,7 +404,7 @@ func (j job) deservesAnother(was played) bool {
 func (o *playOptions) again(j job, was played) job {
 	j.Late = append(slices.Clip(j.Late), was.Cell.Reason)
 	lease := was.Cell.Lease
-	if o.ttl != 0 || j.Fixed || was.Rigid || lease == 0 {
+	if o.ttl != 0 || j.Fixed || j.Count || was.Rigid || lease == 0 {
 		return j
 	}
 	base := j.Base

@@ -41,18 +41,26 @@ func TestDeservesAnother(t *testing.T) {
 		late    time.Duration
 		verdict reports.Verdict
 		before  int
+		rigid   bool
+		ttl     time.Duration
 		want    bool
 	}{
-		{time.Second, reports.Unknown, 0, true},
-		{time.Second, reports.Unknown, 2, true},
-		{time.Second, reports.Error, 0, true},
-		{time.Second, reports.Error, 1, false},
-		{0, reports.Unknown, 0, false},
-		{0, reports.Error, 0, false},
+		{time.Second, reports.Unknown, 0, false, 0, true},
+		{time.Second, reports.Unknown, 2, false, 0, true},
+		{time.Second, reports.Unknown, 3, false, 0, false},
+		{time.Second, reports.Unknown, 3, true, 0, true}, // the lease is as long as the script has it
+		{time.Second, reports.Unknown, 8, true, 0, true},
+		{time.Second, reports.Unknown, 9, true, 0, false},
+		{time.Second, reports.Unknown, 3, true, time.Second, false}, // as its user has it
+		{time.Second, reports.Error, 0, false, 0, true},
+		{time.Second, reports.Error, 1, false, 0, false},
+		{0, reports.Unknown, 0, false, 0, false},
+		{0, reports.Error, 0, false, 0, false},
 	} {
+		o := playOptions{ttl: c.ttl}
 		j := job{Late: make([]string, c.before)}
-		if got := j.deservesAnother(played{Late: c.late, Cell: reports.Cell{Verdict: c.verdict}}); got != c.want {
-			t.Errorf("%s, late by %v, played %d times before: %t", c.verdict, c.late, c.before, got)
+		if got := o.deservesAnother(j, played{Late: c.late, Rigid: c.rigid, Cell: reports.Cell{Verdict: c.verdict}}); got != c.want {
+			t.Errorf("%s, late by %v, played %d times before, rigid %t, lease %v: %t", c.verdict, c.late, c.before, c.rigid, c.ttl, got)
 		}
 	}
 }

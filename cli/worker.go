@@ -221,7 +221,7 @@ func (p *player) play(t *testing.T, j job) (answer played, retire bool) {
 	if j.Count {
 		cell.Verdict, cell.Reason, cell.Lease = reports.Verdict(outcome.Status), outcome.Reason, outcome.History.Meta.TTL
 		cell.Late, cell.Reruns = j.Late, len(j.Late)
-		answer.Late, answer.Strain, answer.Rigid = outcome.Late, outcome.Strain, true // its plan says how long the lease is
+		answer.Late, answer.Strain = outcome.Late, outcome.Strain
 		if cell.Verdict == reports.Held || cell.Verdict == reports.Violated {
 			counts := soak.Count(outcome.History, outcome.Verdict)
 			answer.Counts = &counts
