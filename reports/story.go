@@ -112,14 +112,13 @@ func (s *story) pair() {
 func (s *story) trace() {
 	type path struct{ client, node string }
 	waiting := map[path][]int{} // for an answer
+	sent := map[string][]int{}  // by client
 	for i, e := range s.h.Events {
 		on := path{e.Client, e.Node}
-		if s.h.Meta.Service != "" { // members of a cluster change together
-			on.node = ""
-		}
 		switch {
 		case e.Kind == checker.Request && !keepsAlive(s.h, e):
 			waiting[on] = append(waiting[on], i)
+			sent[e.Client] = append(sent[e.Client], i)
 		case e.Kind == checker.Reply || e.Kind == checker.Dropped:
 			request, ok := s.asked[i]
 			if e.Kind == checker.Dropped {
@@ -131,6 +130,12 @@ func (s *story) trace() {
 		case e.Kind == checker.State:
 			if i > 0 && belongs(s.h.Events[i-1], e) {
 				s.caused[i] = i - 1
+			} else if e.Sent > 0 {
+				if at := slices.IndexFunc(sent[e.Client], func(at int) bool { return s.h.Events[at].Sent == e.Sent }); at >= 0 {
+					s.caused[i] = sent[e.Client][at]
+				}
+			} else if s.h.Meta.Service != "" {
+				continue // of what was under way it may be any
 			} else if list := waiting[on]; e.Cause == checker.ByCommand && len(list) > 0 {
 				// Of several the first that is answered at all: a server takes them in turn.
 				at := max(0, slices.IndexFunc(list, func(at int) bool { return s.told[at] > 0 || s.lost[at] > 0 }))

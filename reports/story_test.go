@@ -235,12 +235,18 @@ func TestShortStoryOfAService(t *testing.T) {
 	}
 	h := history(checker.Meta{Format: 1, Strategy: "s", Scenario: "x", World: "process", Service: "etcd", Clients: []string{"A"}, Nodes: []string{"n1", "n2"}, TTL: time.Second},
 		operation(1, checker.Invoke, checker.Acquire, ""),
-		at(2, checker.Request, "A", "n2", "TXN", ""),
-		checker.Event{Time: ms(3), Kind: checker.State, Client: "A", Node: "n1", Server: "n1/0", Owner: "A", Value: "A1", Cause: checker.ByCommand},
+		at(2, checker.Request, "A", "n1", "AUTHENTICATE root", ""),
+		sent(at(2, checker.Request, "A", "n2", "TXN", ""), 1500*time.Microsecond),
+		sent(checker.Event{Time: ms(3), Kind: checker.State, Client: "A", Node: "n1", Server: "n1/0", Owner: "A", Value: "A1", Cause: checker.ByCommand}, 1500*time.Microsecond),
+		at(3, checker.Reply, "A", "n1", "AUTHENTICATE root", "ok"),
 		at(4, checker.Reply, "A", "n2", "TXN", "else"),
 		operation(5, checker.Return, checker.Acquire, checker.Fail),
 		operation(6, checker.Invoke, checker.Release, ""),
 		operation(7, checker.Return, checker.Release, checker.Fail),
+		// Whose request it was nobody knows.
+		at(8, checker.Request, "A", "n1", "PUT", ""),
+		checker.Event{Time: ms(9), Kind: checker.State, Client: "A", Node: "n1", Server: "n1/0", Cause: checker.ByCommand},
+		at(10, checker.Reply, "A", "n1", "PUT", "ok"),
 	)
 	var b bytes.Buffer
 	if err := reports.Story(&b, cell("s", "x", nil, nil), h, reports.View{}); err != nil {
@@ -252,6 +258,17 @@ func TestShortStoryOfAService(t *testing.T) {
 			t.Errorf("in short it is\n%s\nwithout %q", text, want)
 		}
 	}
+	for _, never := range []string{"AUTHENTICATE", "PUT"} {
+		if strings.Contains(text, never) {
+			t.Errorf("in short it is\n%s\nwith %q", text, never)
+		}
+	}
+}
+
+// sent returns an event of what set out then.
+func sent(e checker.Event, at time.Duration) checker.Event {
+	e.Sent = at
+	return e
 }
 
 // A client's name may be anything.

@@ -64,27 +64,29 @@ func (m message) unread() string {
 	return ""
 }
 
-// requested returns the words of a request, and what it says, one part for each.
-func (m method) requested(said message) (words []string, parts []proxy.Part) {
+// requested returns what a request asks for.
+func (m method) requested(said message) operations {
 	l := proxy.Part{Text: m.word + said.unread()}
 	ops := operations{words: []string{m.word}, parts: []proxy.Part{{}}}
-	if said.hidden == "" && !m.ask(&l, &ops, said.data) {
-		l = proxy.Part{Text: m.word + proxy.Malformed}
+	if said.hidden != "" {
+		ops.anywhere = true
+	} else if !m.ask(&l, &ops, said.data) {
+		l, ops.anywhere = proxy.Part{Text: m.word + proxy.Malformed}, true
 	}
 	ops.parts[0] = l
-	return ops.words, ops.parts
+	return ops
 }
 
 // ask says what a method is asked for, and false if that can't be read, about which it is for the server to decide. Of methods that aren't
-// here nothing is said: they have nothing to do with locks, and some have passwords.
+// here nothing is said: they have nothing to do with locks, and some have passwords. What isn't known to be about some keys alone may be about any.
 func (m method) ask(l *proxy.Part, ops *operations, b []byte) bool {
 	switch m.word {
 	case "RANGE":
 		return read(b, new(pb.RangeRequest), l, sayRange)
 	case "PUT":
-		return read(b, new(pb.PutRequest), l, sayPut)
+		return read(b, new(pb.PutRequest), l, ops.sayPut)
 	case "DELETERANGE":
-		return read(b, new(pb.DeleteRangeRequest), l, sayDelete)
+		return read(b, new(pb.DeleteRangeRequest), l, ops.sayDelete)
 	case wordTxn:
 		return read(b, new(pb.TxnRequest), l, ops.sayTxn)
 	case wordWatch:
@@ -92,6 +94,7 @@ func (m method) ask(l *proxy.Part, ops *operations, b []byte) bool {
 	case "LEASEGRANT":
 		return read(b, new(pb.LeaseGrantRequest), l, func(l *proxy.Part, r *pb.LeaseGrantRequest) { l.Say(fmt.Sprintf(" ttl %d s", r.TTL)) })
 	case "LEASEREVOKE":
+		ops.anywhere = true
 		return read(b, new(pb.LeaseRevokeRequest), l, func(l *proxy.Part, r *pb.LeaseRevokeRequest) { sayLease(l, r.ID) })
 	case wordKeepAlive:
 		return read(b, new(pb.LeaseKeepAliveRequest), l, func(l *proxy.Part, r *pb.LeaseKeepAliveRequest) { sayLease(l, r.ID) })
@@ -99,8 +102,12 @@ func (m method) ask(l *proxy.Part, ops *operations, b []byte) bool {
 		return read(b, new(pb.LeaseTimeToLiveRequest), l, func(l *proxy.Part, r *pb.LeaseTimeToLiveRequest) { sayLease(l, r.ID) })
 	case wordLogin:
 		return read(b, new(pb.AuthenticateRequest), l, func(l *proxy.Part, r *pb.AuthenticateRequest) { l.Say(" " + proxy.Shorten(r.Name) + " (secret)") })
+	case "LOCK", "UNLOCK", "CAMPAIGN", "PROCLAIM", "LEADER", "OBSERVE", "RESIGN":
+		return ops.sayRecipe(l, b)
 	case wordCall:
 		l.Say(" " + proxy.Shorten(m.path))
+	default:
+		ops.anywhere = true
 	}
 	return true
 }
@@ -164,7 +171,8 @@ func sayRange(l *proxy.Part, r *pb.RangeRequest) {
 	}
 }
 
-func sayPut(l *proxy.Part, r *pb.PutRequest) {
+func (o *operations) sayPut(l *proxy.Part, r *pb.PutRequest) {
+	o.within = append(o.within, proxy.Only(string(r.Key)))
 	l.Name(proxy.Shown(r.Key))
 	if r.Lease != 0 {
 		l.Say(" lease")
@@ -179,7 +187,8 @@ func sayPut(l *proxy.Part, r *pb.PutRequest) {
 	l.Data(r.Value)
 }
 
-func sayDelete(l *proxy.Part, r *pb.DeleteRangeRequest) {
+func (o *operations) sayDelete(l *proxy.Part, r *pb.DeleteRangeRequest) {
+	o.within = append(o.within, span(r.Key, r.RangeEnd))
 	sayKeys(l, r.Key, r.RangeEnd)
 }
 
@@ -201,6 +210,20 @@ func sayWatch(l *proxy.Part, r *pb.WatchRequest) {
 type operations struct {
 	words []string
 	parts []proxy.Part
+	// within are the keys that they may change, unless they may change any.
+	within   []proxy.Span
+	anywhere bool
+}
+
+// span returns the keys that a range has, as etcd tells them.
+func span(key, end []byte) proxy.Span {
+	switch {
+	case len(end) == 0:
+		return proxy.Only(string(key))
+	case bytes.Equal(end, []byte{0}):
+		return proxy.Span{From: string(key)}
+	}
+	return proxy.Span{From: string(key), To: string(end)}
 }
 
 // sayTxn says on which conditions a transaction does what.
@@ -226,15 +249,15 @@ func (o *operations) add(when string, list []*pb.RequestOp) {
 			sayRange(&l, r.RequestRange)
 		case *pb.RequestOp_RequestPut:
 			word = "PUT"
-			sayPut(&l, r.RequestPut)
+			o.sayPut(&l, r.RequestPut)
 		case *pb.RequestOp_RequestDeleteRange:
 			word = "DELETERANGE"
-			sayDelete(&l, r.RequestDeleteRange)
+			o.sayDelete(&l, r.RequestDeleteRange)
 		case *pb.RequestOp_RequestTxn:
-			word = wordTxn
+			word, o.anywhere = wordTxn, true
 			l.Say(" within") // whose operations are nowhere told
 		default:
-			continue
+			continue // which changes nothing
 		}
 		if len(o.parts) > proxy.MaxParts && slices.Contains(o.words, word) {
 			continue

@@ -186,11 +186,14 @@ func (t *talk) request(frame http2.Frame) (asks proxy.Request) {
 	number := t.numbered + 1
 	switch frame := frame.(type) {
 	case *http2.DataFrame:
-		known := true
+		known, anywhere := true, false
 		for _, m := range c.up.add(frame.Data()) {
-			words, parts := c.requested(m)
-			known = known && m.hidden == ""
-			asks.Words, asks.Parts = append(asks.Words, words...), append(asks.Parts, parts...)
+			ops := c.requested(m)
+			known, anywhere = known && m.hidden == "", anywhere || ops.anywhere
+			asks.Words, asks.Parts, asks.Within = append(asks.Words, ops.words...), append(asks.Parts, ops.parts...), append(asks.Within, ops.within...)
+		}
+		if anywhere {
+			asks.Within = nil
 		}
 		if len(asks.Words) > 0 {
 			asks.Silent, asks.Opens, asks.Reads = c.word == wordKeepAlive, opens(c.word), known && reads(asks.Words)

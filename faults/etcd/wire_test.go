@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
 	"google.golang.org/grpc"
+	"google.golang.org/protobuf/encoding/protowire"
 	"pgregory.net/rapid"
 
 	"github.com/lockfault/lockfault/faults"
@@ -269,8 +271,16 @@ func TestRequests(t *testing.T) {
 		{"login", "etcdserverpb.Auth/Authenticate", &pb.AuthenticateRequest{Name: "root", Password: "hidden"}, "AUTHENTICATE: AUTHENTICATE root (secret) opens"},
 		{"new user", "etcdserverpb.Auth/UserAdd", &pb.AuthUserAddRequest{Name: "me", Password: "hidden"}, "USERADD: USERADD"},
 		{"members", "etcdserverpb.Cluster/MemberList", new(pb.MemberListRequest), "MEMBERLIST: MEMBERLIST"},
-		{"a lock of etcd's own", "v3lockpb.Lock/Lock", &pb.PutRequest{Key: []byte("x")}, "LOCK: LOCK"},
-		{"an election", "v3electionpb.Election/Campaign", &pb.PutRequest{Key: []byte("x")}, "CAMPAIGN: CAMPAIGN"},
+		{"a lock of etcd's own", "v3lockpb.Lock/Lock", &pb.PutRequest{Key: []byte("x")}, "LOCK: LOCK x"},
+		{"a lock of etcd's own, with a lease", "v3lockpb.Lock/Lock", fielded{1: "x", 2: lease}, `LOCK: LOCK x lease … ["694d98ab01234567"]`},
+		{"unlock", "v3lockpb.Lock/Unlock", fielded{1: key}, `UNLOCK: UNLOCK lock/… ["694d98ab01234567"]`},
+		{"an election", "v3electionpb.Election/Campaign", fielded{1: "x", 2: lease, 3: "me"}, `CAMPAIGN: CAMPAIGN x lease … ["694d98ab01234567" "me"]`},
+		{"who leads", "v3electionpb.Election/Leader", fielded{1: "x"}, "LEADER: LEADER x"},
+		{"observe", "v3electionpb.Election/Observe", fielded{1: "x"}, "OBSERVE: OBSERVE x"},
+		{"resign", "v3electionpb.Election/Resign", fielded{1: fielded{1: "lock", 2: key, 3: 7}.String()}, `RESIGN: RESIGN lock/… ["694d98ab01234567"]`},
+		{"proclaim", "v3electionpb.Election/Proclaim", fielded{1: fielded{1: "lock", 2: key}.String(), 2: "news"}, `PROCLAIM: PROCLAIM lock/… ["694d98ab01234567" "news"]`},
+		{"no leader", "v3electionpb.Election/Resign", fielded{1: "\xff"}, "RESIGN: RESIGN (malformed)"},
+		{"no lock", "v3lockpb.Lock/Lock", fielded{0: "x"}, "LOCK: LOCK (malformed)"},
 		{"health", "grpc.health.v1.Health/Check", new(pb.MemberListRequest), "CALL: CALL /grpc.health.v1.Health/Check opens"},
 		{"none", "", new(pb.MemberListRequest), "CALL: CALL / opens"},
 		{"malformed", "etcdserverpb.KV/Txn", &pb.RangeRequest{Limit: 7}, "TXN: TXN (malformed)"},
@@ -329,6 +339,69 @@ func TestAnswers(t *testing.T) {
 				t.Error("the call isn't over")
 			}
 		})
+	}
+}
+
+// fielded is a message of protocol buffers, by numbers of fields.
+type fielded map[int]any
+
+func (f fielded) Marshal() (b []byte, err error) {
+	for _, i := range slices.Sorted(maps.Keys(f)) {
+		switch value := f[i].(type) {
+		case string:
+			b = protowire.AppendString(protowire.AppendTag(b, protowire.Number(i), protowire.BytesType), value)
+		case int:
+			b = protowire.AppendVarint(protowire.AppendTag(b, protowire.Number(i), protowire.VarintType), uint64(value))
+		}
+	}
+	return b, nil
+}
+
+func (f fielded) String() string { return string(encoded(f)) }
+
+// What a request may change is known but where it may be anything.
+func TestWithin(t *testing.T) {
+	within := func(op *pb.RequestOp) *pb.RequestOp {
+		return &pb.RequestOp{Request: &pb.RequestOp_RequestTxn{RequestTxn: &pb.TxnRequest{Success: []*pb.RequestOp{op}}}}
+	}
+	for _, c := range []struct {
+		path string
+		says marshaler
+		want []proxy.Span
+	}{
+		{"etcdserverpb.KV/Put", &pb.PutRequest{Key: []byte("a")}, []proxy.Span{proxy.Only("a")}},
+		{"etcdserverpb.KV/DeleteRange", &pb.DeleteRangeRequest{Key: []byte("a")}, []proxy.Span{proxy.Only("a")}},
+		{"etcdserverpb.KV/DeleteRange", &pb.DeleteRangeRequest{Key: []byte("a"), RangeEnd: []byte("c")}, []proxy.Span{{From: "a", To: "c"}}},
+		{"etcdserverpb.KV/DeleteRange", &pb.DeleteRangeRequest{Key: []byte("a"), RangeEnd: []byte{0}}, []proxy.Span{{From: "a"}}},
+		{"etcdserverpb.KV/Txn", &pb.TxnRequest{Success: []*pb.RequestOp{deleteOp("a"), rangeOp(&pb.RangeRequest{Key: []byte("x")})}, Failure: []*pb.RequestOp{putOp(&pb.PutRequest{Key: []byte("b")})}},
+			[]proxy.Span{proxy.Only("a"), proxy.Only("b")}},
+		{"etcdserverpb.KV/Txn", &pb.TxnRequest{Success: []*pb.RequestOp{deleteOp("a"), within(deleteOp("b"))}}, nil},
+		{"etcdserverpb.KV/Put", &pb.PutRequest{Key: []byte("a"), Value: bytes.Repeat([]byte("v"), maxRead)}, nil},
+		{"etcdserverpb.KV/Txn", &pb.RangeRequest{Limit: 7}, nil}, // malformed
+		{"etcdserverpb.Lease/LeaseRevoke", &pb.LeaseRevokeRequest{ID: lease}, nil},
+		{"etcdserverpb.Auth/UserAdd", &pb.AuthUserAddRequest{Name: "me"}, nil},
+		{"v3lockpb.Lock/Lock", fielded{1: "x"}, []proxy.Span{proxy.Below("x/")}},
+		{"v3lockpb.Lock/Unlock", fielded{1: "x/1"}, []proxy.Span{proxy.Only("x/1")}},
+		{"v3electionpb.Election/Campaign", fielded{1: "x"}, []proxy.Span{proxy.Below("x/")}},
+		{"v3electionpb.Election/Resign", fielded{1: fielded{2: "x/1"}.String()}, []proxy.Span{proxy.Only("x/1")}},
+	} {
+		talk, p := Wire{}.Begin(), newPen()
+		p.open(1, "/"+c.path)
+		for b := prefixed(encoded(c.says)); len(b) > 0; b = b[min(len(b), 16384):] {
+			p.must(p.framer.WriteData(1, len(b) <= 16384, b[:min(len(b), 16384)]))
+		}
+		var got []proxy.Span
+		asked := false
+		for b := append([]byte(http2.ClientPreface), p.cut()...); len(b) > 0 && !asked; {
+			asks, n, err := talk.Request(b)
+			if n == 0 || err != nil {
+				t.Fatal(n, err)
+			}
+			b, got, asked = b[n:], asks.Within, len(asks.Words) > 0
+		}
+		if !asked || !slices.Equal(got, c.want) || (got == nil) != (c.want == nil) {
+			t.Errorf("%s of %v changes %q, want %q", c.path, c.says, got, c.want)
+		}
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/lockfault/lockfault/checker"
 	"github.com/lockfault/lockfault/faults"
+	"github.com/lockfault/lockfault/faults/real/proxy"
 )
 
 // A Looker is an [Owned] of a service that can be asked whose a lock is, past the links and while others ask it, too.
@@ -168,7 +169,7 @@ func (w *World) together(first *server) (list []*server) {
 			list = append(list, member)
 		}
 		if had := w.cluster.keys; had != nil && !faults.SameKeys(member.keys, had) {
-			w.changed(member, had, slack, checker.ByReplication, "", nil)
+			w.changed(member, had, slack, checker.ByReplication, "", nil, 0)
 		}
 	}
 	return list
@@ -229,6 +230,9 @@ func (w *World) notice(s *server, answered *message) (did faults.Effect) {
 		}
 		return ""
 	}
+	if answered != nil && answered.idle {
+		answered = nil
+	}
 	by := ""
 	if answered != nil {
 		by = answered.conn.wire.client
@@ -238,10 +242,26 @@ func (w *World) notice(s *server, answered *message) (did faults.Effect) {
 	if len(busy) == 1 {
 		sole = busy[0]
 	}
+	// doer is when the request set out by which a client did something; 0 if it is one of several.
+	doer := func(client string) (sent time.Duration) {
+		if answered != nil && client == by {
+			return w.at(answered.request.SetOut)
+		}
+		for c := range w.underWay(s) {
+			switch m := c.writes(); {
+			case c.wire.client != client:
+			case sent != 0:
+				return 0
+			default:
+				sent = w.at(m.SetOut)
+			}
+		}
+		return sent
+	}
 	change := func(keys []faults.Key, took time.Duration, cause checker.Cause, client string) {
 		for _, member := range group {
-			d := w.changed(member, keys, took, cause, client, nil)
-			if !w.credit(s, client, d, answered) && client == by {
+			d := w.changed(member, keys, took, cause, client, nil, doer(client))
+			if !w.credit(s, client, d, answered) && answered != nil && client == by {
 				did = cmp.Or(did, d)
 			}
 		}
@@ -254,8 +274,12 @@ func (w *World) notice(s *server, answered *message) (did faults.Effect) {
 	case slices.Contains(busy, was):
 		change(free, slack, checker.ByCommand, was)
 	default:
-		if ends := w.mayEnd(s, ends, bond); ends != "" {
+		ends := w.mayEnd(s, ends, bond)
+		switch {
+		case ends != "":
 			change(free, slack, checker.Cause(ends), "")
+		case blind: // he was answered meanwhile, or may have been
+			change(free, slack, checker.ByCommand, was)
 		}
 	}
 	if now == "" {
@@ -268,12 +292,12 @@ func (w *World) notice(s *server, answered *message) (did faults.Effect) {
 // credit notes what a client's request did that was not answered yet, or whose answer was not seen yet; false if that was the one that was answered just now, or
 // nobody knows of any.
 func (w *World) credit(s *server, client string, did faults.Effect, answered *message) (noted bool) {
-	if did == "" || client == "" || answered != nil && answered.conn.wire.client == client && !answered.reads {
+	if did == "" || client == "" || answered != nil && answered.conn.wire.client == client {
 		return false
 	}
 	for c := range w.underWay(s) {
-		if m := c.writes(); m != nil && c.wire.client == client {
-			m.did, noted = did, true
+		if c.wire.client == client {
+			c.writes().did, noted = did, true
 		}
 	}
 	return noted
@@ -284,16 +308,22 @@ func (c *conn) writes() (m *message) {
 	for _, one := range c.asked {
 		given := slices.Contains(c.given, one.Number)
 		switch {
-		case !one.reads && !given:
+		case !one.idle && !given:
 			return one
-		case !one.reads && m == nil:
+		case !one.idle && m == nil:
 			m = one
 		}
 	}
 	return m
 }
 
-// busy returns the clients that have a request under way with a server, as far as messages are told apart, and the one that had.
+// elsewhere reports whether what may change only these keys doesn't change whose the lock is; not if it isn't known which.
+func (w *World) elsewhere(within []proxy.Span) bool {
+	lock := w.cfg.Lock
+	return within != nil && lock.Query != "" && !proxy.Below(strings.ReplaceAll(lock.Query, "$1", lock.Keys[0])).Meeting(within)
+}
+
+// busy returns the clients that have a request under way with a server which may change the lock, as far as messages are told apart, and the one that had.
 func (w *World) busy(s *server, had string) (names []string) {
 	if had != "" {
 		names = append(names, had)
@@ -305,12 +335,12 @@ func (w *World) busy(s *server, had string) (names []string) {
 	return slices.Compact(names)
 }
 
-// underWay are the connections, in any order, on which something is asked that may change what a server has: with a cluster any member may have been asked.
+// underWay are the connections, in any order, on which something is asked that may change the lock on a server: with a cluster any member may have been asked.
 func (w *World) underWay(s *server) iter.Seq[*conn] {
 	return func(yield func(*conn) bool) {
 		for _, wire := range w.links {
 			for _, c := range wire.conns {
-				if len(c.asked) > 0 && (c.server == s || IsCluster(w.cfg.Service)) && !yield(c) {
+				if c.writes() != nil && (c.server == s || IsCluster(w.cfg.Service)) && !yield(c) {
 					return
 				}
 			}

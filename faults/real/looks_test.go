@@ -64,6 +64,10 @@ func (c *counted) Request(b []byte) (asks proxy.Request, n int, err error) {
 			c.unanswered.Add(2)
 		case "ECHO":
 			asks.Quiet = true
+		case "GET", "BLPOP":
+			asks.Reads = true
+		case "SET", "BRPOP":
+			asks.Within = []proxy.Span{proxy.Only(asks.Words[1])}
 		case "TIME":
 			asks.Silent, asks.GivesUp = true, []int{c.asked - 1}
 		}
@@ -106,7 +110,10 @@ func (m *member) Look(_ context.Context, query, name string) (seen real.Sight, e
 	if err != nil || query != "?" || name != "lock" {
 		return seen, fmt.Errorf("%q of %q: %s: %w", query, name, said, err)
 	}
-	if owner != "" {
+	switch owner, good := strings.CutSuffix(owner, " for good"); {
+	case good:
+		seen.Holders = []real.Holder{{Owner: owner}}
+	case owner != "":
 		seen.Holders = []real.Holder{{Owner: owner, Ends: real.WithLease}}
 	}
 	return seen, nil
@@ -214,6 +221,106 @@ func TestClustersLocks(t *testing.T) {
 	c.says("9", "9", "10 "+ofB)
 	s.apply(faults.CrashNode{Node: "n3"}, faults.RestartNode{Node: "n3"})
 	stands("who comes back is asked", "n3: B (B1) by command B, n1: B (B1) by command B, n2: B (B1) by command B")
+	forGood := " " + ofB + " for good"
+	c.says("11"+forGood, "11"+forGood, "11"+forGood)
+	ask(b)
+	c.says("", "", "")
+	ask(b)
+	stands("nobody knows again", "")
+	c.says("12", "12", "12")
+	ask(a)
+	stands("B may have given it back when nobody could see it", "n1: free by command B, n2: free by command B, n3: free by command B")
+}
+
+// What reads, or is about other keys, has not changed whose the lock is, whether it was answered or is under way.
+func TestWhoCantHaveDoneIt(t *testing.T) {
+	t.Parallel()
+	const (
+		ofB     = " B-fedcba9876543210"
+		forGood = ofB + " for good"
+		// Of these the latter two wait for an answer, for as long as the test lasts.
+		anything, reads, elsewhere     = "PING", "GET other", "SET other x"
+		open, openReads, openElsewhere = "BRPOP ?lock 0", "BLPOP list 0", "BRPOP list 0"
+	)
+	for _, c := range []struct {
+		name     string
+		had      string // by B
+		open     string // of B's
+		asks     string // A, while it is free
+		want     string
+		knowsWho bool // by which request
+	}{
+		{"stolen", forGood, openReads, anything, "free by command A", true},
+		{"stolen, while its owner asks for another", forGood, openElsewhere, anything, "free by command A", true},
+		{"stolen, or given back", forGood, open, anything, "free by command B", true},
+		{"stolen by another way", forGood, openReads, reads, "free by command", false},
+		{"stolen by another way, while somebody asks for another", forGood, openReads, elsewhere, "free by command", false},
+		{"ended", ofB, openReads, reads, "free by expiry", false},
+		{"ended, while its owner asks for another", ofB, openElsewhere, elsewhere, "free by expiry", false},
+		{"ended, or given back", ofB, open, reads, "free by command B", true},
+		{"ended, or given back by one of two", ofB, open + "; " + open, reads, "free by command B", false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			members := &council{Host: processtest.Host(t, process.Options{}), said: map[string]string{}}
+			members.says("1")
+			s := newStage(t, real.Config{Host: members, Service: members, Nodes: 1, Lock: faults.Lock{Keys: []string{"lock"}, Query: "?"}, TTL: time.Hour}, "client")
+			a, b := s.conn("A", "n1"), s.conn("B", "n1")
+			s.Begin()
+			members.says("2" + c.had)
+			b.ask("PING", "+PONG")
+			s.forget()
+			for i, request := range strings.Split(c.open, "; ") {
+				on := b
+				if i > 0 {
+					on = s.conn("B", "n1")
+				}
+				on.say(request)
+				s.await("B's to be there", func() bool { return s.Client("B").UnderWay == i+1 })
+			}
+			members.says("3")
+			a.say(c.asks)
+			s.await("A to be answered", func() bool { return s.Client("A").UnderWay == 0 && s.Client("A").RoundTrips == 1 })
+			var states []checker.Event
+			asked := map[time.Duration]bool{} // by when
+			for _, e := range s.events {
+				switch e.Kind {
+				case checker.State:
+					states = append(states, e)
+				case checker.Request:
+					asked[e.Sent] = true
+				}
+			}
+			got := strings.TrimSpace(realtest.States(s.events))
+			if got != "n1: "+c.want || len(states) != 1 {
+				t.Fatalf("%s\nwant %s", got, c.want)
+			}
+			if sent := states[0].Sent; sent > 0 != c.knowsWho || c.knowsWho && !asked[sent] {
+				t.Errorf("a request that set out at %v did it, of those at %v", sent, asked)
+			}
+		})
+	}
+}
+
+// The answer that says that the lock is had is that of a request which may have taken it.
+func TestAnswersThatTook(t *testing.T) {
+	t.Parallel()
+	c := &council{Host: processtest.Host(t, process.Options{}), said: map[string]string{}}
+	c.says("1")
+	s := newStage(t, real.Config{Host: c, Service: c, Nodes: 1, Lock: faults.Lock{Keys: []string{"lock"}, Query: "?"}, TTL: time.Hour}, "client")
+	one, other := s.conn("A", "n1"), s.conn("A", "n1")
+	s.Begin()
+	s.apply(faults.Drop{Match: faults.Match{Clients: []string{"A"}, Way: faults.After, Effect: faults.Taking}})
+	one.say("BRPOP ?lock 0")
+	s.await("it to be there", func() bool { return s.Client("A").UnderWay == 1 })
+	c.says("2 A-0123456789abcdef")
+	other.ask("SET other x", "+OK")
+	s.want("", checker.Dropped)
+	other.ask("LPUSH ?lock y", ":1")
+	s.await("what took it to be lost", func() bool { return strings.Contains(fmt.Sprint(s.events), string(checker.Dropped)) })
+	if !one.silent() {
+		t.Error("the answer of what took the lock has come")
+	}
 }
 
 // A lock that says how servers are asked whose it is runs on servers that can be asked.

@@ -60,8 +60,9 @@ type message struct {
 	feeders []*message    // of one that waits: what the server was let have since
 	fed     bool          // of a request: what it gave to one that waited is told
 	opens   bool          // of a request or its reply: it belongs to a connection's beginning or end
-	reads   bool          // of both: it changes nothing that could be a lock
+	idle    bool          // of both: it can't have changed whose the lock is
 	settles int           // of a reply: after how many requests the client doesn't wait any more
+	request *message      // of a reply of a service's server: what it answers
 }
 
 // aside is the way of what a [Service]'s server says without having been asked, and of what is its protocol's own affair. No order is about that.
@@ -156,7 +157,7 @@ func (w *World) written(c *conn, p *proxy.Message) *message {
 
 // asks makes a request of the message.
 func (m *message) asks() {
-	m.way, m.words, m.command, m.opens, m.reads = faults.Before, m.Words, strings.ToUpper(m.Words[0]), m.Opens, m.Reads
+	m.way, m.words, m.command, m.opens, m.idle = faults.Before, m.Words, strings.ToUpper(m.Words[0]), m.Opens, m.Reads || m.conn.wire.world.elsewhere(m.Within)
 	m.replies = answers(m.Words)
 }
 
@@ -167,7 +168,7 @@ func (c *conn) reply(m *message) bool {
 		return false
 	}
 	request := c.asked[at]
-	m.words, m.command, m.text, m.opens, m.reads, m.settles, m.did = request.words, request.command, request.text, request.opens, request.reads, 1, request.did
+	m.words, m.command, m.text, m.opens, m.idle, m.settles, m.request, m.did = request.words, request.command, request.text, request.opens, request.idle, 1, request, request.did
 	if !m.Overtakes {
 		m.settles = at + 1
 		c.asked = slices.Delete(c.asked, 0, at+1) // those before it get none any more

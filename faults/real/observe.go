@@ -177,20 +177,23 @@ func (w *World) saw(s *server, keys []faults.Key, took time.Duration, cause chec
 	if cause == checker.ByCommand || cause == checker.ByRestart {
 		w.overdue(s, keys)
 	}
-	return w.changed(s, keys, took, cause, client, words)
+	return w.changed(s, keys, took, cause, client, words, 0)
 }
 
 // overdue records that a lease had run out before the keys became these, though nobody had looked yet.
 func (w *World) overdue(s *server, keys []faults.Key) {
 	if left, over := faults.Without(s.keys, w.Now()); over && !faults.SameKeys(keys, s.keys) {
-		w.changed(s, left, slack, s.ending(), "", nil)
+		w.changed(s, left, slack, s.ending(), "", nil, 0)
 	}
 }
 
-func (w *World) changed(s *server, keys []faults.Key, took time.Duration, cause checker.Cause, client string, words []string) (did faults.Effect) {
+func (w *World) changed(s *server, keys []faults.Key, took time.Duration, cause checker.Cause, client string, words []string, sent time.Duration) (did faults.Effect) {
 	event, did, changed := w.ledger.Saw(s.Node.Name, s.Name, keys, cause, client, words, took+s.took)
 	if !changed {
 		return ""
+	}
+	if event.Client != "" {
+		event.Sent = sent
 	}
 	w.stands(s, event, keys, took)
 	return did

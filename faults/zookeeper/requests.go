@@ -95,9 +95,10 @@ func connecting(r *reader) (p proxy.Part, ok bool) {
 	return p, version == 0 && !r.short
 }
 
-// requested returns the words of a request, and what it says, one part for each.
-func requested(word string, code int32, r *reader) (list []string, parts []proxy.Part) {
-	list, parts = []string{word}, []proxy.Part{operation(word, code, r)}
+// requested returns the words of a request, what it says, one part for each, and the nodes that it may change, if that is known.
+func requested(word string, code int32, r *reader) (list []string, parts []proxy.Part, within []proxy.Span) {
+	part, within := operation(word, code, r)
+	list, parts = []string{word}, []proxy.Part{part}
 	for code == opMulti || code == opMultiRead {
 		kind, done := r.int(), r.bool()
 		r.int() // an error, in answers
@@ -107,30 +108,40 @@ func requested(word string, code int32, r *reader) (list []string, parts []proxy
 		one, ok := words[kind]
 		if r.short || !ok || kind == opMulti || kind == opMultiRead {
 			parts[0].Text = word + proxy.Malformed
-			break
+			return list, parts, nil
 		}
-		part := operation(one, kind, r)
+		part, of := operation(one, kind, r)
+		within = append(within, of...)
 		if len(parts) <= proxy.MaxParts || !slices.Contains(list, one) { // an order meets one that isn't shown by another of its name
 			list, parts = append(list, one), append(parts, part)
 		}
 	}
-	return list, parts
+	return list, parts, within
 }
 
-// operation reads one operation behind its header.
-func operation(word string, code int32, r *reader) proxy.Part {
-	l := proxy.Part{Text: word}
+// operation reads one operation behind its header, and says which nodes it may change.
+func operation(word string, code int32, r *reader) (l proxy.Part, within []proxy.Span) {
+	l.Text = word
+	changed := func() {
+		path := r.string()
+		l.Name(path)
+		within = []proxy.Span{proxy.Only(path)}
+	}
 	switch code {
 	case opCreate, opCreate2, opCreateContainer, opCreateTTL:
 		path, data := r.string(), r.bytes()
 		skipACL(r)
 		l.Name(path)
+		within = []proxy.Span{proxy.Below(path)} // the server may put a number behind it
 		l.Say(kindOfNode(r.int()))
 		if code == opCreateTTL {
 			l.Say(fmt.Sprintf(" ttl %d ms", r.long()))
 		}
 		l.Data(data)
-	case opDelete, opCheck:
+	case opDelete:
+		changed()
+		l.Say(onVersion(r.int()))
+	case opCheck:
 		l.Name(r.string())
 		l.Say(onVersion(r.int()))
 	case opExists, opGetData, opGetChildren, opGetChildren2:
@@ -138,12 +149,12 @@ func operation(word string, code int32, r *reader) proxy.Part {
 			l.Say(" watch")
 		}
 	case opSetData:
-		l.Name(r.string())
+		changed()
 		data := r.bytes()
 		l.Say(onVersion(r.int()))
 		l.Data(data)
 	case opSetACL:
-		l.Name(r.string())
+		changed()
 		skipACL(r) // which has digests of passwords
 		l.Say(onVersion(r.int()))
 	case opGetACL, opSync, opCheckWatches, opRemoveWatches, opAddWatch, opGetEphemerals, opGetAllChildrenNumber:
@@ -155,9 +166,9 @@ func operation(word string, code int32, r *reader) proxy.Part {
 		l.Say(secret)
 	}
 	if r.short {
-		return proxy.Part{Text: word + proxy.Malformed}
+		return proxy.Part{Text: word + proxy.Malformed}, nil
 	}
-	return l
+	return l, within
 }
 
 // skipACL reads who may do what with a node.

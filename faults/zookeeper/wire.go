@@ -104,7 +104,7 @@ func (t *talk) Request(b []byte) (asks proxy.Request, n int, err error) {
 	if !ok {
 		return asks, 0, fmt.Errorf("%w: no request has the operation %d", ErrProtocol, code)
 	}
-	asks.Words, asks.Parts = requested(word, code, r)
+	asks.Words, asks.Parts, asks.Within = requested(word, code, r)
 	asks.Silent, asks.Opens, asks.Reads = code == opPing, opens(code), reads(asks.Words)
 	t.numbered++
 	if !asks.Silent {

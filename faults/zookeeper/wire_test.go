@@ -93,6 +93,35 @@ func read(asks proxy.Request) string {
 	return text
 }
 
+// What a request may change is known but where it may be anything.
+func TestWithin(t *testing.T) {
+	header := func(kind int) raw { return jute(kind, false, -1) }
+	end := raw(jute(-1, true, -1))
+	for _, c := range []struct {
+		code int
+		says []any
+		want []proxy.Span
+	}{
+		{opCreate, []any{"/a", "", world, 3}, []proxy.Span{proxy.Below("/a")}},
+		{opDelete, []any{"/a", -1}, []proxy.Span{proxy.Only("/a")}},
+		{opSetData, []any{"/a", "mine", 2}, []proxy.Span{proxy.Only("/a")}},
+		{opSetACL, []any{"/a", world, 2}, []proxy.Span{proxy.Only("/a")}},
+		{opMulti, []any{header(opCheck), "/x", 0, header(opDelete), "/a", -1, header(opSetData), "/b", "", -1, end}, []proxy.Span{proxy.Only("/a"), proxy.Only("/b")}},
+		{opMulti, []any{header(opDelete), "/a", -1, header(opMulti), end}, nil}, // malformed
+		{opDelete, []any{}, nil},
+		{opClose, nil, nil},
+	} {
+		body := append([]any{1, c.code}, c.says...)
+		asks, n, err := greeted(t).Request(framed(body...))
+		if n == 0 || err != nil {
+			t.Fatal(n, err)
+		}
+		if got := asks.Within; !slices.Equal(got, c.want) || (got == nil) != (c.want == nil) {
+			t.Errorf("%s changes %q, want %q", read(asks), got, c.want)
+		}
+	}
+}
+
 func TestRequests(t *testing.T) {
 	protected := "/lock/_c_" + guid + "-lock-"
 	header := func(kind int) raw { return jute(kind, false, -1) }

@@ -169,7 +169,7 @@ func (f *front) parse(b []byte) (m *Message, n int, err error) {
 		return nil, n, nil
 	}
 	return &Message{
-		Words: asks.Words, Parts: asks.Parts, Number: f.number, Silent: asks.Silent, Opens: asks.Opens, Reads: asks.Reads, Quiet: asks.Quiet, GivesUp: asks.GivesUp,
+		Words: asks.Words, Parts: asks.Parts, Number: f.number, Silent: asks.Silent, Opens: asks.Opens, Reads: asks.Reads, Within: asks.Within, Quiet: asks.Quiet, GivesUp: asks.GivesUp,
 	}, n, nil
 }
 

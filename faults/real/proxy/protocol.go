@@ -35,6 +35,8 @@ type Request struct {
 	Opens bool
 	// Reads says that it changes nothing that could be a lock.
 	Reads bool
+	// Within is of one that doesn't, by names of keys, what it may change; nil if that isn't known.
+	Within []Span
 	// Quiet says that it is the protocol's own affair, as what tells how much an end bears: it passes in its place, and nobody is
 	// to hear of it. Such a one needs no words.
 	Quiet bool

@@ -46,8 +46,9 @@ type Message struct {
 	Number, Answers int
 	// Overtakes is that of a [Reply].
 	Overtakes bool
-	// Silent, Opens and Reads are those of a [Request], Quiet and GivesUp those of both.
+	// Silent, Opens, Reads and Within are those of a [Request], Quiet and GivesUp those of both.
 	Silent, Opens, Reads, Quiet bool
+	Within                      []Span
 	GivesUp                     []int
 	// Bytes is the message as it came.
 	Bytes []byte
