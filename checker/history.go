@@ -39,8 +39,8 @@ const (
 	Dropped Kind = "dropped"
 
 	// State: the lock's key on a node changed. Node, Server, Owner, Value,
-	// Expires, Cause; Client if one of a client's commands caused it, and Sent of that command if it is
-	// known and not the event before.
+	// Expires, Cause; Client if one of a client's commands caused it, and Sent of that one where others
+	// may be under way, if it is known which it was.
 	State Kind = "state"
 
 	// Pause, Resume, Crash and Restart of a client's process. Client.

@@ -20,10 +20,10 @@ import (
 // service: everything has those of all.
 func chooseStrategies(registry, everything strategies.Registry, words []string) ([]strategies.Strategy, error) {
 	for _, word := range words {
-		if len(registry.Matching(word)) > 0 {
+		if _, err := registry.Select(word); err == nil {
 			continue
 		}
-		if others := everything.Matching(word); len(others) > 0 {
+		if others, err := everything.Select(word); err == nil {
 			s := others[0]
 			var of []string
 			for _, here := range registry.All() {

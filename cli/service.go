@@ -47,7 +47,7 @@ func (o *selection) among(cmd *cobra.Command, a *app) (strategies.Registry, erro
 func (a *app) naming(words []string) strategies.Registry {
 	of := []string{strategies.Redis}
 	for _, word := range words {
-		meant := a.everything.Matching(word)
+		meant, _ := a.everything.Select(word) // whoever chooses says that nothing is meant
 		if slices.ContainsFunc(meant, func(s strategies.Strategy) bool { return s.RunsOn() == strategies.Redis }) {
 			continue
 		}

@@ -128,15 +128,16 @@ func (s *story) trace() {
 				waiting[on] = slices.DeleteFunc(waiting[on], func(at int) bool { return at == request })
 			}
 		case e.Kind == checker.State:
-			if i > 0 && belongs(s.h.Events[i-1], e) {
-				s.caused[i] = i - 1
-			} else if e.Sent > 0 {
+			list := waiting[on]
+			switch {
+			case e.Sent > 0: // which says when it set out
 				if at := slices.IndexFunc(sent[e.Client], func(at int) bool { return s.h.Events[at].Sent == e.Sent }); at >= 0 {
 					s.caused[i] = sent[e.Client][at]
 				}
-			} else if s.h.Meta.Service != "" {
-				continue // of what was under way it may be any
-			} else if list := waiting[on]; e.Cause == checker.ByCommand && len(list) > 0 {
+			case i > 0 && belongs(s.h.Events[i-1], e):
+				s.caused[i] = i - 1
+			case s.h.Meta.Service != "": // of what was under way it may be any
+			case e.Cause == checker.ByCommand && len(list) > 0:
 				// Of several the first that is answered at all: a server takes them in turn.
 				at := max(0, slices.IndexFunc(list, func(at int) bool { return s.told[at] > 0 || s.lost[at] > 0 }))
 				s.caused[i] = list[at]

@@ -130,11 +130,6 @@ func (r Registry) All() []Strategy {
 	return slices.Clone(r.strategies)
 }
 
-// Matching returns the strategies that the selector matches, in the registry's order.
-func (r Registry) Matching(selector string) []Strategy {
-	return slices.DeleteFunc(r.All(), func(s Strategy) bool { return !s.Matches(selector) })
-}
-
 // Select returns the strategies that at least one of the selectors matches, in
 // the registry's order; no selectors mean all. A selector that matches nothing
 // is an error, since it is most likely a slip.

@@ -18,6 +18,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -179,7 +180,7 @@ func (o options) play(ctx context.Context, dir string, t *tally, judge func(repo
 		if c.Verdict == reports.Error && refusal(c) != "" && refusal(c) == refused[cell] {
 			return nil
 		}
-		wrong, open := false, c.Reason
+		wrong, open := false, cmp.Or(c.Reason, string(c.Verdict))
 		if c.Verdict != reports.Unknown {
 			wrong, open = judge(c)
 		}

@@ -232,6 +232,13 @@ func TestClustersLocks(t *testing.T) {
 	stands("B may have given it back when nobody could see it", "n1: free by command B, n2: free by command B, n3: free by command B")
 }
 
+// alone returns a council of one, who says that nobody has the lock, and its stage.
+func alone(t *testing.T) (*council, *stage) {
+	c := &council{Host: processtest.Host(t, process.Options{}), said: map[string]string{}}
+	c.says("1")
+	return c, newStage(t, real.Config{Host: c, Service: c, Nodes: 1, Lock: faults.Lock{Keys: []string{"lock"}, Query: "?"}, TTL: time.Hour}, "client")
+}
+
 // What reads, or is about other keys, has not changed whose the lock is, whether it was answered or is under way.
 func TestWhoCantHaveDoneIt(t *testing.T) {
 	t.Parallel()
@@ -262,9 +269,7 @@ func TestWhoCantHaveDoneIt(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			members := &council{Host: processtest.Host(t, process.Options{}), said: map[string]string{}}
-			members.says("1")
-			s := newStage(t, real.Config{Host: members, Service: members, Nodes: 1, Lock: faults.Lock{Keys: []string{"lock"}, Query: "?"}, TTL: time.Hour}, "client")
+			members, s := alone(t)
 			a, b := s.conn("A", "n1"), s.conn("B", "n1")
 			s.Begin()
 			members.says("2" + c.had)
@@ -315,9 +320,7 @@ func (s *stage) asked(client, request string) (n int) {
 // The answer that says that the lock is had is that of a request which may have taken it.
 func TestAnswersThatTook(t *testing.T) {
 	t.Parallel()
-	c := &council{Host: processtest.Host(t, process.Options{}), said: map[string]string{}}
-	c.says("1")
-	s := newStage(t, real.Config{Host: c, Service: c, Nodes: 1, Lock: faults.Lock{Keys: []string{"lock"}, Query: "?"}, TTL: time.Hour}, "client")
+	c, s := alone(t)
 	one, other := s.conn("A", "n1"), s.conn("A", "n1")
 	s.Begin()
 	s.apply(faults.Drop{Match: faults.Match{Clients: []string{"A"}, Way: faults.After, Effect: faults.Taking}})
