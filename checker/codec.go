@@ -63,14 +63,13 @@ func (e *Event) AppendJSON(b []byte) []byte {
 	b = appendText(b, `,"error":`, e.Error)
 	b = appendNumber(b, `,"token":`, e.Token)
 	b = appendNumber(b, `,"until":`, int64(e.Until))
-	if e.Accepted {
-		b = append(b, `,"accepted":true`...)
-	}
+	b = appendTrue(b, `,"accepted":true`, e.Accepted)
 	b = appendNumber(b, `,"conn":`, int64(e.Conn))
 	b = appendText(b, `,"direction":`, e.Direction)
 	b = appendText(b, `,"command":`, e.Command)
 	b = appendText(b, `,"reply":`, e.Reply)
 	b = appendNumber(b, `,"sent":`, int64(e.Sent))
+	b = appendTrue(b, `,"silent":true`, e.Silent)
 	b = appendText(b, `,"owner":`, e.Owner)
 	b = appendText(b, `,"value":`, e.Value)
 	b = appendNumber(b, `,"expires":`, int64(e.Expires))
@@ -87,6 +86,14 @@ func appendText(b []byte, field, text string) []byte {
 		return b
 	}
 	return appendString(append(b, field...), text)
+}
+
+// appendTrue appends a field, unless it is false.
+func appendTrue(b []byte, field string, is bool) []byte {
+	if !is {
+		return b
+	}
+	return append(b, field...)
 }
 
 // appendNumber appends a field, unless it is 0.

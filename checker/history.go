@@ -24,7 +24,7 @@ const (
 	Write Kind = "write"
 
 	// Request: a node executed a command. Client, Node, Server, Conn, Command,
-	// Sent.
+	// Sent; Silent if nobody waits for an answer.
 	Request Kind = "request"
 	// Reply: a client received the answer to a command. Client, Node, Conn,
 	// Command (of the request), Reply, Sent.
@@ -132,6 +132,7 @@ type Event struct {
 	Command   string        `json:"command,omitempty"`   // as one would type it, owner values by their short names
 	Reply     string        `json:"reply,omitempty"`     // as redis-cli would print it on one line
 	Sent      time.Duration `json:"sent,omitempty"`      // when the message set out
+	Silent    bool          `json:"silent,omitempty"`    // gets no answer, or none that anybody waits for, so it is of no operation
 
 	// Owner is the client that the key belongs to; empty with an empty Value
 	// means that the key is gone.

@@ -47,8 +47,7 @@ func (t texts) scan(b []byte, e *Event) bool {
 			if text, i = jsonscan.Text(b, i+1, false); i < 0 || !e.setText(name, text, t) {
 				return false
 			}
-		case c == 't' && len(b)-i >= 4 && string(b[i:i+4]) == "true" && string(name) == "accepted":
-			e.Accepted = true
+		case c == 't' && len(b)-i >= 4 && string(b[i:i+4]) == "true" && e.setTrue(name):
 			i += 4
 		default:
 			var n int64
@@ -100,6 +99,19 @@ func (e *Event) setText(name, text []byte, t texts) bool {
 		e.Cause = Cause(t.of(text))
 	case "text":
 		e.Text = t.of(text)
+	default:
+		return false
+	}
+	return true
+}
+
+// setTrue fills in the field of that name, if it is one that is true or left out.
+func (e *Event) setTrue(name []byte) bool {
+	switch string(name) {
+	case "accepted":
+		e.Accepted = true
+	case "silent":
+		e.Silent = true
 	default:
 		return false
 	}

@@ -35,11 +35,13 @@ const (
 	fieldCommand
 	fieldReply
 	fieldSent
+	fieldSilent
 	fieldExpires
 	fieldText
 	fieldTook
 	fieldLine
 
+	truths       = fieldAccepted | fieldShared | fieldSilent
 	textFields   = fieldKind | fieldClient | fieldOp | fieldResult | fieldKey | fieldNode | fieldServer | fieldOwner | fieldValue | fieldCause | ignoredTexts
 	ignoredTexts = fieldError | fieldDirection | fieldCommand | fieldReply | fieldText
 	numberFields = fieldIndex | fieldTime | fieldCall | fieldToken | fieldUntil | fieldPermits |
@@ -91,6 +93,8 @@ func jsonFieldOf(name []byte) jsonField {
 		return fieldReply
 	case "sent":
 		return fieldSent
+	case "silent":
+		return fieldSilent
 	case "owner":
 		return fieldOwner
 	case "value":
@@ -213,13 +217,14 @@ func (e *jsonEvent) scanValue(b []byte, i int, field jsonField) int {
 			e.cause = text
 		}
 		return end
-	case field == fieldAccepted, field == fieldShared:
+	case field&truths != 0:
 		switch {
 		case len(b)-i >= 4 && string(b[i:i+4]) == "true":
-			if field == fieldShared {
-				e.shared = true
-			} else {
+			switch field {
+			case fieldAccepted:
 				e.accepted = true
+			case fieldShared:
+				e.shared = true
 			}
 			return i + 4
 		case len(b)-i >= 5 && string(b[i:i+5]) == "false":

@@ -110,7 +110,7 @@ func TestScanKnowsAllFields(t *testing.T) {
 		switch {
 		case field&textFields != 0:
 			value = `"x"`
-		case field == fieldAccepted, field == fieldShared:
+		case field&truths != 0:
 			value = "true"
 		}
 		if !agree(t, []byte(`{"`+name+`":`+value+`}`)) {
@@ -128,7 +128,7 @@ func TestScanUnderstandsWhatIsWritten(t *testing.T) {
 			Time: time.Duration(number.Draw(t, "t")), Kind: checker.Kind(text.Draw(t, "kind")), Client: text.Draw(t, "client"),
 			Node: text.Draw(t, "node"), Op: checker.Op(text.Draw(t, "op")), Call: rapid.IntRange(0, 1e9).Draw(t, "call"),
 			Result: checker.Result(text.Draw(t, "result")), Error: text.Draw(t, "error"), Token: number.Draw(t, "token"),
-			Until: time.Duration(number.Draw(t, "until")), Accepted: rapid.Bool().Draw(t, "accepted"),
+			Until: time.Duration(number.Draw(t, "until")), Accepted: rapid.Bool().Draw(t, "accepted"), Silent: rapid.Bool().Draw(t, "silent"),
 		}
 		var file bytes.Buffer
 		if err := checker.Encode(&file, checker.History{Events: []checker.Event{event}}); err != nil {

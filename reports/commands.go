@@ -2,7 +2,6 @@ package reports
 
 import (
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/lockfault/lockfault/checker"
@@ -33,7 +32,7 @@ func commands(h checker.History) map[checker.Op]int {
 				list[n-1].to, list[n-1].succeeded = e.Time, e.Result == checker.OK
 			}
 		case checker.Request:
-			if keepsAlive(h, e) {
+			if e.Silent {
 				break
 			}
 			// A request is of the operation that was called last when it set out, if that had not returned.
@@ -56,15 +55,6 @@ func commands(h checker.History) map[checker.Op]int {
 		}
 	}
 	return least
-}
-
-// keepsAlive reports whether a request is sent when it is time, whatever its client does, so that it is of no operation.
-func keepsAlive(h checker.History, e checker.Event) bool {
-	if h.Meta.Service == "" {
-		return false
-	}
-	word, _, _ := strings.Cut(e.Command, " ")
-	return slices.Contains([]string{"PING", "LEASEKEEPALIVE"}, word)
 }
 
 // usual are numbers of which there is one in each cell, by strategy and operation, and in how many cells each was.

@@ -46,17 +46,17 @@ func TestCommands(t *testing.T) {
 	}
 }
 
-// What only keeps a session of another service is of no operation, whenever it comes; Redis has a command of that name.
-func TestKeepalivesAreNoCommands(t *testing.T) {
-	for service, want := range map[string]int{"zookeeper": 1, "": 2} {
-		h := checker.History{Meta: checker.Meta{Service: service}, Events: []checker.Event{
+// A request that nobody waits to hear of, as what keeps a session, is of no operation, whenever it comes.
+func TestSilentRequestsAreNoCommands(t *testing.T) {
+	for silent, want := range map[bool]int{true: 1, false: 2} {
+		h := checker.History{Events: []checker.Event{
 			{Kind: checker.Invoke, Client: "A", Op: checker.Acquire},
 			{Kind: checker.Request, Client: "A", Command: "CREATE /lock"},
-			{Kind: checker.Request, Client: "A", Command: "PING"},
+			{Kind: checker.Request, Client: "A", Command: "PING", Silent: silent},
 			{Kind: checker.Return, Client: "A", Op: checker.Acquire, Result: checker.OK},
 		}}
 		if got := commands(h)[checker.Acquire]; got != want {
-			t.Errorf("%q: %d commands, want %d", service, got, want)
+			t.Errorf("silent: %v: %d commands, want %d", silent, got, want)
 		}
 	}
 }

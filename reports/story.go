@@ -116,7 +116,7 @@ func (s *story) trace() {
 	for i, e := range s.h.Events {
 		on := path{e.Client, e.Node}
 		switch {
-		case e.Kind == checker.Request && !keepsAlive(s.h, e):
+		case e.Kind == checker.Request && !e.Silent:
 			waiting[on] = append(waiting[on], i)
 			sent[e.Client] = append(sent[e.Client], i)
 		case e.Kind == checker.Reply || e.Kind == checker.Dropped:

@@ -345,7 +345,7 @@ func (w *World) hand(m *message) {
 func (w *World) tellOf(m *message) {
 	c := m.conn
 	w.tell(checker.Event{
-		Kind: checker.Request, Client: c.wire.client, Node: c.wire.node.Name, Server: c.server.Name, Command: m.text, Sent: w.at(m.SetOut),
+		Kind: checker.Request, Client: c.wire.client, Node: c.wire.node.Name, Server: c.server.Name, Command: m.text, Sent: w.at(m.SetOut), Silent: m.Silent,
 	})
 }
 

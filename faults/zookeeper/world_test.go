@@ -58,7 +58,7 @@ var counted = regexp.MustCompile(`zxid 0x[0-9a-f]+`)
 // pings returns how many pings of a client were let in.
 func (s *stage) pings(client string) (n int) {
 	for _, e := range s.Events {
-		if e.Kind == checker.Request && e.Client == client && e.Command == "PING" {
+		if e.Kind == checker.Request && e.Silent && e.Client == client && e.Command == "PING" {
 			n++
 		}
 	}
