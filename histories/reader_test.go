@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"compress/gzip"
 	"errors"
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -13,9 +12,8 @@ import (
 
 	"github.com/lockfault/lockfault/checker/linear"
 	"github.com/lockfault/lockfault/histories"
+	"gotest.tools/v3/golden"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
 
 // show writes an event on one line.
 func show(e linear.Event) string {
@@ -105,19 +103,7 @@ func TestGolden(t *testing.T) {
 			if lenient := read(text, true, o); lenient != got {
 				got += "\nlenient:\n" + lenient
 			}
-			golden := file + ".golden"
-			if *update {
-				if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(golden)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got != string(want) {
-				t.Errorf("got\n%swant\n%s", got, want)
-			}
+			golden.Assert(t, got, filepath.Join("read", name+".golden"))
 		})
 	}
 	if seen == 0 {

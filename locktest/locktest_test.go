@@ -1,7 +1,6 @@
 package locktest_test
 
 import (
-	"flag"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,9 +10,8 @@ import (
 
 	"github.com/lockfault/lockfault/locktest"
 	"github.com/lockfault/lockfault/reports"
+	"gotest.tools/v3/golden"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
 
 // run runs a case in a process and a directory of its own, and returns what it prints, but
 // for what is another thing each time.
@@ -96,29 +94,8 @@ func TestCases(t *testing.T) {
 			if failed != c.fails {
 				t.Errorf("failed: %v, want %v", failed, c.fails)
 			}
-			golden(t, c.name, out)
+			golden.Assert(t, out, filepath.Join("cases", c.name+".txt"))
 		})
-	}
-}
-
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	file := filepath.Join("testdata", "cases", name+".txt")
-	if *update {
-		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got != string(want) {
-		t.Errorf("it printed\n%s\nwant\n%s", got, want)
 	}
 }
 

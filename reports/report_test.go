@@ -65,7 +65,7 @@ func TestReportIsTheSameInAnyOrder(t *testing.T) {
 	dir := write(t, cells, []int{0, 1, 2, 3, 4, 5, 6, 7})
 	other := write(t, cells, []int{7, 3, 0, 1, 6, 5, 2, 4})
 	for _, name := range []string{reports.ResultsFile, reports.MarkdownFile, reports.HTMLFile} {
-		golden(t, name, read(t, dir, name))
+		matches(t, name, read(t, dir, name))
 		if read(t, dir, name) != read(t, other, name) {
 			t.Errorf("%s depends on the order in which cells finish", name)
 		}

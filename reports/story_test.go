@@ -100,7 +100,7 @@ func TestStoryOfARace(t *testing.T) {
 	c := cell("getset", "race", anomalies(checker.Unreleasable), anomalies(checker.Unreleasable))
 	c.Witnesses[0] = checker.Witness{Anomaly: checker.Unreleasable, Events: []int{9, 12, 17},
 		Says: "A could not release, since B had put B1 in place of A1."}
-	golden(t, "race.txt", story(t, c, race()))
+	matches(t, "race.txt", story(t, c, race()))
 }
 
 func TestStoryOfMishaps(t *testing.T) {
@@ -112,7 +112,7 @@ func TestStoryOfMishaps(t *testing.T) {
 	c.Witnesses[0].Events = append(all, 99)
 	c.Measures = map[string]time.Duration{"recovery": 30 * time.Second}
 	c.MetNothing = []reports.MetNothing{{Line: 4, Text: "drop A before HSET"}, {Line: 6, Text: "drop messages or none", OrNone: true}}
-	golden(t, "mishaps.txt", story(t, c, mishaps()))
+	matches(t, "mishaps.txt", story(t, c, mishaps()))
 }
 
 // unordered returns a cell that held, and whose acquires and releases have no legal

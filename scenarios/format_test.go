@@ -2,7 +2,6 @@ package scenarios_test
 
 import (
 	"bytes"
-	"flag"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -12,9 +11,8 @@ import (
 	"github.com/lockfault/lockfault/checker"
 	"github.com/lockfault/lockfault/faults"
 	"github.com/lockfault/lockfault/scenarios"
+	"gotest.tools/v3/golden"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
 
 // Each testdata/format/NAME.txt must come out as NAME.golden.
 func TestFormat(t *testing.T) {
@@ -29,19 +27,7 @@ func TestFormat(t *testing.T) {
 				t.Fatal(err)
 			}
 			got := parse(t, string(src)).Format()
-			golden := strings.TrimSuffix(file, ".txt") + ".golden"
-			if *update {
-				if err := os.WriteFile(golden, got, 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(golden)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if !bytes.Equal(got, want) {
-				t.Errorf("got\n%s\nwant\n%s", got, want)
-			}
+			golden.Assert(t, string(got), filepath.Join("format", strings.TrimSuffix(filepath.Base(file), ".txt")+".golden"))
 			roundTrip(t, src)
 		})
 	}

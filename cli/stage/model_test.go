@@ -1,10 +1,7 @@
 package stage_test
 
 import (
-	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -12,6 +9,7 @@ import (
 	"time"
 
 	"github.com/charmbracelet/x/ansi"
+	"gotest.tools/v3/golden"
 
 	"github.com/lockfault/lockfault/checker"
 	"github.com/lockfault/lockfault/cli/stage"
@@ -22,27 +20,6 @@ import (
 	"github.com/lockfault/lockfault/strategies"
 	"github.com/lockfault/lockfault/strategies/all"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
-
-// golden compares got with a golden file.
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	file := filepath.Join("testdata", name)
-	if *update {
-		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatalf("%v: run the test with -update to make it", err)
-	}
-	if got != string(want) {
-		t.Errorf("%s differs; if the new form is right, run the test with -update\n--- got\n%s\n--- want\n%s", file, got, want)
-	}
-}
 
 // play plays a cell of those that come with lockfault, as the command does.
 func play(t *testing.T, strategyName, scenario string) (reports.Cell, checker.History) {
@@ -98,17 +75,17 @@ func at(t *testing.T, m stage.Model) (at, of int) {
 
 func TestScreens(t *testing.T) {
 	m := race(t)
-	golden(t, "first.txt", screen(m))
-	golden(t, "won.txt", screen(press(m, times(47, "n")...)))
-	golden(t, "last.txt", screen(press(m, "G")))
-	golden(t, "follow.txt", screen(press(m, append([]string{"down", "down", "down"}, times(12, "n")...)...)))
+	golden.Assert(t, screen(m), "first.txt")
+	golden.Assert(t, screen(press(m, times(47, "n")...)), "won.txt")
+	golden.Assert(t, screen(press(m, "G")), "last.txt")
+	golden.Assert(t, screen(press(m, append([]string{"down", "down", "down"}, times(12, "n")...)...)), "follow.txt")
 	for _, size := range [][2]int{{20, 5}, {40, 12}, {80, 24}, {300, 100}} {
 		at := m.Resize(size[0], size[1])
-		golden(t, fmt.Sprintf("%dx%d.txt", size[0], size[1]), screen(press(at, times(51, "n")...))+"\n"+screen(press(at, "G")))
+		golden.Assert(t, screen(press(at, times(51, "n")...))+"\n"+screen(press(at, "G")), fmt.Sprintf("%dx%d.txt", size[0], size[1]))
 	}
 	cell, history := play(t, "redlock", "gc-pause-holding")
 	pause := stage.New(reports.Tell(cell, history, reports.View{}), true).Resize(80, 24)
-	golden(t, "overlap-in-colour.txt", strings.ReplaceAll(screen(press(pause, times(42, "n")...)), "\x1b", "ESC"))
+	golden.Assert(t, strings.ReplaceAll(screen(press(pause, times(42, "n")...)), "\x1b", "ESC"), "overlap-in-colour.txt")
 }
 
 func TestKeys(t *testing.T) {
@@ -393,7 +370,7 @@ func TestNoStory(t *testing.T) {
 	cell := reports.Cell{World: "sim", Strategy: "mine", Scenario: "flush", Verdict: reports.Error, Reason: "panic: out of cheese\n\ngoroutine 7 [running]:\n\tmain.explode()"}
 	cell.Settle()
 	m := stage.New(reports.Tell(cell, checker.History{}, reports.View{}), false)
-	golden(t, "no-story.txt", screen(m))
+	golden.Assert(t, screen(m), "no-story.txt")
 	for _, key := range []string{"n", "b", "g", "G", "r", "down", "up", "esc"} {
 		for _, size := range [][2]int{{1, 1}, {20, 5}, {80, 24}} {
 			m = m.Press(key).Resize(size[0], size[1])
