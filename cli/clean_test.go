@@ -41,6 +41,7 @@ expect none
 // However a run ends, none of its processes stays, running or stopped, no
 // temporary directory, and nobody listens.
 func TestRunLeavesNothing(t *testing.T) {
+	t.Parallel()
 	needs(t, "redis-server")
 	five := []string{"--strategy", "redlock,fenced"}
 	sentinels := []string{"--strategy", "set-nx-px-lua,fenced", "--failover", "sentinel"}
@@ -117,6 +118,7 @@ func (r *run) endsBy(end func(r *run), status int, addrs []string) {
 // A program of the user's has children, of which nobody but its group tells: they end
 // with it, however the run does.
 func TestRunOfAProgramLeavesNothing(t *testing.T) {
+	t.Parallel()
 	needs(t, "redis-server")
 	program := filepath.Join(t.TempDir(), "deaf.sh")
 	// It answers what it is asked, and neither it nor its children end by themselves.
@@ -143,6 +145,7 @@ wait
 
 // The same in virtual time, where there are workers only.
 func TestRunInVirtualTimeLeavesNothing(t *testing.T) {
+	t.Parallel()
 	needs(t, "true")
 	for _, c := range []struct {
 		name   string
@@ -165,6 +168,7 @@ func TestRunInVirtualTimeLeavesNothing(t *testing.T) {
 
 // And with processes that a strategy started, and nobody else knows of.
 func TestRunLeavesNoChildOfAStrategy(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name   string
 		args   []string
@@ -191,6 +195,7 @@ func TestRunLeavesNoChildOfAStrategy(t *testing.T) {
 
 // The same with containers, and their networks.
 func TestRunWithContainersLeavesNothing(t *testing.T) {
+	t.Parallel()
 	needs(t, "redis-server")
 	if !dockertest.Ready(t) {
 		return
@@ -248,6 +253,7 @@ func TestTheNextRunSweeps(t *testing.T) {
 
 // So it is when a run ends by itself, with a cell that went wrong.
 func TestFailedCellsLeaveNothing(t *testing.T) {
+	t.Parallel()
 	needs(t, "redis-server")
 	const script = "clients A B\n\nA acquire\nB pause\nn1 pause\n\nexpect none\n"
 	server := filepath.Join(t.TempDir(), "server")

@@ -186,6 +186,7 @@ var mayDo = strings.Fields(`hello auth select ping info scan multi exec get hget
 // things stay as they are, ours go, and no command was sent but those of the
 // list, even in vain.
 func TestExternal(t *testing.T) {
+	t.Parallel()
 	theirs := newRedisOfAUser(t)
 	theirs.ConfigResetStat(t.Context())
 	dir := filepath.Join(t.TempDir(), "report")
@@ -312,6 +313,7 @@ func TestExternalTooFar(t *testing.T) {
 
 // TLS is spoken with a server whose certificate the system trusts.
 func TestExternalTLS(t *testing.T) {
+	t.Parallel()
 	theirs := newRedisOfAUser(t)
 	addr, certificate := processtest.Encrypt(t, theirs.addr, "localhost")
 	roots := filepath.Join(t.TempDir(), "roots.pem")

@@ -133,6 +133,7 @@ func content(t *testing.T, dir string) map[string]string {
 // A run that was ended, however, goes on where it ended, and comes out as one that
 // was not.
 func TestResume(t *testing.T) {
+	t.Parallel()
 	for _, signal := range []os.Signal{os.Interrupt, syscall.SIGTERM, os.Kill} {
 		t.Run(signal.String(), func(t *testing.T) {
 			h := newHeldRun(t)
@@ -298,6 +299,7 @@ var kills = flag.Int("kills", 12, "how often TestKilledAtAnyMoment kills a run")
 // However often a run is killed, and when, there is the whole report before or
 // the whole new one, and at last the new one.
 func TestKilledAtAnyMoment(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	command := func(out, seed, scenarios string, more ...string) *run {
 		args := []string{"run", "--strategy", "set-nx-px-lua,fenced,redlock", "--scenario", scenarios, "--seed", seed, "--out", filepath.Join(dir, out)}

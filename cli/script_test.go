@@ -77,6 +77,7 @@ func TestPlainScripts(t *testing.T) { play(t, "testdata/plain") }
 
 // play plays the scripts in a directory.
 func play(t *testing.T, dir string) {
+	t.Parallel()
 	testscript.Run(t, testscript.Params{
 		Dir:                 dir,
 		RequireExplicitExec: true,
