@@ -31,7 +31,15 @@ func users() []strategies.Strategy {
 			"gc-pause-holding": {"stale-write", "overlap", "ghost"}, "flush": {"lost-lock", "token-order"}, "late-release": {"overlap"},
 		}),
 		fencedAs("my-slip", slip()),
+		lucky(),
 	}
+}
+
+// lucky is a lock that says that it is chance what it shows under flush.
+func lucky() strategies.Strategy {
+	s := fencedAs("my-lucky", map[string][]string{"flush": {"overlap", "token-order", "lost-lock", "ghost"}})
+	s.Chance = map[string]string{"flush": "it draws lots"}
+	return s
 }
 
 // slipIn is the environment variable that names a scenario of which the strategy

@@ -15,6 +15,8 @@ type Expectation struct {
 	// has to show exactly these.
 	AtMost bool
 	By     Source
+	// Chance says, after "since", why it is chance which of them the cell shows; empty if it isn't.
+	Chance string
 }
 
 // A Source is who says what is expected of a cell.
@@ -38,11 +40,11 @@ func (c Cell) Expectation(file *scenarios.Expectations) Expectation {
 	key := c.Script.Key()
 	if file != nil {
 		if may, said := file.Of(c.Strategy.Name, key); said {
-			return Expectation{may, true, ByFile}
+			return Expectation{may, true, ByFile, c.Strategy.Chance[key]}
 		}
 	}
 	if may, said := c.Strategy.May[key]; said {
-		e := Expectation{AtMost: true, By: ByStrategy}
+		e := Expectation{AtMost: true, By: ByStrategy, Chance: c.Strategy.Chance[key]}
 		for _, a := range checker.Anomalies() {
 			if slices.Contains(may, string(a)) {
 				e.Anomalies = append(e.Anomalies, a)

@@ -46,8 +46,9 @@ named:
 		strategies.Strategy{Name: "red-mine", New: build},
 		strategies.Strategy{Name: "named", New: build},
 		strategies.Strategy{Name: "may", New: build, May: may},
+		strategies.Strategy{Name: "chance", New: build, May: may, Chance: map[string]string{"mine.txt": "it draws lots"}},
 		strategies.Strategy{Name: "nothing", New: build, May: map[string][]string{"mine.txt": nil}},
-		strategies.Strategy{Name: "both", New: build, May: may},
+		strategies.Strategy{Name: "both", New: build, May: may, Chance: map[string]string{"mine.txt": "it draws lots"}},
 		strategies.Strategy{Name: "unlike", New: build, May: map[string][]string{"mine": {"starvation"}}},
 	)
 	if err != nil {
@@ -64,8 +65,9 @@ named:
 		"red-mine": {Anomalies: list{checker.Ghost}, AtMost: true},
 		"named":    {Anomalies: list{checker.LostLock}},
 		"may":      {Anomalies: list{checker.Overlap, checker.StaleWrite}, AtMost: true, By: harness.ByStrategy},
+		"chance":   {Anomalies: list{checker.Overlap, checker.StaleWrite}, AtMost: true, By: harness.ByStrategy, Chance: "it draws lots"},
 		"nothing":  {AtMost: true, By: harness.ByStrategy},
-		"both":     {Anomalies: list{checker.Unavailable}, AtMost: true, By: harness.ByFile},
+		"both":     {Anomalies: list{checker.Unavailable}, AtMost: true, By: harness.ByFile, Chance: "it draws lots"},
 		"unlike":   {},
 	} {
 		strategy, ok := registry.Lookup(name)
@@ -78,7 +80,7 @@ named:
 		}
 	}
 	both, _ := registry.Lookup("both")
-	want := harness.Expectation{Anomalies: list{checker.Overlap, checker.StaleWrite}, AtMost: true, By: harness.ByStrategy}
+	want := harness.Expectation{Anomalies: list{checker.Overlap, checker.StaleWrite}, AtMost: true, By: harness.ByStrategy, Chance: "it draws lots"}
 	if got := (harness.Cell{Strategy: both, Script: script}).Expectation(nil); !reflect.DeepEqual(got, want) {
 		t.Errorf("without a file: %+v, want %+v", got, want)
 	}

@@ -229,6 +229,7 @@ func (c *Comparison) Tally() Tally {
 		all.Failed += t.Failed
 		all.Differing += t.Differing
 		all.Better += t.Better
+		all.Chance += t.Chance
 		all.Unjudged += t.Unjudged
 	}
 	return all

@@ -272,6 +272,7 @@ func (d *Diff) cell(was, is Cell) {
 		if !slices.Contains(d.played.strategies.names, c.Strategy) {
 			c.Says = "nothing of it is in the new report"
 		}
+	case was.ByChance() != "" && is.ByChance() != "": // that it comes out otherwise is no change
 	case decided(was.Verdict) && decided(is.Verdict):
 		c.Gained, c.Lost = without(is.Anomalies, was.Anomalies), without(was.Anomalies, is.Anomalies)
 		switch {

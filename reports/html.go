@@ -199,7 +199,7 @@ func notes(c Cell) []string {
 	if why := c.Unordered(); why != "" {
 		list = append(list, "not linearizable: "+printed(why))
 	}
-	for _, text := range []string{c.Improvement(), c.Reservation()} {
+	for _, text := range []string{c.Improvement(), c.ByChance(), c.Reservation()} {
 		if text != "" {
 			list = append(list, printed(text))
 		}

@@ -64,6 +64,7 @@ func Markdown(w io.Writer, of Source) error {
 	}{
 		{"Not as expected", Cell.Difference, true},
 		{"Better than expected", Cell.Improvement, false},
+		{"By chance", Cell.ByChance, false},
 		{"Judged in part", Cell.Reservation, false},
 	} {
 		titled, drawn := false, 0
@@ -133,6 +134,9 @@ func (m *Matrix) markdown(b *bufio.Writer) {
 		markHeld, markNotApplicable, markNotPlayed)
 	if m.tally.Better > 0 {
 		fmt.Fprintf(b, "; %s better than expected", markBetter)
+	}
+	if m.tally.Chance > 0 {
+		fmt.Fprintf(b, "; %s by chance, another time more or less", markChance)
 	}
 	if m.tally.Unjudged > 0 {
 		fmt.Fprintf(b, "; %s judged by what clients were told alone", markUnjudged)
@@ -232,7 +236,7 @@ func (s *sections) add(b *bufio.Writer, c Cell) {
 		s.metNothing(m, code(c.Strategy))
 	}
 	switch {
-	case c.AsExpected && c.Verdict == Held && len(c.Measures)+len(c.Better) == 0 && c.Unjudged == nil && c.Unordered() == "":
+	case c.AsExpected && c.Verdict == Held && len(c.Measures)+len(c.Better) == 0 && c.Unjudged == nil && c.ByChance() == "" && c.Unordered() == "":
 		s.held = append(s.held, code(c.Strategy))
 		return
 	case c.AsExpected && c.Verdict == NotApplicable:
@@ -251,7 +255,7 @@ func (s *sections) add(b *bufio.Writer, c Cell) {
 	if c.Decided() && !c.AsExpected {
 		fmt.Fprintf(b, "; **%s**", escape(c.Difference()))
 	}
-	for _, text := range [...]string{c.Improvement(), c.Reservation()} {
+	for _, text := range [...]string{c.Improvement(), c.ByChance(), c.Reservation()} {
 		if text != "" {
 			fmt.Fprintf(b, "; %s", escape(text))
 		}

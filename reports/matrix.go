@@ -23,9 +23,9 @@ type Tally struct {
 	Cells                                          int
 	Held, Violated, NotApplicable, Unknown, Failed int
 	// Differing counts the decided cells that are not as expected, Better those
-	// that are and showed fewer anomalies than they might have, Unjudged those in
-	// which not all anomalies were looked for.
-	Differing, Better, Unjudged int
+	// that are and showed fewer anomalies than they might have, Chance those in which
+	// chance decides how many, Unjudged those in which not all anomalies were looked for.
+	Differing, Better, Chance, Unjudged int
 }
 
 // A square is what the table shows of a cell.
@@ -34,6 +34,7 @@ type square struct {
 	found      set
 	asExpected bool
 	better     bool
+	chance     bool
 	unjudged   bool
 	untested   bool
 }
@@ -100,7 +101,7 @@ func (m *Matrix) Add(c Cell) error {
 	if old, ok := m.squares[at]; ok {
 		m.tally.count(old, -1)
 	}
-	s := square{c.Verdict, found, c.AsExpected, len(c.Better) > 0, c.Reservation() != "", c.Untested()}
+	s := square{c.Verdict, found, c.AsExpected, len(c.Better) > 0, c.ByChance() != "", c.Reservation() != "", c.Untested()}
 	switch s.verdict {
 	case Held, Violated, NotApplicable, Unknown:
 	default:
@@ -154,6 +155,9 @@ func (t *Tally) count(s square, n int) {
 	if s.better {
 		t.Better += n
 	}
+	if s.chance {
+		t.Chance += n
+	}
 	if s.unjudged {
 		t.Unjudged += n
 	}
@@ -188,6 +192,9 @@ func (t Tally) String() string {
 	}
 	if t.Better > 0 {
 		text += fmt.Sprintf(", %d better", t.Better)
+	}
+	if t.Chance > 0 {
+		text += fmt.Sprintf(", %d by chance", t.Chance)
 	}
 	if t.Unjudged > 0 {
 		text += fmt.Sprintf(", %d judged in part", t.Unjudged)

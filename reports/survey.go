@@ -316,8 +316,11 @@ func (s *survey) part(c Cell) page.Part {
 	if !c.AsExpected {
 		p.Marks = "!"
 	}
+	if c.ByChance() != "" {
+		p.Marks += markChance
+	}
 	if c.Untested() {
-		p.Marks += "°"
+		p.Marks += markUntested
 	}
 	return p
 }

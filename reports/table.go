@@ -54,6 +54,7 @@ const (
 	markError         = "!"
 	markDiffers       = "*"
 	markBetter        = "+"
+	markChance        = "±"
 	markUnjudged      = "~"
 	markUntested      = "°"
 )
@@ -192,6 +193,8 @@ func (s square) mark(separator string) string {
 		text = markDiffers
 	case s.better:
 		text = markBetter
+	case s.chance:
+		text = markChance
 	}
 	if s.unjudged {
 		text += markUnjudged
@@ -249,6 +252,7 @@ func (m *Matrix) legend(b *bufio.Writer, letters bool) {
 		{markError, markError, "error"},
 		{markDiffers, markDiffers, "differs from expectation"},
 		{markBetter, markBetter, "better than expected"},
+		{markChance, markChance, "by chance, another time more or less"},
 		{markUnjudged, markUnjudged, "judged by what clients were told alone"},
 		{markUntested, markUntested, "a line of the script met nothing"},
 	} {

@@ -86,7 +86,7 @@ func (r Registry) with(builtin bool, more []Strategy) (Registry, error) {
 		if (Registry{all}).index(s.Name) >= 0 {
 			return Registry{}, fmt.Errorf("strategies: there are two strategies named %q: rename one of them", s.Name)
 		}
-		s.Tags, s.May = slices.Clone(s.Tags), maps.Clone(s.May)
+		s.Tags, s.May, s.Chance = slices.Clone(s.Tags), maps.Clone(s.May), maps.Clone(s.Chance)
 		for scenario, anomalies := range s.May {
 			s.May[scenario] = slices.Clone(anomalies)
 		}
@@ -190,6 +190,11 @@ func (s Strategy) check() error {
 	if s.Program != nil {
 		if err := s.Program.check(); err != nil {
 			return fmt.Errorf("strategies: the program of %s: %w", s.Name, err)
+		}
+	}
+	for _, scenario := range slices.Sorted(maps.Keys(s.Chance)) {
+		if len(s.May[scenario]) == 0 {
+			return fmt.Errorf("strategies: %s leaves to chance what it shows under %s, and its May names nothing that it might be", s.Name, scenario)
 		}
 	}
 	for _, tag := range s.Tags {

@@ -79,6 +79,7 @@ func TestRegistryWithRefuses(t *testing.T) {
 		{strategies.Strategy{Name: "my"}, "has no New"},
 		{strategies.Strategy{Name: "my", New: nothing, Nodes: -1}, "asks for -1 nodes"},
 		{strategies.Strategy{Name: "my", New: nothing, Query: "SELECT 1"}, "has a Query, but no Service"},
+		{strategies.Strategy{Name: "my", New: nothing, Chance: map[string]string{"flush": "it draws lots"}}, "leaves to chance what it shows under flush, and its May names nothing"},
 		{strategies.Strategy{Name: "my", New: nothing, Service: "postgres", Query: "SELECT 1"}, ""},
 		{strategies.Strategy{Name: "my", New: nothing, Tags: []string{"@x"}}, `the tag "@x"`},
 	} {
@@ -101,7 +102,8 @@ func TestRegistryIsNeverChanged(t *testing.T) {
 	var empty strategies.Registry
 	tags := []string{"mine"}
 	may := map[string][]string{"flush": {"overlap"}}
-	one, err := empty.With(strategies.Strategy{Name: "one", New: nothing, Tags: tags, May: may})
+	chance := map[string]string{"flush": "it draws lots"}
+	one, err := empty.With(strategies.Strategy{Name: "one", New: nothing, Tags: tags, May: may, Chance: chance})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,6 +118,7 @@ func TestRegistryIsNeverChanged(t *testing.T) {
 	tags[0] = "yours"
 	may["flush"][0] = "ghost"
 	may["contention"] = nil
+	chance["flush"] = "it does not"
 	one.All()[0].Name = "changed"
 	for _, c := range []struct {
 		registry strategies.Registry
@@ -132,6 +135,9 @@ func TestRegistryIsNeverChanged(t *testing.T) {
 	}
 	if s, _ := two.Lookup("one"); !s.Matches("@mine") {
 		t.Error("the tags changed with their caller's slice")
+	}
+	if s, _ := two.Lookup("one"); s.Chance["flush"] != "it draws lots" {
+		t.Errorf("why it is chance changed with its caller's map: %q", s.Chance)
 	}
 	if s, _ := two.Lookup("one"); len(s.May) != 1 || s.May["flush"][0] != "overlap" {
 		t.Errorf("what it may show changed with its caller's map: %v", s.May)

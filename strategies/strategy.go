@@ -161,6 +161,9 @@ type Strategy struct {
 	// an empty list none. Under a scenario that it doesn't name the script says what
 	// is expected. A script of one's own goes by its file's name, such as "mine.txt".
 	May map[string][]string
+	// Chance says, by scenario, in a line that goes on after "since", why it is chance which of the anomalies in May the
+	// lock shows there. To show fewer is not better then.
+	Chance map[string]string
 	// Varies says, in a line that goes on after "since", why two runs of the same seed
 	// may differ in the order of what happens at one instant. Under the library's
 	// scenarios the same verdict is promised of such a lock, and nowhere the same

@@ -45,6 +45,7 @@ func mutex() strategies.Strategy {
 		Tags:    []string{strategies.TagMulti, strategies.TagQuorum, strategies.TagRenewing},
 		Query:   "$1/",
 		May:     may("stale-write"),
+		Chance:  chance("gc-pause-holding"),
 		New:     func(env strategies.Env) (strategies.Lock, error) { return newLock(env) },
 	}
 }
@@ -87,6 +88,21 @@ func may(written ...string) map[string][]string {
 	}
 }
 
+// chance says what of it is decided by lot: gRPC's round robin, which asks one member after the other, begins with any. In more scenarios it is
+// who of two comes first, A's timer or its write.
+func chance(timed ...string) map[string]string {
+	const lot = "it is drawn by lot which member a client asks first"
+	all := map[string]string{
+		"node-down":       lot + ", and what is on its way to the one that dies is lost, and waited for",
+		"leader-paused":   lot + ", and only who had asked the one that stops hears too late of its lease",
+		"follower-behind": lot + ", and only who asks the one that was stopped waits, or has a key that it doesn't know of",
+	}
+	for _, scenario := range timed {
+		all[scenario] = "A's own timer tells it within a millisecond of its write that its session must be over"
+	}
+	return all
+}
+
 // fenced is the same lock, and its token is the revision of the store at which it was acquired, which
 // every write makes larger. Who guards a resource by that refuses what is written by whoever held before.
 func fenced() strategies.Strategy {
@@ -95,7 +111,7 @@ func fenced() strategies.Strategy {
 	s.Summary = "etcd-mutex, with the store's revision at the acquire as fencing token"
 	s.Source = "the same, with Mutex.Header, as etcd's documentation proposes"
 	s.Tags = append(s.Tags, strategies.TagFenced)
-	s.May = may() // the resource turns away what is written with the older revision
+	s.May, s.Chance = may(), chance() // the resource turns away what is written with the older revision
 	s.New = func(env strategies.Env) (strategies.Lock, error) {
 		l, err := newLock(env)
 		if err != nil {

@@ -51,9 +51,16 @@ func recipe() strategies.Strategy {
 		Tags:    []string{strategies.TagMulti, strategies.TagQuorum, strategies.TagRenewing},
 		Query:   "/$1",
 		May:     map[string][]string{"follower-behind": behind, "gc-pause-holding": {"overlap", "stale-write"}, "all-cut-off": {}, "ghost-retry": {"unavailable"}},
-		New:     func(env strategies.Env) (strategies.Lock, error) { return newLock(env, false) },
+		Chance: map[string]string{
+			"follower-behind":  lot,
+			"gc-pause-holding": "A hears within some milliseconds of its write that its session is over",
+		},
+		New: func(env strategies.Env) (strategies.Lock, error) { return newLock(env, false) },
 	}
 }
+
+// lot is why some of what it shows is chance.
+const lot = "it is drawn by lot which member a client greets first, and only who greets the one that was stopped waits"
 
 // fenced is the same lock, and its token is the zxid at which its node was made, the number of that change in
 // the order of all. Nodes get the lock in the order in which they were made, so each holder's is larger than those
@@ -67,6 +74,7 @@ func fenced() strategies.Strategy {
 	s.Source = "the same, with czxid of the node's Stat"
 	s.Tags = append(s.Tags, strategies.TagFenced)
 	s.May = map[string][]string{"follower-behind": behind, "all-cut-off": {}, "ghost-retry": {"unavailable"}}
+	s.Chance = map[string]string{"follower-behind": lot}
 	s.New = func(env strategies.Env) (strategies.Lock, error) {
 		l, err := newLock(env, true)
 		if err != nil {

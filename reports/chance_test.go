@@ -1,0 +1,77 @@
+package reports_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/lockfault/lockfault/checker"
+	"github.com/lockfault/lockfault/reports"
+)
+
+// byChance is a cell of which it is chance what it shows.
+func byChance(found ...checker.Anomaly) reports.Cell {
+	c := cell("redlock", "late", found, anomalies(checker.Overlap, checker.StaleWrite))
+	c.AtMost, c.Chance = true, "it draws lots"
+	c.Settle()
+	return c
+}
+
+// Where it is chance what a lock shows, less is not better, and more is still not expected.
+func TestChance(t *testing.T) {
+	const says = "by chance: at most overlap, stale-write, since it draws lots"
+	for _, test := range []struct {
+		name       string
+		cell       reports.Cell
+		asExpected bool
+		says, mark string
+		tally      string
+	}{
+		{"nothing", byChance(), true, says, "· ±", "1 cell: 1 held; all as expected, 1 by chance"},
+		{"some", byChance(checker.Overlap), true, says, "overlap ±", "1 cell: 1 violated; all as expected, 1 by chance"},
+		{"all", byChance(checker.Overlap, checker.StaleWrite), true, says, "overlap, stale-write ±", "1 cell: 1 violated; all as expected, 1 by chance"},
+		{"another", byChance(checker.Ghost), false, "", "ghost *", "1 cell: 1 violated; 1 not as expected"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			c := test.cell
+			if c.AsExpected != test.asExpected || c.ByChance() != test.says || len(c.Better) > 0 || c.Improvement() != "" {
+				t.Errorf("as expected: %v, %q, better: %v", c.AsExpected, c.ByChance(), c.Better)
+			}
+			m := matrix(t, []reports.Cell{c})
+			if got := m.Tally().String(); got != test.tally {
+				t.Errorf("tally %q, want %q", got, test.tally)
+			}
+			shown := table(t, m)
+			if !strings.Contains(shown, test.mark+"\n") || strings.Contains(shown, "± by chance, another time more or less") != test.asExpected {
+				t.Errorf("want %q in\n%s", test.mark, shown)
+			}
+			dir := write(t, []reports.Cell{c}, []int{0})
+			for _, file := range []string{reports.MarkdownFile, reports.HTMLFile} {
+				if got := strings.Contains(read(t, dir, file), "by chance: at most overlap, stale-write, since it draws lots"); got != test.asExpected {
+					t.Errorf("%s says so: %v", file, got)
+				}
+			}
+		})
+	}
+}
+
+// That chance decides otherwise is no change; that it decides no longer, or not alone, is one.
+func TestDiffOfChance(t *testing.T) {
+	surely := atMost(cell("redlock", "late", anomalies(checker.Overlap), anomalies(checker.Overlap, checker.StaleWrite)))
+	for _, test := range []struct {
+		name     string
+		was, is  reports.Cell
+		becoming reports.Become // empty: it is the same
+	}{
+		{"less", byChance(checker.Overlap), byChance(), ""},
+		{"more", byChance(), byChance(checker.Overlap, checker.StaleWrite), ""},
+		{"another", byChance(), byChance(checker.Ghost), reports.Worse},
+		{"no longer by chance", byChance(), surely, reports.Worse},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			d := diff(t, write(t, []reports.Cell{test.was}, []int{0}), write(t, []reports.Cell{test.is}, []int{0}), nil)
+			if got := len(d.Changes) == 0; got != (test.becoming == "") || !got && d.Changes[0].Become != test.becoming {
+				t.Errorf("%+v, want %q", d.Changes, test.becoming)
+			}
+		})
+	}
+}
