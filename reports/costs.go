@@ -228,7 +228,7 @@ func (c Costs) widest() int {
 // empty means that there is none.
 func (c Costs) Markdown(w io.Writer, plot string) error {
 	b := bufio.NewWriter(w)
-	b.WriteString("# What the locks cost on real Redis\n\n")
+	b.WriteString("# What the locks cost on real servers\n\n")
 	fmt.Fprintf(b, "Written by `lockfault bench`, one run: %s, %s, %v for each path, in rounds in which each path gets its turn", c.Server, c.Platform, c.Time)
 	if c.Replicas > 0 {
 		fmt.Fprintf(b, "; each node has %s", count(c.Replicas, "replica"))
@@ -246,7 +246,7 @@ took each time, waiting included, without lockfault and through the gate. A rati
   them when a script asks for latency, bandwidth and the like.
 - *%s*: through the same link with the gate in it, before a script has begun: each message is decided on, one request at a time is let into a server, nothing is recorded.
 - *%s*: through the gate of a script that has begun, which is how scripts are played: each message is recorded too, and after each command that may have changed the lock's key,
-  and before its answer goes on, the key is read: one more command of the server for each such command.
+  and before its answer goes on, the key is read, or a server of another kind asked whose the lock is: one more command of the server for each such command.
 `, PathDirect, PathHop, PathGate, PathRecorded)
 	for _, p := range c.panels() {
 		fmt.Fprintf(b, "\n## %s\n\n", count(p.contenders, "contender"))

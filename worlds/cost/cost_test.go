@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -179,6 +180,22 @@ func TestFailures(t *testing.T) {
 	there := []strategies.Strategy{{Name: "there", Service: "nowhere"}}
 	if _, err := (cost.Options{Strategies: there}).Server(t.Context()); err == nil || err.Error() != "cost: there runs on nowhere, which this program doesn't know" {
 		t.Error(err)
+	}
+}
+
+// A script that has begun looks at the lock as its strategy says.
+func TestRecordedLooksAtTheLock(t *testing.T) {
+	s := lookup(t, "set-nx-px-lua")[0]
+	var read atomic.Int64
+	s.Owner = func(c strategies.Change) (string, bool) {
+		read.Add(1)
+		return strategies.Taker(c)
+	}
+	if _, err := measure(t, t.Context(), cost.Options{Strategies: []strategies.Strategy{s}, Contenders: []int{1}, Time: 20 * time.Millisecond, Rounds: 1}); err != nil {
+		t.Fatal(err)
+	}
+	if read.Load() == 0 {
+		t.Error("nobody has asked the strategy whose the lock is")
 	}
 }
 

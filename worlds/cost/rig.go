@@ -11,6 +11,7 @@ import (
 	"github.com/lockfault/lockfault/faults"
 	"github.com/lockfault/lockfault/faults/real"
 	"github.com/lockfault/lockfault/faults/real/proxy"
+	"github.com/lockfault/lockfault/harness"
 	"github.com/lockfault/lockfault/strategies"
 	"github.com/lockfault/lockfault/worlds"
 )
@@ -35,8 +36,8 @@ func (o Options) newRig(ctx context.Context, s strategies.Strategy) (*rig, error
 		return nil, err
 	}
 	r := &rig{links: proxy.New(nil)}
-	if r.idle, err = o.newWorld(ctx, service, max(1, s.Nodes), false); err == nil {
-		r.begun, err = o.newWorld(ctx, service, max(1, s.Nodes), true)
+	if r.idle, err = o.newWorld(ctx, s, service, false); err == nil {
+		r.begun, err = o.newWorld(ctx, s, service, true)
 	}
 	if err != nil {
 		return nil, errors.Join(err, r.close())
@@ -89,13 +90,14 @@ type world struct {
 	ended   chan struct{}
 }
 
-func (o Options) newWorld(ctx context.Context, service worlds.Service, nodes int, begun bool) (*world, error) {
+func (o Options) newWorld(ctx context.Context, s strategies.Strategy, service worlds.Service, begun bool) (*world, error) {
+	nodes := max(1, s.Nodes)
 	host, err := o.hostOf(ctx, service, nodes)
 	if err != nil {
 		return nil, err
 	}
 	w := &world{servers: &servers{Host: host, service: service}, todo: make(chan func(), 1), ended: make(chan struct{})}
-	cfg := real.Config{Host: w.servers, Nodes: nodes, Replicas: o.Replicas, Lock: faults.OnKey(key), TTL: lease, Record: func(checker.Event) {}}
+	cfg := real.Config{Host: w.servers, Nodes: nodes, Replicas: o.Replicas, Lock: harness.Cell{Strategy: s}.Lock(key), TTL: lease, Record: func(checker.Event) {}}
 	if service != nil {
 		cfg.Service = service
 	}
