@@ -342,7 +342,7 @@ func (c Cell) Improvement() string {
 // ByChance says what the cell might have shown as well, and why that is chance; it is empty where nothing is left to
 // that, or something shows that is not expected.
 func (c Cell) ByChance() string {
-	if c.Chance == "" || !c.Decided() || c.Verdict == NotApplicable || !c.AsExpected {
+	if c.Chance == "" || len(c.Expected) == 0 || !c.Decided() || c.Verdict == NotApplicable || !c.AsExpected {
 		return ""
 	}
 	return fmt.Sprintf("by chance: at most %s, since %s", names(c.Expected), c.Chance)
