@@ -60,6 +60,22 @@ func TestChance(t *testing.T) {
 	}
 }
 
+// Who bears the loss of a node by chance isn't said to bear it.
+func TestAdviceOfChance(t *testing.T) {
+	c := byChance()
+	c.Scenario = "node-down"
+	text := read(t, write(t, []reports.Cell{c}, []int{0}), reports.HTMLFile)
+	for says, want := range map[string]bool{
+		"available ±": true,
+		"In 1 scenario what it shows is chance (±), and may be more another time.": true,
+		"Bears a node that is down": false,
+	} {
+		if got := strings.Contains(text, says); got != want {
+			t.Errorf("%q is there: %v", says, got)
+		}
+	}
+}
+
 // That chance decides otherwise is no change; that it decides no longer, or not alone, is one.
 func TestDiffOfChance(t *testing.T) {
 	surely := atMost(cell("redlock", "late", anomalies(checker.Overlap), anomalies(checker.Overlap, checker.StaleWrite)))

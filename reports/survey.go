@@ -475,6 +475,9 @@ func (s *survey) rank(name string) page.Rank {
 		if c.Verdict == Held {
 			r.Survived++
 		}
+		if c.ByChance() != "" {
+			r.Chance++
+		}
 		for _, a := range c.Anomalies {
 			if avoided, _ := s.peers(c, a); len(avoided) > 0 {
 				r.Avoidable++
@@ -491,6 +494,9 @@ func (s *survey) rank(name string) page.Rank {
 			r.NodeDown = "available"
 			if slices.Contains(c.Anomalies, checker.Unavailable) {
 				r.NodeDown = "unavailable"
+			}
+			if c.ByChance() != "" {
+				r.NodeDown += " " + markChance
 			}
 		}
 		together += c.Together
@@ -561,6 +567,9 @@ func (s *survey) advice(r page.Rank, all []page.Rank) string {
 		parts = append(parts, "Be ready for "+strings.Join(worst, ", ")+".")
 	} else {
 		parts = append(parts, "Showed nothing.")
+	}
+	if r.Chance > 0 {
+		parts = append(parts, fmt.Sprintf("In %s what it shows is chance (%s), and may be more another time.", count(r.Chance, "scenario"), markChance))
 	}
 	return strings.Join(parts, " ")
 }

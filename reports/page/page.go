@@ -67,6 +67,7 @@ type Rank struct {
 	Acquire, Release                 string // round trips and commands
 	Recovery, NodeDown, Overlap      string
 	Stale                            int
+	Chance                           int // scenarios in which it is chance what it shows
 	P50, P99                         string
 	Advice                           string
 	NodesSort, RecoveryNS, OverlapNS int64
