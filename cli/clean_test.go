@@ -143,6 +143,27 @@ wait
 	}
 }
 
+// Servers of other services are several processes each, some of another user, and end as well.
+func TestServicesLeaveNothing(t *testing.T) {
+	t.Parallel()
+	for i, lock := range []string{"etcd-mutex", "postgres-row", "pgbouncer-row", "zookeeper-lock"} {
+		service, _, _ := strings.Cut(lock, "-")
+		c := ends()[i]
+		t.Run(service, func(t *testing.T) {
+			t.Parallel()
+			if is, err := condition(service); err != nil || !is {
+				t.Skip("there is none", err)
+			}
+			if err := os.Chmod(filepath.Dir(t.TempDir()), 0o711); err != nil { // so that a database's user gets to its files
+				t.Fatal(err)
+			}
+			r := startRun(t, endless, "--strategy", lock)
+			r.await("the cell is in its midst", func() bool { return r.stopped() >= 2 })
+			r.endsBy(c.end, c.status, nil)
+		})
+	}
+}
+
 // The same in virtual time, where there are workers only.
 func TestRunInVirtualTimeLeavesNothing(t *testing.T) {
 	t.Parallel()
