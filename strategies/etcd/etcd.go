@@ -63,8 +63,7 @@ func mutex() strategies.Strategy {
 // A request that a stopped member has taken waits until the client gives up the connection; and if it writes, nobody repeats it. So a client may
 // have the key, and not know it, for as long as its session lasts, which it renews.
 //
-// Who was connected to the member that stops gives that up late, and by chance later than his lease: then he hears of its end some
-// milliseconds after the next holder has got the lock.
+// A leader that was stopped, and goes on, may take leases to be over that were renewed with its successor, and end them.
 //
 // Whose answer is lost gives up and has the key nevertheless, which his session keeps.
 //
@@ -88,14 +87,15 @@ func may(written ...string) map[string][]string {
 	}
 }
 
-// chance says what of it is decided by lot: gRPC's round robin, which asks one member after the other, begins with any. In more scenarios it is
-// who of two comes first, A's timer or its write.
+// chance says what of it is chance. In more scenarios it is who of two comes first, A's timer or its write.
+//
+// gRPC's round robin asks one member after the other, and begins with any. An old leader that goes on looks twice a second which leases
+// are over, by what it knows, and has them ended by the new one (https://github.com/etcd-io/etcd/issues/15247).
 func chance(timed ...string) map[string]string {
-	const lot = "it is drawn by lot which member a client asks first"
 	all := map[string]string{
-		"node-down":       lot + ", and what is on its way to the one that dies is lost, and waited for",
-		"leader-paused":   lot + ", and only who had asked the one that stops hears too late of its lease",
-		"follower-behind": lot + ", and only who asks the one that was stopped waits, or has a key that it doesn't know of",
+		"node-down":       "an acquire takes some six seconds there, for which a lease of 4 s is too short and the one of a cell that is played again, since the machine was late, may not be",
+		"leader-paused":   "an old leader that goes on may have a lease ended that it takes to be over, before it hears of the new one",
+		"follower-behind": "it is drawn by lot which member a client asks first, and only who asks the one that was stopped waits, or has a key that it doesn't know of",
 	}
 	for _, scenario := range timed {
 		all[scenario] = "A's own timer tells it within a millisecond of its write that its session must be over"

@@ -60,7 +60,7 @@ func rowSequence() strategies.Strategy {
 	s.Tags = append(s.Tags, strategies.TagFenced)
 	// What a standby goes on with is larger than any number that was handed out, unless the record of 32 is lost with the rest.
 	s.May["failover-lost-write"], s.May["split-brain"] = []string{"overlap", "stale-write", "lost-lock"}, []string{"overlap"}
-	s.Chance = map[string]string{"failover-lost-write": "a sequence writes its next 32 numbers to the log when they are used up, or behind a checkpoint, and only if A's number was the first of those the standby hands it out again"}
+	s.Chance = map[string]string{"failover-lost-write": "A writes as soon as B holds, as B does, and only a write that comes after one with a larger token is refused"}
 	s.New = func(env strategies.Env) (strategies.Lock, error) {
 		l, err := newRow(env, "local")
 		if err != nil {

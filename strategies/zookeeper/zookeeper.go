@@ -60,7 +60,7 @@ func recipe() strategies.Strategy {
 }
 
 // lot is why some of what it shows is chance.
-const lot = "it is drawn by lot which member a client greets first, and only who greets the one that was stopped waits"
+const lot = "it is drawn by lot which member a client greets first, and who greets one that says nothing, stopped or cut off, waits for nearly seven sessions"
 
 // fenced is the same lock, and its token is the zxid at which its node was made, the number of that change in
 // the order of all. Nodes get the lock in the order in which they were made, so each holder's is larger than those
