@@ -73,9 +73,7 @@ func (e *expectations) accept(visit func(func(reports.Cell) error) error) (*acce
 			a.untouched++
 			continue
 		}
-		if may := e.cells[p].Expectation(said); may.Chance != "" { // what it shows another time is as good
-			s.anomalies = append(s.anomalies, may.Anomalies...)
-		}
+		s.anomalies = append(s.anomalies, e.cells[p].Expectation(nil).Drawn...) // what it shows another time is as good
 		was, ok := said.Of(p.strategy, key)
 		if err := said.Set(p.strategy, key, s.anomalies); err != nil {
 			return nil, err

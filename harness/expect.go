@@ -15,7 +15,9 @@ type Expectation struct {
 	// has to show exactly these.
 	AtMost bool
 	By     Source
-	// Chance says, after "since", why it is chance which of them the cell shows; empty if it isn't.
+	// Drawn are those of which it is chance whether the cell shows them, whatever is expected: what the strategy may show of itself.
+	// Chance says why, after "since"; empty if there are none.
+	Drawn  []checker.Anomaly
 	Chance string
 }
 
@@ -38,19 +40,24 @@ const (
 // pattern or because all are may do better than the group.
 func (c Cell) Expectation(file *scenarios.Expectations) Expectation {
 	key := c.Script.Key()
-	if file != nil {
-		if may, said := file.Of(c.Strategy.Name, key); said {
-			return Expectation{may, true, ByFile, c.Strategy.Chance[key]}
+	var own, drawn []checker.Anomaly
+	may, said := c.Strategy.May[key]
+	for _, a := range checker.Anomalies() {
+		if slices.Contains(may, string(a)) {
+			own = append(own, a)
 		}
 	}
-	if may, said := c.Strategy.May[key]; said {
-		e := Expectation{AtMost: true, By: ByStrategy, Chance: c.Strategy.Chance[key]}
-		for _, a := range checker.Anomalies() {
-			if slices.Contains(may, string(a)) {
-				e.Anomalies = append(e.Anomalies, a)
-			}
+	chance := c.Strategy.Chance[key]
+	if chance != "" {
+		drawn = own
+	}
+	if file != nil {
+		if may, said := file.Of(c.Strategy.Name, key); said {
+			return Expectation{may, true, ByFile, drawn, chance}
 		}
-		return e
+	}
+	if said {
+		return Expectation{own, true, ByStrategy, drawn, chance}
 	}
 	line, _ := c.Script.ExpectOf(c.Strategy.Name, c.Strategy.Tags)
 	named := slices.Contains(line.For, scenarios.Selector(c.Strategy.Name))

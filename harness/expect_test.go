@@ -65,9 +65,9 @@ named:
 		"red-mine": {Anomalies: list{checker.Ghost}, AtMost: true},
 		"named":    {Anomalies: list{checker.LostLock}},
 		"may":      {Anomalies: list{checker.Overlap, checker.StaleWrite}, AtMost: true, By: harness.ByStrategy},
-		"chance":   {Anomalies: list{checker.Overlap, checker.StaleWrite}, AtMost: true, By: harness.ByStrategy, Chance: "it draws lots"},
+		"chance":   {Anomalies: list{checker.Overlap, checker.StaleWrite}, AtMost: true, By: harness.ByStrategy, Drawn: list{checker.Overlap, checker.StaleWrite}, Chance: "it draws lots"},
 		"nothing":  {AtMost: true, By: harness.ByStrategy},
-		"both":     {Anomalies: list{checker.Unavailable}, AtMost: true, By: harness.ByFile, Chance: "it draws lots"},
+		"both":     {Anomalies: list{checker.Unavailable}, AtMost: true, By: harness.ByFile, Drawn: list{checker.Overlap, checker.StaleWrite}, Chance: "it draws lots"},
 		"unlike":   {},
 	} {
 		strategy, ok := registry.Lookup(name)
@@ -80,7 +80,7 @@ named:
 		}
 	}
 	both, _ := registry.Lookup("both")
-	want := harness.Expectation{Anomalies: list{checker.Overlap, checker.StaleWrite}, AtMost: true, By: harness.ByStrategy, Chance: "it draws lots"}
+	want := harness.Expectation{Anomalies: list{checker.Overlap, checker.StaleWrite}, AtMost: true, By: harness.ByStrategy, Drawn: list{checker.Overlap, checker.StaleWrite}, Chance: "it draws lots"}
 	if got := (harness.Cell{Strategy: both, Script: script}).Expectation(nil); !reflect.DeepEqual(got, want) {
 		t.Errorf("without a file: %+v, want %+v", got, want)
 	}

@@ -1,6 +1,7 @@
 package reports_test
 
 import (
+	"cmp"
 	"strings"
 	"testing"
 
@@ -11,7 +12,7 @@ import (
 // byChance is a cell of which it is chance what it shows.
 func byChance(found ...checker.Anomaly) reports.Cell {
 	c := cell("redlock", "late", found, anomalies(checker.Overlap, checker.StaleWrite))
-	c.AtMost, c.Chance = true, "it draws lots"
+	c.AtMost, c.Drawn, c.Chance = true, c.Expected, "it draws lots"
 	c.Settle()
 	return c
 }
@@ -35,6 +36,12 @@ func TestChance(t *testing.T) {
 			c.Settle()
 			return c
 		}(), true, "", "·", "1 cell: 1 held; all as expected"},
+		{"less may be", func() reports.Cell { // a file says so
+			c := byChance()
+			c.Expected = anomalies(checker.Overlap)
+			c.Settle()
+			return c
+		}(), true, "by chance: at most overlap, since it draws lots", "· ±", "1 cell: 1 held; all as expected, 1 by chance"},
 		{"another", byChance(checker.Ghost), false, "", "ghost *", "1 cell: 1 violated; 1 not as expected"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -52,7 +59,7 @@ func TestChance(t *testing.T) {
 			}
 			dir := write(t, []reports.Cell{c}, []int{0})
 			for _, file := range []string{reports.MarkdownFile, reports.HTMLFile} {
-				if got := strings.Contains(read(t, dir, file), says); got != (test.says != "") {
+				if got := strings.Contains(read(t, dir, file), cmp.Or(test.says, says)); got != (test.says != "") {
 					t.Errorf("%s says so: %v", file, got)
 				}
 			}
@@ -87,6 +94,14 @@ func TestDiffOfChance(t *testing.T) {
 		{"less", byChance(checker.Overlap), byChance(), ""},
 		{"more", byChance(), byChance(checker.Overlap, checker.StaleWrite), ""},
 		{"another", byChance(), byChance(checker.Ghost), reports.Worse},
+		{"less, beside what isn't expected", byChance(checker.Overlap, checker.Ghost), byChance(checker.Ghost), ""},
+		{"no longer what isn't expected", byChance(checker.Ghost), byChance(checker.Overlap), reports.Better},
+		{"where a file allows less", byChance(), func() reports.Cell {
+			c := byChance(checker.Overlap)
+			c.Expected = nil
+			c.Settle()
+			return c
+		}(), ""},
 		{"no longer by chance", byChance(), surely, reports.Worse},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -272,9 +272,10 @@ func (d *Diff) cell(was, is Cell) {
 		if !slices.Contains(d.played.strategies.names, c.Strategy) {
 			c.Says = "nothing of it is in the new report"
 		}
-	case was.ByChance() != "" && is.ByChance() != "": // that it comes out otherwise is no change
 	case decided(was.Verdict) && decided(is.Verdict):
-		c.Gained, c.Lost = without(is.Anomalies, was.Anomalies), without(was.Anomalies, is.Anomalies)
+		// What is chance in both is no change, whatever is expected.
+		lots := without(is.Drawn, without(is.Drawn, was.Drawn))
+		c.Gained, c.Lost = without(without(is.Anomalies, was.Anomalies), lots), without(without(was.Anomalies, is.Anomalies), lots)
 		switch {
 		case len(c.Gained) > 0:
 			c.Become, c.Says = Worse, "shows "+names(c.Gained)

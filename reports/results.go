@@ -119,14 +119,15 @@ type Cell struct {
 	// ExpectedBy is who says what is expected: nobody but the script if it is
 	// empty, [ByStrategy] or [ByFile].
 	ExpectedBy string `json:"expected_by,omitempty"`
-	// Chance says, after "since", why it is chance which of those that are Expected the cell shows, where the strategy
-	// says so.
-	Chance string `json:"chance,omitempty"`
+	// Drawn are those of which it is chance whether the cell shows them, whatever is expected, and Chance says why, after
+	// "since", where the strategy says so.
+	Drawn  []checker.Anomaly `json:"drawn,omitempty"`
+	Chance string            `json:"chance,omitempty"`
 	// Varies says why another run of the same seed may differ in the order of what
 	// happens at one instant, where the strategy says so: the verdict is the same
 	// then, and the history need not be.
 	Varies string `json:"varies,omitempty"`
-	// Better are the anomalies among Expected that did not show, where no Chance decides and AtMost
+	// Better are the anomalies among Expected, and not Drawn, that did not show, where AtMost
 	// says that this is as expected.
 	Better []checker.Anomaly `json:"better,omitempty"`
 	// AgreesWithSim is whether the cell showed the same anomalies as in
@@ -250,7 +251,7 @@ func (c *Cell) Settle() {
 	case Held, Violated:
 		missing, extra := c.missing(), c.Extra()
 		c.AsExpected = len(extra) == 0 && (len(missing) == 0 || c.AtMost)
-		if c.AsExpected && len(missing) > 0 && c.Chance == "" {
+		if missing = without(missing, c.Drawn); c.AsExpected && len(missing) > 0 {
 			c.Better = missing
 		}
 	case NotApplicable:
@@ -339,13 +340,14 @@ func (c Cell) Improvement() string {
 	return "better: no " + names(c.Better)
 }
 
-// ByChance says what the cell might have shown as well, and why that is chance; it is empty where nothing is left to
-// that, or something shows that is not expected.
+// ByChance says what of that which is expected it is chance whether the cell shows, and why; it is empty where that is nothing,
+// or something shows that is not expected.
 func (c Cell) ByChance() string {
-	if c.Chance == "" || len(c.Expected) == 0 || !c.Decided() || c.Verdict == NotApplicable || !c.AsExpected {
+	drawn := without(c.Drawn, without(c.Drawn, c.Expected))
+	if len(drawn) == 0 || !c.Decided() || c.Verdict == NotApplicable || !c.AsExpected {
 		return ""
 	}
-	return fmt.Sprintf("by chance: at most %s, since %s", names(c.Expected), c.Chance)
+	return fmt.Sprintf("by chance: at most %s, since %s", names(drawn), c.Chance)
 }
 
 // Unordered says why the acquires and releases of the cell have no legal order,

@@ -193,6 +193,9 @@ func (s Strategy) check() error {
 		}
 	}
 	for _, scenario := range slices.Sorted(maps.Keys(s.Chance)) {
+		if why := s.Chance[scenario]; why == "" || strings.TrimSpace(why) != why || strings.ContainsAny(why, "\r\n") {
+			return fmt.Errorf("strategies: %s leaves to chance what it shows under %s since %q: say why, in one line", s.Name, scenario, why)
+		}
 		if len(s.May[scenario]) == 0 {
 			return fmt.Errorf("strategies: %s leaves to chance what it shows under %s, and its May names nothing that it might be", s.Name, scenario)
 		}

@@ -80,6 +80,8 @@ func TestRegistryWithRefuses(t *testing.T) {
 		{strategies.Strategy{Name: "my", New: nothing, Nodes: -1}, "asks for -1 nodes"},
 		{strategies.Strategy{Name: "my", New: nothing, Query: "SELECT 1"}, "has a Query, but no Service"},
 		{strategies.Strategy{Name: "my", New: nothing, Chance: map[string]string{"flush": "it draws lots"}}, "leaves to chance what it shows under flush, and its May names nothing"},
+		{strategies.Strategy{Name: "my", New: nothing, May: map[string][]string{"flush": {"overlap"}}, Chance: map[string]string{"flush": "a\nb"}}, `under flush since "a\nb": say why, in one line`},
+		{strategies.Strategy{Name: "my", New: nothing, May: map[string][]string{"flush": {"overlap"}}, Chance: map[string]string{"flush": ""}}, `under flush since "": say why`},
 		{strategies.Strategy{Name: "my", New: nothing, Service: "postgres", Query: "SELECT 1"}, ""},
 		{strategies.Strategy{Name: "my", New: nothing, Tags: []string{"@x"}}, `the tag "@x"`},
 	} {

@@ -34,6 +34,6 @@ func Expect(cell *reports.Cell, played harness.Cell, file *scenarios.Expectation
 		e = played.Expectation(file)
 	}
 	cell.Expected, cell.AtMost, cell.ExpectedBy = e.Anomalies, e.AtMost, string(e.By)
-	cell.Chance = e.Chance
+	cell.Drawn, cell.Chance = e.Drawn, e.Chance
 	cell.Varies = played.Strategy.Varies
 }

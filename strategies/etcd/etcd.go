@@ -63,7 +63,7 @@ func mutex() strategies.Strategy {
 // A request that a stopped member has taken waits until the client gives up the connection; and if it writes, nobody repeats it. So a client may
 // have the key, and not know it, for as long as its session lasts, which it renews.
 //
-// A leader that was stopped, and goes on, may take leases to be over that were renewed with its successor, and end them.
+// When a leader goes on that was stopped, a lease may end within milliseconds, whether its holder heard that it was renewed or not.
 //
 // Whose answer is lost gives up and has the key nevertheless, which his session keeps.
 //
@@ -89,12 +89,12 @@ func may(written ...string) map[string][]string {
 
 // chance says what of it is chance. In more scenarios it is who of two comes first, A's timer or its write.
 //
-// gRPC's round robin asks one member after the other, and begins with any. An old leader that goes on looks twice a second which leases
-// are over, by what it knows, and has them ended by the new one (https://github.com/etcd-io/etcd/issues/15247).
+// gRPC's round robin asks one member after the other, and begins with any. An old leader that goes on may have leases ended that it takes
+// to be over (https://github.com/etcd-io/etcd/issues/15247).
 func chance(timed ...string) map[string]string {
 	all := map[string]string{
 		"node-down":       "an acquire takes some six seconds there, for which a lease of 4 s is too short and the one of a cell that is played again, since the machine was late, may not be",
-		"leader-paused":   "an old leader that goes on may have a lease ended that it takes to be over, before it hears of the new one",
+		"leader-paused":   "as the old leader goes on A's lease ends within milliseconds, or doesn't",
 		"follower-behind": "it is drawn by lot which member a client asks first, and only who asks the one that was stopped waits, or has a key that it doesn't know of",
 	}
 	for _, scenario := range timed {
