@@ -38,7 +38,7 @@ func explain(events iter.Seq2[linear.Event, error], spec linear.Spec, v *linear.
 		return &explained{Says: "it is not explained, since it took too long to be sure"}
 	}
 	all := &explained{Says: x.Violation.Says, Of: x.Of, Smallest: x.Smallest}
-	if x.Violation.Rule == v.Rule && slices.Equal(linesOf(x.Violation.Events), linesOf(v.Events)) {
+	if x.Violation.Rule == v.Rule && slices.Equal(linesOf(x.Violation.Events), linesOf(v.Events)) && slices.Equal(x.Violation.Clients, v.Clients) {
 		all.Says = v.Says // the part ends early, and doesn't know how long something lasted
 	}
 	for i := range x.Events {

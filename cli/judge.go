@@ -4,6 +4,7 @@ import (
 	"context"
 	"iter"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/lockfault/lockfault/checker/linear"
@@ -85,7 +86,13 @@ func (b *bench) judgeOf(key string) *judgeAtWork {
 		return j
 	}
 	h := hash(key)
-	b.known.add(h)
+	if b.apart {
+		b.known.add(h)
+	} else {
+		for one := range strings.FieldsSeq(key) { // of a Multi an operation names several
+			b.known.add(hash(one))
+		}
+	}
 	if len(b.keys) >= dealt && b.apart {
 		return b.list[h%judges]
 	}

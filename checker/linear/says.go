@@ -25,12 +25,18 @@ func sayOverlap(v *Violation) string {
 		}
 		return "acquired"
 	}
-	a, b := &v.Events[0], &v.Events[1]
-	if len(v.Clients) > 2 {
-		return fmt.Sprintf("%s held together%s for %v, from %v on.", strings.Join(v.Clients, ", "), on(v.Key), v.To-v.From, v.From)
+	a, b, long := &v.Events[0], &v.Events[1], v.To-v.From // for no time if nothing comes after it, or times are coarse
+	if all := strings.Join(v.Clients, ", "); len(v.Clients) > 2 && long > 0 {
+		return fmt.Sprintf("%s held together%s for %v, from %v on.", all, on(v.Key), long, v.From)
+	} else if len(v.Clients) > 2 {
+		return fmt.Sprintf("%s held together%s at %v.", all, on(v.Key), v.From)
 	}
-	return fmt.Sprintf("%s %s at %v and %s %s at %v%s, and neither can have been before the other: they held together for %v.",
-		a.Client, did(a), a.Time, b.Client, did(b), b.Time, on(v.Key), v.To-v.From)
+	together := ""
+	if long > 0 {
+		together = fmt.Sprintf(": they held together for %v", long)
+	}
+	return fmt.Sprintf("%s %s at %v and %s %s at %v%s, and neither can have been before the other%s.",
+		a.Client, did(a), a.Time, b.Client, did(b), b.Time, on(v.Key), together)
 }
 
 func sayAgain(hold, e *Event, limit int32) string {
