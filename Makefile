@@ -235,9 +235,9 @@ prove-checker: ## the same on 1,000,000 histories of each kind, and those that p
 	done
 
 .PHONY: enumerate-checker
-enumerate-checker: ## compare the lock checker with the naive oracle on every history of two clients up to eight events and of three up to seven; of several keys, and of fenced locks, up to seven and six
-	LOCKFAULT_SIZES=8,7 GOGC=1000 $(GO) test ./checker/linear -run 'TestEnumerate$$/^(mutex|mutex-strict|mutex-tokens.*|reentrant.*|lease.*|semaphore.*|read-write.*)$$' -v -timeout 6h
-	LOCKFAULT_SIZES=7,6 GOGC=1000 $(GO) test ./checker/linear -run 'TestEnumerate$$/^(multi.*|fenced.*)$$' -v -timeout 6h
+enumerate-checker: ## compare the lock checker with the naive oracle on every history of two clients up to eight events and of three up to seven
+	LOCKFAULT_SIZES=8,7 GOGC=2000 $(GO) test ./checker/linear -run 'TestEnumerate$$/^(mutex|mutex-strict|mutex-tokens.*|reentrant.*|lease.*|semaphore.*|read-write.*)$$' -v -timeout 6h
+	LOCKFAULT_SIZES=8,7 LOCKFAULT_DESCENTS=7,6 GOGC=2000 $(GO) test ./checker/linear -run 'TestEnumerate$$/^(multi.*|fenced.*)$$' -v -timeout 12h
 
 .PHONY: cover-checker
 cover-checker: ## show which parts of the lock checker random histories reach

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 )
 
 // A Checker judges a history event by event. It keeps what is open (operations,
@@ -47,7 +48,7 @@ func New(spec Spec, opts Options) *Checker {
 	opts.Skew = max(opts.Skew, 0)
 	c := &Checker{
 		spec: spec, opts: opts, traits: spec.traits(), limit: int32(spec.often()), now: math.MinInt64,
-		clients: map[string]*client{}, slots: map[string]*slot{}, sweepAt: 1024, opened: map[string]bool{},
+		clients: map[string]*client{}, slots: map[string]*slot{}, sweepAt: 1024,
 	}
 	if opts.Search {
 		c.kept = newKept(spec, opts.Strict)
@@ -75,6 +76,7 @@ type owner struct {
 	client *client
 	key    string
 	slots  []*slot // the one lock, or the several of a Multi
+	lone   [1]*slot
 
 	// The operation under way; op is 0 if there is none.
 	op      Op
@@ -287,6 +289,16 @@ func (e *Event) canonical() *Event {
 
 // set writes a list of keys in the one way in which it is compared.
 func set(list string) string {
+	last, more := "", true
+	for rest := list; more; {
+		var key string
+		if key, rest, more = strings.Cut(rest, " "); key <= last || strings.IndexFunc(key, unicode.IsSpace) >= 0 {
+			break // it is not written so
+		}
+		if last = key; !more {
+			return list
+		}
+	}
 	keys := strings.Fields(list)
 	slices.Sort(keys)
 	return strings.Join(slices.Compact(keys), " ")
@@ -333,11 +345,12 @@ func (c *Checker) owner(e *Event) *owner {
 	}
 	o := &owner{client: cl, key: e.Key, until: math.MaxInt64}
 	if c.tied {
-		for _, key := range strings.Fields(e.Key) {
+		for key := range strings.FieldsSeq(e.Key) {
 			o.slots = append(o.slots, c.slot(key))
 		}
 	} else {
-		o.slots = []*slot{c.slot(e.Key)}
+		o.lone[0] = c.slot(e.Key)
+		o.slots = o.lone[:]
 	}
 	cl.owners = append(cl.owners, o)
 	if cl.index != nil {
@@ -427,6 +440,9 @@ func (c *Checker) ask(s *slot, why string, more bool) {
 	key := s.key
 	if c.tied {
 		key = ""
+	}
+	if c.opened == nil {
+		c.opened = map[string]bool{}
 	}
 	c.opened[key] = c.opened[key] || more
 }

@@ -26,9 +26,11 @@ type alphabet struct {
 // A prefix is a history as far as it goes, and what the oracle makes of it.
 type prefix struct {
 	events []naiveEvent
-	set    naiveSet // the states after it
-	live   int64    // the latest end of a lease
-	used   int8     // clients
+	told   [2][]Event // the same, as Check is given it; of several keys also with each having the other's name
+	set    naiveSet   // the states after it; nil if nothing comes after it
+	live   int64      // the latest end of a lease
+	used   int8       // clients
+	named  bool       // the keys of a Multi have been told from each other
 }
 
 // next calls visit with each event that may come next. The time of an event
@@ -99,7 +101,11 @@ func (a *alphabet) of(p *prefix, c int8, now int64, visit func(naiveEvent)) {
 	case naiveLease, naiveFenced, naiveServed:
 		calls = append(calls, naiveEvent{op: Extend})
 	case naiveMulti:
-		calls = with(calls, []uint8{1, 2, 3}, func(e *naiveEvent, k uint8) { e.keys = k })
+		lists := []uint8{1, 3, 2}
+		if !p.named {
+			lists = lists[:2] // the other naming is that of player.play
+		}
+		calls = with(calls, lists, func(e *naiveEvent, k uint8) { e.keys = k })
 	case naiveReadWrite:
 		calls = with(calls, []bool{false, true}, func(e *naiveEvent, b bool) { e.shared = b })
 	}
@@ -141,7 +147,7 @@ func with[T any](calls []naiveEvent, values []T, set func(*naiveEvent, T)) []nai
 type player struct {
 	alphabet
 	oracle naiveOracle
-	check  func(events []naiveEvent, legal bool)
+	check  func(events []Event, legal bool)
 	played int
 	legal  int
 
@@ -152,7 +158,7 @@ type player struct {
 // partsAt is the length of the prefixes that parts share out.
 const partsAt = 4
 
-func newPlayer(a alphabet, check func([]naiveEvent, bool)) *player {
+func newPlayer(a alphabet, check func([]Event, bool)) *player {
 	o := naiveOracle{spec: a.spec, strict: a.strict}
 	if a.spec.tokens() {
 		o.maxToken = slices.Max(a.tokens)
@@ -160,12 +166,32 @@ func newPlayer(a alphabet, check func([]naiveEvent, bool)) *player {
 	return &player{alphabet: a, oracle: o, check: check}
 }
 
-func (p *player) begin() *prefix { return &prefix{set: p.oracle.begin()} }
+// begin returns the empty history. All that grow from it share its storage: one at a time is played.
+func (p *player) begin() *prefix {
+	h := &prefix{set: p.oracle.begin(), events: make([]naiveEvent, 0, p.events)}
+	for i := range h.told {
+		h.told[i] = make([]Event, 0, p.events)
+	}
+	return h
+}
 
-// play judges p with one event more.
+// play judges h with one event more, which is the last if there are enough.
 func (p *player) play(h *prefix, e naiveEvent, grown naiveSet) *prefix {
-	next := &prefix{events: append(h.events, e), set: p.oracle.step(grown, e), live: max(h.live, e.lease), used: max(h.used, e.client)}
-	legal := len(next.set) > 0
+	next := &prefix{
+		events: append(h.events, e), told: h.told,
+		live: max(h.live, e.lease), used: max(h.used, e.client), named: h.named || e.keys == 1,
+	}
+	for i := range p.namings() {
+		next.told[i] = append(h.told[i], eventOf(e, len(next.events)))
+		e.keys = e.keys&1<<1 | e.keys>>1
+	}
+	legal := false
+	if len(next.events) == p.alphabet.events {
+		legal = p.oracle.explains(grown, e)
+	} else {
+		next.set = p.oracle.step(grown, e)
+		legal = len(next.set) > 0
+	}
 	if len(next.events) < partsAt && p.part > 0 {
 		return next // part 0 has it
 	}
@@ -179,15 +205,21 @@ func (p *player) play(h *prefix, e naiveEvent, grown naiveSet) *prefix {
 	if legal {
 		p.legal++
 	}
-	p.check(next.events, legal)
+	p.check(next.told[p.played%p.namings()], legal)
 	return next
+}
+
+// namings is in how many ways keys can be named. A list of them is told in the order of their names, so it may make a difference:
+// histories are told in each in turn.
+func (p *player) namings() int {
+	if p.spec.kind == naiveMulti {
+		return 2
+	}
+	return 1
 }
 
 // all plays every continuation of h. What has no state left is not continued.
 func (p *player) all(h *prefix) {
-	if len(h.events) == p.events {
-		return
-	}
 	var grown naiveSet
 	at := int64(-1)
 	p.next(h, func(e naiveEvent) {
@@ -200,22 +232,16 @@ func (p *player) all(h *prefix) {
 	})
 }
 
-// eventsOf returns what Check is given.
-func eventsOf(spec naiveSpec, events []naiveEvent) []Event {
-	out := make([]Event, len(events))
-	for i, n := range events {
-		out[i] = Event{
-			Time: time.Duration(n.time) * time.Second, Lease: time.Duration(n.lease) * time.Second, Client: string('A' + rune(n.client) - 1),
-			Key: [...]string{"", "x", "y", "x y"}[n.keys&3], Phase: n.phase, Op: n.op, Token: int64(n.token), Permits: int(n.permits), Line: i + 1,
-		}
-		if n.phase == Crash || n.phase == Expired || n.op == Use {
-			out[i].Permits = 0
-		}
-		if n.shared {
-			out[i].Shared = true
-		}
+// eventOf returns what Check is given as the event of a line.
+func eventOf(n naiveEvent, line int) Event {
+	e := Event{
+		Time: time.Duration(n.time) * time.Second, Lease: time.Duration(n.lease) * time.Second, Client: [...]string{"", "A", "B", "C"}[n.client],
+		Key: [...]string{"", "x", "y", "x y"}[n.keys], Phase: n.phase, Op: n.op, Shared: n.shared, Token: int64(n.token), Permits: int(n.permits), Line: line,
 	}
-	return out
+	if n.phase == Crash || n.phase == Expired || n.op == Use {
+		e.Permits = 0
+	}
+	return e
 }
 
 // notation writes a history as parse reads it.
@@ -370,8 +396,8 @@ func TestEnumerate(t *testing.T) {
 			for i, events := range sizes {
 				a := a
 				a.clients, a.events = i+2, events
-				p := newPlayer(a, func(events []naiveEvent, legal bool) {
-					d.compare(a.spec, a.strict, eventsOf(a.spec, events), legal, len(events) <= deep[i])
+				p := newPlayer(a, func(events []Event, legal bool) {
+					d.compare(a.spec, a.strict, events, legal, len(events) <= deep[i])
 				})
 				p.part, p.parts = part, parts
 				p.all(p.begin())

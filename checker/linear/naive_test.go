@@ -409,15 +409,30 @@ func (o *naiveOracle) effectOf(s naiveState, i int, c int8, visit func(naiveStat
 func (o *naiveOracle) step(before naiveSet, e naiveEvent) naiveSet {
 	after := make(naiveSet, len(before))
 	for s := range before {
-		if (s.ending == atEnd || s.ending == byEnd) && s.owner[0] != 0 && s.end <= e.time {
-			continue // that grant was over by now
-		}
-		if o.event(&s, e) {
+		if o.survives(&s, e) {
 			s.sort()
 			after[s] = struct{}{}
 		}
 	}
 	return after
+}
+
+// explains says whether any state of a grown set survives an event, which is all there is to ask of the last one.
+func (o *naiveOracle) explains(before naiveSet, e naiveEvent) bool {
+	for s := range before {
+		if o.survives(&s, e) {
+			return true
+		}
+	}
+	return false
+}
+
+// survives says whether the event is possible in a state, and makes that what it is after it.
+func (o *naiveOracle) survives(s *naiveState, e naiveEvent) bool {
+	if (s.ending == atEnd || s.ending == byEnd) && s.owner[0] != 0 && s.end <= e.time {
+		return false // that grant was over by now
+	}
+	return o.event(s, e)
 }
 
 func (o *naiveOracle) event(s *naiveState, e naiveEvent) bool {
