@@ -64,15 +64,12 @@ func (m match) play(t testing.TB, ops int, patience func(ours time.Duration) tim
 	if m.wrong {
 		verdict = Invalid
 	}
-	m.ours = quickest(func() time.Duration {
-		start := spent()
+	m.ours = quickest(func() {
 		r := Check(m.spec, events, Options{Strict: m.strict})
-		took := spent() - start
 		m.open = r.Verdict == Unknown
 		if r.Verdict != verdict && !m.open {
 			t.Fatalf("%s, strict=%v, %+v: %v, not %v", m.name, m.strict, m.traffic, r, verdict)
 		}
-		return took
 	})
 	if patience == nil {
 		return m
@@ -81,23 +78,25 @@ func (m match) play(t testing.TB, ops int, patience func(ours time.Duration) tim
 	model := rivalOf(m.spec, list)
 	limit := patience(m.ours)
 	m.ended = true
-	m.theirs = quickest(func() time.Duration {
-		start := spent()
+	m.theirs = quickest(func() {
 		got := porcupine.CheckOperationsTimeout(model, list, limit)
-		took := spent() - start
 		if m.ended = got != porcupine.Unknown; m.ended && (got == porcupine.Ok) == m.wrong {
 			t.Fatalf("%s, strict=%v, %+v: porcupine says %v", m.name, m.strict, m.traffic, got)
 		}
-		return took
 	})
 	return m
 }
 
-// quickest returns the least of some runs: of three at least, if they are not long.
-func quickest(run func() time.Duration) time.Duration {
+// quickest returns the least processor time of some runs: of three at least, if they are not long. Short ones are timed
+// several at once, since the system books a thread's time by its tick, milliseconds, and one run may be booked with the next.
+func quickest(run func()) time.Duration {
 	least := time.Duration(math.MaxInt64)
-	for begin, runs := time.Now(), 0; runs < 3 && time.Since(begin) < time.Second || time.Since(begin) < enough && runs < 1000; runs++ {
-		least = min(least, run())
+	for begin, samples := time.Now(), 0; samples < 3 && time.Since(begin) < time.Second; samples++ {
+		start, runs := spent(), time.Duration(0)
+		for since := time.Now(); runs == 0 || time.Since(since) < enough/3; runs++ {
+			run()
+		}
+		least = min(least, (spent()-start)/runs)
 	}
 	return least
 }
