@@ -274,7 +274,7 @@ func (d *Diff) cell(was, is Cell) {
 		}
 	case decided(was.Verdict) && decided(is.Verdict):
 		// What is chance in both is no change, whatever is expected.
-		lots := without(is.Drawn, without(is.Drawn, was.Drawn))
+		lots := both(is.Drawn, was.Drawn)
 		c.Gained, c.Lost = without(without(is.Anomalies, was.Anomalies), lots), without(without(was.Anomalies, is.Anomalies), lots)
 		switch {
 		case len(c.Gained) > 0:

@@ -343,7 +343,7 @@ func (c Cell) Improvement() string {
 // ByChance says what of that which is expected it is chance whether the cell shows, and why; it is empty where that is nothing,
 // or something shows that is not expected.
 func (c Cell) ByChance() string {
-	drawn := without(c.Drawn, without(c.Drawn, c.Expected))
+	drawn := both(c.Drawn, c.Expected)
 	if len(drawn) == 0 || !c.Decided() || c.Verdict == NotApplicable || !c.AsExpected {
 		return ""
 	}
@@ -359,6 +359,9 @@ func (c Cell) Unordered() string {
 	}
 	return c.Conflict.Says
 }
+
+// both returns those of a that are in b, too, in the order of a.
+func both(a, b []checker.Anomaly) []checker.Anomaly { return without(a, without(a, b)) }
 
 // without returns what is in a but not in b.
 func without(a, b []checker.Anomaly) []checker.Anomaly {

@@ -422,3 +422,14 @@ func FuzzCheck(f *testing.F) {
 		}
 	})
 }
+
+// A list of keys is compared as a set of them, however it is written.
+func TestSet(t *testing.T) {
+	for list, want := range map[string]string{
+		"": "", "x": "x", "x y": "x y", "y x": "x y", "x x": "x", "x y x": "x y", " x": "x", "x ": "x", "x  y": "x y", "x\ty": "x y", "x y\nw": "w x y",
+	} {
+		if got := set(list); got != want {
+			t.Errorf("%q is %q, want %q", list, got, want)
+		}
+	}
+}

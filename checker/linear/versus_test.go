@@ -88,7 +88,7 @@ func (m match) play(t testing.TB, ops int, patience func(ours time.Duration) tim
 }
 
 // quickest returns the least processor time of some runs: of three at least, if they are not long. Short ones are timed
-// several at once, since the system books a thread's time by its tick, milliseconds, and one run may be booked with the next.
+// several at once, since what other threads take is booked late at times: 2 ms of it were seen to count as 0.08.
 func quickest(run func()) time.Duration {
 	least := time.Duration(math.MaxInt64)
 	for begin, samples := time.Now(), 0; samples < 3 && time.Since(begin) < time.Second; samples++ {
