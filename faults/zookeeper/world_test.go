@@ -19,8 +19,13 @@ import (
 // stage is a world of members.
 type stage struct{ *realtest.Stage }
 
-// lease is how long a session lasts. Clients ping three times in it.
-const lease = 3 * time.Second
+const (
+	// lease is how long a session lasts when its client says nothing: longer
+	// than a busy machine lets a client wait for its turn.
+	lease = 15 * time.Second
+	// short is one that a test can wait for. Clients ping three times in it.
+	short = 6 * time.Second
+)
 
 func newStage(t *testing.T) *stage {
 	t.Helper()
@@ -38,12 +43,18 @@ func newStageFor(t *testing.T, lock faults.Lock, members int) *stage {
 // connect connects a client by its link, and logs in.
 func (s *stage) connect(client string) *zk.Conn {
 	s.T.Helper()
+	return s.connectFor(client, lease)
+}
+
+// connectFor is connect with a session of that length.
+func (s *stage) connectFor(client string, session time.Duration) *zk.Conn {
+	s.T.Helper()
 	home, err := s.Admit(client)
 	if err != nil {
 		s.T.Fatal(err)
 	}
 	at := home.Places[0]
-	c, _, err := zk.Connect([]string{at.Addr}, lease, zk.WithLogger(silent{}), zk.WithLogInfo(false))
+	c, _, err := zk.Connect([]string{at.Addr}, session, zk.WithLogger(silent{}), zk.WithLogInfo(false))
 	if err != nil {
 		s.T.Fatal(err)
 	}
@@ -74,8 +85,8 @@ func TestRequestsAreTold(t *testing.T) {
 	s.Begin()
 	a := s.connect("A")
 	s.Wants("A", `
-		A > n1/0 CONNECT new session of 3000 ms
-		A < reply CONNECT new session of 3000 ms = session of 3000 ms
+		A > n1/0 CONNECT new session of 15000 ms
+		A < reply CONNECT new session of 15000 ms = session of 15000 ms
 		A > n1/0 AUTH digest (secret)
 		A < reply AUTH digest (secret) = ok`)
 	b := s.connect("B")
@@ -139,7 +150,7 @@ func TestRequestsAreTold(t *testing.T) {
 // Pings are carried and told, and nothing else: they are no round trips, and no order about any request means one.
 func TestPings(t *testing.T) {
 	s := newStage(t)
-	a := s.connect("A")
+	a := s.connectFor("A", short)
 	s.Begin()
 	s.Events = nil
 	before := s.Client("A")
@@ -162,7 +173,7 @@ func TestPings(t *testing.T) {
 	s.Events = nil
 	s.Inject(faults.Drop{Match: match("A", faults.Before, "PING"), Times: 1})
 	s.Await("it connects again", func() bool { return strings.Contains(s.Told("A"), "AUTH digest (secret) = ok") })
-	if told := s.Told("A"); !strings.Contains(told, "A < reply CONNECT session of 3000 ms again = session ") { // or that it has expired, where a machine is slow
+	if told := s.Told("A"); !strings.Contains(told, "A < reply CONNECT session of 6000 ms again = session ") { // or that it has expired, where a machine is slow
 		t.Errorf("told was\n%s", told)
 	}
 }
@@ -208,13 +219,11 @@ func TestOrdersByCommand(t *testing.T) {
 	// An answer is late by as much as it should be, and nobody else's.
 	const late = 200 * time.Millisecond
 	s.Inject(faults.Delay{Match: match("A", faults.After, "GETCHILDREN"), By: faults.Span{Abs: late}})
+	s.Within(late, func() { has() })
 	begun := time.Now()
-	has()
-	own := time.Since(begun)
-	begun = time.Now()
 	s.Must(func() error { _, _, err := a.Children("/lock"); return err })
-	if took := time.Since(begun); took < late || own > late {
-		t.Errorf("an answer that is %v late took %v, another one %v", late, took, own)
+	if took := time.Since(begun); took < late {
+		t.Errorf("an answer that is %v late took %v", late, took)
 	}
 	s.Inject(faults.Clear{})
 

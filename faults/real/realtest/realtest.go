@@ -16,7 +16,7 @@ import (
 )
 
 // patience is how long a test waits for what must come.
-const patience = 30 * time.Second
+const patience = 3 * time.Minute
 
 // A Stage is a world with what it told. It is used by the test's goroutine.
 type Stage struct {
@@ -80,6 +80,22 @@ func (s *Stage) Await(what string, is func() bool) {
 	s.T.Helper()
 	if !s.Run(patience, is) {
 		s.T.Fatalf("it doesn't come to: %s\n%s", what, s.Told(""))
+	}
+}
+
+// Within waits until something takes less than that much time: on a slow
+// machine that once it took more says nothing.
+func (s *Stage) Within(limit time.Duration, do func()) {
+	s.T.Helper()
+	for first := time.Now(); ; {
+		begun := time.Now()
+		do()
+		switch took := time.Since(begun); {
+		case took < limit:
+			return
+		case time.Since(first) > patience:
+			s.T.Fatalf("it took %v each time, and should take less than %v", took, limit)
+		}
 	}
 }
 
