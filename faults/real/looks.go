@@ -94,17 +94,21 @@ func (w *World) soon() (context.Context, context.CancelFunc) {
 }
 
 // mayEnd returns why a lock that was seen on a server may have ended by itself; empty if somebody must have taken it away, for what its holder had
-// it with is there still. That is asked twice: a server that forgets both may do so one by one.
+// it with is there still. That is asked twice: a server that forgets both may do so one by one. A server that knew of the lock just now is waited
+// for longer than for a glance, and the wait noted: on a busy machine silence is no word that somebody's lease or session has ended.
 func (w *World) mayEnd(s *server, ends Ending, bond string) Ending {
 	binder, ok := s.looker().(Binder)
 	if !ok || bond == "" || ends == "" {
 		return ends
 	}
-	ctx, cancel := w.soon()
-	defer cancel()
 	for _, pause := range []time.Duration{0, 2 * time.Millisecond} {
 		time.Sleep(pause)
-		if bound, err := binder.Bound(ctx, bond); err != nil || !bound {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		asked := time.Now()
+		bound, err := binder.Bound(ctx, bond)
+		cancel()
+		w.note(s.Name, s.Name+" to say whether a lease or session is there still", time.Since(asked)-s.trip())
+		if err != nil || !bound {
 			return ends
 		}
 	}

@@ -114,9 +114,23 @@ func (m *member) Look(_ context.Context, query, name string) (seen real.Sight, e
 	case good:
 		seen.Holders = []real.Holder{{Owner: owner}}
 	case owner != "":
-		seen.Holders = []real.Holder{{Owner: owner, Ends: real.WithLease}}
+		bound, lasts := strings.CutSuffix(owner, " for as long as it lasts")
+		seen.Holders = []real.Holder{{Owner: bound, Ends: real.WithLease}}
+		if lasts {
+			seen.Holders[0].Bond = "it"
+		}
 	}
 	return seen, nil
+}
+
+// Bound implements [real.Binder]: what a lock is had with lasts, and a member on a busy machine needs some time to say so.
+func (m *member) Bound(ctx context.Context, bond string) (bool, error) {
+	select {
+	case <-time.After(300 * time.Millisecond):
+		return bond == "it", nil
+	case <-ctx.Done():
+		return false, ctx.Err()
+	}
 }
 
 // What is a protocol's own affair passes unseen, whatever stands beside it, and who has given a request up waits for none.
@@ -230,6 +244,22 @@ func TestClustersLocks(t *testing.T) {
 	c.says("12", "12", "12")
 	ask(a)
 	stands("B may have given it back when nobody could see it", "n1: free by command B, n2: free by command B, n3: free by command B")
+}
+
+// Whose lease lasts has not lost the lock by its end, however long a server takes to say that it lasts.
+func TestLeaseThatLasts(t *testing.T) {
+	t.Parallel()
+	c, s := alone(t)
+	b, a := s.conn("B", "n1"), s.conn("A", "n1")
+	s.Begin()
+	c.says("2 B-fedcba9876543210 for as long as it lasts")
+	b.ask("PING", "+PONG")
+	c.says("3")
+	a.ask("PING", "+PONG")
+	const want = "n1: B (B1) by command B, n1: free by command A"
+	if got := strings.ReplaceAll(strings.TrimSpace(realtest.States(s.events)), "\n", ", "); got != want {
+		t.Errorf("%s\nwant %s", got, want)
+	}
 }
 
 // alone returns a council of one, who says that nobody has the lock, and its stage.
