@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/lockfault/lockfault/checker/linear"
 )
@@ -55,6 +56,7 @@ type bench struct {
 	options linear.Options
 	apart   bool // keys can be judged apart
 	list    []*judgeAtWork
+	end     time.Duration // of the history, as far as it was read
 	keys    map[string]*judgeAtWork
 	known   distinct
 	lastKey string
@@ -69,6 +71,7 @@ type judgeAtWork struct {
 }
 
 func (b *bench) take(e *linear.Event) {
+	b.end = e.Time
 	if e.Phase == linear.Crash { // of a client, whatever it held
 		for _, j := range b.list {
 			b.give(j, e)
@@ -122,6 +125,7 @@ func (b *bench) start() *judgeAtWork {
 			}
 			b.free.Put(events)
 		}
+		checker.Until(b.end) // also when no more was about its locks
 		j.out <- checker.Result()
 	}()
 	return j

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"iter"
 	"reflect"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -83,6 +85,9 @@ func TestJudgingApartAgrees(t *testing.T) {
 		if got.Verdict != want.Verdict || got.Ops != want.Ops || got.Unknown != want.Unknown || len(got.Violations) != len(want.Violations) {
 			t.Fatalf("apart %+v, together %+v", got, want)
 		}
+		if got, want := said(got.Violations), said(want.Violations); !slices.Equal(got, want) {
+			t.Fatalf("apart\n%s\ntogether\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+		}
 		first, err := judge(t.Context(), sequence(events, nil), linear.Mutex(), true, linear.Options{Strict: o.Strict, Search: o.Search})
 		if err != nil {
 			t.Fatal(err)
@@ -95,6 +100,15 @@ func TestJudgingApartAgrees(t *testing.T) {
 			t.Fatalf("once %+v, again %+v", got, again)
 		}
 	})
+}
+
+// said returns what violations say, in any order, and from when to when they were.
+func said(list []linear.Violation) (lines []string) {
+	for _, v := range list {
+		lines = append(lines, fmt.Sprint(v.Key, " ", v.From, " ", v.To, " ", v.Says))
+	}
+	slices.Sort(lines)
+	return lines
 }
 
 // A file that can't be read to its end still proves what comes before.

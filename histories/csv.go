@@ -33,7 +33,11 @@ func newTable(l *lines, unit TimeUnit) (*table, error) {
 	case errors.Is(err, io.EOF):
 		return nil, errors.New("the history is empty")
 	case err != nil:
-		return nil, errors.Unwrap(err)
+		var bad badLine
+		if errors.As(err, &bad) {
+			err = bad.error
+		}
+		return nil, err
 	}
 	t := &table{separator: separatorOf(text), clock: clock{asked: unit}}
 	fields, err := t.fields(text)

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/lockfault/lockfault/checker"
 	"github.com/lockfault/lockfault/internal/nearest"
@@ -37,6 +38,9 @@ func decode(text []byte, e *jsonEvent, fields []string) error {
 	if err := decodeStrictly(text, &v); err != nil {
 		return err
 	}
+	if halves(text, v.Client, v.Key, v.Owner, v.Value) {
+		return errors.New(`an escape as \ud800 is half of a character, and the other half is missing`)
+	}
 	if v.Index != nil {
 		e.index, e.hasIndex = *v.Index, true
 	}
@@ -48,6 +52,13 @@ func decode(text []byte, e *jsonEvent, fields []string) error {
 	e.shared = v.Shared
 	e.node, e.server, e.owner, e.value, e.cause = []byte(v.Node), []byte(v.Server), []byte(v.Owner), []byte(v.Value), []byte(v.Cause)
 	return nil
+}
+
+// halves reports whether one of these words, which a line has, was written with half a surrogate pair: the standard library
+// puts the same character for all of those.
+func halves(text []byte, words ...string) bool {
+	return slices.ContainsFunc(words, func(word string) bool { return strings.ContainsRune(word, utf8.RuneError) }) &&
+		!bytes.ContainsRune(text, utf8.RuneError) && !bytes.Contains(bytes.ToLower(text), []byte(`\ufffd`))
 }
 
 // exactly refuses an object that has a field twice, or one that is not among

@@ -3,6 +3,8 @@ package histories
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/lockfault/lockfault/checker/linear"
@@ -44,6 +46,21 @@ func (c *clientCalls) on(key string) (under call, inFirst bool) {
 		return c.first, true
 	}
 	return c.more[key], false
+}
+
+// reordered returns a call under way on a list of the same locks, written differently.
+func (c *clientCalls) reordered(key string) (call, bool) {
+	sorted := func(list string) []string { return slices.Sorted(strings.FieldsSeq(list)) }
+	want := sorted(key)
+	if c.first.op != 0 && slices.Equal(sorted(c.first.key), want) {
+		return c.first, true
+	}
+	for _, other := range c.more {
+		if slices.Equal(sorted(other.key), want) {
+			return other, true
+		}
+	}
+	return call{}, false
 }
 
 func (c *clientCalls) idle() bool { return c.first.op == 0 && len(c.more) == 0 }
@@ -147,6 +164,9 @@ func (o *order) returned(r *record) error {
 	before, inFirst := c.on(r.Key)
 	switch {
 	case before.op == 0:
+		if other, ok := c.reordered(r.Key); ok {
+			return fmt.Errorf("%s returns from %s of %q, which its call of line %d has as %q: write it the same way", r.Client, opName(r.Op), r.Key, other.line, other.key)
+		}
 		return fmt.Errorf("%s returns from %s, but has not called it", r.Client, opName(r.Op))
 	case before.op != r.Op:
 		return fmt.Errorf("%s returns from %s, but called %s on line %d", r.Client, opName(r.Op), opName(before.op), before.line)

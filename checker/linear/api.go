@@ -101,8 +101,8 @@ type Options struct {
 	All bool
 	// Found, if it is not nil, is called by [Checker.Add] with each violation that is to be
 	// reported, once and as soon as it is proven and complete, even if it is not listed
-	// any more. It must not change what it is given. What only the end of
-	// the history or a search tells, Result alone says.
+	// any more; without All these are at most one that is only possible, and then one that is certain. It must not
+	// change what it is given. What only the end of the history or a search tells, Result alone says.
 	Found func(Violation)
 	// Held, if it is not nil, is called with each time in which a client must have held, as far as the
 	// rules know it: by [Checker.Add] when it is over and nothing can change that but a release that

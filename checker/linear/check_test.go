@@ -237,6 +237,31 @@ func TestMemory(t *testing.T) {
 	}
 }
 
+// TestMemoryOfManyLocksEach lets clients come, take many locks at once, and give all back: none may be kept.
+func TestMemoryOfManyLocksEach(t *testing.T) {
+	c := New(Mutex(), Options{})
+	for i := range 50 {
+		e := Event{Time: time.Duration(i), Client: fmt.Sprint(i)}
+		for _, e.Op = range []Op{Acquire, Release} {
+			for j := range 1000 {
+				e.Key = fmt.Sprint("k", i, ".", j)
+				for _, e.Phase = range []Phase{Invoke, ReturnOK} {
+					if err := c.Add(e); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+		}
+	}
+	owners := 0
+	for _, cl := range c.clients {
+		owners += len(cl.owners)
+	}
+	if len(c.slots) > 4096 || owners > 4096 || c.owned != owners+len(c.clients) {
+		t.Errorf("%d locks, %d clients and %d owners are kept, and %d were counted", len(c.slots), len(c.clients), owners, c.owned)
+	}
+}
+
 // TestMemoryOfLocks lets one client use many locks in turn: none may be kept.
 func TestMemoryOfLocks(t *testing.T) {
 	for _, clients := range []int{1, 50_000} {
@@ -261,39 +286,96 @@ func TestMemoryOfLocks(t *testing.T) {
 	}
 }
 
-// TestResultChangesNothing asks for the result after each event: the next
+// TestResultChangesNothing asks for the result after each event, and after one alone: the next
 // events must be judged as if nobody had asked.
 func TestResultChangesNothing(t *testing.T) {
 	everySpec(t, func(t *testing.T, spec Spec, strict bool) {
 		for seed := range uint64(100) {
-			events := history(rand.New(rand.NewPCG(seed, 4)), spec, 8+int(seed%20))
-			for _, o := range []Options{{Strict: strict, All: true}, {Strict: strict, Search: true}} {
-				asked, plain := New(spec, o), New(spec, o)
-				for _, e := range events {
-					asked.Add(e)
-					plain.Add(e)
-					if first := asked.Result(); !reflect.DeepEqual(first, asked.Result()) {
-						t.Fatalf("two results after %v of %v", e, events)
-					}
-				}
-				if got, want := asked.Result(), plain.Result(); !reflect.DeepEqual(got, want) {
-					t.Fatalf("got %+v\nwant %+v\nof %v", got, want, events)
-				}
-			}
+			r := rand.New(rand.NewPCG(seed, 4))
+			changesNothing(t, spec, strict, history(r, spec, 8+int(seed%20)), r.IntN(8))
 		}
 	})
+	// Four of three permits are out, of which nobody may ask twice.
+	events := parse(t, `1 a acquire; 2 a acquire ok; 3 b acquire n=3; 4 c acquire n=2; 5 b acquire ok n=3; 6 c acquire unknown n=2`)
+	for at := range events {
+		changesNothing(t, Semaphore(3), false, events, at)
+	}
+}
+
+func changesNothing(t *testing.T, spec Spec, strict bool, events []Event, once int) {
+	t.Helper()
+	for _, o := range []Options{{Strict: strict, All: true}, {Strict: strict, Search: true}} {
+		always, asked, plain := New(spec, o), New(spec, o), New(spec, o)
+		for i, e := range events {
+			always.Add(e)
+			asked.Add(e)
+			plain.Add(e)
+			if first := always.Result(); !reflect.DeepEqual(first, always.Result()) {
+				t.Fatalf("two results after %v of %v", e, events)
+			}
+			if i == once {
+				asked.Result()
+			}
+		}
+		for _, c := range []*Checker{always, asked} {
+			if got, want := c.Result(), plain.Result(); !reflect.DeepEqual(got, want) {
+				t.Fatalf("got %+v\nwant %+v\nof %v, asked after event %d or after each", got, want, events, once)
+			}
+		}
+	}
+}
+
+// Without Options.All what is found first is what Result says, even if an event is wrong in two ways.
+func TestFoundFirst(t *testing.T) {
+	for _, c := range []struct {
+		spec    Spec
+		history string
+		want    Rule
+	}{
+		{Fenced(), "1 a acquire; 2 a acquire ok token=5 lease=100; 3 a acquire; 4 a acquire ok token=5 lease=100", TokenOrder},
+		{Multi(), "1 a acquire key=x; 2 a acquire ok key=x; 3 a acquire key=y; 4 a acquire ok key=y; 5 a acquire key=x+y; 6 a acquire ok key=x+y", Again},
+	} {
+		var found []Violation
+		r := read(c.spec, parse(t, c.history), Options{Found: func(v Violation) { found = append(found, v) }})
+		if len(found) != 1 || found[0].Rule != c.want || !reflect.DeepEqual(r.Violations, found) {
+			t.Errorf("%s: found %+v, and in the end %+v", c.history, found, r.Violations)
+		}
+	}
+}
+
+// What is acquired again is a lock that the second acquire is about.
+func TestAgainOfSeveral(t *testing.T) {
+	r := read(Multi(), parse(t, "1 a acquire key=x+y; 2 a acquire ok key=x+y; 3 a acquire key=y+z; 4 a acquire ok key=y+z"), Options{})
+	if len(r.Violations) != 1 || r.Violations[0].Rule != Again || r.Violations[0].Key != "y" {
+		t.Errorf("%+v", r)
+	}
+}
+
+// What goes on lasts until the history's end, whoever says when that was.
+func TestUntil(t *testing.T) {
+	c := New(Mutex(), Options{})
+	for _, e := range parse(t, "1 a acquire; 2 a acquire ok; 3 b acquire; 4 b acquire ok") {
+		c.Add(e)
+	}
+	for _, end := range []struct{ at, want time.Duration }{{3, 4}, {9, 9}, {8, 9}} { // s
+		c.Until(end.at * time.Second)
+		if r := c.Result(); len(r.Violations) != 1 || r.Violations[0].From != 4*time.Second || r.Violations[0].To != end.want*time.Second {
+			t.Errorf("until %v: %+v", end.at, r)
+		}
+	}
+}
+
+func read(spec Spec, events []Event, o Options) Result {
+	c := New(spec, o)
+	for _, e := range events {
+		c.Add(e)
+	}
+	return c.Result()
 }
 
 // TestOpenLocks reads histories twice, the second time with a search of those locks alone
 // that the first reading left open: it must say what a search of all does.
 func TestOpenLocks(t *testing.T) {
-	read := func(spec Spec, events []Event, o Options) Result {
-		c := New(spec, o)
-		for _, e := range events {
-			c.Add(e)
-		}
-		return c.Result()
-	}
 	var named atomic.Int64
 	everySpec(t, func(t *testing.T, spec Spec, strict bool) {
 		for seed := range uint64(100) {

@@ -25,6 +25,7 @@ type Checker struct {
 	clients map[string]*client
 	slots   map[string]*slot
 	recent  recent[owner]
+	owned   int // owners, and clients
 	sweepAt int
 
 	opened map[string]bool // locks of which the rules leave a question open, and whether it is about more than busy answers; "" for all
@@ -318,9 +319,9 @@ func (c *Checker) fail(e *Event, why string) error {
 func (c *Checker) owner(e *Event) *owner {
 	cl := c.clients[e.Client]
 	if cl == nil {
-		c.sweep()
 		cl = &client{name: e.Client}
 		c.clients[e.Client] = cl
+		c.owned++
 	}
 	if cl.index != nil {
 		if o := cl.index[e.Key]; o != nil {
@@ -340,9 +341,11 @@ func (c *Checker) owner(e *Event) *owner {
 			return o
 		}
 	}
+	c.sweep(cl)
 	if len(cl.owners) >= max(few, cl.keepAt) {
 		c.keep(cl)
 	}
+	c.owned++
 	o := &owner{client: cl, key: e.Key, until: math.MaxInt64}
 	if c.tied {
 		for key := range strings.FieldsSeq(e.Key) {
@@ -389,6 +392,7 @@ func (c *Checker) keep(cl *client) {
 	}
 	if len(kept) < len(cl.owners) {
 		clear(c.recent[:])
+		c.owned -= len(cl.owners) - len(kept)
 	}
 	clear(cl.owners[len(kept):])
 	cl.owners, cl.keepAt, cl.index = kept, 2*len(kept), nil
@@ -411,19 +415,24 @@ func (c *Checker) leave(s *slot) {
 	}
 }
 
-// sweep forgets the clients that nothing depends on. It runs when their number
-// has doubled, so each event pays a constant share.
-func (c *Checker) sweep() {
-	if len(c.clients) < c.sweepAt {
+// sweep forgets what nothing depends on of clients and of what they had to do with locks, but not the client that stays. It runs
+// when that has doubled, so each event pays a constant share.
+func (c *Checker) sweep(stays *client) {
+	if c.owned < c.sweepAt {
 		return
 	}
 	for name, cl := range c.clients {
-		if c.keep(cl); len(cl.owners) == 0 {
+		if c.keep(cl); len(cl.owners) == 0 && cl != stays {
 			delete(c.clients, name)
+			c.owned--
 		}
 	}
-	c.sweepAt = max(1024, 2*len(c.clients))
+	c.sweepAt = max(1024, 2*c.owned)
 }
+
+// Until says that the history went on until then, so that what goes on lasts until then at least. A time before the last event's
+// says nothing; the next event must not be before it.
+func (c *Checker) Until(at time.Duration) { c.now = max(c.now, at) }
 
 // wonder notes that the events leave a question about s that is not settled here. What the rules
 // say of s from now on is to be confirmed.

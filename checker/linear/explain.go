@@ -38,11 +38,15 @@ func Explain(spec Spec, events []Event, opts Options) (Explanation, bool) {
 		return Explanation{}, false
 	}
 	x := &explainer{spec: spec, strict: opts.Strict, left: atFirst + perEvent*len(events)}
-	if events = understood(spec, events); !spec.traits().tied {
+	if events = understood(spec, events); spec.traits().tied {
+		events = slices.Clone(events)
+		for i := range events {
+			events[i] = *events[i].canonical()
+		}
+	} else {
 		events = ofKey(events, r.Violations[0].Key)
 	}
-	// A prefix of a legal history is legal, so there is a first that is not.
-	events = events[:1+sort.Search(len(events)-1, func(i int) bool { return x.illegal(events[:i+1]) })]
+	events = x.upTo(events)
 	e := Explanation{Of: len(events)}
 	e.Events = x.reduce(events)
 	e.Smallest = x.left >= 0
@@ -104,8 +108,14 @@ func (x *explainer) illegal(events []Event) bool {
 	return !legal && !lost
 }
 
+// upTo leaves out what comes behind the event at which it shows that events are illegal. A prefix of a
+// legal history is legal, so there is a first that is not.
+func (x *explainer) upTo(events []Event) []Event {
+	return events[:1+sort.Search(len(events)-1, func(i int) bool { return x.illegal(events[:i+1]) })]
+}
+
 // reduce leaves out what can be left out: all before a moment at which nothing was held, whole
-// clients, and then parts of what each did, until nothing more can.
+// clients, parts of what each did, and what then comes behind, until nothing more can.
 func (x *explainer) reduce(events []Event) []Event {
 	for {
 		before := len(events)
@@ -116,6 +126,7 @@ func (x *explainer) reduce(events []Event) []Event {
 		}
 		events = x.without(events, newCutter(x.spec, x.strict, events).clients())
 		events = x.without(events, newCutter(x.spec, x.strict, events).parts())
+		events = x.upTo(events)
 		if len(events) == before || x.left < 0 {
 			return events
 		}

@@ -29,6 +29,17 @@ func TestExplanations(t *testing.T) {
 		{"a token that an acquire gave stays while it is used", naiveSpec{kind: naiveMutexTokens}, false,
 			"0 A acquire; 1 A acquire ok token=4; 2 A release; 3 A release ok; 4 B acquire; 5 B acquire ok token=5; 6 B use ok token=5; 7 A use ok token=4",
 			"0 A acquire; 1 A acquire ok token=4; 2 A release; 3 A release ok; 4 B acquire; 5 B acquire ok token=5; 6 B use ok token=5; 7 A use ok token=4"},
+		{"what came behind goes when what was proven late goes", naiveSpec{}, false,
+			"0 A acquire; 1 A acquire ok; 2 A release; 3 B acquire; 4 B acquire ok; 5 B release; 6 A release fail",
+			"0 A acquire; 1 A acquire ok; 3 B acquire; 4 B acquire ok"},
+		{"keys in another order are the same", naiveSpec{kind: naiveMulti}, false,
+			"0 A acquire key=x+y; 1 A acquire ok key=x+y; 2 A release key=y+x; 3 A release ok key=y+x; 4 B acquire key=z; 5 B acquire ok key=z; " +
+				"6 A acquire key=z; 7 A acquire ok key=z",
+			"4 B acquire key=z; 5 B acquire ok key=z; 6 A acquire key=z; 7 A acquire ok key=z"},
+		{"and so they are of who was told busy", naiveSpec{kind: naiveMulti}, true,
+			"0 A acquire key=x+y; 1 A acquire ok key=x+y; 2 A release key=y+x; 3 B try key=x; 4 B try fail key=x; 5 A release ok key=y+x; " +
+				"6 B release key=x; 7 B release ok key=x",
+			"6 B release key=x; 7 B release ok key=x"},
 		{"several permits", naiveSpec{kind: naiveSemaphore, limit: 2}, false,
 			"0 A acquire; 1 A acquire ok; 2 B acquire; 3 B acquire ok; 4 B release; 5 B release ok; 6 C acquire n=2; 7 C acquire ok n=2",
 			"0 A acquire; 1 A acquire ok; 6 C acquire n=2; 7 C acquire ok n=2"},

@@ -139,7 +139,7 @@ func (c *Checker) acquired(o *owner, e *Event) {
 		o.lo = 0 // the lease ran out
 	}
 	if o.lo >= c.limit {
-		c.again(o.held[0], e)
+		c.again(o.held[0], o.held[0].slot, e)
 		return
 	}
 	if o.hi >= c.limit { // then some release, or the end of a lease, came first
@@ -178,7 +178,7 @@ func (c *Checker) begin(o *owner, e *Event) {
 			kept = append(kept, h)
 			if h.client == o.client && !hold.apart {
 				hold.apart = true
-				c.again(h.held[0], e)
+				c.again(h.held[0], s, e)
 			}
 		}
 		s.holders = append(kept, o)
@@ -345,10 +345,10 @@ func (c *Checker) notHeld(o *owner, e *Event) {
 	c.violate(Violation{Rule: NotHeld, Key: o.key, Events: []Event{o.event(&o.call), *e}, Certain: c.opts.Skew == 0 || !c.forgot && !soon, Says: sayNotHeld(e)})
 }
 
-// again reports that event e is an acquire by who holds already.
-func (c *Checker) again(h *hold, e *Event) {
+// again reports that event e is an acquire of s by who holds that already.
+func (c *Checker) again(h *hold, s *slot, e *Event) {
 	first := h.event()
-	c.violate(Violation{Rule: Again, Key: h.slot.key, Events: []Event{first, *e}, Certain: true, Says: sayAgain(&first, e, c.limit)})
+	c.violate(Violation{Rule: Again, Key: s.key, Events: []Event{first, *e}, Certain: true, Says: sayAgain(&first, e, c.limit)})
 }
 
 func (c *Checker) extended(o *owner, e *Event) {

@@ -288,7 +288,7 @@ func (c *Checker) relist(h *hold, was stamp) {
 	for _, r := range h.rivals {
 		if r.owner.client == h.owner.client && c.tied {
 			e := r.event()
-			c.again(h, &e)
+			c.again(h, h.slot, &e)
 			c.unpin(h)
 			return
 		}

@@ -2,6 +2,7 @@ package linear
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 )
 
@@ -13,21 +14,22 @@ type kept struct {
 	locks  map[string]*lock
 	of     map[string][]*lock // by client
 	known  map[place]struct{} // who is in of
-	only   map[string]bool    // keys of which events are kept, if not nil
+	// refuted are the locks of which a violation is listed: they have no legal order.
+	refuted map[string]bool
+	only    map[string]bool // keys of which events are kept, if not nil
 }
 
 type place struct{ client, key string }
 
 type lock struct {
-	key     string
-	events  []Event
-	places  []int64 // of the events, in the whole; nil if they are the whole
-	refuted bool    // they have no legal order
-	again   int     // how many events there are to be before it is worth while to look again
+	key    string
+	events []Event
+	places []int64 // of the events, in the whole; nil if they are the whole
+	again  int     // how many events there are to be before it is worth while to look again
 }
 
 func newKept(spec Spec, strict bool) *kept {
-	return &kept{traits: spec.traits(), spec: spec, strict: strict, locks: map[string]*lock{}, of: map[string][]*lock{}, known: map[place]struct{}{}}
+	return &kept{traits: spec.traits(), spec: spec, strict: strict, locks: map[string]*lock{}, of: map[string][]*lock{}, known: map[place]struct{}{}, refuted: map[string]bool{}}
 }
 
 // choose says of which locks to keep the events; with none of all.
@@ -122,27 +124,32 @@ func (l *lock) add(e *Event, place int64) {
 	l.events, l.places = append(l.events, *e), append(l.places, place)
 }
 
-func (k *kept) lock(key string) *lock {
-	if k.tied {
-		key = ""
-	}
-	return k.locks[key]
+// aside returns the same events, of which what is noted is noted here alone.
+func (k *kept) aside() *kept {
+	so := *k
+	so.refuted = maps.Clone(k.refuted)
+	return &so
 }
 
-// refuted notes that the events of a lock are known to have no legal order.
-func (k *kept) refuted(key string) {
-	if l := k.lock(key); l != nil {
-		l.refuted = true
+// whole returns the key of the lock that one's events are kept with.
+func (k *kept) whole(key string) string {
+	if k.tied {
+		return ""
 	}
+	return key
 }
+
+// refute notes that the events of a lock are known to have no legal order.
+func (k *kept) refute(key string) { k.refuted[k.whole(key)] = true }
 
 // confirms says whether the events of a lock have no legal order. Where they have one it is not
 // asked for again soon, so that all answers together cost no more than a few searches; unless this
 // is the end.
 func (k *kept) confirms(key string, end bool) bool {
-	l := k.lock(key)
-	if l == nil || l.refuted || len(l.events) < l.again && !end {
-		return l != nil && l.refuted
+	key = k.whole(key)
+	l := k.locks[key]
+	if l == nil || k.refuted[key] || len(l.events) < l.again && !end {
+		return l != nil && k.refuted[key]
 	}
 	legal, _, lost := k.judge(l.events)
 	if (legal || lost) && !end {
@@ -169,10 +176,10 @@ type refutation struct {
 // which it shows, and whether a search gave up.
 func (k *kept) settle(these func(key string) bool) (refuted []refutation, lost bool) {
 	for key, l := range k.locks {
-		if l.refuted || !these(key) {
+		if k.refuted[key] || !these(key) {
 			continue
 		}
-		at, gaveUp := k.refute(l.events)
+		at, gaveUp := k.first(l.events)
 		lost = lost || gaveUp
 		if at >= 0 {
 			refuted = append(refuted, refutation{l, at, &l.events[at]})
@@ -182,9 +189,9 @@ func (k *kept) settle(these func(key string) bool) (refuted []refutation, lost b
 	return refuted, lost
 }
 
-// refute returns the first event at which events are illegal, or -1. A descent knows how all operations
+// first returns the first event at which events are illegal, or -1. A descent knows how all operations
 // will return, so it may find out before that event.
-func (k *kept) refute(events []Event) (at int, lost bool) {
+func (k *kept) first(events []Event) (at int, lost bool) {
 	legal, from, lost := k.judge(events)
 	if legal || lost {
 		return -1, lost

@@ -26,7 +26,7 @@ func (c *Checker) full() bool {
 func (c *Checker) wants(certain bool) bool {
 	switch {
 	case !c.opts.All:
-		return certain || len(c.result.Violations) == 0
+		return !c.found && (certain || len(c.result.Violations) == 0)
 	case c.opts.Found != nil || !c.full() || certain && !c.certain:
 		return true
 	}
@@ -46,7 +46,7 @@ func (c *Checker) violate(v Violation) {
 		}
 	}
 	if c.kept != nil {
-		c.kept.refuted(v.Key)
+		c.kept.refute(v.Key)
 	}
 	c.list(v)
 }
@@ -91,6 +91,9 @@ func (c *Checker) conclusion() (r Result, open bool) {
 	so.opts.Found = nil
 	so.result.Violations = slices.Clone(c.result.Violations)
 	so.ending, so.opened = true, maps.Clone(c.opened)
+	if so.kept = nil; c.kept != nil {
+		so.kept = c.kept.aside()
+	}
 	so.finish()
 	open = so.open != ""
 	so.settle()
