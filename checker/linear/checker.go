@@ -446,10 +446,7 @@ func (c *Checker) ask(s *slot, why string, more bool) {
 	if c.open == "" {
 		c.open = why
 	}
-	key := s.key
-	if c.tied {
-		key = ""
-	}
+	key := c.whole(s.key)
 	if c.opened == nil {
 		c.opened = map[string]bool{}
 	}
@@ -458,10 +455,7 @@ func (c *Checker) ask(s *slot, why string, more bool) {
 
 // wondering says whether a question about a lock is open.
 func (c *Checker) wondering(key string) bool {
-	if c.tied {
-		key = ""
-	}
-	_, open := c.opened[key]
+	_, open := c.opened[c.whole(key)]
 	return open || !c.ruled
 }
 
@@ -470,11 +464,7 @@ func (c *Checker) depends(v *Violation) bool {
 	if v.Rule == Busy {
 		return c.wondering(v.Key)
 	}
-	key := v.Key
-	if c.tied {
-		key = ""
-	}
-	return c.opened[key]
+	return c.opened[c.whole(v.Key)]
 }
 
 // settle lets a search answer what is open.

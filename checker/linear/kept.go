@@ -53,10 +53,7 @@ func (k *kept) add(e *Event, seq int64) {
 	if k.only != nil && !k.only[e.Key] {
 		return
 	}
-	at := place{e.Client, e.Key}
-	if k.tied {
-		at.key = ""
-	}
+	at := place{e.Client, k.whole(e.Key)}
 	l := k.locks[at.key]
 	if l == nil {
 		l = &lock{key: at.key}
@@ -129,14 +126,6 @@ func (k *kept) aside() *kept {
 	so := *k
 	so.refuted = maps.Clone(k.refuted)
 	return &so
-}
-
-// whole returns the key of the lock that one's events are kept with.
-func (k *kept) whole(key string) string {
-	if k.tied {
-		return ""
-	}
-	return key
 }
 
 // refute notes that the events of a lock are known to have no legal order.

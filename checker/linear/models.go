@@ -42,10 +42,10 @@ type model interface {
 // known:
 //
 // Fenced. State: the last token, the tokens of each client, the largest accepted, and who holds, as Lease
-// (Believed). acquire with token t: t > last, and nobody holds, not even c → last = t, t is c's, and c holds; without a
-// `Lease` this hold may be over at once. An acquire of unknown outcome may give any token. use of t, accepted: t
-// is c's, or no larger than one that an acquire returned to c, or may return yet (one that returned unknown, or whose client crashed, does not); and t ≥ the largest accepted →
-// that is t. It may come before the return of its acquire. A use that is turned away needs nothing, nor does a
+// (Believed). acquire with token t: t > last, and nobody holds, not even c → last = t, t is c's, and c holds;
+// without a `Lease` this hold may be over at once. An acquire of unknown outcome may give any token. use of t,
+// accepted: t is c's, or no larger than one that an acquire returned to c, or may return yet (one that returned
+// unknown, or whose client crashed, does not); and t ≥ the largest accepted → that is t. It may come before the return of its acquire. A use that is turned away needs nothing, nor does a
 // release, which ends what c holds, if anything. An extend needs that c holds. One order explains tokens and
 // leases. An acquire that returned ok without a token is not taken for one with token 0: nothing is known of
 // what it gave, so its client may use any, and the verdict is unknown at best.

@@ -14,6 +14,14 @@ type traits struct {
 	lax     bool // a release needs nothing, and a grant that tells no lease may be over at once
 }
 
+// whole returns the key of the lock that a key is judged as part of: tied ones are one.
+func (t traits) whole(key string) string {
+	if t.tied {
+		return ""
+	}
+	return key
+}
+
 // The one place that knows which kind has which.
 func (s Spec) traits() traits {
 	switch s.kind {
