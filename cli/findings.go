@@ -237,7 +237,7 @@ func (s *search) play(ctx context.Context, strategy strategies.Strategy, list []
 			return nil
 		}
 		var err error
-		x.History, err = reports.ReadHistory(filepath.Join(temp.Path(), filepath.FromSlash(c.History)))
+		x.History, err = reports.ReadHistory(temp.Path(), c.History)
 		return err
 	})
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -118,7 +117,7 @@ func (o *playOptions) playCell(cmd *cobra.Command, c *oneCell) (cell reports.Cel
 	c.expected.of(&cell)
 	cell.Settle()
 	if cell.History != "" {
-		history, err = reports.ReadHistory(filepath.Join(dir, filepath.FromSlash(cell.History)))
+		history, err = reports.ReadHistory(dir, cell.History)
 	}
 	return cell, history, err
 }

@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"runtime/debug"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -230,7 +232,9 @@ func (p *player) play(t *testing.T, j job) (answer played, retire bool) {
 	}
 	*cell = results.Cell(j.Place.World, played, outcome)
 	if len(outcome.History.Events) > 0 && j.History != "" {
-		if err := reports.WriteHistory(j.History, outcome.History); err != nil {
+		// The directory of the attempt ends where the name in the results begins.
+		dir := strings.TrimSuffix(j.History, filepath.FromSlash(j.HistoryLink))
+		if err := reports.WriteHistory(dir, j.HistoryLink, outcome.History); err != nil {
 			cell.Verdict, cell.Reason = reports.Error, err.Error()
 			return answer, true
 		}

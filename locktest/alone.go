@@ -47,8 +47,10 @@ type answer struct {
 // An answerer is where answers lie: a file for each script, by its number.
 type answerer string
 
-func (dir answerer) file(i int) string    { return filepath.Join(string(dir), fmt.Sprint(i, ".json")) }
-func (dir answerer) history(i int) string { return filepath.Join(string(dir), fmt.Sprint(i, ".jsonl")) }
+func (dir answerer) file(i int) string { return filepath.Join(string(dir), fmt.Sprint(i, ".json")) }
+
+// historyFile is the name of a script's history in such a directory.
+func historyFile(i int) string { return fmt.Sprint(i, ".jsonl") }
 
 // trialPrefix is how the names of directories begin in which such files are.
 const trialPrefix = "lockfault-trial-"
@@ -84,10 +86,10 @@ func serve(t *testing.T, cell harness.Cell, file string) error {
 			o := harness.Play(t, cell)
 			a.Cell = results.Cell(harness.Sim, cell, o)
 			if len(o.History.Events) > 0 {
-				if err := reports.WriteHistory(dir.history(i), o.History); err != nil {
+				a.Cell.History = historyFile(i)
+				if err := reports.WriteHistory(string(dir), a.Cell.History, o.History); err != nil {
 					return err
 				}
-				a.Cell.History = dir.history(i)
 			}
 		}
 		a.Cell.Settle()
@@ -170,7 +172,7 @@ func (t *trial) answer(i int) (a answer, h checker.History, err error) {
 		return a, h, fmt.Errorf("a process of its own played nothing: does the test come to the same call in every process?")
 	}
 	if err = json.Unmarshal(text, &a); err == nil && a.Cell.History != "" {
-		h, err = reports.ReadHistory(a.Cell.History)
+		h, err = reports.ReadHistory(string(t.dir), historyFile(i))
 		a.Cell.History = ""
 	}
 	return a, h, err

@@ -176,7 +176,7 @@ func TestReport(t *testing.T) {
 	var cells []reports.Cell
 	head, err := reports.Scan(filepath.Join(report, reports.ResultsFile), func(c reports.Cell) error {
 		cells = append(cells, c)
-		_, err := reports.ReadHistory(filepath.Join(report, c.History))
+		_, err := reports.ReadHistory(report, c.History)
 		return err
 	})
 	if err != nil {

@@ -186,7 +186,7 @@ func (test *test) judgeReal(t *testing.T, script *scenarios.Script, told reports
 		var h checker.History
 		if told.History != "" {
 			var err error
-			if h, err = reports.ReadHistory(filepath.Join(dir, filepath.FromSlash(told.History))); err != nil {
+			if h, err = reports.ReadHistory(dir, told.History); err != nil {
 				t.Errorf("locktest: %v", err)
 			}
 		}

@@ -26,7 +26,7 @@ func (test *test) report(t *testing.T) error {
 	for i, o := range test.played {
 		if len(o.history.Events) > 0 {
 			o.cell.History = path.Join(reports.HistoryDir, harness.Sim, o.cell.Strategy, o.cell.Scenario+".jsonl")
-			if err := reports.WriteHistory(filepath.Join(report.Dir(), filepath.FromSlash(o.cell.History)), o.history); err != nil {
+			if err := reports.WriteHistory(report.Dir(), o.cell.History, o.history); err != nil {
 				return err
 			}
 		}

@@ -3,6 +3,7 @@ package reports
 import (
 	"cmp"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -126,10 +127,16 @@ func (d *Diff) Tally() string {
 }
 
 // ResultsIn returns the results file that a path names: the path, or the file in that
-// directory.
+// directory. If the path of a file is a symbolic link, the result is the link's target.
 func ResultsIn(path string) string {
-	if info, err := os.Stat(path); err == nil && info.IsDir() {
+	info, err := os.Stat(path)
+	if err == nil && info.IsDir() {
 		return filepath.Join(path, ResultsFile)
+	}
+	if info, err := os.Lstat(path); err == nil && info.Mode()&fs.ModeSymlink != 0 {
+		if to, err := filepath.EvalSymlinks(path); err == nil {
+			return to
+		}
 	}
 	return path
 }

@@ -1,14 +1,16 @@
 package reports
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/lockfault/lockfault/checker"
+	"github.com/lockfault/lockfault/internal/below"
 	"github.com/lockfault/lockfault/internal/shell"
 	"github.com/lockfault/lockfault/reports/page"
 )
@@ -121,15 +123,26 @@ func readablePairs(list [][2]string) [][2]string {
 
 // CheckFindingsPage returns an error if the directory has a page that no search has written.
 func CheckFindingsPage(dir string) error {
-	file := filepath.Join(dir, HTMLFile)
-	info, err := os.Stat(file)
-	if err != nil || info.Mode().IsRegular() && isFindingsPage(file) { // whoever opens a pipe may wait for ever
+	in, err := below.Open(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	if _, err := in.Lstat(HTMLFile); errors.Is(err, fs.ErrNotExist) || isFindingsPage(in) {
 		return nil
 	}
 	return fmt.Errorf("no search wrote the %s that is in %s: move it away, or name another directory", HTMLFile, dir)
 }
 
-// isFindingsPage reports whether a search has written that page.
-func isFindingsPage(file string) bool {
-	return contains(file, generator) && contains(file, "<title>"+findingsTitle+" ")
+// isFindingsPage reports whether a search has written the page in a directory.
+func isFindingsPage(in *below.Dir) bool {
+	f, err := in.Open(HTMLFile, os.O_RDONLY)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	return contains(f, generator, "<title>"+findingsTitle+" ")
 }

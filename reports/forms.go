@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/lockfault/lockfault/internal/replace"
 	"github.com/lockfault/lockfault/reports/mermaid"
 )
 
@@ -46,7 +47,7 @@ func Forms() []Form {
 
 // results copies them as they are.
 func results(w io.Writer, of Source) error {
-	f, err := os.Open(of.Results)
+	f, err := openBeside(of.Results)
 	if err != nil {
 		return fmt.Errorf("reports: %w", err)
 	}
@@ -60,18 +61,29 @@ func results(w io.Writer, of Source) error {
 func (f Form) WriteFile(name string, of Source) error {
 	write := func(w io.Writer) error { return f.Write(w, of) }
 	var err error
-	if to, linked := filepath.EvalSymlinks(name); linked == nil {
-		name = to
-	}
 	if info, there := os.Stat(name); there == nil && !info.Mode().IsRegular() {
 		err = writeInto(name, write)
 	} else {
-		err = writeFile(name, write)
+		err = replace.Stream(name, write)
 	}
 	if err != nil {
 		return fmt.Errorf("reports: write %s: %w", f.Name, err)
 	}
 	return nil
+}
+
+// writeInto writes into what is there.
+func writeInto(path string, write func(io.Writer) error) error {
+	f, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	b := bufio.NewWriterSize(f, 64<<10)
+	err = write(b)
+	if err == nil {
+		err = b.Flush()
+	}
+	return errors.Join(err, f.Close())
 }
 
 // IsPartOfReport reports whether a file is one of those that a report in that directory has.

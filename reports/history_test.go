@@ -12,12 +12,13 @@ import (
 )
 
 func TestHistoryFile(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "redlock", "flush.jsonl")
+	dir, name := t.TempDir(), "redlock/flush.jsonl"
+	file := filepath.Join(dir, filepath.FromSlash(name))
 	want := race()
-	if err := reports.WriteHistory(file, want); err != nil {
+	if err := reports.WriteHistory(dir, name, want); err != nil {
 		t.Fatal(err)
 	}
-	got, err := reports.ReadHistory(file)
+	got, err := reports.ReadHistory(dir, name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,7 +31,7 @@ func TestHistoryFile(t *testing.T) {
 	if entries, _ := os.ReadDir(filepath.Dir(file)); len(entries) != 0 {
 		t.Errorf("%v is left beside it", entries)
 	}
-	if _, err := reports.ReadHistory(file); err == nil || !strings.Contains(err.Error(), file) {
+	if _, err := reports.ReadHistory(dir, name); err == nil || !strings.Contains(err.Error(), file) {
 		t.Errorf("error %v, want one that names the file", err)
 	}
 }
@@ -40,7 +41,7 @@ func TestWriteHistoryFails(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if err := reports.WriteHistory(filepath.Join(file, "h.jsonl"), checker.History{}); err == nil {
+	if err := reports.WriteHistory(file, "h.jsonl", checker.History{}); err == nil {
 		t.Error("a history was written below a file")
 	}
 }

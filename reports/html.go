@@ -8,7 +8,6 @@ import (
 	"html/template"
 	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -16,6 +15,9 @@ import (
 	"time"
 
 	"github.com/lockfault/lockfault/checker"
+	"github.com/lockfault/lockfault/internal/below"
+	"github.com/lockfault/lockfault/internal/flock"
+	"github.com/lockfault/lockfault/internal/replace"
 	"github.com/lockfault/lockfault/reports/mermaid"
 	"github.com/lockfault/lockfault/reports/page"
 	"github.com/lockfault/lockfault/reports/perfetto"
@@ -275,23 +277,50 @@ func Rebuild(dir string) error {
 		if c.History == "" {
 			return nil
 		}
-		_, err := os.Stat(filepath.Join(dir, filepath.FromSlash(c.History)))
-		return err
+		f, err := openBelow(dir, c.History)
+		if err != nil {
+			return err
+		}
+		return f.Close()
 	}); err != nil {
 		return err
 	}
-	if err := checkOurs(dir); err != nil {
+	in, err := settled(dir)
+	if err == nil {
+		defer in.Close()
+		err = checkOurs(in)
+	}
+	if err != nil {
 		return fmt.Errorf("reports: %w", err)
 	}
-	return drawAll(dir, results)
+	replace.Sweep(in)
+	return drawAll(in, ".")
 }
 
-// drawAll writes all that is drawn of the results.
-func drawAll(dir, results string) error {
-	if err := writeFile(filepath.Join(dir, MarkdownFile), func(w io.Writer) error { return Markdown(w, Source{Results: results}) }); err != nil {
+// settled opens a report's directory in which no name is a link that a killed run has left.
+func settled(dir string) (*below.Dir, error) {
+	in, err := below.Open(dir)
+	if err != nil || !placeIn(in).Unsettled() {
+		return in, err
+	}
+	r, err := take(dir)
+	if errors.Is(err, flock.ErrTaken) {
+		err = fmt.Errorf("a run is writing to %s: wait for its end", dir)
+	}
+	if err != nil {
+		return nil, errors.Join(err, in.Close())
+	}
+	r.Leave()
+	return in, nil
+}
+
+// drawAll writes all that is drawn of the results in a directory below in.
+func drawAll(in *below.Dir, dir string) error {
+	of := Source{Results: in.Join(filepath.Join(dir, ResultsFile))}
+	if err := replace.InUnsynced(in, filepath.Join(dir, MarkdownFile), func(w io.Writer) error { return Markdown(w, of) }); err != nil {
 		return err
 	}
-	return writeFile(filepath.Join(dir, HTMLFile), func(w io.Writer) error { return HTML(w, Source{Results: results}) })
+	return replace.InUnsynced(in, filepath.Join(dir, HTMLFile), func(w io.Writer) error { return HTML(w, of) })
 }
 
 // id names the story of a cell: by what was played, which stays the same from run to run, unless

@@ -105,7 +105,7 @@ func hostileReport(t *testing.T) string {
 			}
 		}
 		h.Events = append(h.Events[:len(h.Events)-1], checker.Event{Index: len(h.Events) - 1, Time: ms(33_005), Kind: checker.Fault, Text: text})
-		if err := reports.WriteHistory(filepath.Join(r.Dir(), filepath.FromSlash(c.History)), h); err != nil {
+		if err := reports.WriteHistory(r.Dir(), c.History, h); err != nil {
 			t.Fatal(err)
 		}
 		if err := r.Add(i, c); err != nil {

@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 
+	"github.com/lockfault/lockfault/internal/below"
 	"github.com/lockfault/lockfault/internal/flock"
 )
 
@@ -37,10 +39,21 @@ type extent struct {
 	length, attempt int
 }
 
-// openJournal opens the file, and makes it if it is missing.
-func openJournal(path string) (*journal, error) {
+// openJournal opens the journal of a report's directory, and makes it and its directory if they
+// are missing.
+func openJournal(out *below.Dir) (*journal, error) {
+	name := filepath.Join(WorkDir, journalName)
 	for {
-		file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
+		if err := out.MkdirAll(WorkDir, 0o755); err != nil {
+			return nil, err
+		}
+		file, err := out.Open(name, os.O_RDWR)
+		if errors.Is(err, fs.ErrNotExist) {
+			file, err = out.Create(name, 0o644)
+			if errors.Is(err, fs.ErrExist) || errors.Is(err, fs.ErrNotExist) {
+				continue // another run has made it, or has removed its directory at its end
+			}
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -48,15 +61,12 @@ func openJournal(path string) (*journal, error) {
 			file.Close()
 			return nil, err
 		}
-		// Who had it before may have removed it at its end.
+		// Another run that had it may have removed it at its end.
 		mine, err := file.Stat()
-		if there, err := os.Stat(path); err == nil && os.SameFile(mine, there) {
+		if there, gone := out.Lstat(name); err == nil && gone == nil && os.SameFile(mine, there) {
 			return &journal{file: file}, nil
 		}
 		file.Close()
-		if err == nil {
-			err = os.MkdirAll(filepath.Dir(path), 0o755)
-		}
 		if err != nil {
 			return nil, err
 		}

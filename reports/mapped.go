@@ -116,7 +116,12 @@ type MapScript struct {
 
 // ReadMap reads a map from its directory.
 func ReadMap(dir string) (*Mapped, error) {
-	text, err := os.ReadFile(filepath.Join(dir, MapFile))
+	f, err := openBelow(dir, MapFile)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	text, err := io.ReadAll(f)
 	if err != nil {
 		return nil, err
 	}

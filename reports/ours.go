@@ -11,9 +11,10 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"strings"
 
 	"github.com/lockfault/lockfault/checker"
+	"github.com/lockfault/lockfault/internal/below"
+	"github.com/lockfault/lockfault/internal/replace"
 )
 
 // LogsDir is the directory below the report's for what the servers of cells logged
@@ -29,11 +30,12 @@ const generator = `<meta name="generator" content="lockfault">`
 // entries returns what a report's directory has of ours.
 func entries() []string { return []string{ResultsFile, MarkdownFile, HTMLFile, HistoryDir, LogsDir} }
 
-// bring brings the files of a cell from the directory of its attempt.
-func bring(c Cell, from, to string) error {
+// bring brings the files of a cell from the directory of its attempt. Both names are below the
+// report's directory.
+func bring(in *below.Dir, c Cell, from, to string) error {
 	if c.History != "" {
 		name := filepath.FromSlash(c.History)
-		if err := link(filepath.Join(from, name), filepath.Join(to, name)); err != nil {
+		if err := link(in, filepath.Join(from, name), filepath.Join(to, name)); err != nil {
 			return err
 		}
 	}
@@ -41,31 +43,28 @@ func bring(c Cell, from, to string) error {
 		return nil
 	}
 	logs := filepath.Join(LogsDir, c.World, c.Strategy, c.Scenario)
-	files, err := os.ReadDir(filepath.Join(from, logs))
+	files, err := in.ReadDir(filepath.Join(from, logs))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil // of virtual time there are none
 	}
 	for _, f := range files {
-		err = errors.Join(err, link(filepath.Join(from, logs, f.Name()), filepath.Join(to, logs, f.Name())))
+		err = errors.Join(err, link(in, filepath.Join(from, logs, f.Name()), filepath.Join(to, logs, f.Name())))
 	}
 	return err
 }
 
 // link gives a file another name, or copies it where files have one only. It
 // makes missing directories.
-func link(from, to string) error {
-	err := os.Link(from, to)
-	if errors.Is(err, fs.ErrNotExist) {
-		if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
-			return err
-		}
-		err = os.Link(from, to)
-	}
-	if err == nil || errors.Is(err, fs.ErrNotExist) {
+func link(in *below.Dir, from, to string) error {
+	if err := in.MkdirAll(filepath.Dir(to), 0o755); err != nil {
 		return err
 	}
-	return writeFile(to, func(w io.Writer) error {
-		f, err := os.Open(from)
+	err := in.Link(from, to)
+	if err == nil || errors.Is(err, fs.ErrNotExist) || errors.Is(err, below.ErrNotRegular) {
+		return err
+	}
+	return replace.InUnsynced(in, to, func(w io.Writer) error {
+		f, err := in.Open(from, os.O_RDONLY)
 		if err != nil {
 			return err
 		}
@@ -77,24 +76,23 @@ func link(from, to string) error {
 
 // checkOurs returns an error if there is something in the directory, in the
 // place of a report, that no run has written.
-func checkOurs(dir string) error {
+func checkOurs(in *below.Dir) error {
 	for _, name := range entries() {
-		file := filepath.Join(dir, name)
-		info, err := os.Lstat(file)
+		info, err := in.Lstat(name)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
 		if err != nil {
 			return err
 		}
-		if name == HTMLFile && info.Mode().IsRegular() && isFindingsPage(file) {
+		if name == HTMLFile && isFindingsPage(in) {
 			return fmt.Errorf("%s there is of a search: move it away, or name another directory", name)
 		}
-		if info.IsDir() != (name == HistoryDir || name == LogsDir) || !info.IsDir() && !ours(dir, name) {
+		if info.IsDir() != (name == HistoryDir || name == LogsDir) || !info.IsDir() && !ours(in, name) {
 			return fmt.Errorf("%s there is not of lockfault's making: move it away, or name another directory", name)
 		}
 	}
-	theirs, err := foreign(dir)
+	theirs, err := foreign(in, ".")
 	if err != nil {
 		return err
 	}
@@ -107,22 +105,28 @@ func checkOurs(dir string) error {
 }
 
 // foreign returns the files below the directories of a report that no run has
-// written.
-func foreign(dir string) (names []string, err error) {
-	for _, below := range []string{HistoryDir, LogsDir} {
-		root := filepath.Join(dir, below)
-		err := filepath.WalkDir(root, func(file string, entry fs.DirEntry, err error) error {
-			if file == root && (errors.Is(err, fs.ErrNotExist) || err == nil && !entry.IsDir()) {
-				return nil
-			}
+// written. The report is in a directory below in.
+func foreign(in *below.Dir, dir string) (names []string, err error) {
+	report, err := in.Sub(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer report.Close()
+	for _, root := range []string{HistoryDir, LogsDir} {
+		if info, err := report.Lstat(root); err != nil || !info.IsDir() {
+			continue
+		}
+		err := report.Walk(root, func(file string, entry fs.DirEntry, err error) error {
 			if err != nil || entry.IsDir() {
 				return err
 			}
-			name, err := filepath.Rel(dir, file)
-			if err == nil && (!entry.Type().IsRegular() || !ours(dir, filepath.ToSlash(name))) {
-				names = append(names, filepath.ToSlash(name))
+			if name := filepath.ToSlash(file); !entry.Type().IsRegular() || !ours(report, name) {
+				names = append(names, name)
 			}
-			return err
+			return nil
 		})
 		if err != nil {
 			return nil, err
@@ -140,40 +144,40 @@ func isHistoryName(name string) bool {
 
 // ours reports whether a run has written the file of that name below a report's
 // directory: its content says so, or what lies beside it.
-func ours(dir, name string) bool {
-	switch file := filepath.Join(dir, filepath.FromSlash(name)); {
-	case name == ResultsFile:
-		return beginsWith(file, `{"tool":"`+Tool+`"`) || saysTool(file)
-	case name == MarkdownFile:
-		return beginsWith(file, markdownTitle)
-	case name == HTMLFile:
-		return contains(file, generator)
-	case isHistoryName(name):
-		f, err := os.Open(file)
-		if err != nil {
-			return false
-		}
-		defer f.Close()
-		line, _ := bufio.NewReader(f).ReadBytes('\n')
-		var meta checker.Meta
-		err = json.Unmarshal(line, &meta)
-		return err == nil && meta.Format != 0 && name == path.Join(HistoryDir, meta.World, meta.Strategy, meta.Scenario+".jsonl")
-	default:
-		matched, _ := path.Match(LogsDir+"/*/*/*/*.log", name)
-		_, err := os.Stat(filepath.Join(filepath.Dir(file), linkLog))
-		return matched && err == nil
+func ours(in *below.Dir, name string) bool {
+	if matched, _ := path.Match(LogsDir+"/*/*/*/*.log", name); matched {
+		_, err := in.Lstat(filepath.FromSlash(path.Join(path.Dir(name), linkLog)))
+		return err == nil
 	}
-}
-
-// saysTool reports whether a file is a JSON object that says that it is of this tool, wherever: somebody may have
-// formatted it anew.
-func saysTool(file string) bool {
-	f, err := os.Open(file)
+	f, err := in.Open(filepath.FromSlash(name), os.O_RDONLY)
 	if err != nil {
 		return false
 	}
 	defer f.Close()
-	decoder := json.NewDecoder(bufio.NewReader(f))
+	switch {
+	case name == ResultsFile:
+		if beginsWith(f, `{"tool":"`+Tool+`"`) {
+			return true
+		}
+		_, err := f.Seek(0, io.SeekStart)
+		return err == nil && saysTool(f)
+	case name == MarkdownFile:
+		return beginsWith(f, markdownTitle)
+	case name == HTMLFile:
+		return contains(f, generator)
+	case isHistoryName(name):
+		line, _ := bufio.NewReader(f).ReadBytes('\n')
+		var meta checker.Meta
+		err = json.Unmarshal(line, &meta)
+		return err == nil && meta.Format != 0 && name == path.Join(HistoryDir, meta.World, meta.Strategy, meta.Scenario+".jsonl")
+	}
+	return false
+}
+
+// saysTool reports whether a text is a JSON object that says that it is of this tool, wherever: somebody may have
+// formatted it anew.
+func saysTool(r io.Reader) bool {
+	decoder := json.NewDecoder(bufio.NewReader(r))
 	if expect(decoder, '{') != nil {
 		return false
 	}
@@ -193,49 +197,44 @@ func saysTool(file string) bool {
 	return false
 }
 
-// beginsWith reports whether a file's text begins so.
-func beginsWith(file, text string) bool {
-	f, err := os.Open(file)
-	if err != nil {
-		return false
-	}
-	defer f.Close()
+// beginsWith reports whether a text begins so.
+func beginsWith(r io.Reader, text string) bool {
 	beginning := make([]byte, len(text))
-	_, err = io.ReadFull(f, beginning)
-	return err == nil && bytes.Equal(beginning, []byte(text))
+	_, err := io.ReadFull(r, beginning)
+	return err == nil && string(beginning) == text
+}
+
+// contains reports whether the beginning of a text contains all of those.
+func contains(r io.Reader, texts ...string) bool {
+	beginning := make([]byte, 1<<10)
+	n, _ := io.ReadFull(r, beginning)
+	for _, text := range texts {
+		if !bytes.Contains(beginning[:n], []byte(text)) {
+			return false
+		}
+	}
+	return true
 }
 
 // tidy removes the report before, which has made room. What is not ours
 // goes back to its place.
 func (r *Report) tidy() error {
 	former := r.place.Former()
-	names, err := foreign(former)
+	names, err := foreign(r.out, former)
 	if err != nil {
 		return err
 	}
 	for _, name := range names {
-		to := filepath.Join(r.dir, filepath.FromSlash(name))
-		if _, err := os.Lstat(to); err == nil {
-			return fmt.Errorf("%s is in the way of the %s that is in %s: move it away", name, name, strings.TrimSuffix(former, string(filepath.Separator)))
+		to := filepath.FromSlash(name)
+		if _, err := r.out.Lstat(to); err == nil {
+			return fmt.Errorf("%s is in the way of the %s that is in %s: move it away", name, name, r.out.Join(former))
 		}
-		if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
+		if err := r.out.MkdirAll(filepath.Dir(to), 0o755); err != nil {
 			return err
 		}
-		if err := os.Rename(filepath.Join(former, filepath.FromSlash(name)), to); err != nil {
+		if err := r.out.Rename(filepath.Join(former, to), to); err != nil {
 			return err
 		}
 	}
-	return os.RemoveAll(former)
-}
-
-// contains reports whether the beginning of a file has that text.
-func contains(file, text string) bool {
-	f, err := os.Open(file)
-	if err != nil {
-		return false
-	}
-	defer f.Close()
-	beginning := make([]byte, 1<<10)
-	n, _ := io.ReadFull(f, beginning)
-	return bytes.Contains(beginning[:n], []byte(text))
+	return r.out.RemoveAll(former)
 }

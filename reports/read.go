@@ -6,14 +6,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
+	"path/filepath"
 )
 
 // Scan reads the results of that file and calls visit with each cell, in
 // their order, without keeping any; a report of any size can so be drawn in
-// little memory. An error of visit ends the reading.
+// little memory. An error of visit ends the reading. A symbolic link that leads out of the file's
+// directory is an error: see [ResultsIn] for a path that a user typed.
 func Scan(path string, visit func(Cell) error) (Head, error) {
-	f, err := os.Open(path)
+	f, err := openBeside(path)
 	if err != nil {
 		return Head{}, fmt.Errorf("reports: %w", err)
 	}
@@ -85,6 +86,8 @@ func (c Cell) check() error {
 		return fmt.Errorf("%s held, and has anomalies", name)
 	case c.Verdict == Violated && len(c.Anomalies) == 0:
 		return fmt.Errorf("%s is violated, and has no anomaly", name)
+	case c.History != "" && !filepath.IsLocal(filepath.FromSlash(c.History)):
+		return fmt.Errorf("%s: the path %q of its history leads out of the report's directory", name, c.History)
 	}
 	switch c.Verdict {
 	case Held, Violated, Unknown, Error, NotApplicable:

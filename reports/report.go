@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/lockfault/lockfault/internal/below"
 	"github.com/lockfault/lockfault/internal/flock"
 	"github.com/lockfault/lockfault/internal/replace"
 )
@@ -27,6 +28,7 @@ const WorkDir = ".lockfault"
 // concurrent use.
 type Report struct {
 	dir     string
+	out     *below.Dir // dir
 	head    Head
 	plan    Plan
 	place   replace.Place
@@ -75,7 +77,7 @@ func Create(dir string, head Head, plan Plan) (*Report, error) {
 // what differs. Cells that weren't decided count as missing. The report must be
 // closed or left.
 func Resume(dir string, head Head, plan Plan) (*Report, error) {
-	if info, err := os.Stat(filepath.Join(dir, WorkDir, journalName)); err != nil || info.Size() == 0 {
+	if info, err := os.Lstat(filepath.Join(dir, WorkDir, journalName)); err != nil || info.Size() == 0 {
 		return nil, fmt.Errorf("reports: there is nothing to go on with in %s: no run has ended there before it was complete", dir)
 	}
 	r, err := open(dir, head, plan)
@@ -104,35 +106,51 @@ func open(dir string, head Head, plan Plan) (*Report, error) {
 }
 
 func take(dir string) (*Report, error) {
-	work := filepath.Join(dir, WorkDir)
-	_, err := os.Stat(work)
-	used := err == nil
-	if !used { // nothing is made where nothing can be written
-		if err := checkOurs(dir); err != nil {
-			return nil, err
-		}
-	}
-	if err := os.MkdirAll(work, 0o755); err != nil {
-		return nil, err
-	}
-	journal, err := openJournal(filepath.Join(work, journalName))
+	out, err := below.Make(dir, 0o755)
 	if err != nil {
 		return nil, err
 	}
-	r := &Report{dir: dir, journal: journal, place: replace.Place{Dir: dir, Work: WorkDir, Names: entries()}}
-	// A run may have been killed when its report was all but in its place.
-	err = r.place.Settle()
-	if err == nil {
-		err = r.tidy()
-	}
-	if err == nil && used {
-		err = checkOurs(dir)
-	}
-	if err != nil {
+	r := &Report{dir: dir, out: out, place: placeIn(out)}
+	if err := r.take(); err != nil {
 		r.Leave()
 		return nil, err
 	}
 	return r, nil
+}
+
+// placeIn returns the place of a report in its directory.
+func placeIn(out *below.Dir) replace.Place {
+	return replace.Place{Dir: out, Work: WorkDir, Names: entries()}
+}
+
+func (r *Report) take() error {
+	used, err := checkWork(r.out)
+	if err != nil {
+		return err
+	}
+	if !used { // nothing is made where nothing can be written
+		if err := checkOurs(r.out); err != nil {
+			return err
+		}
+	}
+	if r.journal, err = openJournal(r.out); err != nil {
+		return err
+	}
+	if err := mark(r.out); err != nil {
+		return err
+	}
+	replace.Sweep(r.out)
+	// A run may have been killed when its report was all but in its place.
+	if err := r.place.Settle(); err != nil {
+		return err
+	}
+	if err := r.tidy(); err != nil {
+		return err
+	}
+	if used {
+		return checkOurs(r.out)
+	}
+	return nil
 }
 
 // begin starts anew.
@@ -145,7 +163,7 @@ func (r *Report) begin() error {
 		return err
 	}
 	for _, n := range former {
-		if err := os.RemoveAll(r.work(n)); err != nil {
+		if err := r.out.RemoveAll(work(n)); err != nil {
 			return err
 		}
 	}
@@ -162,8 +180,11 @@ func (r *Report) goOn() error {
 		if err := json.Unmarshal(k.Cell, &cell); err != nil {
 			return err
 		}
-		_, err := os.Stat(filepath.Join(r.work(k.Attempt), filepath.FromSlash(cell.History)))
-		if !cell.Decided() || err != nil {
+		if err := cell.check(); err != nil {
+			return err
+		}
+		info, err := r.out.Lstat(filepath.Join(work(k.Attempt), filepath.FromSlash(cell.History)))
+		if !cell.Decided() || err != nil || cell.History != "" && !info.Mode().IsRegular() {
 			return nil
 		}
 		return r.keep(k.Place, cell, at)
@@ -180,10 +201,10 @@ func (r *Report) goOn() error {
 
 // attempts returns the attempts that have left something.
 func (r *Report) attempts() (list []int, err error) {
-	entries, err := os.ReadDir(filepath.Join(r.dir, WorkDir))
+	entries, err := r.out.ReadDir(WorkDir)
 	for _, entry := range entries {
-		if n, err := strconv.Atoi(entry.Name()); err == nil {
-			list = append(list, n)
+		if n, err := strconv.ParseInt(entry.Name(), 10, 32); err == nil {
+			list = append(list, int(n))
 		}
 	}
 	return list, err
@@ -193,17 +214,15 @@ func (r *Report) attempts() (list []int, err error) {
 // that was killed may still be writing to theirs.
 func (r *Report) try(former []int) error {
 	r.attempt = slices.Max(append(former, 0)) + 1
-	return os.Mkdir(r.work(r.attempt), 0o755)
+	return r.out.Mkdir(work(r.attempt), 0o755)
 }
 
-// work returns the directory of an attempt.
-func (r *Report) work(attempt int) string {
-	return filepath.Join(r.dir, WorkDir, strconv.Itoa(attempt))
-}
+// work returns the name of an attempt's directory, below the report's.
+func work(attempt int) string { return filepath.Join(WorkDir, strconv.Itoa(attempt)) }
 
 // Dir returns the directory below which cells leave their histories and logs,
 // where they shall be below the report's in the end.
-func (r *Report) Dir() string { return r.work(r.attempt) }
+func (r *Report) Dir() string { return r.out.Join(work(r.attempt)) }
 
 // Has reports whether the cell at that place is there.
 func (r *Report) Has(place int) bool { return r.at[place].length > 0 }
@@ -261,8 +280,14 @@ func (r *Report) keep(place int, cell Cell, at extent) error {
 	return r.agree.Add(cell)
 }
 
-// Leave ends the work on the report and writes none. What was added is kept.
-func (r *Report) Leave() { r.journal.close() }
+// Leave ends the work on the report and writes none. What was added is kept. It may be called
+// more than once, and after Close.
+func (r *Report) Leave() {
+	if r.journal != nil {
+		r.journal.close()
+	}
+	_ = r.out.Close() // it was opened for its entries only
+}
 
 // Spoils reports whether Close would put less in the place of a complete report.
 func (r *Report) Spoils() bool {
@@ -277,7 +302,7 @@ func (r *Report) Spoils() bool {
 // them if some are missing, and puts them and the cells' files in the place of
 // what an earlier run has written. If none is missing nothing else is kept.
 func (r *Report) Close() error {
-	defer r.journal.close()
+	defer r.Leave()
 	r.head.Interrupted = r.missing > 0
 	if err := r.assemble(); err != nil {
 		return fmt.Errorf("reports: write the report: %w", err)
@@ -302,32 +327,38 @@ func (r *Report) Close() error {
 // others are kept out. What can't be removed the next run removes: a worker of a
 // run that was killed may still be writing there.
 func (r *Report) clear() {
-	work := filepath.Join(r.dir, WorkDir)
-	entries, _ := os.ReadDir(work)
+	left := false
+	entries, _ := r.out.ReadDir(WorkDir)
 	for _, entry := range entries {
-		if entry.Name() != journalName {
-			_ = os.RemoveAll(filepath.Join(work, entry.Name()))
+		if name := entry.Name(); name != journalName && name != markName {
+			left = r.out.RemoveAll(filepath.Join(WorkDir, name)) != nil || left
 		}
 	}
-	_ = os.Remove(filepath.Join(work, journalName))
-	_ = os.Remove(work) // unless the next run is there already
+	// Without the mark the next run takes the directory for ours only if it has no other files.
+	if !left {
+		_ = r.out.Remove(filepath.Join(WorkDir, markName))
+	}
+	_ = r.out.Remove(filepath.Join(WorkDir, journalName))
+	_ = r.out.Remove(WorkDir) // unless the next run is there already
 }
 
 // assemble makes the new report, out of sight.
 func (r *Report) assemble() error {
 	dir := r.place.Fresh()
-	if err := os.RemoveAll(dir); err != nil {
+	if err := r.out.RemoveAll(dir); err != nil {
 		return err
 	}
-	results := filepath.Join(dir, ResultsFile)
-	if err := writeFile(results, func(w io.Writer) error { return r.writeResults(w, dir) }); err != nil {
+	if err := r.out.Mkdir(dir, 0o755); err != nil {
 		return err
 	}
-	return drawAll(dir, results)
+	if err := replace.InUnsynced(r.out, filepath.Join(dir, ResultsFile), func(w io.Writer) error { return r.writeResults(w, dir) }); err != nil {
+		return err
+	}
+	return drawAll(r.out, dir)
 }
 
 // writeResults writes the contract: the head's fields, then the cells, one a
-// line. What files they have it brings into that directory.
+// line. What files they have it brings into that directory, below the report's.
 func (r *Report) writeResults(w io.Writer, dir string) error {
 	head, err := json.Marshal(r.head)
 	if err != nil {
@@ -358,7 +389,7 @@ func (r *Report) writeCell(b *bufio.Writer, at extent, dir string) error {
 	if err != nil {
 		return err
 	}
-	if err := bring(cell, r.work(at.attempt), dir); err != nil {
+	if err := bring(r.out, cell, work(at.attempt), dir); err != nil {
 		return err
 	}
 	compared := strings.Contains(r.head.World, ",")

@@ -42,7 +42,7 @@ func add(t *testing.T, r *reports.Report, place int, c reports.Cell) {
 	if c.History != "" {
 		h := race()
 		h.Meta.World, h.Meta.Strategy, h.Meta.Scenario = c.World, c.Strategy, c.Scenario
-		if err := reports.WriteHistory(filepath.Join(r.Dir(), c.History), h); err != nil {
+		if err := reports.WriteHistory(r.Dir(), c.History, h); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -6,23 +6,26 @@
 // link that leads where it led before, through one link that is common to all
 // of them: turning that one round is the instant. Then each name becomes what it
 // leads to. No step but that one changes what anybody reads. A directory
-// and new entries come in, the old entries go out; the package imports nothing
-// of this module.
+// and new entries come in, the old entries go out.
+//
+// [File] replaces a single file. Nothing here follows a symbolic link below a directory.
 package replace
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
+
+	"github.com/lockfault/lockfault/internal/below"
 )
 
-// A Place is a directory some of whose entries are replaced. It holds nothing
-// open. Only one goroutine of one process may use a place at a time.
+// A Place is a directory some of whose entries are replaced. Only one goroutine of one process may use a place at a time.
 type Place struct {
 	// Dir is the directory, and Work the name of a directory in it for what
 	// has not come to its place yet, or has left it. Both must exist.
-	Dir, Work string
+	Dir  *below.Dir
+	Work string
 	// Names are the entries that are replaced.
 	Names []string
 
@@ -39,13 +42,13 @@ const (
 	now    = "now" // a link to one of the two; only while entries are replaced
 )
 
-// Fresh returns the directory in which the new entries have to be.
+// Fresh returns the name of the directory in which the new entries have to be.
 func (p Place) Fresh() string { return p.work(fresh) }
 
-// Former returns the directory in which the old entries are afterwards.
+// Former returns the name of the directory in which the old entries are afterwards.
 func (p Place) Former() string { return p.work(former) }
 
-func (p Place) work(name string) string { return filepath.Join(p.Dir, p.Work, name) }
+func (p Place) work(name string) string { return filepath.Join(p.Work, name) }
 
 // Commit replaces the entries by the new ones, which it takes out of Fresh;
 // those that have no successor go. Former must not exist: it is made, and
@@ -56,11 +59,11 @@ func (p Place) work(name string) string { return filepath.Join(p.Dir, p.Work, na
 // missing for a moment; where not everybody may make links, some of
 // them are already new for a moment while others are still old.
 func (p Place) Commit() error {
-	if err := os.Mkdir(p.Former(), 0o755); err != nil {
+	if err := p.Dir.Mkdir(p.Former(), 0o755); err != nil {
 		return err
 	}
 	p.stepped()
-	if os.Symlink(former, p.work(now)) != nil {
+	if p.Dir.Symlink(former, p.work(now)) != nil {
 		return p.commitPlainly()
 	}
 	p.stepped()
@@ -70,10 +73,10 @@ func (p Place) Commit() error {
 		}
 	}
 	turned := p.work(now + ".new")
-	err := os.Symlink(fresh, turned)
+	err := p.Dir.Symlink(fresh, turned)
 	if err == nil {
 		p.stepped()
-		err = os.Rename(turned, p.work(now))
+		err = p.Dir.Rename(turned, p.work(now))
 	}
 	p.stepped()
 	return errors.Join(err, p.Settle())
@@ -82,15 +85,15 @@ func (p Place) Commit() error {
 // hide makes a name a link that leads through the common one to where its entry
 // is now.
 func (p Place) hide(name string) error {
-	visible, old := filepath.Join(p.Dir, name), filepath.Join(p.Former(), name)
-	if !exists(visible) {
-		if !exists(filepath.Join(p.Fresh(), name)) {
+	visible, old := name, filepath.Join(p.Former(), name)
+	if !p.exists(visible) {
+		if !p.exists(filepath.Join(p.Fresh(), name)) {
 			return nil
 		}
 		defer p.stepped()
-		return os.Symlink(p.link(name), visible)
+		return p.Dir.Symlink(p.link(name), visible)
 	}
-	if err := os.Symlink(p.link(name), old); err != nil {
+	if err := p.Dir.Symlink(p.link(name), old); err != nil {
 		return err
 	}
 	p.stepped()
@@ -98,30 +101,39 @@ func (p Place) hide(name string) error {
 	if p.exchange(old, visible) {
 		return nil
 	}
-	if err := os.Remove(old); err != nil {
+	if err := p.Dir.Remove(old); err != nil {
 		return err
 	}
-	if err := os.Rename(visible, old); err != nil {
+	if err := p.Dir.Rename(visible, old); err != nil {
 		return err
 	}
 	p.stepped()
-	return os.Symlink(p.link(name), visible)
+	return p.Dir.Symlink(p.link(name), visible)
 }
 
 // link returns where a hidden name leads.
 func (p Place) link(name string) string { return filepath.Join(p.Work, now, name) }
 
+// Unsettled reports whether a Commit has begun and not ended.
+func (p Place) Unsettled() bool {
+	_, err := p.Dir.Readlink(p.work(now))
+	return err == nil
+}
+
 // Settle ends what a Commit has begun that didn't end: if the instant was not
 // reached, everything is as it was before, and Fresh has its entries still. It does
 // nothing if there is nothing to do.
 func (p Place) Settle() error {
-	_ = os.Remove(p.work(now + ".new"))
-	side, err := os.Readlink(p.work(now))
+	_ = p.Dir.Remove(p.work(now + ".new"))
+	side, err := p.Dir.Readlink(p.work(now))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if err != nil {
 		return err
+	}
+	if side != fresh && side != former {
+		return fmt.Errorf("%s leads to %s, where no run puts reports: remove it", p.Dir.Join(p.work(now)), side)
 	}
 	for _, name := range p.Names {
 		if err := p.show(name, filepath.Join(p.work(side), name)); err != nil {
@@ -129,47 +141,47 @@ func (p Place) Settle() error {
 		}
 	}
 	defer p.stepped()
-	return os.Remove(p.work(now))
+	return p.Dir.Remove(p.work(now))
 }
 
 // show makes a hidden name the entry that it leads to.
 func (p Place) show(name, entry string) error {
-	visible := filepath.Join(p.Dir, name)
-	leads, _ := os.Readlink(visible)
+	visible := name
+	leads, _ := p.Dir.Readlink(visible)
 	hidden := leads == p.link(name)
-	there := exists(entry)
+	there := p.exists(entry)
 	defer p.stepped()
 	switch {
-	case exists(visible) && !hidden:
+	case p.exists(visible) && !hidden:
 		return nil // it is done
 	case !there && hidden:
-		return os.Remove(visible)
+		return p.Dir.Remove(visible)
 	case !there:
 		return nil
 	case hidden && p.exchange(entry, visible):
 		p.stepped()
-		return os.Remove(entry) // the link
+		return p.Dir.Remove(entry) // the link
 	}
 	if hidden {
-		if err := os.Remove(visible); err != nil {
+		if err := p.Dir.Remove(visible); err != nil {
 			return err
 		}
 		p.stepped()
 	}
-	return os.Rename(entry, visible)
+	return p.Dir.Rename(entry, visible)
 }
 
 // commitPlainly replaces one after the other.
 func (p Place) commitPlainly() error {
 	for _, name := range p.Names {
-		visible, next := filepath.Join(p.Dir, name), filepath.Join(p.Fresh(), name)
-		if exists(visible) {
-			if err := os.Rename(visible, filepath.Join(p.Former(), name)); err != nil {
+		visible, next := name, filepath.Join(p.Fresh(), name)
+		if p.exists(visible) {
+			if err := p.Dir.Rename(visible, filepath.Join(p.Former(), name)); err != nil {
 				return err
 			}
 		}
-		if exists(next) {
-			if err := os.Rename(next, visible); err != nil {
+		if p.exists(next) {
+			if err := p.Dir.Rename(next, visible); err != nil {
 				return err
 			}
 		}
@@ -177,12 +189,12 @@ func (p Place) commitPlainly() error {
 	return nil
 }
 
-func exists(path string) bool {
-	_, err := os.Lstat(path)
+func (p Place) exists(name string) bool {
+	_, err := p.Dir.Lstat(name)
 	return err == nil
 }
 
-func (p Place) exchange(a, b string) bool { return !p.clumsy && exchange(a, b) }
+func (p Place) exchange(a, b string) bool { return !p.clumsy && p.Dir.Exchange(a, b) }
 
 func (p Place) stepped() {
 	if p.step != nil {

@@ -9,6 +9,8 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"github.com/lockfault/lockfault/internal/below"
 )
 
 var names = []string{"a", "b", "dir", "logs"}
@@ -52,13 +54,24 @@ var cases = map[string]struct{ old, fresh map[string]string }{
 	"nothing after":          {map[string]string{"a": "old", "dir/x": "old"}, nil},
 }
 
+// open opens a directory for the rest of a test.
+func open(t *testing.T, path string) *below.Dir {
+	t.Helper()
+	d, err := below.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { d.Close() })
+	return d
+}
+
 func place(t *testing.T, old, fresh map[string]string) Place {
 	t.Helper()
-	p := Place{Dir: t.TempDir(), Work: ".work", Names: names}
-	tree(t, p.Dir, old)
-	tree(t, p.Dir, map[string]string{"mine": "stays"})
-	tree(t, p.Fresh(), fresh)
-	if err := os.MkdirAll(p.Fresh(), 0o755); err != nil {
+	p := Place{Dir: open(t, t.TempDir()), Work: ".work", Names: names}
+	tree(t, p.Dir.Path(), old)
+	tree(t, p.Dir.Path(), map[string]string{"mine": "stays"})
+	tree(t, p.Dir.Join(p.Fresh()), fresh)
+	if err := os.MkdirAll(p.Dir.Join(p.Fresh()), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	return p
@@ -108,12 +121,12 @@ func commitDies(t *testing.T, old, fresh map[string]string, clumsy bool) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got := seen(t, p.Dir, old, fresh)
+		got := seen(t, p.Dir.Path(), old, fresh)
 		if clumsy {
 			if err := p.Settle(); err != nil {
 				t.Errorf("at step %d: settle: %v", step, err)
 			}
-			got = seen(t, p.Dir, old, fresh)
+			got = seen(t, p.Dir.Path(), old, fresh)
 		}
 		isNew := maps.Equal(got, fresh)
 		if !isNew && !maps.Equal(got, old) {
@@ -129,18 +142,18 @@ func commitDies(t *testing.T, old, fresh map[string]string, clumsy bool) {
 			} else if err := p.Settle(); err != nil {
 				t.Errorf("at step %d: settle: %v", step, err)
 			}
-			if after := seen(t, p.Dir, old, fresh); !maps.Equal(after, got) {
+			if after := seen(t, p.Dir.Path(), old, fresh); !maps.Equal(after, got) {
 				t.Errorf("at step %d there was %v and Settle makes it %v", step, got, after)
 			}
 		}
 		plain(t, p, step)
-		if former := seen(t, p.Former(), old); !died && !maps.Equal(former, old) {
+		if former := seen(t, p.Dir.Join(p.Former()), old); !died && !maps.Equal(former, old) {
 			t.Errorf("the old entries are %v", former)
 		}
-		if text, _ := os.ReadFile(filepath.Join(p.Dir, "mine")); string(text) != "stays" {
+		if text, _ := os.ReadFile(p.Dir.Join("mine")); string(text) != "stays" {
 			t.Error("it has touched what isn't named")
 		}
-		if left := seen(t, p.Fresh(), fresh); !isNew && !maps.Equal(left, fresh) {
+		if left := seen(t, p.Dir.Join(p.Fresh()), fresh); !isNew && !maps.Equal(left, fresh) {
 			t.Errorf("at step %d the new entries are %v", step, left)
 		}
 		if !died {
@@ -167,11 +180,11 @@ func settle(p Place, step int) {
 func plain(t *testing.T, p Place, step int) {
 	t.Helper()
 	for _, name := range names {
-		if info, err := os.Lstat(filepath.Join(p.Dir, name)); err == nil && info.Mode()&fs.ModeSymlink != 0 {
+		if info, err := os.Lstat(p.Dir.Join(name)); err == nil && info.Mode()&fs.ModeSymlink != 0 {
 			t.Errorf("after step %d %s is a link", step, name)
 		}
 	}
-	if leads, err := os.Readlink(p.work(now)); err == nil {
+	if leads, err := p.Dir.Readlink(p.work(now)); err == nil {
 		t.Errorf("after step %d things are still replaced by %s", step, leads)
 	}
 }
@@ -180,16 +193,16 @@ func plain(t *testing.T, p Place, step int) {
 func TestCommitPlainly(t *testing.T) {
 	for name, c := range cases {
 		p := place(t, c.old, c.fresh)
-		if err := os.Mkdir(p.Former(), 0o755); err != nil {
+		if err := p.Dir.Mkdir(p.Former(), 0o755); err != nil {
 			t.Fatal(err)
 		}
 		if err := p.commitPlainly(); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		if got := seen(t, p.Dir, c.old, c.fresh); !maps.Equal(got, c.fresh) {
+		if got := seen(t, p.Dir.Path(), c.old, c.fresh); !maps.Equal(got, c.fresh) {
 			t.Errorf("%s: there is %v", name, got)
 		}
-		if old := seen(t, p.Former(), c.old); !maps.Equal(old, c.old) {
+		if old := seen(t, p.Dir.Join(p.Former()), c.old); !maps.Equal(old, c.old) {
 			t.Errorf("%s: the old entries are %v", name, old)
 		}
 	}
@@ -197,7 +210,7 @@ func TestCommitPlainly(t *testing.T) {
 
 func TestCommitSaysWhatIsWrong(t *testing.T) {
 	p := place(t, nil, nil)
-	if err := os.Mkdir(p.Former(), 0o755); err != nil {
+	if err := p.Dir.Mkdir(p.Former(), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	if err := p.Commit(); err == nil || !strings.Contains(fmt.Sprint(err), former) {

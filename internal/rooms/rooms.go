@@ -14,7 +14,7 @@ func Allowed() map[string][]string {
 		"cmd": {"checker", "cli", "faults/docker", "queue/natsd", "reports", "scenarios", "scenarios/settled", "services", "strategies", "strategies/all", "strategies/thirdparty",
 			"internal/child", "internal/ports", "internal/tempdir"},
 		"cli": {"cli/stage", "explore", "soak", "mapping", "harness", "worlds", "reports", "scenarios", "strategies", "faults", "histories", "checker", "queue",
-			"internal/bubble", "internal/nearest", "internal/pool", "internal/replace", "internal/results", "internal/shell", "internal/stdio", "internal/tempdir", "internal/version"},
+			"internal/below", "internal/bubble", "internal/nearest", "internal/pool", "internal/replace", "internal/results", "internal/shell", "internal/stdio", "internal/tempdir", "internal/version"},
 		// Locks of other services come to the command line from outside, too.
 		"services": {"worlds", "faults/etcd", "faults/postgres", "faults/real", "faults/real/proxy", "faults/zookeeper",
 			"strategies", "strategies/etcd", "strategies/postgres", "strategies/zookeeper"},
@@ -30,7 +30,7 @@ func Allowed() map[string][]string {
 		"cli/stage": {"reports"},
 		// What a user's tests import: see Light.
 		"locktest": {"explore", "harness", "reports", "scenarios", "scenarios/settled", "strategies", "checker",
-			"internal/bubble", "internal/nearest", "internal/replace", "internal/results", "internal/shell", "internal/stdio", "internal/tempdir", "internal/version"},
+			"internal/below", "internal/bubble", "internal/nearest", "internal/replace", "internal/results", "internal/shell", "internal/stdio", "internal/tempdir", "internal/version"},
 		// A search plays scripts; it knows no strategy and no world.
 		"explore": {"harness", "scenarios", "faults", "checker", "internal/flock"},
 		// A map asks at points, and knows nothing of what is asked.
@@ -44,7 +44,7 @@ func Allowed() map[string][]string {
 		// Foreign histories are read for the checker alone.
 		"histories": {"checker", "internal/jsonscan", "internal/nearest"},
 		// A report is drawn from results and histories, never from a world.
-		"reports": {"checker", "reports/picture", "reports/svg", "reports/mermaid", "reports/page", "reports/perfetto", "internal/flock", "internal/replace", "internal/shell"},
+		"reports": {"checker", "reports/picture", "reports/svg", "reports/mermaid", "reports/page", "reports/perfetto", "internal/below", "internal/flock", "internal/replace", "internal/shell"},
 		// All that is drawn is drawn of pictures, which know no history.
 		"reports/picture":  {},
 		"reports/svg":      {"reports/picture"},
@@ -97,13 +97,14 @@ func Allowed() map[string][]string {
 		"internal/rediscli":   {},
 		"internal/schematest": {"checker"},
 		"internal/results":    {"harness", "reports", "scenarios"},
-		"internal/replace":    {},
+		"internal/below":      {},
+		"internal/replace":    {"internal/below", "internal/flock"},
 		"internal/resp":       {},
 		"internal/recheck":    {"checker"},
 		"internal/rooms":      {},
 		"internal/shell":      {},
 		"internal/stdio":      {},
-		"internal/tempdir":    {"internal/flock"},
+		"internal/tempdir":    {"internal/below", "internal/flock"},
 		"internal/flock":      {},
 		"internal/version":    {},
 	}

@@ -53,7 +53,7 @@ func report(t *testing.T, strategies ...string) string {
 				}
 			}
 			c.Settle()
-			if err := reports.WriteHistory(filepath.Join(r.Dir(), filepath.FromSlash(c.History)), history(strategy, scenario, time.Duration(k)*time.Second)); err != nil {
+			if err := reports.WriteHistory(r.Dir(), c.History, history(strategy, scenario, time.Duration(k)*time.Second)); err != nil {
 				t.Fatal(err)
 			}
 			if err := r.Add(i*len(strategies)+k, c); err != nil {

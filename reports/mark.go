@@ -1,0 +1,117 @@
+package reports
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/lockfault/lockfault/internal/below"
+)
+
+// The mark is a file in [WorkDir] that says that the directory is lockfault's own: a run removes
+// all that is in it. A user may have a directory of that name, so a directory without the mark is
+// refused.
+const (
+	markName = "README"
+	markText = "lockfault keeps an unfinished run here, and removes this directory with all that is in it.\n"
+)
+
+// checkWork reports whether there is a working directory, and returns an error if it may be
+// somebody else's. It changes nothing.
+//
+// A run makes the journal, empty, then the mark, then everything else; a run that is complete
+// empties the journal and removes everything else, then the mark, then the journal. So if a run was
+// killed at any moment, there is a whole mark, or nothing but an empty journal and a part of the
+// mark.
+func checkWork(out *below.Dir) (used bool, err error) {
+	for {
+		info, err := out.Lstat(WorkDir)
+		if errors.Is(err, fs.ErrNotExist) {
+			return false, nil
+		}
+		if err != nil {
+			return false, err
+		}
+		is := false
+		if info.IsDir() {
+			is, err = isWork(out)
+		}
+		switch {
+		case errors.Is(err, fs.ErrNotExist): // a run that has ended meanwhile removed it
+			continue
+		case err != nil:
+			return false, err
+		case !is:
+			return false, fmt.Errorf("%s there is not of lockfault's making: move it away, or name another directory", WorkDir)
+		}
+		return true, nil
+	}
+}
+
+// isWork reports whether a working directory is lockfault's own.
+func isWork(out *below.Dir) (bool, error) {
+	entries, err := out.ReadDir(WorkDir)
+	if err != nil {
+		return false, err
+	}
+	harmless := true
+	for _, entry := range entries {
+		info, err := entry.Info()
+		if err != nil {
+			return false, err
+		}
+		switch entry.Name() {
+		case markName:
+			text, err := readMark(out)
+			if err != nil && errors.Is(err, fs.ErrNotExist) {
+				return false, err
+			}
+			if err == nil && text == markText {
+				return true, nil
+			}
+			harmless = harmless && err == nil && strings.HasPrefix(markText, text)
+		case journalName:
+			harmless = harmless && info.Mode().IsRegular() && info.Size() == 0
+		default:
+			harmless = false
+		}
+	}
+	return harmless, nil
+}
+
+// readMark reads the mark, and one byte more of a longer file.
+func readMark(out *below.Dir) (string, error) {
+	f, err := out.Open(filepath.Join(WorkDir, markName), os.O_RDONLY)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, int64(len(markText)+1)))
+	return string(text), err
+}
+
+// mark makes the mark. The process holds the journal's lock.
+func mark(out *below.Dir) error {
+	name := filepath.Join(WorkDir, markName)
+	switch text, err := readMark(out); {
+	case err == nil && text == markText:
+		return nil
+	case err == nil: // a killed run has left a part of it
+		err = out.Remove(name)
+		if err != nil {
+			return err
+		}
+	case !errors.Is(err, fs.ErrNotExist):
+		return err
+	}
+	f, err := out.Create(name, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(markText)
+	return errors.Join(err, f.Close())
+}
