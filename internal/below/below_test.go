@@ -43,12 +43,14 @@ func lay(t *testing.T) (d *below.Dir, theirs string) {
 // leaves what is there as it is.
 func TestRefuses(t *testing.T) {
 	operations := map[string]func(d *below.Dir, name string) error{
-		"Lstat":      func(d *below.Dir, name string) error { _, err := d.Lstat(name); return err },
-		"Readlink":   func(d *below.Dir, name string) error { _, err := d.Readlink(name); return err },
-		"Open":       func(d *below.Dir, name string) error { _, err := d.Open(name, os.O_RDWR|os.O_TRUNC); return err },
-		"Create":     func(d *below.Dir, name string) error { _, err := d.Create(name, 0o644); return err },
-		"ReadDir":    func(d *below.Dir, name string) error { _, err := d.ReadDir(name); return err },
-		"Walk":       func(d *below.Dir, name string) error { return d.Walk(name, func(_ string, _ fs.DirEntry, err error) error { return err }) },
+		"Lstat":    func(d *below.Dir, name string) error { _, err := d.Lstat(name); return err },
+		"Readlink": func(d *below.Dir, name string) error { _, err := d.Readlink(name); return err },
+		"Open":     func(d *below.Dir, name string) error { _, err := d.Open(name, os.O_RDWR|os.O_TRUNC); return err },
+		"Create":   func(d *below.Dir, name string) error { _, err := d.Create(name, 0o644); return err },
+		"ReadDir":  func(d *below.Dir, name string) error { _, err := d.ReadDir(name); return err },
+		"Walk": func(d *below.Dir, name string) error {
+			return d.Walk(name, func(_ string, _ fs.DirEntry, err error) error { return err })
+		},
 		"Mkdir":      func(d *below.Dir, name string) error { return d.Mkdir(name, 0o755) },
 		"MkdirAll":   func(d *below.Dir, name string) error { return d.MkdirAll(name, 0o755) },
 		"Sub":        func(d *below.Dir, name string) error { _, err := d.Sub(name); return err },

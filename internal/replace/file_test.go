@@ -2,11 +2,17 @@ package replace
 
 import (
 	"errors"
+	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"testing"
+
+	"github.com/lockfault/lockfault/internal/below"
+	"github.com/lockfault/lockfault/internal/flock"
 )
 
 // alone checks that the directory holds these files and no others.
@@ -101,4 +107,101 @@ func TestFileThatCantBe(t *testing.T) {
 	}
 	alone(t, dir, "dir")
 	alone(t, filepath.Join(dir, "dir"), "x")
+}
+
+// A link that leads to no file would be replaced itself, or a file made somewhere else.
+func TestFileBehindADeadLink(t *testing.T) {
+	dir := t.TempDir()
+	link, target := filepath.Join(dir, "link"), filepath.Join(dir, "nowhere")
+	if err := os.Symlink(target, link); err != nil {
+		t.Skip(err)
+	}
+	for name, err := range map[string]error{"File": File(link, []byte("new")), "CheckFile": CheckFile(link)} {
+		if err == nil || !strings.Contains(err.Error(), "leads to no file") {
+			t.Errorf("%s: error %v", name, err)
+		}
+	}
+	alone(t, dir, "link")
+}
+
+// Below a directory no link is followed.
+func TestIn(t *testing.T) {
+	dir := t.TempDir()
+	tree(t, dir, map[string]string{"theirs/a": "theirs", "out/a": "old"})
+	d := open(t, filepath.Join(dir, "out"))
+	for name, target := range map[string]string{"file": "../theirs/a", "dir": "../theirs", "dead": "../theirs/new", "inside": "a"} {
+		if err := os.Symlink(filepath.FromSlash(target), d.Join(name)); err != nil {
+			t.Skip(err)
+		}
+	}
+	write := func(w io.Writer) error { _, err := io.WriteString(w, "new"); return err }
+	for _, name := range []string{"file", filepath.Join("dir", "a"), filepath.Join("dir", "new"), "dead", "inside", filepath.Join("..", "theirs", "a")} {
+		for operation, err := range map[string]error{"In": In(d, name, write), "CheckIn": CheckIn(d, name)} {
+			if !errors.Is(err, below.ErrSymlink) && !errors.Is(err, below.ErrOutside) {
+				t.Errorf("%s of %s: error %v", operation, name, err)
+			}
+		}
+	}
+	if err := errors.Join(CheckIn(d, "a"), In(d, "a", write), CheckIn(d, "b"), In(d, "b", write)); err != nil {
+		t.Error(err)
+	}
+	alone(t, filepath.Join(dir, "theirs"), "a")
+	alone(t, d.Path(), "a", "b", "dead", "dir", "file", "inside")
+	want := map[string]string{"theirs/a": "theirs", "out/a": "new", "out/b": "new"}
+	if got := seen(t, dir, want); !maps.Equal(got, want) {
+		t.Errorf("there is %v", got)
+	}
+}
+
+// A half-written file leaves the old one, and nothing beside it.
+func TestStreamThatFails(t *testing.T) {
+	dir := t.TempDir()
+	tree(t, dir, map[string]string{"a": "old"})
+	failed := errors.New("failed")
+	for _, file := range []string{"a", "b"} {
+		err := Stream(filepath.Join(dir, file), func(w io.Writer) error {
+			_, err := io.WriteString(w, strings.Repeat("new", 1<<16))
+			return errors.Join(err, failed)
+		})
+		if !errors.Is(err, failed) {
+			t.Errorf("error %v", err)
+		}
+	}
+	alone(t, dir, "a")
+	if got := seen(t, dir, map[string]string{"a": ""})["a"]; got != "old" {
+		t.Errorf("it has %.20q", got)
+	}
+}
+
+// What a killed process left goes; files of a user's, links, and what is being written stay.
+func TestSweep(t *testing.T) {
+	if !flock.Excludes {
+		t.Skip("no locks on files")
+	}
+	dir := t.TempDir()
+	tree(t, dir, map[string]string{
+		".lockfault-0123456789abcdef.tmp": "half a file", ".lockfault-0123456789abcdef.tm": "theirs", ".lockfault-notes.tmp": "theirs",
+		".lockfault-01.tmp": "theirs", "lockfault-0123456789abcdef.tmp": "theirs", "a.tmp": "theirs", ".lockfault-00000000000000ff.tmp/a": "theirs",
+	})
+	if err := os.Symlink(filepath.Join(dir, "a.tmp"), filepath.Join(dir, ".lockfault-00000000000000fe.tmp")); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{".lockfault-00000000000000fe.tmp", ".lockfault-00000000000000ff.tmp", ".lockfault-01.tmp", ".lockfault-0123456789abcdef.tm", ".lockfault-notes.tmp"}
+	err := Stream(filepath.Join(dir, "b"), func(w io.Writer) error {
+		if err := CheckFile(filepath.Join(dir, "c")); err != nil { // another process sweeps meanwhile
+			return err
+		}
+		entries, err := os.ReadDir(dir)
+		if len(entries) != len(want)+3 { // with b's temporary file, a.tmp and lockfault-
+			t.Errorf("while b is written there is %v", entries)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	alone(t, dir, append(want, "a.tmp", "b", "lockfault-0123456789abcdef.tmp")...)
+	if got := seen(t, dir, map[string]string{"a.tmp": ""})["a.tmp"]; got != "theirs" {
+		t.Errorf("a.tmp has %q", got)
+	}
 }
