@@ -247,22 +247,14 @@ func (d *Dir) Symlink(target, name string) error {
 	return d.root.Symlink(target, name)
 }
 
-// Exchange exchanges two entries by one call of the system, and reports whether that was possible.
-func (d *Dir) Exchange(a, b string) bool {
-	if d.both("rename", a, b) != nil {
-		return false
+// OpenDir opens a directory, for calls of the system that take an open directory and the name of an
+// entry. It must be closed.
+func (d *Dir) OpenDir(name string) (*os.File, error) {
+	if err := d.plain("open", name, true); err != nil {
+		return nil, err
 	}
-	dirA, err := d.root.Open(filepath.Dir(a))
-	if err != nil {
-		return false
-	}
-	defer dirA.Close()
-	dirB, err := d.root.Open(filepath.Dir(b))
-	if err != nil {
-		return false
-	}
-	defer dirB.Close()
-	return exchange(dirA, filepath.Base(a), dirB, filepath.Base(b))
+	f, err := d.root.OpenFile(name, os.O_RDONLY, 0)
+	return f, named(d.Join(name), err)
 }
 
 // Remove removes a file, a symbolic link itself, or an empty directory.

@@ -47,6 +47,7 @@ func TestRefuses(t *testing.T) {
 		"Readlink": func(d *below.Dir, name string) error { _, err := d.Readlink(name); return err },
 		"Open":     func(d *below.Dir, name string) error { _, err := d.Open(name, os.O_RDWR|os.O_TRUNC); return err },
 		"Create":   func(d *below.Dir, name string) error { _, err := d.Create(name, 0o644); return err },
+		"OpenDir":  func(d *below.Dir, name string) error { _, err := d.OpenDir(name); return err },
 		"ReadDir":  func(d *below.Dir, name string) error { _, err := d.ReadDir(name); return err },
 		"Walk": func(d *below.Dir, name string) error {
 			return d.Walk(name, func(_ string, _ fs.DirEntry, err error) error { return err })
@@ -75,7 +76,7 @@ func TestRefuses(t *testing.T) {
 			unchanged(t, d, theirs)
 		}
 	}
-	for _, operation := range []string{"Open", "ReadDir", "Walk", "MkdirAll", "Sub"} {
+	for _, operation := range []string{"Open", "OpenDir", "ReadDir", "Walk", "MkdirAll", "Sub"} {
 		for _, name := range []string{"up", "up-file", "absolute", "in", "in-file", "nowhere"} {
 			d, theirs := lay(t)
 			if err := operations[operation](d, name); !errors.Is(err, below.ErrSymlink) {
@@ -154,21 +155,5 @@ func TestOpenFollows(t *testing.T) {
 	}
 	if _, err := below.Open(d.Join(filepath.Join("dir", "file"))); err == nil {
 		t.Error("a file was opened as a directory")
-	}
-}
-
-func TestExchange(t *testing.T) {
-	d, theirs := lay(t)
-	if d.Exchange(filepath.Join("up", "file"), filepath.Join("dir", "file")) {
-		t.Error("it exchanged a file outside of the directory")
-	}
-	unchanged(t, d, theirs)
-	if err := os.WriteFile(d.Join("other"), []byte("other"), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if d.Exchange("other", filepath.Join("dir", "file")) {
-		if text, err := os.ReadFile(d.Join("other")); err != nil || string(text) != "ours" {
-			t.Errorf("it has %q, %v", text, err)
-		}
 	}
 }

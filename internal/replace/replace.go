@@ -194,7 +194,23 @@ func (p Place) exists(name string) bool {
 	return err == nil
 }
 
-func (p Place) exchange(a, b string) bool { return !p.clumsy && p.Dir.Exchange(a, b) }
+// exchange exchanges two entries at one instant, and reports whether it could.
+func (p Place) exchange(a, b string) bool {
+	if p.clumsy {
+		return false
+	}
+	dirA, err := p.Dir.OpenDir(filepath.Dir(a))
+	if err != nil {
+		return false
+	}
+	defer dirA.Close()
+	dirB, err := p.Dir.OpenDir(filepath.Dir(b))
+	if err != nil {
+		return false
+	}
+	defer dirB.Close()
+	return exchange(dirA, filepath.Base(a), dirB, filepath.Base(b))
+}
 
 func (p Place) stepped() {
 	if p.step != nil {

@@ -133,6 +133,6 @@ func LightModules() []string {
 func StandardOnly() []string {
 	return []string{
 		"checker", "faults", "scenarios",
-		"internal/bubble", "internal/jsonscan", "internal/nearest", "internal/recheck", "internal/rooms", "internal/stdio", "internal/tempdir",
+		"internal/below", "internal/bubble", "internal/jsonscan", "internal/nearest", "internal/recheck", "internal/rooms", "internal/stdio", "internal/tempdir",
 	}
 }

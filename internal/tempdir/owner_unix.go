@@ -5,10 +5,12 @@ package tempdir
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
-	"path/filepath"
+	"strings"
 	"syscall"
 
+	"github.com/lockfault/lockfault/internal/below"
 	"github.com/lockfault/lockfault/internal/flock"
 )
 
@@ -16,9 +18,30 @@ import (
 var errSwept = errors.New("it was swept")
 
 // own makes this process the owner of a directory that it has just made.
-func own(dir string) (*os.File, error) {
-	owner, err := os.OpenFile(filepath.Join(dir, ownerName), os.O_CREATE|os.O_RDWR, 0o600)
-	if errors.Is(err, os.ErrNotExist) {
+func own(path string) (*below.Dir, *os.File, error) {
+	dir, err := below.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, errSwept
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	owner, err := ownIn(dir)
+	if err != nil {
+		dir.Close()
+	}
+	return dir, owner, err
+}
+
+func ownIn(dir *below.Dir) (*os.File, error) {
+	// Who may write to the parent may have put another directory in the place of ours.
+	if info, err := dir.Lstat("."); errors.Is(err, fs.ErrNotExist) {
+		return nil, errSwept
+	} else if err != nil || !private(info) {
+		return nil, errors.Join(err, fmt.Errorf("%s is not the directory that was made: another user changes entries there", dir.Path()))
+	}
+	owner, err := dir.Create(ownerName, 0o600)
+	if errors.Is(err, fs.ErrNotExist) {
 		return nil, errSwept
 	}
 	if err != nil {
@@ -28,43 +51,64 @@ func own(dir string) (*os.File, error) {
 	if err == nil || errors.Is(err, flock.ErrTaken) {
 		// Who sweeps may have got the lock first, and let it go with the file.
 		mine, statErr := owner.Stat()
-		if there, thereErr := os.Stat(owner.Name()); err == nil && statErr == nil && thereErr == nil && os.SameFile(mine, there) {
+		if there, gone := dir.Lstat(ownerName); err == nil && statErr == nil && gone == nil && os.SameFile(mine, there) {
 			return owner, nil
 		}
 		err = errSwept
 	} else {
-		err = fmt.Errorf("lock %s: %w", owner.Name(), err)
+		err = fmt.Errorf("lock %s: %w", dir.Join(ownerName), err)
 	}
 	owner.Close()
 	return nil, err
 }
 
-// Sweep removes the directories whose names begin with the prefix and whose
+// private reports whether a directory is this user's and nobody else may write to it.
+func private(info fs.FileInfo) bool {
+	const others = 0o022 // may write
+	return info.IsDir() && info.Sys().(*syscall.Stat_t).Uid == uint32(os.Geteuid()) && info.Mode().Perm()&others == 0
+}
+
+// Sweep removes the directories whose names are the prefix and digits and whose
 // owners have died; an empty parent means [os.TempDir]. What is another user's,
 // or can't be removed, stays.
 func Sweep(parent, prefix string) {
 	if parent == "" {
 		parent = os.TempDir()
 	}
-	dirs, _ := filepath.Glob(filepath.Join(parent, prefix+"*")) // the prefix is no pattern
-	for _, dir := range dirs {
-		// In a place like /tmp nobody else can put another thing where one of
-		// ours is.
-		info, err := os.Lstat(dir)
-		if err != nil || !info.IsDir() || info.Sys().(*syscall.Stat_t).Uid != uint32(os.Geteuid()) {
-			continue
-		}
-		// An empty one has no owner yet, or none any more.
-		if syscall.Rmdir(dir) == nil {
-			continue
-		}
-		owner, err := os.OpenFile(filepath.Join(dir, ownerName), os.O_RDWR|syscall.O_NOFOLLOW, 0)
-		if err != nil {
-			continue
-		}
-		if flock.Take(owner) == nil {
-			_ = remove(dir) // or the next one does
-		}
-		owner.Close()
+	in, err := below.Open(parent)
+	if err != nil {
+		return
 	}
+	defer in.Close()
+	entries, _ := in.ReadDir(".")
+	for _, entry := range entries {
+		digits, ours := strings.CutPrefix(entry.Name(), prefix)
+		if ours && entry.IsDir() && digits != "" && strings.Trim(digits, "0123456789") == "" {
+			sweep(in, entry.Name())
+		}
+	}
+}
+
+// sweep removes a directory if it is one of ours whose owner has died.
+func sweep(in *below.Dir, name string) {
+	dir, err := in.Sub(name)
+	if err != nil {
+		return
+	}
+	defer dir.Close()
+	if info, err := dir.Lstat("."); err != nil || !private(info) {
+		return
+	}
+	// An empty one has no owner yet, or none any more. Remove takes no other.
+	if in.Remove(name) == nil {
+		return
+	}
+	owner, err := dir.Open(ownerName, os.O_RDWR)
+	if err != nil {
+		return
+	}
+	if flock.Take(owner) == nil && empty(dir) == nil {
+		_ = in.Remove(name) // or the next one does
+	}
+	owner.Close()
 }

@@ -1,8 +1,11 @@
 // Package tempdir makes temporary directories that don't outlast those who made
 // them by more than a run: what a killed process left, the next one removes.
 //
-// A parent directory and the beginning of a name come in, a [Dir] goes out. It
-// imports nothing of this module.
+// A parent directory and the beginning of a name come in, a [Dir] goes out.
+//
+// Other users of the machine may write to the parent, such as /tmp: they can make entries with any
+// name there. So a directory counts as ours only if this user owns it and nobody else may write to
+// it, and what is in it is opened and removed without following symbolic links.
 package tempdir
 
 import (
@@ -10,6 +13,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"github.com/lockfault/lockfault/internal/below"
 )
 
 // ownerName is the file in a directory on which its owner holds a lock as long
@@ -20,6 +25,7 @@ const ownerName = "owner"
 // A Dir is a temporary directory that belongs to this process. [Make] makes one.
 type Dir struct {
 	path  string
+	dir   *below.Dir
 	owner *os.File // nil where the system has no such locks
 }
 
@@ -40,12 +46,12 @@ func Make(parent, prefix string) (*Dir, error) {
 		if err != nil {
 			return nil, err
 		}
-		owner, err := own(path)
+		dir, owner, err := own(path)
 		if err == nil {
-			return &Dir{path, owner}, nil
+			return &Dir{path, dir, owner}, nil
 		}
 		if !errors.Is(err, errSwept) {
-			return nil, errors.Join(err, os.RemoveAll(path))
+			return nil, errors.Join(err, os.Remove(path))
 		}
 	}
 	return nil, fmt.Errorf("make a directory in %s: others remove each before it is whole", parent)
@@ -57,23 +63,30 @@ func (d *Dir) Path() string { return d.path }
 // Remove removes the directory with all that is in it. What it can't remove the
 // next Sweep will try. Call it once.
 func (d *Dir) Remove() error {
-	err := remove(d.path)
+	err := empty(d.dir)
+	if err == nil {
+		// An empty directory without an owner: a Sweep of another process may be faster.
+		if err = os.Remove(d.path); errors.Is(err, os.ErrNotExist) {
+			err = nil
+		}
+	}
+	err = errors.Join(err, d.dir.Close())
 	if d.owner != nil {
 		err = errors.Join(err, d.owner.Close())
 	}
 	return err
 }
 
-// remove removes a directory, its owner last.
-func remove(dir string) error {
-	entries, err := os.ReadDir(dir)
+// empty removes what is in a directory, its owner last.
+func empty(dir *below.Dir) error {
+	entries, err := dir.ReadDir(".")
 	for _, entry := range entries {
 		if entry.Name() != ownerName {
-			err = errors.Join(err, os.RemoveAll(filepath.Join(dir, entry.Name())))
+			err = errors.Join(err, dir.RemoveAll(entry.Name()))
 		}
 	}
 	if err != nil {
 		return err
 	}
-	return os.RemoveAll(dir)
+	return dir.RemoveAll(ownerName)
 }

@@ -152,3 +152,59 @@ func TestMakeFails(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 }
+
+// A sweep goes through no link of another user's, and takes no directory that others can write to.
+func TestSweepFollowsNothing(t *testing.T) {
+	parent, home := t.TempDir(), t.TempDir()
+	put := func(files ...string) {
+		t.Helper()
+		for _, file := range files {
+			if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, nil, 0o600)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	at := func(name string) string { return filepath.Join(parent, name) }
+	put(filepath.Join(home, "owner"), filepath.Join(home, "thesis"), // a link to it is swept through, if any is
+		filepath.Join(at("test-1"), "owner"),                     // of a process that was killed
+		filepath.Join(at("test-2"), "owner"),                     // others may write there
+		filepath.Join(at("test-3"), "thesis"),                    // its owner is a link
+		filepath.Join(at("test-notes"), "owner"),                 // of a user who has such a name
+		filepath.Join(at("test-4"), "dir", "file"), at("test-5")) // without an owner; a file
+	if err := errors.Join(
+		os.Chmod(at("test-2"), 0o777),
+		os.Symlink(filepath.Join(home, "owner"), filepath.Join(at("test-3"), "owner")),
+		os.Symlink(home, at("test-6")), os.Symlink(home, filepath.Join(at("test-1"), "link")),
+	); err != nil {
+		t.Fatal(err)
+	}
+	tempdir.Sweep(parent, "test-")
+	if got, want := names(t, parent), []string{"test-2", "test-3", "test-4", "test-5", "test-6", "test-notes"}; !slices.Equal(got, want) {
+		t.Errorf("there is %v, want %v", got, want)
+	}
+	if got, want := names(t, home), []string{"owner", "thesis"}; !slices.Equal(got, want) {
+		t.Errorf("at home there is %v, want %v", got, want)
+	}
+	if got := names(t, at("test-3")); len(got) != 2 {
+		t.Errorf("beside the link there is %v", got)
+	}
+}
+
+// A directory that was moved away, with a link in its place, is removed itself, if any is.
+func TestRemoveFollowsNothing(t *testing.T) {
+	parent, home := t.TempDir(), t.TempDir()
+	if err := os.WriteFile(filepath.Join(home, "thesis"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	dir, err := tempdir.Make(parent, "test-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(os.Rename(dir.Path(), filepath.Join(parent, "elsewhere")), os.Symlink(home, dir.Path())); err != nil {
+		t.Fatal(err)
+	}
+	_ = dir.Remove() // whatever it says
+	if got := names(t, home); len(got) != 1 {
+		t.Errorf("at home there is %v", got)
+	}
+}

@@ -1,6 +1,6 @@
 //go:build !linux
 
-package below
+package replace
 
 import "os"
 

@@ -1,4 +1,4 @@
-package below
+package replace
 
 import (
 	"os"
