@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"runtime"
 	"time"
@@ -13,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/spf13/cobra"
 
+	"github.com/lockfault/lockfault/internal/replace"
 	"github.com/lockfault/lockfault/internal/version"
 	"github.com/lockfault/lockfault/reports"
 	"github.com/lockfault/lockfault/worlds/cost"
@@ -107,12 +107,10 @@ func (o *benchOptions) run(cmd *cobra.Command, a *app) error {
 	if err != nil {
 		return &statusError{ExitUndecided, err}
 	}
-	var plot *os.File
 	if o.svg != "" { // before minutes are spent
-		if plot, err = os.Create(o.svg); err != nil {
+		if err := replace.CheckFile(o.svg); err != nil {
 			return usage("can't write the plot: %v", brief(err))
 		}
-		defer plot.Close()
 	}
 	redis.SetLogger(nothing{})
 	progress := newProgress(cmd.ErrOrStderr(), len(o.Strategies)*len(o.Contenders))
@@ -134,7 +132,7 @@ func (o *benchOptions) run(cmd *cobra.Command, a *app) error {
 	for _, c := range costs {
 		all.List = append(all.List, reports.Cost(c))
 	}
-	if err := o.print(cmd.OutOrStdout(), plot, all); err != nil {
+	if err := o.print(cmd.OutOrStdout(), all); err != nil {
 		return err
 	}
 	if interrupted {
@@ -152,14 +150,13 @@ func (p *progress) measures(strategy string, contenders int) {
 	}
 }
 
-// print writes the costs to out in the chosen form, and to the plot unless it
-// is nil.
-func (o *benchOptions) print(out io.Writer, plot *os.File, all reports.Costs) error {
+// print writes the costs to out in the chosen form, and the plot to its file if one is named.
+func (o *benchOptions) print(out io.Writer, all reports.Costs) error {
 	name := ""
-	if plot != nil {
+	if o.svg != "" {
 		name = filepath.Base(o.svg)
-		if err := errors.Join(all.Plot(plot), plot.Close()); err != nil {
-			return err
+		if err := replace.Stream(o.svg, all.Plot); err != nil {
+			return fmt.Errorf("write the plot: %w", brief(err))
 		}
 	}
 	switch o.format {

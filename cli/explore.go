@@ -19,7 +19,6 @@ import (
 	"github.com/lockfault/lockfault/checker"
 	"github.com/lockfault/lockfault/explore"
 	"github.com/lockfault/lockfault/internal/pool"
-	"github.com/lockfault/lockfault/internal/replace"
 	"github.com/lockfault/lockfault/reports"
 	"github.com/lockfault/lockfault/scenarios"
 	"github.com/lockfault/lockfault/strategies"
@@ -170,13 +169,8 @@ func (o *exploreOptions) checkOut() error {
 	if o.out == "" {
 		return nil
 	}
-	if err := os.MkdirAll(o.out, 0o755); err != nil {
+	if err := makeOut(o.out, findingsFile, reports.HTMLFile); err != nil {
 		return usage("--out: %v", err)
-	}
-	for _, name := range []string{findingsFile, reports.HTMLFile} {
-		if err := replace.CheckFile(filepath.Join(o.out, name)); err != nil {
-			return usage("--out: %v", err)
-		}
 	}
 	if err := reports.CheckFindingsPage(o.out); err != nil {
 		return usage("--out: %v", err)
@@ -212,7 +206,7 @@ func scriptOf(strategy string, a checker.Anomaly) string {
 func checkScripts(dir, strategy string, ours []string) error {
 	for _, a := range checker.Anomalies() {
 		file := filepath.Join(dir, scriptOf(strategy, a))
-		if _, err := os.Lstat(file); err == nil && !slices.Contains(ours, filepath.Base(file)) {
+		if info, err := os.Lstat(file); err == nil && (!info.Mode().IsRegular() || !slices.Contains(ours, filepath.Base(file))) {
 			return usage("--out: %s is none of what was written there, and may be lost: name another directory, or remove it", file)
 		}
 	}
@@ -605,7 +599,7 @@ type search struct {
 func (o *exploreOptions) write(ctx context.Context, registry strategies.Registry, strategy string, r explore.Result, found []finding, names shardNames) error {
 	o.clear()
 	for _, f := range found {
-		if err := replace.File(filepath.Join(o.out, f.File), []byte(f.Script)); err != nil {
+		if err := writeOut(o.out, f.File, []byte(f.Script)); err != nil {
 			return err
 		}
 	}
@@ -619,7 +613,7 @@ func (o *exploreOptions) write(ctx context.Context, registry strategies.Registry
 	if err != nil {
 		return err
 	}
-	if err := replace.File(filepath.Join(o.out, findingsFile), append(text, '\n')); err != nil {
+	if err := writeOut(o.out, findingsFile, append(text, '\n')); err != nil {
 		return err
 	}
 	return s.writePage(ctx, registry, o.out)
@@ -629,16 +623,16 @@ func (o *exploreOptions) write(ctx context.Context, registry strategies.Registry
 // known which these are.
 func (o *exploreOptions) clear() {
 	if reports.CheckFindingsPage(o.out) == nil {
-		_ = os.Remove(filepath.Join(o.out, reports.HTMLFile)) // or it is written anew
+		removeOut(o.out, reports.HTMLFile) // or it is written anew
 	}
 	var former search
-	text, err := os.ReadFile(filepath.Join(o.out, findingsFile))
+	text, err := readOut(o.out, findingsFile)
 	if err != nil || json.Unmarshal(text, &former) != nil {
 		return
 	}
 	for _, f := range former.Findings {
 		if f.File == filepath.Base(f.File) && f.File == scriptOf(former.Strategy, f.Anomaly) {
-			_ = os.Remove(filepath.Join(o.out, f.File)) // or it is written anew
+			removeOut(o.out, f.File) // or it is written anew
 		}
 	}
 }

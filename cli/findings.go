@@ -6,14 +6,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/lockfault/lockfault/checker"
 	"github.com/lockfault/lockfault/explore"
-	"github.com/lockfault/lockfault/internal/replace"
 	"github.com/lockfault/lockfault/internal/shell"
 	"github.com/lockfault/lockfault/reports"
 	"github.com/lockfault/lockfault/scenarios"
@@ -27,7 +25,7 @@ const findingsFile = "findings.json"
 // readSearch reads the search in a directory.
 func readSearch(dir string) (*search, error) {
 	path := filepath.Join(dir, findingsFile)
-	text, err := os.ReadFile(path)
+	text, err := readOut(dir, findingsFile)
 	if err != nil {
 		return nil, err
 	}
@@ -152,7 +150,7 @@ func (s *search) writePage(ctx context.Context, registry strategies.Registry, di
 	if err := reports.WriteFindings(&b, p); err != nil {
 		return err
 	}
-	return replace.File(filepath.Join(dir, reports.HTMLFile), b.Bytes())
+	return writeOut(dir, reports.HTMLFile, b.Bytes())
 }
 
 // page returns what the page says.

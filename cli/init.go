@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/lockfault/lockfault/internal/below"
 	"github.com/lockfault/lockfault/internal/shell"
 )
 
@@ -62,10 +63,15 @@ func initialise(cmd *cobra.Command, dir string) error {
 		return err
 	}
 	name := packageName(filepath.Base(whole))
+	in, err := below.Make(dir, 0o777)
+	if err != nil {
+		return usage("can't write there: %v", brief(err))
+	}
+	defer in.Close()
 	for _, f := range startings() {
-		switch _, err := os.Lstat(filepath.Join(dir, f.name)); {
+		switch _, err := in.Lstat(f.name); {
 		case err == nil:
-			return usage("there is %s already, and nothing was written: name another directory", filepath.Join(dir, f.name))
+			return usage("there is %s already, and nothing was written: name another directory", in.Join(f.name))
 		case !errors.Is(err, fs.ErrNotExist):
 			return usage("can't write there: %v", brief(err))
 		}
@@ -75,7 +81,7 @@ func initialise(cmd *cobra.Command, dir string) error {
 		if err != nil {
 			return err
 		}
-		if err := createFile(filepath.Join(dir, f.name), strings.ReplaceAll(string(text), "PACKAGE", name)); err != nil {
+		if err := createFile(in, f.name, strings.ReplaceAll(string(text), "PACKAGE", name)); err != nil {
 			return usage("can't write there: %v", brief(err))
 		}
 	}
@@ -92,11 +98,11 @@ func initialise(cmd *cobra.Command, dir string) error {
 }
 
 // createFile writes a file that must not be there yet, and the directories above it.
-func createFile(name, text string) error {
-	if err := os.MkdirAll(filepath.Dir(name), 0o777); err != nil {
+func createFile(in *below.Dir, name, text string) error {
+	if err := in.MkdirAll(filepath.Dir(name), 0o777); err != nil {
 		return err
 	}
-	file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+	file, err := in.Create(name, 0o666)
 	if err != nil {
 		return err
 	}

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"runtime"
 	"slices"
 	"strconv"
@@ -14,7 +12,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lockfault/lockfault/checker"
-	"github.com/lockfault/lockfault/internal/replace"
 	"github.com/lockfault/lockfault/mapping"
 	"github.com/lockfault/lockfault/reports"
 	"github.com/lockfault/lockfault/scenarios"
@@ -312,7 +309,7 @@ func (o *mapOptions) run(cmd *cobra.Command, a *app, args []string) error {
 		return err
 	}
 	if o.out != "" {
-		if err := os.MkdirAll(o.out, 0o777); err != nil {
+		if err := makeOut(o.out); err != nil {
 			return usage("--out: %v", brief(err))
 		}
 		if err := reports.CheckMap(o.out); err != nil {
@@ -321,10 +318,8 @@ func (o *mapOptions) run(cmd *cobra.Command, a *app, args []string) error {
 		if err := o.checkSides(s.Name); err != nil {
 			return err
 		}
-		for _, name := range []string{reports.MapFile, reports.MapTable, reports.MapPicture, reports.HTMLFile} {
-			if err := replace.CheckFile(filepath.Join(o.out, name)); err != nil {
-				return usage("--out: %v", err)
-			}
+		if err := makeOut(o.out, reports.MapFile, reports.MapTable, reports.MapPicture, reports.HTMLFile); err != nil {
+			return usage("--out: %v", err)
 		}
 	}
 	leave, err := o.share(cmd, a, args)

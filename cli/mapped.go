@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lockfault/lockfault/checker"
-	"github.com/lockfault/lockfault/internal/replace"
 	"github.com/lockfault/lockfault/internal/shell"
 	"github.com/lockfault/lockfault/internal/version"
 	"github.com/lockfault/lockfault/mapping"
@@ -221,7 +220,7 @@ func (o *mapOptions) checkSides(strategy string) error {
 		return usage("--out: %v", brief(err))
 	}
 	for _, f := range files {
-		ours := slices.ContainsFunc(former.Sides, func(s reports.MapScript) bool { return s.File == f.Name() })
+		ours := f.Type().IsRegular() && slices.ContainsFunc(former.Sides, func(s reports.MapScript) bool { return s.File == f.Name() })
 		if !ours && strings.HasPrefix(f.Name(), strategy+"-"+o.script.Name+"-") && strings.HasSuffix(f.Name(), scriptSuffix) {
 			return usage("--out: %s is none of what was written there, and may be lost: name another directory, or remove it", filepath.Join(o.out, f.Name()))
 		}
@@ -306,12 +305,12 @@ func (o *mapOptions) write(m *reports.Mapped) error {
 	if err == nil {
 		for _, s := range former.Sides {
 			if s.File == filepath.Base(s.File) && strings.HasPrefix(s.File, former.Strategy+"-") && !slices.ContainsFunc(m.Sides, func(x reports.MapScript) bool { return x.File == s.File }) {
-				_ = os.Remove(filepath.Join(o.out, s.File)) // of what is not there any more
+				removeOut(o.out, s.File) // of what is not there any more
 			}
 		}
 	}
 	for _, s := range m.Sides {
-		if err := replace.File(filepath.Join(o.out, s.File), []byte(s.Text)); err != nil {
+		if err := writeOut(o.out, s.File, []byte(s.Text)); err != nil {
 			return err
 		}
 	}
@@ -328,7 +327,7 @@ func (o *mapOptions) write(m *reports.Mapped) error {
 		if err := f.write(&b); err != nil {
 			return err
 		}
-		if err := replace.File(filepath.Join(o.out, f.name), b.Bytes()); err != nil {
+		if err := writeOut(o.out, f.name, b.Bytes()); err != nil {
 			return err
 		}
 	}

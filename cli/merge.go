@@ -112,7 +112,7 @@ func readShard(dir string) (*shard, error) {
 		return nil, fmt.Errorf("%s is not a directory: name those that explore --shard wrote with --out", dir)
 	}
 	path := filepath.Join(dir, findingsFile)
-	text, err := os.ReadFile(path)
+	text, err := readOut(dir, findingsFile)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, fmt.Errorf("%s has no %s, which a search writes when it ends: wait for it, or search that shard again", dir, findingsFile)

@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"iter"
 	"math"
-	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -19,7 +18,6 @@ import (
 	"github.com/lockfault/lockfault/checker"
 	"github.com/lockfault/lockfault/explore"
 	"github.com/lockfault/lockfault/internal/pool"
-	"github.com/lockfault/lockfault/internal/replace"
 	"github.com/lockfault/lockfault/internal/shell"
 	"github.com/lockfault/lockfault/reports"
 	"github.com/lockfault/lockfault/soak"
@@ -279,12 +277,9 @@ func (o *soakOptions) checkOut(list []strategies.Strategy) error {
 	if o.out == "" {
 		return nil
 	}
-	if err := os.MkdirAll(o.out, 0o777); err != nil {
-		return usage("--out: %v", brief(err))
-	}
 	file := filepath.Join(o.out, soakFile)
-	if err := replace.CheckFile(file); err != nil {
-		return usage("--out: %v", err)
+	if err := makeOut(o.out, soakFile); err != nil {
+		return usage("--out: %v", brief(err))
 	}
 	former, err := readSoaked(o.out)
 	switch {

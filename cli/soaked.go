@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -16,7 +14,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lockfault/lockfault/checker"
-	"github.com/lockfault/lockfault/internal/replace"
 	"github.com/lockfault/lockfault/internal/version"
 	"github.com/lockfault/lockfault/reports"
 	"github.com/lockfault/lockfault/soak"
@@ -37,7 +34,7 @@ type soaked struct {
 
 // readSoaked reads what a soak wrote into a directory; empty with an error.
 func readSoaked(dir string) (all soaked, err error) {
-	text, err := os.ReadFile(filepath.Join(dir, soakFile))
+	text, err := readOut(dir, soakFile)
 	if err != nil {
 		return all, err
 	}
@@ -206,17 +203,17 @@ func (o *soakOptions) tell(cmd *cobra.Command, all *soaked) error {
 	} else if o.out != "" {
 		for _, name := range former.files() {
 			if !slices.Contains(all.files(), name) {
-				_ = os.Remove(filepath.Join(o.out, name)) // of what is not there any more
+				removeOut(o.out, name) // of what is not there any more
 			}
 		}
 		for _, l := range all.Locks {
 			for _, i := range l.Incidents {
-				if err := replace.File(filepath.Join(o.out, i.File), []byte(i.script)); err != nil {
+				if err := writeOut(o.out, i.File, []byte(i.script)); err != nil {
 					return fmt.Errorf("write the script: %w: name another directory with --out", err)
 				}
 			}
 		}
-		if err := replace.File(filepath.Join(o.out, soakFile), text.Bytes()); err != nil {
+		if err := writeOut(o.out, soakFile, text.Bytes()); err != nil {
 			return fmt.Errorf("write what was counted: %w: name another directory with --out", err)
 		}
 	}

@@ -15,7 +15,6 @@ import (
 	"github.com/lockfault/lockfault/checker"
 	"github.com/lockfault/lockfault/explore"
 	"github.com/lockfault/lockfault/harness"
-	"github.com/lockfault/lockfault/internal/replace"
 	"github.com/lockfault/lockfault/internal/results"
 	"github.com/lockfault/lockfault/reports"
 	"github.com/lockfault/lockfault/scenarios"
@@ -176,11 +175,7 @@ func (test *test) found(t *testing.T, f explore.Finding) {
 	t.Helper()
 	file := filepath.Join(test.dir(), string(f.Anomaly)+".txt")
 	kept := fmt.Sprintf("%s keeps it; it is played first the next time", file)
-	err := os.MkdirAll(test.dir(), 0o755)
-	if err == nil {
-		err = replace.File(file, []byte(f.Script))
-	}
-	if err != nil {
+	if err := writeHere(file, []byte(f.Script)); err != nil {
 		kept = fmt.Sprintf("it could not be kept: %v", err)
 	}
 	t.Errorf("%s, after %d moves and %d requests; %s:\n\n%s\nagain: %s=1 %s\n", f.Anomaly, f.Moves, f.Requests, kept, f.Script, envStory, goTest(test.name))

@@ -3,11 +3,13 @@ package locktest
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"testing"
 
+	"github.com/lockfault/lockfault/internal/below"
 	"github.com/lockfault/lockfault/internal/replace"
 	"github.com/lockfault/lockfault/reports"
 	"github.com/lockfault/lockfault/scenarios"
@@ -15,6 +17,23 @@ import (
 
 // filesDir is where the files of tests are, below the test's directory.
 var filesDir = filepath.Join("testdata", "lockfault")
+
+// writeHere writes a file of tests, and makes missing directories. Symbolic links below the test's
+// directory are not followed.
+func writeHere(file string, text []byte) error {
+	here, err := below.Open(".")
+	if err != nil {
+		return err
+	}
+	defer here.Close()
+	if err := here.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		return err
+	}
+	return replace.In(here, file, func(w io.Writer) error {
+		_, err := w.Write(text)
+		return err
+	})
+}
 
 // A ratchet is the file that says what the lock may show at most, where the test itself
 // says nothing: docs/expectations.md describes it.
@@ -69,10 +88,7 @@ func (r *ratchet) accept(t *testing.T, test *test) error {
 	if r.said == nil {
 		text = append([]byte("# What this lock may show at most; "+envAccept+"=1 writes it.\n\n"), text...)
 	}
-	if err := os.MkdirAll(filepath.Dir(r.file), 0o755); err != nil {
-		return fmt.Errorf("write what was accepted: %w", err)
-	}
-	if err := replace.File(r.file, text); err != nil {
+	if err := writeHere(r.file, text); err != nil {
 		return fmt.Errorf("write what was accepted to %s: %w", r.file, err)
 	}
 	t.Logf("%s says now what the lock may show in %d scenarios", r.file, lines)

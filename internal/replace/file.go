@@ -63,6 +63,10 @@ func locate(path string) (*below.Dir, string, error) {
 		return nil, "", &fs.PathError{Op: "replace", Path: path, Err: below.ErrNotRegular}
 	}
 	dir, err := below.Open(filepath.Dir(path))
+	var at *fs.PathError
+	if errors.As(err, &at) {
+		err = &fs.PathError{Op: at.Op, Path: path, Err: at.Err} // the user named the file
+	}
 	return dir, name, err
 }
 
