@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/lockfault/lockfault/internal/replace"
 	"github.com/lockfault/lockfault/reports"
 )
 
@@ -64,7 +65,8 @@ func checkFormFile(word, file, out string, list []chosenForm) error {
 	if info, err := os.Stat(filepath.Dir(file)); err != nil || !info.IsDir() {
 		return usage("--format %s: there is no directory %s", word, filepath.Dir(file))
 	}
-	if info, err := os.Stat(file); err == nil && info.IsDir() {
+	info, err := os.Stat(file)
+	if err == nil && info.IsDir() {
 		return usage("--format %s: %s is a directory: name a file", word, file)
 	}
 	if reports.IsPartOfReport(out, file) {
@@ -73,6 +75,11 @@ func checkFormFile(word, file, out string, list []chosenForm) error {
 	for _, f := range list {
 		if f.file != "" && filepath.Clean(f.file) == filepath.Clean(file) {
 			return usage("--format: %s and another form can't both go to %s", word, file)
+		}
+	}
+	if err != nil || info.Mode().IsRegular() { // pipes and devices are written into
+		if err := replace.CheckFile(file); err != nil {
+			return usage("--format %s: %v", word, brief(err))
 		}
 	}
 	return nil

@@ -71,12 +71,18 @@ func (k key) half() half { return half(k[:]) }
 
 // OpenJournal opens the file, or makes it if there is none, for a search of the subject,
 // whose scripts the player plays. A file that is no journal, or that of another subject, is an error, and
-// is left as it is; so is one that another process has open. What was being written when a
+// is left as it is; so is one that another process has open. If the path is a symbolic link, the
+// journal is the file that it leads to; a link that leads to no file is an error. What was being written when a
 // process was killed is dropped.
 func OpenJournal(path string, of Subject, player Player) (*Journal, error) {
-	// What is no file had better not be opened: it may block.
-	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+	info, err := os.Stat(path)
+	switch {
+	case err == nil && !info.Mode().IsRegular(): // to open a pipe may block
 		return nil, &fs.PathError{Op: "open", Path: path, Err: errors.New("not a regular file")}
+	case errors.Is(err, fs.ErrNotExist):
+		if link, err := os.Lstat(path); err == nil && link.Mode()&fs.ModeSymlink != 0 {
+			return nil, &fs.PathError{Op: "open", Path: path, Err: errors.New("a symbolic link that leads to no file: remove it, or name another file")}
+		}
 	}
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
 	if err != nil {

@@ -1,6 +1,7 @@
 package locktest_test
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -217,6 +218,41 @@ func TestExploreKeepsWhatItFound(t *testing.T) {
 	}
 	out, _ = run(t, dir, "TestExplore")
 	contains(t, out, "foreign-release.txt:2:3: ")
+}
+
+// What a test keeps, or accepts, goes through no symbolic link.
+func TestFilesAmongLinks(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ test, link, setting, says string }{
+		{"TestExplore", filepath.Join("testdata", "lockfault", "TestExplore", "foreign-release.txt"), "", "it could not be kept: "},
+		{"TestExplore", filepath.Join("testdata", "lockfault"), "", "it could not be kept: "},
+		{"TestAccept", filepath.Join("testdata", "lockfault"), "LOCKFAULT_ACCEPT=1", "it is a symbolic link"},
+	} {
+		dir, elsewhere := t.TempDir(), t.TempDir()
+		theirs := filepath.Join(elsewhere, "theirs.txt")
+		script := "clients A\nA acquire\nA release\nexpect none\n"
+		target := elsewhere
+		if filepath.Ext(c.link) != "" {
+			target = theirs
+		}
+		if err := errors.Join(os.MkdirAll(filepath.Dir(filepath.Join(dir, c.link)), 0o755), os.WriteFile(theirs, []byte(script), 0o644)); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink(target, filepath.Join(dir, c.link)); err != nil {
+			t.Skip(err)
+		}
+		out, failed := run(t, dir, c.test, c.setting)
+		if !failed {
+			t.Errorf("%s passed:\n%s", c.test, out)
+		}
+		contains(t, out, c.says)
+		if text, err := os.ReadFile(theirs); err != nil || string(text) != script {
+			t.Errorf("%s: the target has %q, %v", c.link, text, err)
+		}
+		if entries, err := os.ReadDir(elsewhere); err != nil || len(entries) != 1 {
+			t.Errorf("%s: beside the target there is %v, %v", c.link, entries, err)
+		}
+	}
 }
 
 func TestSettingsThatAreWrong(t *testing.T) {
