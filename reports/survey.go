@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/lockfault/lockfault/checker"
+	"github.com/lockfault/lockfault/internal/printable"
 	"github.com/lockfault/lockfault/internal/shell"
 	"github.com/lockfault/lockfault/reports/page"
 	"github.com/lockfault/lockfault/reports/picture"
@@ -212,7 +213,7 @@ func (s *survey) page() page.Head {
 				h.Faults = append(h.Faults, k)
 			}
 		}
-		h.Scripts = append(h.Scripts, page.Script{Name: shown(script.Name), Text: strings.Map(printableText, script.Text), Hash: shown(script.Hash)})
+		h.Scripts = append(h.Scripts, page.Script{Name: shown(script.Name), Text: printable.Text(script.Text), Hash: shown(script.Hash)})
 	}
 	slices.Sort(h.Faults)
 	h.Matrix = s.matrix(kinds)
@@ -439,7 +440,7 @@ func (s *survey) provenance() [][2]string {
 		list = append(list, [2]string{"scripts", fmt.Sprintf("%s, SHA-256 beside each above, of all together %s", count(len(r.Scripts), "script"), hashOf(r.Scripts))})
 	}
 	for i := range list {
-		list[i][1] = clipTo(strings.Map(printable, list[i][1]), 1000)
+		list[i][1] = clipTo(printable.Line(list[i][1]), 1000)
 	}
 	return append(list, [2]string{"to check", Tool + " report DIR makes this file again from results.json and histories/, byte for byte"})
 }
