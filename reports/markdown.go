@@ -269,12 +269,7 @@ func (s *sections) add(b *bufio.Writer, c Cell) {
 		fmt.Fprintf(b, " ([history](%s))", (&url.URL{Path: c.History}).EscapedPath())
 	}
 	b.WriteByte('\n')
-	for _, w := range c.Witnesses {
-		fmt.Fprintf(b, "  - %s: %s Events %s.\n", escape(string(w.Anomaly)), escape(w.Says), list(w.Events))
-	}
-	if why := c.Unordered(); why != "" {
-		fmt.Fprintf(b, "  - not linearizable: %s Events %s.\n", escape(why), list(c.Conflict.Events))
-	}
+	// Behind a nested item it would be no code.
 	if _, stack, found := strings.Cut(c.Reason, "\n"); found && !c.Decided() {
 		b.WriteByte('\n')
 		lines := strings.Split(strings.Trim(stack, "\n"), "\n")
@@ -285,6 +280,12 @@ func (s *sections) add(b *bufio.Writer, c Cell) {
 			fmt.Fprintf(b, "      … %d more lines in %s\n", len(lines)-stackLines, ResultsFile)
 		}
 		b.WriteByte('\n')
+	}
+	for _, w := range c.Witnesses {
+		fmt.Fprintf(b, "  - %s: %s Events %s.\n", escape(string(w.Anomaly)), escape(w.Says), list(w.Events))
+	}
+	if why := c.Unordered(); why != "" {
+		fmt.Fprintf(b, "  - not linearizable: %s Events %s.\n", escape(why), list(c.Conflict.Events))
 	}
 }
 

@@ -71,7 +71,7 @@ func (s *survey) add(c Cell) error {
 	c.Reason, _, _ = strings.Cut(clipTo(c.Reason, 200), "\n")
 	key := [3]string{c.World, c.Strategy, c.Scenario}
 	if _, twice := s.at[key]; twice {
-		return fmt.Errorf("%s under %s in %s is there twice", c.Strategy, c.Scenario, c.World)
+		return fmt.Errorf("the cell %s is there twice", c.name())
 	}
 	s.at[key] = len(s.cells)
 	s.cells = append(s.cells, c)
