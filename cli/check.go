@@ -18,6 +18,7 @@ import (
 
 	"github.com/lockfault/lockfault/checker/linear"
 	"github.com/lockfault/lockfault/histories"
+	"github.com/lockfault/lockfault/internal/printable"
 	"github.com/lockfault/lockfault/reports"
 )
 
@@ -323,7 +324,7 @@ func violationOf(v linear.Violation) violation {
 func (o *checkOptions) print(out io.Writer, list []checked) error {
 	b := bufio.NewWriter(out)
 	if o.format == formatJSON {
-		encoder := json.NewEncoder(b)
+		encoder := json.NewEncoder(printable.NewJSONWriter(b))
 		encoder.SetEscapeHTML(false)
 		encoder.SetIndent("", "  ")
 		if err := encoder.Encode(list); err != nil {

@@ -24,12 +24,14 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"syscall"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/lockfault/lockfault/internal/nearest"
+	"github.com/lockfault/lockfault/internal/printable"
 	"github.com/lockfault/lockfault/internal/shell"
 	"github.com/lockfault/lockfault/queue"
 	"github.com/lockfault/lockfault/scenarios"
@@ -73,12 +75,14 @@ func Run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 
 func run(ctx context.Context, a *app, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	root := newRoot(a)
-	out := &output{to: stdout}
+	out, side := newOutput(stdout), newOutput(stderr)
+	defer side.flush()
 	root.SetArgs(args)
 	root.SetIn(stdin)
 	root.SetOut(out)
-	root.SetErr(stderr)
+	root.SetErr(side)
 	err := root.ExecuteContext(ctx)
+	out.flush()
 	if err == nil {
 		err = out.err
 	}
@@ -89,31 +93,65 @@ func run(ctx context.Context, a *app, args []string, stdin io.Reader, stdout, st
 		return ExitOK
 	case errors.As(err, &syntax):
 		// Without the program's name in front, editors find the place.
-		fmt.Fprintln(stderr, err)
+		fmt.Fprintln(side, err)
 		return ExitUsage
 	case errors.As(err, &status):
 		if status.err != nil {
-			fmt.Fprintf(stderr, "lockfault: %v\n", status.err)
+			fmt.Fprintf(side, "lockfault: %v\n", status.err)
 		}
 		return status.code
 	default:
-		fmt.Fprintf(stderr, "lockfault: %v\n", err)
+		fmt.Fprintf(side, "lockfault: %v\n", err)
 		return ExitUndecided
 	}
 }
 
-// An output remembers the first error of writing: who prints help looks at none.
+// An output is what commands have in the place of a standard stream: text that they write passes
+// [printable.Writer], so that no name and no error of others acts on the terminal. An output keeps
+// the first error of writing, since cobra drops errors when it prints help. It is safe for concurrent
+// use: connections to a queue report from goroutines of their own.
 type output struct {
-	to  io.Writer
-	err error
+	to   io.Writer
+	mu   sync.Mutex // for what follows
+	text *printable.Writer
+	err  error
 }
 
+func newOutput(to io.Writer) *output { return &output{to: to, text: printable.NewWriter(to)} }
+
 func (o *output) Write(text []byte) (int, error) {
-	n, err := o.to.Write(text)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	n, err := o.text.Write(text)
+	o.keep(err)
+	return n, err
+}
+
+// control writes an escape sequence of the program itself, which Write would replace.
+func (o *output) control(sequence string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	_, err := io.WriteString(o.to, sequence)
+	o.keep(err)
+}
+
+// flush writes the rest of an incomplete character.
+func (o *output) flush() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.keep(o.text.Flush())
+}
+
+func (o *output) keep(err error) {
 	if o.err == nil {
 		o.err = err
 	}
-	return n, err
+}
+
+// file returns the file that is written to, nil if that is no file.
+func (o *output) file() *os.File {
+	f, _ := o.to.(*os.File)
+	return f
 }
 
 // app is what the commands share.

@@ -51,6 +51,11 @@ func misbehaving() []strategies.Strategy {
 		parent("parent", nil),
 		parent("parent-spinning", spinForEver),
 		keeper(),
+		misbehave("evil", func(context.Context) error {
+			fmt.Fprintln(os.Stderr, evilText)
+			panic(evilText)
+		}),
+		misbehave("evil-error", func(context.Context) error { return errors.New(evilText) }),
 		chatty("chatty", nil),
 		chatty("chatty-failing", errors.New("nothing to be had")),
 	}
@@ -69,6 +74,9 @@ func parent(name string, then func()) strategies.Strategy {
 	s.Tags = nil
 	return s
 }
+
+// evilText acts on a terminal that shows it.
+const evilText = "\x1b[31mred\x1b]0;pwn\x07\u009b2J \u202eevil\u2066 \x00\r\n::error::x \xff"
 
 // acquired counts what all clients of a process have acquired: what no lock should.
 var acquired atomic.Int64

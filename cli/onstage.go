@@ -73,7 +73,7 @@ colours.`,
 func terminal(cmd *cobra.Command) (in, out *os.File, ok bool) {
 	in, _ = cmd.InOrStdin().(*os.File)
 	if o, wrapped := cmd.OutOrStdout().(*output); wrapped {
-		out, _ = o.to.(*os.File)
+		out = o.file()
 	}
 	for _, f := range []*os.File{in, out} {
 		if f == nil || !term.IsTerminal(int(f.Fd())) {

@@ -29,6 +29,13 @@ func (o *runOptions) plan(list []strategies.Strategy, scripts []chosen) (reports
 		titles = append(titles, s.Name)
 	}
 	p := reports.Plan{Cells: len(list) * len(scripts) * len(o.worlds)}
+	p.Cell = func(place int) reports.CellName { // as cells numbers them
+		return reports.CellName{
+			World:    o.worlds[place/(len(list)*len(scripts))],
+			Strategy: list[place%len(list)].Name,
+			Scenario: scripts[place/len(list)%len(scripts)].Name,
+		}
+	}
 	say := func(name string, value any) {
 		p.Traits = append(p.Traits, reports.Trait{Name: name, Value: fmt.Sprint(value)})
 	}

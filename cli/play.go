@@ -353,6 +353,11 @@ func (o *playOptions) play(ctx context.Context, world string, workers int, jobs 
 		}
 		err := run(ctx, options, jobs, func(j job, r pool.Result[played]) error {
 			cell := r.Value.Cell
+			// The worker may be a program of another machine.
+			cell.World, cell.Strategy, cell.Scenario = j.Place.World, j.Strategy, j.Scenario
+			if cell.History != "" {
+				cell.History = j.HistoryLink
+			}
 			// A cell that takes too long among others is played once more among fewer.
 			endless := world != worlds.Sim && r.Failure != nil && r.Failure.Limit > 0 && len(j.Late) == 0
 			switch {

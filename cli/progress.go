@@ -3,7 +3,6 @@ package cli
 import (
 	"fmt"
 	"io"
-	"os"
 	"time"
 
 	"golang.org/x/term"
@@ -15,9 +14,9 @@ import (
 // A progress says how far a run has come: on a terminal on a line that is written over and
 // over, elsewhere, as in the log of a CI, on a line once in a while.
 type progress struct {
-	w     io.Writer // nil: nothing
-	live  bool      // w is a terminal
-	each  bool      // a line for each cell
+	w     io.Writer             // nil: nothing
+	clear func(sequence string) // writes an escape sequence; nil unless w is a terminal
+	each  bool                  // a line for each cell
 	total int
 	done  int
 	first int // how many were done before
@@ -38,10 +37,10 @@ const clearLine = "\r\x1b[K"
 
 func newProgress(w io.Writer, total int) *progress {
 	p := &progress{w: w, total: total, begun: time.Now()}
-	if f, ok := w.(*os.File); ok {
-		p.live = term.IsTerminal(int(f.Fd()))
+	if o, ok := w.(*output); ok && o.file() != nil && term.IsTerminal(int(o.file().Fd())) {
+		p.clear = o.control
 	}
-	if !p.live {
+	if p.clear == nil {
 		p.last = p.begun
 	}
 	return p
@@ -56,7 +55,7 @@ func (p *progress) due() bool {
 		return false
 	}
 	pause := logPause
-	if p.live {
+	if p.clear != nil {
 		pause = progressPause
 	}
 	now := time.Now()
@@ -69,8 +68,9 @@ func (p *progress) due() bool {
 
 // say writes the line.
 func (p *progress) say(text string) {
-	if p.live {
-		fmt.Fprint(p.w, clearLine, text)
+	if p.clear != nil {
+		p.clear(clearLine)
+		fmt.Fprint(p.w, text)
 	} else {
 		fmt.Fprintln(p.w, text)
 	}
@@ -87,8 +87,8 @@ func (p *progress) finished(j job, c reports.Cell) {
 		if c.Reruns > 0 {
 			text += fmt.Sprintf(", played again %d times", c.Reruns)
 		}
-		if p.live {
-			fmt.Fprint(p.w, clearLine)
+		if p.clear != nil {
+			p.clear(clearLine)
 		}
 		fmt.Fprintf(p.w, "%s: %s under %s: %s\n", c.World, j.Strategy, j.Scenario, text)
 	}
@@ -119,7 +119,7 @@ func (p *progress) searched(r explore.Result, took time.Duration) {
 
 // close removes the line.
 func (p *progress) close() {
-	if p.live && p.w != nil {
-		io.WriteString(p.w, clearLine)
+	if p.clear != nil && p.w != nil {
+		p.clear(clearLine)
 	}
 }

@@ -189,6 +189,42 @@ func TestResume(t *testing.T) {
 	}
 }
 
+// A journal that has a cell that the run doesn't have is refused, whatever name or verdict it has.
+func TestResumeRefusesAForeignCell(t *testing.T) {
+	t.Parallel()
+	h := newHeldRun(t)
+	r := h.start()
+	r.await("the good cell is finished", func() bool { return h.finished() == 1 })
+	r.signal(os.Kill)
+	r.wait()
+	journal := filepath.Join(h.out, reports.WorkDir, "cells.jsonl")
+	text, err := os.ReadFile(journal)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ old, is, says string }{
+		{`"strategy":"fenced"`, `"strategy":"evil\u001b[31m"`, `its cell 0 is "evil\x1b[31m" under "mine" in "sim", and must be "fenced" under "mine" in "sim"`},
+		{`"scenario":"mine"`, `"scenario":"evil"`, `its cell 0 is "fenced" under "evil" in "sim", and must be "fenced" under "mine" in "sim"`},
+		{`"world":"sim"`, `"world":"evil"`, `its cell 0 is "fenced" under "mine" in "evil", and must be "fenced" under "mine" in "sim"`},
+		{`"verdict":"held"`, `"verdict":"evil"`, `the cell "fenced" under "mine" in "sim" has the verdict "evil", which there is none of`},
+		{`"history":"`, `"history":"../../`, `the cell "fenced" under "mine" in "sim" has the history "../../histories/sim/fenced/mine.jsonl", which must be below the report's directory`},
+	} {
+		if !bytes.Contains(text, []byte(c.old)) {
+			t.Fatalf("the journal has no %s:\n%s", c.old, text)
+		}
+		h.write(journal, strings.ReplaceAll(string(text), c.old, c.is))
+		next := h.finish("--resume")
+		want := "lockfault: reports: can't go on with the run in " + h.out + ": " + c.says + ": leave out --resume to begin anew\n"
+		if status := next.wait(); status != cli.ExitUsage || next.stderr.String() != want || next.stdout.Len() > 0 {
+			t.Errorf("exit status %d: %s%s, want %s", status, &next.stdout, &next.stderr, want)
+		}
+	}
+	h.write(journal, string(text))
+	if next := h.finish("--resume"); next.wait() != cli.ExitOK {
+		t.Errorf("with the journal as it was: %s%s", &next.stdout, &next.stderr)
+	}
+}
+
 // What is expected doesn't change what is played: a run goes on though something else is
 // expected now, and all its cells are judged by that, and accepted.
 func TestResumeWithOtherExpectations(t *testing.T) {

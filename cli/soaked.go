@@ -14,6 +14,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lockfault/lockfault/checker"
+	"github.com/lockfault/lockfault/internal/printable"
+	"github.com/lockfault/lockfault/internal/replace"
 	"github.com/lockfault/lockfault/internal/version"
 	"github.com/lockfault/lockfault/reports"
 	"github.com/lockfault/lockfault/soak"
@@ -192,7 +194,7 @@ func (o *soakOptions) tell(cmd *cobra.Command, all *soaked) error {
 		void += l.Void
 	}
 	var text bytes.Buffer
-	e := json.NewEncoder(&text)
+	e := json.NewEncoder(printable.NewJSONWriter(&text))
 	e.SetIndent("", "  ")
 	if err := e.Encode(all); err != nil {
 		return err

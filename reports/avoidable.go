@@ -81,7 +81,7 @@ func Avoidable(w io.Writer, resultsFile string) error {
 	if len(list) == 0 {
 		return nil
 	}
-	b := bufio.NewWriter(w)
+	b := newText(w)
 	b.WriteString("avoidable, since another lock of its kind did not show it there:\n")
 	for _, a := range list {
 		_, n := a.anomalies()
@@ -103,14 +103,14 @@ func (s *survey) markdown(b *bufio.Writer) {
 		b.WriteString("\n| strategy | avoidable, of all that it showed | avoided by |\n|---|---|---|\n")
 		for _, a := range list {
 			anomalies, n := a.anomalies()
-			words := each(anomalies, func(x checker.Anomaly) string { return fmt.Sprintf("%s (%d)", x, a.counts[x]) })
+			words := each(anomalies, func(x checker.Anomaly) string { return escape(fmt.Sprintf("%s (%d)", x, a.counts[x])) })
 			fmt.Fprintf(b, "| %s | %d of %d: %s | %s |\n", escape(shown(a.strategy)), n, a.all, strings.Join(words, ", "), escape(some(each(a.by, shown), 5)))
 		}
 	}
 	if len(inherent) > 0 {
 		b.WriteString("\nWhat every lock of a kind showed is inherent in it, as far as this run tells:\n\n| kind | anomaly | under |\n|---|---|---|\n")
 		for _, i := range inherent {
-			fmt.Fprintf(b, "| %s | %s | %s |\n", escape(i.Class), i.Anomaly, escape(i.Scenarios))
+			fmt.Fprintf(b, "| %s | %s | %s |\n", escape(i.Class), escape(string(i.Anomaly)), escape(i.Scenarios))
 		}
 	}
 }

@@ -1,7 +1,6 @@
 package reports
 
 import (
-	"bufio"
 	"fmt"
 	"html"
 	"io"
@@ -52,7 +51,7 @@ func (c Costs) Plot(w io.Writer) error {
 	from, to := math.Floor(math.Log10(least)), math.Ceil(math.Log10(most))
 	bottom := plotTop + plotRow*rows
 	width := plotNames + len(panels)*(plotWidth+plotGap) + plotGap
-	b := bufio.NewWriter(w)
+	b := newText(w)
 	fmt.Fprintf(b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" font-family="sans-serif" font-size="12">`+"\n", width, bottom+46)
 	b.WriteString("<title>Pairs of acquire and release per second, of each strategy on each path</title>\n")
 	fmt.Fprintf(b, `<rect width="%d" height="%d" fill="white"/>`+"\n", width, bottom+46)

@@ -1,16 +1,18 @@
 package reports
 
 import (
-	"bufio"
 	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
+	"net/url"
 	"os"
 	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
+
+	"github.com/lockfault/lockfault/internal/printable"
 )
 
 // A Cost is what a strategy costs with so many contenders for one lock, on one
@@ -95,7 +97,7 @@ func (c Costs) JSON(w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	_, err = w.Write(append(text, '\n'))
+	_, err = printable.NewJSONWriter(w).Write(append(text, '\n'))
 	return err
 }
 
@@ -188,7 +190,7 @@ func (p panel) sums() []string {
 
 // Table writes a table for each number of contenders, for a terminal.
 func (c Costs) Table(w io.Writer) error {
-	b := bufio.NewWriter(w)
+	b := newText(w)
 	for _, p := range c.panels() {
 		t := tabwriter.NewWriter(b, 0, 0, 2, ' ', tabwriter.AlignRight)
 		rows := [][]string{p.head()}
@@ -227,9 +229,9 @@ func (c Costs) widest() int {
 // Markdown writes the same as a page. Plot is the file of the plot, beside it;
 // empty means that there is none.
 func (c Costs) Markdown(w io.Writer, plot string) error {
-	b := bufio.NewWriter(w)
+	b := newText(w)
 	b.WriteString("# What the locks cost on real servers\n\n")
-	fmt.Fprintf(b, "Written by `lockfault bench`, one run: %s, %s, %v for each path, in rounds in which each path gets its turn", c.Server, c.Platform, c.Time)
+	fmt.Fprintf(b, "Written by `lockfault bench`, one run: %s, %s, %v for each path, in rounds in which each path gets its turn", escape(c.Server), escape(c.Platform), c.Time)
 	if c.Replicas > 0 {
 		fmt.Fprintf(b, "; each node has %s", count(c.Replicas, "replica"))
 	}
@@ -265,7 +267,7 @@ that hands the lock over pays for each time.
 		}
 	}
 	if plot != "" {
-		fmt.Fprintf(b, "\n![pairs per second of each strategy on each path](%s)\n", plot)
+		fmt.Fprintf(b, "\n![pairs per second of each strategy on each path](%s)\n", (&url.URL{Path: plot}).EscapedPath())
 	}
 	b.WriteString("\n## What it comes to\n\n")
 	for _, p := range c.panels() {

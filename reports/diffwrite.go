@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/lockfault/lockfault/internal/printable"
 	"github.com/lockfault/lockfault/reports/page"
 )
 
@@ -26,7 +27,7 @@ func (d *Diff) Write(w io.Writer, format string) error {
 	case "json":
 		return d.json(w)
 	case "github":
-		b := bufio.NewWriter(w)
+		b := newText(w)
 		d.annotations(b)
 		return b.Flush()
 	}
@@ -92,7 +93,7 @@ func (s Side) says() string {
 const mostUnder = 12
 
 func (d *Diff) text(w io.Writer) error {
-	b := bufio.NewWriter(w)
+	b := newText(w)
 	fmt.Fprintf(b, "old  %s\nnew  %s\n", printed(d.Old.says()), printed(d.New.says()))
 	for _, note := range d.Notes {
 		fmt.Fprintf(b, "     %s\n", printed(note))
@@ -114,7 +115,7 @@ func (d *Diff) text(w io.Writer) error {
 }
 
 func (d *Diff) markdown(w io.Writer) error {
-	b := bufio.NewWriter(w)
+	b := newText(w)
 	b.WriteString("# lockfault compare\n\n")
 	d.sectionsMarkdown(b, "##")
 	return b.Flush()
@@ -169,7 +170,7 @@ func (c CostChange) times() string {
 }
 
 func (d *Diff) json(w io.Writer) error {
-	e := json.NewEncoder(w)
+	e := json.NewEncoder(printable.NewJSONWriter(w))
 	e.SetIndent("", "  ")
 	return e.Encode(struct {
 		Tool string `json:"tool"`

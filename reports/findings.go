@@ -11,6 +11,7 @@ import (
 
 	"github.com/lockfault/lockfault/checker"
 	"github.com/lockfault/lockfault/internal/below"
+	"github.com/lockfault/lockfault/internal/printable"
 	"github.com/lockfault/lockfault/internal/shell"
 	"github.com/lockfault/lockfault/reports/page"
 )
@@ -57,7 +58,7 @@ func WriteFindings(w io.Writer, f Findings) error {
 		Searched: readablePairs(f.Searched), Came: readablePairs(f.Came), Provenance: readablePairs(f.Provenance), Worlds: each(f.Worlds, shown),
 	}
 	for _, x := range f.Failures {
-		p.Failures = append(p.Failures, page.Failure{Says: readable(x.Err), Script: strings.Map(printableText, x.Script)})
+		p.Failures = append(p.Failures, page.Failure{Says: readable(x.Err), Script: printable.Text(x.Script)})
 	}
 	told := told{}
 	for _, x := range f.List {
@@ -84,7 +85,7 @@ func (x *Found) story() (page.Story, error) {
 	c := x.Cell
 	s := page.Story{
 		ID: string(x.Anomaly), Name: fmt.Sprintf("%s, after %s and %s", x.Anomaly, count(x.Moves, "move"), count(x.Requests, "request")), World: c.World,
-		Scenario: shown(c.Scenario), Script: strings.Map(printableText, x.Script), Command: x.command(),
+		Scenario: shown(c.Scenario), Script: printable.Text(x.Script), Command: x.command(),
 	}
 	judged(&s, c)
 	if x.ShrunkFrom > x.Moves {
@@ -111,7 +112,7 @@ func means(a checker.Anomaly) string {
 }
 
 // readable is printed for what may be longer than a sentence, such as a command.
-func readable(text string) string { return clipTo(strings.Map(printable, text), 2000) }
+func readable(text string) string { return clipTo(printable.Line(text), 2000) }
 
 func readablePairs(list [][2]string) [][2]string {
 	out := make([][2]string, len(list))

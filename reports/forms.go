@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/lockfault/lockfault/internal/printable"
 	"github.com/lockfault/lockfault/internal/replace"
 	"github.com/lockfault/lockfault/reports/mermaid"
 )
@@ -45,14 +46,14 @@ func Forms() []Form {
 	}
 }
 
-// results copies them as they are.
+// results copies them: each string has the same value.
 func results(w io.Writer, of Source) error {
 	f, err := openBeside(of.Results)
 	if err != nil {
 		return fmt.Errorf("reports: %w", err)
 	}
 	defer f.Close()
-	_, err = io.Copy(w, f)
+	_, err = io.Copy(printable.NewJSONWriter(w), f)
 	return err
 }
 
@@ -117,7 +118,7 @@ func Annotations(w io.Writer, of Source) error {
 	for _, script := range s.run.Scripts {
 		files[script.Name] = script.File
 	}
-	b := bufio.NewWriter(w)
+	b := newText(w)
 	for _, c := range s.cells {
 		text := c.Difference()
 		if text == "" {
@@ -130,7 +131,7 @@ func Annotations(w io.Writer, of Source) error {
 		title := shown(c.Strategy) + " under " + shown(c.Scenario) + in(c, s.worlds.names)
 		fmt.Fprintf(b, "::%s title=%s", level, annotated(title, true))
 		if file := files[c.Scenario]; file != "" {
-			fmt.Fprintf(b, ",file=%s", annotated(clipTo(strings.Map(printable, file), 1000), true))
+			fmt.Fprintf(b, ",file=%s", annotated(clipTo(printable.Line(file), 1000), true))
 		}
 		fmt.Fprintf(b, "::%s; see %s\n", annotated(printed(text), false), annotated(s.command("trace", c), false))
 	}
@@ -157,14 +158,14 @@ func Diagrams(w io.Writer, of Source) error {
 	if err != nil {
 		return err
 	}
-	b := bufio.NewWriter(w)
+	b := newText(w)
 	fmt.Fprintf(b, "# lockfault diagrams\n\n%s.\n", s.all.Tally())
 	unexpected := s.all.Tally().Differing > 0
 	_, err = Scan(of.Results, func(c Cell) error {
 		if unexpected && c.AsExpected || len(c.Anomalies) == 0 {
 			return nil
 		}
-		fmt.Fprintf(b, "\n## %s under %s%s: %s\n", escape(shown(c.Strategy)), escape(shown(c.Scenario)), in(c, s.worlds.names), names(c.Anomalies))
+		fmt.Fprintf(b, "\n## %s under %s%s: %s\n", escape(shown(c.Strategy)), escape(shown(c.Scenario)), escape(in(c, s.worlds.names)), escape(names(c.Anomalies)))
 		return diagram(b, c, filepath.Dir(of.Results))
 	})
 	if err != nil {
@@ -270,7 +271,7 @@ func JUnit(w io.Writer, of Source) error {
 	if _, err := io.WriteString(w, xml.Header); err != nil {
 		return err
 	}
-	e := xml.NewEncoder(w)
+	e := xml.NewEncoder(printable.NewWriter(w))
 	e.Indent("", "  ")
 	if err := e.Encode(all); err != nil {
 		return err
@@ -294,7 +295,7 @@ func (s *junitSuite) add(c Cell, command string, since Change) {
 		t.Skipped = &junitWhy{Message: printed(c.Reason)}
 		s.Skipped++
 	case !c.Decided():
-		t.Error, why.Text = why, strings.Map(printableText, clipTo(c.Reason, 10_000))
+		t.Error, why.Text = why, printable.Text(clipTo(c.Reason, 10_000))
 		s.Errors++
 	default:
 		var text strings.Builder

@@ -1,10 +1,16 @@
 package reports_test
 
 import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/yuin/goldmark"
 	"github.com/yuin/goldmark/ast"
@@ -12,6 +18,8 @@ import (
 	gfm "github.com/yuin/goldmark/extension/ast"
 	"github.com/yuin/goldmark/text"
 
+	"github.com/lockfault/lockfault/checker"
+	"github.com/lockfault/lockfault/internal/printable"
 	"github.com/lockfault/lockfault/reports"
 )
 
@@ -129,3 +137,160 @@ func broken(source string) (wrong string) {
 func bars(line string) int { return strings.Count(line, "|") - strings.Count(line, `\|`) }
 
 func clip(s string) string { return s[:min(len(s), 120)] }
+
+// evil are texts that end what they stand in.
+func evil() []string {
+	return []string{"a\nb", "| c | d |", "`", "](http://x.example) [y](", "<b>", "\x1b[31m", "\u202e\u2066\u200f\u009b", "# h", "![i](j)", "//x.example/(y)", "::error::z\r\n::error::z", "=1+1"}
+}
+
+// evilText returns another evil text each time. Every other one has no backtick, between two of which
+// nothing else has a meaning.
+func evilText(n *int) string {
+	*n++
+	text := evil()[*n%len(evil())] + strings.Join(evil(), fmt.Sprint(*n))
+	if *n%2 == 0 {
+		return strings.ReplaceAll(text, "`", "")
+	}
+	return text
+}
+
+// fillStrings puts evil text into each string that v has, and an element into each list, but for the
+// fields on which reading them depends.
+func fillStrings(v reflect.Value, n *int) {
+	switch v.Kind() {
+	case reflect.String:
+		v.SetString(evilText(n))
+		if v.Type() == reflect.TypeFor[checker.Anomaly]() {
+			v.SetString(string(checker.Overlap))
+		}
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		fillStrings(v.Elem(), n)
+	case reflect.Slice:
+		v.Set(reflect.MakeSlice(v.Type(), 1, 1))
+		fillStrings(v.Index(0), n)
+	case reflect.Map:
+		key, value := reflect.New(v.Type().Key()).Elem(), reflect.New(v.Type().Elem()).Elem()
+		fillStrings(key, n)
+		fillStrings(value, n)
+		v.Set(reflect.MakeMap(v.Type()))
+		v.SetMapIndex(key, value)
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if f := v.Type().Field(i); f.IsExported() && f.Name != "Tool" && f.Name != "Verdict" {
+				fillStrings(v.Field(i), n)
+			}
+		}
+	case reflect.Int, reflect.Int64:
+		v.SetInt(1)
+	}
+}
+
+// evilResults writes a results.json in which each string is evil, with cells of these verdicts, and
+// returns its directory.
+func evilResults(t *testing.T, verdicts ...reports.Verdict) string {
+	t.Helper()
+	n := 0
+	var results struct {
+		reports.Head
+		Cells []reports.Cell `json:"cells"`
+	}
+	results.Tool = reports.Tool
+	fillStrings(reflect.ValueOf(&results.Head).Elem(), &n)
+	for _, verdict := range verdicts {
+		for _, asExpected := range []bool{false, true} {
+			var c reports.Cell
+			fillStrings(reflect.ValueOf(&c).Elem(), &n)
+			c.Verdict, c.AsExpected = verdict, asExpected
+			if asExpected { // there are two worlds, with and without a backtick
+				c.World = results.World
+			} else {
+				c.World = strings.ReplaceAll(results.World, "`", "")
+			}
+			c.History = "histories/" + strings.ReplaceAll(c.History, "..", "")
+			if verdict == reports.Held {
+				c.Anomalies = nil
+			}
+			results.Cells = append(results.Cells, c)
+		}
+	}
+	text, err := json.Marshal(results)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, reports.ResultsFile), text, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// Whatever strings results.json has, each form of a report is a document of that form, and no
+// character of it acts on a terminal.
+func TestFormsAreSafe(t *testing.T) {
+	dir := evilResults(t, reports.Held, reports.Violated, reports.Unknown, reports.Error, reports.NotApplicable)
+	results := filepath.Join(dir, reports.ResultsFile)
+	read := func(dir string) *reports.Results {
+		r, err := reports.ReadResults(filepath.Join(dir, reports.ResultsFile))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	diff, err := reports.NewDiff(read(evilResults(t, reports.Held, reports.Held, reports.Held, reports.Violated, reports.Violated)), read(dir), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	check := func(what, form, text string) {
+		t.Helper()
+		if !utf8.ValidString(text) || printable.Text(text) != text {
+			t.Errorf("%s as %s has unprintable characters", what, form)
+		}
+		switch form {
+		case "markdown", "mermaid":
+			parsed(t, what+" as "+form, text)
+		case "junit":
+			wellFormed(t, text)
+		case "json":
+			if !json.Valid([]byte(text)) {
+				t.Errorf("%s is no JSON", what)
+			}
+		case "github":
+			for line := range strings.Lines(text) {
+				if n := strings.Count(line, "::"); !regexp.MustCompile(`^::(error|warning|notice) [^:]*::`).MatchString(line) {
+					t.Errorf("%s has an annotation with %d colons: %s", what, n, line)
+				}
+			}
+		}
+	}
+	for _, form := range reports.Forms() {
+		check("a report", form.Name, formOf(t, form.Name, dir))
+		var b strings.Builder
+		if err := form.Write(&b, reports.Source{Results: results, Since: diff}); err != nil {
+			t.Fatal(err)
+		}
+		check("a report with differences", form.Name, b.String())
+	}
+	for _, form := range reports.DiffFormats() {
+		var b strings.Builder
+		if err := diff.Write(&b, form); err != nil {
+			t.Fatal(err)
+		}
+		check("a comparison", form, b.String())
+	}
+	var costs reports.Costs
+	n := 0
+	fillStrings(reflect.ValueOf(&costs).Elem(), &n)
+	var b strings.Builder
+	if err := costs.Markdown(&b, ""); err != nil {
+		t.Fatal(err)
+	}
+	check("costs", "markdown", b.String())
+	for _, write := range []func(io.Writer) error{costs.Table, costs.Plot, costs.JSON} {
+		b.Reset()
+		if err := write(&b); err != nil {
+			t.Fatal(err)
+		}
+		check("costs", "", b.String())
+	}
+}

@@ -17,6 +17,7 @@ import (
 	"github.com/lockfault/lockfault/checker"
 	"github.com/lockfault/lockfault/internal/below"
 	"github.com/lockfault/lockfault/internal/flock"
+	"github.com/lockfault/lockfault/internal/printable"
 	"github.com/lockfault/lockfault/internal/replace"
 	"github.com/lockfault/lockfault/reports/mermaid"
 	"github.com/lockfault/lockfault/reports/page"
@@ -42,7 +43,7 @@ func HTML(w io.Writer, of Source) error {
 	if of.Since != nil {
 		head.Since = of.Since.page()
 	}
-	p, err := page.New(w, head)
+	p, err := page.New(printable.NewWriter(w), head)
 	if err != nil {
 		return err
 	}
@@ -254,6 +255,9 @@ var ErrNoCell = errors.New("reports: the report has no such cell")
 func Formats() []string { return []string{"svg", "sequence", "mermaid", "text", "perfetto"} }
 
 func drawAs(w io.Writer, c Cell, h checker.History, format string) error {
+	if format != "perfetto" {
+		w = printable.NewWriter(w)
+	}
 	switch format {
 	case "svg":
 		return svg.Timeline(w, Picture(c, h, MostMoments), true)
@@ -264,7 +268,7 @@ func drawAs(w io.Writer, c Cell, h checker.History, format string) error {
 	case "text":
 		return Story(w, c, h, View{})
 	case "perfetto": // a viewer that zooms has room for all
-		return perfetto.Write(w, Picture(c, h, len(h.Events)))
+		return perfetto.Write(printable.NewJSONWriter(w), Picture(c, h, len(h.Events)))
 	}
 	return fmt.Errorf("reports: there is no format %q: there are %s", format, strings.Join(Formats(), ", "))
 }

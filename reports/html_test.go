@@ -314,7 +314,7 @@ func TestMarkdownIsPrintable(t *testing.T) {
 	c := cell("a", "flush", anomalies(checker.Ghost), nil)
 	c.Witnesses[0].Says = "red \x1b[31m and\nmore"
 	text := read(t, write(t, []reports.Cell{c}, []int{0}), reports.MarkdownFile)
-	if strings.Contains(text, "\x1b") || !strings.Contains(text, `red ·\[31m and more`) {
+	if strings.Contains(text, "\x1b") || !strings.Contains(text, `red ␛\[31m and more`) {
 		t.Errorf("it has what moves a cursor:\n%q", text)
 	}
 }

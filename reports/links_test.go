@@ -208,7 +208,9 @@ func TestHistoriesOfOthers(t *testing.T) {
 		for name, do := range map[string]func() error{
 			"Rebuild":    func() error { return reports.Rebuild(dir) },
 			"RecheckDir": func() error { _, err := reports.RecheckDir(dir); return err },
-			"DrawCell":   func() error { return reports.DrawCell(&strings.Builder{}, dir, sample()[0].Strategy, sample()[0].Scenario, "", "text") },
+			"DrawCell": func() error {
+				return reports.DrawCell(&strings.Builder{}, dir, sample()[0].Strategy, sample()[0].Scenario, "", "text")
+			},
 		} {
 			err := do()
 			if err == nil || !strings.Contains(err.Error(), "leads out of the") {

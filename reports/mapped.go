@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/lockfault/lockfault/checker"
+	"github.com/lockfault/lockfault/internal/printable"
 	"github.com/lockfault/lockfault/reports/page"
 	"github.com/lockfault/lockfault/reports/svg"
 )
@@ -137,7 +138,7 @@ func ReadMap(dir string) (*Mapped, error) {
 
 // JSON writes the map as map.json has it.
 func (m *Mapped) JSON(w io.Writer) error {
-	e := json.NewEncoder(w)
+	e := json.NewEncoder(printable.NewJSONWriter(w))
 	e.SetEscapeHTML(false)
 	return e.Encode(m)
 }
@@ -397,7 +398,7 @@ func (m *Mapped) Page(w io.Writer) error {
 		if m.Y != nil {
 			at += ", " + m.Y.Name + " " + s.Y
 		}
-		p.Sides = append(p.Sides, page.MapSide{Answer: s.Answer, At: at, Command: readable(s.Command), Script: strings.Map(printableText, s.Text)})
+		p.Sides = append(p.Sides, page.MapSide{Answer: s.Answer, At: at, Command: readable(s.Command), Script: printable.Text(s.Text)})
 	}
 	return page.OfMap(w, p)
 }

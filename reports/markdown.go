@@ -5,12 +5,14 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"net/url"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/lockfault/lockfault/checker"
+	"github.com/lockfault/lockfault/internal/printable"
 )
 
 // markdownTitle is the first line of a report.
@@ -28,9 +30,9 @@ func Markdown(w io.Writer, of Source) error {
 		return err
 	}
 	head := whole.run
-	b := bufio.NewWriter(w)
+	b := newText(w)
 	b.WriteString(markdownTitle + "\n")
-	fmt.Fprintf(b, "lockfault %s, world %s, seed %d", head.Version, strings.ReplaceAll(head.World, ",", " and "), head.Seed)
+	fmt.Fprintf(b, "lockfault %s, world %s, seed %d", escape(head.Version), escape(strings.ReplaceAll(head.World, ",", " and ")), head.Seed)
 	if head.TTL > 0 {
 		fmt.Fprintf(b, ", lease %v", head.TTL)
 	}
@@ -77,7 +79,7 @@ func Markdown(w io.Writer, of Source) error {
 				fmt.Fprintf(b, "\n## %s\n\n", list.title)
 				titled = true
 			}
-			fmt.Fprintf(b, "- %s under %s%s: %s\n", code(c.Strategy), code(c.Scenario), in(c, names), escape(text))
+			fmt.Fprintf(b, "- %s under %s%s: %s\n", code(c.Strategy), code(c.Scenario), escape(in(c, names)), escape(text))
 			if drawn++; list.drawn && drawn <= mostDrawn && len(c.Anomalies) > 0 {
 				return diagram(b, c, filepath.Dir(of.Results))
 			}
@@ -178,7 +180,7 @@ func (k costs) markdown(b *bufio.Writer, commands usual, strategies []string, me
 	})
 	b.WriteString("| strategy |")
 	for _, op := range ops {
-		fmt.Fprintf(b, " %s |", op)
+		fmt.Fprintf(b, " %s |", escape(string(op)))
 	}
 	for _, n := range contenders {
 		fmt.Fprintf(b, " pairs/s, %s | p50 | p99 |", count(n, "contender"))
@@ -248,7 +250,7 @@ func (s *sections) add(b *bufio.Writer, c Cell) {
 	case !c.Decided():
 		fmt.Fprintf(b, "**%s**", escape(c.Difference()))
 	case len(c.Anomalies) > 0:
-		fmt.Fprintf(b, "%s, %s", c.Verdict, names(c.Anomalies))
+		fmt.Fprintf(b, "%s, %s", c.Verdict, escape(names(c.Anomalies)))
 	default:
 		fmt.Fprintf(b, "%s", c.Verdict)
 	}
@@ -264,15 +266,10 @@ func (s *sections) add(b *bufio.Writer, c Cell) {
 		fmt.Fprintf(b, "; %s %v", escape(name), c.Measures[name].Round(time.Millisecond))
 	}
 	if c.History != "" {
-		fmt.Fprintf(b, " ([history](%s))", strings.ReplaceAll(c.History, " ", "%20"))
+		fmt.Fprintf(b, " ([history](%s))", (&url.URL{Path: c.History}).EscapedPath())
 	}
 	b.WriteByte('\n')
-	for _, w := range c.Witnesses {
-		fmt.Fprintf(b, "  - %s: %s Events %s.\n", w.Anomaly, escape(w.Says), list(w.Events))
-	}
-	if why := c.Unordered(); why != "" {
-		fmt.Fprintf(b, "  - not linearizable: %s Events %s.\n", escape(why), list(c.Conflict.Events))
-	}
+	// Behind a nested item it would be no code.
 	if _, stack, found := strings.Cut(c.Reason, "\n"); found && !c.Decided() {
 		b.WriteByte('\n')
 		lines := strings.Split(strings.Trim(stack, "\n"), "\n")
@@ -283,6 +280,12 @@ func (s *sections) add(b *bufio.Writer, c Cell) {
 			fmt.Fprintf(b, "      … %d more lines in %s\n", len(lines)-stackLines, ResultsFile)
 		}
 		b.WriteByte('\n')
+	}
+	for _, w := range c.Witnesses {
+		fmt.Fprintf(b, "  - %s: %s Events %s.\n", escape(string(w.Anomaly)), escape(w.Says), list(w.Events))
+	}
+	if why := c.Unordered(); why != "" {
+		fmt.Fprintf(b, "  - not linearizable: %s Events %s.\n", escape(why), list(c.Conflict.Events))
 	}
 }
 
@@ -329,10 +332,10 @@ func each[T any](in []T, f func(T) string) []string {
 func escape(text string) string {
 	return strings.NewReplacer(`\`, `\\`, "|", `\|`, "*", `\*`, "_", `\_`, "`", "\\`", "<", `\<`, "[", `\[`, "]", `\]`,
 		"://", `:\/\/`, "www.", `www\.`, "@", `\@`, // of which GitHub makes links
-	).Replace(strings.Map(printable, strings.ReplaceAll(text, "\n", " ")))
+	).Replace(printable.Line(strings.ReplaceAll(text, "\n", " ")))
 }
 
 // code marks a name.
 func code(name string) string {
-	return "`" + strings.ReplaceAll(strings.Map(printable, name), "`", "'") + "`"
+	return "`" + strings.ReplaceAll(printable.Line(name), "`", "'") + "`"
 }

@@ -1,7 +1,6 @@
 package reports
 
 import (
-	"bufio"
 	"fmt"
 	"io"
 	"maps"
@@ -51,7 +50,7 @@ func (m *Measures) Empty() bool { return len(m.ranges) == 0 }
 // Write writes one line for each stopwatch of each scenario: its smallest and
 // its largest reading, and whose they are.
 func (m *Measures) Write(w io.Writer) error {
-	b := bufio.NewWriter(w)
+	b := newText(w)
 	for i, name := range m.names.names {
 		r := m.ranges[i]
 		if r.least == r.most {

@@ -1,12 +1,14 @@
 package reports
 
 import (
+	"bufio"
 	"fmt"
+	"io"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/lockfault/lockfault/checker"
+	"github.com/lockfault/lockfault/internal/printable"
 	"github.com/lockfault/lockfault/reports/picture"
 )
 
@@ -90,8 +92,12 @@ func printedPicture(pic picture.Picture) picture.Picture {
 	return pic
 }
 
+// newText returns a buffered writer for a document with foreign strings: nothing that is written to
+// it acts on a terminal. What has a meaning in one format only, the function for that format escapes.
+func newText(w io.Writer) *bufio.Writer { return bufio.NewWriter(printable.NewWriter(w)) }
+
 // shown is a name, as far as anybody wants to see it.
-func shown(name string) string { return clipTo(strings.Map(printable, name), 80) }
+func shown(name string) string { return clipTo(printable.Line(name), 80) }
 
 // mostOverlaps is how many overlaps are marked: a lock that excludes nobody has one for each two.
 const mostOverlaps = 6
@@ -288,26 +294,10 @@ func withoutEmptyLanes(pic picture.Picture) picture.Picture {
 }
 
 // short is clip for labels in drawings.
-func short(text string) string { return clipTo(strings.Map(printable, text), 40) }
+func short(text string) string { return clipTo(printable.Line(text), 40) }
 
 // printed is a sentence without what would move a cursor.
-func printed(text string) string { return clipTo(strings.Map(printable, text), 300) }
-
-// printable puts a mark in the place of what would move a terminal's or a browser's cursor.
-func printable(r rune) rune {
-	if r < ' ' || r >= 0x7f && r < 0xa0 || r == '\u2028' || r == '\u2029' || r >= '\u202a' && r <= '\u202e' || r >= '\u2066' && r <= '\u2069' {
-		return '·'
-	}
-	return r
-}
-
-// printableText is printable for a text of several lines.
-func printableText(r rune) rune {
-	if r == '\n' || r == '\t' {
-		return r
-	}
-	return printable(r)
-}
+func printed(text string) string { return clipTo(printable.Line(text), 300) }
 
 // until says the end of a lease in a label.
 func (p *painter) until(e checker.Event) string {

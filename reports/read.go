@@ -76,12 +76,16 @@ func scan(r io.Reader, visit func(Cell) error) (Head, error) {
 	return head, nil
 }
 
+func (c Cell) name() CellName { return CellName{c.World, c.Strategy, c.Scenario} }
+
 // check returns an error for what no run writes.
 func (c Cell) check() error {
-	name := fmt.Sprintf("the cell %q under %q in %q", c.Strategy, c.Scenario, c.World)
+	name := fmt.Sprintf("the cell %s", c.name())
 	switch {
 	case c.Strategy == "" || c.Scenario == "" || c.World == "":
 		return fmt.Errorf("%s lacks a name", name)
+	case c.History != "" && !filepath.IsLocal(filepath.FromSlash(c.History)):
+		return fmt.Errorf("%s has the history %q, which must be below the report's directory", name, c.History)
 	case c.Verdict == Held && len(c.Anomalies) > 0:
 		return fmt.Errorf("%s held, and has anomalies", name)
 	case c.Verdict == Violated && len(c.Anomalies) == 0:

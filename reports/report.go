@@ -46,6 +46,16 @@ type Plan struct {
 	Cells int `json:"cells"`
 	// Traits are what the cells depend on.
 	Traits []Trait `json:"traits"`
+	// Cell returns the names of the cell at a place. A journal that has another cell there is not
+	// resumed. Nil checks no names.
+	Cell func(place int) CellName `json:"-"`
+}
+
+// A CellName holds the names that identify a cell in a report.
+type CellName struct{ World, Strategy, Scenario string }
+
+func (n CellName) String() string {
+	return fmt.Sprintf("%q under %q in %q", n.Strategy, n.Scenario, n.World)
 }
 
 // A Trait is one thing that the cells of a run depend on.
@@ -178,10 +188,13 @@ func (r *Report) goOn() error {
 		}
 		var cell Cell
 		if err := json.Unmarshal(k.Cell, &cell); err != nil {
-			return err
+			return plain(err)
 		}
 		if err := cell.check(); err != nil {
 			return err
+		}
+		if is := cell.name(); r.plan.Cell != nil && is != r.plan.Cell(k.Place) {
+			return fmt.Errorf("its cell %d is %s, and must be %s", k.Place, is, r.plan.Cell(k.Place))
 		}
 		info, err := r.out.Lstat(filepath.Join(work(k.Attempt), filepath.FromSlash(cell.History)))
 		if !cell.Decided() || err != nil || cell.History != "" && !info.Mode().IsRegular() {

@@ -251,7 +251,7 @@ func TestNoRunWritesThat(t *testing.T) {
 		"held, with some":   {`{"tool":"lockfault","cells":[` + strings.Replace(cell, "[]", `["overlap"]`, 1) + `]}`, "held, and has anomalies"},
 		"violated, by none": {`{"tool":"lockfault","cells":[` + strings.Replace(cell, "held", "violated", 1) + `]}`, "has no anomaly"},
 		"no name":           {`{"tool":"lockfault","cells":[` + strings.Replace(cell, `"strategy":"s",`, "", 1) + `]}`, "lacks a name"},
-		"a cell twice":      {`{"tool":"lockfault","cells":[` + cell + "," + cell + `]}`, "s under c in sim is there twice"},
+		"a cell twice":      {`{"tool":"lockfault","cells":[` + cell + "," + cell + `]}`, `the cell "s" under "c" in "sim" is there twice`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), reports.ResultsFile)

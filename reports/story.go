@@ -20,7 +20,7 @@ import (
 // first of them was, with the numbers of the first event and the last. No event that
 // proves something is told so.
 func Story(w io.Writer, cell Cell, h checker.History, v View) error {
-	b := bufio.NewWriter(w)
+	b := newText(w)
 	s := newStory(h)
 	s.view = v
 	s.name(cell)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/lockfault/lockfault/checker"
+	"github.com/lockfault/lockfault/internal/printable"
 	"github.com/lockfault/lockfault/internal/shell"
 	"github.com/lockfault/lockfault/reports/page"
 	"github.com/lockfault/lockfault/reports/picture"
@@ -70,7 +71,7 @@ func (s *survey) add(c Cell) error {
 	c.Reason, _, _ = strings.Cut(clipTo(c.Reason, 200), "\n")
 	key := [3]string{c.World, c.Strategy, c.Scenario}
 	if _, twice := s.at[key]; twice {
-		return fmt.Errorf("%s under %s in %s is there twice", c.Strategy, c.Scenario, c.World)
+		return fmt.Errorf("the cell %s is there twice", c.name())
 	}
 	s.at[key] = len(s.cells)
 	s.cells = append(s.cells, c)
@@ -212,7 +213,7 @@ func (s *survey) page() page.Head {
 				h.Faults = append(h.Faults, k)
 			}
 		}
-		h.Scripts = append(h.Scripts, page.Script{Name: shown(script.Name), Text: strings.Map(printableText, script.Text), Hash: shown(script.Hash)})
+		h.Scripts = append(h.Scripts, page.Script{Name: shown(script.Name), Text: printable.Text(script.Text), Hash: shown(script.Hash)})
 	}
 	slices.Sort(h.Faults)
 	h.Matrix = s.matrix(kinds)
@@ -439,7 +440,7 @@ func (s *survey) provenance() [][2]string {
 		list = append(list, [2]string{"scripts", fmt.Sprintf("%s, SHA-256 beside each above, of all together %s", count(len(r.Scripts), "script"), hashOf(r.Scripts))})
 	}
 	for i := range list {
-		list[i][1] = clipTo(strings.Map(printable, list[i][1]), 1000)
+		list[i][1] = clipTo(printable.Line(list[i][1]), 1000)
 	}
 	return append(list, [2]string{"to check", Tool + " report DIR makes this file again from results.json and histories/, byte for byte"})
 }

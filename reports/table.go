@@ -67,7 +67,7 @@ const wideLimit = 100
 // column for each strategy, in full words where that fits and in letters with
 // a legend where it does not.
 func (m *Matrix) Table(w io.Writer) error {
-	b := bufio.NewWriter(w)
+	b := newText(w)
 	if !m.wide(b) {
 		m.narrow(b)
 	}

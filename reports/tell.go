@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/lockfault/lockfault/checker"
+	"github.com/lockfault/lockfault/internal/printable"
 	"github.com/lockfault/lockfault/reports/picture"
 )
 
@@ -153,7 +154,7 @@ func Tell(cell Cell, h checker.History, v View) Telling {
 		t.Rows[i] = printedRow(t.Rows[i])
 	}
 	verdict := strings.ReplaceAll(text(func(b *bufio.Writer) { s.verdict(b, cell) }), "\t", "    ")
-	t.Verdict = strings.Split(clipTo(strings.Map(printableText, verdict), verdictLimit), "\n")
+	t.Verdict = strings.Split(clipTo(printable.Text(verdict), verdictLimit), "\n")
 	return t
 }
 

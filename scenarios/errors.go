@@ -1,6 +1,10 @@
 package scenarios
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/lockfault/lockfault/internal/printable"
+)
 
 // A SyntaxError says what is wrong with a script, or with a file of expectations,
 // and where.
@@ -13,7 +17,7 @@ type SyntaxError struct {
 
 // Error returns "file:line:column: message (did you mean "x"?)".
 func (e *SyntaxError) Error() string {
-	text := fmt.Sprintf("%s:%d:%d: %s", e.File, e.Line, e.Column, e.Message)
+	text := fmt.Sprintf("%s:%d:%d: %s", printable.Line(e.File), e.Line, e.Column, e.Message)
 	if e.Suggestion != "" {
 		text += fmt.Sprintf(" (did you mean %q?)", e.Suggestion)
 	}

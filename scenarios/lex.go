@@ -4,8 +4,9 @@ import (
 	"bytes"
 	"fmt"
 	"strings"
-	"unicode"
 	"unicode/utf8"
+
+	"github.com/lockfault/lockfault/internal/printable"
 )
 
 // A word of a script, and where it begins.
@@ -65,7 +66,7 @@ func cut(what, text string) (line, *SyntaxError) {
 		switch {
 		case letter == utf8.RuneError && !strings.HasPrefix(text[i:], "\ufffd"):
 			return line{}, &SyntaxError{Column: column, Message: "this is not UTF-8: save the " + what + " as UTF-8 text"}
-		case unicode.IsControl(letter) && letter != '\t':
+		case printable.Unprintable(letter) && letter != '\t':
 			return line{}, &SyntaxError{Column: column, Message: fmt.Sprintf("control character %U: %ss are plain text", letter, what)}
 		case l.commented:
 		case letter == '#':

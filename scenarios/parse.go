@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/lockfault/lockfault/checker"
+	"github.com/lockfault/lockfault/internal/printable"
 )
 
 // Parse reads a script. The name is the file's name or path; without its
@@ -14,6 +15,10 @@ import (
 // [*SyntaxError] about the first thing that is wrong with it. See
 // docs/script.md for the language.
 func Parse(name string, src []byte) (*Script, error) {
+	if base := filepath.Base(name); !printable.IsLine(base) { // a cell has this name in files of JSON
+		return nil, &SyntaxError{File: name, Line: 1, Column: 1,
+			Message: fmt.Sprintf("invalid file name %q: must be UTF-8 without control characters: rename the file", base)}
+	}
 	lines, err := lex(name, "script", src)
 	if err != nil {
 		return nil, err

@@ -2,6 +2,7 @@ package scenarios_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"reflect"
 	"strings"
@@ -44,6 +45,7 @@ func TestHostileText(t *testing.T) {
 	for _, c := range []struct{ name, src, want string }{
 		{"NUL", good + "A\x00 acquire", "x.txt:4:2: control character U+0000: scripts are plain text"},
 		{"escape in a comment", "# \x1b[31m\n" + good, "x.txt:1:3: control character U+001B: scripts are plain text"},
+		{"mark of direction in a comment", good + "# a\u202eb\n", "x.txt:4:4: control character U+202E: scripts are plain text"},
 		{"carriage return within a line", "clients\rA", "x.txt:1:8: control character U+000D: scripts are plain text"},
 		{"not UTF-8", "clients Ä \xff", "x.txt:1:11: this is not UTF-8: save the script as UTF-8 text"},
 		{"long line", "# " + strings.Repeat("x", 9_999), "x.txt:1:1: the line is longer than 10000 bytes"},
@@ -53,6 +55,22 @@ func TestHostileText(t *testing.T) {
 		{"empty", "", "x.txt:1:1: the script declares no clients: add a line such as clients A B"},
 	} {
 		t.Run(c.name, func(t *testing.T) { refused(t, c.src, c.want) })
+	}
+}
+
+// A script has the name of its file, which must be text.
+func TestHostileFileName(t *testing.T) {
+	for name, want := range map[string]string{
+		"s/\xff\xfe.txt":     `s/��.txt:1:1: invalid file name "\xff\xfe.txt": must be UTF-8 without control characters: rename the file`,
+		"a\x1b[31mb.txt":     `a␛[31mb.txt:1:1: invalid file name "a\x1b[31mb.txt": must be UTF-8 without control characters: rename the file`,
+		"two\nlines.txt":     `two␊lines.txt:1:1: invalid file name "two\nlines.txt": must be UTF-8 without control characters: rename the file`,
+		"d\xff/\u202e.txt":   `d�/�.txt:1:1: invalid file name "\u202e.txt": must be UTF-8 without control characters: rename the file`,
+		"d\xff\n/a`|[é].txt": "",
+	} {
+		_, err := scenarios.Parse(name, []byte("clients A\nA acquire\nexpect none\n"))
+		if got := fmt.Sprint(err); want != "" && got != want || want == "" && err != nil {
+			t.Errorf("%q: %s, want %s", name, got, want)
+		}
 	}
 }
 
