@@ -173,9 +173,9 @@ func behaviours() []behaviour {
 		}},
 		{"reentrant writer", func(n int) History { // every hold of B lies before A's latest acquire
 			return until(n, func(t *tape, _ int) {
-				t.acquires("B", 0)
-				t.releases("B")
-				t.acquires("A", 0)
+				t.returns("B", Acquire, t.invoke("B", Acquire), OK, 0)
+				t.returns("B", Release, t.invoke("B", Release), OK, 0)
+				t.returns("A", Acquire, t.invoke("A", Acquire), OK, 0)
 				t.add(0, Event{Kind: Write, Client: "A", Accepted: true})
 			}, "A", "B")
 		}},

@@ -11,7 +11,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strings"
 	"time"
 
@@ -19,7 +18,6 @@ import (
 	"github.com/lockfault/lockfault/reports/mermaid"
 	"github.com/lockfault/lockfault/reports/page"
 	"github.com/lockfault/lockfault/reports/perfetto"
-	"github.com/lockfault/lockfault/reports/picture"
 	"github.com/lockfault/lockfault/reports/svg"
 )
 
@@ -309,16 +307,14 @@ func (s *survey) id(c Cell) string {
 
 // Together returns how long two clients believed at once that they held the lock, in all.
 func Together(h checker.History) (all time.Duration) {
-	p := &painter{story: newStory(h)}
-	p.lay()
-	spans := p.overlaps()
-	slices.SortFunc(spans, func(a, b picture.Overlap) int { return int(sign(a.From - b.From)) })
-	end := time.Duration(0)
-	for _, o := range spans { // three at once are counted once
-		if from, to := max(o.From, end), o.To; to > from {
+	end := time.Duration(0)              // of what is counted
+	longest := time.Duration(0)          // the latest end of a hold so far
+	for i, b := range checker.Holds(h) { // by begin; those of one client are disjoint
+		if from, to := max(b.Start, end), min(b.End, longest); i > 0 && to > from { // three at once are counted once
 			all += to - from
 			end = to
 		}
+		longest = max(longest, b.End)
 	}
 	return all
 }
