@@ -30,6 +30,21 @@ type Source struct {
 	Results string
 	// Since is what changed since a run before, nil if it was compared with none.
 	Since *Diff
+	// Err returns an error once the writing shall end, such as [context.Context.Err] does. The writing
+	// asks before each cell. If Err is nil, nothing ends the writing.
+	Err func() error
+}
+
+// scan is [Scan] of the results, until the writing shall end.
+func (of Source) scan(visit func(Cell) error) (Head, error) {
+	return Scan(of.Results, func(c Cell) error {
+		if of.Err != nil {
+			if err := of.Err(); err != nil {
+				return err
+			}
+		}
+		return visit(c)
+	})
 }
 
 // Forms returns the forms.
@@ -148,7 +163,7 @@ func Diagrams(w io.Writer, of Source) error {
 	b := bufio.NewWriter(w)
 	fmt.Fprintf(b, "# lockfault diagrams\n\n%s.\n", s.all.Tally())
 	unexpected := s.all.Tally().Differing > 0
-	_, err = Scan(of.Results, func(c Cell) error {
+	_, err = of.scan(func(c Cell) error {
 		if unexpected && c.AsExpected || len(c.Anomalies) == 0 {
 			return nil
 		}
@@ -228,7 +243,7 @@ func JUnit(w io.Writer, of Source) error {
 		return err
 	}
 	suites := map[[2]string]*junitSuite{}
-	if _, err := Scan(of.Results, func(c Cell) error {
+	if _, err := of.scan(func(c Cell) error {
 		key := [2]string{c.World, c.Strategy}
 		suite := suites[key]
 		if suite == nil {

@@ -2,6 +2,7 @@ package reports
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -58,7 +59,7 @@ func HTML(w io.Writer, of Source) error {
 		told.once(&d.story)
 		return p.Story(d.story)
 	}
-	if _, err := Scan(of.Results, func(c Cell) error {
+	if _, err := of.scan(func(c Cell) error {
 		if c.Verdict == NotApplicable {
 			return nil
 		}
@@ -266,10 +267,11 @@ func drawAs(w io.Writer, c Cell, h checker.History, format string) error {
 }
 
 // Rebuild writes report.md and index.html of the results and histories in a directory anew.
-func Rebuild(dir string) error {
-	results := filepath.Join(dir, ResultsFile)
+// The writing ends with the context.
+func Rebuild(ctx context.Context, dir string) error {
+	of := Source{Results: filepath.Join(dir, ResultsFile), Err: ctx.Err}
 	// Without a history the page would lose a story that it may have now.
-	if _, err := Scan(results, func(c Cell) error {
+	if _, err := of.scan(func(c Cell) error {
 		if c.History == "" {
 			return nil
 		}
@@ -281,15 +283,15 @@ func Rebuild(dir string) error {
 	if err := checkOurs(dir); err != nil {
 		return fmt.Errorf("reports: %w", err)
 	}
-	return drawAll(dir, results)
+	return drawAll(dir, of)
 }
 
 // drawAll writes all that is drawn of the results.
-func drawAll(dir, results string) error {
-	if err := writeFile(filepath.Join(dir, MarkdownFile), func(w io.Writer) error { return Markdown(w, Source{Results: results}) }); err != nil {
+func drawAll(dir string, of Source) error {
+	if err := writeFile(filepath.Join(dir, MarkdownFile), func(w io.Writer) error { return Markdown(w, of) }); err != nil {
 		return err
 	}
-	return writeFile(filepath.Join(dir, HTMLFile), func(w io.Writer) error { return HTML(w, Source{Results: results}) })
+	return writeFile(filepath.Join(dir, HTMLFile), func(w io.Writer) error { return HTML(w, of) })
 }
 
 // id names the story of a cell: by what was played, which stays the same from run to run, unless
