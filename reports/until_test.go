@@ -54,7 +54,7 @@ func TestManySpans(t *testing.T) {
 	for i := range 2000 {
 		h.Events = append(h.Events, checker.Event{Index: i, Time: time.Duration(i) * time.Millisecond, Kind: checker.Fault, Node: "n1", Text: "partition A from n1"})
 	}
-	pic := reports.Picture(reports.Cell{Verdict: reports.Held}, h, 60)
+	pic := reports.Picture(reports.Cell{Verdict: reports.Violated, Witnesses: []checker.Witness{{Anomaly: checker.Overlap, Events: []int{1999}}}}, h, 60)
 	var b bytes.Buffer
 	if err := svg.Timeline(&b, pic, true); err != nil {
 		t.Fatal(err)
