@@ -238,7 +238,7 @@ func (o *checkOptions) one(ctx context.Context, stdin io.Reader, file string) (c
 		return c, brief(err)
 	}
 	defer done()
-	in := newInput(from)
+	in := newHistoryText(from)
 	how := histories.Options{Name: c.File}
 	if o.input != inputAuto {
 		how.Format = histories.Format(o.input)

@@ -18,6 +18,7 @@ import (
 
 	"github.com/lockfault/lockfault/checker"
 	"github.com/lockfault/lockfault/explore"
+	"github.com/lockfault/lockfault/internal/input"
 	"github.com/lockfault/lockfault/internal/pool"
 	"github.com/lockfault/lockfault/internal/replace"
 	"github.com/lockfault/lockfault/reports"
@@ -632,7 +633,7 @@ func (o *exploreOptions) clear() {
 		_ = os.Remove(filepath.Join(o.out, reports.HTMLFile)) // or it is written anew
 	}
 	var former search
-	text, err := os.ReadFile(filepath.Join(o.out, findingsFile))
+	text, err := input.Read(filepath.Join(o.out, findingsFile), input.Document)
 	if err != nil || json.Unmarshal(text, &former) != nil {
 		return
 	}

@@ -6,13 +6,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/lockfault/lockfault/checker"
 	"github.com/lockfault/lockfault/explore"
+	"github.com/lockfault/lockfault/internal/input"
 	"github.com/lockfault/lockfault/internal/replace"
 	"github.com/lockfault/lockfault/internal/shell"
 	"github.com/lockfault/lockfault/reports"
@@ -27,7 +27,7 @@ const findingsFile = "findings.json"
 // readSearch reads the search in a directory.
 func readSearch(dir string) (*search, error) {
 	path := filepath.Join(dir, findingsFile)
-	text, err := os.ReadFile(path)
+	text, err := input.Read(path, input.Document)
 	if err != nil {
 		return nil, err
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lockfault/lockfault/checker"
+	"github.com/lockfault/lockfault/internal/input"
 	"github.com/lockfault/lockfault/internal/replace"
 	"github.com/lockfault/lockfault/internal/version"
 	"github.com/lockfault/lockfault/reports"
@@ -37,7 +38,7 @@ type soaked struct {
 
 // readSoaked reads what a soak wrote into a directory; empty with an error.
 func readSoaked(dir string) (all soaked, err error) {
-	text, err := os.ReadFile(filepath.Join(dir, soakFile))
+	text, err := input.Read(filepath.Join(dir, soakFile), input.Document)
 	if err != nil {
 		return all, err
 	}

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/lockfault/lockfault/internal/input"
 	"github.com/lockfault/lockfault/internal/replace"
 	"github.com/lockfault/lockfault/reports"
 	"github.com/lockfault/lockfault/scenarios"
@@ -26,7 +27,7 @@ type ratchet struct {
 // readRatchet reads the test's file, if there is one.
 func readRatchet(t *testing.T, name string, o *options) (*ratchet, error) {
 	r := &ratchet{file: filepath.Join(filesDir, fileOf(t.Name())+".expect")}
-	source, err := os.ReadFile(r.file)
+	source, err := input.Read(r.file, input.Text)
 	if errors.Is(err, fs.ErrNotExist) {
 		return r, nil
 	}

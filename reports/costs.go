@@ -6,11 +6,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
+
+	"github.com/lockfault/lockfault/internal/input"
 )
 
 // A Cost is what a strategy costs with so many contenders for one lock, on one
@@ -73,7 +74,7 @@ type Costs struct {
 // ReadCosts reads what [Costs.JSON] wrote, and returns the costs on
 // [PathDirect], which are those of the locks alone.
 func ReadCosts(path string) ([]Cost, error) {
-	text, err := os.ReadFile(path)
+	text, err := input.Read(path, input.Costs)
 	if err != nil {
 		return nil, fmt.Errorf("reports: %w", err)
 	}

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/lockfault/lockfault/internal/input"
 	"github.com/lockfault/lockfault/reports/mermaid"
 )
 
@@ -61,7 +62,7 @@ func Forms() []Form {
 
 // results copies them as they are.
 func results(w io.Writer, of Source) error {
-	f, err := os.Open(of.Results)
+	f, err := input.Open(of.Results, input.Stream)
 	if err != nil {
 		return fmt.Errorf("reports: %w", err)
 	}

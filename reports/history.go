@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 
 	"github.com/lockfault/lockfault/checker"
+	"github.com/lockfault/lockfault/internal/input"
 )
 
 // WriteHistory writes a history to a file of that name, which never holds
@@ -37,10 +37,7 @@ func (c Cell) historyIn(dir string) (checker.History, error) {
 
 // ReadHistory reads the history in a file.
 func ReadHistory(path string) (checker.History, error) {
-	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() { // whoever opens a pipe may wait for ever
-		return checker.History{}, fmt.Errorf("reports: the history %s is no regular file", path)
-	}
-	f, err := os.Open(path)
+	f, err := input.Open(path, input.History)
 	if err != nil {
 		return checker.History{}, fmt.Errorf("reports: read a history: %w", err)
 	}

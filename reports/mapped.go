@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/lockfault/lockfault/checker"
+	"github.com/lockfault/lockfault/internal/input"
 	"github.com/lockfault/lockfault/reports/page"
 	"github.com/lockfault/lockfault/reports/svg"
 )
@@ -116,7 +117,7 @@ type MapScript struct {
 
 // ReadMap reads a map from its directory.
 func ReadMap(dir string) (*Mapped, error) {
-	text, err := os.ReadFile(filepath.Join(dir, MapFile))
+	text, err := input.Read(filepath.Join(dir, MapFile), input.Document)
 	if err != nil {
 		return nil, err
 	}

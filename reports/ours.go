@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/lockfault/lockfault/checker"
+	"github.com/lockfault/lockfault/internal/input"
 )
 
 // LogsDir is the directory below the report's for what the servers of cells logged
@@ -65,7 +66,7 @@ func link(from, to string) error {
 		return err
 	}
 	return writeFile(to, func(w io.Writer) error {
-		f, err := os.Open(from)
+		f, err := input.Open(from, input.Stream)
 		if err != nil {
 			return err
 		}
@@ -149,12 +150,12 @@ func ours(dir, name string) bool {
 	case name == HTMLFile:
 		return contains(file, generator)
 	case isHistoryName(name):
-		f, err := os.Open(file)
+		f, err := input.Open(file, input.Stream)
 		if err != nil {
 			return false
 		}
 		defer f.Close()
-		line, _ := bufio.NewReader(f).ReadBytes('\n')
+		line, _ := bufio.NewReader(io.LimitReader(f, input.Value)).ReadBytes('\n')
 		var meta checker.Meta
 		err = json.Unmarshal(line, &meta)
 		return err == nil && meta.Format != 0 && name == path.Join(HistoryDir, meta.World, meta.Strategy, meta.Scenario+".jsonl")
@@ -168,12 +169,13 @@ func ours(dir, name string) bool {
 // saysTool reports whether a file is a JSON object that says that it is of this tool, wherever: somebody may have
 // formatted it anew.
 func saysTool(file string) bool {
-	f, err := os.Open(file)
+	f, err := input.Open(file, input.Stream)
 	if err != nil {
 		return false
 	}
 	defer f.Close()
-	decoder := json.NewDecoder(bufio.NewReader(f))
+	values := newValues(f)
+	decoder := values.decoder
 	if expect(decoder, '{') != nil {
 		return false
 	}
@@ -183,7 +185,7 @@ func saysTool(file string) bool {
 			return false
 		}
 		var value json.RawMessage
-		if decoder.Decode(&value) != nil {
+		if values.next(&value) != nil {
 			return false
 		}
 		if key == "tool" {
@@ -195,7 +197,7 @@ func saysTool(file string) bool {
 
 // beginsWith reports whether a file's text begins so.
 func beginsWith(file, text string) bool {
-	f, err := os.Open(file)
+	f, err := input.Open(file, input.Stream)
 	if err != nil {
 		return false
 	}
@@ -230,7 +232,7 @@ func (r *Report) tidy() error {
 
 // contains reports whether the beginning of a file has that text.
 func contains(file, text string) bool {
-	f, err := os.Open(file)
+	f, err := input.Open(file, input.Stream)
 	if err != nil {
 		return false
 	}
