@@ -92,8 +92,8 @@ func (o *runOptions) check(cmd *cobra.Command) error {
 	if o.quiet && o.verbose {
 		return usage("--quiet and --verbose can't both be so: leave one of them out")
 	}
-	if o.jobs < 1 {
-		return usage("--jobs %d plays nothing: give 1 or more", o.jobs)
+	if err := between("jobs", o.jobs, 1, mostWorkers); err != nil {
+		return err
 	}
 	for _, name := range []string{"strategy", "scenario"} {
 		if words, err := cmd.Flags().GetStringSlice(name); cmd.Flags().Changed(name) && err == nil && len(words) == 0 {
