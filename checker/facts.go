@@ -19,10 +19,11 @@ type facts struct {
 
 	clients []*client
 
-	calls    []call // by invoke
-	acquires []int  // the calls of acquire and try, by end
-	byID     []callID
-	holds    []hold // by begin
+	calls    []call      // by invoke
+	acquires []int       // the calls of acquire and try, by end
+	byID     []callID    // ascending
+	odd      map[int]int // the calls whose numbers do not ascend, by number
+	holds    []hold      // by begin
 	writes   []write
 	refusals []refusal
 
@@ -36,13 +37,26 @@ type facts struct {
 
 	held intervals // holds, by begin: item i is holds[i]
 
+	replies [][]int // where each client's replies are, once a verdict needs them
+
 	// How things stand at the present event of the pass.
 	deadlines deadlines
 	holding   int           // how many clients hold
 	freeSince int           // where the last hold ended, -1 if none did,
 	freeFrom  time.Duration // and when
 	newest    int           // the accepted write with the largest token, or -1
+
+	// present is the latest State, and made the request that made its change, or -1.
+	present, made int
+
+	// names, places and groups find clients, servers and nodes once there are many.
+	names  map[string]int
+	places map[[2]string]int
+	groups map[string]int
 }
+
+// few is the number of clients, servers or nodes up to which a list is searched faster than a map.
+const few = 16
 
 // client is one name that did something.
 type client struct {
@@ -120,7 +134,9 @@ type write struct {
 // callID is by which number a history calls a call.
 type callID struct{ id, call int }
 
-func newFacts(meta Meta) facts { return facts{meta: meta, freeSince: -1, newest: -1} }
+func newFacts(meta Meta) facts {
+	return facts{meta: meta, freeSince: -1, newest: -1, present: -1, made: -1}
+}
 
 func derive(h History) *facts {
 	f := newFacts(h.Meta)
@@ -154,14 +170,30 @@ func (f *facts) client(name string) *client {
 	if name == "" {
 		return nil
 	}
-	for _, c := range f.clients {
-		if c.name == name {
-			return c
-		}
+	at, known := find(&f.names, name, f.clients, func(c *client) string { return c.name })
+	if known {
+		return f.clients[at]
 	}
 	c := &client{id: len(f.clients), name: name, last: -1, hold: -1, open: -1}
 	f.clients = append(f.clients, c)
 	return c
+}
+
+// find returns the place in a list, which only grows, of the element of a name. It keeps the
+// index of a long list up to date.
+func find[K comparable, T any](index *map[K]int, name K, list []T, nameOf func(T) K) (at int, known bool) {
+	if len(list) <= few {
+		at = slices.IndexFunc(list, func(t T) bool { return nameOf(t) == name })
+		return at, at >= 0
+	}
+	if *index == nil {
+		*index = map[K]int{}
+	}
+	for at := len(*index); at < len(list); at++ {
+		(*index)[nameOf(list[at])] = at
+	}
+	at, known = (*index)[name]
+	return at, known
 }
 
 // Tells reports whether an event has any bearing on verdicts: without the others a
@@ -254,11 +286,8 @@ func (f *facts) invoked(c *client, i int, e *Event) int {
 }
 
 func (f *facts) returned(c *client, i int, e *Event) {
-	n, known := f.findCall(e.Call)
-	at := 0
-	if known {
-		at = f.byID[n].call
-	} else {
+	at, known := f.findCall(e.Call)
+	if !known {
 		at = f.invoked(c, i, e)
 	}
 	ret := &f.calls[at]
@@ -279,23 +308,28 @@ func (f *facts) returned(c *client, i int, e *Event) {
 	}
 }
 
-// findCall returns where a call's number stands among them, or would.
-func (f *facts) findCall(id int) (at int, known bool) {
-	return slices.BinarySearchFunc(f.byID, id, func(c callID, id int) int { return cmp.Compare(c.id, id) })
+// findCall returns the latest call of a number.
+func (f *facts) findCall(id int) (call int, known bool) {
+	if call, known = f.odd[id]; known {
+		return call, true
+	}
+	n, known := slices.BinarySearchFunc(f.byID, id, func(c callID, id int) int { return cmp.Compare(c.id, id) })
+	if !known {
+		return 0, false
+	}
+	return f.byID[n].call, true
 }
 
-// callIs notes the number of a call. Where numbers are as they should be, it is the largest.
+// callIs notes the number of a call. In a well-formed history it is larger than those before.
 func (f *facts) callIs(id, call int) {
-	n, known := f.findCall(id)
-	switch {
-	case known:
-		f.byID = slices.Clone(f.byID)
-		f.byID[n].call = call
-	case n < len(f.byID):
-		f.byID = slices.Insert(slices.Clip(f.byID), n, callID{id, call})
-	default:
+	if n := len(f.byID); n == 0 || id > f.byID[n-1].id {
 		f.byID = append(f.byID, callID{id, call})
+		return
 	}
+	if f.odd == nil {
+		f.odd = map[int]int{}
+	}
+	f.odd[id] = call
 }
 
 // finish closes what is open at the end of the history, and sorts.

@@ -1,5 +1,7 @@
 package checker
 
+import "sort"
+
 // foreignRelease finds the first command that removed, or shortened, a key
 // that another client owned.
 func foreignRelease(f *facts) *Witness {
@@ -68,20 +70,34 @@ func (f *facts) doer(ch *change, since int) int { return f.request(ch.at, since)
 // event: the one right before it, with nothing but other changes by the same client
 // to the same node in between. If there is none, the change itself must do.
 func (f *facts) request(at, since int) int {
-	state := &f.events[at]
-	for i := at - 1; i > since; i-- {
-		e := &f.events[i]
-		if e.Client != state.Client || e.Node != state.Node {
-			break
+	made := f.made
+	if at != f.present {
+		n := sort.Search(len(f.changes), func(k int) bool { return f.changes[k].at >= at })
+		if n == len(f.changes) || f.changes[n].at != at {
+			return at
 		}
-		if e.Kind == Request {
-			return i
-		}
-		if e.Kind != State {
-			break
-		}
+		made = f.changes[n].made
+	}
+	if made > since {
+		return made
 	}
 	return at
+}
+
+// maker returns the request that made the change at event i, or -1.
+func (f *facts) maker(i int) int {
+	if i == 0 {
+		return -1
+	}
+	state, before := &f.events[i], &f.events[i-1]
+	switch {
+	case before.Client != state.Client || before.Node != state.Node:
+	case before.Kind == Request:
+		return i - 1
+	case before.Kind == State:
+		return f.made // the change right before is the latest
+	}
+	return -1
 }
 
 // with says by which command, if it is known.

@@ -1,6 +1,9 @@
 package checker
 
-import "slices"
+import (
+	"maps"
+	"slices"
+)
 
 // A Judge judges histories that have beginnings in common, as [Check] judges each: what was told once is not taken
 // again for every history that goes on from there. [NewJudge] makes one. It is for one goroutine at a time.
@@ -85,6 +88,7 @@ func (f *facts) goOn(from *facts) {
 	from.departures, from.leftovers = roomy(from.departures), roomy(from.leftovers)
 	own := *f
 	*f = *from
+	f.odd, f.names, f.places, f.groups = maps.Clone(from.odd), nil, nil, nil
 	f.calls = append(own.calls[:0], from.calls...)
 	f.acquires = append(own.acquires[:0], from.acquires...)
 	f.holds = append(own.holds[:0], from.holds...)

@@ -57,6 +57,7 @@ func (n *node) owns(client, i int) {
 // change is a State: how the key stood before and after.
 type change struct {
 	at            int
+	made          int // the request that made it, or -1
 	server        int
 	by            int // the client whose command it was, or -1
 	cause         Cause
@@ -92,10 +93,9 @@ type leftover struct {
 }
 
 func (f *facts) server(e *Event) int {
-	for id, s := range f.servers {
-		if s.name == e.Server && s.node == e.Node {
-			return id
-		}
+	id, known := find(&f.places, [2]string{e.Node, e.Server}, f.servers, func(s *server) [2]string { return [2]string{s.node, s.name} })
+	if known {
+		return id
 	}
 	f.servers = append(f.servers, &server{name: e.Server, node: e.Node, key: key{owner: -1, ownership: -1, renewed: -1}})
 	return len(f.servers) - 1
@@ -112,19 +112,18 @@ func (f *facts) node(name string) *node {
 
 // nodeNamed returns the node of that name; nil if nothing was heard of it.
 func (f *facts) nodeNamed(name string) *node {
-	for _, n := range f.nodes {
-		if n.name == name {
-			return n
-		}
+	if at, known := find(&f.groups, name, f.nodes, func(n *node) string { return n.name }); known {
+		return f.nodes[at]
 	}
 	return nil
 }
 
 // changed takes a State.
 func (f *facts) changed(i int, e *Event) {
+	f.present, f.made = i, f.maker(i)
 	id := f.server(e)
 	s, n := f.servers[id], f.node(e.Node)
-	ch := change{at: i, server: id, by: -1, cause: e.Cause, before: s.key, after: f.keyAfter(i, id, e)}
+	ch := change{at: i, made: f.made, server: id, by: -1, cause: e.Cause, before: s.key, after: f.keyAfter(i, id, e)}
 	if c := f.client(e.Client); c != nil && e.Cause == ByCommand {
 		ch.by = c.id
 	}
@@ -230,10 +229,16 @@ func (f *facts) recreates(ch *change, n *node) bool {
 // the client would still want.
 func (f *facts) askedFor(ch *change) bool {
 	sent, known := f.setOut(ch.at)
-	return known && slices.ContainsFunc(f.clients[ch.by].acquires, func(at int) bool {
-		c := &f.calls[at]
-		return c.from <= sent && (!c.done || sent < c.to)
-	})
+	if !known {
+		return false
+	}
+	acquires := f.clients[ch.by].acquires
+	n := sort.Search(len(acquires), func(k int) bool { return f.calls[acquires[k]].from > sent })
+	if n == 0 {
+		return false
+	}
+	c := &f.calls[acquires[n-1]] // the calls of a client follow each other
+	return !c.done || sent < c.to
 }
 
 // extending reports whether a client's command prolonged a key because its user had
@@ -348,9 +353,14 @@ func (f *facts) depart(i int, gone []key, cause Cause) {
 // leave notes the keys that are there when the acquire at has failed, or at
 // the end of the history.
 func (f *facts) leave(at int) {
-	for _, s := range f.servers {
-		k := s.key
-		if !s.counts || k.owner < 0 {
+	var counting []int
+	for _, n := range f.nodes {
+		counting = append(counting, n.counting...)
+	}
+	slices.Sort(counting)
+	for _, id := range counting {
+		k := f.servers[id].key
+		if k.owner < 0 {
 			continue
 		}
 		f.leftovers = append(f.leftovers, leftover{

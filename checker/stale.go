@@ -1,5 +1,7 @@
 package checker
 
+import "sort"
+
 // staleWrite finds the first accepted write of a client after a later holder
 // had begun.
 func staleWrite(f *facts) *Witness {
@@ -18,11 +20,13 @@ func staleWrite(f *facts) *Witness {
 			token = f.events[w.since].Token
 		}
 		// No hold of the writer's own follows its latest, so all of these are others'.
-		for _, other := range f.holds[w.hold+1:] {
+		later := f.holds[w.hold+1:]
+		later = later[sort.Search(len(later), func(k int) bool { return later[k].begin >= w.since }):]
+		for _, other := range later {
 			if other.begin > w.at {
 				break
 			}
-			if other.begin < w.since || f.fencedEarlier(other, w.since, token) {
+			if f.fencedEarlier(other, w.since, token) {
 				continue
 			}
 			return witness(f.sprintf("The resource accepted a write of %s, who had acquired at %s, at %s, after %s had acquired at %s.",

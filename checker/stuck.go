@@ -46,7 +46,19 @@ func (f *facts) stuck(at int) bool {
 // answered reports whether a call knows what any server said: it has failed, or its
 // client got a reply meanwhile.
 func (f *facts) answered(c *call) bool {
-	return c.result == Fail || slices.ContainsFunc(f.events[c.invoke:min(c.end, len(f.events))], func(e Event) bool {
-		return e.Kind == Reply && f.client(e.Client) != nil && f.client(e.Client).id == c.client
-	})
+	if c.result == Fail {
+		return true
+	}
+	if f.replies == nil {
+		f.replies = make([][]int, len(f.clients))
+		for i, e := range f.events {
+			if e.Kind == Reply && e.Client != "" {
+				id := f.client(e.Client).id
+				f.replies[id] = append(f.replies[id], i)
+			}
+		}
+	}
+	replies := f.replies[c.client]
+	n, _ := slices.BinarySearch(replies, c.invoke)
+	return n < len(replies) && replies[n] < c.end
 }

@@ -15,9 +15,15 @@ func starvation(f *facts) *Witness {
 		return nil
 	}
 	var long []hold
+	var until []time.Duration // the latest end of a long hold so far
 	for _, b := range f.holds {
 		if b.to-b.from >= bound {
 			long = append(long, b)
+			latest := b.to
+			if n := len(until); n > 0 {
+				latest = max(latest, until[n-1])
+			}
+			until = append(until, latest)
 		}
 	}
 	for _, at := range f.acquires {
@@ -25,7 +31,8 @@ func starvation(f *facts) *Witness {
 		if c.crashed || c.waited().length() < bound {
 			continue
 		}
-		for _, b := range long {
+		first := sort.Search(len(until), func(k int) bool { return until[k] > c.from }) // those before are over
+		for _, b := range long[first:] {
 			if b.begin >= c.end {
 				break
 			}

@@ -1,6 +1,9 @@
 package cli
 
 import (
+	"cmp"
+	"time"
+
 	"github.com/spf13/cobra"
 )
 
@@ -23,4 +26,22 @@ func exactArgs(names ...string) cobra.PositionalArgs {
 		}
 		return nil
 	}
+}
+
+// The largest values of flags that no other part of the program bounds.
+const (
+	// longest is the longest time that a flag takes.
+	longest = 1_000_000 * time.Hour
+	// longestLease is the longest lease of a script, too.
+	longestLease = 1000 * time.Hour
+	// mostHolders is how many may hold a lock together in a history that is checked.
+	mostHolders = 1_000_000
+)
+
+// between refuses the value of a flag that is out of range.
+func between[T cmp.Ordered](flag string, value, least, most T) error {
+	if value < least || value > most {
+		return usage("invalid --%s %v: must be between %v and %v", flag, value, least, most)
+	}
+	return nil
 }

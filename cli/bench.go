@@ -68,11 +68,11 @@ func (o *benchOptions) check() error {
 	default:
 		return unknown("format", o.format, []string{formatTable, formatMarkdown, formatJSON}, "there are table, markdown and json")
 	}
-	if o.Time < leastTime {
-		return usage("--time %v is too short: give %v or more", o.Time, leastTime)
+	if err := between("time", o.Time, leastTime, longest); err != nil {
+		return err
 	}
-	if o.Replicas < 0 || o.Replicas > mostReplicas {
-		return usage("--replicas %d: give 0 to %d", o.Replicas, mostReplicas)
+	if err := between("replicas", o.Replicas, 0, mostReplicas); err != nil {
+		return err
 	}
 	if len(o.Contenders) == 0 {
 		return usage("--contenders is empty: give numbers such as 1,8")

@@ -119,6 +119,12 @@ func (o *checkOptions) check(cmd *cobra.Command) error {
 	switch {
 	case o.skew < 0:
 		return usage("--clock-skew %v is negative: give 0s or more", o.skew)
+	case o.skew > longest:
+		return between("clock-skew", o.skew, 0, longest)
+	case o.permits > mostHolders:
+		return between("permits", o.permits, 1, mostHolders)
+	case o.limit > mostHolders:
+		return between("limit", o.limit, 1, mostHolders)
 	case o.spec == specSemaphore && o.permits < 1:
 		return usage("--spec semaphore needs --permits, which is 1 or more")
 	case cmd.Flags().Changed("limit") && o.limit < 1:
@@ -239,7 +245,7 @@ func (o *checkOptions) one(ctx context.Context, stdin io.Reader, file string) (c
 		return c, brief(err)
 	}
 	defer done()
-	in := newInput(from)
+	in := newHistoryText(from)
 	how := histories.Options{Name: c.File}
 	if o.input != inputAuto {
 		how.Format = histories.Format(o.input)

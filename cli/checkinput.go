@@ -14,8 +14,8 @@ const (
 	remembered = 16 << 20
 )
 
-// An input is a history's text, which may be wanted twice.
-type input struct {
+// A historyText is a history's text, which may be wanted twice.
+type historyText struct {
 	head  []byte // its beginning
 	whole io.Reader
 	file  io.ReadSeeker // nil if it can be read only once
@@ -24,10 +24,10 @@ type input struct {
 	over  bool // there was more than is kept
 }
 
-// newInput reads the beginning of a history. An error comes back when that is
+// newHistoryText reads the beginning of a history. An error comes back when that is
 // read through.
-func newInput(r io.Reader) *input {
-	in := &input{}
+func newHistoryText(r io.Reader) *historyText {
+	in := &historyText{}
 	if file, ok := r.(io.ReadSeeker); ok {
 		if start, err := file.Seek(0, io.SeekCurrent); err == nil {
 			in.file, in.start = file, start
@@ -54,7 +54,7 @@ type failed struct{ err error }
 func (f failed) Read([]byte) (int, error) { return 0, f.err }
 
 // Write keeps what has been read, as long as it is not too much.
-func (in *input) Write(p []byte) (int, error) {
+func (in *historyText) Write(p []byte) (int, error) {
 	if in.over || in.kept.Len()+len(p) > remembered {
 		in.over = true
 		in.kept = bytes.Buffer{}
@@ -64,7 +64,7 @@ func (in *input) Write(p []byte) (int, error) {
 }
 
 // again returns the text from its beginning, once more, or nil if it is gone.
-func (in *input) again() io.Reader {
+func (in *historyText) again() io.Reader {
 	if in.file == nil {
 		if in.over {
 			return nil

@@ -18,6 +18,7 @@ import (
 
 	"github.com/lockfault/lockfault/checker"
 	"github.com/lockfault/lockfault/explore"
+	"github.com/lockfault/lockfault/internal/input"
 	"github.com/lockfault/lockfault/internal/pool"
 	"github.com/lockfault/lockfault/reports"
 	"github.com/lockfault/lockfault/scenarios"
@@ -121,14 +122,14 @@ func (o *exploreOptions) checkBound(cmd *cobra.Command) error {
 	switch {
 	case b.Clients < 1 || b.Clients > 26:
 		return usage("--clients %d: give 1 to 26, which are called A to Z", b.Clients)
-	case b.Rounds < 1:
-		return usage("--rounds %d: each client needs one at least", b.Rounds)
 	case b.Replicas < 0 || b.Moves < 0 || b.States < 0 || b.Retries < 0:
 		return usage("--replicas, --moves, --states and --retries don't take negative numbers")
 	case b.TTL < time.Second:
 		return usage("--ttl %v is too short for a search: give 1s at least", b.TTL)
 	case o.span <= 0:
 		return usage("--for %v leaves no time: give some, such as 30s", o.span)
+	case o.span > longest:
+		return between("for", o.span, time.Nanosecond, longest)
 	case o.jobs < 1 || o.jobs > mostWorkers:
 		return usage("--jobs %d: give 1 to %d workers", o.jobs, mostWorkers)
 	case !slices.Contains(o.worlds, worlds.Sim):
@@ -144,10 +145,13 @@ func (o *exploreOptions) checkBound(cmd *cobra.Command) error {
 		}
 		b.Until = append(b.Until, checker.Anomaly(name))
 	}
+	if err := between("rounds", b.Rounds, 1, explore.MostRounds); err != nil {
+		return err
+	}
 	b.Budget = map[explore.Fault]int{}
 	for f, n := range o.budget {
-		if *n < 0 {
-			return usage("--%s doesn't take negative numbers", f)
+		if err := between(string(f), *n, 0, explore.MostRounds); err != nil {
+			return err
 		}
 		b.Budget[f] = *n
 	}
@@ -626,7 +630,7 @@ func (o *exploreOptions) clear() {
 		removeOut(o.out, reports.HTMLFile) // or it is written anew
 	}
 	var former search
-	text, err := readOut(o.out, findingsFile)
+	text, err := readOut(o.out, findingsFile, input.Document)
 	if err != nil || json.Unmarshal(text, &former) != nil {
 		return
 	}

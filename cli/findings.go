@@ -12,6 +12,7 @@ import (
 
 	"github.com/lockfault/lockfault/checker"
 	"github.com/lockfault/lockfault/explore"
+	"github.com/lockfault/lockfault/internal/input"
 	"github.com/lockfault/lockfault/internal/shell"
 	"github.com/lockfault/lockfault/reports"
 	"github.com/lockfault/lockfault/scenarios"
@@ -25,7 +26,7 @@ const findingsFile = "findings.json"
 // readSearch reads the search in a directory.
 func readSearch(dir string) (*search, error) {
 	path := filepath.Join(dir, findingsFile)
-	text, err := readOut(dir, findingsFile)
+	text, err := readOut(dir, findingsFile, input.Document)
 	if err != nil {
 		return nil, err
 	}

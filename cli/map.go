@@ -120,8 +120,8 @@ func (o *mapOptions) check(cmd *cobra.Command) error {
 		return usage("--of is empty: name anomalies, or any")
 	case o.plan.Squares < 1 || o.plan.Halvings < 0 || o.plan.Halvings > 12 || o.plan.Squares > mostSteps>>o.plan.Halvings:
 		return usage("--squares %d --halvings %d: an axis has 1 to %d steps, as many as squares when they were halved so often", o.plan.Squares, o.plan.Halvings, mostSteps)
-	case o.jobs < 1:
-		return usage("--jobs %d plays nothing: give 1 or more", o.jobs)
+	case o.jobs < 1 || o.jobs > mostWorkers:
+		return between("jobs", o.jobs, 1, mostWorkers)
 	case !slices.Contains(mapForms(), o.format):
 		return unknown("format", o.format, mapForms(), "there are "+strings.Join(mapForms(), ", "))
 	case cmd.Flags().Changed("out") && o.out == "":

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lockfault/lockfault/explore"
+	"github.com/lockfault/lockfault/internal/input"
 )
 
 type mergeOptions struct {
@@ -112,7 +113,7 @@ func readShard(dir string) (*shard, error) {
 		return nil, fmt.Errorf("%s is not a directory: name those that explore --shard wrote with --out", dir)
 	}
 	path := filepath.Join(dir, findingsFile)
-	text, err := readOut(dir, findingsFile)
+	text, err := readOut(dir, findingsFile, input.Document)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, fmt.Errorf("%s has no %s, which a search writes when it ends: wait for it, or search that shard again", dir, findingsFile)

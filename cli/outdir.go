@@ -2,8 +2,10 @@ package cli
 
 import (
 	"io"
+	"path/filepath"
 
 	"github.com/lockfault/lockfault/internal/below"
+	"github.com/lockfault/lockfault/internal/input"
 	"github.com/lockfault/lockfault/internal/replace"
 )
 
@@ -39,18 +41,18 @@ func writeOut(dir, name string, text []byte) error {
 }
 
 // readOut reads a file.
-func readOut(dir, name string) ([]byte, error) {
+func readOut(dir, name string, most int64) ([]byte, error) {
 	in, err := below.Open(dir)
 	if err != nil {
 		return nil, err
 	}
 	defer in.Close()
-	f, err := in.Read(name)
+	f, err := in.Read(name, most)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	return io.ReadAll(f)
+	return input.ReadAll(f, filepath.Join(dir, name), most)
 }
 
 // removeOut removes a file, which may be missing. What can't be removed stays.

@@ -8,6 +8,7 @@ import (
 	"os"
 	"strings"
 
+	"github.com/lockfault/lockfault/internal/input"
 	"github.com/lockfault/lockfault/internal/version"
 	"github.com/lockfault/lockfault/reports"
 	"github.com/lockfault/lockfault/strategies"
@@ -76,7 +77,7 @@ func digestOfThisProgram() (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("find this program's file: %w", err)
 	}
-	f, err := os.Open(name)
+	f, err := input.Open(name, input.Program)
 	if err != nil {
 		return "", fmt.Errorf("read this program's file: %w", err)
 	}

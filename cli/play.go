@@ -122,6 +122,10 @@ func (o *playOptions) check(cmd *cobra.Command) error {
 		return usage("--ttl %v is no whole number of milliseconds, which is what Redis counts", o.ttl)
 	case cmd.Flags().Changed("nodes") && (o.nodes < 1 || o.nodes > scenarios.MaxNodes):
 		return usage("--nodes %d: give 1 to %d, as many as a script may have", o.nodes, scenarios.MaxNodes)
+	case o.ttl > longestLease:
+		return between("ttl", o.ttl, time.Millisecond, longestLease)
+	case o.cellTimeout > longest:
+		return between("cell-timeout", o.cellTimeout, time.Nanosecond, longest)
 	case cmd.Flags().Changed("cell-timeout") && o.cellTimeout <= 0:
 		return usage("--cell-timeout %v leaves no time: give some, such as 20s", o.cellTimeout)
 	}

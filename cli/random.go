@@ -46,8 +46,9 @@ func (o *randomOptions) check(cmd *cobra.Command) error {
 		return usage("--pct-depth is for priorities: give --random pct, too")
 	case o.schedules < 0:
 		return usage("--schedules doesn't take negative numbers")
-	case o.depth < 1:
-		return usage("--pct-depth %d: give 1 or more", o.depth)
+	}
+	if err := between("pct-depth", o.depth, 1, explore.MostDepth); err != nil {
+		return err
 	}
 	switch {
 	case !given("shard") && !given("shard-index"):

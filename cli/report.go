@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -41,7 +42,13 @@ diagram, mermaid the same as text for a document, and text what trace tells.`,
   lockfault report lockfault-report --format junit >junit.xml
   lockfault report lockfault-report --cell redlock/quorum-restart-empty --format mermaid`,
 		Args: exactArgs("a report's directory"),
-		RunE: func(cmd *cobra.Command, args []string) error { return o.report(cmd, a, args[0]) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			err := o.report(cmd, a, args[0])
+			if errors.Is(err, context.Canceled) {
+				return &statusError{ExitInterrupted, errors.New("interrupted: nothing was written")}
+			}
+			return err
+		},
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&o.cell, "cell", "", "`STRATEGY/SCENARIO` of the cell to draw")
@@ -83,19 +90,19 @@ func (o *reportOptions) report(cmd *cobra.Command, a *app, dir string) error {
 		return err
 	}
 	if o.recheck {
-		return recheck(cmd.OutOrStdout(), dir)
+		return recheck(cmd.Context(), cmd.OutOrStdout(), dir)
 	}
 	if o.cell == "" && o.format != "" {
 		var text bytes.Buffer // whole or not at all
 		f := reports.Forms()[slices.Index(known, o.format)]
-		if err := f.Write(&text, reports.Source{Results: filepath.Join(dir, reports.ResultsFile)}); err != nil {
+		if err := f.Write(&text, reports.Source{Results: filepath.Join(dir, reports.ResultsFile), Err: cmd.Context().Err}); err != nil {
 			return err
 		}
 		_, err := text.WriteTo(cmd.OutOrStdout())
 		return err
 	}
 	if o.cell == "" {
-		if err := reports.Rebuild(dir); err != nil {
+		if err := reports.Rebuild(cmd.Context(), dir); err != nil {
 			return err
 		}
 		_, err := fmt.Fprintf(cmd.OutOrStdout(), "report: %s\n", filepath.Join(dir, reports.HTMLFile))
@@ -118,8 +125,8 @@ func (o *reportOptions) report(cmd *cobra.Command, a *app, dir string) error {
 }
 
 // recheck derives the results of a report again.
-func recheck(w io.Writer, dir string) error {
-	r, err := reports.RecheckDir(dir)
+func recheck(ctx context.Context, w io.Writer, dir string) error {
+	r, err := reports.RecheckDir(ctx, dir)
 	if err != nil {
 		return err
 	}

@@ -92,8 +92,8 @@ func (o *runOptions) check(cmd *cobra.Command) error {
 	if o.quiet && o.verbose {
 		return usage("--quiet and --verbose can't both be so: leave one of them out")
 	}
-	if o.jobs < 1 {
-		return usage("--jobs %d plays nothing: give 1 or more", o.jobs)
+	if err := between("jobs", o.jobs, 1, mostWorkers); err != nil {
+		return err
 	}
 	for _, name := range []string{"strategy", "scenario"} {
 		if words, err := cmd.Flags().GetStringSlice(name); cmd.Flags().Changed(name) && err == nil && len(words) == 0 {
@@ -226,7 +226,13 @@ func (o *runOptions) run(cmd *cobra.Command, a *app) error {
 		}
 	}
 	report.Judge(expected.of)
-	if closed := report.Close(); closed != nil {
+	if !interrupted { // the report of an interrupted run is written with what is there
+		report.Until(cmd.Context().Err)
+	}
+	switch closed := report.Close(); {
+	case errors.Is(closed, context.Canceled):
+		return &statusError{ExitInterrupted, fmt.Errorf("interrupted before the report was written: all of %d cells are finished; --resume writes it", total)}
+	case closed != nil:
 		return errors.Join(err, closed)
 	}
 	if err != nil && !interrupted {
@@ -239,6 +245,9 @@ func (o *runOptions) run(cmd *cobra.Command, a *app) error {
 	}
 
 	of := reports.Source{Results: filepath.Join(o.out, reports.ResultsFile)}
+	if !interrupted {
+		of.Err = cmd.Context().Err
+	}
 	if baseline != nil && !interrupted && refused == nil {
 		if of.Since, err = since(baseline, of.Results); err != nil {
 			return err
@@ -246,7 +255,10 @@ func (o *runOptions) run(cmd *cobra.Command, a *app) error {
 	}
 	var s summary
 	said := &remarks{program: a.program, o: &o.playOptions, scripts: scripts, expected: expected, accepted: accepted}
-	if err := o.print(cmd.OutOrStdout(), cmd.ErrOrStderr(), &s, of, said); err != nil {
+	switch err := o.print(cmd.OutOrStdout(), cmd.ErrOrStderr(), &s, of, said); {
+	case errors.Is(err, context.Canceled):
+		return &statusError{ExitInterrupted, fmt.Errorf("interrupted: the report is in %s", o.out)}
+	case err != nil:
 		return err
 	}
 	switch {

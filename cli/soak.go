@@ -135,6 +135,9 @@ func (o *soakOptions) check(cmd *cobra.Command) error {
 		if d < least || d%time.Millisecond != 0 {
 			return usage("--%s %v: give %v or more, in whole milliseconds", name, d, least)
 		}
+		if d > longest {
+			return between(name, d, least, longest)
+		}
 		return nil
 	}
 	for _, f := range []struct {
@@ -167,8 +170,8 @@ func (o *soakOptions) check(cmd *cobra.Command) error {
 		return usage("--script %d: there are windows 0 to %d", o.script, o.windows()-1)
 	case o.script >= o.windows():
 		return usage("--script %d: there are windows 0 to %d", o.script, o.windows()-1)
-	case o.jobs < 1:
-		return usage("--jobs %d plays nothing: give 1 or more", o.jobs)
+	case o.jobs < 1 || o.jobs > mostWorkers:
+		return between("jobs", o.jobs, 1, mostWorkers)
 	case o.format != formatTable && o.format != formatJSON:
 		return unknown("format", o.format, []string{formatTable, formatJSON}, "there are table and json")
 	case cmd.Flags().Changed("out") && o.out == "":

@@ -14,8 +14,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lockfault/lockfault/checker"
+	"github.com/lockfault/lockfault/internal/input"
 	"github.com/lockfault/lockfault/internal/printable"
-	"github.com/lockfault/lockfault/internal/replace"
 	"github.com/lockfault/lockfault/internal/version"
 	"github.com/lockfault/lockfault/reports"
 	"github.com/lockfault/lockfault/soak"
@@ -36,7 +36,7 @@ type soaked struct {
 
 // readSoaked reads what a soak wrote into a directory; empty with an error.
 func readSoaked(dir string) (all soaked, err error) {
-	text, err := readOut(dir, soakFile)
+	text, err := readOut(dir, soakFile, input.Document)
 	if err != nil {
 		return all, err
 	}

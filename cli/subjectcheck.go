@@ -49,6 +49,9 @@ func (o *subjectCheckOptions) run(cmd *cobra.Command, a *app, command string) er
 	if o.timeout <= 0 {
 		return usage("--timeout %v leaves no time: give some, such as 10s", o.timeout)
 	}
+	if err := between("timeout", o.timeout, time.Nanosecond, longest); err != nil {
+		return err
+	}
 	o.command, o.protocol = command, simpleProtocol
 	s, err := o.program(cmd, a.registry, "the command")
 	if err != nil {

@@ -14,6 +14,7 @@ package explore
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/lockfault/lockfault/checker"
@@ -76,6 +77,14 @@ type Bound struct {
 // Check says what is wrong with a bound, as far as its scripts can't be written: too many
 // replicas, a lease that is none.
 func (b Bound) Check() error {
+	if b.Rounds > MostRounds {
+		return fmt.Errorf("%d rounds: there are at most %d", b.Rounds, MostRounds)
+	}
+	for _, fault := range Faults() {
+		if n := b.Budget[fault]; n > MostRounds {
+			return fmt.Errorf("%d times %s: a fault happens at most %d times", n, fault, MostRounds)
+		}
+	}
 	_, err := scenarios.Parse("found.txt", []byte(b.script(nil, nil)))
 	var syntax *scenarios.SyntaxError
 	if errors.As(err, &syntax) {
@@ -83,6 +92,10 @@ func (b Bound) Check() error {
 	}
 	return err
 }
+
+// MostRounds is how many rounds a search may have, and how often a fault may happen in it: as many
+// as a schedule can have moves.
+const MostRounds = longestSchedule
 
 // A Player plays scripts.
 type Player interface {

@@ -11,6 +11,8 @@ import (
 	"hash/crc32"
 	"io"
 	"strings"
+
+	"github.com/lockfault/lockfault/internal/input"
 )
 
 // A journal's file begins with a line that says what was searched, for people to read.
@@ -123,13 +125,15 @@ func nextBlock(r io.Reader) (block, error) {
 	if n == 0 || n > portion || length > longestBody {
 		return block{}, errDamaged
 	}
-	text = append(text, make([]byte, n*int64(keyLen)+length)...)
-	if _, err := io.ReadFull(r, text[frameLen:]); err != nil {
-		if errors.Is(err, io.EOF) {
-			err = io.ErrUnexpectedEOF
-		}
+	// Memory grows with what is there, not with a length that was damaged.
+	rest := bytes.NewBuffer(text)
+	switch read, err := io.CopyN(rest, r, n*int64(keyLen)+length); {
+	case errors.Is(err, io.EOF) || err == nil && read < n*int64(keyLen)+length:
+		return block{}, io.ErrUnexpectedEOF
+	case err != nil:
 		return block{}, err
 	}
+	text = rest.Bytes()
 	if binary.LittleEndian.Uint32(text[8:]) != checksum(text) {
 		return block{}, errDamaged
 	}
@@ -145,7 +149,10 @@ func (b block) size() int64 { return int64(frameLen + len(b.keys)*keyLen + len(b
 
 // lines returns the looks, one for each key.
 func (b block) lines() ([][]byte, error) {
-	text, err := io.ReadAll(flate.NewReader(bytes.NewReader(b.body)))
+	text, err := input.ReadAll(flate.NewReader(bytes.NewReader(b.body)), "block", longestBody)
+	if tooLarge := (*input.TooLargeError)(nil); errors.As(err, &tooLarge) {
+		return nil, errDamaged
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -25,7 +25,7 @@ func Methods() []Method { return []Method{Walk, PCT} }
 // Random says how schedules are drawn. A schedule is one path from the beginning to an end.
 type Random struct {
 	Method Method
-	// Depth is at how many places, and one, priorities of PCT change. At least 1; of no
+	// Depth is at how many places, and one, priorities of PCT change. From 1 to [MostDepth]; of no
 	// use to other methods.
 	Depth int
 	// Schedules is how many are drawn; 0 means until the context is done.
@@ -41,6 +41,9 @@ const pilots = 8
 // batch is how many are drawn at a time after these.
 const batch = 256
 
+// MostDepth is the largest depth of PCT: priorities change before moves, of which a schedule has no more.
+const MostDepth = longestSchedule
+
 // longestSchedule is how many moves a schedule has at most: a lock may wait for ever.
 const longestSchedule = 1000
 
@@ -50,6 +53,9 @@ const longestSchedule = 1000
 // many as it shall, or ctx is done. What it returns is never exhausted, and says in Cut what ended it. The error
 // is the player's. tell, which may be nil, is called now and then with what there is so far.
 func Draw(ctx context.Context, b Bound, r Random, player Player, tell func(Result)) (Result, error) {
+	if r.Method == PCT && (r.Depth < 1 || r.Depth > MostDepth) {
+		return Result{}, fmt.Errorf("depth %d: must be between 1 and %d", r.Depth, MostDepth)
+	}
 	b.plain = true // how likely an order is must not depend on which others would show the same
 	return conduct(ctx, b, player, tell, func(s *search, ctx context.Context) error {
 		return (&lottery{search: s, random: r, known: map[step]*outcome{}}).run(ctx)

@@ -14,6 +14,7 @@ import (
 	"github.com/lockfault/lockfault/checker"
 	"github.com/lockfault/lockfault/explore"
 	"github.com/lockfault/lockfault/harness"
+	"github.com/lockfault/lockfault/internal/input"
 	"github.com/lockfault/lockfault/internal/results"
 	"github.com/lockfault/lockfault/internal/tempdir"
 	"github.com/lockfault/lockfault/reports"
@@ -62,7 +63,7 @@ func serve(t *testing.T, cell harness.Cell, file string) error {
 		os.Exit(1)
 	}()
 	var r request
-	text, err := os.ReadFile(file)
+	text, err := input.Read(file, input.Document)
 	if err == nil {
 		err = json.Unmarshal(text, &r)
 	}
@@ -164,7 +165,7 @@ func playElsewhere(ctx context.Context, test string, r request) (*trial, error) 
 
 // answer returns what came of a script, by its number.
 func (t *trial) answer(i int) (a answer, h checker.History, err error) {
-	text, err := os.ReadFile(t.dir.file(i))
+	text, err := input.Read(t.dir.file(i), input.Document)
 	if err != nil {
 		if t.failure != "" {
 			return a, h, fmt.Errorf("%s", t.failure)

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/lockfault/lockfault/checker"
+	"github.com/lockfault/lockfault/internal/input"
 	"github.com/lockfault/lockfault/internal/nearest"
 	"github.com/lockfault/lockfault/scenarios"
 )
@@ -168,7 +169,7 @@ func (o *options) readFiles(patterns []string) (list []*scenarios.Script, err er
 
 // readScript reads one of a user's scripts.
 func readScript(file string) (*scenarios.Script, error) {
-	source, err := os.ReadFile(file)
+	source, err := input.Read(file, input.Text)
 	if err != nil {
 		return nil, err
 	}

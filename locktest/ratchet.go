@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"testing"
 
 	"github.com/lockfault/lockfault/internal/below"
+	"github.com/lockfault/lockfault/internal/input"
 	"github.com/lockfault/lockfault/internal/replace"
 	"github.com/lockfault/lockfault/reports"
 	"github.com/lockfault/lockfault/scenarios"
@@ -45,7 +45,7 @@ type ratchet struct {
 // readRatchet reads the test's file, if there is one.
 func readRatchet(t *testing.T, name string, o *options) (*ratchet, error) {
 	r := &ratchet{file: filepath.Join(filesDir, fileOf(t.Name())+".expect")}
-	source, err := os.ReadFile(r.file)
+	source, err := input.Read(r.file, input.Text)
 	if errors.Is(err, fs.ErrNotExist) {
 		return r, nil
 	}

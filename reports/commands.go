@@ -2,6 +2,7 @@ package reports
 
 import (
 	"slices"
+	"sort"
 	"time"
 
 	"github.com/lockfault/lockfault/checker"
@@ -36,13 +37,9 @@ func commands(h checker.History) map[checker.Op]int {
 				break
 			}
 			// A request is of the operation that was called last when it set out, if that had not returned.
-			for i := len(list) - 1; i >= 0; i-- {
-				if o := list[i]; o.from <= e.Sent {
-					if o.to < 0 || e.Sent <= o.to {
-						o.sent++
-					}
-					break
-				}
+			at := sort.Search(len(list), func(k int) bool { return list[k].from > e.Sent }) - 1
+			if at >= 0 && (list[at].to < 0 || e.Sent <= list[at].to) {
+				list[at].sent++
 			}
 		}
 	}

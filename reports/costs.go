@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"io"
 	"net/url"
-	"os"
 	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
 
+	"github.com/lockfault/lockfault/internal/input"
 	"github.com/lockfault/lockfault/internal/printable"
 )
 
@@ -75,7 +75,7 @@ type Costs struct {
 // ReadCosts reads what [Costs.JSON] wrote, and returns the costs on
 // [PathDirect], which are those of the locks alone.
 func ReadCosts(path string) ([]Cost, error) {
-	text, err := os.ReadFile(path)
+	text, err := input.Read(path, input.Costs)
 	if err != nil {
 		return nil, fmt.Errorf("reports: %w", err)
 	}

@@ -34,28 +34,35 @@ func lastings() []lasting {
 	}
 }
 
+// An openSpan is what open spans have in common: the word that ends them, their lane, and from
+// which nodes that lane's node is cut off.
+type openSpan struct {
+	end, from string
+	lane      int
+}
+
 // faults are what the script did to nodes and links for a time.
 func (p *painter) faults() []picture.Span {
 	var list []picture.Span
-	open := map[int][]string{}  // the words that end the span at that place, as long as it lasts
-	apart := map[int][]string{} // from which nodes that one's node is cut off
-	for i, e := range p.h.Events[:p.last()+1] {
+	open := map[string]map[openSpan][]int{} // the spans of each kind that last, by the word that ends them
+	for i, e := range p.h.Events[:p.last+1] {
 		if e.Kind != checker.Fault {
 			continue
 		}
 		verb, rest := verbOf(e.Text)
 		lanes := p.subjects(e)
-		for at, ends := range open {
-			if !slices.Contains(ends, verb) {
+		mended := p.mended(lanes, rest)
+		for g, places := range open[verb] {
+			if len(lanes) > 0 && !slices.Contains(lanes, g.lane) && !mended(g) {
 				continue
 			}
-			if len(lanes) == 0 || slices.Contains(lanes, list[at].Lane) || p.mends(lanes, rest, list[at].Lane, apart[at]) {
-				s := &list[at]
-				s.To, s.Ended, s.Open = e.Time, i, false
-				s.Says += ", for " + picture.Words(s.Length())
-				delete(open, at)
-				delete(apart, at)
+			for _, at := range places {
+				if s := &list[at]; s.Open {
+					s.To, s.Ended, s.Open = e.Time, i, false
+					s.Says += ", for " + picture.Words(s.Length())
+				}
 			}
+			delete(open[verb], g)
 		}
 		for _, f := range lastings() {
 			if f.verb != verb || verb == "replication" && (rest == "start" || rest == "") {
@@ -66,12 +73,18 @@ func (p *painter) faults() []picture.Span {
 				label = verb + " " + rest
 			}
 			if verb == "failover" {
-				lanes = p.primary(i, e.Node)
+				lanes = p.primary(p.failed[i])
 			}
 			for _, lane := range lanes {
-				open[len(list)] = f.ends
-				if from, ok := strings.CutPrefix(rest, "from "); ok && p.nodeOf(lane) != "" {
-					apart[len(list)] = strings.Fields(from)
+				g := openSpan{lane: lane}
+				if from, ok := strings.CutPrefix(rest, "from "); ok && p.nodes[lane] != "" {
+					g.from = from
+				}
+				for _, g.end = range f.ends {
+					if open[g.end] == nil {
+						open[g.end] = map[openSpan][]int{}
+					}
+					open[g.end][g] = append(open[g.end][g], len(list))
 				}
 				list = append(list, picture.Span{Kind: f.kind, Lane: lane, From: e.Time, To: p.end(), Began: i, Ended: -1, Whose: -1, Open: true,
 					Label: label, Says: e.Text})
@@ -124,8 +137,10 @@ func (p *painter) subjects(e checker.Event) []int {
 		}
 		add(p.client(word))
 		if node, _, server := strings.Cut(word, "/"); server || slices.Contains(p.h.Meta.Nodes, node) {
-			for name, lane := range p.places {
-				if name == "server "+word || !server && strings.HasPrefix(name, "server "+node+"/") {
+			if server {
+				add(p.place("server " + word))
+			} else {
+				for _, lane := range p.serversOf[node] {
 					add(lane)
 				}
 			}
@@ -135,46 +150,31 @@ func (p *painter) subjects(e checker.Event) []int {
 	return lanes
 }
 
-// mends reports whether to mend the ways of some lanes' nodes, all or from those that rest names, mends those from a lane's node to all that it was
-// cut off from: what is mended of n3 is also what n1 was cut off by.
-func (p *painter) mends(lanes []int, rest string, lane int, from []string) bool {
-	if len(from) == 0 || rest != "" && !slices.Contains(strings.Fields(rest), p.nodeOf(lane)) {
-		return false
-	}
+// mended returns whether to mend the ways of some lanes' nodes, all or from those that rest names, mends those from
+// a lane's node to all that it was cut off from: what is mended of n3 is also what n1 was cut off by.
+func (p *painter) mended(lanes []int, rest string) func(openSpan) bool {
 	var nodes []string
 	for _, lane := range lanes {
-		nodes = append(nodes, p.nodeOf(lane))
+		nodes = append(nodes, p.nodes[lane])
 	}
-	from = slices.DeleteFunc(slices.Clone(from), func(node string) bool { return slices.Contains(nodes, node) })
-	return len(from) == 0
-}
-
-// nodeOf returns the node of a server's lane, and nothing for others.
-func (p *painter) nodeOf(lane int) string {
-	for place, at := range p.places {
-		if server, ok := strings.CutPrefix(place, "server "); ok && at == lane {
-			node, _, _ := strings.Cut(server, "/")
-			return node
+	named := strings.Fields(rest)
+	return func(g openSpan) bool {
+		if g.from == "" || rest != "" && !slices.Contains(named, p.nodes[g.lane]) {
+			return false
 		}
-	}
-	return ""
-}
-
-// primary returns the lane of the server that had answered last for a node.
-func (p *painter) primary(before int, node string) []int {
-	if at := p.served(before, node); at >= 0 {
-		return []int{p.server(at)}
-	}
-	return nil
-}
-
-// served returns where the last request is, before an event, that a server of the node took;
-// -1 if none did.
-func (s *story) served(before int, node string) int {
-	for i := before - 1; i >= 0; i-- {
-		if e := s.h.Events[i]; e.Kind == checker.Request && e.Node == node {
-			return i
+		for node := range strings.FieldsSeq(g.from) {
+			if !slices.Contains(nodes, node) {
+				return false
+			}
 		}
+		return true
 	}
-	return -1
+}
+
+// primary returns the lane of the server that took a request, or none if there is no such request.
+func (p *painter) primary(request int) []int {
+	if request < 0 {
+		return nil
+	}
+	return []int{p.server(request)}
 }

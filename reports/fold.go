@@ -71,15 +71,9 @@ func (s *story) stretches(client string) [][]exchange {
 		}
 		return value.ReplaceAllString(text, client)
 	}
-	keys := map[[2]string]*checker.Event{} // by server, as they were changed last
 	for i := range s.h.Events {
 		e := &s.h.Events[i]
-		var was *checker.Event
-		if e.Kind == checker.State {
-			server := [2]string{e.Node, e.Server}
-			was, keys[server] = keys[server], e
-		}
-		if !s.shows(i) || e.Client != client && e.Client != "" {
+		if e.Client != client && e.Client != "" || !s.shows(i) {
 			continue
 		}
 		_, replied := s.asked[i]
@@ -91,16 +85,38 @@ func (s *story) stretches(client string) [][]exchange {
 				x.key = strings.Join([]string{e.Node, plain(e.Command), kindOf(plain(x.reply.Reply))}, "\x00")
 			}
 			found = append(found, x)
-		case counts(was, e) && len(found) > 0 && s.causedBy(i, found[len(found)-1].asked):
+		case s.counted(i) && len(found) > 0 && s.causedBy(i, found[len(found)-1].asked):
 			found[len(found)-1].counted = i
 		case !replied: // else it comes with its request
 			barriers[i] = true
 		}
-		if slices.Contains(s.named, i) {
+		if s.named[i] {
 			barriers[i] = true
 		}
 	}
 	return split(found, barriers)
+}
+
+// counted reports whether the event at that place is a change that did no more than count.
+func (s *story) counted(i int) bool {
+	if s.h.Events[i].Kind != checker.State {
+		return false
+	}
+	if s.changed == nil {
+		s.changed = map[int]int{}
+		last := map[[2]string]int{} // by server
+		for at, e := range s.h.Events {
+			if e.Kind == checker.State {
+				server := [2]string{e.Node, e.Server}
+				if was, ok := last[server]; ok {
+					s.changed[at] = was
+				}
+				last[server] = at
+			}
+		}
+	}
+	was, ok := s.changed[i]
+	return ok && counts(&s.h.Events[was], &s.h.Events[i])
 }
 
 // causedBy reports whether the change at that place was made by the request at the other.
@@ -116,10 +132,21 @@ func counts(was, is *checker.Event) bool {
 	return was != nil && was.Value != "" && is.Value != "" && was.Owner == is.Owner && was.Expires == is.Expires
 }
 
+// mostRounds is how often split looks anew which exchanges have a barrier in them.
+const mostRounds = 50
+
 // split cuts a list of exchanges where there is a barrier, and where one of them has
-// no reply or a barrier in it, which makes it another.
+// no reply or a barrier in it, which makes it another. After too many rounds of that every
+// exchange is a barrier that was under way together with another.
 func split(list []exchange, barriers []bool) [][]exchange {
-	for again := true; again; {
+	drop := func(x exchange) {
+		barriers[x.asked] = true
+		if x.key != "" {
+			barriers[x.told] = true
+		}
+	}
+	round := 0
+	for again := true; again && round < mostRounds; round++ {
 		again = false
 		before := make([]int, len(barriers)+1) // how many barriers
 		for i, b := range barriers {
@@ -132,12 +159,22 @@ func split(list []exchange, barriers []bool) [][]exchange {
 			if x.key != "" && before[x.told+1] == before[x.asked] {
 				return false
 			}
-			again, barriers[x.asked] = true, true
-			if x.key != "" {
-				barriers[x.told] = true
-			}
+			again = true
+			drop(x)
 			return true
 		})
+	}
+	if round == mostRounds {
+		until, alone := -1, []exchange{} // the latest reply so far
+		for i, x := range list {
+			if x.asked > until && (i+1 == len(list) || list[i+1].asked > x.told) {
+				alone = append(alone, x)
+			} else {
+				drop(x)
+			}
+			until = max(until, x.told)
+		}
+		list = alone
 	}
 	var pieces [][]exchange
 	last := -1

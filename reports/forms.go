@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/lockfault/lockfault/internal/input"
 	"github.com/lockfault/lockfault/internal/printable"
 	"github.com/lockfault/lockfault/internal/replace"
 	"github.com/lockfault/lockfault/reports/mermaid"
@@ -32,6 +33,21 @@ type Source struct {
 	Results string
 	// Since is what changed since a run before, nil if it was compared with none.
 	Since *Diff
+	// Err returns an error once the writing shall end, such as [context.Context.Err] does. The writing
+	// asks before each cell. If Err is nil, nothing ends the writing.
+	Err func() error
+}
+
+// scan is [Scan] of the results, until the writing shall end.
+func (of Source) scan(visit func(Cell) error) (Head, error) {
+	return Scan(of.Results, func(c Cell) error {
+		if of.Err != nil {
+			if err := of.Err(); err != nil {
+				return err
+			}
+		}
+		return visit(c)
+	})
 }
 
 // Forms returns the forms.
@@ -48,7 +64,7 @@ func Forms() []Form {
 
 // results copies them: each string has the same value.
 func results(w io.Writer, of Source) error {
-	f, err := openBeside(of.Results)
+	f, err := openBeside(of.Results, input.Stream)
 	if err != nil {
 		return fmt.Errorf("reports: %w", err)
 	}
@@ -161,7 +177,7 @@ func Diagrams(w io.Writer, of Source) error {
 	b := newText(w)
 	fmt.Fprintf(b, "# lockfault diagrams\n\n%s.\n", s.all.Tally())
 	unexpected := s.all.Tally().Differing > 0
-	_, err = Scan(of.Results, func(c Cell) error {
+	_, err = of.scan(func(c Cell) error {
 		if unexpected && c.AsExpected || len(c.Anomalies) == 0 {
 			return nil
 		}
@@ -241,7 +257,7 @@ func JUnit(w io.Writer, of Source) error {
 		return err
 	}
 	suites := map[[2]string]*junitSuite{}
-	if _, err := Scan(of.Results, func(c Cell) error {
+	if _, err := of.scan(func(c Cell) error {
 		key := [2]string{c.World, c.Strategy}
 		suite := suites[key]
 		if suite == nil {

@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+
 	"io/fs"
 	"os"
 	"path/filepath"
 
 	"github.com/lockfault/lockfault/checker"
 	"github.com/lockfault/lockfault/internal/below"
+	"github.com/lockfault/lockfault/internal/input"
 	"github.com/lockfault/lockfault/internal/replace"
 )
 
@@ -57,7 +59,7 @@ func (c Cell) historyIn(dir string) (checker.History, error) {
 // name that leads out of the directory is an error, and so is a symbolic link that does.
 func ReadHistory(dir, name string) (checker.History, error) {
 	path := filepath.Join(dir, filepath.FromSlash(name))
-	f, err := openBelow(dir, name)
+	f, err := openBelow(dir, name, input.History)
 	if err != nil {
 		return checker.History{}, fmt.Errorf("reports: read a history: %w", err)
 	}
@@ -70,17 +72,17 @@ func ReadHistory(dir, name string) (checker.History, error) {
 }
 
 // openBelow opens a file below a directory for reading; the name has slashes.
-func openBelow(dir, name string) (*os.File, error) {
+func openBelow(dir, name string, most int64) (*os.File, error) {
 	in, err := below.Open(dir)
 	if err != nil {
 		return nil, err
 	}
 	defer in.Close()
-	return in.Read(filepath.FromSlash(name))
+	return in.Read(filepath.FromSlash(name), most)
 }
 
 // openBeside opens a file for reading that lies in its directory: not one that a symbolic link
 // there leads to elsewhere.
-func openBeside(path string) (*os.File, error) {
-	return openBelow(filepath.Dir(path), filepath.Base(path))
+func openBeside(path string, most int64) (*os.File, error) {
+	return openBelow(filepath.Dir(path), filepath.Base(path), most)
 }

@@ -2,6 +2,7 @@ package reports
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -10,19 +11,18 @@ import (
 	"io/fs"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/lockfault/lockfault/checker"
 	"github.com/lockfault/lockfault/internal/below"
 	"github.com/lockfault/lockfault/internal/flock"
+	"github.com/lockfault/lockfault/internal/input"
 	"github.com/lockfault/lockfault/internal/printable"
 	"github.com/lockfault/lockfault/internal/replace"
 	"github.com/lockfault/lockfault/reports/mermaid"
 	"github.com/lockfault/lockfault/reports/page"
 	"github.com/lockfault/lockfault/reports/perfetto"
-	"github.com/lockfault/lockfault/reports/picture"
 	"github.com/lockfault/lockfault/reports/svg"
 )
 
@@ -63,7 +63,7 @@ func HTML(w io.Writer, of Source) error {
 		told.once(&d.story)
 		return p.Story(d.story)
 	}
-	if _, err := Scan(of.Results, func(c Cell) error {
+	if _, err := of.scan(func(c Cell) error {
 		if c.Verdict == NotApplicable {
 			return nil
 		}
@@ -274,14 +274,15 @@ func drawAs(w io.Writer, c Cell, h checker.History, format string) error {
 }
 
 // Rebuild writes report.md and index.html of the results and histories in a directory anew.
-func Rebuild(dir string) error {
-	results := filepath.Join(dir, ResultsFile)
+// The writing ends with the context.
+func Rebuild(ctx context.Context, dir string) error {
+	of := Source{Results: filepath.Join(dir, ResultsFile), Err: ctx.Err}
 	// Without a history the page would lose a story that it may have now.
-	if _, err := Scan(results, func(c Cell) error {
+	if _, err := of.scan(func(c Cell) error {
 		if c.History == "" {
 			return nil
 		}
-		f, err := openBelow(dir, c.History)
+		f, err := openBelow(dir, c.History, input.History)
 		if err != nil {
 			return err
 		}
@@ -298,7 +299,7 @@ func Rebuild(dir string) error {
 		return fmt.Errorf("reports: %w", err)
 	}
 	replace.Sweep(in)
-	return drawAll(in, ".")
+	return drawAll(in, ".", ctx.Err)
 }
 
 // settled opens a report's directory in which no name is a link that a killed run has left.
@@ -318,9 +319,10 @@ func settled(dir string) (*below.Dir, error) {
 	return in, nil
 }
 
-// drawAll writes all that is drawn of the results in a directory below in.
-func drawAll(in *below.Dir, dir string) error {
-	of := Source{Results: in.Join(filepath.Join(dir, ResultsFile))}
+// drawAll writes all that is drawn of the results in a directory below in. The writing ends with an
+// error of until, which may be nil.
+func drawAll(in *below.Dir, dir string, until func() error) error {
+	of := Source{Results: in.Join(filepath.Join(dir, ResultsFile)), Err: until}
 	if err := replace.InUnsynced(in, filepath.Join(dir, MarkdownFile), func(w io.Writer) error { return Markdown(w, of) }); err != nil {
 		return err
 	}
@@ -342,16 +344,14 @@ func (s *survey) id(c Cell) string {
 
 // Together returns how long two clients believed at once that they held the lock, in all.
 func Together(h checker.History) (all time.Duration) {
-	p := &painter{story: newStory(h)}
-	p.lay()
-	spans := p.overlaps()
-	slices.SortFunc(spans, func(a, b picture.Overlap) int { return int(sign(a.From - b.From)) })
-	end := time.Duration(0)
-	for _, o := range spans { // three at once are counted once
-		if from, to := max(o.From, end), o.To; to > from {
+	end := time.Duration(0)              // of what is counted
+	longest := time.Duration(0)          // the latest end of a hold so far
+	for i, b := range checker.Holds(h) { // by begin; those of one client are disjoint
+		if from, to := max(b.Start, end), min(b.End, longest); i > 0 && to > from { // three at once are counted once
 			all += to - from
 			end = to
 		}
+		longest = max(longest, b.End)
 	}
 	return all
 }

@@ -26,7 +26,7 @@ func TestRebuild(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := reports.Rebuild(dir); err != nil {
+	if err := reports.Rebuild(t.Context(), dir); err != nil {
 		t.Fatal(err)
 	}
 	for name, text := range was {
@@ -46,7 +46,7 @@ func TestRebuild(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, reports.ResultsFile), again, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if err := reports.Rebuild(dir); err != nil {
+	if err := reports.Rebuild(t.Context(), dir); err != nil {
 		t.Error(err)
 	}
 	if read(t, dir, reports.MarkdownFile) != was[reports.MarkdownFile] {
@@ -55,7 +55,7 @@ func TestRebuild(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, reports.HTMLFile), []byte("<p>mine"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if err := reports.Rebuild(dir); err == nil || !strings.Contains(err.Error(), reports.HTMLFile) {
+	if err := reports.Rebuild(t.Context(), dir); err == nil || !strings.Contains(err.Error(), reports.HTMLFile) {
 		t.Errorf("error %v, want one of the file that is somebody's", err)
 	}
 }

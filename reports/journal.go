@@ -12,6 +12,7 @@ import (
 
 	"github.com/lockfault/lockfault/internal/below"
 	"github.com/lockfault/lockfault/internal/flock"
+	"github.com/lockfault/lockfault/internal/input"
 )
 
 // journalName is the file of a run's cells, in [WorkDir].
@@ -126,9 +127,17 @@ func extentOf(offset int64, line, cell []byte, attempt int) extent {
 // read reads the journal, which must have that plan, and calls visit with each
 // cell. The next one is written behind the last.
 func (j *journal) read(plan Plan, visit func(kept, extent) error) error {
-	r := bufio.NewReader(j.file)
+	if err := input.Check(j.file, j.file.Name(), input.Stream); err != nil {
+		return err
+	}
+	budget := &input.Budget{R: j.file, Most: input.Value}
+	r := bufio.NewReader(budget)
 	for first := true; ; first = false {
+		budget.Renew()
 		line, err := r.ReadBytes('\n')
+		if errors.As(err, new(*input.TooLargeError)) {
+			return fmt.Errorf("a line of its journal has %w", err)
+		}
 		if errors.Is(err, io.EOF) {
 			if first {
 				return errors.New("it ended before it had begun")

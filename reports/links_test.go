@@ -206,8 +206,8 @@ func TestHistoriesOfOthers(t *testing.T) {
 	checks := func(when string) {
 		t.Helper()
 		for name, do := range map[string]func() error{
-			"Rebuild":    func() error { return reports.Rebuild(dir) },
-			"RecheckDir": func() error { _, err := reports.RecheckDir(dir); return err },
+			"Rebuild":    func() error { return reports.Rebuild(t.Context(), dir) },
+			"RecheckDir": func() error { _, err := reports.RecheckDir(t.Context(), dir); return err },
 			"DrawCell": func() error {
 				return reports.DrawCell(&strings.Builder{}, dir, sample()[0].Strategy, sample()[0].Scenario, "", "text")
 			},
@@ -286,7 +286,7 @@ func TestRebuildAmongLinks(t *testing.T) {
 	}
 	lay(t, dir, theirs)
 	lay(t, dir, map[string]string{left: "half a page"})
-	if err := reports.Rebuild(dir); err != nil {
+	if err := reports.Rebuild(t.Context(), dir); err != nil {
 		t.Fatal(err)
 	}
 	if text := read(t, victim); text != "theirs" {
@@ -308,7 +308,7 @@ func TestRebuildAmongLinks(t *testing.T) {
 		t.Fatal(err)
 	}
 	lay(t, dir, map[string]string{"index.html": "-> " + filepath.Join(filepath.Dir(victim), "index.html")})
-	if err := reports.Rebuild(dir); err == nil || !strings.Contains(err.Error(), "index.html") {
+	if err := reports.Rebuild(t.Context(), dir); err == nil || !strings.Contains(err.Error(), "index.html") {
 		t.Errorf("the page is a link: %v", err)
 	}
 }

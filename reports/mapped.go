@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/lockfault/lockfault/checker"
+	"github.com/lockfault/lockfault/internal/input"
 	"github.com/lockfault/lockfault/internal/printable"
 	"github.com/lockfault/lockfault/reports/page"
 	"github.com/lockfault/lockfault/reports/svg"
@@ -117,12 +118,12 @@ type MapScript struct {
 
 // ReadMap reads a map from its directory.
 func ReadMap(dir string) (*Mapped, error) {
-	f, err := openBelow(dir, MapFile)
+	f, err := openBelow(dir, MapFile, input.Document)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	text, err := io.ReadAll(f)
+	text, err := input.ReadAll(f, MapFile, input.Document)
 	if err != nil {
 		return nil, err
 	}

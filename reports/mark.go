@@ -90,8 +90,12 @@ func readMark(out *below.Dir) (string, error) {
 		return "", err
 	}
 	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, int64(len(markText)+1)))
-	return string(text), err
+	text := make([]byte, len(markText)+1)
+	n, err := io.ReadFull(f, text)
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		err = nil
+	}
+	return string(text[:n]), err
 }
 
 // mark makes the mark. The process holds the journal's lock.

@@ -70,7 +70,7 @@ func Markdown(w io.Writer, of Source) error {
 		{"Judged in part", Cell.Reservation, false},
 	} {
 		titled, drawn := false, 0
-		_, err = Scan(of.Results, func(c Cell) error {
+		_, err = of.scan(func(c Cell) error {
 			text := list.of(c)
 			if text == "" {
 				return nil
@@ -102,7 +102,7 @@ func Markdown(w io.Writer, of Source) error {
 	whole.costs.markdown(b, whole.commands, strategies, head.Costs)
 
 	sections := sections{worlds: names}
-	if _, err := Scan(of.Results, func(c Cell) error { sections.add(b, c); return nil }); err != nil {
+	if _, err := of.scan(func(c Cell) error { sections.add(b, c); return nil }); err != nil {
 		return err
 	}
 	sections.end(b)

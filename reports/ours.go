@@ -14,6 +14,7 @@ import (
 
 	"github.com/lockfault/lockfault/checker"
 	"github.com/lockfault/lockfault/internal/below"
+	"github.com/lockfault/lockfault/internal/input"
 	"github.com/lockfault/lockfault/internal/replace"
 )
 
@@ -166,7 +167,7 @@ func ours(in *below.Dir, name string) bool {
 	case name == HTMLFile:
 		return contains(f, generator)
 	case isHistoryName(name):
-		line, _ := bufio.NewReader(f).ReadBytes('\n')
+		line, _ := bufio.NewReader(io.LimitReader(f, input.Value)).ReadBytes('\n')
 		var meta checker.Meta
 		err = json.Unmarshal(line, &meta)
 		return err == nil && meta.Format != 0 && name == path.Join(HistoryDir, meta.World, meta.Strategy, meta.Scenario+".jsonl")
@@ -177,7 +178,8 @@ func ours(in *below.Dir, name string) bool {
 // saysTool reports whether a text is a JSON object that says that it is of this tool, wherever: somebody may have
 // formatted it anew.
 func saysTool(r io.Reader) bool {
-	decoder := json.NewDecoder(bufio.NewReader(r))
+	values := newValues(r)
+	decoder := values.decoder
 	if expect(decoder, '{') != nil {
 		return false
 	}
@@ -187,7 +189,7 @@ func saysTool(r io.Reader) bool {
 			return false
 		}
 		var value json.RawMessage
-		if decoder.Decode(&value) != nil {
+		if values.next(&value) != nil {
 			return false
 		}
 		if key == "tool" {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"sort"
 	"time"
 
 	"github.com/lockfault/lockfault/checker"
@@ -37,6 +38,9 @@ type painter struct {
 	folded map[int]fold // by the place of each event
 	lanes  []picture.Lane
 	places map[string]int // of lanes, by name
+	nodes  []string       // of the lanes of servers, by lane
+	// serversOf are the lanes of each node's servers.
+	serversOf map[string][]int
 	// lasted is what lasted, once it was asked for.
 	lasted []picture.Span
 }
@@ -53,11 +57,11 @@ func (p *painter) paint(most int) picture.Picture {
 		}
 	}
 	slices.SortStableFunc(pic.Spans, func(a, b picture.Span) int { return int(sign(a.From - b.From)) })
-	for _, o := range p.overlaps() {
-		if o.To >= from && o.From <= to && len(pic.Overlaps) < mostOverlaps {
-			pic.Overlaps = append(pic.Overlaps, o)
-		}
+	if most := max(mostSpans, most); len(pic.Spans) > most {
+		pic.Left.Spans = len(pic.Spans) - most
+		pic.Spans = pic.Spans[:most]
 	}
+	pic.Overlaps = p.overlaps(from, to, mostOverlaps)
 	for _, w := range p.cell.Witnesses {
 		pic.Proofs = append(pic.Proofs, picture.Proof{Anomaly: string(w.Anomaly), Says: w.Says, Events: w.Events})
 	}
@@ -102,11 +106,14 @@ func shown(name string) string { return clipTo(printable.Line(name), 80) }
 // mostOverlaps is how many overlaps are marked: a lock that excludes nobody has one for each two.
 const mostOverlaps = 6
 
+// mostSpans is how many spans a picture shows that shows fewer moments: the earliest.
+const mostSpans = 500
+
 func sign(d time.Duration) time.Duration { return max(-1, min(1, d)) }
 
 // lay finds the lanes: all clients, each server that anything is said of, and the resource.
 func (p *painter) lay() {
-	p.places = map[string]int{}
+	p.places, p.serversOf = map[string]int{}, map[string][]int{}
 	add := func(kind picture.LaneKind, name, label string, number int) {
 		p.places[name] = len(p.lanes)
 		p.lanes = append(p.lanes, picture.Lane{Kind: kind, Name: label, Number: number})
@@ -114,15 +121,33 @@ func (p *painter) lay() {
 	clients := slices.Clone(p.h.Meta.Clients)
 	nodes := slices.Clone(p.h.Meta.Nodes)
 	servers := map[string][]string{}
+	further := map[string][]string{} // the servers of a node that share its last lane
+	known := map[[3]string]bool{}
+	first := func(kind, of, name string) bool {
+		key := [3]string{kind, of, name}
+		before := known[key]
+		known[key] = true
+		return !before
+	}
+	for _, name := range clients {
+		first("client", "", name)
+	}
+	for _, name := range nodes {
+		first("node", "", name)
+	}
 	for _, e := range p.h.Events {
-		if e.Client != "" && !slices.Contains(clients, e.Client) {
+		if e.Client != "" && first("client", "", e.Client) {
 			clients = append(clients, e.Client)
 		}
-		if e.Node != "" && !slices.Contains(nodes, e.Node) {
+		if e.Node != "" && first("node", "", e.Node) {
 			nodes = append(nodes, e.Node)
 		}
-		if (e.Kind == checker.Request || e.Kind == checker.State) && !slices.Contains(servers[e.Node], serverOf(e)) {
-			servers[e.Node] = append(servers[e.Node], serverOf(e))
+		if (e.Kind == checker.Request || e.Kind == checker.State) && first("server", e.Node, serverOf(e)) {
+			if len(servers[e.Node]) < mostServers {
+				servers[e.Node] = append(servers[e.Node], serverOf(e))
+			} else {
+				further[e.Node] = append(further[e.Node], serverOf(e))
+			}
 		}
 	}
 	for i, name := range clients {
@@ -141,10 +166,30 @@ func (p *painter) lay() {
 			}
 			add(picture.Server, "server "+server, label, 0)
 		}
-		p.places["node "+node] = p.places["server "+list[0]]
+		if n := len(further[node]); n > 0 {
+			add(picture.Server, "server "+further[node][0], fmt.Sprintf("%s: %d more", node, n), 0)
+			for _, server := range further[node] {
+				p.places["server "+server] = len(p.lanes) - 1
+			}
+		}
+		first := p.places["server "+list[0]]
+		p.places["node "+node] = first
+		for len(p.nodes) < first {
+			p.nodes = append(p.nodes, "")
+		}
+		for lane := first; lane < len(p.lanes); lane++ {
+			p.nodes = append(p.nodes, node)
+			p.serversOf[node] = append(p.serversOf[node], lane)
+		}
 	}
 	add(picture.Resource, "resource", "resource", 0)
+	for len(p.nodes) < len(p.lanes) {
+		p.nodes = append(p.nodes, "")
+	}
 }
+
+// mostServers is how many servers of a node have a lane each. Those after them share one.
+const mostServers = 16
 
 // serverOf names the server that an event is of, where it has not said so the first.
 func serverOf(e checker.Event) string {
@@ -177,15 +222,10 @@ func (p *painter) place(name string) int {
 
 // end returns when the run was over.
 func (p *painter) end() time.Duration {
-	for _, e := range p.h.Events {
-		if e.Kind == checker.End {
-			return e.Time
-		}
+	if len(p.h.Events) == 0 {
+		return 0
 	}
-	if n := len(p.h.Events); n > 0 {
-		return p.h.Events[n-1].Time
-	}
-	return 0
+	return p.h.Events[p.last].Time
 }
 
 // window returns from when to when there is something to be seen: to the end of the run if
@@ -213,7 +253,7 @@ func (p *painter) window(pic picture.Picture) (from, to time.Duration) {
 
 // shows reports whether a moment is about what shows that something went wrong.
 func (p *painter) shows(m picture.Moment) bool {
-	return slices.Contains(p.named, m.Event) || slices.ContainsFunc(m.With, func(i int) bool { return slices.Contains(p.named, i) })
+	return p.named[m.Event] || slices.ContainsFunc(m.With, func(i int) bool { return p.named[i] })
 }
 
 // proves reports whether an event is among those that prove an anomaly.
@@ -224,12 +264,22 @@ func (p *painter) proves(i int) bool {
 // matters reports whether a span is about something that is shown: a long story has many
 // operations and keys between any two moments of its picture.
 func matters(s picture.Span, pic picture.Picture) bool {
-	return slices.ContainsFunc(pic.Moments, func(m picture.Moment) bool {
-		if s.Kind == picture.Kept {
-			return m.Event == s.Began || m.Event == s.Ended
+	from := func(event int) (first int, shown bool) {
+		i := sort.Search(len(pic.Moments), func(i int) bool { return pic.Moments[i].Event >= event })
+		if i == len(pic.Moments) {
+			return 0, false
 		}
-		return m.Event >= s.Began && (m.Event <= s.Ended || s.Ended < 0)
-	})
+		return pic.Moments[i].Event, true
+	}
+	first, shown := from(s.Began)
+	if s.Kind != picture.Kept {
+		return shown && (first <= s.Ended || s.Ended < 0)
+	}
+	if shown && first == s.Began {
+		return true
+	}
+	last, shown := from(s.Ended)
+	return shown && last == s.Ended
 }
 
 // times are those at which something is to be seen.

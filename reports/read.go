@@ -1,12 +1,14 @@
 package reports
 
 import (
-	"bufio"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+
 	"path/filepath"
+
+	"github.com/lockfault/lockfault/internal/input"
 )
 
 // Scan reads the results of that file and calls visit with each cell, in
@@ -14,7 +16,7 @@ import (
 // little memory. An error of visit ends the reading. A symbolic link that leads out of the file's
 // directory is an error: see [ResultsIn] for a path that a user typed.
 func Scan(path string, visit func(Cell) error) (Head, error) {
-	f, err := openBeside(path)
+	f, err := openBeside(path, input.Stream)
 	if err != nil {
 		return Head{}, fmt.Errorf("reports: %w", err)
 	}
@@ -27,7 +29,8 @@ func Scan(path string, visit func(Cell) error) (Head, error) {
 }
 
 func scan(r io.Reader, visit func(Cell) error) (Head, error) {
-	decoder := json.NewDecoder(bufio.NewReader(r))
+	values := newValues(r)
+	decoder := values.decoder
 	if err := expect(decoder, '{'); err != nil {
 		return Head{}, err
 	}
@@ -43,10 +46,10 @@ func scan(r io.Reader, visit func(Cell) error) (Head, error) {
 		}
 		cells = cells || key == "cells"
 		if key == "cells" {
-			err = scanCells(decoder, visit)
+			err = scanCells(values, visit)
 		} else {
 			var value json.RawMessage
-			err = plain(decoder.Decode(&value))
+			err = plain(values.next(&value))
 			fields[key.(string)] = value
 		}
 		if err != nil {
@@ -73,10 +76,32 @@ func scan(r io.Reader, visit func(Cell) error) (Head, error) {
 	if !cells {
 		return Head{}, errors.New("it has no cells")
 	}
+	for _, s := range head.Scripts {
+		if len(s.Text) > input.Text {
+			return Head{}, fmt.Errorf("the script %s has %d bytes, more than the limit of 1 MiB", shown(s.Name), len(s.Text))
+		}
+	}
 	return head, nil
 }
 
 func (c Cell) name() CellName { return CellName{c.World, c.Strategy, c.Scenario} }
+
+// values reads the values of a JSON text of any size, each of which is bounded.
+type values struct {
+	decoder *json.Decoder
+	budget  *input.Budget
+}
+
+func newValues(r io.Reader) *values {
+	budget := &input.Budget{R: r, Most: input.Value}
+	return &values{json.NewDecoder(budget), budget}
+}
+
+// next reads the next value into what v points to.
+func (v *values) next(to any) error {
+	v.budget.Renew()
+	return v.decoder.Decode(to)
+}
 
 // check returns an error for what no run writes.
 func (c Cell) check() error {
@@ -100,13 +125,14 @@ func (c Cell) check() error {
 	return fmt.Errorf("%s has the verdict %q, which there is none of", name, c.Verdict)
 }
 
-func scanCells(decoder *json.Decoder, visit func(Cell) error) error {
+func scanCells(values *values, visit func(Cell) error) error {
+	decoder := values.decoder
 	if err := expect(decoder, '['); err != nil {
 		return err
 	}
 	for decoder.More() {
 		var cell Cell
-		if err := decoder.Decode(&cell); err != nil {
+		if err := values.next(&cell); err != nil {
 			return plain(err)
 		}
 		if err := cell.check(); err != nil {
@@ -142,6 +168,8 @@ func plain(err error) error {
 		return nil
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return errors.New("it ends in the middle")
+	case errors.As(err, new(*input.TooLargeError)):
+		return fmt.Errorf("a value has %w", err)
 	case errors.As(err, &syntax):
 		return fmt.Errorf("it is no JSON: %w", err)
 	case errors.As(err, &kind) && kind.Field != "":

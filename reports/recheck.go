@@ -1,6 +1,7 @@
 package reports
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -24,10 +25,10 @@ type Recheck struct {
 // RecheckDir has the checker judge each history of a report again, and compares what it says with
 // results.json: verdict, anomalies and their proofs, the legal order, the overlap, and whether the
 // cell is as expected. Of cells without an answer there is nothing to derive. It reads one history
-// at a time.
-func RecheckDir(dir string) (Recheck, error) {
+// at a time, and ends with the context.
+func RecheckDir(ctx context.Context, dir string) (Recheck, error) {
 	var r Recheck
-	head, err := Scan(filepath.Join(dir, ResultsFile), func(c Cell) error {
+	head, err := Source{Results: filepath.Join(dir, ResultsFile), Err: ctx.Err}.scan(func(c Cell) error {
 		switch {
 		case c.Verdict == NotApplicable:
 			r.NotApplicable++

@@ -47,7 +47,7 @@ func TestRecheck(t *testing.T) {
 			dir := write(t, []reports.Cell{c}, []int{0})
 			test.change(&c)
 			rewrite(t, dir, c)
-			r, err := reports.RecheckDir(dir)
+			r, err := reports.RecheckDir(t.Context(), dir)
 			if err != nil {
 				t.Fatal(err)
 			}

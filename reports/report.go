@@ -38,6 +38,7 @@ type Report struct {
 	missing int
 	agree   Agreement
 	judge   func(*Cell)
+	err     func() error
 }
 
 // A Plan says which run a report is of: only the same one is resumed.
@@ -259,6 +260,9 @@ func (r *Report) Add(place int, cell Cell) error {
 // Without it cells are written as they were added.
 func (r *Report) Judge(expect func(*Cell)) { r.judge = expect }
 
+// Until has Close end, without a report, once the function returns an error: what was added is kept.
+func (r *Report) Until(err func() error) { r.err = err }
+
 // Cells calls visit with each cell that is there, in the order of the report, as it was
 // added. An error of visit ends it.
 func (r *Report) Cells(visit func(Cell) error) error {
@@ -367,7 +371,7 @@ func (r *Report) assemble() error {
 	if err := replace.InUnsynced(r.out, filepath.Join(dir, ResultsFile), func(w io.Writer) error { return r.writeResults(w, dir) }); err != nil {
 		return err
 	}
-	return drawAll(r.out, dir)
+	return drawAll(r.out, dir, r.err)
 }
 
 // writeResults writes the contract: the head's fields, then the cells, one a

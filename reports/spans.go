@@ -21,19 +21,10 @@ func (p *painter) spans() []picture.Span {
 	return p.lasted
 }
 
-// last returns the number of the last event that is judged.
-func (p *painter) last() int {
-	for i, e := range p.h.Events {
-		if e.Kind == checker.End {
-			return i
-		}
-	}
-	return len(p.h.Events) - 1
-}
-
 // holds are what clients believed.
 func (p *painter) holds() []picture.Span {
 	var list []picture.Span
+	valid := p.validities()
 	for _, h := range p.beliefs {
 		s := picture.Span{Kind: picture.Hold, Lane: p.client(h.Client), From: h.Start, To: h.End, Began: h.Began, Ended: h.Ended,
 			Whose: p.client(h.Client), Label: "holds", Open: h.By == checker.StillOpen}
@@ -41,8 +32,8 @@ func (p *painter) holds() []picture.Span {
 			checker.ByCrash: "until it died", checker.ByValidity: "until the validity was over", checker.StillOpen: "to the end of the run"}[h.By]
 		if s.Open {
 			s.Ended = -1
-			if p.h.Meta.HonourValidity {
-				s.Until = p.validity(h)
+			if p.h.Meta.HonourValidity && valid[h.Client].at >= h.Began {
+				s.Until = valid[h.Client].until
 			}
 		}
 		s.Says = fmt.Sprintf("%s believed that it held the lock for %s, %s", h.Client, picture.Words(h.End-h.Start), how)
@@ -51,27 +42,38 @@ func (p *painter) holds() []picture.Span {
 	return list
 }
 
-// validity returns the end that was published last of a hold.
-func (p *painter) validity(h checker.Hold) (until time.Duration) {
-	for _, e := range p.h.Events[h.Began:min(h.Ended, len(p.h.Events))] {
-		if e.Kind == checker.Return && e.Client == h.Client && e.Result == checker.OK && e.Until > 0 {
-			until = e.Until
-		}
-	}
-	return until
+// A validity is the end of a hold that a client published with an event.
+type validity struct {
+	at    int
+	until time.Duration
 }
 
-// overlaps are the times in which two believed at once.
-func (p *painter) overlaps() []picture.Overlap {
+// validities returns the last validity of each client.
+func (p *painter) validities() map[string]validity {
+	last := map[string]validity{}
+	for i, e := range p.h.Events[:p.last+1] {
+		if e.Kind == checker.Return && e.Result == checker.OK && e.Until > 0 {
+			last[e.Client] = validity{i, e.Until}
+		}
+	}
+	return last
+}
+
+// overlaps are the first times between from and to in which two believed at once, at most so many.
+func (p *painter) overlaps(from, to time.Duration, most int) []picture.Overlap {
 	var list []picture.Overlap
 	for i, a := range p.beliefs {
+		if a.End < from {
+			continue
+		}
 		for _, b := range p.beliefs[i+1:] { // which began later
-			if b.Began >= a.Ended {
+			if b.Began >= a.Ended || b.Start > to || len(list) == most {
 				break
 			}
-			if a.Client != b.Client {
+			until := max(b.Start, min(a.End, b.End))
+			if a.Client != b.Client && until >= from {
 				open := a.By == checker.StillOpen && b.By == checker.StillOpen
-				list = append(list, picture.Overlap{A: p.client(a.Client), B: p.client(b.Client), From: b.Start, To: max(b.Start, min(a.End, b.End)), Open: open})
+				list = append(list, picture.Overlap{A: p.client(a.Client), B: p.client(b.Client), From: b.Start, To: until, Open: open})
 			}
 		}
 	}
@@ -82,7 +84,7 @@ func (p *painter) overlaps() []picture.Overlap {
 func (p *painter) calls() []picture.Span {
 	var list []picture.Span
 	open := map[int]int{} // where the call is, by its number
-	for i, e := range p.h.Events[:p.last()+1] {
+	for i, e := range p.h.Events[:p.last+1] {
 		switch e.Kind {
 		case checker.Invoke:
 			open[e.Call] = len(list)
@@ -106,9 +108,9 @@ func (p *painter) calls() []picture.Span {
 func (p *painter) keys() []picture.Span {
 	var list []picture.Span
 	open := map[int]int{} // by lane
-	for i, e := range p.h.Events[:p.last()+1] {
-		if verb, _ := verbOf(e.Text); e.Kind == checker.Fault && verb == "failover" {
-			for _, lane := range p.primary(i, e.Node) { // it is gone, with all that it had
+	for i, e := range p.h.Events[:p.last+1] {
+		if at, ok := p.failed[i]; ok {
+			for _, lane := range p.primary(at) { // it is gone, with all that it had
 				if at, ok := open[lane]; ok {
 					list[at].To, list[at].Ended, list[at].Open = e.Time, i, false
 					list[at].Says += ", until its server failed"
@@ -182,7 +184,7 @@ func (p *painter) stops() []picture.Span {
 			delete(open, e.Client)
 		}
 	}
-	for i, e := range p.h.Events[:p.last()+1] {
+	for i, e := range p.h.Events[:p.last+1] {
 		switch e.Kind {
 		case checker.Pause:
 			end(i, e)
@@ -202,7 +204,7 @@ func (p *painter) kept() []picture.Span {
 	type message struct{ client, node, direction, command string }
 	var list []picture.Span
 	waiting := map[message][]int{}
-	for i, e := range p.h.Events[:p.last()+1] {
+	for i, e := range p.h.Events[:p.last+1] {
 		m := message{e.Client, e.Node, e.Direction, e.Command}
 		switch e.Kind {
 		case checker.Held:

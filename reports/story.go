@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"sort"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -38,7 +39,12 @@ func Story(w io.Writer, cell Cell, h checker.History, v View) error {
 type story struct {
 	h     checker.History
 	view  View
-	named []int // the events that prove something
+	named map[int]bool // the events that prove something
+	// last is the number of the last event that is judged.
+	last int
+	// failed is where the last request is, before a failover, that a server of its node took, by the
+	// place of the failover; -1 if none did.
+	failed map[int]int
 	// told is where the reply to a request is, and asked where the request of a
 	// reply: by the place of the other, and only where there are both.
 	told, asked map[int]int
@@ -46,7 +52,9 @@ type story struct {
 	caused map[int]int
 	// lost is where the answer to a request was lost, by the place of the request; and lacks, by the place of that, where the request is.
 	lost, lacks map[int]int
-	digits      int // of the time, behind the point
+	// changed is where the change of a server's key is before another, by the place of that.
+	changed map[int]int
+	digits  int // of the time, behind the point
 	// beliefs are the times during which somebody believed that it holds the lock, begun
 	// how many of them have, and believers those of now.
 	beliefs, believers []checker.Hold
@@ -58,22 +66,30 @@ type story struct {
 }
 
 func newStory(h checker.History) *story {
-	s := &story{h: h, beliefs: checker.Holds(h), digits: 3, told: map[int]int{}, asked: map[int]int{}, caused: map[int]int{}, lost: map[int]int{}, lacks: map[int]int{}}
+	s := &story{h: h, beliefs: checker.Holds(h), digits: 3, named: map[int]bool{}, failed: map[int]int{}, told: map[int]int{}, asked: map[int]int{}, caused: map[int]int{}, lost: map[int]int{}, lacks: map[int]int{}}
 	if h.Meta.TTL < time.Second {
 		s.digits = 6 // a lease that short is over within a few commands
 	}
+	if s.last = slices.IndexFunc(h.Events, func(e checker.Event) bool { return e.Kind == checker.End }); s.last < 0 {
+		s.last = len(h.Events) - 1
+	}
 	s.pair()
 	s.trace()
+	s.serve()
 	return s
 }
 
 // name notes which events prove something.
 func (s *story) name(cell Cell) {
 	for _, w := range cell.Witnesses {
-		s.named = append(s.named, w.Events...)
+		for _, i := range w.Events {
+			s.named[i] = true
+		}
 	}
 	if cell.Conflict != nil {
-		s.named = append(s.named, cell.Conflict.Events...)
+		for _, i := range cell.Conflict.Events {
+			s.named[i] = true
+		}
 	}
 }
 
@@ -94,12 +110,14 @@ func (s *story) pair() {
 		case e.Kind == checker.Request:
 			waiting[on] = append(list, i)
 		case e.Kind == checker.Reply && len(list) > 0:
-			at := len(list) - 1
-			for at > 0 && s.h.Events[list[at]].Time > e.Sent {
-				at--
-			}
+			at := max(0, sort.Search(len(list), func(k int) bool { return s.h.Events[list[k]].Time > e.Sent })-1)
 			s.told[list[at]], s.asked[i] = i, list[at]
-			waiting[on] = slices.Delete(list, at, at+1)
+			if at < len(list)/2 { // the shorter part moves
+				copy(list[1:], list[:at])
+				waiting[on] = list[1:]
+			} else {
+				waiting[on] = slices.Delete(list, at, at+1)
+			}
 		case e.Kind == checker.Dropped && e.Direction == "reply" && len(list) > 0:
 			s.lost[list[0]], s.lacks[i] = i, list[0]
 			waiting[on] = list[1:]
@@ -111,37 +129,74 @@ func (s *story) pair() {
 // real servers are asked afterwards what has become of a key, and others may have come in between.
 func (s *story) trace() {
 	type path struct{ client, node string }
-	waiting := map[path][]int{} // for an answer
-	sent := map[string][]int{}  // by client
+	type sending struct {
+		client string
+		at     time.Duration
+	}
+	waiting := map[path][]int{} // for an answer that comes or is lost, but for those at its beginning that are done
+	silent := map[path]int{}    // the first request that gets no answer
+	done := map[int]bool{}
+	sent := map[sending]int{} // the first request of that time
 	for i, e := range s.h.Events {
 		on := path{e.Client, e.Node}
 		switch {
 		case e.Kind == checker.Request && !e.Silent:
-			waiting[on] = append(waiting[on], i)
-			sent[e.Client] = append(sent[e.Client], i)
+			if s.told[i] > 0 || s.lost[i] > 0 {
+				waiting[on] = append(waiting[on], i)
+			} else if _, ok := silent[on]; !ok {
+				silent[on] = i
+			}
+			if _, ok := sent[sending{e.Client, e.Sent}]; !ok {
+				sent[sending{e.Client, e.Sent}] = i
+			}
 		case e.Kind == checker.Reply || e.Kind == checker.Dropped:
 			request, ok := s.asked[i]
 			if e.Kind == checker.Dropped {
 				request, ok = s.lacks[i]
 			}
 			if ok {
-				waiting[on] = slices.DeleteFunc(waiting[on], func(at int) bool { return at == request })
+				done[request] = true
 			}
 		case e.Kind == checker.State:
-			list := waiting[on]
+			for len(waiting[on]) > 0 && done[waiting[on][0]] {
+				waiting[on] = waiting[on][1:]
+			}
 			switch {
 			case e.Sent > 0: // which says when it set out
-				if at := slices.IndexFunc(sent[e.Client], func(at int) bool { return s.h.Events[at].Sent == e.Sent }); at >= 0 {
-					s.caused[i] = sent[e.Client][at]
+				if at, ok := sent[sending{e.Client, e.Sent}]; ok {
+					s.caused[i] = at
 				}
 			case i > 0 && belongs(s.h.Events[i-1], e):
 				s.caused[i] = i - 1
 			case s.h.Meta.Service != "": // of what was under way it may be any
-			case e.Cause == checker.ByCommand && len(list) > 0:
+			case e.Cause == checker.ByCommand:
 				// Of several the first that is answered at all: a server takes them in turn.
-				at := max(0, slices.IndexFunc(list, func(at int) bool { return s.told[at] > 0 || s.lost[at] > 0 }))
-				s.caused[i] = list[at]
+				if list := waiting[on]; len(list) > 0 {
+					s.caused[i] = list[0]
+				} else if at, ok := silent[on]; ok {
+					s.caused[i] = at
+				}
 			}
+		}
+	}
+}
+
+// serve finds which server a failover was of.
+func (s *story) serve() {
+	served := map[string]int{} // by node
+	for i, e := range s.h.Events {
+		switch e.Kind {
+		case checker.Request:
+			served[e.Node] = i
+		case checker.Fault:
+			if verb, _ := verbOf(e.Text); verb != "failover" {
+				continue
+			}
+			at, ok := served[e.Node]
+			if !ok {
+				at = -1
+			}
+			s.failed[i] = at
 		}
 	}
 }
@@ -280,11 +335,9 @@ func (s *story) row(i int) Row {
 		s.keys.say(serverOf(e), s.keyText(e))
 		s.now.Keys = s.keys.list()
 	case checker.Fault:
-		if verb, _ := verbOf(e.Text); verb == "failover" { // the server is gone, with all that it had
-			if at := s.served(i, e.Node); at >= 0 {
-				s.keys.forget(serverOf(s.h.Events[at]))
-				s.now.Keys = s.keys.list()
-			}
+		if at, ok := s.failed[i]; ok && at >= 0 { // the server is gone, with all that it had
+			s.keys.forget(serverOf(s.h.Events[at]))
+			s.now.Keys = s.keys.list()
 		}
 	case checker.Write:
 		r.Damage = e.Client + " accepted"

@@ -93,6 +93,9 @@ type ledger []saying
 func (l *ledger) say(of, says string) {
 	at, found := l.find(of)
 	if !found {
+		if len(*l) == mostSayings {
+			return
+		}
 		*l = slices.Insert(*l, at, saying{of: of})
 	}
 	(*l)[at].says = printed(says)
@@ -104,6 +107,9 @@ func (l *ledger) forget(of string) {
 		*l = slices.Delete(*l, at, at+1)
 	}
 }
+
+// mostSayings is how many clients or servers a ledger has: a reader sees no more of them at once.
+const mostSayings = 100
 
 // find returns where a saying is or belongs: n10 comes behind n2.
 func (l ledger) find(of string) (int, bool) {

@@ -15,6 +15,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/lockfault/lockfault/internal/input"
 )
 
 // ErrSymlink says that a symbolic link stands where a file or a directory was expected.
@@ -120,13 +122,20 @@ func (d *Dir) Open(name string, flag int) (*os.File, error) {
 	return d.open(name, d.root.Lstat, flag)
 }
 
-// Read opens a regular file for reading. In contrast to all other methods it follows symbolic
+// Read opens a regular file of at most so many bytes for reading. In contrast to all other methods it follows symbolic
 // links whose targets are below the directory, as a report has them while a run replaces it.
-func (d *Dir) Read(name string) (*os.File, error) {
+func (d *Dir) Read(name string, most int64) (*os.File, error) {
 	if !filepath.IsLocal(name) {
 		return nil, &fs.PathError{Op: "open", Path: d.Join(name), Err: ErrOutside}
 	}
-	return d.open(name, d.root.Stat, os.O_RDONLY)
+	f, err := d.open(name, d.root.Stat, os.O_RDONLY)
+	if err != nil {
+		return nil, err
+	}
+	if err := input.Check(f, d.Join(name), most); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
 }
 
 // open opens a file after stat has seen that it is regular: to open a pipe may block.

@@ -128,7 +128,7 @@ func TestRead(t *testing.T) {
 		"up-file": false, filepath.Join("up", "file"): false, filepath.Join("absolute", "file"): false, "nowhere": false, "dir": false,
 		filepath.Join("..", "theirs", "file"): false,
 	} {
-		f, err := d.Read(name)
+		f, err := d.Read(name, 1<<20)
 		if (err == nil) != opens {
 			t.Errorf("Read of %s: error %v", name, err)
 		}

@@ -14,7 +14,7 @@ func Allowed() map[string][]string {
 		"cmd": {"checker", "cli", "faults/docker", "queue/natsd", "reports", "scenarios", "scenarios/settled", "services", "strategies", "strategies/all", "strategies/thirdparty",
 			"internal/child", "internal/ports", "internal/tempdir"},
 		"cli": {"cli/stage", "explore", "soak", "mapping", "harness", "worlds", "reports", "scenarios", "strategies", "faults", "histories", "checker", "queue",
-			"internal/below", "internal/bubble", "internal/nearest", "internal/pool", "internal/printable", "internal/replace", "internal/results", "internal/shell", "internal/stdio", "internal/tempdir", "internal/version"},
+			"internal/below", "internal/bubble", "internal/input", "internal/nearest", "internal/pool", "internal/printable", "internal/replace", "internal/results", "internal/shell", "internal/stdio", "internal/tempdir", "internal/version"},
 		// Locks of other services come to the command line from outside, too.
 		"services": {"worlds", "faults/etcd", "faults/postgres", "faults/real", "faults/real/proxy", "faults/zookeeper",
 			"strategies", "strategies/etcd", "strategies/postgres", "strategies/zookeeper"},
@@ -30,9 +30,9 @@ func Allowed() map[string][]string {
 		"cli/stage": {"reports"},
 		// What a user's tests import: see Light.
 		"locktest": {"explore", "harness", "reports", "scenarios", "scenarios/settled", "strategies", "checker",
-			"internal/below", "internal/bubble", "internal/nearest", "internal/replace", "internal/results", "internal/shell", "internal/stdio", "internal/tempdir", "internal/version"},
+			"internal/below", "internal/bubble", "internal/input", "internal/nearest", "internal/replace", "internal/results", "internal/shell", "internal/stdio", "internal/tempdir", "internal/version"},
 		// A search plays scripts; it knows no strategy and no world.
-		"explore": {"harness", "scenarios", "faults", "checker", "internal/flock"},
+		"explore": {"harness", "scenarios", "faults", "checker", "internal/flock", "internal/input"},
 		// A map asks at points, and knows nothing of what is asked.
 		"mapping": {},
 		// A soak writes scripts and counts histories; it plays nothing.
@@ -44,7 +44,7 @@ func Allowed() map[string][]string {
 		// Foreign histories are read for the checker alone.
 		"histories": {"checker", "internal/jsonscan", "internal/nearest"},
 		// A report is drawn from results and histories, never from a world.
-		"reports": {"checker", "reports/picture", "reports/svg", "reports/mermaid", "reports/page", "reports/perfetto", "internal/below", "internal/flock", "internal/printable", "internal/replace", "internal/shell"},
+		"reports": {"checker", "reports/picture", "reports/svg", "reports/mermaid", "reports/page", "reports/perfetto", "internal/below", "internal/flock", "internal/input", "internal/printable", "internal/replace", "internal/shell"},
 		// All that is drawn is drawn of pictures, which know no history.
 		"reports/picture":  {},
 		"reports/svg":      {"reports/picture"},
@@ -90,6 +90,9 @@ func Allowed() map[string][]string {
 		"internal/bubble":     {},
 		"internal/child":      {"internal/watchman"},
 		"internal/watchman":   {},
+		"internal/growthtest": {}, // for tests
+		// What comes from outside has a largest size.
+		"internal/input":      {},
 		"internal/jsonscan":   {},
 		"internal/nearest":    {},
 		"internal/pool":       {"internal/child"},
@@ -98,7 +101,7 @@ func Allowed() map[string][]string {
 		"internal/rediscli":   {},
 		"internal/schematest": {"checker"},
 		"internal/results":    {"harness", "reports", "scenarios"},
-		"internal/below":      {},
+		"internal/below":      {"internal/input"},
 		"internal/replace":    {"internal/below", "internal/flock"},
 		"internal/resp":       {},
 		"internal/recheck":    {"checker"},
@@ -116,7 +119,7 @@ func Allowed() map[string][]string {
 // and toxiproxy, and who tests a lock of his own with a few of these rooms should
 // not have to.
 func Light() []string {
-	return []string{"locktest", "explore", "harness", "scenarios", "strategies", "faults", "faults/sim", "reports", "checker", "internal/bubble", "internal/flock"}
+	return []string{"locktest", "explore", "harness", "scenarios", "strategies", "faults", "faults/sim", "reports", "checker", "internal/bubble", "internal/flock", "internal/input"}
 }
 
 // LightModules returns the modules of others that may be linked with the rooms
@@ -134,6 +137,6 @@ func LightModules() []string {
 func StandardOnly() []string {
 	return []string{
 		"checker", "faults", "scenarios",
-		"internal/below", "internal/bubble", "internal/jsonscan", "internal/nearest", "internal/printable", "internal/recheck", "internal/rooms", "internal/stdio", "internal/tempdir",
+		"internal/below", "internal/bubble", "internal/input", "internal/jsonscan", "internal/nearest", "internal/printable", "internal/recheck", "internal/rooms", "internal/stdio", "internal/tempdir",
 	}
 }

@@ -6,6 +6,7 @@ package perfetto
 
 import (
 	"bufio"
+	"container/heap"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -49,12 +50,15 @@ func (m micros) MarshalJSON() ([]byte, error) {
 
 func length(d time.Duration) *micros { return (*micros)(&d) }
 
-// Threads of a lane, in the order in which they lie. What overlaps is put on further ones, which
-// have numbers of their own.
-var threads = []struct {
+// A threadKind is for spans of one kind.
+type threadKind struct {
 	kind picture.SpanKind
 	name string
-}{
+}
+
+// Threads of a lane, in the order in which they lie. What overlaps is put on further ones, which
+// have numbers of their own.
+var threads = []threadKind{
 	{picture.Hold, "belief"}, {picture.Key, "key"}, {picture.Call, "operations"}, {picture.Repeat, "asks again"},
 	{picture.Stop, "process"}, {picture.Cut, "partition"}, {picture.Kept, "kept by the gate"}, {picture.Odd, "fault"},
 }
@@ -73,9 +77,17 @@ func Write(w io.Writer, p picture.Picture) error {
 		t.sorted("process_sort_index", pid(i), 0, i+1)
 		t.named("thread_name", pid(i), happens, "what happens")
 	}
+	spans := make([][][]picture.Span, len(p.Lanes)) // by lane and kind
+	for _, s := range p.Spans {
+		if spans[s.Lane] == nil {
+			spans[s.Lane] = make([][]picture.Span, len(threads))
+		}
+		k := slices.IndexFunc(threads, func(thread threadKind) bool { return thread.kind == s.Kind })
+		spans[s.Lane][k] = append(spans[s.Lane][k], s)
+	}
 	for i := range p.Lanes {
-		for k, thread := range threads {
-			t.spans(i, thread.kind, apart*(k+1), thread.name)
+		for k, list := range spans[i] {
+			t.spans(i, list, apart*(k+1), threads[k].name)
 		}
 	}
 	for _, m := range p.Moments {
@@ -115,16 +127,19 @@ func (t *trace) sorted(what string, pid, tid, at int) {
 }
 
 // spans puts those of a kind on threads of a lane, so that on none two overlap.
-func (t *trace) spans(lane int, kind picture.SpanKind, first int, name string) {
-	var ends []time.Duration // of the last on each thread
-	for _, s := range t.Spans {
-		if s.Lane != lane || s.Kind != kind {
-			continue
+func (t *trace) spans(lane int, list []picture.Span, first int, name string) {
+	var busy, free places // the threads, by the end of the last span on each, and those on which it is over, by number
+	threads := 0
+	for _, s := range list {
+		for len(busy) > 0 && busy[0].order <= s.From {
+			at := heap.Pop(&busy).(place).thread
+			heap.Push(&free, place{time.Duration(at), at})
 		}
-		at := slices.IndexFunc(ends, func(end time.Duration) bool { return end <= s.From })
-		if at < 0 {
-			at = len(ends)
-			ends = append(ends, 0)
+		at := threads
+		if len(free) > 0 {
+			at = heap.Pop(&free).(place).thread
+		} else {
+			threads++
 			text := name
 			if at > 0 {
 				text = fmt.Sprintf("%s %d", name, at+1)
@@ -132,13 +147,32 @@ func (t *trace) spans(lane int, kind picture.SpanKind, first int, name string) {
 			t.named("thread_name", pid(lane), first+at, text)
 			t.sorted("thread_sort_index", pid(lane), first+at, first+at)
 		}
-		ends[at] = s.To
+		heap.Push(&busy, place{s.To, at})
 		e := event{Name: s.Label, Kind: name, Phase: "X", TS: micros(s.From), Dur: length(s.Length()), PID: pid(lane), TID: first + at, Args: &args{Says: s.Says, Open: s.Open}}
 		if s.Began >= 0 {
 			e.Args.Event = &s.Began
 		}
 		t.events = append(t.events, e)
 	}
+}
+
+// A place is a thread in an order.
+type place struct {
+	order  time.Duration
+	thread int
+}
+
+// places are a heap.
+type places []place
+
+func (p places) Len() int           { return len(p) }
+func (p places) Less(i, j int) bool { return p[i].order < p[j].order }
+func (p places) Swap(i, j int)      { p[i], p[j] = p[j], p[i] }
+func (p *places) Push(x any)        { *p = append(*p, x.(place)) }
+func (p *places) Pop() any {
+	last := (*p)[len(*p)-1]
+	*p = (*p)[:len(*p)-1]
+	return last
 }
 
 func (t *trace) moment(m picture.Moment) {

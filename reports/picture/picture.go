@@ -168,8 +168,9 @@ type Sentence struct {
 	Text  string
 }
 
-// Left counts what is left out.
-type Left struct{ Before, Among, Behind int }
+// Left counts what is left out: moments before the first, among the others and after the last, and
+// spans.
+type Left struct{ Before, Among, Behind, Spans int }
 
 // All returns how many moments are left out.
 func (l Left) All() int { return l.Before + l.Among + l.Behind }

@@ -173,6 +173,9 @@ func (t *timeline) axis() {
 	if t.p.Lease > 0 {
 		note = fmt.Sprintf("lease %s = %s px; shaded: magnified %s×; ", picture.Words(t.p.Lease), picture.Digits(t.p.Axis.LeaseWidth, 3), picture.Digits(t.p.Axis.Times, 2)) + note
 	}
+	if n := t.p.Left.Spans; n > 0 {
+		note += fmt.Sprintf("; %d bars left out", n)
+	}
 	t.group("d", "", func() {
 		t.text(4, lanesTop-12, "", "seconds")
 		t.text(4, t.bottom+28, "", note)

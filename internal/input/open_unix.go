@@ -1,0 +1,8 @@
+//go:build unix
+
+package input
+
+import "syscall"
+
+// withoutWaiting has the open of a pipe without a writer return at once.
+const withoutWaiting = syscall.O_NONBLOCK
