@@ -8,6 +8,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+
+	"github.com/lockfault/lockfault/internal/jsonscan"
 )
 
 // Scan reads the results of that file and calls visit with each cell, in
@@ -36,7 +38,7 @@ func scan(r io.Reader, visit func(Cell) error) (Head, error) {
 	for decoder.More() {
 		key, err := decoder.Token()
 		if err != nil {
-			return Head{}, plain(err)
+			return Head{}, jsonscan.Reason(err)
 		}
 		if _, twice := fields[key.(string)]; twice || key == "cells" && cells {
 			return Head{}, fmt.Errorf("it has %q twice", key)
@@ -46,7 +48,7 @@ func scan(r io.Reader, visit func(Cell) error) (Head, error) {
 			err = scanCells(decoder, visit)
 		} else {
 			var value json.RawMessage
-			err = plain(decoder.Decode(&value))
+			err = jsonscan.Reason(decoder.Decode(&value))
 			fields[key.(string)] = value
 		}
 		if err != nil {
@@ -65,7 +67,7 @@ func scan(r io.Reader, visit func(Cell) error) (Head, error) {
 	}
 	var head Head
 	if err := json.Unmarshal(text, &head); err != nil {
-		return Head{}, plain(err)
+		return Head{}, jsonscan.Reason(err)
 	}
 	if head.Tool != Tool {
 		return Head{}, fmt.Errorf("these are not the results of %s", Tool)
@@ -105,7 +107,7 @@ func scanCells(decoder *json.Decoder, visit func(Cell) error) error {
 	for decoder.More() {
 		var cell Cell
 		if err := decoder.Decode(&cell); err != nil {
-			return plain(err)
+			return jsonscan.Reason(err)
 		}
 		if err := cell.check(); err != nil {
 			return err
@@ -120,7 +122,7 @@ func scanCells(decoder *json.Decoder, visit func(Cell) error) error {
 func expect(decoder *json.Decoder, delim json.Delim) error {
 	token, err := decoder.Token()
 	if err != nil {
-		return plain(err)
+		return jsonscan.Reason(err)
 	}
 	if token == nil {
 		token = "null"
@@ -129,23 +131,4 @@ func expect(decoder *json.Decoder, delim json.Delim) error {
 		return fmt.Errorf("there is %v where %v should be", token, delim)
 	}
 	return nil
-}
-
-// plain says in words of a reader's what is wrong with JSON.
-func plain(err error) error {
-	var syntax *json.SyntaxError
-	var kind *json.UnmarshalTypeError
-	switch {
-	case err == nil:
-		return nil
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		return errors.New("it ends in the middle")
-	case errors.As(err, &syntax):
-		return fmt.Errorf("it is no JSON: %w", err)
-	case errors.As(err, &kind) && kind.Field != "":
-		return fmt.Errorf("%q can't be a JSON %s", kind.Field, kind.Value)
-	case errors.As(err, &kind):
-		return fmt.Errorf("there is a JSON %s where something else should be", kind.Value)
-	}
-	return err
 }

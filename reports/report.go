@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/lockfault/lockfault/internal/flock"
+	"github.com/lockfault/lockfault/internal/jsonscan"
 	"github.com/lockfault/lockfault/internal/replace"
 )
 
@@ -170,7 +171,7 @@ func (r *Report) goOn() error {
 		}
 		var cell Cell
 		if err := json.Unmarshal(k.Cell, &cell); err != nil {
-			return plain(err)
+			return jsonscan.Reason(err)
 		}
 		if err := cell.check(); err != nil {
 			return err
