@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"time"
 	"unicode/utf8"
+
+	"github.com/lockfault/lockfault/internal/jsonscan"
 )
 
 // Format is the version of the history format that Encode writes and Decode
@@ -221,7 +223,7 @@ func decodeLine(text []byte, v any) error {
 		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 			err = errors.New("the line ends too soon")
 		}
-		return err
+		return jsonscan.Reason(err)
 	}
 	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
 		return errors.New("more than one object on the line")

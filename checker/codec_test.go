@@ -139,12 +139,12 @@ func TestDecodeRefuses(t *testing.T) {
 	const meta = `{"lockfault":1,"strategy":"s","scenario":"s","world":"sim","seed":1,"clients":["A"],"nodes":["n1"],"ttl":1,"grace":1,"bound":1}` + "\n"
 	for _, test := range []struct{ name, text, want string }{
 		{"nothing", "", "the history is empty"},
-		{"no JSON", "hello\n", "line 1: invalid character"},
+		{"no JSON", "hello\n", "line 1: it is no JSON: invalid character"},
 		{"another format", `{"lockfault":2}`, "line 1: history format 2; this program reads format 1"},
 		{"no format", `{}`, "line 1: history format 0"},
 		{"unknown field of meta", `{"lockfault":1,"lease":3}`, `line 1: json: unknown field "lease"`},
 		{"unknown field", meta + `{"i":0,"t":0,"kind":"end","colour":"red"}`, `line 2: json: unknown field "colour"`},
-		{"wrong type", meta + `{"i":0,"t":"1s","kind":"end"}`, "line 2: json: cannot unmarshal string"},
+		{"wrong type", meta + `{"i":0,"t":"1s","kind":"end"}`, `line 2: "t" can't be a JSON string`},
 		{"unknown kind", meta + `{"i":0,"t":0,"kind":"begin"}`, `line 2: no kind of event is called "begin"`},
 		{"a gap", meta + `{"i":0,"t":0,"kind":"pause"}` + "\n" + `{"i":2,"t":0,"kind":"end"}`, "line 3: event 2 where event 1 should be"},
 		{"time goes back", meta + `{"i":0,"t":2000000000,"kind":"pause"}` + "\n" + `{"i":1,"t":1000000000,"kind":"end"}`, "line 3: time goes back from 2s to 1s"},

@@ -121,12 +121,12 @@ func (o *checkOptions) check(cmd *cobra.Command) error {
 		return usage("--clock-skew %v is negative: give 0s or more", o.skew)
 	case o.skew > longest:
 		return between("clock-skew", o.skew, 0, longest)
-	case o.permits > mostHolders:
-		return between("permits", o.permits, 1, mostHolders)
 	case o.limit > mostHolders:
 		return between("limit", o.limit, 1, mostHolders)
-	case o.spec == specSemaphore && o.permits < 1:
-		return usage("--spec semaphore needs --permits, which is 1 or more")
+	case o.spec == specSemaphore && !cmd.Flags().Changed("permits"):
+		return usage("--spec semaphore needs --permits, from 1 to %d", linear.MaxPermits)
+	case o.spec == specSemaphore && (o.permits < 1 || o.permits > linear.MaxPermits):
+		return between("permits", o.permits, 1, linear.MaxPermits)
 	case cmd.Flags().Changed("limit") && o.limit < 1:
 		return usage("--limit %d lets nobody hold: give 1 or more", o.limit)
 	}
@@ -145,6 +145,7 @@ type checked struct {
 	Operations int    `json:"operations"`
 	Unknown    int    `json:"unknown"`
 	Keys       int    `json:"keys"`
+	Estimated  bool   `json:"keys_estimated,omitempty"` // keys is an estimate
 	Ignored    int    `json:"ignored"`
 	Skipped    int    `json:"skipped"`
 	FirstSkip  string `json:"first_skipped,omitempty"`
@@ -286,6 +287,7 @@ func (o *checkOptions) one(ctx context.Context, stdin io.Reader, file string) (c
 	c.found = foundBy(r)
 	c.Verdict, c.Reason = string(j.Verdict), j.Reason
 	c.Operations, c.Unknown, c.Keys = j.Ops, j.Unknown, j.keys
+	c.Estimated = j.estimated
 	c.Omitted = j.Omitted
 	c.Violations = make([]violation, 0, len(j.Violations))
 	for _, v := range j.Violations {
@@ -341,7 +343,7 @@ func (o *checkOptions) print(out io.Writer, list []checked) error {
 	w := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "HISTORY\tVERDICT\tSPEC\tOPERATIONS\tUNKNOWN\tLOCKS")
 	for _, c := range list {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%d\t%d\n", c.File, c.Verdict, c.Spec, c.Operations, c.Unknown, c.Keys)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%d\t%s\n", c.File, c.Verdict, c.Spec, c.Operations, c.Unknown, c.locks())
 	}
 	if err := w.Flush(); err != nil {
 		return err
@@ -350,6 +352,22 @@ func (o *checkOptions) print(out io.Writer, list []checked) error {
 		c.explain(b, o.skew)
 	}
 	return b.Flush()
+}
+
+// locks returns how many locks the history is about, and says so if that is an estimate.
+func (c *checked) locks() string {
+	if c.Estimated {
+		return "about " + strconv.Itoa(c.Keys)
+	}
+	return strconv.Itoa(c.Keys)
+}
+
+// onLocks returns what locks returns, with its noun.
+func (c *checked) onLocks() string {
+	if c.Keys == 1 {
+		return "1 lock"
+	}
+	return c.locks() + " locks"
 }
 
 // explain writes what the table has no room for, after an empty line; nothing if

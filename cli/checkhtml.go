@@ -114,7 +114,7 @@ func (o *checkOptions) writeHTML(list []checked) error {
 	var pages []reports.Checked
 	for _, c := range list {
 		p := reports.Checked{Name: c.File, Verdict: c.Verdict, Spec: c.Spec, Violations: c.drawn,
-			Says: []string{fmt.Sprintf("%s, %d of unknown outcome, on %s", count(c.Operations, "operation", "operations"), c.Unknown, count(c.Keys, "lock", "locks"))}}
+			Says: []string{fmt.Sprintf("%s, %d of unknown outcome, on %s", count(c.Operations, "operation", "operations"), c.Unknown, c.onLocks())}}
 		if c.Because != "" {
 			p.Says = append(p.Says, c.Because)
 		}

@@ -70,5 +70,8 @@ func (d *distinct) rebuild(size int) {
 	}
 }
 
+// estimated reports whether count is an estimate.
+func (d *distinct) estimated() bool { return d.thin > 0 }
+
 // count is how many there were.
 func (d *distinct) count() int { return d.kept << d.thin }

@@ -13,6 +13,7 @@ import (
 	"github.com/lockfault/lockfault/checker"
 	"github.com/lockfault/lockfault/explore"
 	"github.com/lockfault/lockfault/internal/input"
+	"github.com/lockfault/lockfault/internal/jsonscan"
 	"github.com/lockfault/lockfault/internal/shell"
 	"github.com/lockfault/lockfault/reports"
 	"github.com/lockfault/lockfault/scenarios"
@@ -32,7 +33,7 @@ func readSearch(dir string) (*search, error) {
 	}
 	s := &search{}
 	if err := json.Unmarshal(text, s); err != nil {
-		return nil, fmt.Errorf("%s is spoiled: %w: search again", path, err)
+		return nil, fmt.Errorf("%s is spoiled: %w: search again", path, jsonscan.Reason(err))
 	}
 	if what := s.spoiled(); what != "" {
 		return nil, fmt.Errorf("%s is spoiled: %s: search again", path, what)

@@ -25,7 +25,8 @@ const (
 // judgement is what is known of a whole history.
 type judgement struct {
 	linear.Result
-	keys int // estimated if they are more than distinct counts exactly
+	keys      int
+	estimated bool // keys is an estimate: they are more than distinct counts exactly
 }
 
 // judge judges a history, the keys separately and in parallel: locks are local.
@@ -150,7 +151,7 @@ func (b *bench) give(j *judgeAtWork, e *linear.Event) {
 
 // close ends the judging and joins the results.
 func (b *bench) close() judgement {
-	all := judgement{Result: linear.Result{Verdict: linear.Valid}, keys: b.known.count()}
+	all := judgement{Result: linear.Result{Verdict: linear.Valid}, keys: b.known.count(), estimated: b.known.estimated()}
 	for _, j := range b.list {
 		j.in <- j.pending
 		close(j.in)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/lockfault/lockfault/explore"
 	"github.com/lockfault/lockfault/internal/input"
+	"github.com/lockfault/lockfault/internal/jsonscan"
 )
 
 type mergeOptions struct {
@@ -122,7 +123,7 @@ func readShard(dir string) (*shard, error) {
 	}
 	s := &shard{dir: dir}
 	if err := json.Unmarshal(text, &s.search); err != nil {
-		return nil, fmt.Errorf("%s is spoiled: %w: search that shard again", path, err)
+		return nil, fmt.Errorf("%s is spoiled: %w: search that shard again", path, jsonscan.Reason(err))
 	}
 	if s.Shards == 0 {
 		return nil, fmt.Errorf("%s is no shard: it was searched without --shard", dir)

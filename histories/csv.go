@@ -120,7 +120,7 @@ func (t *table) parse(text []byte, line int, out *[2]record) (int, error) {
 		case "permits":
 			n, ok := wholeNumber(field)
 			if !ok || n <= 0 || n > maxPermits {
-				return 0, fmt.Errorf("%.40q is no number of permits: it must be a positive whole number", field)
+				return 0, badPermits("permits", fmt.Sprintf("%.40q", field))
 			}
 			e.Permits = int(n)
 		case "lease":

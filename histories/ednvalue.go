@@ -180,7 +180,7 @@ func (s *said) fields(text []byte) error {
 	}
 	n, err := number(":permits", permits)
 	if err == nil && (n <= 0 || n > maxPermits) {
-		err = fmt.Errorf("the :permits in its :value are %d: they must be 1 or more", n)
+		err = badPermits(":permits in its :value", n)
 	}
 	s.permits = int(n)
 	return err

@@ -187,7 +187,7 @@ func (p *jsonLines) convert(e *jsonEvent, r *record) (int, error) {
 		delete(p.gaveUp, client)
 	}
 	if e.permits < 0 || e.permits > maxPermits {
-		return 0, fmt.Errorf("%d permits", e.permits)
+		return 0, badPermits("permits", e.permits)
 	}
 	*r = record{Event: linear.Event{
 		Time: time.Duration(e.time), Client: p.names.of(e.client), Key: p.key(e.key),
@@ -199,12 +199,17 @@ func (p *jsonLines) convert(e *jsonEvent, r *record) (int, error) {
 	return 1, nil
 }
 
-// maxPermits bounds the permits of one operation, so that sums stay in range.
-const maxPermits = 1 << 30
-
 func (p *jsonLines) key(text []byte) string {
 	if len(text) == 0 {
 		return ""
 	}
 	return p.names.of(text)
+}
+
+// maxPermits bounds the permits of one operation, so that sums stay in range.
+const maxPermits = linear.MaxPermits
+
+// badPermits is the error of a number of permits that no operation has.
+func badPermits(name string, n any) error {
+	return fmt.Errorf("invalid %s %v: must be a whole number from 1 to %d", name, n, maxPermits)
 }

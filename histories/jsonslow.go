@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/lockfault/lockfault/checker"
+	"github.com/lockfault/lockfault/internal/jsonscan"
 	"github.com/lockfault/lockfault/internal/nearest"
 )
 
@@ -115,7 +116,7 @@ func decodeStrictly(text []byte, v any) error {
 			return fmt.Errorf("it is a JSON %s, not an object", kind.Value)
 		}
 		if kind != nil {
-			return fmt.Errorf("%q can't be a JSON %s", kind.Field, kind.Value)
+			return fmt.Errorf("%q can't be a JSON %s", jsonscan.Key(kind), kind.Value)
 		}
 		return reason(err)
 	}

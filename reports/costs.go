@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/lockfault/lockfault/internal/input"
+	"github.com/lockfault/lockfault/internal/jsonscan"
 	"github.com/lockfault/lockfault/internal/printable"
 )
 
@@ -81,7 +82,7 @@ func ReadCosts(path string) ([]Cost, error) {
 	}
 	var all Costs
 	if err := json.Unmarshal(text, &all); err != nil {
-		return nil, fmt.Errorf("reports: %s: not what lockfault bench --format json writes: %w", path, plain(err))
+		return nil, fmt.Errorf("reports: %s: not what lockfault bench --format json writes: %w", path, jsonscan.Reason(err))
 	}
 	direct := slices.DeleteFunc(all.List, func(c Cost) bool { return c.Path != PathDirect })
 	if all.Tool != Tool || len(direct) == 0 {

@@ -13,6 +13,7 @@ import (
 	"github.com/lockfault/lockfault/internal/below"
 	"github.com/lockfault/lockfault/internal/flock"
 	"github.com/lockfault/lockfault/internal/input"
+	"github.com/lockfault/lockfault/internal/jsonscan"
 )
 
 // journalName is the file of a run's cells, in [WorkDir].
@@ -155,7 +156,7 @@ func (j *journal) read(plan Plan, visit func(kept, extent) error) error {
 			err = visit(k, extentOf(j.end, text, k.Cell, k.Attempt))
 		}
 		if err != nil {
-			return err
+			return jsonscan.Reason(err)
 		}
 		j.end += int64(len(line))
 	}
@@ -165,7 +166,7 @@ func (j *journal) read(plan Plan, visit func(kept, extent) error) error {
 func (p Plan) check(text []byte) error {
 	var was Plan
 	if err := json.Unmarshal(text, &was); err != nil {
-		return fmt.Errorf("its plan can't be read: %w", err)
+		return fmt.Errorf("its plan can't be read: %w", jsonscan.Reason(err))
 	}
 	old := map[string]Trait{}
 	for _, t := range was.Traits {

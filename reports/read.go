@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 
 	"github.com/lockfault/lockfault/internal/input"
+	"github.com/lockfault/lockfault/internal/jsonscan"
 )
 
 // Scan reads the results of that file and calls visit with each cell, in
@@ -39,7 +40,7 @@ func scan(r io.Reader, visit func(Cell) error) (Head, error) {
 	for decoder.More() {
 		key, err := decoder.Token()
 		if err != nil {
-			return Head{}, plain(err)
+			return Head{}, jsonscan.Reason(err)
 		}
 		if _, twice := fields[key.(string)]; twice || key == "cells" && cells {
 			return Head{}, fmt.Errorf("it has %q twice", key)
@@ -68,7 +69,7 @@ func scan(r io.Reader, visit func(Cell) error) (Head, error) {
 	}
 	var head Head
 	if err := json.Unmarshal(text, &head); err != nil {
-		return Head{}, plain(err)
+		return Head{}, jsonscan.Reason(err)
 	}
 	if head.Tool != Tool {
 		return Head{}, fmt.Errorf("these are not the results of %s", Tool)
@@ -148,7 +149,7 @@ func scanCells(values *values, visit func(Cell) error) error {
 func expect(decoder *json.Decoder, delim json.Delim) error {
 	token, err := decoder.Token()
 	if err != nil {
-		return plain(err)
+		return jsonscan.Reason(err)
 	}
 	if token == nil {
 		token = "null"
@@ -159,23 +160,10 @@ func expect(decoder *json.Decoder, delim json.Delim) error {
 	return nil
 }
 
-// plain says in words of a reader's what is wrong with JSON.
+// plain returns what is wrong with a JSON text in a reader's words, one with a value that is too large too.
 func plain(err error) error {
-	var syntax *json.SyntaxError
-	var kind *json.UnmarshalTypeError
-	switch {
-	case err == nil:
-		return nil
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		return errors.New("it ends in the middle")
-	case errors.As(err, new(*input.TooLargeError)):
+	if errors.As(err, new(*input.TooLargeError)) {
 		return fmt.Errorf("a value has %w", err)
-	case errors.As(err, &syntax):
-		return fmt.Errorf("it is no JSON: %w", err)
-	case errors.As(err, &kind) && kind.Field != "":
-		return fmt.Errorf("%q can't be a JSON %s", kind.Field, kind.Value)
-	case errors.As(err, &kind):
-		return fmt.Errorf("there is a JSON %s where something else should be", kind.Value)
 	}
-	return err
+	return jsonscan.Reason(err)
 }

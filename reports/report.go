@@ -14,6 +14,7 @@ import (
 
 	"github.com/lockfault/lockfault/internal/below"
 	"github.com/lockfault/lockfault/internal/flock"
+	"github.com/lockfault/lockfault/internal/jsonscan"
 	"github.com/lockfault/lockfault/internal/replace"
 )
 
@@ -189,7 +190,7 @@ func (r *Report) goOn() error {
 		}
 		var cell Cell
 		if err := json.Unmarshal(k.Cell, &cell); err != nil {
-			return plain(err)
+			return jsonscan.Reason(err)
 		}
 		if err := cell.check(); err != nil {
 			return err

@@ -55,9 +55,12 @@ func Fenced() Spec { return Spec{kind: fencedKind} }
 // step.
 func Multi() Spec { return Spec{kind: multiKind} }
 
+// MaxPermits is the largest number of permits that a semaphore has and that an operation is about.
+const MaxPermits = 1 << 30
+
 // Semaphore has n permits; a client can release only permits that it acquired.
-// An n below 1 means 1.
-func Semaphore(n int) Spec { return Spec{kind: semaphoreKind, limit: max(n, 1)} }
+// An n below 1 means 1, and an n above [MaxPermits] means MaxPermits.
+func Semaphore(n int) Spec { return Spec{kind: semaphoreKind, limit: min(max(n, 1), MaxPermits)} }
 
 // MutexTokens is a mutex whose acquires give tokens that strictly increase, together with
 // a resource that accepts no token smaller than one that it has accepted.

@@ -14,7 +14,7 @@ func Allowed() map[string][]string {
 		"cmd": {"checker", "cli", "faults/docker", "queue/natsd", "reports", "scenarios", "scenarios/settled", "services", "strategies", "strategies/all", "strategies/thirdparty",
 			"internal/child", "internal/ports", "internal/tempdir"},
 		"cli": {"cli/stage", "explore", "soak", "mapping", "harness", "worlds", "reports", "scenarios", "strategies", "faults", "histories", "checker", "queue",
-			"internal/below", "internal/bubble", "internal/input", "internal/nearest", "internal/pool", "internal/printable", "internal/replace", "internal/results", "internal/shell", "internal/stdio", "internal/tempdir", "internal/version"},
+			"internal/below", "internal/bubble", "internal/input", "internal/jsonscan", "internal/nearest", "internal/pool", "internal/printable", "internal/replace", "internal/results", "internal/shell", "internal/stdio", "internal/tempdir", "internal/version"},
 		// Locks of other services come to the command line from outside, too.
 		"services": {"worlds", "faults/etcd", "faults/postgres", "faults/real", "faults/real/proxy", "faults/zookeeper",
 			"strategies", "strategies/etcd", "strategies/postgres", "strategies/zookeeper"},
@@ -44,7 +44,7 @@ func Allowed() map[string][]string {
 		// Foreign histories are read for the checker alone.
 		"histories": {"checker", "internal/jsonscan", "internal/nearest"},
 		// A report is drawn from results and histories, never from a world.
-		"reports": {"checker", "reports/picture", "reports/svg", "reports/mermaid", "reports/page", "reports/perfetto", "internal/below", "internal/flock", "internal/input", "internal/printable", "internal/replace", "internal/shell"},
+		"reports": {"checker", "reports/picture", "reports/svg", "reports/mermaid", "reports/page", "reports/perfetto", "internal/below", "internal/flock", "internal/input", "internal/jsonscan", "internal/printable", "internal/replace", "internal/shell"},
 		// All that is drawn is drawn of pictures, which know no history.
 		"reports/picture":  {},
 		"reports/svg":      {"reports/picture"},
