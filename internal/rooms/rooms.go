@@ -75,7 +75,7 @@ func Allowed() map[string][]string {
 		"faults/process":              {"faults/real", "faults/daemon", "internal/child", "internal/ports", "internal/rediscli"},
 		// Servers of other kinds.
 		"faults/etcd":      {"faults", "faults/real", "faults/real/proxy", "faults/daemon", "internal/child", "internal/ports"},
-		"faults/postgres":  {"faults", "faults/real", "faults/real/proxy", "faults/daemon", "internal/child", "internal/ports"},
+		"faults/postgres":  {"faults", "faults/real", "faults/real/proxy", "faults/daemon", "internal/child", "internal/ports", "internal/tempdir"},
 		"faults/zookeeper": {"faults", "faults/real", "faults/real/proxy", "faults/daemon", "internal/child", "internal/ports"},
 		// What servers that are processes have in common.
 		"faults/daemon": {"faults/clock", "faults/real", "internal/child", "internal/ports", "internal/tempdir"},
