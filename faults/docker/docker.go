@@ -111,7 +111,7 @@ func New(ctx context.Context, options Options) (*Host, error) {
 	}
 	if options.Watchman != nil {
 		orders := orders{Engine: engine.DaemonHost(), Run: h.run, Dir: dir.Path()}
-		if h.watchman, err = startWatchman(options.Watchman(), orders); err != nil {
+		if h.watchman, err = startWatchman(options.Watchman, orders, h.making); err != nil {
 			return nil, errors.Join(fmt.Errorf("docker: %w", err), dir.Remove(), engine.Close())
 		}
 		h.making.watchman = h.watchman

@@ -36,9 +36,22 @@ type orders struct {
 	Dismissed bool `json:"dismissed,omitempty"`
 }
 
-// startWatchman starts a [Watch] in a process of its own.
-func startWatchman(cmd *exec.Cmd, told orders) (*watchman.Watchman, error) {
-	w, err := watchman.Start(cmd)
+// startWatchman starts a [Watch] in a process of its own. A replacement is told the first line again, and
+// what is in the making then.
+func startWatchman(command func() *exec.Cmd, told orders, making *making) (*watchman.Watchman, error) {
+	brief := func() (lines []string) {
+		all := []orders{told}
+		for item := range making.left() {
+			all = append(all, orders{Making: item})
+		}
+		for _, o := range all {
+			if line, err := json.Marshal(o); err == nil { // always: strings and a bool
+				lines = append(lines, string(line))
+			}
+		}
+		return lines
+	}
+	w, err := watchman.Start(command, brief)
 	if err != nil {
 		return nil, err
 	}

@@ -6,7 +6,7 @@ import "os/exec"
 
 func dieWithParent(*exec.Cmd) {}
 
-func newGuard() (guard, error) { return newShell() }
+func newGuard() (guard, error) { return newGroupGuard() }
 
 func keepDescriptors() {}
 
