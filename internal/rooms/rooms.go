@@ -103,7 +103,7 @@ func Allowed() map[string][]string {
 		"internal/rooms":      {},
 		"internal/shell":      {},
 		"internal/stdio":      {},
-		"internal/tempdir":    {"internal/flock"},
+		"internal/tempdir":    {"internal/flock", "internal/watchman"},
 		"internal/flock":      {},
 		"internal/version":    {},
 	}
@@ -132,6 +132,6 @@ func LightModules() []string {
 func StandardOnly() []string {
 	return []string{
 		"checker", "faults", "scenarios",
-		"internal/bubble", "internal/jsonscan", "internal/nearest", "internal/recheck", "internal/rooms", "internal/stdio", "internal/tempdir",
+		"internal/bubble", "internal/jsonscan", "internal/nearest", "internal/recheck", "internal/rooms", "internal/stdio", "internal/tempdir", "internal/watchman",
 	}
 }

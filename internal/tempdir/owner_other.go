@@ -5,6 +5,8 @@ package tempdir
 import (
 	"errors"
 	"os"
+
+	"github.com/lockfault/lockfault/internal/watchman"
 )
 
 var errSwept = errors.New("it was swept")
@@ -13,3 +15,6 @@ func own(string) (*os.File, error) { return nil, nil }
 
 // Sweep does nothing here: there is no telling whether an owner lives.
 func Sweep(parent, prefix string) {}
+
+func watch(string) *watchman.Watchman  { return nil }
+func dismiss(*watchman.Watchman) error { return nil }

@@ -1,8 +1,9 @@
-// Package tempdir makes temporary directories that don't outlast those who made
-// them by more than a run: what a killed process left, the next one removes.
+// Package tempdir makes temporary directories that don't outlast the process that made them: a
+// watchman removes the directory of a process that was killed. If the watchman was killed too, the
+// next process that makes such a directory removes the old one.
 //
-// A parent directory and the beginning of a name come in, a [Dir] goes out. It
-// imports nothing of this module.
+// A parent directory and the beginning of a name come in, a [Dir] goes out. Of this module the package
+// imports flock and watchman.
 package tempdir
 
 import (
@@ -10,6 +11,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"github.com/lockfault/lockfault/internal/watchman"
 )
 
 // ownerName is the file in a directory on which its owner holds a lock as long
@@ -19,8 +22,9 @@ const ownerName = "owner"
 
 // A Dir is a temporary directory that belongs to this process. [Make] makes one.
 type Dir struct {
-	path  string
-	owner *os.File // nil where the system has no such locks
+	path     string
+	owner    *os.File           // nil where the system has no such locks
+	watchman *watchman.Watchman // nil where there is no shell
 }
 
 // Make makes a directory whose name begins with the prefix, after it has swept
@@ -42,7 +46,7 @@ func Make(parent, prefix string) (*Dir, error) {
 		}
 		owner, err := own(path)
 		if err == nil {
-			return &Dir{path, owner}, nil
+			return &Dir{path, owner, watch(path)}, nil
 		}
 		if !errors.Is(err, errSwept) {
 			return nil, errors.Join(err, os.RemoveAll(path))
@@ -61,7 +65,7 @@ func (d *Dir) Remove() error {
 	if d.owner != nil {
 		err = errors.Join(err, d.owner.Close())
 	}
-	return err
+	return errors.Join(err, dismiss(d.watchman))
 }
 
 // remove removes a directory, its owner last.
