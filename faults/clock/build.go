@@ -3,7 +3,7 @@
 // system, as a [File] that they share with this process says.
 //
 // It works on Linux, on x86_64 and aarch64, with glibc and musl alike, and in
-// containers on this machine's kernel. It imports nothing of this module.
+// containers on this machine's kernel. Of this module the package imports child and tempdir, to compile.
 package clock
 
 import (
@@ -19,6 +19,9 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+
+	"github.com/lockfault/lockfault/internal/child"
+	"github.com/lockfault/lockfault/internal/tempdir"
 )
 
 //go:embed shim/clock.c
@@ -43,12 +46,12 @@ func Build(ctx context.Context, compiler string, dirs ...string) (string, error)
 	}
 	err := errors.New("clock: no directory to build in")
 	for _, dir := range dirs {
-		var work string
+		var work *tempdir.Dir
 		if work, err = makeWork(dir); err != nil {
 			continue
 		}
-		defer os.RemoveAll(work)
-		object := filepath.Join(work, "clock.so")
+		defer work.Remove() // what stays, the next build removes
+		object := filepath.Join(work.Path(), "clock.so")
 		if err := compile(ctx, compiler, object); err != nil {
 			return "", err
 		}
@@ -70,16 +73,16 @@ func Build(ctx context.Context, compiler string, dirs ...string) (string, error)
 }
 
 // makeWork makes a directory to compile in, in a directory that only this user can write to.
-func makeWork(dir string) (string, error) {
+func makeWork(dir string) (*tempdir.Dir, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return "", fmt.Errorf("clock: %w", err)
+		return nil, fmt.Errorf("clock: %w", err)
 	}
 	if err := private(dir); err != nil {
-		return "", err
+		return nil, err
 	}
-	work, err := os.MkdirTemp(dir, "building-clock-")
+	work, err := tempdir.Make(dir, "building-clock-")
 	if err != nil {
-		return "", fmt.Errorf("clock: %w", err)
+		return nil, fmt.Errorf("clock: %w", err)
 	}
 	return work, nil
 }
@@ -113,9 +116,9 @@ func escape(path string) string {
 // loads returns nil if the system's loader loads the library into a program, and else the loader's reason.
 // A shell that is linked statically loads nothing and proves nothing.
 func loads(ctx context.Context, file string) error {
-	cmd := exec.CommandContext(ctx, "/bin/sh", "-c", ":")
+	cmd := exec.Command("/bin/sh", "-c", ":")
 	cmd.Env = []string{"LD_PRELOAD=" + file}
-	said, err := cmd.CombinedOutput()
+	said, err := output(ctx, cmd)
 	line, _, _ := strings.Cut(strings.TrimSpace(string(said)), "\n")
 	switch {
 	case ctx.Err() != nil:
@@ -172,9 +175,10 @@ func compile(ctx context.Context, compiler, object string) error {
 		return fmt.Errorf("clock: no C compiler (%w): install one (apt-get install gcc), or name it with CC", err)
 	}
 	args := append(words[1:len(words):len(words)], strings.Fields(flags)...)
-	cmd := exec.CommandContext(ctx, path, append(args, "-o", object, "-x", "c", "-")...)
+	cmd := exec.Command(path, append(args, "-o", object, "-x", "c", "-")...)
 	cmd.Stdin = bytes.NewReader(source)
-	out, err := cmd.CombinedOutput()
+	cmd.Env = append(os.Environ(), "TMPDIR="+filepath.Dir(object)) // for what the compiler makes on the way
+	out, err := output(ctx, cmd)
 	if ctx.Err() != nil {
 		return fmt.Errorf("clock: compile the shim: %w", context.Cause(ctx))
 	}
@@ -187,6 +191,27 @@ func compile(ctx context.Context, compiler, object string) error {
 		return fmt.Errorf("clock: %s can't compile the shim: what it made is no library", words[0])
 	}
 	return nil
+}
+
+// output runs a command, whose processes end with this process, and returns what the command prints.
+func output(ctx context.Context, cmd *exec.Cmd) ([]byte, error) {
+	launcher, err := child.NewLauncher()
+	if err != nil {
+		return nil, err
+	}
+	var said bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &said, &said
+	p, err := launcher.Start(cmd)
+	if err != nil {
+		return nil, errors.Join(err, launcher.Close())
+	}
+	select {
+	case <-p.Ended():
+		err = p.Status()
+	case <-ctx.Done():
+		err = p.Kill()
+	}
+	return said.Bytes(), errors.Join(err, launcher.Close())
 }
 
 // Env returns what a process must have in its environment: the library's file

@@ -10,8 +10,7 @@ import (
 	"github.com/lockfault/lockfault/internal/watchman"
 )
 
-// shell is a guard for systems that have no better: a process that reads from its watchman's pipe
-// which groups to kill. A repeated line changes nothing, nor does a number that isn't known.
+// shell is a guard: a process that reads from its watchman's pipe which groups to kill. A repeated line changes nothing, nor does a number that isn't known.
 type shell struct {
 	*watchman.Watchman
 
