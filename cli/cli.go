@@ -30,6 +30,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/lockfault/lockfault/internal/nearest"
+	"github.com/lockfault/lockfault/internal/pool"
 	"github.com/lockfault/lockfault/internal/shell"
 	"github.com/lockfault/lockfault/queue"
 	"github.com/lockfault/lockfault/scenarios"
@@ -52,6 +53,7 @@ const (
 // takes care of.
 func Main(registry strategies.Registry, options ...Option) int {
 	collectLess()
+	pool.OutlivePipe()
 	ends := []os.Signal{os.Interrupt, syscall.SIGTERM}
 	if !signal.Ignored(syscall.SIGHUP) { // by nohup, say: the end of the terminal is not ours then
 		ends = append(ends, syscall.SIGHUP)
@@ -102,7 +104,8 @@ func run(ctx context.Context, a *app, args []string, stdin io.Reader, stdout, st
 	}
 }
 
-// An output remembers the first error of writing: who prints help looks at none.
+// An output remembers the first error of writing: who prints help looks at none. After its reader has
+// closed the pipe, as head does, an output discards the text, so that the command finishes its work.
 type output struct {
 	to  io.Writer
 	err error
@@ -110,6 +113,9 @@ type output struct {
 
 func (o *output) Write(text []byte) (int, error) {
 	n, err := o.to.Write(text)
+	if errors.Is(err, syscall.EPIPE) {
+		return len(text), nil
+	}
 	if o.err == nil {
 		o.err = err
 	}
@@ -194,7 +200,8 @@ says whether two holders overlapped and what damage that did.
 The exit status is 0 if everything came out as the scenarios expect, 1 if
 something differs, 2 if nothing was done because something was asked for that
 there isn't, 3 if a cell could not be decided or the machine lacks something,
-and 130 if the run was interrupted.`,
+and 130 if the run was interrupted. A reader that closes standard output early,
+as head does, changes neither the work nor the exit status.`,
 		Args:          cobra.ArbitraryArgs,
 		SilenceErrors: true,
 		SilenceUsage:  true,

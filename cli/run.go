@@ -246,7 +246,7 @@ func (o *runOptions) run(cmd *cobra.Command, a *app) error {
 	}
 	var s summary
 	said := &remarks{program: a.program, o: &o.playOptions, scripts: scripts, expected: expected, accepted: accepted}
-	if err := o.print(cmd.OutOrStdout(), cmd.ErrOrStderr(), &s, of, said); err != nil {
+	if err := o.print(cmd.OutOrStdout(), &output{to: cmd.ErrOrStderr()}, &s, of, said); err != nil {
 		return err
 	}
 	switch {
@@ -257,7 +257,7 @@ func (o *runOptions) run(cmd *cobra.Command, a *app) error {
 	case of.Since == nil:
 		return cmp.Or(s.status(), o.notFound())
 	}
-	side := cmd.ErrOrStderr()
+	var side io.Writer = &output{to: cmd.ErrOrStderr()}
 	if o.tabled() {
 		side = cmd.OutOrStdout()
 	}

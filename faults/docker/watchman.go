@@ -10,12 +10,12 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
 	"github.com/moby/moby/client"
 
-	"github.com/lockfault/lockfault/internal/tempdir"
 	"github.com/lockfault/lockfault/internal/watchman"
 )
 
@@ -87,7 +87,7 @@ func Watch(in io.Reader) error {
 	if err != nil || told.Dismissed || told.Run == "" {
 		return err
 	}
-	defer tempdir.Sweep(filepath.Dir(told.Dir), dirPrefix)
+	defer removeDir(told.Dir)
 	engine, err := client.New(client.FromEnv, client.WithHost(told.Engine))
 	if err != nil {
 		return err
@@ -107,6 +107,22 @@ func Watch(in io.Reader) error {
 		}
 	}
 	return nil
+}
+
+// removeDir removes the directory of a dead host, which follows no symbolic link. The directory's own
+// watchman may have removed the directory, and the engine has made it again for a container that it was
+// still making.
+func removeDir(dir string) {
+	name := filepath.Base(dir)
+	if !strings.HasPrefix(name, dirPrefix) {
+		return
+	}
+	parent, err := os.OpenRoot(filepath.Dir(dir))
+	if err != nil {
+		return // the directory is gone with its parent
+	}
+	defer parent.Close()
+	_ = parent.RemoveAll(name) // nobody reads an error
 }
 
 // listen hears the orders to their end: the first line, and what was in the
