@@ -19,6 +19,7 @@
 package docker
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -99,6 +100,9 @@ func New(ctx context.Context, options Options) (*Host, error) {
 	engine, err := prepare(ctx, options.Image)
 	if err != nil {
 		return nil, err
+	}
+	if parent, err := filepath.Abs(cmp.Or(options.Dir, os.TempDir())); err == nil {
+		sweepDead(ctx, engine.Client, parent) // while their directories are there
 	}
 	dir, err := tempdir.Make(options.Dir, dirPrefix)
 	if err != nil {

@@ -39,6 +39,41 @@ func own(dir string) (*os.File, error) {
 	return nil, err
 }
 
+// Abandoned reports whether a directory that [Make] made is there, belongs to this user, and its owner has
+// died.
+func Abandoned(dir string) bool {
+	owner := abandoned(dir)
+	if owner == nil {
+		return false
+	}
+	owner.Close()
+	return true
+}
+
+// mine reports whether a path is a directory of this user, and no link. In a place like /tmp no other
+// user can put another thing there.
+func mine(dir string) bool {
+	info, err := os.Lstat(dir)
+	return err == nil && info.IsDir() && info.Sys().(*syscall.Stat_t).Uid == uint32(os.Geteuid())
+}
+
+// abandoned returns the file of a directory's dead owner, which this process locks now; nil if the owner
+// lives, or nothing says who the owner is.
+func abandoned(dir string) *os.File {
+	if !mine(dir) {
+		return nil
+	}
+	owner, err := os.OpenFile(filepath.Join(dir, ownerName), os.O_RDWR|syscall.O_NOFOLLOW, 0)
+	if err != nil {
+		return nil
+	}
+	if flock.Take(owner) != nil {
+		owner.Close()
+		return nil
+	}
+	return owner
+}
+
 // Sweep removes the directories whose names begin with the prefix and whose
 // owners have died; an empty parent means [os.TempDir]. What is another user's,
 // or can't be removed, stays.
@@ -48,23 +83,13 @@ func Sweep(parent, prefix string) {
 	}
 	dirs, _ := filepath.Glob(filepath.Join(parent, prefix+"*")) // the prefix is no pattern
 	for _, dir := range dirs {
-		// In a place like /tmp nobody else can put another thing where one of
-		// ours is.
-		info, err := os.Lstat(dir)
-		if err != nil || !info.IsDir() || info.Sys().(*syscall.Stat_t).Uid != uint32(os.Geteuid()) {
-			continue
-		}
 		// An empty one has no owner yet, or none any more.
-		if syscall.Rmdir(dir) == nil {
+		if !mine(dir) || syscall.Rmdir(dir) == nil {
 			continue
 		}
-		owner, err := os.OpenFile(filepath.Join(dir, ownerName), os.O_RDWR|syscall.O_NOFOLLOW, 0)
-		if err != nil {
-			continue
-		}
-		if flock.Take(owner) == nil {
+		if owner := abandoned(dir); owner != nil {
 			_ = remove(dir) // or the next one does
+			owner.Close()
 		}
-		owner.Close()
 	}
 }

@@ -223,6 +223,9 @@ func TestSweepSpares(t *testing.T) {
 	if err := os.Symlink(elsewhere, filepath.Join(parent, "test-link")); err != nil {
 		t.Fatal(err)
 	}
+	if tempdir.Abandoned(dir.Path()) || tempdir.Abandoned(filepath.Join(parent, "test-theirs")) || tempdir.Abandoned(filepath.Join(parent, "test-link")) {
+		t.Error("a directory is abandoned whose owner lives, or has no owner")
+	}
 	want := append(names(t, parent), names(t, elsewhere)...)
 	tempdir.Sweep(parent, "test-")
 	if got := append(names(t, parent), names(t, elsewhere)...); !slices.Equal(got, want) {

@@ -29,7 +29,7 @@ type Watchman struct {
 }
 
 // Start starts the process of a command, whose standard input and attributes must not be set. Until
-// Close, Start replaces a process that ends. The command must ignore signals that a terminal sends.
+// Close, Start replaces a process that fails or is killed; one that exits with status 0 is done. The command must ignore signals that a terminal sends.
 // brief returns the lines that a replacement must read first, all that is still true of those that
 // were told; nil means none. Both functions may be called concurrently with Tell.
 func Start(command func() *exec.Cmd, brief func() []string) (*Watchman, error) {
@@ -62,8 +62,8 @@ const (
 	longest  = time.Second
 )
 
-// keep waits for the process and replaces it until Close. A process that fails after Close is replaced
-// once: something may have killed it before it was done.
+// keep waits for the process and replaces it until the process succeeds, or until Close. A process that
+// fails after Close is replaced once: something may have killed it before it was done.
 func (w *Watchman) keep() {
 	defer close(w.ended)
 	for pause, last := shortest, false; ; pause = min(2*pause, longest) {
@@ -72,10 +72,13 @@ func (w *Watchman) keep() {
 		if time.Since(began) > longest {
 			pause = shortest
 		}
+		if err == nil {
+			return
+		}
 		for {
 			select {
 			case <-w.closing:
-				if err == nil || last {
+				if last {
 					w.err = err
 					return
 				}

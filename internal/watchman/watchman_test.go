@@ -108,6 +108,25 @@ func TestKilledAtTheEnd(t *testing.T) {
 	}
 }
 
+// A process that is done before Close is not replaced.
+func TestDone(t *testing.T) {
+	started := 0
+	w, err := Start(func() *exec.Cmd {
+		started++
+		return exec.Command("/bin/sh", "-c", "read line")
+	}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Tell("go"); err != nil {
+		t.Error(err)
+	}
+	<-w.ended
+	if err := w.Close(); err != nil || started != 1 {
+		t.Errorf("%v; %d processes were started", err, started)
+	}
+}
+
 func TestFails(t *testing.T) {
 	w, err := Start(func() *exec.Cmd { return exec.Command("/bin/sh", "-c", "cat; exit 3") }, nil)
 	if err != nil {
