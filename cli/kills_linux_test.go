@@ -62,10 +62,8 @@ func TestKills(t *testing.T) {
 	count := map[string]int{}
 	for i := range kills {
 		s, p := stages[i%len(stages)], newPlan(random)
-		if s.name == "docker" {
-			p.watchmen = false // a container whose watchman dies with its host waits for the user
-		}
-		t.Run(fmt.Sprintf("%d %s %s", i+1, s.name, p), func(t *testing.T) {
+		t.Run(strconv.Itoa(i+1), func(t *testing.T) { // a short name: paths of sockets are limited
+			t.Logf("%s: %s", s.name, p)
 			took := s.kill(t, p)
 			longest[s.name] = max(longest[s.name], took)
 			count[s.name]++

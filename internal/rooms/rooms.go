@@ -74,7 +74,7 @@ func Allowed() map[string][]string {
 		"faults/real/proxy/proxytest": {"faults/real/proxy"},
 		"faults/process":              {"faults/real", "faults/daemon", "internal/child", "internal/ports", "internal/rediscli"},
 		// Servers of other kinds.
-		"faults/etcd":      {"faults", "faults/real", "faults/real/proxy", "faults/daemon", "internal/child", "internal/ports"},
+		"faults/etcd":      {"faults", "faults/real", "faults/real/proxy", "faults/daemon", "internal/child", "internal/ports", "internal/tempdir"},
 		"faults/postgres":  {"faults", "faults/real", "faults/real/proxy", "faults/daemon", "internal/child", "internal/ports", "internal/tempdir"},
 		"faults/zookeeper": {"faults", "faults/real", "faults/real/proxy", "faults/daemon", "internal/child", "internal/ports"},
 		// What servers that are processes have in common.
