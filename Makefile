@@ -30,7 +30,7 @@ REPEATED = TestEveryCellTwice TestEveryLineOfTheLibraryMeetsSomething TestTheAgr
 	TestPlacesOfAServer TestSearchIsDeterministic TestFaultsComeAtTheEndToo TestKilledSearchGoesOn TestTornJournal TestDamagedJournal \
 	TestShardsAreTheWhole TestShardsAreDisjoint TestLotsArePartOfAState TestDrawsWhatIsKnown TestDrawsNothingButWhatIsThere \
 	TestSeedDecides TestFaultsComeAnywhere TestPrioritiesKeepTheirPromise TestShrinks TestShrinksToWhatIsNeeded TestKnownPathsAreChecked TestRandomValuesOfAnyAlphabet \
-	TestGoesOnAsIfPlayedAtOnce TestPlainScripts TestSearchKilledAtAnyMoment TestExternal TestKilledAtAnyMoment TestEnumerate \
+	TestGoesOnAsIfPlayedAtOnce TestPlainScripts TestSearchKilledAtAnyMoment TestExternal TestKilledAtAnyMoment TestEnumerate TestKills \
 	TestRandom TestLaws TestSweep TestStretch TestExplain TestExplainsBigHistories TestJudgesMissNothing TestVersus TestRarelyUnknown TestTooManyStates \
 	TestExploreKeepsWhatItFound TestNothingStays TestTimeNeverGoesBack TestOtherSeedOtherLatencies TestPictureOfALongStory \
 	TestWhatTablesCantKnow TestWhatShowsOnceIsNotFound TestWhatVariesIsSearchedToo
@@ -127,6 +127,7 @@ specimens: redis ## play what the locks of examples/specimens must show, and mus
 long: agree-loaded test-docker race prove-checker enumerate-checker mutate-checker specimens tables seeds ## what takes hours: the agreement table beside busy processes, 500 settled scripts, every cell in containers, a million histories of each kind and every small one for the lock checker, all bugs that are planted, all specimens on real servers, all searches with and without tables, fifty kills of a shared soak
 	$(AGREE) -settled -count 250 -runs 2 -unknown 2 $(if $(SEED),-seed $(SEED))
 	$(MAKE) drill KILLS=50
+	$(MAKE) kills KILLS=50
 
 .PHONY: test-docker
 test-docker: build image ## play every cell in virtual time and in containers, and see that both agree: half an hour or so
@@ -253,6 +254,10 @@ check-deploy: ## decode what is in deploy/ strictly, and run it in containers wh
 .PHONY: drill
 drill: build ## end servers, workers and the publisher of a soak on a queue by kill -9, KILLS times, and see that every window is counted once
 	$(GO) run ./cmd/drill -lockfault bin/lockfault -kills $(KILLS) $(if $(SEED),-seed $(SEED))
+
+.PHONY: kills
+kills: ## kill processes of runs on Redis, etcd, PostgreSQL and containers at random moments, KILLS times, and see that nothing is left
+	LOCKFAULT_KILLS=$(KILLS) LOCKFAULT_SEED=$(SEED) $(GO) test ./cli -run '^TestKills$$' -v -count 1 -timeout 2h
 
 .PHONY: bench-queue
 bench-queue: build ## measure what a queue costs, with one worker and with up to eight: some ten minutes

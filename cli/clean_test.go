@@ -244,7 +244,7 @@ func TestRunWithContainersLeavesNothing(t *testing.T) {
 	}
 }
 
-// What a command leaves that is killed together with all its workers, the next one
+// What a command leaves that is killed together with all its workers and watchmen, the next one
 // removes.
 func TestTheNextRunSweeps(t *testing.T) {
 	needs(t, "redis-server")
@@ -255,13 +255,19 @@ func TestTheNextRunSweeps(t *testing.T) {
 	}
 	r := startCommand(t, dir, "trace", "fenced", script, "--world", "process")
 	r.await("the cell is in its midst", func() bool { return len(r.addresses()) == 1 && r.stopped() >= 2 })
-	syscall.Kill(-r.cmd.Process.Pid, syscall.SIGKILL)
+	all := r.processes()
+	for _, p := range all { // the watchmen must not see the others end
+		syscall.Kill(p.pid, syscall.SIGSTOP)
+	}
+	slices.SortFunc(all, func(a, b proc) int { return strings.Compare(a.line, b.line) }) // watchmen first, /bin/sh
+	for _, p := range all {
+		syscall.Kill(p.pid, syscall.SIGKILL)
+	}
 	r.wait()
-	// The watchman lives, and may have removed what belonged to the servers by now.
+	waitFor(t, func() bool { return len(r.processes()) == 0 })
 	if left, _ := filepath.Glob(filepath.Join(dir, "lockfault-trace-*")); len(left) != 1 {
 		t.Errorf("it leaves %q", left)
 	}
-	waitFor(t, func() bool { return len(r.processes()) == 0 })
 	if err := os.WriteFile(script, []byte("clients A\n\nA acquire\nA release\n\nexpect none\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}

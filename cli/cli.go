@@ -31,6 +31,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/lockfault/lockfault/internal/nearest"
+	"github.com/lockfault/lockfault/internal/pool"
 	"github.com/lockfault/lockfault/internal/printable"
 	"github.com/lockfault/lockfault/internal/shell"
 	"github.com/lockfault/lockfault/queue"
@@ -54,6 +55,7 @@ const (
 // takes care of.
 func Main(registry strategies.Registry, options ...Option) int {
 	collectLess()
+	pool.OutlivePipe()
 	ends := []os.Signal{os.Interrupt, syscall.SIGTERM}
 	if !signal.Ignored(syscall.SIGHUP) { // by nohup, say: the end of the terminal is not ours then
 		ends = append(ends, syscall.SIGHUP)
@@ -107,9 +109,10 @@ func run(ctx context.Context, a *app, args []string, stdin io.Reader, stdout, st
 }
 
 // An output is what commands have in the place of a standard stream: text that they write passes
-// [printable.Writer], so that no name and no error of others acts on the terminal. An output keeps
-// the first error of writing, since cobra drops errors when it prints help. It is safe for concurrent
-// use: connections to a queue report from goroutines of their own.
+// [printable.Writer], so that no name and no error of others acts on the terminal. After its reader
+// has closed the pipe, as head does, an output discards the text, so that the command finishes its
+// work. An output keeps the first error of writing, since cobra drops errors when it prints help. It
+// is safe for concurrent use: connections to a queue report from goroutines of their own.
 type output struct {
 	to   io.Writer
 	mu   sync.Mutex // for what follows
@@ -117,7 +120,18 @@ type output struct {
 	err  error
 }
 
-func newOutput(to io.Writer) *output { return &output{to: to, text: printable.NewWriter(to)} }
+func newOutput(to io.Writer) *output { return &output{to: to, text: printable.NewWriter(pipe{to})} }
+
+// A pipe discards what is written to it once nothing reads from it any more.
+type pipe struct{ to io.Writer }
+
+func (p pipe) Write(text []byte) (int, error) {
+	n, err := p.to.Write(text)
+	if errors.Is(err, syscall.EPIPE) {
+		return len(text), nil
+	}
+	return n, err
+}
 
 func (o *output) Write(text []byte) (int, error) {
 	o.mu.Lock()
@@ -131,7 +145,7 @@ func (o *output) Write(text []byte) (int, error) {
 func (o *output) control(sequence string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	_, err := io.WriteString(o.to, sequence)
+	_, err := io.WriteString(pipe{o.to}, sequence)
 	o.keep(err)
 }
 
@@ -232,7 +246,8 @@ says whether two holders overlapped and what damage that did.
 The exit status is 0 if everything came out as the scenarios expect, 1 if
 something differs, 2 if nothing was done because something was asked for that
 there isn't, 3 if a cell could not be decided or the machine lacks something,
-and 130 if the run was interrupted.`,
+and 130 if the run was interrupted. A reader that closes standard output early,
+as head does, changes neither the work nor the exit status.`,
 		Args:          cobra.ArbitraryArgs,
 		SilenceErrors: true,
 		SilenceUsage:  true,

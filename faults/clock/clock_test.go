@@ -3,6 +3,7 @@
 package clock_test
 
 import (
+	"bytes"
 	"errors"
 	"os"
 	"os/exec"
@@ -116,6 +117,70 @@ func TestBuildOnce(t *testing.T) {
 	}
 	if file, err := clock.Build(t.Context(), "no-such-compiler", dir); err != nil || file != files[0] {
 		t.Errorf("what is built was not taken: %q, %v", file, err)
+	}
+}
+
+// A library in the cache that was damaged is built again, and one that doesn't load is not kept.
+func TestDamagedLibraryIsRebuilt(t *testing.T) {
+	dir := t.TempDir()
+	file := build(t, dir)
+	sound, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, damaged := range map[string][]byte{
+		"empty":     nil,
+		"no ELF":    []byte("nonsense"),
+		"truncated": sound[:len(sound)/2],
+		"one byte":  append(append([]byte{}, sound[:len(sound)-1]...), sound[len(sound)-1]+1),
+	} {
+		t.Run(name, func(t *testing.T) {
+			if err := os.WriteFile(file, damaged, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := clock.Build(t.Context(), "no-such-compiler", dir); err == nil || !strings.Contains(err.Error(), "no C compiler") {
+				t.Errorf("without a compiler: %v", err)
+			}
+			again := build(t, dir)
+			if text, err := os.ReadFile(again); err != nil || !bytes.Equal(text, sound) {
+				t.Errorf("the library is not sound: %v", err)
+			}
+		})
+	}
+}
+
+// A compiler whose library doesn't load is the reason that is given.
+func TestLibraryMustLoad(t *testing.T) {
+	build(t, t.TempDir()) // skips where there is no compiler
+	dir, bin := t.TempDir(), t.TempDir()
+	program := filepath.Join(bin, "cc")
+	const text = `#!/bin/sh
+while [ "$1" != -o ]; do shift; done
+printf '\177ELF and no more' >"$2"
+`
+	if err := os.WriteFile(program, []byte(text), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := clock.Build(t.Context(), program, dir); err == nil || !strings.Contains(err.Error(), "load the shim") || strings.Contains(err.Error(), "\n") {
+		t.Errorf("error %v", err)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+		t.Errorf("left: %v, %v", left, err)
+	}
+}
+
+// A library in a directory that other users can write to is neither used nor put there.
+func TestSharedDirectoryIsNotUsed(t *testing.T) {
+	shared, own := filepath.Join(t.TempDir(), "shared"), t.TempDir()
+	file := build(t, shared)
+	if err := os.Chmod(shared, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := clock.Build(t.Context(), "", shared, own); err != nil || filepath.Dir(got) != own {
+		t.Errorf("built %s, %v, and %s is there", got, err, file)
+	}
+	if _, err := clock.Build(t.Context(), "", shared); err == nil || !strings.Contains(err.Error(), "other users can write to") {
+		t.Errorf("error %v", err)
 	}
 }
 

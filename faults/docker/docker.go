@@ -19,6 +19,7 @@
 package docker
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -100,6 +101,9 @@ func New(ctx context.Context, options Options) (*Host, error) {
 	if err != nil {
 		return nil, err
 	}
+	if parent, err := filepath.Abs(cmp.Or(options.Dir, os.TempDir())); err == nil {
+		sweepDead(ctx, engine.Client, parent) // while their directories are there
+	}
 	dir, err := tempdir.Make(options.Dir, dirPrefix)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("docker: make a temporary directory: %w: name a directory that can be written to with TMPDIR", err), engine.Close())
@@ -111,7 +115,7 @@ func New(ctx context.Context, options Options) (*Host, error) {
 	}
 	if options.Watchman != nil {
 		orders := orders{Engine: engine.DaemonHost(), Run: h.run, Dir: dir.Path()}
-		if h.watchman, err = startWatchman(options.Watchman(), orders); err != nil {
+		if h.watchman, err = startWatchman(options.Watchman, orders, h.making); err != nil {
 			return nil, errors.Join(fmt.Errorf("docker: %w", err), dir.Remove(), engine.Close())
 		}
 		h.making.watchman = h.watchman

@@ -3,10 +3,14 @@ package docker
 import (
 	"context"
 	"fmt"
+	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/moby/moby/client"
+
+	"github.com/lockfault/lockfault/internal/tempdir"
 )
 
 // sweep removes the containers of that run, whatever their state, and then its
@@ -63,4 +67,34 @@ func sweepOnce(ctx context.Context, engine *client.Client, run string, making ma
 		}
 	}
 	return left, why
+}
+
+// sweepDead removes the containers and networks of hosts whose processes, watchmen too, were killed, and
+// whose directories are still in the parent directory. A directory that is not there says nothing: its
+// owner may be in another container. An error leaves them to the next host.
+func sweepDead(ctx context.Context, engine *client.Client, parent string) {
+	labelled := make(client.Filters).Add("label", dirLabel)
+	runs := map[string]bool{}
+	note := func(labels map[string]string) {
+		if dir := labels[dirLabel]; filepath.Dir(dir) == parent && strings.HasPrefix(filepath.Base(dir), dirPrefix) && tempdir.Abandoned(dir) {
+			runs[labels[runLabel]] = true
+		}
+	}
+	containers, err := engine.ContainerList(ctx, client.ContainerListOptions{All: true, Filters: labelled})
+	if err != nil {
+		return
+	}
+	for _, c := range containers.Items {
+		note(c.Labels)
+	}
+	networks, err := engine.NetworkList(ctx, client.NetworkListOptions{Filters: labelled})
+	if err != nil {
+		return
+	}
+	for _, n := range networks.Items {
+		note(n.Labels)
+	}
+	for run := range runs {
+		_, _ = sweepOnce(ctx, engine, run, map[string]bool{})
+	}
 }

@@ -10,12 +10,12 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
 	"github.com/moby/moby/client"
 
-	"github.com/lockfault/lockfault/internal/tempdir"
 	"github.com/lockfault/lockfault/internal/watchman"
 )
 
@@ -36,9 +36,22 @@ type orders struct {
 	Dismissed bool `json:"dismissed,omitempty"`
 }
 
-// startWatchman starts a [Watch] in a process of its own.
-func startWatchman(cmd *exec.Cmd, told orders) (*watchman.Watchman, error) {
-	w, err := watchman.Start(cmd)
+// startWatchman starts a [Watch] in a process of its own. A replacement is told the first line again, and
+// what is in the making then.
+func startWatchman(command func() *exec.Cmd, told orders, making *making) (*watchman.Watchman, error) {
+	brief := func() (lines []string) {
+		all := []orders{told}
+		for item := range making.left() {
+			all = append(all, orders{Making: item})
+		}
+		for _, o := range all {
+			if line, err := json.Marshal(o); err == nil { // always: strings and a bool
+				lines = append(lines, string(line))
+			}
+		}
+		return lines
+	}
+	w, err := watchman.Start(command, brief)
 	if err != nil {
 		return nil, err
 	}
@@ -74,7 +87,7 @@ func Watch(in io.Reader) error {
 	if err != nil || told.Dismissed || told.Run == "" {
 		return err
 	}
-	defer tempdir.Sweep(filepath.Dir(told.Dir), dirPrefix)
+	defer removeDir(told.Dir)
 	engine, err := client.New(client.FromEnv, client.WithHost(told.Engine))
 	if err != nil {
 		return err
@@ -94,6 +107,22 @@ func Watch(in io.Reader) error {
 		}
 	}
 	return nil
+}
+
+// removeDir removes the directory of a dead host, which follows no symbolic link. The directory's own
+// watchman may have removed the directory, and the engine has made it again for a container that it was
+// still making.
+func removeDir(dir string) {
+	name := filepath.Base(dir)
+	if !strings.HasPrefix(name, dirPrefix) {
+		return
+	}
+	parent, err := os.OpenRoot(filepath.Dir(dir))
+	if err != nil {
+		return // the directory is gone with its parent
+	}
+	defer parent.Close()
+	_ = parent.RemoveAll(name) // nobody reads an error
 }
 
 // listen hears the orders to their end: the first line, and what was in the

@@ -4,10 +4,14 @@ package docker_test
 
 import (
 	"bufio"
+	"fmt"
 	"os"
 	"os/exec"
 	"os/signal"
+	"path/filepath"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -108,6 +112,46 @@ func empty(t *testing.T, dir string) bool {
 		t.Fatal(err)
 	}
 	return len(left) == 0
+}
+
+// If all watchmen were killed with their host, the next host in the same place removes what is left.
+func TestNextHostSweeps(t *testing.T) {
+	if !dockertest.Ready(t) {
+		return
+	}
+	dir := t.TempDir()
+	cmd, label, lines := startParent(t, dir)
+	for range 2 {
+		line(t, lines)
+	}
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", cmd.Process.Pid, cmd.Process.Pid))
+	if err != nil {
+		t.Skip(err)
+	}
+	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", cmd.Process.Pid))
+	for _, thread := range threads {
+		more, _ := os.ReadFile(thread)
+		text = append(append(text, ' '), more...)
+	}
+	if err := cmd.Process.Signal(syscall.SIGSTOP); err != nil { // it replaces none
+		t.Fatal(err)
+	}
+	for _, word := range strings.Fields(string(text)) {
+		pid, err := strconv.Atoi(word)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = syscall.Kill(pid, syscall.SIGKILL) // some are named twice
+	}
+	kill(t, cmd)
+	c := engine(t)
+	if containers, networks := ours(t, c, label); len(containers) != 2 || len(networks) != 1 {
+		t.Fatalf("containers %v, networks %v", containers, networks)
+	}
+	dockertest.Host(t, docker.Options{Dir: dir})
+	if containers, networks := ours(t, c, label); len(containers)+len(networks) > 0 {
+		t.Errorf("left containers %v, networks %v", containers, networks)
+	}
 }
 
 // A watchman who was told nothing has nothing to do.

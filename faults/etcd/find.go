@@ -13,6 +13,8 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+
+	"github.com/lockfault/lockfault/internal/tempdir"
 )
 
 // The module that the server is built from, pinned with all that it needs. Its files have other names,
@@ -72,11 +74,12 @@ func build(ctx context.Context, dir string) (string, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", err
 	}
-	work, err := os.MkdirTemp(dir, "building-etcd-")
+	place, err := tempdir.Make(dir, "building-etcd-")
 	if err != nil {
 		return "", err
 	}
-	defer os.RemoveAll(work)
+	defer place.Remove() // what stays, the next build removes
+	work := place.Path()
 	for name, text := range files {
 		if err := os.WriteFile(filepath.Join(work, name), text, 0o600); err != nil {
 			return "", err
@@ -85,7 +88,7 @@ func build(ctx context.Context, dir string) (string, error) {
 	made := filepath.Join(work, "etcd")
 	cmd := exec.CommandContext(ctx, goProgram, "build", "-trimpath", "-o", made, ".")
 	cmd.Dir = work
-	cmd.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=mod", "CGO_ENABLED=0")
+	cmd.Env = append(os.Environ(), "TMPDIR="+work, "GOWORK=off", "GOFLAGS=-mod=mod", "CGO_ENABLED=0")
 	var said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &said, &said
 	if err := cmd.Run(); err != nil {

@@ -1,7 +1,6 @@
 package postgres
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -13,6 +12,8 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+
+	"github.com/lockfault/lockfault/internal/tempdir"
 )
 
 // A MissingError says that there is no PostgreSQL, and what to do.
@@ -51,6 +52,7 @@ func Find(ctx context.Context) (*Installation, error) {
 		in.runs, err = findServant()
 	}
 	if err == nil {
+		in.runs = in.runs.isolated(ctx, in.program("postgres"), "--version")
 		cache, none := os.UserCacheDir()
 		if none == nil {
 			cache = filepath.Join(cache, "lockfault")
@@ -146,9 +148,12 @@ const (
 	database  = "postgres"
 )
 
+// initPrefix is how the name of the directory begins in which an empty cluster is made.
+const initPrefix = "lockfault-initdb-"
+
 // makeTemplate makes the empty cluster in a directory, unless it is there. Segments of the log are small, since a
 // server has some, and zeroes are written into each.
-func (in *Installation) makeTemplate(ctx context.Context, cache string) (string, error) {
+func (in *Installation) makeTemplate(ctx context.Context, cache string) (_ string, err error) {
 	args := []string{"--username", superuser, "--auth", "reject", "--encoding", "UTF8", "--locale", "C", "--wal-segsize", "1", "--no-sync", "--no-instructions"}
 	sum := sha256.Sum256([]byte(strings.Join(append(args, in.Dir, in.Version), "\x00")))
 	template := filepath.Join(cache, "postgres-"+hex.EncodeToString(sum[:8]))
@@ -159,27 +164,33 @@ func (in *Installation) makeTemplate(ctx context.Context, cache string) (string,
 	if err := in.runs.reaches(os.TempDir()); err != nil {
 		return "", err
 	}
-	work, err := os.MkdirTemp("", "lockfault-initdb-")
+	place, err := tempdir.Make("", initPrefix)
 	if err != nil {
 		return "", err
 	}
-	defer os.RemoveAll(work)
+	defer func() { err = errors.Join(err, place.Remove()) }()
+	if err := in.runs.opens(place.Path()); err != nil {
+		return "", err
+	}
+	work := filepath.Join(place.Path(), "initdb")
+	if err := os.Mkdir(work, 0o700); err != nil {
+		return "", err
+	}
 	if err := in.runs.give(work); err != nil {
 		return "", err
 	}
 	cmd := in.as(exec.CommandContext(ctx, in.program("initdb"), append(args, "--pgdata", filepath.Join(work, "data"))...))
 	cmd.Dir = work
-	var said bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &said, &said
-	if err := cmd.Run(); err != nil {
-		lines := strings.Split(strings.TrimSpace(said.String()), "\n")
+	if said, err := in.runs.output(cmd); err != nil {
+		lines := strings.Split(strings.TrimSpace(string(said)), "\n")
 		return "", fmt.Errorf("initdb: %w: %s", err, lines[len(lines)-1])
 	}
-	made, err := os.MkdirTemp(cache, "making-postgres-")
+	making, err := tempdir.Make(cache, "making-postgres-")
 	if err != nil {
 		return "", err
 	}
-	defer os.RemoveAll(made)
+	defer func() { err = errors.Join(err, making.Remove()) }()
+	made := filepath.Join(making.Path(), "data")
 	if err := os.CopyFS(made, os.DirFS(filepath.Join(work, "data"))); err != nil {
 		return "", err
 	}

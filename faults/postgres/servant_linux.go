@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -8,13 +9,37 @@ import (
 	"os/exec"
 	"os/user"
 	"path/filepath"
+	"runtime"
 	"strconv"
+	"strings"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // A servant is who servers run as: this process's own user, or another if that is root, whom PostgreSQL refuses to
 // be started by.
-type servant struct{ other *syscall.Credential } // nil: this process's own
+type servant struct {
+	other *syscall.Credential // nil: this process's own
+	alone uintptr             // flags of the namespaces that each program gets; 0 where the system permits none
+}
+
+// isolated returns the servant whose programs each get a PID and an IPC namespace, where the system
+// permits that: the kernel then kills the children of a program with the program, stopped or not, and
+// frees the program's System V memory, however this process ends. The probe is a program that ends at
+// once.
+func (s servant) isolated(ctx context.Context, probe string, args ...string) servant {
+	s.alone = syscall.CLONE_NEWPID | syscall.CLONE_NEWIPC
+	if os.Geteuid() != 0 {
+		s.alone |= syscall.CLONE_NEWUSER
+	}
+	cmd := exec.CommandContext(ctx, probe, args...)
+	s.run(cmd)
+	if _, err := s.output(cmd); err != nil {
+		s.alone = 0
+	}
+	return s
+}
 
 // findServant returns who servers run as.
 func findServant() (servant, error) {
@@ -34,7 +59,7 @@ func findServant() (servant, error) {
 		if err != nil {
 			return servant{}, err
 		}
-		return servant{&syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}}, nil
+		return servant{other: &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}}, nil
 	}
 	return servant{}, errors.New("it doesn't run as root, and there is neither a user postgres nor nobody")
 }
@@ -96,7 +121,67 @@ func (s servant) reaches(dir string) error {
 
 // run has a command run as the servant.
 func (s servant) run(cmd *exec.Cmd) {
-	if s.other != nil {
-		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: s.other}
+	attr := &syscall.SysProcAttr{Credential: s.other, Cloneflags: s.alone}
+	if s.alone&syscall.CLONE_NEWUSER != 0 {
+		attr.UidMappings = []syscall.SysProcIDMap{{ContainerID: os.Geteuid(), HostID: os.Geteuid(), Size: 1}}
+		attr.GidMappings = []syscall.SysProcIDMap{{ContainerID: os.Getegid(), HostID: os.Getegid(), Size: 1}}
 	}
+	cmd.SysProcAttr = attr
+}
+
+// output runs a command of [servant.run] and returns the command's output. The command is killed if this
+// process ends.
+func (s servant) output(cmd *exec.Cmd) ([]byte, error) {
+	runtime.LockOSThread() // the signal is sent when the thread ends
+	defer runtime.UnlockOSThread()
+	cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL
+	return cmd.CombinedOutput()
+}
+
+// release has the kernel free the System V segment of a server as soon as no process uses the
+// segment, even after SIGKILL. The segment is the one that the server's lock file names, and only if
+// the server's process made the segment. A server with its own IPC namespace needs no release. Not yet
+// known segments are no error.
+func (s servant) release(data string, pid int) error {
+	if s.alone != 0 {
+		return nil
+	}
+	text, err := os.ReadFile(filepath.Join(data, lockFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	id, ok := segmentOf(string(text), pid)
+	if !ok {
+		return nil
+	}
+	var is unix.SysvShmDesc
+	if _, err := unix.SysvShmCtl(id, unix.IPC_STAT, &is); err != nil || int(is.Cpid) != pid {
+		return nil // freed already; the number may be another segment's
+	}
+	if _, err := unix.SysvShmCtl(id, unix.IPC_RMID, nil); err != nil {
+		return fmt.Errorf("free the System V segment %d: %w", id, err)
+	}
+	return nil
+}
+
+// lockFile is the file in a data directory that says which process and which System V segment use the
+// directory.
+const lockFile = "postmaster.pid"
+
+// segmentOf returns the number of the System V segment in a lock file that a process wrote: line 1 is
+// the process, line 7 the segment's key and number.
+func segmentOf(text string, pid int) (id int, ok bool) {
+	lines := strings.Split(text, "\n")
+	if len(lines) < 7 || strings.TrimSpace(lines[0]) != strconv.Itoa(pid) {
+		return 0, false
+	}
+	words := strings.Fields(lines[6])
+	if len(words) != 2 {
+		return 0, false
+	}
+	id, err := strconv.Atoi(words[1])
+	return id, err == nil && id >= 0
 }

@@ -111,6 +111,8 @@ var settings = []string{
 	"fsync=off", "full_page_writes=off", "synchronous_commit=local", "shared_buffers=8MB", "autovacuum=off", "jit=off",
 	"wal_level=replica", "wal_retrieve_retry_interval=20ms", "wal_receiver_status_interval=100ms", "wal_keep_size=64MB", "max_wal_senders=10",
 	"log_min_messages=log", "log_min_error_statement=panic", "update_process_title=off", "huge_pages=off",
+	// Shared memory is files of the data directory, and goes with the directory: POSIX memory outlives a server that is killed.
+	"dynamic_shared_memory_type=mmap",
 }
 
 // command is how its process is started.
@@ -137,7 +139,10 @@ func says(log string) string {
 }
 
 // answers returns nil when the server takes connections.
-func (s *server) answers(ctx context.Context, _ *child.Proc, port int) error {
+func (s *server) answers(ctx context.Context, p *child.Proc, port int) error {
+	if err := s.host.options.Installation.runs.release(s.data(), p.PID()); err != nil {
+		return err
+	}
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
 	c, err := pgx.Connect(ctx, s.dsn(port))
@@ -345,7 +350,7 @@ func (s *server) takeOver(ctx context.Context, addr, conf string) error {
 			"--pgdata", s.data(), "--dbname", source.String(), "--checkpoint", "fast", "--no-sync", "--no-password"))
 		cmd.Dir = s.Dir()
 		cmd.Env = append(cmd.Env, "PGPASSWORD="+s.spec.Password) // where no other user reads it
-		if said, err := cmd.CombinedOutput(); err != nil {
+		if said, err := in.runs.output(cmd); err != nil {
 			return fmt.Errorf("pg_basebackup: %w: %s", err, strings.TrimSpace(string(said)))
 		}
 		return s.write(map[string]string{"standby.signal": "", "postgresql.auto.conf": conf})

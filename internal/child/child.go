@@ -12,11 +12,11 @@ import (
 	"time"
 )
 
-// A Launcher starts processes that die with this one. On Linux the system
-// kills a child when the thread that started it ends, and Go ends threads as
-// it likes. So one goroutine, locked to its thread, starts them all; it lives
-// until Close. Elsewhere a guard kills them. Make one with [NewLauncher]. Safe
-// for concurrent use.
+// A Launcher starts processes that die with this one, and their process groups too. On Linux the
+// system kills a child when the thread that started it ends, and Go ends threads as it likes. So one
+// goroutine, locked to its thread, starts them all; it lives until Close. A guard kills the groups: on
+// Linux a stopped child of a child would stay, and elsewhere any. Make one with [NewLauncher]. Safe for
+// concurrent use.
 type Launcher struct {
 	jobs  chan job
 	ended chan struct{}
@@ -24,8 +24,7 @@ type Launcher struct {
 	apart bool // children lead groups of their own
 }
 
-// A guard kills the process groups that it watches when this process has
-// ended, where the system itself doesn't.
+// A guard kills the process groups that it watches when this process has ended.
 type guard interface {
 	watch(pid int) error
 	forget(pid int) error
@@ -39,11 +38,10 @@ type job struct {
 
 // NewLauncher returns a launcher. The error says what the system lacks, or why
 // the guard didn't start.
-func NewLauncher() (*Launcher, error) { return launcher(newGuard()) }
+func NewLauncher() (*Launcher, error) { return launcher(newGroupGuard()) }
 
-// NewGuardedLauncher is NewLauncher for programs that may have children of their own:
-// those die with this process too. On Linux the system kills only whom it started. This
-// process adopts from now on ([Adopt]).
+// NewGuardedLauncher is NewLauncher for programs whose children may lose their parent and stay in its
+// group. This process adopts from now on ([Adopt]).
 func NewGuardedLauncher() (*Launcher, error) {
 	if err := Adopt(); err != nil {
 		return nil, err

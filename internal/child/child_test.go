@@ -210,8 +210,8 @@ func ended(pid int) bool {
 	return gone(pid) || err == nil && strings.HasPrefix(state, "Z")
 }
 
-// parent starts a running and a paused process, says their numbers, and does it
-// from goroutines whose threads end.
+// parent starts a running and a paused process, from goroutines whose threads end, and a process with
+// a stopped child. It writes their numbers, of the last one the child's.
 func parent() error {
 	l, err := child.NewLauncher()
 	if err != nil {
@@ -234,6 +234,24 @@ func parent() error {
 			return err
 		}
 	}
+	// The child of a child, which stays in the group, ignores SIGHUP and is stopped alone.
+	said, writes, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	cmd := exec.Command("/bin/sh", "-c", "trap '' HUP; sleep 1000 & echo $!; wait")
+	cmd.Stdout = writes
+	if _, err := l.Start(cmd); err != nil {
+		return err
+	}
+	var pid int
+	if _, err := fmt.Fscan(said, &pid); err != nil {
+		return err
+	}
+	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+		return err
+	}
+	fmt.Println(pid)
 	fmt.Println("ready")
 	return nil
 }
@@ -265,7 +283,7 @@ func TestTheyDieWithTheirParent(t *testing.T) {
 			}
 		}
 	})
-	if len(pids) != 2 {
+	if len(pids) != 3 {
 		t.Fatalf("the parent started %v", pids)
 	}
 	// The one who started them lost a thread or two; they live all the same.
@@ -278,7 +296,7 @@ func TestTheyDieWithTheirParent(t *testing.T) {
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	for i, what := range []string{"running", "paused"} {
+	for i, what := range []string{"running", "paused", "child's stopped"} {
 		eventually(t, "the "+what+" process is gone", func() bool { return ended(pids[i]) })
 	}
 }

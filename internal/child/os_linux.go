@@ -13,15 +13,6 @@ import (
 // started it ends: see Launcher.
 func dieWithParent(cmd *exec.Cmd) { cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL }
 
-// newGuard returns one that has nothing to do.
-func newGuard() (guard, error) { return idle{}, nil }
-
-type idle struct{}
-
-func (idle) watch(int) error  { return nil }
-func (idle) forget(int) error { return nil }
-func (idle) close() error     { return nil }
-
 // keepDescriptors lets no process that is started from now on inherit what
 // this one inherited itself. What Go opens is closed anyway. Kernels before
 // 5.11 don't know the call.

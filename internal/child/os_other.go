@@ -23,5 +23,4 @@ func ask(int) error                 { return errUnsupported }
 func awaitStop(int) error           { return errUnsupported }
 func awaitEnd(int) bool             { return false }
 func keepDescriptors()              {}
-func newGuard() (guard, error)      { return nil, errUnsupported }
 func newGroupGuard() (guard, error) { return nil, errUnsupported }

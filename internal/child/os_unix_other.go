@@ -6,8 +6,6 @@ import "os/exec"
 
 func dieWithParent(*exec.Cmd) {}
 
-func newGuard() (guard, error) { return newShell() }
-
 func keepDescriptors() {}
 
 // awaitStop does not wait: a signal between processes of one user takes

@@ -34,7 +34,7 @@ import (
 // process. It may be called when handle is not at work, too.
 func Serve[J, R any](in io.Reader, out io.Writer, handle func(J) (result R, retire bool), abandon func()) error {
 	signal.Ignore(parentsOwn...)
-	outlivePipe()
+	OutlivePipe()
 	var ending sync.Mutex // for ever with the one who ends the process
 	end := func(status int) {
 		ending.Lock()

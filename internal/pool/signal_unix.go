@@ -21,9 +21,9 @@ func interrogate(p *os.Process) {
 	wake(p)
 }
 
-// outlivePipe lets writes to a parent that has died fail. They would end the
-// process, in the midst of clearing away what it has started.
-func outlivePipe() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) }
+// OutlivePipe makes a write to a pipe without a reader fail with an error, on standard output and
+// standard error too. By default such a write kills the process, which then cleans up nothing.
+func OutlivePipe() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) }
 
 // watchQuit calls f when the process is interrogated.
 func watchQuit(f func()) {

@@ -74,13 +74,13 @@ func Allowed() map[string][]string {
 		"faults/real/proxy/proxytest": {"faults/real/proxy"},
 		"faults/process":              {"faults/real", "faults/daemon", "internal/child", "internal/ports", "internal/rediscli"},
 		// Servers of other kinds.
-		"faults/etcd":      {"faults", "faults/real", "faults/real/proxy", "faults/daemon", "internal/child", "internal/ports"},
-		"faults/postgres":  {"faults", "faults/real", "faults/real/proxy", "faults/daemon", "internal/child", "internal/ports"},
+		"faults/etcd":      {"faults", "faults/real", "faults/real/proxy", "faults/daemon", "internal/child", "internal/ports", "internal/tempdir"},
+		"faults/postgres":  {"faults", "faults/real", "faults/real/proxy", "faults/daemon", "internal/child", "internal/ports", "internal/tempdir"},
 		"faults/zookeeper": {"faults", "faults/real", "faults/real/proxy", "faults/daemon", "internal/child", "internal/ports"},
 		// What servers that are processes have in common.
 		"faults/daemon": {"faults/clock", "faults/real", "internal/child", "internal/ports", "internal/tempdir"},
-		// Clocks of other processes, whoever starts them.
-		"faults/clock": {},
+		// Clocks of other processes, whoever starts them. A compiler runs for the library, and leaves nothing.
+		"faults/clock": {"internal/child", "internal/tempdir"},
 		// Servers in containers have the same configuration and clocks.
 		"faults/docker":   {"faults/clock", "faults/real", "faults/process", "internal/flock", "internal/rediscli", "internal/tempdir", "internal/watchman"},
 		"faults/external": {"faults", "faults/real", "internal/rediscli"},
@@ -108,7 +108,7 @@ func Allowed() map[string][]string {
 		"internal/rooms":      {},
 		"internal/shell":      {},
 		"internal/stdio":      {},
-		"internal/tempdir":    {"internal/below", "internal/flock"},
+		"internal/tempdir":    {"internal/below", "internal/flock", "internal/watchman"},
 		"internal/flock":      {},
 		"internal/version":    {},
 	}
@@ -137,6 +137,6 @@ func LightModules() []string {
 func StandardOnly() []string {
 	return []string{
 		"checker", "faults", "scenarios",
-		"internal/below", "internal/bubble", "internal/input", "internal/jsonscan", "internal/nearest", "internal/printable", "internal/recheck", "internal/rooms", "internal/stdio", "internal/tempdir",
+		"internal/below", "internal/bubble", "internal/input", "internal/jsonscan", "internal/nearest", "internal/printable", "internal/recheck", "internal/rooms", "internal/stdio", "internal/tempdir", "internal/watchman",
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 
 	"github.com/lockfault/lockfault/internal/below"
+	"github.com/lockfault/lockfault/internal/watchman"
 )
 
 var errSwept = errors.New("it was swept")
@@ -16,5 +17,11 @@ func own(path string) (*below.Dir, *os.File, error) {
 	return dir, nil, err
 }
 
+// Abandoned returns false: nothing says whether an owner lives.
+func Abandoned(string) bool { return false }
+
 // Sweep does nothing here: there is no telling whether an owner lives.
 func Sweep(parent, prefix string) {}
+
+func watch(string) *watchman.Watchman  { return nil }
+func dismiss(*watchman.Watchman) error { return nil }

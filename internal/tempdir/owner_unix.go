@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 
@@ -103,12 +104,49 @@ func sweep(in *below.Dir, name string) {
 	if in.Remove(name) == nil {
 		return
 	}
-	owner, err := dir.Open(ownerName, os.O_RDWR)
-	if err != nil {
+	owner := abandoned(dir)
+	if owner == nil {
 		return
 	}
-	if flock.Take(owner) == nil && empty(dir) == nil {
+	if empty(dir) == nil {
 		_ = in.Remove(name) // or the next one does
 	}
 	owner.Close()
+}
+
+// Abandoned reports whether a directory that [Make] made is there, belongs to this user, and its
+// owner has died.
+func Abandoned(path string) bool {
+	in, err := below.Open(filepath.Dir(path))
+	if err != nil {
+		return false
+	}
+	defer in.Close()
+	dir, err := in.Sub(filepath.Base(path))
+	if err != nil {
+		return false
+	}
+	defer dir.Close()
+	owner := abandoned(dir)
+	if owner != nil {
+		owner.Close()
+	}
+	return owner != nil
+}
+
+// abandoned returns the file of a directory's dead owner, which this process locks now; nil if the
+// owner lives, or nothing says who the owner is.
+func abandoned(dir *below.Dir) *os.File {
+	if info, err := dir.Lstat("."); err != nil || !private(info) {
+		return nil
+	}
+	owner, err := dir.Open(ownerName, os.O_RDWR)
+	if err != nil {
+		return nil
+	}
+	if flock.Take(owner) != nil {
+		owner.Close()
+		return nil
+	}
+	return owner
 }

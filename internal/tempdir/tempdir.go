@@ -1,5 +1,6 @@
-// Package tempdir makes temporary directories that don't outlast those who made
-// them by more than a run: what a killed process left, the next one removes.
+// Package tempdir makes temporary directories that don't outlast the process that made them: a
+// watchman removes the directory of a process that was killed. If the watchman was killed too, the
+// next process that makes such a directory removes the old one.
 //
 // A parent directory and the beginning of a name come in, a [Dir] goes out.
 //
@@ -15,6 +16,7 @@ import (
 	"path/filepath"
 
 	"github.com/lockfault/lockfault/internal/below"
+	"github.com/lockfault/lockfault/internal/watchman"
 )
 
 // ownerName is the file in a directory on which its owner holds a lock as long
@@ -24,9 +26,10 @@ const ownerName = "owner"
 
 // A Dir is a temporary directory that belongs to this process. [Make] makes one.
 type Dir struct {
-	path  string
-	dir   *below.Dir
-	owner *os.File // nil where the system has no such locks
+	path     string
+	dir      *below.Dir
+	owner    *os.File           // nil where the system has no such locks
+	watchman *watchman.Watchman // nil where there is no shell
 }
 
 // Make makes a directory whose name begins with the prefix, after it has swept
@@ -48,7 +51,7 @@ func Make(parent, prefix string) (*Dir, error) {
 		}
 		dir, owner, err := own(path)
 		if err == nil {
-			return &Dir{path, dir, owner}, nil
+			return &Dir{path, dir, owner, watch(path)}, nil
 		}
 		if !errors.Is(err, errSwept) {
 			return nil, errors.Join(err, os.Remove(path))
@@ -74,7 +77,7 @@ func (d *Dir) Remove() error {
 	if d.owner != nil {
 		err = errors.Join(err, d.owner.Close())
 	}
-	return err
+	return errors.Join(err, dismiss(d.watchman))
 }
 
 // empty removes what is in a directory, its owner last.

@@ -8,8 +8,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -19,9 +23,17 @@ import (
 // inDir is set in a process that makes directories there until it is killed.
 const inDir = "LOCKFAULT_TEST_TEMPDIR"
 
+// stays is set with it if the process makes one directory, with links to that place.
+const stays = "LOCKFAULT_TEST_TEMPDIR_STAYS"
+
 func TestMain(m *testing.M) {
 	if parent := os.Getenv(inDir); parent != "" {
-		err := toil(parent)
+		err := error(nil)
+		if elsewhere := os.Getenv(stays); elsewhere != "" {
+			err = hold(parent, elsewhere)
+		} else {
+			err = toil(parent)
+		}
 		fmt.Println(err)
 		os.Exit(1)
 	}
@@ -77,12 +89,114 @@ func TestKilledOwnersLeaveNothing(t *testing.T) {
 		time.Sleep(time.Duration(i) * 700 * time.Microsecond)
 		cmd.Process.Kill()
 		cmd.Wait()
-		tempdir.Sweep(parent, "test-")
-		if left := names(t, parent); len(left) > 0 {
-			inside, _ := filepath.Glob(filepath.Join(parent, "*", "*"))
-			t.Fatalf("left: %v with %v", left, inside)
+		// A process that was being started has the owner's lock for a moment.
+		eventually(t, "the directories are gone", func() bool {
+			tempdir.Sweep(parent, "test-")
+			return len(names(t, parent)) == 0
+		})
+	}
+}
+
+// After an owner was killed, its directory goes without another process that sweeps, even if the owner
+// and its watchman were stopped, and the watchman was killed before. What links in the directory name
+// stays.
+func TestWatchmanRemoves(t *testing.T) {
+	for name, before := range map[string]func(t *testing.T, owner int, watchmen func() []int){
+		"killed": func(*testing.T, int, func() []int) {},
+		"stopped": func(t *testing.T, owner int, watchmen func() []int) {
+			for _, pid := range append(watchmen(), owner) {
+				if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+					t.Fatal(err)
+				}
+			}
+		},
+		"watchman killed before": func(t *testing.T, _ int, watchmen func() []int) {
+			was := watchmen()
+			for _, pid := range was {
+				if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+					t.Fatal(err)
+				}
+			}
+			eventually(t, "another watchman", func() bool {
+				is := watchmen()
+				return len(is) > 0 && !slices.Contains(was, is[0])
+			})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if runtime.GOOS != "linux" {
+				t.Skip("this system does not say where a process works")
+			}
+			parent, elsewhere := t.TempDir(), t.TempDir()
+			file := filepath.Join(elsewhere, "file")
+			if err := os.WriteFile(file, nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			cmd := exec.Command(os.Args[0])
+			cmd.Env = append(os.Environ(), inDir+"="+parent, stays+"="+elsewhere)
+			said, err := cmd.StdoutPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			var dir string
+			if _, err := fmt.Fscan(said, &dir); err != nil {
+				t.Fatal(err)
+			}
+			before(t, cmd.Process.Pid, func() []int { return worksIn(dir) })
+			cmd.Process.Kill()
+			cmd.Wait()
+			eventually(t, "the directory is gone", func() bool { return len(names(t, parent)) == 0 })
+			eventually(t, "the watchman is gone", func() bool { return len(worksIn(dir)) == 0 })
+			if _, err := os.Stat(file); err != nil {
+				t.Errorf("a link was followed: %v", err)
+			}
+		})
+	}
+}
+
+// worksIn returns the processes whose working directory is the directory, removed or not.
+func worksIn(dir string) (pids []int) {
+	links, _ := filepath.Glob("/proc/[0-9]*/cwd")
+	for _, link := range links {
+		if cwd, _ := os.Readlink(link); strings.TrimSuffix(cwd, " (deleted)") == dir {
+			pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(link)))
+			pids = append(pids, pid)
 		}
 	}
+	return pids
+}
+
+// eventually fails the test if the condition doesn't come true in far more than enough time.
+func eventually(t *testing.T, what string, condition func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); !condition(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("waited too long: %s", what)
+		}
+	}
+}
+
+// hold makes a directory with files, and links to the place that stays, and keeps the directory.
+func hold(parent, elsewhere string) error {
+	dir, err := tempdir.Make(parent, "test-")
+	if err != nil {
+		return err
+	}
+	for _, name := range []string{"a name", ".hidden", "..more", "-rf"} {
+		if err := errors.Join(
+			os.MkdirAll(filepath.Join(dir.Path(), name, "deep"), 0o700),
+			os.Symlink(elsewhere, filepath.Join(dir.Path(), name, "link"))); err != nil {
+			return err
+		}
+	}
+	if err := os.Symlink(elsewhere, filepath.Join(dir.Path(), "link")); err != nil {
+		return err
+	}
+	fmt.Println(dir.Path())
+	select {}
 }
 
 // A directory is removed by its owner only, as long as it has one; what
@@ -108,6 +222,9 @@ func TestSweepSpares(t *testing.T) {
 	}
 	if err := os.Symlink(elsewhere, filepath.Join(parent, "test-link")); err != nil {
 		t.Fatal(err)
+	}
+	if tempdir.Abandoned(dir.Path()) || tempdir.Abandoned(filepath.Join(parent, "test-theirs")) || tempdir.Abandoned(filepath.Join(parent, "test-link")) {
+		t.Error("a directory is abandoned whose owner lives, or has no owner")
 	}
 	want := append(names(t, parent), names(t, elsewhere)...)
 	tempdir.Sweep(parent, "test-")

@@ -7,6 +7,7 @@ import (
 	"syscall"
 )
 
-// detach gives the process a group of its own: what ends this one from a
-// terminal must not end it first.
-func detach(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }
+func detach(cmd *exec.Cmd) { cmd.SysProcAttr = attributes() }
+
+// wake continues the process if something has stopped it.
+func wake(cmd *exec.Cmd) { _ = cmd.Process.Signal(syscall.SIGCONT) } // the process may have ended

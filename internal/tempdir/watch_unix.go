@@ -1,0 +1,48 @@
+//go:build unix
+
+package tempdir
+
+import (
+	"os/exec"
+
+	"github.com/lockfault/lockfault/internal/watchman"
+)
+
+// clearing is the program of a shell in a directory. The shell removes what is in its working
+// directory, and then the empty directory that $1 names, after the end of its input, unless it has
+// read that the owner did so. Symbolic links are removed and not followed. What still writes into the
+// directory dies too, so the shell tries again. The owner's file is the last that goes: see [Sweep].
+const clearing = `
+trap '' HUP INT QUIT TERM
+while read -r line; do [ "$line" != removed ] || exit 0; done
+tries=0
+while [ -d "$1" ] && [ $tries -lt 600 ]; do
+	for name in * .[!.]* ..?*; do [ "$name" = owner ] || rm -rf -- "./$name"; done 2>/dev/null
+	case $(ls -A 2>/dev/null) in
+	owner | '') rm -f owner && rmdir -- "$1" 2>/dev/null && exit 0 ;;
+	esac
+	sleep 0.1
+	tries=$((tries + 1))
+done
+exit 0
+`
+
+// watch starts a process that removes a directory of this process soon after this process was killed.
+// Without a shell the result is nil, and the next Sweep removes the directory.
+func watch(path string) *watchman.Watchman {
+	w, err := watchman.Start(func() *exec.Cmd {
+		cmd := exec.Command("/bin/sh", "-c", clearing, "sh", path)
+		cmd.Dir = path // stays the same directory, whatever the path names later
+		return cmd
+	}, nil)
+	if err != nil {
+		return nil
+	}
+	return w
+}
+
+// dismiss ends the process that watches a directory, which is removed.
+func dismiss(w *watchman.Watchman) error {
+	_ = w.Tell("removed") // fails after Close only
+	return w.Close()
+}
