@@ -295,7 +295,7 @@ func (o *exploreOptions) explore(cmd *cobra.Command, a *app, name string) error 
 	result, err := func() (explore.Result, error) {
 		defer e.close()
 		defer line.close()
-		return o.search(cmd, list[0].Name, player, func(r explore.Result, end context.CancelCauseFunc) {
+		return o.search(cmd, list[0].Name, e, player, func(r explore.Result, end context.CancelCauseFunc) {
 			line.searched(r, time.Since(began))
 			limit.check(end)
 		})
