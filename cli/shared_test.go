@@ -3,9 +3,12 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -13,6 +16,7 @@ import (
 	"time"
 
 	"github.com/lockfault/lockfault/checker"
+	"github.com/lockfault/lockfault/explore"
 	"github.com/lockfault/lockfault/internal/pool"
 	"github.com/lockfault/lockfault/queue"
 	"github.com/lockfault/lockfault/queue/item"
@@ -328,4 +332,85 @@ func FuzzAnswer(f *testing.F) {
 			}
 		}
 	})
+}
+
+// What a search is said to have come to is played here, its scripts and a small shard of it.
+func TestPoisonedSearches(t *testing.T) {
+	t.Parallel()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	strategy, _ := all.Registry().Lookup("getset-timestamp")
+	o := &exploreOptions{bound: explore.Bound{Clients: 2, Rounds: 1, Nodes: 1, TTL: 30 * time.Second, Budget: map[explore.Fault]int{explore.Advance: 1}}}
+	o.seed = defaultSeed
+	e := newExplorer(o, strategy, 2, pool.Options{Limit: limitOf, Start: func() *exec.Cmd {
+		cmd := exec.Command(self)
+		cmd.Args = []string{"lockfault", workerCommand}
+		return cmd
+	}})
+	defer e.close()
+	b := o.bound
+	b.Shard, b.Shards = 1, 2
+	right, err := explore.Search(t.Context(), b, e, func(explore.Result) {})
+	if err != nil || !right.Exhausted || len(right.Findings) < 2 {
+		t.Fatalf("%+v, %v", right, err)
+	}
+	for _, c := range []struct {
+		name  string
+		spoil func(r *explore.Result)
+		want  string
+	}{
+		{"nothing", func(*explore.Result) {}, ""},
+		{"nothing was found", func(r *explore.Result) { r.Findings = []explore.Finding{} }, "it has not found"},
+		{"a finding that is none", func(r *explore.Result) {
+			f := r.Findings[0]
+			f.Anomaly, f.Anomalies = checker.Starvation, []checker.Anomaly{checker.Starvation}
+			f.Script = strings.ReplaceAll(f.Script, "expect "+string(r.Findings[0].Anomaly), "expect starvation")
+			r.Findings = append(slices.Clone(r.Findings), f)
+		}, "says that a script shows [starvation], and on this machine it shows"},
+		{"a script that is none", func(r *explore.Result) {
+			r.Findings = slices.Clone(r.Findings)
+			r.Findings[0].Script = "rm -rf"
+		}, "a script that is none"},
+		{"an anomaly that is none", func(r *explore.Result) {
+			r.Findings = slices.Clone(r.Findings)
+			r.Findings[0].Anomaly = "../../evil"
+		}, "is no anomaly"},
+		{"the same twice", func(r *explore.Result) { r.Findings = append(slices.Clone(r.Findings), r.Findings[0]) }, "twice"},
+		{"few states", func(r *explore.Result) { r.States, r.Common = 3, nil }, "this machine sees more"},
+		{"another common part", func(r *explore.Result) {
+			common := *r.Common
+			common.Moves++
+			r.Common = &common
+		}, "is not what this machine finds"},
+		{"numbers below 0", func(r *explore.Result) { r.Moves = -1 }, "numbers that no search has"},
+		{"more in common than there is", func(r *explore.Result) { r.Common = &explore.Counts{States: 1 << 40} }, "more is common"},
+		{"cut, and exhausted", func(r *explore.Result) { r.Cut = "x" }, "it is exhausted, and why it is not"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			sh := &shared{random: rand.New(rand.NewPCG(1, 2))}
+			options := *o
+			options.shared = sh
+			s := &sharedSearch{exploreOptions: &options, strategy: strategy.Name, explorer: e}
+			r := right
+			c.spoil(&r)
+			body := text(t, searched{Result: r})
+			var found error
+			draws := finer // of a shard
+			if c.want == "" {
+				draws = 2
+			}
+			for range draws {
+				p := &piece{shard: 1, of: 2, began: time.Now().Add(-time.Hour)}
+				if _, found = s.read(t.Context(), p, queue.Answer{Body: []byte(body)}); found != nil {
+					break
+				}
+			}
+			var wrong *wrongAnswer
+			if found != nil && !errors.As(found, &wrong) || (found == nil) != (c.want == "") || found != nil && !strings.Contains(found.Error(), c.want) {
+				t.Errorf("%v, want %q", found, c.want)
+			}
+		})
+	}
 }
