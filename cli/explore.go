@@ -145,12 +145,12 @@ func (o *exploreOptions) checkBound(cmd *cobra.Command) error {
 		}
 		b.Until = append(b.Until, checker.Anomaly(name))
 	}
-	if err := between("rounds", b.Rounds, 1, explore.MostRounds); err != nil {
+	if err := between("rounds", b.Rounds, 1, explore.MaxRounds); err != nil {
 		return err
 	}
 	b.Budget = map[explore.Fault]int{}
 	for f, n := range o.budget {
-		if err := between(string(f), *n, 0, explore.MostRounds); err != nil {
+		if err := between(string(f), *n, 0, explore.MaxBudget); err != nil {
 			return err
 		}
 		b.Budget[f] = *n
@@ -293,7 +293,7 @@ func (o *exploreOptions) explore(cmd *cobra.Command, a *app, name string) error 
 	result, err := func() (explore.Result, error) {
 		defer e.close()
 		defer line.close()
-		return o.search(cmd, list[0].Name, player, func(r explore.Result, end context.CancelCauseFunc) {
+		return o.search(cmd, list[0].Name, e, player, func(r explore.Result, end context.CancelCauseFunc) {
 			line.searched(r, time.Since(began))
 			limit.check(end)
 		})

@@ -64,20 +64,30 @@ func (s *search) spoiled() string {
 		switch {
 		case slices.ContainsFunc(s.Findings[:i], func(other finding) bool { return other.Anomaly == f.Anomaly }):
 			return fmt.Sprintf("it has %s twice", f.Anomaly)
-		case !slices.Contains(checker.Anomalies(), f.Anomaly):
-			return fmt.Sprintf("%q is no anomaly", f.Anomaly)
 		case f.File != scriptOf(s.Strategy, f.Anomaly) || f.File != filepath.Base(f.File):
 			return fmt.Sprintf("%q is no file of it", f.File)
-		case f.Script == "" || f.Moves < 1 || !slices.Contains(f.Anomalies, f.Anomaly):
-			return fmt.Sprintf("its %s has no script that a search may find", f.Anomaly)
 		}
-		script, err := scenarios.Parse(f.File, []byte(f.Script))
-		if err != nil {
-			return fmt.Sprintf("its %s has a script that is none: %v", f.Anomaly, err)
+		if why := checkFinding(f.Finding, f.File, s.Strategy); why != "" {
+			return why
 		}
-		if !slices.Equal(script.Expected(s.Strategy, nil), f.Anomalies) {
-			return fmt.Sprintf("the script of its %s expects something else than it shows", f.Anomaly)
-		}
+	}
+	return ""
+}
+
+// checkFinding says why a finding of any origin can't be that of a search of the strategy.
+func checkFinding(f explore.Finding, file, strategy string) string {
+	switch {
+	case !slices.Contains(checker.Anomalies(), f.Anomaly):
+		return fmt.Sprintf("%q is no anomaly", f.Anomaly)
+	case f.Script == "" || f.Moves < 1 || !slices.Contains(f.Anomalies, f.Anomaly):
+		return fmt.Sprintf("its %s has no script that a search may find", f.Anomaly)
+	}
+	script, err := scenarios.Parse(file, []byte(f.Script))
+	if err != nil {
+		return fmt.Sprintf("its %s has a script that is none: %v", f.Anomaly, err)
+	}
+	if !slices.Equal(script.Expected(strategy, nil), f.Anomalies) {
+		return fmt.Sprintf("the script of its %s expects something else than it shows", f.Anomaly)
 	}
 	return ""
 }

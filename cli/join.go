@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 
@@ -19,6 +21,7 @@ import (
 	"github.com/lockfault/lockfault/internal/pool"
 	"github.com/lockfault/lockfault/internal/tempdir"
 	"github.com/lockfault/lockfault/queue"
+	"github.com/lockfault/lockfault/queue/item"
 	"github.com/lockfault/lockfault/reports"
 	"github.com/lockfault/lockfault/strategies"
 	"github.com/lockfault/lockfault/worlds"
@@ -26,8 +29,11 @@ import (
 
 type joinOptions struct {
 	queueFlags
-	jobs   int
-	memory string
+	jobs        int
+	memory      string
+	servers     []string // programs that items may name
+	images      []string // likewise
+	cellTimeout time.Duration
 }
 
 func newWorkerCommand(a *app) *cobra.Command {
@@ -38,8 +44,12 @@ func newWorkerCommand(a *app) *cobra.Command {
 		Long: `Take work from a queue and answer it, until it is interrupted: cells, windows and points of
 run, soak and map, and parts of searches of explore, that were started with --on.
 
-Every worker has to be the same program as who asks, the same file: another's locks may not
-do the same. What a worker has in hand when it ends, or dies, others get.`,
+Every worker must be the same program as the requester, the same file: the locks of another
+build may do something else. When a worker ends or dies, another one gets what it had in hand.
+
+An item of a queue holds names, seeds, bounded numbers and the text of a script. Nothing in it
+is a path, a program or an argument list: servers are redis-server or valkey-server from PATH,
+and --redis-server and --image name all others that items may ask for.`,
 		Example: `  lockfault worker --join nats://127.0.0.1:4222
   lockfault worker --join tls://queue.example:4222 --queue-creds worker.creds --queue-ca ca.pem`,
 		Args: noArgs,
@@ -52,6 +62,9 @@ do the same. What a worker has in hand when it ends, or dies, others get.`,
 	}
 	o.addFlags(cmd.Flags(), "join", "`URL` of the queue, such as nats://127.0.0.1:4222; several of its servers with commas between them")
 	cmd.Flags().IntVar(&o.jobs, "jobs", runtime.NumCPU(), "`number` of cells to play at a time, each in a process")
+	cmd.Flags().StringSliceVar(&o.servers, "redis-server", nil, "server `programs` that items may ask for by the name of their file, besides redis-server and valkey-server from PATH")
+	cmd.Flags().StringSliceVar(&o.images, "image", []string{worlds.DefaultImage}, "`images` of the world docker that items may ask for")
+	cmd.Flags().DurationVar(&o.cellTimeout, "cell-timeout", time.Hour, "longest real time that one cell may take, whatever an item asks for")
 	cmd.Flags().StringVar(&o.memory, "memory", "4GiB", "`size` of this process at which a search ends, such as 512MiB")
 	return cmd
 }
@@ -62,6 +75,12 @@ func (o *joinOptions) join(cmd *cobra.Command, a *app) error {
 		return usage("name a queue with --join, such as nats://127.0.0.1:4222")
 	case o.jobs < 1 || o.jobs > mostWorkers:
 		return usage("--jobs %d: give 1 to %d", o.jobs, mostWorkers)
+	case o.cellTimeout <= 0 || o.cellTimeout > item.MaxLimit:
+		return usage("--cell-timeout %v: must be more than 0 and at most %v", o.cellTimeout, item.MaxLimit)
+	}
+	servers, err := serversByName(o.servers)
+	if err != nil {
+		return err
 	}
 	if err := o.check(cmd); err != nil {
 		return err
@@ -93,11 +112,12 @@ func (o *joinOptions) join(cmd *cobra.Command, a *app) error {
 	defer cancel(nil)
 	h := &hands{
 		registry: a.everything, jobs: o.jobs, memory: memory, temp: temp.Path(), orders: make(chan order), seen: map[string]worlds.Place{},
-		pool: pool.Options{Workers: o.jobs, Start: start, Limit: limitOf, Grace: grace(worlds.Docker), Busy: busy, Fresh: func(j any) bool { return j.(order).alone() }},
+		servers: servers, images: o.images,
+		pool: pool.Options{Workers: o.jobs, Start: start, Limit: func(j any) time.Duration { return min(limitOf(j), o.cellTimeout) }, Grace: grace(worlds.Docker), Busy: busy, Fresh: func(j any) bool { return j.(order).alone() }},
 	}
 	var playing sync.WaitGroup
 	playing.Go(func() { cancel(h.play(ctx)) })
-	fmt.Fprintf(cmd.OutOrStdout(), "taking work of %s, build %s\n", p.Version, p.Class)
+	fmt.Fprintf(cmd.OutOrStdout(), "taking work of %s, build %s, as worker %s\n", p.Version, p.Class, queue.Short(c.Worker()))
 	err = c.Work(ctx, p, queue.Worker{Hands: o.jobs, Do: h.do})
 	interrupted := cmd.Context().Err() != nil
 	cancel(nil)
@@ -123,6 +143,8 @@ type hands struct {
 	temp     string // directory
 	pool     pool.Options
 	orders   chan order
+	servers  map[string]string // programs that items may name
+	images   []string
 
 	mu   sync.Mutex
 	n    int                     // directories that were made
@@ -184,14 +206,18 @@ func (h *hands) cell(ctx context.Context, t queue.Task) (queue.Answer, error) {
 	if t.Times > queue.MostTimes {
 		return unread("it was given to %d workers, and none of them answered: what it takes of a machine may end them", queue.MostTimes)
 	}
+	asked, err := item.ReadCell(t.Item)
+	if err != nil {
+		return queue.Answer{}, fmt.Errorf("%w: %w", queue.ErrBadItem, err)
+	}
 	o := order{answer: make(chan pool.Result[played], 1)}
-	if err := json.Unmarshal(t.Body, &o.job); err != nil {
-		return unread("the worker can't read the job: %v", err)
+	if o.job, err = h.job(asked); err != nil {
+		return unread("the worker does not play it: %v", err)
 	}
 	dir := h.directory(o.Place)
 	defer os.RemoveAll(dir)
-	if o.HistoryLink != "" {
-		o.History = filepath.Join(dir, filepath.FromSlash(o.HistoryLink))
+	if asked.History {
+		o.History, o.HistoryLink = filepath.Join(dir, historyFile), historyFile
 	}
 	if o.Place.Real() {
 		o.Place.Logs = filepath.Join(dir, reports.LogsDir)
@@ -215,7 +241,46 @@ func (h *hands) cell(ctx context.Context, t queue.Task) (queue.Answer, error) {
 		return queue.Answer{}, err
 	}
 	files, err := filesIn(dir)
+	if errors.Is(err, errTooLarge) {
+		return unread("its history and its logs are larger than the limit of %d bytes: take a shorter script or window", maxFiles)
+	}
 	return queue.Answer{Body: text, Files: files}, err
+}
+
+// job returns the job that an item asks for. What an item names must be known to this worker.
+func (h *hands) job(c item.Cell) (j job, err error) {
+	s, ok := h.registry.Lookup(c.Strategy)
+	if !ok {
+		return j, fmt.Errorf("strategy %q: unknown", c.Strategy)
+	}
+	j = job{
+		Strategy: c.Strategy, Scenario: c.Scenario, File: c.File, Source: []byte(c.Script), Place: worlds.Place{World: c.World, Sentinel: c.Sentinel},
+		Seed: c.Seed, TTL: c.Lease, Base: c.Lease, Limit: c.Limit, Nodes: c.Nodes, Alone: c.Alone || !s.Builtin(), Count: c.Count,
+	}
+	switch c.World {
+	case worlds.Process:
+		if j.Place.RedisServer, ok = h.servers[c.Server]; !ok && c.Server != "" {
+			return j, fmt.Errorf("server program %q: start the worker with --redis-server and its path to allow it", c.Server)
+		}
+	case worlds.Docker:
+		if j.Place.Image = cmp.Or(c.Image, worlds.DefaultImage); !slices.Contains(h.images, j.Place.Image) {
+			return j, fmt.Errorf("image %q: start the worker with --image to allow it", j.Place.Image)
+		}
+	}
+	return j, nil
+}
+
+// serversByName returns server programs by the names of their files: those that the user gave, and the usual ones.
+func serversByName(programs []string) (map[string]string, error) {
+	by := map[string]string{"redis-server": "redis-server", "valkey-server": "valkey-server"}
+	for i, program := range programs {
+		name := filepath.Base(program)
+		if program == "" || slices.ContainsFunc(programs[:i], func(other string) bool { return filepath.Base(other) == name && other != program }) {
+			return nil, usage("--redis-server %q: give programs whose files have different names", program)
+		}
+		by[name] = program
+	}
+	return by, nil
 }
 
 // directory returns where a job may write, and takes note of where it is played.
@@ -229,15 +294,26 @@ func (h *hands) directory(place worlds.Place) string {
 	return filepath.Join(h.temp, fmt.Sprint(h.n))
 }
 
+// errTooLarge is of files that are larger than an answer may be.
+var errTooLarge = errors.New("too large for an answer")
+
 // filesIn returns what is in a directory, by the names that it has there.
 func filesIn(dir string) (map[string][]byte, error) {
 	files := map[string][]byte{}
+	size := int64(0)
 	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			return nil // nothing was written
 		case err != nil || !e.Type().IsRegular():
 			return err
+		}
+		about, err := e.Info()
+		if err != nil {
+			return err
+		}
+		if size += about.Size(); size > maxFiles {
+			return errTooLarge
 		}
 		name, err := filepath.Rel(dir, path)
 		if err == nil {
@@ -246,15 +322,6 @@ func filesIn(dir string) (map[string][]byte, error) {
 		return err
 	})
 	return files, err
-}
-
-// A part is a part of a search for a worker.
-type part struct {
-	Strategy string
-	Nodes    int
-	Seed     uint64
-	Limit    time.Duration // of a script, in real time; 0 is the usual one
-	Bound    explore.Bound
 }
 
 // A searched is what came of a part.
@@ -267,7 +334,6 @@ type searched struct {
 func (h *hands) search(ctx context.Context, t queue.Task) (queue.Answer, error) {
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
-	var p part
 	reply := func(r explore.Result, err error) (queue.Answer, error) {
 		s := searched{Result: r}
 		if err != nil {
@@ -276,8 +342,9 @@ func (h *hands) search(ctx context.Context, t queue.Task) (queue.Answer, error) 
 		text, err := json.Marshal(s)
 		return queue.Answer{Body: text}, err
 	}
-	if err := json.Unmarshal(t.Body, &p); err != nil {
-		return reply(explore.Result{}, fmt.Errorf("the worker can't read the search: %w", err))
+	p, err := item.ReadSearch(t.Item)
+	if err != nil {
+		return queue.Answer{}, fmt.Errorf("%w: %w", queue.ErrBadItem, err)
 	}
 	if t.Times > queue.MostTimes {
 		return reply(explore.Result{}, fmt.Errorf("it was given to %d workers, and none of them answered: what it takes of a machine may end them", queue.MostTimes))
@@ -287,7 +354,6 @@ func (h *hands) search(ctx context.Context, t queue.Task) (queue.Answer, error) 
 		return reply(explore.Result{}, fmt.Errorf("the worker knows no strategy %q", p.Strategy))
 	}
 	if p.Nodes > 0 {
-		var err error
 		if s, err = s.On(p.Nodes); err != nil {
 			return reply(explore.Result{}, err)
 		}

@@ -141,7 +141,7 @@ func readShard(dir string) (*shard, error) {
 func (s *shard) spoiled() string {
 	common := s.Common
 	switch {
-	case s.Shards < 1 || s.Shards > mostShards || s.Shard < 1 || s.Shard > s.Shards:
+	case s.Shards < 1 || s.Shards > explore.MaxShards || s.Shard < 1 || s.Shard > s.Shards:
 		return fmt.Sprintf("it says that it is shard %d of %d", s.Shard, s.Shards)
 	case common == nil:
 		return "it doesn't say what is in every shard"

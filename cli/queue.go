@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -51,7 +52,7 @@ type queueFlags struct {
 func (q *queueFlags) addFlags(flags *pflag.FlagSet, flag, about string) {
 	q.flag = flag
 	flags.StringVar(&q.at.URLs, flag, "", about)
-	flags.StringVar(&q.at.Credentials, "queue-creds", "", "`file` of the credentials of a user of the queue")
+	flags.StringVar(&q.at.Credentials, "queue-creds", "", "`file` of credentials: a key that \"lockfault queue\" generated, credentials of NATS, or a line USER:PASSWORD")
 	flags.StringVar(&q.at.CA, "queue-ca", "", "`file` of who vouches for the queue's servers; default whom the system trusts")
 	flags.StringVar(&q.at.Certificate, "queue-cert", "", "`file` of the certificate that is shown to the queue's servers")
 	flags.StringVar(&q.at.Key, "queue-key", "", "`file` of that certificate's key")
@@ -76,13 +77,13 @@ func (q *queueFlags) connect(cmd *cobra.Command, a *app) (queue.Conn, error) {
 	return c, nil
 }
 
-// words returns what to type to name the queue, without who is let in.
+// words returns what to type to name the queue, and the file of its credentials.
 func (q *queueFlags) words() string {
-	at := q.at.URLs
-	if strings.Contains(at, "@") {
-		at = "URL"
+	text := shell.Quote(q.at.URLs)
+	if q.at.Credentials != "" {
+		text += " --queue-creds " + shell.Quote(q.at.Credentials)
 	}
-	return shell.Quote(at)
+	return text
 }
 
 // programOf returns who this program is to a queue.
@@ -147,6 +148,8 @@ func (o *playOptions) share(cmd *cobra.Command, a *app, args []string) (leave fu
 		return nil, usage("--on: a --subject is a program of this machine, and workers are on others: build it in, by cli.Main, or leave one of them out")
 	case len(o.place.Redis) > 0:
 		return nil, usage("--on: the servers of --redis bear one cell after the other: leave --on out")
+	case strings.ContainsAny(o.place.RedisServer, `/\`):
+		return nil, usage("--on: workers know server programs by name: give --redis-server %s, and start workers with --redis-server and the path there", filepath.Base(o.place.RedisServer))
 	case cmd.Flags().Changed("jobs"):
 		return nil, usage("--on: nothing is played here, and each worker has --jobs of its own: leave --jobs out")
 	}
@@ -165,13 +168,20 @@ func (o *playOptions) share(cmd *cobra.Command, a *app, args []string) (leave fu
 		c.Close()
 		return nil, &statusError{ExitUndecided, err}
 	}
-	o.shared = &shared{Campaign: g}
+	say := func(text string) { fmt.Fprintf(cmd.ErrOrStderr(), "lockfault: %s\n", text) }
+	if o.shared, err = newShared(g, a, say); err != nil {
+		c.Close()
+		return nil, err
+	}
 	watched, stop := context.WithCancel(cmd.Context())
 	go o.shared.watch(watched, func() {
-		fmt.Fprintf(cmd.ErrOrStderr(), "lockfault: no worker of this build waits there: start one with \"%s worker --join %s\"\n", a.program, o.queue.words())
+		say(fmt.Sprintf("no worker of this build waits there: start one with \"%s worker --join %s\"", a.program, o.queue.words()))
 	})
 	return func() {
 		stop()
+		if n := g.Refused(); n > 0 {
+			say(fmt.Sprintf("%s of workers refused", count(n, "answer", "answers")))
+		}
 		_ = g.Close(true) // what is left there, the servers forget in a week
 		c.Close()
 	}, nil
@@ -211,9 +221,12 @@ func newQueueCommand(a *app) *cobra.Command {
 with workers on any number of machines (worker --join), until it is interrupted. Whoever
 has such servers needs no other: nats-server -js, of version 2.10 or newer, will do.
 
-It listens on this machine alone, unless --config names a file in the language of
-nats-server, which says who is let in: with users, credentials, TLS and a cluster as
-https://docs.nats.io/running-a-nats-service/configuration has them.`,
+Only those who have its credentials are let in: a key that is generated when the server first
+starts, in a file that no other user can read (--credentials; default queue.key in --dir). The
+server prints the flags that workers and requesters need, which name that file.
+
+--config names a file in the language of nats-server that says in its place who is let in, with
+users, TLS and a cluster as https://docs.nats.io/running-a-nats-service/configuration has them.`,
 		Example: `  lockfault queue --dir queue
   lockfault queue --config nats.conf --dir queue`,
 		Args: noArgs,
@@ -221,6 +234,7 @@ https://docs.nats.io/running-a-nats-service/configuration has them.`,
 	}
 	cmd.Flags().StringVar(&o.Listen, "listen", "", "`HOST:PORT` to listen on; default what --config says, else 127.0.0.1:4222")
 	cmd.Flags().StringVar(&o.Dir, "dir", "", "`directory` to keep in what is not done yet; default what --config says")
+	cmd.Flags().StringVar(&o.Credentials, "credentials", "", "`file` of the credentials, generated if it does not exist (default queue.key in --dir)")
 	cmd.Flags().StringVar(&o.Config, "config", "", "`file` of a server's configuration, in the language of nats-server")
 	return cmd
 }
@@ -232,6 +246,8 @@ func (o *serveOptions) run(cmd *cobra.Command, a *app) error {
 		return usage("this program was built without a queue's server: nats-server -js is one")
 	case o.Dir == "" && o.Config == "":
 		return usage("name a directory with --dir, to keep in what is not done yet")
+	case cmd.Flags().Changed("credentials") && o.Credentials == "":
+		return usage("--credentials is empty: name a file, or leave it out")
 	case o.Listen == "" && o.Config == "":
 		o.Listen = "127.0.0.1:4222"
 	}
@@ -240,8 +256,15 @@ func (o *serveOptions) run(cmd *cobra.Command, a *app) error {
 			return usage("--dir: %v", brief(err))
 		}
 	}
-	err := host.Serve(cmd.Context(), o.ServerOptions, func(url string) {
+	err := host.Serve(cmd.Context(), o.ServerOptions, func(url, credentials string) {
 		fmt.Fprintf(cmd.OutOrStdout(), "listening on %s\n", url)
+		if credentials == "" {
+			return
+		}
+		if path, err := filepath.Abs(credentials); err == nil {
+			credentials = path
+		}
+		fmt.Fprintf(cmd.OutOrStdout(), "to take part: worker --join %s --queue-creds %[2]s, or run, soak, map, explore --on %[1]s --queue-creds %[2]s\n", url, shell.Quote(credentials))
 	})
 	if wrong := (*queue.AddressError)(nil); errors.As(err, &wrong) {
 		return usage("%v", err)

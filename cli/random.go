@@ -64,7 +64,7 @@ func (o *randomOptions) check(cmd *cobra.Command) error {
 }
 
 // search searches all, or draws schedules, and shrinks what was found. Shrinking takes its own time.
-func (o *exploreOptions) search(cmd *cobra.Command, strategy string, player explore.Player, tell func(r explore.Result, end context.CancelCauseFunc)) (explore.Result, error) {
+func (o *exploreOptions) search(cmd *cobra.Command, strategy string, e *explorer, player explore.Player, tell func(r explore.Result, end context.CancelCauseFunc)) (explore.Result, error) {
 	ctx, end := context.WithCancelCause(cmd.Context())
 	defer end(nil)
 	within := ctx
@@ -78,7 +78,7 @@ func (o *exploreOptions) search(cmd *cobra.Command, strategy string, player expl
 	var err error
 	switch {
 	case o.shared != nil:
-		result, err = o.searchShared(within, strategy)
+		result, err = o.searchShared(within, e, strategy)
 	case o.drawn.random == "":
 		result, err = explore.Search(within, o.bound, player, said)
 	default:

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
@@ -83,9 +84,10 @@ func play(t *testing.T, dir string) {
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits":  exits,
-			"timely": timely,
-			"schema": schema,
+			"appears": appears,
+			"exits":   exits,
+			"timely":  timely,
+			"schema":  schema,
 		},
 		Condition: condition,
 		Setup: func(env *testscript.Env) error {
@@ -119,6 +121,21 @@ func condition(name string) (bool, error) {
 		}
 	}
 	return false, fmt.Errorf("unknown condition %q", name)
+}
+
+// appears waits until a file is there: appears FILE.
+func appears(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: appears FILE")
+	}
+	for began := time.Now(); ; time.Sleep(10 * time.Millisecond) {
+		if _, err := os.Stat(ts.MkAbs(args[0])); err == nil {
+			return
+		}
+		if time.Since(began) > time.Minute {
+			ts.Fatalf("%s does not appear", args[0])
+		}
+	}
 }
 
 // schema checks that a file is what the published schema of results.json says: schema FILE.

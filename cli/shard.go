@@ -17,9 +17,6 @@ func (o *exploreOptions) addShardFlag(flags *pflag.FlagSet) {
 	flags.StringVar(&o.shardIndex, "shard-index", "", "`I/N` as --shard has it, but counted from 0, as an Indexed Job of Kubernetes counts")
 }
 
-// mostShards is how many shards a search may have. Each has what is common to all of them.
-const mostShards = 10_000
-
 // checkShard reads --shard and --shard-index.
 func (o *exploreOptions) checkShard(cmd *cobra.Command) error {
 	for _, f := range []struct {
@@ -39,8 +36,8 @@ func (o *exploreOptions) checkShard(cmd *cobra.Command) error {
 			return usage("--shard and --shard-index say the same: leave one of them out")
 		case err1 != nil || err2 != nil || f.text != fmt.Sprintf("%d/%d", shard, of):
 			return usage("--%s %q: give two numbers, such as %d/4 for the first of four", f.name, f.text, f.first)
-		case of < 1 || of > mostShards || shard < f.first || shard > of-1+f.first:
-			return usage("--%s %s: there are 1 to %d shards, and the first number is %s", f.name, f.text, mostShards, f.span)
+		case of < 1 || of > explore.MaxShards || shard < f.first || shard > of-1+f.first:
+			return usage("--%s %s: there are 1 to %d shards, and the first number is %s", f.name, f.text, explore.MaxShards, f.span)
 		}
 		o.bound.Shard, o.bound.Shards = shard+1-f.first, of
 	}

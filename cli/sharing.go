@@ -14,6 +14,7 @@ import (
 
 	"github.com/lockfault/lockfault/explore"
 	"github.com/lockfault/lockfault/queue"
+	"github.com/lockfault/lockfault/queue/item"
 )
 
 // checkShared says what of a search can't be shared by a queue.
@@ -36,8 +37,8 @@ func (o *exploreOptions) checkShared(cmd *cobra.Command) error {
 		return usage("--on: each worker has --memory of its own: leave --memory out")
 	case o.bound.States > 0:
 		return usage("--on: nobody counts the states of all parts while they are searched: leave --states out")
-	case cmd.Flags().Changed("parts") && o.parts < 1 || o.parts > mostShards:
-		return usage("--parts %d: give 1 to %d", o.parts, mostShards)
+	case cmd.Flags().Changed("parts") && o.parts < 1 || o.parts > explore.MaxShards:
+		return usage("--parts %d: give 1 to %d", o.parts, explore.MaxShards)
 	}
 	return nil
 }
@@ -65,6 +66,7 @@ type piece struct {
 	shard, of int
 	item      queue.Item
 	began     time.Time
+	failed    int // how often it was answered by an error
 	result    *explore.Result
 	halves    [2]*piece // nil until it was cut
 }
@@ -89,11 +91,12 @@ type sharedSearch struct {
 	pieces   []*piece
 	by       map[string]*piece // by the names of their items: those that are not answered
 	reach    int
+	explorer *explorer // of this machine, which plays what workers say that they have found
 }
 
 // searchShared is [explore.Search] by the workers of the queue.
-func (o *exploreOptions) searchShared(ctx context.Context, strategy string) (explore.Result, error) {
-	s := &sharedSearch{exploreOptions: o, strategy: strategy, by: map[string]*piece{}}
+func (o *exploreOptions) searchShared(ctx context.Context, e *explorer, strategy string) (explore.Result, error) {
+	s := &sharedSearch{exploreOptions: o, strategy: strategy, by: map[string]*piece{}, explorer: e}
 	parts, err := s.howMany(ctx)
 	if err != nil && ctx.Err() == nil {
 		return explore.Result{}, err
@@ -153,7 +156,7 @@ func (s *sharedSearch) howMany(ctx context.Context) (int, error) {
 	if err != nil || state.Idle < 2 {
 		return 1, err
 	}
-	return min(2*state.Idle, mostShards), nil
+	return min(2*state.Idle, explore.MaxShards), nil
 }
 
 // ask has a part searched.
@@ -162,11 +165,11 @@ func (s *sharedSearch) ask(ctx context.Context, shard, of int) (*piece, error) {
 	if b.Shard, b.Shards = shard, of; of == 1 {
 		b.Shard, b.Shards = 0, 0 // all of it, as of any search
 	}
-	body, err := json.Marshal(part{Strategy: s.strategy, Nodes: s.nodes, Seed: s.seed, Limit: s.cellTimeout, Bound: b})
+	asked, err := item.Search{Strategy: s.strategy, Nodes: s.nodes, Seed: s.seed, Limit: s.cellTimeout, Bound: b}.Item()
 	if err != nil {
 		return nil, err
 	}
-	p := &piece{shard: shard, of: of, began: time.Now(), item: queue.Item{Kind: queue.Search, Body: body, Name: itemName(body, s.strategy, fmt.Sprint(shard), fmt.Sprint(of))}}
+	p := &piece{shard: shard, of: of, began: time.Now(), item: asked}
 	s.by[p.item.Name] = p
 	return p, s.shared.Put(ctx, p.item)
 }
@@ -177,14 +180,29 @@ func (s *sharedSearch) take(ctx context.Context, answer queue.Answer) error {
 	if p == nil {
 		return nil // it was dropped
 	}
-	delete(s.by, answer.Name)
-	var came searched
-	if err := json.Unmarshal(answer.Body, &came); err != nil {
-		return fmt.Errorf("the answer to %s can't be read: %w", answer.Name, err)
+	if answer.Err != nil {
+		return fmt.Errorf("shard %d of %d: %w", p.shard, p.of, answer.Err)
+	}
+	came, err := s.read(ctx, p, answer)
+	var wrong *wrongAnswer
+	if errors.As(err, &wrong) {
+		s.shared.say(fmt.Sprintf("worker %s is excluded: %s: shard %d of %d is asked anew", queue.Short(answer.Worker), wrong, p.shard, p.of))
+		p.began = time.Now()
+		return s.shared.Refuse(ctx, p.item, answer, true)
+	}
+	if ctx.Err() != nil {
+		return nil // there was no time to look at it
+	}
+	if err != nil {
+		return err
 	}
 	if came.Err != "" {
+		if p.failed++; p.failed < deaths {
+			return s.shared.Refuse(ctx, p.item, answer, false)
+		}
 		return fmt.Errorf("shard %d of %d: %s", p.shard, p.of, came.Err)
 	}
+	delete(s.by, answer.Name)
 	p.result = &came.Result
 	if err := s.drop(ctx); err != nil {
 		return err
@@ -197,6 +215,89 @@ func (s *sharedSearch) take(ctx context.Context, answer queue.Answer) error {
 		if err := s.shared.Tell(ctx, reachNote, strconv.Itoa(s.reach)); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// read reads the answer of a part. Each script of it is played here, and a small shard of it is searched
+// here. The error is a *wrongAnswer if no worker of this build would give such an answer.
+func (s *sharedSearch) read(ctx context.Context, p *piece, answer queue.Answer) (came searched, err error) {
+	if err := json.Unmarshal(answer.Body, &came); err != nil {
+		return came, wrongly("its answer can't be read: %v", err)
+	}
+	if came.Err != "" {
+		return searched{Err: came.Err}, nil
+	}
+	r := &came.Result
+	if why := s.impossible(r); why != "" {
+		return came, wrongly("%s", why)
+	}
+	for _, f := range r.Findings {
+		look, err := s.explorer.Again(ctx, explore.Trial{Script: f.Script})
+		switch {
+		case err != nil:
+			return came, err
+		case look.Err != "" || !slices.Equal(look.Anomalies, f.Anomalies):
+			return came, wrongly("it says that a script shows %v, and on this machine it shows %v", f.Anomalies, look.Anomalies)
+		}
+	}
+	return came, s.sample(ctx, p, r)
+}
+
+// impossible says what no search comes to.
+func (s *sharedSearch) impossible(r *explore.Result) string {
+	if min(r.States, r.Ends, r.Merged, r.Moves, r.Runs, r.Depth, r.Varied) < 0 {
+		return "it has numbers that no search has"
+	}
+	if c := r.Common; c != nil && (min(c.States, c.Ends, c.Merged, c.Moves) < 0 || c.States > r.States || c.Ends > r.Ends || c.Merged > r.Merged || c.Moves > r.Moves) {
+		return "more is common to all shards than there is"
+	}
+	if r.Exhausted && (r.Cut != "" || len(r.Failures) > 0) {
+		return "it says that it is exhausted, and why it is not"
+	}
+	for i, f := range r.Findings {
+		if slices.ContainsFunc(r.Findings[:i], func(other explore.Finding) bool { return other.Anomaly == f.Anomaly }) {
+			return fmt.Sprintf("it has %s twice", f.Anomaly)
+		}
+		if why := checkFinding(f, scriptOf(s.strategy, f.Anomaly), s.strategy); why != "" {
+			return why
+		}
+	}
+	return ""
+}
+
+const (
+	// finer is how many shards a part is cut into, of which one is searched here.
+	finer = 16
+	// sampleShare is what that may take, as a share of what the part took, and sampleLeast is at least allowed.
+	sampleShare = 10
+	sampleLeast = time.Second
+)
+
+// sample searches a small shard of a part that is said to be searched to its end, drawn at random, as far as there is
+// time: what it finds must be in the answer.
+func (s *sharedSearch) sample(ctx context.Context, p *piece, r *explore.Result) error {
+	if !r.Exhausted || s.bound.Varies || finer*p.of > explore.MaxShards {
+		return nil
+	}
+	b := s.bound
+	b.Shard, b.Shards, b.Reach = p.shard+p.of*s.shared.random.IntN(finer), finer*p.of, nil
+	within, cancel := context.WithTimeout(ctx, max(sampleLeast, time.Since(p.began)/sampleShare))
+	defer cancel()
+	here, err := explore.Search(within, b, s.explorer, func(explore.Result) {})
+	if err != nil && within.Err() == nil {
+		return err
+	}
+	for _, f := range here.Findings {
+		if !slices.ContainsFunc(r.Findings, func(other explore.Finding) bool { return other.Anomaly == f.Anomaly && other.Moves <= f.Moves }) {
+			return wrongly("it has not found %s in %d moves, and this machine has", f.Anomaly, f.Moves)
+		}
+	}
+	switch {
+	case here.States > r.States, here.Moves > r.Moves:
+		return wrongly("it has seen %d states and %d moves, and this machine sees more in a part of that", r.States, r.Moves)
+	case here.Exhausted && here.Common != nil && r.Common != nil && *here.Common != *r.Common:
+		return wrongly("what it says is common to all shards is not what this machine finds")
 	}
 	return nil
 }
@@ -236,7 +337,7 @@ func (s *sharedSearch) split(ctx context.Context) error {
 	}
 	var list []*piece
 	for _, p := range s.by {
-		if p.halves[0] == nil && time.Since(p.began) > large && 2*p.of <= mostShards {
+		if p.halves[0] == nil && time.Since(p.began) > large && 2*p.of <= explore.MaxShards {
 			list = append(list, p)
 		}
 	}

@@ -175,21 +175,10 @@ func (p *player) play(t *testing.T, j job) (answer played, retire bool) {
 	cell := &answer.Cell
 	*cell = reports.Cell{World: j.Place.World, Strategy: j.Strategy, Scenario: j.Scenario, Verdict: reports.Error}
 	defer func() { cell.Settle() }()
-	registry, err := j.Subject.with(p.registry)
+	strategy, err := p.strategy(j)
 	if err != nil {
 		cell.Reason = err.Error()
 		return answer, false
-	}
-	strategy, ok := registry.Lookup(j.Strategy)
-	if !ok {
-		cell.Reason = fmt.Sprintf("the worker process knows no strategy %q: does its main function give cli.Main the same registry each time?", j.Strategy)
-		return answer, false
-	}
-	if j.Nodes > 0 {
-		if strategy, err = strategy.On(j.Nodes); err != nil {
-			cell.Reason = err.Error()
-			return answer, false
-		}
 	}
 	if j.Leave {
 		answer.Left = p.house.End()
@@ -202,24 +191,20 @@ func (p *player) play(t *testing.T, j job) (answer played, retire bool) {
 		}
 		return answer, retire
 	}
-	script, err := p.load(j)
+	played, err := p.cell(j, strategy)
 	if err != nil {
 		cell.Reason = err.Error()
 		return answer, false
-	}
-	place, err := p.place(j)
-	if err != nil {
-		cell.Reason = err.Error()
-		return answer, false
-	}
-	played := harness.Cell{
-		Strategy: strategy,
-		Script:   script,
-		Place:    place,
-		Seed:     j.Seed,
-		TTL:      j.TTL,
 	}
 	outcome := harness.Play(t, played)
+	if len(outcome.History.Events) > 0 && j.History != "" {
+		// The directory of the attempt ends where the name in the results begins.
+		dir := strings.TrimSuffix(j.History, filepath.FromSlash(j.HistoryLink))
+		if err := reports.WriteHistory(dir, j.HistoryLink, outcome.History); err != nil {
+			cell.Verdict, cell.Reason = reports.Error, err.Error()
+			return answer, true
+		}
+	}
 	if j.Count {
 		cell.Verdict, cell.Reason, cell.Lease = reports.Verdict(outcome.Status), outcome.Reason, outcome.History.Meta.TTL
 		cell.Late, cell.Reruns = j.Late, len(j.Late)
@@ -232,22 +217,42 @@ func (p *player) play(t *testing.T, j job) (answer played, retire bool) {
 	}
 	*cell = results.Cell(j.Place.World, played, outcome)
 	if len(outcome.History.Events) > 0 && j.History != "" {
-		// The directory of the attempt ends where the name in the results begins.
-		dir := strings.TrimSuffix(j.History, filepath.FromSlash(j.HistoryLink))
-		if err := reports.WriteHistory(dir, j.HistoryLink, outcome.History); err != nil {
-			cell.Verdict, cell.Reason = reports.Error, err.Error()
-			return answer, true
-		}
 		cell.History = j.HistoryLink
 	}
 	cell.Late, cell.Reruns = j.Late, len(j.Late)
-	answer.Late, answer.Strain, answer.Rigid = outcome.Late, outcome.Strain, script.Rigid()
+	answer.Late, answer.Strain, answer.Rigid = outcome.Late, outcome.Strain, played.Script.Rigid()
 	if j.Twin && (cell.Verdict == reports.Held || cell.Verdict == reports.Violated) {
 		played.Place = nil
 		twin := harness.Play(t, played)
 		cell.Twin = &reports.Twin{Verdict: reports.Verdict(twin.Status), Anomalies: twin.Verdict.Anomalies()}
 	}
 	return answer, outcome.Status == harness.Error
+}
+
+// strategy returns the job's strategy, on as many nodes as the job asks for.
+func (p *player) strategy(j job) (strategies.Strategy, error) {
+	registry, err := j.Subject.with(p.registry)
+	if err != nil {
+		return strategies.Strategy{}, err
+	}
+	strategy, ok := registry.Lookup(j.Strategy)
+	switch {
+	case !ok:
+		return strategy, fmt.Errorf("the worker process knows no strategy %q: does its main function give cli.Main the same registry each time?", j.Strategy)
+	case j.Nodes > 0:
+		return strategy.On(j.Nodes)
+	}
+	return strategy, nil
+}
+
+// cell returns the job's cell with that strategy. It starts nothing.
+func (p *player) cell(j job, strategy strategies.Strategy) (harness.Cell, error) {
+	script, err := p.load(j)
+	if err != nil {
+		return harness.Cell{}, err
+	}
+	place, err := p.place(j)
+	return harness.Cell{Strategy: strategy, Script: script, Place: place, Seed: j.Seed, TTL: j.TTL}, err
 }
 
 // look plays trials, until one of them ends in an error.

@@ -15,6 +15,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/lockfault/lockfault/checker"
@@ -74,15 +75,41 @@ type Bound struct {
 	afresh bool
 }
 
-// Check says what is wrong with a bound, as far as its scripts can't be written: too many
-// replicas, a lease that is none.
+// The largest numbers of a [Bound]. A search with fewer has more states than any machine holds.
+const (
+	MaxClients = 26 // they are called A to Z
+	MaxRounds  = 1000
+	MaxBudget  = 1000 // of one kind of fault
+	MaxMoves   = 1_000_000
+	MaxStates  = 1_000_000_000
+	MaxShards  = 10_000 // each has what is common to all of them
+)
+
+// Check returns what is wrong with a bound of any origin: a number that is too large or too small,
+// an unknown fault or anomaly, a lease or a number of replicas that no script can have.
 func (b Bound) Check() error {
-	if b.Rounds > MostRounds {
-		return fmt.Errorf("%d rounds: there are at most %d", b.Rounds, MostRounds)
+	for _, n := range []struct {
+		name            string
+		is, least, most int
+	}{
+		{"clients", b.Clients, 1, MaxClients}, {"rounds", b.Rounds, 1, MaxRounds}, {"moves", b.Moves, 0, MaxMoves},
+		{"states", b.States, 0, MaxStates}, {"shards", b.Shards, 0, MaxShards}, {"shard", b.Shard, min(1, b.Shards), b.Shards},
+	} {
+		if n.is < n.least || n.is > n.most {
+			return fmt.Errorf("%s %d: must be between %d and %d", n.name, n.is, n.least, n.most)
+		}
 	}
-	for _, fault := range Faults() {
-		if n := b.Budget[fault]; n > MostRounds {
-			return fmt.Errorf("%d times %s: a fault happens at most %d times", n, fault, MostRounds)
+	for f, n := range b.Budget {
+		switch {
+		case !slices.Contains(Faults(), f):
+			return fmt.Errorf("fault %q: unknown", f)
+		case n < 0 || n > MaxBudget:
+			return fmt.Errorf("%s %d: must be between 0 and %d", f, n, MaxBudget)
+		}
+	}
+	for _, a := range b.Until {
+		if !slices.Contains(checker.Anomalies(), a) {
+			return fmt.Errorf("anomaly %q: unknown", a)
 		}
 	}
 	_, err := scenarios.Parse("found.txt", []byte(b.script(nil, nil)))
@@ -92,10 +119,6 @@ func (b Bound) Check() error {
 	}
 	return err
 }
-
-// MostRounds is how many rounds a search may have, and how often a fault may happen in it: as many
-// as a schedule can have moves.
-const MostRounds = longestSchedule
 
 // A Player plays scripts.
 type Player interface {

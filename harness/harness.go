@@ -197,7 +197,7 @@ func playIn(cell Cell, outcome *Outcome) {
 	if cell.TTL == 0 {
 		cell.TTL = cell.Place.Lease()
 	}
-	s := newStage(cell, cell.Place.Name())
+	s := newStage(cell)
 	world, err := cell.Place.Open(cell, s.record)
 	if err == nil {
 		s.world, s.key, s.broken, s.embody = world, world.Key(), world.Err, world.Embody

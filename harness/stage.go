@@ -51,31 +51,47 @@ type order struct {
 	given faults.Order
 }
 
+// Meta returns what a history of the cell says about itself before anything has happened. What is
+// learnt later is not in it: that the resource is fenced.
+func (c Cell) Meta() checker.Meta {
+	world, ttl := Sim, c.TTL
+	if c.Place != nil {
+		world = c.Place.Name()
+	}
+	switch {
+	case ttl > 0:
+	case c.Place != nil:
+		ttl = c.Place.Lease()
+	default:
+		ttl = c.Script.TTL
+	}
+	meta := checker.Meta{
+		Format: 1, Strategy: c.Strategy.Name, Scenario: c.Script.Name, World: world, Service: c.Strategy.Service, Query: c.Strategy.Query, Seed: c.Seed,
+		Clients: c.Script.Clients, TTL: ttl, Grace: c.Script.Grace.Of(ttl), Bound: c.Script.Bound.Of(ttl),
+		HonourValidity: c.Script.HonourValidity,
+	}
+	for i := range max(1, c.Strategy.Nodes) {
+		meta.Nodes = append(meta.Nodes, faults.NodeName(i))
+	}
+	return meta
+}
+
 // newStage returns a stage without a world.
-func newStage(cell Cell, world string) *stage {
+func newStage(cell Cell) *stage {
 	script := cell.Script
 	s := &stage{
-		cell: cell, script: script, ttl: cell.TTL, key: LockKey, names: script.Clients,
+		cell: cell, script: script, key: LockKey, names: script.Clients,
 		clients: map[string]*participant{}, roundTrips: map[checker.Op]int{},
 		watches: map[string]time.Duration{}, measures: map[string]time.Duration{},
 	}
-	if s.ttl == 0 {
-		s.ttl = script.TTL
-	}
-	s.history.Meta = checker.Meta{
-		Format: 1, Strategy: cell.Strategy.Name, Scenario: script.Name, World: world, Service: cell.Strategy.Service, Query: cell.Strategy.Query, Seed: cell.Seed,
-		Clients: script.Clients, TTL: s.ttl, Grace: script.Grace.Of(s.ttl), Bound: script.Bound.Of(s.ttl),
-		HonourValidity: script.HonourValidity,
-	}
-	for i := range max(1, cell.Strategy.Nodes) {
-		s.history.Meta.Nodes = append(s.history.Meta.Nodes, faults.NodeName(i))
-	}
+	s.history.Meta = cell.Meta()
+	s.ttl = s.history.Meta.TTL
 	return s
 }
 
 // newSimStage makes a stage in virtual time; it must be called in a bubble.
 func newSimStage(cell Cell) (*stage, error) {
-	s := newStage(cell, Sim)
+	s := newStage(cell)
 	world, err := sim.New(sim.Config{
 		Nodes: len(s.history.Meta.Nodes), Replicas: s.script.Replicas, Lock: cell.Lock(s.key), TTL: s.ttl, Seed: cell.Seed, Record: s.record, Spares: cell.Spares,
 	})

@@ -17,9 +17,9 @@ import (
 
 // An Address says where the servers of a queue are, and how to be let in.
 type Address struct {
-	// URLs are those of its servers, with commas between them.
+	// URLs are those of its servers, with commas between them. They hold no user and no password.
 	URLs string
-	// Credentials is the file of those of a user; empty is none.
+	// Credentials is the file that holds the secret of a user; empty means none.
 	Credentials string
 	// CA, Certificate and Key are files of TLS: who vouches for the servers, and what
 	// vouches for us; empty is what the system has, and nothing.
@@ -55,12 +55,22 @@ type Item struct {
 	Body []byte
 }
 
-// An Answer is what came of an item.
+// MaxAnswer is the largest size of an answer in bytes, decompressed: its body and its files.
+const MaxAnswer = 128 << 20
+
+// An Answer is what came of an item. Whatever is in it comes from a worker, and proves nothing:
+// the requester checks it.
 type Answer struct {
 	Name string
 	Body []byte
 	// Files are what goes with it, by the name that its worker gave each.
 	Files map[string][]byte
+	// Worker identifies the worker: [Campaign.Next] fills it with the worker's public key, after
+	// it has verified the worker's signature.
+	Worker string `json:"-"`
+	// Err says why the item has no answer: MostTimes answers to it were refused. The rest is
+	// empty then.
+	Err error `json:"-"`
 }
 
 // An AddressError is of an address that makes no sense, or of a file that is named with it and
@@ -78,8 +88,14 @@ func BadAddress(format string, args ...any) error {
 	return &AddressError{fmt.Errorf(format, args...)}
 }
 
+// Short returns the beginning of the name of a worker, for messages.
+func Short(worker string) string { return worker[:min(len(worker), 12)] }
+
 // ErrForeign is of a worker that there is work for, but of another program's.
 var ErrForeign = errors.New("work of another program")
+
+// ErrBadItem is of what is in a queue and is no item: it is removed from the queue, and gets no answer.
+var ErrBadItem = errors.New("not an item")
 
 // An Engine reaches queues. Safe for concurrent use.
 type Engine interface {
@@ -93,8 +109,8 @@ type Engine interface {
 type Host interface {
 	Engine
 	// Serve is a server until ctx is done. It calls ready with its address once it takes
-	// connections.
-	Serve(ctx context.Context, o ServerOptions, ready func(url string)) error
+	// connections, and with the file of its credentials; without one if Config says who is let in.
+	Serve(ctx context.Context, o ServerOptions, ready func(url, credentials string)) error
 }
 
 // ServerOptions say what server [Host.Serve] is.
@@ -103,6 +119,10 @@ type ServerOptions struct {
 	Listen string
 	// Dir is where it keeps what was put.
 	Dir string
+	// Credentials is the file that holds the secret of the server's one user. Serve creates it
+	// with mode 0600 if it does not exist. Empty means a file in Dir. It must be empty with
+	// Config, which says itself who is let in.
+	Credentials string
 	// Config is a file in the engine's own language, for all that there is beside that; Listen
 	// and Dir replace what it says if they aren't empty.
 	Config string
@@ -117,6 +137,9 @@ type Conn interface {
 	// then it gives back those that aren't answered. If all that waits is another
 	// program's when it begins, the error is [ErrForeign].
 	Work(ctx context.Context, p Program, w Worker) error
+	// Worker returns the name by which requesters know the worker of this connection, see
+	// [Answer.Worker].
+	Worker() string
 	// Close ends the connection.
 	Close()
 }
@@ -126,8 +149,15 @@ type Conn interface {
 type Campaign interface {
 	// Put adds an item. It blocks while the queue can't be reached.
 	Put(ctx context.Context, item Item) error
-	// Next returns the next answer to an item that was put: each once. It blocks.
+	// Next returns the next answer to an item that was put: each once. It blocks. An answer that
+	// is larger than [MaxAnswer], can't be decoded or is not signed by its worker, and every answer
+	// of a worker that was excluded, is refused, and its item is asked anew.
 	Next(ctx context.Context) (Answer, error)
+	// Refuse removes an answer that Next returned, because it is wrong, and asks its item anew. From
+	// then on all answers of its worker are refused if exclude is set.
+	Refuse(ctx context.Context, item Item, a Answer, exclude bool) error
+	// Refused returns how many answers were refused so far.
+	Refused() int
 	// State says how much is on its way.
 	State(ctx context.Context) (State, error)
 	// Tell sets a note that workers see which are at work on an item: see [Task.Notes].
@@ -167,12 +197,12 @@ const Dropped = "dropped-"
 type Worker struct {
 	// Hands is how many cells it plays at a time.
 	Hands int
-	// Do does a task, and returns what came of it. An error gives the task back, for
-	// others. Called concurrently, for twice as many cells as there are hands: so the next ones
+	// Do does a task, and returns what came of it. [ErrBadItem] removes the task from the queue; any
+	// other error gives it back, for others. Called concurrently, for twice as many cells as there are hands: so the next ones
 	// are there when one is done. A search is alone.
 	Do func(ctx context.Context, t Task) (Answer, error)
 }
 
 // MostTimes is how often an item is given to workers: one that so many died of is answered
-// without being played.
+// without being played, and one so many answers of which were refused gets an answer that says so.
 const MostTimes = 10

@@ -160,8 +160,12 @@ func (b *bench) measure(ctx context.Context, command []string, workers int) (c c
 			return c, err
 		}
 		others = append(others, server)
+		key := filepath.Join(dir.Path(), "queue.key")
+		if err := await(ctx, key); err != nil {
+			return c, err
+		}
 		for range workers {
-			args := []string{"worker", "--join", "nats://" + at}
+			args := []string{"worker", "--join", "nats://" + at, "--queue-creds", key}
 			if workers > 1 {
 				args = append(args, "--jobs", "1")
 			}
@@ -172,7 +176,7 @@ func (b *bench) measure(ctx context.Context, command []string, workers int) (c c
 			others = append(others, p)
 		}
 		time.Sleep(2 * time.Second) // until they wait for work, which is not what is measured
-		command = append(slices.Clone(command), "--on", "nats://"+at)
+		command = append(slices.Clone(command), "--on", "nats://"+at, "--queue-creds", key)
 	}
 	began := time.Now()
 	p, err := b.start(command...)
@@ -192,4 +196,18 @@ func (b *bench) measure(ctx context.Context, command []string, workers int) (c c
 	cpu, err := p.end()
 	c.cpu += cpu
 	return c, err
+}
+
+// await waits until the server has generated its credentials.
+func await(ctx context.Context, file string) error {
+	for {
+		if about, err := os.Stat(file); err == nil && about.Size() > 0 {
+			return nil
+		}
+		select {
+		case <-time.After(10 * time.Millisecond):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
 }

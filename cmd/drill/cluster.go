@@ -16,9 +16,11 @@ import (
 
 // A cluster is servers on this machine.
 type cluster struct {
-	urls    string
-	configs []string
-	nc      *nats.Conn
+	urls           string
+	creds          string // file
+	configs        []string
+	user, password string
+	nc             *nats.Conn
 }
 
 // newCluster writes the configurations of so many servers.
@@ -35,9 +37,12 @@ func newCluster(dir string, n int) (*cluster, error) {
 	var routes, urls []string
 	for i := range n {
 		routes = append(routes, fmt.Sprintf("nats://127.0.0.1:%d", at[n+i]))
-		urls = append(urls, fmt.Sprintf("nats://%s:%s@127.0.0.1:%d", user, strings.ReplaceAll(password, " ", "%20"), at[i]))
+		urls = append(urls, fmt.Sprintf("nats://127.0.0.1:%d", at[i]))
 	}
-	c := &cluster{urls: strings.Join(urls, ",")}
+	c := &cluster{urls: strings.Join(urls, ","), creds: filepath.Join(dir, "creds"), user: user, password: password}
+	if err := os.WriteFile(c.creds, []byte(user+":"+password+"\n"), 0o600); err != nil {
+		return nil, err
+	}
 	for i := range n {
 		name := fmt.Sprintf("s%d", i+1)
 		text := fmt.Sprintf(`server_name: %s
@@ -62,7 +67,7 @@ const patience = 3 * time.Minute
 func (c *cluster) ready(ctx context.Context) error {
 	return until(ctx, "the servers are no cluster", func(ctx context.Context) (err error) {
 		if c.nc == nil {
-			if c.nc, err = nats.Connect(c.urls, nats.MaxReconnects(-1), nats.ReconnectWait(100*time.Millisecond)); err != nil {
+			if c.nc, err = nats.Connect(c.urls, nats.UserInfo(c.user, c.password), nats.MaxReconnects(-1), nats.ReconnectWait(100*time.Millisecond)); err != nil {
 				return err
 			}
 		}

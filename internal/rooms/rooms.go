@@ -13,7 +13,7 @@ func Allowed() map[string][]string {
 	return map[string][]string{
 		"cmd": {"checker", "cli", "faults/docker", "queue/natsd", "reports", "scenarios", "scenarios/settled", "services", "strategies", "strategies/all", "strategies/thirdparty",
 			"internal/child", "internal/ports", "internal/tempdir"},
-		"cli": {"cli/stage", "explore", "soak", "mapping", "harness", "worlds", "reports", "scenarios", "strategies", "faults", "histories", "checker", "queue",
+		"cli": {"cli/stage", "explore", "soak", "mapping", "harness", "worlds", "reports", "scenarios", "strategies", "faults", "histories", "checker", "queue", "queue/item",
 			"internal/below", "internal/bubble", "internal/input", "internal/jsonscan", "internal/nearest", "internal/pool", "internal/printable", "internal/replace", "internal/results", "internal/shell", "internal/stdio", "internal/tempdir", "internal/version"},
 		// Locks of other services come to the command line from outside, too.
 		"services": {"worlds", "faults/etcd", "faults/postgres", "faults/real", "faults/real/proxy", "faults/zookeeper",
@@ -23,7 +23,9 @@ func Allowed() map[string][]string {
 		"strategies/zookeeper": {"strategies"},
 		// A queue carries what it does not read, and its engine comes to the command line
 		// from outside.
-		"queue":       {},
+		"queue": {},
+		// What an item may say: names, seeds, bounded numbers, script text.
+		"queue/item":  {"explore", "queue", "scenarios"},
 		"queue/nats":  {"queue"},
 		"queue/natsd": {"queue", "queue/nats", "internal/flock"},
 		// What is shown in a terminal is what reports tell, which never know one.

@@ -27,24 +27,29 @@ type campaign struct {
 	consumers []jetstream.Consumer
 	stop      context.CancelFunc
 
-	mu      sync.Mutex
-	had     map[string]bool       // answered before they were put
-	pending map[string]queue.Item // put, and not returned by Next
-	ready   []stored              // of these: their answers are there
-	heard   time.Time             // of the last answer, or of a look for what was lost
-	more    chan struct{}         // there is something ready; of one place
+	mu       sync.Mutex
+	excluded map[string]bool       // workers
+	refused  map[string]int        // how many answers to an item were refused, by its name
+	had      map[string]bool       // answered before they were put
+	pending  map[string]queue.Item // put, and not returned by Next
+	ready    []stored              // of these: their answers are there
+	heard    time.Time             // of the last answer, or of a look for what was lost
+	more     chan struct{}         // there is something ready; of one place
 }
 
-// A stored is an answer as a server has it: its text, or the object in which that is; neither, if
-// it has to be asked for.
+// A stored is an answer as a server has it: its text, or headers that name the object in which that
+// is; neither, if it has to be asked for.
 type stored struct {
-	name, object string
-	text         []byte
+	name    string
+	headers nats.Header
+	text    []byte
 }
+
+func (a stored) object() string { return a.headers.Get(objectHeader) }
 
 // Campaign implements [queue.Conn].
 func (c *conn) Campaign(ctx context.Context, p queue.Program, name, what string) (queue.Campaign, error) {
-	g := &campaign{conn: c, program: p, name: name, id: nuid.Next(), had: map[string]bool{}, pending: map[string]queue.Item{}, more: make(chan struct{}, 1), heard: time.Now()}
+	g := &campaign{conn: c, program: p, name: name, id: nuid.Next(), excluded: map[string]bool{}, refused: map[string]int{}, had: map[string]bool{}, pending: map[string]queue.Item{}, more: make(chan struct{}, 1), heard: time.Now()}
 	for _, kind := range []queue.Kind{queue.Cell, queue.Search} {
 		consumer, err := c.consumer(ctx, p, kind)
 		if err != nil {
@@ -125,7 +130,7 @@ func (g *campaign) read(ctx context.Context, from uint64) uint64 {
 		if about, err := m.Metadata(); err == nil {
 			from = about.Sequence.Stream + 1
 		}
-		g.note(stored{lastToken(m.Subject()), m.Headers().Get(objectHeader), m.Data()})
+		g.note(stored{lastToken(m.Subject()), m.Headers(), m.Data()})
 	}
 }
 
@@ -175,6 +180,9 @@ func (g *campaign) subject(item queue.Item) string {
 func (g *campaign) Next(ctx context.Context) (queue.Answer, error) {
 	for {
 		if a, ok := g.pop(); ok {
+			if err := g.givenUp(a.name); err != nil {
+				return queue.Answer{Name: a.name, Err: err}, nil
+			}
 			answer, err := g.open(ctx, a)
 			if err != nil {
 				g.note(a) // for whoever asks again
@@ -204,6 +212,17 @@ func (g *campaign) Next(ctx context.Context) (queue.Answer, error) {
 		}
 		timer.Stop()
 	}
+}
+
+// givenUp returns why an item is not asked anew, and takes it as answered; nil if it is.
+func (g *campaign) givenUp(name string) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.refused[name] < queue.MostTimes {
+		return nil
+	}
+	delete(g.pending, name)
+	return fmt.Errorf("%d answers of workers were refused", g.refused[name])
 }
 
 // pop returns an answer that is there and was not returned yet.
@@ -273,41 +292,121 @@ func (g *campaign) look(ctx context.Context, name string) (stored, error) {
 	if err != nil {
 		return stored{}, err
 	}
-	return stored{name, m.Header.Get(objectHeader), m.Data}, nil
+	return stored{name, m.Header, m.Data}, nil
 }
 
+// A badAnswer is what is wrong with an answer that is refused, whoever stored it.
+type badAnswer struct {
+	worker string // empty if unknown
+	err    error
+}
+
+func (b *badAnswer) Error() string { return b.err.Error() }
+
 // open returns an answer, and takes its item as returned.
-func (g *campaign) open(ctx context.Context, a stored) (_ queue.Answer, err error) {
-	name := a.name
-	if a.object == "" && a.text == nil {
-		a, err = g.look(ctx, name)
-	}
-	if errors.Is(err, jetstream.ErrMsgNotFound) { // somebody has removed it
+func (g *campaign) open(ctx context.Context, a stored) (queue.Answer, error) {
+	answer, err := g.fetch(ctx, a)
+	var bad *badAnswer
+	switch {
+	case errors.As(err, &bad):
+		return g.refuseStored(ctx, a.name, bad)
+	case errors.Is(err, jetstream.ErrMsgNotFound): // somebody has removed it
 		g.mu.Lock()
-		item := g.pending[name]
-		delete(g.had, name)
+		item := g.pending[a.name]
+		delete(g.had, a.name)
 		g.mu.Unlock()
 		if err := g.publish(ctx, item); err != nil {
 			return queue.Answer{}, err
 		}
 		return g.Next(ctx)
+	case err != nil:
+		return queue.Answer{}, err
 	}
-	if err == nil && a.object != "" {
-		a.text, err = g.object(ctx, a.object)
+	g.mu.Lock()
+	delete(g.pending, a.name)
+	delete(g.had, a.name)
+	g.mu.Unlock()
+	return answer, nil
+}
+
+// fetch returns an answer, if it is signed by a worker that is not excluded.
+func (g *campaign) fetch(ctx context.Context, a stored) (answer queue.Answer, err error) {
+	name := a.name
+	if a.object() == "" && a.text == nil {
+		if a, err = g.look(ctx, name); err != nil {
+			return answer, err
+		}
 	}
+	if a.object() != "" {
+		if a.text, err = g.object(ctx, a.object()); err != nil {
+			return answer, err
+		}
+	}
+	worker, err := verify(a.headers, g.result(name), a.text)
+	if err != nil {
+		return answer, &badAnswer{"", err}
+	}
+	g.mu.Lock()
+	excluded := g.excluded[worker]
+	g.mu.Unlock()
+	if excluded {
+		return answer, &badAnswer{worker, fmt.Errorf("worker %s is excluded", queue.Short(worker))}
+	}
+	if answer, err = unpack(a.text); err != nil {
+		return answer, &badAnswer{worker, err}
+	}
+	answer.Name, answer.Worker = name, worker
+	return answer, nil
+}
+
+// refuseStored refuses an answer that can't be opened, and goes on with the next one.
+func (g *campaign) refuseStored(ctx context.Context, name string, bad *badAnswer) (queue.Answer, error) {
+	g.mu.Lock()
+	item := g.pending[name]
+	known := bad.worker != "" && g.excluded[bad.worker]
+	g.mu.Unlock()
+	if !known {
+		g.say(fmt.Sprintf("an answer to %s is refused: %v: it is asked anew", name, bad))
+	}
+	err := g.Refuse(ctx, item, queue.Answer{Name: name, Worker: bad.worker}, bad.worker != "")
 	if err != nil {
 		return queue.Answer{}, err
 	}
-	answer, err := unpack(a.text)
-	if err != nil {
-		return queue.Answer{}, fmt.Errorf("the answer to %s can't be read: %w", name, err)
-	}
-	answer.Name = name
+	return g.Next(ctx)
+}
+
+// Refuse implements [queue.Campaign].
+func (g *campaign) Refuse(ctx context.Context, item queue.Item, a queue.Answer, exclude bool) error {
 	g.mu.Lock()
-	delete(g.pending, name)
-	delete(g.had, name)
+	if exclude && a.Worker != "" {
+		g.excluded[a.Worker] = true
+	}
+	g.refused[item.Name]++
+	given := g.refused[item.Name] >= queue.MostTimes
+	delete(g.had, item.Name)
+	g.pending[item.Name] = item
 	g.mu.Unlock()
-	return answer, nil
+	if given {
+		g.note(stored{name: item.Name})
+		return nil
+	}
+	err := persist(ctx, forEver, func(ctx context.Context) error {
+		return g.results.Purge(ctx, jetstream.WithPurgeSubject(g.result(item.Name)))
+	})
+	if err != nil {
+		return err
+	}
+	return g.publish(ctx, item)
+}
+
+// Refused implements [queue.Campaign].
+func (g *campaign) Refused() (n int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, times := range g.refused {
+		n += times
+	}
+	return n
 }
 
 // object returns what is in an object. It was stored before that, but who is asked may not have
@@ -321,9 +420,15 @@ func (g *campaign) object(ctx context.Context, object string) (text []byte, err 
 		if err != nil {
 			return err
 		}
-		text, err = io.ReadAll(o)
+		text, err = io.ReadAll(io.LimitReader(o, queue.MaxAnswer+1))
 		return errors.Join(err, o.Close())
 	})
+	switch {
+	case errors.Is(err, errNotYet), errors.Is(err, jetstream.ErrDigestMismatch):
+		return nil, &badAnswer{"", fmt.Errorf("its object is missing or damaged: %w", err)}
+	case err == nil && len(text) > queue.MaxAnswer:
+		return nil, &badAnswer{"", fmt.Errorf("its object is larger than the limit of %d bytes", queue.MaxAnswer)}
+	}
 	return text, err
 }
 

@@ -105,10 +105,18 @@ func (e Engine) Connect(ctx context.Context, at queue.Address, say func(string))
 		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}), // what is lost is asked for again
 	)
 	nc, err := reach(ctx, at.URLs, options)
+	if errors.Is(err, nats.ErrAuthorization) {
+		return nil, queue.BadAddress("the queue %s does not let us in: give the file of its credentials with --queue-creds; \"lockfault queue\" names it when it starts", where)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("the queue %s can't be reached: %w", where, err)
 	}
-	c := &conn{nc: nc, where: where, say: say, quiet: cmp.Or(e.Quiet, 30*time.Second)}
+	id, err := newIdentity()
+	if err != nil {
+		nc.Close()
+		return nil, fmt.Errorf("draw a key to sign answers with: %w", err)
+	}
+	c := &conn{nc: nc, identity: id, where: where, say: say, quiet: cmp.Or(e.Quiet, 30*time.Second)}
 	if err := c.open(ctx); err != nil {
 		nc.Close()
 		return nil, fmt.Errorf("the queue %s: %w", where, err)
@@ -124,6 +132,8 @@ func shown(urls string) (string, error) {
 		switch {
 		case err != nil: // which has the address, and who is let in
 			return "", queue.BadAddress("give one such as nats://127.0.0.1:4222")
+		case u.User != nil:
+			return "", queue.BadAddress("the address holds a user or a password, which other users of this machine see: write USER:PASSWORD to a file, and name it with --queue-creds")
 		case !slices.Contains(schemes(), u.Scheme) || u.Hostname() == "" || u.Port() != "" && !isPort(u.Port()):
 			return "", queue.BadAddress("give one such as nats://127.0.0.1:4222, or tls://HOST:PORT")
 		}
@@ -140,10 +150,11 @@ func isPort(text string) bool {
 // secure returns the options that say how to be let in.
 func secure(at queue.Address) (options []nats.Option, err error) {
 	if at.Credentials != "" {
-		if _, err := os.ReadFile(at.Credentials); err != nil {
+		option, err := credentials(at.Credentials)
+		if err != nil {
 			return nil, queue.BadAddress("credentials: %w", err)
 		}
-		options = append(options, nats.UserCredentials(at.Credentials))
+		options = append(options, option)
 	}
 	if at.CA == "" && at.Certificate == "" && at.Key == "" {
 		return options, nil
@@ -173,11 +184,12 @@ func secure(at queue.Address) (options []nats.Option, err error) {
 
 // conn implements [queue.Conn].
 type conn struct {
-	nc    *nats.Conn
-	where string
-	say   func(string)
-	quiet time.Duration
-	js    jetstream.JetStream
+	nc       *nats.Conn
+	identity identity // of its worker
+	where    string
+	say      func(string)
+	quiet    time.Duration
+	js       jetstream.JetStream
 
 	work, results jetstream.Stream
 	notes         jetstream.KeyValue

@@ -31,9 +31,12 @@ const gone = 45 * time.Second
 func (g *campaign) begin(ctx context.Context, what string) error {
 	err := persist(ctx, patience, func(ctx context.Context) error {
 		e, err := g.notes.Get(ctx, g.register())
-		if err == nil {
+		if err == nil && isToken(string(e.Value())) {
 			g.round = string(e.Value())
 			return nil
+		}
+		if err == nil { // no round of ours: anybody who is let in can write a note
+			return errors.Join(fmt.Errorf("%w: a note that names no round", errNotYet), g.notes.Purge(ctx, g.register()))
 		}
 		if !errors.Is(err, jetstream.ErrKeyNotFound) {
 			return err
@@ -50,6 +53,11 @@ func (g *campaign) begin(ctx context.Context, what string) error {
 	}
 	g.what = g.program.Version + ": " + what
 	return g.ask(ctx)
+}
+
+// isToken reports whether a text is the name of a round: part of a subject, and of nothing else.
+func isToken(text string) bool {
+	return len(text) > 0 && len(text) <= 64 && strings.Trim(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789") == ""
 }
 
 // register is the key of the note that has the round.

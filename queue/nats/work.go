@@ -35,6 +35,9 @@ type worker struct {
 	held    chan struct{} // has a place taken for each cell in hand
 }
 
+// Worker implements [queue.Conn].
+func (c *conn) Worker() string { return c.identity.name() }
+
 // Work implements [queue.Conn].
 func (c *conn) Work(ctx context.Context, p queue.Program, w queue.Worker) error {
 	if w.Hands < 1 {
@@ -183,6 +186,11 @@ func (k *worker) do(ctx context.Context, m jetstream.Msg) {
 	if err == nil {
 		_, err = k.answer(ctx, subject, t, answer)
 	}
+	if errors.Is(err, queue.ErrBadItem) {
+		k.say(fmt.Sprintf("an item is refused: %v", err))
+		_ = m.Term() // or it is given out again, and refused again
+		return
+	}
 	if err != nil {
 		m.Nak() // or others have it when this one has been silent for long enough
 		return
@@ -269,6 +277,7 @@ func (k *worker) answer(ctx context.Context, subject string, t queue.Task, a que
 		return false, err
 	}
 	m := &nats.Msg{Subject: subject, Data: text, Header: nats.Header{}}
+	k.identity.sign(m.Header, subject, text)
 	if len(text) > large {
 		// Another worker may play the same: its object is its own.
 		object := strings.Join([]string{k.program.Class, t.Campaign, t.Name, nuid.Next()}, "/")

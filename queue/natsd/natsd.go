@@ -20,6 +20,9 @@ import (
 	"github.com/lockfault/lockfault/queue/nats"
 )
 
+// credentialsFile is the name of the file of credentials in a server's directory.
+const credentialsFile = "queue.key"
+
 // Engine is that of [nats.Engine], which can be a server too. Its zero value is ready.
 type Engine struct{ nats.Engine }
 
@@ -31,7 +34,13 @@ const (
 )
 
 // Serve implements [queue.Host].
-func (Engine) Serve(ctx context.Context, o queue.ServerOptions, ready func(url string)) error {
+func (Engine) Serve(ctx context.Context, o queue.ServerOptions, ready func(url, credentials string)) error {
+	switch {
+	case o.Config == "" && o.Credentials == "":
+		o.Credentials = filepath.Join(o.Dir, credentialsFile)
+	case o.Config != "" && o.Credentials != "":
+		return queue.BadAddress("credentials: the config file says who is let in: leave one of the two out")
+	}
 	options, err := configure(o)
 	if err != nil {
 		return err
@@ -41,6 +50,13 @@ func (Engine) Serve(ctx context.Context, o queue.ServerOptions, ready func(url s
 		return err
 	}
 	defer unlock()
+	if o.Config == "" {
+		user, err := nats.NewCredentials(o.Credentials)
+		if err != nil {
+			return queue.BadAddress("credentials: %w", err)
+		}
+		options.Nkeys = []*server.NkeyUser{{Nkey: user}}
+	}
 	if options.Port > 0 { // the server would try for long, and not say why
 		l, err := net.Listen("tcp", net.JoinHostPort(options.Host, strconv.Itoa(options.Port)))
 		if err != nil {
@@ -69,7 +85,7 @@ func (Engine) Serve(ctx context.Context, o queue.ServerOptions, ready func(url s
 	if !s.JetStreamEnabled() {
 		return fmt.Errorf("the server can't keep things in %s: may it write there?", options.StoreDir)
 	}
-	ready(s.ClientURL())
+	ready(s.ClientURL(), o.Credentials)
 	select {
 	case <-ctx.Done():
 		return nil
@@ -136,21 +152,21 @@ func configure(o queue.ServerOptions) (*server.Options, error) {
 	if options.SyncInterval == 0 {
 		options.SyncInterval = syncs
 	}
-	if where := open(options); where != "" {
+	if where := open(options, o.Config == ""); where != "" {
 		return nil, queue.BadAddress("%s is not this machine alone, and anybody would be let in: give a config file that says who is, by authorization, accounts or an operator, or leave it out", where)
 	}
 	return options, nil
 }
 
-// open returns where others than this machine can connect without being asked who they are;
-// nothing, if there is no such place.
-func open(o *server.Options) string {
+// open returns where others than this machine can connect without being asked who they are, of a
+// server that asks for credentials or not; empty if there is no such place.
+func open(o *server.Options, credentials bool) string {
 	type door struct {
 		name, host string
 		port       int
 		asked      bool
 	}
-	asked := guarded(o)
+	asked := credentials || guarded(o)
 	for _, d := range []door{
 		{"", o.Host, o.Port, asked},
 		{"websocket ", o.Websocket.Host, o.Websocket.Port, asked && o.Websocket.NoAuthUser == "" || o.Websocket.Username != "" || o.Websocket.Token != ""},

@@ -11,43 +11,43 @@ import (
 	"github.com/lockfault/lockfault/queue/natsd"
 )
 
-// serve starts a server, and returns its address.
-func serve(t *testing.T) string {
+// serve starts a server, and returns its address with the credentials that it has generated.
+func serve(t *testing.T) queue.Address {
 	t.Helper()
 	return serveIn(t, t.TempDir())
 }
 
-func serveIn(t *testing.T, dir string) string {
+func serveIn(t *testing.T, dir string) queue.Address {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	urls := make(chan string, 1)
+	addresses := make(chan queue.Address, 1)
 	var serving sync.WaitGroup
 	serving.Go(func() {
-		err := natsd.Engine{}.Serve(ctx, queue.ServerOptions{Listen: "127.0.0.1:0", Dir: dir}, func(url string) { urls <- url })
+		err := natsd.Engine{}.Serve(ctx, queue.ServerOptions{Listen: "127.0.0.1:0", Dir: dir}, func(url, credentials string) { addresses <- queue.Address{URLs: url, Credentials: credentials} })
 		if err != nil {
 			t.Error(err)
-			close(urls)
+			close(addresses)
 		}
 	})
 	t.Cleanup(func() {
 		cancel()
 		serving.Wait()
 	})
-	url, ok := <-urls
+	at, ok := <-addresses
 	if !ok {
 		t.FailNow()
 	}
-	return url
+	return at
 }
 
-func connect(t *testing.T, url string) queue.Conn {
+func connect(t *testing.T, at queue.Address) queue.Conn {
 	t.Helper()
-	return connectWith(t, natsd.Engine{}, url)
+	return connectWith(t, natsd.Engine{}, at)
 }
 
-func connectWith(t *testing.T, e natsd.Engine, url string) queue.Conn {
+func connectWith(t *testing.T, e natsd.Engine, at queue.Address) queue.Conn {
 	t.Helper()
-	c, err := e.Connect(t.Context(), queue.Address{URLs: url}, func(text string) { t.Log(text) })
+	c, err := e.Connect(t.Context(), at, func(text string) { t.Log(text) })
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -256,9 +256,13 @@ func TestWhatIsLostIsPutAnew(t *testing.T) {
 }
 
 // raw returns what the server has, as nobody of lockfault sees it.
-func raw(t *testing.T, url string) jetstream.JetStream {
+func raw(t *testing.T, at queue.Address) jetstream.JetStream {
 	t.Helper()
-	nc, err := client.Connect(url)
+	option, err := client.NkeyOptionFromSeed(at.Credentials)
+	if err != nil {
+		t.Fatal(err)
+	}
+	nc, err := client.Connect(at.URLs, option)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -271,9 +275,9 @@ func raw(t *testing.T, url string) jetstream.JetStream {
 }
 
 // purge has the server forget what waits, as one that lost its disk has.
-func purge(t *testing.T, url string) {
+func purge(t *testing.T, at queue.Address) {
 	t.Helper()
-	js := raw(t, url)
+	js := raw(t, at)
 	for _, name := range []string{"LOCKFAULT_WORK", "LOCKFAULT_RESULTS", "KV_LOCKFAULT_NOTES", "OBJ_LOCKFAULT_FILES"} {
 		if err := js.DeleteStream(t.Context(), name); err != nil {
 			t.Fatal(err)
@@ -457,7 +461,7 @@ func TestAServerComesBack(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
 		ready, ended := make(chan bool), make(chan error, 1)
 		go func() {
-			ended <- natsd.Engine{}.Serve(ctx, queue.ServerOptions{Listen: at, Dir: dir}, func(string) { close(ready) })
+			ended <- natsd.Engine{}.Serve(ctx, queue.ServerOptions{Listen: at, Dir: dir}, func(_, _ string) { close(ready) })
 		}()
 		select {
 		case <-ready:
@@ -472,12 +476,12 @@ func TestAServerComesBack(t *testing.T) {
 		}
 	}
 	down := up()
-	g := campaign(t, connect(t, "nats://"+at), "c")
+	g := campaign(t, connect(t, queue.Address{URLs: "nats://" + at, Credentials: filepath.Join(dir, "queue.key")}), "c")
 	put(t, g, queue.Cell, "a", "b")
 	down()
 	down = up()
 	defer func() { down() }()
-	work(t, connect(t, "nats://"+at), ours, queue.Worker{Do: echo})
+	work(t, connect(t, queue.Address{URLs: "nats://" + at, Credentials: filepath.Join(dir, "queue.key")}), ours, queue.Worker{Do: echo})
 	if had := map[string]bool{next(t, g): true, next(t, g): true}; !had["a=a"] || !had["b=b"] {
 		t.Error(had)
 	}
@@ -508,7 +512,7 @@ func TestSecurity(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ready, ended := make(chan bool), make(chan error, 1)
 	go func() {
-		ended <- natsd.Engine{}.Serve(ctx, queue.ServerOptions{Config: config, Dir: filepath.Join(dir, "kept")}, func(string) { close(ready) })
+		ended <- natsd.Engine{}.Serve(ctx, queue.ServerOptions{Config: config, Dir: filepath.Join(dir, "kept")}, func(_, _ string) { close(ready) })
 	}()
 	defer func() {
 		cancel()
@@ -521,16 +525,26 @@ func TestSecurity(t *testing.T) {
 	case err := <-ended:
 		t.Fatal(err)
 	}
+	kept := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	right, wrong := kept("right", "me:secret\n"), kept("wrong", "me:guess\n")
 	for _, c := range []struct {
 		name string
 		at   queue.Address
 		ok   bool
 	}{
-		{"all that it takes", queue.Address{URLs: "tls://me:secret@" + at, CA: ca, Certificate: cert, Key: key}, true},
+		{"all that it takes", queue.Address{URLs: "tls://" + at, Credentials: right, CA: ca, Certificate: cert, Key: key}, true},
 		{"no password", queue.Address{URLs: "tls://" + at, CA: ca, Certificate: cert, Key: key}, false},
-		{"a wrong one", queue.Address{URLs: "tls://me:guess@" + at, CA: ca, Certificate: cert, Key: key}, false},
-		{"no certificate", queue.Address{URLs: "tls://me:secret@" + at, CA: ca}, false},
-		{"not trusted", queue.Address{URLs: "tls://me:secret@" + at, Certificate: cert, Key: key}, false},
+		{"a wrong one", queue.Address{URLs: "tls://" + at, Credentials: wrong, CA: ca, Certificate: cert, Key: key}, false},
+		{"none in the file", queue.Address{URLs: "tls://" + at, Credentials: kept("none", "secret\n"), CA: ca, Certificate: cert, Key: key}, false},
+		{"a password in the address", queue.Address{URLs: "tls://me:secret@" + at, Credentials: right, CA: ca, Certificate: cert, Key: key}, false},
+		{"no certificate", queue.Address{URLs: "tls://" + at, Credentials: right, CA: ca}, false},
+		{"not trusted", queue.Address{URLs: "tls://" + at, Credentials: right, Certificate: cert, Key: key}, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			conn, err := natsd.Engine{}.Connect(t.Context(), c.at, func(string) {})
@@ -582,8 +596,6 @@ func TestItListensHereAlone(t *testing.T) {
 	dir := t.TempDir()
 	config := filepath.Join(dir, "nats.conf")
 	for _, c := range []struct{ listen, config, want string }{
-		{"0.0.0.0:0", "", "anybody would be let in"},
-		{"192.0.2.1:4222", "", "anybody would be let in"},
 		{":4222", "", "every address"},
 		{"127.0.0.1", "", "give HOST:PORT"},
 		{"127.0.0.1:70000", "", "give HOST:PORT"},
@@ -603,7 +615,7 @@ func TestItListensHereAlone(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		err := natsd.Engine{}.Serve(t.Context(), o, func(string) { t.Errorf("%+v listens", c) })
+		err := natsd.Engine{}.Serve(t.Context(), o, func(_, _ string) { t.Errorf("%+v listens", c) })
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%+v: %v", c, err)
 		}

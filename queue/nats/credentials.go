@@ -1,0 +1,98 @@
+package nats
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nkeys"
+)
+
+// maxCredentials is the largest size of a file of credentials in bytes.
+const maxCredentials = 64 << 10
+
+// credentials returns the option that says who we are by what a file holds: the seed of an NKey,
+// which [natsd.Engine.Serve] generates and the server never sees; credentials of NATS, with a JWT;
+// or a line USER:PASSWORD.
+func credentials(file string) (nats.Option, error) {
+	text, err := readCredentials(file)
+	if err != nil {
+		return nil, err
+	}
+	line := strings.TrimSpace(string(text))
+	user, password, several := strings.Cut(line, ":")
+	switch {
+	case bytes.Contains(text, []byte("BEGIN NATS USER JWT")):
+		return nats.UserCredentials(file), nil
+	case strings.HasPrefix(line, "SU"):
+		return nats.NkeyOptionFromSeed(file)
+	case several && user != "" && password != "" && !strings.ContainsAny(line, "\n\r"):
+		return nats.UserInfo(user, password), nil
+	}
+	return nil, fmt.Errorf("%s holds no credentials: it must hold an NKey's seed, credentials of NATS, or one line USER:PASSWORD", file)
+}
+
+func readCredentials(file string) ([]byte, error) {
+	about, err := os.Stat(file)
+	switch {
+	case err != nil:
+		return nil, err
+	case !about.Mode().IsRegular():
+		return nil, fmt.Errorf("%s is not a regular file", file)
+	}
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, maxCredentials+1))
+	if err == nil && len(text) > maxCredentials {
+		err = fmt.Errorf("%s is larger than the limit of %d bytes", file, maxCredentials)
+	}
+	return text, err
+}
+
+// NewCredentials returns the user that the credentials in a file stand for: the public part of an
+// NKey. It creates the file with mode 0600 if it does not exist.
+func NewCredentials(file string) (user string, err error) {
+	seed, err := readCredentials(file)
+	if errors.Is(err, os.ErrNotExist) {
+		seed, err = writeSeed(file)
+	}
+	if err != nil {
+		return "", err
+	}
+	about, err := os.Stat(file)
+	if err != nil {
+		return "", err
+	}
+	if loose := about.Mode().Perm() & 0o077; loose != 0 && os.PathSeparator == '/' {
+		return "", fmt.Errorf("%s may be read by others (mode %#o): remove it to have another one generated", file, about.Mode().Perm())
+	}
+	pair, err := nkeys.FromSeed(bytes.TrimSpace(seed))
+	if err != nil {
+		return "", fmt.Errorf("%s holds no seed of an NKey: remove it to have another one generated", file)
+	}
+	return pair.PublicKey()
+}
+
+// writeSeed draws an NKey and writes its seed to a file that does not exist yet.
+func writeSeed(file string) (seed []byte, err error) {
+	pair, err := nkeys.CreateUser()
+	if err != nil {
+		return nil, err
+	}
+	if seed, err = pair.Seed(); err != nil {
+		return nil, err
+	}
+	f, err := os.OpenFile(file, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	_, err = f.Write(append(seed, '\n'))
+	return seed, errors.Join(err, f.Close())
+}
