@@ -127,7 +127,7 @@ func (o *joinOptions) join(cmd *cobra.Command, a *app) error {
 	case interrupted:
 		return &statusError{ExitInterrupted, nil}
 	case errors.Is(err, queue.ErrForeign):
-		return usage("%v: a worker has to be the same program as who asks", err)
+		return usage("%v: a worker must be the same program as the requester", err)
 	}
 	return err
 }
