@@ -207,7 +207,7 @@ func TestResumeRefusesAForeignCell(t *testing.T) {
 		{`"scenario":"mine"`, `"scenario":"evil"`, `its cell 0 is "fenced" under "evil" in "sim", and must be "fenced" under "mine" in "sim"`},
 		{`"world":"sim"`, `"world":"evil"`, `its cell 0 is "fenced" under "mine" in "evil", and must be "fenced" under "mine" in "sim"`},
 		{`"verdict":"held"`, `"verdict":"evil"`, `the cell "fenced" under "mine" in "sim" has the verdict "evil", which there is none of`},
-		{`"history":"`, `"history":"../../`, `the cell "fenced" under "mine" in "sim" has the history "../../histories/sim/fenced/mine.jsonl", which must be below the report's directory`},
+		{`"history":"`, `"history":"../../`, `the cell "fenced" under "mine" in "sim": the path "../../histories/sim/fenced/mine.jsonl" of its history leads out of the report's directory`},
 	} {
 		if !bytes.Contains(text, []byte(c.old)) {
 			t.Fatalf("the journal has no %s:\n%s", c.old, text)
