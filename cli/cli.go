@@ -108,6 +108,25 @@ func run(ctx context.Context, a *app, args []string, stdin io.Reader, stdout, st
 	}
 }
 
+// oneLine refuses arguments of several lines: where a name is printed, its second line would pass for
+// a line of the program, such as an annotation of a CI system. A program of --subject may have such.
+func oneLine(cmd *cobra.Command, args []string) (err error) {
+	check := func(what, text string) {
+		if err == nil && strings.ContainsAny(text, "\r\n") {
+			err = usage("%s %q: must be a single line", what, text)
+		}
+	}
+	for _, arg := range args {
+		check("argument", arg)
+	}
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		if f.Name != "subject" {
+			check("--"+f.Name, f.Value.String())
+		}
+	})
+	return err
+}
+
 // An output is what commands have in the place of a standard stream: text that they write passes
 // [printable.Writer], so that no name and no error of others acts on the terminal. After its reader
 // has closed the pipe, as head does, an output discards the text, so that the command finishes its
@@ -248,9 +267,10 @@ something differs, 2 if nothing was done because something was asked for that
 there isn't, 3 if a cell could not be decided or the machine lacks something,
 and 130 if the run was interrupted. A reader that closes standard output early,
 as head does, changes neither the work nor the exit status.`,
-		Args:          cobra.ArbitraryArgs,
-		SilenceErrors: true,
-		SilenceUsage:  true,
+		Args:              cobra.ArbitraryArgs,
+		PersistentPreRunE: func(cmd *cobra.Command, args []string) error { return oneLine(cmd, args) },
+		SilenceErrors:     true,
+		SilenceUsage:      true,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return unknown("command", args[0], visible(cmd), fmt.Sprintf("\"%s help\" lists them", cmd.Root().Name()))

@@ -259,5 +259,5 @@ func (o *mergeOptions) checkOut(e *exploreOptions, shards []*shard) error {
 			return usage("--out %s is one of the shards: name another directory", o.out)
 		}
 	}
-	return nil
+	return e.checkFiles(shards[0].Strategy)
 }

@@ -66,6 +66,10 @@ const (
 	sampled = 32
 	// maxFiles is how many bytes of files an answer has at most: in JSON they are larger.
 	maxFiles = queue.MaxAnswer / 2
+	// maxBody is how many bytes an answer has without its files: no worker process answers by a longer line.
+	maxBody = 16 << 20
+	// maxHeld is how many bytes of a worker's answers are held back.
+	maxHeld = 64 << 20
 )
 
 // The names of the files of an answer.
@@ -91,6 +95,7 @@ type claim struct {
 	question
 	answer queue.Answer
 	result pool.Result[played]
+	size   int // of its body in bytes
 }
 
 // ask returns what to ask the workers for a job.
@@ -218,12 +223,12 @@ func (s *shared) take(ctx context.Context, options pool.Options, q question, ans
 	result, err := s.read(q, answer)
 	var wrong *wrongAnswer
 	if errors.As(err, &wrong) {
-		return s.exclude(ctx, []claim{{q, answer, result}}, wrong.Error())
+		return s.exclude(ctx, []claim{{question: q, answer: answer}}, wrong.Error())
 	}
 	if err != nil {
 		return 0, err
 	}
-	c := claim{q, answer, result}
+	c := claim{q, answer, result, len(answer.Body)}
 	c.answer.Body, c.answer.Files = nil, nil
 	if q.Twin && q.Place.Real() && decided(result) {
 		if err := s.twin(ctx, options, &c); err != nil {
@@ -237,10 +242,17 @@ func (s *shared) take(ctx context.Context, options pool.Options, q question, ans
 	switch {
 	case s.incident(c):
 		return s.settleBy(ctx, options, answer.Worker, len(s.held[answer.Worker])-1, done)
-	case len(s.held[answer.Worker]) >= sampled:
+	case len(s.held[answer.Worker]) >= sampled || sizeOf(s.held[answer.Worker]) >= maxHeld:
 		return s.settle(ctx, options, answer.Worker, done)
 	}
 	return 0, nil
+}
+
+func sizeOf(claims []claim) (n int) {
+	for _, c := range claims {
+		n += c.size
+	}
+	return n
 }
 
 // settle plays one of the answers of a worker that are held, drawn at random, and takes them all if
@@ -376,10 +388,16 @@ func wrongly(format string, args ...any) error { return &wrongAnswer{fmt.Sprintf
 // tells is derived anew, and what it says of anything else than its question is dropped. The error
 // is a *wrongAnswer if no worker of this build would give such an answer.
 func (s *shared) read(q question, answer queue.Answer) (result pool.Result[played], err error) {
+	if len(answer.Body) > maxBody {
+		return result, wrongly("its answer to %s has %d bytes without its files, more than the limit of %d", answer.Name, len(answer.Body), maxBody)
+	}
 	if err := json.Unmarshal(answer.Body, &result); err != nil {
 		return result, wrongly("its answer to %s can't be read: %v", answer.Name, err)
 	}
-	if result.Failure != nil {
+	if f := result.Failure; f != nil {
+		if f.Reason == "" {
+			return result, wrongly("its answer to %s is a failure without a reason", answer.Name)
+		}
 		result.Value = played{}
 		return result, nil
 	}
@@ -398,6 +416,8 @@ func (s *shared) read(q question, answer queue.Answer) (result pool.Result[playe
 		return result, wrongly("its answer to %s says that there is nothing to play, and there is", answer.Name)
 	case !is && !slices.Contains([]reports.Verdict{reports.Unknown, reports.Error, reports.NotApplicable}, cell.Verdict):
 		return result, wrongly("its answer to %s has the verdict %q", answer.Name, cell.Verdict)
+	case !is && cell.Reason == "":
+		return result, wrongly("its answer to %s is %s without a reason", answer.Name, cell.Verdict)
 	case is && q.Count != (v.Counts != nil):
 		return result, wrongly("its answer to %s counts what nobody asked for, or does not count", answer.Name)
 	case !q.Place.Real() && v.Late != 0, v.Late < 0, cell.Lease < 0, cell.Lease > item.MaxLease:

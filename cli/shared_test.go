@@ -184,7 +184,14 @@ func TestPoisonedCells(t *testing.T) {
 			}
 		}, "the history of something else"},
 		{"a history that is none", func(n int, _ *pool.Result[played], a *queue.Answer) { a.Files[historyFile] = []byte("no") }, "a history that can't be read"},
-		{"not applicable", func(n int, r *pool.Result[played], a *queue.Answer) { r.Value.Cell.Verdict = reports.NotApplicable }, "there is nothing to play, and there is"},
+		{"a failure without a reason", func(n int, r *pool.Result[played], a *queue.Answer) { r.Failure = &pool.Failure{} }, "a failure without a reason"},
+		{"an error without a reason", func(n int, r *pool.Result[played], a *queue.Answer) {
+			r.Value.Cell.Verdict, r.Value.Cell.Reason = reports.Error, ""
+		}, "is error without a reason"},
+		{"an endless text", func(n int, r *pool.Result[played], a *queue.Answer) { r.Printed = strings.Repeat("x", maxBody) }, "more than the limit of 16777216"},
+		{"not applicable", func(n int, r *pool.Result[played], a *queue.Answer) {
+			r.Value.Cell.Verdict, r.Value.Cell.Reason = reports.NotApplicable, "x"
+		}, "there is nothing to play, and there is"},
 		{"late where time is virtual", func(n int, r *pool.Result[played], a *queue.Answer) { r.Value.Late = time.Hour }, "is late by"},
 		{"paths and names", func(n int, r *pool.Result[played], a *queue.Answer) {
 			r.Value.Cell.World, r.Value.Cell.Strategy, r.Value.Cell.Scenario = "../../../secret", "evil", "../evil"
@@ -362,7 +369,7 @@ func TestPoisonedSearches(t *testing.T) {
 		want  string
 	}{
 		{"nothing", func(*explore.Result) {}, ""},
-		{"nothing was found", func(r *explore.Result) { r.Findings = []explore.Finding{} }, "it has not found"},
+		{"nothing was found", func(r *explore.Result) { r.Findings = []explore.Finding{} }, "it has"},
 		{"a finding that is none", func(r *explore.Result) {
 			f := r.Findings[0]
 			f.Anomaly, f.Anomalies = checker.Starvation, []checker.Anomaly{checker.Starvation}
@@ -378,7 +385,9 @@ func TestPoisonedSearches(t *testing.T) {
 			r.Findings[0].Anomaly = "../../evil"
 		}, "is no anomaly"},
 		{"the same twice", func(r *explore.Result) { r.Findings = append(slices.Clone(r.Findings), r.Findings[0]) }, "twice"},
-		{"few states", func(r *explore.Result) { r.States, r.Common = 3, nil }, "this machine sees more"},
+		{"few states", func(r *explore.Result) { r.States, r.Ends, r.Moves, r.Depth, r.Common = 3, 0, 3, 3, nil }, "this machine sees more"},
+		{"one state more", func(r *explore.Result) { r.States++ }, "states and"},
+		{"more states than moves", func(r *explore.Result) { r.States = 999_999_999 }, "more states than moves"},
 		{"another common part", func(r *explore.Result) {
 			common := *r.Common
 			common.Moves++

@@ -249,6 +249,9 @@ func (s *sharedSearch) impossible(r *explore.Result) string {
 	if min(r.States, r.Ends, r.Merged, r.Moves, r.Runs, r.Depth, r.Varied) < 0 {
 		return "it has numbers that no search has"
 	}
+	if r.States > r.Moves+1 || r.Ends > r.States || r.Depth > r.Moves {
+		return "it has more states than moves that lead to them"
+	}
 	if c := r.Common; c != nil && (min(c.States, c.Ends, c.Merged, c.Moves) < 0 || c.States > r.States || c.Ends > r.Ends || c.Merged > r.Merged || c.Moves > r.Moves) {
 		return "more is common to all shards than there is"
 	}
@@ -269,37 +272,62 @@ func (s *sharedSearch) impossible(r *explore.Result) string {
 const (
 	// finer is how many shards a part is cut into, of which one is searched here.
 	finer = 16
-	// sampleShare is what that may take, as a share of what the part took, and sampleLeast is at least allowed.
+	// sampleLeast is how long a part may be searched here, and sampleShare the share of the time that it has
+	// taken, if that is longer. Half of it is for the part itself, and half for the shard.
+	sampleLeast = 4 * time.Second
 	sampleShare = 10
-	sampleLeast = time.Second
 )
 
-// sample searches a small shard of a part that is said to be searched to its end, drawn at random, as far as there is
-// time: what it finds must be in the answer.
+// sample searches a part that is said to be searched to its end, as far as there is time, and then a small shard of
+// it, drawn at random, if there was not enough: what is found must be in the answer. A small part is searched whole.
 func (s *sharedSearch) sample(ctx context.Context, p *piece, r *explore.Result) error {
-	if !r.Exhausted || s.bound.Varies || finer*p.of > explore.MaxShards {
+	if !r.Exhausted || s.bound.Varies {
 		return nil
 	}
+	half := max(sampleLeast, time.Since(p.began)/sampleShare) / 2
 	b := s.bound
-	b.Shard, b.Shards, b.Reach = p.shard+p.of*s.shared.random.IntN(finer), finer*p.of, nil
-	within, cancel := context.WithTimeout(ctx, max(sampleLeast, time.Since(p.began)/sampleShare))
+	b.Reach = nil
+	if p.of > 1 {
+		b.Shard, b.Shards = p.shard, p.of
+	}
+	whole, err := s.searchHere(ctx, b, half, r)
+	if err != nil || ctx.Err() != nil {
+		return err
+	}
+	if whole.Exhausted {
+		if whole.States != r.States || whole.Moves != r.Moves || whole.Depth != r.Depth || len(whole.Findings) != len(r.Findings) {
+			return wrongly("it has %d states and %d moves, and this machine finds %d and %d", r.States, r.Moves, whole.States, whole.Moves)
+		}
+		return nil
+	}
+	if finer*p.of > explore.MaxShards {
+		return nil
+	}
+	b.Shard, b.Shards = p.shard+p.of*s.shared.random.IntN(finer), finer*p.of
+	_, err = s.searchHere(ctx, b, half, r)
+	return err
+}
+
+// searchHere searches here for a time, and returns an error if the answer lacks what that finds.
+func (s *sharedSearch) searchHere(ctx context.Context, b explore.Bound, d time.Duration, r *explore.Result) (explore.Result, error) {
+	within, cancel := context.WithTimeout(ctx, d)
 	defer cancel()
 	here, err := explore.Search(within, b, s.explorer, func(explore.Result) {})
 	if err != nil && within.Err() == nil {
-		return err
+		return here, err
 	}
 	for _, f := range here.Findings {
 		if !slices.ContainsFunc(r.Findings, func(other explore.Finding) bool { return other.Anomaly == f.Anomaly && other.Moves <= f.Moves }) {
-			return wrongly("it has not found %s in %d moves, and this machine has", f.Anomaly, f.Moves)
+			return here, wrongly("it has not found %s in %d moves, and this machine has", f.Anomaly, f.Moves)
 		}
 	}
 	switch {
 	case here.States > r.States, here.Moves > r.Moves:
-		return wrongly("it has seen %d states and %d moves, and this machine sees more in a part of that", r.States, r.Moves)
+		return here, wrongly("it has seen %d states and %d moves, and this machine sees more in a part of that", r.States, r.Moves)
 	case here.Exhausted && here.Common != nil && r.Common != nil && *here.Common != *r.Common:
-		return wrongly("what it says is common to all shards is not what this machine finds")
+		return here, wrongly("what it says is common to all shards is not what this machine finds")
 	}
-	return nil
+	return here, nil
 }
 
 // drop takes back what is known by other parts.

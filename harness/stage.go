@@ -76,6 +76,10 @@ func (c Cell) Meta() checker.Meta {
 	return meta
 }
 
+// MaxEvents is how many events a history may have: a cell with more is in error, before it fills the
+// machine's memory. A soak's window of a day with five clients has a third of that.
+const MaxEvents = 1_000_000
+
 // newStage returns a stage without a world.
 func newStage(cell Cell) *stage {
 	script := cell.Script
@@ -250,6 +254,10 @@ func (s *stage) hush() {
 // record appends an event to the history.
 func (s *stage) record(e checker.Event) {
 	events := s.history.Events
+	if len(events) >= MaxEvents {
+		s.fail(fmt.Errorf("the history has %d events, and may have no more: take a shorter script", MaxEvents))
+		return
+	}
 	if len(events) == cap(events) {
 		events = slices.Grow(events, max(64, len(events))) // append adds a quarter to what is long, and copies as often
 	}

@@ -73,6 +73,9 @@ func NewCredentials(file string) (user string, err error) {
 	if loose := about.Mode().Perm() & 0o077; loose != 0 && os.PathSeparator == '/' {
 		return "", fmt.Errorf("%s may be read by others (mode %#o): remove it to have another one generated", file, about.Mode().Perm())
 	}
+	if !owned(about) {
+		return "", fmt.Errorf("%s belongs to another user, who knows what is in it: name another file", file)
+	}
 	pair, err := nkeys.FromSeed(bytes.TrimSpace(seed))
 	if err != nil {
 		return "", fmt.Errorf("%s holds no seed of an NKey: remove it to have another one generated", file)
@@ -95,4 +98,23 @@ func writeSeed(file string) (seed []byte, err error) {
 	}
 	_, err = f.Write(append(seed, '\n'))
 	return seed, errors.Join(err, f.Close())
+}
+
+// CheckDir returns an error unless a directory belongs to this user, no other user may write to it, and
+// nothing directly in it is a symbolic link.
+func CheckDir(dir string) error {
+	about, err := os.Stat(dir)
+	if err != nil {
+		return err
+	}
+	if !owned(about) || about.Mode().Perm()&0o022 != 0 && os.PathSeparator == '/' {
+		return fmt.Errorf("%s belongs to another user, or other users may write to it (mode %#o): name another directory", dir, about.Mode().Perm())
+	}
+	entries, err := os.ReadDir(dir)
+	for _, entry := range entries {
+		if entry.Type()&os.ModeSymlink != 0 {
+			return fmt.Errorf("%s in %s is a symbolic link: remove it, or name another directory", entry.Name(), dir)
+		}
+	}
+	return err
 }

@@ -1,0 +1,7 @@
+//go:build !unix
+
+package nats
+
+import "io/fs"
+
+func owned(fs.FileInfo) bool { return true }
