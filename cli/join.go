@@ -34,6 +34,7 @@ type joinOptions struct {
 	servers     []string // programs that items may name
 	images      []string // likewise
 	cellTimeout time.Duration
+	searchLimit time.Duration
 }
 
 func newWorkerCommand(a *app) *cobra.Command {
@@ -50,7 +51,7 @@ build may do something else. When a worker ends or dies, another one gets what i
 An item of a queue holds names, seeds, bounded numbers and the text of a script. Nothing in it
 is a path, a program or an argument list: servers are redis-server or valkey-server from PATH,
 and --redis-server and --image name all others that items may ask for.`,
-		Example: `  lockfault worker --join nats://127.0.0.1:4222
+		Example: `  lockfault worker --join nats://127.0.0.1:4222 --queue-creds queue/queue.key
   lockfault worker --join tls://queue.example:4222 --queue-creds worker.creds --queue-ca ca.pem`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -65,7 +66,8 @@ and --redis-server and --image name all others that items may ask for.`,
 	cmd.Flags().StringSliceVar(&o.servers, "redis-server", nil, "server `programs` that items may ask for by the name of their file, besides redis-server and valkey-server from PATH")
 	cmd.Flags().StringSliceVar(&o.images, "image", []string{worlds.DefaultImage}, "`images` of the world docker that items may ask for")
 	cmd.Flags().DurationVar(&o.cellTimeout, "cell-timeout", time.Hour, "longest real time that one cell may take, whatever an item asks for")
-	cmd.Flags().StringVar(&o.memory, "memory", "4GiB", "`size` of this process at which a search ends, such as 512MiB")
+	cmd.Flags().DurationVar(&o.searchLimit, "search-timeout", 12*time.Hour, "longest real time that one part of a search may take")
+	cmd.Flags().StringVar(&o.memory, "memory", "4GiB", "`size` of this process at which a search ends, such as 512MiB; the processes that play are beside that")
 	return cmd
 }
 
@@ -77,6 +79,8 @@ func (o *joinOptions) join(cmd *cobra.Command, a *app) error {
 		return usage("--jobs %d: give 1 to %d", o.jobs, mostWorkers)
 	case o.cellTimeout <= 0 || o.cellTimeout > item.MaxLimit:
 		return usage("--cell-timeout %v: must be more than 0 and at most %v", o.cellTimeout, item.MaxLimit)
+	case o.searchLimit <= 0:
+		return usage("--search-timeout %v: must be more than 0", o.searchLimit)
 	}
 	servers, err := serversByName(o.servers)
 	if err != nil {
@@ -112,7 +116,7 @@ func (o *joinOptions) join(cmd *cobra.Command, a *app) error {
 	defer cancel(nil)
 	h := &hands{
 		registry: a.everything, jobs: o.jobs, memory: memory, temp: temp.Path(), orders: make(chan order), seen: map[string]worlds.Place{},
-		servers: servers, images: o.images,
+		servers: servers, images: o.images, searchLimit: o.searchLimit,
 		pool: pool.Options{Workers: o.jobs, Start: start, Limit: func(j any) time.Duration { return min(limitOf(j), o.cellTimeout) }, Grace: grace(worlds.Docker), Busy: busy, Fresh: func(j any) bool { return j.(order).alone() }},
 	}
 	var playing sync.WaitGroup
@@ -137,14 +141,15 @@ const joinPrefix = "lockfault-worker-"
 
 // hands are what a worker of a queue plays with.
 type hands struct {
-	registry strategies.Registry
-	jobs     int
-	memory   memoryLimit
-	temp     string // directory
-	pool     pool.Options
-	orders   chan order
-	servers  map[string]string // programs that items may name
-	images   []string
+	registry    strategies.Registry
+	jobs        int
+	memory      memoryLimit
+	temp        string // directory
+	pool        pool.Options
+	orders      chan order
+	servers     map[string]string // programs that items may name
+	images      []string
+	searchLimit time.Duration
 
 	mu   sync.Mutex
 	n    int                     // directories that were made
@@ -334,6 +339,8 @@ type searched struct {
 func (h *hands) search(ctx context.Context, t queue.Task) (queue.Answer, error) {
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
+	limit := time.AfterFunc(h.searchLimit, func() { end(explore.Cut(fmt.Sprintf("more than the %v that its worker gives a part", h.searchLimit))) })
+	defer limit.Stop()
 	reply := func(r explore.Result, err error) (queue.Answer, error) {
 		s := searched{Result: r}
 		if err != nil {

@@ -77,8 +77,8 @@ func (c Cell) Meta() checker.Meta {
 }
 
 // MaxEvents is how many events a history may have: a cell with more is in error, before it fills the
-// machine's memory. A soak's window of a day with five clients has a third of that.
-const MaxEvents = 1_000_000
+// machine's memory. An hour of a soak of redlock with five clients has a third of that.
+const MaxEvents = 500_000
 
 // newStage returns a stage without a world.
 func newStage(cell Cell) *stage {
@@ -255,7 +255,7 @@ func (s *stage) hush() {
 func (s *stage) record(e checker.Event) {
 	events := s.history.Events
 	if len(events) >= MaxEvents {
-		s.fail(fmt.Errorf("the history has %d events, and may have no more: take a shorter script", MaxEvents))
+		s.fail(fmt.Errorf("the history has %d events, and may have no more: take a shorter script or window", MaxEvents))
 		return
 	}
 	if len(events) == cap(events) {

@@ -52,6 +52,11 @@ func CheckFile(path string) error {
 // locate opens the directory of the file that a path leads to, and returns the file's name in it.
 func locate(path string) (*below.Dir, string, error) {
 	if info, err := os.Lstat(path); err == nil && info.Mode()&fs.ModeSymlink != 0 {
+		// As the kernel does where it protects links: in a place like /tmp another user's link is a trap.
+		place, err := os.Stat(filepath.Dir(path))
+		if err == nil && place.Mode()&fs.ModeSticky != 0 && place.Mode().Perm()&0o002 != 0 && !below.Owned(info) {
+			return nil, "", &fs.PathError{Op: "replace", Path: path, Err: errors.New("it is a symbolic link of another user in a directory for all users: name another file")}
+		}
 		to, err := filepath.EvalSymlinks(path)
 		if err != nil {
 			return nil, "", &fs.PathError{Op: "replace", Path: path, Err: errors.New("it is a symbolic link that leads to no file: remove it, or name another file")}

@@ -205,3 +205,33 @@ func TestSweep(t *testing.T) {
 		t.Errorf("a.tmp has %q", got)
 	}
 }
+
+// In a directory for all users, another user's link is not followed.
+func TestLinkOfAnotherUser(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root, to make a link of another user")
+	}
+	place, target := t.TempDir(), filepath.Join(t.TempDir(), "theirs")
+	if err := os.Chmod(place, 0o777|os.ModeSticky); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(target, []byte("theirs"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	link := filepath.Join(place, "report.json")
+	if err := os.Symlink(target, link); err != nil {
+		t.Fatal(err)
+	}
+	if err := CheckFile(link); err != nil {
+		t.Errorf("a link of this user: %v", err)
+	}
+	if err := os.Lchown(link, 65534, 65534); err != nil {
+		t.Fatal(err)
+	}
+	if err := File(link, []byte("ours")); err == nil || !strings.Contains(err.Error(), "a symbolic link of another user") {
+		t.Error(err)
+	}
+	if text, err := os.ReadFile(target); err != nil || string(text) != "theirs" {
+		t.Errorf("%q, %v", text, err)
+	}
+}

@@ -26,7 +26,7 @@ func Allowed() map[string][]string {
 		"queue": {},
 		// What an item may say: names, seeds, bounded numbers, script text.
 		"queue/item":  {"explore", "queue", "scenarios"},
-		"queue/nats":  {"queue"},
+		"queue/nats":  {"queue", "internal/below"},
 		"queue/natsd": {"queue", "queue/nats", "internal/flock"},
 		// What is shown in a terminal is what reports tell, which never know one.
 		"cli/stage": {"reports"},

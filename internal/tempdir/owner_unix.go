@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 
 	"github.com/lockfault/lockfault/internal/below"
 	"github.com/lockfault/lockfault/internal/flock"
@@ -66,7 +65,7 @@ func ownIn(dir *below.Dir) (*os.File, error) {
 // private reports whether a directory is this user's and nobody else may write to it.
 func private(info fs.FileInfo) bool {
 	const others = 0o022 // may write
-	return info.IsDir() && info.Sys().(*syscall.Stat_t).Uid == uint32(os.Geteuid()) && info.Mode().Perm()&others == 0
+	return info.IsDir() && below.Owned(info) && info.Mode().Perm()&others == 0
 }
 
 // Sweep removes the directories whose names are the prefix and digits and whose

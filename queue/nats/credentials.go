@@ -10,6 +10,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nkeys"
+
+	"github.com/lockfault/lockfault/internal/below"
 )
 
 // maxCredentials is the largest size of a file of credentials in bytes.
@@ -73,7 +75,7 @@ func NewCredentials(file string) (user string, err error) {
 	if loose := about.Mode().Perm() & 0o077; loose != 0 && os.PathSeparator == '/' {
 		return "", fmt.Errorf("%s may be read by others (mode %#o): remove it to have another one generated", file, about.Mode().Perm())
 	}
-	if !owned(about) {
+	if !below.Owned(about) {
 		return "", fmt.Errorf("%s belongs to another user, who knows what is in it: name another file", file)
 	}
 	pair, err := nkeys.FromSeed(bytes.TrimSpace(seed))
@@ -107,7 +109,7 @@ func CheckDir(dir string) error {
 	if err != nil {
 		return err
 	}
-	if !owned(about) || about.Mode().Perm()&0o022 != 0 && os.PathSeparator == '/' {
+	if !below.Owned(about) || about.Mode().Perm()&0o022 != 0 && os.PathSeparator == '/' {
 		return fmt.Errorf("%s belongs to another user, or other users may write to it (mode %#o): name another directory", dir, about.Mode().Perm())
 	}
 	entries, err := os.ReadDir(dir)

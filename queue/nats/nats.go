@@ -105,6 +105,9 @@ func (e Engine) Connect(ctx context.Context, at queue.Address, say func(string))
 		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}), // what is lost is asked for again
 	)
 	nc, err := reach(ctx, at.URLs, options)
+	if errors.Is(err, nats.ErrAuthorization) && at.Credentials != "" {
+		return nil, queue.BadAddress("the queue %s does not accept the credentials in %s: give the file that the queue's server has", where, at.Credentials)
+	}
 	if errors.Is(err, nats.ErrAuthorization) {
 		return nil, queue.BadAddress("the queue %s does not let us in: give the file of its credentials with --queue-creds; \"lockfault queue\" names it when it starts", where)
 	}

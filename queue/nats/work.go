@@ -187,7 +187,12 @@ func (k *worker) do(ctx context.Context, m jetstream.Msg) {
 		_, err = k.answer(ctx, subject, t, answer)
 	}
 	if errors.Is(err, queue.ErrBadItem) {
-		k.say(fmt.Sprintf("an item is refused: %v", err))
+		const most = 300 // bytes of what may be a publisher's own words
+		text := err.Error()
+		if len(text) > most {
+			text = text[:most] + "…"
+		}
+		k.say("an item is refused: " + text)
 		_ = m.Term() // or it is given out again, and refused again
 		return
 	}

@@ -51,6 +51,10 @@ func (Engine) Serve(ctx context.Context, o queue.ServerOptions, ready func(url, 
 	}
 	defer unlock()
 	if o.Config == "" {
+		// Another user who may write to the directory can lead the server elsewhere, or read what it keeps.
+		if err := nats.CheckDir(options.StoreDir); err != nil {
+			return queue.BadAddress("directory: %w", err)
+		}
 		user, err := nats.NewCredentials(o.Credentials)
 		if err != nil {
 			return queue.BadAddress("credentials: %w", err)
@@ -98,10 +102,6 @@ func (Engine) Serve(ctx context.Context, o queue.ServerOptions, ready func(url, 
 func lock(dir string) (unlock func(), err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
-	}
-	// Another user who may write to the directory can lead the server elsewhere, or read what it keeps.
-	if err := nats.CheckDir(dir); err != nil {
-		return nil, queue.BadAddress("directory: %w", err)
 	}
 	f, err := os.OpenFile(filepath.Join(dir, "lockfault.lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {

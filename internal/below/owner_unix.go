@@ -1,6 +1,6 @@
 //go:build unix
 
-package nats
+package below
 
 import (
 	"io/fs"
@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// owned reports whether a file belongs to this user.
-func owned(about fs.FileInfo) bool {
+// Owned reports whether a file belongs to this user.
+func Owned(about fs.FileInfo) bool {
 	of, ok := about.Sys().(*syscall.Stat_t)
 	return ok && int(of.Uid) == os.Geteuid()
 }
