@@ -215,7 +215,7 @@ dist: ## build archives for Linux, macOS and Windows into bin/dist, the same byt
 
 .PHONY: tool-image
 tool-image: ## build the container image lockfault/lockfault:local of the program alone
-	@out=$$(mktemp -d) && trap 'rm -rf "$$out"' EXIT && cp deploy/Dockerfile "$$out" && mkdir "$$out/data" && \
+	@out=$$(mktemp -d) && trap 'rm -rf "$$out"' EXIT && cp deploy/Dockerfile "$$out" && mkdir "$$out/empty" && \
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags='-s -w' -o "$$out/lockfault" ./cmd/lockfault && \
 	docker build --quiet --tag lockfault/lockfault:local "$$out"
 

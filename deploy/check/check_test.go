@@ -162,7 +162,13 @@ func expand(text string, env map[string]string) string {
 	})
 }
 
-const password = "p4ssw0rd" // of queues that nobody else reaches
+const password = "p4ssw0rd" // of the tests' queues
+
+// credentials is the content of a file for --queue-creds with this password.
+const credentials = "lockfault:" + password + "\n"
+
+// inAddress matches the user or the password of an address.
+var inAddress = regexp.MustCompile(`[a-z]+://[^/\s"]*@`)
 
 // A cluster is all that the manifests make.
 type cluster struct {
@@ -305,6 +311,11 @@ func TestPods(t *testing.T) {
 		volumes = append(volumes, p.claims...)
 		for _, m := range at.VolumeMounts {
 			mounts, paths = append(mounts, m.Name), append(paths, m.MountPath)
+			for _, v := range s.Volumes {
+				if v.Name == m.Name && v.Secret != nil && (!m.ReadOnly || m.SubPath != "") {
+					t.Errorf("%s does not mount its volume %s read-only", name, m.Name)
+				}
+			}
 		}
 		slices.Sort(volumes)
 		slices.Sort(mounts)
@@ -321,12 +332,10 @@ func TestPods(t *testing.T) {
 		}
 		for _, arg := range p.args("0") {
 			if strings.Contains(arg, "$(") {
-				t.Errorf("%s: nobody says what is in %s", name, arg)
+				t.Errorf("%s: unknown variable in %s", name, arg)
 			}
-		}
-		for _, e := range at.Env {
-			if e.ValueFrom != nil && e.ValueFrom.SecretKeyRef != nil && !madeByHand(t, e.ValueFrom.SecretKeyRef) {
-				t.Errorf("%s: $%s is not of the Secret that queue.yaml says how to make", name, e.Name)
+			if strings.Contains(arg, password) || inAddress.MatchString(arg) {
+				t.Errorf("%s has a secret in its argument %s", name, arg)
 			}
 		}
 		for _, f := range paths {
@@ -337,15 +346,122 @@ func TestPods(t *testing.T) {
 	}
 }
 
-// madeByHand reports whether a key is of the Secret that queue.yaml says how to make.
-func madeByHand(t *testing.T, ref *corev1.SecretKeySelector) bool {
+// createSecret runs the commands of queue.yaml that create the Secret, with a kubectl and an openssl
+// of its own. It returns the Secret's name and the content of each key.
+func createSecret(t *testing.T) (name string, keys map[string]string) {
 	t.Helper()
-	text := string(manifests(t)["queue.yaml"])
-	return (ref.Optional == nil || !*ref.Optional) &&
-		strings.Contains(text, fmt.Sprintf("kubectl create secret generic %s --from-literal=%s=q$(openssl rand -hex 24)", ref.Name, ref.Key))
+	var script strings.Builder
+	for line := range strings.Lines(string(manifests(t)["queue.yaml"])) {
+		if command, ok := strings.CutPrefix(line, "#   "); ok && !strings.HasPrefix(command, "kubectl apply ") {
+			script.WriteString(command)
+		}
+	}
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"kubectl": "#!/bin/sh\nprintf '%s\\n' \"$@\" >arguments\n",
+		"openssl": "#!/bin/sh\n[ \"$*\" = 'rand -hex 24' ] && echo 0123456789abcdef0123456789abcdef0123456789abcdef\n",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cmd := exec.CommandContext(t.Context(), "sh", "-euc", script.String())
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), "PATH="+dir+string(os.PathListSeparator)+os.Getenv("PATH"))
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%s%v: %s", script.String(), err, out)
+	}
+	text, err := os.ReadFile(filepath.Join(dir, "arguments"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	args := strings.Fields(string(text))
+	if len(args) < 4 || !slices.Equal(args[:3], []string{"create", "secret", "generic"}) {
+		t.Fatalf("the arguments of kubectl are %q", args)
+	}
+	keys = map[string]string{}
+	for _, arg := range args[4:] {
+		rest, ok := strings.CutPrefix(arg, "--from-file=")
+		key, file, both := strings.Cut(rest, "=")
+		if !ok || !both {
+			t.Fatalf("kubectl %s: want only --from-file=KEY=FILE, which keeps secrets out of arguments", strings.Join(args, " "))
+		}
+		about, err := os.Stat(filepath.Join(dir, file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if about.Mode().Perm() != 0o600 {
+			t.Errorf("the file %s has the mode %#o, not 0600", file, about.Mode().Perm())
+		}
+		text, err := os.ReadFile(filepath.Join(dir, file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		keys[key] = string(text)
+	}
+	return args[3], keys
 }
 
-// The servers and who comes to them agree on names and ports.
+// The Secret has the password for the servers and the same password in a file of credentials for
+// workers and requesters. No other pod than those of the servers gets the password.
+func TestSecret(t *testing.T) {
+	name, keys := createSecret(t)
+	if len(keys) != 2 || !regexp.MustCompile(`^[a-z][a-z0-9]{40,}$`).MatchString(keys["password"]) || keys["credentials"] != "lockfault:"+keys["password"]+"\n" {
+		t.Errorf("the commands of queue.yaml create the keys %q", keys)
+	}
+	for file, text := range manifests(t) {
+		for _, address := range inAddress.FindAllString(string(text), -1) {
+			if file != "queue.yaml" || address != "nats://lockfault:$(LOCKFAULT_QUEUE_PASSWORD)@" {
+				t.Errorf("%s has an address with a user or a password: %s", file, address)
+			}
+		}
+	}
+	c := load(t)
+	for owner, p := range c.pods {
+		if len(p.container().EnvFrom) > 0 {
+			t.Errorf("%s gets variables that this test does not see", owner)
+		}
+		for _, e := range p.container().Env {
+			if e.ValueFrom == nil || e.ValueFrom.SecretKeyRef == nil {
+				continue
+			}
+			if ref := e.ValueFrom.SecretKeyRef; owner != c.set.Name || ref.Name != name || ref.Key != "password" || ref.Optional != nil && *ref.Optional {
+				t.Errorf("%s: $%s is the key %s of the Secret %s: only the servers get a variable, with the password", owner, e.Name, ref.Key, ref.Name)
+			}
+		}
+		file := p.credentials()
+		if at := slices.Index(p.container().Args, "--queue-creds="+file); (file == "") != (at < 0) {
+			t.Errorf("%s: the file of credentials is %q, and the arguments are %q", owner, file, p.container().Args)
+		}
+		for _, v := range p.spec.Volumes {
+			if v.Projected != nil || v.HostPath != nil || v.CSI != nil {
+				t.Errorf("%s has a volume that this test does not know: %s", owner, v.Name)
+			}
+			s := v.Secret
+			if s == nil {
+				continue
+			}
+			if s.SecretName != name || s.Optional != nil && *s.Optional || s.DefaultMode == nil || *s.DefaultMode != 0o400 && *s.DefaultMode != 0o440 ||
+				len(s.Items) != 1 || s.Items[0].Key != "credentials" || s.Items[0].Mode != nil {
+				t.Errorf("%s mounts more than the key credentials of the Secret %s, or other users can read it: %v", owner, name, s)
+			}
+		}
+	}
+}
+
+// credentials returns the path of the file of credentials in the container, or "" if the pod mounts
+// no Secret.
+func (p pod) credentials() string {
+	for _, v := range p.spec.Volumes {
+		for _, m := range p.container().VolumeMounts {
+			if v.Secret != nil && m.Name == v.Name && len(v.Secret.Items) > 0 {
+				return m.MountPath + "/" + v.Secret.Items[0].Path
+			}
+		}
+	}
+	return ""
+}
+
+// The servers, the workers and the requester agree on names and ports.
 func TestNamesOfTheQueue(t *testing.T) {
 	c := load(t)
 	set, service := c.set, c.services[c.set.Spec.ServiceName]
@@ -392,14 +508,17 @@ func TestNamesOfTheQueue(t *testing.T) {
 		for _, arg := range p.args("0") {
 			if strings.HasPrefix(arg, "nats://") {
 				come++
-				if want := fmt.Sprintf("nats://lockfault:%s@%s:4222", password, service.Name); arg != want {
-					t.Errorf("%s comes to %s, not to %s", name, arg, want)
+				if want := fmt.Sprintf("nats://%s:4222", service.Name); arg != want {
+					t.Errorf("%s connects to %s, not to %s", name, arg, want)
+				}
+				if p.credentials() == "" {
+					t.Errorf("%s connects to the queue without credentials", name)
 				}
 			}
 		}
 	}
 	if come != 2 {
-		t.Errorf("%d come to the queue: want workers, and who asks", come)
+		t.Errorf("%d connect to the queue: want the workers and the requester", come)
 	}
 }
 
@@ -436,30 +555,23 @@ func TestArguments(t *testing.T) {
 	}
 }
 
-// Servers of both configurations don't start unless somebody says who is let in.
+// The servers do not start without a password.
 func TestNoPassword(t *testing.T) {
 	if os.Getenv("LOCKFAULT_QUEUE_PASSWORD") != "" {
 		t.Fatal("LOCKFAULT_QUEUE_PASSWORD is set")
 	}
-	single, err := os.ReadFile(filepath.Join(deploy, "nats.conf"))
-	if err != nil {
+	c := load(t)
+	other := []string{"POD_NAME=x", "LOCKFAULT_QUEUE_ROUTES=[]"}
+	file := filepath.Join(t.TempDir(), "nats.conf")
+	if err := os.WriteFile(file, []byte(c.configs[c.set.Name].Data["nats.conf"]), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	c := load(t)
-	three := c.configs[c.set.Name].Data["nats.conf"]
-	other := []string{"POD_NAME=x", "LOCKFAULT_QUEUE_ROUTES=[]"}
-	for name, config := range map[string]string{"nats.conf": string(single), "ConfigMap": three} {
-		file := filepath.Join(t.TempDir(), "nats.conf")
-		if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		for _, env := range [][]string{nil, {"LOCKFAULT_QUEUE_PASSWORD="}, {"LOCKFAULT_QUEUE_PASSWORD=12345678"}} {
-			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second) // one that starts
-			_, stderr, status := lockfault(ctx, append(env, other...), "queue", "--config", file, "--dir", t.TempDir(), "--listen", "0.0.0.0:0")
-			cancel()
-			if status != 2 {
-				t.Errorf("%s with %q: status %d: %s", name, env, status, stderr)
-			}
+	for _, env := range [][]string{nil, {"LOCKFAULT_QUEUE_PASSWORD="}, {"LOCKFAULT_QUEUE_PASSWORD=12345678"}} {
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second) // ends a server that starts
+		_, stderr, status := lockfault(ctx, append(env, other...), "queue", "--config", file, "--dir", t.TempDir(), "--listen", "0.0.0.0:0")
+		cancel()
+		if status != 2 {
+			t.Errorf("with %q: status %d: %s", env, status, stderr)
 		}
 	}
 }

@@ -1,6 +1,8 @@
 package check
 
 import (
+	"archive/tar"
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -19,6 +21,10 @@ import (
 
 // within is how long all that a test does with an engine may take.
 const within = 5 * time.Minute
+
+// window keeps each window of a soak far below the 20 s of real time that it may take, on a machine
+// that runs other work.
+const window = "--window=15m"
 
 // own begins the names of what tests make in an engine; the rest is the process that made it.
 const own = "lockfault-check-"
@@ -89,7 +95,7 @@ func start(t *testing.T) (engine, context.Context) {
 	me := os.Getpid()
 	e := engine{name: own + strconv.Itoa(me)}
 	tag := e.name + ":local"
-	e.env = append(os.Environ(), "LOCKFAULT_QUEUE_PASSWORD="+password, "LOCKFAULT_IMAGE="+tag, "LOCKFAULT_QUEUE_PORT=0", "COMPOSE_PROJECT_NAME="+e.name)
+	e.env = append(os.Environ(), "LOCKFAULT_IMAGE="+tag, "LOCKFAULT_QUEUE_PORT=0", "COMPOSE_PROJECT_NAME="+e.name)
 	if _, err := e.try(ctx, "docker", "version"); err != nil {
 		t.Skipf("no Docker engine answers: %v", err)
 	}
@@ -101,7 +107,7 @@ func start(t *testing.T) (engine, context.Context) {
 		err = os.WriteFile(filepath.Join(dir, "Dockerfile"), text, 0o600)
 	}
 	if err == nil {
-		err = os.Mkdir(filepath.Join(dir, "data"), 0o755)
+		err = os.Mkdir(filepath.Join(dir, "empty"), 0o755)
 	}
 	if err == nil {
 		err = os.Link(program, filepath.Join(dir, "lockfault"))
@@ -133,49 +139,151 @@ func TestCompose(t *testing.T) {
 		}
 		tool = []string{"docker-compose"}
 	}
-	args := strings.Fields("soak redlock,fenced --for 8h --nemesis pause,partition --seed 7 --format json")
+	args := strings.Fields("soak redlock,fenced --for 8h " + window + " --nemesis pause,partition --seed 7 --format json")
 	want := here(t, ctx, args)
 	e.env = append(e.env, "LOCKFAULT_ASK="+strings.Join(args, " "))
 	on := func(args ...string) []string { return slices.Concat(tool, []string{"--file", composeFile}, args) }
 
-	unset := e
-	unset.env = append(slices.Clone(e.env), "LOCKFAULT_QUEUE_PASSWORD=")
-	if _, err := unset.try(ctx, on("config")...); err == nil || !strings.Contains(err.Error(), "choose a password") {
-		t.Errorf("without a password: %v", err)
-	}
+	// A worker that starts before the server is restarted until there are credentials.
+	e.run(t, ctx, on("up", "--detach", "--no-deps", "worker")...)
+	early := e.run(t, ctx, on("ps", "--quiet", "worker")...)
+	e.until(t, ctx, "the worker without a server is restarted", func() bool {
+		return e.run(t, ctx, "docker", "inspect", "--format", "{{.RestartCount}}", early) != "0"
+	})
 
 	e.run(t, ctx, on("up", "--detach", "--scale", "worker=2")...)
+	server := e.run(t, ctx, on("ps", "--quiet", "queue")...)
+	key := filepath.Join(t.TempDir(), "queue.key")
+	e.until(t, ctx, "the server writes its credentials", func() bool {
+		_, err := e.try(ctx, "docker", "cp", server+":/credentials/queue.key", key)
+		text, _ := os.ReadFile(key)
+		return err == nil && len(text) > 0
+	})
+	if about, err := os.Stat(key); err != nil || about.Mode().Perm() != 0o600 {
+		t.Errorf("the credentials are %v, %v: want the mode 0600", about, err)
+	}
 	if got := e.run(t, ctx, on("run", "--rm", "-T", "ask")...); got != want {
 		t.Errorf("by the queue:\n%s\nhere:\n%s", got, want)
 	}
-	// From outside it is the same, with the file that is in the image. Whoever has no
-	// password isn't let in.
+	// A requester outside gets the same with the program of the image and the credentials, and is
+	// refused without them.
 	at := e.run(t, ctx, on("port", "queue", "4222")...)
 	if !strings.HasPrefix(at, "127.0.0.1:") {
 		t.Fatalf("the queue is published on %s", at)
 	}
-	got, stderr, status := lockfault(ctx, nil, append(args, "--on", "nats://lockfault:"+password+"@"+at)...)
+	got, stderr, status := lockfault(ctx, nil, append(args, "--on", "nats://"+at, "--queue-creds", key)...)
 	if strings.TrimRight(got, "\n") != want || status != 0 {
 		t.Errorf("by the queue, from outside: status %d: %s\n%s\nhere:\n%s", status, stderr, got, want)
 	}
-	for _, who := range []string{"", "lockfault:" + password + "x@", "lockfault@"} {
-		if _, stderr, status := lockfault(ctx, nil, append(args, "--on", "nats://"+who+at)...); status != 3 || !strings.Contains(stderr, "Authorization") {
-			t.Errorf("%q was let in: status %d: %s", who, status, stderr)
+	user := filepath.Join(t.TempDir(), "user.creds")
+	if err := os.WriteFile(user, []byte(credentials), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, refused := range []struct {
+		about, says string
+		on          []string
+	}{
+		{"no key", "does not let us in", []string{"nats://" + at}},
+		{"the key of another queue", "does not let us in", []string{"nats://" + at, "--queue-creds", otherKey(t, ctx)}},
+		{"a user and a password", "does not let us in", []string{"nats://" + at, "--queue-creds", user}},
+		{"a password in the address", "write USER:PASSWORD to a file", []string{"nats://lockfault:" + password + "@" + at}},
+	} {
+		_, stderr, status := lockfault(ctx, nil, slices.Concat(args, []string{"--on"}, refused.on)...)
+		if status != 2 || !strings.Contains(stderr, refused.says) || strings.Contains(stderr, password) {
+			t.Errorf("%s is not refused: status %d: %s", refused.about, status, stderr)
 		}
 	}
-	// All end by themselves, before anybody kills them.
+	// All containers end when asked to, before Docker kills them. What Docker shows of them does
+	// not have the key.
 	e.run(t, ctx, on("stop")...)
+	seed, err := os.ReadFile(key)
+	if err != nil {
+		t.Fatal(err)
+	}
 	containers := strings.Fields(e.run(t, ctx, "docker", "ps", "--all", "--quiet", "--filter", "name="+e.name))
 	for _, id := range containers {
 		line := e.run(t, ctx, "docker", "inspect", "--format", `{{index .Config.Labels "com.docker.compose.service"}} {{.State.ExitCode}} {{.RestartCount}}`, id)
-		if line != "queue 0 0" && line != "worker 130 0" {
-			t.Errorf("a container ended, with its status and how often it was started again: %s", line)
+		logs := e.run(t, ctx, "sh", "-c", "docker logs "+id+" 2>&1")
+		// Each restart is of a worker that found no credentials.
+		if line != "queue 0 0" && line != fmt.Sprintf("worker 130 %d", strings.Count(logs, "/credentials/queue.key")) {
+			t.Errorf("a container ended, with its exit status and number of restarts: %s\n%s", line, logs)
+		}
+		if strings.Contains(logs+e.run(t, ctx, "docker", "inspect", id), strings.TrimSpace(string(seed))) {
+			t.Errorf("the container %s shows the key", line)
 		}
 	}
 	if len(containers) != 3 {
 		t.Errorf("there were %d containers", len(containers))
 	}
 	e.run(t, ctx, on("down", "--volumes")...)
+}
+
+// until waits until something is done.
+func (e engine) until(t *testing.T, ctx context.Context, what string, done func() bool) {
+	t.Helper()
+	for began := time.Now(); !done(); time.Sleep(200 * time.Millisecond) {
+		if time.Since(began) > time.Minute || ctx.Err() != nil {
+			t.Fatalf("%s: not within a minute", what)
+		}
+	}
+}
+
+// otherKey returns the file of the key that another server generates.
+func otherKey(t *testing.T, ctx context.Context) string {
+	t.Helper()
+	dir := t.TempDir()
+	file := filepath.Join(dir, "queue.key")
+	ctx, cancel := context.WithCancel(ctx)
+	ended := make(chan string)
+	go func() {
+		_, stderr, _ := lockfault(ctx, nil, "queue", "--listen", "127.0.0.1:0", "--dir", dir)
+		ended <- stderr
+	}()
+	for began := time.Now(); time.Since(began) < 30*time.Second; time.Sleep(50 * time.Millisecond) {
+		if text, _ := os.ReadFile(file); len(text) > 0 {
+			break
+		}
+	}
+	cancel()
+	stderr := <-ended
+	if text, _ := os.ReadFile(file); len(text) == 0 {
+		t.Fatalf("a server generates no key: %s", stderr)
+	}
+	return file
+}
+
+// secretVolume returns the name of a volume with a file of credentials, as Kubernetes lays out the
+// volume of a Secret: a link to a file of root's and of the group fsGroup.
+func (e engine) secretVolume(t *testing.T, ctx context.Context, p pod) string {
+	t.Helper()
+	name, dir, file := e.name+"_credentials", filepath.Dir(p.credentials()), filepath.Base(p.credentials())
+	var mode int64
+	for _, v := range p.spec.Volumes {
+		if v.Secret != nil {
+			mode = int64(*v.Secret.DefaultMode) | 0o040 // as Kubernetes does for fsGroup
+		}
+	}
+	var archive bytes.Buffer
+	w := tar.NewWriter(&archive)
+	for _, err := range []error{
+		w.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: "..1/", Mode: 0o755}),
+		w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: "..1/" + file, Mode: mode, Gid: int(*p.spec.SecurityContext.FSGroup), Size: int64(len(credentials))}),
+		func() error { _, err := w.Write([]byte(credentials)); return err }(),
+		w.WriteHeader(&tar.Header{Typeflag: tar.TypeSymlink, Name: "..data", Linkname: "..1", Mode: 0o777}),
+		w.WriteHeader(&tar.Header{Typeflag: tar.TypeSymlink, Name: file, Linkname: "..data/" + file, Mode: 0o777}),
+		w.Close(),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	e.run(t, ctx, "docker", "create", "--name", name, "--volume", name+":"+dir, e.name+":local")
+	cmd := exec.CommandContext(ctx, "docker", "cp", "-", name+":"+dir)
+	cmd.Env, cmd.Stdin = e.env, &archive
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("docker cp: %v: %s", err, out)
+	}
+	return name
 }
 
 // The pods of the manifests, each a container with the arguments, the environment and the rights
@@ -199,13 +307,17 @@ func TestCluster(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	secret := e.secretVolume(t, ctx, c.pods["lockfault-worker"])
 	command := func(p pod, name string, more ...string) []string {
 		line := []string{"docker", "run", "--name", e.name + "_" + name, "--network", e.name + "_net", "--network-alias", name, "--read-only", "--cap-drop", "ALL",
 			"--security-opt", "no-new-privileges", "--user", fmt.Sprintf("%d:%d", *p.spec.SecurityContext.RunAsUser, *p.spec.SecurityContext.RunAsGroup)}
 		for _, m := range p.container().VolumeMounts {
-			if m.Name == "config" {
+			switch m.Name {
+			case "config":
 				line = append(line, "--volume", config+":"+m.MountPath+":ro")
-			} else {
+			case "credentials":
+				line = append(line, "--volume", secret+":"+m.MountPath+":ro")
+			default:
 				line = append(line, "--tmpfs", fmt.Sprintf("%s:uid=%d", m.MountPath, *p.spec.SecurityContext.RunAsUser)) // fsGroup has it write there
 			}
 		}
@@ -233,9 +345,9 @@ func TestCluster(t *testing.T) {
 		e.run(t, ctx, command(c.pods["lockfault-worker"], name, "--detach")...)
 	}
 	soak := c.pods["lockfault-soak"]
-	less := []string{"--for=8h", "--format=json"} // the last of a flag holds
+	less := []string{"--for=8h", window, "--format=json"} // the last of a flag holds
 	on := slices.Index(soak.container().Args, "--on")
-	want := here(t, ctx, slices.Concat(soak.args("")[:on], soak.args("")[on+2:], less))
+	want := here(t, ctx, slices.Concat(soak.args("")[:on], slices.DeleteFunc(soak.args("")[on+2:], func(arg string) bool { return strings.HasPrefix(arg, "--queue-creds=") }), less))
 	ask := func(name string) string { return e.run(t, ctx, append(command(soak, name, "--rm"), less...)...) }
 	if got := ask("before"); got != want {
 		t.Errorf("by three servers:\n%s\nhere:\n%s", got, want)
