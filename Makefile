@@ -158,6 +158,18 @@ fuzz-short: ## run every fuzz target for FUZZTIME
 		done; \
 	done
 
+# What comes from others: items and answers of a queue, journals, checkpoints, results, scripts and
+# the names of their files.
+FROM_OTHERS = ./queue/item:FuzzItem ./cli:FuzzAnswer ./reports:FuzzJournal ./reports:FuzzScan \
+	./explore:FuzzJournal ./explore:FuzzBlocks ./scenarios:FuzzParse ./scenarios:FuzzFileName
+
+.PHONY: fuzz-from-others
+fuzz-from-others: ## run the fuzz targets of what comes from others for FUZZTIME
+	@set -e; for target in $(FROM_OTHERS); do \
+		echo "$$target"; \
+		$(GO) test -run '^$$' -fuzz "^$${target#*:}\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 100x $${target%:*}; \
+	done
+
 .PHONY: lint
 lint: ## run gofmt, vet, staticcheck and the import rule
 	@unformatted=$$(gofmt -l .); if [ -n "$$unformatted" ]; then \

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lockfault/lockfault/internal/printable"
 	"github.com/lockfault/lockfault/scenarios"
 )
 
@@ -78,4 +79,24 @@ func longest(src []byte) int {
 		most = max(most, len(line))
 	}
 	return most
+}
+
+// FuzzFileName looks for names of files that a script takes and that no report can show.
+func FuzzFileName(f *testing.F) {
+	for _, name := range []string{"mine.txt", "a/b.txt", "\xff\xfe.txt", "a\x1b[31mb.txt", "", ".", "/", "a\nb.txt", "\u202e.txt", ".txt"} {
+		f.Add(name)
+	}
+	f.Fuzz(func(t *testing.T, name string) {
+		s, err := scenarios.Parse(name, []byte("clients A\n\nA acquire\n\nexpect none\n"))
+		if err != nil {
+			if s != nil {
+				t.Errorf("%q: a script with the error %v", name, err)
+			}
+			return
+		}
+		if !printable.IsLine(s.Name) {
+			t.Errorf("%q is called %q", name, s.Name)
+		}
+		s.Key()
+	})
 }

@@ -1,7 +1,6 @@
 package item_test
 
 import (
-	"fmt"
 	"reflect"
 	"strings"
 	"testing"
@@ -151,7 +150,7 @@ func FuzzItem(f *testing.F) {
 		}
 		if s, err := item.ReadSearch(of); err == nil {
 			if again, err := s.Item(); err != nil {
-				t.Error(fmt.Sprintf("%+v: %v %v", s, again, err))
+				t.Errorf("%+v: %v %v", s, again, err)
 			}
 		}
 	})
