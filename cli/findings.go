@@ -64,6 +64,8 @@ func (s *search) spoiled() string {
 		switch {
 		case slices.ContainsFunc(s.Findings[:i], func(other finding) bool { return other.Anomaly == f.Anomaly }):
 			return fmt.Sprintf("it has %s twice", f.Anomaly)
+		case !slices.Contains(checker.Anomalies(), f.Anomaly):
+			return fmt.Sprintf("%q is no anomaly", f.Anomaly)
 		case f.File != scriptOf(s.Strategy, f.Anomaly) || f.File != filepath.Base(f.File):
 			return fmt.Sprintf("%q is no file of it", f.File)
 		}
