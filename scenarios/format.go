@@ -94,8 +94,11 @@ func (p *printer) line(n note, text, trailing string) {
 
 func (p *printer) expect(n note, e Expect) {
 	n.trailing = ""
-	p.line(n, e.String(), strings.Join(strings.Fields(e.Reason), " "))
+	p.line(n, e.String(), oneBlank(e.Reason))
 }
+
+// oneBlank returns text with one blank wherever it has white space, and none at its ends.
+func oneBlank(text string) string { return strings.Join(strings.Fields(text), " ") }
 
 // A stepGroup is the steps of one line.
 type stepGroup struct {

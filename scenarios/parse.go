@@ -145,7 +145,7 @@ func (p *parser) expect(c *cursor) error {
 		return err
 	}
 	c.next()
-	e := Expect{Line: c.number, Reason: c.comment}
+	e := Expect{Line: c.number, Reason: oneBlank(c.comment)}
 	colon := slices.IndexFunc(c.words, func(w word) bool { return strings.HasSuffix(w.text, ":") })
 	for c.at <= colon {
 		// The colon may stand alone behind the last selector.

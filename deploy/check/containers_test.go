@@ -184,8 +184,8 @@ func TestCompose(t *testing.T) {
 		on          []string
 	}{
 		{"no key", "does not let us in", []string{"nats://" + at}},
-		{"the key of another queue", "does not let us in", []string{"nats://" + at, "--queue-creds", otherKey(t, ctx)}},
-		{"a user and a password", "does not let us in", []string{"nats://" + at, "--queue-creds", user}},
+		{"the key of another queue", "does not accept the credentials", []string{"nats://" + at, "--queue-creds", otherKey(t, ctx)}},
+		{"a user and a password", "does not accept the credentials", []string{"nats://" + at, "--queue-creds", user}},
 		{"a password in the address", "write USER:PASSWORD to a file", []string{"nats://lockfault:" + password + "@" + at}},
 	} {
 		_, stderr, status := lockfault(ctx, nil, slices.Concat(args, []string{"--on"}, refused.on)...)
