@@ -113,6 +113,38 @@ func TestWorkOfOthers(t *testing.T) {
 	}
 }
 
+// What stands where a cell's files need a directory is refused before anything is played.
+func TestInTheWayOfDirectories(t *testing.T) {
+	for _, entries := range []map[string]string{
+		{"histories/sim": "-> ../../../home"},
+		{"histories/sim": "mine"},
+		{"histories/sim/a": "-> ../../../../home"},
+		{"logs/process": "-> ../../../home"},
+		{"logs/process/a/b": "mine"},
+	} {
+		for _, used := range []bool{false, true} {
+			top, out := home(t)
+			if used {
+				lay(t, out, map[string]string{".lockfault/README": markText, ".lockfault/cells.jsonl": ""})
+			}
+			lay(t, out, entries)
+			theirs := everything(t, filepath.Join(top, "home"))
+			for range 2 {
+				r, err := reports.Create(out, head(), plan())
+				if err == nil {
+					r.Leave()
+				}
+				if err == nil || !strings.Contains(err.Error(), "there is no directory") {
+					t.Errorf("%v: error %v", entries, err)
+				}
+			}
+			if after := everything(t, filepath.Join(top, "home")); after != theirs {
+				t.Errorf("%v: there is\n%s\nwant\n%s", entries, after, theirs)
+			}
+		}
+	}
+}
+
 // Links below a directory of a run are not followed. A link may be removed itself.
 func TestLinksInWork(t *testing.T) {
 	for name, entries := range map[string]map[string]string{

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"strings"
 
 	"github.com/lockfault/lockfault/checker"
 	"github.com/lockfault/lockfault/internal/below"
@@ -98,8 +99,11 @@ func checkOurs(in *below.Dir) error {
 		return err
 	}
 	for _, name := range theirs {
-		if isHistoryName(name) {
+		switch {
+		case isHistoryName(name):
 			return fmt.Errorf("%s there is no history of lockfault's making: move it away, or name another directory", name)
+		case isDirName(name):
+			return fmt.Errorf("%s there is no directory, and a cell's files may need one of that name: move it away, or name another directory", name)
 		}
 	}
 	return nil
@@ -141,6 +145,14 @@ func foreign(in *below.Dir, dir string) (names []string, err error) {
 func isHistoryName(name string) bool {
 	matched, _ := path.Match(HistoryDir+"/*/*/*.jsonl", name)
 	return matched
+}
+
+// isDirName reports whether a name below a report's directory may be that of a directory for the
+// files of cells: of a world, a strategy, or, for logs, a scenario. None of them has a dot.
+func isDirName(name string) bool {
+	root, _, _ := strings.Cut(name, "/")
+	depth := strings.Count(name, "/")
+	return depth > 0 && (depth <= 2 || root == LogsDir && depth == 3) && path.Ext(name) == ""
 }
 
 // ours reports whether a run has written the file of that name below a report's
