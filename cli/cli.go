@@ -35,6 +35,7 @@ import (
 	"github.com/lockfault/lockfault/internal/printable"
 	"github.com/lockfault/lockfault/internal/shell"
 	"github.com/lockfault/lockfault/queue"
+	"github.com/lockfault/lockfault/reports"
 	"github.com/lockfault/lockfault/scenarios"
 	"github.com/lockfault/lockfault/strategies"
 	"github.com/lockfault/lockfault/worlds"
@@ -128,18 +129,31 @@ func oneLine(cmd *cobra.Command, args []string) (err error) {
 }
 
 // An output is what commands have in the place of a standard stream: text that they write passes
-// [printable.Writer], so that no name and no error of others acts on the terminal. After its reader
+// [printable.Writer] and [printable.Quoter], so that no name and no error of others acts on the
+// terminal or passes for an annotation. After its reader
 // has closed the pipe, as head does, an output discards the text, so that the command finishes its
 // work. An output keeps the first error of writing, since cobra drops errors when it prints help. It
 // is safe for concurrent use: connections to a queue report from goroutines of their own.
 type output struct {
 	to   io.Writer
 	mu   sync.Mutex // for what follows
-	text *printable.Writer
-	err  error
+	text  *printable.Writer
+	lines *printable.Quoter
+	err   error
 }
 
-func newOutput(to io.Writer) *output { return &output{to: to, text: printable.NewWriter(pipe{to})} }
+func newOutput(to io.Writer) *output {
+	lines := printable.NewQuoter(pipe{to})
+	return &output{to: to, text: printable.NewWriter(lines), lines: lines}
+}
+
+// allowAnnotations lets lines through that are annotations. It must be called before the first text
+// is written.
+func (o *output) allowAnnotations() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.text = printable.NewWriter(pipe{o.to})
+}
 
 // A pipe discards what is written to it once nothing reads from it any more.
 type pipe struct{ to io.Writer }
@@ -173,6 +187,7 @@ func (o *output) flush() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.keep(o.text.Flush())
+	o.keep(o.lines.Flush())
 }
 
 func (o *output) keep(err error) {
@@ -268,7 +283,12 @@ there isn't, 3 if a cell could not be decided or the machine lacks something,
 and 130 if the run was interrupted. A reader that closes standard output early,
 as head does, changes neither the work nor the exit status.`,
 		Args:              cobra.ArbitraryArgs,
-		PersistentPreRunE: func(cmd *cobra.Command, args []string) error { return oneLine(cmd, args) },
+		PersistentPreRunE: func(cmd *cobra.Command, args []string) error {
+			if f := cmd.Flags().Lookup("format"); f != nil && strings.Contains(f.Value.String(), reports.AnnotationsForm) {
+				cmd.OutOrStdout().(*output).allowAnnotations()
+			}
+			return oneLine(cmd, args)
+		},
 		SilenceErrors:     true,
 		SilenceUsage:      true,
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -59,6 +59,9 @@ func (r evilRun) do(args ...string) (string, int) {
 	}
 	for name, text := range map[string]string{"standard output": stdout.String(), "standard error": stderr.String()} {
 		r.check(strings.Join(args, " ")+": "+name, text)
+		if strings.Contains(strings.NewReplacer(" ", "", "\t", "").Replace("\n"+text), "\n::error::x") {
+			r.t.Errorf("%q: %s has a line that a CI system takes for an annotation:\n%s", args, name, text)
+		}
 	}
 	return stdout.String(), status
 }

@@ -13,7 +13,7 @@ import (
 )
 
 // DiffFormats returns the forms in which a [Diff] can be written.
-func DiffFormats() []string { return []string{"text", "markdown", "html", "json", "github"} }
+func DiffFormats() []string { return []string{"text", "markdown", "html", "json", AnnotationsForm} }
 
 // Write writes the differences in one of [DiffFormats].
 func (d *Diff) Write(w io.Writer, format string) error {
@@ -26,7 +26,7 @@ func (d *Diff) Write(w io.Writer, format string) error {
 		return page.Compare(w, *d.page())
 	case "json":
 		return d.json(w)
-	case "github":
+	case AnnotationsForm:
 		b := newText(w)
 		d.annotations(b)
 		return b.Flush()

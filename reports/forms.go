@@ -58,7 +58,7 @@ func Forms() []Form {
 		{Name: "json", Write: results},
 		{Name: "junit", Write: JUnit},
 		{Name: "mermaid", Write: Diagrams},
-		{Name: "github", Write: Annotations, Lines: true},
+		{Name: AnnotationsForm, Write: Annotations, Lines: true},
 	}
 }
 
@@ -120,6 +120,9 @@ func IsPartOfReport(dir, file string) bool {
 	first, _, _ := strings.Cut(filepath.ToSlash(below), "/")
 	return slices.Contains(append(entries(), WorkDir), first)
 }
+
+// AnnotationsForm is the name of the form that [Annotations] writes.
+const AnnotationsForm = "github"
 
 // Annotations writes a line for each cell that is not as expected, in the form in which GitHub's
 // workflows take what they show beside the code: its documentation, "Workflow commands for GitHub
