@@ -135,8 +135,8 @@ func oneLine(cmd *cobra.Command, args []string) (err error) {
 // work. An output keeps the first error of writing, since cobra drops errors when it prints help. It
 // is safe for concurrent use: connections to a queue report from goroutines of their own.
 type output struct {
-	to   io.Writer
-	mu   sync.Mutex // for what follows
+	to    io.Writer
+	mu    sync.Mutex // for what follows
 	text  *printable.Writer
 	lines *printable.Quoter
 	err   error
@@ -282,15 +282,15 @@ something differs, 2 if nothing was done because something was asked for that
 there isn't, 3 if a cell could not be decided or the machine lacks something,
 and 130 if the run was interrupted. A reader that closes standard output early,
 as head does, changes neither the work nor the exit status.`,
-		Args:              cobra.ArbitraryArgs,
+		Args: cobra.ArbitraryArgs,
 		PersistentPreRunE: func(cmd *cobra.Command, args []string) error {
 			if f := cmd.Flags().Lookup("format"); f != nil && strings.Contains(f.Value.String(), reports.AnnotationsForm) {
 				cmd.OutOrStdout().(*output).allowAnnotations()
 			}
 			return oneLine(cmd, args)
 		},
-		SilenceErrors:     true,
-		SilenceUsage:      true,
+		SilenceErrors: true,
+		SilenceUsage:  true,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return unknown("command", args[0], visible(cmd), fmt.Sprintf("\"%s help\" lists them", cmd.Root().Name()))

@@ -158,8 +158,9 @@ func (s stage) kill(t *testing.T, p plan) time.Duration {
 	seen.look()
 	_ = r.cmd.Process.Kill()
 	r.wait()
-	// A directory waits for the next run if its watchman had no time to be replaced.
-	return seen.gone(p.watchmen && (p.main || p.workers || p.stopped || p.after < 4*time.Second))
+	// A directory waits for the next run if its watchman had no time to be replaced, and a container if
+	// every process that knew of it was killed.
+	return seen.gone(p.watchmen && (p.main || p.workers || p.stopped || p.after < 4*time.Second), p.watchmen && p.workers)
 }
 
 func isWorker(p proc) bool { return strings.Contains(p.line+" ", " worker ") }
@@ -218,8 +219,8 @@ func listeners() map[string]bool {
 	return list
 }
 
-// left returns what is left of the run. filesToo says that files count.
-func (tr *traces) left(filesToo bool) (what []string) {
+// left returns what is left of the run. Without files, or containers, these don't count.
+func (tr *traces) left(files, containers bool) (what []string) {
 	for _, p := range tr.run.processes() {
 		what = append(what, "process "+p.String())
 	}
@@ -249,15 +250,15 @@ func (tr *traces) left(filesToo bool) (what []string) {
 			what = append(what, "file "+file)
 		}
 	}
-	if slices.Contains(tr.run.cmd.Args, "docker") {
+	if containers && slices.Contains(tr.run.cmd.Args, "docker") {
 		what = append(what, dockertest.Left(tr.run.t, tr.run.temp)...)
 	}
-	if filesToo {
-		files, err := os.ReadDir(tr.run.temp)
+	if files {
+		entries, err := os.ReadDir(tr.run.temp)
 		if err != nil {
 			tr.run.t.Fatal(err)
 		}
-		for _, f := range files {
+		for _, f := range entries {
 			what = append(what, "file "+f.Name())
 		}
 	}
@@ -265,8 +266,9 @@ func (tr *traces) left(filesToo bool) (what []string) {
 }
 
 // gone waits until nothing is left and returns how long that took. A machine that is late gets more time:
-// by as much as timers of this process were late, 20 times.
-func (tr *traces) gone(nextRun bool) time.Duration {
+// by as much as timers of this process were late, 20 times. Files, or containers, that may wait are
+// removed by another run.
+func (tr *traces) gone(filesWait, containersWait bool) time.Duration {
 	tr.run.t.Helper()
 	done := make(chan struct{})
 	defer close(done)
@@ -275,10 +277,10 @@ func (tr *traces) gone(nextRun bool) time.Duration {
 	go child.Heart(time.Second, done, func(by time.Duration) { late <- <-late + by })
 	begun := time.Now()
 	for {
-		what := tr.left(!nextRun)
+		what := tr.left(!filesWait, !containersWait)
 		took := time.Since(begun)
 		if len(what) == 0 {
-			if nextRun {
+			if filesWait || containersWait {
 				tr.nextRun()
 			}
 			return took
@@ -307,7 +309,7 @@ func (tr *traces) nextRun() {
 	if status := next.wait(); status != 0 {
 		t.Errorf("the next run: exit status %d: %s%s", status, &next.stdout, &next.stderr)
 	}
-	if left, _ := os.ReadDir(tr.run.temp); len(left) > 0 {
-		t.Errorf("the next run left %v", left)
+	if left := tr.left(true, true); len(left) > 0 {
+		t.Errorf("the next run left\n%s", strings.Join(left, "\n"))
 	}
 }
