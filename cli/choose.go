@@ -19,6 +19,7 @@ import (
 // pattern or @tag, in the registry's order; no words mean all. Whoever isn't in there may be meant with another
 // service: everything has those of all.
 func chooseStrategies(registry, everything strategies.Registry, words []string) ([]strategies.Strategy, error) {
+	words = withClassic(words, classicStrategies)
 	for _, word := range words {
 		if _, err := registry.Select(word); err == nil {
 			continue
@@ -70,6 +71,7 @@ func chooseScenarios(ctx context.Context, words []string, others bool) ([]chosen
 	if len(words) == 0 {
 		words = []string{"*"}
 	}
+	words = withClassic(words, classicScenarios)
 	wanted, read := map[string]bool{}, map[string]bool{}
 	var files []chosen
 	for _, word := range words {

@@ -69,7 +69,7 @@ into that file what they show now.`,
 	}
 	flags := cmd.Flags()
 	o.selectFlags(flags)
-	flags.StringSliceVar(&o.scenarios, "scenario", nil, "`names` of scenarios, patterns of names, files, patterns of files such as './mine/*.txt', or directories of scripts, with commas between them; default the whole library")
+	flags.StringSliceVar(&o.scenarios, "scenario", nil, "`names` of scenarios, patterns of names, files, patterns of files such as './mine/*.txt', or directories of scripts, with commas between them; @classic is a selection of 44 that stays the same; default the whole library")
 	flags.IntVar(&o.jobs, "jobs", runtime.NumCPU(), "`number` of cells to play at a time, each in a worker process; in real time, where cells mostly wait, up to six times as many unless given, four with containers or sentinels, and fewer while the machine is late")
 	flags.StringSliceVar(&o.formats, "format", []string{formatTable}, "`forms` of the report on standard output, or as FORM=FILE in a file, with commas between them: "+strings.Join(formNames(), ", "))
 	flags.StringVar(&o.costs, "costs", "", "`file` that lockfault bench --format json wrote, for the report's costs")
