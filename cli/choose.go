@@ -138,12 +138,17 @@ const scriptSuffix = ".txt"
 
 // scriptFiles returns the files that a word names: the one of that name, the
 // scripts in the directory of that name, or the files that match the pattern, in
-// the order of their names.
+// the order of their names. A file that the user did not name itself must be a regular file, and a
+// symbolic link must not lead out of its directory.
 func scriptFiles(word string) ([]string, error) {
 	info, err := os.Stat(word)
 	switch {
 	case err == nil && info.IsDir():
-		return scriptsIn(word)
+		list, err := scriptsIn(word)
+		if err != nil {
+			return nil, err
+		}
+		return list, checkFound(list)
 	case err == nil || !strings.ContainsAny(word, "*?["):
 		return []string{word}, nil // whoever reads it says what is wrong
 	}
@@ -155,7 +160,26 @@ func scriptFiles(word string) ([]string, error) {
 	if len(list) == 0 {
 		return nil, usage("no file matches %q", word)
 	}
-	return list, nil
+	return list, checkFound(list)
+}
+
+// checkFound checks files that were found in a directory, which somebody else may have filled.
+func checkFound(list []string) error {
+	for _, file := range list {
+		in, err := os.OpenRoot(filepath.Dir(file))
+		if err != nil {
+			return usage("can't read the directory: %v", brief(err))
+		}
+		info, err := in.Stat(filepath.Base(file))
+		in.Close()
+		switch {
+		case err != nil:
+			return usage("the script %s is a symbolic link that leads nowhere, or out of its directory: name the file itself", file)
+		case !info.Mode().IsRegular():
+			return usage("the script %s is not a regular file", file)
+		}
+	}
+	return nil
 }
 
 // scriptsIn returns the scripts in a directory.

@@ -2,9 +2,12 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
+	"strings"
 
 	"github.com/lockfault/lockfault/scenarios"
 )
@@ -30,8 +33,9 @@ func readText(ctx context.Context, stdin io.Reader, what, file string) ([]byte, 
 
 // patiently returns what there is to read in a file, or for "-" on standard input,
 // whose end need not come, nor its beginning: reads end when ctx is done. A file
-// that lies on a disk is returned as it is, and can be read twice. Call done when
-// nothing more is wanted.
+// that lies on a disk is returned as it is, and can be read twice. A pipe or a device is refused
+// unless it is one of the process's own descriptors, as a shell names the output of <(COMMAND).
+// Call done when nothing more is wanted.
 func patiently(ctx context.Context, stdin io.Reader, file string) (r io.Reader, done func(), err error) {
 	if f, ok := stdin.(*os.File); file == "-" && ok && isRegular(f.Stat()) {
 		return f, func() {}, nil
@@ -39,6 +43,9 @@ func patiently(ctx context.Context, stdin io.Reader, file string) (r io.Reader, 
 	if info, err := os.Stat(file); file != "-" && (err != nil || info.Mode().IsRegular() || info.IsDir()) {
 		f, err := os.Open(file)
 		return f, func() { f.Close() }, err
+	}
+	if file != "-" && !isDescriptor(file) {
+		return nil, nil, &fs.PathError{Op: "read", Path: file, Err: errors.New("not a regular file; - stands for standard input")}
 	}
 	out, in := io.Pipe()
 	stop := context.AfterFunc(ctx, func() { in.CloseWithError(context.Cause(ctx)) })
@@ -57,6 +64,11 @@ func patiently(ctx context.Context, stdin io.Reader, file string) (r io.Reader, 
 		in.CloseWithError(err)
 	}()
 	return out, func() { out.Close() }, nil
+}
+
+// isDescriptor reports whether a path names an open descriptor of the process that reads it.
+func isDescriptor(file string) bool {
+	return file == "/dev/stdin" || strings.HasPrefix(file, "/dev/fd/") || strings.HasPrefix(file, "/proc/self/fd/")
 }
 
 func isRegular(info os.FileInfo, err error) bool { return err == nil && info.Mode().IsRegular() }

@@ -29,7 +29,7 @@ func (o *runOptions) plan(list []strategies.Strategy, scripts []chosen) (reports
 	for _, s := range scripts {
 		titles = append(titles, s.Name)
 	}
-	p := reports.Plan{Cells: len(list) * len(scripts) * len(o.worlds)}
+	p := reports.Plan{Cells: len(list) * len(scripts) * len(o.worlds), Differs: reports.Cell.Differs}
 	p.Cell = func(place int) reports.CellName { // as cells numbers them
 		return reports.CellName{
 			World:    o.worlds[place/(len(list)*len(scripts))],

@@ -103,7 +103,35 @@ func checkOurs(in *below.Dir) error {
 		case isHistoryName(name):
 			return fmt.Errorf("%s there is no history of lockfault's making: move it away, or name another directory", name)
 		case isDirName(name):
-			return fmt.Errorf("%s there is no directory, and a cell's files may need one of that name: move it away, or name another directory", name)
+			if info, err := in.Lstat(filepath.FromSlash(name)); err == nil && !info.Mode().IsRegular() {
+				return errInTheWay(name)
+			}
+		}
+	}
+	return nil
+}
+
+func errInTheWay(name string) error {
+	return fmt.Errorf("%s there is no directory, and a cell's files may need one of that name: move it away, or name another directory", name)
+}
+
+// checkWay returns an error if a file stands where a cell of the plan needs a directory.
+func (r *Report) checkWay() error {
+	theirs, err := foreign(r.out, ".")
+	if err != nil || len(theirs) == 0 || r.plan.Cell == nil {
+		return err
+	}
+	needed := map[string]bool{}
+	for i := range r.plan.Cells {
+		is := r.plan.Cell(i)
+		for _, root := range []string{HistoryDir, LogsDir} {
+			needed[path.Join(root, is.World)], needed[path.Join(root, is.World, is.Strategy)] = true, true
+		}
+		needed[path.Join(LogsDir, is.World, is.Strategy, is.Scenario)] = true
+	}
+	for _, name := range theirs {
+		if needed[name] {
+			return errInTheWay(name)
 		}
 	}
 	return nil
@@ -148,11 +176,11 @@ func isHistoryName(name string) bool {
 }
 
 // isDirName reports whether a name below a report's directory may be that of a directory for the
-// files of cells: of a world, a strategy, or, for logs, a scenario. None of them has a dot.
+// files of cells: of a world, a strategy, or, for logs, a scenario.
 func isDirName(name string) bool {
 	root, _, _ := strings.Cut(name, "/")
 	depth := strings.Count(name, "/")
-	return depth > 0 && (depth <= 2 || root == LogsDir && depth == 3) && path.Ext(name) == ""
+	return depth > 0 && (depth <= 2 || root == LogsDir && depth == 3)
 }
 
 // ours reports whether a run has written the file of that name below a report's

@@ -51,6 +51,9 @@ type Plan struct {
 	// Cell returns the names of the cell at a place. A journal that has another cell there is not
 	// resumed. Nil checks no names.
 	Cell func(place int) CellName `json:"-"`
+	// Differs returns how a cell of the journal differs from its history, which is below dir. Such a
+	// cell is played anew. Nil compares no histories.
+	Differs func(cell Cell, dir string) string `json:"-"`
 }
 
 // A CellName holds the names that identify a cell in a report.
@@ -114,6 +117,10 @@ func open(dir string, head Head, plan Plan) (*Report, error) {
 	}
 	head.Tool = Tool
 	r.head, r.plan, r.missing, r.at = head, plan, plan.Cells, make([]extent, plan.Cells)
+	if err := r.checkWay(); err != nil {
+		r.Leave()
+		return nil, fmt.Errorf("reports: can't write to %s: %w", dir, err)
+	}
 	return r, nil
 }
 
@@ -198,8 +205,7 @@ func (r *Report) goOn() error {
 		if is := cell.name(); r.plan.Cell != nil && is != r.plan.Cell(k.Place) {
 			return fmt.Errorf("its cell %d is %s, and must be %s", k.Place, is, r.plan.Cell(k.Place))
 		}
-		info, err := r.out.Lstat(filepath.Join(work(k.Attempt), filepath.FromSlash(cell.History)))
-		if !cell.Decided() || err != nil || cell.History != "" && !info.Mode().IsRegular() {
+		if !r.shows(cell, k.Attempt) {
 			return nil
 		}
 		return r.keep(k.Place, cell, at)
@@ -212,6 +218,32 @@ func (r *Report) goOn() error {
 		return err
 	}
 	return r.try(former)
+}
+
+// shows reports whether a cell of that attempt was decided and is what its history shows. The directory
+// may come from somebody else, so a cell of which this can't be said is played anew.
+func (r *Report) shows(cell Cell, attempt int) bool {
+	if !cell.Decided() {
+		return false
+	}
+	info, err := r.out.Lstat(filepath.Join(work(attempt), filepath.FromSlash(cell.History)))
+	if err != nil || cell.History != "" && !info.Mode().IsRegular() {
+		return false
+	}
+	return r.plan.Differs == nil || r.plan.Differs(cell, r.out.Join(work(attempt))) == ""
+}
+
+// Differs returns how a cell differs from what its history shows, which is below that directory; it is
+// empty if the cell does not differ. A cell without a history differs.
+func (c Cell) Differs(dir string) string {
+	if c.History == "" {
+		return "it has no history"
+	}
+	h, err := c.historyIn(dir)
+	if err != nil {
+		return err.Error()
+	}
+	return c.unlike(h)
 }
 
 // attempts returns the attempts that have left something.

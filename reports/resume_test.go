@@ -344,3 +344,34 @@ func TestForeignFiles(t *testing.T) {
 		}
 	}
 }
+
+// A cell of the journal that is not what its history shows is played anew.
+func TestResumeComparesHistories(t *testing.T) {
+	dir := t.TempDir()
+	r, err := reports.Create(dir, head(), plan())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, c := range sample()[:3] {
+		add(t, r, i, c)
+	}
+	r.Leave()
+	wrong := sample()[1]
+	p := plan()
+	p.Differs = func(c reports.Cell, below string) string {
+		if c.Strategy == wrong.Strategy && c.Scenario == wrong.Scenario {
+			return "it says held"
+		}
+		if _, err := os.Stat(filepath.Join(below, c.History)); err != nil {
+			t.Error(err)
+		}
+		return ""
+	}
+	if r, err = reports.Resume(dir, head(), p); err != nil {
+		t.Fatal(err)
+	}
+	defer r.Leave()
+	if !r.Has(0) || r.Has(1) || !r.Has(2) {
+		t.Errorf("it has %v, %v, %v; want all but the second", r.Has(0), r.Has(1), r.Has(2))
+	}
+}

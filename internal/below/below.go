@@ -28,6 +28,10 @@ var ErrOutside = errors.New("the name leads out of the directory")
 // ErrNotRegular says that a directory, a pipe or a device stands where a file was expected.
 var ErrNotRegular = errors.New("it is not a regular file")
 
+// ErrLinked says that a file that was to be written has a second name, which may be outside of the
+// directory.
+var ErrLinked = errors.New("the file has a second name (a hard link): remove it, or name another directory")
+
 // A Dir is an open directory. Names are relative to it and have the system's separators; "." is
 // the directory itself. Errors are of type [*fs.PathError] or [*os.LinkError] and have the path
 // with the directory's own. A Dir may be used by several goroutines.
@@ -114,7 +118,8 @@ func (d *Dir) Readlink(name string) (string, error) {
 	return to, named(d.Join(name), err)
 }
 
-// Open opens a regular file with flags such as [os.O_RDWR]. It makes none: see [Dir.Create].
+// Open opens a regular file with flags such as [os.O_RDWR]. It makes none: see [Dir.Create]. A file
+// with several hard links is not opened for writing.
 func (d *Dir) Open(name string, flag int) (*os.File, error) {
 	if err := d.plain("open", name, true); err != nil {
 		return nil, err
@@ -141,8 +146,11 @@ func (d *Dir) Read(name string, most int64) (*os.File, error) {
 // open opens a file after stat has seen that it is regular: to open a pipe may block.
 func (d *Dir) open(name string, stat func(string) (fs.FileInfo, error), flag int) (*os.File, error) {
 	info, err := stat(name)
-	if err == nil && !info.Mode().IsRegular() {
+	switch {
+	case err == nil && !info.Mode().IsRegular():
 		err = &fs.PathError{Op: "open", Err: ErrNotRegular}
+	case err == nil && flag&(os.O_WRONLY|os.O_RDWR) != 0 && linked(info):
+		err = &fs.PathError{Op: "open", Err: ErrLinked}
 	}
 	if err != nil {
 		return nil, named(d.Join(name), err)

@@ -157,3 +157,30 @@ func TestOpenFollows(t *testing.T) {
 		t.Error("a file was opened as a directory")
 	}
 }
+
+func TestHardLinks(t *testing.T) {
+	top := t.TempDir()
+	file := filepath.Join(top, "file")
+	if err := os.WriteFile(file, []byte("mine"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(filepath.Join(top, "out"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Link(file, filepath.Join(top, "out", "linked")); err != nil {
+		t.Skip(err)
+	}
+	dir, err := below.Open(filepath.Join(top, "out"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dir.Close()
+	if f, err := dir.Open("linked", os.O_RDONLY); err != nil {
+		t.Error("to read:", err)
+	} else {
+		f.Close()
+	}
+	if _, err := dir.Open("linked", os.O_RDWR); !errors.Is(err, below.ErrLinked) {
+		t.Errorf("to write: %v", err)
+	}
+}

@@ -13,3 +13,9 @@ func Owned(about fs.FileInfo) bool {
 	of, ok := about.Sys().(*syscall.Stat_t)
 	return ok && int(of.Uid) == os.Geteuid()
 }
+
+// linked reports whether a file has several names.
+func linked(about fs.FileInfo) bool {
+	of, ok := about.Sys().(*syscall.Stat_t)
+	return ok && of.Nlink > 1
+}

@@ -27,7 +27,7 @@ func Allowed() map[string][]string {
 		// What an item may say: names, seeds, bounded numbers, script text.
 		"queue/item":  {"explore", "queue", "scenarios"},
 		"queue/nats":  {"queue", "internal/below"},
-		"queue/natsd": {"queue", "queue/nats", "internal/flock"},
+		"queue/natsd": {"queue", "queue/nats", "internal/below", "internal/flock"},
 		// What is shown in a terminal is what reports tell, which never know one.
 		"cli/stage": {"reports"},
 		// What a user's tests import: see Light.

@@ -34,7 +34,7 @@ type Dir struct {
 
 // Make makes a directory whose name begins with the prefix, after it has swept
 // those. An empty parent means [os.TempDir]. The directory must be removed by
-// its [Dir.Remove].
+// its [Dir.Remove]. Make returns an error if another user can replace what is in the parent.
 func Make(parent, prefix string) (*Dir, error) {
 	if parent == "" {
 		parent = os.TempDir()
@@ -42,6 +42,9 @@ func Make(parent, prefix string) (*Dir, error) {
 	parent, err := filepath.Abs(parent)
 	if err != nil {
 		return nil, err
+	}
+	if err := below.CheckParents(filepath.Join(parent, prefix)); err != nil {
+		return nil, fmt.Errorf("make a directory in %s: %w", parent, err)
 	}
 	Sweep(parent, prefix)
 	for range 100 {

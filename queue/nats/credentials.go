@@ -59,8 +59,12 @@ func readCredentials(file string) ([]byte, error) {
 }
 
 // NewCredentials returns the user that the credentials in a file stand for: the public part of an
-// NKey. It creates the file with mode 0600 if it does not exist.
+// NKey. It creates the file with mode 0600 if it does not exist. It returns an error if another user
+// knows the file's content or can replace the file.
 func NewCredentials(file string) (user string, err error) {
+	if err := below.CheckParents(file); err != nil {
+		return "", err
+	}
 	seed, err := readCredentials(file)
 	if errors.Is(err, os.ErrNotExist) {
 		seed, err = writeSeed(file)

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 
+	"github.com/lockfault/lockfault/internal/below"
 	"github.com/lockfault/lockfault/internal/flock"
 	"github.com/lockfault/lockfault/queue"
 	"github.com/lockfault/lockfault/queue/nats"
@@ -45,16 +47,24 @@ func (Engine) Serve(ctx context.Context, o queue.ServerOptions, ready func(url, 
 	if err != nil {
 		return err
 	}
+	// Another user who may write to the directory can lead the server elsewhere, or read what it keeps.
+	if err := below.CheckParents(options.StoreDir); err != nil {
+		return queue.BadAddress("directory: %w", err)
+	}
+	if err := os.MkdirAll(options.StoreDir, 0o700); err != nil {
+		return err
+	}
+	if o.Config == "" {
+		if err := nats.CheckDir(options.StoreDir); err != nil {
+			return queue.BadAddress("directory: %w", err)
+		}
+	}
 	unlock, err := lock(options.StoreDir)
 	if err != nil {
 		return err
 	}
 	defer unlock()
 	if o.Config == "" {
-		// Another user who may write to the directory can lead the server elsewhere, or read what it keeps.
-		if err := nats.CheckDir(options.StoreDir); err != nil {
-			return queue.BadAddress("directory: %w", err)
-		}
 		user, err := nats.NewCredentials(o.Credentials)
 		if err != nil {
 			return queue.BadAddress("credentials: %w", err)
@@ -98,12 +108,20 @@ func (Engine) Serve(ctx context.Context, o queue.ServerOptions, ready func(url, 
 	}
 }
 
+// lockFile is the file that the server of a directory locks.
+const lockFile = "lockfault.lock"
+
 // lock keeps other servers from the directory: two would write the same files.
 func lock(dir string) (unlock func(), err error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	in, err := below.Open(dir)
+	if err != nil {
 		return nil, err
 	}
-	f, err := os.OpenFile(filepath.Join(dir, "lockfault.lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	defer in.Close()
+	f, err := in.Open(lockFile, os.O_RDWR)
+	if errors.Is(err, fs.ErrNotExist) {
+		f, err = in.Create(lockFile, 0o600)
+	}
 	if err != nil {
 		return nil, err
 	}
