@@ -41,6 +41,8 @@ type exploreOptions struct {
 	// doubled says that states and moves are those of shards together, where some may be
 	// counted more than once.
 	doubled bool
+	// cutElsewhere says that a worker of a queue has cut its part of the search.
+	cutElsewhere bool
 	parts   int    // of a search on a queue
 	varies  string // why another search may go another way; see [strategies.Strategy.Varies]
 }
@@ -333,7 +335,11 @@ func (o *exploreOptions) explore(cmd *cobra.Command, a *app, name string) error 
 	if cmd.Context().Err() != nil {
 		return &statusError{ExitInterrupted, nil}
 	}
-	return statusOf(result, found)
+	err = statusOf(result, found)
+	if err == nil && o.cutElsewhere {
+		err = &statusError{ExitUndecided, nil}
+	}
+	return err
 }
 
 // statusOf returns how a search that was not interrupted ends.

@@ -395,6 +395,11 @@ func TestPoisonedSearches(t *testing.T) {
 		}, "is not what this machine finds"},
 		{"numbers below 0", func(r *explore.Result) { r.Moves = -1 }, "numbers that no search has"},
 		{"more in common than there is", func(r *explore.Result) { r.Common = &explore.Counts{States: 1 << 40} }, "more is common"},
+		{"not exhausted, for no reason", func(r *explore.Result) { r.Exhausted, r.Findings = false, nil }, "not exhausted, and not why"},
+		{"no result", func(r *explore.Result) { *r = explore.Result{} }, "not exhausted, and not why"},
+		{"no states", func(r *explore.Result) { *r = explore.Result{Exhausted: true} }, "has seen no state"},
+		{"nothing but ends", func(r *explore.Result) { r.States, r.Ends, r.Moves = 9999, 9999, 9999 }, "more ends"},
+		{"a path through more states than there are", func(r *explore.Result) { r.Moves = 9999; r.Depth = 9999 }, "a longer path"},
 		{"cut, and exhausted", func(r *explore.Result) { r.Cut = "x" }, "it is exhausted, and why it is not"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -140,6 +140,7 @@ func (o *exploreOptions) searchShared(ctx context.Context, e *explorer, strategy
 	if o.doubled = len(all) > 1 && o.bound.Doubles(); len(all) == 1 {
 		result.Common = nil // it is of shards
 	}
+	s.cutElsewhere = slices.ContainsFunc(all, func(p explore.Shard) bool { return p.Result != nil && !s.bound.Asks(p.Result.Cut) })
 	if ended != "" {
 		result.Cut = ended // as of any search
 	}
@@ -252,11 +253,19 @@ func (s *sharedSearch) impossible(r *explore.Result) string {
 	if r.States > r.Moves+1 || r.Ends > r.States || r.Depth > r.Moves {
 		return "it has more states than moves that lead to them"
 	}
+	if r.Moves > 0 && (r.Ends == r.States || r.Depth > r.States) {
+		return "it has more ends, or a longer path, than its states allow"
+	}
 	if c := r.Common; c != nil && (min(c.States, c.Ends, c.Merged, c.Moves) < 0 || c.States > r.States || c.Ends > r.Ends || c.Merged > r.Merged || c.Moves > r.Moves) {
 		return "more is common to all shards than there is"
 	}
-	if r.Exhausted && (r.Cut != "" || len(r.Failures) > 0) {
+	switch why := r.Cut != "" || len(r.Failures) > 0; {
+	case r.Exhausted && why:
 		return "it says that it is exhausted, and why it is not"
+	case !r.Exhausted && !why:
+		return "it says that it is not exhausted, and not why"
+	case r.Exhausted && r.States == 0:
+		return "it says that it is exhausted, and has seen no state"
 	}
 	for i, f := range r.Findings {
 		if slices.ContainsFunc(r.Findings[:i], func(other explore.Finding) bool { return other.Anomaly == f.Anomaly }) {

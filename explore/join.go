@@ -31,8 +31,11 @@ func Join(shards []Shard, b Bound) Result {
 			cut(s, "is missing")
 			continue
 		}
-		if r.Cut != "" {
+		switch {
+		case r.Cut != "":
 			cut(s, "was cut: "+r.Cut)
+		case !r.Exhausted && len(r.Failures) == 0:
+			cut(s, "is not exhausted, for no reason that it gives")
 		}
 		whole.add(r)
 		if c := r.Common; c != nil {

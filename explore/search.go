@@ -132,7 +132,7 @@ func (s *search) run(ctx context.Context) error {
 	layer, err := s.visit(ctx, []*position{root})
 	for err == nil && len(layer) > 0 && s.result.Cut == "" && s.result.Untabled == "" {
 		if s.bound.Moves > 0 && layer[0].moves >= s.bound.Moves {
-			s.result.Cut = fmt.Sprintf("paths of more than %d moves were not followed", s.bound.Moves)
+			s.result.Cut = s.bound.tooLong()
 			break
 		}
 		if s.bound.Reach != nil {
@@ -487,6 +487,15 @@ func (b Bound) until(a checker.Anomaly) string {
 	}
 	return ""
 }
+
+// tooLong returns the cut of a search whose paths have a most number of moves.
+func (b Bound) tooLong() string {
+	return fmt.Sprintf("paths of more than %d moves were not followed", b.Moves)
+}
+
+// Asks reports whether a search within the bound that has no findings may end with that cut because
+// its user asked for that.
+func (b Bound) Asks(cut string) bool { return cut == "" || b.Moves > 0 && cut == b.tooLong() }
 
 // steady plays a script twice, each time in a process of its own, and returns what it came to if that was the same.
 // Where it is known what it shows, it shows that.

@@ -338,7 +338,7 @@ func (g *campaign) fetch(ctx context.Context, a stored) (answer queue.Answer, er
 		}
 	}
 	if a.object() != "" {
-		if a.text, err = g.object(ctx, a.object()); err != nil {
+		if a.text, err = g.object(ctx, name, a.object()); err != nil {
 			return answer, err
 		}
 	}
@@ -409,28 +409,49 @@ func (g *campaign) Refused() (n int) {
 	return n
 }
 
-// object returns what is in an object. It was stored before that, but who is asked may not have
-// heard of it yet.
-func (g *campaign) object(ctx context.Context, object string) (text []byte, err error) {
-	err = persist(ctx, patience, func(ctx context.Context) error {
-		o, err := g.files.Get(ctx, object)
-		if errors.Is(err, jetstream.ErrObjectNotFound) {
+// objectPatience is for how long an object is asked for that was stored before its answer: the server
+// that is asked may not have heard of it yet.
+const objectPatience = 10 * time.Second
+
+// object returns what is in the object that an answer to the item of that name refers to. A worker
+// chooses the object's name, size and content, so any error but that of a lost connection is that of a bad answer.
+func (g *campaign) object(ctx context.Context, name, object string) (text []byte, err error) {
+	if !strings.HasPrefix(object, strings.Join([]string{g.program.Class, g.round, name, ""}, "/")) {
+		return nil, &badAnswer{"", errors.New("its object is none of this item's")}
+	}
+	err = persist(ctx, objectPatience, func(ctx context.Context) error {
+		info, err := g.files.GetInfo(ctx, object)
+		switch {
+		case errors.Is(err, jetstream.ErrObjectNotFound):
 			return fmt.Errorf("%w: %w", errNotYet, err)
+		case err != nil:
+			return err
+		case info.Opts != nil && info.Opts.Link != nil:
+			return errors.New("it is a link")
+		case info.Size > queue.MaxAnswer:
+			return errTooLarge
 		}
+		o, err := g.files.Get(ctx, object)
 		if err != nil {
 			return err
 		}
 		text, err = io.ReadAll(io.LimitReader(o, queue.MaxAnswer+1))
+		if err == nil && len(text) > queue.MaxAnswer {
+			err = errTooLarge
+		}
 		return errors.Join(err, o.Close())
 	})
 	switch {
-	case errors.Is(err, errNotYet), errors.Is(err, jetstream.ErrDigestMismatch):
-		return nil, &badAnswer{"", fmt.Errorf("its object is missing or damaged: %w", err)}
-	case err == nil && len(text) > queue.MaxAnswer:
-		return nil, &badAnswer{"", fmt.Errorf("its object is larger than the limit of %d bytes", queue.MaxAnswer)}
+	case err == nil:
+		return text, nil
+	case ctx.Err() != nil || !g.nc.IsConnected():
+		return nil, err
 	}
-	return text, err
+	return nil, &badAnswer{"", fmt.Errorf("its object can't be read: %w", err)}
 }
+
+// errTooLarge is of an answer whose object is too large.
+var errTooLarge = fmt.Errorf("larger than the limit of %d bytes", queue.MaxAnswer)
 
 // Drop implements [queue.Campaign].
 func (g *campaign) Drop(ctx context.Context, item queue.Item) error {

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -69,43 +70,63 @@ func TestBadAnswersAreRefused(t *testing.T) {
 	}
 	good := zipped(t, strings.NewReader(`{"Body":"bGll"}`)) // a lie
 	bomb := zipped(t, &zeros{left: 4 * queue.MaxAnswer})
+	// object makes an answer refer to an object of its item with that metadata; empty is none.
+	object := func(meta string) func(m *client.Msg, js jetstream.JetStream) {
+		return func(m *client.Msg, js jetstream.JetStream) {
+			tokens := strings.Split(m.Subject, ".")
+			name := strings.Join(append(tokens[2:], "evil"), "/")
+			m.Header = client.Header{"Lockfault-Object": []string{name}}
+			if meta != "" {
+				_, err := js.PublishMsg(t.Context(), &client.Msg{Subject: "$O.LOCKFAULT_FILES.M." + base64.URLEncoding.EncodeToString([]byte(name)),
+					Data: []byte(strings.ReplaceAll(meta, "NAME", strconv.Quote(name)))})
+				if err != nil {
+					t.Error(err)
+				}
+			}
+		}
+	}
 	for _, c := range []struct {
 		name   string
-		change func(m *client.Msg)
+		change func(m *client.Msg, js jetstream.JetStream)
 		said   string
 	}{
-		{"not signed", func(m *client.Msg) { m.Data = good }, "no worker has signed it"},
-		{"signed for another item", func(m *client.Msg) {
+		{"not signed", func(m *client.Msg, _ jetstream.JetStream) { m.Data = good }, "no worker has signed it"},
+		{"signed for another item", func(m *client.Msg, _ jetstream.JetStream) {
 			m.Data = good
 			was := m.Subject
 			m.Subject += "x"
 			sign(m)
 			m.Subject = was
 		}, "the signature is not that of worker"},
-		{"another text than the signed one", func(m *client.Msg) {
+		{"another text than the signed one", func(m *client.Msg, _ jetstream.JetStream) {
 			sign(m)
 			m.Data = good
 		}, "the signature is not that of worker"},
-		{"in the name of another worker", func(m *client.Msg) {
+		{"in the name of another worker", func(m *client.Msg, _ jetstream.JetStream) {
 			m.Data = good
 			sign(m)
 			m.Header.Set("Lockfault-Worker", hex.EncodeToString(make([]byte, ed25519.PublicKeySize)))
 		}, "the signature is not that of worker 000000000000"},
-		{"no gzip", func(m *client.Msg) {
+		{"no gzip", func(m *client.Msg, _ jetstream.JetStream) {
 			m.Data = []byte("garbage")
 			sign(m)
 		}, "unexpected EOF"},
-		{"no JSON", func(m *client.Msg) {
+		{"no JSON", func(m *client.Msg, _ jetstream.JetStream) {
 			m.Data = zipped(t, strings.NewReader("{]"))
 			sign(m)
 		}, "invalid character"},
-		{"a bomb", func(m *client.Msg) {
+		{"a bomb", func(m *client.Msg, _ jetstream.JetStream) {
 			m.Data = bomb
 			sign(m)
 		}, "more than the limit of 134217728 bytes"},
-		{"an object that is not there", func(m *client.Msg) {
+		{"an object of another item", func(m *client.Msg, _ jetstream.JetStream) {
 			m.Header = client.Header{"Lockfault-Object": []string{"nowhere"}}
-		}, "its object is missing or damaged"},
+		}, "its object is none of this item's"},
+		{"an object that is not there", object(""), "its object can't be read: not heard of yet: nats: object not found"},
+		{"an object without metadata", object("null"), "its object can't be read: nats: object-store meta information invalid"},
+		{"an object that is a link to itself", object(`{"name":NAME,"options":{"link":{"bucket":"LOCKFAULT_FILES","name":NAME}},"bucket":"LOCKFAULT_FILES","nuid":"z","size":0,"chunks":0}`), "its object can't be read: it is a link"},
+		{"an object that is too large", object(`{"name":NAME,"bucket":"LOCKFAULT_FILES","nuid":"z","size":9223372036854775807,"chunks":1000000000}`), "larger than the limit"},
+		{"an object whose parts are missing", object(`{"name":NAME,"bucket":"LOCKFAULT_FILES","nuid":"z","size":100,"chunks":3}`), "its object can't be read"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -120,7 +141,7 @@ func TestBadAnswersAreRefused(t *testing.T) {
 			put(t, g, queue.Cell, "a")
 			js := raw(t, at)
 			m := &client.Msg{Subject: resultSubject(t, js, "a")}
-			c.change(m)
+			c.change(m, js)
 			if _, err := js.PublishMsg(t.Context(), m); err != nil {
 				t.Fatal(err)
 			}
