@@ -255,10 +255,37 @@ func sizeOf(claims []claim) (n int) {
 	return n
 }
 
-// settle plays one of the answers of a worker that are held, drawn at random, and takes them all if
-// it comes out the same.
+// settle plays one of the answers of a worker that are held, an outlier or one drawn at random, and
+// takes them all if that comes out the same.
 func (s *shared) settle(ctx context.Context, options pool.Options, worker string, done func(job, pool.Result[played]) error) (anew int, err error) {
-	return s.settleBy(ctx, options, worker, s.random.IntN(len(s.held[worker])), done)
+	held := s.held[worker]
+	drawn := s.random.IntN(len(held))
+	if i := outlier(held); i >= 0 {
+		drawn = i
+	}
+	return s.settleBy(ctx, options, worker, drawn, done)
+}
+
+// outlier returns the index of the answer with the most acquires if these are more than twice as many
+// as the median of all answers that count acquires; else -1.
+func outlier(claims []claim) int {
+	most := -1
+	var all []int
+	for i, c := range claims {
+		counts := c.result.Value.Counts
+		if counts == nil {
+			continue
+		}
+		all = append(all, counts.Acquired)
+		if most < 0 || counts.Acquired > claims[most].result.Value.Counts.Acquired {
+			most = i
+		}
+	}
+	slices.Sort(all)
+	if most < 0 || claims[most].result.Value.Counts.Acquired <= 2*all[len(all)/2] {
+		return -1
+	}
+	return most
 }
 
 // settleBy is settle by the answer with that index.

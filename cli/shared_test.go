@@ -428,3 +428,21 @@ func TestPoisonedSearches(t *testing.T) {
 		})
 	}
 }
+
+func TestOutlier(t *testing.T) {
+	for want, acquired := range map[int][]int{-1: {10, 12, 20, 9}, 2: {10, 12, 9_000_000, 9}, 0: {50, 12, 20}} {
+		var claims []claim
+		for _, n := range acquired {
+			var c claim
+			c.result.Value.Counts = &soak.Counts{Acquired: n}
+			claims = append(claims, c)
+		}
+		claims = append(claims, claim{}) // a cell without counts
+		if got := outlier(claims); got != want {
+			t.Errorf("of %v: %d, want %d", acquired, got, want)
+		}
+	}
+	if got := outlier([]claim{{}}); got != -1 {
+		t.Errorf("of none: %d", got)
+	}
+}

@@ -325,3 +325,30 @@ func TestRemoveFollowsNothing(t *testing.T) {
 		t.Errorf("at home there is %v", got)
 	}
 }
+
+// A parent in which another user can replace what is there is refused.
+func TestUnsafeParent(t *testing.T) {
+	parent := filepath.Join(t.TempDir(), "open")
+	if err := os.Mkdir(parent, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(parent, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if dir, err := tempdir.Make(parent, "test-"); err == nil {
+		t.Errorf("made %s; want an error", dir.Path())
+		dir.Remove()
+	} else if !strings.Contains(err.Error(), "name another directory") {
+		t.Error(err)
+	}
+	if err := os.Chmod(parent, 0o777|os.ModeSticky); err != nil {
+		t.Fatal(err)
+	}
+	dir, err := tempdir.Make(parent, "test-")
+	if err != nil {
+		t.Fatal("with the sticky bit: ", err)
+	}
+	if err := dir.Remove(); err != nil {
+		t.Error(err)
+	}
+}
