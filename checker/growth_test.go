@@ -229,7 +229,7 @@ func TestGrowth(t *testing.T) {
 	}
 	for _, b := range behaviours() {
 		t.Run(b.name, func(t *testing.T) {
-			const size = 10_000
+			const size = 5_000
 			judged := map[int]*facts{}
 			growthtest.Linear(t, size, func(n int) func() {
 				h := b.write(n)

@@ -33,7 +33,7 @@ func TestGrowth(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")
 	}
-	const size = 4000
+	const size = 2000
 	request := func(client string, sent time.Duration) checker.Event {
 		return checker.Event{Kind: checker.Request, Client: client, Node: "n1", Server: "n1/0", Command: "SET l " + client + "1 NX", Sent: sent}
 	}

@@ -2,23 +2,27 @@
 package growthtest
 
 import (
+	"runtime"
 	"testing"
 	"time"
 )
 
 const (
-	factor   = 8  // between the two sizes of an input
-	most     = 32 // by how much the time may grow; n log n and caches make 20 of it, quadratic growth makes 64
-	attempts = 6  // a busy machine spoils single measurements
+	factor   = 16 // between the two sizes of an input
+	most     = 80 // by how much the time may grow; n log n and caches make 40 of it, quadratic growth makes 256
+	attempts = 12 // a busy machine spoils single measurements
 	floor    = 20 // milliseconds: a shorter time is noise
 )
 
 // Linear fails the test if the time of an operation grows like the square of its input. The
-// function prepare makes an input of size n, and returns the operation on it. Only the ratio of
-// two times counts, and one good measurement of several is enough.
+// function prepare makes an input of size n, and returns the operation on it, which must not start
+// goroutines. Only the ratio of two times of the processor counts, and one good measurement of
+// several is enough.
 func Linear(t testing.TB, n int, prepare func(n int) func()) {
 	t.Helper()
 	small, large := prepare(n), prepare(factor*n)
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
 	var before, after time.Duration
 	for range attempts {
 		before = shorter(before, small)
@@ -32,9 +36,9 @@ func Linear(t testing.TB, n int, prepare func(n int) func()) {
 
 // shorter returns the time of an operation, or the earlier time if that is shorter.
 func shorter(earlier time.Duration, operation func()) time.Duration {
-	start := time.Now()
+	start := threadTime()
 	operation()
-	if took := time.Since(start); earlier == 0 || took < earlier {
+	if took := threadTime() - start; earlier == 0 || took < earlier {
 		return took
 	}
 	return earlier
