@@ -392,11 +392,18 @@ func startCommand(t *testing.T, temp string, args ...string) *run {
 // startWith does so with more variables in its environment.
 func startWith(t *testing.T, env []string, temp string, args ...string) *run {
 	t.Helper()
+	return startWithFiles(t, nil, env, temp, args...)
+}
+
+// startWithFiles does so with files as the descriptors from 3.
+func startWithFiles(t *testing.T, files []*os.File, env []string, temp string, args ...string) *run {
+	t.Helper()
 	r := &run{t: t, temp: temp, ended: make(chan struct{})}
 	r.cmd = exec.Command(os.Args[0], args...)
 	r.cmd.Args[0] = "lockfault"
 	r.cmd.Env = append(append(os.Environ(), "GORACE=atexit_sleep_ms=0", "TMPDIR="+r.temp), env...)
 	r.cmd.Stdout, r.cmd.Stderr = &r.stdout, &r.stderr
+	r.cmd.ExtraFiles = files
 	r.cmd.WaitDelay = 5 * time.Minute
 	r.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if signal.Ignored(syscall.SIGHUP) {

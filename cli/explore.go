@@ -43,8 +43,8 @@ type exploreOptions struct {
 	doubled bool
 	// cutElsewhere says that a worker of a queue has cut its part of the search.
 	cutElsewhere bool
-	parts   int    // of a search on a queue
-	varies  string // why another search may go another way; see [strategies.Strategy.Varies]
+	parts        int    // of a search on a queue
+	varies       string // why another search may go another way; see [strategies.Strategy.Varies]
 }
 
 func newExploreCommand(a *app) *cobra.Command {

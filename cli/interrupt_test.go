@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/lockfault/lockfault/cli"
 	"github.com/lockfault/lockfault/reports"
 )
@@ -90,28 +92,27 @@ func TestInterruptedWhileItReads(t *testing.T) {
 		args []string
 		says string // on standard output
 	}{
-		{"a script", []string{"run", "--scenario", "FIFO", "--strategy", "fenced"}, ""},
-		{"a script to print", []string{"show", "FIFO"}, ""},
-		{"a script to format", []string{"fmt", "FIFO"}, ""},
-		{"a history", []string{"check", "FIFO"}, ""},
-		{"the second history", []string{"check", good, "FIFO"}, "valid"},
+		{"a script", []string{"run", "--scenario", "/dev/fd/3", "--strategy", "fenced"}, ""},
+		{"a script to print", []string{"show", "/dev/fd/3"}, ""},
+		{"a script to format", []string{"fmt", "/dev/fd/3"}, ""},
+		{"a history", []string{"check", "/dev/fd/3"}, ""},
+		{"the second history", []string{"check", good, "/dev/fd/3"}, "valid"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			fifo := filepath.Join(t.TempDir(), "pipe.txt")
-			if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+			in, out, err := os.Pipe()
+			if err != nil {
 				t.Fatal(err)
 			}
-			args := slices.Clone(c.args)
-			args[slices.Index(args, "FIFO")] = fifo
-			r := startCommand(t, t.TempDir(), args...)
+			defer out.Close()
+			defer in.Close()
+			if _, err := out.WriteString("clients A\n"); err != nil {
+				t.Fatal(err)
+			}
+			r := startWithFiles(t, []*os.File{in}, nil, t.TempDir(), c.args...)
 			r.await("it reads", func() bool {
-				f, err := os.OpenFile(fifo, os.O_WRONLY|syscall.O_NONBLOCK, 0)
-				if err == nil {
-					t.Cleanup(func() { f.Close() })
-					_, err = f.WriteString("clients A\n")
-				}
-				return err == nil
+				left, err := unix.Poll([]unix.PollFd{{Fd: int32(in.Fd()), Events: unix.POLLIN}}, 0)
+				return err == nil && left == 0
 			})
 			r.signal(syscall.SIGTERM)
 			if got := r.wait(); got != cli.ExitInterrupted {
