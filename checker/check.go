@@ -16,7 +16,7 @@ func Check(h History) Verdict {
 }
 
 // verdict judges a history that has ended.
-func (f *facts) verdict() Verdict {
+func (f *index) verdict() Verdict {
 	v := Verdict{Unjudged: f.unjudged}
 	for _, anomaly := range Anomalies() {
 		if v.Unjudged != nil && slices.Contains(ServerSide(), anomaly) {
@@ -31,7 +31,7 @@ func (f *facts) verdict() Verdict {
 }
 
 // find returns the earliest witness of an anomaly; nil if there is none.
-func (f *facts) find(a Anomaly) *Witness {
+func (f *index) find(a Anomaly) *Witness {
 	switch a {
 	case Overlap:
 		return overlap(f)

@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// facts is what one pass over a history derives from it. Clients, servers and
+// index is what one pass over a history derives from it. Clients, servers and
 // calls are numbers; events are indices. An end that never came is the number
 // of events, and its time that of the last event.
-type facts struct {
+type index struct {
 	meta   Meta
 	events []Event
 	last   time.Duration
@@ -33,7 +33,7 @@ type facts struct {
 	ownerships []ownership
 	departures []departure
 	leftovers  []leftover
-	unjudged   *Doubt // why servers don't tell whose the lock is, if they don't
+	unjudged   *Ambiguity // why servers don't tell whose the lock is, if they don't
 
 	held intervals // holds, by begin: item i is holds[i]
 
@@ -113,14 +113,14 @@ type call struct {
 func (o Op) takes() bool           { return o == Acquire || o == TryAcquire }
 func (c *call) takes() bool        { return c.op.takes() }
 func (c *call) failed() bool       { return c.result == Fail || c.result == Unknown }
-func (f *facts) endOf(c *call) int { return min(c.end, len(f.events)-1) }
+func (f *index) endOf(c *call) int { return min(c.end, len(f.events)-1) }
 
 // waited returns how long its caller waited: whoever has given up does not.
-func (c *call) waited() stretch {
+func (c *call) waited() timeRange {
 	if c.cancelled {
-		return stretch{c.from, c.gaveUp}
+		return timeRange{c.from, c.gaveUp}
 	}
-	return stretch{c.from, c.to}
+	return timeRange{c.from, c.to}
 }
 
 // write is a decision of the protected resource.
@@ -134,11 +134,11 @@ type write struct {
 // callID is by which number a history calls a call.
 type callID struct{ id, call int }
 
-func newFacts(meta Meta) facts {
-	return facts{meta: meta, freeSince: -1, newest: -1, present: -1, made: -1}
+func newFacts(meta Meta) index {
+	return index{meta: meta, freeSince: -1, newest: -1, present: -1, made: -1}
 }
 
-func derive(h History) *facts {
+func derive(h History) *index {
 	f := newFacts(h.Meta)
 	f.follow(h.upToEnd())
 	f.finish()
@@ -146,7 +146,7 @@ func derive(h History) *facts {
 }
 
 // follow takes the events that are all of a history so far.
-func (f *facts) follow(events []Event) {
+func (f *index) follow(events []Event) {
 	f.events = events
 	f.timed = slices.ContainsFunc(events, timed)
 	for i := range events {
@@ -158,7 +158,7 @@ func (f *facts) follow(events []Event) {
 func timed(e Event) bool { return e.Kind == Request && e.Sent > 0 }
 
 // next takes the next event.
-func (f *facts) next(i int) {
+func (f *index) next(i int) {
 	e := &f.events[i]
 	f.lapse(i, e.Time)
 	f.take(i, e)
@@ -166,7 +166,7 @@ func (f *facts) next(i int) {
 }
 
 // client returns the client of that name; the empty name is nobody.
-func (f *facts) client(name string) *client {
+func (f *index) client(name string) *client {
 	if name == "" {
 		return nil
 	}
@@ -209,7 +209,7 @@ func (e Event) Tells() bool {
 	return false
 }
 
-func (f *facts) take(i int, e *Event) {
+func (f *index) take(i int, e *Event) {
 	switch e.Kind {
 	case State:
 		f.changed(i, e)
@@ -255,7 +255,7 @@ func (c *client) wake(i int, t time.Duration) {
 	}
 }
 
-func (f *facts) died(c *client, i int, t time.Duration) {
+func (f *index) died(c *client, i int, t time.Duration) {
 	f.disbelieve(c, i, t, ByCrash, -1)
 	c.depth, c.lapsed, c.hasGrant, c.token = 0, false, false, 0
 	c.wake(i, t)
@@ -266,7 +266,7 @@ func (f *facts) died(c *client, i int, t time.Duration) {
 	}
 }
 
-func (f *facts) invoked(c *client, i int, e *Event) int {
+func (f *index) invoked(c *client, i int, e *Event) int {
 	at := len(f.calls)
 	f.calls = append(f.calls, call{
 		client: c.id, op: e.Op, invoke: i, from: e.Time,
@@ -285,7 +285,7 @@ func (f *facts) invoked(c *client, i int, e *Event) int {
 	return at
 }
 
-func (f *facts) returned(c *client, i int, e *Event) {
+func (f *index) returned(c *client, i int, e *Event) {
 	at, known := f.findCall(e.Call)
 	if !known {
 		at = f.invoked(c, i, e)
@@ -309,7 +309,7 @@ func (f *facts) returned(c *client, i int, e *Event) {
 }
 
 // findCall returns the latest call of a number.
-func (f *facts) findCall(id int) (call int, known bool) {
+func (f *index) findCall(id int) (call int, known bool) {
 	if call, known = f.odd[id]; known {
 		return call, true
 	}
@@ -321,7 +321,7 @@ func (f *facts) findCall(id int) (call int, known bool) {
 }
 
 // callIs notes the number of a call. In a well-formed history it is larger than those before.
-func (f *facts) callIs(id, call int) {
+func (f *index) callIs(id, call int) {
 	if n := len(f.byID); n == 0 || id > f.byID[n-1].id {
 		f.byID = append(f.byID, callID{id, call})
 		return
@@ -333,7 +333,7 @@ func (f *facts) callIs(id, call int) {
 }
 
 // finish closes what is open at the end of the history, and sorts.
-func (f *facts) finish() {
+func (f *index) finish() {
 	end := len(f.events)
 	for at := range f.calls {
 		c := &f.calls[at]
@@ -372,7 +372,7 @@ func spans(holds []hold) []interval {
 
 // acquiring returns the client's latest acquire or try that was called before
 // event i and whether it was under way then; -1 if there was none.
-func (f *facts) acquiring(c *client, i int) (at int, underWay bool) {
+func (f *index) acquiring(c *client, i int) (at int, underWay bool) {
 	n := sort.Search(len(c.acquires), func(k int) bool { return f.calls[c.acquires[k]].invoke >= i })
 	if n == 0 {
 		return -1, false
@@ -382,10 +382,10 @@ func (f *facts) acquiring(c *client, i int) (at int, underWay bool) {
 }
 
 // pausedDuring reports whether the caller stood still for a part of the call.
-func (f *facts) pausedDuring(c *call) bool {
+func (f *index) pausedDuring(c *call) bool {
 	pauses := f.clients[c.client].pauses
 	i := sort.Search(len(pauses), func(i int) bool { return pauses[i].end > c.invoke })
 	return i < len(pauses) && pauses[i].begin < c.end
 }
 
-func (f *facts) name(client int) string { return f.clients[client].name }
+func (f *index) name(client int) string { return f.clients[client].name }

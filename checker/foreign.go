@@ -4,7 +4,7 @@ import "sort"
 
 // foreignRelease finds the first command that removed, or shortened, a key
 // that another client owned.
-func foreignRelease(f *facts) *Witness {
+func foreignRelease(f *index) *Witness {
 	for i := range f.changes {
 		ch := &f.changes[i]
 		if !ch.foreign() {
@@ -23,7 +23,7 @@ func foreignRelease(f *facts) *Witness {
 
 // foreignExtend finds the first command that prolonged a key that another
 // client owned, or brought back one that its own client had lost.
-func foreignExtend(f *facts) *Witness {
+func foreignExtend(f *index) *Witness {
 	for i := range f.changes {
 		ch := &f.changes[i]
 		if ch.recreated {
@@ -46,7 +46,7 @@ func (ch *change) sameValue() bool {
 	return ch.before.owner == ch.after.owner && ch.before.value == ch.after.value
 }
 
-func (f *facts) foreignWitness(ch *change, did string) *Witness {
+func (f *index) foreignWitness(ch *change, did string) *Witness {
 	since := f.ownerships[ch.before.ownership].begin
 	doer := f.doer(ch, since)
 	return witness(f.sprintf("%s %s %s's key on %s at %s%s; the key had been %[3]s's since %[7]s.",
@@ -54,7 +54,7 @@ func (f *facts) foreignWitness(ch *change, did string) *Witness {
 		f.with(doer), seconds(f.events[since].Time)), since, doer)
 }
 
-func (f *facts) recreatedWitness(ch *change) *Witness {
+func (f *index) recreatedWitness(ch *change) *Witness {
 	at, _ := f.acquiring(f.clients[ch.by], ch.at)
 	got := f.calls[at]
 	doer := f.doer(ch, got.end)
@@ -64,12 +64,12 @@ func (f *facts) recreatedWitness(ch *change) *Witness {
 }
 
 // doer returns the request, after event since, that made a change.
-func (f *facts) doer(ch *change, since int) int { return f.request(ch.at, since) }
+func (f *index) doer(ch *change, since int) int { return f.request(ch.at, since) }
 
 // request returns the request, after event since, that made the change at an
 // event: the one right before it, with nothing but other changes by the same client
 // to the same node in between. If there is none, the change itself must do.
-func (f *facts) request(at, since int) int {
+func (f *index) request(at, since int) int {
 	made := f.made
 	if at != f.present {
 		n := sort.Search(len(f.changes), func(k int) bool { return f.changes[k].at >= at })
@@ -85,7 +85,7 @@ func (f *facts) request(at, since int) int {
 }
 
 // maker returns the request that made the change at event i, or -1.
-func (f *facts) maker(i int) int {
+func (f *index) maker(i int) int {
 	if i == 0 {
 		return -1
 	}
@@ -101,7 +101,7 @@ func (f *facts) maker(i int) int {
 }
 
 // with says by which command, if it is known.
-func (f *facts) with(doer int) string {
+func (f *index) with(doer int) string {
 	if command := f.events[doer].Command; command != "" {
 		return " (" + command + ")"
 	}

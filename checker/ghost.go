@@ -13,7 +13,7 @@ type ghostKey struct {
 }
 
 // ghosts returns all of them in the order of their proofs.
-func (f *facts) ghosts() []ghostKey {
+func (f *index) ghosts() []ghostKey {
 	var found []ghostKey
 	for at, o := range f.ownerships {
 		if o.by != o.client {
@@ -37,14 +37,14 @@ func (f *facts) ghosts() []ghostKey {
 
 // before reports whether the command that made the change at an event had set out
 // before the call: it is what is left of an earlier one.
-func (f *facts) before(at int, c *call) bool {
+func (f *index) before(at int, c *call) bool {
 	sent, known := f.setOut(at)
 	return known && sent < c.from
 }
 
 // ghost finds the first acquire that reported failure and left the key with
 // the caller.
-func ghost(f *facts) *Witness {
+func ghost(f *index) *Witness {
 	all := f.ghosts()
 	if len(all) == 0 {
 		return nil

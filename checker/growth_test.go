@@ -230,7 +230,7 @@ func TestGrowth(t *testing.T) {
 	for _, b := range behaviours() {
 		t.Run(b.name, func(t *testing.T) {
 			const size = 5_000
-			judged := map[int]*facts{}
+			judged := map[int]*index{}
 			growthtest.Linear(t, size, func(n int) func() {
 				h := b.write(n)
 				return func() { judged[n] = derive(h) }

@@ -65,7 +65,7 @@ type hold struct {
 }
 
 // granted notes that an acquire of c, or an extend, returned OK at event i.
-func (f *facts) granted(c *client, at int, i int, e *Event) {
+func (f *index) granted(c *client, at int, i int, e *Event) {
 	c.grant, c.hasGrant = e.Time, true
 	until := time.Duration(0)
 	if f.meta.HonourValidity {
@@ -98,7 +98,7 @@ func (f *facts) granted(c *client, at int, i int, e *Event) {
 }
 
 // believe begins a hold, unless its validity is over already.
-func (f *facts) believe(c *client, at, i int, e *Event, until time.Duration) {
+func (f *index) believe(c *client, at, i int, e *Event, until time.Duration) {
 	if until > 0 && until <= e.Time {
 		c.lapsed = true
 		return
@@ -113,13 +113,13 @@ func (f *facts) believe(c *client, at, i int, e *Event, until time.Duration) {
 	}
 }
 
-func (f *facts) validUntil(c *client, until time.Duration) {
+func (f *index) validUntil(c *client, until time.Duration) {
 	c.until = until
 	heap.Push(&f.deadlines, deadline{until, c.id, c.hold})
 }
 
 // released notes a call of release, which is call at, at event i.
-func (f *facts) released(c *client, at, i int, t time.Duration) {
+func (f *index) released(c *client, at, i int, t time.Duration) {
 	if c.depth == 0 {
 		return
 	}
@@ -131,7 +131,7 @@ func (f *facts) released(c *client, at, i int, t time.Duration) {
 }
 
 // disbelieve ends the hold of c, if it has one.
-func (f *facts) disbelieve(c *client, i int, t time.Duration, by Ending, release int) {
+func (f *index) disbelieve(c *client, i int, t time.Duration, by Ending, release int) {
 	if c.hold < 0 {
 		return
 	}
@@ -149,7 +149,7 @@ func (f *facts) disbelieve(c *client, i int, t time.Duration, by Ending, release
 }
 
 // lapse ends the holds whose validity is over at event i.
-func (f *facts) lapse(i int, t time.Duration) {
+func (f *index) lapse(i int, t time.Duration) {
 	for len(f.deadlines) > 0 && f.deadlines[0].until <= t {
 		d := heap.Pop(&f.deadlines).(deadline)
 		c := f.clients[d.client]

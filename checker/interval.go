@@ -61,23 +61,25 @@ func (s intervals) other(x, from, to int) int {
 	return at
 }
 
-// A stretch is a length of time.
-type stretch struct{ from, to time.Duration }
+// A timeRange is a length of time.
+type timeRange struct{ from, to time.Duration }
 
-func (s stretch) length() time.Duration { return s.to - s.from }
+func (s timeRange) length() time.Duration { return s.to - s.from }
 
 // within returns the part of s that lies in o; its length may be negative.
-func (s stretch) within(o stretch) stretch { return stretch{max(s.from, o.from), min(s.to, o.to)} }
+func (s timeRange) within(o timeRange) timeRange {
+	return timeRange{max(s.from, o.from), min(s.to, o.to)}
+}
 
 // longEnough returns the first part of s, outside the given pauses, which are
 // disjoint and in order, that is at least bound long.
-func (s stretch) longEnough(bound time.Duration, pauses []pause) (stretch, bool) {
+func (s timeRange) longEnough(bound time.Duration, pauses []pause) (timeRange, bool) {
 	first := sort.Search(len(pauses), func(i int) bool { return pauses[i].to > s.from })
 	for _, p := range pauses[first:] {
 		if p.from >= s.to {
 			break
 		}
-		if part := (stretch{s.from, p.from}); part.length() >= bound {
+		if part := (timeRange{s.from, p.from}); part.length() >= bound {
 			return part, true
 		}
 		s.from = max(s.from, p.to)

@@ -33,20 +33,20 @@ func TestLongEnough(t *testing.T) {
 	pauses := []pause{{from: 10, to: 20}, {from: 30, to: 40}}
 	for _, test := range []struct {
 		name  string
-		in    stretch
+		in    timeRange
 		bound time.Duration
-		want  stretch
+		want  timeRange
 		ok    bool
 	}{
-		{"no pause near", stretch{0, 5}, 5, stretch{0, 5}, true},
-		{"too short", stretch{0, 5}, 6, stretch{}, false},
-		{"up to a pause", stretch{2, 15}, 8, stretch{2, 10}, true},
-		{"from a pause on", stretch{15, 29}, 9, stretch{20, 29}, true},
-		{"between pauses", stretch{5, 45}, 10, stretch{20, 30}, true},
-		{"no part is long enough", stretch{5, 45}, 11, stretch{}, false},
-		{"behind all pauses", stretch{35, 60}, 20, stretch{40, 60}, true},
-		{"all of it a pause", stretch{11, 19}, 1, stretch{}, false},
-		{"empty", stretch{5, 3}, 1, stretch{}, false},
+		{"no pause near", timeRange{0, 5}, 5, timeRange{0, 5}, true},
+		{"too short", timeRange{0, 5}, 6, timeRange{}, false},
+		{"up to a pause", timeRange{2, 15}, 8, timeRange{2, 10}, true},
+		{"from a pause on", timeRange{15, 29}, 9, timeRange{20, 29}, true},
+		{"between pauses", timeRange{5, 45}, 10, timeRange{20, 30}, true},
+		{"no part is long enough", timeRange{5, 45}, 11, timeRange{}, false},
+		{"behind all pauses", timeRange{35, 60}, 20, timeRange{40, 60}, true},
+		{"all of it a pause", timeRange{11, 19}, 1, timeRange{}, false},
+		{"empty", timeRange{5, 3}, 1, timeRange{}, false},
 	} {
 		got, ok := test.in.longEnough(test.bound, pauses)
 		if ok != test.ok || ok && got != test.want {

@@ -5,22 +5,22 @@ import (
 	"slices"
 )
 
-// A Judge judges histories that have beginnings in common, as [Check] judges each: what was told once is not taken
+// An Incremental judges histories that have beginnings in common, as [Check] judges each: what was told once is not taken
 // again for every history that goes on from there. [NewJudge] makes one. It is for one goroutine at a time.
 //
 // What it knows is a stack: Mark remembers a place in a history, and Back returns there.
-type Judge struct {
-	places []*facts // the last is where the history stands
+type Incremental struct {
+	places []*index // the last is where the history stands
 }
 
 // NewJudge returns a judge who has been told nothing.
-func NewJudge(meta Meta) *Judge {
+func NewJudge(meta Meta) *Incremental {
 	f := newFacts(meta)
-	return &Judge{places: []*facts{&f}}
+	return &Incremental{places: []*index{&f}}
 }
 
-// Mark remembers where the history stands, and returns by what number to go [Judge.Back] there.
-func (j *Judge) Mark() (place int) {
+// Mark remembers where the history stands, and returns by what number to go [Incremental.Back] there.
+func (j *Incremental) Mark() (place int) {
 	place = len(j.places)
 	if place < cap(j.places) {
 		j.places = j.places[:place+1] // one that was left has memory
@@ -28,17 +28,17 @@ func (j *Judge) Mark() (place int) {
 		j.places = append(j.places, nil)
 	}
 	if j.places[place] == nil {
-		j.places[place] = &facts{}
+		j.places[place] = &index{}
 	}
 	j.places[place].goOn(j.places[place-1])
 	return place
 }
 
 // Back goes back to a place, which is no longer marked then, and forgets all that was told since.
-func (j *Judge) Back(place int) { j.places = j.places[:place] }
+func (j *Incremental) Back(place int) { j.places = j.places[:place] }
 
 // Tell tells what happened next. Events after [End] count for nothing.
-func (j *Judge) Tell(events ...Event) {
+func (j *Incremental) Tell(events ...Event) {
 	f := j.places[len(j.places)-1]
 	for _, e := range events {
 		if f.ended() {
@@ -57,7 +57,7 @@ func (j *Judge) Tell(events ...Event) {
 
 // Anomalies returns the anomalies of what was told, as [Check] would of a history that ends with it, and whether
 // those of [ServerSide] were not judged. After that nothing can be told until the judge is back at a place.
-func (j *Judge) Anomalies() (found []Anomaly, unjudged bool) {
+func (j *Incremental) Anomalies() (found []Anomaly, unjudged bool) {
 	f := j.places[len(j.places)-1]
 	f.finish()
 	f.terse = true
@@ -66,11 +66,11 @@ func (j *Judge) Anomalies() (found []Anomaly, unjudged bool) {
 }
 
 // ended reports whether the run is over.
-func (f *facts) ended() bool { return len(f.events) > 0 && f.events[len(f.events)-1].Kind == End }
+func (f *index) ended() bool { return len(f.events) > 0 && f.events[len(f.events)-1].Kind == End }
 
 // again takes all events anew, now that requests turn out to say when they set out, if there was a request
 // already. It reports whether there was.
-func (f *facts) again() bool {
+func (f *index) again() bool {
 	before, events := f.events[:len(f.events)-1], f.events
 	if !slices.ContainsFunc(before, func(e Event) bool { return e.Kind == Request }) {
 		return false
@@ -82,7 +82,7 @@ func (f *facts) again() bool {
 
 // goOn makes the facts those of another history, to go on from there. What of them is only ever appended to is in the
 // other's memory: as long as this one is of use, the other must stay as it is, and no third may go on from it.
-func (f *facts) goOn(from *facts) {
+func (f *index) goOn(from *index) {
 	from.events, from.changes, from.byID = roomy(from.events), roomy(from.changes), roomy(from.byID)
 	from.writes, from.refusals = roomy(from.writes), roomy(from.refusals)
 	from.departures, from.leftovers = roomy(from.departures), roomy(from.leftovers)

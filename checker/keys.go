@@ -92,7 +92,7 @@ type leftover struct {
 	since time.Duration
 }
 
-func (f *facts) server(e *Event) int {
+func (f *index) server(e *Event) int {
 	id, known := find(&f.places, [2]string{e.Node, e.Server}, f.servers, func(s *server) [2]string { return [2]string{s.node, s.name} })
 	if known {
 		return id
@@ -101,7 +101,7 @@ func (f *facts) server(e *Event) int {
 	return len(f.servers) - 1
 }
 
-func (f *facts) node(name string) *node {
+func (f *index) node(name string) *node {
 	if n := f.nodeNamed(name); n != nil {
 		return n
 	}
@@ -111,7 +111,7 @@ func (f *facts) node(name string) *node {
 }
 
 // nodeNamed returns the node of that name; nil if nothing was heard of it.
-func (f *facts) nodeNamed(name string) *node {
+func (f *index) nodeNamed(name string) *node {
 	if at, known := find(&f.groups, name, f.nodes, func(n *node) string { return n.name }); known {
 		return f.nodes[at]
 	}
@@ -119,7 +119,7 @@ func (f *facts) nodeNamed(name string) *node {
 }
 
 // changed takes a State.
-func (f *facts) changed(i int, e *Event) {
+func (f *index) changed(i int, e *Event) {
 	f.present, f.made = i, f.maker(i)
 	id := f.server(e)
 	s, n := f.servers[id], f.node(e.Node)
@@ -168,7 +168,7 @@ func (f *facts) changed(i int, e *Event) {
 }
 
 // keyAfter returns the key after a State.
-func (f *facts) keyAfter(i, id int, e *Event) key {
+func (f *index) keyAfter(i, id int, e *Event) key {
 	was := f.servers[id].key
 	k := key{owner: -1, value: e.Value, expires: e.Expires, due: e.Expires, granted: e.Expires, ownership: -1, renewed: -1}
 	if owner := f.client(e.Owner); owner != nil {
@@ -213,7 +213,7 @@ func (f *facts) keyAfter(i, id int, e *Event) key {
 // recreates reports whether a change brings back a key that its client had
 // lost: it is not acquiring, its latest acquire had succeeded, and it had owned
 // the key on this node since it called that.
-func (f *facts) recreates(ch *change, n *node) bool {
+func (f *index) recreates(ch *change, n *node) bool {
 	if ch.by < 0 || ch.after.owner != ch.by || ch.before.owner == ch.by {
 		return false
 	}
@@ -227,7 +227,7 @@ func (f *facts) recreates(ch *change, n *node) bool {
 // askedFor reports whether the command that made a change had set out while its
 // client was acquiring: what the network kept of an acquire brings nothing back that
 // the client would still want.
-func (f *facts) askedFor(ch *change) bool {
+func (f *index) askedFor(ch *change) bool {
 	sent, known := f.setOut(ch.at)
 	if !known {
 		return false
@@ -243,7 +243,7 @@ func (f *facts) askedFor(ch *change) bool {
 
 // extending reports whether a client's command prolonged a key because its user had
 // called extend: that is done once, and nothing that goes on by itself.
-func (f *facts) extending(i int, e *Event) bool {
+func (f *index) extending(i int, e *Event) bool {
 	c := f.client(e.Client)
 	if c == nil {
 		return false
@@ -258,7 +258,7 @@ func (f *facts) extending(i int, e *Event) bool {
 
 // setOut returns when the command set out that made the change at an event, where
 // the history has the command and says of any when it set out.
-func (f *facts) setOut(at int) (sent time.Duration, known bool) {
+func (f *index) setOut(at int) (sent time.Duration, known bool) {
 	if !f.timed {
 		return 0, false
 	}
@@ -268,7 +268,7 @@ func (f *facts) setOut(at int) (sent time.Duration, known bool) {
 
 // led takes a Fault: while a node is split, the old primary and the new one
 // both count; once they have joined again, only the new one does.
-func (f *facts) led(i int, e *Event) {
+func (f *index) led(i int, e *Event) {
 	words := strings.Fields(e.Text)
 	if len(words) < 2 || e.Node == "" || words[0] != e.Node {
 		return
@@ -293,7 +293,7 @@ func (f *facts) led(i int, e *Event) {
 // discount makes all servers of a node but one no longer count at event i, and returns
 // the keys that they had. Who owned one of them doesn't any more; or still does, if that
 // is the key, which may be nil, that came to the one that counts.
-func (f *facts) discount(n *node, but, i int, came *key) []key {
+func (f *index) discount(n *node, but, i int, came *key) []key {
 	var gone []key
 	n.counting = slices.DeleteFunc(n.counting, func(id int) bool {
 		if id == but {
@@ -319,7 +319,7 @@ func (f *facts) discount(n *node, but, i int, came *key) []key {
 }
 
 // settle notes who owns the key of a node after event i.
-func (f *facts) settle(n *node, i int) {
+func (f *index) settle(n *node, i int) {
 	owner := -1
 	for place, id := range n.counting {
 		switch k := f.servers[id].key; {
@@ -334,7 +334,7 @@ func (f *facts) settle(n *node, i int) {
 	}
 }
 
-func (f *facts) recount(keys []key, by int) {
+func (f *index) recount(keys []key, by int) {
 	for _, k := range keys {
 		if k.owner >= 0 {
 			f.clients[k.owner].owned += by
@@ -342,7 +342,7 @@ func (f *facts) recount(keys []key, by int) {
 	}
 }
 
-func (f *facts) depart(i int, gone []key, cause Cause) {
+func (f *index) depart(i int, gone []key, cause Cause) {
 	for _, k := range gone {
 		if k.owner >= 0 && f.clients[k.owner].owned == 0 {
 			f.departures = append(f.departures, departure{i, k, cause})
@@ -352,7 +352,7 @@ func (f *facts) depart(i int, gone []key, cause Cause) {
 
 // leave notes the keys that are there when the acquire at has failed, or at
 // the end of the history.
-func (f *facts) leave(at int) {
+func (f *index) leave(at int) {
 	var counting []int
 	for _, n := range f.nodes {
 		counting = append(counting, n.counting...)
@@ -372,4 +372,4 @@ func (f *facts) leave(at int) {
 }
 
 // tolerance is the difference of two expiry dates that is not worth a word.
-func (f *facts) tolerance() time.Duration { return max(0, f.meta.TTL/100) }
+func (f *index) tolerance() time.Duration { return max(0, f.meta.TTL/100) }

@@ -5,7 +5,7 @@ import (
 )
 
 // lostLock finds the first hold whose key the servers lost inside its lease.
-func lostLock(f *facts) *Witness {
+func lostLock(f *index) *Witness {
 	for _, d := range f.departures {
 		if d.cause == ByCommand || d.cause == ByExpiry {
 			continue
@@ -31,7 +31,7 @@ func lostLock(f *facts) *Witness {
 }
 
 // holdAt returns the client's hold at event i, or nil.
-func (f *facts) holdAt(client, i int) *hold {
+func (f *index) holdAt(client, i int) *hold {
 	c := f.clients[client]
 	n := sort.Search(len(c.holds), func(k int) bool { return f.holds[c.holds[k]].begin >= i })
 	if n == 0 {

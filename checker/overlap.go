@@ -5,7 +5,7 @@ import (
 )
 
 // overlap finds the first hold that began while another client's lasted.
-func overlap(f *facts) *Witness {
+func overlap(f *index) *Witness {
 	first, second, ok := f.intersect(f.holds)
 	if !ok {
 		return nil
@@ -18,7 +18,7 @@ func overlap(f *facts) *Witness {
 // intersect returns, of holds ordered by their beginning, the first that
 // begins inside one of another client, and that other. Before the first there
 // is at most one such other: what began earlier is disjoint.
-func (f *facts) intersect(holds []hold) (first, second hold, ok bool) {
+func (f *index) intersect(holds []hold) (first, second hold, ok bool) {
 	open := make([]int, 0, 4) // the holds that may still last, of different clients
 	for at, b := range holds {
 		open = slices.DeleteFunc(open, func(o int) bool { return holds[o].end <= b.begin })

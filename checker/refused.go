@@ -11,7 +11,7 @@ type refusal struct {
 
 // refusedWrite finds the first write of a rightful holder that the resource
 // refused.
-func refusedWrite(f *facts) *Witness {
+func refusedWrite(f *index) *Witness {
 	if len(f.refusals) == 0 {
 		return nil
 	}
@@ -25,7 +25,7 @@ func refusedWrite(f *facts) *Witness {
 }
 
 // wrote takes a Write.
-func (f *facts) wrote(c *client, i int, e *Event) {
+func (f *index) wrote(c *client, i int, e *Event) {
 	if e.Accepted {
 		f.writes = append(f.writes, write{i, c.id, c.last, c.since})
 		if e.Token != 0 && (f.newest < 0 || e.Token > f.events[f.newest].Token) {
@@ -52,7 +52,7 @@ func (f *facts) wrote(c *client, i int, e *Event) {
 // has reports whether the lock is c's for certain: it has owned the key on more
 // than half of the nodes since its latest acquire returned or for longer, and
 // the key's time is not over there.
-func (f *facts) has(c *client, e *Event) bool {
+func (f *index) has(c *client, e *Event) bool {
 	nodes := 0
 	for _, name := range f.meta.Nodes {
 		if n := f.nodeNamed(name); n != nil && n.owner == c.id && n.since < c.acquired && f.lasts(n, e) {
@@ -64,7 +64,7 @@ func (f *facts) has(c *client, e *Event) bool {
 
 // lasts reports whether no server of the node that counts should have expired
 // the key by now: some say so only when they are asked.
-func (f *facts) lasts(n *node, e *Event) bool {
+func (f *index) lasts(n *node, e *Event) bool {
 	for _, id := range n.counting {
 		if expires := f.servers[id].key.expires; expires != 0 && expires <= e.Time {
 			return false

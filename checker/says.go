@@ -6,7 +6,7 @@ import (
 )
 
 // sprintf is [fmt.Sprintf], if anybody wants to know.
-func (f *facts) sprintf(format string, args ...any) string {
+func (f *index) sprintf(format string, args ...any) string {
 	if f.terse {
 		return ""
 	}
@@ -25,7 +25,7 @@ func (s seconds) String() string {
 }
 
 // outcome says how a call ended, for the end of "A's acquire, called at 1s, …".
-func (f *facts) outcome(c *call) string {
+func (f *index) outcome(c *call) string {
 	was := ""
 	if c.cancelled {
 		was = "was cancelled at " + seconds(c.gaveUp).String() + " and "

@@ -2,7 +2,7 @@ package checker
 
 // selfDeadlock finds the first acquire in which a holder waited for itself: it failed, or
 // outlasted the bound.
-func selfDeadlock(f *facts) *Witness {
+func selfDeadlock(f *index) *Witness {
 	for _, at := range f.acquires {
 		c := &f.calls[at]
 		if c.hold < 0 || c.crashed || c.idleAtExit || c.result == OK {
@@ -23,7 +23,7 @@ func selfDeadlock(f *facts) *Witness {
 }
 
 // tookLong reports whether the caller, at work, was in the call for the bound.
-func (f *facts) tookLong(c *call) bool {
+func (f *index) tookLong(c *call) bool {
 	_, long := c.waited().longEnough(f.meta.Bound, f.clients[c.client].pauses)
 	return f.meta.Bound > 0 && long
 }

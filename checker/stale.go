@@ -4,7 +4,7 @@ import "sort"
 
 // staleWrite finds the first accepted write of a client after a later holder
 // had begun.
-func staleWrite(f *facts) *Witness {
+func staleWrite(f *index) *Witness {
 	for _, w := range f.writes {
 		e := &f.events[w.at]
 		if w.hold < 0 {
@@ -41,6 +41,6 @@ func staleWrite(f *facts) *Witness {
 // granted before it: of two acquires under way at once the fencing tokens tell
 // the order. Where one was called after the other had returned they don't,
 // since then a smaller token means that the counter went back.
-func (f *facts) fencedEarlier(other hold, since int, token int64) bool {
+func (f *index) fencedEarlier(other hold, since int, token int64) bool {
 	return other.token != 0 && other.token < token && f.calls[other.call].invoke < since
 }

@@ -6,7 +6,7 @@ import (
 
 // stuckLock finds the first acquire that failed, or never ended, on a key that
 // nobody held and that would never go by itself.
-func stuckLock(f *facts) *Witness {
+func stuckLock(f *index) *Witness {
 	first := -1
 	for at := range f.leftovers {
 		if f.stuck(at) && (first < 0 || f.calls[f.leftovers[at].call].end < f.calls[f.leftovers[first].call].end) {
@@ -30,7 +30,7 @@ func stuckLock(f *facts) *Witness {
 }
 
 // stuck reports whether a leftover makes the lock stuck.
-func (f *facts) stuck(at int) bool {
+func (f *index) stuck(at int) bool {
 	l := &f.leftovers[at]
 	c := &f.calls[l.call]
 	patience := f.meta.TTL + f.meta.Grace
@@ -45,7 +45,7 @@ func (f *facts) stuck(at int) bool {
 
 // answered reports whether a call knows what any server said: it has failed, or its
 // client got a reply meanwhile.
-func (f *facts) answered(c *call) bool {
+func (f *index) answered(c *call) bool {
 	if c.result == Fail {
 		return true
 	}

@@ -7,7 +7,7 @@ import (
 // tokenOrder finds the first acquire that got a fencing token no larger than
 // one that had been given before: a larger one before it was called, or the
 // same one ever.
-func tokenOrder(f *facts) *Witness {
+func tokenOrder(f *index) *Witness {
 	var order, largest []int   // the calls that got a token, by return, and the one with the largest so far
 	given := map[int64]*call{} // who got each token first
 	for _, at := range f.acquires {
@@ -41,14 +41,14 @@ func tokenOrder(f *facts) *Witness {
 }
 
 // tokenOf returns the fencing token that an acquire got; 0 if it got none.
-func (f *facts) tokenOf(c *call) int64 {
+func (f *index) tokenOf(c *call) int64 {
 	if c.result != OK {
 		return 0
 	}
 	return f.events[c.end].Token
 }
 
-func (f *facts) disorder(before, c *call) *Witness {
+func (f *index) disorder(before, c *call) *Witness {
 	whose := f.name(before.client)
 	if before.client == c.client {
 		whose += " itself"

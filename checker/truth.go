@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// A Doubt says why anomalies were not looked for.
-type Doubt struct {
+// An Ambiguity says why anomalies were not looked for.
+type Ambiguity struct {
 	// Events are indices into the history, in ascending order.
 	Events []int `json:"events"`
 	// Says is the reason in one plain sentence.
@@ -23,9 +23,9 @@ func ServerSide() []Anomaly {
 
 // doubtful returns the first event by which what is on the servers doesn't tell
 // whose the lock is; nil if it does.
-func (f *facts) doubtful() *Doubt {
+func (f *index) doubtful() *Ambiguity {
 	if service := f.meta.Service; service != "" && len(f.changes) == 0 {
-		d := &Doubt{Events: []int{}, Says: fmt.Sprintf("Servers of %s never said whose the lock is.", service)}
+		d := &Ambiguity{Events: []int{}, Says: fmt.Sprintf("Servers of %s never said whose the lock is.", service)}
 		got := slices.IndexFunc(f.acquires, func(at int) bool { return f.calls[at].result == OK })
 		if got >= 0 && f.meta.Query != "" { // which may name a table, a key or a path that isn't the lock's
 			c := &f.calls[f.acquires[got]]
@@ -46,7 +46,7 @@ func (f *facts) doubtful() *Doubt {
 			break
 		}
 		if there < 0 || f.changes[there].at > c.end {
-			return &Doubt{[]int{c.end}, fmt.Sprintf("%s acquired at %s, and no server had ever had the key of the lock.", f.name(c.client), seconds(c.to))}
+			return &Ambiguity{[]int{c.end}, fmt.Sprintf("%s acquired at %s, and no server had ever had the key of the lock.", f.name(c.client), seconds(c.to))}
 		}
 		if d := f.took(c); d != nil {
 			return d
@@ -56,7 +56,7 @@ func (f *facts) doubtful() *Doubt {
 }
 
 // nameless finds the first key of which nobody can say whose it is.
-func (f *facts) nameless() *Doubt {
+func (f *index) nameless() *Ambiguity {
 	for i := range f.changes {
 		ch := &f.changes[i]
 		if ch.after.owner >= 0 || ch.after.value == "" {
@@ -66,7 +66,7 @@ func (f *facts) nameless() *Doubt {
 		if ch.by >= 0 {
 			by = "by " + f.name(ch.by)
 		}
-		return &Doubt{[]int{ch.at}, fmt.Sprintf("On %s the key became %s at %s (%s), and that doesn't say whose the lock is.",
+		return &Ambiguity{[]int{ch.at}, fmt.Sprintf("On %s the key became %s at %s (%s), and that doesn't say whose the lock is.",
 			f.servers[ch.server].node, ch.after.value, seconds(f.events[ch.at].Time), by)}
 	}
 	return nil
@@ -74,7 +74,7 @@ func (f *facts) nameless() *Doubt {
 
 // took finds out whether an acquire succeeded by taking the key away: the last that
 // its client did to it was that, and it was not the client's again.
-func (f *facts) took(c *call) *Doubt {
+func (f *index) took(c *call) *Ambiguity {
 	if c.hold >= 0 {
 		return nil
 	}
@@ -91,6 +91,6 @@ func (f *facts) took(c *call) *Doubt {
 	if at < 0 {
 		return nil
 	}
-	return &Doubt{[]int{at, c.end}, fmt.Sprintf("%s acquired at %s by taking the key away at %s, so the key doesn't say whose the lock is.",
+	return &Ambiguity{[]int{at, c.end}, fmt.Sprintf("%s acquired at %s by taking the key away at %s, so the key doesn't say whose the lock is.",
 		f.name(c.client), seconds(c.to), seconds(f.events[at].Time))}
 }

@@ -6,7 +6,7 @@ import (
 
 // unreleasable finds the first rightful release that failed because another
 // client had put its own value in place of the holder's.
-func unreleasable(f *facts) *Witness {
+func unreleasable(f *index) *Witness {
 	for _, at := range f.releasesByEnd() {
 		c := &f.calls[at]
 		if !c.failed() || c.cancelled || c.hold < 0 || !c.hasGrant || c.from-c.grant >= f.meta.TTL {
@@ -28,7 +28,7 @@ func unreleasable(f *facts) *Witness {
 }
 
 // releasesByEnd returns the calls of release that returned, by their returns.
-func (f *facts) releasesByEnd() []int {
+func (f *index) releasesByEnd() []int {
 	var all []int
 	for at := range f.calls {
 		if f.calls[at].op == Release && f.calls[at].result != "" {
@@ -42,7 +42,7 @@ func (f *facts) releasesByEnd() []int {
 // overwritten returns the last change, between event since and the return of
 // the release c, that replaced the releaser's value, provided that the key is
 // there at the return and not the releaser's again.
-func (f *facts) overwritten(c *call, since int) *change {
+func (f *index) overwritten(c *call, since int) *change {
 	replaced := f.clients[c.client].replaced
 	n := sort.Search(len(replaced), func(k int) bool { return f.changes[replaced[k]].at >= c.end })
 	if n == 0 {
@@ -59,7 +59,7 @@ func (f *facts) overwritten(c *call, since int) *change {
 }
 
 // keyAt returns the key as it stood on a server before event i.
-func (f *facts) keyAt(server, i int) key {
+func (f *index) keyAt(server, i int) key {
 	changes := f.servers[server].changes
 	n := sort.Search(len(changes), func(k int) bool { return f.changes[changes[k]].at >= i })
 	if n == 0 {

@@ -45,7 +45,7 @@ type Verdict struct {
 	Witnesses []Witness
 	// Unjudged, if not nil, is why the anomalies of [ServerSide] were not looked
 	// for: the keys don't tell whose the lock is.
-	Unjudged *Doubt
+	Unjudged *Ambiguity
 }
 
 // Anomalies returns the anomalies found, in the order of [Anomalies]; nil if

@@ -9,7 +9,7 @@ import (
 
 // starvation finds the first acquire that one other client kept waiting, by
 // one hold, for the bound.
-func starvation(f *facts) *Witness {
+func starvation(f *index) *Witness {
 	bound := f.meta.Bound
 	if bound <= 0 {
 		return nil
@@ -39,7 +39,7 @@ func starvation(f *facts) *Witness {
 			if b.client == c.client {
 				continue
 			}
-			waited, ok := stretch{b.from, b.to}.within(c.waited()).longEnough(bound, f.clients[c.client].pauses)
+			waited, ok := timeRange{b.from, b.to}.within(c.waited()).longEnough(bound, f.clients[c.client].pauses)
 			if !ok {
 				continue
 			}
@@ -54,7 +54,7 @@ func starvation(f *facts) *Witness {
 
 // unavailable finds the first acquire that failed, or outlasted the bound,
 // although nobody held the lock, and that no other anomaly explains.
-func unavailable(f *facts) *Witness {
+func unavailable(f *index) *Witness {
 	var d *demand
 	for _, at := range f.acquires {
 		c := &f.calls[at]
@@ -94,7 +94,7 @@ type demand struct {
 	// because a client died, lost the lock, or doesn't know: by invoke, with
 	// the latest end so far.
 	leases []lease
-	gaps   []stretch // where nobody held, at least the bound long
+	gaps   []timeRange // where nobody held, at least the bound long
 	// stuck and haunted are the ownerships that explain a failure.
 	stuck   map[int]bool // of a stuck-lock
 	haunted intervals    // of a ghost
@@ -107,7 +107,7 @@ type lease struct {
 	until time.Duration
 }
 
-func (f *facts) demand() *demand {
+func (f *index) demand() *demand {
 	d := &demand{}
 	might := make([]interval, 0, len(f.holds)+len(f.calls))
 	patience := max(0, f.meta.TTL+f.meta.Grace)
@@ -171,7 +171,7 @@ func (f *facts) demand() *demand {
 // freed returns where a hold no longer stands in the way of others: at the
 // return of its release if that was OK, else at its end. In the latter case
 // its key may outlast it.
-func (f *facts) freed(b hold) (at int, t time.Duration, ok bool) {
+func (f *index) freed(b hold) (at int, t time.Duration, ok bool) {
 	if b.release >= 0 {
 		if r := &f.calls[b.release]; r.result == OK {
 			return r.end, r.to, true
@@ -181,23 +181,23 @@ func (f *facts) freed(b hold) (at int, t time.Duration, ok bool) {
 }
 
 // gaps returns when nobody held, where that was at least the bound.
-func (f *facts) gaps() []stretch {
+func (f *index) gaps() []timeRange {
 	if f.meta.Bound <= 0 || len(f.events) == 0 {
 		return nil
 	}
-	var all []stretch
-	add := func(gap stretch) {
+	var all []timeRange
+	add := func(gap timeRange) {
 		if gap.length() >= f.meta.Bound {
 			all = append(all, gap)
 		}
 	}
 	from := f.events[0].Time
 	for _, b := range f.holds {
-		add(stretch{from, b.from})
+		add(timeRange{from, b.from})
 		_, to, _ := f.freed(b)
 		from = max(from, to)
 	}
-	add(stretch{from, f.last})
+	add(timeRange{from, f.last})
 	return all
 }
 
@@ -214,7 +214,7 @@ func (d *demand) leased(c *call) bool {
 
 // idle returns the first part of the call, at least the bound long, in which
 // the caller was at work and nobody held.
-func (d *demand) idle(c *call, bound time.Duration, pauses []pause) (stretch, bool) {
+func (d *demand) idle(c *call, bound time.Duration, pauses []pause) (timeRange, bool) {
 	first := sort.Search(len(d.gaps), func(i int) bool { return d.gaps[i].to > c.from })
 	for _, gap := range d.gaps[first:] {
 		if gap.from >= c.to {
@@ -224,12 +224,12 @@ func (d *demand) idle(c *call, bound time.Duration, pauses []pause) (stretch, bo
 			return part, true
 		}
 	}
-	return stretch{}, false
+	return timeRange{}, false
 }
 
 // explained reports whether a ghost or a stuck-lock is the reason why the call
 // had to fail or to wait.
-func (d *demand) explained(f *facts, at int) bool {
+func (d *demand) explained(f *index, at int) bool {
 	c := &f.calls[at]
 	if d.ghosts[at] || d.haunted.other(-1, c.invoke, c.end) >= 0 {
 		return true

@@ -112,7 +112,7 @@ func (o *benchOptions) run(cmd *cobra.Command, a *app) error {
 			return usage("can't write the plot: %v", brief(err))
 		}
 	}
-	redis.SetLogger(nothing{})
+	redis.SetLogger(nopLogger{})
 	progress := newProgress(cmd.ErrOrStderr(), len(o.Strategies)*len(o.Contenders))
 	o.Begin = progress.measures
 	costs, err := cost.Measure(cmd.Context(), o.Options)

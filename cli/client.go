@@ -28,7 +28,7 @@ docs/client-protocol.md describes the conversation.`,
 			if os.Getenv(procOfAll) == noProc {
 				os.Unsetenv(procOfAll) // nothing for a lock to see
 			}
-			redis.SetLogger(nothing{})
+			redis.SetLogger(nopLogger{})
 			// What a strategy prints must not get into the conversation.
 			out, err := stdio.Output()
 			if err != nil {
@@ -60,7 +60,7 @@ func bare(command func() *exec.Cmd) func() *exec.Cmd {
 	}
 }
 
-// nothing silences go-redis, which logs each connection that it can't make.
-type nothing struct{}
+// nopLogger silences go-redis, which logs each connection that it can't make.
+type nopLogger struct{}
 
-func (nothing) Printf(context.Context, string, ...any) {}
+func (nopLogger) Printf(context.Context, string, ...any) {}

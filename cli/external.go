@@ -36,7 +36,7 @@ func (o *playOptions) checkRedis() error {
 	if len(o.place.Redis) == 0 {
 		return usage("--world %s needs --redis, such as --redis redis://127.0.0.1:6379, or $%s", worlds.External, redisVariable)
 	}
-	redis.SetLogger(nothing{}) // what it would say of a failed connection, errors say too
+	redis.SetLogger(nopLogger{}) // what it would say of a failed connection, errors say too
 	o.place.Run = worlds.NewRun()
 	return nil
 }

@@ -12,13 +12,13 @@ import (
 
 // A chosenForm is a form of a run's report, and the file to write it to; empty is standard output.
 type chosenForm struct {
-	reports.Form
+	reports.Format
 	file string
 }
 
 // forms returns the forms of a report. The table is a run's own: it says more than results do.
-func forms() []reports.Form {
-	return append([]reports.Form{{Name: formatTable, Lines: true}}, reports.Forms()...)
+func forms() []reports.Format {
+	return append([]reports.Format{{Name: formatTable, Lines: true}}, reports.Forms()...)
 }
 
 func formNames() (names []string) {

@@ -20,7 +20,7 @@ func (o *runOptions) head(list []strategies.Strategy, scripts []chosen, costs []
 		Flags:   o.flags(),
 	}
 	for _, s := range list {
-		d := reports.Described{Name: s.Name, Summary: s.Summary, Service: s.Service, Nodes: max(1, s.Nodes), Renews: slices.Contains(s.Tags, strategies.TagRenewing)}
+		d := reports.StrategyInfo{Name: s.Name, Summary: s.Summary, Service: s.Service, Nodes: max(1, s.Nodes), Renews: slices.Contains(s.Tags, strategies.TagRenewing)}
 		if o.subject != nil && s.Name == o.subject.Name {
 			d.Flags = o.subjectFlags.again()
 		}

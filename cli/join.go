@@ -114,7 +114,7 @@ func (o *joinOptions) join(cmd *cobra.Command, a *app) error {
 	defer temp.Remove()
 	ctx, cancel := context.WithCancelCause(cmd.Context())
 	defer cancel(nil)
-	h := &hands{
+	h := &queueWorker{
 		registry: a.everything, jobs: o.jobs, memory: memory, temp: temp.Path(), orders: make(chan order), seen: map[string]worlds.Place{},
 		servers: servers, images: o.images, searchLimit: o.searchLimit,
 		pool: pool.Options{Workers: o.jobs, Start: start, Limit: func(j any) time.Duration { return min(limitOf(j), o.cellTimeout) }, Grace: grace(worlds.Docker), Busy: busy, Fresh: func(j any) bool { return j.(order).alone() }},
@@ -139,8 +139,8 @@ func (o *joinOptions) join(cmd *cobra.Command, a *app) error {
 // joinPrefix begins the names of the directories in which workers play.
 const joinPrefix = "lockfault-worker-"
 
-// hands are what a worker of a queue plays with.
-type hands struct {
+// queueWorker are what a worker of a queue plays with.
+type queueWorker struct {
 	registry    strategies.Registry
 	jobs        int
 	memory      memoryLimit
@@ -163,7 +163,7 @@ type order struct {
 }
 
 // play plays what is ordered, until ctx is done.
-func (h *hands) play(ctx context.Context) error {
+func (h *queueWorker) play(ctx context.Context) error {
 	return pool.Run(ctx, h.pool, func(yield func(order) bool) {
 		for {
 			select {
@@ -182,14 +182,14 @@ func (h *hands) play(ctx context.Context) error {
 }
 
 // sweep removes what is left of worlds where it has played.
-func (h *hands) sweep() {
+func (h *queueWorker) sweep() {
 	for _, place := range h.seen {
 		place.Sweep()
 	}
 }
 
 // do does a task of the queue.
-func (h *hands) do(ctx context.Context, t queue.Task) (queue.Answer, error) {
+func (h *queueWorker) do(ctx context.Context, t queue.Task) (queue.Answer, error) {
 	if t.Kind == queue.Search {
 		return h.search(ctx, t)
 	}
@@ -207,7 +207,7 @@ func unread(format string, args ...any) (queue.Answer, error) {
 const deaths = 3
 
 // cell plays a job.
-func (h *hands) cell(ctx context.Context, t queue.Task) (queue.Answer, error) {
+func (h *queueWorker) cell(ctx context.Context, t queue.Task) (queue.Answer, error) {
 	if t.Times > queue.MostTimes {
 		return unread("it was given to %d workers, and none of them answered: what it takes of a machine may end them", queue.MostTimes)
 	}
@@ -253,7 +253,7 @@ func (h *hands) cell(ctx context.Context, t queue.Task) (queue.Answer, error) {
 }
 
 // job returns the job that an item asks for. What an item names must be known to this worker.
-func (h *hands) job(c item.Cell) (j job, err error) {
+func (h *queueWorker) job(c item.Cell) (j job, err error) {
 	s, ok := h.registry.Lookup(c.Strategy)
 	if !ok {
 		return j, fmt.Errorf("strategy %q: unknown", c.Strategy)
@@ -289,7 +289,7 @@ func serversByName(programs []string) (map[string]string, error) {
 }
 
 // directory returns where a job may write, and takes note of where it is played.
-func (h *hands) directory(place worlds.Place) string {
+func (h *queueWorker) directory(place worlds.Place) string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.n++
@@ -336,7 +336,7 @@ type searched struct {
 }
 
 // search searches a part, in all of the worker's processes.
-func (h *hands) search(ctx context.Context, t queue.Task) (queue.Answer, error) {
+func (h *queueWorker) search(ctx context.Context, t queue.Task) (queue.Answer, error) {
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	limit := time.AfterFunc(h.searchLimit, func() { end(explore.Cut(fmt.Sprintf("more than the %v that its worker gives a part", h.searchLimit))) })

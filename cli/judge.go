@@ -33,7 +33,7 @@ type judgement struct {
 // It needs memory for what is open. It returns the
 // error that ended the events, with the judgement of those before it.
 func judge(ctx context.Context, events iter.Seq2[linear.Event, error], spec linear.Spec, apart bool, o linear.Options) (judgement, error) {
-	b := bench{spec: spec, options: o, apart: apart, keys: map[string]*judgeAtWork{}}
+	b := parallelChecker{spec: spec, options: o, apart: apart, keys: map[string]*judgeAtWork{}}
 	b.free.New = func() any { return new([]linear.Event) }
 	var failure error
 	seen := 0
@@ -51,8 +51,8 @@ func judge(ctx context.Context, events iter.Seq2[linear.Event, error], spec line
 	return b.close(), failure
 }
 
-// A bench is the judges at work on one history.
-type bench struct {
+// A parallelChecker is the judges at work on one history.
+type parallelChecker struct {
 	spec    linear.Spec
 	options linear.Options
 	apart   bool // keys can be judged apart
@@ -71,7 +71,7 @@ type judgeAtWork struct {
 	out     chan linear.Result
 }
 
-func (b *bench) take(e *linear.Event) {
+func (b *parallelChecker) take(e *linear.Event) {
 	b.end = e.Time
 	if e.Phase == linear.Crash { // of a client, whatever it held
 		for _, j := range b.list {
@@ -85,7 +85,7 @@ func (b *bench) take(e *linear.Event) {
 	b.give(b.last, e)
 }
 
-func (b *bench) judgeOf(key string) *judgeAtWork {
+func (b *parallelChecker) judgeOf(key string) *judgeAtWork {
 	if j := b.keys[key]; j != nil {
 		return j
 	}
@@ -113,7 +113,7 @@ func (b *bench) judgeOf(key string) *judgeAtWork {
 	return b.list[at]
 }
 
-func (b *bench) start() *judgeAtWork {
+func (b *parallelChecker) start() *judgeAtWork {
 	j := &judgeAtWork{in: make(chan *[]linear.Event, 4), out: make(chan linear.Result, 1)}
 	j.pending = b.empty()
 	checker := linear.New(b.spec, b.options)
@@ -132,7 +132,7 @@ func (b *bench) start() *judgeAtWork {
 	return j
 }
 
-func (b *bench) empty() *[]linear.Event {
+func (b *parallelChecker) empty() *[]linear.Event {
 	events := b.free.Get().(*[]linear.Event)
 	if cap(*events) == 0 {
 		*events = make([]linear.Event, 0, batch)
@@ -141,7 +141,7 @@ func (b *bench) empty() *[]linear.Event {
 	return events
 }
 
-func (b *bench) give(j *judgeAtWork, e *linear.Event) {
+func (b *parallelChecker) give(j *judgeAtWork, e *linear.Event) {
 	*j.pending = append(*j.pending, *e)
 	if len(*j.pending) == batch {
 		j.in <- j.pending
@@ -150,7 +150,7 @@ func (b *bench) give(j *judgeAtWork, e *linear.Event) {
 }
 
 // close ends the judging and joins the results.
-func (b *bench) close() judgement {
+func (b *parallelChecker) close() judgement {
 	all := judgement{Result: linear.Result{Verdict: linear.Valid}, keys: b.known.count(), estimated: b.known.estimated()}
 	for _, j := range b.list {
 		j.in <- j.pending

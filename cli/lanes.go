@@ -17,13 +17,13 @@ import (
 )
 
 // An explorer plays scripts in worker processes. What goes on from another script is played where that
-// was, for its run is kept there: see [explore.House].
+// was, for its run is kept there: see [explore.RunCache].
 type explorer struct {
 	options  *exploreOptions
 	strategy strategies.Strategy
 	pool     pool.Options
-	lanes    []pool.Crew // of one worker each
-	keeps    []bool      // there may be runs
+	lanes    []pool.IdleWorkers // of one worker each
+	keeps    []bool             // there may be runs
 
 	seed  maphash.Seed
 	homes map[int]map[uint64][]int // for paths of so many moves, by their hash: the lanes where their runs are
@@ -34,7 +34,7 @@ func newExplorer(o *exploreOptions, strategy strategies.Strategy, workers int, o
 	options.Workers = 1
 	options.Fresh = func(j any) bool { return j.(job).Alone }
 	return &explorer{
-		options: o, strategy: strategy, pool: options, lanes: make([]pool.Crew, workers), keeps: make([]bool, workers),
+		options: o, strategy: strategy, pool: options, lanes: make([]pool.IdleWorkers, workers), keeps: make([]bool, workers),
 		seed: maphash.MakeSeed(), homes: map[int]map[uint64][]int{},
 	}
 }
@@ -49,7 +49,7 @@ func (e *explorer) close() {
 }
 
 // Again implements [explore.Player].
-func (e *explorer) Again(ctx context.Context, trial explore.Trial) (look explore.Look, err error) {
+func (e *explorer) Again(ctx context.Context, trial explore.Trial) (look explore.Outcome, err error) {
 	trial.Moves = 0 // how it ends is seen in the same process
 	err = pool.Run(ctx, e.pool, slices.Values([]job{e.job(true, []explore.Trial{trial}, []int{0})}), func(_ job, r pool.Result[played]) error {
 		look = looksOf(r)[0]
@@ -59,8 +59,8 @@ func (e *explorer) Again(ctx context.Context, trial explore.Trial) (look explore
 }
 
 // Play implements [explore.Player].
-func (e *explorer) Play(ctx context.Context, trials []explore.Trial) ([]explore.Look, error) {
-	d := deal{explorer: e, trials: trials, looks: make([]explore.Look, len(trials)), singly: make([]bool, len(e.lanes))}
+func (e *explorer) Play(ctx context.Context, trials []explore.Trial) ([]explore.Outcome, error) {
+	d := itemBatch{explorer: e, trials: trials, looks: make([]explore.Outcome, len(trials)), singly: make([]bool, len(e.lanes))}
 	d.own, d.others = e.assign(trials)
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -76,7 +76,7 @@ func (e *explorer) Play(ctx context.Context, trials []explore.Trial) ([]explore.
 	return d.looks, context.Cause(ctx)
 }
 
-// End implements [explore.Keeper].
+// End implements [explore.ResumingPlayer].
 func (e *explorer) End(ctx context.Context) (left string, err error) {
 	for lane := range e.lanes {
 		if !e.keeps[lane] {
@@ -102,11 +102,11 @@ func (e *explorer) End(ctx context.Context) (left string, err error) {
 // sheaf is how many trials a worker is given at most at a time: so it is not woken for each.
 const sheaf = 16
 
-// A deal is trials that are being played.
-type deal struct {
+// An itemBatch is trials that are being played.
+type itemBatch struct {
 	*explorer
 	trials []explore.Trial
-	looks  []explore.Look
+	looks  []explore.Outcome
 
 	mu     sync.Mutex // guards what follows, and homes
 	own    [][]int    // the trials that are for a lane, by their places
@@ -115,7 +115,7 @@ type deal struct {
 }
 
 // play plays what a lane gets, until nothing is left for it.
-func (d *deal) play(ctx context.Context, lane int) error {
+func (d *itemBatch) play(ctx context.Context, lane int) error {
 	options := d.pool
 	options.Crew = &d.lanes[lane]
 	for some := true; some; {
@@ -137,7 +137,7 @@ func (d *deal) play(ctx context.Context, lane int) error {
 }
 
 // next returns what a lane plays next.
-func (d *deal) next(lane int) (places []int) {
+func (d *itemBatch) next(lane int) (places []int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	from, n := &d.own[lane], sheaf
@@ -153,7 +153,7 @@ func (d *deal) next(lane int) (places []int) {
 }
 
 // take takes note of what a worker saw. What it did not come to is played again.
-func (d *deal) take(lane int, places []int, r pool.Result[played]) {
+func (d *itemBatch) take(lane int, places []int, r pool.Result[played]) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if r.Failure != nil && len(places) > 1 {
@@ -170,7 +170,7 @@ func (d *deal) take(lane int, places []int, r pool.Result[played]) {
 }
 
 // assign says which trials are for which lane, and which for any, by their places. All have as many
-// moves; runs of other numbers are gone, see [explore.House].
+// moves; runs of other numbers are gone, see [explore.RunCache].
 func (e *explorer) assign(trials []explore.Trial) (own [][]int, others []int) {
 	own = make([][]int, len(e.lanes))
 	for i, trial := range trials {
@@ -220,29 +220,29 @@ func (e *explorer) job(alone bool, trials []explore.Trial, places []int) job {
 
 // pack encodes looks. They are most of what goes between processes, and JSON would take as long as many a
 // script.
-func pack(looks []explore.Look) ([]byte, error) {
+func pack(looks []explore.Outcome) ([]byte, error) {
 	var b bytes.Buffer
 	err := gob.NewEncoder(&b).Encode(looks)
 	return b.Bytes(), err
 }
 
 // unpack undoes pack.
-func unpack(text []byte) (looks []explore.Look, err error) {
+func unpack(text []byte) (looks []explore.Outcome, err error) {
 	err = gob.NewDecoder(bytes.NewReader(text)).Decode(&looks)
 	return looks, err
 }
 
 // looksOf returns what a worker saw: something at least.
-func looksOf(r pool.Result[played]) []explore.Look {
+func looksOf(r pool.Result[played]) []explore.Outcome {
 	switch {
 	case r.Failure != nil:
-		return []explore.Look{{Err: r.Failure.Error()}}
+		return []explore.Outcome{{Err: r.Failure.Error()}}
 	case len(r.Value.Looks) == 0:
-		return []explore.Look{{Err: r.Value.Cell.Reason + stdio.Printed("it", r.Printed)}}
+		return []explore.Outcome{{Err: r.Value.Cell.Reason + stdio.Printed("it", r.Printed)}}
 	}
 	looks, err := unpack(r.Value.Looks)
 	if err != nil {
-		return []explore.Look{{Err: "the worker process gave an answer that can't be read: " + err.Error()}}
+		return []explore.Outcome{{Err: "the worker process gave an answer that can't be read: " + err.Error()}}
 	}
 	if last := &looks[len(looks)-1]; last.Err != "" {
 		last.Err += stdio.Printed("it", r.Printed)

@@ -33,9 +33,9 @@ func (o *mapOptions) axis(i int) reports.MapAxis {
 }
 
 // mapped puts a map into the words of a report.
-func (o *mapOptions) mapped(s strategies.Strategy, scenario string, drawn *mapping.Map, cells mapCells) *reports.Mapped {
+func (o *mapOptions) mapped(s strategies.Strategy, scenario string, drawn *mapping.Map, cells mapCells) *reports.MapReport {
 	steps := o.plan.Steps()
-	m := &reports.Mapped{
+	m := &reports.MapReport{
 		Tool: reports.Tool, Version: version.Of(), Strategy: s.Name, Scenario: o.script.Name, World: o.worlds[0], Seed: o.seed, Nodes: o.nodesOf(s),
 		Command: o.command(s, scenario), Of: o.broken, X: o.axis(0), Grid: steps + 1, Loose: drawn.Loose,
 		Inside: o.plan.Halvings > 0, Sides: []reports.MapScript{}, Lines: []reports.MapLine{}, Counts: []reports.MapCount{},
@@ -110,7 +110,7 @@ func (o *mapOptions) where(at mapping.Point) string {
 
 // lines says what is along lines through the map, at its sides and through its middle, and
 // chooses a boundary whose sides are kept: one through the middle, if there is one.
-func (o *mapOptions) lines(m *reports.Mapped, drawn *mapping.Map, cells mapCells) {
+func (o *mapOptions) lines(m *reports.MapReport, drawn *mapping.Map, cells mapCells) {
 	steps, first := o.plan.Steps(), 1<<o.plan.Halvings
 	middle := o.plan.Squares / 2 * first
 	var boundary []mapping.Run
@@ -206,7 +206,7 @@ func sideFile(strategy, scenario, answer string) string {
 func (o *mapOptions) checkSides(strategy string) error {
 	former, err := reports.ReadMap(o.out)
 	if err != nil {
-		former = &reports.Mapped{}
+		former = &reports.MapReport{}
 	}
 	for _, side := range former.Sides {
 		mine, err := os.Stat(o.file)
@@ -269,7 +269,7 @@ func (o *mapOptions) command(s strategies.Strategy, scenario string) string {
 }
 
 // tell prints the map, and writes it if it is to be kept.
-func (o *mapOptions) tell(cmd *cobra.Command, m *reports.Mapped) error {
+func (o *mapOptions) tell(cmd *cobra.Command, m *reports.MapReport) error {
 	if o.out != "" {
 		if err := o.write(m); err != nil {
 			return fmt.Errorf("write the map: %w: name another directory with --out", err)
@@ -300,7 +300,7 @@ func (o *mapOptions) tell(cmd *cobra.Command, m *reports.Mapped) error {
 }
 
 // write writes the map's files; those with its data last, which say what the others are of.
-func (o *mapOptions) write(m *reports.Mapped) error {
+func (o *mapOptions) write(m *reports.MapReport) error {
 	former, err := reports.ReadMap(o.out)
 	if err == nil {
 		for _, s := range former.Sides {

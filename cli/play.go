@@ -342,7 +342,7 @@ func (o *playOptions) play(ctx context.Context, world string, workers int, jobs 
 	defer o.sweep(world) // what workers left that were killed
 	tempdir.Sweep("", tracePrefix)
 	defer func() { err = o.leave(ctx, world, err) }()
-	var crew pool.Crew
+	var crew pool.IdleWorkers
 	defer crew.Close(grace(world))
 	for {
 		var again []job

@@ -13,8 +13,8 @@ import (
 	"github.com/lockfault/lockfault/worlds"
 )
 
-// remarks are what there is to say of a run's cells beside what was expected of them.
-type remarks struct {
+// runNotes are what there is to say of a run's cells beside what was expected of them.
+type runNotes struct {
 	program   string // what to type for it
 	o         *playOptions
 	scripts   []chosen
@@ -28,7 +28,7 @@ type remarks struct {
 }
 
 // add takes a cell.
-func (r *remarks) add(c reports.Cell) {
+func (r *runNotes) add(c reports.Cell) {
 	place := ""
 	if len(r.o.worlds) > 1 {
 		place = " in " + c.World
@@ -63,7 +63,7 @@ func (r *remarks) add(c reports.Cell) {
 }
 
 // print says which cells are not as expected, which are better, and what follows.
-func (r *remarks) print(w io.Writer) {
+func (r *runNotes) print(w io.Writer) {
 	r.differing.print(w)
 	r.better.print(w)
 	r.unjudged.print(w)

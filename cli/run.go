@@ -254,7 +254,7 @@ func (o *runOptions) run(cmd *cobra.Command, a *app) error {
 		}
 	}
 	var s summary
-	said := &remarks{program: a.program, o: &o.playOptions, scripts: scripts, expected: expected, accepted: accepted}
+	said := &runNotes{program: a.program, o: &o.playOptions, scripts: scripts, expected: expected, accepted: accepted}
 	switch err := o.print(cmd.OutOrStdout(), cmd.ErrOrStderr(), &s, of, said); {
 	case errors.Is(err, context.Canceled):
 		return &statusError{ExitInterrupted, fmt.Errorf("interrupted: the report is in %s", o.out)}
@@ -331,7 +331,7 @@ func (o *runOptions) workers(cmd *cobra.Command, world string) int {
 // print writes the report to out in the chosen forms. What differed, and where the
 // report lies, goes with the table, but must not spoil a document: without a table it
 // goes to side.
-func (o *runOptions) print(out, side io.Writer, s *summary, of reports.Source, said *remarks) error {
+func (o *runOptions) print(out, side io.Writer, s *summary, of reports.Source, said *runNotes) error {
 	measures := make([]reports.Measures, len(o.worlds))
 	head, err := reports.Scan(of.Results, func(c reports.Cell) error {
 		measures[slices.Index(o.worlds, c.World)].Add(c)

@@ -34,7 +34,7 @@ import (
 // no answer: a verdict is derived from the history that comes with it, and of what has no history
 // a sample is played here.
 type shared struct {
-	queue.Campaign
+	queue.Job
 	say    func(string)
 	player player // of this process, which says what applies; it plays nothing
 	random *mathrand.Rand
@@ -47,13 +47,13 @@ type shared struct {
 
 // newShared returns what plays by a campaign. What is sampled is decided by a seed of this process:
 // a worker that knew it could tell when it is watched.
-func newShared(g queue.Campaign, a *app, say func(string)) (*shared, error) {
+func newShared(g queue.Job, a *app, say func(string)) (*shared, error) {
 	var seed [32]byte
 	if _, err := rand.Read(seed[:]); err != nil {
 		return nil, err
 	}
 	return &shared{
-		Campaign: g, say: say, player: player{registry: a.everything, services: a.services},
+		Job: g, say: say, player: player{registry: a.everything, services: a.services},
 		random: mathrand.New(mathrand.NewChaCha8(seed)), here: playHere, held: map[string][]claim{}, firsts: map[string]map[string]int{},
 	}, nil
 }
@@ -365,7 +365,7 @@ func (s *shared) twin(ctx context.Context, options pool.Options, c *claim) error
 	j.Place = worlds.Place{World: worlds.Sim}
 	here, err := s.replay(ctx, options, j)
 	if err == nil {
-		c.result.Value.Cell.Twin = &reports.Twin{Verdict: here.Value.Cell.Verdict, Anomalies: here.Value.Cell.Anomalies}
+		c.result.Value.Cell.Twin = &reports.ReferenceCell{Verdict: here.Value.Cell.Verdict, Anomalies: here.Value.Cell.Anomalies}
 	}
 	return err
 }

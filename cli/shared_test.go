@@ -30,7 +30,7 @@ import (
 // whose answers are spoiled.
 type liar struct {
 	t       *testing.T
-	hands   *hands
+	hands   *queueWorker
 	spoil   func(n int, r *pool.Result[played], a *queue.Answer) // the nth answer of the worker that lies
 	waiting []queue.Item
 	ready   chan struct{}
@@ -124,7 +124,7 @@ func playInTest(t *testing.T, j job) pool.Result[played] {
 // newLiar returns one, and what plays by it.
 func newLiar(t *testing.T, spoil func(int, *pool.Result[played], *queue.Answer)) (*liar, *shared, *[]string) {
 	t.Helper()
-	l := &liar{t: t, hands: &hands{registry: all.Registry()}, spoil: spoil, ready: make(chan struct{}, ahead), out: map[string]bool{}}
+	l := &liar{t: t, hands: &queueWorker{registry: all.Registry()}, spoil: spoil, ready: make(chan struct{}, ahead), out: map[string]bool{}}
 	var said []string
 	s, err := newShared(l, &app{everything: all.Registry()}, func(text string) { said = append(said, text) })
 	if err != nil {
@@ -200,7 +200,7 @@ func TestPoisonedCells(t *testing.T) {
 		}, ""},
 		{"what is expected", func(n int, r *pool.Result[played], a *queue.Answer) {
 			r.Value.Cell.Expected, r.Value.Cell.AtMost, r.Value.Cell.Late = checker.Anomalies(), true, []string{"x"}
-			r.Value.Cell.Twin = &reports.Twin{Verdict: reports.Held}
+			r.Value.Cell.Twin = &reports.ReferenceCell{Verdict: reports.Held}
 		}, ""},
 		{"figures", func(n int, r *pool.Result[played], a *queue.Answer) {
 			r.Value.Cell.RoundTrips = map[checker.Op]int{checker.Acquire: 77}

@@ -118,8 +118,8 @@ func (o *shrinkOptions) shrink(cmd *cobra.Command, a *app) error {
 	}
 	shrunk, err := explore.Shrink(cmd.Context(), e, name, script.Format(), checker.Anomaly(o.anomaly))
 	interrupted := cmd.Context().Err() != nil
-	var absent *explore.Absent
-	var unsound *explore.Unsound
+	var absent *explore.NotShownError
+	var unsound *explore.NotReproducibleError
 	switch {
 	case interrupted && shrunk.Script == "":
 		return &statusError{ExitInterrupted, errors.New("interrupted before it was seen what the script shows")}
@@ -141,7 +141,7 @@ func (o *shrinkOptions) shrink(cmd *cobra.Command, a *app) error {
 }
 
 // tell prints a script, or writes it and says what became of it.
-func (o *shrinkOptions) tell(cmd *cobra.Command, shrunk explore.Shrunk) error {
+func (o *shrinkOptions) tell(cmd *cobra.Command, shrunk explore.ShrinkResult) error {
 	if o.out == "" {
 		_, err := fmt.Fprint(cmd.OutOrStdout(), shrunk.Script)
 		return err

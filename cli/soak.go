@@ -240,7 +240,7 @@ func (o *soakOptions) run(cmd *cobra.Command, a *app, args []string) error {
 	defer leave()
 	progress := newProgress(cmd.ErrOrStderr(), o.windows()*len(list))
 	defer progress.close()
-	all := soaked{Tool: reports.Tool, Plan: o.says()}
+	all := soakReport{Tool: reports.Tool, Plan: o.says()}
 	world := o.worlds[0]
 	for _, s := range list {
 		one := newLockSoaked(s)

@@ -25,8 +25,8 @@ import (
 // soakFile is the name of what a soak writes.
 const soakFile = "soak.json"
 
-// soaked is what a soak counted.
-type soaked struct {
+// soakReport is what a soak counted.
+type soakReport struct {
 	Tool        string        `json:"tool"`
 	Version     string        `json:"version"`
 	Plan        soakPlan      `json:"plan"`
@@ -35,22 +35,22 @@ type soaked struct {
 }
 
 // readSoaked reads what a soak wrote into a directory; empty with an error.
-func readSoaked(dir string) (all soaked, err error) {
+func readSoaked(dir string) (all soakReport, err error) {
 	text, err := readOut(dir, soakFile, input.Document)
 	if err != nil {
 		return all, err
 	}
 	if err := json.Unmarshal(text, &all); err != nil {
-		return soaked{}, err
+		return soakReport{}, err
 	}
 	if all.Tool != reports.Tool || all.Plan.Windows == 0 {
-		return soaked{}, errors.New("it is of no soak")
+		return soakReport{}, errors.New("it is of no soak")
 	}
 	return all, nil
 }
 
 // files are the names of the scripts that it wrote.
-func (s *soaked) files() (names []string) {
+func (s *soakReport) files() (names []string) {
 	for _, l := range s.Locks {
 		for _, i := range l.Incidents {
 			if i.File == scriptOf(l.Strategy, i.Anomaly) {
@@ -186,7 +186,7 @@ func (l *lockSoaked) settle() {
 }
 
 // tell prints what was counted, and writes it if it is to be kept.
-func (o *soakOptions) tell(cmd *cobra.Command, all *soaked) error {
+func (o *soakOptions) tell(cmd *cobra.Command, all *soakReport) error {
 	all.Version = version.Of()
 	void := 0
 	for _, l := range all.Locks {
@@ -235,7 +235,7 @@ func (o *soakOptions) tell(cmd *cobra.Command, all *soaked) error {
 	return nil
 }
 
-func (s *soaked) table(w io.Writer) {
+func (s *soakReport) table(w io.Writer) {
 	p := s.Plan
 	fmt.Fprintf(w, "%s of world %s, lease %v; %s, each thinks %v and updates for %v; seed %d\n", count(p.Windows, "window", "windows")+" of "+p.Window.String(), p.World, p.TTL, count(p.Clients, "client", "clients"), p.Think, p.Hold, p.Seed)
 	nemeses := "none"

@@ -61,7 +61,7 @@ func (o *subjectCheckOptions) run(cmd *cobra.Command, a *app, command string) er
 	if err := errors.Join(worlds.CanWatch(), place.Check(cmd.Context())); err != nil {
 		return &statusError{ExitUndecided, err}
 	}
-	redis.SetLogger(nothing{})
+	redis.SetLogger(nopLogger{})
 	venue, err := worlds.NewVenue(place, worlds.Programs{})
 	if err != nil {
 		return err

@@ -153,9 +153,9 @@ type player struct {
 	services   []worlds.Service
 	executable string
 	scripts    map[source]*scenarios.Script // that were parsed
-	house      explore.House
+	house      explore.RunCache
 
-	venue atomic.Pointer[worlds.Venue] // of the last cell on real servers; it has those still
+	venue atomic.Pointer[worlds.Env] // of the last cell on real servers; it has those still
 }
 
 // source is where a script is from: a file with its text, or the library.
@@ -224,7 +224,7 @@ func (p *player) play(t *testing.T, j job) (answer played, retire bool) {
 	if j.Twin && (cell.Verdict == reports.Held || cell.Verdict == reports.Violated) {
 		played.Place = nil
 		twin := harness.Play(t, played)
-		cell.Twin = &reports.Twin{Verdict: reports.Verdict(twin.Status), Anomalies: twin.Verdict.Anomalies()}
+		cell.Twin = &reports.ReferenceCell{Verdict: reports.Verdict(twin.Status), Anomalies: twin.Verdict.Anomalies()}
 	}
 	return answer, outcome.Status == harness.Error
 }
@@ -256,9 +256,9 @@ func (p *player) cell(j job, strategy strategies.Strategy) (harness.Cell, error)
 }
 
 // look plays trials, until one of them ends in an error.
-func (p *player) look(t *testing.T, j job, strategy strategies.Strategy) (looks []explore.Look, retire bool) {
+func (p *player) look(t *testing.T, j job, strategy strategies.Strategy) (looks []explore.Outcome, retire bool) {
 	for _, trial := range j.Trials {
-		var look explore.Look
+		var look explore.Outcome
 		if script, err := scenarios.Parse("found.txt", []byte(trial.Script)); err != nil {
 			look.Err = err.Error()
 		} else {

@@ -176,7 +176,7 @@ type reader struct {
 	scripts []string
 }
 
-func (r *reader) Play(ctx context.Context, trials []Trial) ([]Look, error) {
+func (r *reader) Play(ctx context.Context, trials []Trial) ([]Outcome, error) {
 	for _, trial := range trials {
 		r.scripts = append(r.scripts, trial.Script)
 	}

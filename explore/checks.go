@@ -10,20 +10,20 @@ const sample = 100
 
 // samples reports whether a path that ends is to be played, all of whose moves may be known. Which are is a matter of
 // the state where it ends, so it is the same each time.
-func (s *search) samples(q *position) bool {
+func (s *search) samples(q *searchNode) bool {
 	return q.known && binary.BigEndian.Uint16(q.id[:]) < (1<<16)/sample
 }
 
 // checks are paths that are being played to see whether they come to what the tables say.
 type checks struct {
-	list  []*position
-	looks []Look
+	list  []*searchNode
+	looks []Outcome
 	err   error
 	done  chan struct{}
 }
 
 // check has paths played while the search goes on, all of as many moves. What comes of it is taken note of by checked.
-func (s *search) check(ctx context.Context, list []*position) error {
+func (s *search) check(ctx context.Context, list []*searchNode) error {
 	if len(list) == 0 || s.result.Cut != "" || s.result.Untabled != "" {
 		return nil
 	}

@@ -64,7 +64,7 @@ type liar struct {
 	seen       map[string]bool
 }
 
-func (l *liar) Play(ctx context.Context, trials []Trial) ([]Look, error) {
+func (l *liar) Play(ctx context.Context, trials []Trial) ([]Outcome, error) {
 	if !l.busy.CompareAndSwap(false, true) {
 		l.atOnce.Store(true)
 	}
@@ -79,7 +79,7 @@ func (l *liar) Play(ctx context.Context, trials []Trial) ([]Look, error) {
 	return looks, err
 }
 
-func (l *liar) Again(ctx context.Context, trial Trial) (Look, error) {
+func (l *liar) Again(ctx context.Context, trial Trial) (Outcome, error) {
 	look, err := l.stage.Again(ctx, trial)
 	if !l.once && l.seen[trial.Script] {
 		l.alter(&look)
@@ -100,7 +100,7 @@ func (l *liar) checking(trial Trial) bool {
 	return check
 }
 
-func (l *liar) alter(look *Look) {
+func (l *liar) alter(look *Outcome) {
 	if l.lies && len(look.View.Clients) > 0 {
 		look.View.Clients[0].Holding = !look.View.Clients[0].Holding
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/lockfault/lockfault/scenarios"
 )
 
-// A draft is a script that is being shrunk. It is not changed once it is made.
-type draft struct {
+// A candidate is a script that is being shrunk. It is not changed once it is made.
+type candidate struct {
 	// clients are those that take part. head is what stands before the units and
 	// is not left out: settings, and the orders that each path of a search begins with.
 	clients, head []string
@@ -23,28 +23,28 @@ type draft struct {
 }
 
 // draftOf returns the draft of a finding.
-func draftOf(f Finding) draft {
+func draftOf(f Finding) candidate {
 	lines := strings.Split(strings.TrimRight(f.Script, "\n"), "\n")
 	moves := 0
 	for _, unit := range f.path {
 		moves += len(unit)
 	}
-	d := draft{head: lines[:max(0, len(lines)-2-moves)], units: f.path, path: true}
+	d := candidate{head: lines[:max(0, len(lines)-2-moves)], units: f.path, path: true}
 	d.clients = clientsOf(d.head)
 	return d
 }
 
 // draftOfScript returns the draft of any script: its units are its steps. What it expects is
 // left out, and so are its comments, which are about the whole.
-func draftOfScript(name string, text []byte) (draft, error) {
+func draftOfScript(name string, text []byte) (candidate, error) {
 	script, err := scenarios.Parse(name, text)
 	if err != nil {
-		return draft{}, err
+		return candidate{}, err
 	}
 	script.Doc = nil
 	text = script.Format()
 	if script, err = scenarios.Parse(name, text); err != nil {
-		return draft{}, err
+		return candidate{}, err
 	}
 	steps := map[int]bool{}
 	for _, step := range script.Steps {
@@ -54,7 +54,7 @@ func draftOfScript(name string, text []byte) (draft, error) {
 	for _, e := range script.Expects {
 		first = min(first, e.Line)
 	}
-	d := draft{clients: script.Clients}
+	d := candidate{clients: script.Clients}
 	for i, line := range strings.Split(string(text), "\n") {
 		line, _, _ = strings.Cut(line, "  #")
 		switch {
@@ -79,7 +79,7 @@ func clientsOf(head []string) []string {
 }
 
 // text returns the draft as a script in its canonical form; an error says that it is none.
-func (d draft) text(comment string, expect []checker.Anomaly) (string, error) {
+func (d candidate) text(comment string, expect []checker.Anomaly) (string, error) {
 	var b strings.Builder
 	if comment != "" {
 		fmt.Fprintf(&b, "# %s\n\n", comment)
@@ -105,7 +105,7 @@ func (d draft) text(comment string, expect []checker.Anomaly) (string, error) {
 }
 
 // requests returns how many requests units let through.
-func (d draft) requests() int {
+func (d candidate) requests() int {
 	n := 0
 	for _, unit := range d.units {
 		lost := slices.ContainsFunc(unit, func(line string) bool { return strings.HasPrefix(line, "partition ") })
@@ -119,7 +119,7 @@ func (d draft) requests() int {
 }
 
 // without returns the draft without some of its units.
-func (d draft) without(out func(i int) bool) draft {
+func (d candidate) without(out func(i int) bool) candidate {
 	units := make([][]string, 0, len(d.units))
 	for i, unit := range d.units {
 		if !out(i) {
@@ -132,7 +132,7 @@ func (d draft) without(out func(i int) bool) draft {
 
 // each returns the draft with each line replaced by what it becomes: ok is false for one that
 // goes.
-func (d draft) each(become func(line string) (string, bool)) draft {
+func (d candidate) each(become func(line string) (string, bool)) candidate {
 	through := func(lines []string) []string {
 		var list []string
 		for _, line := range lines {
@@ -175,7 +175,7 @@ func sentenceOf(line string) sentence {
 func (s sentence) String() string { return strings.Join(slices.Concat(s.words, s.rest), " ") }
 
 // named returns which clients a line names, in its order.
-func (d draft) named(line string) []string {
+func (d candidate) named(line string) []string {
 	var list []string
 	for _, word := range sentenceOf(line).words {
 		if slices.Contains(d.clients, word) {
@@ -186,7 +186,7 @@ func (d draft) named(line string) []string {
 }
 
 // sole returns the only client that a unit is about; empty if it is about none, or several.
-func (d draft) sole(unit []string) string {
+func (d candidate) sole(unit []string) string {
 	var sole string
 	for _, line := range unit {
 		for _, name := range d.named(line) {
@@ -201,7 +201,7 @@ func (d draft) sole(unit []string) string {
 
 // withoutClient returns the draft without a client: without the lines that are about nobody
 // else, and without its name in others.
-func (d draft) withoutClient(client string) draft {
+func (d candidate) withoutClient(client string) candidate {
 	out := d.each(func(line string) (string, bool) {
 		named := d.named(line)
 		if !slices.Contains(named, client) {
@@ -219,7 +219,7 @@ func (d draft) withoutClient(client string) draft {
 }
 
 // renamed returns the draft with the names A, B and so on for clients, in the order in which units name them.
-func (d draft) renamed() draft {
+func (d candidate) renamed() candidate {
 	var order []string
 	for _, unit := range d.units {
 		for _, line := range unit {
@@ -256,7 +256,7 @@ func (d draft) renamed() draft {
 
 // recounted returns a path in which each wait for a client's answers says how many requests of its operation were let
 // through, some of which may have been left out.
-func (d draft) recounted() draft {
+func (d candidate) recounted() candidate {
 	passed := map[string]int{}
 	if !d.path {
 		return d

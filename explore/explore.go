@@ -70,7 +70,7 @@ type Bound struct {
 	// any order; and with each path for itself, whatever it leads to.
 	plain, apart bool
 	// judged, if not nil, is called with each position of which it was found out what it shows.
-	judged func(*position, checker.Meta)
+	judged func(*searchNode, checker.Meta)
 	// afresh has each script played from its beginning.
 	afresh bool
 }
@@ -124,13 +124,13 @@ func (b Bound) Check() error {
 type Player interface {
 	// Play plays scripts, in any order, and returns what came of each, in theirs.
 	// It blocks until all are done, or ctx is; its error ends the search.
-	Play(ctx context.Context, trials []Trial) ([]Look, error)
+	Play(ctx context.Context, trials []Trial) ([]Outcome, error)
 	// Again plays a script in a process that nothing else was played in.
-	Again(ctx context.Context, trial Trial) (Look, error)
+	Again(ctx context.Context, trial Trial) (Outcome, error)
 }
 
-// A Keeper is a [Player] that keeps runs in a [House].
-type Keeper interface {
+// A ResumingPlayer is a [Player] that keeps runs in a [RunCache].
+type ResumingPlayer interface {
 	Player
 	// End ends them, and says what was wrong with that; nothing if it is empty.
 	End(ctx context.Context) (left string, err error)

@@ -8,9 +8,9 @@ import (
 	"github.com/lockfault/lockfault/faults"
 )
 
-// single is all that what becomes of one client or node can depend on in a move that
+// componentKey is all that what becomes of one client or node can depend on in a move that
 // delivers nothing, or of what all have in common.
-type single struct {
+type componentKey struct {
 	move, faults, common int32
 	awaits               int32 // the client for which the move waits: how long, only that one knows
 	kind                 kind
@@ -26,17 +26,17 @@ const (
 	ofClient
 )
 
-// fate is what becomes of it. It is nil while that is not known.
-type fate struct {
+// componentEffect is what becomes of it. It is nil while that is not known.
+type componentEffect struct {
 	// wide says that it had to do with others: something was delivered after all.
 	wide bool
 	to   int32
-	part piece
+	part pathSegment
 }
 
 // spreads reports whether a move from a position may be one that does what it does to each
 // client and node by itself: no server has something to say to anybody.
-func (t *tables) spreads(p *position) bool {
+func (t *transitionCache) spreads(p *searchNode) bool {
 	talks := func(s faults.ServerView) bool { return len(s.Talks) > 0 }
 	for _, n := range p.parts.nodes {
 		if slices.ContainsFunc(t.nodes.list[n], talks) {
@@ -48,8 +48,8 @@ func (t *tables) spreads(p *position) bool {
 
 // singles returns by what a move that spreads is looked up: first what all have in
 // common, then nodes, then clients.
-func (q *position) singles() []single {
-	list := make([]single, 0, 1+len(q.from.nodes)+len(q.from.clients))
+func (q *searchNode) singles() []componentKey {
+	list := make([]componentKey, 0, 1+len(q.from.nodes)+len(q.from.clients))
 	awaits := int32(-1)
 	for _, line := range q.trail.lines {
 		if who, ok := strings.CutPrefix(line, "await "); ok {
@@ -57,7 +57,7 @@ func (q *position) singles() []single {
 		}
 	}
 	add := func(kind kind, thing, faults int32) {
-		list = append(list, single{q.key.move, faults, q.from.common, awaits, kind, thing})
+		list = append(list, componentKey{q.key.move, faults, q.from.common, awaits, kind, thing})
 	}
 	add(ofAll, 0, 0)
 	for _, n := range q.from.nodes {
@@ -72,7 +72,7 @@ func (q *position) singles() []single {
 // spread returns where a move leads that does what it does to each by itself, and what it
 // adds to the history; known is false while that isn't known, and wide says that it
 // is another move each time.
-func (t *tables) spread(list []single, nodes int) (to parts, added []*piece, known, wide bool) {
+func (t *transitionCache) spread(list []componentKey, nodes int) (to parts, added []*pathSegment, known, wide bool) {
 	for i, key := range list {
 		f := t.fates[key]
 		if f == nil {
@@ -93,14 +93,14 @@ func (t *tables) spread(list []single, nodes int) (to parts, added []*piece, kno
 }
 
 // learnSpread takes note of what such a move did to each.
-func (t *tables) learnSpread(list []single, from, to parts, part Part) {
+func (t *transitionCache) learnSpread(list []componentKey, from, to parts, part Part) {
 	a, b := t.commons.list[from.common], t.commons.list[to.common]
 	changed := a.seen != b.seen || a.owners != b.owners
 	for i, key := range list {
 		if t.fates[key] != nil {
 			continue
 		}
-		f := &fate{to: to.common}
+		f := &componentEffect{to: to.common}
 		name := ""
 		switch n := i - 1; {
 		case key.kind == ofNode:
@@ -113,14 +113,14 @@ func (t *tables) learnSpread(list []single, from, to parts, part Part) {
 		f.part.Part = part.of(name)
 		f.wide = f.wide || slices.ContainsFunc(f.part.Events, delivers)
 		if t.fates == nil {
-			t.fates = map[single]*fate{}
+			t.fates = map[componentKey]*componentEffect{}
 		}
 		t.fates[key] = f
 	}
 }
 
 // together returns what a move adds to the history that is known for each client and node by itself.
-func together(parts []*piece) Part {
+func together(parts []*pathSegment) Part {
 	whole := Part{Steps: make([]int, len(parts[0].Steps)), Took: parts[0].Took}
 	for i := range whole.Steps {
 		from := len(whole.Events)

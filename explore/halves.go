@@ -2,22 +2,22 @@ package explore
 
 import "time"
 
-// halfway is where the first half of a move leads that is known by its halves: time goes
+// splitMove is where the first half of a move leads that is known by its halves: time goes
 // on, for each client and node by itself, and then one client does something. Both are in
 // tables where the whole is not: nothing is looked at between them. Whether the position is known says the
 // position.
-type halfway struct {
-	*position
+type splitMove struct {
+	*searchNode
 	then move // the second half
 }
 
 // halfway finds out where the first half of a move leads, if it has one, and reports whether
 // nothing more needs to be known of that. A move is left whole of which halves are no use.
-func (s *search) halfway(q *position) bool {
+func (s *search) halfway(q *searchNode) bool {
 	if q.half == nil || q.half.known {
 		return true
 	}
-	switch s.lookUp(q.half.position) {
+	switch s.lookUp(q.half.searchNode) {
 	case isLearnt:
 		return false
 	case isPlayed:
@@ -30,10 +30,10 @@ func (s *search) halfway(q *position) bool {
 
 // goOn says that the first half of a move is known: where the second leads is looked up from
 // there.
-func (s *search) goOn(q *position) {
+func (s *search) goOn(q *searchNode) {
 	h := q.half
 	h.known = true
-	key, nodes, local := s.tables.at(h.position, h.then)
+	key, nodes, local := s.tables.at(h.searchNode, h.then)
 	if !local {
 		q.half = nil
 		return
@@ -42,27 +42,27 @@ func (s *search) goOn(q *position) {
 }
 
 // learnHalf takes note of what the first half of a move came to.
-func (s *search) learnHalf(q *position, look *Look) {
+func (s *search) learnHalf(q *searchNode, look *Outcome) {
 	h := q.half
 	h.parts = s.tables.parts(look.Half.View)
 	first, _ := look.Part.split(look.Half.Steps, look.Half.Took)
 	s.tables.learnSpread(h.singles(), h.from, h.parts, first)
-	h.trail.adds(&piece{Part: first})
+	h.trail.adds(&pathSegment{Part: first})
 	s.goOn(q)
 }
 
 // adds says what the move added to the history, of which the second half is given if it has
 // halves.
-func (q *position) adds(part *piece) {
+func (q *searchNode) adds(part *pathSegment) {
 	if q.half != nil {
-		part = &piece{Part: q.half.trail.part().and(&part.Part)}
+		part = &pathSegment{Part: q.half.trail.part().and(&part.Part)}
 	}
 	q.trail.adds(part)
 }
 
 // rest returns what the second half of a move added to the history, if it has halves, of what
 // the whole did.
-func (q *position) rest(whole Part) Part {
+func (q *searchNode) rest(whole Part) Part {
 	if q.half == nil {
 		return whole
 	}

@@ -8,27 +8,27 @@ import (
 	"github.com/lockfault/lockfault/harness"
 )
 
-// A House plays trials in virtual time, and keeps what they have come to: one whose path goes on from that
+// A RunCache plays trials in virtual time, and keeps what they have come to: one whose path goes on from that
 // of another is played on from there, in the same world with the same clients, not from the beginning. So it is no
 // other run than one that was played at once, and what comes of it is the same to the byte. A run goes on
 // once: who comes second has one of its own. The zero value is ready for use, by one goroutine at a time; whoever is done
-// with it calls [House.End].
-type House struct {
+// with it calls [RunCache.End].
+type RunCache struct {
 	cell  string // of which the runs are
 	moves int    // of the trial that was played last
-	runs  map[string][]*kept
+	runs  map[string][]*cachedRun
 	many  int
-	spare *harness.Spares
+	spare *harness.ServerPool
 	left  string // what a run left behind; from then on none is kept
 }
 
 // mostKept is how many runs a house keeps: some 100 KiB each.
 const mostKept = 256
 
-// A kept is a run that may go on, with a path of so many moves.
-type kept struct {
+// A cachedRun is a run that may go on, with a path of so many moves.
+type cachedRun struct {
 	*harness.Run
-	past  recital
+	past  historyCursor
 	moves int
 }
 
@@ -53,9 +53,9 @@ func (t Trial) Path() string {
 	return t.Script[:strings.LastIndex(t.Script, "\nexpect ")]
 }
 
-// Play plays a trial as [Play] does. How a run ends that was kept is seen when it does, and [Look.Left] says what was
+// Play plays a trial as [Play] does. How a run ends that was kept is seen when it does, and [Outcome.Left] says what was
 // wrong with that.
-func (h *House) Play(t *testing.T, cell harness.Cell, trial Trial) (look Look) {
+func (h *RunCache) Play(t *testing.T, cell harness.Cell, trial Trial) (look Outcome) {
 	if ok, _ := cell.Applies(); !ok || trial.Moves == 0 || h.left != "" || cell.Place != nil || cell.Limit > 0 {
 		return Play(t, cell, trial)
 	}
@@ -67,26 +67,26 @@ func (h *House) Play(t *testing.T, cell harness.Cell, trial Trial) (look Look) {
 	}
 	h.tidy(trial.Moves)
 	if h.spare == nil {
-		h.spare = &harness.Spares{}
+		h.spare = &harness.ServerPool{}
 	}
 	cell.Spares = h.spare
 	run := h.take(trial.From())
 	if run == nil {
-		run = &kept{Run: harness.Begin(t, cell)}
+		run = &cachedRun{Run: harness.Begin(t, cell)}
 	}
 	outcome, views := run.Look(cell.Script, trial.Half)
 	look = lookAt(outcome, views, trial, &run.past)
 	if run.moves = trial.Moves; look.Err == "" && !trial.Last && h.many < mostKept {
 		h.keep(trial.Path(), run)
 	} else if err := run.End(); err != nil {
-		look = Look{Err: err.Error()}
+		look = Outcome{Err: err.Error()}
 		h.spare = nil // somebody may have them still
 	}
 	return look
 }
 
 // take returns a run with that path, nil if there is none.
-func (h *House) take(path string) *kept {
+func (h *RunCache) take(path string) *cachedRun {
 	list := h.runs[path]
 	if len(list) == 0 {
 		return nil
@@ -99,9 +99,9 @@ func (h *House) take(path string) *kept {
 	return run
 }
 
-func (h *House) keep(path string, run *kept) {
+func (h *RunCache) keep(path string, run *cachedRun) {
 	if h.runs == nil {
-		h.runs = map[string][]*kept{}
+		h.runs = map[string][]*cachedRun{}
 	}
 	h.runs[path] = append(h.runs[path], run)
 	h.many++
@@ -109,7 +109,7 @@ func (h *House) keep(path string, run *kept) {
 
 // tidy ends runs that nobody goes on from, now that paths of so many moves are played: searches play them
 // layer by layer.
-func (h *House) tidy(moves int) {
+func (h *RunCache) tidy(moves int) {
 	if h.moves == moves {
 		return
 	}
@@ -121,7 +121,7 @@ func (h *House) tidy(moves int) {
 	}
 }
 
-func (h *House) end(path string) {
+func (h *RunCache) end(path string) {
 	for run := h.take(path); run != nil; run = h.take(path) {
 		if err := run.End(); err != nil && h.left == "" {
 			h.left = err.Error()
@@ -131,7 +131,7 @@ func (h *House) end(path string) {
 }
 
 // End ends all runs, and says what was wrong with that; nothing if it is empty. The house may go on.
-func (h *House) End() (left string) {
+func (h *RunCache) End() (left string) {
 	for path := range h.runs {
 		h.end(path)
 	}

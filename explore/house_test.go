@@ -19,12 +19,12 @@ import (
 // A keeping plays each trial in a house and from its beginning, and tells where the two differ.
 type keeping struct {
 	stage
-	house   House
+	house   RunCache
 	differs []string
 	wentOn  int
 }
 
-func (k *keeping) Play(ctx context.Context, trials []Trial) ([]Look, error) {
+func (k *keeping) Play(ctx context.Context, trials []Trial) ([]Outcome, error) {
 	looks, err := k.stage.Play(ctx, trials)
 	for i, trial := range trials {
 		script, err := scenarios.Parse("found.txt", []byte(trial.Script))
@@ -46,11 +46,11 @@ func (k *keeping) Play(ctx context.Context, trials []Trial) ([]Look, error) {
 // A lodger plays scripts in a house in this process.
 type lodger struct {
 	stage
-	house House
+	house RunCache
 }
 
-func (l *lodger) Play(ctx context.Context, trials []Trial) ([]Look, error) {
-	looks := make([]Look, len(trials))
+func (l *lodger) Play(ctx context.Context, trials []Trial) ([]Outcome, error) {
+	looks := make([]Outcome, len(trials))
 	for i, trial := range trials {
 		script, err := scenarios.Parse("found.txt", []byte(trial.Script))
 		if err != nil {

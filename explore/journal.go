@@ -117,21 +117,21 @@ func (j *Journal) Dropped() int64 { return j.dropped }
 func (j *Journal) Close() { _ = j.file.Close() } // what was written is there
 
 // Again implements [Player].
-func (j *Journal) Again(ctx context.Context, trial Trial) (Look, error) {
+func (j *Journal) Again(ctx context.Context, trial Trial) (Outcome, error) {
 	return j.player.Again(ctx, trial)
 }
 
-// End implements [Keeper].
+// End implements [ResumingPlayer].
 func (j *Journal) End(ctx context.Context) (left string, err error) {
-	if keeper, ok := j.player.(Keeper); ok {
+	if keeper, ok := j.player.(ResumingPlayer); ok {
 		return keeper.End(ctx)
 	}
 	return "", nil
 }
 
 // Play implements [Player].
-func (j *Journal) Play(ctx context.Context, trials []Trial) ([]Look, error) {
-	looks := make([]Look, len(trials))
+func (j *Journal) Play(ctx context.Context, trials []Trial) ([]Outcome, error) {
+	looks := make([]Outcome, len(trials))
 	if err := ctx.Err(); err != nil {
 		return looks, err // the player may not be asked
 	}
@@ -167,7 +167,7 @@ func (j *Journal) Play(ctx context.Context, trials []Trial) ([]Look, error) {
 }
 
 // recall fills in what is known, and returns the places of what isn't.
-func (j *Journal) recall(keys []key, looks []Look) (missing []int, err error) {
+func (j *Journal) recall(keys []key, looks []Outcome) (missing []int, err error) {
 	wanted := map[uint32][]int{}
 	for i, k := range keys {
 		if at, ok := j.index[k.half()]; ok {

@@ -28,7 +28,7 @@ var bound = Bound{Clients: 2, Rounds: 1, Nodes: 1, TTL: 30 * time.Second, Budget
 
 // memory plays scripts that were played before, and counts them.
 type memory struct {
-	looks  map[string]Look
+	looks  map[string]Outcome
 	played map[string]int
 	// dies says in which call of Play it is killed: at 1 in the first; at 0 never.
 	dies int
@@ -36,11 +36,11 @@ type memory struct {
 
 var errKilled = errors.New("killed")
 
-func (m *memory) Play(_ context.Context, trials []Trial) ([]Look, error) {
+func (m *memory) Play(_ context.Context, trials []Trial) ([]Outcome, error) {
 	if m.dies--; m.dies == 0 {
-		return make([]Look, len(trials)), errKilled
+		return make([]Outcome, len(trials)), errKilled
 	}
-	looks := make([]Look, len(trials))
+	looks := make([]Outcome, len(trials))
 	for i, trial := range trials {
 		looks[i] = m.looks[trial.Script]
 		m.played[trial.Script]++
@@ -48,17 +48,17 @@ func (m *memory) Play(_ context.Context, trials []Trial) ([]Look, error) {
 	return looks, nil
 }
 
-func (m *memory) Again(_ context.Context, trial Trial) (Look, error) {
+func (m *memory) Again(_ context.Context, trial Trial) (Outcome, error) {
 	return m.looks["again: "+trial.Script], nil
 }
 
 // remembering keeps what is played.
 type remembering struct {
 	stage
-	looks map[string]Look
+	looks map[string]Outcome
 }
 
-func (r *remembering) Play(ctx context.Context, trials []Trial) ([]Look, error) {
+func (r *remembering) Play(ctx context.Context, trials []Trial) ([]Outcome, error) {
 	looks, err := r.stage.Play(ctx, trials)
 	for i, trial := range trials {
 		r.looks[trial.Script] = looks[i]
@@ -66,7 +66,7 @@ func (r *remembering) Play(ctx context.Context, trials []Trial) ([]Look, error) 
 	return looks, err
 }
 
-func (r *remembering) Again(ctx context.Context, trial Trial) (Look, error) {
+func (r *remembering) Again(ctx context.Context, trial Trial) (Outcome, error) {
 	look, err := r.stage.Again(ctx, trial)
 	r.looks["again: "+trial.Script] = look
 	return look, err
@@ -75,7 +75,7 @@ func (r *remembering) Again(ctx context.Context, trial Trial) (Look, error) {
 // whole is the search without a journal, once it was made.
 var whole struct {
 	result Result
-	looks  map[string]Look
+	looks  map[string]Outcome
 }
 
 // undisturbed searches without a journal, and returns what came of it and a player that
@@ -86,7 +86,7 @@ func undisturbed(t *testing.T) (Result, *memory) {
 		return whole.result, &memory{looks: whole.looks, played: map[string]int{}}
 	}
 	strategy, _ := strategies.Builtin().Lookup(subject.Strategy)
-	r := &remembering{stage{t: t, strategy: strategy}, map[string]Look{}}
+	r := &remembering{stage{t: t, strategy: strategy}, map[string]Outcome{}}
 	result, err := Search(t.Context(), bound, r, nil)
 	if err != nil || !result.Exhausted || len(result.Findings) == 0 {
 		t.Fatal(err, result.Cut, result.Failures, len(result.Findings))
@@ -404,11 +404,11 @@ func fill(v reflect.Value) {
 // All that there is of a look is kept, and nothing of those that came to nothing; and a
 // script goes by all of its key.
 func TestJournalKeepsLooks(t *testing.T) {
-	var full Look
+	var full Outcome
 	fill(reflect.ValueOf(&full).Elem())
 	failed := full
 	full.Err = ""
-	m := &memory{looks: map[string]Look{"full": full, "empty": {}, "failed": failed, "like full": {Print: "1"}}, played: map[string]int{}}
+	m := &memory{looks: map[string]Outcome{"full": full, "empty": {}, "failed": failed, "like full": {Print: "1"}}, played: map[string]int{}}
 	path := filepath.Join(t.TempDir(), "journal")
 	scripts := slices.Sorted(maps.Keys(m.looks))
 	var trials []Trial
@@ -453,13 +453,13 @@ func TestJournalEnds(t *testing.T) {
 // opens the file again.
 func BenchmarkJournal(b *testing.B) {
 	const scripts = 100_000
-	look := func(i int) Look {
+	look := func(i int) Outcome {
 		hash := fmt.Sprintf("%x", keyOf(Trial{Script: fmt.Sprint(i)}))
 		clients := []harness.ClientView{{Name: "A", Busy: true, Observed: hash}, {Name: "B", Observed: fmt.Sprintf("%x", keyOf(Trial{Script: fmt.Sprint(i / 3)}))}}
 		server := faults.ServerView{Name: "n1/0", Up: true, Leads: true, Data: fmt.Sprintf("lock string %d B1\n", i%7*1000), Next: time.Duration(i % 7)}
-		return Look{Print: fmt.Sprintf("%x", keyOf(Trial{Script: hash})), View: harness.View{
+		return Outcome{Print: fmt.Sprintf("%x", keyOf(Trial{Script: hash})), View: harness.Snapshot{
 			Now: time.Duration(i % 11), Clients: clients,
-			View: faults.View{Servers: []faults.ServerView{server}, Held: []faults.HeldView{{Client: "A", Node: "n1", Way: faults.Before, Command: "SET lock A1 NX PX 30000"}}},
+			Snapshot: faults.Snapshot{Servers: []faults.ServerView{server}, Held: []faults.HeldView{{Client: "A", Node: "n1", Way: faults.Before, Command: "SET lock A1 NX PX 30000"}}},
 		}}
 	}
 	list := make([]Trial, scripts)
@@ -469,7 +469,7 @@ func BenchmarkJournal(b *testing.B) {
 	for b.Loop() {
 		path := filepath.Join(b.TempDir(), "journal")
 		n := 0
-		j, err := OpenJournal(path, subject, playerFunc(func(trials []Trial) (looks []Look) {
+		j, err := OpenJournal(path, subject, playerFunc(func(trials []Trial) (looks []Outcome) {
 			for range trials {
 				looks = append(looks, look(n))
 				n++
@@ -518,7 +518,7 @@ func heap() uint64 {
 	return stats.HeapAlloc
 }
 
-type playerFunc func(trials []Trial) []Look
+type playerFunc func(trials []Trial) []Outcome
 
-func (f playerFunc) Play(_ context.Context, trials []Trial) ([]Look, error) { return f(trials), nil }
-func (f playerFunc) Again(context.Context, Trial) (Look, error)             { return Look{}, nil }
+func (f playerFunc) Play(_ context.Context, trials []Trial) ([]Outcome, error) { return f(trials), nil }
+func (f playerFunc) Again(context.Context, Trial) (Outcome, error)             { return Outcome{}, nil }

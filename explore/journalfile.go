@@ -49,7 +49,7 @@ const longestHeading = 1 << 16
 // An entry is a script and what it came to.
 type entry struct {
 	key  key
-	look Look
+	look Outcome
 }
 
 // A block is a part of the file.

@@ -10,10 +10,10 @@ import (
 
 // judge asks the checker what is wrong with those histories that were put together. Positions that stand next to
 // each other have most of their paths in common, so each judge has a part of the list that hangs together.
-func (s *search) judge(list []*position) {
+func (s *search) judge(list []*searchNode) {
 	workers := min(runtime.GOMAXPROCS(0), 1+len(list)/64)
 	for len(s.judges) < workers {
-		s.judges = append(s.judges, &follower{})
+		s.judges = append(s.judges, &pathChecker{})
 	}
 	var wait sync.WaitGroup
 	for w := range workers {
@@ -38,30 +38,30 @@ func (s *search) judge(list []*position) {
 	}
 }
 
-// A follower follows paths and judges what they add to a history: what two paths have in common only once, if
+// A pathChecker follows paths and judges what they add to a history: what two paths have in common only once, if
 // one is followed after the other. The zero value has followed none.
-type follower struct {
-	judge *checker.Judge
-	at    []*trail // the path that it follows, from its beginning
-	told  []weaver // what was put together behind each move
-	last  weaver
-	looks []*Look // that there were, of nothing but anomalies
+type pathChecker struct {
+	judge *checker.Incremental
+	at    []*path          // the path that it follows, from its beginning
+	told  []historyBuilder // what was put together behind each move
+	last  historyBuilder
+	looks []*Outcome // that there were, of nothing but anomalies
 }
 
 // showing returns a look that shows these anomalies. There are many positions, and few different ones.
-func (f *follower) showing(all []checker.Anomaly) *Look {
+func (f *pathChecker) showing(all []checker.Anomaly) *Outcome {
 	for _, look := range f.looks {
 		if slices.Equal(look.Anomalies, all) {
 			return look
 		}
 	}
-	look := &Look{Anomalies: all}
+	look := &Outcome{Anomalies: all}
 	f.looks = append(f.looks, look)
 	return look
 }
 
 // judged returns what a path shows, of whose moves it is known what they did, and whether servers were not judged.
-func (f *follower) judged(t *trail, meta checker.Meta) (found []checker.Anomaly, unjudged bool) {
+func (f *pathChecker) judged(t *path, meta checker.Meta) (found []checker.Anomaly, unjudged bool) {
 	if f.judge == nil {
 		f.judge = checker.NewJudge(meta)
 	}
@@ -75,8 +75,8 @@ func (f *follower) judged(t *trail, meta checker.Meta) (found []checker.Anomaly,
 }
 
 // follow goes to the end of a path, from where it leads away from the one that was followed before.
-func (f *follower) follow(t *trail) {
-	var todo []*trail
+func (f *pathChecker) follow(t *path) {
+	var todo []*path
 	for ; t != nil && (t.depth >= len(f.at) || f.at[t.depth] != t); t = t.before {
 		todo = append(todo, t)
 	}
@@ -95,7 +95,7 @@ func (f *follower) follow(t *trail) {
 		if n := len(f.told); n < cap(f.told) {
 			f.told = f.told[:n+1]
 		} else {
-			f.told = append(f.told, weaver{})
+			f.told = append(f.told, historyBuilder{})
 		}
 		w := &f.told[len(f.told)-1]
 		w.tell(before, todo[i])
@@ -104,15 +104,15 @@ func (f *follower) follow(t *trail) {
 }
 
 // soFar returns how far histories are put together on the path that it follows.
-func (f *follower) soFar() weaver {
+func (f *pathChecker) soFar() historyBuilder {
 	if len(f.told) == 0 {
-		return weaver{}
+		return historyBuilder{}
 	}
 	return f.told[len(f.told)-1]
 }
 
 // tell puts together what a move tells that follows another, in the same memory each time.
-func (w *weaver) tell(before weaver, t *trail) {
+func (w *historyBuilder) tell(before historyBuilder, t *path) {
 	events, held := w.events, w.held
 	*w = before
 	w.events, w.held, w.short = events[:0], append(held[:0], before.held...), true

@@ -32,13 +32,13 @@ func TestJudgesMissNothing(t *testing.T) {
 		}
 		c.bound.Nodes, c.bound.TTL = max(1, strategy.Nodes), 30*time.Second
 		for _, random := range []Method{"", Walk, PCT} {
-			bound, moves, follower := c.bound, 0, &follower{}
-			bound.judged = func(q *position, meta checker.Meta) {
+			bound, moves, follower := c.bound, 0, &pathChecker{}
+			bound.judged = func(q *searchNode, meta checker.Meta) {
 				moves++
 				if q.look.Err != "" {
 					return
 				}
-				var w weaver
+				var w historyBuilder
 				whole := w.telling(q.trail, meta)
 				if got, want := told(follower, q.trail, meta), digest(whole.Events[:len(whole.Events)-1], exactly); got != want {
 					lines, _ := q.trail.script()
@@ -79,7 +79,7 @@ func TestJudgesMissNothing(t *testing.T) {
 }
 
 // told returns a hash of what a judge is told of a path.
-func told(f *follower, t *trail, meta checker.Meta) string {
+func told(f *pathChecker, t *path, meta checker.Meta) string {
 	if f.judge == nil {
 		f.judge = checker.NewJudge(meta)
 	}

@@ -9,7 +9,7 @@ import (
 
 // rounds returns the rounds of each client: lists of the units that are about it alone, from one in which it
 // begins a round to the next.
-func (d draft) rounds() [][]int {
+func (d candidate) rounds() [][]int {
 	var list [][]int
 	for _, client := range d.clients {
 		var round []int
@@ -36,7 +36,7 @@ func (d draft) rounds() [][]int {
 
 // families returns lists of units that have to do with one another, so that one of them may make no sense
 // without the others: a pause and its end, what is held and what lets it pass. First come those with faults.
-func (d draft) families() [][]int {
+func (d candidate) families() [][]int {
 	var keys []string
 	lists := map[string][]int{}
 	for _, faulty := range []bool{true, false} {

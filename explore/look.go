@@ -31,10 +31,10 @@ type Trial struct {
 	Last  bool
 }
 
-// A Look is how a script ended.
-type Look struct {
+// An Outcome is how a script ended.
+type Outcome struct {
 	// View is how things stand at its end.
-	View harness.View
+	View harness.Snapshot
 	// Anomalies are those that it shows, in the checker's order.
 	Anomalies []checker.Anomaly
 	// Unjudged says why anomalies of servers were not judged; empty if they were.
@@ -69,39 +69,39 @@ type Part struct {
 
 // A Half is how things stood after some of a part's steps.
 type Half struct {
-	View  harness.View
+	View  harness.Snapshot
 	Steps int           // how many
 	Took  time.Duration // until then
 }
 
 // Play plays a trial with a cell that has its script, in virtual time: what a player does with
 // each, in whatever process.
-func Play(t *testing.T, cell harness.Cell, trial Trial) Look {
+func Play(t *testing.T, cell harness.Cell, trial Trial) Outcome {
 	outcome, views := harness.Look(t, cell, trial.Half)
-	look := lookAt(outcome, views, trial, &recital{})
+	look := lookAt(outcome, views, trial, &historyCursor{})
 	if look.Print != "" && cell.Strategy.Varies != "" {
 		look.Print = fmt.Sprint(look.Anomalies)
 	}
 	return look
 }
 
-// A recital is how far a history was looked at that goes on. The zero value is at its beginning.
-type recital struct {
+// A historyCursor is how far a history was looked at that goes on. The zero value is at its beginning.
+type historyCursor struct {
 	upto  int
-	tally tally
+	tally historyHash
 }
 
 // lookAt returns how a cell ended of which there are such views.
-func lookAt(outcome harness.Outcome, views []harness.View, trial Trial, past *recital) Look {
+func lookAt(outcome harness.Outcome, views []harness.Snapshot, trial Trial, past *historyCursor) Outcome {
 	mark, half := trial.Mark, trial.Half
 	switch outcome.Status {
 	case harness.Held, harness.Violated:
 	case harness.NotApplicable:
-		return Look{Err: "it doesn't apply: " + outcome.Reason}
+		return Outcome{Err: "it doesn't apply: " + outcome.Reason}
 	default:
-		return Look{Err: outcome.Reason}
+		return Outcome{Err: outcome.Reason}
 	}
-	look := Look{View: views[len(views)-1], Anomalies: outcome.Verdict.Anomalies(), Meta: outcome.History.Meta}
+	look := Outcome{View: views[len(views)-1], Anomalies: outcome.Verdict.Anomalies(), Meta: outcome.History.Meta}
 	if doubt := outcome.Verdict.Unjudged; doubt != nil {
 		look.Unjudged = doubt.Says
 	}
@@ -148,7 +148,7 @@ func lookAt(outcome harness.Outcome, views []harness.View, trial Trial, past *re
 }
 
 // same reports whether two looks at the same trial show the same.
-func (l *Look) same(other *Look) bool {
+func (l *Outcome) same(other *Outcome) bool {
 	return l.Before == other.Before && reflect.DeepEqual(l.View, other.View) &&
 		digest(l.Part.Events, exactly) == digest(other.Part.Events, exactly)
 }
@@ -260,27 +260,27 @@ func arrange(events []checker.Event) {
 // before nodes'.
 func whose(e checker.Event) string { return cmp.Or(e.Client, e.Node) }
 
-// A trail is a path of a search: a move, and the path to where it began, which is nil for the
+// A path is a path of a search: a move, and the path to where it began, which is nil for the
 // first, which has no lines.
-type trail struct {
-	before *trail
+type path struct {
+	before *path
 	depth  int // how many moves there are before it
 	lines  []string
 	// What the move added to the history, once that is known: in several parts where
 	// each client and node is known by itself. All have the same steps and took as long.
-	parts []*piece
-	foot  *footing // nil until it is asked for
+	parts []*pathSegment
+	foot  *hashState // nil until it is asked for
 }
 
-// A piece is a part that is kept.
-type piece struct {
+// A pathSegment is a part that is kept.
+type pathSegment struct {
 	Part
 	tells []checker.Event // the events that tell; nil until somebody asks
 	mute  bool            // it can't show an anomaly that had not shown before
 }
 
 // adds says what a move adds to the history.
-func (t *trail) adds(parts ...*piece) {
+func (t *path) adds(parts ...*pathSegment) {
 	t.parts = parts
 	for _, p := range parts {
 		if p.tells == nil {
@@ -293,13 +293,13 @@ func (t *trail) adds(parts ...*piece) {
 }
 
 // mute reports whether the move can't show an anomaly that had not shown before.
-func (t *trail) mute() bool {
-	return !slices.ContainsFunc(t.parts, func(p *piece) bool { return !p.mute })
+func (t *path) mute() bool {
+	return !slices.ContainsFunc(t.parts, func(p *pathSegment) bool { return !p.mute })
 }
 
 // tells returns what tells of what the move added. There are too many different ones that are put together
 // to keep them.
-func (t *trail) tells() []checker.Event {
+func (t *path) tells() []checker.Event {
 	if len(t.parts) == 1 {
 		return t.parts[0].tells
 	}
@@ -307,7 +307,7 @@ func (t *trail) tells() []checker.Event {
 }
 
 // part returns what the move added to the history.
-func (t *trail) part() *Part {
+func (t *path) part() *Part {
 	if len(t.parts) == 1 {
 		return &t.parts[0].Part
 	}
@@ -327,12 +327,12 @@ func (p *Part) tell() []checker.Event {
 }
 
 // moves returns the moves of a path, the first one first.
-func (t *trail) moves() []*trail {
+func (t *path) moves() []*path {
 	n := 0
 	for at := t; at != nil; at = at.before {
 		n++
 	}
-	list := make([]*trail, n)
+	list := make([]*path, n)
 	for at := t; at != nil; at = at.before {
 		n--
 		list[n] = at
@@ -341,7 +341,7 @@ func (t *trail) moves() []*trail {
 }
 
 // script returns the path as lines of a script, and where the last move's begin, from 0.
-func (t *trail) script() (lines []string, last int) {
+func (t *path) script() (lines []string, last int) {
 	for _, move := range t.moves() {
 		last = len(lines)
 		lines = append(lines, move.lines...)
@@ -350,7 +350,7 @@ func (t *trail) script() (lines []string, last int) {
 }
 
 // path returns the lines of each move.
-func (t *trail) path() [][]string {
+func (t *path) path() [][]string {
 	var path [][]string
 	for _, move := range t.moves() {
 		if len(move.lines) > 0 {
@@ -362,8 +362,8 @@ func (t *trail) path() [][]string {
 
 // history puts together what happened on a path, as far as its moves are known. Nothing is
 // played for it: calls are numbered anew, times are moved to where they belong.
-func (t *trail) history() []checker.Event {
-	var w weaver
+func (t *path) history() []checker.Event {
+	var w historyBuilder
 	for _, move := range t.moves() {
 		if move.parts == nil {
 			break
@@ -374,8 +374,8 @@ func (t *trail) history() []checker.Event {
 	return w.events
 }
 
-// A weaver puts histories together. The zero value has none.
-type weaver struct {
+// A historyBuilder puts histories together. The zero value has none.
+type historyBuilder struct {
 	events []checker.Event
 	now    time.Duration
 	calls  int
@@ -391,7 +391,7 @@ func heldRequest(e checker.Event) bool {
 // setOut says when a request set out that may have been held: a move that lets one through was
 // perhaps played behind others, which took a few microseconds more or less, and whether it was
 // before a call or in it matters.
-func (w *weaver) setOut(e *checker.Event) {
+func (w *historyBuilder) setOut(e *checker.Event) {
 	i := slices.IndexFunc(w.held, func(h checker.Event) bool {
 		return h.Client == e.Client && h.Node == e.Node && h.Command == e.Command && (h.Sent-e.Sent).Abs() < time.Millisecond/2
 	})
@@ -401,7 +401,7 @@ func (w *weaver) setOut(e *checker.Event) {
 	}
 }
 
-func (w *weaver) add(events []checker.Event, took time.Duration) {
+func (w *historyBuilder) add(events []checker.Event, took time.Duration) {
 	for i := range events {
 		e := after(w.now, events[i])
 		switch {
@@ -428,8 +428,8 @@ func (w *weaver) add(events []checker.Event, took time.Duration) {
 }
 
 // telling puts together what tells of a history, in the same memory each time.
-func (w *weaver) telling(t *trail, meta checker.Meta) checker.History {
-	*w = weaver{events: w.events[:0], held: w.held[:0], short: true}
+func (w *historyBuilder) telling(t *path, meta checker.Meta) checker.History {
+	*w = historyBuilder{events: w.events[:0], held: w.held[:0], short: true}
 	for _, move := range t.moves() {
 		w.add(move.tells(), move.parts[0].Took)
 	}

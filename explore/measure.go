@@ -14,9 +14,9 @@ func jumps(line string) bool {
 	return strings.HasPrefix(line, "wait ") && len(measuresOf(line, time.Second)) > 0
 }
 
-// A measure is a number in a line that may be smaller: the span of a pause, or of a clock's jump, or how
+// A tunable is a number in a line that may be smaller: the span of a pause, or of a clock's jump, or how
 // many rounds there are. It has a grid of values, from 0.
-type measure struct {
+type tunable struct {
 	at   int // the word
 	now  int // the value on the grid that is nearest from above
 	show func(int) string
@@ -27,14 +27,14 @@ type measure struct {
 const finest = 0.01
 
 // measuresOf returns what may be smaller in a line.
-func measuresOf(line string, ttl time.Duration) (list []measure) {
+func measuresOf(line string, ttl time.Duration) (list []tunable) {
 	words := sentenceOf(line).words
 	for i, word := range words[:max(0, len(words)-1)] {
 		next := words[i+1]
 		switch {
 		case word == "rounds":
 			if n, err := strconv.Atoi(next); err == nil && n > 1 {
-				list = append(list, measure{i + 1, n - 1, func(n int) string { return strconv.Itoa(n + 1) }})
+				list = append(list, tunable{i + 1, n - 1, func(n int) string { return strconv.Itoa(n + 1) }})
 			}
 		case word == "wait" && i == 0, word == "work", word == "update", word == "think", word == "clock", word == "for" && i > 0 && words[i-1] == "rounds":
 			if m, ok := measureOf(i+1, next, ttl); ok {
@@ -46,7 +46,7 @@ func measuresOf(line string, ttl time.Duration) (list []measure) {
 }
 
 // measureOf returns a span as a measure, if it is long enough to be made smaller.
-func measureOf(at int, word string, ttl time.Duration) (m measure, ok bool) {
+func measureOf(at int, word string, ttl time.Duration) (m tunable, ok bool) {
 	unsigned := strings.TrimLeft(word, "+-")
 	sign := word[:len(word)-len(unsigned)]
 	length, err := faults.ParseSpan(unsigned)
@@ -57,7 +57,7 @@ func measureOf(at int, word string, ttl time.Duration) (m measure, ok bool) {
 	if in <= 2*finest {
 		return m, false
 	}
-	m = measure{at: at}
+	m = tunable{at: at}
 	for m.now = 0; float64(m.now)*finest+past < in-1e-9; m.now++ {
 	}
 	m.show = func(n int) string {
@@ -71,7 +71,7 @@ func measureOf(at int, word string, ttl time.Duration) (m measure, ok bool) {
 }
 
 // withMeasure returns the draft with another value in a line of a unit.
-func (d draft) withMeasure(unit, line int, m measure, value int) draft {
+func (d candidate) withMeasure(unit, line int, m tunable, value int) candidate {
 	s := sentenceOf(d.units[unit][line])
 	s.words = slices.Clone(s.words)
 	s.words[m.at] = m.show(value)

@@ -140,7 +140,7 @@ const anywhere = "*"
 // settle are the lines after which a client has come as far as it gets. One that
 // waits for the lock, or for time, gets a moment. One that is stopped, or whom nobody hears,
 // gets nowhere.
-func (p *position) settle(c harness.ClientView) []string {
+func (p *searchNode) settle(c harness.ClientView) []string {
 	if c.Paused || slices.Contains(p.cuts(c.Name), "") {
 		return []string{"wait 1µs"}
 	}
@@ -152,24 +152,24 @@ func awaited(client string) []string {
 	return []string{"await " + client + " held within " + moment, "wait 1µs"}
 }
 
-// position is a state with what led to it.
-type position struct {
-	trail    *trail   // the path
+// searchNode is a state with what led to it.
+type searchNode struct {
+	trail    *path    // the path
 	lines    []string // it, while moves are made from here, where they depend on it: on several nodes
 	parts    parts
 	moves    int
 	requests int
-	rounds   []int         // how many each client has begun
-	idle     []bool        // which clients may begin one now: see after
-	spent    map[Fault]int // of the budget
-	purse    [2]string     // that, as a state is known by it
-	faults   []string      // what happened that a view doesn't show
-	view     harness.View  // once moves are made from here
-	closed   bool          // nothing follows: it is only looked at what time brings
-	words    int32         // the number of the faults
-	memory   []int32       // of those that each client can remember, then of those that nodes can
+	rounds   []int            // how many each client has begun
+	idle     []bool           // which clients may begin one now: see after
+	spent    map[Fault]int    // of the budget
+	purse    [2]string        // that, as a state is known by it
+	faults   []string         // what happened that a view doesn't show
+	view     harness.Snapshot // once moves are made from here
+	closed   bool             // nothing follows: it is only looked at what time brings
+	words    int32            // the number of the faults
+	memory   []int32          // of those that each client can remember, then of those that nodes can
 	shows    []checker.Anomaly
-	lot      *lot // which shards follow it; nil in a search that has none
+	lot      *shardAssignment // which shards follow it; nil in a search that has none
 
 	// Until it is known where this is: where the move began, by what it is looked up
 	// if it is local or spreads, whether it was, and what came of it.
@@ -178,16 +178,16 @@ type position struct {
 	key            local
 	nodes          []int
 	local, spreads bool
-	half           *halfway
+	half           *splitMove
 	known          bool
-	look           *Look
+	look           *Outcome
 	unjudged       bool     // what is wrong with servers was not judged
 	id             identity // once it has arrived
 }
 
 // moves returns what may happen next, in one order, and reports whether it is only faults:
 // everybody is done, and time may show what was forgotten.
-func (b Bound) moves(p *position) (list []move, done bool) {
+func (b Bound) moves(p *searchNode) (list []move, done bool) {
 	if p.closed {
 		return nil, false
 	}
@@ -215,7 +215,7 @@ func (b Bound) moves(p *position) (list []move, done bool) {
 }
 
 // again returns what else a holder may do with the lock that it has, once in a round.
-func (b Bound) again(p *position, i int) []move {
+func (b Bound) again(p *searchNode, i int) []move {
 	c := p.view.Clients[i]
 	var list []move
 	add := func(op string) {
@@ -235,7 +235,7 @@ func (b Bound) again(p *position, i int) []move {
 
 // begins reports whether a client begins a round next, in one of the orders that are
 // looked at. Clients are alike until they begin, so the first does so first.
-func (b Bound) begins(p *position, i int, c *harness.ClientView) bool {
+func (b Bound) begins(p *searchNode, i int, c *harness.ClientView) bool {
 	rounds := b.Rounds
 	for _, fault := range p.faults {
 		if fault == c.Name+" restart" {
@@ -248,7 +248,7 @@ func (b Bound) begins(p *position, i int, c *harness.ClientView) bool {
 
 // pass returns the ways in which a client's request can be delivered: the oldest, or the
 // oldest on each node.
-func (b Bound) pass(p *position, i int) []move {
+func (b Bound) pass(p *searchNode, i int) []move {
 	c := p.view.Clients[i]
 	var list []move
 	for _, on := range b.doors(p, c.Name) {
@@ -287,7 +287,7 @@ func (b Bound) pass(p *position, i int) []move {
 // Nodes that the path has not named are alike as long as the same waits there, so of
 // those one is enough: what follows on another is the same with the two names
 // exchanged.
-func (b Bound) doors(p *position, client string) []string {
+func (b Bound) doors(p *searchNode, client string) []string {
 	if b.Nodes < 2 {
 		return []string{""}
 	}
@@ -311,7 +311,7 @@ func (b Bound) doors(p *position, client string) []string {
 }
 
 // waiting returns what the gate holds of a node, without its name.
-func waiting(v harness.View, node string) []faults.HeldView {
+func waiting(v harness.Snapshot, node string) []faults.HeldView {
 	var held []faults.HeldView
 	for _, m := range v.Held {
 		if m.Node == node {
@@ -323,13 +323,13 @@ func waiting(v harness.View, node string) []faults.HeldView {
 }
 
 // named reports whether a line of the path is about a node by its name.
-func (p *position) named(node string) bool {
+func (p *searchNode) named(node string) bool {
 	return slices.ContainsFunc(p.lines, func(line string) bool { return slices.Contains(strings.Fields(line), node) })
 }
 
 // answers waits for as many answers as a client's operation has had requests delivered,
 // with one more; not where one may have been lost.
-func (p *position) answers(c harness.ClientView) []string {
+func (p *searchNode) answers(c harness.ClientView) []string {
 	requests := 1
 	for _, line := range slices.Backward(p.lines) {
 		switch {
@@ -346,7 +346,7 @@ func (p *position) answers(c harness.ClientView) []string {
 
 // mends returns how what befell a client ends: it goes on, or is no longer cut off. That
 // takes from no budget.
-func (p *position) mends(c harness.ClientView) []move {
+func (p *searchNode) mends(c harness.ClientView) []move {
 	var list []move
 	if c.Paused && !c.Crashed {
 		c.Paused = false
@@ -361,7 +361,7 @@ func (p *position) mends(c harness.ClientView) []move {
 
 // cuts returns from where a client is cut off, as the ends of orders: empty for all nodes,
 // or " from n2".
-func (p *position) cuts(client string) []string {
+func (p *searchNode) cuts(client string) []string {
 	var cuts []string
 	for _, fault := range p.faults {
 		if from, ok := strings.CutPrefix(fault, "partition "+client); ok {
@@ -375,14 +375,14 @@ func (p *position) cuts(client string) []string {
 }
 
 // holds reports whether the gate holds a request of a client.
-func holds(v harness.View, client string) bool {
+func holds(v harness.Snapshot, client string) bool {
 	return slices.ContainsFunc(v.Held, func(m faults.HeldView) bool { return m.Client == client })
 }
 
-func (b Bound) left(p *position, f Fault) bool { return p.spent[f] < b.Budget[f] }
+func (b Bound) left(p *searchNode, f Fault) bool { return p.spent[f] < b.Budget[f] }
 
 // faults returns the faults that may happen next, other than those of a message.
-func (b Bound) faults(p *position) []move {
+func (b Bound) faults(p *searchNode) []move {
 	var list []move
 	add := func(f Fault, lines ...string) {
 		list = append(list, move{lines: append(lines, "wait 1µs"), cost: f, fault: lines[0]})
@@ -436,7 +436,7 @@ func (b Bound) faults(p *position) []move {
 
 // hangs returns how the work of a holder may never end: while the network is in nobody's way, another asks for the lock
 // for longer than anybody should be kept waiting.
-func (b Bound) hangs(p *position) []move {
+func (b Bound) hangs(p *searchNode) []move {
 	if !slices.ContainsFunc(p.view.Clients, func(c harness.ClientView) bool { return c.Holding && !c.Paused }) {
 		return nil
 	}
@@ -454,7 +454,7 @@ func (b Bound) freely() string { return "pass " + strings.Join(b.names(), " ") }
 
 // misfortunes returns the faults that may befall a client that is in the middle of
 // something, or holds.
-func (b Bound) misfortunes(p *position, c harness.ClientView) []move {
+func (b Bound) misfortunes(p *searchNode, c harness.ClientView) []move {
 	var list []move
 	if b.left(p, Crash) {
 		list = append(list, move{lines: []string{c.Name + " crash", "wait 1µs"}, cost: Crash, fault: c.Name + " crash"})
@@ -486,7 +486,7 @@ func (b Bound) misfortunes(p *position, c harness.ClientView) []move {
 
 // away reports whether something that happened may be why an operation waited in vain,
 // other than the lock.
-func (p *position) away() bool {
+func (p *searchNode) away() bool {
 	for _, f := range []Fault{Advance, Tick, Pause, LoseReply, LoseRequest, Partition, Restart, RestartEmpty, Failover} {
 		if p.spent[f] > 0 {
 			return true
@@ -496,7 +496,7 @@ func (p *position) away() bool {
 }
 
 // stopped reports whether nothing reaches a node's replicas: a promotion ends that.
-func (p *position) stopped(node string) bool {
+func (p *searchNode) stopped(node string) bool {
 	for _, fault := range slices.Backward(p.faults) {
 		switch fault {
 		case node + stopReplication:
@@ -511,7 +511,7 @@ func (p *position) stopped(node string) bool {
 // jumps returns the spans that time may go on by: to where the next key on a server
 // will be gone, and to where a lease that begins now is over, for locks whose leases
 // no server knows.
-func (b Bound) jumps(v harness.View) []string {
+func (b Bound) jumps(v harness.Snapshot) []string {
 	spans := []string{span(beyond)}
 	var next time.Duration
 	for _, s := range v.Servers {

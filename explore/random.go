@@ -58,12 +58,12 @@ func Draw(ctx context.Context, b Bound, r Random, player Player, tell func(Resul
 	}
 	b.plain = true // how likely an order is must not depend on which others would show the same
 	return conduct(ctx, b, player, tell, func(s *search, ctx context.Context) error {
-		return (&lottery{search: s, random: r, known: map[step]*outcome{}}).run(ctx)
+		return (&sampler{search: s, random: r, known: map[step]*outcome{}}).run(ctx)
 	})
 }
 
-// A lottery draws schedules.
-type lottery struct {
+// A sampler draws schedules.
+type sampler struct {
 	*search
 	random Random
 	drawn  uint64            // how many schedules were begun
@@ -80,15 +80,15 @@ type step struct {
 // An outcome is what became of a step.
 type outcome struct {
 	parts  parts
-	added  []*piece
+	added  []*pathSegment
 	failed bool
 }
 
 // run draws batches of schedules. How large they are is the same each time, since what one
 // schedule showed of its length goes for those of later batches.
-func (l *lottery) run(ctx context.Context) error {
+func (l *sampler) run(ctx context.Context) error {
 	root := l.root()
-	if err := l.reach(ctx, []*position{root}); err != nil || l.result.Untabled != "" {
+	if err := l.reach(ctx, []*searchNode{root}); err != nil || l.result.Untabled != "" {
 		return err
 	}
 	if !l.arrive(ctx, root) {
@@ -111,7 +111,7 @@ func (l *lottery) run(ctx context.Context) error {
 }
 
 // batch draws so many schedules to their ends, a move of each at a time.
-func (l *lottery) batch(ctx context.Context, root *position, size int) error {
+func (l *sampler) batch(ctx context.Context, root *searchNode, size int) error {
 	list := make([]*schedule, size)
 	length := l.length
 	if l.drawn < pilots {
@@ -148,7 +148,7 @@ func (l *lottery) batch(ctx context.Context, root *position, size int) error {
 }
 
 // next takes a schedule to its next position, whose view is not known yet; ok is false at its end.
-func (l *lottery) next(s *schedule) (next step, ok bool) {
+func (l *sampler) next(s *schedule) (next step, ok bool) {
 	p := s.at
 	if p.closed || s.failed || p.moves >= longestSchedule || l.bound.Moves > 0 && p.moves >= l.bound.Moves {
 		return step{}, false
@@ -175,8 +175,8 @@ func (l *lottery) next(s *schedule) (next step, ok bool) {
 // make finds out where steps lead that schedules have taken, and takes note of it. One that was made
 // before, or that several schedules take at once, leads where it led then: states with one
 // identity are one.
-func (l *lottery) make(ctx context.Context, list []*schedule, steps []step) error {
-	var ask, judge []*position
+func (l *sampler) make(ctx context.Context, list []*schedule, steps []step) error {
+	var ask, judge []*searchNode
 	for i, s := range list {
 		if _, ok := l.known[steps[i]]; ok {
 			continue
@@ -216,7 +216,7 @@ func (l *lottery) make(ctx context.Context, list []*schedule, steps []step) erro
 		}
 	}
 	l.doubt()
-	return l.check(ctx, slices.DeleteFunc(ask, func(q *position) bool { return !l.samples(q) }))
+	return l.check(ctx, slices.DeleteFunc(ask, func(q *searchNode) bool { return !l.samples(q) }))
 }
 
 // kindOf returns the kind of a fault; empty for other moves. That a replica hears nothing any more

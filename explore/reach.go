@@ -12,10 +12,10 @@ import (
 )
 
 // reach finds out where moves lead: what is known is looked up, and the rest played.
-func (s *search) reach(ctx context.Context, list []*position) error {
+func (s *search) reach(ctx context.Context, list []*searchNode) error {
 	for todo := list; len(todo) > 0; {
-		var play, later []*position
-		asked := inquiry{map[local]bool{}, map[single]bool{}}
+		var play, later []*searchNode
+		asked := pendingKeys{map[local]bool{}, map[componentKey]bool{}}
 		for _, q := range todo {
 			switch s.lookUp(q) {
 			case isKnown:
@@ -39,17 +39,17 @@ func (s *search) reach(ctx context.Context, list []*position) error {
 	return nil
 }
 
-// knowledge is what tables know of a move.
-type knowledge int
+// cacheStatus is what tables know of a move.
+type cacheStatus int
 
 const (
-	isPlayed knowledge = iota // it is another move each time
-	isLearnt                  // they don't know it yet
+	isPlayed cacheStatus = iota // it is another move each time
+	isLearnt                    // they don't know it yet
 	isKnown
 )
 
 // lookUp takes over where a move leads, as far as it is known.
-func (s *search) lookUp(q *position) knowledge {
+func (s *search) lookUp(q *searchNode) cacheStatus {
 	switch {
 	case s.bound.WithoutTables:
 	case !s.halfway(q):
@@ -78,16 +78,16 @@ func (s *search) lookUp(q *position) knowledge {
 	return isPlayed
 }
 
-// inquiry is what is about to be played for the first time.
-type inquiry struct {
+// pendingKeys is what is about to be played for the first time.
+type pendingKeys struct {
 	moves   map[local]bool
-	singles map[single]bool
+	singles map[componentKey]bool
 }
 
 // of reports whether a move needs to be played to learn what it does.
-func (asked inquiry) of(q *position) (needed bool) {
+func (asked pendingKeys) of(q *searchNode) (needed bool) {
 	if q.half != nil && !q.half.known {
-		q = q.half.position
+		q = q.half.searchNode
 	}
 	if q.local {
 		needed = !asked.moves[q.key]
@@ -107,7 +107,7 @@ var errLeft = errors.New("explore: a run that was kept left something behind")
 
 // endRuns ends those that are kept still.
 func (s *search) endRuns(ctx context.Context) error {
-	keeper, ok := s.player.(Keeper)
+	keeper, ok := s.player.(ResumingPlayer)
 	if !ok {
 		return nil
 	}
@@ -119,7 +119,7 @@ func (s *search) endRuns(ctx context.Context) error {
 }
 
 // play plays what leads to some positions, and learns from it.
-func (s *search) play(ctx context.Context, list []*position) error {
+func (s *search) play(ctx context.Context, list []*searchNode) error {
 	if len(list) == 0 {
 		return nil // what is being played may go on
 	}
@@ -147,7 +147,7 @@ func (s *search) play(ctx context.Context, list []*position) error {
 }
 
 // take counts a script that was played, and learns from what it came to.
-func (s *search) take(ctx context.Context, q *position, look *Look) error {
+func (s *search) take(ctx context.Context, q *searchNode, look *Outcome) error {
 	if look.Left != "" {
 		return errLeft
 	}
@@ -156,7 +156,7 @@ func (s *search) take(ctx context.Context, q *position, look *Look) error {
 }
 
 // learn takes note of what a script came to.
-func (s *search) learn(ctx context.Context, q *position, look *Look) error {
+func (s *search) learn(ctx context.Context, q *searchNode, look *Outcome) error {
 	q.look = look
 	if look.Err != "" {
 		return nil
@@ -182,13 +182,13 @@ func (s *search) learn(ctx context.Context, q *position, look *Look) error {
 	}
 	q.parts = parts
 	if !q.known {
-		q.trail.adds(&piece{Part: look.Part})
+		q.trail.adds(&pathSegment{Part: look.Part})
 	}
 	if s.bound.WithoutTables {
 		return nil
 	}
 	// What is put together is judged like what happened.
-	var weaver weaver
+	var weaver historyBuilder
 	if got := checker.Check(weaver.telling(q.trail, s.meta)).Anomalies(); !slices.Equal(got, look.Anomalies) {
 		return s.mistrust(ctx, q, look, fmt.Sprintf("it showed %v, and put together its history shows %v", look.Anomalies, got))
 	}
@@ -197,7 +197,7 @@ func (s *search) learn(ctx context.Context, q *position, look *Look) error {
 
 // differs compares what happened in a script with what the tables say of its moves;
 // it returns the first difference, or nothing.
-func (s *search) differs(q *position, parts parts, look *Look) string {
+func (s *search) differs(q *searchNode, parts parts, look *Outcome) string {
 	if before := q.trail.before; before != nil && before.footing().tally.digest() != look.Before {
 		return otherwise
 	}
@@ -210,7 +210,7 @@ func (s *search) differs(q *position, parts parts, look *Look) string {
 // mistrust finds out why a script didn't come to what the tables say: whether the lock does
 // not do the same each time, which is a failure unless it is known for that, or what one client does depends on what
 // another has done, in ways that nothing shows. Then the tables are of no use.
-func (s *search) mistrust(ctx context.Context, q *position, look *Look, differs string) error {
+func (s *search) mistrust(ctx context.Context, q *searchNode, look *Outcome, differs string) error {
 	trial := s.bound.trial(q.trail)
 	again, err := s.player.Again(ctx, trial)
 	if err != nil {
@@ -227,7 +227,7 @@ func (s *search) mistrust(ctx context.Context, q *position, look *Look, differs 
 		s.result.Untabled = differs
 		return nil
 	}
-	q.look = &Look{Err: "the lock did not do the same when the script was played again: " + differs}
+	q.look = &Outcome{Err: "the lock did not do the same when the script was played again: " + differs}
 	return nil
 }
 

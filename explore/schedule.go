@@ -11,7 +11,7 @@ type schedule struct {
 	random Random
 	nodes  int
 	rng    *rand.Rand
-	at     *position
+	at     *searchNode
 	failed bool // its script came to nothing
 	made   int  // moves so far, without faults
 	// due are the faults that are to come, in their order.

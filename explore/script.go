@@ -18,7 +18,7 @@ func (b Bound) names() []string {
 }
 
 // trial returns a path as one to be played.
-func (b Bound) trial(t *trail) Trial {
+func (b Bound) trial(t *path) Trial {
 	lines, last := t.script()
 	text := b.script(lines, nil)
 	trial := Trial{Script: text, Mark: strings.Count(b.head(), "\n") + last + 1}

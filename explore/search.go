@@ -106,18 +106,18 @@ type search struct {
 	bound  Bound
 	player Player
 	tell   func(Result)
-	tables tables
+	tables transitionCache
 	meta   checker.Meta
-	judges []*follower
+	judges []*pathChecker
 	checks *checks // nil if nothing is being played
 	// doubted is the last path on which servers were not judged, until it is known why.
-	doubted *trail
+	doubted *path
 	seen    map[identity]bool
 	found   []checker.Anomaly
 	result  Result
 	// fleeting are, of a lock that varies, anomalies that a script showed once and no script has shown
 	// each time.
-	fleeting []fleeting
+	fleeting []flakyFinding
 	// common is what of the result is in every shard.
 	common Counts
 }
@@ -127,9 +127,9 @@ type search struct {
 func (s *search) run(ctx context.Context) error {
 	root := s.root()
 	if s.bound.Shards > 0 {
-		root.lot, s.result.Common = &lot{}, &s.common
+		root.lot, s.result.Common = &shardAssignment{}, &s.common
 	}
-	layer, err := s.visit(ctx, []*position{root})
+	layer, err := s.visit(ctx, []*searchNode{root})
 	for err == nil && len(layer) > 0 && s.result.Cut == "" && s.result.Untabled == "" {
 		if s.bound.Moves > 0 && layer[0].moves >= s.bound.Moves {
 			s.result.Cut = s.bound.tooLong()
@@ -147,14 +147,14 @@ func (s *search) run(ctx context.Context) error {
 }
 
 // root returns where all paths begin. Its view is not known yet.
-func (s *search) root() *position {
-	return &position{trail: &trail{}, memory: make([]int32, s.bound.Clients+1), rounds: make([]int, s.bound.Clients), idle: everybody(s.bound.Clients), spent: map[Fault]int{}, purse: purse(nil)}
+func (s *search) root() *searchNode {
+	return &searchNode{trail: &path{}, memory: make([]int32, s.bound.Clients+1), rounds: make([]int, s.bound.Clients), idle: everybody(s.bound.Clients), spent: map[Fault]int{}, purse: purse(nil)}
 }
 
 // follow makes all moves that can be made from some positions, and returns where nobody
 // has been before.
-func (s *search) follow(ctx context.Context, layer []*position) (fresh []*position, err error) {
-	var next []*position
+func (s *search) follow(ctx context.Context, layer []*searchNode) (fresh []*searchNode, err error) {
+	var next []*searchNode
 	at := max(chunk, min(most, len(layer)/32))
 	for i, p := range layer {
 		p.view = s.tables.view(p.parts)
@@ -188,7 +188,7 @@ func (s *search) follow(ctx context.Context, layer []*position) (fresh []*positi
 // forgotten shows, and somebody who still can has asked for the lock. The network is in
 // nobody's way any more: a lock that looks after itself in the background, and was not told
 // that it is over, would lose what it keeps if its requests were held for so long.
-func (s *search) close(p *position) *position {
+func (s *search) close(p *searchNode) *searchNode {
 	lines := []string{s.bound.freely(), "wait 1.6ttl"}
 	var ask move
 	if i := asker(p.view); i >= 0 {
@@ -197,7 +197,7 @@ func (s *search) close(p *position) *position {
 	}
 	q := s.after(p, move{lines: append(slices.Clip(lines), ask.lines...), closes: true})
 	if ask.client > 0 && !s.bound.WithoutTables {
-		q.half = &halfway{s.after(p, move{lines: lines}), ask}
+		q.half = &splitMove{s.after(p, move{lines: lines}), ask}
 	}
 	return q
 }
@@ -205,7 +205,7 @@ func (s *search) close(p *position) *position {
 // asker returns the number of the client that asks for the lock at the end: the first that can, and
 // rather one whose the lock is nowhere, since a lock may let in again whom it keeps others out for. It is -1 if
 // nobody can.
-func asker(v harness.View) int {
+func asker(v harness.Snapshot) int {
 	able := func(c harness.ClientView) bool { return !c.Crashed && !c.Busy }
 	others := slices.IndexFunc(v.Clients, func(c harness.ClientView) bool {
 		return able(c) && !slices.ContainsFunc(v.Servers, func(s faults.ServerView) bool { return s.Owner == c.Name })
@@ -222,9 +222,9 @@ func asker(v harness.View) int {
 // happens: its first request is held, and what others do meanwhile it doesn't see. So
 // of all these orders one is looked at: clients begin as soon as they can, in the
 // order of their names, or after the next fault, or not at all.
-func (s *search) after(p *position, m move) *position {
-	q := &position{
-		trail: &trail{before: p.trail, depth: p.trail.depth + 1}, moves: p.moves + 1, requests: p.requests,
+func (s *search) after(p *searchNode, m move) *searchNode {
+	q := &searchNode{
+		trail: &path{before: p.trail, depth: p.trail.depth + 1}, moves: p.moves + 1, requests: p.requests,
 		rounds: p.rounds, spent: p.spent, purse: p.purse, faults: p.faults, words: p.words, memory: p.memory, shows: p.shows, closed: m.closes,
 	}
 	q.from, q.before = p.parts, p.memory
@@ -270,11 +270,11 @@ func everybody(clients int) []bool {
 }
 
 // visit finds out where moves lead, and returns those positions that are new.
-func (s *search) visit(ctx context.Context, list []*position) ([]*position, error) {
+func (s *search) visit(ctx context.Context, list []*searchNode) ([]*searchNode, error) {
 	if err := s.reach(ctx, list); err != nil || s.result.Untabled != "" {
 		return nil, err
 	}
-	var fresh, check []*position
+	var fresh, check []*searchNode
 	for _, q := range list {
 		isNew := s.arrive(ctx, q)
 		if isNew {
@@ -295,14 +295,14 @@ func (s *search) visit(ctx context.Context, list []*position) ([]*position, erro
 }
 
 // ends reports whether no path goes on from a position, though nobody has been there before.
-func (s *search) ends(q *position) bool {
+func (s *search) ends(q *searchNode) bool {
 	return q.closed || s.bound.Moves > 0 && q.moves >= s.bound.Moves
 }
 
 // doubt says why servers were not judged at the last position where they weren't.
 func (s *search) doubt() {
 	if s.doubted != nil {
-		var w weaver
+		var w historyBuilder
 		s.result.Unjudged = checker.Check(w.telling(s.doubted, s.meta)).Unjudged.Says
 		s.doubted = nil
 	}
@@ -310,7 +310,7 @@ func (s *search) doubt() {
 
 // arrive takes note of where a position turned out to be, and reports whether nobody
 // has been there.
-func (s *search) arrive(ctx context.Context, q *position) bool {
+func (s *search) arrive(ctx context.Context, q *searchNode) bool {
 	r := &s.result
 	r.Moves++
 	s.shared(q, &s.common.Moves)
@@ -350,7 +350,7 @@ func (s *search) arrive(ctx context.Context, q *position) bool {
 }
 
 // fails takes note of a script that came to nothing.
-func (s *search) fails(q *position, why string) {
+func (s *search) fails(q *searchNode, why string) {
 	r := &s.result
 	r.Failures = append(r.Failures, Failure{s.bound.trial(q.trail).Script, why})
 	if len(r.Failures) == mostFailures {
@@ -362,7 +362,7 @@ func (s *search) fails(q *position, why string) {
 // Whether an operation waited in vain shows when nothing more is under way that could
 // explain it, and a lock whose server was away, or didn't answer for as long as a lease
 // takes, is unavailable for that reason.
-func (s *search) settled(p *position, all []checker.Anomaly) []checker.Anomaly {
+func (s *search) settled(p *searchNode, all []checker.Anomaly) []checker.Anomaly {
 	if len(all) == 0 {
 		return nil
 	}
@@ -398,7 +398,7 @@ func purse(spent map[Fault]int) (text [2]string) {
 }
 
 // identify returns what a state is known by: all that what comes next can depend on.
-func (s *search) identify(p *position) identity {
+func (s *search) identify(p *searchNode) identity {
 	b := make([]byte, 0, 256)
 	number := func(n int) { b = binary.AppendUvarint(b, uint64(n)) }
 	number(int(p.parts.common))
@@ -428,8 +428,8 @@ func (s *search) identify(p *position) identity {
 	return identity(h.Sum(nil))
 }
 
-// A fleeting anomaly is one that a script showed, and not each time.
-type fleeting struct {
+// A flakyFinding anomaly is one that a script showed, and not each time.
+type flakyFinding struct {
 	Failure // the first such script
 	anomaly checker.Anomaly
 	scripts int // how many
@@ -438,10 +438,10 @@ type fleeting struct {
 // fleets takes note of a script that does not show an anomaly each time. The next that shows it
 // may, unless there were too many: each is played twice more.
 func (s *search) fleets(a checker.Anomaly, f Failure) {
-	i := slices.IndexFunc(s.fleeting, func(f fleeting) bool { return f.anomaly == a })
+	i := slices.IndexFunc(s.fleeting, func(f flakyFinding) bool { return f.anomaly == a })
 	if i < 0 {
 		i = len(s.fleeting)
-		s.fleeting = append(s.fleeting, fleeting{Failure: f, anomaly: a})
+		s.fleeting = append(s.fleeting, flakyFinding{Failure: f, anomaly: a})
 	}
 	if s.fleeting[i].scripts++; s.fleeting[i].scripts < mostFailures {
 		s.found = slices.DeleteFunc(s.found, func(found checker.Anomaly) bool { return found == a })
@@ -449,14 +449,14 @@ func (s *search) fleets(a checker.Anomaly, f Failure) {
 }
 
 // find keeps a script that shows an anomaly, if it does so again.
-func (s *search) find(ctx context.Context, a checker.Anomaly, p *position, shows []checker.Anomaly) {
+func (s *search) find(ctx context.Context, a checker.Anomaly, p *searchNode, shows []checker.Anomaly) {
 	if s.checked(ctx) != nil {
 		return
 	}
 	lines, _ := p.trail.script()
 	script := s.bound.script(lines, shows)
 	_, err := steady(ctx, s.player, script, shows)
-	var unsound *Unsound
+	var unsound *NotReproducibleError
 	switch {
 	case errors.As(err, &unsound) && s.bound.Varies:
 		s.fleets(a, Failure{script, unsound.Why})
@@ -467,7 +467,7 @@ func (s *search) find(ctx context.Context, a checker.Anomaly, p *position, shows
 	case err != nil:
 		return // the search is about to learn that, too
 	}
-	s.fleeting = slices.DeleteFunc(s.fleeting, func(f fleeting) bool { return f.anomaly == a })
+	s.fleeting = slices.DeleteFunc(s.fleeting, func(f flakyFinding) bool { return f.anomaly == a })
 	s.result.Findings = append(s.result.Findings, Finding{
 		Anomaly: a, Script: script, Anomalies: shows, Moves: p.moves, Requests: p.requests, Course: p.lot.course(), path: p.trail.path(),
 	})
@@ -499,19 +499,19 @@ func (b Bound) Asks(cut string) bool { return cut == "" || b.Moves > 0 && cut ==
 
 // steady plays a script twice, each time in a process of its own, and returns what it came to if that was the same.
 // Where it is known what it shows, it shows that.
-func steady(ctx context.Context, player Player, script string, shows []checker.Anomaly) (Look, error) {
-	var first Look
+func steady(ctx context.Context, player Player, script string, shows []checker.Anomaly) (Outcome, error) {
+	var first Outcome
 	for i := range 2 {
 		look, err := player.Again(ctx, Trial{Script: script})
 		switch {
 		case err != nil:
-			return Look{}, err
+			return Outcome{}, err
 		case look.Err != "":
-			return Look{}, &Unsound{script, look.Err}
+			return Outcome{}, &NotReproducibleError{script, look.Err}
 		case len(shows) > 0 && !slices.Equal(look.Anomalies, shows):
-			return Look{}, &Unsound{script, fmt.Sprintf("it showed %v, and when it was played again %v: the lock does not do the same each time", shows, look.Anomalies)}
+			return Outcome{}, &NotReproducibleError{script, fmt.Sprintf("it showed %v, and when it was played again %v: the lock does not do the same each time", shows, look.Anomalies)}
 		case i > 0 && look.Print != first.Print:
-			return Look{}, &Unsound{script, "it was played twice more, and the two histories differ: the lock does not do the same each time"}
+			return Outcome{}, &NotReproducibleError{script, "it was played twice more, and the two histories differ: the lock does not do the same each time"}
 		}
 		first = look
 	}

@@ -25,8 +25,8 @@ type stage struct {
 	played   int
 }
 
-func (s *stage) Play(ctx context.Context, trials []Trial) ([]Look, error) {
-	looks := make([]Look, len(trials))
+func (s *stage) Play(ctx context.Context, trials []Trial) ([]Outcome, error) {
+	looks := make([]Outcome, len(trials))
 	for i, trial := range trials {
 		text := trial.Script
 		s.played++
@@ -39,7 +39,7 @@ func (s *stage) Play(ctx context.Context, trials []Trial) ([]Look, error) {
 	return looks, ctx.Err()
 }
 
-func (s *stage) Again(ctx context.Context, trial Trial) (Look, error) {
+func (s *stage) Again(ctx context.Context, trial Trial) (Outcome, error) {
 	looks, err := s.Play(ctx, []Trial{trial})
 	return looks[0], err
 }
@@ -305,7 +305,7 @@ func TestNondeterminismIsSaid(t *testing.T) {
 // fickle returns another print each time.
 type fickle struct{ stage }
 
-func (f *fickle) Play(ctx context.Context, trials []Trial) ([]Look, error) {
+func (f *fickle) Play(ctx context.Context, trials []Trial) ([]Outcome, error) {
 	looks, err := f.stage.Play(ctx, trials)
 	for i := range looks {
 		looks[i].Print = fmt.Sprint(f.played, i)
@@ -313,12 +313,12 @@ func (f *fickle) Play(ctx context.Context, trials []Trial) ([]Look, error) {
 	return looks, err
 }
 
-func (f *fickle) Again(ctx context.Context, trial Trial) (Look, error) {
+func (f *fickle) Again(ctx context.Context, trial Trial) (Outcome, error) {
 	looks, err := f.Play(ctx, []Trial{trial})
 	return looks[0], err
 }
 
 type broken struct{ err error }
 
-func (b broken) Play(context.Context, []Trial) ([]Look, error) { return nil, b.err }
-func (b broken) Again(context.Context, Trial) (Look, error)    { return Look{}, b.err }
+func (b broken) Play(context.Context, []Trial) ([]Outcome, error) { return nil, b.err }
+func (b broken) Again(context.Context, Trial) (Outcome, error)    { return Outcome{}, b.err }

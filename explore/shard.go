@@ -20,10 +20,10 @@ import (
 // leave much to all shards.
 const undrawn = 3
 
-// A lot says which shards follow a path. It is kept for each, with what it takes to
+// A shardAssignment says which shards follow a path. It is kept for each, with what it takes to
 // say where in the order of a whole search a path is.
-type lot struct {
-	before *lot
+type shardAssignment struct {
+	before *shardAssignment
 	nth    int32 // of the moves from there
 	drawn  bool  // it belongs to this shard alone
 	moves  int8  // how many A has made; of no interest once it is drawn
@@ -41,7 +41,7 @@ type Counts struct {
 // class returns what of a lot is part of a state. Two paths whose lots differ in that are not
 // one, even if the state is: what one shard leaves to another is not counted on by
 // whoever has come there by another way.
-func (l *lot) class() int {
+func (l *shardAssignment) class() int {
 	if l.drawn {
 		return 0
 	}
@@ -49,7 +49,7 @@ func (l *lot) class() int {
 }
 
 // course returns the numbers of the moves that led there.
-func (l *lot) course() []int {
+func (l *shardAssignment) course() []int {
 	if l == nil {
 		return nil
 	}
@@ -62,7 +62,7 @@ func (l *lot) course() []int {
 }
 
 // shared adds to a count of what is in every shard, if a position is.
-func (s *search) shared(p *position, count *int) {
+func (s *search) shared(p *searchNode, count *int) {
 	if p.lot != nil && !p.lot.drawn {
 		*count++
 	}
@@ -70,13 +70,13 @@ func (s *search) shared(p *position, count *int) {
 
 // deal drops what is another shard's of where a path leads: the last of the list are
 // where these moves do, and before them may be its close.
-func (s *search) deal(p *position, moves []move, list []*position) []*position {
+func (s *search) deal(p *searchNode, moves []move, list []*searchNode) []*searchNode {
 	if p.lot == nil {
 		return list
 	}
 	first := len(list) - len(moves)
 	if first > 0 && list[first-1].closed && list[first-1].trail.before == p.trail {
-		list[first-1].lot = &lot{before: p.lot, drawn: p.lot.drawn, moves: p.lot.moves}
+		list[first-1].lot = &shardAssignment{before: p.lot, drawn: p.lot.drawn, moves: p.lot.moves}
 	}
 	kept := list[:first]
 	for i, m := range moves {
@@ -100,7 +100,7 @@ func (s *search) deal(p *position, moves []move, list []*position) []*position {
 }
 
 // draw reports whether a lot is drawn with a move from a position, and whose it is, from 1.
-func (s *search) draw(p *position, m move) (drawn bool, shard int) {
+func (s *search) draw(p *searchNode, m move) (drawn bool, shard int) {
 	var text strings.Builder
 	show := func(client int) {
 		fmt.Fprintf(&text, "%+v\n", s.tables.clients.list[p.parts.clients[client]])

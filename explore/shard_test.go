@@ -16,11 +16,11 @@ import (
 // playingOnce plays each script once, in whichever search it is asked for.
 type playingOnce struct {
 	stage
-	known map[Trial]Look
+	known map[Trial]Outcome
 }
 
-func (r *playingOnce) Play(ctx context.Context, trials []Trial) ([]Look, error) {
-	looks := make([]Look, len(trials))
+func (r *playingOnce) Play(ctx context.Context, trials []Trial) ([]Outcome, error) {
+	looks := make([]Outcome, len(trials))
 	for i, trial := range trials {
 		look, ok := r.known[trial]
 		if !ok {
@@ -86,7 +86,7 @@ func TestShardsAreTheWhole(t *testing.T) {
 		{"redisson", Bound{Clients: 2, Rounds: 1, Budget: map[Fault]int{Pause: 1}}},
 	} {
 		strategy, _ := strategies.Builtin().Lookup(c.strategy)
-		player := &playingOnce{stage{t: t, strategy: strategy}, map[Trial]Look{}}
+		player := &playingOnce{stage{t: t, strategy: strategy}, map[Trial]Outcome{}}
 		c.bound.Nodes, c.bound.TTL = 1, 30*time.Second
 		whole := *sharded(t, player, c.bound, 0)[0]
 		want := shown(t, whole)
@@ -221,12 +221,14 @@ func TestJoinKeepsTheFirst(t *testing.T) {
 // many moves A had made is of no interest once the lot is drawn.
 func TestLotsArePartOfAState(t *testing.T) {
 	s := newSearch(Bound{Clients: 1, Rounds: 1}, nil, nil)
-	at := func(l *lot) identity { return s.identify(&position{rounds: []int{0}, idle: []bool{true}, lot: l}) }
-	different := map[identity]bool{at(&lot{}): true, at(&lot{moves: 1}): true, at(&lot{moves: undrawn}): true, at(&lot{drawn: true}): true}
+	at := func(l *shardAssignment) identity {
+		return s.identify(&searchNode{rounds: []int{0}, idle: []bool{true}, lot: l})
+	}
+	different := map[identity]bool{at(&shardAssignment{}): true, at(&shardAssignment{moves: 1}): true, at(&shardAssignment{moves: undrawn}): true, at(&shardAssignment{drawn: true}): true}
 	if len(different) != 4 {
 		t.Errorf("of 4 states with different lots %d are different", len(different))
 	}
-	if at(&lot{drawn: true, moves: 1}) != at(&lot{drawn: true, moves: 2, nth: 3}) {
+	if at(&shardAssignment{drawn: true, moves: 1}) != at(&shardAssignment{drawn: true, moves: 2, nth: 3}) {
 		t.Error("what led to a lot that is drawn makes another state of it")
 	}
 }

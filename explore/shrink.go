@@ -11,8 +11,8 @@ import (
 	"github.com/lockfault/lockfault/harness"
 )
 
-// A Shrunk is a script that was made smaller.
-type Shrunk struct {
+// A ShrinkResult is a script that was made smaller.
+type ShrinkResult struct {
 	// Script is it, in the language of docs/script.md, with an expect line.
 	Script string
 	// Anomaly is the one that was kept, and Anomalies are all that the script shows.
@@ -31,14 +31,14 @@ type Shrunk struct {
 // MostPlays is how many scripts are played at most to shrink one.
 const MostPlays = 2000
 
-// An Absent is the error of a script that does not show the anomaly that is to be kept.
-type Absent struct {
+// An NotShownError is the error of a script that does not show the anomaly that is to be kept.
+type NotShownError struct {
 	Anomaly checker.Anomaly // empty for any
 	Shows   []checker.Anomaly
 }
 
 // Error says what it shows instead.
-func (e *Absent) Error() string {
+func (e *NotShownError) Error() string {
 	if len(e.Shows) == 0 {
 		return "it shows no anomaly"
 	}
@@ -49,12 +49,12 @@ func (e *Absent) Error() string {
 	return fmt.Sprintf("it does not show %s, but %s", e.Anomaly, strings.Join(words, " "))
 }
 
-// An Unsound is the error of a script that can't be shrunk, or of what it was shrunk to: it ended in
+// An NotReproducibleError is the error of a script that can't be shrunk, or of what it was shrunk to: it ended in
 // an error, or the lock does not do the same each time.
-type Unsound struct{ Script, Why string }
+type NotReproducibleError struct{ Script, Why string }
 
 // Error says why.
-func (e *Unsound) Error() string { return e.Why }
+func (e *NotReproducibleError) Error() string { return e.Why }
 
 // Shrink returns a smaller script, in which a unit is a step, that shows an anomaly which a script
 // shows: the first of them, if none is named. It tries what can be left out, in one order, and plays each
@@ -70,26 +70,26 @@ func (e *Unsound) Error() string { return e.Why }
 //     it did.
 //
 // It blocks until it is done or ctx is. Then the error is that of ctx, and what there is so far is
-// returned; it was not played again. Other errors are [*Absent], [*Unsound], that of [scenarios.Parse], and the player's.
-func Shrink(ctx context.Context, player Player, name string, text []byte, a checker.Anomaly) (Shrunk, error) {
+// returned; it was not played again. Other errors are [*NotShownError], [*NotReproducibleError], that of [scenarios.Parse], and the player's.
+func Shrink(ctx context.Context, player Player, name string, text []byte, a checker.Anomaly) (ShrinkResult, error) {
 	d, err := draftOfScript(name, text)
 	if err != nil {
-		return Shrunk{}, err
+		return ShrinkResult{}, err
 	}
 	s := newShrinker(player, a, d)
 	script, err := d.text("", nil)
 	if err != nil {
-		return Shrunk{}, err
+		return ShrinkResult{}, err
 	}
 	look, err := steady(ctx, player, script, nil)
 	if err != nil {
-		return Shrunk{}, err
+		return ShrinkResult{}, err
 	}
 	if a == "" && len(look.Anomalies) > 0 {
 		s.anomaly = look.Anomalies[0]
 	}
 	if !slices.Contains(look.Anomalies, s.anomaly) {
-		return Shrunk{}, &Absent{s.anomaly, look.Anomalies}
+		return ShrinkResult{}, &NotShownError{s.anomaly, look.Anomalies}
 	}
 	return s.run(ctx, &look, fmt.Sprintf("%s of %s, shrunk from %s.", s.anomaly, look.Meta.Strategy, name))
 }
@@ -111,7 +111,7 @@ func ShrinkFindings(ctx context.Context, player Player, r *Result) error {
 			continue
 		}
 		shrunk, err := s.run(ctx, &looks[0], "")
-		if unsound, ok := err.(*Unsound); ok {
+		if unsound, ok := err.(*NotReproducibleError); ok {
 			r.Failures = append(r.Failures, Failure{unsound.Script, unsound.Why})
 			continue
 		}
@@ -138,7 +138,7 @@ func unless(ctx context.Context, err error) error {
 type shrinker struct {
 	player  Player
 	anomaly checker.Anomaly
-	best    draft
+	best    candidate
 	shows   []checker.Anomaly // the best, all of them
 	ttl     time.Duration
 	// Limits of what a candidate does, which are those of the script that it began with.
@@ -152,21 +152,21 @@ type shrinker struct {
 	most  int // plays
 }
 
-func newShrinker(player Player, a checker.Anomaly, d draft) *shrinker {
+func newShrinker(player Player, a checker.Anomaly, d candidate) *shrinker {
 	return &shrinker{player: player, anomaly: a, best: d, memo: map[string]bool{}, most: MostPlays}
 }
 
 // run shrinks the draft, of which it is known how it ends.
-func (s *shrinker) run(ctx context.Context, look *Look, comment string) (Shrunk, error) {
+func (s *shrinker) run(ctx context.Context, look *Outcome, comment string) (ShrinkResult, error) {
 	s.limits(look)
 	s.shows = look.Anomalies
 	from := len(s.best.units)
 	failed := s.shrink(ctx)
 	script, err := s.best.text(comment, s.shows)
 	if err != nil {
-		return Shrunk{}, err
+		return ShrinkResult{}, err
 	}
-	result := Shrunk{
+	result := ShrinkResult{
 		Script: script, Anomaly: s.anomaly, Anomalies: s.shows, Units: len(s.best.units), From: from,
 		Plays: s.plays, Minimal: failed == nil && s.plays < s.most,
 	}
@@ -182,7 +182,7 @@ func (s *shrinker) run(ctx context.Context, look *Look, comment string) (Shrunk,
 const blink = time.Millisecond
 
 // limits has candidates stay within what a script did that ended like that.
-func (s *shrinker) limits(look *Look) {
+func (s *shrinker) limits(look *Outcome) {
 	s.ttl = look.Meta.TTL
 	s.longest, s.misuse, s.busy = look.Part.Took+s.ttl/10, misuses(look.Part.Events), busy(look)
 	if s.best.path {
@@ -209,7 +209,7 @@ func (s *shrinker) shrink(ctx context.Context) error {
 
 // clients leaves out clients with all that they do.
 func (s *shrinker) clients(ctx context.Context) (bool, error) {
-	return s.repeat(ctx, func(d draft) (list []draft) {
+	return s.repeat(ctx, func(d candidate) (list []candidate) {
 		for _, name := range slices.Backward(d.clients) {
 			if len(d.clients) > 1 {
 				list = append(list, d.withoutClient(name))
@@ -221,17 +221,17 @@ func (s *shrinker) clients(ctx context.Context) (bool, error) {
 
 // rounds leaves out a client's round.
 func (s *shrinker) rounds(ctx context.Context) (bool, error) {
-	return s.lists(ctx, draft.rounds)
+	return s.lists(ctx, candidate.rounds)
 }
 
 // families leaves out faults, with what ends them, and then what else makes sense only together.
 func (s *shrinker) families(ctx context.Context) (bool, error) {
-	return s.lists(ctx, draft.families)
+	return s.lists(ctx, candidate.families)
 }
 
 // lists leaves out lists of units.
-func (s *shrinker) lists(ctx context.Context, of func(draft) [][]int) (bool, error) {
-	return s.repeat(ctx, func(d draft) (list []draft) {
+func (s *shrinker) lists(ctx context.Context, of func(candidate) [][]int) (bool, error) {
+	return s.repeat(ctx, func(d candidate) (list []candidate) {
 		for _, out := range of(d) {
 			list = append(list, d.without(func(i int) bool { return slices.Contains(out, i) }))
 		}
@@ -242,7 +242,7 @@ func (s *shrinker) lists(ctx context.Context, of func(draft) [][]int) (bool, err
 // chunks leaves out units that follow one another: half of them, a quarter, and so on.
 func (s *shrinker) chunks(ctx context.Context) (changed bool, err error) {
 	for size := len(s.best.units) / 2; size > 1; size /= 2 {
-		did, err := s.repeat(ctx, func(d draft) (list []draft) {
+		did, err := s.repeat(ctx, func(d candidate) (list []candidate) {
 			for from := 0; from < len(d.units); from += size {
 				list = append(list, d.without(func(i int) bool { return i >= from && i < from+size }))
 			}
@@ -257,7 +257,7 @@ func (s *shrinker) chunks(ctx context.Context) (changed bool, err error) {
 
 // singles leaves out one unit.
 func (s *shrinker) singles(ctx context.Context) (bool, error) {
-	return s.repeat(ctx, func(d draft) (list []draft) {
+	return s.repeat(ctx, func(d candidate) (list []candidate) {
 		for out := range slices.Backward(d.units) {
 			list = append(list, d.without(func(i int) bool { return i == out }))
 		}
@@ -281,11 +281,11 @@ func (s *shrinker) measures(ctx context.Context) (changed bool, err error) {
 }
 
 // bisect makes a measure as small as it may be, as far as what is smaller than one that is too small is so, too.
-func (s *shrinker) bisect(ctx context.Context, unit, line int, m measure) (changed bool, err error) {
+func (s *shrinker) bisect(ctx context.Context, unit, line int, m tunable) (changed bool, err error) {
 	low, high := -1, m.now // what is known not to do, and to do
 	for high-low > 1 {
 		at := low + (high-low)/2
-		did, err := s.try(ctx, []draft{s.best.withMeasure(unit, line, m, at)})
+		did, err := s.try(ctx, []candidate{s.best.withMeasure(unit, line, m, at)})
 		switch {
 		case err != nil:
 			return changed, err
@@ -300,11 +300,11 @@ func (s *shrinker) bisect(ctx context.Context, unit, line int, m measure) (chang
 
 // names calls clients A, B and so on, in the order in which they come.
 func (s *shrinker) names(ctx context.Context) (bool, error) {
-	return s.try(ctx, []draft{s.best.renamed()})
+	return s.try(ctx, []candidate{s.best.renamed()})
 }
 
 // repeat tries candidates until none of them will do.
-func (s *shrinker) repeat(ctx context.Context, candidates func(draft) []draft) (changed bool, err error) {
+func (s *shrinker) repeat(ctx context.Context, candidates func(candidate) []candidate) (changed bool, err error) {
 	for {
 		did, err := s.try(ctx, candidates(s.best))
 		if err != nil || !did {
@@ -319,16 +319,16 @@ func (s *shrinker) repeat(ctx context.Context, candidates func(draft) []draft) (
 const abreast = 4
 
 // try makes the first of the candidates that will do the best, and reports whether there was one.
-func (s *shrinker) try(ctx context.Context, list []draft) (bool, error) {
+func (s *shrinker) try(ctx context.Context, list []candidate) (bool, error) {
 	best, err := s.best.text("", nil)
 	if err != nil {
 		return false, err
 	}
 	for some := range slices.Chunk(list, abreast) {
 		texts := make([]string, len(some))
-		looks := map[string]*Look{}
+		looks := map[string]*Outcome{}
 		var trials []Trial
-		var which []draft
+		var which []candidate
 		for i := range some {
 			some[i] = some[i].recounted()
 			text, err := some[i].text("", nil)
@@ -337,7 +337,7 @@ func (s *shrinker) try(ctx context.Context, list []draft) (bool, error) {
 			}
 			texts[i] = text
 			if _, known := s.memo[text]; !known && looks[text] == nil && s.plays+len(trials) < s.most {
-				looks[text] = &Look{}
+				looks[text] = &Outcome{}
 				trials, which = append(trials, Trial{Script: text}), append(which, some[i])
 			}
 		}
@@ -366,7 +366,7 @@ func (s *shrinker) try(ctx context.Context, list []draft) (bool, error) {
 }
 
 // does reports whether a candidate that ended like that will do.
-func (s *shrinker) does(d draft, look *Look) bool {
+func (s *shrinker) does(d candidate, look *Outcome) bool {
 	if look.Err != "" || !slices.Contains(look.Anomalies, s.anomaly) || look.Part.Took > s.longest || misuses(look.Part.Events).exceeds(s.misuse) {
 		return false
 	}
@@ -378,7 +378,7 @@ func (s *shrinker) does(d draft, look *Look) bool {
 
 // crowded reports whether messages were held when the end of a path let all through. On a path each that is held
 // has a move of its own, so that the search, and not chance, decides which comes first.
-func (d draft) crowded(look *Look) bool {
+func (d candidate) crowded(look *Outcome) bool {
 	var lines []string
 	for _, unit := range d.units {
 		lines = append(lines, unit...)
@@ -404,7 +404,7 @@ func lasting(a checker.Anomaly) bool {
 }
 
 // busy reports whether a client was in the middle of something at the end.
-func busy(look *Look) bool {
+func busy(look *Outcome) bool {
 	return slices.ContainsFunc(look.View.Clients, func(c harness.ClientView) bool { return c.Busy })
 }
 

@@ -14,7 +14,7 @@ import (
 )
 
 // shrunk shrinks a script of the library.
-func shrunk(t *testing.T, strategy, scenario string, a checker.Anomaly) (Shrunk, string) {
+func shrunk(t *testing.T, strategy, scenario string, a checker.Anomaly) (ShrinkResult, string) {
 	t.Helper()
 	player, _ := staged(t, strategy, 0, Bound{})
 	script, err := scenarios.Lookup(scenario)
@@ -98,8 +98,8 @@ type pretender struct {
 	print  func(plays int) string
 }
 
-func (p *pretender) Play(ctx context.Context, trials []Trial) ([]Look, error) {
-	looks := make([]Look, len(trials))
+func (p *pretender) Play(ctx context.Context, trials []Trial) ([]Outcome, error) {
+	looks := make([]Outcome, len(trials))
 	for i, trial := range trials {
 		if p.plays++; p.plays == 10 && p.cancel != nil {
 			p.cancel()
@@ -120,10 +120,10 @@ func (p *pretender) Play(ctx context.Context, trials []Trial) ([]Look, error) {
 	return looks, ctx.Err()
 }
 
-func (p *pretender) Again(ctx context.Context, trial Trial) (Look, error) {
+func (p *pretender) Again(ctx context.Context, trial Trial) (Outcome, error) {
 	looks, err := p.Play(ctx, []Trial{trial})
 	if err != nil {
-		return Look{}, err
+		return Outcome{}, err
 	}
 	return looks[0], nil
 }
@@ -224,7 +224,7 @@ func TestShrinkingIsBounded(t *testing.T) {
 	p := &pretender{shows: func(s *scenarios.Script) bool { return len(s.Steps) > 9 }}
 	s := newShrinker(p, checker.Overlap, d)
 	s.most = 9
-	got, err := s.run(t.Context(), &Look{Anomalies: []checker.Anomaly{checker.Overlap}}, "")
+	got, err := s.run(t.Context(), &Outcome{Anomalies: []checker.Anomaly{checker.Overlap}}, "")
 	if err != nil || got.Minimal || got.Plays != 9 || p.plays != 9+2 || got.Units < 9 {
 		t.Errorf("%v; minimal %t after %d plays, %d in all; %d steps", err, got.Minimal, got.Plays, p.plays, got.Units)
 	}
@@ -233,7 +233,7 @@ func TestShrinkingIsBounded(t *testing.T) {
 // What can't be shrunk is said, and what was interrupted is there.
 func TestShrinkingFails(t *testing.T) {
 	yes, no := func(s *scenarios.Script) bool { return lines(s, "acquire") > 0 }, func(*scenarios.Script) bool { return false }
-	var absent *Absent
+	var absent *NotShownError
 	if _, err := Shrink(t.Context(), &pretender{shows: no}, "x", []byte(long), ""); !errors.As(err, &absent) {
 		t.Error(err)
 	}
@@ -246,7 +246,7 @@ func TestShrinkingFails(t *testing.T) {
 	}
 	// From the first two plays on, and at the last only.
 	for _, from := range []int{2, 15} {
-		var unsound *Unsound
+		var unsound *NotReproducibleError
 		prints := func(plays int) string {
 			if plays < from {
 				return ""

@@ -51,13 +51,13 @@ type client struct {
 	wrote        int
 }
 
-// A shelf numbers different things from 0, by how they print.
-type shelf[T any] struct {
+// An interner numbers different things from 0, by how they print.
+type interner[T any] struct {
 	numbers map[string]int32
 	list    []T
 }
 
-func (s *shelf[T]) number(thing T) int32 {
+func (s *interner[T]) number(thing T) int32 {
 	text := fmt.Sprintf("%+v", thing)
 	n, ok := s.numbers[text]
 	if !ok {
@@ -71,15 +71,15 @@ func (s *shelf[T]) number(thing T) int32 {
 	return n
 }
 
-// tables are what is known of moves. The zero value knows nothing.
-type tables struct {
-	commons shelf[common]
-	nodes   shelf[node]
-	clients shelf[client]
+// transitionCache are what is known of moves. The zero value knows nothing.
+type transitionCache struct {
+	commons interner[common]
+	nodes   interner[node]
+	clients interner[client]
 	words   map[string]int32 // the lines of a move, or the faults before it
 	lines   map[int32][]string
 	effects map[local]*effect
-	fates   map[single]*fate
+	fates   map[componentKey]*componentEffect
 }
 
 // local is all that what a move of one client does can depend on.
@@ -97,11 +97,11 @@ type effect struct {
 	wide           bool
 	common, client int32
 	nodes          []int32
-	part           piece
+	part           pathSegment
 }
 
 // parts takes a view apart.
-func (t *tables) parts(v harness.View) parts {
+func (t *transitionCache) parts(v harness.Snapshot) parts {
 	p := parts{common: t.commons.number(common{v.Now, v.Seen, v.Owners})}
 	for rest := v.Servers; len(rest) > 0; {
 		name := nameOf(rest)
@@ -122,9 +122,9 @@ func (t *tables) parts(v harness.View) parts {
 }
 
 // view puts it together again. Messages are in the order of their clients.
-func (t *tables) view(p parts) harness.View {
+func (t *transitionCache) view(p parts) harness.Snapshot {
 	in := t.commons.list[p.common]
-	v := harness.View{Now: in.now, Seen: in.seen, Clients: t.people(p)}
+	v := harness.Snapshot{Now: in.now, Seen: in.seen, Clients: t.people(p)}
 	v.Owners = in.owners
 	for _, n := range p.nodes {
 		v.Servers = append(v.Servers, t.nodes.list[n]...)
@@ -137,7 +137,7 @@ func (t *tables) view(p parts) harness.View {
 }
 
 // people returns the clients among the parts.
-func (t *tables) people(p parts) []harness.ClientView {
+func (t *transitionCache) people(p parts) []harness.ClientView {
 	list := make([]harness.ClientView, len(p.clients))
 	for i, n := range p.clients {
 		list[i] = t.clients.list[n].ClientView
@@ -146,7 +146,7 @@ func (t *tables) people(p parts) []harness.ClientView {
 }
 
 // number numbers words, from 1; it is 0 for none.
-func (t *tables) number(words string) int32 {
+func (t *transitionCache) number(words string) int32 {
 	if words == "" {
 		return 0
 	}
@@ -162,7 +162,7 @@ func (t *tables) number(words string) int32 {
 }
 
 // same returns the lines of a move of that number, in the same memory each time: paths keep them.
-func (t *tables) same(move int32, lines []string) []string {
+func (t *transitionCache) same(move int32, lines []string) []string {
 	same, ok := t.lines[move]
 	if !ok {
 		if t.lines == nil {
@@ -175,7 +175,7 @@ func (t *tables) same(move int32, lines []string) []string {
 
 // memory returns the numbers of the faults that each client can remember, and of those that
 // nodes can: clients' are only their own.
-func (t *tables) memory(clients, faults []string) []int32 {
+func (t *transitionCache) memory(clients, faults []string) []int32 {
 	list := make([]int32, 0, len(clients)+1)
 	for _, name := range append(slices.Clip(clients), "") {
 		list = append(list, t.number(strings.Join(slices.DeleteFunc(slices.Clone(faults), func(fault string) bool {
@@ -188,7 +188,7 @@ func (t *tables) memory(clients, faults []string) []int32 {
 }
 
 // differs says which of the parts is not as it should be; empty if all are.
-func (t *tables) differs(got, want parts) string {
+func (t *transitionCache) differs(got, want parts) string {
 	for i, n := range got.clients {
 		if now, then := &t.clients.list[n], &t.clients.list[want.clients[i]]; n != want.clients[i] {
 			return fmt.Sprintf("%s came to %s, where it had come to %s", now.Name, now, then)
@@ -226,7 +226,7 @@ func (c *client) String() string {
 
 // at returns by what a move that leads from p is looked up, and where the nodes that are
 // concerned are among the parts; ok is false for one that anything may depend on.
-func (t *tables) at(p *position, m move) (key local, nodes []int, ok bool) {
+func (t *transitionCache) at(p *searchNode, m move) (key local, nodes []int, ok bool) {
 	key = local{common: p.parts.common, node: -1, move: t.number(strings.Join(m.lines, "\n"))}
 	if m.client == 0 {
 		return key, nil, false
@@ -264,8 +264,8 @@ func (t *tables) at(p *position, m move) (key local, nodes []int, ok bool) {
 }
 
 // learn takes note of what a move did that led from one state to another.
-func (t *tables) learn(key local, nodes []int, from, to parts, part Part) {
-	e := &effect{common: to.common, client: to.clients[key.who], nodes: at(to.nodes, nodes), part: piece{Part: part}}
+func (t *transitionCache) learn(key local, nodes []int, from, to parts, part Part) {
+	e := &effect{common: to.common, client: to.clients[key.who], nodes: at(to.nodes, nodes), part: pathSegment{Part: part}}
 	back := parts{from.common, with(to.nodes, nodes, at(from.nodes, nodes)), with(to.clients, []int{int(key.who)}, []int32{key.client})}
 	e.wide = t.commons.list[from.common].now != t.commons.list[to.common].now || !back.equal(from)
 	if t.effects == nil {

@@ -9,10 +9,10 @@ import (
 	"github.com/lockfault/lockfault/faults"
 )
 
-// A tally is the hash of what has happened until now, to the millisecond: a history that goes
+// A historyHash is the hash of what has happened until now, to the millisecond: a history that goes
 // on is not hashed from the beginning. In which order different clients and nodes did what they did at the same time in a
 // step makes no difference. The zero value has seen nothing.
-type tally struct {
+type historyHash struct {
 	sum  hash.Hash // of all that is not in open; nil for nothing
 	open []checker.Event
 	step bool // what is open happened in a step
@@ -20,16 +20,16 @@ type tally struct {
 }
 
 // begin begins another step.
-func (t *tally) begin() {
+func (t *historyHash) begin() {
 	t.flush()
 	t.step = true
 }
 
 // add adds what happened in a step.
-func (t *tally) add(events ...checker.Event) { t.open = append(t.open, events...) }
+func (t *historyHash) add(events ...checker.Event) { t.open = append(t.open, events...) }
 
 // flush counts what is open, to which nothing comes any more.
-func (t *tally) flush() {
+func (t *historyHash) flush() {
 	if t.sum == nil {
 		t.sum = sha256.New()
 	}
@@ -47,32 +47,32 @@ func (t *tally) flush() {
 }
 
 // digest returns the hash, where no more happens in the last step.
-func (t *tally) digest() string {
+func (t *historyHash) digest() string {
 	t.flush()
 	return hex.EncodeToString(t.sum.Sum(nil)[:16])
 }
 
 // clone returns one that counts on by itself.
-func (t *tally) clone() tally {
+func (t *historyHash) clone() historyHash {
 	t.flush()
 	sum, err := t.sum.(hash.Cloner).Clone()
 	if err != nil {
 		panic(err) // those of the standard library can
 	}
-	return tally{sum: sum, step: t.step}
+	return historyHash{sum: sum, step: t.step}
 }
 
-// A footing is what a history goes on from behind a move: nobody needs to put it together again
+// A hashState is what a history goes on from behind a move: nobody needs to put it together again
 // for each move that follows.
-type footing struct {
-	weaver weaver
-	tally  tally
+type hashState struct {
+	weaver historyBuilder
+	tally  historyHash
 }
 
 // footing returns what the history goes on from behind a move whose parts, and those of all before it, are
 // known.
-func (t *trail) footing() *footing {
-	var todo []*trail
+func (t *path) footing() *hashState {
+	var todo []*path
 	at := t
 	for ; at != nil && at.foot == nil; at = at.before {
 		todo = append(todo, at)
@@ -80,9 +80,9 @@ func (t *trail) footing() *footing {
 	if len(todo) == 0 {
 		return t.foot
 	}
-	var f footing
+	var f hashState
 	if at != nil {
-		f = footing{at.foot.weaver.clone(), at.foot.tally.clone()}
+		f = hashState{at.foot.weaver.clone(), at.foot.tally.clone()}
 	}
 	for i := len(todo) - 1; i >= 0; i-- {
 		part := todo[i].part()
@@ -106,7 +106,7 @@ func (t *trail) footing() *footing {
 }
 
 // clone returns one that goes on by itself, with the same events behind it.
-func (w *weaver) clone() weaver {
+func (w *historyBuilder) clone() historyBuilder {
 	c := *w
 	c.events, c.held = nil, append([]checker.Event(nil), w.held...)
 	return c

@@ -86,7 +86,7 @@ type bashful struct {
 	times int
 }
 
-func (b *bashful) Again(ctx context.Context, trial Trial) (Look, error) {
+func (b *bashful) Again(ctx context.Context, trial Trial) (Outcome, error) {
 	look, err := b.stage.Again(ctx, trial)
 	if b.times--; b.times >= 0 {
 		look.Anomalies = []checker.Anomaly{}

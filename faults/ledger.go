@@ -13,7 +13,7 @@ import (
 	"github.com/lockfault/lockfault/checker"
 )
 
-// A Ledger knows to whom a lock belongs. Lock clients write owner values that
+// An Attributor knows to whom a lock belongs. Lock clients write owner values that
 // mean nothing to anybody else, often random ones; the ledger learns from the
 // commands who wrote which, gives each a short name (A1 is the first that A
 // wrote), and tells the changes of the lock on each server as events.
@@ -27,7 +27,7 @@ import (
 // first.
 //
 // The zero value is not valid; use [NewLedger]. Not safe for concurrent use.
-type Ledger struct {
+type Attributor struct {
 	lock    Lock
 	names   map[string]string // by raw word
 	learnt  []string          // the raw words, in the order of their names
@@ -54,8 +54,8 @@ type renaming struct {
 }
 
 // NewLedger returns the ledger of a lock.
-func NewLedger(lock Lock) *Ledger {
-	return &Ledger{
+func NewLedger(lock Lock) *Attributor {
+	return &Attributor{
 		lock: lock, names: map[string]string{}, renamed: map[string]renaming{}, senders: map[string][]string{},
 		claimed: map[string]entry{}, written: map[string]int{}, servers: map[string]entry{},
 	}
@@ -64,7 +64,7 @@ func NewLedger(lock Lock) *Ledger {
 // Command returns a client's request as one would type it, with owner values
 // by their short names. It must be called for each request in the order in
 // which the nodes execute them: that is how the ledger learns the values.
-func (l *Ledger) Command(client string, words []string) string {
+func (l *Attributor) Command(client string, words []string) string {
 	if len(words) == 0 {
 		return ""
 	}
@@ -94,7 +94,7 @@ func (l *Ledger) Command(client string, words []string) string {
 
 // Sent takes note of values that a client sent to another service than Redis, with a statement: what in them may be an owner value is
 // learnt. Like Command it must be called in the order in which the servers are let have them.
-func (l *Ledger) Sent(client string, values []string) {
+func (l *Attributor) Sent(client string, values []string) {
 	for _, value := range values {
 		number := strings.HasPrefix(value, `\x`) && len(value) <= len(`\x`)+2*8                // a number, or a date, by its bytes
 		if !number && strings.ContainsAny(value, "0123456789") && l.mayBeValue(value, false) { // else it is a word of the lock's own
@@ -108,7 +108,7 @@ const longest = 40
 
 // Statement returns a statement, or an answer, of another service than Redis as histories have it: on one line, its values behind it in brackets, owner
 // values by their short names.
-func (l *Ledger) Statement(text string, values []string) string {
+func (l *Attributor) Statement(text string, values []string) string {
 	if len(values) == 0 {
 		return text
 	}
@@ -125,7 +125,7 @@ func (l *Ledger) Statement(text string, values []string) string {
 
 // Name returns the short name of an owner value; of another word the word itself,
 // quoted if it is not plain, with the owner values in it by their short names.
-func (l *Ledger) Name(word string) string {
+func (l *Attributor) Name(word string) string {
 	if len(word) >= minValue {
 		if name, ok := l.names[word]; ok {
 			return name
@@ -139,7 +139,7 @@ func (l *Ledger) Name(word string) string {
 }
 
 // rename replaces the owner values in a word.
-func (l *Ledger) rename(word string) string {
+func (l *Attributor) rename(word string) string {
 	done, ok := l.renamed[word]
 	if !ok {
 		done.text = word
@@ -164,7 +164,7 @@ const minValue = 8
 // values returns which words of a request may be owner values: of a script those
 // that are long enough and neither names nor dates, of other commands what they
 // write into keys or look for there. Its name is in upper case.
-func (l *Ledger) values(name string, words []string) []int {
+func (l *Attributor) values(name string, words []string) []int {
 	if isScript(name) {
 		return l.valuesOfScript(words)
 	}
@@ -220,7 +220,7 @@ func isOptionOfZADD(word string) bool {
 }
 
 // valuesOfScript returns which of a script's arguments may be owner values.
-func (l *Ledger) valuesOfScript(words []string) []int {
+func (l *Attributor) valuesOfScript(words []string) []int {
 	if len(words) <= 3 {
 		return nil
 	}
@@ -239,7 +239,7 @@ func (l *Ledger) valuesOfScript(words []string) []int {
 
 // mayBeValue reports whether a word that stands where values stand may be one; in
 // a lock's key numbers are, too.
-func (l *Ledger) mayBeValue(word string, ours bool) bool {
+func (l *Attributor) mayBeValue(word string, ours bool) bool {
 	if len(word) < minValue {
 		return false
 	}
@@ -250,7 +250,7 @@ func (l *Ledger) mayBeValue(word string, ours bool) bool {
 // hasKey reports whether a word has the lock's key in it, as the names of channels do:
 // as a word of its own, or in one that is too short to be random. A long one of random
 // letters may well have "lock" in its midst.
-func (l *Ledger) hasKey(word string) bool {
+func (l *Attributor) hasKey(word string) bool {
 	return slices.ContainsFunc(l.lock.Keys, func(key string) bool {
 		if len(word) < random || key == "" {
 			return strings.Contains(word, key)
@@ -350,7 +350,7 @@ func secrets(name string, words []string) []int {
 }
 
 // learn takes note that a client sent a word, and returns the word's name.
-func (l *Ledger) learn(client, word string) string {
+func (l *Attributor) learn(client, word string) string {
 	if !slices.Contains(l.senders[word], client) {
 		l.senders[word] = append(l.senders[word], client)
 	}
@@ -366,7 +366,7 @@ func (l *Ledger) learn(client, word string) string {
 
 // Found tells the ledger how the lock's keys stand on a server before there is
 // anything to tell: whose it is then nobody knows. The ledger keeps the keys.
-func (l *Ledger) Found(server string, keys []Key) {
+func (l *Attributor) Found(server string, keys []Key) {
 	if slices.ContainsFunc(keys, Key.Exists) {
 		l.servers[server] = entry{keys: keys}
 	}
@@ -377,7 +377,7 @@ func (l *Ledger) Found(server string, keys []Key) {
 // time, what the command did ([Taking], [Freeing] or neither), and false if there
 // was none. An expiry that moved by less than slack is no change. The ledger keeps
 // the keys.
-func (l *Ledger) Saw(node, server string, keys []Key, cause checker.Cause, client string, words []string, slack time.Duration) (checker.Event, Effect, bool) {
+func (l *Attributor) Saw(node, server string, keys []Key, cause checker.Cause, client string, words []string, slack time.Duration) (checker.Event, Effect, bool) {
 	was := l.before(server, keys)
 	if cause != checker.ByFailover && slices.EqualFunc(was.keys, keys, func(a, b Key) bool {
 		return a.same(b) && (a.Expires == 0) == (b.Expires == 0) && (a.Expires-b.Expires).Abs() <= slack
@@ -397,7 +397,7 @@ func (l *Ledger) Saw(node, server string, keys []Key, cause checker.Cause, clien
 }
 
 // before returns how the lock stood on a server: as nobody's, unless something was heard of it.
-func (l *Ledger) before(server string, keys []Key) entry {
+func (l *Attributor) before(server string, keys []Key) entry {
 	was := l.servers[server]
 	if was.keys == nil {
 		was.keys, was.known = make([]Key, len(keys)), true
@@ -408,7 +408,7 @@ func (l *Ledger) before(server string, keys []Key) entry {
 // Somebody tells the ledger how the lock's keys stand on a server after a command,
 // when it can't be known whose that was: then nor is it known whose the lock is. It
 // returns the change as an event without its time. The ledger keeps the keys.
-func (l *Ledger) Somebody(node, server string, keys []Key) checker.Event {
+func (l *Attributor) Somebody(node, server string, keys []Key) checker.Event {
 	l.servers[server] = entry{keys: keys}
 	return checker.Event{
 		Kind: checker.State, Node: node, Server: server, Cause: checker.ByCommand, Value: l.print(keys), Expires: Expiry(keys),
@@ -416,29 +416,29 @@ func (l *Ledger) Somebody(node, server string, keys []Key) checker.Event {
 }
 
 // Owner returns whose the lock is taken to be on a server, and whether that is known.
-func (l *Ledger) Owner(server string) (owner string, known bool) {
+func (l *Attributor) Owner(server string) (owner string, known bool) {
 	e := l.servers[server]
 	return e.owner, e.known || e.keys == nil
 }
 
 // Unknown reports whether nobody has sent a word.
-func (l *Ledger) Unknown(word string) bool { return l.wrote(word) == "" }
+func (l *Attributor) Unknown(word string) bool { return l.wrote(word) == "" }
 
 // Whose returns whose the lock would be on a server whose keys are these, as far as that doesn't depend on whose command it was.
-func (l *Ledger) Whose(server string, keys []Key) (owner string, known bool) {
+func (l *Attributor) Whose(server string, keys []Key) (owner string, known bool) {
 	e := l.read(l.before(server, keys), keys, checker.ByCommand, "", nil)
 	return e.owner, e.known
 }
 
 // Wrote returns how many values each client has written.
-func (l *Ledger) Wrote() map[string]int { return maps.Clone(l.written) }
+func (l *Attributor) Wrote() map[string]int { return maps.Clone(l.written) }
 
 // Doubtful shows what the ledger goes by where values don't tell by themselves whose they
 // are: those that several clients have sent, or may send without having heard of
 // each other, since they are numbers or short. Of all others each client's commands
 // tell what is known. Numbers and dates mean something to who reads them, so what they
 // are stands there, too; of dates to the millisecond.
-func (l *Ledger) Doubtful() string {
+func (l *Attributor) Doubtful() string {
 	var lines []string
 	doubtful := func(word string) bool {
 		return isFigure(word) || len(word) < minValue || len(l.senders[word]) > 1
@@ -487,7 +487,7 @@ var told = regexp.MustCompile(`[:,;|@#]\s*(\d{1,3})\b`)
 
 // read decides whose the lock is now. client is empty where the change was the
 // server's own doing.
-func (l *Ledger) read(was entry, keys []Key, cause checker.Cause, client string, words []string) entry {
+func (l *Attributor) read(was entry, keys []Key, cause checker.Cause, client string, words []string) entry {
 	if SameKeys(was.keys, keys) {
 		return entry{keys, was.owner, was.known}
 	}
@@ -512,7 +512,7 @@ func (l *Ledger) read(was entry, keys []Key, cause checker.Cause, client string,
 }
 
 // wrote returns the client that sent a word first; empty if none has.
-func (l *Ledger) wrote(word string) string {
+func (l *Attributor) wrote(word string) string {
 	if senders := l.senders[word]; len(senders) > 0 {
 		return senders[0]
 	}
@@ -520,7 +520,7 @@ func (l *Ledger) wrote(word string) string {
 }
 
 // byWords reads by the words in the keys whose the lock is.
-func (l *Ledger) byWords(was entry, keys []Key, client string, request []string) (owner string, known bool) {
+func (l *Attributor) byWords(was entry, keys []Key, client string, request []string) (owner string, known bool) {
 	if !slices.ContainsFunc(keys, Key.Exists) {
 		return "", true
 	}
@@ -556,13 +556,13 @@ func (l *Ledger) byWords(was entry, keys []Key, client string, request []string)
 }
 
 // sent returns the words in the keys that some client has sent.
-func (l *Ledger) sent(keys []Key) []string {
+func (l *Attributor) sent(keys []Key) []string {
 	return slices.DeleteFunc(bears(keys), func(word string) bool { return len(l.senders[word]) == 0 })
 }
 
 // recognise takes note of a word that is found in a key, if the client's request
 // has it, or if it is put together of a value that only one client has sent.
-func (l *Ledger) recognise(client, word string, request []string) {
+func (l *Attributor) recognise(client, word string, request []string) {
 	if client != "" && slices.Contains(request[min(len(request), arguments(request)):], word) {
 		l.learn(client, word)
 	}
@@ -617,7 +617,7 @@ func bears(keys []Key) []string {
 }
 
 // print shows what the keys hold.
-func (l *Ledger) print(keys []Key) string {
+func (l *Attributor) print(keys []Key) string {
 	var texts []string
 	for i, k := range keys {
 		switch {
@@ -636,7 +636,7 @@ func (l *Ledger) print(keys []Key) string {
 
 // nameOfValue is Name for what stands in a lock's key, where a short word is a
 // value too.
-func (l *Ledger) nameOfValue(word string) string {
+func (l *Attributor) nameOfValue(word string) string {
 	if name, ok := l.names[word]; ok {
 		return name
 	}

@@ -18,7 +18,7 @@ type Lock struct {
 	// Query is what servers that are not Redis are asked about the lock, in their own language; empty asks nothing. There is one key then, the
 	// lock's name.
 	Query string
-	// Owner reads whose the lock is; nil reads it by the words, as [Ledger] does.
+	// Owner reads whose the lock is; nil reads it by the words, as [Attributor] does.
 	Owner func(Change) (client string, known bool)
 }
 

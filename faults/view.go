@@ -2,10 +2,10 @@ package faults
 
 import "time"
 
-// A View is a world as somebody sees it who sees everything at one instant. It says
+// A Snapshot is a world as somebody sees it who sees everything at one instant. It says
 // the same whenever the same has happened: owner values go by the short names of the
-// [Ledger], and there are no addresses in it.
-type View struct {
+// [Attributor], and there are no addresses in it.
+type Snapshot struct {
 	// Servers are in the order of the topology: n1/0, n1/1 … n2/0 …
 	Servers []ServerView
 	// Held is what the gate holds, in order of arrival.
@@ -20,7 +20,7 @@ type View struct {
 	Owners string
 }
 
-// ServerView is a server in a [View].
+// ServerView is a server in a [Snapshot].
 type ServerView struct {
 	Name string
 	// Up says that its process lives, Paused that it is stopped, and Leads that it
@@ -45,7 +45,7 @@ type ServerView struct {
 }
 
 // HeldView is a message that the gate holds, or that waits for who is to have it, in a
-// [View].
+// [Snapshot].
 type HeldView struct {
 	Client, Node string
 	Way          Way
@@ -58,12 +58,12 @@ type HeldView struct {
 	Sent time.Duration
 }
 
-// A Viewer is a [World] that can be looked at: those of virtual time can.
-type Viewer interface {
+// A Snapshotter is a [World] that can be looked at: those of virtual time can.
+type Snapshotter interface {
 	World
 	// View returns how the world is. It is for the goroutine that plays the
 	// script.
-	View() View
+	View() Snapshot
 }
 
 // Instant returns a time to the millisecond: to the one before it if it is less than a

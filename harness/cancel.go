@@ -18,7 +18,7 @@ type cancel struct {
 // giveUp lets the caller of a client's operation give up. That meets nothing if there
 // is no operation, or its caller has given up already. A stopped client learns of it
 // when it goes on.
-func (s *stage) giveUp(line int, name string) {
+func (s *runner) giveUp(line int, name string) {
 	s.run(0, never) // what it has said until now counts
 	if n := len(s.cancels); n == 0 || s.cancels[n-1].line != line {
 		s.cancels = append(s.cancels, cancel{line: line})
@@ -59,18 +59,18 @@ func (p *participant) aware() (missed bool) {
 }
 
 // idleCancels returns the lines by which nobody gave up.
-func (s *stage) idleCancels() []MetNothing {
-	var list []MetNothing
+func (s *runner) idleCancels() []UnmatchedStep {
+	var list []UnmatchedStep
 	for _, c := range s.cancels {
 		if !c.met {
-			list = append(list, MetNothing{Line: c.line, Text: strings.Join(c.clients, " ") + " cancel"})
+			list = append(list, UnmatchedStep{Line: c.line, Text: strings.Join(c.clients, " ") + " cancel"})
 		}
 	}
 	return list
 }
 
 // inOrder puts what met nothing in the order of its lines.
-func inOrder(list []MetNothing) []MetNothing {
-	slices.SortStableFunc(list, func(a, b MetNothing) int { return a.Line - b.Line })
+func inOrder(list []UnmatchedStep) []UnmatchedStep {
+	slices.SortStableFunc(list, func(a, b UnmatchedStep) int { return a.Line - b.Line })
 	return list
 }

@@ -9,21 +9,21 @@ import (
 	"time"
 )
 
-// parting is a life of a client that has to end.
-type parting struct {
+// shutdown is a life of a client that has to end.
+type shutdown struct {
 	of   *participant
-	body Body
+	body ClientProcess
 }
 
 // close ends all clients and the world, and says who would not end.
-func (s *stage) close() error {
-	var all []parting
+func (s *runner) close() error {
+	var all []shutdown
 	for _, name := range slices.Sorted(maps.Keys(s.clients)) {
 		p := s.clients[name]
 		for _, former := range p.lives {
-			all = append(all, parting{p, former})
+			all = append(all, shutdown{p, former})
 		}
-		all = append(all, parting{p, p.body})
+		all = append(all, shutdown{p, p.body})
 	}
 	s.history.Events = slices.Clip(s.history.Events)
 	for _, p := range all {
@@ -43,13 +43,13 @@ func (s *stage) close() error {
 }
 
 // waitsFor reports whether somebody is still there who could go.
-func (s *stage) waitsFor(all []parting) bool {
-	return slices.ContainsFunc(all, func(p parting) bool { return !p.body.Over() && !s.stopped(p.of.name) })
+func (s *runner) waitsFor(all []shutdown) bool {
+	return slices.ContainsFunc(all, func(p shutdown) bool { return !p.body.Over() && !s.stopped(p.of.name) })
 }
 
 // farewell is how long clients get to end before the world does. In real time
 // nobody waits for one that ignores its context: virtual time finds those out.
-func (s *stage) farewell() time.Duration {
+func (s *runner) farewell() time.Duration {
 	if s.bubble {
 		return s.forbearance()
 	}
@@ -58,9 +58,9 @@ func (s *stage) farewell() time.Duration {
 
 // partInBubble waits for everybody's end, in time that costs nothing: whoever
 // is left behind in a bubble spoils it.
-func (s *stage) partInBubble(all []parting) error {
+func (s *runner) partInBubble(all []shutdown) error {
 	deadline := time.Now().Add(s.forbearance())
-	for time.Now().Before(deadline) && slices.ContainsFunc(all, func(p parting) bool { return !p.body.Over() }) {
+	for time.Now().Before(deadline) && slices.ContainsFunc(all, func(p shutdown) bool { return !p.body.Over() }) {
 		time.Sleep(time.Second)
 	}
 	// After many refused connections go-redis tries again once a second, and

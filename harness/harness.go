@@ -34,11 +34,11 @@ type Cell struct {
 	Limit time.Duration
 	// Spares are what cells of virtual time leave to one another that tells nothing of
 	// them; nil for nothing.
-	Spares *Spares
+	Spares *ServerPool
 }
 
-// Spares are servers in virtual time that nobody has any more, and that hold nothing.
-type Spares = sim.Spares
+// ServerPool are servers in virtual time that nobody has any more, and that hold nothing.
+type ServerPool = sim.Pool
 
 // Applies reports whether the cell can be played, and why if not. It touches
 // nothing; what the machine lacks shows when the cell is played.
@@ -120,7 +120,7 @@ type Outcome struct {
 	// MetNothing are the orders to the gate that met no message, and the cancels
 	// that met no operation, in the order in which they were given: what they were
 	// to do was not done.
-	MetNothing []MetNothing
+	MetNothing []UnmatchedStep
 	// Late is how late the machine was, if that was too much for a verdict:
 	// the cell may be played again. Only in worlds of real time.
 	Late time.Duration
@@ -130,9 +130,9 @@ type Outcome struct {
 	Virtual, Elapsed time.Duration
 }
 
-// MetNothing is an order to the gate that met no message, or a cancel that met no
+// UnmatchedStep is an order to the gate that met no message, or a cancel that met no
 // operation.
-type MetNothing struct {
+type UnmatchedStep struct {
 	Line int    // of the script
 	Text string // the line, as scripts write it
 	// OrNone is whether the script says that there may be none.
@@ -169,7 +169,7 @@ func play(t *testing.T, cell Cell, watch *watch) Outcome {
 
 // playSim plays the cell in a bubble of virtual time.
 func playSim(t *testing.T, cell Cell, outcome *Outcome, watch *watch) {
-	var s *stage
+	var s *runner
 	var failure error
 	err := bubble.RunWithin(t, cell.Limit, func() {
 		s, failure = newSimStage(cell)
@@ -202,13 +202,13 @@ func playIn(cell Cell, outcome *Outcome) {
 	if err == nil {
 		s.world, s.key, s.broken, s.embody = world, world.Key(), world.Err, world.Embody
 		err = world.Settle(s.perform())
-		if w, ok := world.(Strained); ok {
+		if w, ok := world.(LoadReporter); ok {
 			outcome.Strain = w.Strain()
 		}
 		err = errors.Join(err, s.close())
 		outcome.of(s)
 	}
-	var none *NoVerdict
+	var none *UndecidedError
 	switch {
 	case err == nil:
 		outcome.judge()
@@ -225,7 +225,7 @@ func playIn(cell Cell, outcome *Outcome) {
 }
 
 // of takes over what a stage has recorded.
-func (o *Outcome) of(s *stage) {
+func (o *Outcome) of(s *runner) {
 	o.History, o.Virtual = s.history, s.virtual
 	o.RoundTrips, o.Measures, o.MetNothing = s.roundTrips, s.measures, s.metNothing
 }

@@ -22,7 +22,7 @@ type local struct {
 	end    context.CancelFunc
 	gone   chan struct{} // closed when its goroutine has ended
 
-	Box
+	Mailbox
 }
 
 // newLocal brings a client to life, which makes its lock while the world goes on.
@@ -76,7 +76,7 @@ func (b *local) wall() time.Time {
 func (b *local) Tell(r client.Report) (client.Answer, bool) {
 	var answer client.Answer
 	done := make(chan struct{})
-	b.Put(Note{r, func(a client.Answer) {
+	b.Put(PendingReport{r, func(a client.Answer) {
 		answer = a
 		close(done)
 		b.world.Notify() // the client goes on: look again when it waits

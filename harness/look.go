@@ -14,21 +14,21 @@ import (
 	"github.com/lockfault/lockfault/scenarios"
 )
 
-// A View is how a cell stands when its script has come to the last line, seen by
+// A Snapshot is how a cell stands when its script has come to the last line, seen by
 // somebody who sees everything. Two cells of one strategy whose views are equal, and
 // whose scripts did the same faults at the same times, go on alike when the same is
 // done to them: a client is a function of what it has observed, and a server of what
 // it holds.
-type View struct {
+type Snapshot struct {
 	// Now is the time since the script began.
 	Now     time.Duration
 	Clients []ClientView // in the order of the script's
-	faults.View
+	faults.Snapshot
 	// Seen is the largest fencing token that the protected resource has seen.
 	Seen int64
 }
 
-// A ClientView is a client in a [View].
+// A ClientView is a client in a [Snapshot].
 type ClientView struct {
 	Name            string
 	Paused, Crashed bool
@@ -46,7 +46,7 @@ type ClientView struct {
 // Look plays a cell as [Play] does, in virtual time, and returns how it stands before the
 // steps on some lines of its script, in the script's order, and last at its end. There are fewer views
 // if the outcome is an error.
-func Look(t *testing.T, cell Cell, lines ...int) (Outcome, []View) {
+func Look(t *testing.T, cell Cell, lines ...int) (Outcome, []Snapshot) {
 	w := watch{lines: lines}
 	cell.Place = nil
 	outcome := play(t, cell, &w)
@@ -57,28 +57,28 @@ func Look(t *testing.T, cell Cell, lines ...int) (Outcome, []View) {
 // does if it is nil.
 type watch struct {
 	lines []int
-	views []View
+	views []Snapshot
 }
 
 // before looks at the stage before a step.
-func (w *watch) before(step scenarios.Step, s *stage) {
+func (w *watch) before(step scenarios.Step, s *runner) {
 	if w != nil && slices.Contains(w.lines, step.Line) {
 		w.views = append(w.views, s.look())
 	}
 }
 
 // end looks at the stage when the script has ended.
-func (w *watch) end(s *stage) {
+func (w *watch) end(s *runner) {
 	if w != nil && s.failure == nil {
 		w.views = append(w.views, s.look())
 	}
 }
 
 // look returns how the cell stands now.
-func (s *stage) look() View {
-	v := View{Now: faults.Instant(s.world.Now()), Seen: s.register.seen}
-	if viewer, ok := s.world.(faults.Viewer); ok {
-		v.View = viewer.View()
+func (s *runner) look() Snapshot {
+	v := Snapshot{Now: faults.Instant(s.world.Now()), Seen: s.register.seen}
+	if viewer, ok := s.world.(faults.Snapshotter); ok {
+		v.Snapshot = viewer.View()
 	}
 	s.observe()
 	for _, name := range s.names {
@@ -104,7 +104,7 @@ type observed struct {
 }
 
 // observe looks at what was recorded since the last time.
-func (s *stage) observe() {
+func (s *runner) observe() {
 	o := &s.observed
 	if o.hashes == nil {
 		o.hashes, o.watches = map[string]string{}, map[string]string{}

@@ -51,15 +51,15 @@ func TestWhatMetNothing(t *testing.T) {
 	strategy, _ := strategies.Builtin().Lookup("set-nx-px-lua")
 	for _, c := range []struct {
 		name, script string
-		want         []harness.MetNothing
+		want         []harness.UnmatchedStep
 	}{
 		{"all met", "drop A before SET times 1\nhold B before any\nA try\nbegin B try\nA try", nil},
 		{"each line that did not, as it stands", "hold A B before GETSET times 2\n\ndrop A  after HGET or none # a reason\nA acquire\nhold A B before GETSET times 2",
-			[]harness.MetNothing{{Line: 2, Text: "hold A B before GETSET times 2"}, {Line: 4, Text: "drop A after HGET or none", OrNone: true}, {Line: 6, Text: "hold A B before GETSET times 2"}}},
+			[]harness.UnmatchedStep{{Line: 2, Text: "hold A B before GETSET times 2"}, {Line: 4, Text: "drop A after HGET or none", OrNone: true}, {Line: 6, Text: "hold A B before GETSET times 2"}}},
 		{"one of two that were named", "hold A B before SET\nbegin A try\nawait A held", nil},
 		{"cleared before it could", "delay A after any by 1s\nreset B before any\nclear A\nA try",
-			[]harness.MetNothing{{Line: 2, Text: "delay A after any by 1s"}, {Line: 3, Text: "reset B before any"}}},
-		{"of those that were given", "drop messages\nn1 crash\nn1 restart\nquorum crash\nn1 evict\nhold A before any", []harness.MetNothing{{Line: 2, Text: "drop messages"}}},
+			[]harness.UnmatchedStep{{Line: 2, Text: "delay A after any by 1s"}, {Line: 3, Text: "reset B before any"}}},
+		{"of those that were given", "drop messages\nn1 crash\nn1 restart\nquorum crash\nn1 evict\nhold A before any", []harness.UnmatchedStep{{Line: 2, Text: "drop messages"}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if got := play(t, strategy, "clients A B\n"+c.script+"\nexpect none\n").MetNothing; !slices.Equal(got, c.want) {

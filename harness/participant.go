@@ -13,10 +13,10 @@ import (
 // goroutine; the client itself is in the body.
 type participant struct {
 	name  string
-	stage *stage
-	body  Body
-	lives []Body // of its former lives
-	line  int    // of the script, that brought it back to life; 0 if none did
+	stage *runner
+	body  ClientProcess
+	lives []ClientProcess // of its former lives
+	line  int             // of the script, that brought it back to life; 0 if none did
 
 	making        bool // its lock, which comes before all else
 	busy          bool
@@ -83,11 +83,11 @@ func (p *participant) overdue(stacks string) error {
 
 // unmade says why the client has no lock.
 func (p *participant) unmade(why error) error {
-	return &Unmade{Client: p.name, Strategy: p.stage.cell.Strategy.Name, Line: p.line, Err: why}
+	return &ConstructError{Client: p.name, Strategy: p.stage.cell.Strategy.Name, Line: p.line, Err: why}
 }
 
-// Unmade is the error of a cell in which the strategy's New made no lock.
-type Unmade struct {
+// ConstructError is the error of a cell in which the strategy's New made no lock.
+type ConstructError struct {
 	Client, Strategy string
 	// Line is the line of the script that restarted the client; 0 if that was
 	// before the script began.
@@ -96,7 +96,7 @@ type Unmade struct {
 	Err error
 }
 
-func (e *Unmade) Error() string {
+func (e *ConstructError) Error() string {
 	where := ""
 	if e.Line > 0 {
 		where = fmt.Sprintf(", restarted in line %d", e.Line)
@@ -104,7 +104,7 @@ func (e *Unmade) Error() string {
 	return fmt.Sprintf("harness: client %s%s: %s can't be made: %v", e.Client, where, e.Strategy, e.Err)
 }
 
-func (e *Unmade) Unwrap() error { return e.Err }
+func (e *ConstructError) Unwrap() error { return e.Err }
 
 // give gives the client something to do: at once, or if it is stopped in the
 // middle of something else, when it is done with that.

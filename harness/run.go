@@ -14,7 +14,7 @@ import (
 // one that was played at once. For one goroutine at a time.
 type Run struct {
 	cell   Cell
-	stage  *stage
+	stage  *runner
 	steps  int       // that were played
 	parts  chan part // made outside of the bubble: who waits for one there stops virtual time
 	played chan struct{}
@@ -68,7 +68,7 @@ func (e ended) Error() string { return e.why }
 // Look plays on, to the end of a script that begins with all that was played, and returns what [Look] would for all
 // of it, but that nobody has been told to end yet. Its history is valid until the next Look. If the outcome is an error, the
 // run has ended.
-func (r *Run) Look(script *scenarios.Script, lines ...int) (Outcome, []View) {
+func (r *Run) Look(script *scenarios.Script, lines ...int) (Outcome, []Snapshot) {
 	outcome := Outcome{Expected: script.Expected(r.cell.Strategy.Name, r.cell.Strategy.Tags)}
 	w := watch{lines: lines}
 	if r.over {
@@ -117,4 +117,4 @@ func (r *Run) End() error {
 }
 
 // part ends everybody, and returns all that went wrong.
-func (s *stage) part() error { return errors.Join(s.failure, s.close()) }
+func (s *runner) part() error { return errors.Join(s.failure, s.close()) }

@@ -16,9 +16,9 @@ import (
 // LockKey is the name of the lock, wherever nobody else keeps anything.
 const LockKey = "lock"
 
-// stage plays one cell. Its methods belong to the goroutine that plays the
+// runner plays one cell. Its methods belong to the goroutine that plays the
 // script; the clients' goroutines reach it only through client.tell.
-type stage struct {
+type runner struct {
 	cell    Cell
 	script  *scenarios.Script
 	ttl     time.Duration
@@ -27,13 +27,13 @@ type stage struct {
 	world   faults.World
 	broken  func() error // why the world itself can't go on; nil where that can't happen
 	clients map[string]*participant
-	embody  func(client.Setup) (Body, error)
+	embody  func(client.Setup) (ClientProcess, error)
 	names   []string // of the clients, in the script's order
 	history checker.History
 
 	orders     []order // to the gate, as the world was given them
 	cancels    []cancel
-	metNothing []MetNothing
+	metNothing []UnmatchedStep
 	register   register
 	calls      int
 	roundTrips map[checker.Op]int
@@ -81,9 +81,9 @@ func (c Cell) Meta() checker.Meta {
 const MaxEvents = 500_000
 
 // newStage returns a stage without a world.
-func newStage(cell Cell) *stage {
+func newStage(cell Cell) *runner {
 	script := cell.Script
-	s := &stage{
+	s := &runner{
 		cell: cell, script: script, key: LockKey, names: script.Clients,
 		clients: map[string]*participant{}, roundTrips: map[checker.Op]int{},
 		watches: map[string]time.Duration{}, measures: map[string]time.Duration{},
@@ -94,7 +94,7 @@ func newStage(cell Cell) *stage {
 }
 
 // newSimStage makes a stage in virtual time; it must be called in a bubble.
-func newSimStage(cell Cell) (*stage, error) {
+func newSimStage(cell Cell) (*runner, error) {
 	s := newStage(cell)
 	world, err := sim.New(sim.Config{
 		Nodes: len(s.history.Meta.Nodes), Replicas: s.script.Replicas, Lock: cell.Lock(s.key), TTL: s.ttl, Seed: cell.Seed, Record: s.record, Spares: cell.Spares,
@@ -103,7 +103,7 @@ func newSimStage(cell Cell) (*stage, error) {
 		return nil, fmt.Errorf("harness: making the world: %w", err)
 	}
 	s.world = world
-	s.embody = func(setup client.Setup) (Body, error) { return newLocal(setup, cell.Strategy, world) }
+	s.embody = func(setup client.Setup) (ClientProcess, error) { return newLocal(setup, cell.Strategy, world) }
 	s.bubble = true
 	return s, nil
 }
@@ -111,10 +111,10 @@ func newSimStage(cell Cell) (*stage, error) {
 // play plays the script from its first step to the end of all clients. The
 // error says what was wrong with the strategy or the script, as opposed to
 // with the lock.
-func (s *stage) play() error { return errors.Join(s.perform(), s.close()) }
+func (s *runner) play() error { return errors.Join(s.perform(), s.close()) }
 
 // perform plays the script to its last step.
-func (s *stage) perform() error {
+func (s *runner) perform() error {
 	if err := s.prepare(); err != nil {
 		return err
 	}
@@ -124,7 +124,7 @@ func (s *stage) perform() error {
 }
 
 // prepare brings everything to where the script begins.
-func (s *stage) prepare() error {
+func (s *runner) prepare() error {
 	for _, name := range s.names {
 		s.enter(name, 0)
 		if s.failure != nil {
@@ -143,7 +143,7 @@ func (s *stage) prepare() error {
 }
 
 // steps plays some steps of the script, those that come next.
-func (s *stage) steps(list []scenarios.Step) {
+func (s *runner) steps(list []scenarios.Step) {
 	for _, step := range list {
 		if s.failure != nil {
 			break
@@ -159,7 +159,7 @@ func (s *stage) steps(list []scenarios.Step) {
 }
 
 // conclude says how things stand behind the last step.
-func (s *stage) conclude() {
+func (s *runner) conclude() {
 	for _, name := range s.names {
 		if p := s.clients[name]; p.making && p.busy && !s.stopped(name) && p.left() <= 0 {
 			s.fail(p.overdue("")) // nobody had asked for its lock yet
@@ -174,7 +174,7 @@ func (s *stage) conclude() {
 
 // serve lets servers answer what they have in hand, where that takes them time: it had
 // arrived before the next step. Nothing else moves between two steps.
-func (s *stage) serve() {
+func (s *runner) serve() {
 	if s.bubble {
 		return
 	}
@@ -186,7 +186,7 @@ func (s *stage) serve() {
 // quieten lets clients do what follows from the last step, where that takes them time, until
 // nothing happens for a while. Whoever is never silent isn't waited for: what a script
 // bears to be late by it bears at its end, too.
-func (s *stage) quieten() {
+func (s *runner) quieten() {
 	if s.bubble {
 		return
 	}
@@ -203,7 +203,7 @@ const silence = 2 * time.Millisecond
 
 // enter brings a client's process to life, or back to it in a line of the script. Its
 // lock is not made yet then.
-func (s *stage) enter(name string, line int) {
+func (s *runner) enter(name string, line int) {
 	if s.failure != nil {
 		return
 	}
@@ -222,10 +222,10 @@ func (s *stage) enter(name string, line int) {
 
 // makes is how long a strategy's New may take: as an operation that should have
 // returned at once.
-func (s *stage) makes() time.Duration { return s.enough(0) }
+func (s *runner) makes() time.Duration { return s.enough(0) }
 
 // setup says who the client is.
-func (s *stage) setup(name string, life int) client.Setup {
+func (s *runner) setup(name string, life int) client.Setup {
 	return client.Setup{
 		Client: name, Life: life, Strategy: s.cell.Strategy.Name,
 		Key: s.key, WarmUp: s.key + ":warm-up", TTL: s.ttl, Thread: s.script.Threads[name],
@@ -237,7 +237,7 @@ func (s *stage) setup(name string, life int) client.Setup {
 // warmUp lets each client use another lock once, so that connections are open
 // and scripts loaded when the script begins: what is tested is the lock, not
 // the first second of its process.
-func (s *stage) warmUp() {
+func (s *runner) warmUp() {
 	for _, name := range s.names {
 		s.begin([]string{name}, false, task{client.Task{Do: client.DoWarmUp}, s.enough(30 * time.Second)})
 	}
@@ -245,14 +245,14 @@ func (s *stage) warmUp() {
 
 // hush lets arrive what clients still have under way, so that the history doesn't
 // begin with the end of the preparations. Whoever is never silent isn't waited for.
-func (s *stage) hush() {
+func (s *runner) hush() {
 	s.run(s.ttl/momentsInLease, func() bool {
 		return !slices.ContainsFunc(s.names, func(name string) bool { return s.world.Client(name).UnderWay > 0 })
 	})
 }
 
 // record appends an event to the history.
-func (s *stage) record(e checker.Event) {
+func (s *runner) record(e checker.Event) {
 	events := s.history.Events
 	if len(events) >= MaxEvents {
 		s.fail(fmt.Errorf("the history has %d events, and may have no more: take a shorter script or window", MaxEvents))
@@ -266,7 +266,7 @@ func (s *stage) record(e checker.Event) {
 }
 
 // fail notes the first failure; the script ends with the present step.
-func (s *stage) fail(err error) {
+func (s *runner) fail(err error) {
 	if s.failure == nil {
 		s.failure = err
 	}
@@ -276,7 +276,7 @@ func never() bool { return false }
 
 // run lets the world go on until the function returns true, limit has passed,
 // or the stage failed, and reports whether the function did.
-func (s *stage) run(limit time.Duration, until func() bool) bool {
+func (s *runner) run(limit time.Duration, until func() bool) bool {
 	met := false
 	s.world.Run(limit, func() bool {
 		s.listen()
@@ -292,7 +292,7 @@ func (s *stage) run(limit time.Duration, until func() bool) bool {
 // listen does what the clients asked for, in the order of their names: what
 // happened at one instant is recorded in one order. A client whose process is
 // stopped is not heard.
-func (s *stage) listen() {
+func (s *runner) listen() {
 	for _, name := range s.names {
 		c := s.clients[name]
 		if c == nil || c.body.Empty() {
@@ -309,12 +309,12 @@ func (s *stage) listen() {
 
 // forbearance is how long after its context is done an operation may take to
 // return: time for every command that it may have under way to time out.
-func (s *stage) forbearance() time.Duration {
+func (s *runner) forbearance() time.Duration {
 	timeout := s.script.ReadTimeout.Of(s.ttl)
 	return 10*time.Second + time.Duration(2*len(s.history.Meta.Nodes)*(s.script.Retries+1))*timeout
 }
 
-func (s *stage) do(step scenarios.Step) {
+func (s *runner) do(step scenarios.Step) {
 	switch do := step.Do.(type) {
 	case scenarios.Call:
 		patience := do.Within
@@ -344,7 +344,7 @@ func (s *stage) do(step scenarios.Step) {
 }
 
 // rounds returns what a client is to do, in the word that all programs know if that says it.
-func (s *stage) rounds(do scenarios.Rounds) task {
+func (s *runner) rounds(do scenarios.Rounds) task {
 	t := client.Task{Do: client.DoRounds, Times: do.Times, Within: s.script.Patience.Of(s.ttl), For: do.Work.Of(s.ttl),
 		Lasting: do.For.Of(s.ttl), Update: do.Update, Think: do.Think.Of(s.ttl)}
 	if t.Times == 0 || t.Update || t.Think > 0 {
@@ -356,11 +356,11 @@ func (s *stage) rounds(do scenarios.Rounds) task {
 
 // enough is how long a task that should take that long may take. The time that
 // its client is paused comes on top.
-func (s *stage) enough(span time.Duration) time.Duration { return span + 2*s.forbearance() }
+func (s *runner) enough(span time.Duration) time.Duration { return span + 2*s.forbearance() }
 
 // begin gives clients something to do, and waits for them unless told not to.
 // A client that is stopped is not waited for.
-func (s *stage) begin(names []string, dontWait bool, t task) {
+func (s *runner) begin(names []string, dontWait bool, t task) {
 	s.finish(names)
 	for _, name := range names {
 		if s.failure == nil && !s.world.Client(name).Crashed {
@@ -378,7 +378,7 @@ func (s *stage) begin(names []string, dontWait bool, t task) {
 // request of each has set out: what the script does next is done to it. Virtual
 // time stands still for that. Elsewhere a client gets a moment, which the script
 // bears, for a lock may well do something else first.
-func (s *stage) setOut(names []string) {
+func (s *runner) setOut(names []string) {
 	if s.bubble {
 		return // play lets everybody come as far as they get
 	}
@@ -396,14 +396,14 @@ const momentsInLease = 40
 
 // finish waits for clients to be done, but not for those that are stopped. A
 // client that takes longer than its task allows ignores its context.
-func (s *stage) finish(names []string) {
+func (s *runner) finish(names []string) {
 	for _, name := range names {
 		c := s.clients[name]
 		for c.busy && !s.stopped(name) && s.failure == nil {
 			left := c.left()
 			if left <= 0 {
 				stacks := ""
-				if body, ok := c.body.(Teller); ok {
+				if body, ok := c.body.(StackDumper); ok {
 					stacks = body.Stacks()
 				}
 				s.fail(c.overdue(stacks))
@@ -415,12 +415,12 @@ func (s *stage) finish(names []string) {
 }
 
 // stopped reports whether the client does nothing until the script goes on.
-func (s *stage) stopped(name string) bool {
+func (s *runner) stopped(name string) bool {
 	state := s.world.Client(name)
 	return state.Paused || state.Crashed
 }
 
-func (s *stage) await(a scenarios.Await) {
+func (s *runner) await(a scenarios.Await) {
 	limit := a.Within.Of(s.ttl)
 	if limit == 0 {
 		limit = s.script.Patience.Of(s.ttl) + s.forbearance()
@@ -450,7 +450,7 @@ func (s *stage) await(a scenarios.Await) {
 	})
 }
 
-func (s *stage) measure(m scenarios.Measure) {
+func (s *runner) measure(m scenarios.Measure) {
 	if !m.Stop {
 		s.watches[m.Name] = s.world.Now()
 		return
@@ -459,7 +459,7 @@ func (s *stage) measure(m scenarios.Measure) {
 	s.record(checker.Event{Kind: checker.Measure, Time: s.world.Now(), Text: m.Name, Took: s.measures[m.Name]})
 }
 
-func (s *stage) inject(step scenarios.Step, f faults.Fault) {
+func (s *runner) inject(step scenarios.Step, f faults.Fault) {
 	missed := false
 	switch f := f.(type) {
 	case faults.CancelClient:
@@ -496,11 +496,11 @@ func (s *stage) inject(step scenarios.Step, f faults.Fault) {
 }
 
 // account notes which orders to the gate, and cancels, met nothing.
-func (s *stage) account() {
+func (s *runner) account() {
 	s.metNothing = nil
 	for i, met := range s.world.Met() {
 		if o := s.orders[i]; met == 0 {
-			s.metNothing = append(s.metNothing, MetNothing{o.line, o.given.String(), o.given.About().OrNone})
+			s.metNothing = append(s.metNothing, UnmatchedStep{o.line, o.given.String(), o.given.About().OrNone})
 		}
 	}
 	s.metNothing = inOrder(append(s.metNothing, s.idleCancels()...))

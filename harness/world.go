@@ -24,7 +24,7 @@ type Place interface {
 	Takes(Cell) (ok bool, why string)
 	// Open makes the world of a cell whose TTL is set. The world records
 	// events in order, with Time filled in and Index not, from Begin on.
-	// The error may be a *[NoVerdict].
+	// The error may be a *[UndecidedError].
 	Open(cell Cell, record func(checker.Event)) (World, error)
 }
 
@@ -35,22 +35,22 @@ type World interface {
 	Key() string
 	// Embody brings a client to life, or back to it after a crash, and doesn't
 	// wait until its lock is made: that may need this world to go on.
-	Embody(client.Setup) (Body, error)
+	Embody(client.Setup) (ClientProcess, error)
 	// Err says why the world itself can't go on, as soon as it can't.
 	Err() error
 	// Settle is told how playing ended, before Close, and returns how far that
 	// can be believed: nil if the history says something about the lock, and
-	// else why not, which may be a *[NoVerdict].
+	// else why not, which may be a *[UndecidedError].
 	Settle(failure error) error
 }
 
-// A Strained is a [World] that knows how much its machine had to do: how late that was,
+// A LoadReporter is a [World] that knows how much its machine had to do: how late that was,
 // in parts of how late it may be. From 1 on there is no verdict.
-type Strained interface{ Strain() float64 }
+type LoadReporter interface{ Strain() float64 }
 
-// NoVerdict is the error of a cell that came to nothing for reasons that are
+// UndecidedError is the error of a cell that came to nothing for reasons that are
 // none of the lock's.
-type NoVerdict struct {
+type UndecidedError struct {
 	// Status is NotApplicable, Unknown or Error.
 	Status Status
 	// Late is how late the machine was, if that is the reason: the cell may be
@@ -60,19 +60,19 @@ type NoVerdict struct {
 	Err error
 }
 
-func (e *NoVerdict) Error() string { return e.Err.Error() }
-func (e *NoVerdict) Unwrap() error { return e.Err }
+func (e *UndecidedError) Error() string { return e.Err.Error() }
+func (e *UndecidedError) Unwrap() error { return e.Err }
 
-// A Body is one life of a client, in this process or one of its own. It makes its
+// A ClientProcess is one life of a client, in this process or one of its own. It makes its
 // lock first, and reports what came of that. Its methods are for the goroutine that
 // plays the script.
-type Body interface {
+type ClientProcess interface {
 	// Give gives the client something to do; its lock must be made, and it must
 	// not be busy.
 	Give(client.Task)
 	// Take returns what the client has reported since the last time, and Empty whether
 	// there is nothing.
-	Take() []Note
+	Take() []PendingReport
 	Empty() bool
 	// Skew moves its wall clock, where the world doesn't keep it.
 	Skew(by time.Duration)
@@ -91,44 +91,44 @@ type Body interface {
 	Leave()
 }
 
-// A Teller is a [Body] that can be asked, instead of anything else, what it is
+// A StackDumper is a [ClientProcess] that can be asked, instead of anything else, what it is
 // doing.
-type Teller interface {
-	Body
+type StackDumper interface {
+	ClientProcess
 	// Stacks returns what its goroutines do, empty if it doesn't say, and ends
 	// it. It blocks for a moment.
 	Stacks() string
 }
 
-// A Note is a report of a client that waits for its answer.
-type Note struct {
+// A PendingReport is a report of a client that waits for its answer.
+type PendingReport struct {
 	Report client.Report
 	Answer func(client.Answer)
 }
 
-// A Box holds the notes that nobody has taken yet. The zero value is empty. Safe
+// A Mailbox holds the notes that nobody has taken yet. The zero value is empty. Safe
 // for concurrent use.
-type Box struct {
+type Mailbox struct {
 	mu    sync.Mutex
-	notes []Note
+	notes []PendingReport
 }
 
 // Put adds a note.
-func (b *Box) Put(n Note) {
+func (b *Mailbox) Put(n PendingReport) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.notes = append(b.notes, n)
 }
 
 // Empty reports whether nothing is in the box.
-func (b *Box) Empty() bool {
+func (b *Mailbox) Empty() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return len(b.notes) == 0
 }
 
 // Take empties the box and returns what was in it, in order.
-func (b *Box) Take() []Note {
+func (b *Mailbox) Take() []PendingReport {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	notes := b.notes

@@ -42,13 +42,13 @@ type source struct{ Name, Text string }
 // An answer is what came of one script; its history, if it has one, is in a file of its own.
 type answer struct {
 	Cell reports.Cell
-	Look *explore.Look `json:",omitempty"`
+	Look *explore.Outcome `json:",omitempty"`
 }
 
-// An answerer is where answers lie: a file for each script, by its number.
-type answerer string
+// A resultDir is where answers lie: a file for each script, by its number.
+type resultDir string
 
-func (dir answerer) file(i int) string { return filepath.Join(string(dir), fmt.Sprint(i, ".json")) }
+func (dir resultDir) file(i int) string { return filepath.Join(string(dir), fmt.Sprint(i, ".json")) }
 
 // historyFile is the name of a script's history in such a directory.
 func historyFile(i int) string { return fmt.Sprint(i, ".jsonl") }
@@ -70,7 +70,7 @@ func serve(t *testing.T, cell harness.Cell, file string) error {
 	if err != nil {
 		return fmt.Errorf("read %s=%s: %w", envTrial, file, err)
 	}
-	dir := answerer(file + ".answers")
+	dir := resultDir(file + ".answers")
 	if err := os.Mkdir(string(dir), 0o700); err != nil {
 		return err
 	}
@@ -122,7 +122,7 @@ func sourceOf(s *scenarios.Script) source {
 
 // A trial is what a process of its own has played.
 type trial struct {
-	dir     answerer
+	dir     resultDir
 	failure string // how the process ended, if not well
 	remove  func()
 }
@@ -156,7 +156,7 @@ func playElsewhere(ctx context.Context, test string, r request) (*trial, error) 
 		return nil, err
 	}
 	out, err := cmd.CombinedOutput()
-	t := &trial{dir: answerer(file + ".answers"), remove: remove}
+	t := &trial{dir: resultDir(file + ".answers"), remove: remove}
 	if err != nil {
 		t.failure = strings.TrimSpace(fmt.Sprintf("in a process of its own: %v\n%s", err, out))
 	}

@@ -238,8 +238,8 @@ type player struct {
 }
 
 // Play implements [explore.Player].
-func (p *player) Play(ctx context.Context, trials []explore.Trial) ([]explore.Look, error) {
-	looks := make([]explore.Look, len(trials))
+func (p *player) Play(ctx context.Context, trials []explore.Trial) ([]explore.Outcome, error) {
+	looks := make([]explore.Outcome, len(trials))
 	next := make(chan int)
 	var wg sync.WaitGroup
 	for range min(len(trials), runtime.GOMAXPROCS(0)) {
@@ -265,28 +265,28 @@ func (p *player) Play(ctx context.Context, trials []explore.Trial) ([]explore.Lo
 }
 
 // look plays one script.
-func (p *player) look(trial explore.Trial) explore.Look {
+func (p *player) look(trial explore.Trial) explore.Outcome {
 	cell := p.cell
 	var err error
 	if cell.Script, err = scenarios.Parse("found.txt", []byte(trial.Script)); err != nil {
-		return explore.Look{Err: err.Error()}
+		return explore.Outcome{Err: err.Error()}
 	}
 	return explore.Play(p.t, cell, trial)
 }
 
 // Again implements [explore.Player]: this program is started again, and comes to the same
 // test.
-func (p *player) Again(ctx context.Context, trial explore.Trial) (explore.Look, error) {
+func (p *player) Again(ctx context.Context, trial explore.Trial) (explore.Outcome, error) {
 	elsewhere, err := playElsewhere(ctx, p.name, request{
 		Scripts: []source{{"found", trial.Script}}, Tags: p.cell.Strategy.Tags, Look: &trial,
 	})
 	if err != nil {
-		return explore.Look{}, err
+		return explore.Outcome{}, err
 	}
 	defer elsewhere.remove()
 	a, _, err := elsewhere.answer(0)
 	if err != nil {
-		return explore.Look{Err: err.Error()}, nil
+		return explore.Outcome{Err: err.Error()}, nil
 	}
 	return *a.Look, nil
 }

@@ -35,16 +35,16 @@ func writeHere(file string, text []byte) error {
 	})
 }
 
-// A ratchet is the file that says what the lock may show at most, where the test itself
+// A expectFile is the file that says what the lock may show at most, where the test itself
 // says nothing: docs/expectations.md describes it.
-type ratchet struct {
+type expectFile struct {
 	file string
 	said *scenarios.Expectations // nil if there is no such file
 }
 
 // readRatchet reads the test's file, if there is one.
-func readRatchet(t *testing.T, name string, o *options) (*ratchet, error) {
-	r := &ratchet{file: filepath.Join(filesDir, fileOf(t.Name())+".expect")}
+func readRatchet(t *testing.T, name string, o *options) (*expectFile, error) {
+	r := &expectFile{file: filepath.Join(filesDir, fileOf(t.Name())+".expect")}
 	source, err := input.Read(r.file, input.Text)
 	if errors.Is(err, fs.ErrNotExist) {
 		return r, nil
@@ -64,7 +64,7 @@ func readRatchet(t *testing.T, name string, o *options) (*ratchet, error) {
 
 // accept makes what was played, and isn't promised in the test, the most that the lock
 // may show. What came to no verdict stays as it was.
-func (r *ratchet) accept(t *testing.T, test *test) error {
+func (r *expectFile) accept(t *testing.T, test *test) error {
 	t.Helper()
 	said := r.said
 	if said == nil {

@@ -65,7 +65,7 @@ type test struct {
 	settings settings
 	options  *options
 	cell     harness.Cell // without a script
-	ratchet  *ratchet
+	ratchet  *expectFile
 	played   []outcome
 	stuck    string        // the scenario in which virtual time stood still: others would, too
 	deaf     time.Duration // by how much an acquire outlasts its context, if that is more than an attempt takes

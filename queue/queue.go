@@ -65,7 +65,7 @@ type Answer struct {
 	Body []byte
 	// Files are what goes with it, by the name that its worker gave each.
 	Files map[string][]byte
-	// Worker identifies the worker: [Campaign.Next] fills it with the worker's public key, after
+	// Worker identifies the worker: [Job.Next] fills it with the worker's public key, after
 	// it has verified the worker's signature.
 	Worker string `json:"-"`
 	// Err says why the item has no answer: MostTimes answers to it were refused. The rest is
@@ -132,7 +132,7 @@ type ServerOptions struct {
 type Conn interface {
 	// Campaign opens the campaign of that name, of a program, or goes on with it: what was
 	// put and answered before is there. Says is told to workers of other programs.
-	Campaign(ctx context.Context, p Program, name, says string) (Campaign, error)
+	Campaign(ctx context.Context, p Program, name, says string) (Job, error)
 	// Work takes items of any campaign of the program and hands them over, until ctx is done:
 	// then it gives back those that aren't answered. If all that waits is another
 	// program's when it begins, the error is [ErrForeign].
@@ -144,9 +144,9 @@ type Conn interface {
 	Close()
 }
 
-// A Campaign is the work of one command. Put and Next may be called concurrently with each
+// A Job is the work of one command. Put and Next may be called concurrently with each
 // other and with anything else; two calls of Next may not.
-type Campaign interface {
+type Job interface {
 	// Put adds an item. It blocks while the queue can't be reached.
 	Put(ctx context.Context, item Item) error
 	// Next returns the next answer to an item that was put: each once. It blocks. An answer that
@@ -187,7 +187,7 @@ type Task struct {
 	Notes <-chan Note
 }
 
-// A Note is what [Campaign.Tell] says.
+// A Note is what [Job.Tell] says.
 type Note struct{ Key, Value string }
 
 // Dropped and an item's name are the key of the note that says that nobody needs its answer.

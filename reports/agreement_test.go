@@ -29,7 +29,7 @@ func twoWorlds() []reports.Cell {
 		played[i].History = strings.Replace(played[i].History, "sim", "process", 1)
 	}
 	played[0].Late, played[0].Lease = []string{"the machine was 30ms late"}, 4*time.Second
-	played[0].Twin = &reports.Twin{Verdict: reports.Violated, Anomalies: overlap}
+	played[0].Twin = &reports.ReferenceCell{Verdict: reports.Violated, Anomalies: overlap}
 	played[2].Verdict, played[2].Reason = reports.Unknown, "the machine was 7ms late"
 	played[3].Verdict, played[3].Reason = reports.NotApplicable, "there is no compiler"
 	for i := range played {

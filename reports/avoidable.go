@@ -20,7 +20,7 @@ type avoidable struct {
 }
 
 // avoidables returns what could be avoided, of the first world, in the order of the strategies.
-func (s *survey) avoidables() (list []avoidable) {
+func (s *aggregate) avoidables() (list []avoidable) {
 	for _, name := range s.strategies.names {
 		a := avoidable{strategy: name, counts: map[checker.Anomaly]int{}}
 		avoided := map[string]int{}
@@ -92,7 +92,7 @@ func Avoidable(w io.Writer, resultsFile string) error {
 }
 
 // markdown writes what is avoidable, and what is inherent, for Markdown.
-func (s *survey) markdown(b *bufio.Writer) {
+func (s *aggregate) markdown(b *bufio.Writer) {
 	list, inherent := s.avoidables(), s.inherent()
 	if len(list)+len(inherent) == 0 {
 		return

@@ -89,7 +89,7 @@ func TestDiffOfChance(t *testing.T) {
 	for _, test := range []struct {
 		name     string
 		was, is  reports.Cell
-		becoming reports.Become // empty: it is the same
+		becoming reports.ChangeKind // empty: it is the same
 	}{
 		{"less", byChance(checker.Overlap), byChance(), ""},
 		{"more", byChance(), byChance(checker.Overlap, checker.StaleWrite), ""},

@@ -54,10 +54,10 @@ func commands(h checker.History) map[checker.Op]int {
 	return least
 }
 
-// usual are numbers of which there is one in each cell, by strategy and operation, and in how many cells each was.
-type usual map[costOf]map[int]int
+// typicalCounts are numbers of which there is one in each cell, by strategy and operation, and in how many cells each was.
+type typicalCounts map[costOf]map[int]int
 
-func (u usual) add(strategy string, op checker.Op, n int) {
+func (u typicalCounts) add(strategy string, op checker.Op, n int) {
 	of := costOf{strategy: strategy, op: op}
 	if u[of] == nil {
 		u[of] = map[int]int{}
@@ -66,7 +66,7 @@ func (u usual) add(strategy string, op checker.Op, n int) {
 }
 
 // of returns the number that most cells have, of several the largest: where a message got lost there are fewer.
-func (u usual) of(strategy string, op checker.Op) (most int, ok bool) {
+func (u typicalCounts) of(strategy string, op checker.Op) (most int, ok bool) {
 	cells := 0
 	for n, times := range u[costOf{strategy: strategy, op: op}] {
 		if times > cells || times == cells && n > most {

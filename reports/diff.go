@@ -28,7 +28,7 @@ type Diff struct {
 	// Costs are the costs that changed.
 	Costs []CostChange `json:"costs"`
 
-	played *survey // the new report
+	played *aggregate // the new report
 }
 
 // A Side is one of the two reports.
@@ -39,29 +39,29 @@ type Side struct {
 	Cells   int    `json:"cells"`
 }
 
-// A Become is what became of a cell.
-type Become string
+// A ChangeKind is what became of a cell.
+type ChangeKind string
 
 // What becomes of cells. A cell that shows an anomaly that it did not show is worse, whatever it
 // has ceased to show; one that has no answer any more is lost, and nobody knows.
 const (
-	Worse  Become = "worse"
-	Lost   Become = "undecided"
-	Better Become = "better"
-	Added  Become = "new"
-	Gone   Become = "gone"
+	Worse  ChangeKind = "worse"
+	Lost   ChangeKind = "undecided"
+	Better ChangeKind = "better"
+	Added  ChangeKind = "new"
+	Gone   ChangeKind = "gone"
 )
 
-func becomes() []Become { return []Become{Worse, Lost, Better, Added, Gone} }
+func becomes() []ChangeKind { return []ChangeKind{Worse, Lost, Better, Added, Gone} }
 
 // title returns what heads the cells of a kind.
-func (b Become) title() string {
-	return map[Become]string{Worse: "Worse", Lost: "Without an answer now", Better: "Better", Added: "New", Gone: "Gone"}[b]
+func (b ChangeKind) title() string {
+	return map[ChangeKind]string{Worse: "Worse", Lost: "Without an answer now", Better: "Better", Added: "New", Gone: "Gone"}[b]
 }
 
 // A Change is a cell that changed, by its name in the new report.
 type Change struct {
-	Become   Become            `json:"become"`
+	Become   ChangeKind        `json:"become"`
 	World    string            `json:"world"`
 	Strategy string            `json:"strategy"`
 	Scenario string            `json:"scenario"`
@@ -84,7 +84,7 @@ type CostChange struct {
 }
 
 // Has reports whether any cell became that.
-func (d *Diff) Has(b Become) bool {
+func (d *Diff) Has(b ChangeKind) bool {
 	return slices.ContainsFunc(d.Changes, func(c Change) bool { return c.Become == b })
 }
 
@@ -145,7 +145,7 @@ func ResultsIn(path string) string {
 // and need their file no longer.
 type Results struct {
 	file string
-	of   *survey
+	of   *aggregate
 }
 
 // ReadResults reads the results of a file.
@@ -209,7 +209,7 @@ func (d *Diff) Narrow() {
 }
 
 // knows returns an error for names that neither report has.
-func (s *survey) knows(renamed map[string]string, after *survey) error {
+func (s *aggregate) knows(renamed map[string]string, after *aggregate) error {
 	for _, was := range slices.Sorted(maps.Keys(renamed)) {
 		if !slices.Contains(s.strategies.names, was) {
 			return fmt.Errorf("reports: %q is no strategy of the old report, which has %s", was, some(s.strategies.names, 12))
@@ -221,13 +221,13 @@ func (s *survey) knows(renamed map[string]string, after *survey) error {
 	return nil
 }
 
-func side(file string, s *survey) Side {
+func side(file string, s *aggregate) Side {
 	return Side{File: file, Version: s.run.Version, World: s.run.World, Cells: s.all.Tally().Cells}
 }
 
 // note says what was not the same for both.
-func (d *Diff) note(before, after *survey) {
-	lease := func(s *survey) string {
+func (d *Diff) note(before, after *aggregate) {
+	lease := func(s *aggregate) string {
 		if s.run.TTL == 0 {
 			return "each script's own"
 		}
@@ -257,7 +257,7 @@ func (d *Diff) note(before, after *survey) {
 	}
 	for _, s := range []struct {
 		which string
-		of    *survey
+		of    *aggregate
 	}{{"old", before}, {"new", after}} {
 		if s.of.run.Interrupted {
 			d.Notes = append(d.Notes, "the "+s.which+" run was interrupted: cells are missing")
@@ -318,7 +318,7 @@ func cellSays(c Cell) string {
 }
 
 // costs compares what a strategy costs, which is called otherwise in the new report.
-func (d *Diff) costs(before, after *survey, was, is string) {
+func (d *Diff) costs(before, after *aggregate, was, is string) {
 	add := func(what, old, now string, ratio float64) {
 		if old != now && old != "" && now != "" {
 			d.Costs = append(d.Costs, CostChange{Strategy: is, What: what, Old: old, New: now, Ratio: ratio})

@@ -141,7 +141,7 @@ func TestDiffBothWays(t *testing.T) {
 	if there.Same != back.Same {
 		t.Errorf("%d cells are the same, and %d the other way round", there.Same, back.Same)
 	}
-	cells := func(d *reports.Diff, list ...reports.Become) (names []string) {
+	cells := func(d *reports.Diff, list ...reports.ChangeKind) (names []string) {
 		for _, c := range d.Changes {
 			if slices.Contains(list, c.Become) {
 				names = append(names, c.Strategy+"/"+c.Scenario)

@@ -42,7 +42,7 @@ type group struct {
 
 // A section is the cells that became the same.
 type section struct {
-	Become
+	ChangeKind
 	groups []group
 }
 
@@ -54,8 +54,8 @@ func (d *Diff) sections() (list []section) {
 		worlds[c.World] = true
 	}
 	for _, c := range d.Changes {
-		if len(list) == 0 || list[len(list)-1].Become != c.Become {
-			list = append(list, section{Become: c.Become})
+		if len(list) == 0 || list[len(list)-1].ChangeKind != c.Become {
+			list = append(list, section{ChangeKind: c.Become})
 		}
 		s := &list[len(list)-1]
 		i := slices.IndexFunc(s.groups, func(g group) bool { return g.strategy == c.Strategy && g.says == c.Says })
@@ -144,14 +144,14 @@ func (d *Diff) sectionsMarkdown(b *bufio.Writer, level string) {
 
 // annotations writes a line for each cell that got worse or has no answer any more, as [Annotations] does.
 func (d *Diff) annotations(b *bufio.Writer) {
-	level := map[Become]string{Worse: "error", Lost: "warning"}
+	level := map[ChangeKind]string{Worse: "error", Lost: "warning"}
 	for _, section := range d.sections() {
-		if level[section.Become] == "" {
+		if level[section.ChangeKind] == "" {
 			continue
 		}
 		for _, g := range section.groups {
 			title := shown(g.strategy) + ": " + strings.ToLower(section.title())
-			fmt.Fprintf(b, "::%s title=%s::%s, under %s\n", level[section.Become], annotated(title, true), annotated(printed(g.says), false),
+			fmt.Fprintf(b, "::%s title=%s::%s, under %s\n", level[section.ChangeKind], annotated(title, true), annotated(printed(g.says), false),
 				annotated(some(each(g.scenarios, shown), mostUnder), false))
 		}
 	}
@@ -182,7 +182,7 @@ func (d *Diff) json(w io.Writer) error {
 func (d *Diff) page() *page.Differences {
 	p := &page.Differences{Title: "lockfault compare", Tally: d.Tally() + ".", Old: printed(d.Old.says()), New: printed(d.New.says()), Notes: each(d.Notes, printed)}
 	for _, section := range d.sections() {
-		became := page.Became{Title: section.title(), Alarm: section.Become == Worse || section.Become == Lost}
+		became := page.Became{Title: section.title(), Alarm: section.ChangeKind == Worse || section.ChangeKind == Lost}
 		for _, g := range section.groups {
 			became.Rows = append(became.Rows, [3]string{shown(g.strategy), g.says, strings.Join(each(g.scenarios, shown), ", ")})
 		}

@@ -11,8 +11,8 @@ import (
 // cutCommand returns a command's first word and the rest.
 func cutCommand(text string) (name, rest string, found bool) { return strings.Cut(text, " ") }
 
-// A lasting is a fault that lasts, and the words by which a script ends it.
-type lasting struct {
+// A durationFault is a fault that lasts, and the words by which a script ends it.
+type durationFault struct {
 	verb  string // the script's word for it
 	kind  picture.SpanKind
 	label string
@@ -21,8 +21,8 @@ type lasting struct {
 
 // lastings are the faults of nodes and links that last. Those of clients are events of their
 // own kinds, and what the gate does shows by what it kept.
-func lastings() []lasting {
-	return []lasting{
+func lastings() []durationFault {
+	return []durationFault{
 		{"partition", picture.Cut, "cut off", []string{"heal"}},
 		{"timeout", picture.Cut, "cut off later", []string{"heal"}},
 		{"crash", picture.Stop, "down", []string{"restart"}},
@@ -42,7 +42,7 @@ type openSpan struct {
 }
 
 // faults are what the script did to nodes and links for a time.
-func (p *painter) faults() []picture.Span {
+func (p *diagramBuilder) faults() []picture.Span {
 	var list []picture.Span
 	open := map[string]map[openSpan][]int{} // the spans of each kind that last, by the word that ends them
 	for i, e := range p.h.Events[:p.last+1] {
@@ -120,7 +120,7 @@ func verbOf(text string) (verb, rest string) {
 
 // subjects returns the lanes that a fault is about: of the clients and servers that are named
 // before anything else in it, those of a node all.
-func (p *painter) subjects(e checker.Event) []int {
+func (p *diagramBuilder) subjects(e checker.Event) []int {
 	var lanes []int
 	add := func(lane int) {
 		if lane >= 0 && !slices.Contains(lanes, lane) {
@@ -152,7 +152,7 @@ func (p *painter) subjects(e checker.Event) []int {
 
 // mended returns whether to mend the ways of some lanes' nodes, all or from those that rest names, mends those from
 // a lane's node to all that it was cut off from: what is mended of n3 is also what n1 was cut off by.
-func (p *painter) mended(lanes []int, rest string) func(openSpan) bool {
+func (p *diagramBuilder) mended(lanes []int, rest string) func(openSpan) bool {
 	var nodes []string
 	for _, lane := range lanes {
 		nodes = append(nodes, p.nodes[lane])
@@ -172,7 +172,7 @@ func (p *painter) mended(lanes []int, rest string) func(openSpan) bool {
 }
 
 // primary returns the lane of the server that took a request, or none if there is no such request.
-func (p *painter) primary(request int) []int {
+func (p *diagramBuilder) primary(request int) []int {
 	if request < 0 {
 		return nil
 	}

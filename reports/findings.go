@@ -60,7 +60,7 @@ func WriteFindings(w io.Writer, f Findings) error {
 	for _, x := range f.Failures {
 		p.Failures = append(p.Failures, page.Failure{Says: readable(x.Err), Script: printable.Text(x.Script)})
 	}
-	told := told{}
+	told := seenStories{}
 	for _, x := range f.List {
 		story, err := x.story()
 		if err != nil {

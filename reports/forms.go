@@ -18,8 +18,8 @@ import (
 	"github.com/lockfault/lockfault/reports/mermaid"
 )
 
-// A Form is a form in which all of a report can be written.
-type Form struct {
+// A Format is a form in which all of a report can be written.
+type Format struct {
 	Name  string
 	Write func(w io.Writer, of Source) error
 	// Lines says that it is lines among which others may stand, and no document.
@@ -51,8 +51,8 @@ func (of Source) scan(visit func(Cell) error) (Head, error) {
 }
 
 // Forms returns the forms.
-func Forms() []Form {
-	return []Form{
+func Forms() []Format {
+	return []Format{
 		{Name: "html", Write: HTML},
 		{Name: "markdown", Write: Markdown},
 		{Name: "json", Write: results},
@@ -75,7 +75,7 @@ func results(w io.Writer, of Source) error {
 
 // WriteFile writes a form into a file, which is there as a whole or not at all. What is no regular
 // file, a device or a pipe, is written into; of a symbolic link that goes for what it leads to.
-func (f Form) WriteFile(name string, of Source) error {
+func (f Format) WriteFile(name string, of Source) error {
 	write := func(w io.Writer) error { return f.Write(w, of) }
 	var err error
 	if info, there := os.Stat(name); there == nil && !info.Mode().IsRegular() {

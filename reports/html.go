@@ -48,7 +48,7 @@ func HTML(w io.Writer, of Source) error {
 		return err
 	}
 	teller := &storyteller{s, filepath.Dir(of.Results)}
-	told := told{}
+	told := seenStories{}
 	type drawn struct {
 		story page.Story
 		err   error
@@ -87,11 +87,11 @@ func HTML(w io.Writer, of Source) error {
 	return p.Close()
 }
 
-// told are the stories that were told, by what is in them.
-type told map[[sha256.Size]byte]string
+// seenStories are the stories that were told, by what is in them.
+type seenStories map[[sha256.Size]byte]string
 
 // once leaves out of a story what another one has already shown.
-func (t told) once(s *page.Story) {
+func (t seenStories) once(s *page.Story) {
 	if s.Timeline == "" {
 		return
 	}
@@ -111,7 +111,7 @@ func (t told) once(s *page.Story) {
 
 // A storyteller makes the stories of a page. It can make several at once.
 type storyteller struct {
-	*survey
+	*aggregate
 	dir string
 }
 
@@ -331,7 +331,7 @@ func drawAll(in *below.Dir, dir string, until func() error) error {
 
 // id names the story of a cell: by what was played, which stays the same from run to run, unless
 // that is nothing to be typed.
-func (s *survey) id(c Cell) string {
+func (s *aggregate) id(c Cell) string {
 	id := c.Strategy + "/" + c.Scenario
 	if c.World != s.first() {
 		id += "@" + c.World

@@ -73,7 +73,7 @@ func hostileReport(t *testing.T) string {
 	for _, text := range hostile() {
 		head.Scripts = append(head.Scripts, reports.NewScript(text, text, text))
 		head.Command = append(head.Command, text)
-		head.Strategies = append(head.Strategies, reports.Described{Name: text, Summary: text})
+		head.Strategies = append(head.Strategies, reports.StrategyInfo{Name: text, Summary: text})
 	}
 	r, err := reports.Create(dir, head, reports.Plan{Cells: len(hostile())})
 	if err != nil {
@@ -227,7 +227,7 @@ func TestStandardTellsOfOthers(t *testing.T) {
 func TestStandardIsOfTheRun(t *testing.T) {
 	dir := t.TempDir()
 	h := head()
-	h.Scripts, h.Strategies = []reports.Script{reports.NewScript("s", "", "x")}, []reports.Described{{Name: "redlock", Nodes: 5}}
+	h.Scripts, h.Strategies = []reports.Script{reports.NewScript("s", "", "x")}, []reports.StrategyInfo{{Name: "redlock", Nodes: 5}}
 	r, err := reports.Create(dir, h, reports.Plan{Cells: 1})
 	if err != nil {
 		t.Fatal(err)

@@ -27,8 +27,8 @@ type journal struct {
 	end  int64
 }
 
-// A kept is a line of the journal.
-type kept struct {
+// A journalLine is a line of the journal.
+type journalLine struct {
 	Place   int             `json:"place"`
 	Attempt int             `json:"attempt"`
 	Cell    json.RawMessage `json:"cell"`
@@ -111,7 +111,7 @@ func (j *journal) add(place, attempt int, cell Cell) (extent, error) {
 	if err != nil {
 		return extent{}, err
 	}
-	line, err := json.Marshal(kept{place, attempt, text})
+	line, err := json.Marshal(journalLine{place, attempt, text})
 	if err != nil {
 		return extent{}, err
 	}
@@ -127,7 +127,7 @@ func extentOf(offset int64, line, cell []byte, attempt int) extent {
 
 // read reads the journal, which must have that plan, and calls visit with each
 // cell. The next one is written behind the last.
-func (j *journal) read(plan Plan, visit func(kept, extent) error) error {
+func (j *journal) read(plan Plan, visit func(journalLine, extent) error) error {
 	if err := input.Check(j.file, j.file.Name(), input.Stream); err != nil {
 		return err
 	}
@@ -149,7 +149,7 @@ func (j *journal) read(plan Plan, visit func(kept, extent) error) error {
 			return err
 		}
 		text := line[:len(line)-1]
-		var k kept
+		var k journalLine
 		if first {
 			err = plan.check(text)
 		} else if err = json.Unmarshal(text, &k); err == nil {

@@ -34,7 +34,7 @@ func FuzzJournal(f *testing.F) {
 		}
 		defer j.close()
 		cells := 0
-		if err := j.read(plan, func(kept, extent) error { cells++; return nil }); err != nil {
+		if err := j.read(plan, func(journalLine, extent) error { cells++; return nil }); err != nil {
 			after, broken := os.ReadFile(path)
 			if broken != nil || string(after) != string(text) {
 				t.Errorf("a journal that was refused is changed: %v", broken)
@@ -46,7 +46,7 @@ func FuzzJournal(f *testing.F) {
 		if _, err := j.file.Seek(0, 0); err != nil {
 			t.Fatal(err)
 		}
-		if err := j.read(plan, func(kept, extent) error { again++; return nil }); err != nil || again != cells {
+		if err := j.read(plan, func(journalLine, extent) error { again++; return nil }); err != nil || again != cells {
 			t.Errorf("%d cells, then %d: %v", cells, again, err)
 		}
 	})
@@ -68,7 +68,7 @@ func TestJournalWithLongLine(t *testing.T) {
 		t.Fatal(err)
 	}
 	j.end = 0
-	err = j.read(Plan{}, func(kept, extent) error { return nil })
+	err = j.read(Plan{}, func(journalLine, extent) error { return nil })
 	if err == nil || !strings.HasSuffix(err.Error(), "more than the limit of 64 MiB") {
 		t.Errorf("read returns %v", err)
 	}

@@ -27,8 +27,8 @@ const (
 	MapPicture = "map.svg"
 )
 
-// A Mapped is a map of where a lock is safe, as map.json has it.
-type Mapped struct {
+// A MapReport is a map of where a lock is safe, as map.json has it.
+type MapReport struct {
 	Tool     string            `json:"tool"`
 	Version  string            `json:"version"`
 	Strategy string            `json:"strategy"`
@@ -117,7 +117,7 @@ type MapScript struct {
 }
 
 // ReadMap reads a map from its directory.
-func ReadMap(dir string) (*Mapped, error) {
+func ReadMap(dir string) (*MapReport, error) {
 	f, err := openBelow(dir, MapFile, input.Document)
 	if err != nil {
 		return nil, err
@@ -127,7 +127,7 @@ func ReadMap(dir string) (*Mapped, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &Mapped{}
+	m := &MapReport{}
 	if err := json.Unmarshal(text, m); err != nil {
 		return nil, err
 	}
@@ -138,7 +138,7 @@ func ReadMap(dir string) (*Mapped, error) {
 }
 
 // JSON writes the map as map.json has it.
-func (m *Mapped) JSON(w io.Writer) error {
+func (m *MapReport) JSON(w io.Writer) error {
 	e := json.NewEncoder(printable.NewJSONWriter(w))
 	e.SetEscapeHTML(false)
 	return e.Encode(m)
@@ -146,7 +146,7 @@ func (m *Mapped) JSON(w io.Writer) error {
 
 // CSV writes a line for each probe: its values, its verdict, and its anomalies with blanks
 // between them.
-func (m *Mapped) CSV(w io.Writer) error {
+func (m *MapReport) CSV(w io.Writer) error {
 	c := csv.NewWriter(w)
 	head := []string{m.X.Name}
 	if m.Y != nil {
@@ -165,11 +165,11 @@ func (m *Mapped) CSV(w io.Writer) error {
 }
 
 // Name says what the map is of.
-func (m *Mapped) Name() string {
+func (m *MapReport) Name() string {
 	return fmt.Sprintf("%s under %s, %s", shown(m.Strategy), shown(m.Scenario), m.axes())
 }
 
-func (m *Mapped) axes() string {
+func (m *MapReport) axes() string {
 	if m.Y == nil {
 		return "along " + m.X.Name
 	}
@@ -177,7 +177,7 @@ func (m *Mapped) axes() string {
 }
 
 // answers returns the answers that squares have: held first, and what came to nothing last.
-func (m *Mapped) answers() []string {
+func (m *MapReport) answers() []string {
 	var list []string
 	for _, s := range m.Squares {
 		if !slices.Contains(list, s.Answer) && s.Answer != MapHeld && s.Answer != MapVoid {
@@ -193,7 +193,7 @@ func (m *Mapped) answers() []string {
 }
 
 // SVG draws the map. One that stands alone is a file of its own.
-func (m *Mapped) SVG(w io.Writer, alone bool) error {
+func (m *MapReport) SVG(w io.Writer, alone bool) error {
 	h := svg.Heat{Name: m.Name(), X: svg.Axis{Name: m.X.Name, Steps: m.X.Steps, Ticks: m.X.Ticks}}
 	if m.Y != nil {
 		h.Y = &svg.Axis{Name: m.Y.Name, Steps: m.Y.Steps, Ticks: m.Y.Ticks}
@@ -216,7 +216,7 @@ func (m *Mapped) SVG(w io.Writer, alone bool) error {
 }
 
 // Missed says what the map can't say.
-func (m *Mapped) Missed() string {
+func (m *MapReport) Missed() string {
 	if m.Loose == 0 {
 		return "Every part of the map has a change in it, and was looked at closely."
 	}
@@ -235,7 +235,7 @@ func (m *Mapped) Missed() string {
 }
 
 // Broken says how many points were answered otherwise than held, and where the first is.
-func (m *Mapped) Broken() []string {
+func (m *MapReport) Broken() []string {
 	var list []string
 	for _, c := range m.Counts {
 		text := fmt.Sprintf("%s at %s of %s points, the first at %s %s", c.Answer, Thousands(c.Points), Thousands(len(m.Probes)), m.X.Name, c.X)
@@ -248,7 +248,7 @@ func (m *Mapped) Broken() []string {
 }
 
 // Table writes the map for a terminal.
-func (m *Mapped) Table(w io.Writer) error {
+func (m *MapReport) Table(w io.Writer) error {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "%s; world %s, seed %d\n", m.Name(), m.World, m.Seed)
 	fmt.Fprintf(&b, "%s points played, where a grid as close has %s\n\n", Thousands(len(m.Probes)), Thousands(m.Grid))
@@ -289,7 +289,7 @@ const chartCells = 32
 
 // chart draws the map with letters: one that stands for squares with several answers says
 // that it changes there.
-func (m *Mapped) chart(b *bytes.Buffer) {
+func (m *MapReport) chart(b *bytes.Buffer) {
 	cells := min(chartCells, m.X.Steps)
 	rows := 1
 	if m.Y != nil {
@@ -343,7 +343,7 @@ func (m *Mapped) chart(b *bytes.Buffer) {
 }
 
 // letters returns the chart's, from below and from left to right.
-func (m *Mapped) letters(cells, rows int, of map[string]rune) [][]rune {
+func (m *MapReport) letters(cells, rows int, of map[string]rune) [][]rune {
 	chart := make([][]rune, rows)
 	for i := range chart {
 		chart[i] = make([]rune, cells)
@@ -375,7 +375,7 @@ func (m *Mapped) letters(cells, rows int, of map[string]rune) [][]rune {
 const mapTitle = Tool + " map"
 
 // Page writes the map as one HTML file.
-func (m *Mapped) Page(w io.Writer) error {
+func (m *MapReport) Page(w io.Writer) error {
 	var picture strings.Builder
 	if err := m.SVG(&picture, false); err != nil {
 		return err

@@ -15,8 +15,8 @@ import (
 )
 
 // mapped is a small map: held, but for a corner, with a point that came to nothing.
-func mapped(name string) *reports.Mapped {
-	m := &reports.Mapped{
+func mapped(name string) *reports.MapReport {
+	m := &reports.MapReport{
 		Tool: reports.Tool, Version: "v0", Strategy: name, Scenario: "s", World: "sim", Seed: 1, Command: "lockfault map " + name, Of: []checker.Anomaly{checker.Overlap},
 		X: reports.MapAxis{Name: "pause", Steps: 2, Ticks: []string{"0.5ttl", "1ttl", "1.5ttl"}}, Y: &reports.MapAxis{Name: "lag", Steps: 2, Ticks: []string{"1ms", "2ms", "3ms"}},
 		Grid: 9, Loose: 3, LooseX: "0.5ttl", LooseY: "1ms", Void: 1, Why: name + ": it went wrong",

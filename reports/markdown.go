@@ -152,10 +152,10 @@ func (m *Matrix) markdown(b *bufio.Writer) {
 	}
 }
 
-// costs are the fewest round trips, or commands, by strategy and operation.
-type costs map[string]map[checker.Op]int
+// roundTrips are the fewest round trips, or commands, by strategy and operation.
+type roundTrips map[string]map[checker.Op]int
 
-func (k costs) add(strategy string, of map[checker.Op]int) {
+func (k roundTrips) add(strategy string, of map[checker.Op]int) {
 	for op, n := range of {
 		if k[strategy] == nil {
 			k[strategy] = map[checker.Op]int{}
@@ -166,7 +166,7 @@ func (k costs) add(strategy string, of map[checker.Op]int) {
 	}
 }
 
-func (k costs) markdown(b *bufio.Writer, commands usual, strategies []string, measured []Cost) {
+func (k roundTrips) markdown(b *bufio.Writer, commands typicalCounts, strategies []string, measured []Cost) {
 	var contenders []int
 	for _, c := range measured {
 		if !slices.Contains(contenders, c.Contenders) {

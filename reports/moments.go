@@ -10,7 +10,7 @@ import (
 )
 
 // moments returns all that happened, in the order of the history: what repeats itself once.
-func (p *painter) moments() []picture.Moment {
+func (p *diagramBuilder) moments() []picture.Moment {
 	var list []picture.Moment
 	events := p.h.Events
 	for i, e := range events {
@@ -44,7 +44,7 @@ func (p *painter) moments() []picture.Moment {
 }
 
 // moment returns what is to be seen of an event, if anything.
-func (p *painter) moment(i int, e checker.Event) (picture.Moment, bool) {
+func (p *diagramBuilder) moment(i int, e checker.Event) (picture.Moment, bool) {
 	m := picture.Moment{Event: e.Index, At: e.Time, Sent: e.Sent, From: p.client(e.Client), To: -1,
 		Says: p.plain(e)}
 	if p.proves(i) {
@@ -110,7 +110,7 @@ func (p *painter) moment(i int, e checker.Event) (picture.Moment, bool) {
 }
 
 // effect says whose the key is now, and until when.
-func (p *painter) effect(e checker.Event) string {
+func (p *diagramBuilder) effect(e checker.Event) string {
 	switch {
 	case e.Owner == "" && e.Value == "":
 		return "free"

@@ -22,7 +22,7 @@ const MostMoments = 60
 func Picture(cell Cell, h checker.History, most int) picture.Picture {
 	s := newStory(h)
 	s.name(cell)
-	p := &painter{story: s, cell: cell, folded: map[int]fold{}}
+	p := &diagramBuilder{story: s, cell: cell, folded: map[int]fold{}}
 	for _, f := range s.folds() {
 		for _, i := range f.events {
 			p.folded[i] = f
@@ -31,8 +31,8 @@ func Picture(cell Cell, h checker.History, most int) picture.Picture {
 	return p.paint(most)
 }
 
-// A painter makes the picture of a cell from its story.
-type painter struct {
+// A diagramBuilder makes the picture of a cell from its story.
+type diagramBuilder struct {
 	*story
 	cell   Cell
 	folded map[int]fold // by the place of each event
@@ -45,7 +45,7 @@ type painter struct {
 	lasted []picture.Span
 }
 
-func (p *painter) paint(most int) picture.Picture {
+func (p *diagramBuilder) paint(most int) picture.Picture {
 	p.lay()
 	m := p.h.Meta
 	pic := picture.Picture{Title: p.cell.Strategy + " under " + p.cell.Scenario, Lease: m.TTL, End: p.end()}
@@ -112,7 +112,7 @@ const mostSpans = 500
 func sign(d time.Duration) time.Duration { return max(-1, min(1, d)) }
 
 // lay finds the lanes: all clients, each server that anything is said of, and the resource.
-func (p *painter) lay() {
+func (p *diagramBuilder) lay() {
 	p.places, p.serversOf = map[string]int{}, map[string][]int{}
 	add := func(kind picture.LaneKind, name, label string, number int) {
 		p.places[name] = len(p.lanes)
@@ -199,10 +199,10 @@ func serverOf(e checker.Event) string {
 	return e.Server
 }
 
-func (p *painter) client(name string) int { return p.place("client " + name) }
+func (p *diagramBuilder) client(name string) int { return p.place("client " + name) }
 
 // server returns the lane of the server that an event is of, a reply's by its request.
-func (p *painter) server(at int) int {
+func (p *diagramBuilder) server(at int) int {
 	if request, ok := p.asked[at]; ok {
 		at = request
 	}
@@ -213,7 +213,7 @@ func (p *painter) server(at int) int {
 	return p.place("node " + e.Node)
 }
 
-func (p *painter) place(name string) int {
+func (p *diagramBuilder) place(name string) int {
 	if at, ok := p.places[name]; ok {
 		return at
 	}
@@ -221,7 +221,7 @@ func (p *painter) place(name string) int {
 }
 
 // end returns when the run was over.
-func (p *painter) end() time.Duration {
+func (p *diagramBuilder) end() time.Duration {
 	if len(p.h.Events) == 0 {
 		return 0
 	}
@@ -231,7 +231,7 @@ func (p *painter) end() time.Duration {
 // window returns from when to when there is something to be seen: to the end of the run if
 // nothing is left out behind, and until the leases end that last longer, unless the window is
 // longer than a lease anyway.
-func (p *painter) window(pic picture.Picture) (from, to time.Duration) {
+func (p *diagramBuilder) window(pic picture.Picture) (from, to time.Duration) {
 	if len(pic.Moments) == 0 {
 		return 0, p.end()
 	}
@@ -252,12 +252,12 @@ func (p *painter) window(pic picture.Picture) (from, to time.Duration) {
 }
 
 // shows reports whether a moment is about what shows that something went wrong.
-func (p *painter) shows(m picture.Moment) bool {
+func (p *diagramBuilder) shows(m picture.Moment) bool {
 	return p.named[m.Event] || slices.ContainsFunc(m.With, func(i int) bool { return p.named[i] })
 }
 
 // proves reports whether an event is among those that prove an anomaly.
-func (p *painter) proves(i int) bool {
+func (p *diagramBuilder) proves(i int) bool {
 	return slices.ContainsFunc(p.cell.Witnesses, func(w checker.Witness) bool { return slices.Contains(w.Events, i) })
 }
 
@@ -283,7 +283,7 @@ func matters(s picture.Span, pic picture.Picture) bool {
 }
 
 // times are those at which something is to be seen.
-func (p *painter) times(pic picture.Picture, from, to time.Duration) []time.Duration {
+func (p *diagramBuilder) times(pic picture.Picture, from, to time.Duration) []time.Duration {
 	times := []time.Duration{from, to}
 	for _, m := range pic.Moments {
 		times = append(times, m.At)
@@ -350,7 +350,7 @@ func short(text string) string { return clipTo(printable.Line(text), 40) }
 func printed(text string) string { return clipTo(printable.Line(text), 300) }
 
 // until says the end of a lease in a label.
-func (p *painter) until(e checker.Event) string {
+func (p *diagramBuilder) until(e checker.Event) string {
 	if e.Expires == 0 {
 		return "no TTL"
 	}

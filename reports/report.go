@@ -191,7 +191,7 @@ func (r *Report) begin() error {
 
 // goOn reads what was finished and starts another attempt.
 func (r *Report) goOn() error {
-	err := r.journal.read(r.plan, func(k kept, at extent) error {
+	err := r.journal.read(r.plan, func(k journalLine, at extent) error {
 		if k.Place < 0 || k.Place >= len(r.at) {
 			return fmt.Errorf("it has a cell %d of %d", k.Place, len(r.at))
 		}

@@ -58,8 +58,8 @@ type Head struct {
 	// Interrupted says that the run was stopped: cells are missing.
 	Interrupted bool `json:"interrupted,omitempty"`
 	// Strategies and Scripts are what was played.
-	Strategies []Described `json:"strategies,omitempty"`
-	Scripts    []Script    `json:"scripts,omitempty"`
+	Strategies []StrategyInfo `json:"strategies,omitempty"`
+	Scripts    []Script       `json:"scripts,omitempty"`
 	// Command is what to type to have it all played again, in words, and Flags are
 	// those of its flags that each single cell needs for that.
 	Command []string `json:"command,omitempty"`
@@ -68,8 +68,8 @@ type Head struct {
 	Machine string `json:"machine,omitempty"`
 }
 
-// A Described is what results.json says of a strategy.
-type Described struct {
+// A StrategyInfo is what results.json says of a strategy.
+type StrategyInfo struct {
 	Name    string `json:"name"`
 	Summary string `json:"summary,omitempty"`
 	Service string `json:"service,omitempty"` // that it runs on, if not Redis
@@ -142,7 +142,7 @@ type Cell struct {
 	Witnesses []checker.Witness `json:"witnesses"`
 	// Unjudged says why the anomalies that are read off servers were not looked
 	// for, where the keys don't tell whose the lock is.
-	Unjudged *checker.Doubt `json:"unjudged,omitempty"`
+	Unjudged *checker.Ambiguity `json:"unjudged,omitempty"`
 	// Virtual is the time that passed in the world, Elapsed outside.
 	Virtual time.Duration `json:"virtual_ns"`
 	Elapsed time.Duration `json:"elapsed_ns"`
@@ -177,7 +177,7 @@ type Cell struct {
 	Together time.Duration `json:"together_ns,omitempty"`
 	// Twin is what the cell showed in [Reference] at that lease, where it is
 	// a longer one than the run's: AgreesWithSim is about that then.
-	Twin *Twin `json:"twin,omitempty"`
+	Twin *ReferenceCell `json:"twin,omitempty"`
 }
 
 // Who says what is expected of a cell, in place of the script.
@@ -206,8 +206,8 @@ func (m MetNothing) says(order string) string {
 	return text
 }
 
-// A Twin is a cell as it was played in [Reference].
-type Twin struct {
+// A ReferenceCell is a cell as it was played in [Reference].
+type ReferenceCell struct {
 	Verdict   Verdict           `json:"verdict"`
 	Anomalies []checker.Anomaly `json:"anomalies"`
 }

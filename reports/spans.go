@@ -9,7 +9,7 @@ import (
 )
 
 // spans returns all that lasted.
-func (p *painter) spans() []picture.Span {
+func (p *diagramBuilder) spans() []picture.Span {
 	if p.lasted == nil {
 		p.lasted = append(p.holds(), p.calls()...)
 		p.lasted = append(p.lasted, p.keys()...)
@@ -22,7 +22,7 @@ func (p *painter) spans() []picture.Span {
 }
 
 // holds are what clients believed.
-func (p *painter) holds() []picture.Span {
+func (p *diagramBuilder) holds() []picture.Span {
 	var list []picture.Span
 	valid := p.validities()
 	for _, h := range p.beliefs {
@@ -49,7 +49,7 @@ type validity struct {
 }
 
 // validities returns the last validity of each client.
-func (p *painter) validities() map[string]validity {
+func (p *diagramBuilder) validities() map[string]validity {
 	last := map[string]validity{}
 	for i, e := range p.h.Events[:p.last+1] {
 		if e.Kind == checker.Return && e.Result == checker.OK && e.Until > 0 {
@@ -60,7 +60,7 @@ func (p *painter) validities() map[string]validity {
 }
 
 // overlaps are the first times between from and to in which two believed at once, at most so many.
-func (p *painter) overlaps(from, to time.Duration, most int) []picture.Overlap {
+func (p *diagramBuilder) overlaps(from, to time.Duration, most int) []picture.Overlap {
 	var list []picture.Overlap
 	for i, a := range p.beliefs {
 		if a.End < from {
@@ -81,7 +81,7 @@ func (p *painter) overlaps(from, to time.Duration, most int) []picture.Overlap {
 }
 
 // calls are the operations.
-func (p *painter) calls() []picture.Span {
+func (p *diagramBuilder) calls() []picture.Span {
 	var list []picture.Span
 	open := map[int]int{} // where the call is, by its number
 	for i, e := range p.h.Events[:p.last+1] {
@@ -105,7 +105,7 @@ func (p *painter) calls() []picture.Span {
 }
 
 // keys are whose the key was on each server. A key that is renewed stays one span.
-func (p *painter) keys() []picture.Span {
+func (p *diagramBuilder) keys() []picture.Span {
 	var list []picture.Span
 	open := map[int]int{} // by lane
 	for i, e := range p.h.Events[:p.last+1] {
@@ -152,7 +152,7 @@ func (p *painter) keys() []picture.Span {
 }
 
 // rounds are what clients asked again and again.
-func (p *painter) rounds() []picture.Span {
+func (p *diagramBuilder) rounds() []picture.Span {
 	var list []picture.Span
 	for i := range p.h.Events {
 		f, ok := p.folded[i]
@@ -167,7 +167,7 @@ func (p *painter) rounds() []picture.Span {
 }
 
 // stops are the times in which a client's process stood still or was dead.
-func (p *painter) stops() []picture.Span {
+func (p *diagramBuilder) stops() []picture.Span {
 	var list []picture.Span
 	open := map[string]int{}
 	begin := func(i int, e checker.Event, label, says string) {
@@ -200,7 +200,7 @@ func (p *painter) stops() []picture.Span {
 }
 
 // kept are the messages that the gate kept, until it let them go on.
-func (p *painter) kept() []picture.Span {
+func (p *diagramBuilder) kept() []picture.Span {
 	type message struct{ client, node, direction, command string }
 	var list []picture.Span
 	waiting := map[message][]int{}

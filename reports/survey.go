@@ -15,8 +15,8 @@ import (
 	"github.com/lockfault/lockfault/reports/picture"
 )
 
-// A survey is what a page says of the whole run. It keeps a few bytes of each cell.
-type survey struct {
+// An aggregate is what a page says of the whole run. It keeps a few bytes of each cell.
+type aggregate struct {
 	run        Head
 	worlds     index
 	strategies index
@@ -25,8 +25,8 @@ type survey struct {
 	at         map[[3]string]int
 	agree      Agreement
 	all        Comparison
-	costs      costs
-	commands   usual               // of a success
+	costs      roundTrips
+	commands   typicalCounts       // of a success
 	trips      map[costOf]between  // round trips of a success, the least in each cell
 	hashes     map[string]string   // of the scripts that are there
 	traits     map[string]traits   // of strategies
@@ -35,11 +35,11 @@ type survey struct {
 }
 
 // newSurvey reads the results of a file.
-func newSurvey(file string) (*survey, error) { return surveyBeside(readStandard(), file) }
+func newSurvey(file string) (*aggregate, error) { return surveyBeside(readStandard(), file) }
 
 // surveyBeside does so, with that for what locks that were not played show.
-func surveyBeside(known standard, file string) (*survey, error) {
-	s := &survey{at: map[[3]string]int{}, costs: costs{}, commands: usual{}, trips: map[costOf]between{}, hashes: map[string]string{}, traits: map[string]traits{}, kin: map[string][]string{}, standard: known}
+func surveyBeside(known standard, file string) (*aggregate, error) {
+	s := &aggregate{at: map[[3]string]int{}, costs: roundTrips{}, commands: typicalCounts{}, trips: map[costOf]between{}, hashes: map[string]string{}, traits: map[string]traits{}, kin: map[string][]string{}, standard: known}
 	var err error
 	if s.run, err = Scan(file, s.add); err != nil {
 		return nil, err
@@ -49,7 +49,7 @@ func surveyBeside(known standard, file string) (*survey, error) {
 }
 
 // add takes a cell, without what takes memory.
-func (s *survey) add(c Cell) error {
+func (s *aggregate) add(c Cell) error {
 	s.worlds.place(c.World)
 	s.strategies.place(c.Strategy)
 	s.scenarios.place(c.Scenario)
@@ -81,7 +81,7 @@ func (s *survey) add(c Cell) error {
 // classify finds the kind of each strategy: on how many nodes it is, whether it renews its
 // lease by itself, whether it hands out fencing tokens, and whether it says how long a hold is
 // valid. The last two it shows by doing so, here or in the standard.
-func (s *survey) classify() {
+func (s *aggregate) classify() {
 	for _, d := range s.run.Strategies {
 		s.traits[d.Name] = traits{Service: d.Service, Nodes: d.Nodes, Renews: d.Renews}
 	}
@@ -107,7 +107,7 @@ func (s *survey) classify() {
 }
 
 // first returns the world that the summary is of.
-func (s *survey) first() string {
+func (s *aggregate) first() string {
 	if len(s.worlds.names) == 0 {
 		return ""
 	}
@@ -115,7 +115,7 @@ func (s *survey) first() string {
 }
 
 // cell returns a cell, if it was played.
-func (s *survey) cell(world, strategy, scenario string) (Cell, bool) {
+func (s *aggregate) cell(world, strategy, scenario string) (Cell, bool) {
 	at, ok := s.at[[3]string{world, strategy, scenario}]
 	if !ok {
 		return Cell{}, false
@@ -125,7 +125,7 @@ func (s *survey) cell(world, strategy, scenario string) (Cell, bool) {
 
 // peers returns which other locks of the cell's kind did not show the anomaly under its
 // scenario, and how many did: those of this run first, then those that the standard knows.
-func (s *survey) peers(c Cell, a checker.Anomaly) (avoided []string, showed int) {
+func (s *aggregate) peers(c Cell, a checker.Anomaly) (avoided []string, showed int) {
 	class := s.traits[c.Strategy].class()
 	for _, name := range s.kin[class] {
 		other, ok := s.cell(c.World, name, c.Scenario)
@@ -146,7 +146,7 @@ func (s *survey) peers(c Cell, a checker.Anomaly) (avoided []string, showed int)
 }
 
 // avoided says whether the anomaly of a cell is inherent in its kind of lock, or avoidable.
-func (s *survey) avoided(c Cell, a checker.Anomaly) string {
+func (s *aggregate) avoided(c Cell, a checker.Anomaly) string {
 	switch avoided, showed := s.peers(c, a); {
 	case len(avoided) > 0:
 		return fmt.Sprintf("Avoidable: of the same kind %s did not show it.", some(each(avoided, shown), 5))
@@ -166,7 +166,7 @@ func some(list []string, most int) string {
 }
 
 // command returns what to type to have a cell played again.
-func (s *survey) command(verb string, c Cell) string {
+func (s *aggregate) command(verb string, c Cell) string {
 	scenario := c.Scenario
 	for _, script := range s.run.Scripts {
 		if script.Name == c.Scenario && script.File != "" {
@@ -187,7 +187,7 @@ func (s *survey) command(verb string, c Cell) string {
 }
 
 // page returns all of a page but its stories.
-func (s *survey) page() page.Head {
+func (s *aggregate) page() page.Head {
 	h := page.Head{Title: "lockfault report", Tally: s.all.Tally().String() + ".", Worlds: s.worlds.names, Ranking: s.ranking(), Inherent: s.inherent()}
 	if s.run.Interrupted {
 		h.Warning = "The run was interrupted: cells are missing."
@@ -252,7 +252,7 @@ func withoutTimes(text string) string {
 }
 
 // matrix returns the comparison, all worlds in one.
-func (s *survey) matrix(kinds map[string]string) page.Matrix {
+func (s *aggregate) matrix(kinds map[string]string) page.Matrix {
 	m := page.Matrix{Strategies: each(s.strategies.names, shown)}
 	for _, scenario := range s.scenarios.names {
 		row := page.Row{Scenario: shown(scenario), Faults: kinds[scenario]}
@@ -266,7 +266,7 @@ func (s *survey) matrix(kinds map[string]string) page.Matrix {
 
 // square returns what the comparison shows of a strategy under a scenario: what the first world
 // did, and below it in which way the others did the same or something else.
-func (s *survey) square(strategy, scenario string) page.Square {
+func (s *aggregate) square(strategy, scenario string) page.Square {
 	c, ok := s.cell(s.first(), strategy, scenario)
 	if !ok {
 		c.Verdict = NotApplicable
@@ -302,7 +302,7 @@ func (s *survey) square(strategy, scenario string) page.Square {
 }
 
 // part returns what the comparison shows of a cell.
-func (s *survey) part(c Cell) page.Part {
+func (s *aggregate) part(c Cell) page.Part {
 	if c.Verdict == NotApplicable {
 		return page.Part{}
 	}
@@ -327,7 +327,7 @@ func (s *survey) part(c Cell) page.Part {
 }
 
 // elsewhere says in which world a cell was played, if that is not the first.
-func (s *survey) elsewhere(c Cell) string {
+func (s *aggregate) elsewhere(c Cell) string {
 	if c.World == s.first() {
 		return ""
 	}
@@ -396,7 +396,7 @@ func faultKinds(text string) []string {
 }
 
 // inherent returns what every lock of a kind showed, of those that were played.
-func (s *survey) inherent() []page.Inherent {
+func (s *aggregate) inherent() []page.Inherent {
 	var list []page.Inherent
 	for _, class := range slices.Sorted(maps.Keys(s.kin)) {
 		for _, a := range checker.Anomalies() {
@@ -422,7 +422,7 @@ func (s *survey) inherent() []page.Inherent {
 }
 
 // provenance says where the results are from.
-func (s *survey) provenance() [][2]string {
+func (s *aggregate) provenance() [][2]string {
 	r := s.run
 	list := [][2]string{{"version", r.Tool + " " + r.Version}, {"world", strings.ReplaceAll(r.World, ",", " and ")}, {"seed", fmt.Sprint(r.Seed)}}
 	lease := "each script's own"
@@ -447,7 +447,7 @@ func (s *survey) provenance() [][2]string {
 
 // ranking returns the strategies in the order in which they survive, from what the first world
 // showed.
-func (s *survey) ranking() []page.Rank {
+func (s *aggregate) ranking() []page.Rank {
 	var list []page.Rank
 	for _, name := range s.strategies.names {
 		list = append(list, s.rank(name))
@@ -465,7 +465,7 @@ func (s *survey) ranking() []page.Rank {
 	return list
 }
 
-func (s *survey) rank(name string) page.Rank {
+func (s *aggregate) rank(name string) page.Rank {
 	r := page.Rank{Name: name, Class: s.traits[name].class(), Nodes: s.traits[name].Nodes, Recovery: "–", NodeDown: "–", Overlap: "none", Acquire: "–", Release: "–"}
 	var recovery, together time.Duration
 	for _, c := range s.cells {
@@ -517,7 +517,7 @@ func (s *survey) rank(name string) page.Rank {
 }
 
 // tripsAndCommands says how many round trips and commands a success takes at least, and by what to sort that.
-func (s *survey) tripsAndCommands(name string, op checker.Op) (says string, by int64) {
+func (s *aggregate) tripsAndCommands(name string, op checker.Op) (says string, by int64) {
 	trips, ok := s.costs[name][op]
 	if !ok {
 		return "–", 0
@@ -531,7 +531,7 @@ func (s *survey) tripsAndCommands(name string, op checker.Op) (says string, by i
 
 // advice says in one line what the results come to for a strategy: whether another one of its
 // kind is better wherever they differ, or what it is the best at.
-func (s *survey) advice(r page.Rank, all []page.Rank) string {
+func (s *aggregate) advice(r page.Rank, all []page.Rank) string {
 	if r.Played == 0 {
 		return "Nothing was decided."
 	}
@@ -577,7 +577,7 @@ func (s *survey) advice(r page.Rank, all []page.Rank) string {
 
 // compare counts the anomalies that a shows where b does not, and the other way round, under
 // the scenarios that both played.
-func (s *survey) compare(a, b string) (fewer, more int) {
+func (s *aggregate) compare(a, b string) (fewer, more int) {
 	for _, scenario := range s.scenarios.names {
 		x, ok := s.cell(s.first(), a, scenario)
 		y, also := s.cell(s.first(), b, scenario)
@@ -590,7 +590,7 @@ func (s *survey) compare(a, b string) (fewer, more int) {
 }
 
 // worst returns the three anomalies that a strategy showed under most scenarios.
-func (s *survey) worst(name string) []string {
+func (s *aggregate) worst(name string) []string {
 	counts := map[checker.Anomaly]int{}
 	for _, c := range s.cells {
 		if c.Strategy == name && c.World == s.first() {

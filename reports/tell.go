@@ -13,10 +13,10 @@ import (
 	"github.com/lockfault/lockfault/reports/picture"
 )
 
-// A Telling is the story of a cell as data, for whoever shows it otherwise than [Story]
+// A Narrative is the story of a cell as data, for whoever shows it otherwise than [Story]
 // does. Nothing in its texts can do more than be read: what would move a cursor is
 // replaced, and what is too long for anybody to read is clipped.
-type Telling struct {
+type Narrative struct {
 	// Heading says which cell it is: the strategy and the scenario, then the lease,
 	// the seed and the world.
 	Heading string
@@ -45,7 +45,7 @@ type Row struct {
 	Belief, Server, Result, Damage string
 	// Events are the places in the history of the events that it tells.
 	Events []int
-	// Lanes are the places in the Telling's Lanes of those whom it is about. [Tell]
+	// Lanes are the places in the Narrative's Lanes of those whom it is about. [Tell]
 	// sets them.
 	Lanes []int
 	// Now are the four truths after it.
@@ -136,13 +136,13 @@ func (s *story) truths() Truths {
 const verdictLimit = 20_000
 
 // Tell returns the story of a cell, with what the view shows of it, as [Story] writes it.
-func Tell(cell Cell, h checker.History, v View) Telling {
+func Tell(cell Cell, h checker.History, v View) Narrative {
 	s := newStory(h)
 	s.view = v
 	s.name(cell)
-	var t Telling
+	var t Narrative
 	t.Heading = printed(text(func(b *bufio.Writer) { s.heading(b, cell) }))
-	p := &painter{story: s, cell: cell}
+	p := &diagramBuilder{story: s, cell: cell}
 	p.lay()
 	for _, lane := range p.lanes {
 		if lane.Kind != picture.Resource { // it comes last
@@ -174,7 +174,7 @@ func text(write func(*bufio.Writer)) string {
 }
 
 // about returns the lanes of those whom a row is about, in ascending order.
-func (p *painter) about(r Row) []int {
+func (p *diagramBuilder) about(r Row) []int {
 	var lanes []int
 	add := func(lane int) {
 		if lane >= 0 && !slices.Contains(lanes, lane) {

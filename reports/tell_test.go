@@ -55,7 +55,7 @@ func TestTellingIsTheStory(t *testing.T) {
 }
 
 // rowOf returns the row of an event.
-func rowOf(t *testing.T, told reports.Telling, event int) reports.Row {
+func rowOf(t *testing.T, told reports.Narrative, event int) reports.Row {
 	t.Helper()
 	at := slices.IndexFunc(told.Rows, func(r reports.Row) bool { return slices.Contains(r.Events, event) })
 	if at < 0 {

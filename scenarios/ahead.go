@@ -13,16 +13,16 @@ import (
 	"github.com/lockfault/lockfault/faults/topology"
 )
 
-// ahead plays the faults of nodes before anybody does, and so finds those that
+// dryRun plays the faults of nodes before anybody does, and so finds those that
 // nobody could do. Where it can't know which replica is promoted it plays on with
 // each. What it can't know at all it lets pass: which node the quorum's is.
-type ahead struct {
+type dryRun struct {
 	cfg     topology.Config
 	quorum  string
 	quorums *regexp.Regexp  // matches that node, and its servers, which scripts have no name for
 	unsure  map[string]bool // nodes, by name, of which it doesn't know how they are
 	befell  map[string][]faults.Fault
-	ways    map[string][]*way // what may have become of each node
+	ways    map[string][]*branch // what may have become of each node
 }
 
 // mostWays is how many ways a node may have gone before they are too many to
@@ -30,18 +30,18 @@ type ahead struct {
 // there are several: each new way is played from the beginning.
 const mostWays, mostFaults = 64, 100
 
-func newAhead(s *Script) *ahead {
+func newAhead(s *Script) *dryRun {
 	// The quorum's node is one more: it is any of the others or, for
 	// strategies on other numbers of nodes, none.
 	quorum := faults.NodeName(s.Nodes)
-	return &ahead{
+	return &dryRun{
 		cfg:    topology.Config{Nodes: s.Nodes + 1, Quorum: quorum, Replicas: s.Replicas, TTL: s.TTL},
-		quorum: quorum, quorums: regexp.MustCompile(quorum + `(/\d+)?\b`), unsure: map[string]bool{}, befell: map[string][]faults.Fault{}, ways: map[string][]*way{},
+		quorum: quorum, quorums: regexp.MustCompile(quorum + `(/\d+)?\b`), unsure: map[string]bool{}, befell: map[string][]faults.Fault{}, ways: map[string][]*branch{},
 	}
 }
 
 // befall returns why a fault is impossible, nil if nothing says so.
-func (a *ahead) befall(f faults.Fault) error {
+func (a *dryRun) befall(f faults.Fault) error {
 	name := faults.NodeOf(f)
 	if name == "" {
 		return nil
@@ -59,12 +59,12 @@ func (a *ahead) befall(f faults.Fault) error {
 		return nil
 	}
 	if a.ways[node] == nil {
-		a.ways[node] = []*way{a.way(nil, nil)}
+		a.ways[node] = []*branch{a.way(nil, nil)}
 	}
 	var impossible error // in the likeliest of the ways, which is the first
-	var ways []*way
+	var ways []*branch
 	known := map[string]bool{} // how the node may be by now
-	add := func(w *way) {
+	add := func(w *branch) {
 		if how := w.how(node); !known[how] {
 			known[how], ways = true, append(ways, w)
 		}
@@ -89,8 +89,8 @@ func (a *ahead) befall(f faults.Fault) error {
 	return nil
 }
 
-// A way is one of those that a node may have gone.
-type way struct {
+// A branch is one of those that a node may have gone.
+type branch struct {
 	top     *topology.Topology
 	elected []int // whom each election made the primary
 	next    int   // of those, in a game that is played again
@@ -99,9 +99,9 @@ type way struct {
 
 // way plays what befell a node again, with the outcomes of elections that there
 // were.
-func (a *ahead) way(befell []faults.Fault, elected []int) *way {
-	w := &way{elected: elected}
-	w.top = topology.New(a.cfg, blind{way: w})
+func (a *dryRun) way(befell []faults.Fault, elected []int) *branch {
+	w := &branch{elected: elected}
+	w.top = topology.New(a.cfg, nopDriver{way: w})
 	for _, f := range befell {
 		_ = w.top.Apply(f) // it could be done before
 	}
@@ -111,7 +111,7 @@ func (a *ahead) way(befell []faults.Fault, elected []int) *way {
 
 // how says how the node is at the end of the way, as far as it decides what can
 // befall it: ways that end alike go on alike.
-func (w *way) how(node string) string {
+func (w *branch) how(node string) string {
 	var b strings.Builder
 	for _, n := range w.top.Nodes {
 		if n.Name != node {
@@ -124,28 +124,28 @@ func (w *way) how(node string) string {
 	return b.String()
 }
 
-// blind are the hands of no world.
-type blind struct {
-	topology.Hands // nothing else is called: clients and links befall nobody here
-	way            *way
+// nopDriver are the hands of no world.
+type nopDriver struct {
+	topology.Driver // nothing else is called: clients and links befall nobody here
+	way             *branch
 }
 
-func (blind) Tell(checker.Event)                                       {}
-func (blind) Lead(*topology.Node) error                                { return nil }
-func (blind) Settle(*topology.Server)                                  {}
-func (blind) Observe(*topology.Server, checker.Cause)                  {}
-func (blind) Kill(*topology.Server) error                              { return nil }
-func (blind) Start(*topology.Server, bool) error                       { return nil }
-func (blind) Stop(*topology.Server) error                              { return nil }
-func (blind) Continue(*topology.Server) error                          { return nil }
-func (blind) Promote(*topology.Server) error                           { return nil }
-func (blind) Follow(*topology.Server) error                            { return nil }
-func (blind) Shape(*topology.Server) error                             { return nil }
-func (blind) Evict(*topology.Server) error                             { return nil }
-func (blind) SetClock(*topology.Server, topology.Clock) error          { return nil }
-func (blind) Operate(*topology.Server, checker.Cause, ...string) error { return nil }
+func (nopDriver) Tell(checker.Event)                                       {}
+func (nopDriver) Lead(*topology.Node) error                                { return nil }
+func (nopDriver) Settle(*topology.Server)                                  {}
+func (nopDriver) Observe(*topology.Server, checker.Cause)                  {}
+func (nopDriver) Kill(*topology.Server) error                              { return nil }
+func (nopDriver) Start(*topology.Server, bool) error                       { return nil }
+func (nopDriver) Stop(*topology.Server) error                              { return nil }
+func (nopDriver) Continue(*topology.Server) error                          { return nil }
+func (nopDriver) Promote(*topology.Server) error                           { return nil }
+func (nopDriver) Follow(*topology.Server) error                            { return nil }
+func (nopDriver) Shape(*topology.Server) error                             { return nil }
+func (nopDriver) Evict(*topology.Server) error                             { return nil }
+func (nopDriver) SetClock(*topology.Server, topology.Clock) error          { return nil }
+func (nopDriver) Operate(*topology.Server, checker.Cause, ...string) error { return nil }
 
-func (b blind) Elect(_ *topology.Node, among []*topology.Server) (*topology.Server, error) {
+func (b nopDriver) Elect(_ *topology.Node, among []*topology.Server) (*topology.Server, error) {
 	w := b.way
 	if w.next == len(w.elected) {
 		w.elected, w.among = append(w.elected, 0), len(among)

@@ -50,7 +50,7 @@ type parser struct {
 	file   string
 	script *Script
 	given  map[string]int // the settings so far and their lines, see placed
-	past   past
+	past   validator
 	head   bool     // still within the head comment
 	begun  bool     // the settings are over
 	above  []string // comments and blank lines that belong to the next line

@@ -8,9 +8,9 @@ import (
 	"github.com/lockfault/lockfault/faults"
 )
 
-// A past is what earlier steps did, as far as it decides which later steps
+// A validator is what earlier steps did, as far as it decides which later steps
 // make sense. Clients and nodes never share a name.
-type past struct {
+type validator struct {
 	held    []faults.Match // what some hold may stop
 	paused  map[string]bool
 	crashed map[string]bool
@@ -18,21 +18,21 @@ type past struct {
 	split   map[string]bool
 	started map[string]place // stopwatches, and where
 	running []string         // those that were not stopped, in the order in which they were started
-	ahead   *ahead           // of nodes
+	ahead   *dryRun          // of nodes
 }
 
 // A place is a line of the script, and a column in it.
 type place struct{ line, column int }
 
-func newPast() past {
-	return past{
+func newPast() validator {
+	return validator{
 		paused: map[string]bool{}, crashed: map[string]bool{}, dead: map[string]int{},
 		split: map[string]bool{}, started: map[string]place{},
 	}
 }
 
 // follow notes a step, or says why it can't come after those before it.
-func (p *past) follow(c *cursor, action Action) error {
+func (p *validator) follow(c *cursor, action Action) error {
 	switch do := action.(type) {
 	case Call:
 		return p.alive(c, do.Clients)
@@ -56,7 +56,7 @@ func (p *past) follow(c *cursor, action Action) error {
 
 // measure follows a stopwatch. Each is stopped before it is started again, or its
 // reading would be nowhere.
-func (p *past) measure(c *cursor, do Measure) error {
+func (p *validator) measure(c *cursor, do Measure) error {
 	w := c.words[1] // its name may be any word
 	at, started := p.started[do.Name]
 	i := slices.Index(p.running, do.Name)
@@ -74,7 +74,7 @@ func (p *past) measure(c *cursor, do Measure) error {
 }
 
 // alive refuses to have something done by who is dead.
-func (p *past) alive(c *cursor, clients []string) error {
+func (p *validator) alive(c *cursor, clients []string) error {
 	for _, client := range clients {
 		if line, ok := p.dead[client]; ok {
 			return c.wrong(c.find(client), fmt.Sprintf("%%q crashed on line %d, and does nothing: restart it first", line))
@@ -84,7 +84,7 @@ func (p *past) alive(c *cursor, clients []string) error {
 }
 
 // befall is follow for faults.
-func (p *past) befall(c *cursor, fault faults.Fault) error {
+func (p *validator) befall(c *cursor, fault faults.Fault) error {
 	if err := p.undo(c, fault); err != nil {
 		return err
 	}
@@ -95,7 +95,7 @@ func (p *past) befall(c *cursor, fault faults.Fault) error {
 }
 
 // undo refuses to undo, or to wait for, what was never done.
-func (p *past) undo(c *cursor, fault faults.Fault) error {
+func (p *validator) undo(c *cursor, fault faults.Fault) error {
 	switch fault := fault.(type) {
 	case faults.PauseClient:
 		p.paused[fault.Client] = true
@@ -135,7 +135,7 @@ func (p *past) undo(c *cursor, fault faults.Fault) error {
 
 // stopped refuses to wait for, or to pass, what nothing can hold: for each client, on any
 // node if none is named.
-func (p *past) stopped(c *cursor, clients, nodes []string) error {
+func (p *validator) stopped(c *cursor, clients, nodes []string) error {
 	for _, client := range clients {
 		of := slices.DeleteFunc(slices.Clone(p.held), func(m faults.Match) bool {
 			return len(m.Clients) > 0 && !slices.Contains(m.Clients, client)

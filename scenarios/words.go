@@ -136,17 +136,17 @@ func number(c *cursor, what string, least, most int) (int, error) {
 	return n, nil
 }
 
-// A sense says which spans make sense in a place.
-type sense int
+// A spanRule says which spans make sense in a place.
+type spanRule int
 
 const (
-	positive sense = iota
+	positive spanRule = iota
 	notNegative
 	anySign
 )
 
 // span reads a length of time.
-func span(c *cursor, allowed sense) (faults.Span, error) {
+func span(c *cursor, allowed spanRule) (faults.Span, error) {
 	if c.peek() == "" {
 		return faults.Span{}, c.unexpected("a length of time such as 30s or 1.1ttl")
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/lockfault/lockfault/scenarios"
 )
 
-// A kind is one of the worlds, at a place.
-type kind interface {
+// A backend is one of the worlds, at a place.
+type backend interface {
 	// check is [Place.Check].
 	check(context.Context) error
 	// takes reports whether a cell can be played there, and why if not.
@@ -51,7 +51,7 @@ type Programs struct {
 }
 
 // kind returns which world it is.
-func (p Place) kind() (kind, error) {
+func (p Place) kind() (backend, error) {
 	switch p.World {
 	case Process:
 		return processes{p}, nil

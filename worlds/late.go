@@ -30,7 +30,7 @@ func Longer(base, lease, late time.Duration) time.Duration {
 
 // late is how late a cell was that bears no more than so much.
 type late struct {
-	real.Late
+	real.Lateness
 	bears time.Duration
 }
 
@@ -77,20 +77,20 @@ func (w *world) Settle(failure error) error {
 	}
 	switch {
 	case failure != nil && !unfit && !w.begun && !w.refused(failure):
-		none := &harness.NoVerdict{Status: unbegun(failure), Late: max(late.By, 1), Err: failure}
+		none := &harness.UndecidedError{Status: unbegun(failure), Late: max(late.By, 1), Err: failure}
 		if late.By > late.bears { // a client that tells of its failure says no more than its text
 			none.Status = harness.Unknown
 		}
 		return none
 	case late.By > late.bears:
-		return &harness.NoVerdict{Status: harness.Unknown, Late: late.By, Err: fmt.Errorf(
+		return &harness.UndecidedError{Status: harness.Unknown, Late: late.By, Err: fmt.Errorf(
 			"the machine was %v late, more than the %v that the script bears, most of it waiting for %s: give fewer --jobs or a longer --ttl",
 			late.By.Round(time.Millisecond), late.bears, late.What)}
 	}
 	return failure
 }
 
-// Strain implements [harness.Strained].
+// Strain implements [harness.LoadReporter].
 func (w *world) Strain() float64 { return w.late().strain() }
 
 // Close implements [faults.World]. A process that the system doesn't end is a sign
@@ -99,9 +99,9 @@ func (w *world) Close() error { return closed(errors.Join(w.World.Close(), w.clo
 
 // closed says what it means how a world closed.
 func closed(err error) error {
-	var lingers *child.Lingers
+	var lingers *child.StillRunningError
 	if errors.As(err, &lingers) {
-		return &harness.NoVerdict{Status: harness.Unknown, Late: child.Patience, Err: err}
+		return &harness.UndecidedError{Status: harness.Unknown, Late: child.Patience, Err: err}
 	}
 	return err
 }
@@ -120,7 +120,7 @@ func (w *world) withPrinted(failure error) error {
 // refused reports whether a strategy made no lock of its own accord: before it had
 // asked any server, so that it would do the same on another day.
 func (w *world) refused(failure error) bool {
-	var unmade *harness.Unmade
+	var unmade *harness.ConstructError
 	return errors.As(failure, &unmade) && w.Client(unmade.Client).RoundTrips == 0
 }
 
@@ -131,7 +131,7 @@ func unopened(err error) error {
 	if none := ofServers(err); none != nil {
 		return none
 	}
-	return &harness.NoVerdict{Status: unbegun(err), Late: 1, Err: err}
+	return &harness.UndecidedError{Status: unbegun(err), Late: 1, Err: err}
 }
 
 // unbegun returns the status of a cell that never began, if that stays so: nothing
@@ -151,14 +151,14 @@ func waited(err error) bool {
 
 // ofServers returns how a cell came out that failed because of its servers; nil
 // if it didn't.
-func ofServers(err error) *harness.NoVerdict {
+func ofServers(err error) *harness.UndecidedError {
 	switch {
 	case errors.Is(err, real.ErrNoClock):
-		return &harness.NoVerdict{Status: harness.NotApplicable, Err: err}
+		return &harness.UndecidedError{Status: harness.NotApplicable, Err: err}
 	case errors.Is(err, real.ErrTooFar):
-		return &harness.NoVerdict{Status: harness.Unknown, Err: err}
+		return &harness.UndecidedError{Status: harness.Unknown, Err: err}
 	case errors.Is(err, real.ErrRefused):
-		return &harness.NoVerdict{Status: harness.Error, Err: err}
+		return &harness.UndecidedError{Status: harness.Error, Err: err}
 	}
 	return nil
 }

@@ -48,7 +48,7 @@ func TestUnbegun(t *testing.T) {
 		fmt.Errorf("real: n1/0: [INFO replication]: %w", io.ErrUnexpectedEOF):       harness.Error,
 		fmt.Errorf("real: n1/0: %w", errors.New("NOAUTH Authentication required.")): harness.Error,
 	} {
-		var none *harness.NoVerdict
+		var none *harness.UndecidedError
 		if !errors.As(unopened(err), &none) || none.Status != want || none.Late == 0 {
 			t.Errorf("%v: %+v; want %s, and to be played again", err, none, want)
 		}
@@ -58,12 +58,12 @@ func TestUnbegun(t *testing.T) {
 // A killed process that the system doesn't end is the machine's lateness,
 // wherever it is met, and never the lock's or the world's error.
 func TestLingers(t *testing.T) {
-	lingers := fmt.Errorf("real: client A: %w", &child.Lingers{PID: 7})
+	lingers := fmt.Errorf("real: client A: %w", &child.StillRunningError{PID: 7})
 	for name, err := range map[string]error{
 		"while the world is made":  unopened(lingers),
 		"when the world is closed": closed(errors.Join(lingers, errors.New("its directory is not empty"))),
 	} {
-		var none *harness.NoVerdict
+		var none *harness.UndecidedError
 		if !errors.As(err, &none) || none.Status != harness.Unknown || none.Late == 0 {
 			t.Errorf("%s: %+v; want unknown, and to be played again", name, none)
 		}

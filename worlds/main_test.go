@@ -72,7 +72,7 @@ func (d *deaf) Write(line []byte) (int, error) {
 
 // venue returns the venue of a place, whose clients and watchmen are this program,
 // until the test ends.
-func venue(t *testing.T, place worlds.Place) *worlds.Venue {
+func venue(t *testing.T, place worlds.Place) *worlds.Env {
 	t.Helper()
 	as := func(what string) func() *exec.Cmd {
 		return func() *exec.Cmd {

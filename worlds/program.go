@@ -33,7 +33,7 @@ type program struct {
 	made     atomic.Bool // it has made its lock
 	expected atomic.Bool // its end is the script's doing, or the stage's
 
-	harness.Box
+	harness.Mailbox
 }
 
 var _ body = (*program)(nil)
@@ -146,14 +146,14 @@ func (b *program) fails(why string) {
 	if b.expected.Load() {
 		return
 	}
-	b.Put(harness.Note{Report: client.Report{Kind: client.Failed, Error: why}, Answer: func(client.Answer) {}})
+	b.Put(harness.PendingReport{Report: client.Report{Kind: client.Failed, Error: why}, Answer: func(client.Answer) {}})
 	b.world.Notify()
 }
 
 // Tell implements [client.Stage].
 func (b *program) Tell(r client.Report) (client.Answer, bool) {
 	answered := make(chan client.Answer, 1)
-	b.Put(harness.Note{Report: r, Answer: func(a client.Answer) { answered <- a }})
+	b.Put(harness.PendingReport{Report: r, Answer: func(a client.Answer) { answered <- a }})
 	b.world.Notify()
 	select {
 	case a := <-answered:
@@ -172,7 +172,7 @@ func (b *program) printed() string { return b.process.Printed() }
 
 func (b *program) Give(t client.Task) { b.client.Give(t) }
 
-// Skew implements [harness.Body]: the program's clock shows what the world's does.
+// Skew implements [harness.ClientProcess]: the program's clock shows what the world's does.
 func (b *program) Skew(time.Duration) {
 	if err := b.setClock(); err != nil {
 		b.fails(err.Error())
@@ -186,7 +186,7 @@ func (b *program) setClock() error {
 	return b.clock.set(time.Until(b.world.Wall(b.name)))
 }
 
-// GiveUp implements [harness.Body]. It is for clients that said they understand it,
+// GiveUp implements [harness.ClientProcess]. It is for clients that said they understand it,
 // which no program does.
 func (b *program) GiveUp() {}
 

@@ -128,7 +128,7 @@ const (
 // playPatiently plays a cell, again if the machine was too slow, as lockfault does. If it
 // always is, it says so, and the cell has shown nothing: that most cells do show
 // something, where there is nothing else to do, is what make agree sees to.
-func playPatiently(t *testing.T, venue *worlds.Venue, base time.Duration, cell harness.Cell) (outcome harness.Outcome, shown bool) {
+func playPatiently(t *testing.T, venue *worlds.Env, base time.Duration, cell harness.Cell) (outcome harness.Outcome, shown bool) {
 	t.Helper()
 	cell.Place, cell.TTL = venue, base
 	for left := attempts; ; left-- {

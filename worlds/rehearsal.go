@@ -51,7 +51,7 @@ const (
 // links and against the servers that a cell would have, and tells what it finds, a step at a
 // time. An answer may take that long. It returns whether nothing is wrong, or why nothing
 // could be tried.
-func (v *Venue) Rehearse(ctx context.Context, strategy strategies.Strategy, patience time.Duration, tell func(Finding)) (good bool, err error) {
+func (v *Env) Rehearse(ctx context.Context, strategy strategies.Strategy, patience time.Duration, tell func(Finding)) (good bool, err error) {
 	script, err := scenarios.Parse("rehearsal", []byte(rehearsed))
 	if err != nil {
 		return false, err

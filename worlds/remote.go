@@ -14,9 +14,9 @@ import (
 	"github.com/lockfault/lockfault/internal/child"
 )
 
-// remote is a client in a process of its own, for worlds that have such. It
+// processClient is a client in a process of its own, for worlds that have such. It
 // speaks the protocol of docs/client-protocol.md.
-type remote struct {
+type processClient struct {
 	name    string
 	world   *real.World
 	process *real.Process
@@ -24,7 +24,7 @@ type remote struct {
 
 	in sync.Mutex // guards the process's standard input
 
-	harness.Box
+	harness.Mailbox
 
 	cancels   int      // how often its caller gave up
 	cancelled chan int // the number of which it has answered
@@ -37,16 +37,16 @@ type remote struct {
 	left bool // or the stage's, or it had no lock to go on with
 }
 
-var _ harness.Teller = (*remote)(nil)
+var _ harness.StackDumper = (*processClient)(nil)
 
 // newRemote brings a client's process to life, which makes its lock while the world
 // goes on.
-func newRemote(setup client.Setup, world *real.World) (*remote, error) {
+func newRemote(setup client.Setup, world *real.World) (*processClient, error) {
 	process, err := world.Spawn(setup.Client)
 	if err != nil {
 		return nil, err
 	}
-	b := &remote{name: setup.Client, world: world, process: process, cancelled: make(chan int, 1), beat: make(chan struct{}, 1), told: make(chan struct{})}
+	b := &processClient{name: setup.Client, world: world, process: process, cancelled: make(chan int, 1), beat: make(chan struct{}, 1), told: make(chan struct{})}
 	home := process.Home
 	start := client.Start{
 		Setup: setup, Sentinels: home.Sentinels, Master: home.Master, SentinelPassword: home.Password, Ways: home.Ways,
@@ -63,7 +63,7 @@ func newRemote(setup client.Setup, world *real.World) (*remote, error) {
 }
 
 // listen puts what the process reports into the box, until it ends.
-func (b *remote) listen() {
+func (b *processClient) listen() {
 	lines := bufio.NewScanner(b.process.Out)
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
@@ -108,24 +108,24 @@ func (b *remote) listen() {
 }
 
 // heard puts a report into the box.
-func (b *remote) heard(r client.Numbered, at time.Duration) {
+func (b *processClient) heard(r client.Numbered, at time.Duration) {
 	if r.Sent != 0 {
 		b.late(client.Gap{From: r.Sent, To: at})
 	}
 	for _, gap := range r.Gaps {
 		b.late(gap)
 	}
-	b.put(harness.Note{Report: r.Report, Answer: func(a client.Answer) {
+	b.put(harness.PendingReport{Report: r.Report, Answer: func(a client.Answer) {
 		// One that has ended needs no answer.
 		_ = b.say(client.Order{Answer: &client.Heard{ID: r.ID, Answer: a}})
 	}})
 }
 
-func (b *remote) late(gap client.Gap) { b.world.ClientLate(b.name, gap.From, gap.To) }
+func (b *processClient) late(gap client.Gap) { b.world.ClientLate(b.name, gap.From, gap.To) }
 
 // A body is a life of a client, as worlds have it.
 type body interface {
-	harness.Body
+	harness.ClientProcess
 	// called returns the client's name, and printed the end of what its process wrote
 	// on standard error.
 	called() string
@@ -140,7 +140,7 @@ type body interface {
 // late it was: until it has answered a beat or, if it has ended, until nothing
 // more can come. One that is stopped told of it before. What takes longer than
 // that is late itself.
-func (b *remote) lastWords(stopped bool) {
+func (b *processClient) lastWords(stopped bool) {
 	b.process.Look()
 	alarm := time.NewTimer(time.Second)
 	defer alarm.Stop()
@@ -163,23 +163,23 @@ func (b *remote) lastWords(stopped bool) {
 	b.late(client.Gap{From: begun, To: child.SinceBoot()})
 }
 
-func (b *remote) called() string  { return b.name }
-func (b *remote) printed() string { return b.process.Printed() }
-func (b *remote) unfit() error    { return b.process.Stray() }
+func (b *processClient) called() string  { return b.name }
+func (b *processClient) printed() string { return b.process.Printed() }
+func (b *processClient) unfit() error    { return b.process.Stray() }
 
-func (b *remote) failed(why string) { b.unasked(client.Report{Kind: client.Failed, Error: why}) }
+func (b *processClient) failed(why string) { b.unasked(client.Report{Kind: client.Failed, Error: why}) }
 
 // unasked puts a report into the box that nobody waits to be answered.
-func (b *remote) unasked(r client.Report) {
-	b.put(harness.Note{Report: r, Answer: func(client.Answer) {}})
+func (b *processClient) unasked(r client.Report) {
+	b.put(harness.PendingReport{Report: r, Answer: func(client.Answer) {}})
 }
 
-func (b *remote) put(n harness.Note) {
+func (b *processClient) put(n harness.PendingReport) {
 	b.Put(n)
 	b.world.Notify()
 }
 
-func (b *remote) say(o client.Order) error {
+func (b *processClient) say(o client.Order) error {
 	line, err := json.Marshal(o)
 	if err != nil {
 		return err
@@ -190,18 +190,18 @@ func (b *remote) say(o client.Order) error {
 	return err
 }
 
-func (b *remote) Give(t client.Task) {
+func (b *processClient) Give(t client.Task) {
 	// A process that has ended shows in listen.
 	_ = b.say(client.Order{Task: &t})
 }
 
-func (b *remote) Skew(by time.Duration) {
+func (b *processClient) Skew(by time.Duration) {
 	_ = b.say(client.Order{Clock: &client.Clock{By: by}})
 }
 
-// GiveUp implements [harness.Body]. A process that doesn't get to it for longer than
+// GiveUp implements [harness.ClientProcess]. A process that doesn't get to it for longer than
 // that is late.
-func (b *remote) GiveUp() {
+func (b *processClient) GiveUp() {
 	b.cancels++
 	begun := child.SinceBoot()
 	if b.say(client.Order{Cancel: &client.Cancel{ID: b.cancels}}) != nil || b.world.Client(b.name).Paused {
@@ -221,25 +221,25 @@ func (b *remote) GiveUp() {
 	b.late(client.Gap{From: begun, To: child.SinceBoot()})
 }
 
-func (b *remote) Die() {
+func (b *processClient) Die() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.dead = true
 }
 
 // leaves says that it is no wonder if the process ends.
-func (b *remote) leaves() {
+func (b *processClient) leaves() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.left = true
 }
 
-func (b *remote) Cancel() {
+func (b *processClient) Cancel() {
 	b.leaves()
 	_ = b.say(client.Order{End: &client.Ending{}})
 }
 
-func (b *remote) Over() bool {
+func (b *processClient) Over() bool {
 	select {
 	case <-b.process.Ended():
 		return true
@@ -248,10 +248,10 @@ func (b *remote) Over() bool {
 	}
 }
 
-func (b *remote) Leave() {}
+func (b *processClient) Leave() {}
 
-// Stacks implements [harness.Teller].
-func (b *remote) Stacks() string {
+// Stacks implements [harness.StackDumper].
+func (b *processClient) Stacks() string {
 	b.leaves()
 	if b.process.Ask() != nil {
 		return ""

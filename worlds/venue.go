@@ -20,44 +20,44 @@ import (
 	"github.com/lockfault/lockfault/harness/client"
 )
 
-// A Venue is a place with what it takes to play there: a [harness.Place] of real
+// An Env is a place with what it takes to play there: a [harness.Place] of real
 // servers, which it keeps from one cell to the next. It plays one cell at a time.
 // Make one with [NewVenue].
-type Venue struct {
+type Env struct {
 	place    Place
-	kind     kind
+	kind     backend
 	programs Programs
 
 	mu      sync.Mutex
-	lender  *lending.Lender // of servers that are kept, if there are any
-	host    io.Closer       // who has the servers now
-	service io.Closer       // who has, or had, those of the last cell on another service
+	lender  *lending.Pool // of servers that are kept, if there are any
+	host    io.Closer     // who has the servers now
+	service io.Closer     // who has, or had, those of the last cell on another service
 	closed  bool
 }
 
-var _ harness.Place = (*Venue)(nil)
+var _ harness.Place = (*Env)(nil)
 
 // NewVenue returns the venue of a place whose time is real. It starts nothing yet.
 // Whoever has it closes it.
-func NewVenue(place Place, programs Programs) (*Venue, error) {
+func NewVenue(place Place, programs Programs) (*Env, error) {
 	kind, err := place.kind()
 	if err != nil {
 		return nil, err
 	}
-	return &Venue{place: place, kind: kind, programs: programs}, nil
+	return &Env{place: place, kind: kind, programs: programs}, nil
 }
 
 // Is reports whether it is the venue of that place.
-func (v *Venue) Is(place Place) bool { return reflect.DeepEqual(v.place, place) }
+func (v *Env) Is(place Place) bool { return reflect.DeepEqual(v.place, place) }
 
 // Name implements [harness.Place].
-func (v *Venue) Name() string { return v.place.World }
+func (v *Env) Name() string { return v.place.World }
 
 // Lease implements [harness.Place].
-func (v *Venue) Lease() time.Duration { return v.place.Lease() }
+func (v *Env) Lease() time.Duration { return v.place.Lease() }
 
 // Takes implements [harness.Place].
-func (v *Venue) Takes(cell harness.Cell) (ok bool, why string) {
+func (v *Env) Takes(cell harness.Cell) (ok bool, why string) {
 	switch service, err := v.programs.ServiceOf(cell.Strategy); {
 	case err != nil:
 		return false, err.Error()
@@ -68,7 +68,7 @@ func (v *Venue) Takes(cell harness.Cell) (ok bool, why string) {
 }
 
 // Open implements [harness.Place].
-func (v *Venue) Open(cell harness.Cell, record func(checker.Event)) (harness.World, error) {
+func (v *Env) Open(cell harness.Cell, record func(checker.Event)) (harness.World, error) {
 	w, err := v.open(cell, record)
 	if err != nil {
 		return nil, unopened(err)
@@ -76,7 +76,7 @@ func (v *Venue) Open(cell harness.Cell, record func(checker.Event)) (harness.Wor
 	return w, nil
 }
 
-func (v *Venue) open(cell harness.Cell, record func(checker.Event)) (*world, error) {
+func (v *Env) open(cell harness.Cell, record func(checker.Event)) (*world, error) {
 	ctx := context.Background()
 	service, err := v.programs.ServiceOf(cell.Strategy)
 	if err != nil {
@@ -113,7 +113,7 @@ func (v *Venue) open(cell harness.Cell, record func(checker.Event)) (*world, err
 }
 
 // servers returns who has the servers for the next cell.
-func (v *Venue) servers(ctx context.Context, cell harness.Cell) (Host, error) {
+func (v *Env) servers(ctx context.Context, cell harness.Cell) (Host, error) {
 	service, err := v.programs.ServiceOf(cell.Strategy)
 	if err != nil {
 		return nil, err
@@ -154,7 +154,7 @@ func (v *Venue) servers(ctx context.Context, cell harness.Cell) (Host, error) {
 }
 
 // ofService returns who has the servers of a service for a cell, which are not kept.
-func (v *Venue) ofService(ctx context.Context, service Service, cell harness.Cell) (Host, error) {
+func (v *Env) ofService(ctx context.Context, service Service, cell harness.Cell) (Host, error) {
 	h, err := service.Host(ctx, max(1, cell.Strategy.Nodes), cell.Script.Replicas, v.place.Temp)
 	if err != nil {
 		return nil, err
@@ -170,7 +170,7 @@ func (v *Venue) ofService(ctx context.Context, service Service, cell harness.Cel
 
 // Close ends the servers, in the midst of a cell too, and removes what they keep.
 // It may be called by any goroutine, and more than once.
-func (v *Venue) Close() error {
+func (v *Env) Close() error {
 	v.mu.Lock()
 	v.closed = true
 	kept := []io.Closer{v.host, v.service}
@@ -187,11 +187,11 @@ func (v *Venue) Close() error {
 // world is the world of one cell.
 type world struct {
 	*real.World
-	venue   *Venue
+	venue   *Env
 	cell    harness.Cell
 	servers Host
 	key     string
-	log     logbook // of its proxies
+	log     logBuffer // of its proxies
 	begun   bool
 	lives   []body
 	clocks  *clocks // of programs that are clients; nil if the script moves none
@@ -201,7 +201,7 @@ type world struct {
 func (w *world) Key() string { return w.key }
 
 // Embody implements [harness.World]: clients are processes.
-func (w *world) Embody(setup client.Setup) (harness.Body, error) {
+func (w *world) Embody(setup client.Setup) (harness.ClientProcess, error) {
 	for _, former := range w.lives {
 		if former.called() == setup.Client {
 			former.lastWords(false)
@@ -258,20 +258,20 @@ func (w *world) keepLogs() error {
 	return errors.Join(w.servers.CopyLogs(dir), os.WriteFile(filepath.Join(dir, "toxiproxy.log"), w.log.bytes(), 0o644))
 }
 
-// logbook keeps what is written to it. The zero value is empty. Safe for
+// logBuffer keeps what is written to it. The zero value is empty. Safe for
 // concurrent use.
-type logbook struct {
+type logBuffer struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
 }
 
-func (l *logbook) Write(p []byte) (int, error) {
+func (l *logBuffer) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.buf.Write(p)
 }
 
-func (l *logbook) bytes() []byte {
+func (l *logBuffer) bytes() []byte {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return bytes.Clone(l.buf.Bytes())

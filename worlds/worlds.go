@@ -3,7 +3,7 @@
 // processes there, and time is real.
 //
 // A [Place] says in which world and with what, and can be sent to another
-// process; the [Venue] made of it is a [harness.Place], which opens a world for
+// process; the [Env] made of it is a [harness.Place], which opens a world for
 // each cell and judges what the machine's own lateness leaves of it. Packages
 // that play in virtual time alone don't import this one: it links containers and
 // toxiproxy.

@@ -7,7 +7,7 @@ import (
 )
 
 // likes says which reserve acquires are alike.
-func (s *descent) likes() {
+func (s *searcher) likes() {
 	s.last = make([]int32, len(s.actors))
 	for i, p := range s.points {
 		actor := p.op
@@ -49,7 +49,7 @@ func (s *descent) likes() {
 
 // others are the reserve acquires, of those that are alike one: if nothing more is asked of either of two actors that
 // hold nothing, they may as well be each other.
-func (s *descent) others(st instant) iter.Seq[int32] {
+func (s *searcher) others(st state) iter.Seq[int32] {
 	return func(yield func(int32) bool) {
 		s.round++
 		for _, i := range s.takes {
@@ -71,7 +71,7 @@ func (s *descent) others(st instant) iter.Seq[int32] {
 // operations are about one permit each, acquires under way are alike, and so are releases by clients of whom all outcomes are
 // known: if one takes effect before another that returns earlier, they may as well change places, since nothing else that
 // their clients do depends on which of them was.
-func (s *descent) first(st instant, op int32) bool {
+func (s *searcher) first(st state, op int32) bool {
 	o := &s.ops[op]
 	if !s.unit || o.op == Release && !s.plain[o.actor] {
 		return true
@@ -84,7 +84,7 @@ func (s *descent) first(st instant, op int32) bool {
 }
 
 // early lets an operation under way take effect.
-func (s *descent) early(st instant, op int32, add func(instant)) {
+func (s *searcher) early(st state, op int32, add func(state)) {
 	if next, ok := s.effect(st, op); ok {
 		next.done = including(next.done, op)
 		add(next)
@@ -92,14 +92,14 @@ func (s *descent) early(st instant, op int32, add func(instant)) {
 }
 
 // reserve lets an acquire of unknown outcome of an actor take effect.
-func (s *descent) reserve(st instant, p int32, add func(instant)) {
+func (s *searcher) reserve(st state, p int32, add func(state)) {
 	for _, sp := range s.actors[p].acquires {
 		s.reserve1(st, sp, add)
 	}
 }
 
 // reserve1 lets a reserve acquire take effect.
-func (s *descent) reserve1(st instant, reserve int32, add func(instant)) {
+func (s *searcher) reserve1(st state, reserve int32, add func(state)) {
 	sp := &s.reserves[reserve]
 	like := &s.ops[sp.like]
 	if sp.open(s.pos) <= st.uses(reserve) || !s.model.room(st.holds, like) {
@@ -109,7 +109,7 @@ func (s *descent) reserve1(st instant, reserve int32, add func(instant)) {
 	u := s.under[like.actor]
 	// A release that needs nothing, and ends nothing since it comes before.
 	idle := s.lax && s.strict && u >= 0 && s.ops[u].op == Release && s.ops[u].outcome == certain && !has(st.done, u) && st.count(like.actor, like.reading) == 0
-	with := func(next instant) {
+	with := func(next state) {
 		if !s.enough(st, like.actor, like.reading) {
 			add(s.look(next.taking(like.actor, like.reading, like.permits, sp.grant)))
 		}
@@ -146,21 +146,21 @@ func (s *descent) reserve1(st instant, reserve int32, add func(instant)) {
 	if next.last+1 >= most {
 		return
 	}
-	with(s.giving(next, gift{like.actor, sp.yet, next.last + 1}))
+	with(s.giving(next, tokenGrant{like.actor, sp.yet, next.last + 1}))
 	used := s.actors[like.actor].used
 	first, _ := slices.BinarySearch(used, next.last+2)
 	for _, t := range used[first:] {
 		if t >= most {
 			break
 		}
-		with(s.giving(next, gift{like.actor, sp.yet, t}))
+		with(s.giving(next, tokenGrant{like.actor, sp.yet, t}))
 	}
 }
 
 // enough says whether what an actor has of a read-write lock is as good as more of the same. Who reads once may as well read once more later,
 // when it has given that back: until then nobody but itself writes. So may who writes, if it does not read, which would keep it from
 // beginning to write; and if it reads, until it is to give back what it writes. (If that has no known outcome, it may as well not have.)
-func (s *descent) enough(st instant, actor int32, reading bool) bool {
+func (s *searcher) enough(st state, actor int32, reading bool) bool {
 	n := st.count(actor, reading)
 	if !s.shares || n == 0 {
 		return false
@@ -170,7 +170,7 @@ func (s *descent) enough(st instant, actor int32, reading bool) bool {
 }
 
 // frees lets h be less: by a release or, of a lease, by its end.
-func (s *descent) frees(st instant, h *held, add func(instant)) {
+func (s *searcher) frees(st state, h *held, add func(state)) {
 	pt := &s.actors[h.actor]
 	if op := s.under[h.actor]; op >= 0 && s.ops[op].op == Release && s.ops[op].outcome == certain && s.ops[op].reading == h.reading && !has(st.done, op) && s.first(st, op) {
 		if h.count >= s.ops[op].permits {
@@ -202,7 +202,7 @@ func (s *descent) frees(st instant, h *held, add func(instant)) {
 }
 
 // ceiling is the least token that an acquire returned which has yet to take effect: none that is as large may be given now.
-func (s *descent) ceiling(st instant) int64 {
+func (s *searcher) ceiling(st state) int64 {
 	most := s.least[s.pos]
 	for _, op := range s.open {
 		if s.sooner(st, op, most) {

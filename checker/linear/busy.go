@@ -2,10 +2,10 @@ package linear
 
 import "slices"
 
-// busy is what Options.Strict keeps of a lock: the busy answer that nobody's
+// failedTry is what Options.Strict keeps of a lock: the busy answer that nobody's
 // hold explains so far. Of several the one that returned first is the hardest
 // to explain, so one is enough.
-type busy struct {
+type failedTry struct {
 	held     int64 // the event with which the last hold was over
 	vague    int64 // the event by which a hold was over that may have lasted a while
 	ret      int64 // the answer's place; 0 if there is none
@@ -56,7 +56,7 @@ func (c *Checker) told(o *owner, e *Event) {
 }
 
 // explained notes that the next hold began, with an acquire called at call.
-func (c *Checker) explained(s *slot, call int64) {
+func (c *Checker) explained(s *lockState, call int64) {
 	if s.busy.ret == 0 {
 		return
 	}
@@ -67,13 +67,13 @@ func (c *Checker) explained(s *slot, call int64) {
 }
 
 // finished judges the answers that no later hold explained.
-func (c *Checker) finished(s *slot) {
+func (c *Checker) finished(s *lockState) {
 	if s.busy.ret != 0 {
 		c.unexplained(s)
 	}
 }
 
-func (c *Checker) unexplained(s *slot) {
+func (c *Checker) unexplained(s *lockState) {
 	if s.busy.unsure {
 		c.wonderBusy(s, "a busy answer can only be explained by what has no known outcome, which is not settled")
 		return

@@ -23,13 +23,13 @@ type Checker struct {
 	now   time.Duration
 
 	clients map[string]*client
-	slots   map[string]*slot
-	recent  recent[owner]
+	slots   map[string]*lockState
+	recent  lookupCache[owner]
 	owned   int // owners, and clients
 	sweepAt int
 
 	opened map[string]bool // locks of which the rules leave a question open, and whether it is about more than busy answers; "" for all
-	kept   *kept           // with Options.Search
+	kept   *eventBuffer    // with Options.Search
 
 	result Result
 	size   int // of its violations
@@ -49,7 +49,7 @@ func New(spec Spec, opts Options) *Checker {
 	opts.Skew = max(opts.Skew, 0)
 	c := &Checker{
 		spec: spec, opts: opts, traits: spec.traits(), limit: int32(spec.often()), now: math.MinInt64,
-		clients: map[string]*client{}, slots: map[string]*slot{}, sweepAt: 1024,
+		clients: map[string]*client{}, slots: map[string]*lockState{}, sweepAt: 1024,
 	}
 	if opts.Search {
 		c.kept = newKept(spec, opts.Strict)
@@ -76,12 +76,12 @@ const few = 16
 type owner struct {
 	client *client
 	key    string
-	slots  []*slot // the one lock, or the several of a Multi
-	lone   [1]*slot
+	slots  []*lockState // the one lock, or the several of a Multi
+	lone   [1]*lockState
 
 	// The operation under way; op is 0 if there is none.
 	op      Op
-	call    note
+	call    eventRef
 	permits int32
 
 	// The client owns the lock lo to hi times: at least lo if what is unknown
@@ -107,8 +107,8 @@ type owner struct {
 	tokens *tokens // of a fenced lock
 }
 
-// A note is an event's place, and what of it its owner does not tell.
-type note struct {
+// An eventRef is an event's place, and what of it its owner does not tell.
+type eventRef struct {
 	seq           int64
 	Time          time.Duration
 	Token         int64
@@ -120,21 +120,21 @@ type note struct {
 }
 
 // note writes down the event that is judged now.
-func (c *Checker) note(n *note, e *Event) {
+func (c *Checker) note(n *eventRef, e *Event) {
 	n.seq, n.Time, n.Token, n.Lease, n.Permits, n.Line = c.seq, e.Time, e.Token, e.Lease, e.Permits, e.Line
 	n.Phase, n.Op, n.Shared = e.Phase, e.Op, e.Shared
 }
 
 // event returns the event of o that was noted.
-func (o *owner) event(n *note) Event {
+func (o *owner) event(n *eventRef) Event {
 	return Event{
 		Time: n.Time, Client: o.client.name, Key: o.key, Phase: n.Phase, Op: n.Op, Shared: n.Shared,
 		Token: n.Token, Lease: n.Lease, Permits: n.Permits, Line: n.Line,
 	}
 }
 
-// A slot is one lock.
-type slot struct {
+// A lockState is one lock.
+type lockState struct {
 	key string
 	// holders own it, or may do so still. There is at most one that must,
 	// except of a semaphore or after a violation.
@@ -148,7 +148,7 @@ type slot struct {
 
 	gap    int64 // the last event just before which a reentrant lock may have been free under its owner
 	unsure int32 // acquires of unknown outcome, or under way, that may yet count
-	busy   busy
+	busy   failedTry
 	tokens issued
 	permit permits
 }
@@ -362,10 +362,10 @@ func (c *Checker) owner(e *Event) *owner {
 	return o
 }
 
-func (c *Checker) slot(key string) *slot {
+func (c *Checker) slot(key string) *lockState {
 	s := c.slots[key]
 	if s == nil {
-		s = &slot{key: key}
+		s = &lockState{key: key}
 		s.holds.swept, s.holds.told = outset, outset
 		c.slots[key] = s
 	}
@@ -405,7 +405,7 @@ func (c *Checker) keep(cl *client) {
 }
 
 // leave notes that one owner fewer knows s, and forgets it if nothing depends on it.
-func (c *Checker) leave(s *slot) {
+func (c *Checker) leave(s *lockState) {
 	s.owners--
 	if s.owners > 0 || s.busy.ret != 0 || s.tokens.largest.Phase != 0 || s.tokens.accepted.Phase != 0 {
 		return
@@ -436,13 +436,13 @@ func (c *Checker) Until(at time.Duration) { c.now = max(c.now, at) }
 
 // wonder notes that the events leave a question about s that is not settled here. What the rules
 // say of s from now on is to be confirmed.
-func (c *Checker) wonder(s *slot, why string) { c.ask(s, why, true) }
+func (c *Checker) wonder(s *lockState, why string) { c.ask(s, why, true) }
 
 // wonderBusy is the same if the question is whether a busy answer can be explained. The rules go on as if there had been none, so of
 // what else they say from now on nothing depends on it: what is illegal without the answer is illegal with it.
-func (c *Checker) wonderBusy(s *slot, why string) { c.ask(s, why, false) }
+func (c *Checker) wonderBusy(s *lockState, why string) { c.ask(s, why, false) }
 
-func (c *Checker) ask(s *slot, why string, more bool) {
+func (c *Checker) ask(s *lockState, why string, more bool) {
 	if c.open == "" {
 		c.open = why
 	}

@@ -179,7 +179,7 @@ func (c *compiler) returns(events []Event) []int32 {
 // numbers number the clients at their locks.
 type numbers struct {
 	all    map[place]*numbered
-	recent recent[numbered]
+	recent lookupCache[numbered]
 	of     map[string][]int32 // by client
 }
 

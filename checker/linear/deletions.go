@@ -33,21 +33,21 @@ func (o *callOf) acquires() bool { return o.e.Op == Acquire || o.e.Op == TryAcqu
 func (o *callOf) crashed() bool { return o.e.Phase == Crash }
 func (o *callOf) expired() bool { return o.e.Phase == Expired }
 
-// A career is what one actor did, in its order: operations that did not fail, and what ended its holds
+// An actorOps is what one actor did, in its order: operations that did not fail, and what ended its holds
 // from outside, which has no call.
-type career struct {
+type actorOps struct {
 	client string
 	steps  []callOf
 }
 
-// A cutter knows of a history what decides which parts may be left out.
-type cutter struct {
+// A reducer knows of a history what decides which parts may be left out.
+type reducer struct {
 	traits
 	spec    Spec
 	events  []Event
-	careers []*career
-	of      map[place]*career
-	by      map[string][]*career
+	careers []*actorOps
+	of      map[place]*actorOps
+	by      map[string][]*actorOps
 	failed  []callOf
 	uses    map[place][]int // those that were accepted
 	used    []int           // all of them
@@ -58,10 +58,10 @@ type cutter struct {
 
 type span struct{ from, to int }
 
-func newCutter(spec Spec, strict bool, events []Event) *cutter {
-	c := &cutter{traits: spec.traits(), spec: spec, events: events, of: map[place]*career{}, by: map[string][]*career{}, uses: map[place][]int{}}
+func newCutter(spec Spec, strict bool, events []Event) *reducer {
+	c := &reducer{traits: spec.traits(), spec: spec, events: events, of: map[place]*actorOps{}, by: map[string][]*actorOps{}, uses: map[place][]int{}}
 	type underWay struct {
-		career *career
+		career *actorOps
 		step   int
 	}
 	under := map[place]underWay{}
@@ -91,7 +91,7 @@ func newCutter(spec Spec, strict bool, events []Event) *cutter {
 		case e.Phase == Invoke:
 			l := c.of[at]
 			if l == nil {
-				l = &career{client: e.Client}
+				l = &actorOps{client: e.Client}
 				c.of[at] = l
 				c.by[e.Client] = append(c.by[e.Client], l)
 				c.careers = append(c.careers, l)
@@ -134,19 +134,19 @@ func newCutter(spec Spec, strict bool, events []Event) *cutter {
 }
 
 // asked says whether somebody was told busy, which is judged, in an interval that has a place between from and to.
-func (c *cutter) asked(from, to int) bool {
+func (c *reducer) asked(from, to int) bool {
 	n := sort.Search(len(c.tries), func(i int) bool { return c.tries[i].from > to })
 	return n > 0 && c.latest[n-1] > from
 }
 
 // presented says whether a token was accepted from an actor after a place.
-func (c *cutter) presented(at place, from int) bool {
+func (c *reducer) presented(at place, from int) bool {
 	uses := c.uses[at]
 	return len(uses) > 0 && uses[len(uses)-1] > from
 }
 
 // clients returns the parts that are all that a client did.
-func (c *cutter) clients() []part {
+func (c *reducer) clients() []part {
 	var names []string // in the order in which they came
 	all := map[string]part{}
 	first := map[string]int{} // acquire that did not fail
@@ -179,7 +179,7 @@ func (c *cutter) clients() []part {
 }
 
 // parts returns all other parts, in the order of their first events.
-func (c *cutter) parts() []part {
+func (c *reducer) parts() []part {
 	var parts []part
 	for i := range c.failed {
 		parts = append(parts, c.failed[i].events())
@@ -212,7 +212,7 @@ func (c *cutter) parts() []part {
 }
 
 // ofCareer adds the parts that are some of what an actor did.
-func (c *cutter) ofCareer(l *career, parts *[]part) {
+func (c *reducer) ofCareer(l *actorOps, parts *[]part) {
 	acquires := slices.ContainsFunc(l.steps, func(o callOf) bool { return o.acquires() })
 	needed := c.needed(l.steps)
 	began := false    // there was an acquire before
@@ -244,7 +244,7 @@ func (c *cutter) ofCareer(l *career, parts *[]part) {
 }
 
 // needed returns where the acquires of unknown outcome begin that nothing needs, of those that nobody released.
-func (c *cutter) needed(steps []callOf) int {
+func (c *reducer) needed(steps []callOf) int {
 	rough, spare := false, false
 	for i := range steps {
 		rough = rough || c.counted && steps[i].e.Permits > 1
@@ -261,7 +261,7 @@ func (c *cutter) needed(steps []callOf) int {
 }
 
 // idle says whether the extend steps[i] might as well not have been: what it continues lasts as long without it.
-func (c *cutter) idle(steps []callOf, i int) bool {
+func (c *reducer) idle(steps []callOf, i int) bool {
 	o := &steps[i]
 	if o.outcome != certain {
 		return c.spec.expiry != Known // that it may have been makes the end of a known lease less sure
@@ -280,7 +280,7 @@ func (c *cutter) idle(steps []callOf, i int) bool {
 // turn returns the acquire steps[i] with what ended its hold, or nil if they can't be left out. began says that
 // there was an acquire before; needed that what is certain later may need it, if its outcome is unknown; replaced that
 // its client may have held.
-func (c *cutter) turn(l *career, i int, began, needed, replaced bool) part {
+func (c *reducer) turn(l *actorOps, i int, began, needed, replaced bool) part {
 	o := &l.steps[i]
 	p := slices.Clone(o.events())
 	if replaced || c.tokens && c.presented(place{o.e.Client, o.e.Key}, o.at) {

@@ -12,11 +12,11 @@ const (
 	initially = 1 << 21
 )
 
-// A descent looks for a legal order of a compiled history: depth first, point by point, and where it has
+// A searcher looks for a legal order of a compiled history: depth first, point by point, and where it has
 // been is remembered (Wing and Gong; Lowe). Nothing takes effect before it is
 // needed: at an operation's return it itself, and before that what makes room for it. docs/checker.md
 // says why that is enough.
-type descent struct {
+type searcher struct {
 	*compiled
 	traits
 	model   model
@@ -40,16 +40,16 @@ type descent struct {
 	watch []int32 // of them the tries that must find the lock taken
 
 	frames   []frame
-	been     visited
+	been     memo
 	furthest int32 // the furthest point that no order explains, or -1
 	budget   int
 
-	cur     instant // where it goes on
-	deepest int32   // the furthest point that it came to
-	then    int     // its budget there
+	cur     state // where it goes on
+	deepest int32 // the furthest point that it came to
+	then    int   // its budget there
 	sweep   sweep
 
-	out  []instant
+	out  []state
 	more *walk   // states that come after those in out, on demand
 	idle []*walk // to be used again
 	buf  []byte
@@ -58,16 +58,16 @@ type descent struct {
 // A frame is a point with several states after it.
 type frame struct {
 	pos   int32
-	tried instant // the last of them that was tried
-	rest  []instant
+	tried state // the last of them that was tried
+	rest  []state
 	more  *walk // what comes after the rest
 }
 
-func newDescent(spec Spec, strict bool, c *compiled) *descent {
-	s := &descent{
+func newDescent(spec Spec, strict bool, c *compiled) *searcher {
+	s := &searcher{
 		compiled: c, traits: spec.traits(), model: spec.model(c.actors), strict: strict,
 		under:    make([]int32, len(c.actors)),
-		been:     visited{},
+		been:     memo{},
 		furthest: -1,
 		budget:   initially + typically*len(c.points),
 	}
@@ -123,7 +123,7 @@ func newDescent(spec Spec, strict bool, c *compiled) *descent {
 
 // run goes on until it knows whether there is a legal order, or has come no further for so many states. If there is none, refuted is the
 // first point that no order explains. lost says that it does not know; it may go on, unless nothing is left of its budget.
-func (s *descent) run(patience int) (legal bool, refuted int32, lost bool) {
+func (s *searcher) run(patience int) (legal bool, refuted int32, lost bool) {
 	cur := s.cur
 	for int(s.pos) < len(s.points) {
 		if s.pos > s.deepest || s.deepest == 0 {
@@ -168,7 +168,7 @@ func appendPos(to []byte, pos int32) []byte {
 
 // back returns to a state that has another one after it: the latest, unless a sweep chooses. What waits may be
 // followed in any order, and what a state that was followed can do as well need not be.
-func (s *descent) back() (instant, bool) {
+func (s *searcher) back() (state, bool) {
 	for len(s.frames) > 0 {
 		i := s.choose()
 		f := &s.frames[i]
@@ -196,7 +196,7 @@ func (s *descent) back() (instant, bool) {
 		}
 		s.frames = slices.Delete(s.frames, i, i+1)
 	}
-	return instant{}, false
+	return state{}, false
 }
 
 // A sweep goes over the frames from the last to earlier ones, when a search has come no further for long, and follows each for a while: what was chosen wrongly
@@ -212,7 +212,7 @@ type sweep struct {
 var restless = 1 << 12
 
 // choose returns the frame to go on from.
-func (s *descent) choose() int {
+func (s *searcher) choose() int {
 	last := len(s.frames) - 1
 	w := &s.sweep
 	if s.then-s.budget <= restless || w.leash > 0 && s.budget > w.until {
@@ -227,7 +227,7 @@ func (s *descent) choose() int {
 }
 
 // advance and retreat go over one point.
-func (s *descent) advance() {
+func (s *searcher) advance() {
 	p := s.points[s.pos]
 	s.pos++
 	switch p.kind {
@@ -240,7 +240,7 @@ func (s *descent) advance() {
 	}
 }
 
-func (s *descent) retreat() {
+func (s *searcher) retreat() {
 	s.pos--
 	p := s.points[s.pos]
 	switch p.kind {
@@ -253,7 +253,7 @@ func (s *descent) retreat() {
 	}
 }
 
-func (s *descent) enter(op int32) {
+func (s *searcher) enter(op int32) {
 	if op < 0 {
 		return
 	}
@@ -264,7 +264,7 @@ func (s *descent) enter(op int32) {
 	}
 }
 
-func (s *descent) leave(op int32) {
+func (s *searcher) leave(op int32) {
 	if op < 0 {
 		return
 	}
@@ -282,13 +282,13 @@ func drop(list []int32, x int32) []int32 {
 }
 
 // fails says whether op is a try that must find the lock taken.
-func (s *descent) fails(op int32) bool {
+func (s *searcher) fails(op int32) bool {
 	o := &s.ops[op]
 	return s.strict && o.op == TryAcquire && o.outcome == failed
 }
 
 // look notes which tries find the lock taken.
-func (s *descent) look(st instant) instant {
+func (s *searcher) look(st state) state {
 	for _, t := range s.watch {
 		if !has(st.seen, t) && s.model.busy(st.holds, &s.ops[t]) {
 			st.seen = including(st.seen, t)
@@ -299,7 +299,7 @@ func (s *descent) look(st instant) instant {
 
 // after appends the states in which a legal order may be after the next point, those first
 // that give least away.
-func (s *descent) after(to []instant, st instant) []instant {
+func (s *searcher) after(to []state, st state) []state {
 	p := s.points[s.pos]
 	switch p.kind {
 	case calledPoint:
@@ -331,7 +331,7 @@ func (s *descent) after(to []instant, st instant) []instant {
 	return s.use(to, st, p.op)
 }
 
-func (s *descent) returned(to []instant, st instant, op int32) []instant {
+func (s *searcher) returned(to []state, st state, op int32) []state {
 	o := &s.ops[op]
 	switch {
 	case s.fails(op) && has(st.seen, op):
@@ -348,7 +348,7 @@ func (s *descent) returned(to []instant, st instant, op int32) []instant {
 }
 
 // goal returns the state after the point at which the search is, if that can be reached from st at once.
-func (s *descent) goal(st instant, op int32) (instant, bool) {
+func (s *searcher) goal(st state, op int32) (state, bool) {
 	o := &s.ops[op]
 	switch kind := s.points[s.pos].kind; {
 	case kind == usePoint:

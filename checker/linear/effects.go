@@ -6,7 +6,7 @@ import (
 )
 
 // effect lets a certain operation take effect.
-func (s *descent) effect(st instant, op int32) (instant, bool) {
+func (s *searcher) effect(st state, op int32) (state, bool) {
 	o := &s.ops[op]
 	switch o.op {
 	case Release:
@@ -25,7 +25,7 @@ func (s *descent) effect(st instant, op int32) (instant, bool) {
 	return s.acquire(st, op)
 }
 
-func (s *descent) acquire(st instant, op int32) (instant, bool) {
+func (s *searcher) acquire(st state, op int32) (state, bool) {
 	o := &s.ops[op]
 	if !s.model.room(st.holds, o) {
 		return st, false
@@ -34,11 +34,11 @@ func (s *descent) acquire(st instant, op int32) (instant, bool) {
 		if o.token <= st.last || slices.ContainsFunc(s.open, func(other int32) bool { return s.sooner(st, other, o.token) }) {
 			return st, false
 		}
-		st = s.giving(st, gift{o.actor, true, o.token})
+		st = s.giving(st, tokenGrant{o.actor, true, o.token})
 	}
 	if s.tokens && o.token == 0 { // it may have been any
 		last := st.last
-		st = s.giving(st, gift{o.actor, true, math.MaxInt64})
+		st = s.giving(st, tokenGrant{o.actor, true, math.MaxInt64})
 		st.last = last
 	}
 	grant := int32(atOnce)
@@ -50,12 +50,12 @@ func (s *descent) acquire(st instant, op int32) (instant, bool) {
 
 // sooner says whether op is an acquire under way that must take effect before one that is
 // given this token.
-func (s *descent) sooner(st instant, op int32, token int64) bool {
+func (s *searcher) sooner(st state, op int32, token int64) bool {
 	o := &s.ops[op]
 	return o.outcome == certain && (o.op == Acquire || o.op == TryAcquire) && o.token != 0 && o.token < token && !has(st.done, op)
 }
 
-func (s *descent) release(st instant, o *operation) (instant, bool) {
+func (s *searcher) release(st state, o *operation) (state, bool) {
 	i, ok := st.held(o.actor, o.reading)
 	if !ok || st.holds[i].count < o.permits {
 		return st, s.lax
@@ -64,7 +64,7 @@ func (s *descent) release(st instant, o *operation) (instant, bool) {
 }
 
 // less is taking, where less is held: then who reads and wrote before can write no more.
-func (s *descent) less(st instant, actor int32, reading bool, n, grant int32) instant {
+func (s *searcher) less(st state, actor int32, reading bool, n, grant int32) state {
 	st = st.taking(actor, reading, n, grant)
 	if s.shares {
 		st = s.look(st)
@@ -73,7 +73,7 @@ func (s *descent) less(st instant, actor int32, reading bool, n, grant int32) in
 }
 
 // closing lets releases of unknown outcome take effect whose time is over: none, or as many as a walk finds.
-func (s *descent) closing(to []instant, st instant, reserve int32) []instant {
+func (s *searcher) closing(to []state, st state, reserve int32) []state {
 	to = append(to, st.forgetting(reserve))
 	w := s.walk(st, s.reserves[reserve].like)
 	w.closing = true
@@ -94,7 +94,7 @@ func (s *descent) closing(to []instant, st instant, reserve int32) []instant {
 }
 
 // closed returns the state in which one more of the releases of unknown outcome that a walk is about has taken effect, and that is a goal.
-func (s *descent) closed(w *walk, st instant) (instant, bool) {
+func (s *searcher) closed(w *walk, st state) (state, bool) {
 	next, ok := s.ends(st, w.op)
 	if ok && s.unit { // it has acquired, and nobody has seen the lock taken who had not before
 		reserve, before := s.ops[w.op].reserve, &w.queue[0]
@@ -104,7 +104,7 @@ func (s *descent) closed(w *walk, st instant) (instant, bool) {
 }
 
 // ends returns the state in which a release like op, of unknown outcome, has taken effect, if it can.
-func (s *descent) ends(st instant, op int32) (instant, bool) {
+func (s *searcher) ends(st state, op int32) (state, bool) {
 	like := &s.ops[op]
 	i, ok := st.held(like.actor, like.reading)
 	if !ok || st.holds[i].count < like.permits || s.reserves[like.reserve].open(s.pos) <= st.uses(like.reserve) {
@@ -115,7 +115,7 @@ func (s *descent) ends(st instant, op int32) (instant, bool) {
 
 // closings calls add with each state to which something leads that may matter to releases whose time is over. What is over now may be
 // what an acquire of unknown outcome took: several permits, or a lock whose token is used later, or of which somebody is told.
-func (s *descent) closings(st instant, op int32, add func(instant)) {
+func (s *searcher) closings(st state, op int32, add func(state)) {
 	unseen := slices.ContainsFunc(s.watch, func(t int32) bool { return !has(st.seen, t) })
 	switch {
 	case s.unit && unseen:
@@ -129,7 +129,7 @@ func (s *descent) closings(st instant, op int32, add func(instant)) {
 }
 
 // acquires says whether what is called next is an acquire.
-func (s *descent) acquires() bool {
+func (s *searcher) acquires() bool {
 	for _, p := range s.points[s.pos:] {
 		if p.kind == calledPoint {
 			return s.ops[p.op].op != Extend
@@ -139,7 +139,7 @@ func (s *descent) acquires() bool {
 }
 
 // ending lets what was granted end, unless its owner does something before.
-func (s *descent) ending(to []instant, st instant, grant int32) []instant {
+func (s *searcher) ending(to []state, st state, grant int32) []state {
 	i := slices.IndexFunc(st.holds, func(h held) bool { return h.grant == grant })
 	if i < 0 {
 		to = append(to, st)
@@ -161,7 +161,7 @@ func (s *descent) ending(to []instant, st instant, grant int32) []instant {
 }
 
 // crash lets an actor's holds be nobody's.
-func (s *descent) crash(st instant, p int32) instant {
+func (s *searcher) crash(st state, p int32) state {
 	for _, reading := range []bool{false, true} {
 		i, ok := st.held(p, reading)
 		if !ok {
@@ -179,7 +179,7 @@ func (s *descent) crash(st instant, p int32) instant {
 	return st
 }
 
-func (s *descent) use(to []instant, st instant, op int32) []instant {
+func (s *searcher) use(to []state, st state, op int32) []state {
 	o := &s.ops[op]
 	if o.token < st.accepted {
 		return to

@@ -211,13 +211,13 @@ func (c *Checker) yield(h *owner, rival *hold) {
 	}
 }
 
-func (s *slot) join(o *owner) {
+func (s *lockState) join(o *owner) {
 	if !slices.Contains(s.holders, o) {
 		s.holders = append(s.holders, o)
 	}
 }
 
-func (s *slot) leave(o *owner) {
+func (s *lockState) leave(o *owner) {
 	if i := slices.Index(s.holders, o); i >= 0 {
 		s.holders = slices.Delete(s.holders, i, i+1)
 	}
@@ -346,7 +346,7 @@ func (c *Checker) notHeld(o *owner, e *Event) {
 }
 
 // again reports that event e is an acquire of s by who holds that already.
-func (c *Checker) again(h *hold, s *slot, e *Event) {
+func (c *Checker) again(h *hold, s *lockState, e *Event) {
 	first := h.event()
 	c.violate(Violation{Rule: Again, Key: s.key, Events: []Event{first, *e}, Certain: true, Says: sayAgain(&first, e, c.limit)})
 }

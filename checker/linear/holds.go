@@ -30,14 +30,14 @@ func (p stamp) before(q stamp) bool { return p.time < q.time || p.time == q.time
 // stamp is that of the event that is judged now.
 func (c *Checker) stamp() stamp { return stamp{c.now, 2 * c.seq} }
 
-func (n *note) stamp() stamp { return stamp{n.Time, 2 * n.seq} }
+func (n *eventRef) stamp() stamp { return stamp{n.Time, 2 * n.seq} }
 
 // A hold is what a client must have held of a lock: all the time between two
 // stamps, the first included.
 type hold struct {
 	owner   *owner
-	slot    *slot
-	proof   note // the event that proves it
+	slot    *lockState
+	proof   eventRef // the event that proves it
 	from    stamp
 	until   time.Duration // the end of its lease
 	called  stamp         // the call of the release that ended it; no seq if none did
@@ -133,7 +133,7 @@ func (h *hold) ending(called stamp, tentative bool, until time.Duration) {
 }
 
 // newHold returns a hold of o at s that event e proves, from e on. It is not listed yet.
-func (c *Checker) newHold(o *owner, s *slot, e *Event) *hold {
+func (c *Checker) newHold(o *owner, s *lockState, e *Event) *hold {
 	var h *hold
 	if n := len(o.spare); n > 0 {
 		h, o.spare = o.spare[n-1], o.spare[:n-1]
@@ -153,7 +153,7 @@ func (c *Checker) newHold(o *owner, s *slot, e *Event) *hold {
 
 // glimpse returns the hold of one instant that a release proves if its acquire
 // has no known outcome.
-func (c *Checker) glimpse(o *owner, s *slot, e *Event) *hold {
+func (c *Checker) glimpse(o *owner, s *lockState, e *Event) *hold {
 	h := &hold{owner: o, slot: s, from: o.call.stamp(), until: math.MaxInt64, called: c.stamp(), permits: 1, brief: true}
 	c.note(&h.proof, e)
 	return h
@@ -308,7 +308,7 @@ func (c *Checker) relist(h *hold, was stamp) {
 
 // meets reports that a release proves that o held when others did all the time. It says
 // whether there are such.
-func (c *Checker) meets(o *owner, s *slot, e *Event) bool {
+func (c *Checker) meets(o *owner, s *lockState, e *Event) bool {
 	h := c.glimpse(o, s, e)
 	if !c.tooMany(s.holds.around(h)) {
 		return false
@@ -324,7 +324,7 @@ func (c *Checker) meets(o *owner, s *slot, e *Event) bool {
 func (c *Checker) soon(end stamp) bool { return c.opts.Skew > 0 && c.now-end.time <= 2*c.opts.Skew }
 
 // advance sweeps as far as is decided, and reports what is complete.
-func (c *Checker) advance(s *slot) {
+func (c *Checker) advance(s *lockState) {
 	l := &s.holds
 	for len(l.ends) > 0 {
 		h := l.ends[0]
@@ -355,7 +355,7 @@ func (c *Checker) tell(h *hold, open bool) {
 }
 
 // conclude sweeps to the end of the history, and leaves s as it was.
-func (c *Checker) conclude(s *slot, now stamp) {
+func (c *Checker) conclude(s *lockState, now stamp) {
 	l := s.holds
 	l.list, l.ends = slices.Clone(l.list), slices.Clone(l.ends)
 	for len(l.ends) > 0 {
@@ -382,7 +382,7 @@ func (l *holds) around(h *hold) []*hold {
 
 // pass reports the set of those that held just before h ended, unless it is part
 // of one before.
-func (c *Checker) pass(s *slot, l *holds, h *hold, end stamp) {
+func (c *Checker) pass(s *lockState, l *holds, h *hold, end stamp) {
 	if h.brief {
 		c.report(s, l, l.around(h), end)
 		return

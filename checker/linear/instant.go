@@ -6,21 +6,21 @@ import (
 	"slices"
 )
 
-// An instant is what there is at one instant in one legal order of what was before.
+// A state is what there is at one instant in one legal order of what was before.
 // Its slices are never changed, since others share them.
-type instant struct {
+type state struct {
 	holds []held  // by actor, reading last
 	done  []int32 // operations under way that have taken effect
 	seen  []int32 // tries under way, to fail, that have found the lock taken
 	used  []use   // how many of each reserve have taken effect
 
-	last, accepted int64  // the largest token that was given, and accepted
-	given          []gift // tokens that actors have got
+	last, accepted int64        // the largest token that was given, and accepted
+	given          []tokenGrant // tokens that actors have got
 }
 
 type use struct{ reserve, n int32 }
 
-func (st *instant) held(actor int32, reading bool) (int, bool) {
+func (st *state) held(actor int32, reading bool) (int, bool) {
 	return slices.BinarySearchFunc(st.holds, held{actor: actor, reading: reading}, func(a, b held) int {
 		if c := cmp.Compare(a.actor, b.actor); c != 0 || a.reading == b.reading {
 			return c
@@ -33,7 +33,7 @@ func (st *instant) held(actor int32, reading bool) (int, bool) {
 }
 
 // count returns how often an actor holds.
-func (st *instant) count(actor int32, reading bool) int32 {
+func (st *state) count(actor int32, reading bool) int32 {
 	if i, ok := st.held(actor, reading); ok {
 		return st.holds[i].count
 	}
@@ -41,7 +41,7 @@ func (st *instant) count(actor int32, reading bool) int32 {
 }
 
 // taking returns the state with so many more, or less, of a hold.
-func (st instant) taking(actor int32, reading bool, n, grant int32) instant {
+func (st state) taking(actor int32, reading bool, n, grant int32) state {
 	i, ok := st.held(actor, reading)
 	holds := make([]held, 0, len(st.holds)+1)
 	holds = append(holds, st.holds[:i]...)
@@ -78,7 +78,7 @@ func has(list []int32, x int32) bool {
 	return ok
 }
 
-func (st *instant) uses(reserve int32) int32 {
+func (st *state) uses(reserve int32) int32 {
 	for _, u := range st.used {
 		if u.reserve == reserve {
 			return u.n
@@ -87,7 +87,7 @@ func (st *instant) uses(reserve int32) int32 {
 	return 0
 }
 
-func (st instant) using(reserve int32) instant {
+func (st state) using(reserve int32) state {
 	used := slices.Clone(st.used)
 	i, ok := slices.BinarySearchFunc(used, reserve, func(u use, s int32) int { return cmp.Compare(u.reserve, s) })
 	if ok {
@@ -100,7 +100,7 @@ func (st instant) using(reserve int32) instant {
 }
 
 // forgetting returns the state without what is known of a reserve whose time is over.
-func (st instant) forgetting(reserve int32) instant {
+func (st state) forgetting(reserve int32) state {
 	if st.uses(reserve) > 0 {
 		st.used = slices.DeleteFunc(slices.Clone(st.used), func(u use) bool { return u.reserve == reserve })
 	}
@@ -108,7 +108,7 @@ func (st instant) forgetting(reserve int32) instant {
 }
 
 // key writes a state down so that two are equal if their keys are.
-func (st *instant) key(to []byte) []byte {
+func (st *state) key(to []byte) []byte {
 	to = binary.AppendUvarint(to, uint64(len(st.holds)))
 	for i := range st.holds {
 		h := &st.holds[i]

@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// kept are the events of each lock; of a Multi, whose operations bind locks together, of all as of one.
-type kept struct {
+// eventBuffer are the events of each lock; of a Multi, whose operations bind locks together, of all as of one.
+type eventBuffer struct {
 	traits
 	spec   Spec
 	strict bool
@@ -28,12 +28,12 @@ type lock struct {
 	again  int     // how many events there are to be before it is worth while to look again
 }
 
-func newKept(spec Spec, strict bool) *kept {
-	return &kept{traits: spec.traits(), spec: spec, strict: strict, locks: map[string]*lock{}, of: map[string][]*lock{}, known: map[place]struct{}{}, refuted: map[string]bool{}}
+func newKept(spec Spec, strict bool) *eventBuffer {
+	return &eventBuffer{traits: spec.traits(), spec: spec, strict: strict, locks: map[string]*lock{}, of: map[string][]*lock{}, known: map[place]struct{}{}, refuted: map[string]bool{}}
 }
 
 // choose says of which locks to keep the events; with none of all.
-func (k *kept) choose(keys []string) {
+func (k *eventBuffer) choose(keys []string) {
 	if len(keys) == 0 || k.tied {
 		return
 	}
@@ -43,7 +43,7 @@ func (k *kept) choose(keys []string) {
 	}
 }
 
-func (k *kept) add(e *Event, seq int64) {
+func (k *eventBuffer) add(e *Event, seq int64) {
 	if e.Phase == Crash {
 		for _, l := range k.of[e.Client] {
 			l.add(e, seq)
@@ -67,7 +67,7 @@ func (k *kept) add(e *Event, seq int64) {
 }
 
 // fill keeps all events of a history. If they are of one lock they are not copied.
-func (k *kept) fill(events []Event) {
+func (k *eventBuffer) fill(events []Event) {
 	if key, ok := k.sole(events); ok {
 		k.locks[key] = &lock{key: key, events: slices.Clip(events)}
 		return
@@ -82,7 +82,7 @@ func (k *kept) fill(events []Event) {
 }
 
 // sole returns the lock that all events are about, if there is one only.
-func (k *kept) sole(events []Event) (string, bool) {
+func (k *eventBuffer) sole(events []Event) (string, bool) {
 	multi := k.tied
 	known := map[string]bool{} // lists of keys of a Multi, and whether they are canonical
 	key, some := "", false
@@ -122,19 +122,19 @@ func (l *lock) add(e *Event, place int64) {
 }
 
 // aside returns the same events, of which what is noted is noted here alone.
-func (k *kept) aside() *kept {
+func (k *eventBuffer) aside() *eventBuffer {
 	so := *k
 	so.refuted = maps.Clone(k.refuted)
 	return &so
 }
 
 // refute notes that the events of a lock are known to have no legal order.
-func (k *kept) refute(key string) { k.refuted[k.whole(key)] = true }
+func (k *eventBuffer) refute(key string) { k.refuted[k.whole(key)] = true }
 
 // confirms says whether the events of a lock have no legal order. Where they have one it is not
 // asked for again soon, so that all answers together cost no more than a few searches; unless this
 // is the end.
-func (k *kept) confirms(key string, end bool) bool {
+func (k *eventBuffer) confirms(key string, end bool) bool {
 	key = k.whole(key)
 	l := k.locks[key]
 	if l == nil || k.refuted[key] || len(l.events) < l.again && !end {
@@ -163,7 +163,7 @@ type refutation struct {
 
 // settle says which of these locks have no legal order and are not known for that yet, in the order of the events at
 // which it shows, and whether a search gave up.
-func (k *kept) settle(these func(key string) bool) (refuted []refutation, lost bool) {
+func (k *eventBuffer) settle(these func(key string) bool) (refuted []refutation, lost bool) {
 	for key, l := range k.locks {
 		if k.refuted[key] || !these(key) {
 			continue
@@ -180,7 +180,7 @@ func (k *kept) settle(these func(key string) bool) (refuted []refutation, lost b
 
 // first returns the first event at which events are illegal, or -1. A descent knows how all operations
 // will return, so it may find out before that event.
-func (k *kept) first(events []Event) (at int, lost bool) {
+func (k *eventBuffer) first(events []Event) (at int, lost bool) {
 	legal, from, lost := k.judge(events)
 	if legal || lost {
 		return -1, lost
@@ -209,7 +209,7 @@ func (k *kept) first(events []Event) (at int, lost bool) {
 }
 
 // judge says whether events have a legal order and, if not, at which event that shows at the earliest.
-func (k *kept) judge(events []Event) (legal bool, at int, lost bool) {
+func (k *eventBuffer) judge(events []Event) (legal bool, at int, lost bool) {
 	d := newDescent(k.spec, k.strict, compile(k.spec, k.strict, events))
 	mindless := k.strict
 	for patience := patiently; ; patience *= 4 {
@@ -232,7 +232,7 @@ func (k *kept) judge(events []Event) (legal bool, at int, lost bool) {
 
 // local says whether events around a place are known to have no legal order, whatever was before. It looks at stretches of
 // which one may take so many states, the shortest first.
-func (k *kept) local(events []Event, at, spend int) bool {
+func (k *eventBuffer) local(events []Event, at, spend int) bool {
 	var spans []int
 	for span := 32; span < at && span <= spend/8; span *= 4 {
 		spans = append(spans, span)
@@ -267,7 +267,7 @@ func (k *kept) local(events []Event, at, spend int) bool {
 }
 
 // answer is what judge says, of a descent that has so much patience.
-func (s *descent) answer(patience int) (legal bool, at int, lost bool) {
+func (s *searcher) answer(patience int) (legal bool, at int, lost bool) {
 	legal, point, lost := s.run(patience)
 	if legal || lost {
 		return legal, -1, lost
@@ -277,7 +277,7 @@ func (s *descent) answer(patience int) (legal bool, at int, lost bool) {
 
 // plain looks for what makes events illegal that fits a few of them: who holds by itself, or the tokens
 // by themselves.
-func (k *kept) plain(events []Event) (Violation, bool) {
+func (k *eventBuffer) plain(events []Event) (Violation, bool) {
 	if !k.tokens || k.ruled {
 		return Violation{}, false
 	}

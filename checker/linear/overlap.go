@@ -76,7 +76,7 @@ func permitsOf(set []*hold) (n int64) {
 }
 
 // report reports a set, by its beginnings, that lasted until end.
-func (c *Checker) report(s *slot, l *holds, set []*hold, end stamp) {
+func (c *Checker) report(s *lockState, l *holds, set []*hold, end stamp) {
 	if c.found || !c.tooMany(set) {
 		return
 	}

@@ -4,7 +4,7 @@ package linear
 // they are over: if the whole is legal, so is what begins there.
 func quiet(spec Spec, strict bool, events []Event) []int {
 	c := newCutter(spec, strict, events)
-	q := &quietly{cutter: c, strict: strict, last: map[string]int{}, accounts: map[string][]*account{}}
+	q := &quiescenceFinder{reducer: c, strict: strict, last: map[string]int{}, accounts: map[string][]*account{}}
 	roles := make([]role, len(events))
 	for _, l := range c.careers {
 		a := &account{}
@@ -61,9 +61,9 @@ func quiet(spec Spec, strict bool, events []Event) []int {
 	return places
 }
 
-// quietly is what quiet keeps.
-type quietly struct {
-	*cutter
+// quiescenceFinder is what quiet keeps.
+type quiescenceFinder struct {
+	*reducer
 	strict   bool
 	accounts map[string][]*account // of each client
 	last     map[string]int        // of each client, what it did last that did not fail
@@ -86,7 +86,7 @@ type account struct {
 
 func (a *account) dirty() bool { return a.held != 0 || a.doubt || a.muddled }
 
-func (q *quietly) change(a *account, by func(*account)) {
+func (q *quiescenceFinder) change(a *account, by func(*account)) {
 	before := a.dirty()
 	by(a)
 	switch after := a.dirty(); {
@@ -98,7 +98,7 @@ func (q *quietly) change(a *account, by func(*account)) {
 }
 
 // step goes over an event of an operation, or the end of a lease.
-func (q *quietly) step(a *account, r role) {
+func (q *quiescenceFinder) step(a *account, r role) {
 	o := r.o
 	n := 1
 	if q.counted {
@@ -126,7 +126,7 @@ func (q *quietly) step(a *account, r role) {
 }
 
 // crash has what is held be nobody's: it may end at once, if nobody is told of it.
-func (q *quietly) crash(a *account) {
+func (q *quiescenceFinder) crash(a *account) {
 	if q.strict {
 		a.muddled = a.muddled || a.dirty()
 		return
@@ -135,7 +135,7 @@ func (q *quietly) crash(a *account) {
 }
 
 // retire forgets what may have been taken by somebody who does nothing any more, if nobody is told of it.
-func (q *quietly) retire(a *account) {
+func (q *quiescenceFinder) retire(a *account) {
 	if !q.strict && a.held == 0 && !a.muddled {
 		a.doubt = false
 	}

@@ -8,7 +8,7 @@ import (
 
 // reach appends the first state in which the goal is reached from st by what may take effect now, and leaves the others,
 // those first that need least, to a walk. op is what the goal is about.
-func (s *descent) reach(to []instant, st instant, op int32) []instant {
+func (s *searcher) reach(to []state, st state, op int32) []state {
 	next, ok := s.goal(st, op)
 	needy := s.needy(st, op, ok)
 	filling := s.unit && s.ops[op].op == Release && len(s.watch) > 0 && s.mayFill(st)
@@ -38,7 +38,7 @@ func (s *descent) reach(to []instant, st instant, op int32) []instant {
 
 // fill calls add with each state to which an acquire leads, those first that must take effect before their clients'
 // next release returns, then those of which the outcome is known.
-func (s *descent) fill(st instant, add func(instant)) {
+func (s *searcher) fill(st state, add func(state)) {
 	for i := range s.others(st) {
 		if s.owed(st, s.ops[s.reserves[i].like].actor) {
 			s.reserve1(st, i, add)
@@ -55,14 +55,14 @@ func (s *descent) fill(st instant, add func(instant)) {
 }
 
 // owed says whether the next that an actor does with a known outcome is a release of what it does not have.
-func (s *descent) owed(st instant, actor int32) bool {
+func (s *searcher) owed(st state, actor int32) bool {
 	sure := s.sure[actor]
 	i := sort.Search(len(sure), func(i int) bool { return s.ops[sure[i]].ret >= s.pos && !has(st.done, sure[i]) })
 	return i < len(sure) && s.ops[sure[i]].op == Release && st.count(actor, false) < s.ops[sure[i]].permits
 }
 
 // repeat visits st and whatever visit adds, each state once, those first that took least.
-func (s *descent) repeat(st instant, visit func(st instant, add func(instant))) {
+func (s *searcher) repeat(st state, visit func(st state, add func(state))) {
 	w := s.walk(st, -1)
 	for w.at < len(w.queue) && s.budget >= 0 {
 		st := w.queue[w.at]
@@ -77,7 +77,7 @@ func (s *descent) repeat(st instant, visit func(st instant, add func(instant))) 
 // smaller one that is known; what takes several permits or keys, of which only some are left when somebody is
 // told busy, or a write lock beside which its client reads; and a release of several permits, of which only some are
 // left once others of its client's are released.
-func (s *descent) needy(st instant, op int32, ok bool) bool {
+func (s *searcher) needy(st state, op int32, ok bool) bool {
 	for _, other := range s.open {
 		if other != op && s.unexplained(st, other) {
 			return true
@@ -115,7 +115,7 @@ func (s *descent) needy(st instant, op int32, ok bool) bool {
 // matters says whether what an acquire of unknown outcome takes may have to be taken before o acquires, where nobody is to be told
 // busy. A reader can come later as well, and so can who writes already; not a writer who reads by then. Permits can be taken later, too,
 // unless some of them may be given back before: then there may be less room for all than there is for the rest.
-func (s *descent) matters(st instant, reserve int32, o *operation) bool {
+func (s *searcher) matters(st state, reserve int32, o *operation) bool {
 	like := &s.ops[s.reserves[reserve].like]
 	switch {
 	case len(s.watch) > 0:
@@ -135,7 +135,7 @@ func (s *descent) matters(st instant, reserve int32, o *operation) bool {
 
 // rewrites says whether o releases the last that its client writes, while it may have acquired that once more, which it
 // cannot later because it reads beside.
-func (s *descent) rewrites(st instant, o *operation) bool {
+func (s *searcher) rewrites(st state, o *operation) bool {
 	return s.shares && o.op == Release && !o.reading && st.count(o.actor, false) == 1 && st.count(o.actor, true) > 0 &&
 		slices.ContainsFunc(s.actors[o.actor].acquires, func(sp int32) bool {
 			return !s.ops[s.reserves[sp].like].reading && s.reserves[sp].open(s.pos) > st.uses(sp)
@@ -144,14 +144,14 @@ func (s *descent) rewrites(st instant, o *operation) bool {
 
 // splits says whether o releases some of what its client holds, while it may have released several at once, which
 // it cannot later if too few are left.
-func (s *descent) splits(st instant, o *operation) bool {
+func (s *searcher) splits(st state, o *operation) bool {
 	return s.rough && o.op == Release && slices.ContainsFunc(s.gives(o.actor), func(sp int32) bool {
 		return s.ops[s.reserves[sp].like].permits > 1 && s.reserves[sp].open(s.pos) > st.uses(sp)
 	})
 }
 
 // gives are an actor's reserve releases whose time is not over.
-func (s *descent) gives(actor int32) []int32 {
+func (s *searcher) gives(actor int32) []int32 {
 	all := s.actors[actor].releases
 	from := sort.Search(len(all), func(i int) bool { return s.reserves[all[i]].end > s.pos }) // they are in the order in which they end
 	to := from
@@ -162,7 +162,7 @@ func (s *descent) gives(actor int32) []int32 {
 }
 
 // due says whether an acquire of unknown outcome may have to give a token below before.
-func (s *descent) due(st instant, before int64) bool {
+func (s *searcher) due(st state, before int64) bool {
 	before = min(before, s.least[s.pos])
 	return slices.ContainsFunc(s.takes, func(i int32) bool {
 		sp := &s.reserves[i]
@@ -181,7 +181,7 @@ func (s *descent) due(st instant, before int64) bool {
 
 // mayFill says whether a try under way that must find no permit left, and has not yet, might find so
 // if all took effect that can.
-func (s *descent) mayFill(st instant) bool {
+func (s *searcher) mayFill(st state) bool {
 	sum := out(st.holds)
 	for _, u := range s.open {
 		if a := &s.ops[u]; a.outcome == certain && (a.op == Acquire || a.op == TryAcquire) && !has(st.done, u) {
@@ -197,7 +197,7 @@ func (s *descent) mayFill(st instant) bool {
 }
 
 // unexplained says whether op is a release under way whose client holds too little for it.
-func (s *descent) unexplained(st instant, op int32) bool {
+func (s *searcher) unexplained(st state, op int32) bool {
 	o := &s.ops[op]
 	if o.op != Release || o.outcome != certain || has(st.done, op) || len(s.actors[o.actor].acquires) == 0 || s.lax {
 		return false
@@ -206,7 +206,7 @@ func (s *descent) unexplained(st instant, op int32) bool {
 }
 
 // moves calls add with each state to which one move leads that may help to reach a goal about op.
-func (s *descent) moves(st instant, op int32, needy bool, add func(instant)) {
+func (s *searcher) moves(st state, op int32, needy bool, add func(state)) {
 	o := &s.ops[op]
 	all := needy
 	switch {

@@ -1,11 +1,11 @@
 package linear
 
-// recent are things of a client at a lock that were looked up before: a small table, in which each has one place,
+// lookupCache are things of a client at a lock that were looked up before: a small table, in which each has one place,
 // and whoever came last has it. It saves most look-ups by name.
-type recent[T any] [64]*T
+type lookupCache[T any] [64]*T
 
 // place returns where that of a client at a lock would be. Names mostly differ in how they end.
-func (r *recent[T]) place(client, key string) **T {
+func (r *lookupCache[T]) place(client, key string) **T {
 	n, m := len(client), len(key)
 	at := uint(n)<<3 ^ uint(m)<<4
 	if n > 1 {

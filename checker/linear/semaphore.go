@@ -21,7 +21,7 @@ type permits struct {
 
 // fade notes, before fewer permits may be out, if they may have been too many
 // for a try of one, which is among those under way.
-func (c *Checker) fade(s *slot) {
+func (c *Checker) fade(s *lockState) {
 	if s.permit.hi+s.permit.open > int64(c.limit) {
 		s.permit.full = c.seq
 	}
@@ -137,7 +137,7 @@ func (c *Checker) semSettle(o *owner) {
 
 // squeeze lets those who need not hold have stopped, if at most room permits can
 // be theirs and others' together and it is clear who must have: in favour of all who hold, and of rival.
-func (c *Checker) squeeze(s *slot, rival *hold, room int64) {
+func (c *Checker) squeeze(s *lockState, rival *hold, room int64) {
 	if s.permit.hi <= room {
 		return
 	}
@@ -186,7 +186,7 @@ func (c *Checker) unsure(o *owner) {
 }
 
 // giveUp notes that the rules say no more of a semaphore.
-func (c *Checker) giveUp(s *slot) {
+func (c *Checker) giveUp(s *lockState) {
 	s.permit.over = true
 	c.wonder(s, "how many permits operations of unknown outcome on several have moved is not settled")
 }

@@ -2,7 +2,7 @@ package linear
 
 // expired ends an actor's hold, since its lease is over by the server's clock. Nothing that the actor does can be moved
 // behind that, so each order of it is tried, with what makes room for it.
-func (s *descent) expired(to []instant, st instant, p int32) []instant {
+func (s *searcher) expired(to []state, st state, p int32) []state {
 	doing := s.under[p]
 	if doing >= 0 && s.ops[doing].outcome != certain {
 		doing = -1
@@ -10,7 +10,7 @@ func (s *descent) expired(to []instant, st instant, p int32) []instant {
 	if doing < 0 && len(s.actors[p].acquires) == 0 {
 		return append(to, st.without(p))
 	}
-	s.repeat(st, func(st instant, add func(instant)) {
+	s.repeat(st, func(st state, add func(state)) {
 		to = append(to, st.without(p))
 		if doing >= 0 && !has(st.done, doing) {
 			s.early(st, doing, add)
@@ -24,7 +24,7 @@ func (s *descent) expired(to []instant, st instant, p int32) []instant {
 }
 
 // without returns the state in which an actor holds nothing.
-func (st instant) without(p int32) instant {
+func (st state) without(p int32) state {
 	if i, ok := st.held(p, false); ok {
 		st = st.taking(p, false, -st.holds[i].count, st.holds[i].grant)
 	}

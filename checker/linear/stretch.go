@@ -5,13 +5,13 @@ import "maps"
 // mostBefore bounds how many events stand for what was before a stretch.
 const mostBefore = 1 << 20
 
-// A past is what is known of what was before a stretch of a history: what each actor may have of each mode.
-type past struct {
+// A historyPrefix is what is known of what was before a stretch of a history: what each actor may have of each mode.
+type historyPrefix struct {
 	traits
 	spec    Spec
 	limit   int64 // how much one may hold
-	stocks  map[stockOf]*stock
-	order   []*stock
+	stocks  map[stockOf]*pendingHold
+	order   []*pendingHold
 	under   map[place]*Event // the calls under way
 	crashed bool
 }
@@ -21,33 +21,33 @@ type stockOf struct {
 	shared bool
 }
 
-type stock struct {
+type pendingHold struct {
 	of     Event   // whose it is
 	told   int64   // what it acquired and was told of, by permits, less what it has given back
 	unsure int64   // what acquires of unknown outcome, or under way, may have given or may yet give
 	gives  []Event // its releases of unknown outcome whose time is not over, or under way
 }
 
-func newPast(spec Spec) *past {
-	p := &past{traits: spec.traits(), spec: spec, limit: int64(spec.often()), stocks: map[stockOf]*stock{}, under: map[place]*Event{}}
+func newPast(spec Spec) *historyPrefix {
+	p := &historyPrefix{traits: spec.traits(), spec: spec, limit: int64(spec.often()), stocks: map[stockOf]*pendingHold{}, under: map[place]*Event{}}
 	if p.shares {
 		p.limit = farAway
 	}
 	return p
 }
 
-func (p *past) stock(e *Event) *stock {
+func (p *historyPrefix) stock(e *Event) *pendingHold {
 	at := stockOf{place{e.Client, e.Key}, e.Shared && p.shares}
 	s := p.stocks[at]
 	if s == nil {
-		s = &stock{of: Event{Client: e.Client, Key: e.Key, Shared: at.shared}}
+		s = &pendingHold{of: Event{Client: e.Client, Key: e.Key, Shared: at.shared}}
 		p.stocks[at], p.order = s, append(p.order, s)
 	}
 	return s
 }
 
 // add goes over an event.
-func (p *past) add(e *Event) {
+func (p *historyPrefix) add(e *Event) {
 	at := place{e.Client, e.Key}
 	switch e.Phase {
 	case Crash:
@@ -112,7 +112,7 @@ func crash(under map[place]*Event, client string) {
 // take effect at once (to write first), the others when those of the whole do. Their holds may end at any time, as those of leases that began before do at
 // some. A release of unknown outcome whose time is not over is here, too, and one that was under way is like it, since it may have taken effect before.
 // Acquires under way have been counted, and nothing is asked of a try that was under way. So the states are those of the whole from the beginning on.
-func (p *past) stretch(strict bool, events []Event) []Event {
+func (p *historyPrefix) stretch(strict bool, events []Event) []Event {
 	if p.tokens || strict && p.crashed {
 		return nil // what was given before matters, too; what a crash left may be anybody's
 	}
@@ -121,7 +121,7 @@ func (p *past) stretch(strict bool, events []Event) []Event {
 		acts[place{events[i].Client, events[i].Key}] = true
 	}
 	out := make([]Event, 0, 2*len(events))
-	add := func(s *stock, op Op, permits int) {
+	add := func(s *pendingHold, op Op, permits int) {
 		e := s.of
 		e.Time, e.Op, e.Permits, e.Phase = events[0].Time, op, permits, Invoke
 		out = append(out, e)

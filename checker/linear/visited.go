@@ -5,13 +5,13 @@ import (
 	"sort"
 )
 
-// visited are the states in which a search has been, by what two of which one is the better must have in common.
-type visited map[string][]chances
+// memo are the states in which a search has been, by what two of which one is the better must have in common.
+type memo map[string][]resources
 
-// chances are what a state may have more or less of than another: one that has seen as much, and has used up no more of what
+// resources are what a state may have more or less of than another: one that has seen as much, and has used up no more of what
 // may take effect once, can do all that the other can. early and extra are what has taken effect but might as well do so
 // now, so that who has less of it can come to have more; used is the rest.
-type chances struct {
+type resources struct {
 	seen, early []int32
 	extra, used []use
 	// What they are at a glance: which reserves, roughly, and how many in all. Most can be told apart by that.
@@ -20,7 +20,7 @@ type chances struct {
 }
 
 // glance fills in what can be seen at a glance.
-func (c *chances) glance() {
+func (c *resources) glance() {
 	for at, list := range [...][]use{c.used, c.extra} {
 		for _, u := range list {
 			c.which |= 1 << (uint(u.reserve)%32 + 32*uint(at))
@@ -30,7 +30,7 @@ func (c *chances) glance() {
 }
 
 // atLeast says whether a can do all that b can.
-func (a *chances) atLeast(b *chances) bool {
+func (a *resources) atLeast(b *resources) bool {
 	return a.which&^b.which == 0 && a.many <= b.many && within(a.extra, b.extra) && within(a.used, b.used) && subset(a.early, b.early) && subset(b.seen, a.seen)
 }
 
@@ -52,8 +52,8 @@ func within(a, b []use) bool {
 }
 
 // parts divides a state at a point into what must be the same, as a key in s.buf, and its chances.
-func (s *descent) parts(pos int32, st instant) chances {
-	c := chances{seen: st.seen, used: st.used}
+func (s *searcher) parts(pos int32, st state) resources {
+	c := resources{seen: st.seen, used: st.used}
 	switch {
 	case s.unit:
 		st, c = s.undone(st)
@@ -68,8 +68,8 @@ func (s *descent) parts(pos int32, st instant) chances {
 
 // undone returns a semaphore's state without what might as well take effect now: of each client either releases or
 // acquires. To come from less of it to more, first the releases take effect and then the acquires, for which there is room if there is at the end.
-func (s *descent) undone(st instant) (instant, chances) {
-	c := chances{seen: st.seen, early: st.done}
+func (s *searcher) undone(st state) (state, resources) {
+	c := resources{seen: st.seen, early: st.done}
 	gives := func(actor int32) bool {
 		return s.gaveBack(st, actor, false) ||
 			slices.ContainsFunc(c.early, func(op int32) bool { return s.ops[op].actor == actor && s.ops[op].op == Release })
@@ -118,7 +118,7 @@ func (s *descent) undone(st instant) (instant, chances) {
 }
 
 // gaveBack says whether releases of unknown outcome of an actor have taken effect.
-func (s *descent) gaveBack(st instant, actor int32, reading bool) bool {
+func (s *searcher) gaveBack(st state, actor int32, reading bool) bool {
 	return slices.ContainsFunc(st.used, func(u use) bool {
 		like := &s.ops[s.reserves[u.reserve].like]
 		return like.actor == actor && like.reading == reading && like.op == Release
@@ -128,8 +128,8 @@ func (s *descent) gaveBack(st instant, actor int32, reading bool) bool {
 // untaken returns a state of a read-write lock without what acquires of unknown outcome took and might as well take now, of clients that have
 // used no release of unknown outcome: what is read, since others read, too, or the reader writes; and what is written, beside what its client
 // writes anyway, or if it does not read.
-func (s *descent) untaken(st instant) (instant, chances) {
-	c := chances{seen: st.seen}
+func (s *searcher) untaken(st state) (state, resources) {
+	c := resources{seen: st.seen}
 	before := st
 	for _, u := range before.used {
 		like := &s.ops[s.reserves[u.reserve].like]
@@ -158,7 +158,7 @@ type change struct{ actor, n int32 }
 
 // better says whether one of a list is at least as good. They are ordered by how much they have used up. So many that are
 // looked at count as a state.
-func (s *descent) better(list []chances, c *chances) bool {
+func (s *searcher) better(list []resources, c *resources) bool {
 	for i := range list {
 		if i%32 == 31 {
 			s.budget--
@@ -174,7 +174,7 @@ func (s *descent) better(list []chances, c *chances) bool {
 }
 
 // visit notes that the search is in a state at a point, and says whether it had not been in one that is at least as good.
-func (s *descent) visit(pos int32, st instant) bool {
+func (s *searcher) visit(pos int32, st state) bool {
 	c := s.parts(pos, st)
 	list := s.been[string(s.buf)]
 	if s.better(list, &c) {

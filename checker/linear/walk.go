@@ -11,24 +11,24 @@ type walk struct {
 	unseen  int   // so many have seen it before
 	closing bool  // releases of unknown outcome end, as many as may
 
-	queue   []instant
+	queue   []state
 	known   map[uint64]int32 // of states in the queue the place, by hash, if they are more than few
 	hashes  []uint64
 	at      int  // so many were visited
 	pending bool // from the last of them no moves were followed yet
 
-	add func(instant)
+	add func(state)
 }
 
 // walk begins one.
-func (s *descent) walk(st instant, op int32) *walk {
+func (s *searcher) walk(st state, op int32) *walk {
 	var w *walk
 	if n := len(s.idle); n > 0 {
 		w = s.idle[n-1]
 		s.idle = s.idle[:n-1]
 	} else {
 		w = &walk{}
-		w.add = func(st instant) {
+		w.add = func(st state) {
 			s.budget--
 			w.put(st)
 		}
@@ -39,7 +39,7 @@ func (s *descent) walk(st instant, op int32) *walk {
 }
 
 // end lets a walk be used for another.
-func (s *descent) end(w *walk) {
+func (s *searcher) end(w *walk) {
 	clear(w.queue)
 	w.queue, w.hashes, w.known = w.queue[:0], w.hashes[:0], nil
 	w.at, w.pending = 0, false
@@ -47,7 +47,7 @@ func (s *descent) end(w *walk) {
 }
 
 // put adds a state to the queue, unless it is there.
-func (w *walk) put(st instant) {
+func (w *walk) put(st state) {
 	h := st.hash()
 	if w.known == nil {
 		for i, other := range w.hashes {
@@ -73,7 +73,7 @@ func (w *walk) put(st instant) {
 }
 
 // found returns the next state that is a goal.
-func (s *descent) found(w *walk) (instant, bool) {
+func (s *searcher) found(w *walk) (state, bool) {
 	for {
 		if w.pending {
 			w.pending = false
@@ -84,7 +84,7 @@ func (s *descent) found(w *walk) (instant, bool) {
 			}
 		}
 		if w.at == len(w.queue) || s.budget < 0 {
-			return instant{}, false
+			return state{}, false
 		}
 		st := w.queue[w.at]
 		w.at++
@@ -110,13 +110,13 @@ func (s *descent) found(w *walk) (instant, bool) {
 // over says that a walk visits no more.
 func (w *walk) over() bool { return w.at == len(w.queue) && !w.pending }
 
-func (st *instant) equal(o *instant) bool {
+func (st *state) equal(o *state) bool {
 	return st.last == o.last && st.accepted == o.accepted && slices.Equal(st.holds, o.holds) && slices.Equal(st.done, o.done) &&
 		slices.Equal(st.seen, o.seen) && slices.Equal(st.used, o.used) && slices.Equal(st.given, o.given)
 }
 
 // hash is the same for states that are equal.
-func (st *instant) hash() uint64 {
+func (st *state) hash() uint64 {
 	h := uint64(14695981039346656037)
 	mix := func(x uint64) {
 		h = (h ^ x) * 0x9E3779B97F4A7C15

@@ -25,7 +25,7 @@ const (
 // A Model is a story on a screen: how far it is told, and how that looks. It knows no
 // terminal: keys go in by their names, and lines come out.
 type Model struct {
-	told          reports.Telling
+	told          reports.Narrative
 	colour        bool
 	sizes         sizes
 	width, height int
@@ -44,7 +44,7 @@ type Model struct {
 
 // New returns the story at its first event. Colours only repeat what is said in words or
 // signs as well.
-func New(told reports.Telling, colour bool) Model {
+func New(told reports.Narrative, colour bool) Model {
 	return Model{told: told, colour: colour, sizes: measure(told), lane: everybody}.Resize(80, 24)
 }
 

@@ -382,7 +382,7 @@ func TestNoStory(t *testing.T) {
 	if wait, _ := m.Waits(); wait != 0 {
 		t.Errorf("there is nothing to show, and it waits %v", wait)
 	}
-	if m := stage.New(reports.Telling{}, false); len(m.Screen()) == 0 || !m.Press("q").Done() {
+	if m := stage.New(reports.Narrative{}, false); len(m.Screen()) == 0 || !m.Press("q").Done() {
 		t.Error("nothing at all is not shown")
 	}
 }

@@ -48,7 +48,7 @@ type truth struct {
 	changed bool // by the row that is told last
 }
 
-func measure(told reports.Telling) sizes {
+func measure(told reports.Narrative) sizes {
 	var s sizes
 	for _, r := range append([]reports.Row{reports.Headings()}, told.Rows...) {
 		s.number, s.seconds, s.what = max(s.number, width(r.Number)), max(s.seconds, width(r.Seconds)), max(s.what, width(r.What))

@@ -19,7 +19,7 @@ import (
 
 // Show shows a story in a terminal until its user has seen enough, or the context is
 // done, whose error it returns then.
-func Show(ctx context.Context, in, out *os.File, told reports.Telling, colour bool) error {
+func Show(ctx context.Context, in, out *os.File, told reports.Narrative, colour bool) error {
 	program := tea.NewProgram(player{New(told, colour)}, tea.WithContext(ctx), tea.WithInput(in), tea.WithOutput(out),
 		tea.WithoutSignalHandler()) // signals end the context
 	_, err := program.Run()

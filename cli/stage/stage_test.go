@@ -12,7 +12,7 @@ import (
 // The library's messages are keys, sizes and alarms of the model, and its View is the
 // whole terminal.
 func TestPlayer(t *testing.T) {
-	told := reports.Telling{Heading: "a under b", Lanes: []string{"A"}, Verdict: []string{"held: nothing went wrong"}, Rows: []reports.Row{
+	told := reports.Narrative{Heading: "a under b", Lanes: []string{"A"}, Verdict: []string{"held: nothing went wrong"}, Rows: []reports.Row{
 		{Number: "0", Seconds: "0.000", What: "A calls acquire", Lanes: []int{0}},
 		{Number: "1", Seconds: "0.001", At: 100 * time.Microsecond, What: "A's acquire returns", Lanes: []int{0}},
 	}}

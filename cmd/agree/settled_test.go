@@ -25,12 +25,12 @@ func TestChance(t *testing.T) {
 	}
 	for _, c := range []struct {
 		lease time.Duration
-		twin  *reports.Twin
+		twin  *reports.ReferenceCell
 		want  bool
 	}{
-		{8 * time.Second, &reports.Twin{}, true},
+		{8 * time.Second, &reports.ReferenceCell{}, true},
 		{8 * time.Second, nil, false},
-		{time.Second, &reports.Twin{}, false},
+		{time.Second, &reports.ReferenceCell{}, false},
 	} {
 		got, err := o.chance(t.Context(), dir, reports.Cell{Strategy: of.Name, Scenario: name, Lease: c.lease, Twin: c.twin})
 		if err != nil || got != c.want {

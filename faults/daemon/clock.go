@@ -64,7 +64,7 @@ func (d *Daemon) OwnClock(ctx context.Context) (err error) {
 	return nil
 }
 
-// SetClock moves its clock, and those of its children, as [real.Owned] says.
+// SetClock moves its clock, and those of its children, as [real.ManagedServer] says.
 func (d *Daemon) SetClock(offset time.Duration, rate float64) error {
 	err := fmt.Errorf("%w: it was started without one of its own", real.ErrNoClock)
 	if d.clock != nil {

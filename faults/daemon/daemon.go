@@ -54,7 +54,7 @@ type Host struct {
 	mu      sync.Mutex
 	daemons map[string]*Daemon
 	pages   map[string]int64 // how long logs were at the last NewPage, by name
-	ways    []*Ways
+	ways    []*PeerProxy
 
 	once     sync.Once
 	closeErr error

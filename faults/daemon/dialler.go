@@ -14,7 +14,7 @@ import (
 	"strings"
 )
 
-// CanTell reports whether this system says which process a connection belongs to, which [Ways] need.
+// CanTell reports whether this system says which process a connection belongs to, which [PeerProxy] need.
 func CanTell() bool { return runtime.GOOS == "linux" }
 
 // errNobody says that no process that was asked about has a socket.

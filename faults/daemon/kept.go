@@ -5,9 +5,9 @@ import (
 	"sync"
 )
 
-// Kept is a connection, or what else is made when it is first asked for and kept until the end. The zero value has none yet. Safe for
+// Lazy is a connection, or what else is made when it is first asked for and kept until the end. The zero value has none yet. Safe for
 // concurrent use.
-type Kept[T any] struct {
+type Lazy[T any] struct {
 	mu     sync.Mutex
 	value  T
 	made   bool
@@ -15,7 +15,7 @@ type Kept[T any] struct {
 }
 
 // Get returns what is kept, which dial makes if there is none. The error is dial's, or says that it is closed.
-func (k *Kept[T]) Get(dial func() (T, error)) (value T, err error) {
+func (k *Lazy[T]) Get(dial func() (T, error)) (value T, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.closed {
@@ -31,7 +31,7 @@ func (k *Kept[T]) Get(dial func() (T, error)) (value T, err error) {
 }
 
 // Close has end end what is kept, if there is anything, for good. Idempotent.
-func (k *Kept[T]) Close(end func(T) error) error {
+func (k *Lazy[T]) Close(end func(T) error) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	was := k.made && !k.closed

@@ -10,7 +10,7 @@ import (
 
 // It is made once, when it is asked for, and ended once.
 func TestKept(t *testing.T) {
-	var k daemon.Kept[int]
+	var k daemon.Lazy[int]
 	made, refused := 0, errors.New("not now")
 	get := func(err error) (int, error) {
 		return k.Get(func() (int, error) { made++; return made, err })
@@ -35,7 +35,7 @@ func TestKept(t *testing.T) {
 	if _, err := get(nil); !errors.Is(err, net.ErrClosed) {
 		t.Errorf("after the end: %v", err)
 	}
-	if err := new(daemon.Kept[int]).Close(func(int) error { return refused }); err != nil {
+	if err := new(daemon.Lazy[int]).Close(func(int) error { return refused }); err != nil {
 		t.Errorf("ended what there never was: %v", err)
 	}
 }

@@ -38,7 +38,7 @@ func (h *Host) Member(spec real.ServerSpec, members int, noClock, empty string) 
 	return &Member{Number: number, Spec: spec, host: h, empty: empty}, nil
 }
 
-// Restart implements [real.Owned], of a member with its data.
+// Restart implements [real.ManagedServer], of a member with its data.
 func (m *Member) Restart(ctx context.Context, empty bool) error {
 	if empty {
 		return fmt.Errorf("%s: restart %s: %s", m.host.options.Name, m.Spec.Name, m.empty)
@@ -46,5 +46,5 @@ func (m *Member) Restart(ctx context.Context, empty bool) error {
 	return m.Daemon.Restart(ctx, nil)
 }
 
-// RestartAlone implements [real.Lonely].
+// RestartAlone implements [real.SoloStarter].
 func (m *Member) RestartAlone(ctx context.Context) error { return m.restart(ctx, nil, false) }

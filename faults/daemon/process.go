@@ -64,13 +64,13 @@ func (d *Daemon) Dir() string { return filepath.Join(d.host.dir.Path(), d.name) 
 // Log is the file that it logs to.
 func (d *Daemon) Log() string { return filepath.Join(d.Dir(), "log") }
 
-// Pause stops it, as [real.Owned] says.
+// Pause stops it, as [real.ManagedServer] says.
 func (d *Daemon) Pause() error { return d.tell("pause", (*child.Proc).Pause) }
 
-// Resume lets it go on, as [real.Owned] says.
+// Resume lets it go on, as [real.ManagedServer] says.
 func (d *Daemon) Resume() error { return d.tell("resume", (*child.Proc).Resume) }
 
-// Kill ends it, as [real.Owned] says.
+// Kill ends it, as [real.ManagedServer] says.
 func (d *Daemon) Kill() error { return d.tell("kill", (*child.Proc).Kill) }
 
 func (d *Daemon) tell(what string, do func(*child.Proc) error) error {

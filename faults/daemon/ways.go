@@ -14,19 +14,19 @@ import (
 	"github.com/lockfault/lockfault/internal/ports"
 )
 
-// Ways lead from the members of a cluster to one another, through this process, where they can be cut. Each is a port of
+// PeerProxy lead from the members of a cluster to one another, through this process, where they can be cut. Each is a port of
 // loopback at which one port of a member's is reached: by one other, where each member can be told something else, or by
 // all. Then who dials is found out by whose process has the other end, which must keep it open until it hears
 // something, and which not all systems say ([CanTell]). [Host.NewWays] makes them, and they end with the host. Safe for concurrent use.
 //
 // What is said between two members that are parted stands still: nothing more is passed on, no end is told, and who
 // dials is neither refused nor answered. What had been passed on is in the system's hands, and arrives.
-type Ways struct {
+type PeerProxy struct {
 	mu        sync.Mutex // guards all below, and what connections say of themselves
 	members   map[int]*Daemon
 	over      bool
 	parted    map[pair]bool
-	conns     map[*crossing]bool
+	conns     map[*peerConn]bool
 	listeners []net.Listener
 	running   sync.WaitGroup
 }
@@ -51,8 +51,8 @@ type way struct {
 const dialLimit = 5 * time.Second
 
 // NewWays returns ways between members, of which there are none yet. Close ends them.
-func (h *Host) NewWays() *Ways {
-	w := &Ways{members: map[int]*Daemon{}, parted: map[pair]bool{}, conns: map[*crossing]bool{}}
+func (h *Host) NewWays() *PeerProxy {
+	w := &PeerProxy{members: map[int]*Daemon{}, parted: map[pair]bool{}, conns: map[*peerConn]bool{}}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.ways = append(h.ways, w)
@@ -60,14 +60,14 @@ func (h *Host) NewWays() *Ways {
 }
 
 // Join says which daemon is the member of that number, before it is started.
-func (w *Ways) Join(member int, d *Daemon) {
+func (w *PeerProxy) Join(member int, d *Daemon) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.members[member] = d
 }
 
 // pids returns the processes of those members that have one.
-func (w *Ways) pids() map[int]int {
+func (w *PeerProxy) pids() map[int]int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	pids := map[int]int{}
@@ -81,7 +81,7 @@ func (w *Ways) pids() map[int]int {
 
 // To opens a way to that port of a member's, and returns its own port, which is what the others are to be told.
 // Where the system doesn't say who dials it is the same port, and there is no way.
-func (w *Ways) To(member, port int) (int, error) {
+func (w *PeerProxy) To(member, port int) (int, error) {
 	if !CanTell() {
 		return port, nil
 	}
@@ -90,11 +90,11 @@ func (w *Ways) To(member, port int) (int, error) {
 
 // Between opens a way from one member to that port of another's, and returns its own port, which is what that one is to
 // be told and nobody else. A nil opening changes nothing.
-func (w *Ways) Between(from, to, port int, opening Opening) (int, error) {
+func (w *PeerProxy) Between(from, to, port int, opening Opening) (int, error) {
 	return w.open(way{from, to, port, opening})
 }
 
-func (w *Ways) open(to way) (int, error) {
+func (w *PeerProxy) open(to way) (int, error) {
 	l, err := net.Listen("tcp", ports.Address(0))
 	if err != nil {
 		return 0, fmt.Errorf("open a way to member %d: %w", to.to, err)
@@ -122,7 +122,7 @@ func (w *Ways) open(to way) (int, error) {
 }
 
 // Part implements [real.ClusterHost].
-func (w *Ways) Part(a, b string) error {
+func (w *PeerProxy) Part(a, b string) error {
 	between, err := w.pairOf(a, b)
 	if err != nil {
 		return fmt.Errorf("cut the ways between %s and %s: %w", a, b, err)
@@ -140,7 +140,7 @@ func (w *Ways) Part(a, b string) error {
 
 // Rejoin implements [real.ClusterHost]. Those connections are reset, too, that were begun while the members were parted,
 // for who has dialled to do it anew at once.
-func (w *Ways) Rejoin(a, b string) error {
+func (w *PeerProxy) Rejoin(a, b string) error {
 	between, err := w.pairOf(a, b)
 	if err != nil {
 		return fmt.Errorf("mend the ways between %s and %s: %w", a, b, err)
@@ -161,7 +161,7 @@ func (w *Ways) Rejoin(a, b string) error {
 }
 
 // pairOf returns the members that are those nodes.
-func (w *Ways) pairOf(a, b string) (pair, error) {
+func (w *PeerProxy) pairOf(a, b string) (pair, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	var numbers [2]int
@@ -179,7 +179,7 @@ func (w *Ways) pairOf(a, b string) (pair, error) {
 }
 
 // close ends all ways and connections, and returns when nothing of them is left.
-func (w *Ways) close() error {
+func (w *PeerProxy) close() error {
 	w.mu.Lock()
 	w.over = true
 	var errs []error
@@ -194,9 +194,9 @@ func (w *Ways) close() error {
 	return errors.Join(errs...)
 }
 
-// A crossing is a connection from one member to another. Ways.mu guards its fields but for the two ends.
-type crossing struct {
-	ways *Ways
+// A peerConn is a connection from one member to another. Ways.mu guards its fields but for the two ends.
+type peerConn struct {
+	ways *PeerProxy
 	way  way
 	in   *net.TCPConn    // from who has dialled
 	gone context.Context // done when it is over
@@ -208,8 +208,8 @@ type crossing struct {
 }
 
 // accept takes in a connection, and has it carried by goroutines of its own.
-func (w *Ways) accept(in *net.TCPConn, on way) {
-	c := &crossing{ways: w, way: on, in: in}
+func (w *PeerProxy) accept(in *net.TCPConn, on way) {
+	c := &peerConn{ways: w, way: on, in: in}
 	c.gone, c.end = context.WithCancel(context.Background())
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -230,44 +230,44 @@ func (w *Ways) accept(in *net.TCPConn, on way) {
 	})
 }
 
-// stop has nothing written any more that isn't yet. The caller holds Ways.mu.
-func (c *crossing) stop() {
+// stop has nothing written any more that isn't yet. The caller holds PeerProxy.mu.
+func (c *peerConn) stop() {
 	for _, end := range c.ends() {
 		_ = end.SetWriteDeadline(time.Unix(1, 0)) // one that is closed writes nothing
 	}
 }
 
-// goOn ends stop. The caller holds Ways.mu.
-func (c *crossing) goOn() {
+// goOn ends stop. The caller holds PeerProxy.mu.
+func (c *peerConn) goOn() {
 	for _, end := range c.ends() {
 		_ = end.SetWriteDeadline(time.Time{})
 	}
 }
 
-// reset ends both sides at once, with what is on its way. No effect when it is over. The caller holds Ways.mu.
-func (c *crossing) reset() {
+// reset ends both sides at once, with what is on its way. No effect when it is over. The caller holds PeerProxy.mu.
+func (c *peerConn) reset() {
 	for _, end := range c.ends() {
 		_ = end.SetLinger(0) // one that is closed is over
 	}
 	c.close()
 }
 
-// close ends both sides, and lets what was passed on arrive. No effect when it is over. The caller holds Ways.mu.
-func (c *crossing) close() {
+// close ends both sides, and lets what was passed on arrive. No effect when it is over. The caller holds PeerProxy.mu.
+func (c *peerConn) close() {
 	c.end()
 	for _, end := range c.ends() {
 		_ = end.Close() // who is at the other end has all there is
 	}
 }
 
-// fail is reset for who doesn't hold Ways.mu.
-func (c *crossing) fail() {
+// fail is reset for who doesn't hold PeerProxy.mu.
+func (c *peerConn) fail() {
 	c.ways.mu.Lock()
 	defer c.ways.mu.Unlock()
 	c.reset()
 }
 
-func (c *crossing) ends() []*net.TCPConn {
+func (c *peerConn) ends() []*net.TCPConn {
 	if c.out == nil {
 		return []*net.TCPConn{c.in}
 	}
@@ -276,7 +276,7 @@ func (c *crossing) ends() []*net.TCPConn {
 
 // carry finds out who has dialled, dials, and copies both ways until both are at an end. It reports whether both
 // were closed in order.
-func (c *crossing) carry() (orderly bool) {
+func (c *peerConn) carry() (orderly bool) {
 	from, err := c.way.from, error(nil)
 	if from == 0 {
 		from, err = dialler(c.in, c.ways.pids())
@@ -312,7 +312,7 @@ func (c *crossing) carry() (orderly bool) {
 // dial connects to a member's own port. Who has dialled us was not refused, as he would have been by a member that doesn't listen
 // yet; he would have tried again soon, and may take it for worse that a connection breaks. So that is
 // done for him, as long as the member's process is there.
-func (c *crossing) dial() (*net.TCPConn, error) {
+func (c *peerConn) dial() (*net.TCPConn, error) {
 	ctx, cancel := context.WithTimeout(c.gone, dialLimit)
 	defer cancel()
 	for {
@@ -332,7 +332,7 @@ func (c *crossing) dial() (*net.TCPConn, error) {
 }
 
 // isOf takes note of whose it is, and reports whether they are parted: then it was begun meanwhile.
-func (c *crossing) isOf(members pair) bool {
+func (c *peerConn) isOf(members pair) bool {
 	c.ways.mu.Lock()
 	defer c.ways.mu.Unlock()
 	c.between = members
@@ -341,7 +341,7 @@ func (c *crossing) isOf(members pair) bool {
 }
 
 // has takes note of the other side.
-func (c *crossing) has(out *net.TCPConn) {
+func (c *peerConn) has(out *net.TCPConn) {
 	c.ways.mu.Lock()
 	defer c.ways.mu.Unlock()
 	c.out = out
@@ -355,7 +355,7 @@ func (c *crossing) has(out *net.TCPConn) {
 
 // copy passes on what comes until its end, which it passes on, too, and reports whether it came to that. What breaks
 // one side breaks the other.
-func (c *crossing) copy(to, from *net.TCPConn) (orderly bool) {
+func (c *peerConn) copy(to, from *net.TCPConn) (orderly bool) {
 	chunk := make([]byte, 32<<10)
 	for {
 		n, err := from.Read(chunk)
@@ -372,7 +372,7 @@ func (c *crossing) copy(to, from *net.TCPConn) (orderly bool) {
 // A writer writes to one side of a connection as long as its members are not parted. Then what it has in hand stands
 // still, and the connection with it, until that is reset.
 type writer struct {
-	*crossing
+	*peerConn
 	to *net.TCPConn
 }
 
@@ -392,7 +392,7 @@ func (w writer) Write(p []byte) (n int, err error) {
 }
 
 // passes reports whether what is in hand may be passed on, and takes note if not.
-func (c *crossing) passes() bool {
+func (c *peerConn) passes() bool {
 	c.ways.mu.Lock()
 	defer c.ways.mu.Unlock()
 	c.stood = c.stood || c.ways.parted[c.between]

@@ -75,7 +75,7 @@ func relay(c net.Conn, lines *bufio.Reader, to string) {
 type cluster struct {
 	*testing.T
 	host    *Host
-	ways    *Ways
+	ways    *PeerProxy
 	daemons []*Daemon
 	to      []int // ports of the ways
 }

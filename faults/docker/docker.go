@@ -72,8 +72,8 @@ type Host struct {
 	engine   *testcontainers.DockerClient
 	run      string // marks all that it makes
 	dir      *tempdir.Dir
-	watchman *watchman.Watchman // nil if there is none
-	making   *making
+	watchman *watchman.Reaper // nil if there is none
+	making   *pendingCreates
 	starts   real.Starts
 
 	net hostNetwork
@@ -110,11 +110,11 @@ func New(ctx context.Context, options Options) (*Host, error) {
 	}
 	h := &Host{
 		options: options, engine: engine, run: rand.Text(), dir: dir,
-		making:  &making{items: map[string]bool{}},
+		making:  &pendingCreates{items: map[string]bool{}},
 		servers: map[string]*server{},
 	}
 	if options.Watchman != nil {
-		orders := orders{Engine: engine.DaemonHost(), Run: h.run, Dir: dir.Path()}
+		orders := reaperMessage{Engine: engine.DaemonHost(), Run: h.run, Dir: dir.Path()}
 		if h.watchman, err = startWatchman(options.Watchman, orders, h.making); err != nil {
 			return nil, errors.Join(fmt.Errorf("docker: %w", err), dir.Remove(), engine.Close())
 		}
@@ -225,7 +225,7 @@ func (h *Host) Close() error {
 		err := sweep(ctx, h.engine.Client, h.run, h.making.left())
 		if err == nil {
 			// One who has gone already is not missed any more.
-			_ = tell(h.watchman, orders{Dismissed: true})
+			_ = tell(h.watchman, reaperMessage{Dismissed: true})
 		}
 		errs = append(errs, h.watchman.Close(), err, h.dir.Remove(), h.engine.Close())
 		h.closeErr = errors.Join(errs...)

@@ -66,14 +66,14 @@ func watchman() *exec.Cmd {
 	return cmd
 }
 
-func start(t *testing.T, h real.Host, spec real.ServerSpec) real.Owned {
+func start(t *testing.T, h real.Host, spec real.ServerSpec) real.ManagedServer {
 	t.Helper()
 	spec.Password = password
 	s, err := h.Start(t.Context(), spec)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return s.(real.Owned)
+	return s.(real.ManagedServer)
 }
 
 func connect(t *testing.T, addr string) *redis.Client {
@@ -382,7 +382,7 @@ func TestClock(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := started.(real.Owned)
+	s := started.(real.ManagedServer)
 	for _, offset := range []time.Duration{time.Hour, -2 * time.Minute, 0} {
 		if err := s.SetClock(offset, 1); err != nil {
 			t.Fatal(err)
@@ -465,7 +465,7 @@ func parent(dir string) error {
 			return err
 		}
 		if name == "n2" {
-			err = s.(real.Owned).Pause()
+			err = s.(real.ManagedServer).Pause()
 		}
 		if err != nil {
 			return err

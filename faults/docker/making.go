@@ -15,12 +15,12 @@ import (
 // before it has an ID.
 const itemLabel = "lockfault.item"
 
-// making keeps what the engine was asked to make and has not answered for. It
+// pendingCreates keeps what the engine was asked to make and has not answered for. It
 // does what it was asked for even if the asker has gone, and shows nothing of it
 // until it is done, which may take long: whoever cleans up must wait for these.
 // Safe for concurrent use.
-type making struct {
-	watchman *watchman.Watchman // is told; nil if there is none
+type pendingCreates struct {
+	watchman *watchman.Reaper // is told; nil if there is none
 
 	mu    sync.Mutex
 	count int
@@ -32,7 +32,7 @@ const makeLimit = time.Minute
 
 // one calls do, which asks the engine to make something with that value of the
 // item label. It can't be interrupted: else nobody would know what came of it.
-func (m *making) one(ctx context.Context, what string, do func(ctx context.Context, item string) error) error {
+func (m *pendingCreates) one(ctx context.Context, what string, do func(ctx context.Context, item string) error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), makeLimit)
 	defer cancel()
 	m.mu.Lock()
@@ -40,7 +40,7 @@ func (m *making) one(ctx context.Context, what string, do func(ctx context.Conte
 	item := fmt.Sprintf("%s %d", what, m.count)
 	m.items[item] = true
 	m.mu.Unlock()
-	if err := tell(m.watchman, orders{Making: item}); err != nil {
+	if err := tell(m.watchman, reaperMessage{Making: item}); err != nil {
 		return err
 	}
 	err := do(ctx, item)
@@ -50,11 +50,11 @@ func (m *making) one(ctx context.Context, what string, do func(ctx context.Conte
 	m.mu.Lock()
 	delete(m.items, item)
 	m.mu.Unlock()
-	return errors.Join(err, tell(m.watchman, orders{Made: item}))
+	return errors.Join(err, tell(m.watchman, reaperMessage{Made: item}))
 }
 
 // left returns what has not been answered for.
-func (m *making) left() map[string]bool {
+func (m *pendingCreates) left() map[string]bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return maps.Clone(m.items)

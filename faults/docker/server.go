@@ -54,11 +54,11 @@ type server struct {
 	life      place // where that of its present life begins
 }
 
-var _ real.Owned = (*server)(nil)
+var _ real.ManagedServer = (*server)(nil)
 
 func (s *server) Addr() string { return s.ready.Addr() }
 
-// Pause stops it, as [real.Owned] says.
+// Pause stops it, as [real.ManagedServer] says.
 func (s *server) Pause() error {
 	return s.tell("pause", func(ctx context.Context, id string) error {
 		if s.paused {
@@ -73,7 +73,7 @@ func (s *server) Pause() error {
 	})
 }
 
-// Resume lets it go on, as [real.Owned] says.
+// Resume lets it go on, as [real.ManagedServer] says.
 func (s *server) Resume() error {
 	return s.tell("resume", func(ctx context.Context, id string) error {
 		if !s.paused {
@@ -109,7 +109,7 @@ func insist(ctx context.Context, change func() error, mustRun func(context.Conte
 	}
 }
 
-// Kill ends it, as [real.Owned] says.
+// Kill ends it, as [real.ManagedServer] says.
 func (s *server) Kill() error {
 	return s.tell("kill", func(ctx context.Context, id string) error {
 		_, err := s.host.engine.ContainerKill(ctx, id, client.ContainerKillOptions{Signal: "KILL"})
@@ -156,7 +156,7 @@ func (s *server) mustRun(ctx context.Context) error {
 	return err
 }
 
-// SetClock moves its clock, as [real.Owned] says.
+// SetClock moves its clock, as [real.ManagedServer] says.
 func (s *server) SetClock(offset time.Duration, rate float64) error {
 	if s.clock == nil {
 		return fmt.Errorf("docker: set the clock of %s: it was started without one of its own", s.spec.Name)
@@ -167,7 +167,7 @@ func (s *server) SetClock(offset time.Duration, rate float64) error {
 	return nil
 }
 
-// Restart starts it again, as [real.Owned] says.
+// Restart starts it again, as [real.ManagedServer] says.
 func (s *server) Restart(ctx context.Context, empty bool) error {
 	ctx, leave, err := s.host.enter(ctx)
 	if err != nil {

@@ -22,8 +22,8 @@ import (
 // dirPrefix is how the name of a host's directory begins.
 const dirPrefix = "lockfault-containers-"
 
-// orders are what a watchman is told, on lines of JSON.
-type orders struct {
+// reaperMessage are what a watchman is told, on lines of JSON.
+type reaperMessage struct {
 	// On the first line: where the engine answers, the run label's value, and
 	// the host's directory.
 	Engine string `json:"engine,omitempty"`
@@ -38,11 +38,11 @@ type orders struct {
 
 // startWatchman starts a [Watch] in a process of its own. A replacement is told the first line again, and
 // what is in the making then.
-func startWatchman(command func() *exec.Cmd, told orders, making *making) (*watchman.Watchman, error) {
+func startWatchman(command func() *exec.Cmd, told reaperMessage, making *pendingCreates) (*watchman.Reaper, error) {
 	brief := func() (lines []string) {
-		all := []orders{told}
+		all := []reaperMessage{told}
 		for item := range making.left() {
-			all = append(all, orders{Making: item})
+			all = append(all, reaperMessage{Making: item})
 		}
 		for _, o := range all {
 			if line, err := json.Marshal(o); err == nil { // always: strings and a bool
@@ -61,7 +61,7 @@ func startWatchman(command func() *exec.Cmd, told orders, making *making) (*watc
 	return w, nil
 }
 
-func tell(w *watchman.Watchman, o orders) error {
+func tell(w *watchman.Reaper, o reaperMessage) error {
 	line, err := json.Marshal(o)
 	if err != nil {
 		return err
@@ -127,11 +127,11 @@ func removeDir(dir string) {
 
 // listen hears the orders to their end: the first line, and what was in the
 // making then. Nothing at all is no error.
-func listen(in io.Reader) (told orders, making map[string]bool, err error) {
+func listen(in io.Reader) (told reaperMessage, making map[string]bool, err error) {
 	making = map[string]bool{}
 	lines := json.NewDecoder(in)
 	for first := true; ; first = false {
-		var line orders
+		var line reaperMessage
 		switch err := lines.Decode(&line); {
 		case err == nil:
 		case first && !errors.Is(err, io.EOF):

@@ -47,7 +47,7 @@ type Options struct {
 // A Host starts the members of a cluster. [New] makes one. Safe for concurrent use.
 type Host struct {
 	*daemon.Host
-	*daemon.Ways
+	*daemon.PeerProxy
 	options Options
 	token   string // that tells this cluster from others
 	tokens  string // how its members know their clients
@@ -74,7 +74,7 @@ func New(options Options) (*Host, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &Host{Host: base, Ways: base.NewWays(), options: options, token: rand.Text()}
+	h := &Host{Host: base, PeerProxy: base.NewWays(), options: options, token: rand.Text()}
 	for i := range max(1, options.Members) {
 		port, err := h.Ports().Take()
 		way := port

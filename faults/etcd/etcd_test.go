@@ -40,10 +40,10 @@ func hostOf(t *testing.T, members int) *Host {
 }
 
 // cluster starts members.
-func cluster(t *testing.T, members int) []real.Owned {
+func cluster(t *testing.T, members int) []real.ManagedServer {
 	t.Helper()
 	h := hostOf(t, members)
-	found := make([]real.Owned, members)
+	found := make([]real.ManagedServer, members)
 	var starting sync.WaitGroup
 	for i := range members {
 		starting.Go(func() {
@@ -52,7 +52,7 @@ func cluster(t *testing.T, members int) []real.Owned {
 				t.Error(err)
 				return
 			}
-			found[i] = s.(real.Owned)
+			found[i] = s.(real.ManagedServer)
 		})
 	}
 	starting.Wait()

@@ -18,9 +18,9 @@ import (
 // errBlind says that there is no connection at the moment.
 var errBlind = errors.New("it is not connected")
 
-// Look implements [real.Looker]. A query is a prefix of keys with $1 for the lock's name: the oldest of them has the lock, and its value says whose
+// Look implements [real.LockInspector]. A query is a prefix of keys with $1 for the lock's name: the oldest of them has the lock, and its value says whose
 // it is, as long as the key's lease if it has one.
-func (s *server) Look(ctx context.Context, query, name string) (seen real.Sight, err error) {
+func (s *server) Look(ctx context.Context, query, name string) (seen real.LockState, err error) {
 	client, err := s.look()
 	if err != nil {
 		return seen, err
@@ -41,7 +41,7 @@ func (s *server) Look(ctx context.Context, query, name string) (seen real.Sight,
 	return seen, nil
 }
 
-// Bound implements [real.Binder]: a key's lease is known to whoever leads.
+// Bound implements [real.SessionInspector]: a key's lease is known to whoever leads.
 func (s *server) Bound(ctx context.Context, bond string) (bool, error) {
 	client, err := s.look()
 	if err != nil {

@@ -47,9 +47,9 @@ func TestLook(t *testing.T) {
 			t.Fatalf("%s: %v", step.what, err)
 		}
 		for i, member := range members {
-			var seen real.Sight
+			var seen real.LockState
 			waitFor(t, fmt.Sprintf("%s: member %d to say %s, and not %v", step.what, i+1, step.want, seen.Holders), func() bool {
-				seen, err = member.(real.Looker).Look(ctx, "$1/", "lock")
+				seen, err = member.(real.LockInspector).Look(ctx, "$1/", "lock")
 				for i := range seen.Holders {
 					if h := &seen.Holders[i]; (h.Bond != "") != (h.Ends != "") {
 						t.Errorf("%s: %+v", step.what, h)
@@ -69,10 +69,10 @@ func TestLook(t *testing.T) {
 	}
 
 	// Who has stopped, or ended, knows nothing; one that is alone says what it knows.
-	look := func(i int) (real.Sight, error) {
+	look := func(i int) (real.LockState, error) {
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		defer cancel()
-		return members[i].(real.Looker).Look(ctx, "$1/", "lock")
+		return members[i].(real.LockInspector).Look(ctx, "$1/", "lock")
 	}
 	if err := members[1].Pause(); err != nil {
 		t.Fatal(err)

@@ -211,19 +211,19 @@ type operations struct {
 	words []string
 	parts []proxy.Part
 	// within are the keys that they may change, unless they may change any.
-	within   []proxy.Span
+	within   []proxy.KeyRange
 	anywhere bool
 }
 
 // span returns the keys that a range has, as etcd tells them.
-func span(key, end []byte) proxy.Span {
+func span(key, end []byte) proxy.KeyRange {
 	switch {
 	case len(end) == 0:
 		return proxy.Only(string(key))
 	case bytes.Equal(end, []byte{0}):
-		return proxy.Span{From: string(key)}
+		return proxy.KeyRange{From: string(key)}
 	}
-	return proxy.Span{From: string(key), To: string(end)}
+	return proxy.KeyRange{From: string(key), To: string(end)}
 }
 
 // sayTxn says on which conditions a transaction does what.

@@ -29,12 +29,12 @@ const user = "root"
 type server struct {
 	*daemon.Member
 	host *Host
-	eye  daemon.Kept[*clientv3.Client] // by which it is asked whose a lock is
+	eye  daemon.Lazy[*clientv3.Client] // by which it is asked whose a lock is
 }
 
 var (
-	_ real.Owned  = (*server)(nil)
-	_ real.Binder = (*server)(nil)
+	_ real.ManagedServer    = (*server)(nil)
+	_ real.SessionInspector = (*server)(nil)
 )
 
 // withoutData is why a member isn't started again without its data.

@@ -39,7 +39,7 @@ var _ proxy.Protocol = Wire{}
 func (Wire) String() string { return "the protocol of etcd's clients, which is gRPC" }
 
 // Begin implements [proxy.Protocol].
-func (Wire) Begin() proxy.Talk {
+func (Wire) Begin() proxy.Session {
 	return &talk{asked: newHalf(), said: newHalf(), calls: map[uint32]*call{}}
 }
 
@@ -119,7 +119,7 @@ func (h *half) taken() (n int) {
 	return n
 }
 
-// Request implements [proxy.Talk].
+// Request implements [proxy.Session].
 func (t *talk) Request(b []byte) (asks proxy.Request, n int, err error) {
 	if len(b) == 0 {
 		return asks, 0, nil
@@ -209,7 +209,7 @@ func (t *talk) request(frame http2.Frame) (asks proxy.Request) {
 	return asks
 }
 
-// Reply implements [proxy.Talk].
+// Reply implements [proxy.Session].
 func (t *talk) Reply(b []byte) (says proxy.Reply, n int, err error) {
 	if len(b) > 0 && t.isBlind() {
 		return says, len(b), nil

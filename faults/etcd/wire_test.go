@@ -137,7 +137,7 @@ func answers(r proxy.Reply) string {
 // ear listens to a connection, and knows how much was not complete.
 type ear struct {
 	t        rapid.TB
-	talk     proxy.Talk
+	talk     proxy.Session
 	up, down []byte
 }
 
@@ -367,30 +367,30 @@ func TestWithin(t *testing.T) {
 	for _, c := range []struct {
 		path string
 		says marshaler
-		want []proxy.Span
+		want []proxy.KeyRange
 	}{
-		{"etcdserverpb.KV/Put", &pb.PutRequest{Key: []byte("a")}, []proxy.Span{proxy.Only("a")}},
-		{"etcdserverpb.KV/DeleteRange", &pb.DeleteRangeRequest{Key: []byte("a")}, []proxy.Span{proxy.Only("a")}},
-		{"etcdserverpb.KV/DeleteRange", &pb.DeleteRangeRequest{Key: []byte("a"), RangeEnd: []byte("c")}, []proxy.Span{{From: "a", To: "c"}}},
-		{"etcdserverpb.KV/DeleteRange", &pb.DeleteRangeRequest{Key: []byte("a"), RangeEnd: []byte{0}}, []proxy.Span{{From: "a"}}},
+		{"etcdserverpb.KV/Put", &pb.PutRequest{Key: []byte("a")}, []proxy.KeyRange{proxy.Only("a")}},
+		{"etcdserverpb.KV/DeleteRange", &pb.DeleteRangeRequest{Key: []byte("a")}, []proxy.KeyRange{proxy.Only("a")}},
+		{"etcdserverpb.KV/DeleteRange", &pb.DeleteRangeRequest{Key: []byte("a"), RangeEnd: []byte("c")}, []proxy.KeyRange{{From: "a", To: "c"}}},
+		{"etcdserverpb.KV/DeleteRange", &pb.DeleteRangeRequest{Key: []byte("a"), RangeEnd: []byte{0}}, []proxy.KeyRange{{From: "a"}}},
 		{"etcdserverpb.KV/Txn", &pb.TxnRequest{Success: []*pb.RequestOp{deleteOp("a"), rangeOp(&pb.RangeRequest{Key: []byte("x")})}, Failure: []*pb.RequestOp{putOp(&pb.PutRequest{Key: []byte("b")})}},
-			[]proxy.Span{proxy.Only("a"), proxy.Only("b")}},
+			[]proxy.KeyRange{proxy.Only("a"), proxy.Only("b")}},
 		{"etcdserverpb.KV/Txn", &pb.TxnRequest{Success: []*pb.RequestOp{deleteOp("a"), within(deleteOp("b"))}}, nil},
 		{"etcdserverpb.KV/Put", &pb.PutRequest{Key: []byte("a"), Value: bytes.Repeat([]byte("v"), maxRead)}, nil},
 		{"etcdserverpb.KV/Txn", &pb.RangeRequest{Limit: 7}, nil}, // malformed
 		{"etcdserverpb.Lease/LeaseRevoke", &pb.LeaseRevokeRequest{ID: lease}, nil},
 		{"etcdserverpb.Auth/UserAdd", &pb.AuthUserAddRequest{Name: "me"}, nil},
-		{"v3lockpb.Lock/Lock", fielded{1: "x"}, []proxy.Span{proxy.Below("x/")}},
-		{"v3lockpb.Lock/Unlock", fielded{1: "x/1"}, []proxy.Span{proxy.Only("x/1")}},
-		{"v3electionpb.Election/Campaign", fielded{1: "x"}, []proxy.Span{proxy.Below("x/")}},
-		{"v3electionpb.Election/Resign", fielded{1: fielded{2: "x/1"}.String()}, []proxy.Span{proxy.Only("x/1")}},
+		{"v3lockpb.Lock/Lock", fielded{1: "x"}, []proxy.KeyRange{proxy.Below("x/")}},
+		{"v3lockpb.Lock/Unlock", fielded{1: "x/1"}, []proxy.KeyRange{proxy.Only("x/1")}},
+		{"v3electionpb.Election/Campaign", fielded{1: "x"}, []proxy.KeyRange{proxy.Below("x/")}},
+		{"v3electionpb.Election/Resign", fielded{1: fielded{2: "x/1"}.String()}, []proxy.KeyRange{proxy.Only("x/1")}},
 	} {
 		talk, p := Wire{}.Begin(), newPen()
 		p.open(1, "/"+c.path)
 		for b := prefixed(encoded(c.says)); len(b) > 0; b = b[min(len(b), 16384):] {
 			p.must(p.framer.WriteData(1, len(b) <= 16384, b[:min(len(b), 16384)]))
 		}
-		var got []proxy.Span
+		var got []proxy.KeyRange
 		asked := false
 		for b := append([]byte(http2.ClientPreface), p.cut()...); len(b) > 0 && !asked; {
 			asks, n, err := talk.Request(b)

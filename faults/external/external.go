@@ -144,7 +144,7 @@ type guest struct {
 	sent map[string]bool // words that may be keys of ours
 }
 
-var _ real.Guest = (*guest)(nil)
+var _ real.UnmanagedServer = (*guest)(nil)
 
 func (g *guest) begin(ctx context.Context) (err error) {
 	if _, err = g.address.visit(ctx, g.client); err != nil {

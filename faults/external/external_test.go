@@ -190,7 +190,7 @@ func TestCloseRemovesKeys(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		guest := s.(real.Guest)
+		guest := s.(real.UnmanagedServer)
 		if login := guest.Login(); login.Password != password || login.DB != 4 || guest.Addr() != addr || guest.Trip() <= 0 {
 			t.Errorf("login %+v at %s, a trip takes %v", login, guest.Addr(), guest.Trip())
 		}
@@ -283,7 +283,7 @@ func TestCloseSaysWhatIsLeft(t *testing.T) {
 	if _, err := h.Start(t.Context(), real.ServerSpec{Node: "n1", Name: "n1-0"}); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.(real.Owned).Kill(); err != nil {
+	if err := s.(real.ManagedServer).Kill(); err != nil {
 		t.Fatal(err)
 	}
 	prefix, _, _ := strings.Cut(h.Key(), "}")
@@ -309,7 +309,7 @@ func TestHostRefuses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, owned := s.(real.Owned); owned {
+	if _, owned := s.(real.ManagedServer); owned {
 		t.Error("it takes orders")
 	}
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/lockfault/lockfault/faults/real"
 )
 
-// A Host is one whose servers can be lent. They are [real.Owned].
+// A Host is one whose servers can be lent. They are [real.ManagedServer].
 type Host interface {
 	real.Host
 	// CopyLogs copies what the servers logged since the last NewPage, or ever,
@@ -28,9 +28,9 @@ type Host interface {
 	NewPage()
 }
 
-// A Lender has the servers of one host, and lends them to one world at a time.
+// A Pool has the servers of one host, and lends them to one world at a time.
 // [New] makes one. Safe for concurrent use.
-type Lender struct {
+type Pool struct {
 	host     Host
 	password string
 
@@ -42,14 +42,14 @@ type Lender struct {
 
 // New returns a lender of the host's servers, of which none must have been
 // started. Whoever has it closes it, and not the host.
-func New(host Host) *Lender {
-	return &Lender{host: host, password: rand.Text(), servers: map[string]*server{}}
+func New(host Host) *Pool {
+	return &Pool{host: host, password: rand.Text(), servers: map[string]*server{}}
 }
 
 // Lend returns a host for one world, whose Close takes the servers back. The
 // loan before must be closed. The error says why there is nothing to be lent any
 // more: a server could not be started, and what became of it is not known.
-func (l *Lender) Lend() (Loan, error) {
+func (l *Pool) Lend() (Handle, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.spoiled != nil {
@@ -64,12 +64,12 @@ func (l *Lender) Lend() (Loan, error) {
 }
 
 // Close ends every server, lent or not, as [real.Host] says.
-func (l *Lender) Close() error {
+func (l *Pool) Close() error {
 	l.spoil(errors.New("the lender is closed"))
 	return l.host.Close()
 }
 
-func (l *Lender) spoil(err error) {
+func (l *Pool) spoil(err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.spoiled == nil {
@@ -77,8 +77,8 @@ func (l *Lender) spoil(err error) {
 	}
 }
 
-// A Loan is the servers that one world has.
-type Loan interface {
+// A Handle is the servers that one world has.
+type Handle interface {
 	real.LendingHost
 	// CopyLogs copies what the servers logged since they were lent into a
 	// directory.
@@ -86,7 +86,7 @@ type Loan interface {
 }
 
 type loan struct {
-	lender *Lender
+	lender *Pool
 
 	mu   sync.Mutex
 	lent []*server
@@ -99,7 +99,7 @@ type gatewayLoan struct {
 }
 
 var (
-	_ Loan             = (*loan)(nil)
+	_ Handle           = (*loan)(nil)
 	_ real.GatewayHost = (*gatewayLoan)(nil)
 )
 
@@ -111,7 +111,7 @@ func (l *gatewayLoan) Gateway(ctx context.Context, node string) (string, error) 
 // Password implements [real.LendingHost].
 func (l *loan) Password() string { return l.lender.password }
 
-// CopyLogs implements [Loan].
+// CopyLogs implements [Handle].
 func (l *loan) CopyLogs(dir string) error { return l.lender.host.CopyLogs(dir) }
 
 // Start implements [real.Host]: the server of that name is lent, and started if it
@@ -128,7 +128,7 @@ func (l *loan) Start(ctx context.Context, spec real.ServerSpec) (real.Server, er
 		return nil, errors.New("lending: the loan is over")
 	}
 	l.lent = append(l.lent, s)
-	return s.Owned, nil
+	return s.ManagedServer, nil
 }
 
 // Close takes the servers back. It never fails: what can't be reset is started
@@ -147,7 +147,7 @@ func (l *loan) Close() error {
 }
 
 // server returns a server that is as new.
-func (l *Lender) server(ctx context.Context, spec real.ServerSpec) (*server, error) {
+func (l *Pool) server(ctx context.Context, spec real.ServerSpec) (*server, error) {
 	if spec.Password != l.password {
 		return nil, fmt.Errorf("lending: %s has another password than it is asked for", spec.Name)
 	}
@@ -171,7 +171,7 @@ func (l *Lender) server(ctx context.Context, spec real.ServerSpec) (*server, err
 
 // start starts a server for the first time, with a clock of its own if there may
 // be one.
-func (l *Lender) start(ctx context.Context, spec real.ServerSpec, clock bool) (*server, error) {
+func (l *Pool) start(ctx context.Context, spec real.ServerSpec, clock bool) (*server, error) {
 	name, wanted := spec.Name, spec.Clock
 	spec.Clock = clock
 	if !clock {
@@ -191,7 +191,7 @@ func (l *Lender) start(ctx context.Context, spec real.ServerSpec, clock bool) (*
 	if err != nil {
 		return nil, err
 	}
-	s := &server{Owned: started.(real.Owned), name: spec.Name, password: l.password, clock: clock}
+	s := &server{ManagedServer: started.(real.ManagedServer), name: spec.Name, password: l.password, clock: clock}
 	if s.new, err = s.look(ctx); err != nil {
 		return nil, err
 	}

@@ -30,7 +30,7 @@ type quiet struct{}
 
 func (quiet) Printf(context.Context, string, ...any) {}
 
-func lend(t *testing.T, l *lending.Lender) lending.Loan {
+func lend(t *testing.T, l *lending.Pool) lending.Handle {
 	t.Helper()
 	loan, err := l.Lend()
 	if err != nil {
@@ -39,7 +39,7 @@ func lend(t *testing.T, l *lending.Lender) lending.Loan {
 	return loan
 }
 
-func start(t *testing.T, loan lending.Loan, spec real.ServerSpec) real.Owned {
+func start(t *testing.T, loan lending.Handle, spec real.ServerSpec) real.ManagedServer {
 	t.Helper()
 	spec.Password = loan.Password()
 	s, err := loan.Start(t.Context(), spec)
@@ -49,10 +49,10 @@ func start(t *testing.T, loan lending.Loan, spec real.ServerSpec) real.Owned {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return s.(real.Owned)
+	return s.(real.ManagedServer)
 }
 
-func client(t *testing.T, s real.Server, loan lending.Loan, db int) *redis.Client {
+func client(t *testing.T, s real.Server, loan lending.Handle, db int) *redis.Client {
 	return processtest.Connect(t, s.Addr(), loan.Password(), db)
 }
 
@@ -82,20 +82,20 @@ func TestTheNextWorldGetsItAsNew(t *testing.T) {
 	for _, test := range []struct {
 		name string
 		spec real.ServerSpec
-		do   func(t *testing.T, s real.Owned, c *redis.Client, loan lending.Loan)
+		do   func(t *testing.T, s real.ManagedServer, c *redis.Client, loan lending.Handle)
 		same bool // process
 	}{
-		{"nothing", plain, func(*testing.T, real.Owned, *redis.Client, lending.Loan) {}, true},
-		{"keys", plain, func(t *testing.T, s real.Owned, c *redis.Client, loan lending.Loan) {
+		{"nothing", plain, func(*testing.T, real.ManagedServer, *redis.Client, lending.Handle) {}, true},
+		{"keys", plain, func(t *testing.T, s real.ManagedServer, c *redis.Client, loan lending.Handle) {
 			must(t, c, "SET", "lock", "v", "PX", 1000)
 			must(t, client(t, s, loan, 3), "HSET", "h", "f", "v")
 		}, true},
-		{"scripts", plain, func(t *testing.T, _ real.Owned, c *redis.Client, _ lending.Loan) {
+		{"scripts", plain, func(t *testing.T, _ real.ManagedServer, c *redis.Client, _ lending.Handle) {
 			must(t, c, "EVAL", "return 1", 0)
 			// Redis 6 has no functions.
 			_ = c.Do(t.Context(), "FUNCTION", "LOAD", "#!lua name=lib\nredis.register_function('f', function() return 1 end)").Err()
 		}, true},
-		{"connections", plain, func(t *testing.T, s real.Owned, c *redis.Client, loan lending.Loan) {
+		{"connections", plain, func(t *testing.T, s real.ManagedServer, c *redis.Client, loan lending.Handle) {
 			sub := c.Subscribe(t.Context(), "news")
 			if _, err := sub.Receive(t.Context()); err != nil {
 				t.Fatal(err)
@@ -103,7 +103,7 @@ func TestTheNextWorldGetsItAsNew(t *testing.T) {
 			go c.BLPop(context.Background(), 0, "queue")
 			must(t, c, "CLIENT", "PAUSE", 60000, "WRITE")
 		}, true},
-		{"stopped, with a write in its socket", plain, func(t *testing.T, s real.Owned, c *redis.Client, _ lending.Loan) {
+		{"stopped, with a write in its socket", plain, func(t *testing.T, s real.ManagedServer, c *redis.Client, _ lending.Handle) {
 			if err := s.Pause(); err != nil {
 				t.Fatal(err)
 			}
@@ -113,30 +113,30 @@ func TestTheNextWorldGetsItAsNew(t *testing.T) {
 				t.Error("a stopped server answers")
 			}
 		}, true},
-		{"a clock that was moved", clocked, func(t *testing.T, s real.Owned, _ *redis.Client, _ lending.Loan) {
+		{"a clock that was moved", clocked, func(t *testing.T, s real.ManagedServer, _ *redis.Client, _ lending.Handle) {
 			if err := s.SetClock(-time.Hour, 2); err != nil {
 				t.Fatal(err)
 			}
 		}, true},
-		{"a replica of somebody who has gone", plain, func(t *testing.T, _ real.Owned, c *redis.Client, _ lending.Loan) {
+		{"a replica of somebody who has gone", plain, func(t *testing.T, _ real.ManagedServer, c *redis.Client, _ lending.Handle) {
 			must(t, c, "REPLICAOF", "127.0.0.1", "1")
 		}, true},
-		{"configuration", plain, func(t *testing.T, _ real.Owned, c *redis.Client, _ lending.Loan) {
+		{"configuration", plain, func(t *testing.T, _ real.ManagedServer, c *redis.Client, _ lending.Handle) {
 			must(t, c, "CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
 		}, false},
-		{"users", plain, func(t *testing.T, _ real.Owned, c *redis.Client, _ lending.Loan) {
+		{"users", plain, func(t *testing.T, _ real.ManagedServer, c *redis.Client, _ lending.Handle) {
 			must(t, c, "ACL", "SETUSER", "guest", "on", "nopass", "~*", "+get")
 		}, false},
-		{"another password", plain, func(t *testing.T, _ real.Owned, c *redis.Client, _ lending.Loan) {
+		{"another password", plain, func(t *testing.T, _ real.ManagedServer, c *redis.Client, _ lending.Handle) {
 			must(t, c, "CONFIG", "SET", "requirepass", "other")
 		}, false},
-		{"its end", plain, func(t *testing.T, s real.Owned, c *redis.Client, _ lending.Loan) {
+		{"its end", plain, func(t *testing.T, s real.ManagedServer, c *redis.Client, _ lending.Handle) {
 			must(t, c, "SET", "lock", "v")
 			if err := s.Kill(); err != nil {
 				t.Fatal(err)
 			}
 		}, false},
-		{"its end, with a clock that was moved", clocked, func(t *testing.T, s real.Owned, _ *redis.Client, _ lending.Loan) {
+		{"its end, with a clock that was moved", clocked, func(t *testing.T, s real.ManagedServer, _ *redis.Client, _ lending.Handle) {
 			if err := errors.Join(s.SetClock(time.Hour, 1), s.Kill()); err != nil {
 				t.Fatal(err)
 			}
@@ -265,7 +265,7 @@ func TestNoClock(t *testing.T) {
 // The logs of a loan are those of its own time.
 func TestLogs(t *testing.T) {
 	lender := lending.New(processtest.Host(t, process.Options{}))
-	logged := func(loan lending.Loan) string {
+	logged := func(loan lending.Handle) string {
 		dir := t.TempDir()
 		if err := loan.CopyLogs(dir); err != nil {
 			t.Fatal(err)

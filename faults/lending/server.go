@@ -20,7 +20,7 @@ const patience = 5 * time.Second
 
 // A server is one that is lent. It belongs to the loan that has it.
 type server struct {
-	real.Owned
+	real.ManagedServer
 	name, password string
 	clock          bool
 	// new is how it was when it was new.

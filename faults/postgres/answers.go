@@ -8,7 +8,7 @@ import (
 	"github.com/lockfault/lockfault/faults/real/proxy"
 )
 
-// Reply implements [proxy.Talk].
+// Reply implements [proxy.Session].
 func (t *talk) Reply(b []byte) (says proxy.Reply, n int, err error) {
 	if t.blind() && len(b) > 0 {
 		return says, len(b), nil

@@ -37,7 +37,7 @@ type Installation struct {
 	// template is a cluster that nothing was done to.
 	template string
 	// runs is who its servers run as.
-	runs servant
+	runs runAs
 }
 
 // Find returns PostgreSQL, the one on PATH or else the newest of those that distributions have installed,

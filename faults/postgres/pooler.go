@@ -38,7 +38,7 @@ type pooled struct {
 	pooler *daemon.Daemon
 }
 
-var _ real.Owned = (*pooled)(nil)
+var _ real.ManagedServer = (*pooled)(nil)
 
 // startPooler starts the pooler of a server that is there.
 func (h *Host) startPooler(ctx context.Context, s *server) (*pooled, error) {
@@ -111,16 +111,16 @@ func (p *pooled) answers(ctx context.Context, _ *child.Proc, port int) error {
 // Addr implements [real.Server]: clients see the pooler.
 func (p *pooled) Addr() string { return p.pooler.Addr() }
 
-// Pause implements [real.Owned].
+// Pause implements [real.ManagedServer].
 func (p *pooled) Pause() error { return errors.Join(p.pooler.Pause(), p.server.Pause()) }
 
-// Resume implements [real.Owned].
+// Resume implements [real.ManagedServer].
 func (p *pooled) Resume() error { return errors.Join(p.server.Resume(), p.pooler.Resume()) }
 
-// Kill implements [real.Owned].
+// Kill implements [real.ManagedServer].
 func (p *pooled) Kill() error { return errors.Join(p.pooler.Kill(), p.server.Kill()) }
 
-// Restart implements [real.Owned].
+// Restart implements [real.ManagedServer].
 func (p *pooled) Restart(ctx context.Context, empty bool) error {
 	if err := p.server.Restart(ctx, empty); err != nil {
 		return err

@@ -17,9 +17,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A servant is who servers run as: this process's own user, or another if that is root, whom PostgreSQL refuses to
+// A runAs is who servers run as: this process's own user, or another if that is root, whom PostgreSQL refuses to
 // be started by.
-type servant struct {
+type runAs struct {
 	other *syscall.Credential // nil: this process's own
 	alone uintptr             // flags of the namespaces that each program gets; 0 where the system permits none
 }
@@ -28,7 +28,7 @@ type servant struct {
 // permits that: the kernel then kills the children of a program with the program, stopped or not, and
 // frees the program's System V memory, however this process ends. The probe is a program that ends at
 // once.
-func (s servant) isolated(ctx context.Context, probe string, args ...string) servant {
+func (s runAs) isolated(ctx context.Context, probe string, args ...string) runAs {
 	s.alone = syscall.CLONE_NEWPID | syscall.CLONE_NEWIPC
 	if os.Geteuid() != 0 {
 		s.alone |= syscall.CLONE_NEWUSER
@@ -42,9 +42,9 @@ func (s servant) isolated(ctx context.Context, probe string, args ...string) ser
 }
 
 // findServant returns who servers run as.
-func findServant() (servant, error) {
+func findServant() (runAs, error) {
 	if os.Geteuid() != 0 {
-		return servant{}, nil
+		return runAs{}, nil
 	}
 	for _, name := range []string{"postgres", "nobody"} {
 		u, err := user.Lookup(name)
@@ -53,19 +53,19 @@ func findServant() (servant, error) {
 		}
 		uid, err := strconv.ParseUint(u.Uid, 10, 32)
 		if err != nil {
-			return servant{}, err
+			return runAs{}, err
 		}
 		gid, err := strconv.ParseUint(u.Gid, 10, 32)
 		if err != nil {
-			return servant{}, err
+			return runAs{}, err
 		}
-		return servant{other: &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}}, nil
+		return runAs{other: &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}}, nil
 	}
-	return servant{}, errors.New("it doesn't run as root, and there is neither a user postgres nor nobody")
+	return runAs{}, errors.New("it doesn't run as root, and there is neither a user postgres nor nobody")
 }
 
 // opens lets the servant, if he is another, get through a directory of this process's.
-func (s servant) opens(dir string) error {
+func (s runAs) opens(dir string) error {
 	if s.other == nil {
 		return nil
 	}
@@ -76,7 +76,7 @@ func (s servant) opens(dir string) error {
 }
 
 // give makes what is there the servant's.
-func (s servant) give(path string) error {
+func (s runAs) give(path string) error {
 	if s.other == nil {
 		return nil
 	}
@@ -89,7 +89,7 @@ func (s servant) give(path string) error {
 }
 
 // reaches returns an error if the servant can't get to a directory.
-func (s servant) reaches(dir string) error {
+func (s runAs) reaches(dir string) error {
 	if s.other == nil {
 		return nil
 	}
@@ -120,7 +120,7 @@ func (s servant) reaches(dir string) error {
 }
 
 // run has a command run as the servant.
-func (s servant) run(cmd *exec.Cmd) {
+func (s runAs) run(cmd *exec.Cmd) {
 	attr := &syscall.SysProcAttr{Credential: s.other, Cloneflags: s.alone}
 	if s.alone&syscall.CLONE_NEWUSER != 0 {
 		attr.UidMappings = []syscall.SysProcIDMap{{ContainerID: os.Geteuid(), HostID: os.Geteuid(), Size: 1}}
@@ -129,9 +129,9 @@ func (s servant) run(cmd *exec.Cmd) {
 	cmd.SysProcAttr = attr
 }
 
-// output runs a command of [servant.run] and returns the command's output. The command is killed if this
+// output runs a command of [runAs.run] and returns the command's output. The command is killed if this
 // process ends.
-func (s servant) output(cmd *exec.Cmd) ([]byte, error) {
+func (s runAs) output(cmd *exec.Cmd) ([]byte, error) {
 	runtime.LockOSThread() // the signal is sent when the thread ends
 	defer runtime.UnlockOSThread()
 	cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL
@@ -142,7 +142,7 @@ func (s servant) output(cmd *exec.Cmd) ([]byte, error) {
 // segment, even after SIGKILL. The segment is the one that the server's lock file names, and only if
 // the server's process made the segment. A server with its own IPC namespace needs no release. Not yet
 // known segments are no error.
-func (s servant) release(data string, pid int) error {
+func (s runAs) release(data string, pid int) error {
 	if s.alone != 0 {
 		return nil
 	}

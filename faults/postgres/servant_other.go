@@ -7,14 +7,14 @@ import (
 	"os/exec"
 )
 
-// A servant is who servers run as, of whom there is none here: see [Find].
-type servant struct{}
+// A runAs is who servers run as, of whom there is none here: see [Find].
+type runAs struct{}
 
-func findServant() (servant, error)                                   { return servant{}, nil }
-func (s servant) isolated(context.Context, string, ...string) servant { return s }
-func (servant) opens(string) error                                    { return nil }
-func (servant) give(string) error                                     { return nil }
-func (servant) reaches(string) error                                  { return nil }
-func (servant) run(*exec.Cmd)                                         {}
-func (servant) output(cmd *exec.Cmd) ([]byte, error)                  { return cmd.CombinedOutput() }
-func (servant) release(string, int) error                             { return nil }
+func findServant() (runAs, error)                                 { return runAs{}, nil }
+func (s runAs) isolated(context.Context, string, ...string) runAs { return s }
+func (runAs) opens(string) error                                  { return nil }
+func (runAs) give(string) error                                   { return nil }
+func (runAs) reaches(string) error                                { return nil }
+func (runAs) run(*exec.Cmd)                                       {}
+func (runAs) output(cmd *exec.Cmd) ([]byte, error)                { return cmd.CombinedOutput() }
+func (runAs) release(string, int) error                           { return nil }

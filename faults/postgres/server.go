@@ -40,10 +40,10 @@ type server struct {
 }
 
 var (
-	_ real.Owned      = (*server)(nil)
-	_ real.Replica    = (*server)(nil)
-	_ real.Timekeeper = (*server)(nil)
-	_ real.Looker     = (*server)(nil)
+	_ real.ManagedServer = (*server)(nil)
+	_ real.Replica       = (*server)(nil)
+	_ real.Timekeeper    = (*server)(nil)
+	_ real.LockInspector = (*server)(nil)
 )
 
 func (s *server) data() string { return filepath.Join(s.Dir(), "data") }
@@ -238,8 +238,8 @@ func (s *server) Time(ctx context.Context) (now time.Time, err error) {
 	return now, err
 }
 
-// Look implements [real.Looker].
-func (s *server) Look(ctx context.Context, query, name string) (real.Sight, error) {
+// Look implements [real.LockInspector].
+func (s *server) Look(ctx context.Context, query, name string) (real.LockState, error) {
 	seen, err := s.look(ctx, query, name)
 	if err != nil && pgconn.SafeToRetry(err) { // the connection had ended with its server's last process
 		seen, err = s.look(ctx, query, name)
@@ -248,13 +248,13 @@ func (s *server) Look(ctx context.Context, query, name string) (real.Sight, erro
 	switch {
 	case !errors.As(err, &refused):
 	case refused.Code == "42P01": // there is no such table yet, or not yet on this standby
-		return real.Sight{}, nil
+		return real.LockState{}, nil
 	case refused.Code == "55P03": // somebody has locked it
-		return real.Sight{}, fmt.Errorf("%w: %w", real.ErrNotNow, err)
+		return real.LockState{}, fmt.Errorf("%w: %w", real.ErrNotNow, err)
 	case refused.Code == "42P10":
-		return real.Sight{}, fmt.Errorf("%w: it has one column, and is to have two, %s", real.ErrQuery, columns)
+		return real.LockState{}, fmt.Errorf("%w: it has one column, and is to have two, %s", real.ErrQuery, columns)
 	case strings.HasPrefix(refused.Code, "42"), strings.HasPrefix(refused.Code, "22"), refused.Code == "25006": // what was written, what comes of it, or that it writes
-		return real.Sight{}, fmt.Errorf("%w: it is to return %s: %w", real.ErrQuery, columns, err)
+		return real.LockState{}, fmt.Errorf("%w: it is to return %s: %w", real.ErrQuery, columns, err)
 	}
 	return seen, err
 }
@@ -262,7 +262,7 @@ func (s *server) Look(ctx context.Context, query, name string) (real.Sight, erro
 // columns is what a query returns.
 const columns = "for each holder who that is and the seconds that he has left"
 
-func (s *server) look(ctx context.Context, query, name string) (seen real.Sight, err error) {
+func (s *server) look(ctx context.Context, query, name string) (seen real.LockState, err error) {
 	var named []any
 	if strings.Contains(query, "$1") {
 		named = append(named, name)
@@ -303,7 +303,7 @@ func (s *server) look(ctx context.Context, query, name string) (seen real.Sight,
 	return seen, rows.Err()
 }
 
-// Restart implements [real.Owned].
+// Restart implements [real.ManagedServer].
 func (s *server) Restart(ctx context.Context, empty bool) error {
 	if empty {
 		return fmt.Errorf("postgres: restart %s: one without its data is another server", s.spec.Name)

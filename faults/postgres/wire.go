@@ -37,7 +37,7 @@ var _ proxy.Protocol = Wire{}
 func (Wire) String() string { return "PostgreSQL's protocol, version 3, without TLS" }
 
 // Begin implements [proxy.Protocol].
-func (Wire) Begin() proxy.Talk {
+func (Wire) Begin() proxy.Session {
 	return &talk{known: map[string][]statement{}, prepared: map[string]statement{}, portals: map[string]bound{}}
 }
 
@@ -154,7 +154,7 @@ func packet(b []byte) (code uint32, body []byte, n int, err error) {
 	return binary.BigEndian.Uint32(b[4:]), b[8:size], int(size), nil
 }
 
-// Request implements [proxy.Talk].
+// Request implements [proxy.Session].
 func (t *talk) Request(b []byte) (asks proxy.Request, n int, err error) {
 	if !t.begun {
 		return t.begin(b)

@@ -18,7 +18,7 @@ import (
 )
 
 // startClocked returns a server whose clock can be moved.
-func startClocked(t *testing.T, h *process.Host, spec real.ServerSpec) real.Owned {
+func startClocked(t *testing.T, h *process.Host, spec real.ServerSpec) real.ManagedServer {
 	t.Helper()
 	spec.Clock, spec.Password = true, password
 	s, err := h.Start(t.Context(), spec)
@@ -28,7 +28,7 @@ func startClocked(t *testing.T, h *process.Host, spec real.ServerSpec) real.Owne
 	if err != nil {
 		t.Fatal(err)
 	}
-	return s.(real.Owned)
+	return s.(real.ManagedServer)
 }
 
 // lease sets a key with a lease, which must be whole.
@@ -70,7 +70,7 @@ func within(t *testing.T, what string, least, most, want time.Duration) {
 	}
 }
 
-func set(t *testing.T, s real.Owned, offset time.Duration, rate float64) {
+func set(t *testing.T, s real.ManagedServer, offset time.Duration, rate float64) {
 	t.Helper()
 	if err := s.SetClock(offset, rate); err != nil {
 		t.Fatal(err)

@@ -43,14 +43,14 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-func start(t *testing.T, h real.Host, spec real.ServerSpec) real.Owned {
+func start(t *testing.T, h real.Host, spec real.ServerSpec) real.ManagedServer {
 	t.Helper()
 	spec.Password = password
 	s, err := h.Start(t.Context(), spec)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return s.(real.Owned)
+	return s.(real.ManagedServer)
 }
 
 func client(t *testing.T, addr string) *redis.Client {
@@ -357,7 +357,7 @@ func TestCloseLeavesNothing(t *testing.T) {
 	paused := start(t, h, real.ServerSpec{Name: "paused"})
 	killed := start(t, h, real.ServerSpec{Name: "killed"})
 	var pids []int
-	for _, s := range []real.Owned{running, paused, killed} {
+	for _, s := range []real.ManagedServer{running, paused, killed} {
 		pids = append(pids, pid(t, client(t, s.Addr())))
 	}
 	if err := paused.Pause(); err != nil {
@@ -375,7 +375,7 @@ func TestCloseLeavesNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for i, s := range []real.Owned{running, paused, killed} {
+	for i, s := range []real.ManagedServer{running, paused, killed} {
 		if !gone(pids[i]) {
 			t.Errorf("process %d of %s is left", pids[i], s.Addr())
 		}
@@ -447,7 +447,7 @@ func parent(dir string) error {
 			runtime.LockOSThread() // without an unlock: the thread ends with the goroutine
 			s, err := h.Start(context.Background(), real.ServerSpec{Name: name, Password: password})
 			if err == nil && name == "paused" {
-				err = s.(real.Owned).Pause()
+				err = s.(real.ManagedServer).Pause()
 			}
 			if err == nil {
 				fmt.Println(s.Addr())

@@ -19,11 +19,11 @@ type server struct {
 	spec real.ServerSpec
 }
 
-var _ real.Owned = (*server)(nil)
+var _ real.ManagedServer = (*server)(nil)
 
 func (s *server) data() string { return filepath.Join(s.Dir(), "data") }
 
-// Restart starts it again, as [real.Owned] says.
+// Restart starts it again, as [real.ManagedServer] says.
 func (s *server) Restart(ctx context.Context, empty bool) error {
 	return s.Daemon.Restart(ctx, func() error {
 		if empty {

@@ -11,7 +11,7 @@ import (
 )
 
 // movable is a server whose clock can be set.
-type movable struct{ Owned }
+type movable struct{ ManagedServer }
 
 func (movable) SetClock(time.Duration, float64) error { return nil }
 

@@ -15,7 +15,7 @@ type watched struct {
 	proc  *child.Proc
 
 	mu    sync.Mutex
-	watch child.Watch
+	watch child.SchedDelay
 	stray error // that one of its children has left its group
 }
 

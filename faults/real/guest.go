@@ -12,10 +12,10 @@ import (
 	"github.com/lockfault/lockfault/faults"
 )
 
-// A Guest is a [Server] that somebody else runs, and where this world is only a
+// An UnmanagedServer is a [Server] that somebody else runs, and where this world is only a
 // visitor: it serves clients, and takes no orders. Its methods may be called
 // concurrently.
-type Guest interface {
+type UnmanagedServer interface {
 	Server
 	// Login says how clients, and the world, log in.
 	Login() Login

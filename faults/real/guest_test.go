@@ -24,7 +24,7 @@ func (visited) Sent([]string)         {}
 // alone is the only server of a world.
 func alone(found Server, ttl time.Duration) *server {
 	w := &World{cfg: Config{TTL: ttl}}
-	w.top = topology.New(topology.Config{Nodes: 1}, hands{w})
+	w.top = topology.New(topology.Config{Nodes: 1}, driver{w})
 	s := &server{Server: w.top.Servers[0], world: w}
 	s.is(found)
 	w.servers = []*server{s}

@@ -62,39 +62,39 @@ func (w *World) ask(do func() error) error {
 	return err
 }
 
-// hands carry out what the topology decides.
-type hands struct{ *World }
+// driver carry out what the topology decides.
+type driver struct{ *World }
 
-var _ topology.Hands = hands{}
+var _ topology.Driver = driver{}
 
-func (h hands) Tell(e checker.Event) { h.tell(e) }
+func (h driver) Tell(e checker.Event) { h.tell(e) }
 
-func (h hands) Records() bool { return h.record != nil }
+func (h driver) Records() bool { return h.record != nil }
 
-func (h hands) StopClient(of *topology.Client) error {
+func (h driver) StopClient(of *topology.Client) error {
 	c := h.clients[of.Name]
 	c.body.Look()
 	h.lateness.pause(c.Name)
 	return c.did("pausing", c.body.Pause())
 }
 
-func (h hands) ContinueClient(of *topology.Client) error {
+func (h driver) ContinueClient(of *topology.Client) error {
 	c := h.clients[of.Name]
 	err := c.did("resuming", c.body.Resume())
 	h.lateness.resume(c.Name)
 	return err
 }
 
-func (h hands) EndClient(of *topology.Client) error {
+func (h driver) EndClient(of *topology.Client) error {
 	c := h.clients[of.Name]
 	c.body.Look()             // nobody can afterwards
 	h.lateness.resume(c.Name) // the next life is not stopped
 	return c.did("crashing", c.body.Kill())
 }
 
-func (h hands) ReviveClient(*topology.Client) error { return nil } // Spawn does
+func (h driver) ReviveClient(*topology.Client) error { return nil } // Spawn does
 
-func (h hands) Reshape(links []topology.Link) error {
+func (h driver) Reshape(links []topology.Link) error {
 	var errs []error
 	for _, l := range h.wires(links) {
 		errs = append(errs, l.reshape())
@@ -102,7 +102,7 @@ func (h hands) Reshape(links []topology.Link) error {
 	return errors.Join(errs...)
 }
 
-func (h hands) Cut(links []topology.Link) {
+func (h driver) Cut(links []topology.Link) {
 	for _, l := range h.wires(links) {
 		for _, c := range l.list() {
 			c.closeAfter(l.road().Closes)
@@ -112,7 +112,7 @@ func (h hands) Cut(links []topology.Link) {
 
 // Mend resets connections that lost something: they are of no use any more, and
 // their ends find that out now that they can talk again.
-func (h hands) Mend(links []topology.Link) {
+func (h driver) Mend(links []topology.Link) {
 	for _, l := range h.wires(links) {
 		for _, c := range l.list() {
 			c.closeAfter(0)
@@ -123,12 +123,12 @@ func (h hands) Mend(links []topology.Link) {
 	}
 }
 
-func (h hands) CutNodes(pairs []topology.Pair) error { return h.between(pairs, ClusterHost.Part) }
+func (h driver) CutNodes(pairs []topology.Pair) error { return h.between(pairs, ClusterHost.Part) }
 
-func (h hands) MendNodes(pairs []topology.Pair) error { return h.between(pairs, ClusterHost.Rejoin) }
+func (h driver) MendNodes(pairs []topology.Pair) error { return h.between(pairs, ClusterHost.Rejoin) }
 
 // between has the host do something to the ways between nodes.
-func (h hands) between(pairs []topology.Pair, do func(h ClusterHost, a, b string) error) error {
+func (h driver) between(pairs []topology.Pair, do func(h ClusterHost, a, b string) error) error {
 	host, ok := h.cfg.Host.(ClusterHost)
 	if !ok {
 		return fmt.Errorf("cut or mend the ways between nodes: this host can't: %w", faults.ErrUnsupported)
@@ -140,7 +140,7 @@ func (h hands) between(pairs []topology.Pair, do func(h ClusterHost, a, b string
 	return errors.Join(errs...)
 }
 
-func (h hands) Lead(n *topology.Node) error {
+func (h driver) Lead(n *topology.Node) error {
 	var errs []error
 	for on, wire := range h.links {
 		if on.node == n.Name {
@@ -150,11 +150,11 @@ func (h hands) Lead(n *topology.Node) error {
 	return errors.Join(errs...)
 }
 
-func (h hands) Settle(s *topology.Server) { h.settle(h.of(s)) }
+func (h driver) Settle(s *topology.Server) { h.settle(h.of(s)) }
 
-func (h hands) Observe(s *topology.Server, cause checker.Cause) { h.observe(h.of(s), cause, "", nil) }
+func (h driver) Observe(s *topology.Server, cause checker.Cause) { h.observe(h.of(s), cause, "", nil) }
 
-func (h hands) Kill(of *topology.Server) error {
+func (h driver) Kill(of *topology.Server) error {
 	s := h.of(of)
 	s.busy, s.door = nil, nil
 	if s.expiry != nil {
@@ -170,12 +170,12 @@ func (h hands) Kill(of *topology.Server) error {
 	return h.ask(s.process.Kill)
 }
 
-func (h hands) Start(of *topology.Server, empty bool) error {
+func (h driver) Start(of *topology.Server, empty bool) error {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	s := h.of(of)
 	restart := func() error { return s.process.Restart(ctx, empty) }
-	if lonely, ok := s.process.(Lonely); ok && !h.top.Together(of.Node) {
+	if lonely, ok := s.process.(SoloStarter); ok && !h.top.Together(of.Node) {
 		restart = func() error { return lonely.RestartAlone(ctx) }
 	}
 	if err := h.ask(restart); err != nil {
@@ -185,12 +185,12 @@ func (h hands) Start(of *topology.Server, empty bool) error {
 	return s.join()
 }
 
-func (h hands) Stop(of *topology.Server) error {
+func (h driver) Stop(of *topology.Server) error {
 	s := h.of(of)
 	return h.ask(s.process.Pause)
 }
 
-func (h hands) Continue(of *topology.Server) error {
+func (h driver) Continue(of *topology.Server) error {
 	s := h.of(of)
 	if err := h.ask(s.process.Resume); err != nil {
 		return err
@@ -202,7 +202,7 @@ func (h hands) Continue(of *topology.Server) error {
 }
 
 // Elect asks the servers, or waits for the sentinels.
-func (h hands) Elect(n *topology.Node, among []*topology.Server) (best *topology.Server, err error) {
+func (h driver) Elect(n *topology.Node, among []*topology.Server) (best *topology.Server, err error) {
 	if h.cfg.Sentinels > 0 {
 		for _, s := range among { // what was on its way would arrive meanwhile
 			link := h.of(s).link
@@ -232,7 +232,7 @@ func (h hands) Elect(n *topology.Node, among []*topology.Server) (best *topology
 	return best, nil
 }
 
-func (h hands) Promote(of *topology.Server) error {
+func (h driver) Promote(of *topology.Server) error {
 	if h.cfg.Sentinels > 0 {
 		return nil
 	}
@@ -246,16 +246,16 @@ func (h hands) Promote(of *topology.Server) error {
 }
 
 // Follow has it follow by its link, after sentinels too, who know nothing of that.
-func (h hands) Follow(of *topology.Server) error {
+func (h driver) Follow(of *topology.Server) error {
 	s := h.of(of)
 	return s.join()
 }
 
-func (h hands) Shape(of *topology.Server) error { return h.of(of).reshape() }
+func (h driver) Shape(of *topology.Server) error { return h.of(of).reshape() }
 
-func (h hands) SetClock(of *topology.Server, _ topology.Clock) error { return h.of(of).setClock() }
+func (h driver) SetClock(of *topology.Server, _ topology.Clock) error { return h.of(of).setClock() }
 
-func (h hands) Operate(of *topology.Server, cause checker.Cause, words ...string) error {
+func (h driver) Operate(of *topology.Server, cause checker.Cause, words ...string) error {
 	s := h.of(of)
 	list := make([]any, len(words))
 	for i, word := range words {
@@ -270,7 +270,7 @@ func (h hands) Operate(of *topology.Server, cause checker.Cause, words ...string
 	return nil
 }
 
-func (h hands) Evict(s *topology.Server) error {
+func (h driver) Evict(s *topology.Server) error {
 	return h.Operate(s, checker.ByEviction, "DEL", h.cfg.Lock.Keys[0])
 }
 

@@ -13,7 +13,7 @@ var ErrNoClock = errors.New("servers' clocks can't be moved")
 // A Host starts Redis servers for a world, or finds them. Its methods, and those
 // of its servers, may be called concurrently.
 type Host interface {
-	// Start starts a server, which is [Owned] then or a [Guest], and returns when it answers PING, which says
+	// Start starts a server, which is [ManagedServer] then or a [UnmanagedServer], and returns when it answers PING, which says
 	// nothing yet about a replica having what its primary has. It blocks
 	// until then, or until ctx is done or the server has ended: the error
 	// says why, in one line. If spec.Clock can't be had, the error wraps
@@ -56,8 +56,8 @@ type Server interface {
 	Addr() string
 }
 
-// An Owned server is this world's own, running or not: it takes orders.
-type Owned interface {
+// An ManagedServer server is this world's own, running or not: it takes orders.
+type ManagedServer interface {
 	// Server says where it is. Restart may change that.
 	Server
 	// Pause stops the process until Resume, and returns when it has stopped.

@@ -9,9 +9,9 @@ import (
 	"github.com/lockfault/lockfault/internal/child"
 )
 
-// Late is by how much a world and its clients were late, because the machine had
+// Lateness is by how much a world and its clients were late, because the machine had
 // something else to do: a script that is played too late is another script.
-type Late struct {
+type Lateness struct {
 	By     time.Duration // the most that came together for one of those who can be late
 	What   string        // what had to be waited for, for the most part
 	Within time.Duration // within so long it came together
@@ -29,7 +29,7 @@ type lateness struct {
 
 // memory is for how long lateness is added up.
 type memory struct {
-	Late
+	Lateness
 	node  string    // of the replicas that are that far behind; empty for other things
 	until time.Time // when the script stops counting on it; zero while it does
 	notes map[string][]delay
@@ -88,7 +88,7 @@ func (m *memory) add(who string, d delay) {
 func (l *lateness) begin(lease time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.leases, l.counts = memory{Late: Late{Within: lease}}, nil
+	l.leases, l.counts = memory{Lateness: Lateness{Within: lease}}, nil
 }
 
 // count has lateness added up over a time that the script tells in absolute terms,
@@ -166,11 +166,11 @@ func (l *lateness) paused(client string, from, to time.Duration) bool {
 
 // Late returns by how much this world and its clients were late since Begin: over one
 // lease, and over each time that the script told in absolute terms.
-func (w *World) Late() (lease Late, counts []Late) {
+func (w *World) Late() (lease Lateness, counts []Lateness) {
 	w.lateness.mu.Lock()
 	defer w.lateness.mu.Unlock()
 	for _, m := range w.lateness.counts {
-		counts = append(counts, m.Late)
+		counts = append(counts, m.Lateness)
 	}
-	return w.lateness.leases.Late, counts
+	return w.lateness.leases.Lateness, counts
 }

@@ -63,10 +63,10 @@ func (w *World) openLink(on link, n *topology.Node, s *topology.Server) (*wire, 
 	var err error
 	name := on.client + " to " + s.Name
 	if s := w.cfg.Service; s != nil {
-		l.link, err = w.proxies.OpenSpeaking(name, l.addr, s.Speaks(), tap{w, l})
+		l.link, err = w.proxies.OpenSpeaking(name, l.addr, s.Speaks(), linkTap{w, l})
 	} else {
 		login := l.server.login()
-		l.link, err = w.proxies.OpenGuarded(name, l.addr, proxy.Guard{Asks: w.password, Username: login.Username, Password: login.Password}, tap{w, l})
+		l.link, err = w.proxies.OpenGuarded(name, l.addr, proxy.Auth{Asks: w.password, Username: login.Username, Password: login.Password}, linkTap{w, l})
 	}
 	if err != nil {
 		return nil, err
@@ -75,7 +75,7 @@ func (w *World) openLink(on link, n *topology.Node, s *topology.Server) (*wire, 
 }
 
 // road is how the link is.
-func (l *wire) road() topology.Road {
+func (l *wire) road() topology.LinkState {
 	return l.world.top.Links.On(topology.Link{Client: l.client, Node: l.node.Name})
 }
 
@@ -88,12 +88,12 @@ func (l *wire) reshape() error {
 
 // slow has a link as slow as a road is, in that direction: the topology says when
 // what is sent arrives.
-func (w *World) slow(l *proxy.Link, way proxy.Way, road topology.Road, on topology.Link) error {
+func (w *World) slow(l *proxy.Link, way proxy.Way, road topology.LinkState, on topology.Link) error {
 	if road.Free() {
 		return l.Slow(way, nil)
 	}
-	return l.Slow(way, func(way proxy.Way) proxy.Pace {
-		line, draw := &topology.Line{}, topology.Draw{On: on, What: fmt.Sprint(way)}
+	return l.Slow(way, func(way proxy.Way) proxy.DelayFunc {
+		line, draw := &topology.Line{}, topology.JitterKey{On: on, What: fmt.Sprint(way)}
 		return func(written time.Time, size int) time.Time {
 			draw.Sent = written.Sub(w.made)
 			return w.top.Links.Arrives(road, line, draw, written, size)

@@ -16,29 +16,29 @@ import (
 	"github.com/lockfault/lockfault/faults/real/proxy"
 )
 
-// A Looker is an [Owned] of a service that can be asked whose a lock is, past the links and while others ask it, too.
-type Looker interface {
+// A LockInspector is an [ManagedServer] of a service that can be asked whose a lock is, past the links and while others ask it, too.
+type LockInspector interface {
 	// Look asks the server's own question about the lock of that name, [faults.Lock.Query]. It blocks until that is known or ctx is
 	// done. What doesn't exist yet nobody has. A member of a cluster says what it knows itself, without a majority too, and
 	// is not waited for long; an error of one says that it doesn't know at the moment, as ErrNotNow does of any, unless it is ErrQuery.
-	Look(ctx context.Context, query, name string) (Sight, error)
+	Look(ctx context.Context, query, name string) (LockState, error)
 }
 
-// Why a [Looker] says nothing.
+// Why a [LockInspector] says nothing.
 var (
 	ErrNotNow = errors.New("it can't say so at the moment")
 	ErrQuery  = errors.New("the strategy's Query can't be asked")
 )
 
-// A Binder is a [Looker] that knows of what holders have a lock with, such as their sessions, whether it has ended.
-type Binder interface {
-	Looker
+// A SessionInspector is a [LockInspector] that knows of what holders have a lock with, such as their sessions, whether it has ended.
+type SessionInspector interface {
+	LockInspector
 	// Bound reports whether a [Holder.Bond] is there still. It blocks until that is known or ctx is done.
 	Bound(ctx context.Context, bond string) (bool, error)
 }
 
-// A Sight is whose a lock is as a server has it.
-type Sight struct {
+// A LockState is whose a lock is as a server has it.
+type LockState struct {
 	// Holders are those who have it, in any order.
 	Holders []Holder
 	// Version, of a member of a cluster, grows with what was agreed on about the lock: of two members who has less is behind.
@@ -67,11 +67,11 @@ const (
 )
 
 // looker returns who answers whose the lock is on a service's server; nil if nobody does.
-func (s *server) looker() Looker {
+func (s *server) looker() LockInspector {
 	if s.world.cfg.Lock.Query == "" {
 		return nil
 	}
-	l, _ := s.found.(Looker)
+	l, _ := s.found.(LockInspector)
 	return l
 }
 
@@ -97,7 +97,7 @@ func (w *World) soon() (context.Context, context.CancelFunc) {
 // it with is there still. That is asked twice: a server that forgets both may do so one by one. A server that knew of the lock just now is waited
 // for longer than for a glance, and the wait noted: on a busy machine silence is no word that somebody's lease or session has ended.
 func (w *World) mayEnd(s *server, ends Ending, bond string) Ending {
-	binder, ok := s.looker().(Binder)
+	binder, ok := s.looker().(SessionInspector)
 	if !ok || bond == "" || ends == "" {
 		return ends
 	}
@@ -116,7 +116,7 @@ func (w *World) mayEnd(s *server, ends Ending, bond string) Ending {
 }
 
 // ask reads whose the lock is on a service's server, as [World.look] does.
-func (s *server) ask(l Looker) (keys []faults.Key, took time.Duration, err error) {
+func (s *server) ask(l LockInspector) (keys []faults.Key, took time.Duration, err error) {
 	w := s.world
 	ctx, cancel := w.soon()
 	defer cancel()
@@ -322,7 +322,7 @@ func (c *conn) writes() (m *message) {
 }
 
 // elsewhere reports whether what may change only these keys doesn't change whose the lock is; not if it isn't known which.
-func (w *World) elsewhere(within []proxy.Span) bool {
+func (w *World) elsewhere(within []proxy.KeyRange) bool {
 	lock := w.cfg.Lock
 	return within != nil && lock.Query != "" && !proxy.Below(strings.ReplaceAll(lock.Query, "$1", lock.Keys[0])).Meeting(within)
 }

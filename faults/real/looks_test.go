@@ -38,7 +38,7 @@ func (*council) Rejoin(string, string) error      { return nil }
 // counting is Redis's protocol, whose servers answer one request after the other.
 type counting struct{ proxy.RESP }
 
-func (counting) Begin() proxy.Talk { return new(counted) }
+func (counting) Begin() proxy.Session { return new(counted) }
 
 type counted struct {
 	proxy.RESP
@@ -67,7 +67,7 @@ func (c *counted) Request(b []byte) (asks proxy.Request, n int, err error) {
 		case "GET", "BLPOP":
 			asks.Reads = true
 		case "SET", "BRPOP":
-			asks.Within = []proxy.Span{proxy.Only(asks.Words[1])}
+			asks.Within = []proxy.KeyRange{proxy.Only(asks.Words[1])}
 		case "TIME":
 			asks.Silent, asks.GivesUp = true, []int{c.asked - 1}
 		}
@@ -80,7 +80,7 @@ func (c *council) Start(ctx context.Context, spec real.ServerSpec) (real.Server,
 	if err != nil {
 		return nil, err
 	}
-	return &member{s.(real.Owned), c, spec.Node}, nil
+	return &member{s.(real.ManagedServer), c, spec.Node}, nil
 }
 
 // says has members say something from now on, a word for each of n1 to n3.
@@ -93,12 +93,12 @@ func (c *council) says(what ...string) {
 }
 
 type member struct {
-	real.Owned
+	real.ManagedServer
 	of   *council
 	node string
 }
 
-func (m *member) Look(_ context.Context, query, name string) (seen real.Sight, err error) {
+func (m *member) Look(_ context.Context, query, name string) (seen real.LockState, err error) {
 	m.of.mu.Lock()
 	defer m.of.mu.Unlock()
 	said := m.of.said[m.node]
@@ -123,7 +123,7 @@ func (m *member) Look(_ context.Context, query, name string) (seen real.Sight, e
 	return seen, nil
 }
 
-// Bound implements [real.Binder]: what a lock is had with lasts, and a member on a busy machine needs some time to say so.
+// Bound implements [real.SessionInspector]: what a lock is had with lasts, and a member on a busy machine needs some time to say so.
 func (m *member) Bound(ctx context.Context, bond string) (bool, error) {
 	select {
 	case <-time.After(300 * time.Millisecond):

@@ -72,19 +72,19 @@ func (m *message) stream() *stream { return m.conn.stream(m.Message) }
 
 func (m *message) process() *process { return m.conn.wire.process() }
 
-// tap is what sees the messages of a link. They come on the goroutines that carry
+// linkTap is what sees the messages of a link. They come on the goroutines that carry
 // them, who take turns; in a world that has closed they go nowhere.
-type tap struct {
+type linkTap struct {
 	world *World
 	wire  *wire
 }
 
 // Lock waits for a turn: until Run is called, if need be.
-func (t tap) Lock() { t.world.turns.take() }
+func (t linkTap) Lock() { t.world.turns.take() }
 
-func (t tap) Unlock() { t.world.moved() }
+func (t linkTap) Unlock() { t.world.moved() }
 
-func (t tap) Opened(c *proxy.Conn) {
+func (t linkTap) Opened(c *proxy.Conn) {
 	if !t.world.closed {
 		t.wire.opened(c)
 	}
@@ -93,7 +93,7 @@ func (t tap) Opened(c *proxy.Conn) {
 // Sent takes note of a message that its sender has written: the server is done
 // with a request when it has written the answer, however long that takes to
 // arrive.
-func (t tap) Sent(p *proxy.Message) {
+func (t linkTap) Sent(p *proxy.Message) {
 	if c := t.wire.conns[p.Conn]; !t.world.closed && c != nil && !c.gone {
 		m := t.world.written(c, p)
 		m.stream().coming = append(m.stream().coming, m)
@@ -102,7 +102,7 @@ func (t tap) Sent(p *proxy.Message) {
 
 // Between lets the script take its next step if it has waited for a request to
 // set out: what it does then befalls that request.
-func (t tap) Between() {
+func (t linkTap) Between() {
 	if w := t.world; w.until != nil && w.until() {
 		w.moved()
 		w.turns.take()
@@ -111,7 +111,7 @@ func (t tap) Between() {
 
 // Arrived decides on a message. One whose connection was reset meanwhile has
 // nobody to take it.
-func (t tap) Arrived(p *proxy.Message) {
+func (t linkTap) Arrived(p *proxy.Message) {
 	if c := t.wire.conns[p.Conn]; !t.world.closed && c != nil && !c.gone {
 		on := c.stream(p)
 		m := on.coming[0]
@@ -120,7 +120,7 @@ func (t tap) Arrived(p *proxy.Message) {
 	}
 }
 
-func (t tap) Closed(c *proxy.Conn) {
+func (t linkTap) Closed(c *proxy.Conn) {
 	if !t.world.closed {
 		t.wire.closed(c)
 	}

@@ -347,7 +347,7 @@ type slow struct {
 }
 
 type slowServer struct {
-	real.Owned
+	real.ManagedServer
 	by time.Duration
 }
 
@@ -356,12 +356,12 @@ func (h slow) Start(ctx context.Context, spec real.ServerSpec) (real.Server, err
 	if err != nil {
 		return nil, err
 	}
-	return slowServer{s.(real.Owned), h.by}, nil
+	return slowServer{s.(real.ManagedServer), h.by}, nil
 }
 
 func (s slowServer) Kill() error {
 	time.Sleep(s.by)
-	return s.Owned.Kill()
+	return s.ManagedServer.Kill()
 }
 
 // What was on its way to a replica arrives while a primary is killed, for which that may take as long as it likes: where a script tells by how much a replica is

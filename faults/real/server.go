@@ -20,8 +20,8 @@ type server struct {
 	*topology.Server
 	world   *World
 	found   Server // as the host has it: one of the next two
-	process Owned
-	guest   Guest
+	process ManagedServer
+	guest   UnmanagedServer
 	admin   *redis.Client // the world's own connection, past the gate
 	addr    string        // where clients' links lead to
 	resumed time.Time     // when it last was no longer stopped
@@ -32,8 +32,8 @@ type server struct {
 
 	closer int // unasked, asks or mayNot
 
-	duty atomic.Pointer[duty] // nil while a fault is being done
-	gone chan struct{}        // closed when nobody watches this process any more
+	duty atomic.Pointer[liveness] // nil while a fault is being done
+	gone chan struct{}            // closed when nobody watches this process any more
 
 	listen string          // the address at which its replication link listens
 	link   *proxy.Link     // that link, if it ever was a replica
@@ -50,8 +50,8 @@ type server struct {
 // is takes note of what the host has for a server.
 func (s *server) is(found Server) {
 	s.found = found
-	s.process, _ = found.(Owned)
-	s.guest, _ = found.(Guest)
+	s.process, _ = found.(ManagedServer)
+	s.guest, _ = found.(UnmanagedServer)
 }
 
 // came takes note that a server's process is there.

@@ -9,7 +9,7 @@ import (
 )
 
 // A Service is what kind of servers a world has, if not Redis. Each is a node; none has replicas
-// unless it is a [Replicator]. Whose a lock is on them is asked where they are [Looker]s. A server may have several requests at
+// unless it is a [Replicator]. Whose a lock is on them is asked where they are [LockInspector]s. A server may have several requests at
 // a time, of one connection too, which it answers in their order unless the protocol says otherwise.
 type Service interface {
 	// Name is the word for it, such as etcd.
@@ -43,7 +43,7 @@ type Clocked interface {
 	MovesClocks() (set, drift bool)
 }
 
-// A Timekeeper is an [Owned] that is asked what its clock shows, which it may go by only a while after SetClock; others are
+// A Timekeeper is an [ManagedServer] that is asked what its clock shows, which it may go by only a while after SetClock; others are
 // believed to go by it at once.
 type Timekeeper interface {
 	Time(context.Context) (time.Time, error)
@@ -69,8 +69,8 @@ func IsCluster(s Service) bool {
 	return ok
 }
 
-// A Lonely is an [Owned] that answers only as one of a majority, and can be started where there is none.
-type Lonely interface {
+// A SoloStarter is an [ManagedServer] that answers only as one of a majority, and can be started where there is none.
+type SoloStarter interface {
 	// RestartAlone is Restart, with its data, and returns when the process runs.
 	RestartAlone(ctx context.Context) error
 }

@@ -5,13 +5,13 @@ import (
 	"sync"
 )
 
-// turns is the lock of a world: whoever has the turn decides, and nothing else
+// fifoMutex is the lock of a world: whoever has the turn decides, and nothing else
 // moves meanwhile. The goroutine that plays the script has it whenever it isn't
 // inside [World.Run]; in there the goroutines that carry messages take it in
 // the order in which they came. A mutex wouldn't keep that order, and so let one who came
 // later get in before another who has waited since before the script's last
 // step. In the zero value nobody has the turn. Safe for concurrent use.
-type turns struct {
+type fifoMutex struct {
 	mu    sync.Mutex
 	taken bool
 	over  bool
@@ -22,11 +22,11 @@ type turns struct {
 type waiter chan struct{}
 
 // take waits for the turn.
-func (t *turns) take() { t.takeAt(nil) }
+func (t *fifoMutex) take() { t.takeAt(nil) }
 
 // takeAt is take, waiting at a given place, where the turn may have been given
 // already.
-func (t *turns) takeAt(at waiter) {
+func (t *fifoMutex) takeAt(at waiter) {
 	t.mu.Lock()
 	if len(at) > 0 {
 		<-at
@@ -47,7 +47,7 @@ func (t *turns) takeAt(at waiter) {
 }
 
 // pass passes the turn on to whoever waits longest, if anybody does.
-func (t *turns) pass() {
+func (t *fifoMutex) pass() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if len(t.queue) == 0 {
@@ -61,7 +61,7 @@ func (t *turns) pass() {
 }
 
 // give gives the turn to one who waits, or will wait, at that place.
-func (t *turns) give(to waiter) {
+func (t *fifoMutex) give(to waiter) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.queue = slices.DeleteFunc(t.queue, func(w waiter) bool { return w == to })
@@ -69,7 +69,7 @@ func (t *turns) give(to waiter) {
 }
 
 // end lets everybody have the turn, now and later.
-func (t *turns) end() {
+func (t *fifoMutex) end() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.over = true

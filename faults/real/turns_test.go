@@ -8,7 +8,7 @@ import (
 )
 
 // waiting waits until so many wait for their turn.
-func (t *turns) waiting(n int) {
+func (t *fifoMutex) waiting(n int) {
 	for {
 		t.mu.Lock()
 		have := len(t.queue)
@@ -23,7 +23,7 @@ func (t *turns) waiting(n int) {
 // Whoever comes first has the next turn, and nobody has it together with
 // another.
 func TestTurnsComeInOrder(t *testing.T) {
-	var turns turns
+	var turns fifoMutex
 	var all sync.WaitGroup
 	var got, want []int
 	turns.take()
@@ -50,7 +50,7 @@ func TestTurnsComeInOrder(t *testing.T) {
 func TestTurnsAreGiven(t *testing.T) {
 	for name, asks := range map[string]bool{"to one who asked": true, "to one who will": false} {
 		t.Run(name, func(t *testing.T) {
-			var turns turns
+			var turns fifoMutex
 			var all sync.WaitGroup
 			var got []string
 			mine := make(waiter, 1)
@@ -84,7 +84,7 @@ func TestTurnsAreGiven(t *testing.T) {
 }
 
 func TestTurnsEnd(t *testing.T) {
-	var turns turns
+	var turns fifoMutex
 	var all sync.WaitGroup
 	turns.take()
 	for range 3 {

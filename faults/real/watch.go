@@ -8,8 +8,8 @@ import (
 	"github.com/lockfault/lockfault/internal/child"
 )
 
-// duty is what a server of a node with replicas owes since a moment.
-type duty struct {
+// liveness is what a server of a node with replicas owes since a moment.
+type liveness struct {
 	since   time.Time
 	answers bool // whoever asks
 	follows bool // a leader, whose stream nothing slows
@@ -26,7 +26,7 @@ func (w *World) suspend() {
 func (w *World) assign() {
 	now := time.Now()
 	for _, s := range w.servers {
-		d := duty{since: now, answers: s.Answers()}
+		d := liveness{since: now, answers: s.Answers()}
 		// Sentinels take their time to tell the others whom to follow.
 		d.follows = d.answers && s.Leader != nil && s.Leader.Answers() && s.Leader.Stream == topology.Stream{} && w.cfg.Sentinels == 0
 		s.duty.Store(&d)

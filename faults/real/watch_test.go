@@ -20,7 +20,7 @@ type keeper struct {
 	real.Host
 	mu       sync.Mutex
 	password string
-	servers  map[string]real.Owned
+	servers  map[string]real.ManagedServer
 }
 
 func (k *keeper) Start(ctx context.Context, spec real.ServerSpec) (real.Server, error) {
@@ -28,7 +28,7 @@ func (k *keeper) Start(ctx context.Context, spec real.ServerSpec) (real.Server, 
 	if err == nil {
 		k.mu.Lock()
 		defer k.mu.Unlock()
-		k.password, k.servers[spec.Name] = spec.Password, s.(real.Owned)
+		k.password, k.servers[spec.Name] = spec.Password, s.(real.ManagedServer)
 	}
 	return s, err
 }
@@ -38,7 +38,7 @@ func (k *keeper) Start(ctx context.Context, spec real.ServerSpec) (real.Server, 
 func TestLateReplicas(t *testing.T) {
 	t.Parallel()
 	const while = 500 * time.Millisecond
-	k := &keeper{Host: processtest.Host(t, process.Options{}), servers: map[string]real.Owned{}}
+	k := &keeper{Host: processtest.Host(t, process.Options{}), servers: map[string]real.ManagedServer{}}
 	s := newStage(t, real.Config{Host: k, Lock: faults.OnKey(storytest.Key), Replicas: 1, TTL: 10 * time.Second}, "client")
 	replica := k.servers["n1-1"]
 	late := func(what string, after func()) {
@@ -86,7 +86,7 @@ func TestLateReplicas(t *testing.T) {
 func TestLateForOneWhoGaveUp(t *testing.T) {
 	t.Parallel()
 	const while = 500 * time.Millisecond
-	k := &keeper{Host: processtest.Host(t, process.Options{}), servers: map[string]real.Owned{}}
+	k := &keeper{Host: processtest.Host(t, process.Options{}), servers: map[string]real.ManagedServer{}}
 	s := newStage(t, real.Config{Host: k, Lock: faults.OnKey(storytest.Key), TTL: 10 * time.Second}, "client")
 	a := s.conn("A", "n1")
 	s.Begin()

@@ -1,5 +1,5 @@
 // Package real is the world of real servers and real time: clients are
-// processes, nodes are Redis servers that a [Host] started or, as a [Guest],
+// processes, nodes are Redis servers that a [Host] started or, as a [UnmanagedServer],
 // found running, and every connection passes an embedded toxiproxy with a toxic that
 // understands RESP.
 //
@@ -71,7 +71,7 @@ type World struct {
 	over     chan struct{} // closed when it closes
 	wake     chan struct{} // holds one note that the script's goroutine should look
 	mine     waiter        // where the script's goroutine waits for its turn
-	turns    turns         // guards all that follows, lateness apart
+	turns    fifoMutex     // guards all that follows, lateness apart
 
 	until      func() bool // what Run waits for, while it does
 	met        bool        // it was so, and the script's goroutine has the turn
@@ -82,7 +82,7 @@ type World struct {
 	record     func(checker.Event) // nil until Begin
 	timers     timers
 	top        *topology.Topology
-	ledger     *faults.Ledger
+	ledger     *faults.Attributor
 	proxies    *proxy.Proxies
 	launcher   *child.Launcher
 	servers    []*server // in the order of the topology's
@@ -127,7 +127,7 @@ func New(ctx context.Context, cfg Config) (*World, error) {
 	}
 	w.lateness.begin(cfg.TTL)
 	w.turns.take()
-	w.top = topology.New(topology.Config{Nodes: cfg.Nodes, Replicas: cfg.Replicas, TTL: cfg.TTL, Peers: Clusters(cfg.Service), Promoted: cfg.Sentinels > 0}, hands{w})
+	w.top = topology.New(topology.Config{Nodes: cfg.Nodes, Replicas: cfg.Replicas, TTL: cfg.TTL, Peers: Clusters(cfg.Service), Promoted: cfg.Sentinels > 0}, driver{w})
 	err = w.startServers(ctx)
 	if err == nil && cfg.Lock.Query != "" && w.servers[0].looker() == nil {
 		err = errors.New("real: the lock has a Query, and servers such as these are not asked whose a lock is: leave it out")

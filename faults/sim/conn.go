@@ -34,7 +34,7 @@ type conn struct {
 	server *redis
 	fixed  bool // to that very server, whoever leads the node
 	peer   *server.Peer
-	out    outbox
+	out    replyBuffer
 
 	partial  []byte   // what the client wrote of a request that isn't complete
 	said     *message // the last request that is
@@ -57,7 +57,7 @@ type conn struct {
 	travelling         int  // messages on their way, not counting held ones
 	unanswered         int  // requests written whose reply has not arrived
 	subscribed         bool // the server may speak unasked
-	tracker            tracker
+	tracker            clientTracking
 	transaction        *transaction // that is being queued; nil if none is
 	seen               int          // the server's offset after the last request from here, for WAIT
 	waiter             *waiter
@@ -261,7 +261,7 @@ func (w *World) send(m *message) {
 // due returns when something arrives that sets out now.
 func (w *World) due(c *conn, on *stream, what, command string, size int) time.Time {
 	now := time.Now()
-	due := w.arrives(w.top.Links.On(c.link()), &on.Line, topology.Draw{On: c.link(), What: what, Command: command}, now, size)
+	due := w.arrives(w.top.Links.On(c.link()), &on.Line, topology.JitterKey{On: c.link(), What: what, Command: command}, now, size)
 	if !due.After(on.last) {
 		due = on.last.Add(time.Nanosecond)
 	}
@@ -395,23 +395,23 @@ type address string
 func (address) Network() string  { return "sim" }
 func (a address) String() string { return string(a) }
 
-// outbox is where a server writes what it has to say on a connection. The zero
+// replyBuffer is where a server writes what it has to say on a connection. The zero
 // value is empty. It is safe for concurrent use: subscriptions are served by
 // goroutines of their own.
-type outbox struct {
+type replyBuffer struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
 }
 
 // Write implements io.Writer.
-func (o *outbox) Write(p []byte) (int, error) {
+func (o *replyBuffer) Write(p []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.buf.Write(p)
 }
 
 // take returns the complete values in the box, one by one, and removes them.
-func (o *outbox) take() ([][]byte, error) {
+func (o *replyBuffer) take() ([][]byte, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	var frames [][]byte

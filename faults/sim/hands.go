@@ -34,19 +34,19 @@ func (w *World) Met() []int {
 	return w.top.Gate.Met()
 }
 
-// hands carry out what the topology decides. Their methods are called with
+// driver carry out what the topology decides. Their methods are called with
 // World.mu held.
-type hands struct{ *World }
+type driver struct{ *World }
 
-var _ topology.Hands = hands{}
+var _ topology.Driver = driver{}
 
-func (h hands) Tell(e checker.Event) { h.tell(e) }
+func (h driver) Tell(e checker.Event) { h.tell(e) }
 
-func (h hands) Records() bool { return h.record != nil }
+func (h driver) Records() bool { return h.record != nil }
 
-func (h hands) StopClient(*topology.Client) error { return nil } // its reads, writes and door look
+func (h driver) StopClient(*topology.Client) error { return nil } // its reads, writes and door look
 
-func (h hands) ContinueClient(of *topology.Client) error {
+func (h driver) ContinueClient(of *topology.Client) error {
 	c := h.process(of.Name)
 	h.free(c)
 	for _, conn := range slices.Clone(c.conns) {
@@ -71,7 +71,7 @@ func (w *World) free(c *client) {
 
 // EndClient ends a process. Its operating system closes the connections; what
 // it had written is still on its way.
-func (h hands) EndClient(of *topology.Client) error {
+func (h driver) EndClient(of *topology.Client) error {
 	c := h.process(of.Name)
 	c.dead = true
 	h.free(c)
@@ -84,13 +84,13 @@ func (h hands) EndClient(of *topology.Client) error {
 
 // ReviveClient leaves whoever is blocked in the former life there: a dead
 // process does nothing.
-func (h hands) ReviveClient(of *topology.Client) error {
+func (h driver) ReviveClient(of *topology.Client) error {
 	h.former = append(h.former, h.clients[of.Name])
 	h.clients[of.Name] = newClient(of)
 	return nil
 }
 
-func (h hands) Reshape(links []topology.Link) error {
+func (h driver) Reshape(links []topology.Link) error {
 	changed := map[topology.Link]bool{}
 	for _, on := range links {
 		changed[on] = true
@@ -113,7 +113,7 @@ func (h hands) Reshape(links []topology.Link) error {
 
 // Cut has connections close when the link's timeout says so; arrive loses what
 // is sent.
-func (h hands) Cut(links []topology.Link) {
+func (h driver) Cut(links []topology.Link) {
 	for _, on := range links {
 		for _, conn := range h.conns(on) {
 			h.closeAfter(conn, h.top.Links.On(on).Closes)
@@ -123,7 +123,7 @@ func (h hands) Cut(links []topology.Link) {
 
 // Mend resets connections that lost something: they are of no use any more, and
 // their ends find that out now that they can talk again.
-func (h hands) Mend(links []topology.Link) {
+func (h driver) Mend(links []topology.Link) {
 	for _, on := range links {
 		for _, conn := range h.conns(on) {
 			h.closeAfter(conn, 0)
@@ -134,11 +134,11 @@ func (h hands) Mend(links []topology.Link) {
 	}
 }
 
-func (h hands) CutNodes([]topology.Pair) error { return nil } // there are no Peers
+func (h driver) CutNodes([]topology.Pair) error { return nil } // there are no Peers
 
-func (h hands) MendNodes([]topology.Pair) error { return nil }
+func (h driver) MendNodes([]topology.Pair) error { return nil }
 
-func (h hands) Lead(n *topology.Node) error {
+func (h driver) Lead(n *topology.Node) error {
 	for _, s := range n.Servers {
 		for _, conn := range slices.Clone(h.of(s).conns) {
 			if !conn.fixed && n.For(conn.client.Name) != s {
@@ -149,11 +149,11 @@ func (h hands) Lead(n *topology.Node) error {
 	return nil
 }
 
-func (h hands) Settle(s *topology.Server) { h.settle(h.of(s)) }
+func (h driver) Settle(s *topology.Server) { h.settle(h.of(s)) }
 
-func (h hands) Observe(s *topology.Server, cause checker.Cause) { h.observe(h.of(s), cause, "", nil) }
+func (h driver) Observe(s *topology.Server, cause checker.Cause) { h.observe(h.of(s), cause, "", nil) }
 
-func (h hands) Kill(of *topology.Server) error {
+func (h driver) Kill(of *topology.Server) error {
 	s := h.of(of)
 	s.crash()
 	s.disconnect()
@@ -173,7 +173,7 @@ func (s *redis) crash() {
 	s.waiters = nil
 }
 
-func (h hands) Start(of *topology.Server, empty bool) error {
+func (h driver) Start(of *topology.Server, empty bool) error {
 	s := h.of(of)
 	s.operate("SCRIPT", "FLUSH") // a server keeps scripts in memory only
 	h.wakes(s)
@@ -188,9 +188,9 @@ func (h hands) Start(of *topology.Server, empty bool) error {
 	return nil
 }
 
-func (h hands) Stop(*topology.Server) error { return nil } // its door looks
+func (h driver) Stop(*topology.Server) error { return nil } // its door looks
 
-func (h hands) Continue(of *topology.Server) error {
+func (h driver) Continue(of *topology.Server) error {
 	s := h.of(of)
 	h.wakes(s)
 	h.serve(s)
@@ -220,7 +220,7 @@ func (w *World) wakes(s *redis) {
 	}
 }
 
-func (h hands) Elect(_ *topology.Node, among []*topology.Server) (*topology.Server, error) {
+func (h driver) Elect(_ *topology.Node, among []*topology.Server) (*topology.Server, error) {
 	best := among[0]
 	for _, s := range among {
 		if h.of(s).in.applied > h.of(best).in.applied {
@@ -230,7 +230,7 @@ func (h hands) Elect(_ *topology.Node, among []*topology.Server) (*topology.Serv
 	return best, nil
 }
 
-func (h hands) Promote(of *topology.Server) error {
+func (h driver) Promote(of *topology.Server) error {
 	s := h.of(of)
 	s.disconnect()
 	s.offset = max(s.offset, s.in.applied)
@@ -238,7 +238,7 @@ func (h hands) Promote(of *topology.Server) error {
 	return nil
 }
 
-func (h hands) Follow(of *topology.Server) error {
+func (h driver) Follow(of *topology.Server) error {
 	f := h.of(of)
 	f.disconnect()
 	if f.known != nil { // it was a primary itself
@@ -251,7 +251,7 @@ func (h hands) Follow(of *topology.Server) error {
 	return nil
 }
 
-func (h hands) Shape(of *topology.Server) error {
+func (h driver) Shape(of *topology.Server) error {
 	f := h.of(of)
 	was, is := f.in.shape, of.Leader.Stream
 	f.in.shape = is
@@ -279,13 +279,13 @@ func (h hands) Shape(of *topology.Server) error {
 	return nil
 }
 
-func (h hands) SetClock(s *topology.Server, was topology.Clock) error {
+func (h driver) SetClock(s *topology.Server, was topology.Clock) error {
 	h.of(s).move(was)
 	h.lookTracked(h.of(s))
 	return nil
 }
 
-func (h hands) Operate(of *topology.Server, cause checker.Cause, words ...string) error {
+func (h driver) Operate(of *topology.Server, cause checker.Cause, words ...string) error {
 	s := h.of(of)
 	s.operate(words...)
 	h.tellTracking(s)
@@ -295,7 +295,7 @@ func (h hands) Operate(of *topology.Server, cause checker.Cause, words ...string
 	return nil
 }
 
-func (h hands) Evict(s *topology.Server) error {
+func (h driver) Evict(s *topology.Server) error {
 	return h.Operate(s, checker.ByEviction, "DEL", h.cfg.Lock.Keys[0])
 }
 
@@ -327,7 +327,7 @@ func (w *World) closeAfter(c *conn, after time.Duration) {
 }
 
 // arrives returns when something arrives that sets out then: see [topology.Links].
-func (w *World) arrives(road topology.Road, on *topology.Line, d topology.Draw, from time.Time, size int) time.Time {
+func (w *World) arrives(road topology.LinkState, on *topology.Line, d topology.JitterKey, from time.Time, size int) time.Time {
 	d.Sent = from.Sub(w.began)
 	return w.top.Links.Arrives(road, on, d, from, size)
 }

@@ -136,13 +136,13 @@ func (w *World) take(f *redis, e effect) {
 // the same of what the follower says.
 func (w *World) down(f *redis, from time.Time, what, command string, size int) time.Time {
 	road := f.in.shape.Road()
-	slowed := w.arrives(road, &f.in.line, topology.Draw{On: replicaLink(f), What: "delay of " + what, Command: command}, from, size)
+	slowed := w.arrives(road, &f.in.line, topology.JitterKey{On: replicaLink(f), What: "delay of " + what, Command: command}, from, size)
 	return slowed.Add(w.up(f, from, what, command).Sub(from))
 }
 
 func (w *World) up(f *redis, from time.Time, what, command string) time.Time {
 	on := replicaLink(f)
-	return w.arrives(w.top.Links.On(on), &topology.Line{}, topology.Draw{On: on, What: what, Command: command}, from, 0)
+	return w.arrives(w.top.Links.On(on), &topology.Line{}, topology.JitterKey{On: on, What: what, Command: command}, from, 0)
 }
 
 // replicaLink is the link between a follower and its leader. No fault names it.

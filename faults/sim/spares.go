@@ -9,18 +9,18 @@ import (
 	"github.com/lockfault/lockfault/faults/sim/script"
 )
 
-// Spares are servers of worlds that were closed, and what ran their scripts, for worlds to come: to make one
+// Pool are servers of worlds that were closed, and what ran their scripts, for worlds to come: to make one
 // costs more than many a command. What servers held is gone; all else that one of ours knows is outside of
 // miniredis. That scripts leave nothing for each other is so within a world, too. The zero value is
 // empty. Safe for concurrent use.
-type Spares struct {
+type Pool struct {
 	mu       sync.Mutex
 	list     []*miniredis.Miniredis
 	machines []*script.Machine
 }
 
 // takeMachine returns what runs scripts; a nil *Spares makes a new one.
-func (s *Spares) takeMachine() *script.Machine {
+func (s *Pool) takeMachine() *script.Machine {
 	if s != nil {
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -34,7 +34,7 @@ func (s *Spares) takeMachine() *script.Machine {
 }
 
 // leaveMachine takes it over; a nil *Spares doesn't.
-func (s *Spares) leaveMachine(machine *script.Machine) {
+func (s *Pool) leaveMachine(machine *script.Machine) {
 	if s != nil {
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -43,7 +43,7 @@ func (s *Spares) leaveMachine(machine *script.Machine) {
 }
 
 // take returns a server without data; a nil *Spares makes a new one.
-func (s *Spares) take(name string) (*miniredis.Miniredis, error) {
+func (s *Pool) take(name string) (*miniredis.Miniredis, error) {
 	if s != nil {
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -65,7 +65,7 @@ func (s *Spares) take(name string) (*miniredis.Miniredis, error) {
 }
 
 // leave takes over a server to which nobody is connected any more; a nil *Spares ends it.
-func (s *Spares) leave(mini *miniredis.Miniredis) {
+func (s *Pool) leave(mini *miniredis.Miniredis) {
 	if s == nil {
 		mini.Close()
 		return

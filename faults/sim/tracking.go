@@ -46,8 +46,8 @@ type change struct {
 	by  *conn
 }
 
-// tracker is how a connection tracks. The zero value doesn't.
-type tracker struct {
+// clientTracking is how a connection tracks. The zero value doesn't.
+type clientTracking struct {
 	on, bcast, optin, optout, noloop bool
 
 	prefixes []string // of bcast; sorted
@@ -55,7 +55,7 @@ type tracker struct {
 }
 
 // track has a connection track from now on as the tracker says.
-func (s *redis) track(c *conn, as tracker) {
+func (s *redis) track(c *conn, as clientTracking) {
 	t := &s.tracking
 	if !c.tracker.on {
 		t.clients = append(t.clients, c)
@@ -76,7 +76,7 @@ func (s *redis) track(c *conn, as tracker) {
 func (s *redis) untrack(c *conn) {
 	t := &s.tracking
 	is := func(other *conn) bool { return other == c }
-	c.tracker = tracker{}
+	c.tracker = clientTracking{}
 	t.clients = slices.DeleteFunc(t.clients, is)
 	for key, readers := range t.readers {
 		t.readers[key] = slices.DeleteFunc(readers, is)

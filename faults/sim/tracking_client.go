@@ -86,7 +86,7 @@ func (s *redis) clientTracking(c *conn, sub string, args []string) string {
 
 // parseTracker reads the options of CLIENT TRACKING, or returns what Redis says
 // of them.
-func parseTracker(args []string) (as tracker, refusal string) {
+func parseTracker(args []string) (as clientTracking, refusal string) {
 	for i := 0; i < len(args); i++ {
 		more := i+1 < len(args)
 		switch option := strings.ToUpper(args[i]); {
@@ -112,7 +112,7 @@ func parseTracker(args []string) (as tracker, refusal string) {
 
 // refusal returns what Redis says of options that don't go together, or not with
 // how the connection tracks now.
-func (t tracker) refusal(now tracker) string {
+func (t clientTracking) refusal(now clientTracking) string {
 	const before = " before disabling tracking for this client, and then re-enabling it with a different mode."
 	switch {
 	case !t.bcast && len(t.prefixes) > 0:
@@ -144,7 +144,7 @@ func (t tracker) refusal(now tracker) string {
 func overlap(a, b string) bool { return strings.HasPrefix(a, b) || strings.HasPrefix(b, a) }
 
 // cache is CLIENT CACHING.
-func (t *tracker) cache(what string) string {
+func (t *clientTracking) cache(what string) string {
 	switch {
 	case !t.on:
 		return "-ERR CLIENT CACHING can be called only when the client is in tracking mode with OPTIN or OPTOUT mode enabled\r\n"
@@ -160,7 +160,7 @@ func (t *tracker) cache(what string) string {
 }
 
 // info is CLIENT TRACKINGINFO.
-func (t *tracker) info(resp3 bool) string {
+func (t *clientTracking) info(resp3 bool) string {
 	flags, redirect := []string{"off"}, ":-1\r\n"
 	if t.on {
 		flags, redirect = []string{"on"}, ":0\r\n"

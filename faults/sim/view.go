@@ -14,13 +14,13 @@ import (
 	"github.com/lockfault/lockfault/faults/topology"
 )
 
-var _ faults.Viewer = (*World)(nil)
+var _ faults.Snapshotter = (*World)(nil)
 
-// View implements [faults.Viewer].
-func (w *World) View() faults.View {
+// View implements [faults.Snapshotter].
+func (w *World) View() faults.Snapshot {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	var v faults.View
+	var v faults.Snapshot
 	for _, s := range w.servers {
 		seen := faults.ServerView{Name: s.Name, Up: s.Up, Paused: s.Paused, Leads: s.Leads()}
 		seen.Data, seen.Next = w.data(s)

@@ -49,7 +49,7 @@ func (c *conn) linger() {
 func (w *World) soon(on topology.Link) time.Time {
 	const most = time.Microsecond
 	now := time.Now()
-	return now.Add(most/2 + time.Nanosecond + w.top.Links.Jitter(most/2-time.Nanosecond, topology.Draw{On: on, What: "soon", Sent: now.Sub(w.began)}))
+	return now.Add(most/2 + time.Nanosecond + w.top.Links.Jitter(most/2-time.Nanosecond, topology.JitterKey{On: on, What: "soon", Sent: now.Sub(w.began)}))
 }
 
 func (c *conn) wake() {

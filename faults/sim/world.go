@@ -44,7 +44,7 @@ type Config struct {
 	Record func(checker.Event)
 	// Spares are servers to begin with, and are left the world's when it closes. Nil
 	// means that it has its own.
-	Spares *Spares
+	Spares *Pool
 }
 
 // World is a [faults.Dialer] in virtual time.
@@ -62,7 +62,7 @@ type World struct {
 	stirred  bool // some goroutine may have been set going since the last time all waited
 	closed   bool
 	top      *topology.Topology
-	ledger   *faults.Ledger
+	ledger   *faults.Attributor
 	servers  []*redis // in the order of the topology's
 	clients  map[string]*client
 	machine  *script.Machine
@@ -94,7 +94,7 @@ func New(cfg Config) (*World, error) {
 	}
 	w.top = topology.New(topology.Config{
 		Nodes: cfg.Nodes, Replicas: cfg.Replicas, TTL: cfg.TTL, Seed: cfg.Seed, Base: cfg.Base, Jitter: cfg.Jitter,
-	}, hands{w})
+	}, driver{w})
 	for _, of := range w.top.Servers {
 		s, err := w.newRedis(of)
 		if err != nil {

@@ -4,10 +4,10 @@ import (
 	"github.com/lockfault/lockfault/checker"
 )
 
-// Hands are what carries out a topology's decisions: a world. When a method is
+// Driver are what carries out a topology's decisions: a world. When a method is
 // called the state is already as it will be, unless it says otherwise. An error
 // says what couldn't be done; the deeds behind it that still make sense follow.
-type Hands interface {
+type Driver interface {
 	// Tell records an event at the present time, if Records.
 	Tell(checker.Event)
 	Records() bool

@@ -17,8 +17,8 @@ type Link struct{ Client, Node string }
 // anyone is the client of links that stand for all clients that are yet to come.
 const anyone = ""
 
-// A Road is how a link is.
-type Road struct {
+// A LinkState is how a link is.
+type LinkState struct {
 	// A message takes Base, plus or minus up to Jitter, one way.
 	Base, Jitter time.Duration
 	// Bandwidth is in bytes per second; 0 is unlimited.
@@ -32,19 +32,19 @@ type Road struct {
 // Links know how every link is. Not safe for concurrent use.
 type Links struct {
 	seed  uint64
-	plain Road // one that no fault named
-	roads map[Link]Road
+	plain LinkState // one that no fault named
+	roads map[Link]LinkState
 }
 
 func newLinks(cfg Config) Links {
-	return Links{seed: cfg.Seed, plain: Road{Base: cfg.Base, Jitter: cfg.Jitter}, roads: map[Link]Road{}}
+	return Links{seed: cfg.Seed, plain: LinkState{Base: cfg.Base, Jitter: cfg.Jitter}, roads: map[Link]LinkState{}}
 }
 
 // Free reports whether it slows nothing down.
-func (r Road) Free() bool { return r.Base == 0 && r.Jitter == 0 && r.Bandwidth == 0 }
+func (r LinkState) Free() bool { return r.Base == 0 && r.Jitter == 0 && r.Bandwidth == 0 }
 
 // On returns how a link is.
-func (l *Links) On(on Link) Road {
+func (l *Links) On(on Link) LinkState {
 	if road, ok := l.roads[on]; ok {
 		return road
 	}
@@ -63,26 +63,26 @@ func (l *Links) join(client string, nodes []*Node) {
 func (t *Topology) applyToLinks(f faults.Fault) error {
 	ttl := t.cfg.TTL
 	var clients, nodes []string
-	var change func(*Road)
+	var change func(*LinkState)
 	done := func(on []Link) error { return t.hands.Reshape(on) }
 	cut := func(on []Link) error { t.hands.Cut(on); return nil }
 	mend := func(on []Link) error { t.hands.Mend(on); return nil }
 	switch f := f.(type) {
 	case faults.Latency:
 		clients, nodes = f.Clients, f.Nodes
-		change = func(r *Road) { r.Base, r.Jitter = f.Base.Of(ttl), f.Jitter.Of(ttl) }
+		change = func(r *LinkState) { r.Base, r.Jitter = f.Base.Of(ttl), f.Jitter.Of(ttl) }
 	case faults.Bandwidth:
 		clients, nodes = f.Clients, f.Nodes
-		change = func(r *Road) { r.Bandwidth = f.Rate.PerSecond(ttl) }
+		change = func(r *LinkState) { r.Bandwidth = f.Rate.PerSecond(ttl) }
 	case faults.Partition:
 		clients, nodes, done = f.Clients, f.Nodes, cut
-		change = func(r *Road) { r.Cut, r.Closes = true, 0 }
+		change = func(r *LinkState) { r.Cut, r.Closes = true, 0 }
 	case faults.Timeout:
 		clients, nodes, done = f.Clients, f.Nodes, cut
-		change = func(r *Road) { r.Cut, r.Closes = true, f.After.Of(ttl) }
+		change = func(r *LinkState) { r.Cut, r.Closes = true, f.After.Of(ttl) }
 	case faults.Heal:
 		clients, nodes, done = f.Clients, f.Nodes, mend
-		change = func(r *Road) { r.Cut, r.Closes = false, 0 }
+		change = func(r *LinkState) { r.Cut, r.Closes = false, 0 }
 	default:
 		return fmt.Errorf("%q: %w", f, faults.ErrUnsupported)
 	}
@@ -207,9 +207,9 @@ func (l *Line) carry(from time.Time, size int, rate float64) time.Time {
 // Century is as good as for ever, and can be added to a time.
 const Century = 100 * 365 * 24 * time.Hour
 
-// A Draw is what decides a message's jitter: who sends what on which link, and
+// A JitterKey is what decides a message's jitter: who sends what on which link, and
 // when.
-type Draw struct {
+type JitterKey struct {
 	On            Link
 	What, Command string
 	Sent          time.Duration
@@ -217,14 +217,14 @@ type Draw struct {
 
 // Arrives returns when something of that size arrives that sets out then on a
 // line of that road. Only the line is changed, so one goroutine a line may ask.
-func (l *Links) Arrives(road Road, on *Line, d Draw, from time.Time, size int) time.Time {
+func (l *Links) Arrives(road LinkState, on *Line, d JitterKey, from time.Time, size int) time.Time {
 	return on.carry(from, size, road.Bandwidth).Add(max(0, road.Base+l.Jitter(road.Jitter, d)))
 }
 
 // Jitter returns a duration in [-most, +most]. It draws from a hash of what the
 // message is and when it was sent, not from a stream of random numbers: two
 // goroutines that send at one instant must not be able to swap their draws.
-func (l *Links) Jitter(most time.Duration, d Draw) time.Duration {
+func (l *Links) Jitter(most time.Duration, d JitterKey) time.Duration {
 	if most <= 0 {
 		return 0
 	}

@@ -14,7 +14,7 @@ import (
 
 // cutter takes note of what is done to the ways between nodes, and does nothing else that these tests ask for.
 type cutter struct {
-	topology.Hands
+	topology.Driver
 	did []string
 }
 

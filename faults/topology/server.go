@@ -88,7 +88,9 @@ type Stream struct {
 func (s Stream) Passes() bool { return !s.Stopped && s.Timeout == 0 }
 
 // Road returns how fast what passes, passes.
-func (s Stream) Road() Road { return Road{Base: s.Delay, Jitter: s.Jitter, Bandwidth: s.Bandwidth} }
+func (s Stream) Road() LinkState {
+	return LinkState{Base: s.Delay, Jitter: s.Jitter, Bandwidth: s.Bandwidth}
+}
 
 // with returns the stream after the fault.
 func (s Stream) with(f faults.Replication, ttl time.Duration) Stream {

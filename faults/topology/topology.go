@@ -4,7 +4,7 @@
 // what a fault means in each state, and which faults are impossible then.
 //
 // Faults come in through [Topology.Apply]; what is to be done about them goes
-// out to the [Hands] of a world, one deed after the other, and so do the
+// out to the [Driver] of a world, one deed after the other, and so do the
 // events that tell of them. A world carries out and reports what it sees; it
 // decides nothing of its own. The parser of scripts plays the same machine
 // without a world, and so knows beforehand what is impossible.
@@ -44,7 +44,7 @@ type Config struct {
 	// the ways between them.
 	Peers bool
 	// Promoted says that servers are promoted by somebody else, whom the
-	// world only watches: after the crash of a primary [Hands.Elect] waits
+	// world only watches: after the crash of a primary [Driver.Elect] waits
 	// for it.
 	Promoted bool
 }
@@ -58,7 +58,7 @@ type Topology struct {
 	Links   Links
 
 	cfg     Config
-	hands   Hands
+	hands   Driver
 	clients map[string]*Client
 	held    []Message
 	apart   map[Pair]bool // nodes that are cut off from one another
@@ -66,7 +66,7 @@ type Topology struct {
 
 // New returns the topology in which every server is up, and the first of each
 // node is its primary.
-func New(cfg Config, hands Hands) *Topology {
+func New(cfg Config, hands Driver) *Topology {
 	t := &Topology{Gate: faults.NewGate(cfg.Nodes), Links: newLinks(cfg), cfg: cfg, hands: hands, clients: map[string]*Client{}, apart: map[Pair]bool{}}
 	for i := range cfg.Nodes {
 		n := &Node{Name: faults.NodeName(i), split: map[string]bool{}}

@@ -17,19 +17,19 @@ import (
 // errBlind says that a member said nothing.
 var errBlind = errors.New("it is not connected, or has lost its leader")
 
-// Look implements [real.Looker]. A query is the path below which those who want the lock have their nodes, with $1 for its name: the one whose number
+// Look implements [real.LockInspector]. A query is the path below which those who want the lock have their nodes, with $1 for its name: the one whose number
 // is the smallest has it, as long as his session lasts, and his node's data say whose that is.
-func (s *server) Look(ctx context.Context, query, name string) (real.Sight, error) {
+func (s *server) Look(ctx context.Context, query, name string) (real.LockState, error) {
 	at := strings.ReplaceAll(query, "$1", name)
 	if !strings.HasPrefix(at, "/") || path.Clean(at) != at {
-		return real.Sight{}, fmt.Errorf("%w: %q is no path", real.ErrQuery, at)
+		return real.LockState{}, fmt.Errorf("%w: %q is no path", real.ErrQuery, at)
 	}
 	conn, err := s.session()
 	if err != nil {
-		return real.Sight{}, err
+		return real.LockState{}, err
 	}
 	type answer struct {
-		real.Sight
+		real.LockState
 		err error
 	}
 	done := make(chan answer, 1)
@@ -39,14 +39,14 @@ func (s *server) Look(ctx context.Context, query, name string) (real.Sight, erro
 	}()
 	select {
 	case a := <-done:
-		return a.Sight, a.err
+		return a.LockState, a.err
 	case <-ctx.Done():
-		return real.Sight{}, errBlind
+		return real.LockState{}, errBlind
 	}
 }
 
 // look asks for the nodes below a path, and for the data of the first.
-func look(conn *zk.Conn, at string) (seen real.Sight, err error) {
+func look(conn *zk.Conn, at string) (seen real.LockState, err error) {
 	for {
 		children, stat, err := conn.Children(at)
 		if errors.Is(err, zk.ErrNoNode) {
@@ -92,7 +92,7 @@ func without(conn *zk.Conn, at string) (int64, error) {
 	}
 }
 
-// Bound implements [real.Binder]. What a member is asked is none of its clients' protocol, but four letters.
+// Bound implements [real.SessionInspector]. What a member is asked is none of its clients' protocol, but four letters.
 func (s *server) Bound(ctx context.Context, bond string) (bool, error) {
 	told, err := letters(ctx, s.Addr(), "dump")
 	for _, word := range strings.Fields(told) {

@@ -86,7 +86,7 @@ func TestWhoseALockIs(t *testing.T) {
 // A lock may be right below the root, where ZooKeeper has something of its own; and what is no path can't be asked.
 func TestPathsOfLocks(t *testing.T) {
 	members := ensemble(t, 1)
-	look := func(query string) (seen real.Sight, err error) {
+	look := func(query string) (seen real.LockState, err error) {
 		waitFor(t, "it to say what it knows of "+query, func() bool {
 			seen, err = members[0].Look(t.Context(), query, "lock")
 			return err == nil || errors.Is(err, real.ErrQuery)
@@ -108,7 +108,7 @@ func TestPathsOfLocks(t *testing.T) {
 // Who has lost the majority says nothing, and is not waited for.
 func TestLookWithoutAMajority(t *testing.T) {
 	members := ensemble(t, 3)
-	look := func() (real.Sight, error) {
+	look := func() (real.LockState, error) {
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		defer cancel()
 		return members[0].Look(ctx, "/$1", "lock")

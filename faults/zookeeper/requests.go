@@ -96,7 +96,7 @@ func connecting(r *reader) (p proxy.Part, ok bool) {
 }
 
 // requested returns the words of a request, what it says, one part for each, and the nodes that it may change, if that is known.
-func requested(word string, code int32, r *reader) (list []string, parts []proxy.Part, within []proxy.Span) {
+func requested(word string, code int32, r *reader) (list []string, parts []proxy.Part, within []proxy.KeyRange) {
 	part, within := operation(word, code, r)
 	list, parts = []string{word}, []proxy.Part{part}
 	for code == opMulti || code == opMultiRead {
@@ -120,19 +120,19 @@ func requested(word string, code int32, r *reader) (list []string, parts []proxy
 }
 
 // operation reads one operation behind its header, and says which nodes it may change.
-func operation(word string, code int32, r *reader) (l proxy.Part, within []proxy.Span) {
+func operation(word string, code int32, r *reader) (l proxy.Part, within []proxy.KeyRange) {
 	l.Text = word
 	changed := func() {
 		path := r.string()
 		l.Name(path)
-		within = []proxy.Span{proxy.Only(path)}
+		within = []proxy.KeyRange{proxy.Only(path)}
 	}
 	switch code {
 	case opCreate, opCreate2, opCreateContainer, opCreateTTL:
 		path, data := r.string(), r.bytes()
 		skipACL(r)
 		l.Name(path)
-		within = []proxy.Span{proxy.Below(path)} // the server may put a number behind it
+		within = []proxy.KeyRange{proxy.Below(path)} // the server may put a number behind it
 		l.Say(kindOfNode(r.int()))
 		if code == opCreateTTL {
 			l.Say(fmt.Sprintf(" ttl %d ms", r.long()))

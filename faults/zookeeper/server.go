@@ -28,12 +28,12 @@ type server struct {
 	*daemon.Member
 	host *Host
 	once sync.Once             // for saying that n1 begins
-	eye  daemon.Kept[*zk.Conn] // by which it is asked whose a lock is
+	eye  daemon.Lazy[*zk.Conn] // by which it is asked whose a lock is
 }
 
 var (
-	_ real.Owned  = (*server)(nil)
-	_ real.Binder = (*server)(nil)
+	_ real.ManagedServer    = (*server)(nil)
+	_ real.SessionInspector = (*server)(nil)
 )
 
 // withoutData is why a member isn't started again without its data. ZooKeeper would take it: it has

@@ -34,7 +34,7 @@ var _ proxy.Protocol = Wire{}
 func (Wire) String() string { return "the protocol of ZooKeeper's clients, without TLS" }
 
 // Begin implements [proxy.Protocol].
-func (Wire) Begin() proxy.Talk { return new(talk) }
+func (Wire) Begin() proxy.Session { return new(talk) }
 
 // ErrProtocol says that the bytes are not ZooKeeper's protocol.
 var ErrProtocol = errors.New("zookeeper: protocol error")
@@ -80,7 +80,7 @@ func frame(b []byte) (body []byte, n int, err error) {
 	}
 }
 
-// Request implements [proxy.Talk].
+// Request implements [proxy.Session].
 func (t *talk) Request(b []byte) (asks proxy.Request, n int, err error) {
 	body, n, err := frame(b)
 	if n == 0 || err != nil {
@@ -113,7 +113,7 @@ func (t *talk) Request(b []byte) (asks proxy.Request, n int, err error) {
 	return asks, n, nil
 }
 
-// Reply implements [proxy.Talk].
+// Reply implements [proxy.Session].
 func (t *talk) Reply(b []byte) (says proxy.Reply, n int, err error) {
 	body, n, err := frame(b)
 	if n == 0 || err != nil {

@@ -100,13 +100,13 @@ func TestWithin(t *testing.T) {
 	for _, c := range []struct {
 		code int
 		says []any
-		want []proxy.Span
+		want []proxy.KeyRange
 	}{
-		{opCreate, []any{"/a", "", world, 3}, []proxy.Span{proxy.Below("/a")}},
-		{opDelete, []any{"/a", -1}, []proxy.Span{proxy.Only("/a")}},
-		{opSetData, []any{"/a", "mine", 2}, []proxy.Span{proxy.Only("/a")}},
-		{opSetACL, []any{"/a", world, 2}, []proxy.Span{proxy.Only("/a")}},
-		{opMulti, []any{header(opCheck), "/x", 0, header(opDelete), "/a", -1, header(opSetData), "/b", "", -1, end}, []proxy.Span{proxy.Only("/a"), proxy.Only("/b")}},
+		{opCreate, []any{"/a", "", world, 3}, []proxy.KeyRange{proxy.Below("/a")}},
+		{opDelete, []any{"/a", -1}, []proxy.KeyRange{proxy.Only("/a")}},
+		{opSetData, []any{"/a", "mine", 2}, []proxy.KeyRange{proxy.Only("/a")}},
+		{opSetACL, []any{"/a", world, 2}, []proxy.KeyRange{proxy.Only("/a")}},
+		{opMulti, []any{header(opCheck), "/x", 0, header(opDelete), "/a", -1, header(opSetData), "/b", "", -1, end}, []proxy.KeyRange{proxy.Only("/a"), proxy.Only("/b")}},
 		{opMulti, []any{header(opDelete), "/a", -1, header(opMulti), end}, nil}, // malformed
 		{opDelete, []any{}, nil},
 		{opClose, nil, nil},

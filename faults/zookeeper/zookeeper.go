@@ -52,7 +52,7 @@ type Options struct {
 // A Host starts the members of an ensemble. [New] makes one. Safe for concurrent use.
 type Host struct {
 	*daemon.Host
-	*daemon.Ways
+	*daemon.PeerProxy
 	options Options
 	peers   []peer        // where n1 to nN listen for one another
 	begun   chan struct{} // closed when the process of n1 is about to be started
@@ -79,7 +79,7 @@ func New(options Options) (*Host, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &Host{Host: base, Ways: base.NewWays(), options: options, begun: make(chan struct{})}
+	h := &Host{Host: base, PeerProxy: base.NewWays(), options: options, begun: make(chan struct{})}
 	if err := h.open(max(1, options.Members)); err != nil {
 		return nil, errors.Join(fmt.Errorf("zookeeper: %w", err), h.Close())
 	}

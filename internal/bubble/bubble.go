@@ -82,14 +82,14 @@ const stackLimit = 16 << 10
 // that takes somebody with a real clock to notice.
 //
 // Run must not be called from within a bubble. It is safe for concurrent use.
-func Run(t *testing.T, f func()) error { return new(play).run(t, f) }
+func Run(t *testing.T, f func()) error { return new(run).run(t, f) }
 
 // RunWithin is [Run], but it doesn't wait for longer than the limit, in real time, if
 // that isn't 0. The *[Error] says then what virtual time waits for, and where. What is
 // in the bubble is left to itself: f may go on, so the caller must not touch what f
 // uses.
 func RunWithin(t *testing.T, limit time.Duration, f func()) error {
-	var p play
+	var p run
 	if limit == 0 {
 		return p.run(t, f)
 	}
@@ -131,10 +131,10 @@ func RunWithin(t *testing.T, limit time.Duration, f func()) error {
 	return &Error{Reason: fmt.Sprintf("virtual time stood still for %v of real time: %s", limit, stuck(blocked)), Stack: clip([]byte(strings.Join(blocked, "\n\n"))), limit: true}
 }
 
-// A play is one function in one bubble. The zero value is ready for use, once.
-type play struct{ id atomic.Pointer[string] } // how stacks name the bubble
+// A run is one function in one bubble. The zero value is ready for use, once.
+type run struct{ id atomic.Pointer[string] } // how stacks name the bubble
 
-func (p *play) run(t *testing.T, f func()) error {
+func (p *run) run(t *testing.T, f func()) error {
 	err := error(&Error{Reason: "package testing gave up the bubble, as it does when it finds a data race"})
 	// A goroutine of its own, because package testing ends the one in which
 	// it finds a failure, a data race for one.

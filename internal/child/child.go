@@ -163,7 +163,7 @@ func AwaitEnd(pid int) bool { return awaitEnd(pid) }
 // must not have been waited for.
 func EndGroup(pid int) { _ = destroy(pid) } // nobody is left of most
 
-// EndStray kills a process that a [Watch] found among the process's descendants, and
+// EndStray kills a process that a [SchedDelay] found among the process's descendants, and
 // that has left its group, which nothing else would end.
 func (p *Proc) EndStray(pid int) {
 	if g := group(pid); g != 0 && g != p.pid && pid != p.pid {
@@ -212,7 +212,7 @@ func (p *Proc) Resume() error {
 func (p *Proc) Ask() error { return p.signal(ask) }
 
 // Kill ends the process, stopped or not, and its children, and returns when
-// they have ended. No effect on one that has. The error wraps a [Lingers] if the
+// they have ended. No effect on one that has. The error wraps a [StillRunningError] if the
 // system takes its time over it.
 func (p *Proc) Kill() error {
 	var children []int
@@ -230,13 +230,13 @@ func (p *Proc) Kill() error {
 	select {
 	case <-p.ended:
 	case <-alarm.C:
-		return &Lingers{PID: p.pid}
+		return &StillRunningError{PID: p.pid}
 	}
 	if p.apart == nil {
 		children = grouped(p.pid, children)
 	}
 	if !awaitAll(children, dead) {
-		return &Lingers{PID: p.pid}
+		return &StillRunningError{PID: p.pid}
 	}
 	return nil
 }
@@ -247,16 +247,16 @@ func (p *Proc) Kill() error {
 // the process's memory and got no processor.
 const Patience = 10 * time.Second
 
-// Lingers is the error of a process that was killed and has not ended within
+// StillRunningError is the error of a process that was killed and has not ended within
 // [Patience]. It ends as soon as the system gets round to it.
-type Lingers struct{ PID int }
+type StillRunningError struct{ PID int }
 
-func (e *Lingers) Error() string {
+func (e *StillRunningError) Error() string {
 	return fmt.Sprintf("process %d was killed, and the system has not ended it within %v", e.PID, Patience)
 }
 
 // Timeout reports true: nothing is wrong but how long it took.
-func (e *Lingers) Timeout() bool { return true }
+func (e *StillRunningError) Timeout() bool { return true }
 
 // Ended returns a channel that is closed when the process has ended.
 func (p *Proc) Ended() <-chan struct{} { return p.ended }

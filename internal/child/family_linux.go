@@ -73,12 +73,12 @@ func Orphans() []int {
 }
 
 // EndOrphan kills one of the [Orphans], and returns when it has ended. The error is a
-// [Lingers] if the system takes its time over it.
+// [StillRunningError] if the system takes its time over it.
 func EndOrphan(pid int) error {
 	_ = destroyOne(pid) // it may just have ended
 	for deadline := time.Now().Add(Patience); !reap(pid); time.Sleep(100 * time.Microsecond) {
 		if time.Now().After(deadline) {
-			return &Lingers{PID: pid}
+			return &StillRunningError{PID: pid}
 		}
 	}
 	return nil
@@ -214,7 +214,7 @@ func (p *Proc) killApart() []int {
 }
 
 // CanWatch returns nil if this system says how long a process has waited for a
-// processor, as a [Watch] wants to know.
+// processor, as a [SchedDelay] wants to know.
 func CanWatch() error {
 	if _, _, err := waited(os.Getpid(), os.Getpid()); err != nil {
 		return fmt.Errorf("child: this system doesn't say how long a process waits for a processor: %w", err)
@@ -234,10 +234,10 @@ func waited(pid, thread int) (ran, waits time.Duration, err error) {
 	return ran, waits, err
 }
 
-// A Watch finds out from outside how late a process was, and its children: how long
+// A SchedDelay finds out from outside how late a process was, and its children: how long
 // they wanted a processor and had none. What it doesn't see is processes that begin
 // and end between two looks. The zero value has seen nothing. It is for one goroutine at a time.
-type Watch struct {
+type SchedDelay struct {
 	seen map[int]thread
 	at   time.Time
 }
@@ -251,7 +251,7 @@ type thread struct {
 // Look returns by how much the process was late since the last look, of all its threads
 // together, and those of its descendants that have left its group: no signal to it
 // reaches them. The first look returns nothing.
-func (w *Watch) Look(p *Proc) (late time.Duration, strays []int) {
+func (w *SchedDelay) Look(p *Proc) (late time.Duration, strays []int) {
 	now := time.Now()
 	seen := map[int]thread{}
 	for _, pid := range family(p.pid) {

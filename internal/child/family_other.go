@@ -42,8 +42,8 @@ func CanWatch() error {
 	return errors.New("child: only Linux says how long a process waits for a processor")
 }
 
-// A Watch sees nothing here.
-type Watch struct{}
+// A SchedDelay sees nothing here.
+type SchedDelay struct{}
 
 // Look returns nothing.
-func (*Watch) Look(*Proc) (late time.Duration, strays []int) { return 0, nil }
+func (*SchedDelay) Look(*Proc) (late time.Duration, strays []int) { return 0, nil }

@@ -101,7 +101,7 @@ func TestWatchSeesWhoWaits(t *testing.T) {
 		busy = append(busy, p)
 	}
 	idle, _ := shell(t, l, 1, `echo 1; exec sleep 1000`)
-	watches := make([]child.Watch, 3)
+	watches := make([]child.SchedDelay, 3)
 	for i, p := range append(busy, idle) {
 		if late, strays := watches[i].Look(p); late != 0 || len(strays) > 0 {
 			t.Errorf("the first look sees %v, %v", late, strays)
@@ -123,7 +123,7 @@ func TestWatchSeesWhoWaits(t *testing.T) {
 func TestStray(t *testing.T) {
 	l := newLauncher(t)
 	p, all := shell(t, l, 1, `setsid sleep 1000 & echo $!; wait`)
-	var w child.Watch
+	var w child.SchedDelay
 	var strays []int
 	eventually(t, "it is seen", func() bool {
 		_, strays = w.Look(p)

@@ -13,7 +13,7 @@ func TestKillWaitsNoLongerThanItsPatience(t *testing.T) {
 		p := &Proc{pid: 7, ended: make(chan struct{}), reaped: true}
 		begun := time.Now()
 		err := p.Kill()
-		var lingers *Lingers
+		var lingers *StillRunningError
 		if took := time.Since(begun); !errors.As(err, &lingers) || lingers.PID != 7 || !lingers.Timeout() || took != Patience {
 			t.Errorf("Kill returned %v after %v; want that process 7 lingers after %v", err, took, Patience)
 		}

@@ -12,7 +12,7 @@ import (
 
 // shell is a guard: a process that reads from its watchman's pipe which groups to kill. A repeated line changes nothing, nor does a number that isn't known.
 type shell struct {
-	*watchman.Watchman
+	*watchman.Reaper
 
 	mu   sync.Mutex
 	pids map[int]bool // that are watched
@@ -46,7 +46,7 @@ func newGroupGuard() (guard, error) {
 func newShell() (*shell, error) {
 	s := &shell{pids: map[int]bool{}}
 	var err error
-	s.Watchman, err = watchman.Start(func() *exec.Cmd { return exec.Command("/bin/sh", "-c", watching) }, s.brief)
+	s.Reaper, err = watchman.Start(func() *exec.Cmd { return exec.Command("/bin/sh", "-c", watching) }, s.brief)
 	return s, err
 }
 

@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// A Crew is workers that have nothing to do: what they keep, such as servers, is
+// An IdleWorkers is workers that have nothing to do: what they keep, such as servers, is
 // there for the next [Run]. The zero value is empty. Whoever makes one closes it.
 // Safe for concurrent use.
-type Crew struct {
+type IdleWorkers struct {
 	mu   sync.Mutex
 	idle []*worker
 }
@@ -26,7 +26,7 @@ func graceOr(grace time.Duration) time.Duration {
 
 // Close ends the workers, and returns when they have ended. Each has that long to
 // leave when asked, before it is killed; less than 1 means 2 s.
-func (c *Crew) Close(grace time.Duration) {
+func (c *IdleWorkers) Close(grace time.Duration) {
 	grace = graceOr(grace)
 	c.mu.Lock()
 	idle := c.idle
@@ -40,7 +40,7 @@ func (c *Crew) Close(grace time.Duration) {
 }
 
 // take returns a worker that lives, nil if there is none.
-func (c *Crew) take() *worker {
+func (c *IdleWorkers) take() *worker {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for len(c.idle) > 0 {
@@ -54,7 +54,7 @@ func (c *Crew) take() *worker {
 }
 
 // put takes a worker back; nil is none.
-func (c *Crew) put(w *worker) {
+func (c *IdleWorkers) put(w *worker) {
 	if w == nil {
 		return
 	}

@@ -6,11 +6,11 @@ import (
 	"sync"
 )
 
-// An excerpt keeps the beginning and the end of what is written to it. A
+// An headTail keeps the beginning and the end of what is written to it. A
 // stack trace says what happened first and where the process was last, and
 // neither may be lost to a flood in between. The zero value is empty and
 // ready for use. Safe for concurrent use.
-type excerpt struct {
+type headTail struct {
 	mu   sync.Mutex
 	head []byte
 	tail []byte // a ring once it is full; oldest byte at next
@@ -25,7 +25,7 @@ const (
 )
 
 // Write never fails.
-func (e *excerpt) Write(p []byte) (int, error) {
+func (e *headTail) Write(p []byte) (int, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	n := len(p)
@@ -52,14 +52,14 @@ func (e *excerpt) Write(p []byte) (int, error) {
 }
 
 // Reset forgets everything.
-func (e *excerpt) Reset() {
+func (e *headTail) Reset() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.head, e.tail, e.next, e.lost = e.head[:0], e.tail[:0], 0, 0
 }
 
 // String returns what was kept, and says how much was not.
-func (e *excerpt) String() string {
+func (e *headTail) String() string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	var b strings.Builder

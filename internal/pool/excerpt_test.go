@@ -11,7 +11,7 @@ import (
 // nothing is lost of what fits.
 func TestExcerpt(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		var e excerpt
+		var e headTail
 		if rapid.Bool().Draw(t, "used before") {
 			e.Write([]byte(strings.Repeat("z", 2*headLimit)))
 			e.Reset()

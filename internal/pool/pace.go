@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// pace says how many jobs may be in hand at a time, where more than the machine can take
+// limiter says how many jobs may be in hand at a time, where more than the machine can take
 // spoil each other. It finds out as a sender finds out what a network can take: after
 // each round of jobs one more, until the machine shows that it has too much to do, then
 // seven tenths. What is in hand when it slows down may show the same, and says nothing
@@ -16,7 +16,7 @@ import (
 // (slow start, and additive increase with multiplicative decrease), and R. Jain and K. K.
 // Ramakrishnan, "Congestion Avoidance in Computer Networks with a Connectionless Network
 // Layer", 1988 (to slow down at signs of congestion, before anything is lost).
-type pace struct {
+type limiter struct {
 	mu     sync.Mutex
 	change *sync.Cond
 	most   float64
@@ -33,14 +33,14 @@ type turn struct {
 }
 
 // newPace starts with some jobs at a time, and most is the limit.
-func newPace(start, most int) *pace {
-	p := &pace{most: float64(most), width: float64(min(start, most)), enough: float64(2 * start)}
+func newPace(start, most int) *limiter {
+	p := &limiter{most: float64(most), width: float64(min(start, most)), enough: float64(2 * start)}
 	p.change = sync.NewCond(&p.mu)
 	return p
 }
 
 // begin waits until another job may be in hand, or the context is done.
-func (p *pace) begin(ctx context.Context) (turn, error) {
+func (p *limiter) begin(ctx context.Context) (turn, error) {
 	defer context.AfterFunc(ctx, func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
@@ -56,7 +56,7 @@ func (p *pace) begin(ctx context.Context) (turn, error) {
 }
 
 // end gives a turn back that came to nothing.
-func (p *pace) end() {
+func (p *limiter) end() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.inHand--
@@ -64,7 +64,7 @@ func (p *pace) end() {
 }
 
 // learn is told whether a job showed that the machine had too much to do.
-func (p *pace) learn(t turn, busy bool) {
+func (p *limiter) learn(t turn, busy bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {

@@ -10,7 +10,7 @@ import (
 // model gives a pace jobs that a machine can take so many of at a time, and returns the
 // share of them that showed that it had too much to do, and how many were in hand on
 // average.
-func model(p *pace, jobs, can int) (busy, width float64) {
+func model(p *limiter, jobs, can int) (busy, width float64) {
 	type job struct {
 		turn turn
 		busy bool

@@ -44,7 +44,7 @@ type Options struct {
 	Fresh func(job any) bool
 	// Crew has the workers between one Run and the next. If it is nil, they
 	// end with this one.
-	Crew *Crew
+	Crew *IdleWorkers
 }
 
 // A Result is what became of one job.
@@ -129,7 +129,7 @@ func Run[J, R any](ctx context.Context, options Options, jobs iter.Seq[J], done 
 
 	crew := options.Crew
 	if crew == nil {
-		crew = &Crew{}
+		crew = &IdleWorkers{}
 		defer crew.Close(options.Grace)
 	}
 	most := max(1, options.Workers)
@@ -151,7 +151,7 @@ func Run[J, R any](ctx context.Context, options Options, jobs iter.Seq[J], done 
 }
 
 // supervise sees to one job after the other until there are none.
-func supervise[J, R any](ctx context.Context, options Options, crew *Crew, pace *pace, queue <-chan J, deliver func(J, Result[R]) error) error {
+func supervise[J, R any](ctx context.Context, options Options, crew *IdleWorkers, pace *limiter, queue <-chan J, deliver func(J, Result[R]) error) error {
 	for {
 		turn, err := pace.begin(ctx)
 		job, more := <-queue
@@ -174,7 +174,7 @@ func supervise[J, R any](ctx context.Context, options Options, crew *Crew, pace 
 }
 
 // work has a worker of the crew do a job, or a new one.
-func work[J, R any](ctx context.Context, options Options, crew *Crew, job J) (result Result[R], err error) {
+func work[J, R any](ctx context.Context, options Options, crew *IdleWorkers, job J) (result Result[R], err error) {
 	fresh := options.Fresh != nil && options.Fresh(job)
 	w := crew.take()
 	if fresh && w != nil && w.seq > 0 {

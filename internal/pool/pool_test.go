@@ -195,7 +195,7 @@ func TestEveryJobIsAnsweredOnce(t *testing.T) {
 // Who stays in a crew does the jobs of the next run, unless it has ended, and ends
 // with the crew.
 func TestACrewStays(t *testing.T) {
-	var crew pool.Crew
+	var crew pool.IdleWorkers
 	defer crew.Close(0)
 	run := func(workers int) []int {
 		var pids []int

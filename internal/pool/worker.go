@@ -25,7 +25,7 @@ const late = 500 * time.Millisecond
 type worker struct {
 	cmd     *exec.Cmd
 	stdin   io.WriteCloser
-	stderr  excerpt
+	stderr  headTail
 	lines   chan []byte   // what it writes on standard output
 	left    chan struct{} // closed when nobody listens any more
 	leaving sync.Once

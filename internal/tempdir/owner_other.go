@@ -23,5 +23,5 @@ func Abandoned(string) bool { return false }
 // Sweep does nothing here: there is no telling whether an owner lives.
 func Sweep(parent, prefix string) {}
 
-func watch(string) *watchman.Watchman  { return nil }
-func dismiss(*watchman.Watchman) error { return nil }
+func watch(string) *watchman.Reaper  { return nil }
+func dismiss(*watchman.Reaper) error { return nil }

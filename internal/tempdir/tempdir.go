@@ -28,8 +28,8 @@ const ownerName = "owner"
 type Dir struct {
 	path     string
 	dir      *below.Dir
-	owner    *os.File           // nil where the system has no such locks
-	watchman *watchman.Watchman // nil where there is no shell
+	owner    *os.File         // nil where the system has no such locks
+	watchman *watchman.Reaper // nil where there is no shell
 }
 
 // Make makes a directory whose name begins with the prefix, after it has swept

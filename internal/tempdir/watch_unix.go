@@ -29,7 +29,7 @@ exit 0
 
 // watch starts a process that removes a directory of this process soon after this process was killed.
 // Without a shell the result is nil, and the next Sweep removes the directory.
-func watch(path string) *watchman.Watchman {
+func watch(path string) *watchman.Reaper {
 	w, err := watchman.Start(func() *exec.Cmd {
 		cmd := exec.Command("/bin/sh", "-c", clearing, "sh", path)
 		cmd.Dir = path // stays the same directory, whatever the path names later
@@ -42,7 +42,7 @@ func watch(path string) *watchman.Watchman {
 }
 
 // dismiss ends the process that watches a directory, which is removed.
-func dismiss(w *watchman.Watchman) error {
+func dismiss(w *watchman.Reaper) error {
 	_ = w.Tell("removed") // fails after Close only
 	return w.Close()
 }

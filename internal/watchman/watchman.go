@@ -13,9 +13,9 @@ import (
 	"time"
 )
 
-// A Watchman is such a process, and the one that replaces it if it ends early. Safe for concurrent
-// use; a nil Watchman does nothing.
-type Watchman struct {
+// A Reaper is such a process, and the one that replaces it if it ends early. Safe for concurrent
+// use; a nil Reaper does nothing.
+type Reaper struct {
 	command func() *exec.Cmd
 	brief   func() []string
 	closing chan struct{} // closed by Close
@@ -32,8 +32,8 @@ type Watchman struct {
 // Close, Start replaces a process that fails or is killed; one that exits with status 0 is done. The command must ignore signals that a terminal sends.
 // brief returns the lines that a replacement must read first, all that is still true of those that
 // were told; nil means none. Both functions may be called concurrently with Tell.
-func Start(command func() *exec.Cmd, brief func() []string) (*Watchman, error) {
-	w := &Watchman{command: command, brief: brief, closing: make(chan struct{}), ended: make(chan struct{})}
+func Start(command func() *exec.Cmd, brief func() []string) (*Reaper, error) {
+	w := &Reaper{command: command, brief: brief, closing: make(chan struct{}), ended: make(chan struct{})}
 	if err := w.begin(); err != nil {
 		return nil, fmt.Errorf("start a watchman: %w", err)
 	}
@@ -42,7 +42,7 @@ func Start(command func() *exec.Cmd, brief func() []string) (*Watchman, error) {
 }
 
 // begin starts a process. The caller holds mu, or is the only user.
-func (w *Watchman) begin() error {
+func (w *Reaper) begin() error {
 	cmd := w.command()
 	detach(cmd)
 	pipe, err := cmd.StdinPipe()
@@ -64,7 +64,7 @@ const (
 
 // keep waits for the process and replaces it until the process succeeds, or until Close. A process that
 // fails after Close is replaced once: something may have killed it before it was done.
-func (w *Watchman) keep() {
+func (w *Reaper) keep() {
 	defer close(w.ended)
 	for pause, last := shortest, false; ; pause = min(2*pause, longest) {
 		began := time.Now()
@@ -94,7 +94,7 @@ func (w *Watchman) keep() {
 }
 
 // replace starts a process in place of one that has ended, and briefs it.
-func (w *Watchman) replace() error {
+func (w *Reaper) replace() error {
 	var lines []string
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -114,7 +114,7 @@ func (w *Watchman) replace() error {
 }
 
 // Tell writes a line and its end to the process. What is told must be part of the brief before.
-func (w *Watchman) Tell(line string) error {
+func (w *Reaper) Tell(line string) error {
 	if w == nil {
 		return nil
 	}
@@ -129,7 +129,7 @@ func (w *Watchman) Tell(line string) error {
 
 // Close ends the pipe, as the end of this process does, and blocks until the watchman has done its
 // work, which a stopped one does too. Call it once.
-func (w *Watchman) Close() error {
+func (w *Reaper) Close() error {
 	if w == nil {
 		return nil
 	}

@@ -138,7 +138,7 @@ func TestFails(t *testing.T) {
 }
 
 func TestNobody(t *testing.T) {
-	var w *Watchman
+	var w *Reaper
 	if err := w.Tell("x"); err != nil {
 		t.Error(err)
 	}

@@ -80,7 +80,7 @@ func TestWhoAsksSaysSo(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		began := time.Now()
 		b := &bucket{put: map[string][]time.Time{}}
-		g := &campaign{conn: &conn{notes: b}, program: queue.Program{Class: "class"}, round: "round", id: "me"}
+		g := &job{conn: &conn{notes: b}, program: queue.Program{Class: "class"}, round: "round", id: "me"}
 		go g.keepAsking(ctx)
 		time.Sleep(5 * time.Minute)
 		cancel()

@@ -16,8 +16,8 @@ import (
 	"github.com/lockfault/lockfault/queue"
 )
 
-// A campaign implements [queue.Campaign].
-type campaign struct {
+// A job implements [queue.Job].
+type job struct {
 	*conn
 	program   queue.Program
 	name      string
@@ -48,8 +48,8 @@ type stored struct {
 func (a stored) object() string { return a.headers.Get(objectHeader) }
 
 // Campaign implements [queue.Conn].
-func (c *conn) Campaign(ctx context.Context, p queue.Program, name, what string) (queue.Campaign, error) {
-	g := &campaign{conn: c, program: p, name: name, id: nuid.Next(), excluded: map[string]bool{}, refused: map[string]int{}, had: map[string]bool{}, pending: map[string]queue.Item{}, more: make(chan struct{}, 1), heard: time.Now()}
+func (c *conn) Campaign(ctx context.Context, p queue.Program, name, what string) (queue.Job, error) {
+	g := &job{conn: c, program: p, name: name, id: nuid.Next(), excluded: map[string]bool{}, refused: map[string]int{}, had: map[string]bool{}, pending: map[string]queue.Item{}, more: make(chan struct{}, 1), heard: time.Now()}
 	for _, kind := range []queue.Kind{queue.Cell, queue.Search} {
 		consumer, err := c.consumer(ctx, p, kind)
 		if err != nil {
@@ -82,14 +82,14 @@ func (c *conn) Campaign(ctx context.Context, p queue.Program, name, what string)
 	return g, nil
 }
 
-func (g *campaign) result(name string) string {
+func (g *job) result(name string) string {
 	return strings.Join([]string{resultSubject, g.program.Class, g.round, name}, ".")
 }
 
 func lastToken(subject string) string { return subject[strings.LastIndexByte(subject, '.')+1:] }
 
 // follow takes note of answers as they are stored, from that place of the stream.
-func (g *campaign) follow(ctx context.Context, from uint64) {
+func (g *job) follow(ctx context.Context, from uint64) {
 	for ctx.Err() == nil {
 		from = g.read(ctx, from)
 		select { // what broke off is gone on with
@@ -100,7 +100,7 @@ func (g *campaign) follow(ctx context.Context, from uint64) {
 }
 
 // read is follow until something is in its way, and returns the place where to go on.
-func (g *campaign) read(ctx context.Context, from uint64) uint64 {
+func (g *job) read(ctx context.Context, from uint64) uint64 {
 	within, cancel := context.WithTimeout(ctx, attempt)
 	defer cancel()
 	info, err := g.results.Info(within)
@@ -135,7 +135,7 @@ func (g *campaign) read(ctx context.Context, from uint64) uint64 {
 }
 
 // note takes note of an item whose answer is there.
-func (g *campaign) note(a stored) {
+func (g *job) note(a stored) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if _, waited := g.pending[a.name]; !waited {
@@ -149,8 +149,8 @@ func (g *campaign) note(a stored) {
 	}
 }
 
-// Put implements [queue.Campaign].
-func (g *campaign) Put(ctx context.Context, item queue.Item) error {
+// Put implements [queue.Job].
+func (g *job) Put(ctx context.Context, item queue.Item) error {
 	g.mu.Lock()
 	_, twice := g.pending[item.Name]
 	g.pending[item.Name] = item
@@ -167,17 +167,17 @@ func (g *campaign) Put(ctx context.Context, item queue.Item) error {
 }
 
 // publish puts an item into the work queue, unless it is there.
-func (g *campaign) publish(ctx context.Context, item queue.Item) error {
+func (g *job) publish(ctx context.Context, item queue.Item) error {
 	_, err := g.store(ctx, workStream, &nats.Msg{Subject: g.subject(item), Data: item.Body})
 	return err
 }
 
-func (g *campaign) subject(item queue.Item) string {
+func (g *job) subject(item queue.Item) string {
 	return strings.Join([]string{workSubject, g.program.Class, string(item.Kind), g.round, item.Name}, ".")
 }
 
-// Next implements [queue.Campaign].
-func (g *campaign) Next(ctx context.Context) (queue.Answer, error) {
+// Next implements [queue.Job].
+func (g *job) Next(ctx context.Context) (queue.Answer, error) {
 	for {
 		if a, ok := g.pop(); ok {
 			if err := g.givenUp(a.name); err != nil {
@@ -215,7 +215,7 @@ func (g *campaign) Next(ctx context.Context) (queue.Answer, error) {
 }
 
 // givenUp returns why an item is not asked anew, and takes it as answered; nil if it is.
-func (g *campaign) givenUp(name string) error {
+func (g *job) givenUp(name string) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.refused[name] < queue.MostTimes {
@@ -226,7 +226,7 @@ func (g *campaign) givenUp(name string) error {
 }
 
 // pop returns an answer that is there and was not returned yet.
-func (g *campaign) pop() (a stored, ok bool) {
+func (g *job) pop() (a stored, ok bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for len(g.ready) > 0 && !ok {
@@ -238,7 +238,7 @@ func (g *campaign) pop() (a stored, ok bool) {
 
 // mend looks for answers of which nobody has told, and puts items anew that are nowhere: what
 // servers promise to keep, a server that lost its disk has not.
-func (g *campaign) mend(ctx context.Context) error {
+func (g *job) mend(ctx context.Context) error {
 	g.mu.Lock()
 	var list []queue.Item
 	for _, item := range g.pending {
@@ -267,7 +267,7 @@ func (g *campaign) mend(ctx context.Context) error {
 
 // anew has the servers keep what they keep, if they have forgotten it, and says once more that
 // somebody asks.
-func (g *campaign) anew(ctx context.Context) error {
+func (g *job) anew(ctx context.Context) error {
 	if _, err := g.work.Info(ctx); errors.Is(err, jetstream.ErrStreamNotFound) {
 		fresh := conn{nc: g.nc} // what this one has are names
 		if err := fresh.open(ctx); err != nil {
@@ -283,7 +283,7 @@ func (g *campaign) anew(ctx context.Context) error {
 }
 
 // look looks for an answer.
-func (g *campaign) look(ctx context.Context, name string) (stored, error) {
+func (g *job) look(ctx context.Context, name string) (stored, error) {
 	var m *jetstream.RawStreamMsg
 	err := persist(ctx, forEver, func(ctx context.Context) (err error) {
 		m, err = g.results.GetLastMsgForSubject(ctx, g.result(name))
@@ -304,7 +304,7 @@ type badAnswer struct {
 func (b *badAnswer) Error() string { return b.err.Error() }
 
 // open returns an answer, and takes its item as returned.
-func (g *campaign) open(ctx context.Context, a stored) (queue.Answer, error) {
+func (g *job) open(ctx context.Context, a stored) (queue.Answer, error) {
 	answer, err := g.fetch(ctx, a)
 	var bad *badAnswer
 	switch {
@@ -330,7 +330,7 @@ func (g *campaign) open(ctx context.Context, a stored) (queue.Answer, error) {
 }
 
 // fetch returns an answer, if it is signed by a worker that is not excluded.
-func (g *campaign) fetch(ctx context.Context, a stored) (answer queue.Answer, err error) {
+func (g *job) fetch(ctx context.Context, a stored) (answer queue.Answer, err error) {
 	name := a.name
 	if a.object() == "" && a.text == nil {
 		if a, err = g.look(ctx, name); err != nil {
@@ -360,7 +360,7 @@ func (g *campaign) fetch(ctx context.Context, a stored) (answer queue.Answer, er
 }
 
 // refuseStored refuses an answer that can't be opened, and goes on with the next one.
-func (g *campaign) refuseStored(ctx context.Context, name string, bad *badAnswer) (queue.Answer, error) {
+func (g *job) refuseStored(ctx context.Context, name string, bad *badAnswer) (queue.Answer, error) {
 	g.mu.Lock()
 	item := g.pending[name]
 	known := bad.worker != "" && g.excluded[bad.worker]
@@ -375,8 +375,8 @@ func (g *campaign) refuseStored(ctx context.Context, name string, bad *badAnswer
 	return g.Next(ctx)
 }
 
-// Refuse implements [queue.Campaign].
-func (g *campaign) Refuse(ctx context.Context, item queue.Item, a queue.Answer, exclude bool) error {
+// Refuse implements [queue.Job].
+func (g *job) Refuse(ctx context.Context, item queue.Item, a queue.Answer, exclude bool) error {
 	g.mu.Lock()
 	if exclude && a.Worker != "" {
 		g.excluded[a.Worker] = true
@@ -399,8 +399,8 @@ func (g *campaign) Refuse(ctx context.Context, item queue.Item, a queue.Answer, 
 	return g.publish(ctx, item)
 }
 
-// Refused implements [queue.Campaign].
-func (g *campaign) Refused() (n int) {
+// Refused implements [queue.Job].
+func (g *job) Refused() (n int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, times := range g.refused {
@@ -415,7 +415,7 @@ const objectPatience = 10 * time.Second
 
 // object returns what is in the object that an answer to the item of that name refers to. A worker
 // chooses the object's name, size and content, so any error but that of a lost connection is that of a bad answer.
-func (g *campaign) object(ctx context.Context, name, object string) (text []byte, err error) {
+func (g *job) object(ctx context.Context, name, object string) (text []byte, err error) {
 	if !strings.HasPrefix(object, strings.Join([]string{g.program.Class, g.round, name, ""}, "/")) {
 		return nil, &badAnswer{"", errors.New("its object is none of this item's")}
 	}
@@ -453,8 +453,8 @@ func (g *campaign) object(ctx context.Context, name, object string) (text []byte
 // errTooLarge is of an answer whose object is too large.
 var errTooLarge = fmt.Errorf("larger than the limit of %d bytes", queue.MaxAnswer)
 
-// Drop implements [queue.Campaign].
-func (g *campaign) Drop(ctx context.Context, item queue.Item) error {
+// Drop implements [queue.Job].
+func (g *job) Drop(ctx context.Context, item queue.Item) error {
 	g.mu.Lock()
 	delete(g.pending, item.Name)
 	g.mu.Unlock()
@@ -467,8 +467,8 @@ func (g *campaign) Drop(ctx context.Context, item queue.Item) error {
 	return g.Tell(ctx, queue.Dropped+item.Name, "")
 }
 
-// State implements [queue.Campaign].
-func (g *campaign) State(ctx context.Context) (s queue.State, err error) {
+// State implements [queue.Job].
+func (g *job) State(ctx context.Context) (s queue.State, err error) {
 	for _, consumer := range g.consumers {
 		err = persist(ctx, patience, func(ctx context.Context) error {
 			info, err := consumer.Info(ctx)
@@ -488,12 +488,12 @@ func (g *campaign) State(ctx context.Context) (s queue.State, err error) {
 }
 
 // key returns that of a note.
-func (g *campaign) key(key string) string {
+func (g *job) key(key string) string {
 	return strings.Join([]string{g.program.Class, g.round, key}, ".")
 }
 
-// Tell implements [queue.Campaign].
-func (g *campaign) Tell(ctx context.Context, key, value string) error {
+// Tell implements [queue.Job].
+func (g *job) Tell(ctx context.Context, key, value string) error {
 	return persist(ctx, forEver, func(ctx context.Context) error {
 		_, err := g.notes.PutString(ctx, g.key(key), value)
 		return err
@@ -503,8 +503,8 @@ func (g *campaign) Tell(ctx context.Context, key, value string) error {
 // departure is how long the end of a campaign may take.
 const departure = 10 * time.Second
 
-// Close implements [queue.Campaign].
-func (g *campaign) Close(forget bool) error {
+// Close implements [queue.Job].
+func (g *job) Close(forget bool) error {
 	g.stop()
 	if !forget {
 		return nil
@@ -526,7 +526,7 @@ func (g *campaign) Close(forget bool) error {
 }
 
 // removeObjects removes those of the campaign.
-func (g *campaign) removeObjects(ctx context.Context) error {
+func (g *job) removeObjects(ctx context.Context) error {
 	list, err := g.files.List(ctx)
 	if errors.Is(err, jetstream.ErrNoObjectsFound) {
 		return nil

@@ -28,7 +28,7 @@ const (
 const gone = 45 * time.Second
 
 // begin finds the round that is on, or begins one.
-func (g *campaign) begin(ctx context.Context, what string) error {
+func (g *job) begin(ctx context.Context, what string) error {
 	err := persist(ctx, patience, func(ctx context.Context) error {
 		e, err := g.notes.Get(ctx, g.register())
 		if err == nil && isToken(string(e.Value())) {
@@ -61,10 +61,10 @@ func isToken(text string) bool {
 }
 
 // register is the key of the note that has the round.
-func (g *campaign) register() string { return g.program.Class + "." + g.name + "." + round }
+func (g *job) register() string { return g.program.Class + "." + g.name + "." + round }
 
 // end has who asks from now on begin another round.
-func (g *campaign) end(ctx context.Context) error {
+func (g *job) end(ctx context.Context) error {
 	e, err := g.notes.Get(ctx, g.register())
 	switch {
 	case errors.Is(err, jetstream.ErrKeyNotFound) || err == nil && string(e.Value()) != g.round:
@@ -80,12 +80,12 @@ func (g *campaign) end(ctx context.Context) error {
 }
 
 // ask says that somebody asks for the round.
-func (g *campaign) ask(ctx context.Context) error {
+func (g *job) ask(ctx context.Context) error {
 	return errors.Join(g.Tell(ctx, says, g.what), g.Tell(ctx, asks+g.id, ""))
 }
 
 // keepAsking says so until ctx is done.
-func (g *campaign) keepAsking(ctx context.Context) {
+func (g *job) keepAsking(ctx context.Context) {
 	ticker := time.NewTicker(pulse)
 	defer ticker.Stop()
 	for {
@@ -99,7 +99,7 @@ func (g *campaign) keepAsking(ctx context.Context) {
 }
 
 // alone reports whether nobody else asks for the round. Times are the servers'.
-func (g *campaign) alone(ctx context.Context) (bool, error) {
+func (g *job) alone(ctx context.Context) (bool, error) {
 	now, err := g.notes.PutString(ctx, g.key(asks+g.id), "")
 	if err != nil {
 		return false, err
@@ -138,7 +138,7 @@ func (g *campaign) alone(ctx context.Context) (bool, error) {
 }
 
 // forget removes all that the servers have of the round.
-func (g *campaign) forget(ctx context.Context) error {
+func (g *job) forget(ctx context.Context) error {
 	var all []error
 	all = append(all, g.work.Purge(ctx, jetstream.WithPurgeSubject(strings.Join([]string{workSubject, g.program.Class, "*", g.round, "*"}, "."))),
 		g.results.Purge(ctx, jetstream.WithPurgeSubject(g.result("*"))))

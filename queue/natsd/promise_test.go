@@ -33,7 +33,7 @@ func employ(t *testing.T, c queue.Conn, w queue.Worker) (stop func()) {
 
 // soon is next before anything that was lost or kept silent about would be given out, or looked for, again,
 // which is after 30 s.
-func soon(t *testing.T, g queue.Campaign) string {
+func soon(t *testing.T, g queue.Job) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
@@ -105,13 +105,13 @@ func TestACampaignLeavesNothing(t *testing.T) {
 		return echo(ctx, task)
 	}})
 	one, other := campaign(t, connect(t, url), "one"), campaign(t, connect(t, url), "other")
-	for _, g := range []queue.Campaign{one, other} {
+	for _, g := range []queue.Job{one, other} {
 		put(t, g, queue.Cell, "large", "small")
 		soon(t, g)
 		soon(t, g)
 	}
 	stop() // with all acknowledged
-	for _, g := range []queue.Campaign{one, other} {
+	for _, g := range []queue.Job{one, other} {
 		put(t, g, queue.Cell, "waits")
 		put(t, g, queue.Search, "waits-too")
 	}
@@ -133,7 +133,7 @@ func TestACampaignLeavesNothing(t *testing.T) {
 	if got := soon(t, again); got != "small=small" {
 		t.Error(got)
 	}
-	for _, g := range []queue.Campaign{again, other} {
+	for _, g := range []queue.Job{again, other} {
 		if err := g.Close(true); err != nil {
 			t.Fatal(err)
 		}

@@ -78,7 +78,7 @@ func work(t *testing.T, c queue.Conn, p queue.Program, w queue.Worker) {
 	})
 }
 
-func campaign(t *testing.T, c queue.Conn, name string) queue.Campaign {
+func campaign(t *testing.T, c queue.Conn, name string) queue.Job {
 	t.Helper()
 	g, err := c.Campaign(t.Context(), ours, name, "test")
 	if err != nil {

@@ -27,7 +27,7 @@ import (
 	"github.com/lockfault/lockfault/queue/natsd"
 )
 
-func put(t *testing.T, g queue.Campaign, kind queue.Kind, names ...string) {
+func put(t *testing.T, g queue.Job, kind queue.Kind, names ...string) {
 	t.Helper()
 	for _, name := range names {
 		if err := g.Put(t.Context(), queue.Item{Kind: kind, Name: name, Body: []byte(name)}); err != nil {
@@ -36,7 +36,7 @@ func put(t *testing.T, g queue.Campaign, kind queue.Kind, names ...string) {
 	}
 }
 
-func next(t *testing.T, g queue.Campaign) string {
+func next(t *testing.T, g queue.Job) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()

@@ -27,7 +27,7 @@ type contender struct {
 }
 
 // newContender makes the i-th contender on a path.
-func (r *rig) newContender(s strategies.Strategy, path string, i, replicas int) (*contender, error) {
+func (r *fixture) newContender(s strategies.Strategy, path string, i, replicas int) (*contender, error) {
 	name := "c" + strconv.Itoa(i+1)
 	places, err := r.places(path, name)
 	if err != nil {
@@ -170,7 +170,7 @@ func (o Options) measure(ctx context.Context, s strategies.Strategy) (list []Cos
 }
 
 // contend measures one strategy with that many contenders.
-func (o Options) contend(ctx context.Context, r *rig, s strategies.Strategy, n int) ([]Cost, error) {
+func (o Options) contend(ctx context.Context, r *fixture, s strategies.Strategy, n int) ([]Cost, error) {
 	paths := Paths()
 	contenders := make([][]*contender, len(paths))
 	defer func() {

@@ -22,20 +22,20 @@ const lease = 10 * time.Second
 // key is the lock's.
 const key = "lock"
 
-// rig is servers, and the ways to them. One world has the gate as it is before
+// fixture is servers, and the ways to them. One world has the gate as it is before
 // a script begins, and its servers serve the paths without a gate too; the
 // other has a script that has begun.
-type rig struct {
+type fixture struct {
 	idle, begun *world
 	links       *proxy.Proxies
 }
 
-func (o Options) newRig(ctx context.Context, s strategies.Strategy) (*rig, error) {
+func (o Options) newRig(ctx context.Context, s strategies.Strategy) (*fixture, error) {
 	service, err := worlds.Programs{Services: o.Services}.ServiceOf(s)
 	if err != nil {
 		return nil, err
 	}
-	r := &rig{links: proxy.New(nil)}
+	r := &fixture{links: proxy.New(nil)}
 	if r.idle, err = o.newWorld(ctx, s, service, false); err == nil {
 		r.begun, err = o.newWorld(ctx, s, service, true)
 	}
@@ -45,7 +45,7 @@ func (o Options) newRig(ctx context.Context, s strategies.Strategy) (*rig, error
 	return r, nil
 }
 
-func (r *rig) close() error {
+func (r *fixture) close() error {
 	err := r.links.Close()
 	for _, w := range []*world{r.idle, r.begun} {
 		if w != nil {
@@ -56,10 +56,10 @@ func (r *rig) close() error {
 }
 
 // err returns why a world can't go on, if it can't.
-func (r *rig) err() error { return errors.Join(r.idle.failed(), r.begun.failed()) }
+func (r *fixture) err() error { return errors.Join(r.idle.failed(), r.begun.failed()) }
 
 // places returns where a client finds its nodes on a path.
-func (r *rig) places(path, client string) ([]real.Place, error) {
+func (r *fixture) places(path, client string) ([]real.Place, error) {
 	switch path {
 	case Gate:
 		return r.idle.admit(client)

@@ -22,8 +22,8 @@ type Conn struct {
 	done chan struct{} // closed when the sockets are
 
 	client, server side
-	up, down       *front
-	talk           Talk
+	up, down       *ingress
+	talk           Session
 
 	mu     sync.Mutex // guards what follows, and the sides' fields that say so
 	over   bool       // the sockets are closed
@@ -56,8 +56,8 @@ func newConn(l *Link, client net.Conn, ahead []byte, server net.Conn) *Conn {
 	return c
 }
 
-func (c *Conn) newFront(from, to *side, way stream.Direction) *front {
-	f := &front{conn: c, from: from, way: way, to: to}
+func (c *Conn) newFront(from, to *side, way stream.Direction) *ingress {
+	f := &ingress{conn: c, from: from, way: way, to: to}
 	c.link.running.Add(2) // until it is exhausted, and its other end closed
 	if c.link.tap != nil {
 		c.link.running.Add(1)
@@ -69,7 +69,7 @@ func (c *Conn) newFront(from, to *side, way stream.Direction) *front {
 
 // start carries both directions.
 func (c *Conn) start() {
-	for _, f := range []*front{c.up, c.down} {
+	for _, f := range []*ingress{c.up, c.down} {
 		if f.door != nil {
 			go f.door.attend()
 		}

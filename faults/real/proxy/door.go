@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// A door stands where one direction of a connection ends, and whatever a tap lets
+// An egress stands where one direction of a connection ends, and whatever a tap lets
 // in goes on to the process behind it. Whoever has come through without toxics
 // opens it himself; what toxiproxy writes to it, and what is decided later, is
 // let in by a goroutine of its own.
-type door struct {
+type egress struct {
 	conn *Conn
 	to   *side
 
@@ -26,20 +26,20 @@ type door struct {
 	lost    bool       // a message was dropped
 }
 
-func newDoor(c *Conn, to *side) *door {
-	return &door{conn: c, to: to, wake: make(chan struct{}, 1)}
+func newDoor(c *Conn, to *side) *egress {
+	return &egress{conn: c, to: to, wake: make(chan struct{}, 1)}
 }
 
 // expect tells the door, and the tap, of a message that sets out. Its bytes
 // must come after that.
-func (d *door) expect(m *Message) {
+func (d *egress) expect(m *Message) {
 	d.listing.Lock()
 	d.coming = append(d.coming, m)
 	d.listing.Unlock()
 	d.conn.link.tap.Sent(m)
 }
 
-func (d *door) first() *Message {
+func (d *egress) first() *Message {
 	d.listing.Lock()
 	defer d.listing.Unlock()
 	if len(d.coming) == 0 {
@@ -51,21 +51,21 @@ func (d *door) first() *Message {
 // Write implements io.Writer. It never fails, and never waits: a toxic that
 // can't get rid of what it has can't be removed either. Of the bytes it only
 // counts how many they are: toxics lose none and keep their order.
-func (d *door) Write(p []byte) (int, error) {
+func (d *egress) Write(p []byte) (int, error) {
 	d.arrived.Add(int64(len(p)))
 	d.note()
 	return len(p), nil
 }
 
 // Close implements io.Closer. It must be called once, behind the last Write.
-func (d *door) Close() error {
+func (d *egress) Close() error {
 	defer d.conn.link.running.Done()
 	d.ending.Store(true)
 	d.note()
 	return nil
 }
 
-func (d *door) note() {
+func (d *egress) note() {
 	select {
 	case d.wake <- struct{}{}:
 	default: // a note is there already
@@ -74,7 +74,7 @@ func (d *door) note() {
 
 // attend opens the door whenever somebody says so, until nothing comes any more
 // or the connection has ended.
-func (d *door) attend() {
+func (d *egress) attend() {
 	for over := false; !over; {
 		select {
 		case <-d.wake:
@@ -90,7 +90,7 @@ func (d *door) attend() {
 // open lets in what may go in, behind something else that is to be told to the
 // tap in one go. The tap knows of the next message before this one
 // is written: whoever decides by turns must not hear of an answer first.
-func (d *door) open(first func()) {
+func (d *egress) open(first func()) {
 	d.opening.Lock()
 	defer d.opening.Unlock()
 	now, tap := time.Now(), d.conn.link.tap
@@ -108,7 +108,7 @@ func (d *door) open(first func()) {
 
 // decide shows the tap what arrived, and returns what may go in. Callers hold
 // d.opening, and the tap's lock.
-func (d *door) decide(now time.Time) (in []byte, reset bool) {
+func (d *egress) decide(now time.Time) (in []byte, reset bool) {
 	for !reset && !d.conn.ended() {
 		m := d.first()
 		if m == nil || m.end > d.arrived.Load() {

@@ -13,16 +13,16 @@ import (
 // chunk is how much is read at a time, in bytes.
 const chunk = 16 << 10
 
-// A front stands where one direction of a connection begins: it reads what a
+// An ingress stands where one direction of a connection begins: it reads what a
 // process writes and hands that on, to the other end or, once there was a
 // toxic, to toxiproxy. Where somebody looks it finds the messages in it and tells
 // the door at the other end what is going to arrive there. Only the goroutine that
 // carries may touch what no lock guards.
-type front struct {
+type ingress struct {
 	conn *Conn
 	from *side
 	way  stream.Direction
-	door *door          // nil where nobody looks
+	door *egress        // nil where nobody looks
 	to   io.WriteCloser // the other end: the door, or the process behind it
 
 	buf    []byte // what was read of a message that isn't complete
@@ -40,7 +40,7 @@ type front struct {
 // carries, which puts the next thing somewhere only when it has done so: nothing
 // is lost or overtaken. There is no way back, for then what toxics delay would have to be waited
 // for.
-func (f *front) divert() {
+func (f *ingress) divert() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.into != nil || f.over {
@@ -53,7 +53,7 @@ func (f *front) divert() {
 }
 
 // diverted returns where toxiproxy reads, if it does.
-func (f *front) diverted() io.WriteCloser {
+func (f *ingress) diverted() io.WriteCloser {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.into
@@ -61,7 +61,7 @@ func (f *front) diverted() io.WriteCloser {
 
 // carry hands on what the process writes until that ends, and then the end. It
 // blocks while the link is stopped.
-func (f *front) carry() {
+func (f *ingress) carry() {
 	read := make([]byte, chunk)
 	for {
 		n, err := f.from.read(read)
@@ -85,7 +85,7 @@ func (f *front) carry() {
 }
 
 // hand hands on what was read; false if that is impossible.
-func (f *front) hand(read []byte) bool {
+func (f *ingress) hand(read []byte) bool {
 	now, into, found, stopped := time.Now(), f.diverted(), true, f.conn.link.stopped.Load() != nil
 	switch {
 	case f.door == nil:
@@ -118,7 +118,7 @@ func (f *front) hand(read []byte) bool {
 }
 
 // find finds the messages that are complete by now; false if it isn't what is spoken.
-func (f *front) find(read []byte, now time.Time) bool {
+func (f *ingress) find(read []byte, now time.Time) bool {
 	rest := read
 	if len(f.buf) > 0 {
 		f.buf = append(f.buf, read...)
@@ -152,7 +152,7 @@ func (f *front) find(read []byte, now time.Time) bool {
 
 // parse reads the first message in b, and how many bytes it takes: 0 while it is incomplete. What asks for nothing, as an empty
 // line, is none.
-func (f *front) parse(b []byte) (m *Message, n int, err error) {
+func (f *ingress) parse(b []byte) (m *Message, n int, err error) {
 	if f.way == stream.Downstream {
 		says, n, err := f.conn.talk.Reply(b)
 		if n == 0 || err != nil {
@@ -174,7 +174,7 @@ func (f *front) parse(b []byte) (m *Message, n int, err error) {
 }
 
 // refuse ends the connection because what it carries is not what is spoken there.
-func (f *front) refuse(why error) {
+func (f *ingress) refuse(why error) {
 	sender := "the server"
 	if f.way == stream.Upstream {
 		sender = "the client"

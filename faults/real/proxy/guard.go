@@ -11,7 +11,7 @@ import (
 	"github.com/lockfault/lockfault/internal/resp"
 )
 
-// A Guard is what a link with a tap asks for: a password that only its client
+// A Auth is what a link with a tap asks for: a password that only its client
 // knows, shown by AUTH or HELLO in the first request of each connection. It
 // logs in to the upstream in the client's place. Until then there is no
 // connection, for the tap, for the upstream or for the toxics, and there never
@@ -24,7 +24,7 @@ import (
 // means on each, and looking up who owns a port takes longer than a command.
 // A password of the link's own needs nothing of either, and the upstream's
 // stays here.
-type Guard struct {
+type Auth struct {
 	// Asks is the password; empty asks for nothing.
 	Asks string
 	// Username and Password log in to the upstream; two empty ones say that
@@ -49,7 +49,7 @@ var (
 
 // meet reads from a connection until it is known to be the client's, and
 // returns what was read, or that it never will be.
-func (g Guard) meet(conn net.Conn) (read []byte, ok bool) {
+func (g Auth) meet(conn net.Conn) (read []byte, ok bool) {
 	if g.Asks == "" {
 		return nil, true
 	}
@@ -75,13 +75,13 @@ func (g Guard) meet(conn net.Conn) (read []byte, ok bool) {
 	}
 }
 
-func (g Guard) opens(shown string) bool {
+func (g Auth) opens(shown string) bool {
 	return subtle.ConstantTimeCompare([]byte(shown), []byte(g.Asks)) == 1
 }
 
 // translate returns the request that takes the place of a login at the link, and
 // nil for all others.
-func (g Guard) translate(words []string) []string {
+func (g Auth) translate(words []string) []string {
 	at := password(words)
 	if g.Asks == "" || at == 0 || !g.opens(words[at]) {
 		return nil

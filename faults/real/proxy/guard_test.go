@@ -16,7 +16,7 @@ import (
 const secret = "link-password"
 
 // guarded opens a link that asks for a password, to the rig's server.
-func (r *rig) guarded(t *testing.T, login proxy.Guard) *proxy.Link {
+func (r *rig) guarded(t *testing.T, login proxy.Auth) *proxy.Link {
 	t.Helper()
 	login.Asks = secret
 	l, err := r.proxies.OpenGuarded("A-n1", r.server.addr(), login, r.tap)
@@ -27,9 +27,9 @@ func (r *rig) guarded(t *testing.T, login proxy.Guard) *proxy.Link {
 // The upstream hears its own login in place of the link's, and nothing else is
 // changed.
 func TestAGuardLogsIn(t *testing.T) {
-	none, word, user := proxy.Guard{}, proxy.Guard{Password: "p"}, proxy.Guard{Username: "u", Password: "p"}
+	none, word, user := proxy.Auth{}, proxy.Auth{Password: "p"}, proxy.Auth{Username: "u", Password: "p"}
 	for _, c := range []struct {
-		guard      proxy.Guard
+		guard      proxy.Auth
 		says, asks string
 	}{
 		{word, "AUTH " + secret, "AUTH p"},
@@ -62,7 +62,7 @@ func TestAGuardLogsIn(t *testing.T) {
 // The first request may come in pieces.
 func TestAGuardIsPatient(t *testing.T) {
 	r := newRig(t)
-	c := dial(t, r.guarded(t, proxy.Guard{Password: "p"}).Addr())
+	c := dial(t, r.guarded(t, proxy.Auth{Password: "p"}).Addr())
 	for _, b := range request("AUTH", secret) {
 		c.write(string(b))
 		time.Sleep(time.Millisecond)
@@ -99,7 +99,7 @@ func TestAGuardKeepsStrangersOut(t *testing.T) {
 	for name, s := range strangers {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t)
-			link := r.guarded(t, proxy.Guard{Password: "p"})
+			link := r.guarded(t, proxy.Auth{Password: "p"})
 			conn := dial(t, link.Addr())
 			_, _ = io.WriteString(conn, s.says) // may be cut short
 			conn.CloseWrite()
@@ -125,7 +125,7 @@ func TestAGuardKeepsStrangersOut(t *testing.T) {
 // Thousands of strangers keep no client out, and no more of them stay than a few.
 func TestAGuardInACrowd(t *testing.T) {
 	r := newRig(t)
-	link := r.guarded(t, proxy.Guard{Password: "p"})
+	link := r.guarded(t, proxy.Auth{Password: "p"})
 	client := dial(t, link.Addr())
 	client.send("AUTH " + secret)
 	client.want("AUTH p")
@@ -184,7 +184,7 @@ func TestResetsReachThoseWhoWait(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t)
-			link := r.guarded(t, proxy.Guard{Password: "p"})
+			link := r.guarded(t, proxy.Auth{Password: "p"})
 			c := dial(t, link.Addr())
 			refused := dial(t, link.Addr()) // accepted after the other
 			refused.send("PING")

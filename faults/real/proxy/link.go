@@ -22,7 +22,7 @@ const acceptPause = 10 * time.Millisecond
 type Link struct {
 	proxies  *Proxies
 	name     string
-	guard    Guard
+	guard    Auth
 	protocol Protocol
 	tap      Tap
 	listener net.Listener

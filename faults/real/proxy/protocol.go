@@ -9,12 +9,12 @@ import (
 // A Protocol is what is spoken on a link. Its text, as fmt prints it, names it in errors. It is safe for concurrent use.
 type Protocol interface {
 	// Begin returns what reads a connection that begins.
-	Begin() Talk
+	Begin() Session
 }
 
-// A Talk finds the messages in what the two ends of one connection write, and refuses one that is too long. One
+// A Session finds the messages in what the two ends of one connection write, and refuses one that is too long. One
 // goroutine at a time calls Request, and one Reply, which may be another. A request is read before it goes on to the server, so before its answer.
-type Talk interface {
+type Session interface {
 	// Request reads the first request in b, and returns how many bytes it took, which is 0 while it is incomplete. b begins where
 	// the request before ended, and is as long as the last time or longer. It is not kept.
 	Request(b []byte) (asks Request, n int, err error)
@@ -22,7 +22,7 @@ type Talk interface {
 	Reply(b []byte) (says Reply, n int, err error)
 }
 
-// A Request is what a [Talk] reads of a request.
+// A Request is what a [Session] reads of a request.
 type Request struct {
 	// Words are what it asks, of at least one word unless it asks for nothing: then its bytes don't go on, unless it is Quiet. Where there are Parts they are what
 	// those are called by, one for each.
@@ -36,7 +36,7 @@ type Request struct {
 	// Reads says that it changes nothing that could be a lock.
 	Reads bool
 	// Within is of one that doesn't, by names of keys, what it may change; nil if that isn't known.
-	Within []Span
+	Within []KeyRange
 	// Quiet says that it is the protocol's own affair, as what tells how much an end bears: it passes in its place, and nobody is
 	// to hear of it. Such a one needs no words.
 	Quiet bool
@@ -44,7 +44,7 @@ type Request struct {
 	GivesUp []int
 }
 
-// A Reply is what a [Talk] reads of an answer.
+// A Reply is what a [Session] reads of an answer.
 type Reply struct {
 	// Answers is the number of the request that it answers, by the requests of its connection, from 1; 0 if it answers none, or
 	// if that isn't known.
@@ -72,13 +72,13 @@ type RESP struct{}
 func (RESP) String() string { return "RESP" }
 
 // Begin implements [Protocol]: nothing is kept.
-func (RESP) Begin() Talk { return RESP{} }
+func (RESP) Begin() Session { return RESP{} }
 
 // maxInline is how long, in bytes, a request may be that isn't an array; it is Redis's own
 // limit.
 const maxInline = 64 << 10
 
-// Request implements [Talk].
+// Request implements [Session].
 func (RESP) Request(b []byte) (asks Request, n int, err error) {
 	asks.Words, n, err = resp.Command(b)
 	limit := MaxMessage
@@ -88,7 +88,7 @@ func (RESP) Request(b []byte) (asks Request, n int, err error) {
 	return asks, n, within(limit, len(b), n, err)
 }
 
-// Reply implements [Talk].
+// Reply implements [Session].
 func (RESP) Reply(b []byte) (says Reply, n int, err error) {
 	n, err = resp.Frame(b)
 	return says, n, within(MaxMessage, len(b), n, err)

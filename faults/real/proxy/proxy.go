@@ -85,17 +85,17 @@ func New(logs io.Writer) *Proxies {
 // looks and the bytes may be anything, which is what a link between a primary
 // and its replica wants. The name is for logs and errors.
 func (p *Proxies) Open(name, upstream string, tap Tap) (*Link, error) {
-	return p.open(Loopback, name, upstream, Guard{}, RESP{}, tap)
+	return p.open(Loopback, name, upstream, Auth{}, RESP{}, tap)
 }
 
 // OpenGuarded is Open with a tap for one client, who is asked for a password.
-func (p *Proxies) OpenGuarded(name, upstream string, guard Guard, tap Tap) (*Link, error) {
+func (p *Proxies) OpenGuarded(name, upstream string, guard Auth, tap Tap) (*Link, error) {
 	return p.open(Loopback, name, upstream, guard, RESP{}, tap)
 }
 
 // OpenSpeaking is Open with what is spoken there instead of RESP.
 func (p *Proxies) OpenSpeaking(name, upstream string, protocol Protocol, tap Tap) (*Link, error) {
-	return p.open(Loopback, name, upstream, Guard{}, protocol, tap)
+	return p.open(Loopback, name, upstream, Auth{}, protocol, tap)
 }
 
 // Loopback is where links listen unless they are told otherwise.
@@ -104,10 +104,10 @@ const Loopback = "127.0.0.1"
 // OpenAt is Open with the IP address of this machine to listen at, for those
 // who can't reach its loopback interface.
 func (p *Proxies) OpenAt(ip, name, upstream string, tap Tap) (*Link, error) {
-	return p.open(ip, name, upstream, Guard{}, RESP{}, tap)
+	return p.open(ip, name, upstream, Auth{}, RESP{}, tap)
 }
 
-func (p *Proxies) open(ip, name, upstream string, guard Guard, protocol Protocol, tap Tap) (*Link, error) {
+func (p *Proxies) open(ip, name, upstream string, guard Auth, protocol Protocol, tap Tap) (*Link, error) {
 	if err := checkAddress(upstream); err != nil {
 		return nil, fmt.Errorf("proxy: open link %s: %w", name, err)
 	}

@@ -450,15 +450,15 @@ func (r *rig) dial(t testing.TB) *client {
 }
 
 // later makes paces by which everything takes that long.
-func later(by time.Duration) func(proxy.Way) proxy.Pace {
-	return func(proxy.Way) proxy.Pace {
+func later(by time.Duration) func(proxy.Way) proxy.DelayFunc {
+	return func(proxy.Way) proxy.DelayFunc {
 		return func(written time.Time, _ int) time.Time { return written.Add(by) }
 	}
 }
 
 // narrow makes paces by which so many bytes pass in a second.
-func narrow(perSecond float64) func(proxy.Way) proxy.Pace {
-	return func(proxy.Way) proxy.Pace {
+func narrow(perSecond float64) func(proxy.Way) proxy.DelayFunc {
+	return func(proxy.Way) proxy.DelayFunc {
 		var free time.Time
 		return func(written time.Time, size int) time.Time {
 			if free.Before(written) {

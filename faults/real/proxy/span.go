@@ -2,17 +2,17 @@ package proxy
 
 import "slices"
 
-// A Span is of names, in the order of their bytes: from one on until before another. The zero value is of all.
-type Span struct {
+// A KeyRange is of names, in the order of their bytes: from one on until before another. The zero value is of all.
+type KeyRange struct {
 	From string
 	To   string // empty: of all from From on
 }
 
 // Only returns the span of one name.
-func Only(name string) Span { return Span{name, name + "\x00"} }
+func Only(name string) KeyRange { return KeyRange{name, name + "\x00"} }
 
 // Below returns the span of the names that begin so.
-func Below(prefix string) Span {
+func Below(prefix string) KeyRange {
 	end := []byte(prefix)
 	for len(end) > 0 && end[len(end)-1] == 0xff {
 		end = end[:len(end)-1]
@@ -20,13 +20,13 @@ func Below(prefix string) Span {
 	if len(end) > 0 {
 		end[len(end)-1]++
 	}
-	return Span{prefix, string(end)}
+	return KeyRange{prefix, string(end)}
 }
 
 // Meets reports whether there may be a name in both.
-func (s Span) Meets(other Span) bool {
+func (s KeyRange) Meets(other KeyRange) bool {
 	return (s.To == "" || other.From < s.To) && (other.To == "" || s.From < other.To)
 }
 
 // Meeting reports whether one of several may have a name in it that is in the span, too.
-func (s Span) Meeting(list []Span) bool { return slices.ContainsFunc(list, s.Meets) }
+func (s KeyRange) Meeting(list []KeyRange) bool { return slices.ContainsFunc(list, s.Meets) }

@@ -11,7 +11,7 @@ import (
 // Two spans meet if there is a name in both.
 func TestSpansMeet(t *testing.T) {
 	names := []string{"", "a", "a\x00", "aa", "ab", "a\xff", "a\xff\xff", "b", "\xff", "\xff\xff"}
-	span := rapid.Custom(func(t *rapid.T) proxy.Span {
+	span := rapid.Custom(func(t *rapid.T) proxy.KeyRange {
 		name := rapid.SampledFrom(names).Draw(t, "name")
 		switch rapid.IntRange(0, 2).Draw(t, "kind") {
 		case 0:
@@ -19,13 +19,13 @@ func TestSpansMeet(t *testing.T) {
 		case 1:
 			return proxy.Below(name)
 		}
-		return proxy.Span{From: name, To: rapid.SampledFrom(names).Filter(func(to string) bool { return to == "" || to > name }).Draw(t, "to")}
+		return proxy.KeyRange{From: name, To: rapid.SampledFrom(names).Filter(func(to string) bool { return to == "" || to > name }).Draw(t, "to")}
 	})
-	in := func(s proxy.Span, name string) bool { return name >= s.From && (s.To == "" || name < s.To) }
+	in := func(s proxy.KeyRange, name string) bool { return name >= s.From && (s.To == "" || name < s.To) }
 	rapid.Check(t, func(t *rapid.T) {
 		a, b := span.Draw(t, "a"), span.Draw(t, "b")
 		want := in(a, b.From) || in(b, a.From)
-		if a.Meets(b) != want || b.Meets(a) != want || a.Meeting([]proxy.Span{b}) != want {
+		if a.Meets(b) != want || b.Meets(a) != want || a.Meeting([]proxy.KeyRange{b}) != want {
 			t.Errorf("%q and %q: %t, %t, want %t", a, b, a.Meets(b), b.Meets(a), want)
 		}
 	})

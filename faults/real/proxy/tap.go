@@ -48,7 +48,7 @@ type Message struct {
 	Overtakes bool
 	// Silent, Opens, Reads and Within are those of a [Request], Quiet and GivesUp those of both.
 	Silent, Opens, Reads, Quiet bool
-	Within                      []Span
+	Within                      []KeyRange
 	GivesUp                     []int
 	// Bytes is the message as it came.
 	Bytes []byte
@@ -62,7 +62,7 @@ type Message struct {
 	// direction was dropped, and so this one is lost too. Nothing waits for it.
 	Lost bool
 
-	door    *door
+	door    *egress
 	end     int64 // where it ends in its direction, counted in bytes
 	shown   bool  // it has arrived, and the tap was told
 	verdict atomic.Int32

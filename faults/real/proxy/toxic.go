@@ -36,22 +36,22 @@ func (w Way) directions() []stream.Direction {
 	return []stream.Direction{stream.Upstream, stream.Downstream}
 }
 
-// A Pace says when what a process wrote then arrives, so many bytes of it. Each
+// A DelayFunc says when what a process wrote then arrives, so many bytes of it. Each
 // direction of a connection has one of its own, which is asked in the order of
 // its bytes.
-type Pace func(written time.Time, size int) (arrives time.Time)
+type DelayFunc func(written time.Time, size int) (arrives time.Time)
 
-// Slow has what is sent from now on arrive when a Pace says that, or when what was
+// Slow has what is sent from now on arrive when a DelayFunc says that, or when what was
 // sent before it has arrived if that is later; nil ends that. A change lets what is
 // on its way arrive at once. What makes the paces may be called at any time, by any
 // goroutine.
-func (l *Link) Slow(way Way, paces func(Way) Pace) error {
+func (l *Link) Slow(way Way, paces func(Way) DelayFunc) error {
 	set := func(t toxics.Toxic, direction stream.Direction) {
 		one := Up
 		if direction == stream.Downstream {
 			one = Down
 		}
-		t.(*slow).are(func() Pace { return paces(one) })
+		t.(*slow).are(func() DelayFunc { return paces(one) })
 	}
 	return l.replace("slow", way, paces != nil, struct{}{}, set)
 }
@@ -110,7 +110,7 @@ func (l *Link) divert(name string, way stream.Direction) {
 	conns := slices.Collect(maps.Keys(l.conns))
 	l.mu.Unlock()
 	for _, c := range conns {
-		for _, f := range []*front{c.up, c.down} {
+		for _, f := range []*ingress{c.up, c.down} {
 			if f.way == way {
 				f.divert()
 			}
@@ -173,13 +173,13 @@ func ours() map[string]toxics.Toxic {
 	return map[string]toxics.Toxic{"slow": new(slow), "timeout": new(timeout)}
 }
 
-// slow lets arrive what passes when a Pace says. The zero value waits to be told
+// slow lets arrive what passes when a DelayFunc says. The zero value waits to be told
 // what makes the paces: toxiproxy makes toxics from text, and puts them into the
 // way of connections at once.
 type slow struct {
 	mu    sync.Mutex
 	told  chan struct{} // closed when paces is set
-	paces func() Pace
+	paces func() DelayFunc
 }
 
 // known returns what is closed when it is told what makes the paces.
@@ -192,14 +192,14 @@ func (t *slow) known() chan struct{} {
 	return t.told
 }
 
-func (t *slow) are(paces func() Pace) {
+func (t *slow) are(paces func() DelayFunc) {
 	known := t.known()
 	t.paces = paces
 	close(known)
 }
 
 // slowed is the state of a slow for one connection: it outlives an interruption.
-type slowed struct{ pace Pace }
+type slowed struct{ pace DelayFunc }
 
 // NewState implements toxics.StatefulToxic.
 func (*slow) NewState() any { return new(slowed) }

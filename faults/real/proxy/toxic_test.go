@@ -118,7 +118,7 @@ func TestToxicsComeAndGo(t *testing.T) {
 		var errs []error
 		for range 100 {
 			way := proxy.Way(random.IntN(3))
-			pace := []func(proxy.Way) proxy.Pace{nil, later(time.Millisecond), narrow(100_000)}[random.IntN(3)]
+			pace := []func(proxy.Way) proxy.DelayFunc{nil, later(time.Millisecond), narrow(100_000)}[random.IntN(3)]
 			errs = append(errs, r.link.Slow(way, pace))
 		}
 		done <- errors.Join(append(errs, r.link.Slow(proxy.Both, nil))...)

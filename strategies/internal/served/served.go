@@ -20,7 +20,7 @@ const password = "secret"
 
 // Start starts a server of a host, given whether the host could be made: where it can't, the test is skipped, but where nothing may
 // be. The host is closed when the test ends.
-func Start(t *testing.T, h real.Host, err error) real.Owned {
+func Start(t *testing.T, h real.Host, err error) real.ManagedServer {
 	t.Helper()
 	if err != nil && os.Getenv("CI") == "" {
 		t.Skip(err)
@@ -37,7 +37,7 @@ func Start(t *testing.T, h real.Host, err error) real.Owned {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return s.(real.Owned)
+	return s.(real.ManagedServer)
 }
 
 // Env is what a client of a service is made from that finds its server at that address.
