@@ -66,5 +66,5 @@ func (f *index) find(a Anomaly) *Witness {
 // witness makes a witness of events given in any order, any of them twice.
 func witness(says string, events ...int) *Witness {
 	slices.Sort(events)
-	return &Witness{Events: slices.Compact(events), Says: says}
+	return &Witness{Events: slices.Compact(events), Message: says}
 }

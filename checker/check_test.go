@@ -87,7 +87,7 @@ func verdictLines(h History) []string {
 	v := Check(h)
 	var lines []string
 	for _, w := range v.Witnesses {
-		lines = append(lines, fmt.Sprintf("%s %v %s", w.Anomaly, w.Events, w.Says))
+		lines = append(lines, fmt.Sprintf("%s %v %s", w.Anomaly, w.Events, w.Message))
 	}
 	if len(lines) == 0 {
 		lines = append(lines, "held")
@@ -95,12 +95,12 @@ func verdictLines(h History) []string {
 	if c := Linearize(h); c != nil {
 		line := "not linearizable"
 		if !slices.Contains(v.Anomalies(), Overlap) {
-			line = fmt.Sprintf("%s %v %s", line, c.Events, c.Says)
+			line = fmt.Sprintf("%s %v %s", line, c.Events, c.Message)
 		}
 		lines = append(lines, line)
 	}
 	if v.Unjudged != nil {
-		lines = append(lines, fmt.Sprintf("unjudged %v %s", v.Unjudged.Events, v.Unjudged.Says))
+		lines = append(lines, fmt.Sprintf("unjudged %v %s", v.Unjudged.Events, v.Unjudged.Message))
 	}
 	return lines
 }
@@ -112,7 +112,7 @@ func TestConflictOfAnOverlap(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := Linearize(h)
-	if c == nil || !slices.Equal(c.Events, []int{1, 3}) || c.Says != "B acquired at 33.002s while A, who had acquired at 0.001s, had yet to release." {
+	if c == nil || !slices.Equal(c.Events, []int{1, 3}) || c.Message != "B acquired at 33.002s while A, who had acquired at 0.001s, had yet to release." {
 		t.Errorf("the conflict is %+v", c)
 	}
 }

@@ -207,8 +207,8 @@ func TestDocsExample(t *testing.T) {
 		t.Errorf("the example shows %v", got)
 	}
 	for _, w := range v.Witnesses {
-		if !strings.Contains(string(text), w.Says) {
-			t.Errorf("the page doesn't quote %q", w.Says)
+		if !strings.Contains(string(text), w.Message) {
+			t.Errorf("the page doesn't quote %q", w.Message)
 		}
 	}
 }

@@ -23,7 +23,7 @@ func ExampleCheck() {
 	verdict := checker.Check(h)
 	for _, w := range verdict.Witnesses {
 		fmt.Println(w.Anomaly, w.Events)
-		fmt.Println(w.Says)
+		fmt.Println(w.Message)
 	}
 	fmt.Println("linearizable:", checker.Linearize(h) == nil)
 	// Output:

@@ -196,10 +196,10 @@ func find[K comparable, T any](index *map[K]int, name K, list []T, nameOf func(T
 	return at, known
 }
 
-// Tells reports whether an event has any bearing on verdicts: without the others a
+// AffectsVerdict reports whether an event has any bearing on verdicts: without the others a
 // history has the same anomalies. Requests and replies have it by what stands before
 // them, changes of keys and calls, so that as the last events of a history they have none.
-func (e Event) Tells() bool {
+func (e Event) AffectsVerdict() bool {
 	switch e.Kind {
 	case State, Invoke, Return, Lost, Write, Pause, Resume, Crash, Restart, Cancel, Request, Reply:
 		return true

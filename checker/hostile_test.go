@@ -56,7 +56,7 @@ func FuzzCheck(f *testing.F) {
 		h := hostile(data)
 		v := Check(h)
 		for _, w := range v.Witnesses {
-			if len(w.Events) == 0 || !slices.IsSorted(w.Events) || w.Events[0] < 0 || w.Events[len(w.Events)-1] >= len(h.Events) || w.Says == "" {
+			if len(w.Events) == 0 || !slices.IsSorted(w.Events) || w.Events[0] < 0 || w.Events[len(w.Events)-1] >= len(h.Events) || w.Message == "" {
 				t.Errorf("%d events: %+v", len(h.Events), w)
 			}
 		}

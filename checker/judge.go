@@ -19,8 +19,8 @@ func NewJudge(meta Meta) *Incremental {
 	return &Incremental{places: []*index{&f}}
 }
 
-// Mark remembers where the history stands, and returns by what number to go [Incremental.Back] there.
-func (j *Incremental) Mark() (place int) {
+// Checkpoint remembers where the history stands, and returns by what number to go [Incremental.Rollback] there.
+func (j *Incremental) Checkpoint() (place int) {
 	place = len(j.places)
 	if place < cap(j.places) {
 		j.places = j.places[:place+1] // one that was left has memory
@@ -34,11 +34,11 @@ func (j *Incremental) Mark() (place int) {
 	return place
 }
 
-// Back goes back to a place, which is no longer marked then, and forgets all that was told since.
-func (j *Incremental) Back(place int) { j.places = j.places[:place] }
+// Rollback goes back to a place, which is no longer marked then, and forgets all that was told since.
+func (j *Incremental) Rollback(place int) { j.places = j.places[:place] }
 
-// Tell tells what happened next. Events after [End] count for nothing.
-func (j *Incremental) Tell(events ...Event) {
+// Add tells what happened next. Events after [End] count for nothing.
+func (j *Incremental) Add(events ...Event) {
 	f := j.places[len(j.places)-1]
 	for _, e := range events {
 		if f.ended() {
@@ -47,7 +47,7 @@ func (j *Incremental) Tell(events ...Event) {
 		f.events = append(f.events, e)
 		if timed(e) && !f.timed {
 			f.timed = true
-			if f.again() {
+			if f.rebuild() {
 				continue
 			}
 		}
@@ -68,9 +68,9 @@ func (j *Incremental) Anomalies() (found []Anomaly, unjudged bool) {
 // ended reports whether the run is over.
 func (f *index) ended() bool { return len(f.events) > 0 && f.events[len(f.events)-1].Kind == End }
 
-// again takes all events anew, now that requests turn out to say when they set out, if there was a request
+// rebuild takes all events anew, now that requests turn out to say when they set out, if there was a request
 // already. It reports whether there was.
-func (f *index) again() bool {
+func (f *index) rebuild() bool {
 	before, events := f.events[:len(f.events)-1], f.events
 	if !slices.ContainsFunc(before, func(e Event) bool { return e.Kind == Request }) {
 		return false
@@ -83,9 +83,9 @@ func (f *index) again() bool {
 // goOn makes the facts those of another history, to go on from there. What of them is only ever appended to is in the
 // other's memory: as long as this one is of use, the other must stay as it is, and no third may go on from it.
 func (f *index) goOn(from *index) {
-	from.events, from.changes, from.byID = roomy(from.events), roomy(from.changes), roomy(from.byID)
-	from.writes, from.refusals = roomy(from.writes), roomy(from.refusals)
-	from.departures, from.leftovers = roomy(from.departures), roomy(from.leftovers)
+	from.events, from.changes, from.byID = growCap(from.events), growCap(from.changes), growCap(from.byID)
+	from.writes, from.refusals = growCap(from.writes), growCap(from.refusals)
+	from.departures, from.leftovers = growCap(from.departures), growCap(from.leftovers)
 	own := *f
 	*f = *from
 	f.odd, f.names, f.places, f.groups = maps.Clone(from.odd), nil, nil, nil
@@ -94,34 +94,34 @@ func (f *index) goOn(from *index) {
 	f.holds = append(own.holds[:0], from.holds...)
 	f.ownerships = append(own.ownerships[:0], from.ownerships...)
 	f.deadlines = append(own.deadlines[:0], from.deadlines...)
-	f.clients = copies(own.clients, from.clients, func(c, from *client) {
+	f.clients = cloneSlices(own.clients, from.clients, func(c, from *client) {
 		own := *c
 		*c = *from
 		c.holds, c.acquires, c.extends = append(own.holds[:0], from.holds...), append(own.acquires[:0], from.acquires...), append(own.extends[:0], from.extends...)
 		c.pauses, c.replaced = append(own.pauses[:0], from.pauses...), append(own.replaced[:0], from.replaced...)
 	})
-	f.servers = copies(own.servers, from.servers, func(s, from *server) {
+	f.servers = cloneSlices(own.servers, from.servers, func(s, from *server) {
 		changes := s.changes
 		*s = *from
 		s.changes = append(changes[:0], from.changes...)
 	})
-	f.nodes = copies(own.nodes, from.nodes, func(n, from *node) {
+	f.nodes = cloneSlices(own.nodes, from.nodes, func(n, from *node) {
 		counting, owned := n.counting, n.owned
 		*n = *from
 		n.counting, n.owned = append(counting[:0], from.counting...), append(owned[:0], from.owned...)
 	})
 }
 
-// roomy returns a list that can be appended to without being moved each time, by one after the other.
-func roomy[T any](list []T) []T {
+// growCap returns a list that can be appended to without being moved each time, by one after the other.
+func growCap[T any](list []T) []T {
 	if cap(list)-len(list) < 32 {
 		return slices.Grow(list, 256+len(list))
 	}
 	return list
 }
 
-// copies makes what list points to copies of what another list does.
-func copies[T any](list, from []*T, copy func(to, from *T)) []*T {
+// cloneSlices makes what list points to copies of what another list does.
+func cloneSlices[T any](list, from []*T, copy func(to, from *T)) []*T {
 	list = slices.Grow(list[:0], len(from))[:len(from)]
 	for i := range list {
 		if list[i] == nil {

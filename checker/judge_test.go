@@ -35,15 +35,15 @@ func TestJudgeSaysWhatCheckDoes(t *testing.T) {
 			places := make([]int, len(h.Events))
 			for pass, from := range []int{0, len(h.Events) / 2, len(h.Events) / 3} {
 				if pass > 0 {
-					judge.Back(places[from])
+					judge.Rollback(places[from])
 				}
 				for i := from; i < len(h.Events); i++ {
 					beginnings++
-					places[i] = judge.Mark()
-					judge.Tell(h.Events[i])
-					place := judge.Mark()
+					places[i] = judge.Checkpoint()
+					judge.Add(h.Events[i])
+					place := judge.Checkpoint()
 					got, unjudged := judge.Anomalies()
-					judge.Back(place)
+					judge.Rollback(place)
 					want := Check(History{Meta: h.Meta, Events: h.Events[:i+1]})
 					if !slices.Equal(got, want.Anomalies()) || unjudged != (want.Unjudged != nil) {
 						t.Fatalf("%s: until event %d the judge says %v (unjudged: %v), and Check %v (%v)\n%s",

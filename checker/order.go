@@ -13,8 +13,8 @@ type Conflict struct {
 	// order can hold, such as the returns of two acquires, and the loss that a client
 	// was told meanwhile if there is one. There are none if the history makes no sense.
 	Events []int `json:"events"`
-	// Says is the reason in one plain sentence.
-	Says string `json:"says"`
+	// Message is the reason in one plain sentence.
+	Message string `json:"says"`
 }
 
 // Linearize returns why what clients were told has no legal order under a lock that
@@ -37,7 +37,7 @@ func Linearize(h History) *Conflict {
 	}
 	// No lock says whether its owner may acquire it again, so that is no conflict;
 	// and where tokens or leases leave it open, holds alone may tell.
-	if r.Verdict == linear.Unknown || r.Verdict == linear.Invalid && r.Violations[0].Rule == linear.Again {
+	if r.Verdict == linear.Unknown || r.Verdict == linear.Invalid && r.Violations[0].Rule == linear.Reacquire {
 		r = linear.Check(linear.Reentrant(0), without(events, linear.Extend, linear.Use), linear.Options{})
 	}
 	switch r.Verdict {
@@ -46,13 +46,13 @@ func Linearize(h History) *Conflict {
 	case linear.Invalid:
 		return conflict(h, &r.Violations[0], lease)
 	}
-	return &Conflict{Events: []int{}, Says: "No legal order is known: " + r.Reason + "."}
+	return &Conflict{Events: []int{}, Message: "No legal order is known: " + r.Reason + "."}
 }
 
 // conflict says a violation in the words of verdicts. Where no lease was judged, holds end
 // where clients ended them, which takes fewer words.
 func conflict(h History, v *linear.Violation, lease bool) *Conflict {
-	c := &Conflict{Says: v.Says}
+	c := &Conflict{Message: v.Message}
 	for _, e := range v.Events {
 		c.Events = append(c.Events, e.Line-1)
 	}
@@ -71,10 +71,10 @@ func conflict(h History, v *linear.Violation, lease bool) *Conflict {
 	switch {
 	case told >= 0:
 		c.Events = slices.Insert(c.Events, 1, from+told)
-		c.Says = fmt.Sprintf("%s, after %s's lock had told it at %s that it was lost; but %s, and in a legal order nothing but a release or a crash ends a hold.",
+		c.Message = fmt.Sprintf("%s, after %s's lock had told it at %s that it was lost; but %s, and in a legal order nothing but a release or a crash ends a hold.",
 			b, first.Client, seconds(h.Events[from+told].Time), a)
 	case !lease:
-		c.Says = fmt.Sprintf("%s while %s.", b, a)
+		c.Message = fmt.Sprintf("%s while %s.", b, a)
 	}
 	return c
 }

@@ -45,7 +45,7 @@ func TestServersThatNeverSaid(t *testing.T) {
 				{Index: 1, Time: 2 * time.Millisecond, Kind: Return, Client: "A", Op: Acquire, Result: c.result},
 			},
 		}
-		if got := Check(h).Unjudged; got == nil || got.Says != c.want {
+		if got := Check(h).Unjudged; got == nil || got.Message != c.want {
 			t.Errorf("%q, %s: %v, want %s", c.query, c.result, got, c.want)
 		}
 	}

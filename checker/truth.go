@@ -11,8 +11,8 @@ import (
 type Ambiguity struct {
 	// Events are indices into the history, in ascending order.
 	Events []int `json:"events"`
-	// Says is the reason in one plain sentence.
-	Says string `json:"says"`
+	// Message is the reason in one plain sentence.
+	Message string `json:"says"`
 }
 
 // ServerSide returns the anomalies that are read off the servers: they are judged
@@ -25,12 +25,12 @@ func ServerSide() []Anomaly {
 // whose the lock is; nil if it does.
 func (f *index) doubtful() *Ambiguity {
 	if service := f.meta.Service; service != "" && len(f.changes) == 0 {
-		d := &Ambiguity{Events: []int{}, Says: fmt.Sprintf("Servers of %s never said whose the lock is.", service)}
+		d := &Ambiguity{Events: []int{}, Message: fmt.Sprintf("Servers of %s never said whose the lock is.", service)}
 		got := slices.IndexFunc(f.acquires, func(at int) bool { return f.calls[at].result == OK })
 		if got >= 0 && f.meta.Query != "" { // which may name a table, a key or a path that isn't the lock's
 			c := &f.calls[f.acquires[got]]
 			d.Events = append(d.Events, c.end)
-			d.Says = fmt.Sprintf("Servers of %s never said whose the lock is, though %s acquired at %s: see whether they are asked for the right thing, %q.",
+			d.Message = fmt.Sprintf("Servers of %s never said whose the lock is, though %s acquired at %s: see whether they are asked for the right thing, %q.",
 				service, f.name(c.client), seconds(c.to), strings.Join(strings.Fields(f.meta.Query), " "))
 		}
 		return d

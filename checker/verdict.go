@@ -34,8 +34,8 @@ type Witness struct {
 	Anomaly Anomaly `json:"anomaly"`
 	// Events are indices into the history, in ascending order.
 	Events []int `json:"events"`
-	// Says is the proof in one plain sentence.
-	Says string `json:"says"`
+	// Message is the proof in one plain sentence.
+	Message string `json:"says"`
 }
 
 // A Verdict is what [Check] found. The zero value is not a valid verdict.

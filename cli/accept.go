@@ -21,7 +21,7 @@ func (o *runOptions) checkAccept(scripts []chosen) error {
 		}
 	}
 	if err := replace.CheckFile(o.expect); err != nil {
-		return usage("can't write the expectations: %v", brief(err))
+		return usage("can't write the expectations: %v", pathErrorText(err))
 	}
 	return nil
 }
@@ -103,7 +103,7 @@ func (a *acceptance) write() error {
 		return nil
 	}
 	if err := replace.File(a.file, a.now); err != nil {
-		return fmt.Errorf("write what was accepted to %s: %w: the report says what it is", a.file, brief(err))
+		return fmt.Errorf("write what was accepted to %s: %w: the report says what it is", a.file, pathErrorText(err))
 	}
 	return nil
 }

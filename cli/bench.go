@@ -109,7 +109,7 @@ func (o *benchOptions) run(cmd *cobra.Command, a *app) error {
 	}
 	if o.svg != "" { // before minutes are spent
 		if err := replace.CheckFile(o.svg); err != nil {
-			return usage("can't write the plot: %v", brief(err))
+			return usage("can't write the plot: %v", pathErrorText(err))
 		}
 	}
 	redis.SetLogger(nopLogger{})
@@ -156,7 +156,7 @@ func (o *benchOptions) print(out io.Writer, all reports.Costs) error {
 	if o.svg != "" {
 		name = filepath.Base(o.svg)
 		if err := replace.Stream(o.svg, all.Plot); err != nil {
-			return fmt.Errorf("write the plot: %w", brief(err))
+			return fmt.Errorf("write the plot: %w", pathErrorText(err))
 		}
 	}
 	switch o.format {

@@ -139,7 +139,7 @@ type checked struct {
 	File       string `json:"file"`
 	Format     string `json:"format"`
 	Spec       string `json:"spec"`
-	Because    string `json:"because,omitempty"` // why this spec, if its content told
+	SpecReason string `json:"because,omitempty"` // why this spec, if its content told
 	Verdict    string `json:"verdict"`           // valid, invalid, unknown, or error
 	Reason     string `json:"reason,omitempty"`
 	Operations int    `json:"operations"`
@@ -164,7 +164,7 @@ type violation struct {
 	Clients []string      `json:"clients,omitempty"`
 	From    time.Duration `json:"from"`
 	To      time.Duration `json:"to"`
-	Says    string        `json:"says"`
+	Message string        `json:"says"`
 }
 
 // verdictError is the verdict on a file that could not be read to its end.
@@ -190,7 +190,7 @@ func (o *checkOptions) run(cmd *cobra.Command, files []string) error {
 		}
 		// Before hours of reading, not after.
 		if info, err := os.Stat(file); err != nil {
-			return usage("can't read the history: %v", brief(err))
+			return usage("can't read the history: %v", pathErrorText(err))
 		} else if info.IsDir() {
 			return usage("can't read the history: %s is a directory", file)
 		}
@@ -240,10 +240,10 @@ func (o *checkOptions) one(ctx context.Context, stdin io.Reader, file string) (c
 	if file == "-" {
 		c.File = "stdin"
 	}
-	from, done, err := patiently(ctx, stdin, file)
+	from, done, err := openInterruptible(ctx, stdin, file)
 	if err != nil {
-		c.Verdict, c.Reason = verdictError, brief(err).Error()
-		return c, brief(err)
+		c.Verdict, c.Reason = verdictError, pathErrorText(err).Error()
+		return c, pathErrorText(err)
 	}
 	defer done()
 	in := newHistoryText(from)
@@ -255,7 +255,7 @@ func (o *checkOptions) one(ctx context.Context, stdin io.Reader, file string) (c
 		how.TimeUnit = histories.TimeUnit(o.unit)
 	}
 	if c.Spec == specAuto {
-		c.Spec, c.Because = guess(in.head, how)
+		c.Spec, c.SpecReason = guess(in.head, how)
 	}
 	spec, err := o.linear(c.Spec)
 	if err != nil {
@@ -275,7 +275,7 @@ func (o *checkOptions) one(ctx context.Context, stdin io.Reader, file string) (c
 	if err == nil && j.Unsettled && (j.Verdict == linear.Unknown || o.all) {
 		// The rules leave a question open, which takes a search from the
 		// first event on.
-		if from := in.again(); from == nil && j.Verdict == linear.Unknown {
+		if from := in.reopen(); from == nil && j.Verdict == linear.Unknown {
 			j.Reason += "; a search may settle it, but not of an input of this size that can be read only once: give it as a file"
 		} else if from != nil {
 			as.Search, as.Locks = true, j.Open
@@ -294,14 +294,14 @@ func (o *checkOptions) one(ctx context.Context, stdin io.Reader, file string) (c
 		c.Violations = append(c.Violations, violationOf(v))
 	}
 	if o.explain && len(j.Violations) > 0 {
-		if from := in.again(); from != nil {
+		if from := in.reopen(); from != nil {
 			c.Explained = explain(histories.New(from, how).Events(), spec, &j.Violations[0], o.strict)
 		} else {
-			c.Explained = &explained{Says: "an input of this size can be read only once: give it as a file to have it explained"}
+			c.Explained = &explained{Message: "an input of this size can be read only once: give it as a file to have it explained"}
 		}
 	}
 	if o.html != "" {
-		if from := in.again(); from != nil {
+		if from := in.reopen(); from != nil {
 			c.drawn = o.draw(from, how, spec, j.Violations)
 		}
 	}
@@ -317,7 +317,7 @@ func (o *checkOptions) one(ctx context.Context, stdin io.Reader, file string) (c
 func violationOf(v linear.Violation) violation {
 	w := violation{
 		Rule: string(v.Rule), Certain: v.Certain, Key: v.Key, Lines: []int{},
-		Clients: v.Clients, From: v.From, To: v.To, Says: v.Says,
+		Clients: v.Clients, From: v.From, To: v.To, Message: v.Message,
 	}
 	for _, e := range v.Events {
 		if e.Line > 0 {
@@ -374,16 +374,16 @@ func (c *checked) onLocks() string {
 // there is nothing to say.
 func (c *checked) explain(w io.Writer, skew time.Duration) {
 	var lines []string
-	if c.Because != "" {
-		lines = append(lines, fmt.Sprintf("judged as --spec %s, since %s", c.Spec, c.Because))
+	if c.SpecReason != "" {
+		lines = append(lines, fmt.Sprintf("judged as --spec %s, since %s", c.Spec, c.SpecReason))
 	}
-	lines = append(lines, c.says(skew)...)
+	lines = append(lines, c.notes(skew)...)
 	for _, v := range c.Violations {
 		name := v.Rule
 		if !v.Certain {
 			name = "possible " + name
 		}
-		lines = append(lines, fmt.Sprintf("%s%s: %s", name, onLines(v.Lines), v.Says))
+		lines = append(lines, fmt.Sprintf("%s%s: %s", name, onLines(v.Lines), v.Message))
 	}
 	if c.Explained != nil {
 		lines = append(lines, c.Explained.lines()...)

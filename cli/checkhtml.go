@@ -32,7 +32,7 @@ func (o *checkOptions) checkHTML(set bool, files []string) error {
 		}
 	}
 	if err := replace.CheckFile(o.html); err != nil {
-		return usage("--html can't be written: %v", brief(err))
+		return usage("--html can't be written: %v", pathErrorText(err))
 	}
 	return nil
 }
@@ -114,21 +114,21 @@ func (o *checkOptions) writeHTML(list []checked) error {
 	var pages []reports.Checked
 	for _, c := range list {
 		p := reports.Checked{Name: c.File, Verdict: c.Verdict, Spec: c.Spec, Violations: c.drawn,
-			Says: []string{fmt.Sprintf("%s, %d of unknown outcome, on %s", count(c.Operations, "operation", "operations"), c.Unknown, c.onLocks())}}
-		if c.Because != "" {
-			p.Says = append(p.Says, c.Because)
+			Notes: []string{fmt.Sprintf("%s, %d of unknown outcome, on %s", count(c.Operations, "operation", "operations"), c.Unknown, c.onLocks())}}
+		if c.SpecReason != "" {
+			p.Notes = append(p.Notes, c.SpecReason)
 		}
-		p.Says = append(p.Says, c.says(o.skew)...)
+		p.Notes = append(p.Notes, c.notes(o.skew)...)
 		if c.Reason != "" {
-			p.Says = append(p.Says, c.Reason)
+			p.Notes = append(p.Notes, c.Reason)
 		}
 		if n := len(c.Violations) + c.Omitted - mostDrawn; n > 0 {
-			p.Says = append(p.Says, count(n, "more violation is", "more violations are")+" not drawn")
+			p.Notes = append(p.Notes, count(n, "more violation is", "more violations are")+" not drawn")
 		}
 		pages = append(pages, p)
 	}
 	var b bytes.Buffer
-	if err := reports.WriteChecked(&b, pages); err != nil {
+	if err := reports.WriteCheckPage(&b, pages); err != nil {
 		return err
 	}
 	return replace.File(o.html, b.Bytes())

@@ -16,12 +16,12 @@ const (
 
 // A historyText is a history's text, which may be wanted twice.
 type historyText struct {
-	head  []byte // its beginning
-	whole io.Reader
-	file  io.ReadSeeker // nil if it can be read only once
-	start int64         // where it begins in file
-	kept  bytes.Buffer
-	over  bool // there was more than is kept
+	head     []byte // its beginning
+	whole    io.Reader
+	file     io.ReadSeeker // nil if it can be read only once
+	start    int64         // where it begins in file
+	buffered bytes.Buffer
+	over     bool // there was more than is kept
 }
 
 // newHistoryText reads the beginning of a history. An error comes back when that is
@@ -55,21 +55,21 @@ func (f failed) Read([]byte) (int, error) { return 0, f.err }
 
 // Write keeps what has been read, as long as it is not too much.
 func (in *historyText) Write(p []byte) (int, error) {
-	if in.over || in.kept.Len()+len(p) > remembered {
+	if in.over || in.buffered.Len()+len(p) > remembered {
 		in.over = true
-		in.kept = bytes.Buffer{}
+		in.buffered = bytes.Buffer{}
 		return len(p), nil
 	}
-	return in.kept.Write(p)
+	return in.buffered.Write(p)
 }
 
-// again returns the text from its beginning, once more, or nil if it is gone.
-func (in *historyText) again() io.Reader {
+// flagArgs returns the text from its beginning, once more, or nil if it is gone.
+func (in *historyText) reopen() io.Reader {
 	if in.file == nil {
 		if in.over {
 			return nil
 		}
-		return &in.kept
+		return &in.buffered
 	}
 	if _, err := in.file.Seek(in.start, io.SeekStart); err != nil {
 		return nil

@@ -39,7 +39,7 @@ func (s searched) findings(out string) string {
 	return string(text)
 }
 
-// kept returns how many bytes there are in the checkpoint.
+// sampled returns how many bytes there are in the checkpoint.
 func (s searched) kept() int64 {
 	info, err := os.Stat(s.file("checkpoint"))
 	if err != nil {

@@ -31,7 +31,7 @@ type found struct {
 	TimeUnit    string       `json:"time_unit,omitempty"` // of times of CSV that are plain numbers
 	Since1970   bool         `json:"since_1970,omitempty"`
 	UnitBecause string       `json:"time_unit_because,omitempty"` // if nobody asked for the unit
-	Others      []otherEvent `json:"others,omitempty"`
+	OtherEvents []otherEvent `json:"others,omitempty"`
 }
 
 func foundBy(r *histories.Reader) found {
@@ -44,16 +44,16 @@ func foundBy(r *histories.Reader) found {
 	if times.Guessed {
 		f.UnitBecause = fmt.Sprintf("line %d has %.40s", times.Line, times.First)
 	}
-	for _, other := range r.Others() {
-		f.Others = append(f.Others, otherEvent(other))
+	for _, other := range r.IgnoredEvents() {
+		f.OtherEvents = append(f.OtherEvents, otherEvent(other))
 	}
 	return f
 }
 
-// says returns a line for each thing that was guessed and that a user may know
+// planText returns a line for each thing that was guessed and that a user may know
 // better, or that was left out. A unit matters to what is said of dates, and to the
 // skew; otherwise it makes no difference to the verdict.
-func (f found) says(skew time.Duration) []string {
+func (f found) notes(skew time.Duration) []string {
 	var lines []string
 	switch f.Separator {
 	case ";":
@@ -68,11 +68,11 @@ func (f found) says(skew time.Duration) []string {
 		}
 		lines = append(lines, fmt.Sprintf("times were read as %s%s, since %s: if they are something else, say --time-unit", histories.TimeUnit(f.TimeUnit), since, f.UnitBecause))
 	}
-	if len(f.Others) == 0 {
+	if len(f.OtherEvents) == 0 {
 		return lines
 	}
 	var parts []string
-	for i, other := range f.Others {
+	for i, other := range f.OtherEvents {
 		what := strconv.Itoa(other.Events)
 		if i == 0 {
 			what = count(other.Events, "event", "events")

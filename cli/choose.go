@@ -168,7 +168,7 @@ func checkFound(list []string) error {
 	for _, file := range list {
 		in, err := os.OpenRoot(filepath.Dir(file))
 		if err != nil {
-			return usage("can't read the directory: %v", brief(err))
+			return usage("can't read the directory: %v", pathErrorText(err))
 		}
 		info, err := in.Stat(filepath.Base(file))
 		in.Close()
@@ -186,7 +186,7 @@ func checkFound(list []string) error {
 func scriptsIn(dir string) (list []string, err error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
-		return nil, usage("can't read the directory: %v", brief(err))
+		return nil, usage("can't read the directory: %v", pathErrorText(err))
 	}
 	for _, entry := range entries {
 		if file := filepath.Join(dir, entry.Name()); strings.HasSuffix(file, scriptSuffix) && !isDir(file) {
@@ -257,8 +257,8 @@ func checkNames(registry strategies.Registry, scripts []chosen) error {
 	return nil
 }
 
-// brief drops the name of the system call, which tells a user nothing.
-func brief(err error) error {
+// pathErrorText drops the name of the system call, which tells a user nothing.
+func pathErrorText(err error) error {
 	var p *fs.PathError
 	if errors.As(err, &p) {
 		return fmt.Errorf("%s: %w", p.Path, p.Err)

@@ -23,8 +23,8 @@ func newWatchmanCommand() *cobra.Command {
 	}
 }
 
-// again returns a function that returns this program's command of that name.
-func (p *player) again(command string) func() *exec.Cmd {
+// flagArgs returns a function that returns this program's command of that name.
+func (p *player) commandOf(command string) func() *exec.Cmd {
 	return func() *exec.Cmd {
 		cmd := exec.Command(p.executable, command)
 		cmd.Args[0] = os.Args[0]

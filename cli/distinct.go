@@ -6,9 +6,9 @@ import "math/bits"
 // then, each time that there are too many again, every other one of those that are kept. So it is exact until there are that many, and
 // within a few in a thousand afterwards.
 type distinct struct {
-	table []uint64 // open addressing; 0 is an empty place
-	kept  int
-	thin  int // only hashes that end in so many zeros are kept
+	table   []uint64 // open addressing; 0 is an empty place
+	sampled int
+	thin    int // only hashes that end in so many zeros are kept
 }
 
 // exactly is up to how many are counted exactly. The table of so many takes 32 MiB.
@@ -33,10 +33,10 @@ func (d *distinct) add(h uint64) {
 	if bits.TrailingZeros64(h) < d.thin || d.table[d.place(h)] == h {
 		return
 	}
-	if 2*d.kept == len(d.table) && d.kept < exactly {
+	if 2*d.sampled == len(d.table) && d.sampled < exactly {
 		d.rebuild(2 * len(d.table))
 	}
-	for d.kept == exactly {
+	for d.sampled == exactly {
 		d.thin++
 		d.rebuild(len(d.table))
 	}
@@ -57,12 +57,12 @@ func (d *distinct) place(h uint64) int {
 
 func (d *distinct) put(h uint64) {
 	d.table[d.place(h)] = h
-	d.kept++
+	d.sampled++
 }
 
 func (d *distinct) rebuild(size int) {
 	old := d.table
-	d.table, d.kept = make([]uint64, size), 0
+	d.table, d.sampled = make([]uint64, size), 0
 	for _, h := range old {
 		if h != 0 && bits.TrailingZeros64(h) >= d.thin {
 			d.put(h)
@@ -74,4 +74,4 @@ func (d *distinct) rebuild(size int) {
 func (d *distinct) estimated() bool { return d.thin > 0 }
 
 // count is how many there were.
-func (d *distinct) count() int { return d.kept << d.thin }
+func (d *distinct) count() int { return d.sampled << d.thin }

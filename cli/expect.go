@@ -43,7 +43,7 @@ func (o *playOptions) expectations(cmd *cobra.Command, registry strategies.Regis
 		}
 	}
 	for _, strategy := range list {
-		if err := scenarios.CheckMay(strategy.May, own); err != nil {
+		if err := scenarios.CheckMay(strategy.Expected, own); err != nil {
 			return nil, usage("what %s may show: %w", strategy.Name, err)
 		}
 	}

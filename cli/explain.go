@@ -10,15 +10,15 @@ import (
 
 // explained is the smallest part of a history that is illegal all the same.
 type explained struct {
-	Says     string          `json:"says"` // why
+	Message  string          `json:"says"` // why
 	Of       int             `json:"of,omitempty"`
 	Smallest bool            `json:"smallest"`
 	Events   []explainedPart `json:"events,omitempty"`
 }
 
 type explainedPart struct {
-	Line int    `json:"line"`
-	Says string `json:"says"`
+	Line    int    `json:"line"`
+	Message string `json:"says"`
 }
 
 // explain reads what is about the lock of a violation, and shrinks it. A Multi has one key of several, and all of
@@ -35,14 +35,14 @@ func explain(events iter.Seq2[linear.Event, error], spec linear.Spec, v *linear.
 	}
 	x, ok := linear.Explain(spec, list, linear.Options{Strict: strict})
 	if !ok {
-		return &explained{Says: "it is not explained, since it took too long to be sure"}
+		return &explained{Message: "it is not explained, since it took too long to be sure"}
 	}
-	all := &explained{Says: x.Violation.Says, Of: x.Of, Smallest: x.Smallest}
+	all := &explained{Message: x.Violation.Message, Of: x.Of, Smallest: x.Smallest}
 	if x.Violation.Rule == v.Rule && slices.Equal(linesOf(x.Violation.Events), linesOf(v.Events)) && slices.Equal(x.Violation.Clients, v.Clients) {
-		all.Says = v.Says // the part ends early, and doesn't know how long something lasted
+		all.Message = v.Message // the part ends early, and doesn't know how long something lasted
 	}
 	for i := range x.Events {
-		all.Events = append(all.Events, explainedPart{x.Events[i].Line, x.Events[i].Says()})
+		all.Events = append(all.Events, explainedPart{x.Events[i].Line, x.Events[i].Describe()})
 	}
 	return all
 }
@@ -57,7 +57,7 @@ func linesOf(events []linear.Event) []int {
 
 func (x *explained) lines() []string {
 	if len(x.Events) == 0 {
-		return []string{x.Says}
+		return []string{x.Message}
 	}
 	head := fmt.Sprintf("%d of %d events are illegal by themselves, and none can be left out:", len(x.Events), x.Of)
 	if !x.Smallest {
@@ -65,7 +65,7 @@ func (x *explained) lines() []string {
 	}
 	lines := []string{head}
 	for _, e := range x.Events {
-		lines = append(lines, fmt.Sprintf("  line %d: %s", e.Line, e.Says))
+		lines = append(lines, fmt.Sprintf("  line %d: %s", e.Line, e.Message))
 	}
-	return append(lines, "since "+x.Says)
+	return append(lines, "since "+x.Message)
 }

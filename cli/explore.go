@@ -44,7 +44,7 @@ type exploreOptions struct {
 	// cutElsewhere says that a worker of a queue has cut its part of the search.
 	cutElsewhere bool
 	parts        int    // of a search on a queue
-	varies       string // why another search may go another way; see [strategies.Strategy.Varies]
+	varies       string // why another search may go another way; see [strategies.Strategy.HistoryVaries]
 }
 
 func newExploreCommand(a *app) *cobra.Command {
@@ -254,7 +254,7 @@ func (o *exploreOptions) explore(cmd *cobra.Command, a *app, name string) error 
 	if s := list[0]; o.bound.Extend && !slices.Contains(s.Tags, strategies.TagExtending) {
 		return usage("--extend: %s can't be extended by its user, or doesn't say so with the tag %s: leave --extend out, or name one of @%[2]s", s.Name, strategies.TagExtending)
 	}
-	o.bound.Nodes, o.bound.Varies = max(1, list[0].Nodes), list[0].Varies != ""
+	o.bound.Nodes, o.bound.Varies = max(1, list[0].Nodes), list[0].HistoryVaries != ""
 	for _, world := range o.worlds {
 		if err := o.at(world).Check(cmd.Context()); err != nil {
 			return &statusError{ExitUndecided, err}
@@ -283,7 +283,7 @@ func (o *exploreOptions) explore(cmd *cobra.Command, a *app, name string) error 
 		return err
 	}
 	defer limit.release()
-	o.varies = list[0].Varies
+	o.varies = list[0].HistoryVaries
 	e := newExplorer(o, list[0], o.jobs, pool.Options{Start: start, Limit: limitOf})
 	player, journal, err := o.openCheckpoint(list[0].Name, e, cmd.ErrOrStderr())
 	if err != nil {
@@ -313,7 +313,7 @@ func (o *exploreOptions) explore(cmd *cobra.Command, a *app, name string) error 
 			return err
 		}
 	}
-	if err := o.tell(cmd.OutOrStdout(), list[0].Name, result, found, took); err != nil {
+	if err := o.print(cmd.OutOrStdout(), list[0].Name, result, found, took); err != nil {
 		return err
 	}
 	if err := o.tellCheckpoint(cmd.OutOrStdout(), journal); err != nil {
@@ -447,8 +447,8 @@ func (f *finding) in(c reports.Cell) string {
 	return notReproduced
 }
 
-// patient is how long a script may take that is played once more with a longer lease.
-const patient = 20 * time.Second
+// maxRerun is how long a script may take that is played once more with a longer lease.
+const maxRerun = 20 * time.Second
 
 // longer returns the lease with which a cell is played again in which a finding did not show: that of the search, or as much of it as
 // one can wait for; 0 if its user wants another, or it is no longer one.
@@ -456,15 +456,15 @@ func (o *exploreOptions) longer(c reports.Cell) time.Duration {
 	if o.ttl != 0 || c.Lease <= 0 {
 		return 0
 	}
-	times := min(int64(scenarios.Defaults().TTL/c.Lease), int64(patient/max(c.Virtual, time.Millisecond)))
+	times := min(int64(scenarios.Defaults().TTL/c.Lease), int64(maxRerun/max(c.Virtual, time.Millisecond)))
 	if times < 2 {
 		return 0
 	}
 	return c.Lease * time.Duration(times)
 }
 
-// tell prints what came of a search.
-func (o *exploreOptions) tell(w io.Writer, strategy string, r explore.Result, found []finding, took time.Duration) error {
+// print prints what came of a search.
+func (o *exploreOptions) print(w io.Writer, strategy string, r explore.Result, found []finding, took time.Duration) error {
 	var b strings.Builder
 	for _, f := range found {
 		fmt.Fprintf(&b, "%s, after %s and %s", f.Anomaly, count(f.Moves, "move", "moves"), count(f.Requests, "request", "requests"))
@@ -480,7 +480,7 @@ func (o *exploreOptions) tell(w io.Writer, strategy string, r explore.Result, fo
 	}
 	if len(r.Failures) > 0 {
 		f := r.Failures[0]
-		fmt.Fprintf(&b, "%s came to nothing: %s\n\n%s\n\n", came(len(r.Failures)), f.Err, indent(f.Script))
+		fmt.Fprintf(&b, "%s came to nothing: %s\n\n%s\n\n", failuresText(len(r.Failures)), f.Err, indent(f.Script))
 	}
 	switch {
 	case len(found) > 0 || len(r.Failures) > 0:
@@ -507,15 +507,15 @@ func (o *exploreOptions) tell(w io.Writer, strategy string, r explore.Result, fo
 		fmt.Fprintf(&b, "%s, %s: %s, %s; %s, %s; the longest path has %d;%s exhausted: %s\n",
 			strategy, o.about(), count(r.States, "state", "states"), count(r.Ends, "of them an end", "of them ends"), count(r.Moves, "move", "moves"), count(r.Runs, "run", "runs"), r.Depth, lasted, exhausted)
 	}
-	for _, line := range aside(r, shardNames{Shards: o.bound.Shards, AtMost: o.doubled}, o.varies) {
+	for _, line := range searchNotes(r, shardNames{Shards: o.bound.Shards, AtMost: o.doubled}, o.varies) {
 		fmt.Fprintln(&b, line)
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
 }
 
-// aside returns what else is to be known of what came of a search, line by line.
-func aside(r explore.Result, names shardNames, varies string) []string {
+// searchNotes returns what else is to be known of what came of a search, line by line.
+func searchNotes(r explore.Result, names shardNames, varies string) []string {
 	var list []string
 	if text := names.remark(r); text != "" {
 		list = append(list, text)
@@ -535,8 +535,8 @@ func aside(r explore.Result, names shardNames, varies string) []string {
 	return list
 }
 
-// came says how many scripts ended in an error; one of them is told.
-func came(n int) string {
+// failuresText says how many scripts ended in an error; one of them is told.
+func failuresText(n int) string {
 	if n == 1 {
 		return "a script"
 	}

@@ -170,8 +170,8 @@ func (s *search) writePage(ctx context.Context, registry strategies.Registry, di
 // page returns what the page says.
 func (s *search) page(ctx context.Context, registry strategies.Registry) (reports.Findings, error) {
 	strategy, known := registry.Lookup(s.Strategy)
-	p := reports.Findings{Strategy: s.Strategy, Summary: strategy.Summary, Conclusions: s.conclusions(), Searched: s.searched(), Came: s.came(), Provenance: s.provenance(),
-		Remarks: aside(s.Result, s.shardNames, strategy.Varies)}
+	p := reports.Findings{Strategy: s.Strategy, Summary: strategy.Summary, Conclusions: s.conclusions(), Searched: s.searched(), Coverage: s.coverage(), Provenance: s.provenance(),
+		Notes: searchNotes(s.Result, s.shardNames, strategy.HistoryVaries)}
 	for _, f := range s.Failures {
 		p.Failures = append(p.Failures, reports.Failed{Script: f.Script, Err: f.Err})
 	}
@@ -200,7 +200,7 @@ func (s *search) page(ctx context.Context, registry strategies.Registry) (report
 	}
 	for i, f := range s.Findings {
 		c := &p.List[i].Cell
-		c.Expected, c.Varies = f.Anomalies, strategy.Varies
+		c.Expected, c.Varies = f.Anomalies, strategy.HistoryVaries
 		c.Settle()
 	}
 	return p, err
@@ -274,7 +274,7 @@ func (s *search) conclusions() []string {
 	var list []string
 	switch {
 	case s.Random != "":
-		list = append(list, fmt.Sprintf("Drawn by chance: %s within this bound (%s). It ended because %s.", count(s.Schedules, "schedule", "schedules"), within, because(s.Cut)))
+		list = append(list, fmt.Sprintf("Drawn by chance: %s within this bound (%s). It ended because %s.", count(s.Schedules, "schedule", "schedules"), within, cutReason(s.Cut)))
 		if none {
 			list = append(list, "No anomaly showed. That says that none was drawn, and not that there is none.")
 		} else {
@@ -293,7 +293,7 @@ func (s *search) conclusions() []string {
 	default:
 		why := "scripts came to nothing, and what follows on them is not known"
 		if s.Cut != "" {
-			why = because(s.Cut)
+			why = cutReason(s.Cut)
 		}
 		list = append(list,
 			fmt.Sprintf("Not exhausted: it ended after %s, because %s.", looked, why),
@@ -308,8 +308,8 @@ func (s *search) conclusions() []string {
 // outOfTime is the cut of a search that --for ended.
 const outOfTime = "out of time"
 
-// because says why a search ended, in a sentence.
-func because(cut string) string {
+// cutReason says why a search ended, in a sentence.
+func cutReason(cut string) string {
 	switch cut {
 	case outOfTime:
 		return "the time of --for was over"
@@ -376,8 +376,8 @@ func times(n int) string {
 	return fmt.Sprintf("%d times at most", n)
 }
 
-// came says how much was looked at: what, and how much.
-func (s *search) came() [][2]string {
+// coverage says how much was looked at: what, and how much.
+func (s *search) coverage() [][2]string {
 	var list [][2]string
 	if s.Schedules > 0 {
 		list = append(list, [2]string{"schedules", fmt.Sprintf("%d, drawn to their ends", s.Schedules)})

@@ -67,7 +67,7 @@ func (o *fmtOptions) run(cmd *cobra.Command, files []string) error {
 		case o.write && file != "-":
 			if changed {
 				if err := replace.File(file, formatted); err != nil {
-					return usage("can't rewrite the script: %v", brief(err))
+					return usage("can't rewrite the script: %v", pathErrorText(err))
 				}
 			}
 		default:

@@ -79,7 +79,7 @@ func checkFormFile(word, file, out string, list []chosenForm) error {
 	}
 	if err != nil || info.Mode().IsRegular() { // pipes and devices are written into
 		if err := replace.CheckFile(file); err != nil {
-			return usage("--format %s: %v", word, brief(err))
+			return usage("--format %s: %v", word, pathErrorText(err))
 		}
 	}
 	return nil

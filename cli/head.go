@@ -22,7 +22,7 @@ func (o *runOptions) head(list []strategies.Strategy, scripts []chosen, costs []
 	for _, s := range list {
 		d := reports.StrategyInfo{Name: s.Name, Summary: s.Summary, Service: s.Service, Nodes: max(1, s.Nodes), Renews: slices.Contains(s.Tags, strategies.TagRenewing)}
 		if o.subject != nil && s.Name == o.subject.Name {
-			d.Flags = o.subjectFlags.again()
+			d.Flags = o.subjectFlags.flagArgs()
 		}
 		h.Strategies = append(h.Strategies, d)
 	}
@@ -39,7 +39,7 @@ func (o *runOptions) head(list []strategies.Strategy, scripts []chosen, costs []
 		h.Command = append(h.Command, "--world", strings.Join(o.worlds, ","))
 	}
 	if o.subject != nil {
-		h.Command = append(h.Command, o.subjectFlags.again()...)
+		h.Command = append(h.Command, o.subjectFlags.flagArgs()...)
 	}
 	h.Command = append(h.Command, h.Flags...)
 	return h

@@ -65,7 +65,7 @@ func initialise(cmd *cobra.Command, dir string) error {
 	name := packageName(filepath.Base(whole))
 	in, err := below.Make(dir, 0o777)
 	if err != nil {
-		return usage("can't write there: %v", brief(err))
+		return usage("can't write there: %v", pathErrorText(err))
 	}
 	defer in.Close()
 	for _, f := range startings() {
@@ -73,7 +73,7 @@ func initialise(cmd *cobra.Command, dir string) error {
 		case err == nil:
 			return usage("there is %s already, and nothing was written: name another directory", in.Join(f.name))
 		case !errors.Is(err, fs.ErrNotExist):
-			return usage("can't write there: %v", brief(err))
+			return usage("can't write there: %v", pathErrorText(err))
 		}
 	}
 	for _, f := range startings() {
@@ -82,7 +82,7 @@ func initialise(cmd *cobra.Command, dir string) error {
 			return err
 		}
 		if err := createFile(in, f.name, strings.ReplaceAll(string(text), "PACKAGE", name)); err != nil {
-			return usage("can't write there: %v", brief(err))
+			return usage("can't write there: %v", pathErrorText(err))
 		}
 	}
 	out := cmd.OutOrStdout()

@@ -117,12 +117,12 @@ func (o *joinOptions) join(cmd *cobra.Command, a *app) error {
 	h := &queueWorker{
 		registry: a.everything, jobs: o.jobs, memory: memory, temp: temp.Path(), orders: make(chan order), seen: map[string]worlds.Place{},
 		servers: servers, images: o.images, searchLimit: o.searchLimit,
-		pool: pool.Options{Workers: o.jobs, Start: start, Limit: func(j any) time.Duration { return min(limitOf(j), o.cellTimeout) }, Grace: grace(worlds.Docker), Busy: busy, Fresh: func(j any) bool { return j.(order).alone() }},
+		pool: pool.Options{Workers: o.jobs, Start: start, Limit: func(j any) time.Duration { return min(limitOf(j), o.cellTimeout) }, Grace: grace(worlds.Docker), Busy: busy, Fresh: func(j any) bool { return j.(order).isolated() }},
 	}
 	var playing sync.WaitGroup
 	playing.Go(func() { cancel(h.play(ctx)) })
 	fmt.Fprintf(cmd.OutOrStdout(), "taking work of %s, build %s, as worker %s\n", p.Version, p.Class, queue.Short(c.Worker()))
-	err = c.Work(ctx, p, queue.Worker{Hands: o.jobs, Do: h.do})
+	err = c.Work(ctx, p, queue.Worker{Slots: o.jobs, Do: h.do})
 	interrupted := cmd.Context().Err() != nil
 	cancel(nil)
 	playing.Wait()
@@ -260,7 +260,7 @@ func (h *queueWorker) job(c item.Cell) (j job, err error) {
 	}
 	j = job{
 		Strategy: c.Strategy, Scenario: c.Scenario, File: c.File, Source: []byte(c.Script), Place: worlds.Place{World: c.World, Sentinel: c.Sentinel},
-		Seed: c.Seed, TTL: c.Lease, Base: c.Lease, Limit: c.Limit, Nodes: c.Nodes, Alone: c.Alone || !s.Builtin(), Count: c.Count,
+		Seed: c.Seed, TTL: c.Lease, Base: c.Lease, Limit: c.Limit, Nodes: c.Nodes, Isolated: c.Isolated || !s.Builtin(), Count: c.Count,
 	}
 	switch c.World {
 	case worlds.Process:

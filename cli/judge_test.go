@@ -105,7 +105,7 @@ func TestJudgingApartAgrees(t *testing.T) {
 // said returns what violations say, in any order, and from when to when they were.
 func said(list []linear.Violation) (lines []string) {
 	for _, v := range list {
-		lines = append(lines, fmt.Sprint(v.Key, " ", v.From, " ", v.To, " ", v.Says))
+		lines = append(lines, fmt.Sprint(v.Key, " ", v.From, " ", v.To, " ", v.Message))
 	}
 	slices.Sort(lines)
 	return lines

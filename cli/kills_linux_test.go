@@ -178,7 +178,7 @@ type traces struct {
 	files   map[string]bool // of shared memory
 }
 
-// look notes what the run has, and returns its processes.
+// playTrials notes what the run has, and returns its processes.
 func (tr *traces) look() []proc {
 	all := tr.run.processes()
 	listening := listeners()
@@ -274,7 +274,7 @@ func (tr *traces) gone(filesWait, containersWait bool) time.Duration {
 	defer close(done)
 	late := make(chan time.Duration, 1)
 	late <- 0
-	go child.Heart(time.Second, done, func(by time.Duration) { late <- <-late + by })
+	go child.MeasureTimerLag(time.Second, done, func(by time.Duration) { late <- <-late + by })
 	begun := time.Now()
 	for {
 		what := tr.left(!filesWait, !containersWait)

@@ -22,7 +22,7 @@ type explorer struct {
 	options  *exploreOptions
 	strategy strategies.Strategy
 	pool     pool.Options
-	lanes    []pool.IdleWorkers // of one worker each
+	workers  []pool.IdleWorkers // of one worker each
 	keeps    []bool             // there may be runs
 
 	seed  maphash.Seed
@@ -32,9 +32,9 @@ type explorer struct {
 // newExplorer returns one with so many workers. Whoever makes one closes it.
 func newExplorer(o *exploreOptions, strategy strategies.Strategy, workers int, options pool.Options) *explorer {
 	options.Workers = 1
-	options.Fresh = func(j any) bool { return j.(job).Alone }
+	options.Fresh = func(j any) bool { return j.(job).Isolated }
 	return &explorer{
-		options: o, strategy: strategy, pool: options, lanes: make([]pool.IdleWorkers, workers), keeps: make([]bool, workers),
+		options: o, strategy: strategy, pool: options, workers: make([]pool.IdleWorkers, workers), keeps: make([]bool, workers),
 		seed: maphash.MakeSeed(), homes: map[int]map[uint64][]int{},
 	}
 }
@@ -42,14 +42,14 @@ func newExplorer(o *exploreOptions, strategy strategies.Strategy, workers int, o
 // close ends the workers.
 func (e *explorer) close() {
 	var ends sync.WaitGroup
-	for i := range e.lanes {
-		ends.Go(func() { e.lanes[i].Close(0) })
+	for i := range e.workers {
+		ends.Go(func() { e.workers[i].Close(0) })
 	}
 	ends.Wait()
 }
 
-// Again implements [explore.Player].
-func (e *explorer) Again(ctx context.Context, trial explore.Trial) (look explore.Outcome, err error) {
+// PlayAlone implements [explore.Player].
+func (e *explorer) PlayAlone(ctx context.Context, trial explore.Trial) (look explore.Outcome, err error) {
 	trial.Moves = 0 // how it ends is seen in the same process
 	err = pool.Run(ctx, e.pool, slices.Values([]job{e.job(true, []explore.Trial{trial}, []int{0})}), func(_ job, r pool.Result[played]) error {
 		look = looksOf(r)[0]
@@ -60,12 +60,12 @@ func (e *explorer) Again(ctx context.Context, trial explore.Trial) (look explore
 
 // Play implements [explore.Player].
 func (e *explorer) Play(ctx context.Context, trials []explore.Trial) ([]explore.Outcome, error) {
-	d := itemBatch{explorer: e, trials: trials, looks: make([]explore.Outcome, len(trials)), singly: make([]bool, len(e.lanes))}
-	d.own, d.others = e.assign(trials)
+	d := itemBatch{explorer: e, trials: trials, outcomes: make([]explore.Outcome, len(trials)), singly: make([]bool, len(e.workers))}
+	d.own, d.unassigned = e.assign(trials)
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var work sync.WaitGroup
-	for lane := range e.lanes {
+	for lane := range e.workers {
 		work.Go(func() {
 			if err := d.play(ctx, lane); err != nil {
 				cancel(err)
@@ -73,18 +73,18 @@ func (e *explorer) Play(ctx context.Context, trials []explore.Trial) ([]explore.
 		})
 	}
 	work.Wait()
-	return d.looks, context.Cause(ctx)
+	return d.outcomes, context.Cause(ctx)
 }
 
 // End implements [explore.ResumingPlayer].
 func (e *explorer) End(ctx context.Context) (left string, err error) {
-	for lane := range e.lanes {
+	for lane := range e.workers {
 		if !e.keeps[lane] {
 			continue
 		}
 		e.keeps[lane] = false
 		options := e.pool
-		options.Crew = &e.lanes[lane]
+		options.Idle = &e.workers[lane]
 		err := pool.Run(ctx, options, slices.Values([]job{{Strategy: e.strategy.Name, Nodes: e.options.nodes, Leave: true}}), func(_ job, r pool.Result[played]) error {
 			left = cmp.Or(left, r.Value.Left)
 			if r.Failure != nil {
@@ -105,19 +105,19 @@ const sheaf = 16
 // An itemBatch is trials that are being played.
 type itemBatch struct {
 	*explorer
-	trials []explore.Trial
-	looks  []explore.Outcome
+	trials   []explore.Trial
+	outcomes []explore.Outcome
 
-	mu     sync.Mutex // guards what follows, and homes
-	own    [][]int    // the trials that are for a lane, by their places
-	others []int      // those for any
-	singly []bool     // a lane has lost a worker, and it isn't known by which trial
+	mu         sync.Mutex // guards what follows, and homes
+	own        [][]int    // the trials that are for a lane, by their places
+	unassigned []int      // those for any
+	singly     []bool     // a lane has lost a worker, and it isn't known by which trial
 }
 
 // play plays what a lane gets, until nothing is left for it.
 func (d *itemBatch) play(ctx context.Context, lane int) error {
 	options := d.pool
-	options.Crew = &d.lanes[lane]
+	options.Idle = &d.workers[lane]
 	for some := true; some; {
 		some = false
 		err := pool.Run(ctx, options, func(yield func(job) bool) {
@@ -142,7 +142,7 @@ func (d *itemBatch) next(lane int) (places []int) {
 	defer d.mu.Unlock()
 	from, n := &d.own[lane], sheaf
 	if len(*from) == 0 {
-		from, n = &d.others, min(sheaf, 1+len(d.others)/len(d.lanes)/2) // there is something left for each
+		from, n = &d.unassigned, min(sheaf, 1+len(d.unassigned)/len(d.workers)/2) // there is something left for each
 	}
 	if d.singly[lane] {
 		n = 1
@@ -163,7 +163,7 @@ func (d *itemBatch) take(lane int, places []int, r pool.Result[played]) {
 	}
 	seen := looksOf(r)
 	for i, look := range seen {
-		d.looks[places[i]] = look
+		d.outcomes[places[i]] = look
 		d.settle(d.trials[places[i]], lane)
 	}
 	d.own[lane] = append(d.own[lane], places[len(seen):]...)
@@ -172,7 +172,7 @@ func (d *itemBatch) take(lane int, places []int, r pool.Result[played]) {
 // assign says which trials are for which lane, and which for any, by their places. All have as many
 // moves; runs of other numbers are gone, see [explore.RunCache].
 func (e *explorer) assign(trials []explore.Trial) (own [][]int, others []int) {
-	own = make([][]int, len(e.lanes))
+	own = make([][]int, len(e.workers))
 	for i, trial := range trials {
 		for moves := range e.homes {
 			if moves != trial.Moves && moves != trial.Moves-1 {
@@ -214,7 +214,7 @@ func (e *explorer) job(alone bool, trials []explore.Trial, places []int) job {
 	}
 	return job{
 		Strategy: e.strategy.Name, Place: worlds.Place{World: worlds.Sim}, Seed: e.options.seed, Limit: e.options.cellTimeout, Nodes: e.options.nodes,
-		Alone: alone, Trials: list, places: places,
+		Isolated: alone, Trials: list, places: places,
 	}
 }
 
@@ -237,15 +237,15 @@ func looksOf(r pool.Result[played]) []explore.Outcome {
 	switch {
 	case r.Failure != nil:
 		return []explore.Outcome{{Err: r.Failure.Error()}}
-	case len(r.Value.Looks) == 0:
-		return []explore.Outcome{{Err: r.Value.Cell.Reason + stdio.Printed("it", r.Printed)}}
+	case len(r.Value.Outcomes) == 0:
+		return []explore.Outcome{{Err: r.Value.Cell.Reason + stdio.OutputTail("it", r.Stderr)}}
 	}
-	looks, err := unpack(r.Value.Looks)
+	looks, err := unpack(r.Value.Outcomes)
 	if err != nil {
 		return []explore.Outcome{{Err: "the worker process gave an answer that can't be read: " + err.Error()}}
 	}
 	if last := &looks[len(looks)-1]; last.Err != "" {
-		last.Err += stdio.Printed("it", r.Printed)
+		last.Err += stdio.OutputTail("it", r.Stderr)
 	}
 	return looks
 }

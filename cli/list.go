@@ -46,8 +46,8 @@ func newListCommand(a *app) *cobra.Command {
 				}
 			case "faults":
 				fmt.Fprintln(w, "NAME\tEXAMPLE\tWHAT IT DOES")
-				for _, e := range faults.Vocabulary() {
-					fmt.Fprintf(w, "%s\t%s\t%s\n", e.Name, e.Syntax, e.Says)
+				for _, e := range faults.Catalog() {
+					fmt.Fprintf(w, "%s\t%s\t%s\n", e.Name, e.Syntax, e.Summary)
 				}
 			case "services":
 				fmt.Fprintln(w, "NAME\tWHAT IT IS\tLOCKS")
@@ -72,10 +72,10 @@ func newListCommand(a *app) *cobra.Command {
 func listVarying(w io.Writer, registry strategies.Registry) error {
 	separator := "\n"
 	for _, s := range registry.All() {
-		if s.Varies == "" {
+		if s.HistoryVaries == "" {
 			continue
 		}
-		if _, err := fmt.Fprintf(w, "%s%s: the same seed gives the same verdict, but not always the same history, since %s\n", separator, s.Name, s.Varies); err != nil {
+		if _, err := fmt.Fprintf(w, "%s%s: the same seed gives the same verdict, but not always the same history, since %s\n", separator, s.Name, s.HistoryVaries); err != nil {
 			return err
 		}
 		separator = ""

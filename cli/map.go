@@ -310,7 +310,7 @@ func (o *mapOptions) run(cmd *cobra.Command, a *app, args []string) error {
 	}
 	if o.out != "" {
 		if err := makeOut(o.out); err != nil {
-			return usage("--out: %v", brief(err))
+			return usage("--out: %v", pathErrorText(err))
 		}
 		if err := reports.CheckMap(o.out); err != nil {
 			return usage("--out: %v", err)
@@ -340,8 +340,8 @@ func (o *mapOptions) run(cmd *cobra.Command, a *app, args []string) error {
 	if err != nil {
 		return err
 	}
-	m := o.mapped(s, args[1], drawn, cells)
-	return o.tell(cmd, m)
+	m := o.mapReport(s, args[1], drawn, cells)
+	return o.print(cmd, m)
 }
 
 // mapCells are what points came to, by where they are: those whose values are written alike
@@ -391,7 +391,7 @@ func (o *mapOptions) ask(cmd *cobra.Command, ctx context.Context, s strategies.S
 func (o *mapOptions) job(s strategies.Strategy, n int, at mapping.Point) job {
 	j := job{
 		Number: n, Strategy: s.Name, Scenario: o.script.Name, File: o.file, Source: o.text(at),
-		Place: o.at(o.worlds[0]), Seed: o.seed, TTL: o.ttl, Limit: o.cellTimeout, Nodes: o.nodesOf(s), Alone: o.alone(s),
+		Place: o.at(o.worlds[0]), Seed: o.seed, TTL: o.ttl, Limit: o.cellTimeout, Nodes: o.nodesOf(s), Isolated: o.isolated(s),
 	}
 	if o.varies() {
 		if script, err := scenarios.Parse(o.file, j.Source); err == nil {

@@ -30,7 +30,7 @@ func TestLeaseOfAPoint(t *testing.T) {
 		if j.TTL != c.ttl || j.Fixed != c.fixed || j.Number != 3 {
 			t.Errorf("%s: %+v", c.scenario, j)
 		}
-		again := o.again(j, played{Cell: reports.Cell{Lease: max(c.ttl, time.Second)}, Late: time.Second})
+		again := o.rerun(j, played{Cell: reports.Cell{Lease: max(c.ttl, time.Second)}, Late: time.Second})
 		if longer := again.TTL > max(c.ttl, time.Second); longer == c.fixed {
 			t.Errorf("%s: played again with a lease of %v", c.scenario, again.TTL)
 		}

@@ -32,8 +32,8 @@ func (o *mapOptions) axis(i int) reports.MapAxis {
 	return a
 }
 
-// mapped puts a map into the words of a report.
-func (o *mapOptions) mapped(s strategies.Strategy, scenario string, drawn *mapping.Map, cells mapCells) *reports.MapReport {
+// mapReport puts a map into the words of a report.
+func (o *mapOptions) mapReport(s strategies.Strategy, scenario string, drawn *mapping.Map, cells mapCells) *reports.MapReport {
 	steps := o.plan.Steps()
 	m := &reports.MapReport{
 		Tool: reports.Tool, Version: version.Of(), Strategy: s.Name, Scenario: o.script.Name, World: o.worlds[0], Seed: o.seed, Nodes: o.nodesOf(s),
@@ -135,7 +135,7 @@ func (o *mapOptions) lines(m *reports.MapReport, drawn *mapping.Map, cells mapCe
 		if n := len(parts) - most; n > 0 {
 			parts = append(parts[:most], fmt.Sprintf("and %d changes more", n))
 		}
-		m.Lines = append(m.Lines, reports.MapLine{Where: where + "along " + o.axes[axis].Name, Says: strings.Join(parts, ", ")})
+		m.Lines = append(m.Lines, reports.MapLine{Where: where + "along " + o.axes[axis].Name, Text: strings.Join(parts, ", ")})
 		for i := 1; i < len(runs); i++ {
 			a, b := runs[i-1].Answer, runs[i].Answer
 			if boundary == nil && a != reports.MapVoid && b != reports.MapVoid && (a == reports.MapHeld || b == reports.MapHeld) {
@@ -217,7 +217,7 @@ func (o *mapOptions) checkSides(strategy string) error {
 	}
 	files, err := os.ReadDir(o.out)
 	if err != nil {
-		return usage("--out: %v", brief(err))
+		return usage("--out: %v", pathErrorText(err))
 	}
 	for _, f := range files {
 		ours := f.Type().IsRegular() && slices.ContainsFunc(former.Sides, func(s reports.MapScript) bool { return s.File == f.Name() })
@@ -268,8 +268,8 @@ func (o *mapOptions) command(s strategies.Strategy, scenario string) string {
 	return text + o.flags()
 }
 
-// tell prints the map, and writes it if it is to be kept.
-func (o *mapOptions) tell(cmd *cobra.Command, m *reports.MapReport) error {
+// print prints the map, and writes it if it is to be kept.
+func (o *mapOptions) print(cmd *cobra.Command, m *reports.MapReport) error {
 	if o.out != "" {
 		if err := o.write(m); err != nil {
 			return fmt.Errorf("write the map: %w: name another directory with --out", err)

@@ -85,7 +85,7 @@ func (o *mergeOptions) merge(cmd *cobra.Command, a *app, dirs []string) error {
 	if err := o.checkOut(e, shards); err != nil {
 		return err
 	}
-	if err := e.tell(cmd.OutOrStdout(), shards[0].Strategy, result, found, 0); err != nil {
+	if err := e.print(cmd.OutOrStdout(), shards[0].Strategy, result, found, 0); err != nil {
 		return err
 	}
 	if found == nil {

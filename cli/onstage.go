@@ -54,7 +54,7 @@ colours.`,
 			if err != nil {
 				return err
 			}
-			err = stage.Show(cmd.Context(), in, out, reports.Tell(cell, history, reports.View{}), os.Getenv("NO_COLOR") == "")
+			err = stage.Show(cmd.Context(), in, out, reports.Narrate(cell, history, reports.View{}), os.Getenv("NO_COLOR") == "")
 			if errors.Is(err, context.Canceled) {
 				return &statusError{ExitInterrupted, errors.New("interrupted")}
 			}

@@ -16,9 +16,9 @@ import (
 // of it than tells that it is too large, and no longer than until ctx is done, for who
 // writes a pipe may take his time. The error is how the command ends.
 func readText(ctx context.Context, stdin io.Reader, what, file string) ([]byte, error) {
-	r, done, err := patiently(ctx, stdin, file)
+	r, done, err := openInterruptible(ctx, stdin, file)
 	if err != nil {
-		return nil, usage("can't read the %s: %w", what, brief(err))
+		return nil, usage("can't read the %s: %w", what, pathErrorText(err))
 	}
 	defer done()
 	source, err := io.ReadAll(io.LimitReader(r, scenarios.MaxFile+1))
@@ -26,17 +26,17 @@ func readText(ctx context.Context, stdin io.Reader, what, file string) ([]byte, 
 	case err != nil && ctx.Err() != nil:
 		return nil, &statusError{ExitInterrupted, fmt.Errorf("interrupted before %s was read", file)}
 	case err != nil:
-		return nil, usage("can't read the %s: %w", what, brief(err))
+		return nil, usage("can't read the %s: %w", what, pathErrorText(err))
 	}
 	return source, nil
 }
 
-// patiently returns what there is to read in a file, or for "-" on standard input,
+// openInterruptible returns what there is to read in a file, or for "-" on standard input,
 // whose end need not come, nor its beginning: reads end when ctx is done. A file
 // that lies on a disk is returned as it is, and can be read twice. A pipe or a device is refused
 // unless it is one of the process's own descriptors, as a shell names the output of <(COMMAND).
 // Call done when nothing more is wanted.
-func patiently(ctx context.Context, stdin io.Reader, file string) (r io.Reader, done func(), err error) {
+func openInterruptible(ctx context.Context, stdin io.Reader, file string) (r io.Reader, done func(), err error) {
 	if f, ok := stdin.(*os.File); file == "-" && ok && isRegular(f.Stat()) {
 		return f, func() {}, nil
 	}

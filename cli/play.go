@@ -161,7 +161,7 @@ func (o *playOptions) cells(world string, first int, scripts []chosen, list []st
 					Limit:       o.cellTimeout,
 					Nodes:       o.nodesOf(strategy),
 					Subject:     o.subject,
-					Alone:       o.alone(strategy),
+					Isolated:    o.isolated(strategy),
 					History:     filepath.Join(dir, filepath.FromSlash(link)),
 					HistoryLink: link,
 				}
@@ -174,20 +174,20 @@ func (o *playOptions) cells(world string, first int, scripts []chosen, list []st
 	}
 }
 
-// alone reports whether a strategy's cells of virtual time are played in processes of
+// isolated reports whether a strategy's cells of virtual time are played in processes of
 // their own: all clients of such a cell are in one process, and what a package keeps
 // in its variables would be there for the next cell. The built-in strategies keep
 // nothing.
-func (o *playOptions) alone(s strategies.Strategy) bool {
+func (o *playOptions) isolated(s strategies.Strategy) bool {
 	if o.isolating {
 		return o.isolate
 	}
 	return !s.Builtin()
 }
 
-// alone reports whether a job's worker is to do nothing else. Clients in real worlds
+// isolated reports whether a job's worker is to do nothing else. Clients in real worlds
 // are processes of their own.
-func (j job) alone() bool { return j.Alone && (!j.Place.Real() || j.Twin) }
+func (j job) isolated() bool { return j.Isolated && (!j.Place.Real() || j.Twin) }
 
 // lease returns the lease that replaces each script's own, 0 if none does:
 // worlds that are compared need the same.
@@ -346,8 +346,8 @@ func (o *playOptions) play(ctx context.Context, world string, workers int, jobs 
 	defer crew.Close(grace(world))
 	for {
 		var again []job
-		options := pool.Options{Workers: workers, Start: start, Limit: limitOf, Grace: grace(world), Crew: &crew}
-		options.Fresh = func(j any) bool { return j.(job).alone() }
+		options := pool.Options{Workers: workers, Start: start, Limit: limitOf, Grace: grace(world), Idle: &crew}
+		options.Fresh = func(j any) bool { return j.(job).isolated() }
 		if world != worlds.Sim {
 			options.Busy = busy
 		}
@@ -370,7 +370,7 @@ func (o *playOptions) play(ctx context.Context, world string, workers int, jobs 
 				again = append(again, j)
 				return nil
 			case o.deservesAnother(j, r.Value):
-				again = append(again, o.again(j, r.Value))
+				again = append(again, o.rerun(j, r.Value))
 				return nil
 			case r.Failure != nil:
 				if why := o.polling(world); r.Failure.Limit > 0 && why != "" {
@@ -385,7 +385,7 @@ func (o *playOptions) play(ctx context.Context, world string, workers int, jobs 
 				}
 				cell.Settle()
 			case cell.Verdict == reports.Error:
-				cell.Reason += stdio.Printed("it", r.Printed)
+				cell.Reason += stdio.OutputTail("it", r.Stderr)
 			}
 			r.Value.Cell = cell
 			return done(j, r.Value)
@@ -408,9 +408,9 @@ func (o *playOptions) deservesAnother(j job, was played) bool {
 	return was.Late > 0 && len(j.Late)+1 < limit && (was.Cell.Verdict != reports.Error || len(j.Late) == 0)
 }
 
-// again returns the job of playing a cell anew, with a longer lease unless its user
+// flagArgs returns the job of playing a cell anew, with a longer lease unless its user
 // wants that lease, or the script is about that one.
-func (o *playOptions) again(j job, was played) job {
+func (o *playOptions) rerun(j job, was played) job {
 	j.Late = append(slices.Clip(j.Late), was.Cell.Reason)
 	lease := was.Cell.Lease
 	if o.ttl != 0 || j.Fixed || j.Count || was.Rigid || lease == 0 {
@@ -420,7 +420,7 @@ func (o *playOptions) again(j job, was played) job {
 	if base == 0 {
 		base = j.Place.Lease()
 	}
-	j.TTL = max(lease, min(worlds.Longer(base, lease, was.Late), stretch*base))
+	j.TTL = max(lease, min(worlds.RetryLease(base, lease, was.Late), stretch*base))
 	j.Twin = j.TTL != base && slices.Contains(o.worlds, worlds.Sim)
 	return j
 }

@@ -27,7 +27,7 @@ func TestAgain(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			o := playOptions{worlds: []string{worlds.Sim, "process"}, ttl: c.given}
-			j := o.again(job{Place: o.at("process")}, played{Late: c.late, Rigid: c.rigid, Cell: reports.Cell{Lease: c.was, Reason: "late"}})
+			j := o.rerun(job{Place: o.at("process")}, played{Late: c.late, Rigid: c.rigid, Cell: reports.Cell{Lease: c.was, Reason: "late"}})
 			if j.TTL != c.want || j.Twin != (c.want > 0) || len(j.Late) != 1 {
 				t.Errorf("TTL %v, want %v; twin %v, late %q", j.TTL, c.want, j.Twin, j.Late)
 			}

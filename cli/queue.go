@@ -253,7 +253,7 @@ func (o *serveOptions) run(cmd *cobra.Command, a *app) error {
 	}
 	if o.Dir != "" {
 		if err := os.MkdirAll(o.Dir, 0o700); err != nil {
-			return usage("--dir: %v", brief(err))
+			return usage("--dir: %v", pathErrorText(err))
 		}
 	}
 	err := host.Serve(cmd.Context(), o.ServerOptions, func(url, credentials string) {

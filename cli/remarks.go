@@ -37,7 +37,7 @@ func (r *runNotes) add(c reports.Cell) {
 	if text := c.Difference(); text != "" {
 		if c.Decided() && c.AtMost {
 			text += "; see " + r.o.traceOf(r.program, c, r.scripts)
-		} else if last := stdio.LastPrinted(c.Reason); last != "" && !c.Decided() {
+		} else if last := stdio.LastLineOfTail(c.Reason); last != "" && !c.Decided() {
 			text += "; printed last: " + last
 		}
 		r.differing.add(of + text)
@@ -120,7 +120,7 @@ func (o *playOptions) traceOf(program string, c reports.Cell, scripts []chosen) 
 	}
 	args := []string{program, "trace", c.Strategy, scenario}
 	if o.subject != nil && c.Strategy == o.subject.Name {
-		args = append(args, o.subjectFlags.again()...)
+		args = append(args, o.subjectFlags.flagArgs()...)
 	}
 	if c.World != worlds.Sim {
 		args = append(args, "--world", c.World)

@@ -113,7 +113,7 @@ func (s *shared) ask(j job) (question, error) {
 		own.Settle()
 		return question{job: j, own: &pool.Result[played]{Value: played{Cell: own}}}, nil
 	}
-	q := question{job: j, meta: cell.Meta(), replayed: !j.Place.Real() && strategy.Varies == ""}
+	q := question{job: j, meta: cell.Meta(), replayed: !j.Place.Real() && strategy.HistoryVaries == ""}
 	q.history = j.History != "" || !q.replayed
 	file := ""
 	if j.File != "" {
@@ -122,7 +122,7 @@ func (s *shared) ask(j job) (question, error) {
 	q.item, err = item.Cell{
 		Strategy: j.Strategy, Nodes: j.Nodes, Scenario: j.Scenario, File: file, Script: string(j.Source),
 		World: j.Place.World, Server: j.Place.RedisServer, Image: imageOf(j.Place), Sentinel: j.Place.Sentinel,
-		Seed: j.Seed, Lease: j.TTL, Limit: j.Limit, Alone: j.alone(), Count: j.Count, History: q.history,
+		Seed: j.Seed, Lease: j.TTL, Limit: j.Limit, Isolated: j.isolated(), Count: j.Count, History: q.history,
 	}.Item()
 	return q, err
 }

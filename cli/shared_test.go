@@ -98,11 +98,11 @@ func (l *liar) Refuse(ctx context.Context, i queue.Item, a queue.Answer, exclude
 	return l.Put(ctx, i)
 }
 
-func (l *liar) Refused() int                               { return l.refused }
-func (l *liar) State(context.Context) (queue.State, error) { return queue.State{}, nil }
-func (l *liar) Tell(context.Context, string, string) error { return nil }
-func (l *liar) Drop(context.Context, queue.Item) error     { return nil }
-func (l *liar) Close(bool) error                           { return nil }
+func (l *liar) Refused() int                                  { return l.refused }
+func (l *liar) State(context.Context) (queue.State, error)    { return queue.State{}, nil }
+func (l *liar) SetNote(context.Context, string, string) error { return nil }
+func (l *liar) Drop(context.Context, queue.Item) error        { return nil }
+func (l *liar) Close(bool) error                              { return nil }
 
 // text returns a value as JSON.
 func text(t *testing.T, of any) string {
@@ -188,7 +188,7 @@ func TestPoisonedCells(t *testing.T) {
 		{"an error without a reason", func(n int, r *pool.Result[played], a *queue.Answer) {
 			r.Value.Cell.Verdict, r.Value.Cell.Reason = reports.Error, ""
 		}, "is error without a reason"},
-		{"an endless text", func(n int, r *pool.Result[played], a *queue.Answer) { r.Printed = strings.Repeat("x", maxBody) }, "more than the limit of 16777216"},
+		{"an endless text", func(n int, r *pool.Result[played], a *queue.Answer) { r.Stderr = strings.Repeat("x", maxBody) }, "more than the limit of 16777216"},
 		{"not applicable", func(n int, r *pool.Result[played], a *queue.Answer) {
 			r.Value.Cell.Verdict, r.Value.Cell.Reason = reports.NotApplicable, "x"
 		}, "there is nothing to play, and there is"},

@@ -68,20 +68,20 @@ type piece struct {
 	began     time.Time
 	failed    int // how often it was answered by an error
 	result    *explore.Result
-	halves    [2]*piece // nil until it was cut
+	parts     [2]*piece // nil until it was cut
 }
 
 // done reports whether all of it is known.
 func (p *piece) done() bool {
-	return p.result != nil || p.halves[0] != nil && p.halves[0].done() && p.halves[1].done()
+	return p.result != nil || p.parts[0] != nil && p.parts[0].done() && p.parts[1].done()
 }
 
 // results returns those of which it consists.
 func (p *piece) results() []explore.Shard {
-	if p.result != nil || p.halves[0] == nil {
+	if p.result != nil || p.parts[0] == nil {
 		return []explore.Shard{{Number: p.shard, Of: p.of, Result: p.result}}
 	}
-	return append(p.halves[0].results(), p.halves[1].results()...)
+	return append(p.parts[0].results(), p.parts[1].results()...)
 }
 
 // A sharedSearch is a search by the workers of a queue.
@@ -213,7 +213,7 @@ func (s *sharedSearch) take(ctx context.Context, answer queue.Answer) error {
 			continue
 		}
 		s.reach = f.Moves
-		if err := s.shared.Tell(ctx, reachNote, strconv.Itoa(s.reach)); err != nil {
+		if err := s.shared.SetNote(ctx, reachNote, strconv.Itoa(s.reach)); err != nil {
 			return err
 		}
 	}
@@ -234,7 +234,7 @@ func (s *sharedSearch) read(ctx context.Context, p *piece, answer queue.Answer) 
 		return came, wrongly("%s", why)
 	}
 	for _, f := range r.Findings {
-		look, err := s.explorer.Again(ctx, explore.Trial{Script: f.Script})
+		look, err := s.explorer.PlayAlone(ctx, explore.Trial{Script: f.Script})
 		switch {
 		case err != nil:
 			return came, err
@@ -353,7 +353,7 @@ func (s *sharedSearch) drop(ctx context.Context) error {
 			}
 		}
 		above = above || p.result != nil
-		return errors.Join(known(p.halves[0], above), known(p.halves[1], above))
+		return errors.Join(known(p.parts[0], above), known(p.parts[1], above))
 	}
 	var all []error
 	for _, p := range s.pieces {
@@ -374,14 +374,14 @@ func (s *sharedSearch) split(ctx context.Context) error {
 	}
 	var list []*piece
 	for _, p := range s.by {
-		if p.halves[0] == nil && time.Since(p.began) > large && 2*p.of <= explore.MaxShards {
+		if p.parts[0] == nil && time.Since(p.began) > large && 2*p.of <= explore.MaxShards {
 			list = append(list, p)
 		}
 	}
 	slices.SortFunc(list, func(a, b *piece) int { return a.began.Compare(b.began) })
 	for _, p := range list[:min(len(list), state.Idle/2)] {
-		for i := range p.halves {
-			if p.halves[i], err = s.ask(ctx, p.shard+i*p.of, 2*p.of); err != nil {
+		for i := range p.parts {
+			if p.parts[i], err = s.ask(ctx, p.shard+i*p.of, 2*p.of); err != nil {
 				return err
 			}
 		}

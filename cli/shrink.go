@@ -131,7 +131,7 @@ func (o *shrinkOptions) shrink(cmd *cobra.Command, a *app) error {
 	case err != nil:
 		return err
 	}
-	if err := o.tell(cmd, shrunk); err != nil {
+	if err := o.print(cmd, shrunk); err != nil {
 		return err
 	}
 	if interrupted {
@@ -140,8 +140,8 @@ func (o *shrinkOptions) shrink(cmd *cobra.Command, a *app) error {
 	return nil
 }
 
-// tell prints a script, or writes it and says what became of it.
-func (o *shrinkOptions) tell(cmd *cobra.Command, shrunk explore.ShrinkResult) error {
+// print prints a script, or writes it and says what became of it.
+func (o *shrinkOptions) print(cmd *cobra.Command, shrunk explore.ShrinkResult) error {
 	if o.out == "" {
 		_, err := fmt.Fprint(cmd.OutOrStdout(), shrunk.Script)
 		return err

@@ -240,7 +240,7 @@ func (o *soakOptions) run(cmd *cobra.Command, a *app, args []string) error {
 	defer leave()
 	progress := newProgress(cmd.ErrOrStderr(), o.windows()*len(list))
 	defer progress.close()
-	all := soakReport{Tool: reports.Tool, Plan: o.says()}
+	all := soakReport{Tool: reports.Tool, Plan: o.planText()}
 	world := o.worlds[0]
 	for _, s := range list {
 		one := newLockSoaked(s)
@@ -272,7 +272,7 @@ func (o *soakOptions) run(cmd *cobra.Command, a *app, args []string) error {
 		}
 	}
 	progress.close()
-	return o.tell(cmd, &all)
+	return o.print(cmd, &all)
 }
 
 // checkOut makes the directory for what is kept, and says what would be lost in it.
@@ -282,7 +282,7 @@ func (o *soakOptions) checkOut(list []strategies.Strategy) error {
 	}
 	file := filepath.Join(o.out, soakFile)
 	if err := makeOut(o.out, soakFile); err != nil {
-		return usage("--out: %v", brief(err))
+		return usage("--out: %v", pathErrorText(err))
 	}
 	former, err := readSoaked(o.out)
 	switch {
@@ -321,7 +321,7 @@ func (o *soakOptions) windowsOf(s strategies.Strategy) iter.Seq[job] {
 			name := windowName(n)
 			j := job{
 				Number: n, Strategy: s.Name, Scenario: name, File: name + scriptSuffix, Source: []byte(plan.Script(n)),
-				Place: o.at(o.worlds[0]), Seed: o.seedOf(n), TTL: plan.TTL, Limit: o.cellTimeout, Nodes: o.nodesOf(s), Alone: o.alone(s), Count: true,
+				Place: o.at(o.worlds[0]), Seed: o.seedOf(n), TTL: plan.TTL, Limit: o.cellTimeout, Nodes: o.nodesOf(s), Isolated: o.isolated(s), Count: true,
 			}
 			if !yield(j) {
 				return
@@ -397,8 +397,8 @@ func (o *soakOptions) small(ctx context.Context, s strategies.Strategy, anomaly 
 	return text, said, ctx.Err()
 }
 
-// says returns the plan as whoever reads it wants to know it.
-func (o *soakOptions) says() soakPlan {
+// planText returns the plan as whoever reads it wants to know it.
+func (o *soakOptions) planText() soakPlan {
 	p := soakPlan{World: o.worlds[0], Windows: o.windows(), Window: o.plan.Window, Clients: o.plan.Clients, Think: o.plan.Think, Hold: o.plan.Hold,
 		TTL: o.plan.TTL, Replicas: o.plan.Replicas, Lag: o.plan.Lag, Seed: o.plan.Seed, Nemeses: []string{}}
 	for _, n := range o.plan.Nemeses {

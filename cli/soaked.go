@@ -129,10 +129,10 @@ type firstSeen struct {
 
 // A rate is one with its bounds; null is without bound.
 type rate struct {
-	Of    *float64 `json:"rate"`
-	Least *float64 `json:"least"`
-	Most  *float64 `json:"most"`
-	told  soak.Rate
+	Of       *float64 `json:"rate"`
+	Least    *float64 `json:"least"`
+	Most     *float64 `json:"most"`
+	lastRate soak.Rate
 }
 
 func rateOf(r soak.Rate) rate { return rate{finite(r.Of), finite(r.Least), finite(r.Most), r} }
@@ -185,8 +185,8 @@ func (l *lockSoaked) settle() {
 	}
 }
 
-// tell prints what was counted, and writes it if it is to be kept.
-func (o *soakOptions) tell(cmd *cobra.Command, all *soakReport) error {
+// print prints what was counted, and writes it if it is to be kept.
+func (o *soakOptions) print(cmd *cobra.Command, all *soakReport) error {
 	all.Version = version.Of()
 	void := 0
 	for _, l := range all.Locks {
@@ -267,12 +267,12 @@ func (l *lockSoaked) table(w io.Writer) {
 		}
 		fmt.Fprintln(w, strings.TrimRight(text, " "))
 	}
-	line("overlaps", reports.Thousands(l.Overlaps), perMillion(l.OverlapRate.told), "within", l.Overlap)
-	line("lost updates", reports.Thousands(l.Lost), percent(l.LossRate.told), "", quantiles{})
+	line("overlaps", reports.Thousands(l.Overlaps), perMillion(l.OverlapRate.lastRate), "within", l.Overlap)
+	line("lost updates", reports.Thousands(l.Lost), percent(l.LossRate.lastRate), "", quantiles{})
 	if l.Refused > 0 {
 		line("refused", reports.Thousands(l.Refused), "", "", quantiles{})
 	}
-	line("outages", reports.Thousands(l.Outages), perMillion(l.OutageRate.told), "within", l.Outage)
+	line("outages", reports.Thousands(l.Outages), perMillion(l.OutageRate.lastRate), "within", l.Outage)
 	if l.Recovery.Count > 0 {
 		line("recoveries", reports.Thousands(l.Recovery.Count), "", "within", l.Recovery)
 	}

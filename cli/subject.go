@@ -72,8 +72,8 @@ func (f *subjectFlags) addTraits(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&f.tags, "subject-tags", nil, "`tags` of the program's lock, with commas between them, such as extending,fenced: scripts ask for them")
 }
 
-// again returns the flags that name the same program.
-func (f *subjectFlags) again() []string {
+// flagArgs returns the flags that name the same program.
+func (f *subjectFlags) flagArgs() []string {
 	args := []string{"--subject", f.command}
 	if f.name != "" {
 		args = append(args, "--subject-name", f.name)

@@ -68,7 +68,7 @@ func (o *subjectCheckOptions) run(cmd *cobra.Command, a *app, command string) er
 	}
 	defer place.Sweep()
 	good, err := venue.Rehearse(cmd.Context(), s.strategy(), o.timeout, func(f worlds.Finding) {
-		fmt.Fprintf(cmd.OutOrStdout(), "%-6s %-10s %s\n", f.Grade, f.Step, f.Says)
+		fmt.Fprintf(cmd.OutOrStdout(), "%-6s %-10s %s\n", f.Grade, f.Step, f.Text)
 	})
 	err = errors.Join(err, venue.Close())
 	switch {
@@ -79,7 +79,7 @@ func (o *subjectCheckOptions) run(cmd *cobra.Command, a *app, command string) er
 	case !good:
 		return &statusError{code: ExitDiffers}
 	}
-	args := append([]string{cmd.Root().Name(), "run"}, o.again()...)
+	args := append([]string{cmd.Root().Name(), "run"}, o.flagArgs()...)
 	for i, arg := range args {
 		args[i] = shell.Quote(arg)
 	}

@@ -57,7 +57,7 @@ func (o *playOptions) checkLease(world string, scripts []chosen) error {
 	var least time.Duration
 	var why string
 	for _, script := range scripts {
-		if d, because := harness.LeastTTL(script.Script); d > least {
+		if d, because := harness.MinTTL(script.Script); d > least {
 			least, why = d, because
 		}
 	}

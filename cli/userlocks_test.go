@@ -38,7 +38,7 @@ func users() []strategies.Strategy {
 // lucky is a lock that says that it is chance what it shows under flush.
 func lucky() strategies.Strategy {
 	s := fencedAs("my-lucky", map[string][]string{"flush": {"overlap", "token-order", "lost-lock", "ghost"}})
-	s.Chance = map[string]string{"flush": "it draws lots"}
+	s.Nondeterministic = map[string]string{"flush": "it draws lots"}
 	return s
 }
 
@@ -55,7 +55,7 @@ func slip() map[string][]string {
 
 func fencedAs(name string, may map[string][]string) strategies.Strategy {
 	s, _ := strategies.Builtin().Lookup("fenced")
-	s.Name, s.Tags, s.May = name, []string{strategies.TagSingle}, may
+	s.Name, s.Tags, s.Expected = name, []string{strategies.TagSingle}, may
 	return s
 }
 

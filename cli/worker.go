@@ -50,9 +50,9 @@ type job struct {
 	// is played in virtual time, too.
 	Late []string
 	Twin bool
-	// Alone says that a cell of virtual time leaves nothing behind for others, nor
+	// Isolated says that a cell of virtual time leaves nothing behind for others, nor
 	// they for it.
-	Alone bool
+	Isolated bool
 	// Trials ask for how cells stand at their ends, as a search wants to know it; each has its
 	// script.
 	Trials []explore.Trial `json:",omitempty"`
@@ -77,9 +77,9 @@ type played struct {
 	// Rigid says that the script tells time in seconds: a longer lease would
 	// make another script of it.
 	Rigid bool
-	// Looks are how the cells of a job's trials stood at their ends; see [pack]. After one that ended in an error
+	// Outcomes are how the cells of a job's trials stood at their ends; see [pack]. After one that ended in an error
 	// there is none.
-	Looks []byte `json:",omitempty"`
+	Outcomes []byte `json:",omitempty"`
 	// Counts are of a job that asks for them, if it came to its end.
 	Counts *soak.Counts `json:",omitempty"`
 	// Left is what was wrong with the end of runs that were kept.
@@ -153,9 +153,9 @@ type player struct {
 	services   []worlds.Service
 	executable string
 	scripts    map[source]*scenarios.Script // that were parsed
-	house      explore.RunCache
+	runs       explore.RunCache
 
-	venue atomic.Pointer[worlds.Env] // of the last cell on real servers; it has those still
+	env atomic.Pointer[worlds.Env] // of the last cell on real servers; it has those still
 }
 
 // source is where a script is from: a file with its text, or the library.
@@ -164,7 +164,7 @@ type source struct{ file, name, text string }
 // abandon ends the servers that there are, also those of a cell that is being
 // played. Its clients' processes end with this one.
 func (p *player) abandon() {
-	if venue := p.venue.Load(); venue != nil {
+	if venue := p.env.Load(); venue != nil {
 		_ = venue.Close() // nobody is left to be told
 	}
 }
@@ -181,12 +181,12 @@ func (p *player) play(t *testing.T, j job) (answer played, retire bool) {
 		return answer, false
 	}
 	if j.Leave {
-		answer.Left = p.house.End()
+		answer.Left = p.runs.End()
 		return answer, answer.Left != ""
 	}
 	if len(j.Trials) > 0 {
-		looks, retire := p.look(t, j, strategy)
-		if answer.Looks, err = pack(looks); err != nil {
+		looks, retire := p.playTrials(t, j, strategy)
+		if answer.Outcomes, err = pack(looks); err != nil {
 			cell.Reason = err.Error()
 		}
 		return answer, retire
@@ -255,14 +255,14 @@ func (p *player) cell(j job, strategy strategies.Strategy) (harness.Cell, error)
 	return harness.Cell{Strategy: strategy, Script: script, Place: place, Seed: j.Seed, TTL: j.TTL}, err
 }
 
-// look plays trials, until one of them ends in an error.
-func (p *player) look(t *testing.T, j job, strategy strategies.Strategy) (looks []explore.Outcome, retire bool) {
+// playTrials plays trials, until one of them ends in an error.
+func (p *player) playTrials(t *testing.T, j job, strategy strategies.Strategy) (looks []explore.Outcome, retire bool) {
 	for _, trial := range j.Trials {
 		var look explore.Outcome
 		if script, err := scenarios.Parse("found.txt", []byte(trial.Script)); err != nil {
 			look.Err = err.Error()
 		} else {
-			look = p.house.Play(t, harness.Cell{Strategy: strategy, Script: script, Seed: j.Seed}, trial)
+			look = p.runs.Play(t, harness.Cell{Strategy: strategy, Script: script, Seed: j.Seed}, trial)
 		}
 		if looks = append(looks, look); look.Err != "" {
 			return looks, true
@@ -277,7 +277,7 @@ func (p *player) place(j job) (harness.Place, error) {
 	if !j.Place.Real() {
 		return nil, nil // in virtual time
 	}
-	if venue := p.venue.Load(); venue != nil {
+	if venue := p.env.Load(); venue != nil {
 		if venue.Is(j.Place) {
 			return venue, nil
 		}
@@ -285,11 +285,11 @@ func (p *player) place(j job) (harness.Place, error) {
 			return nil, err
 		}
 	}
-	venue, err := worlds.NewVenue(j.Place, worlds.Programs{Client: bare(p.again(clientCommand)), Watchman: p.again(watchmanCommand), Services: p.services})
+	venue, err := worlds.NewVenue(j.Place, worlds.Programs{Client: bare(p.commandOf(clientCommand)), Watchman: p.commandOf(watchmanCommand), Services: p.services})
 	if err != nil {
 		return nil, err
 	}
-	p.venue.Store(venue)
+	p.env.Store(venue)
 	return venue, nil
 }
 

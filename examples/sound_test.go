@@ -207,7 +207,7 @@ func (table leaseTable) hold(t *testing.T, c reports.Cell, class string, known [
 		t.Errorf("%s under %s (%s): %s: %s", c.Strategy, c.Scenario, c.World, c.Verdict, c.Reason)
 		return
 	case c.Unjudged != nil:
-		t.Errorf("%s under %s (%s): not judged in full: %s", c.Strategy, c.Scenario, c.World, c.Unjudged.Says)
+		t.Errorf("%s under %s (%s): not judged in full: %s", c.Strategy, c.Scenario, c.World, c.Unjudged.Message)
 	}
 	for _, a := range c.Anomalies {
 		if !slices.Contains(cell.allowed, a) && !slices.Contains(known, a) {

@@ -16,10 +16,10 @@ func (s *search) samples(q *searchNode) bool {
 
 // checks are paths that are being played to see whether they come to what the tables say.
 type checks struct {
-	list  []*searchNode
-	looks []Outcome
-	err   error
-	done  chan struct{}
+	list     []*searchNode
+	outcomes []Outcome
+	err      error
+	done     chan struct{}
 }
 
 // check has paths played while the search goes on, all of as many moves. What comes of it is taken note of by checked.
@@ -38,7 +38,7 @@ func (s *search) check(ctx context.Context, list []*searchNode) error {
 	c := &checks{list: list, done: make(chan struct{})}
 	go func() {
 		defer close(c.done)
-		c.looks, c.err = s.player.Play(ctx, trials)
+		c.outcomes, c.err = s.player.Play(ctx, trials)
 	}()
 	s.checks = c
 	return nil
@@ -60,13 +60,13 @@ func (s *search) checked(ctx context.Context) error {
 		return nil
 	}
 	for i, q := range c.list {
-		if err := s.take(ctx, q, &c.looks[i]); err != nil || s.result.Untabled != "" {
+		if err := s.take(ctx, q, &c.outcomes[i]); err != nil || s.result.Untabled != "" {
 			return err
 		}
-		if q.look.Err != "" {
-			s.fails(q, q.look.Err)
+		if q.outcome.Err != "" {
+			s.fails(q, q.outcome.Err)
 		}
-		q.look = nil
+		q.outcome = nil
 	}
 	return nil
 }

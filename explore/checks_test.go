@@ -79,8 +79,8 @@ func (l *liar) Play(ctx context.Context, trials []Trial) ([]Outcome, error) {
 	return looks, err
 }
 
-func (l *liar) Again(ctx context.Context, trial Trial) (Outcome, error) {
-	look, err := l.stage.Again(ctx, trial)
+func (l *liar) PlayAlone(ctx context.Context, trial Trial) (Outcome, error) {
+	look, err := l.stage.PlayAlone(ctx, trial)
 	if !l.once && l.seen[trial.Script] {
 		l.alter(&look)
 	}

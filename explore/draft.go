@@ -58,7 +58,7 @@ func draftOfScript(name string, text []byte) (candidate, error) {
 	for i, line := range strings.Split(string(text), "\n") {
 		line, _, _ = strings.Cut(line, "  #")
 		switch {
-		case !says(line):
+		case !isStatement(line):
 		case steps[i+1]:
 			d.units = append(d.units, []string{line})
 		case i+1 < first:
@@ -136,7 +136,7 @@ func (d candidate) each(become func(line string) (string, bool)) candidate {
 	through := func(lines []string) []string {
 		var list []string
 		for _, line := range lines {
-			if !says(line) {
+			if !isStatement(line) {
 				list = append(list, line)
 			} else if line, ok := become(line); ok {
 				list = append(list, line)
@@ -155,8 +155,8 @@ func (d candidate) each(become func(line string) (string, bool)) candidate {
 	return d
 }
 
-// says reports whether a line is more than a comment, or nothing.
-func says(line string) bool { return line != "" && !strings.HasPrefix(line, "#") }
+// isStatement reports whether a line is more than a comment, or nothing.
+func isStatement(line string) bool { return line != "" && !strings.HasPrefix(line, "#") }
 
 // A sentence is a line, taken apart: the words among which clients are named, and the
 // rest. Behind before and after stand commands, which look like clients.

@@ -125,8 +125,8 @@ type Player interface {
 	// Play plays scripts, in any order, and returns what came of each, in theirs.
 	// It blocks until all are done, or ctx is; its error ends the search.
 	Play(ctx context.Context, trials []Trial) ([]Outcome, error)
-	// Again plays a script in a process that nothing else was played in.
-	Again(ctx context.Context, trial Trial) (Outcome, error)
+	// PlayAlone plays a script in a process that nothing else was played in.
+	PlayAlone(ctx context.Context, trial Trial) (Outcome, error)
 }
 
 // A ResumingPlayer is a [Player] that keeps runs in a [RunCache].

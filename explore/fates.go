@@ -150,7 +150,7 @@ func (p Part) of(name string) Part {
 		for ; step < len(p.Steps) && p.Steps[step] <= i; step++ {
 			one.Steps[step] = len(one.Events)
 		}
-		if whose(e) == name {
+		if ownerName(e) == name {
 			one.Events = append(one.Events, e)
 		}
 	}

@@ -70,11 +70,11 @@ func (h *RunCache) Play(t *testing.T, cell harness.Cell, trial Trial) (look Outc
 		h.spare = &harness.ServerPool{}
 	}
 	cell.Spares = h.spare
-	run := h.take(trial.From())
+	run := h.acquire(trial.From())
 	if run == nil {
 		run = &cachedRun{Run: harness.Begin(t, cell)}
 	}
-	outcome, views := run.Look(cell.Script, trial.Half)
+	outcome, views := run.Continue(cell.Script, trial.Half)
 	look = lookAt(outcome, views, trial, &run.past)
 	if run.moves = trial.Moves; look.Err == "" && !trial.Last && h.many < mostKept {
 		h.keep(trial.Path(), run)
@@ -85,8 +85,8 @@ func (h *RunCache) Play(t *testing.T, cell harness.Cell, trial Trial) (look Outc
 	return look
 }
 
-// take returns a run with that path, nil if there is none.
-func (h *RunCache) take(path string) *cachedRun {
+// acquire returns a run with that path, nil if there is none.
+func (h *RunCache) acquire(path string) *cachedRun {
 	list := h.runs[path]
 	if len(list) == 0 {
 		return nil
@@ -122,7 +122,7 @@ func (h *RunCache) tidy(moves int) {
 }
 
 func (h *RunCache) end(path string) {
-	for run := h.take(path); run != nil; run = h.take(path) {
+	for run := h.acquire(path); run != nil; run = h.acquire(path) {
 		if err := run.End(); err != nil && h.left == "" {
 			h.left = err.Error()
 			h.spare = nil

@@ -76,7 +76,7 @@ func everything(s strategies.Strategy) Bound {
 // What goes on from another script comes to what it comes to when it is played at once, whatever the lock:
 // some that are drawn, or with LOCKFAULT_ALL all.
 func TestGoesOnAsIfPlayedAtOnce(t *testing.T) {
-	locks := slices.DeleteFunc(all.Registry().All(), func(s strategies.Strategy) bool { return s.Program != nil || s.Varies != "" })
+	locks := slices.DeleteFunc(all.Registry().All(), func(s strategies.Strategy) bool { return s.Program != nil || s.HistoryVaries != "" })
 	if os.Getenv("LOCKFAULT_ALL") == "" {
 		const some = 5
 		rand.Shuffle(len(locks), func(i, j int) { locks[i], locks[j] = locks[j], locks[i] })

@@ -116,9 +116,9 @@ func (j *Journal) Dropped() int64 { return j.dropped }
 // Close lets others have the file. Idempotent.
 func (j *Journal) Close() { _ = j.file.Close() } // what was written is there
 
-// Again implements [Player].
-func (j *Journal) Again(ctx context.Context, trial Trial) (Outcome, error) {
-	return j.player.Again(ctx, trial)
+// PlayAlone implements [Player].
+func (j *Journal) PlayAlone(ctx context.Context, trial Trial) (Outcome, error) {
+	return j.player.PlayAlone(ctx, trial)
 }
 
 // End implements [ResumingPlayer].

@@ -10,7 +10,7 @@ import (
 // FuzzBlocks checks that a block of a checkpoint is read or refused, whatever is in it.
 func FuzzBlocks(f *testing.F) {
 	var p packer
-	for _, list := range [][]entry{{{}}, {{look: Outcome{Err: "x"}}, {}}} {
+	for _, list := range [][]entry{{{}}, {{outcome: Outcome{Err: "x"}}, {}}} {
 		text, err := p.pack(list)
 		if err != nil {
 			f.Fatal(err)

@@ -48,7 +48,7 @@ func (m *memory) Play(_ context.Context, trials []Trial) ([]Outcome, error) {
 	return looks, nil
 }
 
-func (m *memory) Again(_ context.Context, trial Trial) (Outcome, error) {
+func (m *memory) PlayAlone(_ context.Context, trial Trial) (Outcome, error) {
 	return m.looks["again: "+trial.Script], nil
 }
 
@@ -66,8 +66,8 @@ func (r *remembering) Play(ctx context.Context, trials []Trial) ([]Outcome, erro
 	return looks, err
 }
 
-func (r *remembering) Again(ctx context.Context, trial Trial) (Outcome, error) {
-	look, err := r.stage.Again(ctx, trial)
+func (r *remembering) PlayAlone(ctx context.Context, trial Trial) (Outcome, error) {
+	look, err := r.stage.PlayAlone(ctx, trial)
 	r.looks["again: "+trial.Script] = look
 	return look, err
 }
@@ -521,4 +521,4 @@ func heap() uint64 {
 type playerFunc func(trials []Trial) []Outcome
 
 func (f playerFunc) Play(_ context.Context, trials []Trial) ([]Outcome, error) { return f(trials), nil }
-func (f playerFunc) Again(context.Context, Trial) (Outcome, error)             { return Outcome{}, nil }
+func (f playerFunc) PlayAlone(context.Context, Trial) (Outcome, error)         { return Outcome{}, nil }

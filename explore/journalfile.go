@@ -48,8 +48,8 @@ const longestHeading = 1 << 16
 
 // An entry is a script and what it came to.
 type entry struct {
-	key  key
-	look Outcome
+	key     key
+	outcome Outcome
 }
 
 // A block is a part of the file.
@@ -93,7 +93,7 @@ func (p *packer) pack(list []entry) ([]byte, error) {
 	p.deflate.Reset(&p.text)
 	out := json.NewEncoder(p.deflate)
 	for _, e := range list {
-		if err := out.Encode(e.look); err != nil {
+		if err := out.Encode(e.outcome); err != nil {
 			return nil, err
 		}
 	}

@@ -20,12 +20,12 @@ func (s *search) judge(list []*searchNode) {
 		wait.Go(func() {
 			for _, q := range list[len(list)*w/workers : len(list)*(w+1)/workers] {
 				switch {
-				case q.look != nil:
+				case q.outcome != nil:
 				case q.trail.mute():
-					q.look = s.judges[w].showing(q.shows)
+					q.outcome = s.judges[w].showing(q.shows)
 				default:
 					found, unjudged := s.judges[w].judged(q.trail, s.meta)
-					q.look, q.unjudged = s.judges[w].showing(found), unjudged
+					q.outcome, q.unjudged = s.judges[w].showing(found), unjudged
 				}
 			}
 		})
@@ -41,22 +41,22 @@ func (s *search) judge(list []*searchNode) {
 // A pathChecker follows paths and judges what they add to a history: what two paths have in common only once, if
 // one is followed after the other. The zero value has followed none.
 type pathChecker struct {
-	judge *checker.Incremental
-	at    []*path          // the path that it follows, from its beginning
-	told  []historyBuilder // what was put together behind each move
-	last  historyBuilder
-	looks []*Outcome // that there were, of nothing but anomalies
+	judge     *checker.Incremental
+	at        []*path          // the path that it follows, from its beginning
+	histories []historyBuilder // what was put together behind each move
+	last      historyBuilder
+	outcomes  []*Outcome // that there were, of nothing but anomalies
 }
 
 // showing returns a look that shows these anomalies. There are many positions, and few different ones.
 func (f *pathChecker) showing(all []checker.Anomaly) *Outcome {
-	for _, look := range f.looks {
+	for _, look := range f.outcomes {
 		if slices.Equal(look.Anomalies, all) {
 			return look
 		}
 	}
 	look := &Outcome{Anomalies: all}
-	f.looks = append(f.looks, look)
+	f.outcomes = append(f.outcomes, look)
 	return look
 }
 
@@ -66,11 +66,11 @@ func (f *pathChecker) judged(t *path, meta checker.Meta) (found []checker.Anomal
 		f.judge = checker.NewJudge(meta)
 	}
 	f.follow(t.before)
-	place := f.judge.Mark()
-	f.last.tell(f.soFar(), t)
-	f.judge.Tell(f.last.events...)
-	f.judge.Tell(checker.Event{Time: f.last.now, Kind: checker.End})
-	defer f.judge.Back(place)
+	place := f.judge.Checkpoint()
+	f.last.addMove(f.soFar(), t)
+	f.judge.Add(f.last.events...)
+	f.judge.Add(checker.Event{Time: f.last.now, Kind: checker.End})
+	defer f.judge.Rollback(place)
 	return f.judge.Anomalies()
 }
 
@@ -85,36 +85,36 @@ func (f *pathChecker) follow(t *path) {
 		common = t.depth + 1
 	}
 	if common < len(f.at) {
-		f.judge.Back(1 + common)
-		f.at, f.told = f.at[:common], f.told[:common]
+		f.judge.Rollback(1 + common)
+		f.at, f.histories = f.at[:common], f.histories[:common]
 	}
 	for i := len(todo) - 1; i >= 0; i-- {
 		before := f.soFar()
-		f.judge.Mark()
+		f.judge.Checkpoint()
 		f.at = append(f.at, todo[i])
-		if n := len(f.told); n < cap(f.told) {
-			f.told = f.told[:n+1]
+		if n := len(f.histories); n < cap(f.histories) {
+			f.histories = f.histories[:n+1]
 		} else {
-			f.told = append(f.told, historyBuilder{})
+			f.histories = append(f.histories, historyBuilder{})
 		}
-		w := &f.told[len(f.told)-1]
-		w.tell(before, todo[i])
-		f.judge.Tell(w.events...)
+		w := &f.histories[len(f.histories)-1]
+		w.addMove(before, todo[i])
+		f.judge.Add(w.events...)
 	}
 }
 
 // soFar returns how far histories are put together on the path that it follows.
 func (f *pathChecker) soFar() historyBuilder {
-	if len(f.told) == 0 {
+	if len(f.histories) == 0 {
 		return historyBuilder{}
 	}
-	return f.told[len(f.told)-1]
+	return f.histories[len(f.histories)-1]
 }
 
-// tell puts together what a move tells that follows another, in the same memory each time.
-func (w *historyBuilder) tell(before historyBuilder, t *path) {
+// progress puts together what a move tells that follows another, in the same memory each time.
+func (w *historyBuilder) addMove(before historyBuilder, t *path) {
 	events, held := w.events, w.held
 	*w = before
 	w.events, w.held, w.short = events[:0], append(held[:0], before.held...), true
-	w.add(t.tells(), t.parts[0].Took)
+	w.add(t.relevant(), t.parts[0].Took)
 }

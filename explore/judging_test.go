@@ -35,7 +35,7 @@ func TestJudgesMissNothing(t *testing.T) {
 			bound, moves, follower := c.bound, 0, &pathChecker{}
 			bound.judged = func(q *searchNode, meta checker.Meta) {
 				moves++
-				if q.look.Err != "" {
+				if q.outcome.Err != "" {
 					return
 				}
 				var w historyBuilder
@@ -45,14 +45,14 @@ func TestJudgesMissNothing(t *testing.T) {
 					t.Fatalf("%s %s: the judge is told something else than what happened\n%q", c.strategy, random, lines)
 				}
 				want := checker.Check(whole)
-				if got := q.look.Anomalies; !slices.Equal(got, want.Anomalies()) {
+				if got := q.outcome.Anomalies; !slices.Equal(got, want.Anomalies()) {
 					lines, _ := q.trail.script()
 					t.Fatalf("%s %s: the judge says %v, and of the whole history the checker says %v\n%q", c.strategy, random, got, want.Anomalies(), lines)
 				}
-				if q.look.Meta.TTL == 0 && !q.trail.mute() && q.unjudged != (want.Unjudged != nil) { // it was not played
+				if q.outcome.Meta.TTL == 0 && !q.trail.mute() && q.unjudged != (want.Unjudged != nil) { // it was not played
 					t.Fatalf("%s %s: the judge says unjudged: %v, and the checker %v", c.strategy, random, q.unjudged, want.Unjudged)
 				}
-				for _, a := range q.look.Anomalies {
+				for _, a := range q.outcome.Anomalies {
 					shown[a]++
 				}
 				if q.unjudged {
@@ -85,8 +85,8 @@ func told(f *pathChecker, t *path, meta checker.Meta) string {
 	}
 	f.follow(t)
 	var all []checker.Event
-	for i := range f.told {
-		all = append(all, f.told[i].events...)
+	for i := range f.histories {
+		all = append(all, f.histories[i].events...)
 	}
 	return digest(all, exactly)
 }

@@ -77,9 +77,9 @@ type Half struct {
 // Play plays a trial with a cell that has its script, in virtual time: what a player does with
 // each, in whatever process.
 func Play(t *testing.T, cell harness.Cell, trial Trial) Outcome {
-	outcome, views := harness.Look(t, cell, trial.Half)
+	outcome, views := harness.PlaySnapshots(t, cell, trial.Half)
 	look := lookAt(outcome, views, trial, &historyCursor{})
-	if look.Print != "" && cell.Strategy.Varies != "" {
+	if look.Print != "" && cell.Strategy.HistoryVaries != "" {
 		look.Print = fmt.Sprint(look.Anomalies)
 	}
 	return look
@@ -103,7 +103,7 @@ func lookAt(outcome harness.Outcome, views []harness.Snapshot, trial Trial, past
 	}
 	look := Outcome{View: views[len(views)-1], Anomalies: outcome.Verdict.Anomalies(), Meta: outcome.History.Meta}
 	if doubt := outcome.Verdict.Unjudged; doubt != nil {
-		look.Unjudged = doubt.Says
+		look.Unjudged = doubt.Message
 	}
 	events := outcome.History.Events
 	if mark == 0 {
@@ -252,13 +252,13 @@ func timed(e *checker.Event, to func(time.Duration) time.Duration) {
 // arrange puts events in order of time, those at the same time by whose they are.
 func arrange(events []checker.Event) {
 	slices.SortStableFunc(events, func(a, b checker.Event) int {
-		return cmp.Or(cmp.Compare(a.Time, b.Time), strings.Compare(whose(a), whose(b)))
+		return cmp.Or(cmp.Compare(a.Time, b.Time), strings.Compare(ownerName(a), ownerName(b)))
 	})
 }
 
-// whose returns the client whose event one is, else the node, or nothing. Clients' names are
+// ownerName returns the client whose event one is, else the node, or nothing. Clients' names are
 // before nodes'.
-func whose(e checker.Event) string { return cmp.Or(e.Client, e.Node) }
+func ownerName(e checker.Event) string { return cmp.Or(e.Client, e.Node) }
 
 // A path is a path of a search: a move, and the path to where it began, which is nil for the
 // first, which has no lines.
@@ -275,17 +275,17 @@ type path struct {
 // A pathSegment is a part that is kept.
 type pathSegment struct {
 	Part
-	tells []checker.Event // the events that tell; nil until somebody asks
-	mute  bool            // it can't show an anomaly that had not shown before
+	relevant []checker.Event // the events that tell; nil until somebody asks
+	mute     bool            // it can't show an anomaly that had not shown before
 }
 
 // adds says what a move adds to the history.
 func (t *path) adds(parts ...*pathSegment) {
 	t.parts = parts
 	for _, p := range parts {
-		if p.tells == nil {
-			p.tells = p.tell()
-			p.mute = faults.Instant(p.Took) == 0 && !slices.ContainsFunc(p.tells, func(e checker.Event) bool {
+		if p.relevant == nil {
+			p.relevant = p.relevantEvents()
+			p.mute = faults.Instant(p.Took) == 0 && !slices.ContainsFunc(p.relevant, func(e checker.Event) bool {
 				return e.Kind != checker.Request && e.Kind != checker.Reply && e.Kind != checker.Held
 			})
 		}
@@ -297,13 +297,13 @@ func (t *path) mute() bool {
 	return !slices.ContainsFunc(t.parts, func(p *pathSegment) bool { return !p.mute })
 }
 
-// tells returns what tells of what the move added. There are too many different ones that are put together
+// relevant returns what tells of what the move added. There are too many different ones that are put together
 // to keep them.
-func (t *path) tells() []checker.Event {
+func (t *path) relevant() []checker.Event {
 	if len(t.parts) == 1 {
-		return t.parts[0].tells
+		return t.parts[0].relevant
 	}
-	return t.part().tell()
+	return t.part().relevantEvents()
 }
 
 // part returns what the move added to the history.
@@ -315,11 +315,11 @@ func (t *path) part() *Part {
 	return &whole
 }
 
-// tell returns the events that tell, and those that say when requests set out.
-func (p *Part) tell() []checker.Event {
+// progress returns the events that tell, and those that say when requests set out.
+func (p *Part) relevantEvents() []checker.Event {
 	tells := make([]checker.Event, 0, len(p.Events))
 	for _, e := range p.Events {
-		if e.Tells() || heldRequest(e) {
+		if e.AffectsVerdict() || heldRequest(e) {
 			tells = append(tells, e)
 		}
 	}
@@ -431,7 +431,7 @@ func (w *historyBuilder) add(events []checker.Event, took time.Duration) {
 func (w *historyBuilder) telling(t *path, meta checker.Meta) checker.History {
 	*w = historyBuilder{events: w.events[:0], held: w.held[:0], short: true}
 	for _, move := range t.moves() {
-		w.add(move.tells(), move.parts[0].Took)
+		w.add(move.relevant(), move.parts[0].Took)
 	}
 	end := checker.Event{Index: len(w.events), Time: w.now, Kind: checker.End}
 	return checker.History{Meta: meta, Events: append(w.events, end)}

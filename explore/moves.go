@@ -154,22 +154,22 @@ func awaited(client string) []string {
 
 // searchNode is a state with what led to it.
 type searchNode struct {
-	trail    *path    // the path
-	lines    []string // it, while moves are made from here, where they depend on it: on several nodes
-	parts    parts
-	moves    int
-	requests int
-	rounds   []int            // how many each client has begun
-	idle     []bool           // which clients may begin one now: see after
-	spent    map[Fault]int    // of the budget
-	purse    [2]string        // that, as a state is known by it
-	faults   []string         // what happened that a view doesn't show
-	view     harness.Snapshot // once moves are made from here
-	closed   bool             // nothing follows: it is only looked at what time brings
-	words    int32            // the number of the faults
-	memory   []int32          // of those that each client can remember, then of those that nodes can
-	shows    []checker.Anomaly
-	lot      *shardAssignment // which shards follow it; nil in a search that has none
+	trail     *path    // the path
+	lines     []string // it, while moves are made from here, where they depend on it: on several nodes
+	parts     parts
+	moves     int
+	requests  int
+	rounds    []int            // how many each client has begun
+	idle      []bool           // which clients may begin one now: see after
+	spent     map[Fault]int    // of the budget
+	budgetKey [2]string        // that, as a state is known by it
+	faults    []string         // what happened that a view doesn't show
+	view      harness.Snapshot // once moves are made from here
+	closed    bool             // nothing follows: it is only looked at what time brings
+	words     int32            // the number of the faults
+	memory    []int32          // of those that each client can remember, then of those that nodes can
+	shows     []checker.Anomaly
+	shards    *shardAssignment // which shards follow it; nil in a search that has none
 
 	// Until it is known where this is: where the move began, by what it is looked up
 	// if it is local or spreads, whether it was, and what came of it.
@@ -180,7 +180,7 @@ type searchNode struct {
 	local, spreads bool
 	half           *splitMove
 	known          bool
-	look           *Outcome
+	outcome        *Outcome
 	unjudged       bool     // what is wrong with servers was not judged
 	id             identity // once it has arrived
 }
@@ -200,7 +200,7 @@ func (b Bound) moves(p *searchNode) (list []move, done bool) {
 		case c.Crashed || c.Busy || c.Paused:
 		case c.Holding:
 			list = append(list, move{lines: append([]string{c.Name + " write", "begin " + c.Name + " release"}, p.settle(c)...), client: i + 1})
-			list = append(list, b.again(p, i)...)
+			list = append(list, b.nestedMoves(p, i)...)
 		case b.begins(p, i, &c):
 			list = append(list, move{lines: append([]string{"begin " + c.Name + " try"}, p.settle(c)...), client: i + 1, begun: true})
 		}
@@ -214,8 +214,8 @@ func (b Bound) moves(p *searchNode) (list []move, done bool) {
 	return append(list, b.faults(p)...), done
 }
 
-// again returns what else a holder may do with the lock that it has, once in a round.
-func (b Bound) again(p *searchNode, i int) []move {
+// nestedMoves returns what else a holder may do with the lock that it has, once in a round.
+func (b Bound) nestedMoves(p *searchNode, i int) []move {
 	c := p.view.Clients[i]
 	var list []move
 	add := func(op string) {

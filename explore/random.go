@@ -140,8 +140,8 @@ func (l *sampler) batch(ctx context.Context, root *searchNode, size int) error {
 		if err := l.make(ctx, list, steps); err != nil || l.result.Untabled != "" {
 			return err
 		}
-		if l.tell != nil {
-			l.tell(l.result)
+		if l.progress != nil {
+			l.progress(l.result)
 		}
 	}
 	return nil
@@ -191,8 +191,8 @@ func (l *sampler) make(ctx context.Context, list []*schedule, steps []step) erro
 	}
 	for i, s := range list {
 		q := s.at
-		if q.look != nil { // it was asked for
-			s.failed = q.look.Err != ""
+		if q.outcome != nil { // it was asked for
+			s.failed = q.outcome.Err != ""
 			if !l.bound.WithoutTables {
 				l.known[steps[i]] = &outcome{q.parts, q.trail.parts, s.failed}
 			}
@@ -207,7 +207,7 @@ func (l *sampler) make(ctx context.Context, list []*schedule, steps []step) erro
 	}
 	l.judge(judge)
 	for _, s := range list {
-		if s.at.look == nil {
+		if s.at.outcome == nil {
 			continue // it failed where another had failed, which was said
 		}
 		l.arrive(ctx, s.at)

@@ -146,7 +146,7 @@ func (s *search) play(ctx context.Context, list []*searchNode) error {
 	return nil
 }
 
-// take counts a script that was played, and learns from what it came to.
+// acquire counts a script that was played, and learns from what it came to.
 func (s *search) take(ctx context.Context, q *searchNode, look *Outcome) error {
 	if look.Left != "" {
 		return errLeft
@@ -157,7 +157,7 @@ func (s *search) take(ctx context.Context, q *searchNode, look *Outcome) error {
 
 // learn takes note of what a script came to.
 func (s *search) learn(ctx context.Context, q *searchNode, look *Outcome) error {
-	q.look = look
+	q.outcome = look
 	if look.Err != "" {
 		return nil
 	}
@@ -212,11 +212,11 @@ func (s *search) differs(q *searchNode, parts parts, look *Outcome) string {
 // another has done, in ways that nothing shows. Then the tables are of no use.
 func (s *search) mistrust(ctx context.Context, q *searchNode, look *Outcome, differs string) error {
 	trial := s.bound.trial(q.trail)
-	again, err := s.player.Again(ctx, trial)
+	again, err := s.player.PlayAlone(ctx, trial)
 	if err != nil {
 		return err
 	}
-	whole, err := s.player.Again(ctx, Trial{Script: trial.Script})
+	whole, err := s.player.PlayAlone(ctx, Trial{Script: trial.Script})
 	if err != nil {
 		return err
 	}
@@ -227,7 +227,7 @@ func (s *search) mistrust(ctx context.Context, q *searchNode, look *Outcome, dif
 		s.result.Untabled = differs
 		return nil
 	}
-	q.look = &Outcome{Err: "the lock did not do the same when the script was played again: " + differs}
+	q.outcome = &Outcome{Err: "the lock did not do the same when the script was played again: " + differs}
 	return nil
 }
 

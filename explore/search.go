@@ -99,17 +99,17 @@ func (c Cut) Error() string { return string(c) }
 const Beyond = "as far as another shard's finding"
 
 func newSearch(b Bound, player Player, tell func(Result)) *search {
-	return &search{bound: b, player: player, seen: map[identity]bool{}, tell: tell}
+	return &search{bound: b, player: player, seen: map[identity]bool{}, progress: tell}
 }
 
 type search struct {
-	bound  Bound
-	player Player
-	tell   func(Result)
-	tables transitionCache
-	meta   checker.Meta
-	judges []*pathChecker
-	checks *checks // nil if nothing is being played
+	bound    Bound
+	player   Player
+	progress func(Result)
+	tables   transitionCache
+	meta     checker.Meta
+	judges   []*pathChecker
+	checks   *checks // nil if nothing is being played
 	// doubted is the last path on which servers were not judged, until it is known why.
 	doubted *path
 	seen    map[identity]bool
@@ -127,7 +127,7 @@ type search struct {
 func (s *search) run(ctx context.Context) error {
 	root := s.root()
 	if s.bound.Shards > 0 {
-		root.lot, s.result.Common = &shardAssignment{}, &s.common
+		root.shards, s.result.Common = &shardAssignment{}, &s.common
 	}
 	layer, err := s.visit(ctx, []*searchNode{root})
 	for err == nil && len(layer) > 0 && s.result.Cut == "" && s.result.Untabled == "" {
@@ -148,7 +148,7 @@ func (s *search) run(ctx context.Context) error {
 
 // root returns where all paths begin. Its view is not known yet.
 func (s *search) root() *searchNode {
-	return &searchNode{trail: &path{}, memory: make([]int32, s.bound.Clients+1), rounds: make([]int, s.bound.Clients), idle: everybody(s.bound.Clients), spent: map[Fault]int{}, purse: purse(nil)}
+	return &searchNode{trail: &path{}, memory: make([]int32, s.bound.Clients+1), rounds: make([]int, s.bound.Clients), idle: everybody(s.bound.Clients), spent: map[Fault]int{}, budgetKey: budgetKey(nil)}
 }
 
 // follow makes all moves that can be made from some positions, and returns where nobody
@@ -225,7 +225,7 @@ func asker(v harness.Snapshot) int {
 func (s *search) after(p *searchNode, m move) *searchNode {
 	q := &searchNode{
 		trail: &path{before: p.trail, depth: p.trail.depth + 1}, moves: p.moves + 1, requests: p.requests,
-		rounds: p.rounds, spent: p.spent, purse: p.purse, faults: p.faults, words: p.words, memory: p.memory, shows: p.shows, closed: m.closes,
+		rounds: p.rounds, spent: p.spent, budgetKey: p.budgetKey, faults: p.faults, words: p.words, memory: p.memory, shows: p.shows, closed: m.closes,
 	}
 	q.from, q.before = p.parts, p.memory
 	q.key, q.nodes, q.local = s.tables.at(p, m)
@@ -251,7 +251,7 @@ func (s *search) after(p *searchNode, m move) *searchNode {
 	if m.cost != "" {
 		q.spent = maps.Clone(p.spent)
 		q.spent[m.cost]++
-		q.purse = purse(q.spent)
+		q.budgetKey = budgetKey(q.spent)
 	}
 	if m.fault != "" {
 		q.faults = append(slices.Clip(p.faults), m.fault)
@@ -288,8 +288,8 @@ func (s *search) visit(ctx context.Context, list []*searchNode) ([]*searchNode, 
 		}
 	}
 	s.doubt()
-	if s.tell != nil {
-		s.tell(s.result)
+	if s.progress != nil {
+		s.progress(s.result)
 	}
 	return fresh, s.check(ctx, check)
 }
@@ -303,7 +303,7 @@ func (s *search) ends(q *searchNode) bool {
 func (s *search) doubt() {
 	if s.doubted != nil {
 		var w historyBuilder
-		s.result.Unjudged = checker.Check(w.telling(s.doubted, s.meta)).Unjudged.Says
+		s.result.Unjudged = checker.Check(w.telling(s.doubted, s.meta)).Unjudged.Message
 		s.doubted = nil
 	}
 }
@@ -315,8 +315,8 @@ func (s *search) arrive(ctx context.Context, q *searchNode) bool {
 	r.Moves++
 	s.shared(q, &s.common.Moves)
 	r.Depth = max(r.Depth, q.moves)
-	look := q.look
-	q.look, q.shows = nil, look.Anomalies
+	look := q.outcome
+	q.outcome, q.shows = nil, look.Anomalies
 	if look.Err != "" {
 		s.fails(q, look.Err)
 		return false
@@ -381,8 +381,8 @@ func (s *search) settled(p *searchNode, all []checker.Anomaly) []checker.Anomaly
 // late are faults that there were not always: without one, states have the names that they had before.
 var late = []Fault{Cancel, NodeClockBack, Hang}
 
-// purse returns how what is spent is written in what a state is known by: before and after the faults that happened.
-func purse(spent map[Fault]int) (text [2]string) {
+// budgetKey returns how what is spent is written in what a state is known by: before and after the faults that happened.
+func budgetKey(spent map[Fault]int) (text [2]string) {
 	var early, after []byte
 	for _, f := range Faults() {
 		if !slices.Contains(late, f) {
@@ -414,14 +414,14 @@ func (s *search) identify(p *searchNode) identity {
 		}
 		number(begins)
 	}
-	b = append(b, p.purse[0]...)
+	b = append(b, p.budgetKey[0]...)
 	number(int(p.words))
-	b = append(b, p.purse[1]...)
+	b = append(b, p.budgetKey[1]...)
 	if p.closed {
 		number(0)
 	}
-	if p.lot != nil {
-		number(p.lot.class())
+	if p.shards != nil {
+		number(p.shards.class())
 	}
 	h := fnv.New128a()
 	h.Write(b)
@@ -469,7 +469,7 @@ func (s *search) find(ctx context.Context, a checker.Anomaly, p *searchNode, sho
 	}
 	s.fleeting = slices.DeleteFunc(s.fleeting, func(f flakyFinding) bool { return f.anomaly == a })
 	s.result.Findings = append(s.result.Findings, Finding{
-		Anomaly: a, Script: script, Anomalies: shows, Moves: p.moves, Requests: p.requests, Course: p.lot.course(), path: p.trail.path(),
+		Anomaly: a, Script: script, Anomalies: shows, Moves: p.moves, Requests: p.requests, Course: p.shards.course(), path: p.trail.path(),
 	})
 	s.result.Cut = cmp.Or(s.bound.until(a), s.result.Cut)
 }
@@ -502,7 +502,7 @@ func (b Bound) Asks(cut string) bool { return cut == "" || b.Moves > 0 && cut ==
 func steady(ctx context.Context, player Player, script string, shows []checker.Anomaly) (Outcome, error) {
 	var first Outcome
 	for i := range 2 {
-		look, err := player.Again(ctx, Trial{Script: script})
+		look, err := player.PlayAlone(ctx, Trial{Script: script})
 		switch {
 		case err != nil:
 			return Outcome{}, err

@@ -39,7 +39,7 @@ func (s *stage) Play(ctx context.Context, trials []Trial) ([]Outcome, error) {
 	return looks, ctx.Err()
 }
 
-func (s *stage) Again(ctx context.Context, trial Trial) (Outcome, error) {
+func (s *stage) PlayAlone(ctx context.Context, trial Trial) (Outcome, error) {
 	looks, err := s.Play(ctx, []Trial{trial})
 	return looks[0], err
 }
@@ -313,12 +313,12 @@ func (f *fickle) Play(ctx context.Context, trials []Trial) ([]Outcome, error) {
 	return looks, err
 }
 
-func (f *fickle) Again(ctx context.Context, trial Trial) (Outcome, error) {
+func (f *fickle) PlayAlone(ctx context.Context, trial Trial) (Outcome, error) {
 	looks, err := f.Play(ctx, []Trial{trial})
 	return looks[0], err
 }
 
 type broken struct{ err error }
 
-func (b broken) Play(context.Context, []Trial) ([]Outcome, error) { return nil, b.err }
-func (b broken) Again(context.Context, Trial) (Outcome, error)    { return Outcome{}, b.err }
+func (b broken) Play(context.Context, []Trial) ([]Outcome, error)  { return nil, b.err }
+func (b broken) PlayAlone(context.Context, Trial) (Outcome, error) { return Outcome{}, b.err }

@@ -63,7 +63,7 @@ func (l *shardAssignment) course() []int {
 
 // shared adds to a count of what is in every shard, if a position is.
 func (s *search) shared(p *searchNode, count *int) {
-	if p.lot != nil && !p.lot.drawn {
+	if p.shards != nil && !p.shards.drawn {
 		*count++
 	}
 }
@@ -71,18 +71,18 @@ func (s *search) shared(p *searchNode, count *int) {
 // deal drops what is another shard's of where a path leads: the last of the list are
 // where these moves do, and before them may be its close.
 func (s *search) deal(p *searchNode, moves []move, list []*searchNode) []*searchNode {
-	if p.lot == nil {
+	if p.shards == nil {
 		return list
 	}
 	first := len(list) - len(moves)
 	if first > 0 && list[first-1].closed && list[first-1].trail.before == p.trail {
-		list[first-1].lot = &shardAssignment{before: p.lot, drawn: p.lot.drawn, moves: p.lot.moves}
+		list[first-1].shards = &shardAssignment{before: p.shards, drawn: p.shards.drawn, moves: p.shards.moves}
 	}
 	kept := list[:first]
 	for i, m := range moves {
 		q := list[first+i]
-		l := *p.lot
-		l.before, l.nth = p.lot, int32(i+1)
+		l := *p.shards
+		l.before, l.nth = p.shards, int32(i+1)
 		if !l.drawn {
 			drawn, shard := s.draw(p, m)
 			if drawn && shard != s.bound.Shard {
@@ -93,7 +93,7 @@ func (s *search) deal(p *searchNode, moves []move, list []*searchNode) []*search
 				l.moves++
 			}
 		}
-		q.lot = &l
+		q.shards = &l
 		kept = append(kept, q)
 	}
 	return kept
@@ -107,7 +107,7 @@ func (s *search) draw(p *searchNode, m move) (drawn bool, shard int) {
 	}
 	switch {
 	case m.cost == "": // no fault, nor what one begins with
-		if m.client != 1 || p.lot.moves < undrawn {
+		if m.client != 1 || p.shards.moves < undrawn {
 			return false, 0
 		}
 		show(0)

@@ -222,7 +222,7 @@ func TestJoinKeepsTheFirst(t *testing.T) {
 func TestLotsArePartOfAState(t *testing.T) {
 	s := newSearch(Bound{Clients: 1, Rounds: 1}, nil, nil)
 	at := func(l *shardAssignment) identity {
-		return s.identify(&searchNode{rounds: []int{0}, idle: []bool{true}, lot: l})
+		return s.identify(&searchNode{rounds: []int{0}, idle: []bool{true}, shards: l})
 	}
 	different := map[identity]bool{at(&shardAssignment{}): true, at(&shardAssignment{moves: 1}): true, at(&shardAssignment{moves: undrawn}): true, at(&shardAssignment{drawn: true}): true}
 	if len(different) != 4 {

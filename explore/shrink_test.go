@@ -35,7 +35,7 @@ func shrunk(t *testing.T, strategy, scenario string, a checker.Anomaly) (ShrinkR
 		t.Fatalf("%v; %d steps, want %d", err, len(d.units), got.Units)
 	}
 	s := newShrinker(player, a, d)
-	original, _ := player.Again(t.Context(), Trial{Script: string(mustFormat(t, scenario))})
+	original, _ := player.PlayAlone(t.Context(), Trial{Script: string(mustFormat(t, scenario))})
 	s.limits(&original)
 	for out, unit := range d.units {
 		d := d.without(func(i int) bool { return i == out })
@@ -43,7 +43,7 @@ func shrunk(t *testing.T, strategy, scenario string, a checker.Anomaly) (ShrinkR
 		if err != nil {
 			continue
 		}
-		if look, _ := player.Again(t.Context(), Trial{Script: text}); s.does(d, &look) {
+		if look, _ := player.PlayAlone(t.Context(), Trial{Script: text}); s.does(d, &look) {
 			t.Errorf("%s shows without %q:\n%s", a, unit, text)
 		}
 	}
@@ -120,7 +120,7 @@ func (p *pretender) Play(ctx context.Context, trials []Trial) ([]Outcome, error)
 	return looks, ctx.Err()
 }
 
-func (p *pretender) Again(ctx context.Context, trial Trial) (Outcome, error) {
+func (p *pretender) PlayAlone(ctx context.Context, trial Trial) (Outcome, error) {
 	looks, err := p.Play(ctx, []Trial{trial})
 	if err != nil {
 		return Outcome{}, err

@@ -59,7 +59,7 @@ func TestWhatShowsOnceIsNotFound(t *testing.T) {
 func wavering(why string) strategies.Strategy {
 	var turns atomic.Int64
 	return strategies.Strategy{
-		Name: "wavering", Summary: "SET NX PX, and DEL", Source: "this test", Tags: []string{strategies.TagSingle}, Varies: why,
+		Name: "wavering", Summary: "SET NX PX, and DEL", Source: "this test", Tags: []string{strategies.TagSingle}, HistoryVaries: why,
 		New: func(env strategies.Env) (strategies.Lock, error) { return &waveringLock{bareLock{env}, &turns}, nil },
 	}
 }
@@ -86,8 +86,8 @@ type bashful struct {
 	times int
 }
 
-func (b *bashful) Again(ctx context.Context, trial Trial) (Outcome, error) {
-	look, err := b.stage.Again(ctx, trial)
+func (b *bashful) PlayAlone(ctx context.Context, trial Trial) (Outcome, error) {
+	look, err := b.stage.PlayAlone(ctx, trial)
 	if b.times--; b.times >= 0 {
 		look.Anomalies = []checker.Anomaly{}
 	}

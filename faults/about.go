@@ -1,8 +1,8 @@
 package faults
 
-// ClientOf returns the client whose process a fault is about; empty if it is
+// TargetClient returns the client whose process a fault is about; empty if it is
 // about none.
-func ClientOf(f Fault) string {
+func TargetClient(f Fault) string {
 	switch f := f.(type) {
 	case PauseClient:
 		return f.Client
@@ -20,9 +20,9 @@ func ClientOf(f Fault) string {
 	return ""
 }
 
-// NodeOf returns the node that a fault is done to, which may be [Quorum]; empty
+// TargetNode returns the node that a fault is done to, which may be [Quorum]; empty
 // if it is done to none.
-func NodeOf(f Fault) string {
+func TargetNode(f Fault) string {
 	switch f := f.(type) {
 	case CrashNode:
 		return f.Node

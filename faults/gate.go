@@ -68,8 +68,8 @@ func (f freed) has(m Message) bool {
 // which node is the [Quorum].
 func NewGate(nodes int) *Gate { return &Gate{nodes: nodes} }
 
-// Give gives the gate an order. Spans are in TTLs of the given length.
-func (g *Gate) Give(o Order, ttl time.Duration) {
+// Add gives the gate an order. Spans are in TTLs of the given length.
+func (g *Gate) Add(o Order, ttl time.Duration) {
 	order := o.order(ttl)
 	if order.left == 0 {
 		order.left = -1
@@ -85,10 +85,10 @@ func (o Delay) order(ttl time.Duration) order {
 	return order{match: o.Match, does: Delays, by: o.By.Of(ttl), left: o.Times}
 }
 
-// Met returns on how many messages each order has decided, in the order in which
+// MatchCounts returns on how many messages each order has decided, in the order in which
 // they were given, also of those that were ended since. A message that another
 // order decided on was not met by it.
-func (g *Gate) Met() []int {
+func (g *Gate) MatchCounts() []int {
 	met := make([]int, len(g.given))
 	for i, o := range g.given {
 		met[i] = o.met

@@ -122,7 +122,7 @@ func play(t *testing.T, g *faults.Gate, steps ...any) string {
 		case faults.Clear:
 			g.Clear(step.Clients)
 		case faults.Order:
-			g.Give(step, ttl)
+			g.Add(step, ttl)
 		default:
 			t.Fatalf("%v is nothing that a gate has to do with", step)
 		}
@@ -220,7 +220,7 @@ func TestMet(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			g := faults.NewGate(1)
 			play(t, g, c.steps...)
-			if got := g.Met(); !slices.Equal(got, c.want) {
+			if got := g.MatchCounts(); !slices.Equal(got, c.want) {
 				t.Errorf("they met %v; want %v", got, c.want)
 			}
 		})

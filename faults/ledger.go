@@ -289,7 +289,7 @@ func isAlphanumeric(text string, at int) bool {
 // as 00123456789 or 596828e12.
 func isNumber(word string) bool {
 	if n, err := strconv.ParseInt(word, 10, 64); err == nil {
-		return -1e12 < n && n < 1e12 && printed(word, n)
+		return -1e12 < n && n < 1e12 && isDecimal(word, n)
 	}
 	x, err := strconv.ParseFloat(word, 64)
 	if err != nil {
@@ -301,8 +301,8 @@ func isNumber(word string) bool {
 	return strings.Contains(word, ".")
 }
 
-// printed reports whether a word is how a whole number is printed.
-func printed(word string, n int64) bool { return word == strconv.FormatInt(n, 10) }
+// isDecimal reports whether a word is how a whole number is printed.
+func isDecimal(word string, n int64) bool { return word == strconv.FormatInt(n, 10) }
 
 // isDate reports whether a word is a date near the present, in seconds or any
 // smaller unit.
@@ -314,7 +314,7 @@ func isDate(word string) bool {
 // date returns the date that a word is, since 1970, if it is one near the present.
 func date(word string) (time.Duration, bool) {
 	n, err := strconv.ParseInt(word, 10, 64)
-	if err != nil || !printed(word, n) {
+	if err != nil || !isDecimal(word, n) {
 		return 0, false
 	}
 	now := time.Now().UnixNano()
@@ -424,8 +424,8 @@ func (l *Attributor) Owner(server string) (owner string, known bool) {
 // Unknown reports whether nobody has sent a word.
 func (l *Attributor) Unknown(word string) bool { return l.wrote(word) == "" }
 
-// Whose returns whose the lock would be on a server whose keys are these, as far as that doesn't depend on whose command it was.
-func (l *Attributor) Whose(server string, keys []Key) (owner string, known bool) {
+// OwnerByKeys returns whose the lock would be on a server whose keys are these, as far as that doesn't depend on whose command it was.
+func (l *Attributor) OwnerByKeys(server string, keys []Key) (owner string, known bool) {
 	e := l.read(l.before(server, keys), keys, checker.ByCommand, "", nil)
 	return e.owner, e.known
 }
@@ -475,15 +475,15 @@ func meaning(word string) string {
 			fmt.Fprintf(&b, " %v", date.Round(time.Millisecond))
 		}
 	}
-	for _, told := range told.FindAllStringSubmatch(word, -1) {
+	for _, told := range counterPattern.FindAllStringSubmatch(word, -1) {
 		fmt.Fprintf(&b, " %s", told[1])
 	}
 	return b.String()
 }
 
-// told finds numbers behind signs that no random value has: neither hexadecimal ones nor
+// counterPattern finds numbers behind signs that no random value has: neither hexadecimal ones nor
 // UUIDs nor those of base 64.
-var told = regexp.MustCompile(`[:,;|@#]\s*(\d{1,3})\b`)
+var counterPattern = regexp.MustCompile(`[:,;|@#]\s*(\d{1,3})\b`)
 
 // read decides whose the lock is now. client is empty where the change was the
 // server's own doing.

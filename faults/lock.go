@@ -22,8 +22,8 @@ type Lock struct {
 	Owner func(Change) (client string, known bool)
 }
 
-// OnKey returns the lock that lives under one key, where words say whose it is.
-func OnKey(key string) Lock { return Lock{Keys: []string{key}} }
+// SingleKeyLock returns the lock that lives under one key, where words say whose it is.
+func SingleKeyLock(key string) Lock { return Lock{Keys: []string{key}} }
 
 // A Change is a moment at which what a server holds under a lock's keys became
 // something else.

@@ -1,17 +1,17 @@
 package faults
 
-// An Entry describes one fault or one order to the gate for its users.
-type Entry struct {
-	Name   string // unique: the fault's word, with whom it befalls in front if several share the word
-	Syntax string // an example, a whole line of a script
-	Says   string // what it does, in one line
+// An FaultDoc describes one fault or one order to the gate for its users.
+type FaultDoc struct {
+	Name    string // unique: the fault's word, with whom it befalls in front if several share the word
+	Syntax  string // an example, a whole line of a script
+	Summary string // what it does, in one line
 }
 
-// Vocabulary returns one entry for each fault and each order to the gate:
+// Catalog returns one entry for each fault and each order to the gate:
 // those of clients first, then of links, nodes and the gate. The slice is the
 // caller's own.
-func Vocabulary() []Entry {
-	return []Entry{
+func Catalog() []FaultDoc {
+	return []FaultDoc{
 		{"client-pause", "A pause", "stop A's process, timers included, as a long garbage collection would"},
 		{"client-resume", "A resume", "let A's paused process go on"},
 		{"client-crash", "A crash", "end A's process; its connections close"},

@@ -12,7 +12,7 @@ import (
 func TestVocabulary(t *testing.T) {
 	name := regexp.MustCompile(`^[a-z]+(-[a-z]+)*$`)
 	seen := map[string]bool{}
-	for _, entry := range faults.Vocabulary() {
+	for _, entry := range faults.Catalog() {
 		if !name.MatchString(entry.Name) {
 			t.Errorf("%q is not a name of lower-case words joined by dashes", entry.Name)
 		}
@@ -20,7 +20,7 @@ func TestVocabulary(t *testing.T) {
 			t.Errorf("%s is listed twice", entry.Name)
 		}
 		seen[entry.Name] = true
-		if entry.Syntax == "" || entry.Says == "" {
+		if entry.Syntax == "" || entry.Summary == "" {
 			t.Errorf("%s lacks its syntax or its explanation", entry.Name)
 		}
 	}

@@ -13,9 +13,9 @@ import (
 // called concurrently with everything; all others are for the one goroutine
 // that plays the script.
 type World interface {
-	// Wall reads the client's wall clock. Where clients live in this process
+	// ClientTime reads the client's wall clock. Where clients live in this process
 	// it blocks while the client is paused, and once it crashed, until Close.
-	Wall(client string) time.Time
+	ClientTime(client string) time.Time
 	// Notify says that a client has something to show to the until function
 	// of Run. It never blocks.
 	Notify()
@@ -32,8 +32,8 @@ type World interface {
 	// Apply does the fault, at once. It returns an error that wraps
 	// ErrUnsupported where this world can't.
 	Apply(f Fault) error
-	// Met returns how many messages each [Order] has met, in the order in
-	// which they were applied: see [Gate.Met].
+	// MatchCounts returns how many messages each [Order] has met, in the order in
+	// which they were applied: see [Gate.MatchCounts].
 	Met() []int
 	// Client says how the client is.
 	Client(name string) ClientState

@@ -142,7 +142,7 @@ func TestOwnersOfAnyLock(t *testing.T) {
 				1, env.Key, env.Owner, env.TTL.Milliseconds()}
 		}), release: del, late: foreign},
 		{name: "a counter", attempt: counted, release: del, unjudged: "doesn't say whose the lock is"},
-		{name: "a counter that is the taker's", attempt: counted, release: del, owner: strategies.Taker, late: foreign},
+		{name: "a counter that is the taker's", attempt: counted, release: del, owner: strategies.OwnerIsCreator, late: foreign},
 		{name: "a token in a list", attempt: seeded, release: func(ctx context.Context, env strategies.Env) error {
 			return env.Nodes[0].RPush(ctx, env.Key, "the-token").Err()
 		}, unjudged: "by taking the key away"},
@@ -185,7 +185,7 @@ func TestOwnersOfAnyLock(t *testing.T) {
 					t.Errorf("%s shows %q; want %q: %v", scenario, shown, want, got.Verdict.Witnesses)
 				}
 				why := got.Verdict.Unjudged
-				if (why != nil) != (c.unjudged != "") || why != nil && !strings.Contains(why.Says, c.unjudged) {
+				if (why != nil) != (c.unjudged != "") || why != nil && !strings.Contains(why.Message, c.unjudged) {
 					t.Errorf("%s: not judged: %v; want %q", scenario, why, c.unjudged)
 				}
 			}

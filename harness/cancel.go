@@ -15,10 +15,10 @@ type cancel struct {
 	met     bool // one of them was in an operation
 }
 
-// giveUp lets the caller of a client's operation give up. That meets nothing if there
+// cancelOperation lets the caller of a client's operation give up. That meets nothing if there
 // is no operation, or its caller has given up already. A stopped client learns of it
 // when it goes on.
-func (s *runner) giveUp(line int, name string) {
+func (s *runner) cancelOperation(line int, name string) {
 	s.run(0, never) // what it has said until now counts
 	if n := len(s.cancels); n == 0 || s.cancels[n-1].line != line {
 		s.cancels = append(s.cancels, cancel{line: line})
@@ -36,7 +36,7 @@ func (s *runner) giveUp(line int, name string) {
 	c.met, p.gaveUp = true, true
 	if p.unaware = s.stopped(name); !p.unaware {
 		p.cancel()
-		p.body.GiveUp()
+		p.body.CancelOperation()
 	}
 }
 
@@ -50,7 +50,7 @@ func (p *participant) cancel() {
 func (p *participant) aware() (missed bool) {
 	if missed = p.unaware; missed {
 		p.unaware = false
-		p.body.GiveUp()
+		p.body.CancelOperation()
 		if p.stage.bubble {
 			p.stage.run(0, never) // it comes as far as one does that is stopped
 		}

@@ -34,7 +34,7 @@ func (s *runner) close() error {
 	s.world.Run(s.farewell(), func() bool { return !s.waitsFor(all) })
 	err := s.world.Close()
 	for _, p := range all {
-		p.body.Leave()
+		p.body.Detach()
 	}
 	if s.bubble {
 		err = errors.Join(err, s.partInBubble(all))
@@ -44,7 +44,7 @@ func (s *runner) close() error {
 
 // waitsFor reports whether somebody is still there who could go.
 func (s *runner) waitsFor(all []shutdown) bool {
-	return slices.ContainsFunc(all, func(p shutdown) bool { return !p.body.Over() && !s.stopped(p.of.name) })
+	return slices.ContainsFunc(all, func(p shutdown) bool { return !p.body.Done() && !s.stopped(p.of.name) })
 }
 
 // farewell is how long clients get to end before the world does. In real time
@@ -60,7 +60,7 @@ func (s *runner) farewell() time.Duration {
 // is left behind in a bubble spoils it.
 func (s *runner) partInBubble(all []shutdown) error {
 	deadline := time.Now().Add(s.forbearance())
-	for time.Now().Before(deadline) && slices.ContainsFunc(all, func(p shutdown) bool { return !p.body.Over() }) {
+	for time.Now().Before(deadline) && slices.ContainsFunc(all, func(p shutdown) bool { return !p.body.Done() }) {
 		time.Sleep(time.Second)
 	}
 	// After many refused connections go-redis tries again once a second, and
@@ -68,7 +68,7 @@ func (s *runner) partInBubble(all []shutdown) error {
 	time.Sleep(2 * time.Second)
 	var still []string
 	for _, p := range all {
-		if !p.body.Over() {
+		if !p.body.Done() {
 			still = append(still, fmt.Sprintf("%s's %s", p.of.name, p.of.what))
 		}
 	}

@@ -28,7 +28,7 @@ type Source string
 // over the script.
 const (
 	ByScript   Source = ""
-	ByStrategy Source = "strategy" // [strategies.Strategy.May]
+	ByStrategy Source = "strategy" // [strategies.Strategy.Expected]
 	ByFile     Source = "file"     // [scenarios.Expectations]
 )
 
@@ -41,13 +41,13 @@ const (
 func (c Cell) Expectation(file *scenarios.Expectations) Expectation {
 	key := c.Script.Key()
 	var own, drawn []checker.Anomaly
-	may, said := c.Strategy.May[key]
+	may, said := c.Strategy.Expected[key]
 	for _, a := range checker.Anomalies() {
 		if slices.Contains(may, string(a)) {
 			own = append(own, a)
 		}
 	}
-	chance := c.Strategy.Chance[key]
+	chance := c.Strategy.Nondeterministic[key]
 	if chance != "" {
 		drawn = own
 	}

@@ -45,11 +45,11 @@ named:
 		strategies.Strategy{Name: "tagged", New: build, Tags: []string{"fenced"}},
 		strategies.Strategy{Name: "red-mine", New: build},
 		strategies.Strategy{Name: "named", New: build},
-		strategies.Strategy{Name: "may", New: build, May: may},
-		strategies.Strategy{Name: "chance", New: build, May: may, Chance: map[string]string{"mine.txt": "it draws lots"}},
-		strategies.Strategy{Name: "nothing", New: build, May: map[string][]string{"mine.txt": nil}},
-		strategies.Strategy{Name: "both", New: build, May: may, Chance: map[string]string{"mine.txt": "it draws lots"}},
-		strategies.Strategy{Name: "unlike", New: build, May: map[string][]string{"mine": {"starvation"}}},
+		strategies.Strategy{Name: "may", New: build, Expected: may},
+		strategies.Strategy{Name: "chance", New: build, Expected: may, Nondeterministic: map[string]string{"mine.txt": "it draws lots"}},
+		strategies.Strategy{Name: "nothing", New: build, Expected: map[string][]string{"mine.txt": nil}},
+		strategies.Strategy{Name: "both", New: build, Expected: may, Nondeterministic: map[string]string{"mine.txt": "it draws lots"}},
+		strategies.Strategy{Name: "unlike", New: build, Expected: map[string][]string{"mine": {"starvation"}}},
 	)
 	if err != nil {
 		t.Fatal(err)

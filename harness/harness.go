@@ -61,7 +61,7 @@ func (c Cell) Applies() (ok bool, why string) {
 
 // Lock returns the strategy's lock of that name, as worlds look at it.
 func (c Cell) Lock(key string) faults.Lock {
-	lock := faults.OnKey(key)
+	lock := faults.SingleKeyLock(key)
 	lock.Query = c.Strategy.Query
 	if c.Strategy.Keys != nil {
 		if keys := c.Strategy.Keys(key); len(keys) > 0 {

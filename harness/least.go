@@ -18,9 +18,9 @@ const (
 	leastSpan  = 3 * time.Millisecond
 )
 
-// LeastTTL returns the shortest lease with which a script means what it means
+// MinTTL returns the shortest lease with which a script means what it means
 // with a long one, in whole milliseconds, and why it is no shorter.
-func LeastTTL(script *scenarios.Script) (least time.Duration, why string) {
+func MinTTL(script *scenarios.Script) (least time.Duration, why string) {
 	least, why = leastLease, fmt.Sprintf("locks wait %v between two tries", leastLease/10)
 	room := func(span faults.Span, what string) {
 		if span.TTLs <= 0 {

@@ -40,12 +40,12 @@ func newLocal(setup client.Setup, strategy strategies.Strategy, world faults.Dia
 		returned := false
 		defer func() {
 			if !returned {
-				b.Tell(client.Report{Kind: client.Refused, Error: "its New ended its goroutine, as runtime.Goexit does, and t.Fatal"})
+				b.Report(client.Report{Kind: client.Refused, Error: "its New ended its goroutine, as runtime.Goexit does, and t.Fatal"})
 			}
 		}()
 		made := b.client.Make()
 		returned = true
-		if _, ok := b.Tell(made); ok && made.Kind == client.Made {
+		if _, ok := b.Report(made); ok && made.Kind == client.Made {
 			b.client.Run()
 		}
 	}()
@@ -69,11 +69,11 @@ func (b *local) wall() time.Time {
 		<-b.life.Done()
 		return time.Now()
 	}
-	return b.world.Wall(b.name)
+	return b.world.ClientTime(b.name)
 }
 
-// Tell implements [client.Stage].
-func (b *local) Tell(r client.Report) (client.Answer, bool) {
+// Report implements [client.Stage].
+func (b *local) Report(r client.Report) (client.Answer, bool) {
 	var answer client.Answer
 	done := make(chan struct{})
 	b.Put(PendingReport{r, func(a client.Answer) {
@@ -92,12 +92,12 @@ func (b *local) Tell(r client.Report) (client.Answer, bool) {
 
 func (b *local) Give(t client.Task) { b.client.Give(t) }
 func (b *local) Skew(time.Duration) {}
-func (b *local) GiveUp()            { b.client.GiveUp() }
-func (b *local) Die()               { b.dead.Store(true) }
+func (b *local) CancelOperation()   { b.client.CancelOperation() }
+func (b *local) Kill()              { b.dead.Store(true) }
 func (b *local) Cancel()            { b.end() }
-func (b *local) Leave()             { b.client.Leave() }
+func (b *local) Detach()            { b.client.Leave() }
 
-func (b *local) Over() bool {
+func (b *local) Done() bool {
 	select {
 	case <-b.gone:
 		return true

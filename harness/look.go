@@ -43,10 +43,10 @@ type ClientView struct {
 	Watches string
 }
 
-// Look plays a cell as [Play] does, in virtual time, and returns how it stands before the
+// PlaySnapshots plays a cell as [Play] does, in virtual time, and returns how it stands before the
 // steps on some lines of its script, in the script's order, and last at its end. There are fewer views
 // if the outcome is an error.
-func Look(t *testing.T, cell Cell, lines ...int) (Outcome, []Snapshot) {
+func PlaySnapshots(t *testing.T, cell Cell, lines ...int) (Outcome, []Snapshot) {
 	w := watch{lines: lines}
 	cell.Place = nil
 	outcome := play(t, cell, &w)
@@ -63,19 +63,19 @@ type watch struct {
 // before looks at the stage before a step.
 func (w *watch) before(step scenarios.Step, s *runner) {
 	if w != nil && slices.Contains(w.lines, step.Line) {
-		w.views = append(w.views, s.look())
+		w.views = append(w.views, s.snapshot())
 	}
 }
 
 // end looks at the stage when the script has ended.
 func (w *watch) end(s *runner) {
 	if w != nil && s.failure == nil {
-		w.views = append(w.views, s.look())
+		w.views = append(w.views, s.snapshot())
 	}
 }
 
-// look returns how the cell stands now.
-func (s *runner) look() Snapshot {
+// snapshot returns how the cell stands now.
+func (s *runner) snapshot() Snapshot {
 	v := Snapshot{Now: faults.Instant(s.world.Now()), Seen: s.register.seen}
 	if viewer, ok := s.world.(faults.Snapshotter); ok {
 		v.Snapshot = viewer.View()

@@ -199,7 +199,7 @@ func (p *participant) returned(r client.Report, now time.Duration) {
 			p.holds++
 		}
 		if r.Until != nil {
-			p.until = now + r.Until.Sub(s.world.Wall(p.name))
+			p.until = now + r.Until.Sub(s.world.ClientTime(p.name))
 			e.Until = p.until
 		}
 		spent := s.world.Client(p.name).RoundTrips - p.trips

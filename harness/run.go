@@ -65,10 +65,10 @@ type ended struct{ why string }
 
 func (e ended) Error() string { return e.why }
 
-// Look plays on, to the end of a script that begins with all that was played, and returns what [Look] would for all
-// of it, but that nobody has been told to end yet. Its history is valid until the next Look. If the outcome is an error, the
+// Continue plays on, to the end of a script that begins with all that was played, and returns what [PlaySnapshots] would for all
+// of it, but that nobody has been told to end yet. Its history is valid until the next PlaySnapshots. If the outcome is an error, the
 // run has ended.
-func (r *Run) Look(script *scenarios.Script, lines ...int) (Outcome, []Snapshot) {
+func (r *Run) Continue(script *scenarios.Script, lines ...int) (Outcome, []Snapshot) {
 	outcome := Outcome{Expected: script.Expected(r.cell.Strategy.Name, r.cell.Strategy.Tags)}
 	w := watch{lines: lines}
 	if r.over {
@@ -105,7 +105,7 @@ func (r *Run) Look(script *scenarios.Script, lines ...int) (Outcome, []Snapshot)
 	return outcome, w.views
 }
 
-// End ends the run as [Look] does, and says what went wrong with that: somebody would not end, or left
+// End ends the run as [PlaySnapshots] does, and says what went wrong with that: somebody would not end, or left
 // goroutines behind. Idempotent.
 func (r *Run) End() error {
 	if !r.over {

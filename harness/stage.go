@@ -168,7 +168,7 @@ func (s *runner) conclude() {
 	s.quieten()
 	s.virtual = s.world.Now()
 	s.watch.end(s)
-	s.account()
+	s.noteUnmatched()
 	s.record(checker.Event{Kind: checker.End, Time: s.virtual})
 }
 
@@ -178,7 +178,7 @@ func (s *runner) serve() {
 	if s.bubble {
 		return
 	}
-	s.run(s.enough(0), func() bool {
+	s.run(s.taskLimit(0), func() bool {
 		return !slices.ContainsFunc(s.names, func(name string) bool { return s.world.Client(name).InHand > 0 })
 	})
 }
@@ -222,7 +222,7 @@ func (s *runner) enter(name string, line int) {
 
 // makes is how long a strategy's New may take: as an operation that should have
 // returned at once.
-func (s *runner) makes() time.Duration { return s.enough(0) }
+func (s *runner) makes() time.Duration { return s.taskLimit(0) }
 
 // setup says who the client is.
 func (s *runner) setup(name string, life int) client.Setup {
@@ -239,7 +239,7 @@ func (s *runner) setup(name string, life int) client.Setup {
 // the first second of its process.
 func (s *runner) warmUp() {
 	for _, name := range s.names {
-		s.begin([]string{name}, false, task{client.Task{Do: client.DoWarmUp}, s.enough(30 * time.Second)})
+		s.begin([]string{name}, false, task{client.Task{Do: client.DoWarmUp}, s.taskLimit(30 * time.Second)})
 	}
 }
 
@@ -322,12 +322,12 @@ func (s *runner) do(step scenarios.Step) {
 			patience = s.script.Patience
 		}
 		limit := patience.Of(s.ttl)
-		s.begin(do.Clients, do.Begin, task{client.Task{Do: client.DoCall, Op: checker.Op(do.Op), Within: limit}, s.enough(limit)})
+		s.begin(do.Clients, do.Begin, task{client.Task{Do: client.DoCall, Op: checker.Op(do.Op), Within: limit}, s.taskLimit(limit)})
 	case scenarios.Work:
 		span := do.For.Of(s.ttl)
-		s.begin(do.Clients, do.Begin, task{client.Task{Do: client.DoWork, For: span}, s.enough(span)})
+		s.begin(do.Clients, do.Begin, task{client.Task{Do: client.DoWork, For: span}, s.taskLimit(span)})
 	case scenarios.Write:
-		s.begin(do.Clients, do.Begin, task{client.Task{Do: client.DoWrite}, s.enough(0)})
+		s.begin(do.Clients, do.Begin, task{client.Task{Do: client.DoWrite}, s.taskLimit(0)})
 	case scenarios.Rounds:
 		s.begin(do.Clients, do.Begin, s.rounds(do))
 	case scenarios.Await:
@@ -350,13 +350,13 @@ func (s *runner) rounds(do scenarios.Rounds) task {
 	if t.Times == 0 || t.Update || t.Think > 0 {
 		t.Do = client.DoUse
 	}
-	round := s.enough(2*t.Within + t.For + client.LongestThought*t.Think)
+	round := s.taskLimit(2*t.Within + t.For + client.LongestThought*t.Think)
 	return task{t, time.Duration(max(1, t.Times))*round + t.Lasting}
 }
 
-// enough is how long a task that should take that long may take. The time that
+// taskLimit is how long a task that should take that long may take. The time that
 // its client is paused comes on top.
-func (s *runner) enough(span time.Duration) time.Duration { return span + 2*s.forbearance() }
+func (s *runner) taskLimit(span time.Duration) time.Duration { return span + 2*s.forbearance() }
 
 // begin gives clients something to do, and waits for them unless told not to.
 // A client that is stopped is not waited for.
@@ -463,13 +463,13 @@ func (s *runner) inject(step scenarios.Step, f faults.Fault) {
 	missed := false
 	switch f := f.(type) {
 	case faults.CancelClient:
-		s.giveUp(step.Line, f.Client)
+		s.cancelOperation(step.Line, f.Client)
 		return
 	case faults.ResumeClient:
 		missed = s.clients[f.Client].aware()
 	}
 	_, restarts := f.(faults.RestartClient)
-	restarts = restarts && s.world.Client(faults.ClientOf(f)).Crashed // else it lives already
+	restarts = restarts && s.world.Client(faults.TargetClient(f)).Crashed // else it lives already
 	if err := s.world.Apply(f); err != nil {
 		s.fail(fmt.Errorf("harness: %s:%d: %w", s.script.Name, step.Line, err))
 		return
@@ -480,7 +480,7 @@ func (s *runner) inject(step scenarios.Step, f faults.Fault) {
 	case faults.CrashClient:
 		c := s.clients[f.Client]
 		c.busy, c.queue, c.calling, c.unaware = false, nil, false, false
-		c.body.Die()
+		c.body.Kill()
 	case faults.ResumeClient:
 		if missed {
 			s.clients[f.Client].cancel()
@@ -495,8 +495,8 @@ func (s *runner) inject(step scenarios.Step, f faults.Fault) {
 	}
 }
 
-// account notes which orders to the gate, and cancels, met nothing.
-func (s *runner) account() {
+// noteUnmatched notes which orders to the gate, and cancels, met nothing.
+func (s *runner) noteUnmatched() {
 	s.metNothing = nil
 	for i, met := range s.world.Met() {
 		if o := s.orders[i]; met == 0 {

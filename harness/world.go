@@ -76,19 +76,19 @@ type ClientProcess interface {
 	Empty() bool
 	// Skew moves its wall clock, where the world doesn't keep it.
 	Skew(by time.Duration)
-	// GiveUp ends the context of the operation that the client is in, if it is
+	// CancelOperation ends the context of the operation that the client is in, if it is
 	// in one, and returns when it has ended; a stopped process ends it when it
 	// goes on, and is not waited for. Only for a client whose lock was made with
 	// Cancels.
-	GiveUp()
-	// Die says that the client's process crashed in this world: it does
+	CancelOperation()
+	// Kill says that the client's process crashed in this world: it does
 	// nothing more, and nothing is heard of it.
-	Die()
+	Kill()
 	// Cancel asks the client to end, Over reports whether it has, and Leave,
 	// which may be called when the world has gone, makes it go.
 	Cancel()
-	Over() bool
-	Leave()
+	Done() bool
+	Detach()
 }
 
 // A StackDumper is a [ClientProcess] that can be asked, instead of anything else, what it is

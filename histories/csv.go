@@ -144,7 +144,7 @@ func (t *table) parse(text []byte, line int, out *[2]record) (int, error) {
 		}
 	}
 	out[0].Event, out[0].call = e, 0
-	n, err := happened(event, result, &out[0].Event)
+	n, err := parseEventColumns(event, result, &out[0].Event)
 	if n == 2 { // a moment: a call, which is told nothing, and its return
 		out[1].Event, out[1].call = out[0].Event, 0
 		out[0].Phase, out[0].Token, out[0].Lease = linear.Invoke, 0, 0
@@ -173,9 +173,9 @@ func (t *table) misfit(fields [][]byte) error {
 	return fmt.Errorf("%s: leave a field that says nothing empty, but keep its %s", what, separatorName(t.separator))
 }
 
-// happened fills in phase and operation, and returns how many events it is: two
+// parseEventColumns fills in phase and operation, and returns how many events it is: two
 // for a moment that stands for a call and its return.
-func happened(event, result []byte, e *linear.Event) (int, error) {
+func parseEventColumns(event, result []byte, e *linear.Event) (int, error) {
 	moment := func(op linear.Op) (int, error) {
 		if len(result) > 0 && string(result) != "ok" {
 			return 0, fmt.Errorf("what has %s is ok, not %.40q: write the operation, not what it did, to give it a result", event, result)

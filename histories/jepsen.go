@@ -20,7 +20,7 @@ type jepsen struct {
 	index   int64             // the last :index
 	keys    map[string]string // the lock of each process's operation under way, if it has a name
 	crashed crashes           // the processes that an :info has ended
-	others  others            // what is no operation of a lock
+	ignored ignoredCounts     // what is no operation of a lock
 }
 
 func newJepsen() *jepsen { return &jepsen{index: -1, keys: map[string]string{}} }
@@ -58,7 +58,7 @@ func (p *jepsen) parse(text []byte, line int, out *[2]record) (int, error) {
 		return 0, err
 	}
 	if !ours {
-		p.others.add(p.op.f, p.op.process)
+		p.ignored.add(p.op.f, p.op.process)
 		return 0, nil
 	}
 	e := linear.Event{Time: at, Client: client}
@@ -74,7 +74,7 @@ func (p *jepsen) parse(text []byte, line int, out *[2]record) (int, error) {
 	}
 	n := 0
 	if !known {
-		p.others.add(p.op.f, nil)
+		p.ignored.add(p.op.f, nil)
 	} else if n, err = p.operation(&e); err != nil {
 		return 0, err
 	}

@@ -39,7 +39,7 @@ func decode(text []byte, e *jsonEvent, fields []string) error {
 	if err := decodeStrictly(text, &v); err != nil {
 		return err
 	}
-	if halves(text, v.Client, v.Key, v.Owner, v.Value) {
+	if hasHalfSurrogate(text, v.Client, v.Key, v.Owner, v.Value) {
 		return errors.New(`an escape as \ud800 is half of a character, and the other half is missing`)
 	}
 	if v.Index != nil {
@@ -55,9 +55,9 @@ func decode(text []byte, e *jsonEvent, fields []string) error {
 	return nil
 }
 
-// halves reports whether one of these words, which a line has, was written with half a surrogate pair: the standard library
+// hasHalfSurrogate reports whether one of these words, which a line has, was written with half a surrogate pair: the standard library
 // puts the same character for all of those.
-func halves(text []byte, words ...string) bool {
+func hasHalfSurrogate(text []byte, words ...string) bool {
 	return slices.ContainsFunc(words, func(word string) bool { return strings.ContainsRune(word, utf8.RuneError) }) &&
 		!bytes.ContainsRune(text, utf8.RuneError) && !bytes.Contains(bytes.ToLower(text), []byte(`\ufffd`))
 }

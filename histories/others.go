@@ -56,17 +56,17 @@ func meantFor(name string) string {
 	return ""
 }
 
-// An Other is a kind of event that is about something else than a lock.
-type Other struct {
+// An IgnoredEvent is a kind of event that is about something else than a lock.
+type IgnoredEvent struct {
 	Name   string // its :f, such as ":read"; empty for all beyond the first few
 	By     string // who is no client, such as ":nemesis"; empty for clients
 	Events int
 }
 
-// others counts events by their names: of the first few, and of all the rest
+// ignoredCounts counts events by their names: of the first few, and of all the rest
 // together, since a file may have as many names as lines.
-type others struct {
-	list []Other
+type ignoredCounts struct {
+	list []IgnoredEvent
 	rest int
 }
 
@@ -74,7 +74,7 @@ type others struct {
 const fewOthers = 32
 
 // add counts an event of that :f and, unless it is a client's, of that :process.
-func (o *others) add(f, by []byte) {
+func (o *ignoredCounts) add(f, by []byte) {
 	for i := range o.list {
 		if other := &o.list[i]; other.Name == string(f) && other.By == string(by) { // does not allocate
 			other.Events++
@@ -85,7 +85,7 @@ func (o *others) add(f, by []byte) {
 		o.rest++
 		return
 	}
-	o.list = append(o.list, Other{string(f), string(by), 1})
+	o.list = append(o.list, IgnoredEvent{string(f), string(by), 1})
 }
 
 // tellable reports whether the text is a keyword that has room on a line.
@@ -95,17 +95,17 @@ func tellable(text []byte) bool {
 }
 
 // all returns what was counted, the most first.
-func (o *others) all() []Other {
+func (o *ignoredCounts) all() []IgnoredEvent {
 	list := slices.Clone(o.list)
-	slices.SortStableFunc(list, func(a, b Other) int { return cmp.Compare(b.Events, a.Events) })
+	slices.SortStableFunc(list, func(a, b IgnoredEvent) int { return cmp.Compare(b.Events, a.Events) })
 	if o.rest > 0 {
-		list = append(list, Other{Events: o.rest})
+		list = append(list, IgnoredEvent{Events: o.rest})
 	}
 	return list
 }
 
 // namesOf returns the first few names, with commas between them.
-func namesOf(list []Other) string {
+func namesOf(list []IgnoredEvent) string {
 	var names []string
 	for _, other := range list {
 		switch {

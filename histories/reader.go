@@ -108,12 +108,12 @@ func (r *Reader) Separator() byte {
 	return 0
 }
 
-// Others returns what events of Jepsen that are no operation of a lock are called,
+// IgnoredEvents returns what events of Jepsen that are no operation of a lock are called,
 // and how many there were of each, the most first: they are among those that
 // [Reader.Ignored] counts.
-func (r *Reader) Others() []Other {
+func (r *Reader) IgnoredEvents() []IgnoredEvent {
 	if p, ok := r.parser.(*jepsen); ok {
-		return p.others.all()
+		return p.ignored.all()
 	}
 	return nil
 }
@@ -229,8 +229,8 @@ func (r *Reader) Events() iter.Seq2[linear.Event, error] {
 		case r.events > 0:
 		case r.skipped > 0:
 			fail(errors.New("no line that can be read tells of an operation of a lock"))
-		case len(r.Others()) > 0:
-			fail(fmt.Errorf("the history tells of no operation of a lock: there are %s, but no :acquire, :try-acquire, :release, :extend or :use", namesOf(r.Others())))
+		case len(r.IgnoredEvents()) > 0:
+			fail(fmt.Errorf("the history tells of no operation of a lock: there are %s, but no :acquire, :try-acquire, :release, :extend or :use", namesOf(r.IgnoredEvents())))
 		default:
 			fail(errors.New("the history tells of no operation of a lock"))
 		}

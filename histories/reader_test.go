@@ -64,7 +64,7 @@ func read(text []byte, lenient bool, o histories.Options) string {
 	if times := r.Times(); times.Since1970 || times.Unit != "" && !times.Guessed {
 		fmt.Fprintf(&b, "times %+v\n", times)
 	}
-	for _, other := range r.Others() {
+	for _, other := range r.IgnoredEvents() {
 		fmt.Fprintf(&b, "other %+v\n", other)
 	}
 	if r.Skipped() > 0 {

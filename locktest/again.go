@@ -9,8 +9,8 @@ import (
 	"github.com/lockfault/lockfault/internal/shell"
 )
 
-// again returns the command that plays a subtest once more and tells all of it.
-func (test *test) again(t *testing.T) string {
+// reproCommand returns the command that plays a subtest once more and tells all of it.
+func (test *test) reproCommand(t *testing.T) string {
 	settings := envStory + "=1 "
 	if test.settings.seed != defaultSeed {
 		settings += fmt.Sprintf("%s=%d ", envSeed, test.settings.seed)

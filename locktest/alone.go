@@ -32,8 +32,8 @@ type request struct {
 	Scripts []source
 	// Tags are those of the strategy, as far as they are known.
 	Tags []string
-	// Look asks for how the only script ended, as a search wants to know it.
-	Look *explore.Trial `json:",omitempty"`
+	// Trial asks for how the only script ended, as a search wants to know it.
+	Trial *explore.Trial `json:",omitempty"`
 }
 
 // A source is a script's name and text.
@@ -80,8 +80,8 @@ func serve(t *testing.T, cell harness.Cell, file string) error {
 			return err
 		}
 		var a answer
-		if r.Look != nil {
-			look := explore.Play(t, cell, *r.Look)
+		if r.Trial != nil {
+			look := explore.Play(t, cell, *r.Trial)
 			a.Look = &look
 		} else {
 			o := harness.Play(t, cell)

@@ -69,7 +69,7 @@ func Explore(t *testing.T, s Subject, search Search) {
 	if err != nil {
 		t.Fatalf("locktest: that can't be searched: %v", err)
 	}
-	kept, err := test.kept()
+	kept, err := test.savedFindings()
 	if err != nil {
 		t.Fatalf("locktest: %v", err)
 	}
@@ -134,7 +134,7 @@ func exhausted(r explore.Result) string {
 func (s Search) bound(cell harness.Cell) (explore.Bound, error) {
 	b := explore.Bound{
 		Clients: s.Clients, Rounds: s.Rounds, Nodes: max(1, cell.Strategy.Nodes), Replicas: s.Faults[explore.Failover],
-		TTL: cell.TTL, Varies: cell.Strategy.Varies != "", Extend: s.Extend, Reenter: s.Reenter, Retries: s.Retries, Budget: map[explore.Fault]int{},
+		TTL: cell.TTL, Varies: cell.Strategy.HistoryVaries != "", Extend: s.Extend, Reenter: s.Reenter, Retries: s.Retries, Budget: map[explore.Fault]int{},
 	}
 	if b.Clients == 0 {
 		b.Clients = 2
@@ -181,8 +181,8 @@ func (test *test) found(t *testing.T, f explore.Finding) {
 	t.Errorf("%s, after %d moves and %d requests; %s:\n\n%s\nagain: %s=1 %s\n", f.Anomaly, f.Moves, f.Requests, kept, f.Script, envStory, goTest(test.name))
 }
 
-// kept reads the scripts of former findings.
-func (test *test) kept() (list []*scenarios.Script, err error) {
+// savedFindings reads the scripts of former findings.
+func (test *test) savedFindings() (list []*scenarios.Script, err error) {
 	files, err := filepath.Glob(filepath.Join(test.dir(), "*.txt"))
 	if err != nil {
 		return nil, err
@@ -245,7 +245,7 @@ func (p *player) Play(ctx context.Context, trials []explore.Trial) ([]explore.Ou
 	for range min(len(trials), runtime.GOMAXPROCS(0)) {
 		wg.Go(func() {
 			for i := range next {
-				looks[i] = p.look(trials[i])
+				looks[i] = p.playTrial(trials[i])
 			}
 		})
 	}
@@ -264,8 +264,8 @@ func (p *player) Play(ctx context.Context, trials []explore.Trial) ([]explore.Ou
 	return looks, err
 }
 
-// look plays one script.
-func (p *player) look(trial explore.Trial) explore.Outcome {
+// playTrial plays one script.
+func (p *player) playTrial(trial explore.Trial) explore.Outcome {
 	cell := p.cell
 	var err error
 	if cell.Script, err = scenarios.Parse("found.txt", []byte(trial.Script)); err != nil {
@@ -274,11 +274,11 @@ func (p *player) look(trial explore.Trial) explore.Outcome {
 	return explore.Play(p.t, cell, trial)
 }
 
-// Again implements [explore.Player]: this program is started again, and comes to the same
+// PlayAlone implements [explore.Player]: this program is started again, and comes to the same
 // test.
-func (p *player) Again(ctx context.Context, trial explore.Trial) (explore.Outcome, error) {
+func (p *player) PlayAlone(ctx context.Context, trial explore.Trial) (explore.Outcome, error) {
 	elsewhere, err := playElsewhere(ctx, p.name, request{
-		Scripts: []source{{"found", trial.Script}}, Tags: p.cell.Strategy.Tags, Look: &trial,
+		Scripts: []source{{"found", trial.Script}}, Tags: p.cell.Strategy.Tags, Trial: &trial,
 	})
 	if err != nil {
 		return explore.Outcome{}, err

@@ -108,9 +108,9 @@ func prepare(t *testing.T, s Subject, opts []Option) (*test, error) {
 	if err := test.kind(t); err != nil {
 		return nil, fmt.Errorf("the lock doesn't work: %w", err)
 	}
-	test.cell.Strategy.May = map[string][]string{}
+	test.cell.Strategy.Expected = map[string][]string{}
 	for key, p := range options.promises {
-		test.cell.Strategy.May[key] = words(p.may)
+		test.cell.Strategy.Expected[key] = words(p.may)
 	}
 	return test, nil
 }
@@ -168,17 +168,17 @@ func (test *test) play(t *testing.T, script *scenarios.Script) {
 	told.Settle()
 	switch {
 	case !told.Decided():
-		t.Errorf("%s came to no verdict: %s%s", script.Key(), explain(told.Reason), test.again(t))
+		t.Errorf("%s came to no verdict: %s%s", script.Key(), explain(told.Reason), test.reproCommand(t))
 		return
 	case !told.AsExpected && (promised || !test.settings.accept):
-		t.Errorf("%s%s\n%s", test.says(told, script, promise), test.hints(told, script, history), test.story(t, told, history))
+		t.Errorf("%s%s\n%s", test.failureText(told, script, promise), test.hints(told, script, history), test.story(t, told, history))
 		return
 	}
 	t.Logf("%s %s", script.Key(), passed(told))
 	if test.settings.story {
 		t.Log("\n" + whole(told, history))
 	}
-	if test.cell.Strategy.Varies == "" && !testing.Short() && !test.settings.isolate {
+	if test.cell.Strategy.HistoryVaries == "" && !testing.Short() && !test.settings.isolate {
 		test.compare(t, script, told, history)
 	}
 }
@@ -217,7 +217,7 @@ func (test *test) compareTogether(t *testing.T) error {
 			r.Scripts = append(r.Scripts, sourceOf(o.script))
 		}
 	}
-	if len(alone) < 2 || test.cell.Strategy.Varies != "" {
+	if len(alone) < 2 || test.cell.Strategy.HistoryVaries != "" {
 		return nil
 	}
 	trial, err := playElsewhere(t.Context(), test.name, r)

@@ -41,8 +41,8 @@ func passed(cell reports.Cell) string {
 	return "shows " + list(cell.Anomalies) + ", as it may"
 }
 
-// says says in a line or two why a scenario fails.
-func (test *test) says(cell reports.Cell, script *scenarios.Script, p promise) string {
+// failureText says in a line or two why a scenario fails.
+func (test *test) failureText(cell reports.Cell, script *scenarios.Script, p promise) string {
 	text := fmt.Sprintf("%s shows %s", script.Key(), list(cell.Anomalies))
 	switch {
 	case p.by == survives:
@@ -96,7 +96,7 @@ const storyLines = 12
 
 // story tells what happened around what went wrong, and how to see the rest.
 func (test *test) story(t *testing.T, cell reports.Cell, h checker.History) string {
-	return test.around(cell, h) + test.again(t)
+	return test.around(cell, h) + test.reproCommand(t)
 }
 
 // around tells what happened around what went wrong, or all of it if that is wanted.
@@ -111,12 +111,12 @@ func (test *test) around(cell reports.Cell, h checker.History) string {
 			break
 		}
 	}
-	return tell(cell, h, view)
+	return storyText(cell, h, view)
 }
 
-func whole(cell reports.Cell, h checker.History) string { return tell(cell, h, reports.View{}) }
+func whole(cell reports.Cell, h checker.History) string { return storyText(cell, h, reports.View{}) }
 
-func tell(cell reports.Cell, h checker.History, view reports.View) string {
+func storyText(cell reports.Cell, h checker.History, view reports.View) string {
 	var b bytes.Buffer
 	_ = reports.Story(&b, cell, h, view) // a buffer takes everything
 	return b.String()

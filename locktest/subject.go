@@ -139,7 +139,7 @@ func (s Subject) strategy(t *testing.T) (strategies.Strategy, error) {
 	}
 	strategy := strategies.Strategy{
 		Name: name, Summary: "the lock of " + t.Name(), Source: t.Name(), Nodes: s.Nodes,
-		Tags: append([]string{tag}, slices.DeleteFunc(slices.Clone(s.Tags), func(t string) bool { return t == tag })...), Keys: s.Keys, Owner: s.Owner, Varies: s.Varies, Refusals: s.Refused, New: s.New,
+		Tags: append([]string{tag}, slices.DeleteFunc(slices.Clone(s.Tags), func(t string) bool { return t == tag })...), Keys: s.Keys, Owner: s.Owner, HistoryVaries: s.Varies, Refusals: s.Refused, New: s.New,
 	}
 	// Which names and tags a strategy may have a registry knows.
 	_, err := strategies.Registry{}.With(strategy)

@@ -160,8 +160,8 @@ type Job interface {
 	Refused() int
 	// State says how much is on its way.
 	State(ctx context.Context) (State, error)
-	// Tell sets a note that workers see which are at work on an item: see [Task.Notes].
-	Tell(ctx context.Context, key, value string) error
+	// SetNote sets a note that workers see which are at work on an item: see [Task.Notes].
+	SetNote(ctx context.Context, key, value string) error
 	// Drop takes an item back: nobody needs its answer any more. A worker that is at work on
 	// it is told by the note [Dropped].
 	Drop(ctx context.Context, item Item) error
@@ -187,7 +187,7 @@ type Task struct {
 	Notes <-chan Note
 }
 
-// A Note is what [Job.Tell] says.
+// A Note is what [Job.SetNote] says.
 type Note struct{ Key, Value string }
 
 // Dropped and an item's name are the key of the note that says that nobody needs its answer.
@@ -195,8 +195,8 @@ const Dropped = "dropped-"
 
 // A Worker is what does the work of one process.
 type Worker struct {
-	// Hands is how many cells it plays at a time.
-	Hands int
+	// Slots is how many cells it plays at a time.
+	Slots int
 	// Do does a task, and returns what came of it. [ErrBadItem] removes the task from the queue; any
 	// other error gives it back, for others. Called concurrently, for twice as many cells as there are hands: so the next ones
 	// are there when one is done. A search is alone.

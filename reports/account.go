@@ -12,11 +12,11 @@ import (
 // any more.
 const accountLimit = 40
 
-// account writes the story once more as a short list: what was done to the
+// summary writes the story once more as a short list: what was done to the
 // clients and nodes, what changed the key, what the operations came to, and
 // what was written. It leaves out how the commands got there, and attempts of others
 // that did no more than count.
-func (s *story) account(b *bufio.Writer) {
+func (s *story) summary(b *bufio.Writer) {
 	sentences := s.sentences()
 	if len(sentences) == 0 || len(sentences) > accountLimit {
 		return
@@ -40,7 +40,7 @@ func (s *story) sentences() []picture.Sentence {
 		case checker.State:
 			before := keys[e.Node+e.Server]
 			keys[e.Node+e.Server] = e
-			if s.again(i) {
+			if s.repeatsEvent(i) {
 				continue
 			}
 			if e.Cause != checker.ByCommand {
@@ -52,7 +52,7 @@ func (s *story) sentences() []picture.Sentence {
 				continue
 			}
 			answer := ""
-			if told, ok := s.told[request]; ok {
+			if told, ok := s.replyAt[request]; ok {
 				answer = events[told].Reply
 			}
 			say(e, s.change(events[request], e, before, answer))
@@ -80,8 +80,8 @@ func (s *story) sentences() []picture.Sentence {
 	return out
 }
 
-// again reports whether an event tells of another member of a cluster what the one before tells: a lock is as the cluster has it.
-func (s *story) again(i int) bool {
+// repeatsEvent reports whether an event tells of another member of a cluster what the one before tells: a lock is as the cluster has it.
+func (s *story) repeatsEvent(i int) bool {
 	if s.h.Meta.Service == "" || i == 0 {
 		return false
 	}

@@ -139,8 +139,8 @@ func (a *Agreement) Differing() int {
 	return len(a.differing)
 }
 
-// sharing is a cause for which worlds part that is nobody's fault but the lock's.
-const sharing = "in " + Reference + " all clients of a cell are one process: a lock that keeps state in package variables shares it among them there, and nowhere else"
+// sharedProcessCause is a cause for which worlds part that is nobody's fault but the lock's.
+const sharedProcessCause = "in " + Reference + " all clients of a cell are one process: a lock that keeps state in package variables shares it among them there, and nowhere else"
 
 // Lines says for each world how many of its cells agree with the reference,
 // and then which don't.
@@ -160,7 +160,7 @@ func (a *Agreement) Lines() []string {
 			d.strategy, d.scenario, d.there, Reference, d.here, d.world))
 	}
 	if len(a.differing) > 0 {
-		lines = append(lines, sharing)
+		lines = append(lines, sharedProcessCause)
 	}
 	return lines
 }
@@ -191,7 +191,7 @@ func (a *Agreement) markdown(b *bufio.Writer) {
 		row := []string{d.strategy, d.scenario, d.world, d.here.String(), d.there.String()}
 		fmt.Fprintf(b, "| %s |\n", strings.Join(each(row, escape), " | "))
 	}
-	fmt.Fprintf(b, "\nOne cause among others: %s.\n", escape(sharing))
+	fmt.Fprintf(b, "\nOne cause among others: %s.\n", escape(sharedProcessCause))
 }
 
 // A Comparison is a [Matrix] for each world. The zero value is empty and ready

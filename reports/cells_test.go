@@ -22,7 +22,7 @@ func cell(strategy, scenario string, found, expected []checker.Anomaly) reports.
 	for i, a := range found {
 		c.Verdict = reports.Violated
 		c.Linearizable = c.Linearizable && a != checker.Overlap
-		c.Witnesses = append(c.Witnesses, checker.Witness{Anomaly: a, Events: []int{3 * i, 3*i + 2}, Says: "This is why."})
+		c.Witnesses = append(c.Witnesses, checker.Witness{Anomaly: a, Events: []int{3 * i, 3*i + 2}, Message: "This is why."})
 	}
 	c.Settle()
 	return c

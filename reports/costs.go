@@ -102,9 +102,9 @@ func (c Costs) JSON(w io.Writer) error {
 	return err
 }
 
-// lot is what was measured of one strategy with one number of contenders, by
+// measurements is what was measured of one strategy with one number of contenders, by
 // path.
-type lot struct {
+type measurements struct {
 	strategy string
 	of       map[string]Cost
 }
@@ -112,7 +112,7 @@ type lot struct {
 // panel is all that was measured with one number of contenders.
 type panel struct {
 	contenders int
-	lots       []lot
+	lots       []measurements
 }
 
 func (c Costs) panels() (list []panel) {
@@ -123,10 +123,10 @@ func (c Costs) panels() (list []panel) {
 			list = append(list, panel{contenders: cost.Contenders})
 		}
 		p := &list[i]
-		j := slices.IndexFunc(p.lots, func(l lot) bool { return l.strategy == cost.Strategy })
+		j := slices.IndexFunc(p.lots, func(l measurements) bool { return l.strategy == cost.Strategy })
 		if j < 0 {
 			j = len(p.lots)
-			p.lots = append(p.lots, lot{cost.Strategy, map[string]Cost{}})
+			p.lots = append(p.lots, measurements{cost.Strategy, map[string]Cost{}})
 		}
 		p.lots[j].of[cost.Path] = cost
 	}
@@ -144,7 +144,7 @@ func (p panel) head() []string {
 }
 
 // row is a line of the table.
-func (p panel) row(l lot) []string {
+func (p panel) row(l measurements) []string {
 	row := []string{l.strategy}
 	failed := 0
 	for _, path := range paths() {
@@ -161,12 +161,12 @@ func (p panel) row(l lot) []string {
 }
 
 // ratios says what a ratio of the gate comes to over all strategies.
-func (p panel) ratios(of func(lot) float64) string {
-	lots := slices.DeleteFunc(slices.Clone(p.lots), func(l lot) bool { return of(l) == 0 })
+func (p panel) ratios(of func(measurements) float64) string {
+	lots := slices.DeleteFunc(slices.Clone(p.lots), func(l measurements) bool { return of(l) == 0 })
 	if len(lots) == 0 {
 		return "nothing to compare"
 	}
-	slices.SortFunc(lots, func(a, b lot) int { return cmp.Compare(of(a), of(b)) })
+	slices.SortFunc(lots, func(a, b measurements) int { return cmp.Compare(of(a), of(b)) })
 	worst := lots[len(lots)-1]
 	within := 0
 	for _, l := range lots {
@@ -182,10 +182,10 @@ func (p panel) ratios(of func(lot) float64) string {
 func (p panel) sums() []string {
 	who := "with " + count(p.contenders, "contender")
 	return []string{
-		who + ", the hop's pairs per second by the gate's: " + p.ratios(func(l lot) float64 { return l.of[PathGate].OverHop }),
-		who + ", the bare strategy's by the hop's: " + p.ratios(func(l lot) float64 { return l.of[PathHop].OverDirect }),
-		who + ", the bare strategy's by the gate's: " + p.ratios(func(l lot) float64 { return l.of[PathGate].OverDirect }),
-		who + ", the bare strategy's by those of a script that has begun: " + p.ratios(func(l lot) float64 { return l.of[PathRecorded].OverDirect }),
+		who + ", the hop's pairs per second by the gate's: " + p.ratios(func(l measurements) float64 { return l.of[PathGate].OverHop }),
+		who + ", the bare strategy's by the hop's: " + p.ratios(func(l measurements) float64 { return l.of[PathHop].OverDirect }),
+		who + ", the bare strategy's by the gate's: " + p.ratios(func(l measurements) float64 { return l.of[PathGate].OverDirect }),
+		who + ", the bare strategy's by those of a script that has begun: " + p.ratios(func(l measurements) float64 { return l.of[PathRecorded].OverDirect }),
 	}
 }
 

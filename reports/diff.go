@@ -67,7 +67,7 @@ type Change struct {
 	Scenario string            `json:"scenario"`
 	Gained   []checker.Anomaly `json:"gained"` // the anomalies that it did not show before
 	Lost     []checker.Anomaly `json:"lost"`   // those that it does not show any more
-	Says     string            `json:"says"`
+	Text     string            `json:"says"`
 }
 
 // A CostChange is a cost that changed. Old and New are in words: a range where it was not the
@@ -106,7 +106,7 @@ func (c Change) alarm() string {
 	if c.Become != Worse && c.Become != Lost {
 		return ""
 	}
-	return "since the run before: " + strings.ToLower(c.Become.title()) + ": " + c.Says
+	return "since the run before: " + strings.ToLower(c.Become.title()) + ": " + c.Text
 }
 
 // Tally counts the cells in a sentence.
@@ -273,11 +273,11 @@ func (d *Diff) cell(was, is Cell) {
 	case !there && !here:
 		return
 	case !there:
-		c.Become, c.Says, c.Gained = Added, cellSays(is), is.Anomalies
+		c.Become, c.Text, c.Gained = Added, cellSays(is), is.Anomalies
 	case !here:
-		c.Become, c.Says, c.Lost = Gone, "it was: "+cellSays(was), was.Anomalies
+		c.Become, c.Text, c.Lost = Gone, "it was: "+cellSays(was), was.Anomalies
 		if !slices.Contains(d.played.strategies.names, c.Strategy) {
-			c.Says = "nothing of it is in the new report"
+			c.Text = "nothing of it is in the new report"
 		}
 	case decided(was.Verdict) && decided(is.Verdict):
 		// What is chance in both is no change, whatever is expected.
@@ -285,23 +285,23 @@ func (d *Diff) cell(was, is Cell) {
 		c.Gained, c.Lost = without(without(is.Anomalies, was.Anomalies), lots), without(without(was.Anomalies, is.Anomalies), lots)
 		switch {
 		case len(c.Gained) > 0:
-			c.Become, c.Says = Worse, "shows "+names(c.Gained)
+			c.Become, c.Text = Worse, "shows "+names(c.Gained)
 			if len(c.Lost) > 0 {
-				c.Says += ", and no longer " + names(c.Lost)
+				c.Text += ", and no longer " + names(c.Lost)
 			}
 		case len(c.Lost) > 0:
-			c.Become, c.Says = Better, "no longer "+names(c.Lost)
+			c.Become, c.Text = Better, "no longer "+names(c.Lost)
 		}
 	case decided(was.Verdict):
-		c.Become, c.Says, c.Lost = Lost, cellSays(is)+"; it was: "+cellSays(was), was.Anomalies
+		c.Become, c.Text, c.Lost = Lost, cellSays(is)+"; it was: "+cellSays(was), was.Anomalies
 	case decided(is.Verdict):
-		c.Become, c.Says, c.Gained = Added, cellSays(is)+"; it was "+string(was.Verdict), is.Anomalies
+		c.Become, c.Text, c.Gained = Added, cellSays(is)+"; it was "+string(was.Verdict), is.Anomalies
 	}
 	if c.Become == "" {
 		d.Same++
 		return
 	}
-	c.Says = printed(c.Says)
+	c.Text = shortLine(c.Text)
 	d.Changes = append(d.Changes, c)
 }
 
@@ -355,7 +355,7 @@ func (d *Diff) costs(before, after *aggregate, was, is string) {
 			} {
 				if q.was != q.is {
 					d.Costs = append(d.Costs, CostChange{Strategy: is, What: q.name + ", " + count(a.Contenders, "contender"),
-						Old: q.was.String(), New: q.is.String(), Ratio: ratioOf(q.is.of, q.was.of), Within: q.was.meets(q.is)})
+						Old: q.was.String(), New: q.is.String(), Ratio: ratioOf(q.is.of, q.was.of), Within: q.was.overlaps(q.is)})
 				}
 			}
 		}
@@ -366,8 +366,8 @@ func (d *Diff) costs(before, after *aggregate, was, is string) {
 // most in a slice of that, if they are known.
 type quantile struct{ of, least, most time.Duration }
 
-// meets reports whether the slices of both have something in common.
-func (q quantile) meets(other quantile) bool {
+// overlaps reports whether the slices of both have something in common.
+func (q quantile) overlaps(other quantile) bool {
 	return q.most > 0 && other.most > 0 && q.least <= other.most && other.least <= q.most
 }
 

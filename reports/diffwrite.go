@@ -36,7 +36,7 @@ func (d *Diff) Write(w io.Writer, format string) error {
 
 // A group is cells of a strategy that changed in the same way.
 type group struct {
-	strategy, says string
+	strategy, text string
 	scenarios      []string
 }
 
@@ -58,10 +58,10 @@ func (d *Diff) sections() (list []section) {
 			list = append(list, section{ChangeKind: c.Become})
 		}
 		s := &list[len(list)-1]
-		i := slices.IndexFunc(s.groups, func(g group) bool { return g.strategy == c.Strategy && g.says == c.Says })
+		i := slices.IndexFunc(s.groups, func(g group) bool { return g.strategy == c.Strategy && g.text == c.Text })
 		if i < 0 {
 			i = len(s.groups)
-			s.groups = append(s.groups, group{strategy: c.Strategy, says: c.Says})
+			s.groups = append(s.groups, group{strategy: c.Strategy, text: c.Text})
 		}
 		name := c.Scenario
 		if len(worlds) > 1 {
@@ -72,8 +72,8 @@ func (d *Diff) sections() (list []section) {
 	return list
 }
 
-// says tells in a line what a cost became.
-func (c CostChange) says() string {
+// text tells in a line what a cost became.
+func (c CostChange) text() string {
 	text := fmt.Sprintf("%s: %s, now %s", c.What, c.Old, c.New)
 	if c.Ratio > 0 {
 		text += fmt.Sprintf(" (%.2f times", c.Ratio)
@@ -85,7 +85,7 @@ func (c CostChange) says() string {
 	return text
 }
 
-func (s Side) says() string {
+func (s Side) text() string {
 	return fmt.Sprintf("%s (lockfault %s, world %s, %s)", s.File, s.Version, strings.ReplaceAll(s.World, ",", " and "), count(s.Cells, "cell"))
 }
 
@@ -94,20 +94,20 @@ const mostUnder = 12
 
 func (d *Diff) text(w io.Writer) error {
 	b := newText(w)
-	fmt.Fprintf(b, "old  %s\nnew  %s\n", printed(d.Old.says()), printed(d.New.says()))
+	fmt.Fprintf(b, "old  %s\nnew  %s\n", shortLine(d.Old.text()), shortLine(d.New.text()))
 	for _, note := range d.Notes {
-		fmt.Fprintf(b, "     %s\n", printed(note))
+		fmt.Fprintf(b, "     %s\n", shortLine(note))
 	}
 	for _, section := range d.sections() {
 		fmt.Fprintf(b, "\n%s\n", strings.ToLower(section.title()))
 		for _, g := range section.groups {
-			fmt.Fprintf(b, "  %s: %s\n      under %s\n", shown(g.strategy), g.says, some(each(g.scenarios, shown), mostUnder))
+			fmt.Fprintf(b, "  %s: %s\n      under %s\n", shown(g.strategy), g.text, some(each(g.scenarios, shown), mostUnder))
 		}
 	}
 	if len(d.Costs) > 0 {
 		b.WriteString("\ncosts\n")
 		for _, c := range d.Costs {
-			fmt.Fprintf(b, "  %s: %s\n", shown(c.Strategy), printed(c.says()))
+			fmt.Fprintf(b, "  %s: %s\n", shown(c.Strategy), shortLine(c.text()))
 		}
 	}
 	fmt.Fprintf(b, "\n%s\n", d.Tally())
@@ -124,14 +124,14 @@ func (d *Diff) markdown(w io.Writer) error {
 // sectionsMarkdown writes what changed below a title, with headings of that level.
 func (d *Diff) sectionsMarkdown(b *bufio.Writer, level string) {
 	fmt.Fprintf(b, "%s.\n\n", d.Tally())
-	fmt.Fprintf(b, "- old: %s\n- new: %s\n", escape(d.Old.says()), escape(d.New.says()))
+	fmt.Fprintf(b, "- old: %s\n- new: %s\n", escape(d.Old.text()), escape(d.New.text()))
 	for _, note := range d.Notes {
 		fmt.Fprintf(b, "- %s\n", escape(note))
 	}
 	for _, section := range d.sections() {
 		fmt.Fprintf(b, "\n%s %s\n\n| strategy | what | under |\n|---|---|---|\n", level, section.title())
 		for _, g := range section.groups {
-			fmt.Fprintf(b, "| %s | %s | %s |\n", escape(g.strategy), escape(g.says), escape(strings.Join(g.scenarios, ", ")))
+			fmt.Fprintf(b, "| %s | %s | %s |\n", escape(g.strategy), escape(g.text), escape(strings.Join(g.scenarios, ", ")))
 		}
 	}
 	if len(d.Costs) > 0 {
@@ -151,11 +151,11 @@ func (d *Diff) annotations(b *bufio.Writer) {
 		}
 		for _, g := range section.groups {
 			title := shown(g.strategy) + ": " + strings.ToLower(section.title())
-			fmt.Fprintf(b, "::%s title=%s::%s, under %s\n", level[section.ChangeKind], annotated(title, true), annotated(printed(g.says), false),
+			fmt.Fprintf(b, "::%s title=%s::%s, under %s\n", level[section.ChangeKind], annotated(title, true), annotated(shortLine(g.text), false),
 				annotated(some(each(g.scenarios, shown), mostUnder), false))
 		}
 	}
-	fmt.Fprintf(b, "::notice title=lockfault compare::%s\n", annotated(printed(d.Tally()), false))
+	fmt.Fprintf(b, "::notice title=lockfault compare::%s\n", annotated(shortLine(d.Tally()), false))
 }
 
 func (c CostChange) times() string {
@@ -180,16 +180,16 @@ func (d *Diff) json(w io.Writer) error {
 
 // page returns the differences as a page shows them.
 func (d *Diff) page() *page.Differences {
-	p := &page.Differences{Title: "lockfault compare", Tally: d.Tally() + ".", Old: printed(d.Old.says()), New: printed(d.New.says()), Notes: each(d.Notes, printed)}
+	p := &page.Differences{Title: "lockfault compare", Tally: d.Tally() + ".", Old: shortLine(d.Old.text()), New: shortLine(d.New.text()), Notes: each(d.Notes, shortLine)}
 	for _, section := range d.sections() {
 		became := page.Became{Title: section.title(), Alarm: section.ChangeKind == Worse || section.ChangeKind == Lost}
 		for _, g := range section.groups {
-			became.Rows = append(became.Rows, [3]string{shown(g.strategy), g.says, strings.Join(each(g.scenarios, shown), ", ")})
+			became.Rows = append(became.Rows, [3]string{shown(g.strategy), g.text, strings.Join(each(g.scenarios, shown), ", ")})
 		}
 		p.Sections = append(p.Sections, became)
 	}
 	for _, c := range d.Costs {
-		p.Costs = append(p.Costs, [5]string{shown(c.Strategy), printed(c.What), c.Old, c.New, c.times()})
+		p.Costs = append(p.Costs, [5]string{shown(c.Strategy), shortLine(c.What), c.Old, c.New, c.times()})
 	}
 	return p
 }

@@ -59,7 +59,7 @@ func (p *diagramBuilder) faults() []picture.Span {
 			for _, at := range places {
 				if s := &list[at]; s.Open {
 					s.To, s.Ended, s.Open = e.Time, i, false
-					s.Says += ", for " + picture.Words(s.Length())
+					s.Text += ", for " + picture.Words(s.Length())
 				}
 			}
 			delete(open[verb], g)
@@ -86,8 +86,8 @@ func (p *diagramBuilder) faults() []picture.Span {
 					}
 					open[g.end][g] = append(open[g.end][g], len(list))
 				}
-				list = append(list, picture.Span{Kind: f.kind, Lane: lane, From: e.Time, To: p.end(), Began: i, Ended: -1, Whose: -1, Open: true,
-					Label: label, Says: e.Text})
+				list = append(list, picture.Span{Kind: f.kind, Lane: lane, From: e.Time, To: p.end(), Began: i, Ended: -1, Owner: -1, Open: true,
+					Label: label, Text: e.Text})
 			}
 		}
 	}

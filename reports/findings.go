@@ -21,10 +21,10 @@ type Findings struct {
 	Strategy, Summary string
 	// Conclusions say what the result means and what it doesn't, the most important first, and Remarks what else
 	// is to be known of it.
-	Conclusions, Remarks []string
+	Conclusions, Notes []string
 	// Searched says what was searched, Came how much there was of it, and Provenance where that is from: what, and
 	// which.
-	Searched, Came, Provenance [][2]string
+	Searched, Coverage, Provenance [][2]string
 	// Worlds are those of real servers that were asked, too.
 	Worlds   []string
 	List     []Found
@@ -54,11 +54,11 @@ const findingsTitle = Tool + " explore"
 // WriteFindings writes the page of a search, whose stories are those of cells.
 func WriteFindings(w io.Writer, f Findings) error {
 	p := page.Findings{
-		Title: findingsTitle + " " + shown(f.Strategy), Summary: printed(f.Summary), Conclusions: each(f.Conclusions, readable), Remarks: each(f.Remarks, readable),
-		Searched: readablePairs(f.Searched), Came: readablePairs(f.Came), Provenance: readablePairs(f.Provenance), Worlds: each(f.Worlds, shown),
+		Title: findingsTitle + " " + shown(f.Strategy), Summary: shortLine(f.Summary), Conclusions: each(f.Conclusions, readable), Notes: each(f.Notes, readable),
+		Searched: readablePairs(f.Searched), Coverage: readablePairs(f.Coverage), Provenance: readablePairs(f.Provenance), Worlds: each(f.Worlds, shown),
 	}
 	for _, x := range f.Failures {
-		p.Failures = append(p.Failures, page.Failure{Says: readable(x.Err), Script: printable.Text(x.Script)})
+		p.Failures = append(p.Failures, page.Failure{Text: readable(x.Err), Script: printable.Text(x.Script)})
 	}
 	told := seenStories{}
 	for _, x := range f.List {
@@ -69,9 +69,9 @@ func WriteFindings(w io.Writer, f Findings) error {
 		told.once(&story)
 		row := page.Finding{ID: story.ID, Anomaly: string(x.Anomaly), Means: means(x.Anomaly), Moves: x.Moves, Requests: x.Requests, ShrunkFrom: x.ShrunkFrom, File: shown(x.File)}
 		for i := range f.Worlds {
-			said := page.Said{Says: "not asked"}
+			said := page.Said{Text: "not asked"}
 			if i < len(x.Said) && x.Said[i] != "" {
-				said = page.Said{Says: printed(x.Said[i]), Confirmed: strings.HasPrefix(x.Said[i], "confirmed"), Asked: true}
+				said = page.Said{Text: shortLine(x.Said[i]), Confirmed: strings.HasPrefix(x.Said[i], "confirmed"), Asked: true}
 			}
 			row.Said = append(row.Said, said)
 		}
@@ -100,7 +100,7 @@ func (x *Found) story() (page.Story, error) {
 // command returns what to type to have the script played again, beside the page.
 func (x *Found) command() string {
 	words := append([]string{Tool, "trace", x.Cell.Strategy, "./" + x.File}, x.Flags...)
-	return strings.Join(each(words, func(w string) string { return shell.Quote(printed(w)) }), " ")
+	return strings.Join(each(words, func(w string) string { return shell.Quote(shortLine(w)) }), " ")
 }
 
 // means says what an anomaly is.

@@ -22,9 +22,9 @@ func found() reports.Findings {
 	return reports.Findings{
 		Strategy: "set-nx|px", Summary: "SET NX PX; released by DEL",
 		Conclusions: []string{"Exhausted: there is no other anomaly within this bound (2 clients, 1 round, pause 1).", "It says nothing of more clients."},
-		Remarks:     []string{"states and moves are at most so many: what two shards looked at is counted twice"},
+		Notes:       []string{"states and moves are at most so many: what two shards looked at is counted twice"},
 		Searched:    [][2]string{{"strategy", "set-nx|px"}, {"pause 1", "a fault, once at most: a client stops"}},
-		Came:        [][2]string{{"states", "248 different ones"}, {"runs", "78 scripts were played for them"}},
+		Coverage:    [][2]string{{"states", "248 different ones"}, {"runs", "78 scripts were played for them"}},
 		Provenance:  [][2]string{{"version", "lockfault v0.1.0"}, {"command", "lockfault explore 'set-nx|px' --pause 1"}},
 		Worlds:      []string{"docker", "process"},
 		List: []reports.Found{
@@ -56,7 +56,7 @@ func TestFindings(t *testing.T) {
 // Of nothing there is a page, too.
 func TestNoFindings(t *testing.T) {
 	f := found()
-	f.List, f.Failures, f.Remarks, f.Worlds = nil, nil, nil, nil
+	f.List, f.Failures, f.Notes, f.Worlds = nil, nil, nil, nil
 	text := findingsPage(t, f)
 	whole(t, text)
 	for _, want := range []string{"Nothing was found.", "Exhausted: there is no other anomaly"} {
@@ -96,9 +96,9 @@ func TestFindingsAreEscaped(t *testing.T) {
 	f := found()
 	text := bad.String()
 	f.Strategy, f.Summary, f.Worlds = text, text, []string{text, `<script>`}
-	f.Conclusions, f.Remarks = hostile(), hostile()
+	f.Conclusions, f.Notes = hostile(), hostile()
 	for _, h := range hostile() {
-		f.Searched, f.Came, f.Provenance = append(f.Searched, [2]string{h, h}), append(f.Came, [2]string{h, h}), append(f.Provenance, [2]string{h, h})
+		f.Searched, f.Coverage, f.Provenance = append(f.Searched, [2]string{h, h}), append(f.Coverage, [2]string{h, h}), append(f.Provenance, [2]string{h, h})
 		f.Failures = append(f.Failures, reports.Failed{Script: h, Err: h})
 	}
 	f.List = nil
@@ -106,7 +106,7 @@ func TestFindingsAreEscaped(t *testing.T) {
 		c, h := pause()
 		name := hostile()[i%len(hostile())]
 		c.Strategy, c.Scenario, c.Reason, c.Expected = name, name, name, nil
-		c.Witnesses[0].Says = name
+		c.Witnesses[0].Message = name
 		c.MetNothing = []reports.MetNothing{{Line: 1, Text: name}}
 		c.Settle()
 		h.Meta.Clients = []string{name, "B"}

@@ -28,16 +28,16 @@ const (
 // same, and did nothing else.
 type fold struct {
 	events  []int // where the requests and replies are, in ascending order
-	says    string
+	text    string
 	counted int // where the last change is that was of no consequence; 0 if there is none
 }
 
 // An exchange is a request and the reply to it, and where they are.
 type exchange struct {
-	request, reply *checker.Event
-	asked, told    int
-	key            string // the same for what is the same; empty without a reply
-	counted        int    // where the change is that the request made; 0 if it made none
+	request, reply     *checker.Event
+	requestAt, replyAt int
+	key                string // the same for what is the same; empty without a reply
+	counted            int    // where the change is that the request made; 0 if it made none
 }
 
 // folds finds what repeats itself among the events that are told. An event that is
@@ -52,7 +52,7 @@ func (s *story) folds() []fold {
 				keys[i] = x.key
 			}
 			for _, r := range repeats(keys) {
-				all = append(all, tell(client, stretch[r.at:r.at+r.size*r.times], r))
+				all = append(all, newFold(client, stretch[r.at:r.at+r.size*r.times], r))
 			}
 		}
 	}
@@ -76,16 +76,16 @@ func (s *story) stretches(client string) [][]exchange {
 		if e.Client != client && e.Client != "" || !s.shows(i) {
 			continue
 		}
-		_, replied := s.asked[i]
+		_, replied := s.requestAt[i]
 		switch {
 		case e.Client == client && e.Kind == checker.Request:
-			x := exchange{request: e, asked: i}
-			if told, ok := s.told[i]; ok {
-				x.reply, x.told = &s.h.Events[told], told
+			x := exchange{request: e, requestAt: i}
+			if told, ok := s.replyAt[i]; ok {
+				x.reply, x.replyAt = &s.h.Events[told], told
 				x.key = strings.Join([]string{e.Node, plain(e.Command), kindOf(plain(x.reply.Reply))}, "\x00")
 			}
 			found = append(found, x)
-		case s.counted(i) && len(found) > 0 && s.causedBy(i, found[len(found)-1].asked):
+		case s.counted(i) && len(found) > 0 && s.causedBy(i, found[len(found)-1].requestAt):
 			found[len(found)-1].counted = i
 		case !replied: // else it comes with its request
 			barriers[i] = true
@@ -140,9 +140,9 @@ const mostRounds = 50
 // exchange is a barrier that was under way together with another.
 func split(list []exchange, barriers []bool) [][]exchange {
 	drop := func(x exchange) {
-		barriers[x.asked] = true
+		barriers[x.requestAt] = true
 		if x.key != "" {
-			barriers[x.told] = true
+			barriers[x.replyAt] = true
 		}
 	}
 	round := 0
@@ -156,7 +156,7 @@ func split(list []exchange, barriers []bool) [][]exchange {
 			}
 		}
 		list = slices.DeleteFunc(list, func(x exchange) bool {
-			if x.key != "" && before[x.told+1] == before[x.asked] {
+			if x.key != "" && before[x.replyAt+1] == before[x.requestAt] {
 				return false
 			}
 			again = true
@@ -167,23 +167,23 @@ func split(list []exchange, barriers []bool) [][]exchange {
 	if round == mostRounds {
 		until, alone := -1, []exchange{} // the latest reply so far
 		for i, x := range list {
-			if x.asked > until && (i+1 == len(list) || list[i+1].asked > x.told) {
+			if x.requestAt > until && (i+1 == len(list) || list[i+1].requestAt > x.replyAt) {
 				alone = append(alone, x)
 			} else {
 				drop(x)
 			}
-			until = max(until, x.told)
+			until = max(until, x.replyAt)
 		}
 		list = alone
 	}
 	var pieces [][]exchange
 	last := -1
 	for _, x := range list {
-		if len(pieces) == 0 || slices.Contains(barriers[last+1:x.asked], true) {
+		if len(pieces) == 0 || slices.Contains(barriers[last+1:x.requestAt], true) {
 			pieces = append(pieces, nil)
 		}
 		pieces[len(pieces)-1] = append(pieces[len(pieces)-1], x)
-		last = x.asked
+		last = x.requestAt
 	}
 	return pieces
 }
@@ -216,7 +216,7 @@ func repeats(keys []string) (list []repetition) {
 		sums[i+1] = sums[i] + maphash.String(seed, key)
 	}
 	same := func(a, b, size int) bool {
-		return sums[a+size]-sums[a] == sums[b+size]-sums[b] && alike(keys[a:a+size], keys[b:b+size])
+		return sums[a+size]-sums[a] == sums[b+size]-sums[b] && sameWords(keys[a:a+size], keys[b:b+size])
 	}
 	rounds := func(at, size int) repetition {
 		r := repetition{at, size, 1}
@@ -248,16 +248,16 @@ func repeats(keys []string) (list []repetition) {
 	return list
 }
 
-// alike reports whether two lists have the same words, in whatever order.
-func alike(a, b []string) bool {
+// sameWords reports whether two lists have the same words, in whatever order.
+func sameWords(a, b []string) bool {
 	return slices.Equal(a, b) || slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
 }
 
-// tell makes the fold of a repetition.
-func tell(client string, list []exchange, r repetition) fold {
+// newFold makes the fold of a repetition.
+func newFold(client string, list []exchange, r repetition) fold {
 	var f fold
 	for _, x := range list {
-		f.events = append(f.events, x.asked, x.told)
+		f.events = append(f.events, x.requestAt, x.replyAt)
 		if x.counted > 0 {
 			f.events = append(f.events, x.counted)
 		}
@@ -292,7 +292,7 @@ func tell(client string, list []exchange, r repetition) fold {
 	text := fmt.Sprintf("%s asks %s %d times in %v: ", client, span(nodes), r.times, rough(ended-began))
 	if len(questions) == 1 {
 		q := questions[0]
-		if f.says = text + q.command + " gets " + q.answer(); utf8.RuneCountInString(f.says) <= foldLimit {
+		if f.text = text + q.command + " gets " + q.answer(); utf8.RuneCountInString(f.text) <= foldLimit {
 			return f
 		}
 	}
@@ -306,7 +306,7 @@ func tell(client string, list []exchange, r repetition) fold {
 			text += " on " + span(asked)
 		}
 	}
-	f.says = clipTo(text, foldLimit)
+	f.text = clipTo(text, foldLimit)
 	return f
 }
 

@@ -152,7 +152,7 @@ func Annotations(w io.Writer, of Source) error {
 		if file := files[c.Scenario]; file != "" {
 			fmt.Fprintf(b, ",file=%s", annotated(clipTo(printable.Line(file), 1000), true))
 		}
-		fmt.Fprintf(b, "::%s; see %s\n", annotated(printed(text), false), annotated(s.command("trace", c), false))
+		fmt.Fprintf(b, "::%s; see %s\n", annotated(shortLine(text), false), annotated(s.command("trace", c), false))
 	}
 	fmt.Fprintf(b, "::notice title=lockfault::%s\n", annotated(s.all.Tally().String(), false))
 	if of.Since != nil {
@@ -302,7 +302,7 @@ func JUnit(w io.Writer, of Source) error {
 // add adds a cell, which became something since a run before if that was compared.
 func (s *junitSuite) add(c Cell, command string, since Change) {
 	t := junitCase{Name: shown(c.Scenario), Class: s.Name, Time: junitTime(c.Elapsed.Seconds())}
-	message := printed(c.Difference())
+	message := shortLine(c.Difference())
 	if alarm := since.alarm(); message == "" {
 		message = alarm
 	} else if alarm != "" {
@@ -311,7 +311,7 @@ func (s *junitSuite) add(c Cell, command string, since Change) {
 	why := &junitWhy{Message: message, Type: string(c.Verdict)}
 	switch {
 	case c.Verdict == NotApplicable:
-		t.Skipped = &junitWhy{Message: printed(c.Reason)}
+		t.Skipped = &junitWhy{Message: shortLine(c.Reason)}
 		s.Skipped++
 	case !c.Decided():
 		t.Error, why.Text = why, printable.Text(clipTo(c.Reason, 10_000))
@@ -319,7 +319,7 @@ func (s *junitSuite) add(c Cell, command string, since Change) {
 	default:
 		var text strings.Builder
 		for _, w := range c.Witnesses {
-			fmt.Fprintf(&text, "%s: %s Events %s.\n", w.Anomaly, printed(w.Says), list(w.Events))
+			fmt.Fprintf(&text, "%s: %s Events %s.\n", w.Anomaly, shortLine(w.Message), list(w.Events))
 		}
 		fmt.Fprintf(&text, "%s\n", command)
 		if c.AsExpected && since.Become != Worse {

@@ -115,7 +115,7 @@ func TestGrowth(t *testing.T) {
 				func(c Cell, h checker.History) error { return perfetto.Write(io.Discard, Picture(c, h, len(h.Events))) },
 				func(c Cell, h checker.History) error { return drawAs(io.Discard, c, h, "svg") },
 				func(c Cell, h checker.History) error { return Story(io.Discard, c, h, View{}) },
-				func(c Cell, h checker.History) error { Tell(c, h, View{All: true}); return nil },
+				func(c Cell, h checker.History) error { Narrate(c, h, View{All: true}); return nil },
 				func(_ Cell, h checker.History) error { commands(h); Together(h); return nil },
 			} {
 				growthtest.Linear(t, size, func(n int) func() {

@@ -69,7 +69,7 @@ func HTML(w io.Writer, of Source) error {
 		}
 		done := make(chan drawn, 1)
 		go func() {
-			story, err := teller.tell(c)
+			story, err := teller.story(c)
 			done <- drawn{story, err}
 		}()
 		if underway = append(underway, done); len(underway) > 2*runtime.GOMAXPROCS(0) { // one that takes long keeps nobody waiting
@@ -115,12 +115,12 @@ type storyteller struct {
 	dir string
 }
 
-// tell makes the story of a cell.
-func (t *storyteller) tell(c Cell) (page.Story, error) {
+// story makes the story of a cell.
+func (t *storyteller) story(c Cell) (page.Story, error) {
 	s := page.Story{ID: t.id(c), Name: shown(c.Strategy) + " under " + shown(c.Scenario) + t.elsewhere(c), World: c.World, Scenario: shown(c.Scenario), HasScript: t.hashes[c.Scenario] != ""}
 	for _, world := range t.worlds.names {
 		if other, ok := t.cell(world, c.Strategy, c.Scenario); ok && world != c.World && other.Verdict != NotApplicable {
-			s.Elsewhere = append(s.Elsewhere, page.Link{ID: t.id(other), Text: shown(world), Says: came(other)})
+			s.Elsewhere = append(s.Elsewhere, page.Link{ID: t.id(other), Text: shown(world), Summary: outcomeText(other)})
 		}
 	}
 	judged(&s, c)
@@ -134,7 +134,7 @@ func (t *storyteller) tell(c Cell) (page.Story, error) {
 	h, err := c.historyIn(t.dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		s.Notes = append(s.Notes, "its history is missing: "+printed(c.History))
+		s.Notes = append(s.Notes, "its history is missing: "+shortLine(c.History))
 		return s, nil
 	case err != nil:
 		return s, err
@@ -144,12 +144,12 @@ func (t *storyteller) tell(c Cell) (page.Story, error) {
 
 // judged puts into a story what the cell came to, and why.
 func judged(s *page.Story, c Cell) {
-	s.Verdict, s.Class, s.Difference = came(c), string(c.Verdict), printed(c.Difference())
+	s.Verdict, s.Class, s.Difference = outcomeText(c), string(c.Verdict), shortLine(c.Difference())
 	if s.Difference != "" {
 		s.Class += " differs"
 	}
 	for _, w := range c.Witnesses {
-		s.Proofs = append(s.Proofs, page.Proof{Anomaly: string(w.Anomaly), Says: printed(w.Says), Events: w.Events})
+		s.Proofs = append(s.Proofs, page.Proof{Anomaly: string(w.Anomaly), Text: shortLine(w.Message), Events: w.Events})
 	}
 	s.Notes = notes(c)
 }
@@ -197,18 +197,18 @@ func draw(s *page.Story, c Cell, h checker.History, discussed bool) error {
 func notes(c Cell) []string {
 	var list []string
 	if !c.Decided() {
-		list = append(list, clipTo(printed(c.Reason), 1000))
+		list = append(list, clipTo(shortLine(c.Reason), 1000))
 	}
 	if why := c.Unordered(); why != "" {
-		list = append(list, "not linearizable: "+printed(why))
+		list = append(list, "not linearizable: "+shortLine(why))
 	}
 	for _, text := range []string{c.Improvement(), c.ByChance(), c.Reservation()} {
 		if text != "" {
-			list = append(list, printed(text))
+			list = append(list, shortLine(text))
 		}
 	}
 	for i, why := range c.Late {
-		list = append(list, fmt.Sprintf("attempt %d was not judged: %s", i+1, clipTo(printed(why), 200)))
+		list = append(list, fmt.Sprintf("attempt %d was not judged: %s", i+1, clipTo(shortLine(why), 200)))
 	}
 	if n := len(c.Late); n > 0 {
 		list = append(list, fmt.Sprintf("attempt %d, with a lease of %v, is this one", n+1, c.Lease))
@@ -218,7 +218,7 @@ func notes(c Cell) []string {
 	}
 	for _, m := range c.MetNothing {
 		if !m.OrNone {
-			list = append(list, printed(m.says(m.Text)))
+			list = append(list, shortLine(m.text(m.Text)))
 		}
 	}
 	return list

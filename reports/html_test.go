@@ -83,7 +83,7 @@ func hostileReport(t *testing.T) string {
 		c, h := pause()
 		c.Strategy, c.Scenario = text, text
 		c.History = filepath.ToSlash(filepath.Join(reports.HistoryDir, "sim", "s", string(rune('a'+i))+".jsonl"))
-		c.Witnesses[0].Says = text
+		c.Witnesses[0].Message = text
 		c.MetNothing = []reports.MetNothing{{Line: 1, Text: text}}
 		c.Expected = nil
 		c.Settle()
@@ -312,7 +312,7 @@ func TestEqualFailuresAreGrouped(t *testing.T) {
 // What a cell says can't move a cursor, in Markdown neither.
 func TestMarkdownIsPrintable(t *testing.T) {
 	c := cell("a", "flush", anomalies(checker.Ghost), nil)
-	c.Witnesses[0].Says = "red \x1b[31m and\nmore"
+	c.Witnesses[0].Message = "red \x1b[31m and\nmore"
 	text := read(t, write(t, []reports.Cell{c}, []int{0}), reports.MarkdownFile)
 	if strings.Contains(text, "\x1b") || !strings.Contains(text, `red ␛\[31m and more`) {
 		t.Errorf("it has what moves a cursor:\n%q", text)

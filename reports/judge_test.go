@@ -67,7 +67,7 @@ func TestBetter(t *testing.T) {
 
 // Where nobody can tell whose a key is, a lock that leaves ghosts is unavailable.
 func TestUnavailableInPlaceOfAGhost(t *testing.T) {
-	doubt := &checker.Ambiguity{Says: "The key became 1."}
+	doubt := &checker.Ambiguity{Message: "The key became 1."}
 	for _, c := range []struct {
 		unjudged *checker.Ambiguity
 		expected []checker.Anomaly

@@ -103,7 +103,7 @@ type MapCount struct {
 // A MapLine says what was answered along a line.
 type MapLine struct {
 	Where string `json:"where"` // as in "with lease 30s, along pause"
-	Says  string `json:"says"`
+	Text  string `json:"says"`
 }
 
 // A MapScript is the script of a point beside a boundary.
@@ -261,12 +261,12 @@ func (m *MapReport) Table(w io.Writer) error {
 	}
 	b.WriteByte('\n')
 	for _, l := range m.Lines {
-		fmt.Fprintf(&b, "%s: %s\n", l.Where, l.Says)
+		fmt.Fprintf(&b, "%s: %s\n", l.Where, l.Text)
 	}
 	fmt.Fprintf(&b, "\n%s\n", m.Missed())
 	if m.Void > 0 {
 		why, _, _ := strings.Cut(m.Why, "\n")
-		fmt.Fprintf(&b, "%s came to nothing; the first: %s\n", count(m.Void, "point"), printed(why))
+		fmt.Fprintf(&b, "%s came to nothing; the first: %s\n", count(m.Void, "point"), shortLine(why))
 	}
 	for _, s := range m.Sides {
 		fmt.Fprintf(&b, "%s: %s\n", s.Answer, readable(s.Command))
@@ -383,13 +383,13 @@ func (m *MapReport) Page(w io.Writer) error {
 	p := page.Map{
 		Title: mapTitle + " " + m.Name(), Picture: picture.String(), Missed: m.Missed(),
 		Provenance: [][2]string{
-			{"version", printed(m.Version)}, {"world", shown(m.World)}, {"seed", fmt.Sprint(m.Seed)},
+			{"version", shortLine(m.Version)}, {"world", shown(m.World)}, {"seed", fmt.Sprint(m.Seed)},
 			{"points played", Thousands(len(m.Probes))}, {"a grid as close has", Thousands(m.Grid)}, {"command", readable(m.Command)},
 		},
 	}
 	p.Broken = each(m.Broken(), readable)
 	for _, l := range m.Lines {
-		p.Lines = append(p.Lines, [2]string{printed(l.Where), readable(l.Says)})
+		p.Lines = append(p.Lines, [2]string{shortLine(l.Where), readable(l.Text)})
 	}
 	if m.Void > 0 {
 		p.Void = count(m.Void, "point") + " came to nothing; the first: " + readable(m.Why)

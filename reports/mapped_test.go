@@ -20,7 +20,7 @@ func mapped(name string) *reports.MapReport {
 		Tool: reports.Tool, Version: "v0", Strategy: name, Scenario: "s", World: "sim", Seed: 1, Command: "lockfault map " + name, Of: []checker.Anomaly{checker.Overlap},
 		X: reports.MapAxis{Name: "pause", Steps: 2, Ticks: []string{"0.5ttl", "1ttl", "1.5ttl"}}, Y: &reports.MapAxis{Name: "lag", Steps: 2, Ticks: []string{"1ms", "2ms", "3ms"}},
 		Grid: 9, Loose: 3, LooseX: "0.5ttl", LooseY: "1ms", Void: 1, Why: name + ": it went wrong",
-		Lines: []reports.MapLine{{Where: "with lag 2ms, along pause", Says: "held up to 1ttl, overlap from 1.5ttl"}},
+		Lines: []reports.MapLine{{Where: "with lag 2ms, along pause", Text: "held up to 1ttl, overlap from 1.5ttl"}},
 		Sides: []reports.MapScript{{Answer: "held", X: "1ttl", Y: "2ms", File: name + "-s-held.txt", Command: "lockfault trace " + name, Text: "clients A\n" + name}},
 	}
 	for j := range 2 {

@@ -282,7 +282,7 @@ func (s *sections) add(b *bufio.Writer, c Cell) {
 		b.WriteByte('\n')
 	}
 	for _, w := range c.Witnesses {
-		fmt.Fprintf(b, "  - %s: %s Events %s.\n", escape(string(w.Anomaly)), escape(w.Says), list(w.Events))
+		fmt.Fprintf(b, "  - %s: %s Events %s.\n", escape(string(w.Anomaly)), escape(w.Message), list(w.Events))
 	}
 	if why := c.Unordered(); why != "" {
 		fmt.Fprintf(b, "  - not linearizable: %s Events %s.\n", escape(why), list(c.Conflict.Events))
@@ -312,7 +312,7 @@ func (s *sections) end(b *bufio.Writer) {
 	}
 	slices.SortStableFunc(s.idle, func(x, y idle) int { return x.Line - y.Line })
 	for _, line := range s.idle {
-		fmt.Fprintf(b, "- %s: %s\n", line.says(code(line.Text)), strings.Join(line.with, ", "))
+		fmt.Fprintf(b, "- %s: %s\n", line.text(code(line.Text)), strings.Join(line.with, ", "))
 	}
 }
 

@@ -9,9 +9,9 @@ import (
 	"github.com/lockfault/lockfault/reports/picture"
 )
 
-// moments returns all that happened, in the order of the history: what repeats itself once.
-func (p *diagramBuilder) moments() []picture.Moment {
-	var list []picture.Moment
+// points returns all that happened, in the order of the history: what repeats itself once.
+func (p *diagramBuilder) points() []picture.Point {
+	var list []picture.Point
 	events := p.h.Events
 	for i, e := range events {
 		if e.Kind == checker.End {
@@ -19,9 +19,9 @@ func (p *diagramBuilder) moments() []picture.Moment {
 		}
 		if f, ok := p.folded[i]; ok {
 			if i == f.events[0] {
-				list = append(list, picture.Moment{
+				list = append(list, picture.Point{
 					Kind: picture.Rounds, Event: e.Index, At: e.Time, From: p.client(e.Client), To: p.server(i),
-					Label: f.says, Says: f.says, With: f.events[1:],
+					Label: f.text, Text: f.text, With: f.events[1:],
 				})
 			}
 			continue
@@ -44,9 +44,9 @@ func (p *diagramBuilder) moments() []picture.Moment {
 }
 
 // moment returns what is to be seen of an event, if anything.
-func (p *diagramBuilder) moment(i int, e checker.Event) (picture.Moment, bool) {
-	m := picture.Moment{Event: e.Index, At: e.Time, Sent: e.Sent, From: p.client(e.Client), To: -1,
-		Says: p.plain(e)}
+func (p *diagramBuilder) moment(i int, e checker.Event) (picture.Point, bool) {
+	m := picture.Point{Event: e.Index, At: e.Time, Sent: e.Sent, From: p.client(e.Client), To: -1,
+		Text: p.plain(e)}
 	if p.proves(i) {
 		m.Proof = []int{i}
 	}
@@ -122,13 +122,13 @@ func (p *diagramBuilder) effect(e checker.Event) string {
 
 // around leaves so many of the moments at most: those that show something, and of the others
 // those that are near to one that does. Where nothing is shown, the faults take their place.
-func around(all []picture.Moment, most int, shows func(picture.Moment) bool) ([]picture.Moment, picture.Left) {
+func around(all []picture.Point, most int, shows func(picture.Point) bool) ([]picture.Point, picture.Left) {
 	if len(all) <= most {
 		return all, picture.Left{}
 	}
 	centres := places(all, shows)
 	if len(centres) == 0 {
-		centres = places(all, func(m picture.Moment) bool { return m.Kind == picture.Fault || m.Kind == picture.Process })
+		centres = places(all, func(m picture.Point) bool { return m.Kind == picture.Fault || m.Kind == picture.Process })
 	}
 	if len(centres) == 0 {
 		centres = []int{0}
@@ -144,7 +144,7 @@ func around(all []picture.Moment, most int, shows func(picture.Moment) bool) ([]
 		keep = append(keep, c.at)
 	}
 	slices.Sort(keep)
-	kept := make([]picture.Moment, 0, most)
+	kept := make([]picture.Point, 0, most)
 	for _, i := range keep {
 		kept = append(kept, all[i])
 	}
@@ -154,7 +154,7 @@ func around(all []picture.Moment, most int, shows func(picture.Moment) bool) ([]
 }
 
 // places returns where those are that do.
-func places(all []picture.Moment, does func(picture.Moment) bool) (list []int) {
+func places(all []picture.Point, does func(picture.Point) bool) (list []int) {
 	for i, m := range all {
 		if does(m) {
 			list = append(list, i)
@@ -180,7 +180,7 @@ func distance(i int, places []int) int {
 }
 
 // hurry weighs distances: what changed something is told before what only was said.
-func hurry(m picture.Moment) int {
+func hurry(m picture.Point) int {
 	switch m.Kind {
 	case picture.Request, picture.Reply, picture.Push, picture.Rounds:
 		if m.Effect == "" {

@@ -18,7 +18,7 @@ import (
 // A Checked is a history of anybody's lock that was judged, for a page.
 type Checked struct {
 	Name, Verdict, Spec string
-	Says                []string // what else is to be said of it
+	Notes               []string // what else is to be said of it
 	Violations          []Drawn
 }
 
@@ -30,13 +30,13 @@ type Drawn struct {
 	Held   []linear.Held  // what clients must have held
 }
 
-// WriteChecked writes the page of such histories.
-func WriteChecked(w io.Writer, list []Checked) error {
+// WriteCheckPage writes the page of such histories.
+func WriteCheckPage(w io.Writer, list []Checked) error {
 	p := page.Histories{Title: "lockfault check"}
 	for _, c := range list {
 		h := page.History{Name: shown(c.Name), Verdict: c.Verdict, Spec: c.Spec, Bad: c.Verdict != string(linear.Valid)}
-		for _, text := range c.Says {
-			h.Says = append(h.Says, printed(text))
+		for _, text := range c.Notes {
+			h.Notes = append(h.Notes, shortLine(text))
 		}
 		for i := range c.Violations {
 			v, err := drawn(&c.Violations[i])
@@ -51,15 +51,15 @@ func WriteChecked(w io.Writer, list []Checked) error {
 }
 
 func drawn(d *Drawn) (page.Violation, error) {
-	v := page.Violation{Rule: string(d.Rule), Key: shown(d.Key), Certain: d.Certain, Says: printed(d.Says)}
+	v := page.Violation{Rule: string(d.Rule), Key: shown(d.Key), Certain: d.Certain, Text: shortLine(d.Message)}
 	pic := d.Picture(MostMoments)
 	var timeline bytes.Buffer
 	if err := svg.Timeline(&timeline, pic, false); err != nil {
 		return v, err
 	}
 	v.Timeline, v.Left = template.HTML(timeline.String()), pic.Left.All()
-	for _, m := range pic.Moments {
-		v.Sentences = append(v.Sentences, page.Sentence{Event: m.Event, Text: m.Says, Proves: m.Proves()})
+	for _, m := range pic.Points {
+		v.Sentences = append(v.Sentences, page.Sentence{Event: m.Event, Text: m.Text, Proves: m.Proves()})
 	}
 	return v, nil
 }
@@ -67,19 +67,19 @@ func drawn(d *Drawn) (page.Violation, error) {
 // Picture returns what is to be seen around a violation: so many moments at most. Events go by
 // their lines.
 func (d *Drawn) Picture(most int) picture.Picture {
-	b := &bystander{Drawn: d, lanes: map[string]int{}, proves: map[int]bool{}}
+	b := &bystander{Drawn: d, clients: map[string]int{}, proves: map[int]bool{}}
 	for i := range d.Violation.Events {
 		b.proves[d.Violation.Events[i].Line] = true
 	}
 	var pic picture.Picture
-	pic.Moments, pic.Left = around(b.moments(), most, picture.Moment.Proves)
+	pic.Points, pic.Left = around(b.points(), most, picture.Point.Proves)
 	if n := len(d.Events); n > 0 {
 		pic.End = d.Events[n-1].Time
 	}
-	if len(pic.Moments) == 0 {
+	if len(pic.Points) == 0 {
 		return pic
 	}
-	from, to := pic.Moments[0].At, pic.Moments[len(pic.Moments)-1].At
+	from, to := pic.Points[0].At, pic.Points[len(pic.Points)-1].At
 	for _, s := range append(b.holds(), b.calls(pic.End)...) {
 		if s.To >= from && s.From <= to && (s.Kind == picture.Hold || matters(s, pic)) {
 			pic.Spans = append(pic.Spans, s)
@@ -89,15 +89,15 @@ func (d *Drawn) Picture(most int) picture.Picture {
 	if d.Rule == linear.Overlap && len(d.Clients) > 1 && d.To >= from && d.From <= to {
 		pic.Overlaps = []picture.Overlap{{A: b.lane(d.Clients[0]), B: b.lane(d.Clients[1]), From: d.From, To: d.To}}
 	}
-	pic.Proofs = []picture.Proof{{Anomaly: string(d.Rule), Says: d.Says, Events: linesOf(d.Violation.Events)}}
-	for name, at := range b.lanes {
+	pic.Proofs = []picture.Proof{{Anomaly: string(d.Rule), Text: d.Message, Events: linesOf(d.Violation.Events)}}
+	for name, at := range b.clients {
 		for len(pic.Lanes) <= at {
 			pic.Lanes = append(pic.Lanes, picture.Lane{})
 		}
 		pic.Lanes[at] = picture.Lane{Kind: picture.Client, Name: name, Number: at}
 	}
 	times := []time.Duration{from, to}
-	for _, m := range pic.Moments {
+	for _, m := range pic.Points {
 		times = append(times, m.At)
 	}
 	for _, s := range pic.Spans {
@@ -118,24 +118,24 @@ func linesOf(events []linear.Event) []int {
 // A bystander sees what clients were told, and nothing else.
 type bystander struct {
 	*Drawn
-	lanes  map[string]int // by client
-	proves map[int]bool   // by line
+	clients map[string]int // by client
+	proves  map[int]bool   // by line
 }
 
 func (b *bystander) lane(client string) int {
-	at, ok := b.lanes[client]
+	at, ok := b.clients[client]
 	if !ok {
-		at = len(b.lanes)
-		b.lanes[client] = at
+		at = len(b.clients)
+		b.clients[client] = at
 	}
 	return at
 }
 
-func (b *bystander) moments() []picture.Moment {
-	var list []picture.Moment
+func (b *bystander) points() []picture.Point {
+	var list []picture.Point
 	for i := range b.Events {
 		e := &b.Events[i]
-		m := picture.Moment{Event: e.Line, At: e.Time, From: b.lane(e.Client), To: -1, Says: e.Says()}
+		m := picture.Point{Event: e.Line, At: e.Time, From: b.lane(e.Client), To: -1, Text: e.Describe()}
 		if b.proves[e.Line] {
 			m.Proof = []int{e.Line}
 		}
@@ -170,11 +170,11 @@ func (b *bystander) holds() []picture.Span {
 	at := map[int]int{} // by the line that proves it
 	for _, h := range b.Held {
 		s := picture.Span{Kind: picture.Hold, Lane: b.lane(h.Client), From: h.From, To: h.To, Began: h.Event.Line, Ended: -1,
-			Whose: b.lane(h.Client), Label: "holds", Open: h.Open}
-		s.Says = fmt.Sprintf("%s must have held the lock for %s", h.Client, picture.Words(s.Length()))
+			Owner: b.lane(h.Client), Label: "holds", Open: h.Open}
+		s.Text = fmt.Sprintf("%s must have held the lock for %s", h.Client, picture.Words(s.Length()))
 		switch {
 		case h.Brief:
-			s.Label, s.Says = "held", fmt.Sprintf("%s must have held the lock for an instant", h.Client)
+			s.Label, s.Text = "held", fmt.Sprintf("%s must have held the lock for an instant", h.Client)
 		case h.Permits > 1:
 			s.Label = fmt.Sprintf("holds %d", h.Permits)
 		}
@@ -198,12 +198,12 @@ func (b *bystander) calls(end time.Duration) []picture.Span {
 		case e.Op == linear.Use || e.Phase == linear.Expired:
 		case e.Phase == linear.Invoke:
 			open[e.Client] = len(list)
-			list = append(list, picture.Span{Kind: picture.Call, Lane: b.lane(e.Client), From: e.Time, To: end, Began: e.Line, Ended: -1, Whose: -1, Open: true,
-				Label: e.Op.String(), Says: fmt.Sprintf("%s called %s, and it did not come back", e.Client, e.Op)})
+			list = append(list, picture.Span{Kind: picture.Call, Lane: b.lane(e.Client), From: e.Time, To: end, Began: e.Line, Ended: -1, Owner: -1, Open: true,
+				Label: e.Op.String(), Text: fmt.Sprintf("%s called %s, and it did not come back", e.Client, e.Op)})
 		case under:
 			s := &list[at]
 			s.To, s.Ended, s.Open = e.Time, e.Line, false
-			s.Says = e.Says() + ", after " + picture.Words(s.Length())
+			s.Text = e.Describe() + ", after " + picture.Words(s.Length())
 			delete(open, e.Client)
 		}
 	}

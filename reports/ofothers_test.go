@@ -33,7 +33,7 @@ func judgedHistory(a, b, key string) reports.Checked {
 		}
 	}
 	r := c.Result()
-	h := reports.Checked{Name: key + ".csv", Verdict: string(r.Verdict), Spec: "mutex", Says: []string{"4 operations of " + a}}
+	h := reports.Checked{Name: key + ".csv", Verdict: string(r.Verdict), Spec: "mutex", Notes: []string{"4 operations of " + a}}
 	for _, v := range r.Violations {
 		d.Violation = v
 		h.Violations = append(h.Violations, d)
@@ -43,7 +43,7 @@ func judgedHistory(a, b, key string) reports.Checked {
 
 func TestWriteChecked(t *testing.T) {
 	var b bytes.Buffer
-	if err := reports.WriteChecked(&b, []reports.Checked{judgedHistory("A", "B", "orders"), {Name: "fine.csv", Verdict: "valid", Spec: "mutex"}}); err != nil {
+	if err := reports.WriteCheckPage(&b, []reports.Checked{judgedHistory("A", "B", "orders"), {Name: "fine.csv", Verdict: "valid", Spec: "mutex"}}); err != nil {
 		t.Fatal(err)
 	}
 	matches(t, "checked.html", b.String())
@@ -56,7 +56,7 @@ func TestWriteCheckedEscapes(t *testing.T) {
 		list = append(list, judgedHistory(name, name+"2", name))
 	}
 	var b bytes.Buffer
-	if err := reports.WriteChecked(&b, list); err != nil {
+	if err := reports.WriteCheckPage(&b, list); err != nil {
 		t.Fatal(err)
 	}
 	for _, never := range []string{"<script", "<img", "\x1b", "]]></svg>"} {
@@ -79,12 +79,12 @@ func TestPictureOfALongHistoryOfOthers(t *testing.T) {
 		d.Events = append(d.Events, last)
 	}
 	pic := d.Picture(reports.MostMoments)
-	if len(pic.Moments) != reports.MostMoments || pic.Left.All() != len(d.Events)-reports.MostMoments {
-		t.Errorf("%d moments, %+v are left out of %d", len(pic.Moments), pic.Left, len(d.Events))
+	if len(pic.Points) != reports.MostMoments || pic.Left.All() != len(d.Events)-reports.MostMoments {
+		t.Errorf("%d moments, %+v are left out of %d", len(pic.Points), pic.Left, len(d.Events))
 	}
 	for _, line := range []int{2, 4} {
 		found := false
-		for _, m := range pic.Moments {
+		for _, m := range pic.Points {
 			found = found || m.Event == line && m.Proves()
 		}
 		if !found {

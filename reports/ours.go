@@ -32,9 +32,9 @@ const generator = `<meta name="generator" content="lockfault">`
 // entries returns what a report's directory has of ours.
 func entries() []string { return []string{ResultsFile, MarkdownFile, HTMLFile, HistoryDir, LogsDir} }
 
-// bring brings the files of a cell from the directory of its attempt. Both names are below the
+// copyCellFiles brings the files of a cell from the directory of its attempt. Both names are below the
 // report's directory.
-func bring(in *below.Dir, c Cell, from, to string) error {
+func copyCellFiles(in *below.Dir, c Cell, from, to string) error {
 	if c.History != "" {
 		name := filepath.FromSlash(c.History)
 		if err := link(in, filepath.Join(from, name), filepath.Join(to, name)); err != nil {
@@ -90,7 +90,7 @@ func checkOurs(in *below.Dir) error {
 		if name == HTMLFile && isFindingsPage(in) {
 			return fmt.Errorf("%s there is of a search: move it away, or name another directory", name)
 		}
-		if info.IsDir() != (name == HistoryDir || name == LogsDir) || !info.IsDir() && !ours(in, name) {
+		if info.IsDir() != (name == HistoryDir || name == LogsDir) || !info.IsDir() && !isReportFile(in, name) {
 			return fmt.Errorf("%s there is not of lockfault's making: move it away, or name another directory", name)
 		}
 	}
@@ -156,7 +156,7 @@ func foreign(in *below.Dir, dir string) (names []string, err error) {
 			if err != nil || entry.IsDir() {
 				return err
 			}
-			if name := filepath.ToSlash(file); !entry.Type().IsRegular() || !ours(report, name) {
+			if name := filepath.ToSlash(file); !entry.Type().IsRegular() || !isReportFile(report, name) {
 				names = append(names, name)
 			}
 			return nil
@@ -183,9 +183,9 @@ func isDirName(name string) bool {
 	return depth > 0 && (depth <= 2 || root == LogsDir && depth == 3)
 }
 
-// ours reports whether a run has written the file of that name below a report's
+// isReportFile reports whether a run has written the file of that name below a report's
 // directory: its content says so, or what lies beside it.
-func ours(in *below.Dir, name string) bool {
+func isReportFile(in *below.Dir, name string) bool {
 	if matched, _ := path.Match(LogsDir+"/*/*/*/*.log", name); matched {
 		_, err := in.Lstat(filepath.FromSlash(path.Join(path.Dir(name), linkLog)))
 		return err == nil

@@ -49,7 +49,7 @@ func (p *diagramBuilder) paint(most int) picture.Picture {
 	p.lay()
 	m := p.h.Meta
 	pic := picture.Picture{Title: p.cell.Strategy + " under " + p.cell.Scenario, Lease: m.TTL, End: p.end()}
-	pic.Moments, pic.Left = around(p.moments(), most, p.shows)
+	pic.Points, pic.Left = around(p.points(), most, p.shows)
 	from, to := p.window(pic)
 	for _, s := range p.spans() {
 		if s.To >= from && s.From <= to && matters(s, pic) { // whole: how long it was is told whatever is seen of it
@@ -63,7 +63,7 @@ func (p *diagramBuilder) paint(most int) picture.Picture {
 	}
 	pic.Overlaps = p.overlaps(from, to, mostOverlaps)
 	for _, w := range p.cell.Witnesses {
-		pic.Proofs = append(pic.Proofs, picture.Proof{Anomaly: string(w.Anomaly), Says: w.Says, Events: w.Events})
+		pic.Proofs = append(pic.Proofs, picture.Proof{Anomaly: string(w.Anomaly), Text: w.Message, Events: w.Events})
 	}
 	if list := p.sentences(); len(list) <= accountLimit {
 		pic.Sentence = list
@@ -81,17 +81,17 @@ func printedPicture(pic picture.Picture) picture.Picture {
 	}
 	for i := range pic.Spans {
 		s := &pic.Spans[i]
-		s.Label, s.Says = short(s.Label), printed(s.Says)
+		s.Label, s.Text = short(s.Label), shortLine(s.Text)
 	}
-	for i := range pic.Moments {
-		m := &pic.Moments[i]
-		m.Label, m.Effect, m.Says = short(m.Label), short(m.Effect), printed(m.Says)
+	for i := range pic.Points {
+		m := &pic.Points[i]
+		m.Label, m.Effect, m.Text = short(m.Label), short(m.Effect), shortLine(m.Text)
 	}
 	for i := range pic.Proofs {
-		pic.Proofs[i].Says = printed(pic.Proofs[i].Says)
+		pic.Proofs[i].Text = shortLine(pic.Proofs[i].Text)
 	}
 	for i := range pic.Sentence {
-		pic.Sentence[i].Text = printed(pic.Sentence[i].Text)
+		pic.Sentence[i].Text = shortLine(pic.Sentence[i].Text)
 	}
 	return pic
 }
@@ -203,7 +203,7 @@ func (p *diagramBuilder) client(name string) int { return p.place("client " + na
 
 // server returns the lane of the server that an event is of, a reply's by its request.
 func (p *diagramBuilder) server(at int) int {
-	if request, ok := p.asked[at]; ok {
+	if request, ok := p.requestAt[at]; ok {
 		at = request
 	}
 	e := p.h.Events[at]
@@ -232,10 +232,10 @@ func (p *diagramBuilder) end() time.Duration {
 // nothing is left out behind, and until the leases end that last longer, unless the window is
 // longer than a lease anyway.
 func (p *diagramBuilder) window(pic picture.Picture) (from, to time.Duration) {
-	if len(pic.Moments) == 0 {
+	if len(pic.Points) == 0 {
 		return 0, p.end()
 	}
-	from, to = pic.Moments[0].At, pic.Moments[len(pic.Moments)-1].At
+	from, to = pic.Points[0].At, pic.Points[len(pic.Points)-1].At
 	if pic.Left.Behind == 0 {
 		to = max(to, p.end())
 	}
@@ -252,7 +252,7 @@ func (p *diagramBuilder) window(pic picture.Picture) (from, to time.Duration) {
 }
 
 // shows reports whether a moment is about what shows that something went wrong.
-func (p *diagramBuilder) shows(m picture.Moment) bool {
+func (p *diagramBuilder) shows(m picture.Point) bool {
 	return p.named[m.Event] || slices.ContainsFunc(m.With, func(i int) bool { return p.named[i] })
 }
 
@@ -265,14 +265,14 @@ func (p *diagramBuilder) proves(i int) bool {
 // operations and keys between any two moments of its picture.
 func matters(s picture.Span, pic picture.Picture) bool {
 	from := func(event int) (first int, shown bool) {
-		i := sort.Search(len(pic.Moments), func(i int) bool { return pic.Moments[i].Event >= event })
-		if i == len(pic.Moments) {
+		i := sort.Search(len(pic.Points), func(i int) bool { return pic.Points[i].Event >= event })
+		if i == len(pic.Points) {
 			return 0, false
 		}
-		return pic.Moments[i].Event, true
+		return pic.Points[i].Event, true
 	}
 	first, shown := from(s.Began)
-	if s.Kind != picture.Kept {
+	if s.Kind != picture.Gated {
 		return shown && (first <= s.Ended || s.Ended < 0)
 	}
 	if shown && first == s.Began {
@@ -285,7 +285,7 @@ func matters(s picture.Span, pic picture.Picture) bool {
 // times are those at which something is to be seen.
 func (p *diagramBuilder) times(pic picture.Picture, from, to time.Duration) []time.Duration {
 	times := []time.Duration{from, to}
-	for _, m := range pic.Moments {
+	for _, m := range pic.Points {
 		times = append(times, m.At)
 	}
 	for _, s := range pic.Spans {
@@ -306,7 +306,7 @@ func withoutEmptyLanes(pic picture.Picture) picture.Picture {
 	for _, s := range pic.Spans {
 		used[s.Lane] = true
 	}
-	for _, m := range pic.Moments {
+	for _, m := range pic.Points {
 		for _, lane := range []int{m.From, m.To} {
 			if lane >= 0 {
 				used[lane] = true
@@ -330,11 +330,11 @@ func withoutEmptyLanes(pic picture.Picture) picture.Picture {
 	pic.Lanes = lanes
 	for i := range pic.Spans {
 		move(&pic.Spans[i].Lane)
-		move(&pic.Spans[i].Whose)
+		move(&pic.Spans[i].Owner)
 	}
-	for i := range pic.Moments {
-		move(&pic.Moments[i].From)
-		move(&pic.Moments[i].To)
+	for i := range pic.Points {
+		move(&pic.Points[i].From)
+		move(&pic.Points[i].To)
 	}
 	for i := range pic.Overlaps {
 		move(&pic.Overlaps[i].A)
@@ -346,8 +346,8 @@ func withoutEmptyLanes(pic picture.Picture) picture.Picture {
 // short is clip for labels in drawings.
 func short(text string) string { return clipTo(printable.Line(text), 40) }
 
-// printed is a sentence without what would move a cursor.
-func printed(text string) string { return clipTo(printable.Line(text), 300) }
+// shortLine is a sentence without what would move a cursor.
+func shortLine(text string) string { return clipTo(printable.Line(text), 300) }
 
 // until says the end of a lease in a label.
 func (p *diagramBuilder) until(e checker.Event) string {

@@ -44,8 +44,8 @@ func pause() (reports.Cell, checker.History) {
 		checker.Event{Time: ms(33_005), Kind: checker.End})
 	c := cell("set-nx|px", "gc-pause", anomalies(checker.Overlap, checker.StaleWrite), anomalies(checker.Overlap, checker.StaleWrite))
 	c.Witnesses = []checker.Witness{
-		{Anomaly: checker.Overlap, Events: []int{4, 11}, Says: "B acquired at 33.002s while A still held it."},
-		{Anomaly: checker.StaleWrite, Events: []int{4, 11, 14}, Says: "The resource accepted a write of A."},
+		{Anomaly: checker.Overlap, Events: []int{4, 11}, Message: "B acquired at 33.002s while A still held it."},
+		{Anomaly: checker.StaleWrite, Events: []int{4, 11, 14}, Message: "The resource accepted a write of A."},
 	}
 	return c, history(meta, events...)
 }
@@ -79,7 +79,7 @@ func TestPictureOfAPause(t *testing.T) {
 		t.Errorf("overlaps %+v", p.Overlaps)
 	}
 	proves := 0
-	for _, m := range p.Moments {
+	for _, m := range p.Points {
 		if m.Proves() {
 			proves++
 		}
@@ -121,8 +121,8 @@ func TestDrawings(t *testing.T) {
 	}
 	matches(t, "perfetto.json", trace.String())
 	d, err := mermaid.Parse(text.String())
-	if err != nil || len(d.Lines) < len(p.Moments) {
-		t.Errorf("read back %d lines of %d moments, error %v", len(d.Lines), len(p.Moments), err)
+	if err != nil || len(d.Lines) < len(p.Points) {
+		t.Errorf("read back %d lines of %d moments, error %v", len(d.Lines), len(p.Points), err)
 	}
 }
 
@@ -208,13 +208,13 @@ func TestPictureOfALongStory(t *testing.T) {
 	}
 	p := reports.Picture(c, history(meta, events...), 30)
 	proves := 0
-	for _, m := range p.Moments {
+	for _, m := range p.Points {
 		if m.Proves() {
 			proves++
 		}
 	}
-	if len(p.Moments) != 30 || proves != 3 || p.Left.All() < 1000 || len(p.Spans) > 60 {
-		t.Errorf("%d moments, %d of which prove something, %+v left out, %d spans", len(p.Moments), proves, p.Left, len(p.Spans))
+	if len(p.Points) != 30 || proves != 3 || p.Left.All() < 1000 || len(p.Spans) > 60 {
+		t.Errorf("%d moments, %d of which prove something, %+v left out, %d spans", len(p.Points), proves, p.Left, len(p.Spans))
 	}
 }
 
@@ -256,8 +256,8 @@ func timelineOf(t *testing.T, p picture.Picture) string {
 func TestLengthsOfWhatIsCut(t *testing.T) {
 	c, h := pause()
 	p := reports.Picture(c, h, 2) // from A's acquire to B's
-	if p.Moments[0].Event != 4 || p.Moments[1].Event != 11 {
-		t.Fatalf("moments %+v", p.Moments)
+	if p.Points[0].Event != 4 || p.Points[1].Event != 11 {
+		t.Fatalf("moments %+v", p.Points)
 	}
 	drawing := timelineOf(t, p)
 	for _, want := range []string{

@@ -20,7 +20,7 @@ func (s *story) verdict(b *bufio.Writer, cell Cell) {
 		fmt.Fprintf(b, "%s: %s\n", cell.Verdict, cell.Reason)
 	}
 	for _, w := range cell.Witnesses {
-		fmt.Fprintf(b, "\n%s: %s\n", w.Anomaly, w.Says)
+		fmt.Fprintf(b, "\n%s: %s\n", w.Anomaly, w.Message)
 		s.proof(b, w.Events)
 	}
 	b.WriteByte('\n')
@@ -36,7 +36,7 @@ func (s *story) verdict(b *bufio.Writer, cell Cell) {
 		}
 	}
 	if d := cell.Unjudged; d != nil && cell.Decided() {
-		fmt.Fprintf(b, "not judged: %s. %s\n", names(checker.ServerSide()), d.Says)
+		fmt.Fprintf(b, "not judged: %s. %s\n", names(checker.ServerSide()), d.Message)
 	}
 	if cell.Decided() && len(without(cell.Anomalies, cell.Expected)) > len(cell.Extra()) {
 		b.WriteString("unavailable is what shows of a ghost or a stuck-lock, where nobody can tell whose the key is\n")
@@ -48,7 +48,7 @@ func (s *story) verdict(b *bufio.Writer, cell Cell) {
 		fmt.Fprintf(b, "measured: %s %v\n", name, cell.Measures[name])
 	}
 	for _, m := range cell.MetNothing {
-		b.WriteString(m.says(m.Text))
+		b.WriteString(m.text(m.Text))
 		if !m.OrNone {
 			b.WriteString(": what it was to do was not done, and not tested")
 		}

@@ -55,12 +55,12 @@ func RecheckDir(ctx context.Context, dir string) (Recheck, error) {
 			r.Cells++
 			return nil
 		}
-		r.Differing = append(r.Differing, printed(fmt.Sprintf("%s under %s in %s: %s", c.Strategy, c.Scenario, c.World, why)))
+		r.Differing = append(r.Differing, shortLine(fmt.Sprintf("%s under %s in %s: %s", c.Strategy, c.Scenario, c.World, why)))
 		return nil
 	})
 	for _, s := range head.Scripts {
 		if s.Hash != NewScript(s.Name, s.File, s.Text).Hash {
-			r.Differing = append(r.Differing, printed(fmt.Sprintf("the script %s: its text has another hash than %s", s.Name, s.Hash)))
+			r.Differing = append(r.Differing, shortLine(fmt.Sprintf("the script %s: its text has another hash than %s", s.Name, s.Hash)))
 		}
 	}
 	return r, err

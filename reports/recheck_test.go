@@ -33,7 +33,7 @@ func TestRecheck(t *testing.T) {
 		{"verdict", func(c *reports.Cell) { c.Verdict, c.Anomalies = reports.Held, nil }, "it says held, and its history is violated"},
 		{"anomalies", func(c *reports.Cell) { c.Anomalies = append(c.Anomalies, checker.Ghost) }, "and its history shows"},
 		{"proofs", func(c *reports.Cell) { c.Witnesses[0].Events = []int{1, 2} }, "its proofs are not those"},
-		{"unjudged", func(c *reports.Cell) { c.Unjudged = &checker.Ambiguity{Says: "why"} }, "what was not judged"},
+		{"unjudged", func(c *reports.Cell) { c.Unjudged = &checker.Ambiguity{Message: "why"} }, "what was not judged"},
 		{"order", func(c *reports.Cell) { c.Linearizable = !c.Linearizable }, "whether there is a legal order"},
 		{"together", func(c *reports.Cell) { c.Together += time.Second }, "two believed at once"},
 		{"lease", func(c *reports.Cell) { c.Lease++ }, "the lease was"},

@@ -439,7 +439,7 @@ func (r *Report) writeCell(b *bufio.Writer, at extent, dir string) error {
 	if err != nil {
 		return err
 	}
-	if err := bring(r.out, cell, work(at.attempt), dir); err != nil {
+	if err := copyCellFiles(r.out, cell, work(at.attempt), dir); err != nil {
 		return err
 	}
 	compared := strings.Contains(r.head.World, ",")

@@ -196,9 +196,9 @@ type MetNothing struct {
 	OrNone bool `json:"or_none,omitempty"`
 }
 
-// says tells it, the order in the form that is given. What follows can be joined
+// text tells it, the order in the form that is given. What follows can be joined
 // by a colon.
-func (m MetNothing) says(order string) string {
+func (m MetNothing) text(order string) string {
 	text := fmt.Sprintf("line %d, %s, met nothing", m.Line, order)
 	if m.OrNone {
 		text += ", as it may"
@@ -328,7 +328,7 @@ func (c Cell) Reservation() string {
 	if c.Unjudged == nil || !c.Decided() {
 		return ""
 	}
-	return "judged by what clients were told alone: " + c.Unjudged.Says
+	return "judged by what clients were told alone: " + c.Unjudged.Message
 }
 
 // Improvement says in a few words what the cell did not show although it might
@@ -357,7 +357,7 @@ func (c Cell) Unordered() string {
 	if c.Conflict == nil || slices.Contains(c.Anomalies, checker.Overlap) {
 		return ""
 	}
-	return c.Conflict.Says
+	return c.Conflict.Message
 }
 
 // both returns those of a that are in b, too, in the order of a.

@@ -15,7 +15,7 @@ func (p *diagramBuilder) spans() []picture.Span {
 		p.lasted = append(p.lasted, p.keys()...)
 		p.lasted = append(p.lasted, p.rounds()...)
 		p.lasted = append(p.lasted, p.stops()...)
-		p.lasted = append(p.lasted, p.kept()...)
+		p.lasted = append(p.lasted, p.gatedSpans()...)
 		p.lasted = append(p.lasted, p.faults()...)
 	}
 	return p.lasted
@@ -27,7 +27,7 @@ func (p *diagramBuilder) holds() []picture.Span {
 	valid := p.validities()
 	for _, h := range p.beliefs {
 		s := picture.Span{Kind: picture.Hold, Lane: p.client(h.Client), From: h.Start, To: h.End, Began: h.Began, Ended: h.Ended,
-			Whose: p.client(h.Client), Label: "holds", Open: h.By == checker.StillOpen}
+			Owner: p.client(h.Client), Label: "holds", Open: h.By == checker.StillOpen}
 		how := map[checker.Ending]string{checker.ByRelease: "until it called release", checker.ByLoss: "until its lock told it of the loss",
 			checker.ByCrash: "until it died", checker.ByValidity: "until the validity was over", checker.StillOpen: "to the end of the run"}[h.By]
 		if s.Open {
@@ -36,7 +36,7 @@ func (p *diagramBuilder) holds() []picture.Span {
 				s.Until = valid[h.Client].until
 			}
 		}
-		s.Says = fmt.Sprintf("%s believed that it held the lock for %s, %s", h.Client, picture.Words(h.End-h.Start), how)
+		s.Text = fmt.Sprintf("%s believed that it held the lock for %s, %s", h.Client, picture.Words(h.End-h.Start), how)
 		list = append(list, s)
 	}
 	return list
@@ -88,8 +88,8 @@ func (p *diagramBuilder) calls() []picture.Span {
 		switch e.Kind {
 		case checker.Invoke:
 			open[e.Call] = len(list)
-			list = append(list, picture.Span{Kind: picture.Call, Lane: p.client(e.Client), From: e.Time, To: p.end(), Began: i, Ended: -1, Whose: -1, Open: true,
-				Label: string(e.Op), Says: fmt.Sprintf("%s called %s, and it did not come back", e.Client, e.Op)})
+			list = append(list, picture.Span{Kind: picture.Call, Lane: p.client(e.Client), From: e.Time, To: p.end(), Began: i, Ended: -1, Owner: -1, Open: true,
+				Label: string(e.Op), Text: fmt.Sprintf("%s called %s, and it did not come back", e.Client, e.Op)})
 		case checker.Return:
 			at, ok := open[e.Call]
 			if !ok {
@@ -98,7 +98,7 @@ func (p *diagramBuilder) calls() []picture.Span {
 			s := &list[at]
 			s.To, s.Ended, s.Open = e.Time, i, false
 			s.Label += ": " + string(e.Result)
-			s.Says = fmt.Sprintf("%s, after %s", p.plain(e), picture.Words(s.Length()))
+			s.Text = fmt.Sprintf("%s, after %s", p.plain(e), picture.Words(s.Length()))
 		}
 	}
 	return list
@@ -113,7 +113,7 @@ func (p *diagramBuilder) keys() []picture.Span {
 			for _, lane := range p.primary(at) { // it is gone, with all that it had
 				if at, ok := open[lane]; ok {
 					list[at].To, list[at].Ended, list[at].Open = e.Time, i, false
-					list[at].Says += ", until its server failed"
+					list[at].Text += ", until its server failed"
 					delete(open, lane)
 				}
 			}
@@ -123,7 +123,7 @@ func (p *diagramBuilder) keys() []picture.Span {
 		}
 		lane := p.server(i)
 		at, ok := open[lane]
-		same := ok && (e.Owner != "" || e.Value != "") && list[at].Whose == p.client(e.Owner) && (e.Owner != "" || list[at].Label == e.Value)
+		same := ok && (e.Owner != "" || e.Value != "") && list[at].Owner == p.client(e.Owner) && (e.Owner != "" || list[at].Label == e.Value)
 		switch {
 		case same:
 			list[at].Until = e.Expires
@@ -131,9 +131,9 @@ func (p *diagramBuilder) keys() []picture.Span {
 		case ok:
 			s := &list[at]
 			s.To, s.Ended, s.Open = e.Time, i, false
-			s.Says += fmt.Sprintf(", and was so for %s", picture.Words(s.Length()))
+			s.Text += fmt.Sprintf(", and was so for %s", picture.Words(s.Length()))
 			if e.Cause != "" && e.Cause != checker.ByCommand {
-				s.Says += ", until " + string(e.Cause)
+				s.Text += ", until " + string(e.Cause)
 			}
 			delete(open, lane)
 		}
@@ -146,7 +146,7 @@ func (p *diagramBuilder) keys() []picture.Span {
 		}
 		open[lane] = len(list)
 		list = append(list, picture.Span{Kind: picture.Key, Lane: lane, From: e.Time, To: p.end(), Began: i, Ended: -1, Open: true, Until: e.Expires,
-			Whose: p.client(e.Owner), Label: label, Says: p.key(e)})
+			Owner: p.client(e.Owner), Label: label, Text: p.key(e)})
 	}
 	return list
 }
@@ -161,7 +161,7 @@ func (p *diagramBuilder) rounds() []picture.Span {
 		}
 		first, last := p.h.Events[i], p.h.Events[f.events[len(f.events)-1]]
 		list = append(list, picture.Span{Kind: picture.Repeat, Lane: p.client(first.Client), From: first.Time, To: last.Time, Began: i, Ended: last.Index,
-			Whose: -1, Label: "asks again and again", Says: f.says})
+			Owner: -1, Label: "asks again and again", Text: f.text})
 	}
 	return list
 }
@@ -172,15 +172,15 @@ func (p *diagramBuilder) stops() []picture.Span {
 	open := map[string]int{}
 	begin := func(i int, e checker.Event, label, says string) {
 		open[e.Client] = len(list)
-		list = append(list, picture.Span{Kind: picture.Stop, Lane: p.client(e.Client), From: e.Time, To: p.end(), Began: i, Ended: -1, Whose: -1, Open: true,
-			Label: label, Says: e.Client + says})
+		list = append(list, picture.Span{Kind: picture.Stop, Lane: p.client(e.Client), From: e.Time, To: p.end(), Began: i, Ended: -1, Owner: -1, Open: true,
+			Label: label, Text: e.Client + says})
 	}
 	end := func(i int, e checker.Event) {
 		if at, ok := open[e.Client]; ok {
 			s := &list[at]
 			s.To, s.Ended, s.Open = e.Time, i, false
 			s.Label += " " + picture.Words(s.Length())
-			s.Says += " for " + picture.Words(s.Length())
+			s.Text += " for " + picture.Words(s.Length())
 			delete(open, e.Client)
 		}
 	}
@@ -199,8 +199,8 @@ func (p *diagramBuilder) stops() []picture.Span {
 	return list
 }
 
-// kept are the messages that the gate kept, until it let them go on.
-func (p *diagramBuilder) kept() []picture.Span {
+// gatedSpans are the messages that the gate kept, until it let them go on.
+func (p *diagramBuilder) gatedSpans() []picture.Span {
 	type message struct{ client, node, direction, command string }
 	var list []picture.Span
 	waiting := map[message][]int{}
@@ -213,14 +213,14 @@ func (p *diagramBuilder) kept() []picture.Span {
 			if e.Direction != "request" {
 				name = "reply to " + name
 			}
-			list = append(list, picture.Span{Kind: picture.Kept, Lane: p.client(e.Client), From: e.Time, To: p.end(), Began: i, Ended: -1, Whose: -1, Open: true,
-				Label: "kept: " + name, Says: "the gate kept this: " + p.message(e)})
+			list = append(list, picture.Span{Kind: picture.Gated, Lane: p.client(e.Client), From: e.Time, To: p.end(), Began: i, Ended: -1, Owner: -1, Open: true,
+				Label: "kept: " + name, Text: "the gate kept this: " + p.message(e)})
 		case checker.Passed, checker.Dropped:
 			if queue := waiting[m]; len(queue) > 0 {
 				s := &list[queue[0]]
 				waiting[m] = queue[1:]
 				s.To, s.Ended, s.Open = e.Time, i, false
-				s.Says += ", for " + picture.Words(s.Length())
+				s.Text += ", for " + picture.Words(s.Length())
 			}
 		}
 	}

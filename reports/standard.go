@@ -139,9 +139,9 @@ func writeLines[T any](b *bufio.Writer, list []T) error {
 	return nil
 }
 
-// others returns which locks of a class, that this run has not played under the scenario, avoid an anomaly, and how many
+// otherLocks returns which locks of a class, that this run has not played under the scenario, avoid an anomaly, and how many
 // show it, by the standard. It says nothing of a script that has another text there, or of other leases.
-func (s *aggregate) others(class, scenario string, a checker.Anomaly, played func(name string) bool) (avoided []string, showed int) {
+func (s *aggregate) otherLocks(class, scenario string, a checker.Anomaly, played func(name string) bool) (avoided []string, showed int) {
 	at := slices.IndexFunc(s.standard.Scenarios, func(r standardRows) bool { return r.Name == scenario && r.Hash == s.hashes[scenario] })
 	if at < 0 || s.run.TTL != 0 {
 		return nil, 0

@@ -29,7 +29,7 @@ func Story(w io.Writer, cell Cell, h checker.History, v View) error {
 	if len(h.Events) > 0 {
 		s.listing(b)
 		if !v.excerpt() {
-			s.account(b)
+			s.summary(b)
 		}
 	}
 	s.verdict(b, cell)
@@ -45,9 +45,9 @@ type story struct {
 	// failed is where the last request is, before a failover, that a server of its node took, by the
 	// place of the failover; -1 if none did.
 	failed map[int]int
-	// told is where the reply to a request is, and asked where the request of a
+	// replyAt is where the reply to a request is, and asked where the request of a
 	// reply: by the place of the other, and only where there are both.
-	told, asked map[int]int
+	replyAt, requestAt map[int]int
 	// caused is where the request is that made a change of a key, by the place of the change.
 	caused map[int]int
 	// lost is where the answer to a request was lost, by the place of the request; and lacks, by the place of that, where the request is.
@@ -66,7 +66,7 @@ type story struct {
 }
 
 func newStory(h checker.History) *story {
-	s := &story{h: h, beliefs: checker.Holds(h), digits: 3, named: map[int]bool{}, failed: map[int]int{}, told: map[int]int{}, asked: map[int]int{}, caused: map[int]int{}, lost: map[int]int{}, lacks: map[int]int{}}
+	s := &story{h: h, beliefs: checker.Holds(h), digits: 3, named: map[int]bool{}, failed: map[int]int{}, replyAt: map[int]int{}, requestAt: map[int]int{}, caused: map[int]int{}, lost: map[int]int{}, lacks: map[int]int{}}
 	if h.Meta.TTL < time.Second {
 		s.digits = 6 // a lease that short is over within a few commands
 	}
@@ -111,7 +111,7 @@ func (s *story) pair() {
 			waiting[on] = append(list, i)
 		case e.Kind == checker.Reply && len(list) > 0:
 			at := max(0, sort.Search(len(list), func(k int) bool { return s.h.Events[list[k]].Time > e.Sent })-1)
-			s.told[list[at]], s.asked[i] = i, list[at]
+			s.replyAt[list[at]], s.requestAt[i] = i, list[at]
 			if at < len(list)/2 { // the shorter part moves
 				copy(list[1:], list[:at])
 				waiting[on] = list[1:]
@@ -141,7 +141,7 @@ func (s *story) trace() {
 		on := path{e.Client, e.Node}
 		switch {
 		case e.Kind == checker.Request && !e.Silent:
-			if s.told[i] > 0 || s.lost[i] > 0 {
+			if s.replyAt[i] > 0 || s.lost[i] > 0 {
 				waiting[on] = append(waiting[on], i)
 			} else if _, ok := silent[on]; !ok {
 				silent[on] = i
@@ -150,7 +150,7 @@ func (s *story) trace() {
 				sent[sending{e.Client, e.Sent}] = i
 			}
 		case e.Kind == checker.Reply || e.Kind == checker.Dropped:
-			request, ok := s.asked[i]
+			request, ok := s.requestAt[i]
 			if e.Kind == checker.Dropped {
 				request, ok = s.lacks[i]
 			}
@@ -269,7 +269,7 @@ func (s *story) rows() []Row {
 		case isFolded:
 			last := s.h.Events[f.events[len(f.events)-1]]
 			number, _, _ := strings.Cut(r.Number, "-") // its change may stand beside it
-			r.Number, r.What, r.Events = fmt.Sprintf("%s-%d", number, last.Index), f.says, f.events
+			r.Number, r.What, r.Events = fmt.Sprintf("%s-%d", number, last.Index), f.text, f.events
 			if f.counted > 0 {
 				r.Server = s.server(s.h.Events[f.counted])
 			}
@@ -290,7 +290,7 @@ func (s *story) shows(i int) bool {
 	if s.view.Around != nil && s.view.Around.Event == i {
 		return true
 	}
-	if request, ok := s.asked[i]; ok {
+	if request, ok := s.requestAt[i]; ok {
 		i = request // which knows its server
 	}
 	return s.view.shows(s.h.Events[i], s.h.Meta.Clients)
@@ -347,7 +347,7 @@ func (s *story) row(i int) Row {
 		if e.Token != 0 {
 			r.Damage += fmt.Sprintf(" (token %d)", e.Token)
 		}
-		s.now.Writes = append(s.now.Writes, printed(r.Damage))
+		s.now.Writes = append(s.now.Writes, shortLine(r.Damage))
 	}
 	if s.believe(i) {
 		r.Belief = s.belief()

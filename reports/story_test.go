@@ -99,7 +99,7 @@ func story(t *testing.T, c reports.Cell, h checker.History) string {
 func TestStoryOfARace(t *testing.T) {
 	c := cell("getset", "race", anomalies(checker.Unreleasable), anomalies(checker.Unreleasable))
 	c.Witnesses[0] = checker.Witness{Anomaly: checker.Unreleasable, Events: []int{9, 12, 17},
-		Says: "A could not release, since B had put B1 in place of A1."}
+		Message: "A could not release, since B had put B1 in place of A1."}
 	matches(t, "race.txt", story(t, c, race()))
 }
 
@@ -119,7 +119,7 @@ func TestStoryOfMishaps(t *testing.T) {
 // order all the same.
 func unordered() reports.Cell {
 	c := cell("fenced", "mishaps", nil, nil)
-	c.Linearizable, c.Conflict = false, &checker.Conflict{Events: []int{2, 9}, Says: "B acquired, after A's validity had ended."}
+	c.Linearizable, c.Conflict = false, &checker.Conflict{Events: []int{2, 9}, Message: "B acquired, after A's validity had ended."}
 	return c
 }
 
@@ -136,7 +136,7 @@ func TestStoryOfWhatHasNoLegalOrder(t *testing.T) {
 	// An overlap says the same, and the proof of it stands there already.
 	c := unordered()
 	c.Verdict, c.Anomalies = reports.Violated, anomalies(checker.Overlap)
-	if text := story(t, c, mishaps()); strings.Contains(text, c.Conflict.Says) {
+	if text := story(t, c, mishaps()); strings.Contains(text, c.Conflict.Message) {
 		t.Errorf("the story tells of the conflict beside the overlap:\n%s", text)
 	}
 }

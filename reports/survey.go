@@ -30,7 +30,7 @@ type aggregate struct {
 	trips      map[costOf]between  // round trips of a success, the least in each cell
 	hashes     map[string]string   // of the scripts that are there
 	traits     map[string]traits   // of strategies
-	kin        map[string][]string // the strategies of a class
+	byClass    map[string][]string // the strategies of a class
 	standard   standard
 }
 
@@ -39,7 +39,7 @@ func newSurvey(file string) (*aggregate, error) { return surveyBeside(readStanda
 
 // surveyBeside does so, with that for what locks that were not played show.
 func surveyBeside(known standard, file string) (*aggregate, error) {
-	s := &aggregate{at: map[[3]string]int{}, costs: roundTrips{}, commands: typicalCounts{}, trips: map[costOf]between{}, hashes: map[string]string{}, traits: map[string]traits{}, kin: map[string][]string{}, standard: known}
+	s := &aggregate{at: map[[3]string]int{}, costs: roundTrips{}, commands: typicalCounts{}, trips: map[costOf]between{}, hashes: map[string]string{}, traits: map[string]traits{}, byClass: map[string][]string{}, standard: known}
 	var err error
 	if s.run, err = Scan(file, s.add); err != nil {
 		return nil, err
@@ -102,7 +102,7 @@ func (s *aggregate) classify() {
 		t := s.traits[name]
 		t.Name = name
 		s.traits[name] = t
-		s.kin[t.class()] = append(s.kin[t.class()], name)
+		s.byClass[t.class()] = append(s.byClass[t.class()], name)
 	}
 }
 
@@ -127,7 +127,7 @@ func (s *aggregate) cell(world, strategy, scenario string) (Cell, bool) {
 // scenario, and how many did: those of this run first, then those that the standard knows.
 func (s *aggregate) peers(c Cell, a checker.Anomaly) (avoided []string, showed int) {
 	class := s.traits[c.Strategy].class()
-	for _, name := range s.kin[class] {
+	for _, name := range s.byClass[class] {
 		other, ok := s.cell(c.World, name, c.Scenario)
 		if !ok || name == c.Strategy || !decided(other.Verdict) {
 			continue
@@ -138,7 +138,7 @@ func (s *aggregate) peers(c Cell, a checker.Anomaly) (avoided []string, showed i
 			avoided = append(avoided, name)
 		}
 	}
-	known, more := s.others(class, c.Scenario, a, func(name string) bool {
+	known, more := s.otherLocks(class, c.Scenario, a, func(name string) bool {
 		other, ok := s.cell(c.World, name, c.Scenario)
 		return name == c.Strategy || ok && decided(other.Verdict)
 	})
@@ -183,7 +183,7 @@ func (s *aggregate) command(verb string, c Cell) string {
 		words = append(words, "--world", c.World)
 	}
 	words = append(words, s.run.Flags...)
-	return strings.Join(each(words, func(w string) string { return shell.Quote(printed(w)) }), " ")
+	return strings.Join(each(words, func(w string) string { return shell.Quote(shortLine(w)) }), " ")
 }
 
 // page returns all of a page but its stories.
@@ -194,7 +194,7 @@ func (s *aggregate) page() page.Head {
 	}
 	h.Measured = len(s.run.Costs) > 0
 	if !s.agree.Empty() {
-		h.Agreement = each(s.agree.Lines(), printed)
+		h.Agreement = each(s.agree.Lines(), shortLine)
 	}
 	for _, c := range s.cells {
 		link := page.Link{ID: s.id(c), Text: shown(c.Strategy) + " under " + shown(c.Scenario) + s.elsewhere(c)}
@@ -202,7 +202,7 @@ func (s *aggregate) page() page.Head {
 		h.Better = grouped(h.Better, c.Improvement(), link)
 	}
 	for i, a := range checker.Anomalies() {
-		h.Anomalies = append(h.Anomalies, page.Anomaly{Name: string(a), Short: shorts()[i][0], Says: shorts()[i][1]})
+		h.Anomalies = append(h.Anomalies, page.Anomaly{Name: string(a), Short: shorts()[i][0], Text: shorts()[i][1]})
 	}
 	kinds := map[string]string{}
 	for _, script := range s.run.Scripts {
@@ -224,17 +224,17 @@ func (s *aggregate) page() page.Head {
 // grouped adds a cell to those of which the same is said, if anything is. What differs in times
 // alone is said without them.
 func grouped(list []page.Group, says string, link page.Link) []page.Group {
-	if says = printed(says); says == "" {
+	if says = shortLine(says); says == "" {
 		return list
 	}
-	same := func(g page.Group) bool { return withoutTimes(g.Says) == withoutTimes(says) }
+	same := func(g page.Group) bool { return withoutTimes(g.Summary) == withoutTimes(says) }
 	i := slices.IndexFunc(list, same)
 	if i < 0 {
-		i, list = len(list), append(list, page.Group{Says: says})
+		i, list = len(list), append(list, page.Group{Summary: says})
 	}
 	g := &list[i]
-	if g.Says != says {
-		g.Says = withoutTimes(says)
+	if g.Summary != says {
+		g.Summary = withoutTimes(says)
 	}
 	g.Links = append(g.Links, link)
 	return list
@@ -271,9 +271,9 @@ func (s *aggregate) square(strategy, scenario string) page.Square {
 	if !ok {
 		c.Verdict = NotApplicable
 	}
-	q := page.Square{Part: s.part(c), Class: string(c.Verdict), Says: printed(c.Difference())}
+	q := page.Square{Part: s.part(c), Class: string(c.Verdict), Text: shortLine(c.Difference())}
 	if c.Verdict == NotApplicable {
-		q.Class, q.Says = "none", clipTo(printed(c.Reason), 200)
+		q.Class, q.Text = "none", clipTo(shortLine(c.Reason), 200)
 	}
 	if !ok {
 		q.Words = []page.Word{{Short: "not played"}}
@@ -291,7 +291,7 @@ func (s *aggregate) square(strategy, scenario string) page.Square {
 		} else if other.Verdict != NotApplicable && len(part.Words) == 0 {
 			part.Words = []page.Word{{Short: "·"}}
 		}
-		q.Others = append(q.Others, part)
+		q.OtherParts = append(q.OtherParts, part)
 		met, differs = append(met, other.Anomalies...), differs || !other.AsExpected && other.Verdict != NotApplicable
 	}
 	if differs {
@@ -306,7 +306,7 @@ func (s *aggregate) part(c Cell) page.Part {
 	if c.Verdict == NotApplicable {
 		return page.Part{}
 	}
-	p := page.Part{ID: s.id(c), Name: fmt.Sprintf("%s under %s%s: %s", shown(c.Strategy), shown(c.Scenario), s.elsewhere(c), came(c))}
+	p := page.Part{ID: s.id(c), Name: fmt.Sprintf("%s under %s%s: %s", shown(c.Strategy), shown(c.Scenario), s.elsewhere(c), outcomeText(c))}
 	if !c.Decided() {
 		p.Words = []page.Word{{Short: string(c.Verdict)}}
 	}
@@ -334,8 +334,8 @@ func (s *aggregate) elsewhere(c Cell) string {
 	return " in " + shown(c.World)
 }
 
-// came says what a cell came to, and whether that is what [Reference] did.
-func came(c Cell) string {
+// outcomeText says what a cell came to, and whether that is what [Reference] did.
+func outcomeText(c Cell) string {
 	text := string(c.Verdict)
 	if len(c.Anomalies) > 0 {
 		text += ": " + names(c.Anomalies)
@@ -398,11 +398,11 @@ func faultKinds(text string) []string {
 // inherent returns what every lock of a kind showed, of those that were played.
 func (s *aggregate) inherent() []page.Inherent {
 	var list []page.Inherent
-	for _, class := range slices.Sorted(maps.Keys(s.kin)) {
+	for _, class := range slices.Sorted(maps.Keys(s.byClass)) {
 		for _, a := range checker.Anomalies() {
 			var under []string
 			for _, scenario := range s.scenarios.names {
-				for _, name := range s.kin[class] {
+				for _, name := range s.byClass[class] {
 					c, ok := s.cell(s.first(), name, scenario)
 					if !ok || !slices.Contains(c.Anomalies, a) {
 						continue
@@ -434,7 +434,7 @@ func (s *aggregate) provenance() [][2]string {
 		list = append(list, [2]string{"machine", r.Machine})
 	}
 	if len(r.Command) > 0 {
-		list = append(list, [2]string{"command", strings.Join(each(r.Command, func(w string) string { return shell.Quote(printed(w)) }), " ")})
+		list = append(list, [2]string{"command", strings.Join(each(r.Command, func(w string) string { return shell.Quote(shortLine(w)) }), " ")})
 	}
 	if len(r.Scripts) > 0 {
 		list = append(list, [2]string{"scripts", fmt.Sprintf("%s, SHA-256 beside each above, of all together %s", count(len(r.Scripts), "script"), hashOf(r.Scripts))})

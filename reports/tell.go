@@ -45,7 +45,7 @@ type Row struct {
 	Belief, Server, Result, Damage string
 	// Events are the places in the history of the events that it tells.
 	Events []int
-	// Lanes are the places in the Narrative's Lanes of those whom it is about. [Tell]
+	// Lanes are the places in the Narrative's Lanes of those whom it is about. [Narrate]
 	// sets them.
 	Lanes []int
 	// Now are the four truths after it.
@@ -84,7 +84,7 @@ type Truths struct {
 func (t Truths) Overlap() bool { return len(t.Believers) > 1 }
 
 // A saying is the latest that there is to say about a client or server.
-type saying struct{ of, says string }
+type saying struct{ of, text string }
 
 // A ledger has the latest sayings about some clients or servers, in the order of their names.
 type ledger []saying
@@ -98,7 +98,7 @@ func (l *ledger) say(of, says string) {
 		}
 		*l = slices.Insert(*l, at, saying{of: of})
 	}
-	(*l)[at].says = printed(says)
+	(*l)[at].text = shortLine(says)
 }
 
 // forget drops what there was about a client or server.
@@ -119,7 +119,7 @@ func (l ledger) find(of string) (int, bool) {
 }
 
 // list returns the sayings.
-func (l ledger) list() []string { return each(l, func(a saying) string { return a.says }) }
+func (l ledger) list() []string { return each(l, func(a saying) string { return a.text }) }
 
 // truths returns the four truths as far as the story is told. What did not change rows
 // have in common.
@@ -135,13 +135,13 @@ func (s *story) truths() Truths {
 // verdictLimit is how many letters of a verdict are shown: more are the stacks of a panic.
 const verdictLimit = 20_000
 
-// Tell returns the story of a cell, with what the view shows of it, as [Story] writes it.
-func Tell(cell Cell, h checker.History, v View) Narrative {
+// Narrate returns the story of a cell, with what the view shows of it, as [Story] writes it.
+func Narrate(cell Cell, h checker.History, v View) Narrative {
 	s := newStory(h)
 	s.view = v
 	s.name(cell)
 	var t Narrative
-	t.Heading = printed(text(func(b *bufio.Writer) { s.heading(b, cell) }))
+	t.Heading = shortLine(text(func(b *bufio.Writer) { s.heading(b, cell) }))
 	p := &diagramBuilder{story: s, cell: cell}
 	p.lay()
 	for _, lane := range p.lanes {
@@ -203,9 +203,9 @@ func (p *diagramBuilder) about(r Row) []int {
 
 // printedRow leaves nothing in a row's texts that could do more than be read.
 func printedRow(r Row) Row {
-	r.Number, r.What = shown(r.Number), printed(r.What)
+	r.Number, r.What = shown(r.Number), shortLine(r.What)
 	for _, text := range []*string{&r.Belief, &r.Server, &r.Result, &r.Damage} {
-		*text = printed(*text)
+		*text = shortLine(*text)
 	}
 	return r
 }

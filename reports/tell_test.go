@@ -26,7 +26,7 @@ func TestTellingIsTheStory(t *testing.T) {
 			if err := reports.Story(&b, c.cell, c.h, v); err != nil {
 				t.Fatal(err)
 			}
-			told := reports.Tell(c.cell, c.h, v)
+			told := reports.Narrate(c.cell, c.h, v)
 			lines := strings.Split(b.String(), "\n")
 			if lines[0] != told.Heading {
 				t.Errorf("%s: heading %q, want %q", name, told.Heading, lines[0])
@@ -66,7 +66,7 @@ func rowOf(t *testing.T, told reports.Narrative, event int) reports.Row {
 
 func TestTruths(t *testing.T) {
 	c, h := pause()
-	told := reports.Tell(c, h, reports.View{})
+	told := reports.Narrate(c, h, reports.View{})
 	for _, want := range []struct {
 		event                           int
 		believers, keys, results, write string
@@ -91,7 +91,7 @@ func TestTruths(t *testing.T) {
 // What a primary had is gone with it, and who acquired twice believes until the second release.
 func TestTruthsAfterAFailoverAndTwoAcquires(t *testing.T) {
 	meta := checker.Meta{Clients: []string{"A"}, Nodes: []string{"n1", "n2"}, TTL: 30 * time.Second}
-	told := reports.Tell(cell("a", "b", nil, nil), history(meta,
+	told := reports.Narrate(cell("a", "b", nil, nil), history(meta,
 		checker.Event{Kind: checker.Request, Client: "A", Node: "n2", Server: "n2/0", Command: "SET"},
 		checker.Event{Kind: checker.State, Client: "A", Node: "n2", Server: "n2/0", Owner: "A", Value: "A1", Cause: checker.ByCommand},
 		checker.Event{Kind: checker.State, Node: "n1", Server: "n1/0", Value: "leftover"},
@@ -118,7 +118,7 @@ func TestTruthsAfterAFailoverAndTwoAcquires(t *testing.T) {
 
 // A row is of the lanes of all whom it is about.
 func TestLanesOfRows(t *testing.T) {
-	told := reports.Tell(cell("fenced", "mishaps", nil, nil), mishaps(), reports.View{})
+	told := reports.Narrate(cell("fenced", "mishaps", nil, nil), mishaps(), reports.View{})
 	if got := strings.Join(told.Lanes, " "); got != "A B n1 n2/0 n2/1" {
 		t.Fatalf("lanes %s", got)
 	}

@@ -17,12 +17,12 @@ import (
 // nobody could do. Where it can't know which replica is promoted it plays on with
 // each. What it can't know at all it lets pass: which node the quorum's is.
 type dryRun struct {
-	cfg     topology.Config
-	quorum  string
-	quorums *regexp.Regexp  // matches that node, and its servers, which scripts have no name for
-	unsure  map[string]bool // nodes, by name, of which it doesn't know how they are
-	befell  map[string][]faults.Fault
-	ways    map[string][]*branch // what may have become of each node
+	cfg      topology.Config
+	quorum   string
+	quorums  *regexp.Regexp  // matches that node, and its servers, which scripts have no name for
+	unsure   map[string]bool // nodes, by name, of which it doesn't know how they are
+	befell   map[string][]faults.Fault
+	branches map[string][]*branch // what may have become of each node
 }
 
 // mostWays is how many ways a node may have gone before they are too many to
@@ -36,13 +36,13 @@ func newAhead(s *Script) *dryRun {
 	quorum := faults.NodeName(s.Nodes)
 	return &dryRun{
 		cfg:    topology.Config{Nodes: s.Nodes + 1, Quorum: quorum, Replicas: s.Replicas, TTL: s.TTL},
-		quorum: quorum, quorums: regexp.MustCompile(quorum + `(/\d+)?\b`), unsure: map[string]bool{}, befell: map[string][]faults.Fault{}, ways: map[string][]*branch{},
+		quorum: quorum, quorums: regexp.MustCompile(quorum + `(/\d+)?\b`), unsure: map[string]bool{}, befell: map[string][]faults.Fault{}, branches: map[string][]*branch{},
 	}
 }
 
 // befall returns why a fault is impossible, nil if nothing says so.
 func (a *dryRun) befall(f faults.Fault) error {
-	name := faults.NodeOf(f)
+	name := faults.TargetNode(f)
 	if name == "" {
 		return nil
 	}
@@ -58,8 +58,8 @@ func (a *dryRun) befall(f faults.Fault) error {
 	if a.unsure[node] {
 		return nil
 	}
-	if a.ways[node] == nil {
-		a.ways[node] = []*branch{a.way(nil, nil)}
+	if a.branches[node] == nil {
+		a.branches[node] = []*branch{a.way(nil, nil)}
 	}
 	var impossible error // in the likeliest of the ways, which is the first
 	var ways []*branch
@@ -69,7 +69,7 @@ func (a *dryRun) befall(f faults.Fault) error {
 			known[how], ways = true, append(ways, w)
 		}
 	}
-	for _, w := range a.ways[node] {
+	for _, w := range a.branches[node] {
 		if err := w.top.Apply(f); errors.Is(err, topology.ErrImpossible) {
 			impossible = cmp.Or(impossible, err)
 			continue
@@ -84,7 +84,7 @@ func (a *dryRun) befall(f faults.Fault) error {
 	if len(ways) == 0 {
 		return errors.New(a.quorums.ReplaceAllString(impossible.Error(), faults.Quorum))
 	}
-	a.befell[node], a.ways[node] = append(a.befell[node], f), ways
+	a.befell[node], a.branches[node] = append(a.befell[node], f), ways
 	a.unsure[node] = len(ways) > mostWays || len(ways) > 1 && len(a.befell[node]) > mostFaults
 	return nil
 }
@@ -130,7 +130,7 @@ type nopDriver struct {
 	way             *branch
 }
 
-func (nopDriver) Tell(checker.Event)                                       {}
+func (nopDriver) Record(checker.Event)                                     {}
 func (nopDriver) Lead(*topology.Node) error                                { return nil }
 func (nopDriver) Settle(*topology.Server)                                  {}
 func (nopDriver) Observe(*topology.Server, checker.Cause)                  {}

@@ -72,7 +72,7 @@ func TestDocumentedFaults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, entry := range faults.Vocabulary() {
+	for _, entry := range faults.Catalog() {
 		// The verb is the first word that is not a name.
 		verb := strings.Fields(entry.Syntax)[0]
 		if verb == "A" || verb == "n1" {

@@ -59,7 +59,7 @@ type parser struct {
 // line reads one line of any kind.
 func (p *parser) line(l line) error {
 	if len(l.words) == 0 {
-		p.aside(l)
+		p.keepComment(l)
 		return nil
 	}
 	p.head = false
@@ -86,8 +86,8 @@ func (p *parser) line(l line) error {
 	return nil
 }
 
-// aside keeps a line that says nothing: a comment or a blank line.
-func (p *parser) aside(l line) {
+// keepComment keeps a line that says nothing: a comment or a blank line.
+func (p *parser) keepComment(l line) {
 	switch {
 	case !l.commented:
 		p.head = p.head && len(p.script.Doc) == 0

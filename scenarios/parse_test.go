@@ -340,7 +340,7 @@ func TestVocabularyParses(t *testing.T) {
 	} {
 		missing[reflect.TypeOf(fault)] = true
 	}
-	for _, entry := range faults.Vocabulary() {
+	for _, entry := range faults.Catalog() {
 		// What some need to come before them.
 		script := parse(t, `
 clients A B C D

@@ -89,7 +89,7 @@ func (p *validator) befall(c *cursor, fault faults.Fault) error {
 		return err
 	}
 	if err := p.ahead.befall(fault); err != nil {
-		return c.wrong(c.find(faults.NodeOf(fault)), err.Error())
+		return c.wrong(c.find(faults.TargetNode(fault)), err.Error())
 	}
 	return nil
 }

@@ -22,7 +22,7 @@ type Nemesis struct {
 
 // A kind is what a nemesis does.
 type kind struct {
-	name, says string
+	name, text string
 	server     bool // it befalls nodes, and not clients
 	instant    bool // nothing lasts; the span, if it has one, is how far
 	spanless   bool
@@ -30,8 +30,8 @@ type kind struct {
 	does func(w *writer, who string, span time.Duration) (begin, end []string)
 }
 
-// again stands for the line by which a client goes on for the rest of the window.
-const again = "again"
+// resumeMark stands for the line by which a client goes on for the rest of the window.
+const resumeMark = "again"
 
 // simple returns a fault of two verbs.
 func simple(begin, end string) func(*writer, string, time.Duration) ([]string, []string) {
@@ -54,34 +54,34 @@ func jump(w *writer, who string, span time.Duration) ([]string, []string) {
 
 func kinds() []kind {
 	return []kind{
-		{name: "pause", says: "a client's process stops", does: simple("pause", "resume")},
-		{name: "crash", says: "a client's process dies, and is started anew", does: func(w *writer, who string, _ time.Duration) ([]string, []string) {
-			return []string{who + " crash"}, []string{who + " restart", again}
+		{name: "pause", text: "a client's process stops", does: simple("pause", "resume")},
+		{name: "crash", text: "a client's process dies, and is started anew", does: func(w *writer, who string, _ time.Duration) ([]string, []string) {
+			return []string{who + " crash"}, []string{who + " restart", resumeMark}
 		}},
-		{name: "partition", says: "a client is cut off", does: func(_ *writer, who string, _ time.Duration) ([]string, []string) {
+		{name: "partition", text: "a client is cut off", does: func(_ *writer, who string, _ time.Duration) ([]string, []string) {
 			return []string{"partition " + who}, []string{"heal " + who}
 		}},
-		{name: "clock", says: "a client's wall clock jumps", instant: true, does: jump},
-		{name: "server-pause", says: "a node's process stops", server: true, does: simple("pause", "resume")},
-		{name: "server-crash", says: "a node's process dies, and comes back with its data", server: true, does: simple("crash", "restart")},
-		{name: "server-empty", says: "a node's process dies, and comes back without its data", server: true, does: simple("crash", "restart empty")},
-		{name: "server-clock", says: "a node's clock jumps", server: true, instant: true, does: jump},
-		{name: "failover", says: "a node's primary dies, a replica is promoted, and the dead one comes back as its replica", server: true,
+		{name: "clock", text: "a client's wall clock jumps", instant: true, does: jump},
+		{name: "server-pause", text: "a node's process stops", server: true, does: simple("pause", "resume")},
+		{name: "server-crash", text: "a node's process dies, and comes back with its data", server: true, does: simple("crash", "restart")},
+		{name: "server-empty", text: "a node's process dies, and comes back without its data", server: true, does: simple("crash", "restart empty")},
+		{name: "server-clock", text: "a node's clock jumps", server: true, instant: true, does: jump},
+		{name: "failover", text: "a node's primary dies, a replica is promoted, and the dead one comes back as its replica", server: true,
 			does: func(w *writer, who string, _ time.Duration) ([]string, []string) {
 				if w.plan.Lag == 0 {
 					return []string{who + " failover"}, []string{who + " restart"}
 				}
 				return []string{who + " failover"}, []string{who + " restart", who + " replication delay " + faults.Span{Abs: w.plan.Lag}.String()}
 			}},
-		{name: "flush", says: "an operator removes all keys of a node", server: true, instant: true, spanless: true, does: simple("flush", "")},
-		{name: "evict", says: "a node removes the lock's key for want of memory", server: true, instant: true, spanless: true, does: simple("evict", "")},
+		{name: "flush", text: "an operator removes all keys of a node", server: true, instant: true, spanless: true, does: simple("flush", "")},
+		{name: "evict", text: "a node removes the lock's key for want of memory", server: true, instant: true, spanless: true, does: simple("evict", "")},
 	}
 }
 
 // Kinds returns the kinds of nemeses by name, and what each does.
 func Kinds() (list [][2]string) {
 	for _, k := range kinds() {
-		list = append(list, [2]string{k.name, k.says})
+		list = append(list, [2]string{k.name, k.text})
 	}
 	return list
 }

@@ -184,7 +184,7 @@ func (w *writer) end(i int) {
 	w.until(min(e.at, w.plan.Window))
 	delete(w.hurt, e.of)
 	for _, line := range e.lines {
-		if line == again {
+		if line == resumeMark {
 			if line = "begin " + e.of + " " + w.rounds(); w.at >= w.plan.Window {
 				continue
 			}

@@ -8,7 +8,7 @@ import (
 )
 
 func TestFencedTokenGrows(t *testing.T) {
-	rig.Run(t, lookup(t, "fenced"), func(t *testing.T, r *rig.Rig) {
+	rig.Run(t, lookup(t, "fenced"), func(t *testing.T, r *rig.Fixture) {
 		for i, name := range []string{"A", "B", "A", "C"} {
 			want(t, name+"'s attempt", try(r, name), nil)
 			// A refused attempt draws no number.

@@ -13,7 +13,7 @@ import (
 )
 
 func TestGetsetTimestampBelievesTheClientsClock(t *testing.T) {
-	rig.Run(t, lookup(t, "getset-timestamp"), func(t *testing.T, r *rig.Rig) {
+	rig.Run(t, lookup(t, "getset-timestamp"), func(t *testing.T, r *rig.Fixture) {
 		want(t, "A's attempt", try(r, "A"), nil)
 		want(t, "B's attempt", try(r, "B"), strategies.ErrNotAcquired)
 		r.Ahead("B", rig.TTL)
@@ -24,7 +24,7 @@ func TestGetsetTimestampBelievesTheClientsClock(t *testing.T) {
 }
 
 func TestGetsetTimestampLoserPutsBackWhatItFound(t *testing.T) {
-	rig.Run(t, lookup(t, "getset-timestamp"), func(t *testing.T, r *rig.Rig) {
+	rig.Run(t, lookup(t, "getset-timestamp"), func(t *testing.T, r *rig.Fixture) {
 		want(t, "A's attempt", try(r, "A"), nil)
 		time.Sleep(2 * rig.TTL)
 		r.Slow(1, time.Millisecond) // so that B and C read the same old value
@@ -52,7 +52,7 @@ func TestGetsetTimestampLoserPutsBackWhatItFound(t *testing.T) {
 }
 
 func TestGetsetTimestampThatFindsNothingLeavesItsValue(t *testing.T) {
-	rig.Run(t, lookup(t, "getset-timestamp"), func(t *testing.T, r *rig.Rig) {
+	rig.Run(t, lookup(t, "getset-timestamp"), func(t *testing.T, r *rig.Fixture) {
 		want(t, "A's attempt", try(r, "A"), nil)
 		time.Sleep(2 * rig.TTL)
 		r.Slow(1, time.Millisecond)
@@ -70,7 +70,7 @@ func TestGetsetTimestampThatFindsNothingLeavesItsValue(t *testing.T) {
 }
 
 func TestGetsetTimestampRefusesAForeignValue(t *testing.T) {
-	rig.Run(t, lookup(t, "getset-timestamp"), func(t *testing.T, r *rig.Rig) {
+	rig.Run(t, lookup(t, "getset-timestamp"), func(t *testing.T, r *rig.Fixture) {
 		for _, value := range []string{"hello", "hello_", "1_x", ""} {
 			if err := r.Server(1).Set(rig.Key, value); err != nil {
 				t.Fatal(err)

@@ -32,10 +32,10 @@ type Key struct {
 // Exists reports whether there is such a key.
 func (k Key) Exists() bool { return k.Type != "" }
 
-// Taker reads that a lock belongs to the client that made its first key, until it
+// OwnerIsCreator reads that a lock belongs to the client that made its first key, until it
 // has none: for locks whose keys exist while they are held, and whose values name
 // nobody, such as SET lock 1 NX. It is a [Strategy.Owner].
-func Taker(c Change) (client string, known bool) {
+func OwnerIsCreator(c Change) (client string, known bool) {
 	switch {
 	case !exists(c.After):
 		return "", true

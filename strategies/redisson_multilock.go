@@ -92,7 +92,7 @@ func (l *redissonMulti) tryLock(ctx context.Context, waiting time.Duration) erro
 	give := func() error {
 		l.unlock(ctx, acquired)
 		return fmt.Errorf("strategies: %s: %d nodes granted %s, %d are needed%s: %w",
-			l.strategy, len(acquired), l.key, len(l.locks)-l.mayFail, because(cause), ErrNotAcquired)
+			l.strategy, len(acquired), l.key, len(l.locks)-l.mayFail, causeText(cause), ErrNotAcquired)
 	}
 
 	last := time.Now()

@@ -17,7 +17,7 @@ func TestRedissonOnFiveWithNodesDown(t *testing.T) {
 		{"redisson-redlock", 2},
 	} {
 		for down := range 4 {
-			rig.Run(t, lookup(t, c.strategy), func(t *testing.T, r *rig.Rig) {
+			rig.Run(t, lookup(t, c.strategy), func(t *testing.T, r *rig.Fixture) {
 				for i := range down {
 					r.Down(5 - i)
 				}
@@ -44,7 +44,7 @@ func TestRedissonOnFiveWithNodesDown(t *testing.T) {
 }
 
 func TestRedissonMultiLockReleasesWhatItHasAndStartsAgain(t *testing.T) {
-	rig.Run(t, lookup(t, "redisson-multilock"), func(t *testing.T, r *rig.Rig) {
+	rig.Run(t, lookup(t, "redisson-multilock"), func(t *testing.T, r *rig.Fixture) {
 		r.Server(4).HSet(rig.Key, "somebody", "1")
 		r.Lock("A")
 		result := make(chan error, 1)
@@ -64,7 +64,7 @@ func TestRedissonMultiLockReleasesWhatItHasAndStartsAgain(t *testing.T) {
 
 // Of a node that did not answer it can't know, so it releases there.
 func TestRedissonMultiLockReleasesWhereAReplyIsLost(t *testing.T) {
-	rig.Run(t, lookup(t, "redisson-redlock"), func(t *testing.T, r *rig.Rig) {
+	rig.Run(t, lookup(t, "redisson-redlock"), func(t *testing.T, r *rig.Fixture) {
 		want(t, "Z's attempt, which loads the scripts", try(r, "Z"), nil)
 		want(t, "Z's release", release(r, "Z"), nil)
 		r.LoseReply("A", "EVALSHA")

@@ -10,7 +10,7 @@ import (
 
 // Document 003 claims a check of the elapsed time; the library has none.
 func TestRedissonRedLockDoesNotCompareTheTimeWithTheLease(t *testing.T) {
-	rig.Run(t, lookup(t, "redisson-redlock"), func(t *testing.T, r *rig.Rig) {
+	rig.Run(t, lookup(t, "redisson-redlock"), func(t *testing.T, r *rig.Fixture) {
 		r.TTL = time.Second
 		r.Lock("A")
 		for i := 1; i <= 5; i++ {
@@ -25,7 +25,7 @@ func TestRedissonRedLockDoesNotCompareTheTimeWithTheLease(t *testing.T) {
 }
 
 func TestRedissonRedLockSkipsWhatAnotherHolds(t *testing.T) {
-	rig.Run(t, lookup(t, "redisson-redlock"), func(t *testing.T, r *rig.Rig) {
+	rig.Run(t, lookup(t, "redisson-redlock"), func(t *testing.T, r *rig.Fixture) {
 		for i := 1; i <= 2; i++ {
 			r.Server(i).HSet(rig.Key, "somebody", "1")
 		}

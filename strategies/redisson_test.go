@@ -10,7 +10,7 @@ import (
 )
 
 func TestRedissonIsReentrant(t *testing.T) {
-	rig.Run(t, lookup(t, "redisson"), func(t *testing.T, r *rig.Rig) {
+	rig.Run(t, lookup(t, "redisson"), func(t *testing.T, r *rig.Fixture) {
 		want(t, "A's first acquire", within(r, "A", time.Second), nil)
 		want(t, "A's second acquire", within(r, "A", time.Second), nil)
 		want(t, "A's first release", release(r, "A"), nil)
@@ -31,7 +31,7 @@ func TestRedissonWaiterWakes(t *testing.T) {
 		{"by the TTL if the message is lost", true, rig.TTL},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			rig.Run(t, lookup(t, "redisson"), func(t *testing.T, r *rig.Rig) {
+			rig.Run(t, lookup(t, "redisson"), func(t *testing.T, r *rig.Fixture) {
 				start := time.Now()
 				want(t, "A's attempt", try(r, "A"), nil)
 				r.Lock("B")
@@ -53,7 +53,7 @@ func TestRedissonWaiterWakes(t *testing.T) {
 }
 
 func TestRedissonWaiterSurvivesABrokenSubscription(t *testing.T) {
-	rig.Run(t, lookup(t, "redisson"), func(t *testing.T, r *rig.Rig) {
+	rig.Run(t, lookup(t, "redisson"), func(t *testing.T, r *rig.Fixture) {
 		want(t, "A's attempt", try(r, "A"), nil)
 		r.Lock("B")
 		result := make(chan error, 1)
@@ -68,7 +68,7 @@ func TestRedissonWaiterSurvivesABrokenSubscription(t *testing.T) {
 }
 
 func TestRedissonWatchdogKeepsTheLockUntilRelease(t *testing.T) {
-	rig.Run(t, lookup(t, "redisson"), func(t *testing.T, r *rig.Rig) {
+	rig.Run(t, lookup(t, "redisson"), func(t *testing.T, r *rig.Fixture) {
 		want(t, "A's attempt", try(r, "A"), nil)
 		time.Sleep(5 * rig.TTL)
 		want(t, "B's attempt", try(r, "B"), strategies.ErrNotAcquired)
@@ -82,7 +82,7 @@ func TestRedissonWatchdogKeepsTheLockUntilRelease(t *testing.T) {
 }
 
 func TestRedissonWatchdogRenewsForEverAfterADoubledAcquire(t *testing.T) {
-	rig.Run(t, lookup(t, "redisson"), func(t *testing.T, r *rig.Rig) {
+	rig.Run(t, lookup(t, "redisson"), func(t *testing.T, r *rig.Fixture) {
 		want(t, "A's attempt, which loads the script", try(r, "A"), nil)
 		want(t, "A's release", release(r, "A"), nil)
 		r.LoseReply("A", "EVALSHA")
@@ -94,7 +94,7 @@ func TestRedissonWatchdogRenewsForEverAfterADoubledAcquire(t *testing.T) {
 }
 
 func TestRedissonWatchdogTriesAgainAfterAFailedRenewal(t *testing.T) {
-	rig.Run(t, lookup(t, "redisson"), func(t *testing.T, r *rig.Rig) {
+	rig.Run(t, lookup(t, "redisson"), func(t *testing.T, r *rig.Fixture) {
 		want(t, "A's attempt", try(r, "A"), nil)
 		time.Sleep(rig.TTL / 2) // past the first renewal, which loads the script
 		r.LoseReply("A", "EVALSHA")
@@ -104,7 +104,7 @@ func TestRedissonWatchdogTriesAgainAfterAFailedRenewal(t *testing.T) {
 }
 
 func TestRedissonWatchdogEndsWithTheLock(t *testing.T) {
-	rig.Run(t, lookup(t, "redisson"), func(t *testing.T, r *rig.Rig) {
+	rig.Run(t, lookup(t, "redisson"), func(t *testing.T, r *rig.Fixture) {
 		want(t, "A's attempt", try(r, "A"), nil)
 		time.Sleep(rig.TTL / 2)
 		r.Server(1).FlushAll()
@@ -122,7 +122,7 @@ func TestRedissonWatchdogEndsWithTheLock(t *testing.T) {
 }
 
 func TestRedissonWatchdogEndsWithAReleaseOfUnknownOutcome(t *testing.T) {
-	rig.Run(t, lookup(t, "redisson"), func(t *testing.T, r *rig.Rig) {
+	rig.Run(t, lookup(t, "redisson"), func(t *testing.T, r *rig.Fixture) {
 		want(t, "A's first attempt", try(r, "A"), nil)
 		want(t, "A's second attempt", try(r, "A"), nil)
 		want(t, "A's release, which loads the script", release(r, "A"), nil)

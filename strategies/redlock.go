@@ -102,7 +102,7 @@ func (l *redlock) attempt(ctx context.Context, value string) error {
 			l.strategy, l.env.Key, time.Since(start), l.env.TTL, ErrNotAcquired)
 	}
 	return fmt.Errorf("strategies: %s: %d of %d nodes granted %s, %d are needed%s: %w",
-		l.strategy, granted, len(l.nodes), l.env.Key, l.quorum, because(cause), ErrNotAcquired)
+		l.strategy, granted, len(l.nodes), l.env.Key, l.quorum, causeText(cause), ErrNotAcquired)
 }
 
 func (l *redlock) Release(ctx context.Context) error {
@@ -168,14 +168,14 @@ func (l *redlock) verdict(did string, done, unknown int, cause error) error {
 		return nil
 	case done+unknown < l.quorum:
 		return fmt.Errorf("strategies: %s: %d of %d nodes %s %s%s: %w",
-			l.strategy, done, len(l.nodes), did, l.env.Key, because(cause), ErrNotHeld)
+			l.strategy, done, len(l.nodes), did, l.env.Key, causeText(cause), ErrNotHeld)
 	default:
 		return fmt.Errorf("strategies: %s: %d of %d nodes %s %s, %d did not answer: %w",
 			l.strategy, done, len(l.nodes), did, l.env.Key, unknown, cause)
 	}
 }
 
-func because(cause error) string {
+func causeText(cause error) string {
 	if cause == nil {
 		return ""
 	}

@@ -12,7 +12,7 @@ import (
 
 func TestRedlockNeedsAMajority(t *testing.T) {
 	for down := range 6 {
-		rig.Run(t, lookup(t, "redlock"), func(t *testing.T, r *rig.Rig) {
+		rig.Run(t, lookup(t, "redlock"), func(t *testing.T, r *rig.Fixture) {
 			for i := range down {
 				r.Down(i + 1)
 			}
@@ -41,7 +41,7 @@ func TestRedlockReleaseWithNodesDown(t *testing.T) {
 		{3, errUnknown, errUnknown}, // the silent ones alone may be a majority
 		{5, errUnknown, errUnknown},
 	} {
-		rig.Run(t, lookup(t, "redlock"), func(t *testing.T, r *rig.Rig) {
+		rig.Run(t, lookup(t, "redlock"), func(t *testing.T, r *rig.Fixture) {
 			want(t, "A's attempt", try(r, "A"), nil)
 			for i := range c.down {
 				r.Down(i + 1)
@@ -63,7 +63,7 @@ func unknown(err error) error {
 }
 
 func TestRedlockCleansUpAllNodesAfterALostReply(t *testing.T) {
-	rig.Run(t, lookup(t, "redlock"), func(t *testing.T, r *rig.Rig) {
+	rig.Run(t, lookup(t, "redlock"), func(t *testing.T, r *rig.Fixture) {
 		for i := 3; i <= 5; i++ {
 			r.Down(i)
 		}
@@ -78,7 +78,7 @@ func TestRedlockCleansUpAllNodesAfterALostReply(t *testing.T) {
 }
 
 func TestRedlockGivesUpASlowNode(t *testing.T) {
-	rig.Run(t, lookup(t, "redlock"), func(t *testing.T, r *rig.Rig) {
+	rig.Run(t, lookup(t, "redlock"), func(t *testing.T, r *rig.Fixture) {
 		r.Lock("A")
 		r.Slow(2, time.Minute)
 		start := time.Now()
@@ -90,7 +90,7 @@ func TestRedlockGivesUpASlowNode(t *testing.T) {
 }
 
 func TestRedlockCountsTheTimeThatItTook(t *testing.T) {
-	rig.Run(t, lookup(t, "redlock"), func(t *testing.T, r *rig.Rig) {
+	rig.Run(t, lookup(t, "redlock"), func(t *testing.T, r *rig.Fixture) {
 		r.TTL = 100 * time.Millisecond // 5ms for each node, 3ms drift
 		r.Ahead("A", time.Hour)
 		r.Lock("A")
@@ -117,7 +117,7 @@ func TestRedlockCountsTheTimeThatItTook(t *testing.T) {
 }
 
 func TestRedlockRefusesALeaseThatIsOver(t *testing.T) {
-	rig.Run(t, lookup(t, "redlock"), func(t *testing.T, r *rig.Rig) {
+	rig.Run(t, lookup(t, "redlock"), func(t *testing.T, r *rig.Fixture) {
 		r.TTL = 20 * time.Millisecond // 5ms for each node
 		r.Lock("A")
 		for i := 1; i <= 5; i++ {
@@ -128,7 +128,7 @@ func TestRedlockRefusesALeaseThatIsOver(t *testing.T) {
 }
 
 func TestRedlockExtendAfterTheLease(t *testing.T) {
-	rig.Run(t, lookup(t, "redlock"), func(t *testing.T, r *rig.Rig) {
+	rig.Run(t, lookup(t, "redlock"), func(t *testing.T, r *rig.Fixture) {
 		want(t, "A's attempt", try(r, "A"), nil)
 		time.Sleep(rig.TTL)
 		want(t, "A's extend", r.Lock("A").(strategies.Extender).Extend(context.Background()), strategies.ErrNotHeld)

@@ -86,9 +86,9 @@ func (r Registry) with(builtin bool, more []Strategy) (Registry, error) {
 		if (Registry{all}).index(s.Name) >= 0 {
 			return Registry{}, fmt.Errorf("strategies: there are two strategies named %q: rename one of them", s.Name)
 		}
-		s.Tags, s.May, s.Chance = slices.Clone(s.Tags), maps.Clone(s.May), maps.Clone(s.Chance)
-		for scenario, anomalies := range s.May {
-			s.May[scenario] = slices.Clone(anomalies)
+		s.Tags, s.Expected, s.Nondeterministic = slices.Clone(s.Tags), maps.Clone(s.Expected), maps.Clone(s.Nondeterministic)
+		for scenario, anomalies := range s.Expected {
+			s.Expected[scenario] = slices.Clone(anomalies)
 		}
 		s.builtin = builtin
 		all = append(all, s)
@@ -192,11 +192,11 @@ func (s Strategy) check() error {
 			return fmt.Errorf("strategies: the program of %s: %w", s.Name, err)
 		}
 	}
-	for _, scenario := range slices.Sorted(maps.Keys(s.Chance)) {
-		if why := s.Chance[scenario]; why == "" || strings.TrimSpace(why) != why || strings.ContainsAny(why, "\r\n") {
+	for _, scenario := range slices.Sorted(maps.Keys(s.Nondeterministic)) {
+		if why := s.Nondeterministic[scenario]; why == "" || strings.TrimSpace(why) != why || strings.ContainsAny(why, "\r\n") {
 			return fmt.Errorf("strategies: %s leaves to chance what it shows under %s since %q: say why, in one line", s.Name, scenario, why)
 		}
-		if len(s.May[scenario]) == 0 {
+		if len(s.Expected[scenario]) == 0 {
 			return fmt.Errorf("strategies: %s leaves to chance what it shows under %s, and its May names nothing that it might be", s.Name, scenario)
 		}
 	}

@@ -79,9 +79,9 @@ func TestRegistryWithRefuses(t *testing.T) {
 		{strategies.Strategy{Name: "my"}, "has no New"},
 		{strategies.Strategy{Name: "my", New: nothing, Nodes: -1}, "asks for -1 nodes"},
 		{strategies.Strategy{Name: "my", New: nothing, Query: "SELECT 1"}, "has a Query, but no Service"},
-		{strategies.Strategy{Name: "my", New: nothing, Chance: map[string]string{"flush": "it draws lots"}}, "leaves to chance what it shows under flush, and its May names nothing"},
-		{strategies.Strategy{Name: "my", New: nothing, May: map[string][]string{"flush": {"overlap"}}, Chance: map[string]string{"flush": "a\nb"}}, `under flush since "a\nb": say why, in one line`},
-		{strategies.Strategy{Name: "my", New: nothing, May: map[string][]string{"flush": {"overlap"}}, Chance: map[string]string{"flush": ""}}, `under flush since "": say why`},
+		{strategies.Strategy{Name: "my", New: nothing, Nondeterministic: map[string]string{"flush": "it draws lots"}}, "leaves to chance what it shows under flush, and its May names nothing"},
+		{strategies.Strategy{Name: "my", New: nothing, Expected: map[string][]string{"flush": {"overlap"}}, Nondeterministic: map[string]string{"flush": "a\nb"}}, `under flush since "a\nb": say why, in one line`},
+		{strategies.Strategy{Name: "my", New: nothing, Expected: map[string][]string{"flush": {"overlap"}}, Nondeterministic: map[string]string{"flush": ""}}, `under flush since "": say why`},
 		{strategies.Strategy{Name: "my", New: nothing, Service: "postgres", Query: "SELECT 1"}, ""},
 		{strategies.Strategy{Name: "my", New: nothing, Tags: []string{"@x"}}, `the tag "@x"`},
 	} {
@@ -105,7 +105,7 @@ func TestRegistryIsNeverChanged(t *testing.T) {
 	tags := []string{"mine"}
 	may := map[string][]string{"flush": {"overlap"}}
 	chance := map[string]string{"flush": "it draws lots"}
-	one, err := empty.With(strategies.Strategy{Name: "one", New: nothing, Tags: tags, May: may, Chance: chance})
+	one, err := empty.With(strategies.Strategy{Name: "one", New: nothing, Tags: tags, Expected: may, Nondeterministic: chance})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,11 +138,11 @@ func TestRegistryIsNeverChanged(t *testing.T) {
 	if s, _ := two.Lookup("one"); !s.Matches("@mine") {
 		t.Error("the tags changed with their caller's slice")
 	}
-	if s, _ := two.Lookup("one"); s.Chance["flush"] != "it draws lots" {
-		t.Errorf("why it is chance changed with its caller's map: %q", s.Chance)
+	if s, _ := two.Lookup("one"); s.Nondeterministic["flush"] != "it draws lots" {
+		t.Errorf("why it is chance changed with its caller's map: %q", s.Nondeterministic)
 	}
-	if s, _ := two.Lookup("one"); len(s.May) != 1 || s.May["flush"][0] != "overlap" {
-		t.Errorf("what it may show changed with its caller's map: %v", s.May)
+	if s, _ := two.Lookup("one"); len(s.Expected) != 1 || s.Expected["flush"][0] != "overlap" {
+		t.Errorf("what it may show changed with its caller's map: %v", s.Expected)
 	}
 	if _, ok := one.Lookup("two"); ok {
 		t.Error("a strategy was added to the registry that it extends")

@@ -9,7 +9,7 @@ import (
 )
 
 func TestSetNXPXDelDeletesAnothersLock(t *testing.T) {
-	rig.Run(t, lookup(t, "set-nx-px-del"), func(t *testing.T, r *rig.Rig) {
+	rig.Run(t, lookup(t, "set-nx-px-del"), func(t *testing.T, r *rig.Fixture) {
 		want(t, "A's attempt", try(r, "A"), nil)
 		time.Sleep(rig.TTL)
 		want(t, "B's attempt", try(r, "B"), nil)

@@ -9,7 +9,7 @@ import (
 )
 
 func TestSetNXPXGetDelIsNotFooledByALateRelease(t *testing.T) {
-	rig.Run(t, lookup(t, "set-nx-px-get-del"), func(t *testing.T, r *rig.Rig) {
+	rig.Run(t, lookup(t, "set-nx-px-get-del"), func(t *testing.T, r *rig.Fixture) {
 		want(t, "A's attempt", try(r, "A"), nil)
 		time.Sleep(rig.TTL)
 		want(t, "B's attempt", try(r, "B"), nil)
@@ -21,7 +21,7 @@ func TestSetNXPXGetDelIsNotFooledByALateRelease(t *testing.T) {
 func TestSetNXPXGetDelDeletesWhatChangedHandsAfterItsGET(t *testing.T) {
 	for _, name := range []string{"set-nx-px-get-del", "setnx-expire", "setnx-expire-repair"} {
 		t.Run(name, func(t *testing.T) {
-			rig.Run(t, lookup(t, name), func(t *testing.T, r *rig.Rig) {
+			rig.Run(t, lookup(t, name), func(t *testing.T, r *rig.Fixture) {
 				want(t, "A's attempt", try(r, "A"), nil)
 				r.Slow(1, time.Millisecond)
 				result := make(chan error, 1)

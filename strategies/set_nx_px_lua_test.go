@@ -12,7 +12,7 @@ import (
 func TestSetNXPXLuaExtend(t *testing.T) {
 	for _, name := range []string{"set-nx-px-lua", "fenced"} {
 		t.Run(name, func(t *testing.T) {
-			rig.Run(t, lookup(t, name), func(t *testing.T, r *rig.Rig) {
+			rig.Run(t, lookup(t, name), func(t *testing.T, r *rig.Fixture) {
 				extend := func() error {
 					return r.Lock("A").(strategies.Extender).Extend(context.Background())
 				}
@@ -30,7 +30,7 @@ func TestSetNXPXLuaExtend(t *testing.T) {
 }
 
 func TestSetNXPXLuaHolderBlocksOnItself(t *testing.T) {
-	rig.Run(t, lookup(t, "set-nx-px-lua"), func(t *testing.T, r *rig.Rig) {
+	rig.Run(t, lookup(t, "set-nx-px-lua"), func(t *testing.T, r *rig.Fixture) {
 		want(t, "A's attempt", try(r, "A"), nil)
 		want(t, "A's second acquire", within(r, "A", rig.TTL/2), strategies.ErrNotAcquired)
 		want(t, "A's release", release(r, "A"), nil)

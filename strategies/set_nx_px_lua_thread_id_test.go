@@ -9,7 +9,7 @@ import (
 
 func TestThreadIDsOfTwoProcessesCollide(t *testing.T) {
 	s := lookup(t, "set-nx-px-lua-thread-id")
-	rig.Run(t, s, func(t *testing.T, r *rig.Rig) {
+	rig.Run(t, s, func(t *testing.T, r *rig.Fixture) {
 		want(t, "A's attempt", try(r, "A"), nil)
 		env := r.Env("B")
 		env.Thread = r.Env("A").Thread

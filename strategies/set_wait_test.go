@@ -22,7 +22,7 @@ func TestSetWaitNeedsAMajority(t *testing.T) {
 		{2, 0, strategies.ErrNotAcquired},
 		{3, 1, strategies.ErrNotAcquired},
 	} {
-		rig.Run(t, lookup(t, "set-wait"), func(t *testing.T, r *rig.Rig) {
+		rig.Run(t, lookup(t, "set-wait"), func(t *testing.T, r *rig.Fixture) {
 			r.Replicas, r.Acks = c.replicas, c.acks
 			want(t, "A's attempt", try(r, "A"), c.want)
 			if kept := r.Server(1).Exists(rig.Key); kept != (c.want == nil) {
@@ -33,7 +33,7 @@ func TestSetWaitNeedsAMajority(t *testing.T) {
 }
 
 func TestSetWaitUnknownOutcome(t *testing.T) {
-	rig.Run(t, lookup(t, "set-wait"), func(t *testing.T, r *rig.Rig) {
+	rig.Run(t, lookup(t, "set-wait"), func(t *testing.T, r *rig.Fixture) {
 		r.LoseReply("A", "WAIT")
 		want(t, "A's attempt", try(r, "A"), rig.ErrLost)
 		if got, wanted := r.Names(), []string{"SET", "WAIT"}; !slices.Equal(got, wanted) {

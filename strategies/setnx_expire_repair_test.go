@@ -10,7 +10,7 @@ import (
 )
 
 func TestSetnxExpireRepairGivesALoserTheKeyATTL(t *testing.T) {
-	rig.Run(t, lookup(t, "setnx-expire-repair"), func(t *testing.T, r *rig.Rig) {
+	rig.Run(t, lookup(t, "setnx-expire-repair"), func(t *testing.T, r *rig.Fixture) {
 		r.LoseReply("A", "SETNX")
 		want(t, "A's attempt", try(r, "A"), rig.ErrLost)
 		want(t, "B's attempt", try(r, "B"), strategies.ErrNotAcquired)
@@ -22,7 +22,7 @@ func TestSetnxExpireRepairGivesALoserTheKeyATTL(t *testing.T) {
 }
 
 func TestSetnxExpireRepairCountsInMillisecondsIfItMust(t *testing.T) {
-	rig.Run(t, lookup(t, "setnx-expire-repair"), func(t *testing.T, r *rig.Rig) {
+	rig.Run(t, lookup(t, "setnx-expire-repair"), func(t *testing.T, r *rig.Fixture) {
 		r.TTL = 2500 * time.Millisecond
 		want(t, "A's attempt", try(r, "A"), nil)
 		want(t, "B's attempt", try(r, "B"), strategies.ErrNotAcquired)

@@ -11,20 +11,20 @@ import (
 )
 
 // try makes one attempt in the client's name.
-func try(r *rig.Rig, client string) error {
+func try(r *rig.Fixture, client string) error {
 	r.T.Helper()
 	return r.Lock(client).(strategies.TryAcquirer).TryAcquire(context.Background())
 }
 
 // within acquires in the client's name with that much patience.
-func within(r *rig.Rig, client string, patience time.Duration) error {
+func within(r *rig.Fixture, client string, patience time.Duration) error {
 	r.T.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	return r.Lock(client).Acquire(ctx)
 }
 
-func release(r *rig.Rig, client string) error {
+func release(r *rig.Fixture, client string) error {
 	r.T.Helper()
 	return r.Lock(client).Release(context.Background())
 }
@@ -38,7 +38,7 @@ func want(t *testing.T, what string, err, wanted error) {
 }
 
 func TestSetnxExpireLeavesNoTTLIfItDiesInBetween(t *testing.T) {
-	rig.Run(t, lookup(t, "setnx-expire"), func(t *testing.T, r *rig.Rig) {
+	rig.Run(t, lookup(t, "setnx-expire"), func(t *testing.T, r *rig.Fixture) {
 		r.LoseReply("A", "SETNX")
 		want(t, "A's attempt", try(r, "A"), rig.ErrLost)
 		if ttl := r.Server(1).TTL(rig.Key); ttl != 0 {
@@ -49,7 +49,7 @@ func TestSetnxExpireLeavesNoTTLIfItDiesInBetween(t *testing.T) {
 }
 
 func TestSetnxExpireReleaseAfterUnknownOutcomeCleansUp(t *testing.T) {
-	rig.Run(t, lookup(t, "setnx-expire"), func(t *testing.T, r *rig.Rig) {
+	rig.Run(t, lookup(t, "setnx-expire"), func(t *testing.T, r *rig.Fixture) {
 		r.LoseReply("A", "SETNX")
 		want(t, "A's attempt", try(r, "A"), rig.ErrLost)
 		want(t, "A's release", release(r, "A"), nil)

@@ -157,18 +157,18 @@ type Strategy struct {
 	// session lasts. For etcd it is a prefix of keys, of which the oldest has the lock, and for ZooKeeper the path above
 	// sequential nodes, of which the first has it; its value, or data, is such a text.
 	Query string
-	// May says which anomalies the lock may show, by scenario: these at most, of
+	// Expected says which anomalies the lock may show, by scenario: these at most, of
 	// an empty list none. Under a scenario that it doesn't name the script says what
 	// is expected. A script of one's own goes by its file's name, such as "mine.txt".
-	May map[string][]string
-	// Chance says, by scenario, in a line that goes on after "since", why it is chance which of the anomalies in May the
+	Expected map[string][]string
+	// Nondeterministic says, by scenario, in a line that goes on after "since", why it is chance which of the anomalies in May the
 	// lock shows there. To show fewer is not better then.
-	Chance map[string]string
-	// Varies says, in a line that goes on after "since", why two runs of the same seed
+	Nondeterministic map[string]string
+	// HistoryVaries says, in a line that goes on after "since", why two runs of the same seed
 	// may differ in the order of what happens at one instant. Under the library's
 	// scenarios the same verdict is promised of such a lock, and nowhere the same
 	// history. Empty promises that the same seed gives the same history, byte for byte.
-	Varies string
+	HistoryVaries string
 	// Refusals are errors of the lock's own that say what ErrNotAcquired and ErrNotHeld
 	// say: errors.Is tells them. A library's lock need not translate its errors then.
 	Refusals []error

@@ -29,7 +29,7 @@ func lookup(t *testing.T, name string) strategies.Strategy {
 func TestWire(t *testing.T) {
 	for _, s := range strategies.Builtin().All() {
 		t.Run(s.Name, func(t *testing.T) {
-			rig.Tale(t, s, s.Name, `
+			rig.PlayGolden(t, s, s.Name, `
 				A acquire
 				B try
 				B begin acquire 1m

@@ -10,8 +10,8 @@ import (
 	"github.com/lockfault/lockfault/scenarios"
 )
 
-// guests is the world [External].
-type guests struct{ Place }
+// externalPlace is the world [External].
+type externalPlace struct{ Place }
 
 // ErrAddress is in errors about addresses in [Place].Redis that can't be read.
 var ErrAddress = external.ErrAddress
@@ -19,13 +19,13 @@ var ErrAddress = external.ErrAddress
 // NewRun returns a name for [Place].Run that no other run has.
 func NewRun() string { return external.NewRun() }
 
-func (p guests) check(ctx context.Context) error { return external.Check(ctx, p.Redis) }
+func (p externalPlace) check(ctx context.Context) error { return external.Check(ctx, p.Redis) }
 
-func (p guests) host(context.Context, Programs) (Host, error) {
+func (p externalPlace) host(context.Context, Programs) (Host, error) {
 	return external.New(external.Options{Redis: p.Redis, Run: p.Run})
 }
 
-func (p guests) leave(ctx context.Context) error {
+func (p externalPlace) leave(ctx context.Context) error {
 	if p.Run == "" {
 		return nil
 	}
@@ -34,7 +34,7 @@ func (p guests) leave(ctx context.Context) error {
 
 // takes says why a cell can't be played with a Redis that isn't ours, if it
 // can't: that is known before anything is touched.
-func (p guests) takes(cell harness.Cell) (ok bool, why string) {
+func (p externalPlace) takes(cell harness.Cell) (ok bool, why string) {
 	switch needs, has := max(1, cell.Strategy.Nodes), len(p.Redis); {
 	case p.Sentinel:
 		return false, "sentinels need servers of our own"

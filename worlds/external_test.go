@@ -78,7 +78,7 @@ func TestExternalFaults(t *testing.T) {
 		faults.PartitionNodes{Nodes: []string{"n1"}}, faults.HealNodes{Nodes: []string{"n1"}},
 		faults.CrashNode{Node: "n1/0"}, // and whatever else befalls a single server
 	}
-	if listed, known := len(harmless)+len(others), len(faults.Vocabulary()); listed != known {
+	if listed, known := len(harmless)+len(others), len(faults.Catalog()); listed != known {
 		t.Errorf("%d faults are listed here, and there are %d", listed, known)
 	}
 	lock, _ := all.Registry().Lookup("set-nx-px-lua")

@@ -58,7 +58,7 @@ func (p Place) kind() (backend, error) {
 	case Docker:
 		return containers{p}, nil
 	case External:
-		return guests{p}, nil
+		return externalPlace{p}, nil
 	}
 	return nil, fmt.Errorf("worlds: there are no servers in a world %q", p.World)
 }

@@ -16,15 +16,15 @@ import (
 // as much room.
 const part = 20
 
-// Bears returns the shortest lease for which the machine may be that late.
-func Bears(late time.Duration) (lease time.Duration) { return part * late }
+// MinLease returns the shortest lease for which the machine may be that late.
+func MinLease(late time.Duration) (lease time.Duration) { return part * late }
 
-// Longer returns the lease for a cell to be played again with for which the machine
+// RetryLease returns the lease for a cell to be played again with for which the machine
 // was that late: at least twice as long, and so long that it would bear what was late
 // now. Twice the lease is half the load. It is a multiple of base, which the first
 // lease was: some locks count in whole seconds.
-func Longer(base, lease, late time.Duration) time.Duration {
-	longer := max(2*lease, Bears(late))
+func RetryLease(base, lease, late time.Duration) time.Duration {
+	longer := max(2*lease, MinLease(late))
 	return (longer + base - 1) / base * base
 }
 
@@ -110,8 +110,8 @@ func closed(err error) error {
 // says already it doesn't repeat.
 func (w *world) withPrinted(failure error) error {
 	for _, b := range w.lives {
-		if text := b.printed(); failure != nil && text != "" && !strings.Contains(failure.Error(), text) {
-			failure = fmt.Errorf("%w%s", failure, stdio.Printed(b.called(), text))
+		if text := b.stderrTail(); failure != nil && text != "" && !strings.Contains(failure.Error(), text) {
+			failure = fmt.Errorf("%w%s", failure, stdio.OutputTail(b.called(), text))
 		}
 	}
 	return failure

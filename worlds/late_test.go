@@ -21,7 +21,7 @@ func TestLonger(t *testing.T) {
 		201 * time.Millisecond: 5 * time.Second,
 		time.Second:            20 * time.Second,
 	} {
-		if got := Longer(time.Second, 2*time.Second, late); got != want {
+		if got := RetryLease(time.Second, 2*time.Second, late); got != want {
 			t.Errorf("%v late: %v; want %v", late, got, want)
 		}
 	}

@@ -58,7 +58,7 @@ func newProgram(setup client.Setup, w *world) (*program, error) {
 	strategy := b.talk.Strategy(b.life, setup, nodes)
 	setup.Nodes = nil // the client itself connects to none
 	b.client, err = client.New(b.life, setup, strategy, client.Host{
-		Stage: b, Now: func() time.Time { return w.Wall(setup.Client) },
+		Stage: b, Now: func() time.Time { return w.ClientTime(setup.Client) },
 	})
 	if err != nil {
 		b.end()
@@ -92,7 +92,7 @@ func (b *program) run() {
 	if b.life.Err() != nil {
 		return // it did not refuse: nobody asks it any more
 	}
-	b.process.Look()
+	b.process.MeasureLateness()
 	b.made.Store(made.Kind == client.Made)
 	if err := b.unfit(); made.Kind == client.Made && err != nil {
 		made = client.Report{Kind: client.Refused, Error: err.Error()}
@@ -100,7 +100,7 @@ func (b *program) run() {
 	if made.Kind == client.Refused {
 		b.expected.Store(true)
 	}
-	if _, ok := b.Tell(made); ok && made.Kind == client.Made {
+	if _, ok := b.Report(made); ok && made.Kind == client.Made {
 		b.client.Run()
 	}
 }
@@ -150,8 +150,8 @@ func (b *program) fails(why string) {
 	b.world.Notify()
 }
 
-// Tell implements [client.Stage].
-func (b *program) Tell(r client.Report) (client.Answer, bool) {
+// Report implements [client.Stage].
+func (b *program) Report(r client.Report) (client.Answer, bool) {
 	answered := make(chan client.Answer, 1)
 	b.Put(harness.PendingReport{Report: r, Answer: func(a client.Answer) { answered <- a }})
 	b.world.Notify()
@@ -165,10 +165,10 @@ func (b *program) Tell(r client.Report) (client.Answer, bool) {
 
 // lastWords implements [body]. How late the program was is seen from outside, so
 // it needn't be waited for.
-func (b *program) lastWords(bool) { b.process.Look() }
+func (b *program) lastWords(bool) { b.process.MeasureLateness() }
 
-func (b *program) called() string  { return b.name }
-func (b *program) printed() string { return b.process.Printed() }
+func (b *program) called() string     { return b.name }
+func (b *program) stderrTail() string { return b.process.StderrTail() }
 
 func (b *program) Give(t client.Task) { b.client.Give(t) }
 
@@ -183,14 +183,14 @@ func (b *program) setClock() error {
 	if b.clock == nil {
 		return nil
 	}
-	return b.clock.set(time.Until(b.world.Wall(b.name)))
+	return b.clock.set(time.Until(b.world.ClientTime(b.name)))
 }
 
-// GiveUp implements [harness.ClientProcess]. It is for clients that said they understand it,
+// CancelOperation implements [harness.ClientProcess]. It is for clients that said they understand it,
 // which no program does.
-func (b *program) GiveUp() {}
+func (b *program) CancelOperation() {}
 
-func (b *program) Die() {
+func (b *program) Kill() {
 	b.expected.Store(true)
 	b.end()
 }
@@ -201,7 +201,7 @@ func (b *program) Cancel() {
 	b.talk.Shutdown()
 }
 
-func (b *program) Over() bool {
+func (b *program) Done() bool {
 	select {
 	case <-b.process.Ended():
 	default:
@@ -215,4 +215,4 @@ func (b *program) Over() bool {
 	}
 }
 
-func (b *program) Leave() { b.client.Leave() }
+func (b *program) Detach() { b.client.Leave() }

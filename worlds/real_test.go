@@ -142,7 +142,7 @@ func playPatiently(t *testing.T, venue *worlds.Env, base time.Duration, cell har
 			t.Logf("undecided: the machine was too slow %d times", attempts)
 			return outcome, false
 		}
-		longer := min(worlds.Longer(base, cell.TTL, outcome.Late), stretch*base)
+		longer := min(worlds.RetryLease(base, cell.TTL, outcome.Late), stretch*base)
 		cell.Script = lengthen(cell.Script, longer/cell.TTL)
 		cell.TTL = longer
 	}

@@ -23,7 +23,7 @@ import (
 type Finding struct {
 	// Step is what was tried, and Says what came of it; where something is wrong,
 	// also what to do.
-	Step, Says string
+	Step, Text string
 	Grade      Grade
 }
 
@@ -56,7 +56,7 @@ func (v *Env) Rehearse(ctx context.Context, strategy strategies.Strategy, patien
 	if err != nil {
 		return false, err
 	}
-	r := &rehearsal{ctx: ctx, strategy: strategy, patience: patience, tell: tell, good: true}
+	r := &programCheck{ctx: ctx, strategy: strategy, patience: patience, emit: tell, good: true}
 	r.world, err = v.open(harness.Cell{Strategy: strategy, Script: script, Place: v, TTL: rehearsalTTL, Seed: 1}, func(e checker.Event) { r.events = append(r.events, e) })
 	if err != nil {
 		return false, err
@@ -69,12 +69,12 @@ func (v *Env) Rehearse(ctx context.Context, strategy strategies.Strategy, patien
 	return r.good, errors.Join(r.world.Err(), r.world.Close())
 }
 
-// rehearsal is one under way.
-type rehearsal struct {
+// programCheck is one under way.
+type programCheck struct {
 	ctx      context.Context
 	strategy strategies.Strategy
 	patience time.Duration
-	tell     func(Finding)
+	emit     func(Finding)
 	world    *world
 	events   []checker.Event
 	good     bool
@@ -92,13 +92,13 @@ type actor struct {
 // errStop says that it makes no sense to go on; what is wrong was told.
 var errStop = errors.New("stop")
 
-func (r *rehearsal) say(g Grade, step, format string, args ...any) {
+func (r *programCheck) say(g Grade, step, format string, args ...any) {
 	r.good = r.good && g != Wrong
-	r.tell(Finding{Step: step, Says: fmt.Sprintf(format, args...), Grade: g})
+	r.emit(Finding{Step: step, Text: fmt.Sprintf(format, args...), Grade: g})
 }
 
 // play goes from step to step, as far as that makes sense.
-func (r *rehearsal) play() {
+func (r *programCheck) play() {
 	var cast []*actor
 	for _, name := range []string{"A", "B"} {
 		a, err := r.start(name)
@@ -118,13 +118,13 @@ func (r *rehearsal) play() {
 	for _, of := range cast {
 		r.ends(of)
 	}
-	if text := a.process.Printed(); text != "" {
-		r.say(Note, "stderr", "it writes there, which is fine: the last lines stand with a cell's error%s", stdio.Printed(a.name, text))
+	if text := a.process.StderrTail(); text != "" {
+		r.say(Note, "stderr", "it writes there, which is fine: the last lines stand with a cell's error%s", stdio.OutputTail(a.name, text))
 	}
 }
 
 // start starts a process and tells it who it is.
-func (r *rehearsal) start(name string) (*actor, error) {
+func (r *programCheck) start(name string) (*actor, error) {
 	process, err := r.world.Spawn(name)
 	if err != nil {
 		r.say(Wrong, "init", "it doesn't start: %v", err)
@@ -142,7 +142,7 @@ func (r *rehearsal) start(name string) (*actor, error) {
 		return nil, err
 	}
 	if answer.Answer != subject.OK {
-		r.say(Wrong, "init", "it answered %s: %s", answer.Answer, because(answer))
+		r.say(Wrong, "init", "it answered %s: %s", answer.Answer, answerReason(answer))
 		return nil, errStop
 	}
 	a.fenced = answer.Fenced
@@ -151,7 +151,7 @@ func (r *rehearsal) start(name string) (*actor, error) {
 
 // ask asks one of the processes, while the world goes on, and tells what is wrong if it
 // doesn't answer.
-func (r *rehearsal) ask(a *actor, request subject.Request) (answer subject.Answer, err error) {
+func (r *programCheck) ask(a *actor, request subject.Request) (answer subject.Answer, err error) {
 	ctx, cancel := context.WithCancel(r.ctx)
 	defer cancel()
 	answered := make(chan struct{})
@@ -178,7 +178,7 @@ func (r *rehearsal) ask(a *actor, request subject.Request) (answer subject.Answe
 	cancel()
 	<-answered
 	step := string(request.Do)
-	printed := stdio.Printed("it", a.process.Printed())
+	printed := stdio.OutputTail("it", a.process.StderrTail())
 	switch {
 	case r.ctx.Err() != nil:
 		return answer, errStop
@@ -213,8 +213,8 @@ func ended(p *real.Process) string {
 	return "exit status 0"
 }
 
-// because returns an answer's reason.
-func because(a subject.Answer) string {
+// answerReason returns an answer's reason.
+func answerReason(a subject.Answer) string {
 	if a.Error == "" {
 		return "it gives no reason"
 	}
@@ -222,13 +222,13 @@ func because(a subject.Answer) string {
 }
 
 // expects asks for something, and tells what is wrong if the answer is another than that.
-func (r *rehearsal) expects(a *actor, do subject.Do, key string, within time.Duration, want, otherwise string) error {
+func (r *programCheck) expects(a *actor, do subject.Do, key string, within time.Duration, want, otherwise string) error {
 	answer, err := r.ask(a, subject.Request{Do: do, Key: key, Within: within.Milliseconds()})
 	if err != nil {
 		return err
 	}
 	if answer.Answer != want {
-		r.say(Wrong, string(do), "%s's answer is %s, and should be %s: %s (%s)", a.name, answer.Answer, want, otherwise, because(answer))
+		r.say(Wrong, string(do), "%s's answer is %s, and should be %s: %s (%s)", a.name, answer.Answer, want, otherwise, answerReason(answer))
 		return errStop
 	}
 	if do == subject.Acquire || do == subject.Try {
@@ -238,7 +238,7 @@ func (r *rehearsal) expects(a *actor, do subject.Do, key string, within time.Dur
 }
 
 // warmUp is what a client does before a script begins.
-func (r *rehearsal) warmUp(a, b *actor) error {
+func (r *programCheck) warmUp(a, b *actor) error {
 	for _, of := range []*actor{a, b} {
 		for _, step := range []struct {
 			do  subject.Do
@@ -262,7 +262,7 @@ func (r *rehearsal) warmUp(a, b *actor) error {
 }
 
 // last returns the last state of the lock's key on each node, by the node's name.
-func (r *rehearsal) last() map[string]checker.Event {
+func (r *programCheck) last() map[string]checker.Event {
 	found := map[string]checker.Event{}
 	for _, e := range r.events {
 		if e.Kind == checker.State {
@@ -273,7 +273,7 @@ func (r *rehearsal) last() map[string]checker.Event {
 }
 
 // takes sees that an acquire sets the key.
-func (r *rehearsal) takes(a, _ *actor) error {
+func (r *programCheck) takes(a, _ *actor) error {
 	if err := r.expects(a, subject.Acquire, r.world.key, rehearsalTTL, subject.OK, "nobody has the lock"); err != nil {
 		return err
 	}
@@ -310,7 +310,7 @@ func (r *rehearsal) takes(a, _ *actor) error {
 }
 
 // refuses sees that another client doesn't get a lock that is taken.
-func (r *rehearsal) refuses(_, b *actor) error {
+func (r *programCheck) refuses(_, b *actor) error {
 	const why = "A has the lock"
 	if err := r.expects(b, subject.Try, r.world.key, rehearsalWait, subject.Failed, why); err != nil {
 		return err
@@ -328,7 +328,7 @@ func (r *rehearsal) refuses(_, b *actor) error {
 }
 
 // extends sees whether the lease can be prolonged.
-func (r *rehearsal) extends(a, _ *actor) error {
+func (r *programCheck) extends(a, _ *actor) error {
 	answer, err := r.ask(a, subject.Request{Do: subject.Extend, Key: r.world.key, Within: rehearsalTTL.Milliseconds()})
 	if err != nil {
 		return err
@@ -340,17 +340,17 @@ func (r *rehearsal) extends(a, _ *actor) error {
 	case answer.Answer == subject.OK:
 		r.say(Good, "extend", "it can")
 	case tagged:
-		r.say(Wrong, "extend", "it has the tag %s, and answers %s to who holds the lock: %s", strategies.TagExtending, answer.Answer, because(answer))
+		r.say(Wrong, "extend", "it has the tag %s, and answers %s to who holds the lock: %s", strategies.TagExtending, answer.Answer, answerReason(answer))
 	case answer.Answer == subject.Failed:
 		r.say(Note, "extend", "it answers failed: as it should if it can't")
 	default:
-		r.say(Wrong, "extend", "it answers error: %s; if it can't extend, the answer is failed", because(answer))
+		r.say(Wrong, "extend", "it answers error: %s; if it can't extend, the answer is failed", answerReason(answer))
 	}
 	return nil
 }
 
 // releases sees that a release frees the key.
-func (r *rehearsal) releases(a, _ *actor) error {
+func (r *programCheck) releases(a, _ *actor) error {
 	if err := r.expects(a, subject.Release, r.world.key, rehearsalTTL, subject.OK, "A holds the lock"); err != nil {
 		return err
 	}
@@ -366,7 +366,7 @@ func (r *rehearsal) releases(a, _ *actor) error {
 
 // handsOn sees that the other client gets a lock that was released, and who may
 // release it.
-func (r *rehearsal) handsOn(a, b *actor) error {
+func (r *programCheck) handsOn(a, b *actor) error {
 	if err := r.expects(b, subject.Try, r.world.key, rehearsalTTL, subject.OK, "A has released the lock"); err != nil {
 		return err
 	}
@@ -386,20 +386,20 @@ func (r *rehearsal) handsOn(a, b *actor) error {
 	case answer.Answer == subject.OK:
 		r.say(Note, "release", "A releases what B holds, and is told ok: if the lock can tell, the answer is failed")
 	case answer.Answer == subject.Error:
-		r.say(Note, "release", "A releases what B holds, and the answer is error (%s): if the lock can tell, it is failed", because(answer))
+		r.say(Note, "release", "A releases what B holds, and the answer is error (%s): if the lock can tell, it is failed", answerReason(answer))
 	default:
 		r.say(Good, "not held", "who doesn't hold it can't release it")
 	}
 	answer, err = r.ask(b, subject.Request{Do: subject.Release, Key: r.world.key, Within: rehearsalTTL.Milliseconds()})
 	if err == nil && answer.Answer == subject.Error {
-		r.say(Wrong, "release", "B's answer is error, and it was done before: %s", because(answer))
+		r.say(Wrong, "release", "B's answer is error, and it was done before: %s", answerReason(answer))
 	}
 	return err
 }
 
 // losesIt sees what a holder that has lost the lock does to the next one: its key is
 // deleted, as if its lease had run out.
-func (r *rehearsal) losesIt(a, b *actor) error {
+func (r *programCheck) losesIt(a, b *actor) error {
 	if err := r.expects(a, subject.Acquire, r.world.key, rehearsalTTL, subject.OK, "nobody has the lock"); err != nil {
 		return err
 	}
@@ -433,9 +433,9 @@ func (r *rehearsal) losesIt(a, b *actor) error {
 }
 
 // inGroup sees that signals to the group of processes reach them all.
-func (r *rehearsal) inGroup(cast []*actor) {
+func (r *programCheck) inGroup(cast []*actor) {
 	for _, of := range cast {
-		of.process.Look()
+		of.process.MeasureLateness()
 		if err := of.process.Stray(); err != nil {
 			r.say(Wrong, "processes", "%v", err)
 			return
@@ -445,7 +445,7 @@ func (r *rehearsal) inGroup(cast []*actor) {
 }
 
 // ends sees that a process ends when it is asked to.
-func (r *rehearsal) ends(a *actor) {
+func (r *programCheck) ends(a *actor) {
 	a.talk.Shutdown()
 	go func() {
 		<-a.process.Ended()

@@ -29,8 +29,8 @@ type processClient struct {
 	cancels   int      // how often its caller gave up
 	cancelled chan int // the number of which it has answered
 
-	beat chan struct{} // it answered a beat
-	told chan struct{} // closed when it has said all that it ever will
+	beat     chan struct{} // it answered a beat
+	finished chan struct{} // closed when it has said all that it ever will
 
 	mu   sync.Mutex
 	dead bool // its end is the script's doing
@@ -46,11 +46,11 @@ func newRemote(setup client.Setup, world *real.World) (*processClient, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &processClient{name: setup.Client, world: world, process: process, cancelled: make(chan int, 1), beat: make(chan struct{}, 1), told: make(chan struct{})}
+	b := &processClient{name: setup.Client, world: world, process: process, cancelled: make(chan int, 1), beat: make(chan struct{}, 1), finished: make(chan struct{})}
 	home := process.Home
 	start := client.Start{
-		Setup: setup, Sentinels: home.Sentinels, Master: home.Master, SentinelPassword: home.Password, Ways: home.Ways,
-		Skew: time.Until(world.Wall(setup.Client)).Round(time.Microsecond), Sent: child.SinceBoot(),
+		Setup: setup, Sentinels: home.Sentinels, Master: home.Master, SentinelPassword: home.Password, Addresses: home.Addresses,
+		Skew: time.Until(world.ClientTime(setup.Client)).Round(time.Microsecond), Sent: child.SinceBoot(),
 	}
 	for _, p := range home.Places {
 		start.Places = append(start.Places, client.Place(p))
@@ -96,7 +96,7 @@ func (b *processClient) listen() {
 			b.failed(fmt.Sprintf("said what is no report: %.80q", lines.Bytes()))
 		}
 	}
-	close(b.told)
+	close(b.finished)
 	<-b.process.Ended()
 	b.mu.Lock()
 	expected := b.dead || b.left
@@ -129,7 +129,7 @@ type body interface {
 	// called returns the client's name, and printed the end of what its process wrote
 	// on standard error.
 	called() string
-	printed() string
+	stderrTail() string
 	// lastWords waits until it is known how late the process was.
 	lastWords(stopped bool)
 	// unfit returns an error if faults did not reach all of its processes.
@@ -141,13 +141,13 @@ type body interface {
 // more can come. One that is stopped told of it before. What takes longer than
 // that is late itself.
 func (b *processClient) lastWords(stopped bool) {
-	b.process.Look()
+	b.process.MeasureLateness()
 	alarm := time.NewTimer(time.Second)
 	defer alarm.Stop()
 	begun := child.SinceBoot()
-	if b.Over() {
+	if b.Done() {
 		select {
-		case <-b.told:
+		case <-b.finished:
 		case <-alarm.C:
 		}
 		return
@@ -157,15 +157,15 @@ func (b *processClient) lastWords(stopped bool) {
 	}
 	select {
 	case <-b.beat:
-	case <-b.told:
+	case <-b.finished:
 	case <-alarm.C:
 	}
 	b.late(client.Gap{From: begun, To: child.SinceBoot()})
 }
 
-func (b *processClient) called() string  { return b.name }
-func (b *processClient) printed() string { return b.process.Printed() }
-func (b *processClient) unfit() error    { return b.process.Stray() }
+func (b *processClient) called() string     { return b.name }
+func (b *processClient) stderrTail() string { return b.process.StderrTail() }
+func (b *processClient) unfit() error       { return b.process.Stray() }
 
 func (b *processClient) failed(why string) { b.unasked(client.Report{Kind: client.Failed, Error: why}) }
 
@@ -199,9 +199,9 @@ func (b *processClient) Skew(by time.Duration) {
 	_ = b.say(client.Order{Clock: &client.Clock{By: by}})
 }
 
-// GiveUp implements [harness.ClientProcess]. A process that doesn't get to it for longer than
+// CancelOperation implements [harness.ClientProcess]. A process that doesn't get to it for longer than
 // that is late.
-func (b *processClient) GiveUp() {
+func (b *processClient) CancelOperation() {
 	b.cancels++
 	begun := child.SinceBoot()
 	if b.say(client.Order{Cancel: &client.Cancel{ID: b.cancels}}) != nil || b.world.Client(b.name).Paused {
@@ -212,7 +212,7 @@ func (b *processClient) GiveUp() {
 	for answered := 0; answered != b.cancels; {
 		select {
 		case answered = <-b.cancelled:
-		case <-b.told:
+		case <-b.finished:
 			return
 		case <-alarm.C:
 			answered = b.cancels
@@ -221,7 +221,7 @@ func (b *processClient) GiveUp() {
 	b.late(client.Gap{From: begun, To: child.SinceBoot()})
 }
 
-func (b *processClient) Die() {
+func (b *processClient) Kill() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.dead = true
@@ -239,7 +239,7 @@ func (b *processClient) Cancel() {
 	_ = b.say(client.Order{End: &client.Ending{}})
 }
 
-func (b *processClient) Over() bool {
+func (b *processClient) Done() bool {
 	select {
 	case <-b.process.Ended():
 		return true
@@ -248,7 +248,7 @@ func (b *processClient) Over() bool {
 	}
 }
 
-func (b *processClient) Leave() {}
+func (b *processClient) Detach() {}
 
 // Stacks implements [harness.StackDumper].
 func (b *processClient) Stacks() string {

@@ -77,7 +77,7 @@ func (p Place) serviceTakes(service Service, cell harness.Cell) (ok bool, why st
 			return false, scenarios.NothingToCut(step.Line, name)
 		case between && !real.Clusters(service):
 			return false, fmt.Sprintf("line %d: members of %s can be cut off from one another on Linux alone, where the system says which of them has dialled", step.Line, name)
-		case !real.Takes(service, inject.Fault):
+		case !real.Supports(service, inject.Fault):
 			return false, fmt.Sprintf("line %d: %q can't be done to %s here", step.Line, inject.Fault, name)
 		}
 	}

@@ -86,7 +86,7 @@ func (v *Env) open(cell harness.Cell, record func(checker.Event)) (*world, error
 	if err != nil {
 		return nil, err
 	}
-	w := &world{venue: v, cell: cell, servers: servers, key: harness.LockKey}
+	w := &world{env: v, cell: cell, servers: servers, key: harness.LockKey}
 	if keyed, ok := servers.(interface{ Key() string }); ok {
 		w.key = keyed.Key()
 	}
@@ -187,7 +187,7 @@ func (v *Env) Close() error {
 // world is the world of one cell.
 type world struct {
 	*real.World
-	venue   *Env
+	env     *Env
 	cell    harness.Cell
 	servers Host
 	key     string
@@ -236,7 +236,7 @@ func (w *world) live(setup client.Setup) (body, error) {
 func (w *world) command() *exec.Cmd {
 	program := w.cell.Strategy.Program
 	if program == nil {
-		return w.venue.programs.Client()
+		return w.env.programs.Client()
 	}
 	cmd := exec.Command(program.Words[0], program.Words[1:]...)
 	w.clocks.give(cmd)
@@ -251,10 +251,10 @@ func (w *world) Begin() {
 
 // keepLogs keeps what servers and proxies logged, if somebody wants that.
 func (w *world) keepLogs() error {
-	if w.venue.place.Logs == "" {
+	if w.env.place.Logs == "" {
 		return nil
 	}
-	dir := filepath.Join(w.venue.place.Logs, w.venue.place.World, w.cell.Strategy.Name, w.cell.Script.Name)
+	dir := filepath.Join(w.env.place.Logs, w.env.place.World, w.cell.Strategy.Name, w.cell.Script.Name)
 	return errors.Join(w.servers.CopyLogs(dir), os.WriteFile(filepath.Join(dir, "toxiproxy.log"), w.log.bytes(), 0o644))
 }
 

@@ -136,7 +136,7 @@ func (p Place) Sweep() {
 	}
 }
 
-// Leave removes what the run named Run has left behind at a place that is not
+// Detach removes what the run named Run has left behind at a place that is not
 // our own, whatever became of its cells, all of which must have ended. It does
 // nothing in other worlds, or where cells clean up themselves. It blocks until
 // that is done, or ctx is.

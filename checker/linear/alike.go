@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// likes says which reserve acquires are alike.
-func (s *searcher) likes() {
+// groupSymmetric says which reserve acquires are alike.
+func (s *searcher) groupSymmetric() {
 	s.last = make([]int32, len(s.actors))
 	for i, p := range s.points {
 		actor := p.op
@@ -27,12 +27,12 @@ func (s *searcher) likes() {
 		keys         string
 	}
 	shapes := map[shape]int32{}
-	s.alike = make([]int32, len(s.reserves))
+	s.symmetric = make([]int32, len(s.reserves))
 	for i := range s.reserves {
 		sp := &s.reserves[i]
 		like := &s.ops[sp.like]
 		pt := &s.actors[like.actor]
-		s.alike[i] = -1
+		s.symmetric[i] = -1
 		if like.op == Release || sp.grant != atOnce || len(pt.acquires) > 1 || len(pt.releases) > 0 || len(sp.calls) > 1 || len(pt.used) > 0 {
 			continue
 		}
@@ -42,18 +42,18 @@ func (s *searcher) likes() {
 			n = int32(len(shapes))
 			shapes[of] = n
 		}
-		s.alike[i] = n
+		s.symmetric[i] = n
 	}
 	s.tried = make([]int32, len(shapes))
 }
 
-// others are the reserve acquires, of those that are alike one: if nothing more is asked of either of two actors that
+// representatives are the reserve acquires, of those that are alike one: if nothing more is asked of either of two actors that
 // hold nothing, they may as well be each other.
-func (s *searcher) others(st state) iter.Seq[int32] {
+func (s *searcher) representatives(st state) iter.Seq[int32] {
 	return func(yield func(int32) bool) {
 		s.round++
 		for _, i := range s.takes {
-			if n, actor := s.alike[i], s.ops[s.reserves[i].like].actor; n >= 0 && s.last[actor] < s.pos &&
+			if n, actor := s.symmetric[i], s.ops[s.reserves[i].like].actor; n >= 0 && s.last[actor] < s.pos &&
 				st.uses(i) == 0 && st.count(actor, false) == 0 && st.count(actor, true) == 0 {
 				if s.tried[n] == s.round {
 					continue
@@ -110,13 +110,13 @@ func (s *searcher) reserve1(st state, reserve int32, add func(state)) {
 	// A release that needs nothing, and ends nothing since it comes before.
 	idle := s.lax && s.strict && u >= 0 && s.ops[u].op == Release && s.ops[u].outcome == certain && !has(st.done, u) && st.count(like.actor, like.reading) == 0
 	with := func(next state) {
-		if !s.enough(st, like.actor, like.reading) {
-			add(s.look(next.taking(like.actor, like.reading, like.permits, sp.grant)))
+		if !s.hasEnough(st, like.actor, like.reading) {
+			add(s.noteFailedTries(next.taking(like.actor, like.reading, like.permits, sp.grant)))
 		}
 		if idle {
 			released := next
 			released.done = including(released.done, u)
-			add(s.look(released.taking(like.actor, like.reading, like.permits, sp.grant)))
+			add(s.noteFailedTries(released.taking(like.actor, like.reading, like.permits, sp.grant)))
 		}
 		pt := &s.actors[like.actor]
 		if i, _ := slices.BinarySearch(pt.crashes, s.pos); i == 0 || pt.crashes[i-1] < sp.calls[0] {
@@ -128,7 +128,7 @@ func (s *searcher) reserve1(st state, reserve int32, add func(state)) {
 		if !s.tied && !s.model.room(next.holds, &nobody) {
 			return
 		}
-		if s.enough(st, nobody.actor, like.reading) {
+		if s.hasEnough(st, nobody.actor, like.reading) {
 			return
 		}
 		for _, p := range pt.orphans {
@@ -136,13 +136,13 @@ func (s *searcher) reserve1(st state, reserve int32, add func(state)) {
 				next = next.taking(p, like.reading, like.permits, sp.grant)
 			}
 		}
-		add(s.look(next))
+		add(s.noteFailedTries(next))
 	}
 	if !s.tokens {
 		with(next)
 		return
 	}
-	most := s.ceiling(next)
+	most := s.tokenBound(next)
 	if next.last+1 >= most {
 		return
 	}
@@ -157,10 +157,10 @@ func (s *searcher) reserve1(st state, reserve int32, add func(state)) {
 	}
 }
 
-// enough says whether what an actor has of a read-write lock is as good as more of the same. Who reads once may as well read once more later,
+// hasEnough says whether what an actor has of a read-write lock is as good as more of the same. Who reads once may as well read once more later,
 // when it has given that back: until then nobody but itself writes. So may who writes, if it does not read, which would keep it from
 // beginning to write; and if it reads, until it is to give back what it writes. (If that has no known outcome, it may as well not have.)
-func (s *searcher) enough(st state, actor int32, reading bool) bool {
+func (s *searcher) hasEnough(st state, actor int32, reading bool) bool {
 	n := st.count(actor, reading)
 	if !s.shares || n == 0 {
 		return false
@@ -201,8 +201,8 @@ func (s *searcher) frees(st state, h *held, add func(state)) {
 	}
 }
 
-// ceiling is the least token that an acquire returned which has yet to take effect: none that is as large may be given now.
-func (s *searcher) ceiling(st state) int64 {
+// tokenBound is the least token that an acquire returned which has yet to take effect: none that is as large may be given now.
+func (s *searcher) tokenBound(st state) int64 {
 	most := s.least[s.pos]
 	for _, op := range s.open {
 		if s.sooner(st, op, most) {

@@ -140,8 +140,8 @@ type Rule string
 const (
 	// Overlap: two holds that must have lasted have an instant in common.
 	Overlap Rule = "overlap"
-	// Again: a client acquired what it held already, as often as allowed.
-	Again Rule = "again"
+	// Reacquire: a client acquired what it held already, as often as allowed.
+	Reacquire Rule = "again"
 	// NotHeld: a release or extend succeeded that had nothing to act on.
 	NotHeld Rule = "not-held"
 	// Busy: a try was told busy, and nobody can have held (Options.Strict).
@@ -177,7 +177,7 @@ type Violation struct {
 	// Certain says that it survives any error of the clocks up to
 	// Options.Skew.
 	Certain bool
-	Says    string // one sentence
+	Message string // one sentence
 }
 
 // A Held is a time in which a client must have held a lock, or some permits of it.
@@ -232,9 +232,9 @@ func Check(spec Spec, events []Event, opts Options) Result {
 		r, _ = run(spec, events, opts).conclusion()
 		return r
 	}
-	c.kept = newKept(spec, opts.Strict)
-	c.kept.choose(r.Open)
-	c.kept.fill(events)
+	c.buffer = newKept(spec, opts.Strict)
+	c.buffer.choose(r.Open)
+	c.buffer.fill(events)
 	r, _ = c.conclusion()
 	return r
 }

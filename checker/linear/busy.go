@@ -15,12 +15,12 @@ type failedTry struct {
 	answered bool // an answer depends on when something takes effect
 }
 
-// told judges that o was told busy by event e.
-func (c *Checker) told(o *owner, e *Event) {
+// acquired judges that o was told busy by event e.
+func (c *Checker) judgeBusy(o *owner, e *Event) {
 	s := o.slots[0]
 	if c.tokens {
 		if !slices.ContainsFunc(s.holders, func(h *owner) bool { return h.must(c.now) }) {
-			c.wonderBusy(s, "a busy answer of a fenced lock that nobody's lease explains is not settled")
+			c.markBusyUndecided(s, "a busy answer of a fenced lock that nobody's lease explains is not settled")
 		}
 		return
 	}
@@ -32,17 +32,17 @@ func (c *Checker) told(o *owner, e *Event) {
 		}
 	}
 	if c.tied {
-		c.wonderBusy(s, "a busy answer depends on when several keys were free at once, which is not settled")
+		c.markBusyUndecided(s, "a busy answer depends on when several keys were free at once, which is not settled")
 		return
 	}
 	s.busy.answered = true
 	if s.busy.blurred {
-		c.wonderBusy(s, "a busy answer depends on what has no known outcome, which is not settled")
+		c.markBusyUndecided(s, "a busy answer depends on what has no known outcome, which is not settled")
 		return
 	}
 	for _, h := range s.holders {
 		if h.op == Extend && h.until <= o.call.Time {
-			c.wonderBusy(s, "a busy answer depends on an extend under way, which is not settled")
+			c.markBusyUndecided(s, "a busy answer depends on an extend under way, which is not settled")
 			return
 		}
 		if c.spec.expiry != Known || h.loose || h.until > o.call.Time {
@@ -75,8 +75,8 @@ func (c *Checker) finished(s *lockState) {
 
 func (c *Checker) unexplained(s *lockState) {
 	if s.busy.unsure {
-		c.wonderBusy(s, "a busy answer can only be explained by what has no known outcome, which is not settled")
+		c.markBusyUndecided(s, "a busy answer can only be explained by what has no known outcome, which is not settled")
 		return
 	}
-	c.violate(Violation{Rule: Busy, Key: s.key, Events: []Event{s.busy.answer}, Certain: c.opts.Skew == 0, Says: sayBusy(&s.busy.answer)})
+	c.violate(Violation{Rule: Busy, Key: s.key, Events: []Event{s.busy.answer}, Certain: c.opts.Skew == 0, Message: sayBusy(&s.busy.answer)})
 }

@@ -243,11 +243,11 @@ func insane(r Result) (amiss []string) {
 	for _, v := range r.Violations {
 		same := fmt.Sprint(v.Rule, v.Key, v.Events, v.Clients, v.From, v.To)
 		if said[same] {
-			amiss = append(amiss, "told twice: "+v.Says)
+			amiss = append(amiss, "told twice: "+v.Message)
 		}
 		said[same] = true
 		if clients := slices.Sorted(slices.Values(v.Clients)); len(slices.Compact(clients)) != len(v.Clients) {
-			amiss = append(amiss, fmt.Sprintf("a client is named twice: %q: %s", v.Clients, v.Says))
+			amiss = append(amiss, fmt.Sprintf("a client is named twice: %q: %s", v.Clients, v.Message))
 		}
 		if v.Rule == Overlap && v.From > v.To {
 			amiss = append(amiss, fmt.Sprintf("an overlap from %v to %v", v.From, v.To))

@@ -333,7 +333,7 @@ func TestFoundFirst(t *testing.T) {
 		want    Rule
 	}{
 		{Fenced(), "1 a acquire; 2 a acquire ok token=5 lease=100; 3 a acquire; 4 a acquire ok token=5 lease=100", TokenOrder},
-		{Multi(), "1 a acquire key=x; 2 a acquire ok key=x; 3 a acquire key=y; 4 a acquire ok key=y; 5 a acquire key=x+y; 6 a acquire ok key=x+y", Again},
+		{Multi(), "1 a acquire key=x; 2 a acquire ok key=x; 3 a acquire key=y; 4 a acquire ok key=y; 5 a acquire key=x+y; 6 a acquire ok key=x+y", Reacquire},
 	} {
 		var found []Violation
 		r := read(c.spec, parse(t, c.history), Options{Found: func(v Violation) { found = append(found, v) }})
@@ -346,7 +346,7 @@ func TestFoundFirst(t *testing.T) {
 // What is acquired again is a lock that the second acquire is about.
 func TestAgainOfSeveral(t *testing.T) {
 	r := read(Multi(), parse(t, "1 a acquire key=x+y; 2 a acquire ok key=x+y; 3 a acquire key=y+z; 4 a acquire ok key=y+z"), Options{})
-	if len(r.Violations) != 1 || r.Violations[0].Rule != Again || r.Violations[0].Key != "y" {
+	if len(r.Violations) != 1 || r.Violations[0].Rule != Reacquire || r.Violations[0].Key != "y" {
 		t.Errorf("%+v", r)
 	}
 }
@@ -493,7 +493,7 @@ func FuzzCheck(f *testing.F) {
 					t.Errorf("%s: %+v", name, got)
 				}
 				for _, v := range got.Violations {
-					if len(v.Events) == 0 || v.Says == "" || v.To < v.From && v.Rule == Overlap {
+					if len(v.Events) == 0 || v.Message == "" || v.To < v.From && v.Rule == Overlap {
 						t.Errorf("%s: %+v", name, v)
 					}
 				}

@@ -29,7 +29,7 @@ type Checker struct {
 	sweepAt int
 
 	opened map[string]bool // locks of which the rules leave a question open, and whether it is about more than busy answers; "" for all
-	kept   *eventBuffer    // with Options.Search
+	buffer *eventBuffer    // with Options.Search
 
 	result Result
 	size   int // of its violations
@@ -52,8 +52,8 @@ func New(spec Spec, opts Options) *Checker {
 		clients: map[string]*client{}, slots: map[string]*lockState{}, sweepAt: 1024,
 	}
 	if opts.Search {
-		c.kept = newKept(spec, opts.Strict)
-		c.kept.choose(opts.Locks)
+		c.buffer = newKept(spec, opts.Strict)
+		c.buffer.choose(opts.Locks)
 	}
 	if !c.ruled {
 		c.done, c.open = true, "locks of this kind are judged by a search alone"
@@ -247,8 +247,8 @@ func (c *Checker) add(e *Event) error {
 
 // follow keeps an event for a search.
 func (c *Checker) follow(e *Event) {
-	if c.kept != nil && !c.found {
-		c.kept.add(e, c.seq)
+	if c.buffer != nil && !c.found {
+		c.buffer.add(e, c.seq)
 	}
 }
 
@@ -366,7 +366,7 @@ func (c *Checker) slot(key string) *lockState {
 	s := c.slots[key]
 	if s == nil {
 		s = &lockState{key: key}
-		s.holds.swept, s.holds.told = outset, outset
+		s.holds.swept, s.holds.reportedUntil = outset, outset
 		c.slots[key] = s
 	}
 	s.owners++
@@ -434,13 +434,13 @@ func (c *Checker) sweep(stays *client) {
 // says nothing; the next event must not be before it.
 func (c *Checker) Until(at time.Duration) { c.now = max(c.now, at) }
 
-// wonder notes that the events leave a question about s that is not settled here. What the rules
+// markUndecided notes that the events leave a question about s that is not settled here. What the rules
 // say of s from now on is to be confirmed.
-func (c *Checker) wonder(s *lockState, why string) { c.ask(s, why, true) }
+func (c *Checker) markUndecided(s *lockState, why string) { c.ask(s, why, true) }
 
-// wonderBusy is the same if the question is whether a busy answer can be explained. The rules go on as if there had been none, so of
+// markBusyUndecided is the same if the question is whether a busy answer can be explained. The rules go on as if there had been none, so of
 // what else they say from now on nothing depends on it: what is illegal without the answer is illegal with it.
-func (c *Checker) wonderBusy(s *lockState, why string) { c.ask(s, why, false) }
+func (c *Checker) markBusyUndecided(s *lockState, why string) { c.ask(s, why, false) }
 
 func (c *Checker) ask(s *lockState, why string, more bool) {
 	if c.open == "" {
@@ -453,8 +453,8 @@ func (c *Checker) ask(s *lockState, why string, more bool) {
 	c.opened[key] = c.opened[key] || more
 }
 
-// wondering says whether a question about a lock is open.
-func (c *Checker) wondering(key string) bool {
+// undecided says whether a question about a lock is open.
+func (c *Checker) undecided(key string) bool {
 	_, open := c.opened[c.whole(key)]
 	return open || !c.ruled
 }
@@ -462,23 +462,23 @@ func (c *Checker) wondering(key string) bool {
 // depends says whether what the rules say of a lock depends on a question that is open.
 func (c *Checker) depends(v *Violation) bool {
 	if v.Rule == Busy {
-		return c.wondering(v.Key)
+		return c.undecided(v.Key)
 	}
 	return c.opened[c.whole(v.Key)]
 }
 
 // settle lets a search answer what is open.
 func (c *Checker) settle() {
-	if c.kept == nil || c.open == "" {
+	if c.buffer == nil || c.open == "" {
 		return
 	}
-	refuted, lost := c.kept.settle(c.wondering)
+	refuted, lost := c.buffer.settle(c.undecided)
 	for _, r := range refuted {
 		if len(c.result.Violations) > 0 && (!c.opts.All || c.tied) {
 			continue // the rules say more
 		}
-		v := Violation{Rule: NoOrder, Key: r.lock.key, Events: []Event{*r.event}, Says: sayNoOrder(r.event)}
-		if plain, ok := c.kept.plain(r.lock.events[:r.at+1]); ok {
+		v := Violation{Rule: NoOrder, Key: r.lock.key, Events: []Event{*r.event}, Message: sayNoOrder(r.event)}
+		if plain, ok := c.buffer.plain(r.lock.events[:r.at+1]); ok {
 			v = plain
 		}
 		v.Certain = c.opts.Skew == 0

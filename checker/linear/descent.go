@@ -19,20 +19,20 @@ const (
 type searcher struct {
 	*compiled
 	traits
-	model   model
-	strict  bool
-	rough   bool      // an operation is about several permits
-	unit    bool      // a semaphore's, and none is
-	sure    [][]int32 // by actor: its operations of which the outcome is ok, if it is about such permits
-	plain   []bool    // by actor: of all its operations the outcome is known
-	several bool      // an operation may be about several permits or keys
-	takes   []int32   // the reserve acquires
-	bulk    []int32   // of them those of several, or of who releases several, or of writing
-	least   []int64   // by point: the least token that an acquire returned which was called there or later
-	last    []int32   // by actor: the last point that is about it
-	alike   []int32   // by reserve: which are acquired alike, if nothing else is ever asked of their actors; or -1
-	tried   []int32   // by which are alike: the round in which one was tried
-	round   int32
+	model     model
+	strict    bool
+	rough     bool      // an operation is about several permits
+	unit      bool      // a semaphore's, and none is
+	sure      [][]int32 // by actor: its operations of which the outcome is ok, if it is about such permits
+	plain     []bool    // by actor: of all its operations the outcome is known
+	several   bool      // an operation may be about several permits or keys
+	takes     []int32   // the reserve acquires
+	bulk      []int32   // of them those of several, or of who releases several, or of writing
+	least     []int64   // by point: the least token that an acquire returned which was called there or later
+	last      []int32   // by actor: the last point that is about it
+	symmetric []int32   // by reserve: which are acquired alike, if nothing else is ever asked of their actors; or -1
+	tried     []int32   // by which are alike: the round in which one was tried
+	round     int32
 
 	pos   int32
 	under []int32 // by actor: the operation under way, or -1
@@ -74,7 +74,7 @@ func newDescent(spec Spec, strict bool, c *compiled) *searcher {
 	for i := range s.under {
 		s.under[i] = -1
 	}
-	s.likes()
+	s.groupSymmetric()
 	if s.tokens {
 		s.least = make([]int64, len(s.points)+1)
 		least := int64(math.MaxInt64)
@@ -287,8 +287,8 @@ func (s *searcher) fails(op int32) bool {
 	return s.strict && o.op == TryAcquire && o.outcome == failed
 }
 
-// look notes which tries find the lock taken.
-func (s *searcher) look(st state) state {
+// noteFailedTries notes which tries find the lock taken.
+func (s *searcher) noteFailedTries(st state) state {
 	for _, t := range s.watch {
 		if !has(st.seen, t) && s.model.busy(st.holds, &s.ops[t]) {
 			st.seen = including(st.seen, t)

@@ -45,7 +45,7 @@ func (s *searcher) acquire(st state, op int32) (state, bool) {
 	if s.leases {
 		grant = op
 	}
-	return s.look(st.taking(o.actor, o.reading, o.permits, grant)), true
+	return s.noteFailedTries(st.taking(o.actor, o.reading, o.permits, grant)), true
 }
 
 // sooner says whether op is an acquire under way that must take effect before one that is
@@ -67,7 +67,7 @@ func (s *searcher) release(st state, o *operation) (state, bool) {
 func (s *searcher) less(st state, actor int32, reading bool, n, grant int32) state {
 	st = st.taking(actor, reading, n, grant)
 	if s.shares {
-		st = s.look(st)
+		st = s.noteFailedTries(st)
 	}
 	return st
 }

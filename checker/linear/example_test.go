@@ -31,7 +31,7 @@ func ExampleCheck_invalid() {
 		{Time: 5 * time.Second, Client: "A", Op: linear.Release, Phase: linear.Invoke},
 	}, linear.Options{})
 	fmt.Println(r.Verdict)
-	fmt.Println(r.Violations[0].Says)
+	fmt.Println(r.Violations[0].Message)
 	// Output:
 	// invalid
 	// A acquired at 1s and B acquired at 3s, and neither can have been before the other: they held together for 2s.

@@ -76,7 +76,7 @@ func (c *Checker) bind(o *owner, turned, leased bool) {
 	t := &s.tokens
 	t.turned, t.leased = t.turned || turned, t.leased || leased
 	if t.turned && t.leased {
-		c.wonder(s, "whether one order explains both tokens and leases is not settled")
+		c.markUndecided(s, "whether one order explains both tokens and leases is not settled")
 	}
 }
 
@@ -112,9 +112,9 @@ func (c *Checker) issue(o *owner, e, before *Event) {
 	switch {
 	case before.Phase != 0 && e.Token <= before.Token:
 		c.violate(Violation{Rule: TokenOrder, Key: o.key, Events: []Event{*before, *e},
-			Certain: c.opts.Skew == 0, Says: sayTokenOrder(before, e)})
+			Certain: c.opts.Skew == 0, Message: sayTokenOrder(before, e)})
 	case again:
-		c.violate(Violation{Rule: TokenOrder, Key: o.key, Events: []Event{earlier, *e}, Certain: true, Says: sayTokenOrder(&earlier, e)})
+		c.violate(Violation{Rule: TokenOrder, Key: o.key, Events: []Event{earlier, *e}, Certain: true, Message: sayTokenOrder(&earlier, e)})
 	}
 	if e.Op == Use || t.largest.Phase != 0 && e.Token < t.largest.Token {
 		c.bind(o, true, false)
@@ -144,7 +144,7 @@ func (c *Checker) use(o *owner, e *Event) {
 		}
 		switch {
 		case o.op == Acquire || o.op == TryAcquire:
-			c.wonder(o.slots[0], "whether an acquire under way has given a token that is used is not settled")
+			c.markUndecided(o.slots[0], "whether an acquire under way has given a token that is used is not settled")
 		case i >= 0:
 			before := u[i]
 			o.tokens.unsure = append(u[:i:i], u[i+1:]...)
@@ -155,15 +155,15 @@ func (c *Checker) use(o *owner, e *Event) {
 		case o.tokens.missing:
 			c.issue(o, e, &Event{})
 		case len(u) > 0:
-			c.violate(Violation{Rule: TokenOrder, Key: o.key, Events: []Event{u[0].Event, *e}, Certain: c.opts.Skew == 0, Says: sayTokenOrder(&u[0].Event, e)})
+			c.violate(Violation{Rule: TokenOrder, Key: o.key, Events: []Event{u[0].Event, *e}, Certain: c.opts.Skew == 0, Message: sayTokenOrder(&u[0].Event, e)})
 		default:
 			c.violate(Violation{Rule: TokenNotIssued, Key: o.key, Events: []Event{*e},
-				Certain: c.opts.Skew == 0, Says: sayTokenNotIssued(e)}) // the resource's clock is not its client's
+				Certain: c.opts.Skew == 0, Message: sayTokenNotIssued(e)}) // the resource's clock is not its client's
 		}
 	}
 	if t.accepted.Phase != 0 && e.Token < t.accepted.Token {
 		certain := e.Time-t.accepted.Time > 2*c.opts.Skew || c.opts.Skew == 0
-		c.violate(Violation{Rule: TokenBack, Key: o.key, Events: []Event{t.accepted, *e}, Certain: certain, Says: sayTokenBack(&t.accepted, e)})
+		c.violate(Violation{Rule: TokenBack, Key: o.key, Events: []Event{t.accepted, *e}, Certain: certain, Message: sayTokenBack(&t.accepted, e)})
 		return
 	}
 	t.accepted = *e

@@ -182,7 +182,7 @@ func (d *drawing) expire() {
 	}
 }
 
-// look notes what a try sees.
+// noteFailedTries notes what a try sees.
 func (d *drawing) look(o *drawnOp) {
 	if o.call.Op != TryAcquire || o.done || o.busy || d.fits(o) {
 		return

@@ -80,7 +80,7 @@ func (c *Checker) returned(o *owner, e *Event) {
 			c.acquired(o, e)
 		case ReturnFail:
 			if c.opts.Strict && o.op == TryAcquire {
-				c.told(o, e)
+				c.judgeBusy(o, e)
 			}
 		case ReturnUnknown:
 			o.unsure++
@@ -123,8 +123,8 @@ func (c *Checker) acquired(o *owner, e *Event) {
 		o.blur()
 		for _, s := range o.slots {
 			if c.tokens && len(s.holders) > 0 {
-				c.wonder(s, "whether an acquire that told no lease found the lock free is not settled")
-				c.meets(o, s, e)
+				c.markUndecided(s, "whether an acquire that told no lease found the lock free is not settled")
+				c.reportOverlaps(o, s, e)
 			}
 			if !c.lax && c.spec.expiry == Believed {
 				s.unsure++ // the lock may have lasted longer than the client believed
@@ -139,7 +139,7 @@ func (c *Checker) acquired(o *owner, e *Event) {
 		o.lo = 0 // the lease ran out
 	}
 	if o.lo >= c.limit {
-		c.again(o.held[0], o.held[0].slot, e)
+		c.reportReacquire(o.held[0], o.held[0].slot, e)
 		return
 	}
 	if o.hi >= c.limit { // then some release, or the end of a lease, came first
@@ -178,7 +178,7 @@ func (c *Checker) begin(o *owner, e *Event) {
 			kept = append(kept, h)
 			if h.client == o.client && !hold.apart {
 				hold.apart = true
-				c.again(h.held[0], s, e)
+				c.reportReacquire(h.held[0], s, e)
 			}
 		}
 		s.holders = append(kept, o)
@@ -293,12 +293,12 @@ func (c *Checker) evidence(o *owner, e *Event) {
 		return
 	}
 	if c.leases && !c.lax {
-		c.wonder(o.slots[0], "whether an acquire of unknown outcome took effect in time is not settled")
+		c.markUndecided(o.slots[0], "whether an acquire of unknown outcome took effect in time is not settled")
 	}
 	past := false // an instant before the last hold began will do
 	for _, s := range o.slots {
 		if s.busy.answered {
-			c.wonderBusy(s, "whether a busy answer leaves room for an acquire of unknown outcome is not settled")
+			c.markBusyUndecided(s, "whether a busy answer leaves room for an acquire of unknown outcome is not settled")
 		}
 		if len(s.holders) == 0 {
 			continue
@@ -308,11 +308,11 @@ func (c *Checker) evidence(o *owner, e *Event) {
 			continue
 		}
 		if s.gap > o.call.seq {
-			c.wonder(s, "which unknown releases of a reentrant lock took effect is not settled")
+			c.markUndecided(s, "which unknown releases of a reentrant lock took effect is not settled")
 		}
 		for _, h := range s.holders {
 			if h.must(c.now) {
-				if h.client == o.client || !c.meets(o, s, e) {
+				if h.client == o.client || !c.reportOverlaps(o, s, e) {
 					c.notHeld(o, e)
 				}
 				return
@@ -320,7 +320,7 @@ func (c *Checker) evidence(o *owner, e *Event) {
 		}
 	}
 	if past && len(o.slots) > 1 {
-		c.wonder(o.slots[0], "whether all keys of a release were free at one instant, which an acquire of unknown outcome needs, is not settled")
+		c.markUndecided(o.slots[0], "whether all keys of a release were free at one instant, which an acquire of unknown outcome needs, is not settled")
 	}
 	o.unsure--
 	c.forget(o)
@@ -332,7 +332,7 @@ func (c *Checker) evidence(o *owner, e *Event) {
 		for len(s.holders) > 0 {
 			h := s.holders[len(s.holders)-1]
 			s.holders = s.holders[:len(s.holders)-1]
-			c.yield(h, c.glimpse(o, s, e))
+			c.yield(h, c.peekHold(o, s, e))
 			s.busy.held = c.seq
 		}
 	}
@@ -342,13 +342,13 @@ func (c *Checker) evidence(o *owner, e *Event) {
 func (c *Checker) notHeld(o *owner, e *Event) {
 	// Without a client that was forgotten nobody knows whether it depends on others' clocks; and its lease may not have been over.
 	soon := c.late(o) && o.call.Time-o.until <= 2*c.opts.Skew
-	c.violate(Violation{Rule: NotHeld, Key: o.key, Events: []Event{o.event(&o.call), *e}, Certain: c.opts.Skew == 0 || !c.forgot && !soon, Says: sayNotHeld(e)})
+	c.violate(Violation{Rule: NotHeld, Key: o.key, Events: []Event{o.event(&o.call), *e}, Certain: c.opts.Skew == 0 || !c.forgot && !soon, Message: sayNotHeld(e)})
 }
 
-// again reports that event e is an acquire of s by who holds that already.
-func (c *Checker) again(h *hold, s *lockState, e *Event) {
+// nextSearch reports that event e is an acquire of s by who holds that already.
+func (c *Checker) reportReacquire(h *hold, s *lockState, e *Event) {
 	first := h.event()
-	c.violate(Violation{Rule: Again, Key: s.key, Events: []Event{first, *e}, Certain: true, Says: sayAgain(&first, e, c.limit)})
+	c.violate(Violation{Rule: Reacquire, Key: s.key, Events: []Event{first, *e}, Certain: true, Message: sayAgain(&first, e, c.limit)})
 }
 
 func (c *Checker) extended(o *owner, e *Event) {
@@ -356,13 +356,13 @@ func (c *Checker) extended(o *owner, e *Event) {
 		o.loose = true
 	}
 	if e.Phase == ReturnOK && c.tokens && c.spec.stale(e) {
-		c.wonder(o.slots[0], "what an extend granted that told no lease is not settled")
+		c.markUndecided(o.slots[0], "what an extend granted that told no lease is not settled")
 	}
 	if e.Phase != ReturnOK || c.spec.stale(e) {
 		return
 	}
 	if !o.must(c.now) && (c.tokens || o.unsure > 0) {
-		c.wonder(o.slots[0], "whether a lease ran out before it was extended is not settled")
+		c.markUndecided(o.slots[0], "whether a lease ran out before it was extended is not settled")
 	}
 	late := c.late(o)
 	switch {
@@ -372,7 +372,7 @@ func (c *Checker) extended(o *owner, e *Event) {
 		if must || o.unsure == 0 && len(o.held) > 0 { // it has gone on
 			for _, h := range o.held {
 				was := h.end()
-				h.ending(c.anew(o.until))
+				h.ending(c.prolonged(o.until))
 				c.relist(h, was)
 			}
 			return

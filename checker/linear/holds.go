@@ -75,11 +75,11 @@ func (h *hold) undecided() bool { return h.tentative && h.called.before(stamp{ti
 // reported: the current one, if the lock works. Sets of holds that have an instant
 // in common are found by a sweep over their ends, which stays behind what is undecided.
 type holds struct {
-	list    []*hold // by their beginnings
-	ends    []*hold // the same, by their ends
-	swept   stamp   // the last end that the sweep has passed
-	told    stamp   // until here sets were reported before some hold was known
-	crowded bool    // of a semaphore: there may have been too many
+	list          []*hold // by their beginnings
+	ends          []*hold // the same, by their ends
+	swept         stamp   // the last end that the sweep has passed
+	reportedUntil stamp   // until here sets were reported before some hold was known
+	crowded       bool    // of a semaphore: there may have been too many
 }
 
 func fromOrder(h, o *hold) int { return h.from.compare(o.from) }
@@ -151,9 +151,9 @@ func (c *Checker) newHold(o *owner, s *lockState, e *Event) *hold {
 	return h
 }
 
-// glimpse returns the hold of one instant that a release proves if its acquire
+// peekHold returns the hold of one instant that a release proves if its acquire
 // has no known outcome.
-func (c *Checker) glimpse(o *owner, s *lockState, e *Event) *hold {
+func (c *Checker) peekHold(o *owner, s *lockState, e *Event) *hold {
 	h := &hold{owner: o, slot: s, from: o.call.stamp(), until: math.MaxInt64, called: c.stamp(), permits: 1, brief: true}
 	c.note(&h.proof, e)
 	return h
@@ -247,9 +247,9 @@ func (c *Checker) lose(o *owner, rival *hold) {
 	}
 }
 
-// anew returns the end of a hold that the event judged now has prolonged, for ending. Where that
+// prolonged returns the end of a hold that the event judged now has prolonged, for ending. Where that
 // told nothing of its end it may be over at any time from now on.
-func (c *Checker) anew(until time.Duration) (called stamp, tentative bool, end time.Duration) {
+func (c *Checker) prolonged(until time.Duration) (called stamp, tentative bool, end time.Duration) {
 	if until <= c.now {
 		return c.stamp(), false, math.MaxInt64
 	}
@@ -265,7 +265,7 @@ func (c *Checker) heldOn(o *owner, permits int32, until time.Duration) bool {
 	}
 	called := o.call.stamp()
 	if o.op != Release {
-		called, _, until = c.anew(until)
+		called, _, until = c.prolonged(until)
 	}
 	for i := len(o.held) - 1; i >= 0 && permits > 0; i-- {
 		if h := o.held[i]; h.called.seq != 0 && !h.tentative || !c.counted {
@@ -288,7 +288,7 @@ func (c *Checker) relist(h *hold, was stamp) {
 	for _, r := range h.rivals {
 		if r.owner.client == h.owner.client && c.tied {
 			e := r.event()
-			c.again(h, h.slot, &e)
+			c.reportReacquire(h, h.slot, &e)
 			c.unpin(h)
 			return
 		}
@@ -298,18 +298,18 @@ func (c *Checker) relist(h *hold, was stamp) {
 	l.add(h)
 	l.crowded, h.late = true, true
 	if was.before(l.swept) {
-		if l.told.before(l.swept) {
-			l.told = l.swept
+		if l.reportedUntil.before(l.swept) {
+			l.reportedUntil = l.swept
 		}
 		l.swept = was
 	}
 	c.advance(h.slot)
 }
 
-// meets reports that a release proves that o held when others did all the time. It says
+// reportOverlaps reports that a release proves that o held when others did all the time. It says
 // whether there are such.
-func (c *Checker) meets(o *owner, s *lockState, e *Event) bool {
-	h := c.glimpse(o, s, e)
+func (c *Checker) reportOverlaps(o *owner, s *lockState, e *Event) bool {
+	h := c.peekHold(o, s, e)
 	if !c.tooMany(s.holds.around(h)) {
 		return false
 	}
@@ -319,9 +319,11 @@ func (c *Checker) meets(o *owner, s *lockState, e *Event) bool {
 	return true
 }
 
-// soon says whether a hold that overlaps one with this end, and goes on, may yet be said to end so soon after it that a
+// mayEndSoon says whether a hold that overlaps one with this end, and goes on, may yet be said to end so soon after it that a
 // skew explains both.
-func (c *Checker) soon(end stamp) bool { return c.opts.Skew > 0 && c.now-end.time <= 2*c.opts.Skew }
+func (c *Checker) mayEndSoon(end stamp) bool {
+	return c.opts.Skew > 0 && c.now-end.time <= 2*c.opts.Skew
+}
 
 // advance sweeps as far as is decided, and reports what is complete.
 func (c *Checker) advance(s *lockState) {
@@ -329,7 +331,7 @@ func (c *Checker) advance(s *lockState) {
 	for len(l.ends) > 0 {
 		h := l.ends[0]
 		end := h.end()
-		if c.now < end.time || end.time == c.now && 2*c.seq+1 < end.seq || (h.undecided() || c.soon(end)) && len(l.list) <= patience {
+		if c.now < end.time || end.time == c.now && 2*c.seq+1 < end.seq || (h.undecided() || c.mayEndSoon(end)) && len(l.list) <= patience {
 			return
 		}
 		if len(l.list) > 1 || l.crowded {
@@ -337,13 +339,13 @@ func (c *Checker) advance(s *lockState) {
 		}
 		l.remove(h)
 		h.listed = false
-		c.tell(h, false)
+		c.notify(h, false)
 	}
 	l.crowded = false
 }
 
-// tell tells of a hold who wants to know of all.
-func (c *Checker) tell(h *hold, open bool) {
+// notify tells of a hold who wants to know of all.
+func (c *Checker) notify(h *hold, open bool) {
 	if c.opts.Held == nil {
 		return
 	}

@@ -22,10 +22,10 @@ type eventBuffer struct {
 type place struct{ client, key string }
 
 type lock struct {
-	key    string
-	events []Event
-	places []int64 // of the events, in the whole; nil if they are the whole
-	again  int     // how many events there are to be before it is worth while to look again
+	key        string
+	events     []Event
+	places     []int64 // of the events, in the whole; nil if they are the whole
+	nextSearch int     // how many events there are to be before it is worth while to look again
 }
 
 func newKept(spec Spec, strict bool) *eventBuffer {
@@ -121,8 +121,8 @@ func (l *lock) add(e *Event, place int64) {
 	l.events, l.places = append(l.events, *e), append(l.places, place)
 }
 
-// aside returns the same events, of which what is noted is noted here alone.
-func (k *eventBuffer) aside() *eventBuffer {
+// fork returns the same events, of which what is noted is noted here alone.
+func (k *eventBuffer) fork() *eventBuffer {
 	so := *k
 	so.refuted = maps.Clone(k.refuted)
 	return &so
@@ -137,12 +137,12 @@ func (k *eventBuffer) refute(key string) { k.refuted[k.whole(key)] = true }
 func (k *eventBuffer) confirms(key string, end bool) bool {
 	key = k.whole(key)
 	l := k.locks[key]
-	if l == nil || k.refuted[key] || len(l.events) < l.again && !end {
+	if l == nil || k.refuted[key] || len(l.events) < l.nextSearch && !end {
 		return l != nil && k.refuted[key]
 	}
 	legal, _, lost := k.judge(l.events)
 	if (legal || lost) && !end {
-		l.again = 2 * len(l.events)
+		l.nextSearch = 2 * len(l.events)
 	}
 	return !legal && !lost
 }

@@ -80,7 +80,7 @@ func (c *Checker) report(s *lockState, l *holds, set []*hold, end stamp) {
 	if c.found || !c.tooMany(set) {
 		return
 	}
-	if !l.told.before(end) && !slices.ContainsFunc(set, func(h *hold) bool { return h.late }) {
+	if !l.reportedUntil.before(end) && !slices.ContainsFunc(set, func(h *hold) bool { return h.late }) {
 		return // it was told before
 	}
 	last := set[len(set)-1]
@@ -107,9 +107,9 @@ func (c *Checker) report(s *lockState, l *holds, set []*hold, end stamp) {
 	v.Clients = slices.Compact(v.Clients)
 	if c.counted {
 		begun := last.event()
-		v.Rule, v.Says = Permits, sayPermits(&begun, permitsOf(set), int64(c.limit))
+		v.Rule, v.Message = Permits, sayPermits(&begun, permitsOf(set), int64(c.limit))
 	} else {
-		v.Says = sayOverlap(&v)
+		v.Message = sayOverlap(&v)
 	}
 	c.violate(v)
 }

@@ -4,10 +4,10 @@ package linear
 // they are over: if the whole is legal, so is what begins there.
 func quiet(spec Spec, strict bool, events []Event) []int {
 	c := newCutter(spec, strict, events)
-	q := &quiescenceFinder{reducer: c, strict: strict, last: map[string]int{}, accounts: map[string][]*account{}}
+	q := &quiescenceFinder{reducer: c, strict: strict, last: map[string]int{}, accounts: map[string][]*tokenAccount{}}
 	roles := make([]role, len(events))
 	for _, l := range c.careers {
-		a := &account{}
+		a := &tokenAccount{}
 		for i := range l.steps {
 			o := &l.steps[i]
 			roles[o.at] = role{a, o, false}
@@ -39,8 +39,8 @@ func quiet(spec Spec, strict bool, events []Event) []int {
 			for _, a := range q.accounts[e.Client] {
 				q.change(a, q.crash)
 			}
-		case roles[i].account != nil:
-			q.change(roles[i].account, func(a *account) { q.step(a, roles[i]) })
+		case roles[i].tokenAccount != nil:
+			q.change(roles[i].tokenAccount, func(a *tokenAccount) { q.step(a, roles[i]) })
 		}
 		switch {
 		case e.Op == Use, e.Phase == Crash, e.Phase == Expired:
@@ -65,28 +65,28 @@ func quiet(spec Spec, strict bool, events []Event) []int {
 type quiescenceFinder struct {
 	*reducer
 	strict   bool
-	accounts map[string][]*account // of each client
-	last     map[string]int        // of each client, what it did last that did not fail
-	dirty    int                   // accounts that may have something
+	accounts map[string][]*tokenAccount // of each client
+	last     map[string]int             // of each client, what it did last that did not fail
+	dirty    int                        // accounts that may have something
 }
 
 // A role is what an event is of an operation that did not fail.
 type role struct {
-	account *account
-	o       *callOf
-	back    bool // its return
+	tokenAccount *tokenAccount
+	o            *callOf
+	back         bool // its return
 }
 
-// An account is what an actor has: so much for certain, if nothing is in doubt since it had nothing.
-type account struct {
+// A tokenAccount is what an actor has: so much for certain, if nothing is in doubt since it had nothing.
+type tokenAccount struct {
 	held    int
 	doubt   bool // it may have more, if it ever does something with it
 	muddled bool // it is not known what it did something with
 }
 
-func (a *account) dirty() bool { return a.held != 0 || a.doubt || a.muddled }
+func (a *tokenAccount) dirty() bool { return a.held != 0 || a.doubt || a.muddled }
 
-func (q *quiescenceFinder) change(a *account, by func(*account)) {
+func (q *quiescenceFinder) change(a *tokenAccount, by func(*tokenAccount)) {
 	before := a.dirty()
 	by(a)
 	switch after := a.dirty(); {
@@ -98,7 +98,7 @@ func (q *quiescenceFinder) change(a *account, by func(*account)) {
 }
 
 // step goes over an event of an operation, or the end of a lease.
-func (q *quiescenceFinder) step(a *account, r role) {
+func (q *quiescenceFinder) step(a *tokenAccount, r role) {
 	o := r.o
 	n := 1
 	if q.counted {
@@ -126,7 +126,7 @@ func (q *quiescenceFinder) step(a *account, r role) {
 }
 
 // crash has what is held be nobody's: it may end at once, if nobody is told of it.
-func (q *quiescenceFinder) crash(a *account) {
+func (q *quiescenceFinder) crash(a *tokenAccount) {
 	if q.strict {
 		a.muddled = a.muddled || a.dirty()
 		return
@@ -135,7 +135,7 @@ func (q *quiescenceFinder) crash(a *account) {
 }
 
 // retire forgets what may have been taken by somebody who does nothing any more, if nobody is told of it.
-func (q *quiescenceFinder) retire(a *account) {
+func (q *quiescenceFinder) retire(a *tokenAccount) {
 	if !q.strict && a.held == 0 && !a.muddled {
 		a.doubt = false
 	}

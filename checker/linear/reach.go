@@ -10,13 +10,13 @@ import (
 // those first that need least, to a walk. op is what the goal is about.
 func (s *searcher) reach(to []state, st state, op int32) []state {
 	next, ok := s.goal(st, op)
-	needy := s.needy(st, op, ok)
+	needy := s.needsMore(st, op, ok)
 	filling := s.unit && s.ops[op].op == Release && len(s.watch) > 0 && s.mayFill(st)
 	if ok && !needy && !filling {
 		return append(to, next)
 	}
 	w := s.walk(st, op)
-	w.needy = needy || filling
+	w.needsMore = needy || filling
 	if filling && ok && !needy {
 		// Only that all permits are out, which those see who are to be told busy, is of use before.
 		to = append(to, next)
@@ -39,8 +39,8 @@ func (s *searcher) reach(to []state, st state, op int32) []state {
 // fill calls add with each state to which an acquire leads, those first that must take effect before their clients'
 // next release returns, then those of which the outcome is known.
 func (s *searcher) fill(st state, add func(state)) {
-	for i := range s.others(st) {
-		if s.owed(st, s.ops[s.reserves[i].like].actor) {
+	for i := range s.representatives(st) {
+		if s.mustRelease(st, s.ops[s.reserves[i].like].actor) {
 			s.reserve1(st, i, add)
 		}
 	}
@@ -49,13 +49,13 @@ func (s *searcher) fill(st state, add func(state)) {
 			s.early(st, u, add)
 		}
 	}
-	for i := range s.others(st) {
+	for i := range s.representatives(st) {
 		s.reserve1(st, i, add)
 	}
 }
 
-// owed says whether the next that an actor does with a known outcome is a release of what it does not have.
-func (s *searcher) owed(st state, actor int32) bool {
+// mustRelease says whether the next that an actor does with a known outcome is a release of what it does not have.
+func (s *searcher) mustRelease(st state, actor int32) bool {
 	sure := s.sure[actor]
 	i := sort.Search(len(sure), func(i int) bool { return s.ops[sure[i]].ret >= s.pos && !has(st.done, sure[i]) })
 	return i < len(sure) && s.ops[sure[i]].op == Release && st.count(actor, false) < s.ops[sure[i]].permits
@@ -72,12 +72,12 @@ func (s *searcher) repeat(st state, visit func(st state, add func(state))) {
 	s.end(w)
 }
 
-// needy says whether something else should take effect before op, which can at once if ok, because later it may not
+// needsMore says whether something else should take effect before op, which can at once if ok, because later it may not
 // be able to any more. That is a release under way that an acquire of unknown outcome must explain; of tokens what gave a
 // smaller one that is known; what takes several permits or keys, of which only some are left when somebody is
 // told busy, or a write lock beside which its client reads; and a release of several permits, of which only some are
 // left once others of its client's are released.
-func (s *searcher) needy(st state, op int32, ok bool) bool {
+func (s *searcher) needsMore(st state, op int32, ok bool) bool {
 	for _, other := range s.open {
 		if other != op && s.unexplained(st, other) {
 			return true
@@ -229,7 +229,7 @@ func (s *searcher) moves(st state, op int32, needy bool, add func(state)) {
 				}
 			}
 		}
-		for i := range s.others(st) {
+		for i := range s.representatives(st) {
 			if a := &s.ops[s.reserves[i].like]; s.reserves[i].open(s.pos) > st.uses(i) {
 				s.reserve1(st, i, add)
 				short = short || !s.model.room(st.holds, a) || len(s.actors[a.actor].crashes) > 0
@@ -281,7 +281,7 @@ func (s *searcher) moves(st state, op int32, needy bool, add func(state)) {
 		if o.op == Release || o.op == Extend || !s.shares && !s.counted {
 			s.reserve(st, o.actor, add)
 		}
-		for i := range s.others(st) {
+		for i := range s.representatives(st) {
 			if has(s.bulk, i) && s.matters(st, i, o) {
 				s.reserve1(st, i, add)
 			}
@@ -292,12 +292,12 @@ func (s *searcher) moves(st state, op int32, needy bool, add func(state)) {
 					s.early(st, u, add)
 				}
 			}
-			for i := range s.others(st) {
+			for i := range s.representatives(st) {
 				s.reserve1(st, i, add)
 			}
 		}
 		if s.tokens {
-			for i := range s.others(st) {
+			for i := range s.representatives(st) {
 				s.reserve1(st, i, add)
 			}
 		}

@@ -39,14 +39,14 @@ func (c *Checker) wants(certain bool) bool {
 // takes a search.
 func (c *Checker) violate(v Violation) {
 	if c.depends(&v) {
-		if c.kept == nil {
+		if c.buffer == nil {
 			v.Certain = false
-		} else if !c.kept.confirms(v.Key, c.ending) {
+		} else if !c.buffer.confirms(v.Key, c.ending) {
 			return
 		}
 	}
-	if c.kept != nil {
-		c.kept.refute(v.Key)
+	if c.buffer != nil {
+		c.buffer.refute(v.Key)
 	}
 	c.list(v)
 }
@@ -91,14 +91,14 @@ func (c *Checker) conclusion() (r Result, open bool) {
 	so.opts.Found = nil
 	so.result.Violations = slices.Clone(c.result.Violations)
 	so.ending, so.opened = true, maps.Clone(c.opened)
-	if so.kept = nil; c.kept != nil {
-		so.kept = c.kept.aside()
+	if so.buffer = nil; c.buffer != nil {
+		so.buffer = c.buffer.fork()
 	}
 	so.finish()
 	open = so.open != ""
 	so.settle()
 	r = so.result
-	if r.Unsettled = so.open != "" && c.kept == nil; r.Unsettled && !c.tied {
+	if r.Unsettled = so.open != "" && c.buffer == nil; r.Unsettled && !c.tied {
 		r.Open = slices.Sorted(maps.Keys(so.opened))
 	}
 	r.Verdict = Valid
@@ -128,7 +128,7 @@ func (c *Checker) finish() {
 	var keys []string
 	for key, s := range c.slots {
 		for _, h := range s.holds.list {
-			c.tell(h, now.before(h.end()))
+			c.notify(h, now.before(h.end()))
 		}
 		if s.permit.over {
 			continue

@@ -79,8 +79,8 @@ func sayNoOrder(e *Event) string {
 	return fmt.Sprintf("%s %s%s, and no order of the operations explains that together with what was before.", at(e), did, on(e.Key))
 }
 
-// Says tells the event in plain words.
-func (e *Event) Says() string {
+// Describe tells the event in plain words.
+func (e *Event) Describe() string {
 	who := fmt.Sprintf("at %v %s", e.Time, e.Client)
 	what := e.Op.String()
 	if e.Shared {

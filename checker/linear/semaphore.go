@@ -19,9 +19,9 @@ type permits struct {
 	over     bool  // the rules have given up
 }
 
-// fade notes, before fewer permits may be out, if they may have been too many
+// expirePending notes, before fewer permits may be out, if they may have been too many
 // for a try of one, which is among those under way.
-func (c *Checker) fade(s *lockState) {
+func (c *Checker) expirePending(s *lockState) {
 	if s.permit.hi+s.permit.open > int64(c.limit) {
 		s.permit.full = c.seq
 	}
@@ -42,7 +42,7 @@ func (c *Checker) semCalled(o *owner) {
 				return // it cannot succeed
 			}
 			if o.permits > 1 {
-				c.giveUp(s)
+				c.abandon(s)
 				return
 			}
 		}
@@ -55,7 +55,7 @@ func (c *Checker) semCalled(o *owner) {
 func (c *Checker) semSet(o *owner, lo, hi int32) {
 	s := o.slots[0]
 	if hi < o.hi {
-		c.fade(s)
+		c.expirePending(s)
 	}
 	if lo < o.lo && s.permit.lo >= int64(c.limit) {
 		s.permit.sure = c.seq
@@ -82,7 +82,7 @@ func (c *Checker) semReturned(o *owner, e *Event) {
 		s.unsure--
 	}
 	if e.Phase != ReturnOK { // else they stay out
-		c.fade(s)
+		c.expirePending(s)
 	}
 	s.permit.open -= int64(o.permits)
 	switch e.Phase {
@@ -114,7 +114,7 @@ func (c *Checker) semAcquired(o *owner, e *Event) {
 	s.holds.add(h)
 	c.semSet(o, add32(o.lo, o.permits), add32(o.hi, o.permits))
 	s.holds.crowded = s.holds.crowded || s.permit.lo > n
-	c.squeeze(s, nil, n)
+	c.tightenPermits(s, nil, n)
 }
 
 // semSettle forgets what o held and has released, but for as much as it may hold still.
@@ -135,9 +135,9 @@ func (c *Checker) semSettle(o *owner) {
 	o.lost = false
 }
 
-// squeeze lets those who need not hold have stopped, if at most room permits can
+// tightenPermits lets those who need not hold have stopped, if at most room permits can
 // be theirs and others' together and it is clear who must have: in favour of all who hold, and of rival.
-func (c *Checker) squeeze(s *lockState, rival *hold, room int64) {
+func (c *Checker) tightenPermits(s *lockState, rival *hold, room int64) {
 	if s.permit.hi <= room {
 		return
 	}
@@ -161,7 +161,7 @@ func (c *Checker) squeeze(s *lockState, rival *hold, room int64) {
 			}
 		}
 		if h.rough() {
-			c.giveUp(s)
+			c.abandon(s)
 			return
 		}
 		if h.op == Release {
@@ -181,14 +181,14 @@ func (c *Checker) squeeze(s *lockState, rival *hold, room int64) {
 func (c *Checker) unsure(o *owner) {
 	o.unsure = add32(o.unsure, o.permits)
 	if o.permits > 1 {
-		c.giveUp(o.slots[0])
+		c.abandon(o.slots[0])
 	}
 }
 
-// giveUp notes that the rules say no more of a semaphore.
-func (c *Checker) giveUp(s *lockState) {
+// abandon notes that the rules say no more of a semaphore.
+func (c *Checker) abandon(s *lockState) {
 	s.permit.over = true
-	c.wonder(s, "how many permits operations of unknown outcome on several have moved is not settled")
+	c.markUndecided(s, "how many permits operations of unknown outcome on several have moved is not settled")
 }
 
 // rough says whether some number between lo and hi may not be possible.
@@ -205,7 +205,7 @@ func (c *Checker) semReleased(o *owner, e *Event) {
 	case ReturnUnknown:
 		c.confirm(o)
 		if k > 1 {
-			c.giveUp(s)
+			c.abandon(s)
 		}
 		return
 	case ReturnFail:
@@ -214,7 +214,7 @@ func (c *Checker) semReleased(o *owner, e *Event) {
 		case credit:
 			return
 		case s.permit.pressure > o.call.seq:
-			c.wonder(s, "who had given up permits before a release failed is not settled")
+			c.markUndecided(s, "who had given up permits before a release failed is not settled")
 		}
 		c.semSet(o, o.loBefore, max(o.hi, o.loBefore))
 		c.resume(o)
@@ -226,7 +226,7 @@ func (c *Checker) semReleased(o *owner, e *Event) {
 		c.semSettle(o)
 	case o.hi >= k:
 		if o.loBefore < k && s.permit.pressure > 0 {
-			c.wonder(s, "who had given up permits before a release succeeded is not settled")
+			c.markUndecided(s, "who had given up permits before a release succeeded is not settled")
 		}
 		c.semSet(o, max(o.loBefore, k)-k, o.hi-k)
 		c.semSettle(o)
@@ -235,15 +235,15 @@ func (c *Checker) semReleased(o *owner, e *Event) {
 			c.notHeld(o, e)
 		}
 	case k > 1:
-		c.giveUp(s)
+		c.abandon(s)
 	case s.permit.hi < n || s.free > o.call.seq:
 		o.unsure--
 	case s.permit.lo < n:
 		o.unsure--
-		c.squeeze(s, c.glimpse(o, s, e), n-1)
+		c.tightenPermits(s, c.peekHold(o, s, e), n-1)
 	case s.permit.vague > o.call.seq:
-		c.wonder(s, "who had given up permits when an acquire of unknown outcome took effect is not settled")
-	case !c.meets(o, s, e):
+		c.markUndecided(s, "who had given up permits when an acquire of unknown outcome took effect is not settled")
+	case !c.reportOverlaps(o, s, e):
 		c.notHeld(o, e)
 	}
 }
@@ -251,7 +251,7 @@ func (c *Checker) semReleased(o *owner, e *Event) {
 func (c *Checker) semCrash(o *owner) {
 	if o.op == Acquire || o.op == TryAcquire {
 		c.unsure(o)
-		c.fade(o.slots[0])
+		c.expirePending(o.slots[0])
 		o.slots[0].permit.open -= int64(o.permits)
 	}
 	o.op, o.credit, o.retro = 0, false, false
@@ -265,10 +265,10 @@ func (c *Checker) semTold(o *owner, e *Event) {
 	switch {
 	case s.permit.lo+int64(o.permits) > n || s.permit.sure > o.call.seq:
 	case s.permit.hi+int64(o.permits) > n || s.permit.full > o.call.seq || s.busy.blurred:
-		c.wonderBusy(s, "a busy answer depends on when permits were taken and given up, which is not settled")
+		c.markBusyUndecided(s, "a busy answer depends on when permits were taken and given up, which is not settled")
 	case s.unsure > 0 || o.permits > 1:
-		c.wonderBusy(s, "a busy answer can only be explained by an acquire without a known outcome, which is not settled")
+		c.markBusyUndecided(s, "a busy answer can only be explained by an acquire without a known outcome, which is not settled")
 	default:
-		c.violate(Violation{Rule: Busy, Key: s.key, Events: []Event{*e}, Certain: c.opts.Skew == 0, Says: sayBusy(e)})
+		c.violate(Violation{Rule: Busy, Key: s.key, Events: []Event{*e}, Certain: c.opts.Skew == 0, Message: sayBusy(e)})
 	}
 }

@@ -22,10 +22,10 @@ type stockOf struct {
 }
 
 type pendingHold struct {
-	of     Event   // whose it is
-	told   int64   // what it acquired and was told of, by permits, less what it has given back
-	unsure int64   // what acquires of unknown outcome, or under way, may have given or may yet give
-	gives  []Event // its releases of unknown outcome whose time is not over, or under way
+	of       Event   // whose it is
+	acquired int64   // what it acquired and was told of, by permits, less what it has given back
+	unsure   int64   // what acquires of unknown outcome, or under way, may have given or may yet give
+	gives    []Event // its releases of unknown outcome whose time is not over, or under way
 }
 
 func newPast(spec Spec) *historyPrefix {
@@ -78,11 +78,11 @@ func (p *historyPrefix) add(e *Event) {
 	case e.Op == Release:
 		s.gives = s.gives[:len(s.gives)-1]
 		if e.Phase == ReturnOK {
-			s.told -= n
+			s.acquired -= n
 		}
 	case told:
 		s.unsure -= n
-		s.told += n
+		s.acquired += n
 	case e.Phase == ReturnFail:
 		s.unsure -= n
 	}
@@ -132,7 +132,7 @@ func (p *historyPrefix) stretch(strict bool, events []Event) []Event {
 		if !strict && !acts[place{s.of.Client, s.of.Key}] {
 			continue // what it holds is in the others' way, and of no use
 		}
-		n := min(s.told, p.limit) + s.unsure
+		n := min(s.acquired, p.limit) + s.unsure
 		if n > int64(mostBefore-len(out)) {
 			return nil
 		}

@@ -5,11 +5,11 @@ import "slices"
 // A walk visits the states to which what may take effect at a point leads from one, each once, those first that took
 // least. It goes only as far as it is asked to: mostly the first state that is a goal is good enough.
 type walk struct {
-	op      int32 // what the goal is about
-	needy   bool  // what reaches the goal may lead to others that do
-	filling bool  // permits are taken until somebody sees that none is left who had not
-	unseen  int   // so many have seen it before
-	closing bool  // releases of unknown outcome end, as many as may
+	op        int32 // what the goal is about
+	needsMore bool  // what reaches the goal may lead to others that do
+	filling   bool  // permits are taken until somebody sees that none is left who had not
+	unseen    int   // so many have seen it before
+	closing   bool  // releases of unknown outcome end, as many as may
 
 	queue   []state
 	known   map[uint64]int32 // of states in the queue the place, by hash, if they are more than few
@@ -33,7 +33,7 @@ func (s *searcher) walk(st state, op int32) *walk {
 			w.put(st)
 		}
 	}
-	w.op, w.needy, w.filling, w.closing = op, false, false, false
+	w.op, w.needsMore, w.filling, w.closing = op, false, false, false
 	w.put(st)
 	return w
 }
@@ -80,7 +80,7 @@ func (s *searcher) found(w *walk) (state, bool) {
 			if w.closing {
 				s.closings(w.queue[w.at-1], w.op, w.add)
 			} else {
-				s.moves(w.queue[w.at-1], w.op, w.needy, w.add)
+				s.moves(w.queue[w.at-1], w.op, w.needsMore, w.add)
 			}
 		}
 		if w.at == len(w.queue) || s.budget < 0 {
@@ -100,7 +100,7 @@ func (s *searcher) found(w *walk) (state, bool) {
 			continue
 		}
 		next, ok := s.goal(st, w.op)
-		w.pending = !w.filling && (w.needy || !ok)
+		w.pending = !w.filling && (w.needsMore || !ok)
 		if ok {
 			return next, true
 		}

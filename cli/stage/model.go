@@ -25,7 +25,7 @@ const (
 // A Model is a story on a screen: how far it is told, and how that looks. It knows no
 // terminal: keys go in by their names, and lines come out.
 type Model struct {
-	told          reports.Narrative
+	narrative     reports.Narrative
 	colour        bool
 	sizes         sizes
 	width, height int
@@ -45,14 +45,14 @@ type Model struct {
 // New returns the story at its first event. Colours only repeat what is said in words or
 // signs as well.
 func New(told reports.Narrative, colour bool) Model {
-	return Model{told: told, colour: colour, sizes: measure(told), lane: everybody}.Resize(80, 24)
+	return Model{narrative: told, colour: colour, sizes: measure(told), lane: everybody}.Resize(80, 24)
 }
 
 // Resize fits the story into a window of so many columns and lines.
 func (m Model) Resize(width, height int) Model {
 	m.width, m.height = max(1, width), max(1, height)
 	m.verdict = nil
-	for _, line := range m.told.Verdict {
+	for _, line := range m.narrative.Verdict {
 		if strings.TrimSpace(line) != "" {
 			m.verdict = append(m.verdict, fold(line, m.width, "    ")...)
 		}
@@ -98,7 +98,7 @@ func (m Model) Waits() (time.Duration, int) {
 	if !m.running || to < 0 {
 		return 0, m.turn
 	}
-	return pace(m.told.Rows[to].At - m.told.Rows[m.at].At), m.turn
+	return pace(m.narrative.Rows[to].At - m.narrative.Rows[m.at].At), m.turn
 }
 
 // pace returns how long a time is shown.
@@ -123,7 +123,7 @@ func (m Model) GoOn(turn int) Model {
 }
 
 // last returns the place of the last row, 0 if there is none.
-func (m Model) last() int { return max(0, len(m.told.Rows)-1) }
+func (m Model) last() int { return max(0, len(m.narrative.Rows)-1) }
 
 // ended reports whether the story is told to its end.
 func (m Model) ended() bool { return m.at == m.last() }
@@ -163,7 +163,7 @@ func (m Model) next() Model {
 	case m.lane == everybody || m.ended():
 		m.note = "this is the end: q ends the play, g begins anew"
 	default:
-		m.note = "nothing more of " + m.told.Lanes[m.lane] + ": esc for all lanes, G for the end"
+		m.note = "nothing more of " + m.narrative.Lanes[m.lane] + ": esc for all lanes, G for the end"
 	}
 	return m
 }
@@ -181,14 +181,14 @@ func (m Model) back() Model {
 	}
 	m.note = "this is the beginning"
 	if m.lane != everybody {
-		m.note = "nothing of " + m.told.Lanes[m.lane] + " before: esc for all lanes, g for the beginning"
+		m.note = "nothing of " + m.narrative.Lanes[m.lane] + " before: esc for all lanes, g for the beginning"
 	}
 	return m
 }
 
 // later returns the next row of who is followed, or -1.
 func (m Model) later() int {
-	for at := m.at + 1; at < len(m.told.Rows); at++ {
+	for at := m.at + 1; at < len(m.narrative.Rows); at++ {
 		if m.follows(at) {
 			return at
 		}
@@ -198,15 +198,15 @@ func (m Model) later() int {
 
 // follows reports whether a row is of the lane that is followed.
 func (m Model) follows(at int) bool {
-	return m.lane == everybody || slices.Contains(m.told.Rows[at].Lanes, m.lane)
+	return m.lane == everybody || slices.Contains(m.narrative.Rows[at].Lanes, m.lane)
 }
 
 // follow chooses a lane; behind the last, and before the first, are all of them.
 func (m Model) follow(lane int) Model {
 	switch {
 	case lane < everybody:
-		lane = len(m.told.Lanes) - 1
-	case lane >= len(m.told.Lanes):
+		lane = len(m.narrative.Lanes) - 1
+	case lane >= len(m.narrative.Lanes):
 		lane = everybody
 	}
 	m.lane = lane

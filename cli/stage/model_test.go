@@ -49,7 +49,7 @@ func playOf(t *testing.T, strategy strategies.Strategy, scenario string) (report
 func race(t *testing.T) stage.Model {
 	t.Helper()
 	cell, history := play(t, "getset-timestamp", "getset-race")
-	return stage.New(reports.Tell(cell, history, reports.View{}), false).Resize(100, 30)
+	return stage.New(reports.Narrate(cell, history, reports.View{}), false).Resize(100, 30)
 }
 
 func press(m stage.Model, keys ...string) stage.Model {
@@ -84,7 +84,7 @@ func TestScreens(t *testing.T) {
 		golden.Assert(t, screen(press(at, times(51, "n")...))+"\n"+screen(press(at, "G")), fmt.Sprintf("%dx%d.txt", size[0], size[1]))
 	}
 	cell, history := play(t, "redlock", "gc-pause-holding")
-	pause := stage.New(reports.Tell(cell, history, reports.View{}), true).Resize(80, 24)
+	pause := stage.New(reports.Narrate(cell, history, reports.View{}), true).Resize(80, 24)
 	golden.Assert(t, strings.ReplaceAll(screen(press(pause, times(42, "n")...)), "\x1b", "ESC"), "overlap-in-colour.txt")
 }
 
@@ -131,7 +131,7 @@ func TestKeys(t *testing.T) {
 // Who follows a client sees its events, and no others on the way.
 func TestFollowing(t *testing.T) {
 	cell, history := play(t, "getset-timestamp", "getset-race")
-	told := reports.Tell(cell, history, reports.View{})
+	told := reports.Narrate(cell, history, reports.View{})
 	if got := strings.Join(told.Lanes, " "); got != "M A B C n1" {
 		t.Fatalf("lanes %s", got)
 	}
@@ -248,7 +248,7 @@ func TestTimeGoesOn(t *testing.T) {
 // Whatever the size, everything is within the window, at every event.
 func TestSizes(t *testing.T) {
 	cell, history := play(t, "redlock", "gc-pause-holding")
-	told := reports.Tell(cell, history, reports.View{})
+	told := reports.Narrate(cell, history, reports.View{})
 	m := stage.New(told, true)
 	for _, width := range []int{-1, 1, 3, 10, 11, 20, 50, 80, 300} {
 		for _, height := range []int{0, 1, 2, 3, 5, 9, 10, 12, 14, 17, 18, 24, 100} {
@@ -291,7 +291,7 @@ func within(t *testing.T, m stage.Model, width, height int) {
 // All of a verdict can be read, in whatever window.
 func TestVerdictIsReadToItsEnd(t *testing.T) {
 	cell, history := play(t, "redlock", "gc-pause-holding")
-	told := reports.Tell(cell, history, reports.View{})
+	told := reports.Narrate(cell, history, reports.View{})
 	last := told.Verdict[len(told.Verdict)-1]
 	m := stage.New(told, false).Resize(80, 18).Press("G")
 	if strings.Contains(screen(m), last) {
@@ -333,10 +333,10 @@ func TestHostileNames(t *testing.T) {
 		}
 		history := checker.History{Events: events, Meta: checker.Meta{TTL: time.Second, World: name, Clients: []string{name, name + "2"}, Nodes: []string{name}}}
 		cell := reports.Cell{World: name, Strategy: name, Scenario: name, Verdict: reports.Violated, Anomalies: []checker.Anomaly{checker.Anomaly(name)},
-			Witnesses: []checker.Witness{{Anomaly: checker.Anomaly(name), Says: name, Events: []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10}}},
+			Witnesses: []checker.Witness{{Anomaly: checker.Anomaly(name), Message: name, Events: []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10}}},
 			Reason:    name, Varies: name, ExpectedBy: name, MetNothing: []reports.MetNothing{{Line: 1, Text: name}}}
 		cell.Settle()
-		told := reports.Tell(cell, history, reports.View{})
+		told := reports.Narrate(cell, history, reports.View{})
 		for _, size := range [][2]int{{20, 5}, {80, 24}, {300, 100}} {
 			m := stage.New(told, false).Resize(size[0], size[1])
 			for range 3 * len(events) {
@@ -369,7 +369,7 @@ func dangerous(r rune) bool {
 func TestNoStory(t *testing.T) {
 	cell := reports.Cell{World: "sim", Strategy: "mine", Scenario: "flush", Verdict: reports.Error, Reason: "panic: out of cheese\n\ngoroutine 7 [running]:\n\tmain.explode()"}
 	cell.Settle()
-	m := stage.New(reports.Tell(cell, checker.History{}, reports.View{}), false)
+	m := stage.New(reports.Narrate(cell, checker.History{}, reports.View{}), false)
 	golden.Assert(t, screen(m), "no-story.txt")
 	for _, key := range []string{"n", "b", "g", "G", "r", "down", "up", "esc"} {
 		for _, size := range [][2]int{{1, 1}, {20, 5}, {80, 24}} {
@@ -393,7 +393,7 @@ func TestBeliefIsTheCheckers(t *testing.T) {
 	for _, strategy := range all.Registry().All() {
 		for _, scenario := range []string{"gc-pause-holding", "acquire-twice-release-once", "extend-after-lease", "two-failovers", "quorum-restart-empty"} {
 			cell, history := playOf(t, strategy, scenario)
-			told := reports.Tell(cell, history, reports.View{All: true})
+			told := reports.Narrate(cell, history, reports.View{All: true})
 			holds := checker.Holds(history)
 			overlap := false
 			for _, row := range told.Rows {

@@ -44,7 +44,7 @@ const (
 // A truth is one of the four, as the panel says it.
 type truth struct {
 	name    string
-	says    string
+	text    string
 	changed bool // by the row that is told last
 }
 
@@ -56,8 +56,8 @@ func measure(told reports.Narrative) sizes {
 			s.truths[i] = min(widest, max(s.truths[i], width(text)))
 		}
 		for i, t := range truths(r) {
-			if len(t.says) > len(s.longest[i]) {
-				s.longest[i] = t.says
+			if len(t.text) > len(s.longest[i]) {
+				s.longest[i] = t.text
 			}
 		}
 	}
@@ -106,23 +106,23 @@ func latest(writes []string) []string {
 
 // A layout is how the lines of a window are shared out.
 type layout struct {
-	lanes, head, rules, keys bool   // whether there is such a line
-	rows                     int    // of the story, at most
-	panel                    [4]int // lines of each truth
-	verdict                  []string
-	seen                     int // how many lines of the verdict are
+	clientNames, head, rules, keys bool   // whether there is such a line
+	rows                           int    // of the story, at most
+	panel                          [4]int // lines of each truth
+	verdict                        []string
+	seen                           int // how many lines of the verdict are
 }
 
 // layout shares out the lines. What matters on a stage comes first: what happens now, and
 // the truths; what else there is fits in where there is room.
 func (m Model) layout() layout {
-	l := layout{keys: m.height >= 12, lanes: m.height >= 10, head: m.height >= 14, rules: m.height >= 18}
+	l := layout{keys: m.height >= 12, clientNames: m.height >= 10, head: m.height >= 14, rules: m.height >= 18}
 	least := 1
 	if l.rules {
 		least = 3
 	}
-	most := max(1, m.height/12) // lines for a truth
-	if len(m.told.Rows) == 0 {  // there is nothing but a verdict
+	most := max(1, m.height/12)     // lines for a truth
+	if len(m.narrative.Rows) == 0 { // there is nothing but a verdict
 		l.head, l.rules, least = false, false, 0
 	} else {
 		for i := range l.panel {
@@ -130,7 +130,7 @@ func (m Model) layout() layout {
 		}
 	}
 	left := m.height - 1 // the heading
-	for _, line := range []bool{l.lanes, l.head, l.rules, l.keys} {
+	for _, line := range []bool{l.clientNames, l.head, l.rules, l.keys} {
 		if line {
 			left--
 		}
@@ -180,13 +180,13 @@ func (m Model) Screen() []string {
 		lines = append(lines, m.styled(ansi.Truncate(line, m.width, "…"), style))
 	}
 	add(m.heading(), bold)
-	if l.lanes {
-		add(m.lanes(), "")
+	if l.clientNames {
+		add(m.clientLines(), "")
 	}
 	if l.head {
 		add(m.row(reports.Headings(), "", ""), "")
 	}
-	if n := len(m.told.Rows); n > 0 {
+	if n := len(m.narrative.Rows); n > 0 {
 		for at := max(0, m.at+1-l.rows); at <= m.at; at++ {
 			now, own, style := "", "", ""
 			if at == m.at {
@@ -195,7 +195,7 @@ func (m Model) Screen() []string {
 			if m.lane != everybody && m.follows(at) {
 				own = markOwn
 			}
-			add(m.row(m.told.Rows[at], now, own), style)
+			add(m.row(m.narrative.Rows[at], now, own), style)
 		}
 		for blank := m.at + 1; blank < l.rows; blank++ {
 			add("", "") // so that the panel stays where it is
@@ -204,8 +204,8 @@ func (m Model) Screen() []string {
 	if l.rules {
 		add(strings.Repeat("─", m.width), "")
 	}
-	if len(m.told.Rows) > 0 {
-		row := m.told.Rows[m.at]
+	if len(m.narrative.Rows) > 0 {
+		row := m.narrative.Rows[m.at]
 		for i, t := range truths(row) {
 			style := ""
 			switch {
@@ -214,7 +214,7 @@ func (m Model) Screen() []string {
 			case t.changed:
 				style = bold
 			}
-			told := m.wrapped(t.says, l.panel[i])
+			told := m.wrapped(t.text, l.panel[i])
 			for k, line := range told {
 				before := strings.Repeat(" ", indent)
 				if k == 0 {
@@ -259,22 +259,22 @@ func mark(is bool) string {
 // heading says which cell it is and how far it is told.
 func (m Model) heading() string {
 	where := ""
-	if n := len(m.told.Rows); n > 0 {
+	if n := len(m.narrative.Rows); n > 0 {
 		where = fmt.Sprintf("%d of %d", m.at+1, n)
 	}
 	if m.running {
 		where = "running, " + where
 	}
 	if room := m.width - width(where) - gap; where != "" && room > 10 {
-		return pad(m.told.Heading, room, false) + strings.Repeat(" ", gap) + where
+		return pad(m.narrative.Heading, room, false) + strings.Repeat(" ", gap) + where
 	}
-	return m.told.Heading
+	return m.narrative.Heading
 }
 
-// lanes says who can be followed, and in brackets who is. Where there are too many for a
+// clientLines says who can be followed, and in brackets who is. Where there are too many for a
 // line, some before that one are left out.
-func (m Model) lanes() string {
-	names := append([]string{"all"}, m.told.Lanes...)
+func (m Model) clientLines() string {
+	names := append([]string{"all"}, m.narrative.Lanes...)
 	at := m.lane + 1
 	names[at] = "[" + names[at] + "]"
 	for from := range at + 1 {

@@ -109,7 +109,7 @@ func (o options) run(ctx context.Context) (agrees bool, err error) {
 			return false, err
 		}
 		fmt.Printf("%s agrees with sim in %d of %d cells, %d differ, %d undecided, %d played again; %v\n",
-			o.world, t.cells-t.undecided-t.differing, t.cells, t.differing, t.undecided, t.again, time.Since(begun).Round(time.Second))
+			o.world, t.cells-t.undecided-t.differing, t.cells, t.differing, t.undecided, t.reruns, time.Since(begun).Round(time.Second))
 		agrees = agrees && t.cells > 0 && t.differing == 0 && float64(t.undecided) <= o.unknown/100*float64(t.cells)
 		o.seed += uint64(o.count)
 	}
@@ -119,8 +119,8 @@ func (o options) run(ctx context.Context) (agrees bool, err error) {
 // tally counts the cells of the other world that apply. Rows that are played beside
 // one another add to it.
 type tally struct {
-	mu                                 sync.Mutex
-	cells, undecided, differing, again int
+	mu                                  sync.Mutex
+	cells, undecided, differing, reruns int
 }
 
 func (t *tally) add(row *tally) {
@@ -129,7 +129,7 @@ func (t *tally) add(row *tally) {
 	t.cells += row.cells
 	t.undecided += row.undecided
 	t.differing += row.differing
-	t.again += row.again
+	t.reruns += row.reruns
 }
 
 // lockfaultRun has the program play cells, and calls f with each, as it finds them in what the
@@ -171,7 +171,7 @@ func (o options) play(ctx context.Context, dir string, t *tally, judge func(repo
 			return nil
 		}
 		t.cells++
-		t.again += min(1, c.Reruns)
+		t.reruns += min(1, c.Reruns)
 		if o.reasons {
 			for _, reason := range c.Late {
 				fmt.Printf("%s was played again: %s\n", cell, reason)

@@ -86,7 +86,7 @@ func (o options) playRow(ctx context.Context, dir string, r row, t *tally) error
 	if _, err := o.play(ctx, dir, mine, wrong, args...); err != nil {
 		return err
 	}
-	fmt.Printf("%s: %d cells, %d played again, %v\n", r.scenarios, mine.cells, mine.again, time.Since(begun).Round(time.Second))
+	fmt.Printf("%s: %d cells, %d played again, %v\n", r.scenarios, mine.cells, mine.reruns, time.Since(begun).Round(time.Second))
 	t.add(mine)
 	return nil
 }

@@ -37,7 +37,7 @@ type way struct {
 	args string
 }
 
-var ways = []way{
+var variants = []way{
 	{"random walk", "explore getset-timestamp --clients 3 --advance 1 --random walk --shrink=false"},
 	{"PCT, depth 3", "explore getset-timestamp --clients 3 --advance 1 --random pct --shrink=false"},
 	{"every order, each played", "explore getset-timestamp --clients 3 --advance 1 --without-tables"},
@@ -101,7 +101,7 @@ func run(program string, patience time.Duration) error {
 	fmt.Print("\n| way | until it was found | in comparison | looked at |\n|---|---|---|---|\n")
 	var last time.Duration
 	var rows []func() string
-	for _, w := range ways {
+	for _, w := range variants {
 		r, took, err := b.search(w.args + " --until " + clobber)
 		if err != nil {
 			return err

@@ -46,7 +46,7 @@ func rows(list []record, versions map[string]string, played map[cellKey]outcome)
 			if !ok {
 				return "not played"
 			}
-			return o.verdict(r.tells)
+			return o.verdict(r.result)
 		}
 		add := func(library, script, defect, option, strategy string) {
 			all = append(all, row{library, script, defect, option, strategy, verdict("sim", strategy), verdict("process", strategy)})

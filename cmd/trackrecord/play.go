@@ -24,7 +24,7 @@ type outcome struct {
 }
 
 // verdict says it in words.
-func (o outcome) verdict(tells *told) string {
+func (o outcome) verdict(tells *shownResult) string {
 	switch o.cell.Verdict {
 	case reports.Held, reports.Violated:
 	default:
@@ -48,7 +48,7 @@ func (o outcome) verdict(tells *told) string {
 }
 
 // result returns what the first such operation returned.
-func (o outcome) result(t told) string {
+func (o outcome) result(t shownResult) string {
 	for _, e := range o.events {
 		if e.Kind == checker.Return && e.Client == t.client && string(e.Op) == t.op {
 			return string(e.Result)

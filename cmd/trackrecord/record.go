@@ -9,8 +9,8 @@ type record struct {
 	sources []source
 	shows   string // the strategy that shows it
 	cures   []cure
-	note    string // what a reader must know to judge it fairly
-	tells   *told  // what the script is about, where it is an answer and no anomaly
+	note    string       // what a reader must know to judge it fairly
+	result  *shownResult // what the script is about, where it is an answer and no anomaly
 }
 
 // A source is where a defect is reported, or where the code is that has it.
@@ -19,8 +19,8 @@ type source struct{ text, url string }
 // A cure is what a user can do, and the strategy that does it.
 type cure struct{ what, strategy string }
 
-// A told is an operation of a client whose result is to be shown.
-type told struct{ client, op string }
+// A shownResult is an operation of a client whose result is to be shown.
+type shownResult struct{ client, op string }
 
 // A library is what people call it, and the module that it is in.
 type library struct{ name, module string }

@@ -83,7 +83,7 @@ func records() []record {
 			shows:   "redsync",
 			cures:   []cure{{"go-redis's `MaxRetries: -1`: an error that leaves it open", "redsync-no-retries"}},
 			note:    "No harm is done to the lock. #143 brought the error.",
-			tells:   &told{"A", "release"},
+			result:  &shownResult{"A", "release"},
 		},
 		{
 			name: "caller-gives-up", library: redsync,

@@ -22,7 +22,7 @@ func (v virtual) settle(int, func() bool) error {
 func inVirtualTime(t *testing.T, do func(side)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		w, err := sim.New(sim.Config{Nodes: 1, Replicas: 1, Lock: faults.OnKey("lock"), TTL: 30 * time.Second, Seed: 1})
+		w, err := sim.New(sim.Config{Nodes: 1, Replicas: 1, Lock: faults.SingleKeyLock("lock"), TTL: 30 * time.Second, Seed: 1})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -51,10 +51,10 @@ type Host struct {
 	launcher *child.Launcher
 	starts   real.Starts
 
-	mu      sync.Mutex
-	daemons map[string]*Daemon
-	pages   map[string]int64 // how long logs were at the last NewPage, by name
-	ways    []*PeerProxy
+	mu          sync.Mutex
+	daemons     map[string]*Daemon
+	pages       map[string]int64 // how long logs were at the last NewPage, by name
+	peerProxies []*PeerProxy
 
 	once     sync.Once
 	closeErr error
@@ -174,7 +174,7 @@ func (h *Host) Close() error {
 			errs = append(errs, d.close())
 		}
 		h.mu.Lock()
-		ways := h.ways
+		ways := h.peerProxies
 		h.mu.Unlock()
 		for _, w := range ways {
 			errs = append(errs, w.close())

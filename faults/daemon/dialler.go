@@ -14,8 +14,8 @@ import (
 	"strings"
 )
 
-// CanTell reports whether this system says which process a connection belongs to, which [PeerProxy] need.
-func CanTell() bool { return runtime.GOOS == "linux" }
+// CanFindSocketOwner reports whether this system says which process a connection belongs to, which [PeerProxy] need.
+func CanFindSocketOwner() bool { return runtime.GOOS == "linux" }
 
 // errNobody says that no process that was asked about has a socket.
 var errNobody = errors.New("none of the members has it")

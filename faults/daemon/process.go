@@ -30,9 +30,9 @@ type Program struct {
 	// PortTaken is what the log says of a server that ended because another had its port, for it to be
 	// tried on another one. Empty means that it keeps the one it has.
 	PortTaken string
-	// Says returns the line of a log, which may be empty, that says best why the server ended, without what
+	// Reason returns the line of a log, which may be empty, that says best why the server ended, without what
 	// errors need not show; nil means the last one, [LastLine].
-	Says func(log string) string
+	Reason func(log string) string
 	// Close is called when the daemon ends for good; nil does nothing.
 	Close func() error
 }
@@ -65,15 +65,15 @@ func (d *Daemon) Dir() string { return filepath.Join(d.host.dir.Path(), d.name) 
 func (d *Daemon) Log() string { return filepath.Join(d.Dir(), "log") }
 
 // Pause stops it, as [real.ManagedServer] says.
-func (d *Daemon) Pause() error { return d.tell("pause", (*child.Proc).Pause) }
+func (d *Daemon) Pause() error { return d.signal("pause", (*child.Proc).Pause) }
 
 // Resume lets it go on, as [real.ManagedServer] says.
-func (d *Daemon) Resume() error { return d.tell("resume", (*child.Proc).Resume) }
+func (d *Daemon) Resume() error { return d.signal("resume", (*child.Proc).Resume) }
 
 // Kill ends it, as [real.ManagedServer] says.
-func (d *Daemon) Kill() error { return d.tell("kill", (*child.Proc).Kill) }
+func (d *Daemon) Kill() error { return d.signal("kill", (*child.Proc).Kill) }
 
-func (d *Daemon) tell(what string, do func(*child.Proc) error) error {
+func (d *Daemon) signal(what string, do func(*child.Proc) error) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	err := child.ErrEnded
@@ -222,7 +222,7 @@ func (d *Daemon) launchAt(ctx context.Context, port int, waits bool) error {
 	if ended && p.Status() != nil {
 		err = fmt.Errorf("%w (%w)", err, p.Status())
 	}
-	if line := d.says(text); line != "" {
+	if line := d.reason(text); line != "" {
 		return fmt.Errorf("%w; its log says: %s", err, line)
 	}
 	return err
@@ -267,7 +267,7 @@ func (d *Daemon) Await(ctx context.Context, answers func(context.Context) error)
 	err := Await(ctx, d.proc, answers)
 	if errors.Is(err, child.ErrEnded) {
 		text, _ := readFrom(d.Log(), 0) // no log: nothing to add
-		return fmt.Errorf("%w; its log says: %s", err, d.says(text))
+		return fmt.Errorf("%w; its log says: %s", err, d.reason(text))
 	}
 	return err
 }
@@ -278,9 +278,9 @@ func LastLine(text string) string {
 	return strings.TrimSpace(text[strings.LastIndexByte(text, '\n')+1:])
 }
 
-// says returns the line of a log that says why its server ended.
-func (d *Daemon) says(log string) string {
-	says := d.program.Says
+// reason returns the line of a log that says why its server ended.
+func (d *Daemon) reason(log string) string {
+	says := d.program.Reason
 	if says == nil {
 		says = LastLine
 	}

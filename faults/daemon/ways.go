@@ -17,7 +17,7 @@ import (
 // PeerProxy lead from the members of a cluster to one another, through this process, where they can be cut. Each is a port of
 // loopback at which one port of a member's is reached: by one other, where each member can be told something else, or by
 // all. Then who dials is found out by whose process has the other end, which must keep it open until it hears
-// something, and which not all systems say ([CanTell]). [Host.NewWays] makes them, and they end with the host. Safe for concurrent use.
+// something, and which not all systems say ([CanFindSocketOwner]). [Host.NewWays] makes them, and they end with the host. Safe for concurrent use.
 //
 // What is said between two members that are parted stands still: nothing more is passed on, no end is told, and who
 // dials is neither refused nor answered. What had been passed on is in the system's hands, and arrives.
@@ -55,7 +55,7 @@ func (h *Host) NewWays() *PeerProxy {
 	w := &PeerProxy{members: map[int]*Daemon{}, parted: map[pair]bool{}, conns: map[*peerConn]bool{}}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.ways = append(h.ways, w)
+	h.peerProxies = append(h.peerProxies, w)
 	return w
 }
 
@@ -82,7 +82,7 @@ func (w *PeerProxy) pids() map[int]int {
 // To opens a way to that port of a member's, and returns its own port, which is what the others are to be told.
 // Where the system doesn't say who dials it is the same port, and there is no way.
 func (w *PeerProxy) To(member, port int) (int, error) {
-	if !CanTell() {
+	if !CanFindSocketOwner() {
 		return port, nil
 	}
 	return w.open(way{to: member, port: port})
@@ -196,11 +196,11 @@ func (w *PeerProxy) close() error {
 
 // A peerConn is a connection from one member to another. Ways.mu guards its fields but for the two ends.
 type peerConn struct {
-	ways *PeerProxy
-	way  way
-	in   *net.TCPConn    // from who has dialled
-	gone context.Context // done when it is over
-	end  func()          // has it be over
+	proxy *PeerProxy
+	way   way
+	in    *net.TCPConn    // from who has dialled
+	gone  context.Context // done when it is over
+	end   func()          // has it be over
 
 	between pair         // not known until it was found out who has dialled
 	out     *net.TCPConn // nil until it was dialled
@@ -209,7 +209,7 @@ type peerConn struct {
 
 // accept takes in a connection, and has it carried by goroutines of its own.
 func (w *PeerProxy) accept(in *net.TCPConn, on way) {
-	c := &peerConn{ways: w, way: on, in: in}
+	c := &peerConn{proxy: w, way: on, in: in}
 	c.gone, c.end = context.WithCancel(context.Background())
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -262,8 +262,8 @@ func (c *peerConn) close() {
 
 // fail is reset for who doesn't hold PeerProxy.mu.
 func (c *peerConn) fail() {
-	c.ways.mu.Lock()
-	defer c.ways.mu.Unlock()
+	c.proxy.mu.Lock()
+	defer c.proxy.mu.Unlock()
 	c.reset()
 }
 
@@ -279,7 +279,7 @@ func (c *peerConn) ends() []*net.TCPConn {
 func (c *peerConn) carry() (orderly bool) {
 	from, err := c.way.from, error(nil)
 	if from == 0 {
-		from, err = dialler(c.in, c.ways.pids())
+		from, err = dialler(c.in, c.proxy.pids())
 	}
 	if err != nil || from == c.way.to {
 		return false // nobody's, by now
@@ -320,7 +320,7 @@ func (c *peerConn) dial() (*net.TCPConn, error) {
 		if err == nil {
 			return out.(*net.TCPConn), nil
 		}
-		if c.ways.pids()[c.way.to] == 0 {
+		if c.proxy.pids()[c.way.to] == 0 {
 			return nil, err
 		}
 		select {
@@ -333,22 +333,22 @@ func (c *peerConn) dial() (*net.TCPConn, error) {
 
 // isOf takes note of whose it is, and reports whether they are parted: then it was begun meanwhile.
 func (c *peerConn) isOf(members pair) bool {
-	c.ways.mu.Lock()
-	defer c.ways.mu.Unlock()
+	c.proxy.mu.Lock()
+	defer c.proxy.mu.Unlock()
 	c.between = members
-	c.stood = c.ways.parted[members]
+	c.stood = c.proxy.parted[members]
 	return c.stood
 }
 
 // has takes note of the other side.
 func (c *peerConn) has(out *net.TCPConn) {
-	c.ways.mu.Lock()
-	defer c.ways.mu.Unlock()
+	c.proxy.mu.Lock()
+	defer c.proxy.mu.Unlock()
 	c.out = out
 	switch {
 	case c.gone.Err() != nil:
 		c.reset()
-	case c.ways.parted[c.between]:
+	case c.proxy.parted[c.between]:
 		c.stop()
 	}
 }
@@ -393,8 +393,8 @@ func (w writer) Write(p []byte) (n int, err error) {
 
 // passes reports whether what is in hand may be passed on, and takes note if not.
 func (c *peerConn) passes() bool {
-	c.ways.mu.Lock()
-	defer c.ways.mu.Unlock()
-	c.stood = c.stood || c.ways.parted[c.between]
+	c.proxy.mu.Lock()
+	defer c.proxy.mu.Unlock()
+	c.stood = c.stood || c.proxy.parted[c.between]
 	return !c.stood
 }

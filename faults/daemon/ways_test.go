@@ -83,7 +83,7 @@ type cluster struct {
 // members starts so many, all of which are reached by one way each.
 func members(t *testing.T, n int) *cluster {
 	t.Helper()
-	if !CanTell() {
+	if !CanFindSocketOwner() {
 		t.Skip("this system doesn't say who has dialled")
 	}
 	h := host(t)

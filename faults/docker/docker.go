@@ -225,7 +225,7 @@ func (h *Host) Close() error {
 		err := sweep(ctx, h.engine.Client, h.run, h.making.left())
 		if err == nil {
 			// One who has gone already is not missed any more.
-			_ = tell(h.watchman, reaperMessage{Dismissed: true})
+			_ = send(h.watchman, reaperMessage{Dismissed: true})
 		}
 		errs = append(errs, h.watchman.Close(), err, h.dir.Remove(), h.engine.Close())
 		h.closeErr = errors.Join(errs...)

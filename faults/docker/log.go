@@ -14,8 +14,8 @@ import (
 
 // A place is one in a server's log. The zero value is its beginning.
 type place struct {
-	printed time.Time // what the container printed since then
-	logged  int64     // what stands in its file from there on
+	since  time.Time // what the container printed since then
+	logged int64     // what stands in its file from there on
 }
 
 // newPage has its log begin anew.
@@ -33,7 +33,7 @@ func (s *server) here(ctx context.Context) place {
 	if s.container == nil {
 		return place{}
 	}
-	at := place{printed: time.Now()}
+	at := place{since: time.Now()}
 	file, err := s.host.engine.ContainerStatPath(ctx, s.container.GetContainerID(), client.ContainerStatPathOptions{Path: logFile})
 	if err == nil {
 		at.logged = file.Stat.Size
@@ -58,14 +58,14 @@ func (s *server) log(ctx context.Context, since place) (printed, logged []byte, 
 	if s.container == nil {
 		return nil, nil, nil
 	}
-	if printed, err = s.printed(ctx, since.printed); err != nil {
+	if printed, err = s.output(ctx, since.since); err != nil {
 		return nil, nil, err
 	}
 	logged, err = s.logged(ctx)
 	return printed, logged[min(since.logged, int64(len(logged))):], err
 }
 
-func (s *server) printed(ctx context.Context, since time.Time) ([]byte, error) {
+func (s *server) output(ctx context.Context, since time.Time) ([]byte, error) {
 	options := client.ContainerLogsOptions{ShowStdout: true, ShowStderr: true}
 	if !since.IsZero() {
 		options.Since = since.Format(time.RFC3339Nano)

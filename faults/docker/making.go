@@ -40,7 +40,7 @@ func (m *pendingCreates) one(ctx context.Context, what string, do func(ctx conte
 	item := fmt.Sprintf("%s %d", what, m.count)
 	m.items[item] = true
 	m.mu.Unlock()
-	if err := tell(m.watchman, reaperMessage{Making: item}); err != nil {
+	if err := send(m.watchman, reaperMessage{Making: item}); err != nil {
 		return err
 	}
 	err := do(ctx, item)
@@ -50,7 +50,7 @@ func (m *pendingCreates) one(ctx context.Context, what string, do func(ctx conte
 	m.mu.Lock()
 	delete(m.items, item)
 	m.mu.Unlock()
-	return errors.Join(err, tell(m.watchman, reaperMessage{Made: item}))
+	return errors.Join(err, send(m.watchman, reaperMessage{Made: item}))
 }
 
 // left returns what has not been answered for.

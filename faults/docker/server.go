@@ -60,7 +60,7 @@ func (s *server) Addr() string { return s.ready.Addr() }
 
 // Pause stops it, as [real.ManagedServer] says.
 func (s *server) Pause() error {
-	return s.tell("pause", func(ctx context.Context, id string) error {
+	return s.command("pause", func(ctx context.Context, id string) error {
 		if s.paused {
 			return nil
 		}
@@ -75,7 +75,7 @@ func (s *server) Pause() error {
 
 // Resume lets it go on, as [real.ManagedServer] says.
 func (s *server) Resume() error {
-	return s.tell("resume", func(ctx context.Context, id string) error {
+	return s.command("resume", func(ctx context.Context, id string) error {
 		if !s.paused {
 			return s.mustRun(ctx)
 		}
@@ -111,7 +111,7 @@ func insist(ctx context.Context, change func() error, mustRun func(context.Conte
 
 // Kill ends it, as [real.ManagedServer] says.
 func (s *server) Kill() error {
-	return s.tell("kill", func(ctx context.Context, id string) error {
+	return s.command("kill", func(ctx context.Context, id string) error {
 		_, err := s.host.engine.ContainerKill(ctx, id, client.ContainerKillOptions{Signal: "KILL"})
 		if err != nil && !errdefs.IsConflict(err) { // that is one that has ended
 			return err
@@ -127,7 +127,7 @@ func (s *server) Kill() error {
 	})
 }
 
-func (s *server) tell(what string, do func(ctx context.Context, id string) error) error {
+func (s *server) command(what string, do func(ctx context.Context, id string) error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	s.mu.Lock()
@@ -188,7 +188,7 @@ func (s *server) Restart(ctx context.Context, empty bool) error {
 	if s.container == nil {
 		err = s.create(ctx)
 	} else {
-		err = s.again(ctx)
+		err = s.startContainer(ctx)
 	}
 	if err != nil {
 		return fmt.Errorf("docker: restart %s: %w", s.spec.Name, oneLine(err))
@@ -196,8 +196,8 @@ func (s *server) Restart(ctx context.Context, empty bool) error {
 	return nil
 }
 
-// again starts the present container.
-func (s *server) again(ctx context.Context) error {
+// startContainer starts the present container.
+func (s *server) startContainer(ctx context.Context) error {
 	file, err := s.configure()
 	if err != nil {
 		return err

@@ -55,18 +55,18 @@ func startWatchman(command func() *exec.Cmd, told reaperMessage, making *pending
 	if err != nil {
 		return nil, err
 	}
-	if err := tell(w, told); err != nil {
+	if err := send(w, told); err != nil {
 		return nil, errors.Join(err, w.Close())
 	}
 	return w, nil
 }
 
-func tell(w *watchman.Reaper, o reaperMessage) error {
+func send(w *watchman.Reaper, o reaperMessage) error {
 	line, err := json.Marshal(o)
 	if err != nil {
 		return err
 	}
-	return w.Tell(string(line))
+	return w.Send(string(line))
 }
 
 // When nothing is in the making any more, nothing new must come for as long as

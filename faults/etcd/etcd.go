@@ -141,7 +141,7 @@ var _ real.Clustered = Service{}
 func (Service) Name() string { return "etcd" }
 
 // Clusters implements [real.Clustered].
-func (Service) Clusters() bool { return daemon.CanTell() }
+func (Service) Clusters() bool { return daemon.CanFindSocketOwner() }
 
 // Login implements [real.Service].
 func (Service) Login(password string) real.Login {

@@ -18,10 +18,10 @@ import (
 // errBlind says that there is no connection at the moment.
 var errBlind = errors.New("it is not connected")
 
-// Look implements [real.LockInspector]. A query is a prefix of keys with $1 for the lock's name: the oldest of them has the lock, and its value says whose
+// Inspect implements [real.LockInspector]. A query is a prefix of keys with $1 for the lock's name: the oldest of them has the lock, and its value says whose
 // it is, as long as the key's lease if it has one.
-func (s *server) Look(ctx context.Context, query, name string) (seen real.LockState, err error) {
-	client, err := s.look()
+func (s *server) Inspect(ctx context.Context, query, name string) (seen real.LockState, err error) {
+	client, err := s.inspector()
 	if err != nil {
 		return seen, err
 	}
@@ -43,7 +43,7 @@ func (s *server) Look(ctx context.Context, query, name string) (seen real.LockSt
 
 // Bound implements [real.SessionInspector]: a key's lease is known to whoever leads.
 func (s *server) Bound(ctx context.Context, bond string) (bool, error) {
-	client, err := s.look()
+	client, err := s.inspector()
 	if err != nil {
 		return false, err
 	}
@@ -55,8 +55,8 @@ func (s *server) Bound(ctx context.Context, bond string) (bool, error) {
 	return err == nil && is.TTL >= 0, err // -1 of one that has ended; less than a second is none
 }
 
-// look returns the connection by which a member is asked, once it is there.
-func (s *server) look() (*clientv3.Client, error) {
+// inspector returns the connection by which a member is asked, once it is there.
+func (s *server) inspector() (*clientv3.Client, error) {
 	client, err := s.eye.Get(func() (*clientv3.Client, error) {
 		quick := backoff.Config{BaseDelay: 10 * time.Millisecond, Multiplier: 1.2, MaxDelay: 100 * time.Millisecond}
 		return clientv3.New(clientv3.Config{

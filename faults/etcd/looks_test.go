@@ -49,7 +49,7 @@ func TestLook(t *testing.T) {
 		for i, member := range members {
 			var seen real.LockState
 			waitFor(t, fmt.Sprintf("%s: member %d to say %s, and not %v", step.what, i+1, step.want, seen.Holders), func() bool {
-				seen, err = member.(real.LockInspector).Look(ctx, "$1/", "lock")
+				seen, err = member.(real.LockInspector).Inspect(ctx, "$1/", "lock")
 				for i := range seen.Holders {
 					if h := &seen.Holders[i]; (h.Bond != "") != (h.Ends != "") {
 						t.Errorf("%s: %+v", step.what, h)
@@ -72,7 +72,7 @@ func TestLook(t *testing.T) {
 	look := func(i int) (real.LockState, error) {
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		defer cancel()
-		return members[i].(real.LockInspector).Look(ctx, "$1/", "lock")
+		return members[i].(real.LockInspector).Inspect(ctx, "$1/", "lock")
 	}
 	if err := members[1].Pause(); err != nil {
 		t.Fatal(err)

@@ -57,9 +57,9 @@ type talk struct {
 // call is a stream, which is a call of a method, until its server has said all, or its client has given it up.
 type call struct {
 	method
-	owed []int // the numbers of its requests that have no answer yet, oldest first
-	up   body  // what its client says
-	down body
+	unanswered []int // the numbers of its requests that have no answer yet, oldest first
+	up         body  // what its client says
+	down       body
 }
 
 // half is one direction of a connection.
@@ -199,11 +199,11 @@ func (t *talk) request(frame http2.Frame) (asks proxy.Request) {
 			asks.Silent, asks.Opens, asks.Reads = c.word == wordKeepAlive, opens(c.word), known && reads(asks.Words)
 		}
 		if len(asks.Words) > 0 && !asks.Silent {
-			c.owed = append(c.owed, number)
+			c.unanswered = append(c.unanswered, number)
 		}
 	case *http2.RSTStreamFrame:
 		delete(t.calls, id)
-		asks = proxy.Request{Words: []string{wordCancel}, Parts: []proxy.Part{{Text: wordCancel + " of " + c.word}}, Silent: true, Opens: true, GivesUp: c.owed}
+		asks = proxy.Request{Words: []string{wordCancel}, Parts: []proxy.Part{{Text: wordCancel + " of " + c.word}}, Silent: true, Opens: true, GivesUp: c.unanswered}
 	}
 	asks.Quiet = len(asks.Words) == 0
 	return asks
@@ -242,18 +242,18 @@ func (t *talk) reply(frame http2.Frame) (says proxy.Reply) {
 		over = frame.StreamEnded()
 	case *http2.MetaHeadersFrame:
 		if over = frame.StreamEnded(); over {
-			says.Parts = ended(frame.RegularFields(), len(c.owed) > 0)
+			says.Parts = ended(frame.RegularFields(), len(c.unanswered) > 0)
 		}
 	case *http2.RSTStreamFrame:
 		over = true
 		says.Parts = []proxy.Part{{Text: "call ended (" + strings.ToLower(frame.ErrCode.String()) + ")"}}
 	}
-	if len(says.Parts) > 0 && len(c.owed) > 0 {
-		says.Answers, says.Overtakes = c.owed[0], true
-		c.owed = c.owed[1:]
+	if len(says.Parts) > 0 && len(c.unanswered) > 0 {
+		says.Answers, says.Overtakes = c.unanswered[0], true
+		c.unanswered = c.unanswered[1:]
 	}
 	if over {
-		says.GivesUp = c.owed
+		says.GivesUp = c.unanswered
 		delete(t.calls, id)
 	}
 	says.Quiet = len(says.Parts) == 0

@@ -106,7 +106,7 @@ func asks(r proxy.Request) string {
 	if r.Quiet {
 		return "quiet"
 	}
-	text := strings.Join(r.Words, ",") + ": " + proxytest.Told(r.Parts)
+	text := strings.Join(r.Words, ",") + ": " + proxytest.PartsText(r.Parts)
 	if r.Silent {
 		text += " silent"
 	}
@@ -124,7 +124,7 @@ func answers(r proxy.Reply) string {
 	if r.Quiet {
 		return "quiet"
 	}
-	text := fmt.Sprintf("%d: %s", r.Answers, proxytest.Told(r.Parts))
+	text := fmt.Sprintf("%d: %s", r.Answers, proxytest.PartsText(r.Parts))
 	if len(r.GivesUp) > 0 {
 		text += fmt.Sprint(" gives up ", r.GivesUp)
 	}

@@ -67,7 +67,7 @@ func limited(t *testing.T, limit time.Duration) context.Context {
 
 // A mutex of etcd's library is told as it is: what was asked, what was answered, and what was said unasked.
 func TestRequestsAreTold(t *testing.T) {
-	s := newStage(t, faults.OnKey("lock"))
+	s := newStage(t, faults.SingleKeyLock("lock"))
 	s.Begin()
 	a, b := s.connect("A"), s.connect("B")
 	session := func(c *clientv3.Client) (own *concurrency.Session) {
@@ -87,12 +87,12 @@ func TestRequestsAreTold(t *testing.T) {
 		A > n1/0 TXN if create lock/… = 0 [A1]; then PUT lock/… lease … [A1 A1]; then RANGE lock/* by create limit 1; else RANGE lock/… [A1]; else RANGE lock/* by create limit 1
 		A < reply TXN if create lock/… = 0 [A1]; then PUT lock/… lease … [A1 A1]; then RANGE lock/* by create limit 1; else RANGE lock/… [A1]; else RANGE lock/* by create limit 1 = then revision 2; ok; lock/… created 2 [A1]`)
 	waits := s.Start(func() error { return other.Lock(t.Context()) })
-	s.Await("B watches", func() bool { return strings.Contains(s.Told("B"), "= watching") })
+	s.Await("B watches", func() bool { return strings.Contains(s.MessageLines("B"), "= watching") })
 	s.Must(func() error { return mutex.Unlock(t.Context()) })
 	if err := s.End(waits); err != nil {
 		t.Error(err)
 	}
-	told := s.Told("B")
+	told := s.MessageLines("B")
 	for _, want := range []string{
 		"B > n1/0 RANGE lock/* created until 2 by create descending limit 1",
 		"B > n1/0 WATCH lock/… from revision 3 [A1]", "= watching revision 3",
@@ -112,7 +112,7 @@ func TestRequestsAreTold(t *testing.T) {
 
 // What keeps a lease is carried and told, and nothing else: it is no round trip, and no order about any request means it.
 func TestKeptAlive(t *testing.T) {
-	s := newStage(t, faults.OnKey("lock"))
+	s := newStage(t, faults.SingleKeyLock("lock"))
 	a := s.connect("A")
 	s.Begin()
 	var lease *clientv3.LeaseGrantResponse
@@ -155,7 +155,7 @@ func fmtEvents(events []checker.Event) string {
 }
 
 func TestOrdersByMethod(t *testing.T) {
-	s := newStage(t, faults.OnKey("lock"))
+	s := newStage(t, faults.SingleKeyLock("lock"))
 	a, b := s.connect("A"), s.connect("B")
 	s.Begin()
 	has := func() (n int64) {
@@ -269,7 +269,7 @@ func TestWhoseDoingItWas(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if told := s.Told("A"); !strings.Contains(told, "A held reply PUT") || strings.Contains(told, "held reply RANGE") {
+	if told := s.MessageLines("A"); !strings.Contains(told, "A held reply PUT") || strings.Contains(told, "held reply RANGE") {
 		t.Errorf("the wrong answer was held:\n%s", told)
 	}
 	s.Must(func() error { _, err := a.Delete(t.Context(), "lock/a"); return err })

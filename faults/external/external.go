@@ -37,13 +37,13 @@ type Options struct {
 
 // A Host visits servers. [New] makes one. Safe for concurrent use.
 type Host struct {
-	all  []address
-	run  string // with the cell's own number
-	ours bool   // it is a run of our own
+	all   []address
+	run   string // with the cell's own number
+	isOwn bool   // it is a run of our own
 
-	mu     sync.Mutex
-	guests []*guest
-	closed bool
+	mu      sync.Mutex
+	servers []*userServer
+	closed  bool
 
 	once     sync.Once
 	closeErr error
@@ -57,8 +57,8 @@ func New(options Options) (*Host, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &Host{all: all, run: options.Run, ours: options.Run == ""}
-	if h.ours {
+	h := &Host{all: all, run: options.Run, isOwn: options.Run == ""}
+	if h.isOwn {
 		h.run = NewRun()
 	}
 	h.run += "-" + NewRun()[:8]
@@ -82,7 +82,7 @@ func (h *Host) Start(ctx context.Context, spec real.ServerSpec) (real.Server, er
 	case spec.Clock:
 		return nil, fmt.Errorf("external: %w: this Redis is not ours", real.ErrNoClock)
 	}
-	g := &guest{host: h, address: h.all[node], sent: map[string]bool{}}
+	g := &userServer{host: h, address: h.all[node], sent: map[string]bool{}}
 	g.client = redis.NewClient(g.address.options())
 	if err := g.begin(ctx); err != nil {
 		_ = g.client.Close()
@@ -94,7 +94,7 @@ func (h *Host) Start(ctx context.Context, spec real.ServerSpec) (real.Server, er
 		g.leave()
 		return nil, errors.New("external: the host is closed")
 	}
-	h.guests = append(h.guests, g)
+	h.servers = append(h.servers, g)
 	return g, nil
 }
 
@@ -112,14 +112,14 @@ func (h *Host) Close() error {
 	h.once.Do(func() {
 		h.mu.Lock()
 		h.closed = true
-		guests := h.guests
+		guests := h.servers
 		h.mu.Unlock()
 		ctx, cancel := context.WithTimeout(context.Background(), goodbye)
 		defer cancel()
 		var errs []error
 		for _, g := range guests {
 			err := remove(ctx, g.client, g.keys()...)
-			if err == nil && h.ours {
+			if err == nil && h.isOwn {
 				err = sweep(ctx, g.client, h.run)
 			}
 			if err != nil {
@@ -132,8 +132,8 @@ func (h *Host) Close() error {
 	return h.closeErr
 }
 
-// guest is a server that is visited.
-type guest struct {
+// userServer is a server that is visited.
+type userServer struct {
 	host    *Host
 	address address
 	client  *redis.Client
@@ -144,9 +144,9 @@ type guest struct {
 	sent map[string]bool // words that may be keys of ours
 }
 
-var _ real.UnmanagedServer = (*guest)(nil)
+var _ real.UnmanagedServer = (*userServer)(nil)
 
-func (g *guest) begin(ctx context.Context) (err error) {
+func (g *userServer) begin(ctx context.Context) (err error) {
 	if _, err = g.address.visit(ctx, g.client); err != nil {
 		return err
 	}
@@ -159,7 +159,7 @@ func (g *guest) begin(ctx context.Context) (err error) {
 	return err
 }
 
-func (g *guest) leave() {
+func (g *userServer) leave() {
 	if g.forward != nil {
 		g.forward.close()
 	}
@@ -167,18 +167,18 @@ func (g *guest) leave() {
 }
 
 // Addr is where it is reached in plain text.
-func (g *guest) Addr() string {
+func (g *userServer) Addr() string {
 	if g.forward != nil {
 		return g.forward.addr()
 	}
 	return g.address.at
 }
 
-func (g *guest) Login() real.Login   { return g.address.login }
-func (g *guest) Trip() time.Duration { return g.took }
+func (g *userServer) Login() real.Login   { return g.address.login }
+func (g *userServer) Trip() time.Duration { return g.took }
 
 // Sent notes the words that may be names of keys.
-func (g *guest) Sent(words []string) {
+func (g *userServer) Sent(words []string) {
 	switch strings.ToUpper(words[0]) {
 	case "PUBLISH", "SUBSCRIBE", "PSUBSCRIBE", "SSUBSCRIBE", "UNSUBSCRIBE", "PUNSUBSCRIBE", "SUNSUBSCRIBE":
 		return // channels, and perhaps none that the user may use as a key
@@ -192,7 +192,7 @@ func (g *guest) Sent(words []string) {
 	}
 }
 
-func (g *guest) keys() []string {
+func (g *userServer) keys() []string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return slices.Sorted(maps.Keys(g.sent))

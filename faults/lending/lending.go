@@ -192,7 +192,7 @@ func (l *Pool) start(ctx context.Context, spec real.ServerSpec, clock bool) (*se
 		return nil, err
 	}
 	s := &server{ManagedServer: started.(real.ManagedServer), name: spec.Name, password: l.password, clock: clock}
-	if s.new, err = s.look(ctx); err != nil {
+	if s.new, err = s.inspect(ctx); err != nil {
 		return nil, err
 	}
 	l.mu.Lock()

@@ -89,7 +89,7 @@ func (s *server) tryReset(ctx context.Context) error {
 // started anew.
 func (s *server) renew(ctx context.Context) error {
 	if !s.broken && s.pace(ctx, s.new["config hz"]) == nil {
-		is, err := s.look(ctx)
+		is, err := s.inspect(ctx)
 		if err == nil && is.difference(s.new) == "" {
 			return nil
 		}
@@ -102,7 +102,7 @@ func (s *server) renew(ctx context.Context) error {
 		err = s.Restart(ctx, true)
 	}
 	if err == nil {
-		s.new, err = s.look(ctx)
+		s.new, err = s.inspect(ctx)
 	}
 	if err != nil {
 		return fmt.Errorf("lending: starting %s anew: %w", s.name, err)
@@ -125,9 +125,9 @@ var shown = [...]string{
 	"loading", "async_loading", "rdb_bgsave_in_progress", "aof_rewrite_in_progress", "aof_rewrite_scheduled", "aof_last_write_status",
 }
 
-// look returns how the server looks. What will be over in a moment is waited for:
+// inspect returns how the server looks. What will be over in a moment is waited for:
 // connections that end, and writers of files.
-func (s *server) look(ctx context.Context) (view, error) {
+func (s *server) inspect(ctx context.Context) (view, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	c := s.connect()

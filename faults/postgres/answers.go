@@ -51,7 +51,7 @@ func (t *talk) refused(b []byte, o owes) (says proxy.Reply, n int, err error) {
 		if n == 0 || err != nil {
 			return says, 0, err
 		}
-		t.told(kind, body, false)
+		t.record(kind, body, false)
 		says, t.answer = proxy.Reply{Answers: o.number, Parts: t.answer.parts}, answer{}
 		t.settle()
 		return says, n, nil
@@ -63,23 +63,23 @@ func (t *talk) refused(b []byte, o owes) (says proxy.Reply, n int, err error) {
 func (t *talk) settle() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.owed = slices.Delete(t.owed, 0, 1)
+	t.unanswered = slices.Delete(t.unanswered, 0, 1)
 }
 
 // hear takes the next message of what the server says, and reports whether it ends an answer, and to which request; 0 if to none.
 func (t *talk) hear(kind byte, body []byte) (ends bool, answers int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.told(kind, body, len(t.owed) > 0 && t.owed[0].hides)
+	t.record(kind, body, len(t.unanswered) > 0 && t.unanswered[0].hides)
 	fresh := !t.answer.begun
 	t.answer.begun = true
-	if len(t.owed) == 0 && kind == 'E' {
+	if len(t.unanswered) == 0 && kind == 'E' {
 		t.broken = true
 	}
-	if len(t.owed) == 0 || fresh && (kind == 'N' || kind == 'A' || kind == 'S') {
+	if len(t.unanswered) == 0 || fresh && (kind == 'N' || kind == 'A' || kind == 'S') {
 		return true, 0
 	}
-	o := &t.owed[0]
+	o := &t.unanswered[0]
 	switch kind {
 	case 'Z':
 	case 'G':
@@ -106,19 +106,19 @@ func (t *talk) hear(kind byte, body []byte) (ends bool, answers int) {
 		}
 	}
 	number := o.number
-	t.owed = slices.Delete(t.owed, 0, 1)
+	t.unanswered = slices.Delete(t.unanswered, 0, 1)
 	return true, number
 }
 
 // failed takes note that a request failed which ends with a Flush: the server skips what follows up to a Sync, and answers nothing of it.
 // It returns the request's number.
 func (t *talk) failed() int {
-	number := t.owed[0].number
-	at := slices.IndexFunc(t.owed, func(o owes) bool { return o.ends == 'S' })
+	number := t.unanswered[0].number
+	at := slices.IndexFunc(t.unanswered, func(o owes) bool { return o.ends == 'S' })
 	if at < 0 {
-		t.skips, at = true, len(t.owed)
+		t.skips, at = true, len(t.unanswered)
 	}
-	t.owed = slices.Delete(t.owed, 0, at)
+	t.unanswered = slices.Delete(t.unanswered, 0, at)
 	return number
 }
 
@@ -155,8 +155,8 @@ func field(body []byte, which byte) string {
 	return ""
 }
 
-// told takes note of what a message says, for who reads histories; or only of what it is, if it may have a password in it.
-func (t *talk) told(kind byte, body []byte, hides bool) {
+// record takes note of what a message says, for who reads histories; or only of what it is, if it may have a password in it.
+func (t *talk) record(kind byte, body []byte, hides bool) {
 	a := &t.answer
 	switch kind {
 	case 'D':

@@ -56,7 +56,7 @@ func TestWhoseARowIs(t *testing.T) {
 func (s *stage) busy(client string, c *pgx.Conn) chan error {
 	s.T.Helper()
 	done := s.Start(executing(c, "SELECT pg_sleep(0.5)"))
-	s.Await(client+" asks", func() bool { return strings.Contains(s.Told(client), client+" > n1/0 SELECT pg_sleep") })
+	s.Await(client+" asks", func() bool { return strings.Contains(s.MessageLines(client), client+" > n1/0 SELECT pg_sleep") })
 	return done
 }
 
@@ -114,7 +114,7 @@ func TestWhoseASessionIs(t *testing.T) {
 			b := s.connectAs("B", other)
 			s.Must(executing(a, strings.Replace(lock, "_xact", "", 1)))
 			done := s.Start(executing(b, lock+", pg_sleep(0.1)")) // which ends with the statement
-			s.Await("B asks", func() bool { return strings.Contains(s.Told("B"), "B > n1/0 SELECT pg_advisory") })
+			s.Await("B asks", func() bool { return strings.Contains(s.MessageLines("B"), "B > n1/0 SELECT pg_advisory") })
 			s.Must(executing(a, unlock))
 			if err := s.End(done); err != nil {
 				t.Fatal(err)

@@ -61,11 +61,11 @@ func TestKilledServersLeaveNoSharedMemory(t *testing.T) {
 	for name, alone := range map[string]bool{"own namespace": true, "shared namespace": false} {
 		t.Run(name, func(t *testing.T) {
 			h := host(t, false)
-			if alone && h.options.Installation.runs.alone == 0 {
+			if alone && h.options.Installation.runs.namespaces == 0 {
 				t.Skip("this system permits no namespaces")
 			}
 			if !alone {
-				h.options.Installation.runs.alone = 0
+				h.options.Installation.runs.namespaces = 0
 			}
 			s := start(t, h, real.ServerSpec{Name: "n1-0"})
 			for range 2 {
@@ -94,7 +94,7 @@ func TestKilledServersLeaveNoSharedMemory(t *testing.T) {
 // The children of a server end with the server, even if something has stopped all of them.
 func TestStoppedChildrenDieWithTheirServer(t *testing.T) {
 	h := host(t, false)
-	if h.options.Installation.runs.alone == 0 {
+	if h.options.Installation.runs.namespaces == 0 {
 		t.Skip("this system permits no namespaces")
 	}
 	s := start(t, h, real.ServerSpec{Name: "n1-0"})

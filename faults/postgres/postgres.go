@@ -74,7 +74,7 @@ func (h *Host) Start(ctx context.Context, spec real.ServerSpec) (real.Server, er
 		return nil, fmt.Errorf("postgres: start %s: a server must have a password", spec.Name)
 	}
 	s := &server{host: h, spec: spec}
-	if s.Daemon, err = h.Add(spec.Name, daemon.Program{Command: s.command, Answers: s.answers, PortTaken: "could not bind", Says: says, Close: s.leave}); err == nil {
+	if s.Daemon, err = h.Add(spec.Name, daemon.Program{Command: s.command, Answers: s.answers, PortTaken: "could not bind", Reason: failureReason, Close: s.leave}); err == nil {
 		err = s.start(ctx)
 	}
 	if err != nil {

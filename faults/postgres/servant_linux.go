@@ -20,8 +20,8 @@ import (
 // A runAs is who servers run as: this process's own user, or another if that is root, whom PostgreSQL refuses to
 // be started by.
 type runAs struct {
-	other *syscall.Credential // nil: this process's own
-	alone uintptr             // flags of the namespaces that each program gets; 0 where the system permits none
+	other      *syscall.Credential // nil: this process's own
+	namespaces uintptr             // flags of the namespaces that each program gets; 0 where the system permits none
 }
 
 // isolated returns the servant whose programs each get a PID and an IPC namespace, where the system
@@ -29,14 +29,14 @@ type runAs struct {
 // frees the program's System V memory, however this process ends. The probe is a program that ends at
 // once.
 func (s runAs) isolated(ctx context.Context, probe string, args ...string) runAs {
-	s.alone = syscall.CLONE_NEWPID | syscall.CLONE_NEWIPC
+	s.namespaces = syscall.CLONE_NEWPID | syscall.CLONE_NEWIPC
 	if os.Geteuid() != 0 {
-		s.alone |= syscall.CLONE_NEWUSER
+		s.namespaces |= syscall.CLONE_NEWUSER
 	}
 	cmd := exec.CommandContext(ctx, probe, args...)
 	s.run(cmd)
 	if _, err := s.output(cmd); err != nil {
-		s.alone = 0
+		s.namespaces = 0
 	}
 	return s
 }
@@ -121,8 +121,8 @@ func (s runAs) reaches(dir string) error {
 
 // run has a command run as the servant.
 func (s runAs) run(cmd *exec.Cmd) {
-	attr := &syscall.SysProcAttr{Credential: s.other, Cloneflags: s.alone}
-	if s.alone&syscall.CLONE_NEWUSER != 0 {
+	attr := &syscall.SysProcAttr{Credential: s.other, Cloneflags: s.namespaces}
+	if s.namespaces&syscall.CLONE_NEWUSER != 0 {
 		attr.UidMappings = []syscall.SysProcIDMap{{ContainerID: os.Geteuid(), HostID: os.Geteuid(), Size: 1}}
 		attr.GidMappings = []syscall.SysProcIDMap{{ContainerID: os.Getegid(), HostID: os.Getegid(), Size: 1}}
 	}
@@ -143,7 +143,7 @@ func (s runAs) output(cmd *exec.Cmd) ([]byte, error) {
 // the server's process made the segment. A server with its own IPC namespace needs no release. Not yet
 // known segments are no error.
 func (s runAs) release(data string, pid int) error {
-	if s.alone != 0 {
+	if s.namespaces != 0 {
 		return nil
 	}
 	text, err := os.ReadFile(filepath.Join(data, lockFile))

@@ -128,8 +128,8 @@ func (s *server) command(port int) (*exec.Cmd, error) {
 // fatal matches what a line says that is why a server ended, behind what its log puts in front.
 var fatal = regexp.MustCompile(`(?m)^.* (?:FATAL|PANIC):\s+(.*)$`)
 
-// says returns the last line of a log that says why a server ended: others come after it.
-func says(log string) string {
+// failureReason returns the last line of a log that says why a server ended: others come after it.
+func failureReason(log string) string {
 	for _, found := range slices.Backward(fatal.FindAllStringSubmatch(log, -1)) {
 		if why := found[1]; !strings.HasPrefix(why, "the database system is ") { // that was somebody's answer
 			return why
@@ -238,11 +238,11 @@ func (s *server) Time(ctx context.Context) (now time.Time, err error) {
 	return now, err
 }
 
-// Look implements [real.LockInspector].
-func (s *server) Look(ctx context.Context, query, name string) (real.LockState, error) {
-	seen, err := s.look(ctx, query, name)
+// Inspect implements [real.LockInspector].
+func (s *server) Inspect(ctx context.Context, query, name string) (real.LockState, error) {
+	seen, err := s.query(ctx, query, name)
 	if err != nil && pgconn.SafeToRetry(err) { // the connection had ended with its server's last process
-		seen, err = s.look(ctx, query, name)
+		seen, err = s.query(ctx, query, name)
 	}
 	var refused *pgconn.PgError
 	switch {
@@ -262,7 +262,7 @@ func (s *server) Look(ctx context.Context, query, name string) (real.LockState, 
 // columns is what a query returns.
 const columns = "for each holder who that is and the seconds that he has left"
 
-func (s *server) look(ctx context.Context, query, name string) (seen real.LockState, err error) {
+func (s *server) query(ctx context.Context, query, name string) (seen real.LockState, err error) {
 	var named []any
 	if strings.Contains(query, "$1") {
 		named = append(named, name)
@@ -385,6 +385,6 @@ func (s *server) Progress(ctx context.Context) (is real.Progress, err error) {
 	if err := s.pool.Load().QueryRow(ctx, ask).Scan(&standby, &is.Has, &is.Linked); err != nil {
 		return is, err
 	}
-	is.Kept = true // the log is written before anybody is told
+	is.Persistent = true // the log is written before anybody is told
 	return is, nil
 }

@@ -74,12 +74,12 @@ type talk struct {
 	down   int // how much of the present answer was looked at
 	answer answer
 
-	mu      sync.Mutex // guards what both need
-	owed    []owes     // what has no answer yet, oldest first
-	skips   bool       // the server skips all up to the next Sync
-	broken  bool       // a COPY failed before its data was there, of which the server takes no notice then
-	copying bool       // the data of a COPY that ends with a Sync is expected
-	apart   bool       // messages are not told apart any more
+	mu         sync.Mutex // guards what both need
+	unanswered []owes     // what has no answer yet, oldest first
+	skips      bool       // the server skips all up to the next Sync
+	broken     bool       // a COPY failed before its data was there, of which the server takes no notice then
+	copying    bool       // the data of a COPY that ends with a Sync is expected
+	apart      bool       // messages are not told apart any more
 }
 
 // bound is a statement with its parameters.
@@ -260,10 +260,10 @@ func (t *talk) take(kind byte, body []byte) (ends bool, err error) {
 		now.data, now.also = true, named("COPYDATA")
 	case 'c':
 		now.data, now.also = true, named("COPYDATA")
-		return !t.copies(), nil
+		return !t.copiesData(), nil
 	case 'f':
 		now.data, now.also = true, named("COPYFAIL")
-		return !t.copies(), nil
+		return !t.copiesData(), nil
 	case 'P':
 		name, rest := cut(body)
 		sql, _, _ := bytes.Cut(rest, []byte{0})
@@ -422,7 +422,7 @@ func (t *talk) owe(o owes) {
 	case 'Q':
 		t.broken = false
 	}
-	t.owed = append(t.owed, o)
+	t.unanswered = append(t.unanswered, o)
 }
 
 func (t *talk) skipping() bool {
@@ -437,7 +437,7 @@ func (t *talk) ignores() bool {
 	return t.broken
 }
 
-func (t *talk) copies() bool {
+func (t *talk) copiesData() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.copying
@@ -453,8 +453,8 @@ func (t *talk) blind() bool {
 func (t *talk) oldest() (o owes, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if len(t.owed) == 0 {
+	if len(t.unanswered) == 0 {
 		return o, false
 	}
-	return t.owed[0], true
+	return t.unanswered[0], true
 }

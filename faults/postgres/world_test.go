@@ -24,7 +24,7 @@ type stage struct{ *realtest.Stage }
 
 func newStage(t *testing.T, pooled bool) *stage {
 	t.Helper()
-	return newStageFor(t, faults.OnKey("lock"), pooled)
+	return newStageFor(t, faults.SingleKeyLock("lock"), pooled)
 }
 
 func newStageFor(t *testing.T, lock faults.Lock, pooled bool) *stage {
@@ -217,7 +217,7 @@ func playOrders(t *testing.T, pooled bool) {
 	if met := s.Met(); !slices.Equal(met, []int{1, 1, 1, 1}) {
 		t.Errorf("the orders have met %v", met)
 	}
-	if told := s.Told("A"); !strings.Contains(told, "A dropped request SELECT 2") || !strings.Contains(told, "A > n1/0 STARTUP user=lockfault database=postgres") {
+	if told := s.MessageLines("A"); !strings.Contains(told, "A dropped request SELECT 2") || !strings.Contains(told, "A > n1/0 STARTUP user=lockfault database=postgres") {
 		t.Errorf("told was\n%s", told)
 	}
 }
@@ -234,7 +234,7 @@ func TestWaitsAndGivesUp(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	trips := s.Client("A").RoundTrips
 	done := s.Start(func() error { _, err := a.Exec(ctx, lock); return err })
-	s.Await("it waits", func() bool { return strings.Contains(s.Told("A"), lock) })
+	s.Await("it waits", func() bool { return strings.Contains(s.MessageLines("A"), lock) })
 	if is := s.Client("A"); is.UnderWay != 1 || is.InHand != 0 {
 		t.Errorf("while it waits %+v", is)
 	}
@@ -246,7 +246,7 @@ func TestWaitsAndGivesUp(t *testing.T) {
 	}
 	s.Await("its word is held", func() bool { return s.Client("A").Held == 1 })
 	s.Inject(faults.Pass{Clients: []string{"A"}})
-	s.Await("it is answered", func() bool { return strings.Contains(s.Told("A"), "canceling statement") })
+	s.Await("it is answered", func() bool { return strings.Contains(s.MessageLines("A"), "canceling statement") })
 	s.Must(func() error { <-a.PgConn().CleanupDone(); return nil })
 	if trips = s.Client("A").RoundTrips - trips; trips != 2 { // who cancels, or leaves, waits for no answer
 		t.Errorf("%d round trips", trips)
@@ -280,7 +280,7 @@ func TestCopyAndNotices(t *testing.T) {
 		`A > n1/0 copy "locks" ( "name", "owner" ) from stdin binary`, `A < reply copy "locks" ( "name", "owner" ) from stdin binary = go on`,
 		"A > n1/0 COPYDATA", "A < reply COPYDATA = COPY 2",
 	} {
-		if told := s.Told("A"); !strings.Contains(told, line+"\n") {
+		if told := s.MessageLines("A"); !strings.Contains(told, line+"\n") {
 			t.Errorf("told was not %q, but\n%s", line, told)
 		}
 	}
@@ -320,7 +320,7 @@ func TestCopyAndNotices(t *testing.T) {
 
 	// Nor is the server's last word, when it ends a session.
 	s.Must(executing(b, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query = 'SELECT 1'"))
-	s.Await("the session has ended", func() bool { return strings.Contains(s.Told("A"), "57P01") })
+	s.Await("the session has ended", func() bool { return strings.Contains(s.MessageLines("A"), "57P01") })
 	s.Wants("A", `A < push  = FATAL 57P01 terminating connection due to administrator command`)
 }
 
@@ -354,7 +354,7 @@ func TestSkippedRequests(t *testing.T) {
 		t.Errorf("%d round trips, %+v", trips, after)
 	}
 	var replies []string
-	for line := range strings.Lines(s.Told("A")) {
+	for line := range strings.Lines(s.MessageLines("A")) {
 		if strings.HasPrefix(line, "A <") {
 			replies = append(replies, strings.TrimSpace(line))
 		}

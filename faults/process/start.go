@@ -36,7 +36,7 @@ func program(password string) daemon.Program {
 	return daemon.Program{
 		Answers:   func(ctx context.Context, p *child.Proc, port int) error { return ping(ctx, p, port, password) },
 		PortTaken: "Address already in use",
-		Says:      func(log string) string { return logHead.ReplaceAllString(daemon.LastLine(log), "") },
+		Reason:    func(log string) string { return logHead.ReplaceAllString(daemon.LastLine(log), "") },
 	}
 }
 

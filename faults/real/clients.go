@@ -59,8 +59,8 @@ func (p *Process) Why() error {
 	return why
 }
 
-// Printed returns the end of what it has written on standard error.
-func (p *Process) Printed() string { return p.errors.String() }
+// StderrTail returns the end of what it has written on standard error.
+func (p *Process) StderrTail() string { return p.errors.String() }
 
 // Home says where a client finds its nodes.
 type Home struct {
@@ -71,7 +71,7 @@ type Home struct {
 	// says at which address the client reaches each server.
 	Sentinels        []string
 	Master, Password string
-	Ways             map[string]string
+	Addresses        map[string]string
 }
 
 // Place is where a client finds a node.
@@ -104,10 +104,10 @@ func (w *World) Admit(name string) (Home, error) {
 	if err != nil {
 		return Home{}, err
 	}
-	home := Home{Sentinels: w.sentinels, Master: master, Password: w.password, Ways: map[string]string{}}
+	home := Home{Sentinels: w.sentinels, Master: master, Password: w.password, Addresses: map[string]string{}}
 	for _, l := range links {
 		if l.fixed {
-			home.Ways[l.server.addr] = l.link.Addr()
+			home.Addresses[l.server.addr] = l.link.Addr()
 			continue
 		}
 		home.Places = append(home.Places, w.place(l))
@@ -216,8 +216,8 @@ func (w *World) Client(name string) faults.ClientState {
 // Holds implements [faults.World].
 func (w *World) Holds(client, node string) bool { return w.top.Holds(client, node) }
 
-// Wall implements [faults.World].
-func (w *World) Wall(name string) time.Time {
+// ClientTime implements [faults.World].
+func (w *World) ClientTime(name string) time.Time {
 	now := time.Now()
 	if c := w.clients[name]; c != nil {
 		now = now.Add(c.Skew)

@@ -26,7 +26,7 @@ const glancesInLease = 20
 // oversee finds out how late a foreign process is, as long as it lives.
 func (w *World) oversee(name string, proc *child.Proc) *watched {
 	f := &watched{world: w, name: name, proc: proc}
-	f.look()
+	f.measure()
 	go func() {
 		ticker := time.NewTicker(max(w.cfg.TTL/glancesInLease, time.Millisecond))
 		defer ticker.Stop()
@@ -37,19 +37,19 @@ func (w *World) oversee(name string, proc *child.Proc) *watched {
 			case <-w.over:
 				return
 			case <-ticker.C:
-				f.look()
+				f.measure()
 			}
 		}
 	}()
 	return f
 }
 
-// look notes by how much the process was late since the last look. While a process is
+// readKeys notes by how much the process was late since the last look. While a process is
 // stopped it waits for nobody.
-func (f *watched) look() {
+func (f *watched) measure() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	late, strays := f.watch.Look(f.proc)
+	late, strays := f.watch.Measure(f.proc)
 	f.world.note("client "+f.name, "the process of "+f.name+" to go on", late)
 	for _, pid := range strays {
 		f.proc.EndStray(pid)
@@ -81,11 +81,11 @@ func endOrphans() (ended []int, err error) {
 	return ended, nil
 }
 
-// Look finds out how late a foreign process was until now. It does nothing with
+// Inspect finds out how late a foreign process was until now. It does nothing with
 // others.
-func (p *Process) Look() {
+func (p *Process) MeasureLateness() {
 	if p.watch != nil {
-		p.watch.look()
+		p.watch.measure()
 	}
 }
 

@@ -56,8 +56,8 @@ func (s *server) near() error {
 }
 
 func (s *server) login() Login {
-	if s.guest != nil {
-		return s.guest.Login()
+	if s.unmanaged != nil {
+		return s.unmanaged.Login()
 	}
 	if of := s.world.cfg.Service; of != nil {
 		return of.Login(s.world.password)
@@ -67,16 +67,16 @@ func (s *server) login() Login {
 
 // trip returns for how long a command is not late.
 func (s *server) trip() time.Duration {
-	if s.guest != nil {
-		return s.guest.Trip()
+	if s.unmanaged != nil {
+		return s.unmanaged.Trip()
 	}
 	return 0
 }
 
-// told tells a guest what it will be sent.
-func (s *server) told(words []string) {
-	if s.guest != nil {
-		s.guest.Sent(words)
+// observe tells a guest what it will be sent.
+func (s *server) observe(words []string) {
+	if s.unmanaged != nil {
+		s.unmanaged.Sent(words)
 	}
 }
 
@@ -85,7 +85,7 @@ func (s *server) told(words []string) {
 // nodes are guests.
 func SparesGuests(f faults.Fault) bool {
 	_, evict := f.(faults.Evict)
-	return evict || faults.NodeOf(f) == ""
+	return evict || faults.TargetNode(f) == ""
 }
 
 // refusals are the beginnings of errors by which a server says that it can't,
@@ -108,7 +108,7 @@ func (s *server) serves(command string, reply []byte) error {
 	if strange.MatchString(text) {
 		return fmt.Errorf("real: %w %s on %s: %s: it is too old for this lock, or the lock is wrong", ErrRefused, command, s.Name, text)
 	}
-	if s.guest == nil {
+	if s.unmanaged == nil {
 		return nil
 	}
 	// What a script may not do has no word of its own in some versions.

@@ -23,8 +23,8 @@ func (w *World) waits(m *message) bool {
 	return blocks(m.words) && slices.ContainsFunc(m.words[1:], func(word string) bool { return slices.Contains(w.cfg.Lock.Keys, word) })
 }
 
-// meets takes note of who waits on a server, and of what may feed them.
-func (s *server) meets(m *message) {
+// noteWaiters takes note of who waits on a server, and of what may feed them.
+func (s *server) noteWaiters(m *message) {
 	if s.waiting = slices.DeleteFunc(s.waiting, func(other *message) bool { return other.conn.gone }); len(s.waiting) > 0 && !faults.LeavesKeys(m.command) {
 		for _, other := range s.waiting {
 			other.feeders = append(other.feeders, m)
@@ -45,7 +45,7 @@ func (w *World) served(s *server, request *message, reply []byte) (did faults.Ef
 		return "", false
 	}
 	s.handing = nil
-	keys, late, err := w.look(s)
+	keys, late, err := w.readKeys(s)
 	if err != nil {
 		w.must(err)
 		return "", true
@@ -76,7 +76,7 @@ func (w *World) pushed(s *server, request *message, reply []byte) (did faults.Ef
 	if at < 0 || !slices.Equal(resp.Words(reply), []string{strconv.Itoa(len(words))}) {
 		return "", false // it was not empty
 	}
-	keys, late, err := w.look(s)
+	keys, late, err := w.readKeys(s)
 	if err != nil {
 		w.must(err)
 		return "", true

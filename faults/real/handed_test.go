@@ -20,9 +20,9 @@ func TestPushedByOneOfTwo(t *testing.T) {
 		Events: func() []checker.Event { return slices.Clone(s.events) },
 	}, storytest.Story{
 		Steps: []storytest.Step{
-			storytest.Says("A", "BLPOP lock 0"), storytest.Told("A > n1/0 BLPOP lock 0"),
-			storytest.Says("B", "EVAL return_1 1 lock"), storytest.Hears("B", ":1"),
-			storytest.Says("C", "EVAL return_redis.call('rpush',KEYS[1],'a-token') 1 lock"), storytest.Hears("C", ":1"),
+			storytest.Send("A", "BLPOP lock 0"), storytest.AwaitEvent("A > n1/0 BLPOP lock 0"),
+			storytest.Send("B", "EVAL return_1 1 lock"), storytest.Hears("B", ":1"),
+			storytest.Send("C", "EVAL return_redis.call('rpush',KEYS[1],'a-token') 1 lock"), storytest.Hears("C", ":1"),
 			storytest.Hears("A", "*2 $4 lock $7 a-token"),
 		},
 		Kinds: []checker.Kind{checker.State},

@@ -36,19 +36,19 @@ func (w *World) Apply(f faults.Fault) error {
 }
 
 // Met implements [faults.World].
-func (w *World) Met() []int { return w.top.Gate.Met() }
+func (w *World) Met() []int { return w.top.Gate.MatchCounts() }
 
 // supports says why this world can't do something, if it can't.
 func (w *World) supports(f faults.Fault) error {
-	if name := faults.ClientOf(f); name != "" {
+	if name := faults.TargetClient(f); name != "" {
 		if c := w.clients[name]; c == nil || c.body == nil {
 			return fmt.Errorf("real: %q: that client was never started here", f)
 		}
 	}
-	if w.cfg.Service != nil && !Takes(w.cfg.Service, f) {
+	if w.cfg.Service != nil && !Supports(w.cfg.Service, f) {
 		return fmt.Errorf("real: %q: %w: these servers are not Redis", f, faults.ErrUnsupported)
 	}
-	if w.servers[0].guest != nil && !SparesGuests(f) {
+	if w.servers[0].unmanaged != nil && !SparesGuests(f) {
 		return fmt.Errorf("real: %q: %w: this Redis is not ours", f, faults.ErrUnsupported)
 	}
 	return nil
@@ -67,13 +67,13 @@ type driver struct{ *World }
 
 var _ topology.Driver = driver{}
 
-func (h driver) Tell(e checker.Event) { h.tell(e) }
+func (h driver) Record(e checker.Event) { h.emit(e) }
 
 func (h driver) Records() bool { return h.record != nil }
 
 func (h driver) StopClient(of *topology.Client) error {
 	c := h.clients[of.Name]
-	c.body.Look()
+	c.body.MeasureLateness()
 	h.lateness.pause(c.Name)
 	return c.did("pausing", c.body.Pause())
 }
@@ -87,7 +87,7 @@ func (h driver) ContinueClient(of *topology.Client) error {
 
 func (h driver) EndClient(of *topology.Client) error {
 	c := h.clients[of.Name]
-	c.body.Look()             // nobody can afterwards
+	c.body.MeasureLateness()  // nobody can afterwards
 	h.lateness.resume(c.Name) // the next life is not stopped
 	return c.did("crashing", c.body.Kill())
 }
@@ -181,7 +181,7 @@ func (h driver) Start(of *topology.Server, empty bool) error {
 	if err := h.ask(restart); err != nil {
 		return fmt.Errorf("restarting %s: %w", s.Name, err)
 	}
-	s.came()
+	s.started()
 	return s.join()
 }
 

@@ -46,7 +46,7 @@ type delay struct {
 }
 
 func (l *lateness) note(who, what string, by time.Duration) {
-	if by <= child.Trifle {
+	if by <= child.LagThreshold {
 		return
 	}
 	l.mu.Lock()
@@ -118,7 +118,7 @@ func (l *lateness) cease(node, what string, took time.Duration) {
 		if m.node != node || !m.until.IsZero() {
 			continue
 		}
-		if took > child.Trifle {
+		if took > child.LagThreshold {
 			m.add("script", delay{now, took, what})
 		}
 		m.until = now
@@ -152,7 +152,7 @@ func (l *lateness) resume(client string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if all := l.pauses[client]; len(all) > 0 && all[len(all)-1].to == 0 {
-		all[len(all)-1].to = child.SinceBoot() + child.Trifle
+		all[len(all)-1].to = child.SinceBoot() + child.LagThreshold
 	}
 }
 

@@ -18,10 +18,10 @@ import (
 
 // A LockInspector is an [ManagedServer] of a service that can be asked whose a lock is, past the links and while others ask it, too.
 type LockInspector interface {
-	// Look asks the server's own question about the lock of that name, [faults.Lock.Query]. It blocks until that is known or ctx is
+	// Inspect asks the server's own question about the lock of that name, [faults.Lock.Query]. It blocks until that is known or ctx is
 	// done. What doesn't exist yet nobody has. A member of a cluster says what it knows itself, without a majority too, and
 	// is not waited for long; an error of one says that it doesn't know at the moment, as ErrNotNow does of any, unless it is ErrQuery.
-	Look(ctx context.Context, query, name string) (LockState, error)
+	Inspect(ctx context.Context, query, name string) (LockState, error)
 }
 
 // Why a [LockInspector] says nothing.
@@ -75,8 +75,8 @@ func (s *server) looker() LockInspector {
 	return l
 }
 
-// looks reports whether somebody looks at the lock on that server.
-func (s *server) looks() bool { return s.admin != nil || s.looker() != nil }
+// hasInspector reports whether somebody looks at the lock on that server.
+func (s *server) hasInspector() bool { return s.admin != nil || s.looker() != nil }
 
 // glance is how long a member of a cluster is waited for: one that has to think about what it knows has lost its leader.
 const glance = 100 * time.Millisecond
@@ -84,8 +84,8 @@ const glance = 100 * time.Millisecond
 // errBehind says that a member of a cluster knows less than was heard of another.
 var errBehind = errors.New("it is behind")
 
-// soon is for how long a server is waited for that is asked about the lock.
-func (w *World) soon() (context.Context, context.CancelFunc) {
+// inspectContext is for how long a server is waited for that is asked about the lock.
+func (w *World) inspectContext() (context.Context, context.CancelFunc) {
 	waits := patience
 	if IsCluster(w.cfg.Service) {
 		waits = glance
@@ -115,13 +115,13 @@ func (w *World) mayEnd(s *server, ends Ending, bond string) Ending {
 	return ""
 }
 
-// ask reads whose the lock is on a service's server, as [World.look] does.
+// ask reads whose the lock is on a service's server, as [World.readKeys] does.
 func (s *server) ask(l LockInspector) (keys []faults.Key, took time.Duration, err error) {
 	w := s.world
-	ctx, cancel := w.soon()
+	ctx, cancel := w.inspectContext()
 	defer cancel()
 	asked := time.Now()
-	seen, err := l.Look(ctx, w.cfg.Lock.Query, w.cfg.Lock.Keys[0])
+	seen, err := l.Inspect(ctx, w.cfg.Lock.Query, w.cfg.Lock.Keys[0])
 	took = time.Since(asked)
 	if !errors.Is(err, ErrNotNow) {
 		w.note(s.Name, s.Name+" to answer the strategy's Query", took-s.trip())
@@ -214,7 +214,7 @@ func (w *World) notice(s *server, answered *message) (did faults.Effect) {
 		return ""
 	}
 	ends, bond := s.ends, s.bond
-	keys, took, err := w.look(s)
+	keys, took, err := w.readKeys(s)
 	if err != nil {
 		if (!IsCluster(w.cfg.Service) || errors.Is(err, ErrQuery)) && !errors.Is(err, ErrNotNow) {
 			w.must(err)
@@ -271,7 +271,7 @@ func (w *World) notice(s *server, answered *message) (did faults.Effect) {
 		}
 	}
 	was, _ := w.ledger.Owner(s.Name)
-	now, known := w.ledger.Whose(s.Name, keys)
+	now, known := w.ledger.OwnerByKeys(s.Name, keys)
 	free := []faults.Key{{}}
 	switch {
 	case was == now || was == "" || !known:

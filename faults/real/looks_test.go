@@ -98,7 +98,7 @@ type member struct {
 	node string
 }
 
-func (m *member) Look(_ context.Context, query, name string) (seen real.LockState, err error) {
+func (m *member) Inspect(_ context.Context, query, name string) (seen real.LockState, err error) {
 	m.of.mu.Lock()
 	defer m.of.mu.Unlock()
 	said := m.of.said[m.node]

@@ -65,8 +65,8 @@ type message struct {
 	request *message      // of a reply of a service's server: what it answers
 }
 
-// aside is the way of what a [Service]'s server says without having been asked, and of what is its protocol's own affair. No order is about that.
-const aside faults.Way = ""
+// unsolicited is the way of what a [Service]'s server says without having been asked, and of what is its protocol's own affair. No order is about that.
+const unsolicited faults.Way = ""
 
 func (m *message) stream() *stream { return m.conn.stream(m.Message) }
 
@@ -80,7 +80,7 @@ type linkTap struct {
 }
 
 // Lock waits for a turn: until Run is called, if need be.
-func (t linkTap) Lock() { t.world.turns.take() }
+func (t linkTap) Lock() { t.world.mu.take() }
 
 func (t linkTap) Unlock() { t.world.moved() }
 
@@ -105,7 +105,7 @@ func (t linkTap) Sent(p *proxy.Message) {
 func (t linkTap) Between() {
 	if w := t.world; w.until != nil && w.until() {
 		w.moved()
-		w.turns.take()
+		w.mu.take()
 	}
 }
 
@@ -132,7 +132,7 @@ func (w *World) written(c *conn, p *proxy.Message) *message {
 	c.forsake(p)
 	switch {
 	case p.Quiet:
-		m.way = aside
+		m.way = unsolicited
 		c.more = c.more && p.More
 	case p.Request:
 		m.asks()
@@ -147,7 +147,7 @@ func (w *World) written(c *conn, p *proxy.Message) *message {
 	case w.cfg.Service == nil && resp.IsPush(p.Bytes):
 		m.way = faults.Messages
 	case w.cfg.Service != nil && !c.reply(m):
-		m.way = aside
+		m.way = unsolicited
 	default:
 		m.way = faults.After
 		w.answered(m)
@@ -283,7 +283,7 @@ func (m *message) Break() {
 	m.conn.end()
 }
 
-func (m *message) Later(by time.Duration, do func()) { m.conn.wire.world.plan(m.Came.Add(by), do) }
+func (m *message) Later(by time.Duration, do func()) { m.conn.wire.world.plan(m.Arrived.Add(by), do) }
 
 func (m *message) Free() {} // the proxy shows the next one
 
@@ -344,7 +344,7 @@ func (w *World) hand(m *message) {
 // tellOf records that the server is let have a request.
 func (w *World) tellOf(m *message) {
 	c := m.conn
-	w.tell(checker.Event{
+	w.emit(checker.Event{
 		Kind: checker.Request, Client: c.wire.client, Node: c.wire.node.Name, Server: c.server.Name, Command: m.text, Sent: w.at(m.SetOut), Silent: m.Silent,
 	})
 }
@@ -360,8 +360,8 @@ func (w *World) execute(m *message) {
 	if !blocks(m.words) {
 		s.busy = m
 	}
-	s.told(m.words)
-	s.meets(m)
+	s.observe(m.words)
+	s.noteWaiters(m)
 	m.entered = time.Now()
 	m.Forward()
 }

@@ -84,23 +84,23 @@ func TestFailoverBySentinels(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, real.Config{Replicas: 1, Sentinels: 3}, "client")
 	home := s.home("A")
-	if len(home.Sentinels) != 3 || len(home.Ways) != 2 || len(home.Places) != 0 {
+	if len(home.Sentinels) != 3 || len(home.Addresses) != 2 || len(home.Places) != 0 {
 		t.Fatalf("A finds %+v", home)
 	}
 	primary := func(sentinel string) string { return primary(t, home, sentinel) }
 	old := primary(home.Sentinels[0])
-	a := s.reach(real.Place{Addr: home.Ways[old], Password: home.Password})
+	a := s.reach(real.Place{Addr: home.Addresses[old], Password: home.Password})
 	s.Begin()
 	a.ask("SET lock A-value-1 PX 30000", "+OK")
 	a.ask("WAIT 1 0", ":1")
 	s.apply(failover)
 	a.ends()
 	for _, sentinel := range home.Sentinels {
-		if now := primary(sentinel); now == old || home.Ways[now] == "" {
+		if now := primary(sentinel); now == old || home.Addresses[now] == "" {
 			t.Errorf("sentinel %s names %s", sentinel, now)
 		}
 	}
-	s.reach(real.Place{Addr: home.Ways[primary(home.Sentinels[0])], Password: home.Password}).ask("GET lock", "$9 A-value-1")
+	s.reach(real.Place{Addr: home.Addresses[primary(home.Sentinels[0])], Password: home.Password}).ask("GET lock", "$9 A-value-1")
 	s.want(`
 		n1/0 A1 for 30s by command A
 		n1/1 A1 for 30s by failover`, checker.State)
@@ -130,7 +130,7 @@ func TestSentinelsLeaveLinks(t *testing.T) {
 	for range 2 {
 		time.Sleep(1500 * time.Millisecond) // for a failover-timeout of a second, and what sentinels ask for ten times a second
 		s.apply(lag(time.Minute))
-		s.reach(real.Place{Addr: home.Ways[primary(t, home, home.Sentinels[0])], Password: home.Password}).ask("SET lock A-value-1 NX", "+OK")
+		s.reach(real.Place{Addr: home.Addresses[primary(t, home, home.Sentinels[0])], Password: home.Password}).ask("SET lock A-value-1 NX", "+OK")
 		s.apply(failover)
 	}
 	first, second := "n1/1", "n1/2"

@@ -21,9 +21,9 @@ const slack = 3 * time.Millisecond
 // patience is how long the world waits for a server to answer itself.
 const patience = 10 * time.Second
 
-// look reads the lock's keys as they stand, all at one moment, with their expiry
+// readKeys reads the lock's keys as they stand, all at one moment, with their expiry
 // on the true clock: not later than it is, and earlier by less than took.
-func (w *World) look(s *server) (keys []faults.Key, took time.Duration, err error) {
+func (w *World) readKeys(s *server) (keys []faults.Key, took time.Duration, err error) {
 	if l := s.looker(); l != nil {
 		return s.ask(l)
 	}
@@ -134,14 +134,14 @@ func (s *sighting) key() faults.Key {
 
 // find notes how the lock's keys stand on a server before anything is recorded.
 func (w *World) find(s *server) error {
-	if !s.looks() || !s.Answers() {
+	if !s.hasInspector() || !s.Answers() {
 		return nil
 	}
 	var keys []faults.Key
 	var took time.Duration
 	look := func() (bool, error) {
 		var err error
-		if keys, took, err = w.look(s); errors.Is(err, ErrNotNow) || err != nil && IsCluster(w.cfg.Service) && !errors.Is(err, ErrQuery) {
+		if keys, took, err = w.readKeys(s); errors.Is(err, ErrNotNow) || err != nil && IsCluster(w.cfg.Service) && !errors.Is(err, ErrQuery) {
 			return false, nil // its member has to be connected first
 		}
 		return true, err
@@ -158,13 +158,13 @@ func (w *World) find(s *server) error {
 // observe records how the lock's keys changed on a server, plans the moment
 // at which the next of them will expire, and returns what a command did by that.
 func (w *World) observe(s *server, cause checker.Cause, client string, words []string) (did faults.Effect) {
-	if w.record == nil || !s.looks() || !s.Answers() {
+	if w.record == nil || !s.hasInspector() || !s.Answers() {
 		return ""
 	}
 	if IsCluster(w.cfg.Service) {
 		return w.notice(s, nil)
 	}
-	keys, took, err := w.look(s)
+	keys, took, err := w.readKeys(s)
 	if err != nil {
 		w.must(err)
 		return ""
@@ -202,7 +202,7 @@ func (w *World) changed(s *server, keys []faults.Key, took time.Duration, cause 
 // stands records a change of the lock's keys, and plans the moment at which the next
 // of them will expire.
 func (w *World) stands(s *server, event checker.Event, keys []faults.Key, took time.Duration) {
-	w.tell(event)
+	w.emit(event)
 	s.keys, s.took, s.moved = keys, took, event.Cause == checker.ByClock
 	if s.expiry != nil {
 		s.expiry.dead = true
@@ -232,7 +232,7 @@ func (w *World) expire(s *server) {
 	if !s.Answers() {
 		return
 	}
-	keys, took, err := w.look(s)
+	keys, took, err := w.readKeys(s)
 	if err != nil {
 		w.must(err)
 		return

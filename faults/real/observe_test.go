@@ -47,12 +47,12 @@ func TestKeysThatEndWhileTheyAreRead(t *testing.T) {
 		t.Run(c.kind, func(t *testing.T) {
 			m := miniredis.RunT(t)
 			s := alone(nil, time.Second)
-			s.world.cfg.Lock = faults.OnKey("lock")
+			s.world.cfg.Lock = faults.SingleKeyLock("lock")
 			s.admin = redis.NewClient(&redis.Options{Addr: m.Addr()})
 			defer s.admin.Close()
 			look := func() faults.Key {
 				t.Helper()
-				keys, _, err := s.world.look(s)
+				keys, _, err := s.world.readKeys(s)
 				if err != nil || len(keys) != 1 {
 					t.Fatal(keys, err)
 				}

@@ -29,8 +29,8 @@ type Progress struct {
 	Has int64
 	// Linked says that it has a link to its primary, and nothing to take over before it follows.
 	Linked bool
-	// Kept says that what it does outlives its process.
-	Kept bool
+	// Persistent says that what it does outlives its process.
+	Persistent bool
 }
 
 // redisReplica is a server of Redis.
@@ -85,7 +85,7 @@ func (r redisReplica) Progress(ctx context.Context) (is Progress, err error) {
 		is.Has = -1 // it says nothing of it yet
 	}
 	fields, err = rediscli.Info(ctx, r.admin, "persistence")
-	is.Kept = fields["aof_rewrite_in_progress"] == "0" && fields["aof_rewrite_scheduled"] == "0"
+	is.Persistent = fields["aof_rewrite_in_progress"] == "0" && fields["aof_rewrite_scheduled"] == "0"
 	return is, err
 }
 

@@ -83,7 +83,7 @@ func newStage(t *testing.T, cfg real.Config, as string) *stage {
 	s := &stage{t: t, dir: t.TempDir(), homes: map[string]*real.Process{}}
 	var err error
 	if cfg.Host == nil {
-		cfg.Lock = faults.OnKey(storytest.Key)
+		cfg.Lock = faults.SingleKeyLock(storytest.Key)
 		cfg.Host, err = process.New(process.Options{Dir: s.dir})
 	}
 	if missing := (*process.BinaryError)(nil); errors.As(err, &missing) && os.Getenv("CI") == "" || runtime.GOOS == "windows" {

@@ -18,17 +18,17 @@ import (
 // server is one Redis server.
 type server struct {
 	*topology.Server
-	world   *World
-	found   Server // as the host has it: one of the next two
-	process ManagedServer
-	guest   UnmanagedServer
-	admin   *redis.Client // the world's own connection, past the gate
-	addr    string        // where clients' links lead to
-	resumed time.Time     // when it last was no longer stopped
-	busy    *message      // the request that it has in hand
-	door    []*message    // requests that wait for that, or for its process
-	waiting []*message    // those it has that may wait until somebody feeds a key of the lock
-	handing []faults.Key  // the lock's, when one of those got what is told to be there, and was not heard of yet
+	world     *World
+	found     Server // as the host has it: one of the next two
+	process   ManagedServer
+	unmanaged UnmanagedServer
+	admin     *redis.Client // the world's own connection, past the gate
+	addr      string        // where clients' links lead to
+	resumed   time.Time     // when it last was no longer stopped
+	busy      *message      // the request that it has in hand
+	door      []*message    // requests that wait for that, or for its process
+	waiting   []*message    // those it has that may wait until somebody feeds a key of the lock
+	handing   []faults.Key  // the lock's, when one of those got what is told to be there, and was not heard of yet
 
 	closer int // unasked, asks or mayNot
 
@@ -51,11 +51,11 @@ type server struct {
 func (s *server) is(found Server) {
 	s.found = found
 	s.process, _ = found.(ManagedServer)
-	s.guest, _ = found.(UnmanagedServer)
+	s.unmanaged, _ = found.(UnmanagedServer)
 }
 
-// came takes note that a server's process is there.
-func (s *server) came() {
+// started takes note that a server's process is there.
+func (s *server) started() {
 	s.addr = s.found.Addr()
 	s.leave() // the process before this one
 	if s.world.cfg.Service == nil {

@@ -75,10 +75,10 @@ type SoloStarter interface {
 	RestartAlone(ctx context.Context) error
 }
 
-// Takes reports whether a fault is possible where servers are a service's and not Redis: what becomes of
+// Supports reports whether a fault is possible where servers are a service's and not Redis: what becomes of
 // clients, links and nodes is, nothing that is a command of Redis, and what concerns replicas
 // where there are any.
-func Takes(s Service, f faults.Fault) bool {
+func Supports(s Service, f faults.Fault) bool {
 	switch f := f.(type) {
 	case faults.RestartNode:
 		return !f.Empty

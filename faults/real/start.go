@@ -59,7 +59,7 @@ func (w *World) startNode(ctx context.Context, n *topology.Node) error {
 			return fmt.Errorf("real: starting %s: %w", s.Name, err)
 		}
 		s.is(found)
-		s.came()
+		s.started()
 		if err := s.near(); err != nil {
 			return err
 		}
@@ -96,7 +96,7 @@ func (w *World) inStep(n *topology.Node) error {
 		}
 		for _, f := range followers {
 			is, err := w.of(f).progress()
-			if err != nil || !is.Linked || is.Has != lead.Has || !is.Kept {
+			if err != nil || !is.Linked || is.Has != lead.Has || !is.Persistent {
 				return false, err
 			}
 		}

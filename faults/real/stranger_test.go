@@ -129,11 +129,11 @@ func TestStrangers(t *testing.T) { // alone, for it shouts at everybody here
 		{"at a server without", withoutPassword},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			key, cfg := storytest.Key, real.Config{Lock: faults.OnKey(storytest.Key)}
+			key, cfg := storytest.Key, real.Config{Lock: faults.SingleKeyLock(storytest.Key)}
 			if c.host != nil {
 				host := c.host(t)
 				key = host.Key()
-				cfg.Host, cfg.Lock = host, faults.OnKey(key)
+				cfg.Host, cfg.Lock = host, faults.SingleKeyLock(key)
 			}
 			s := newStage(t, cfg, "client")
 			a := s.conn("A", "n1")

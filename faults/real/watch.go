@@ -39,7 +39,7 @@ func (w *World) assign() {
 // primary goes is lost.
 func (s *server) watch(of Replica, gone <-chan struct{}) {
 	w := s.world
-	beat := child.Beat(w.cfg.TTL)
+	beat := child.LagInterval(w.cfg.TTL)
 	timer := time.NewTimer(beat)
 	defer timer.Stop()
 	asked, stays := time.Now(), false
@@ -79,7 +79,7 @@ func (s *server) watch(of Replica, gone <-chan struct{}) {
 			continue
 		}
 		w.note(s.Name+" following", s.Name+" to follow "+s.Node.Name, since(before))
-		timer.Reset(child.Trifle)
+		timer.Reset(child.LagThreshold)
 	}
 }
 
@@ -89,5 +89,5 @@ func follows(of Replica, before bool) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	is, err := of.Progress(ctx)
-	return err == nil && is.Linked && (before || is.Kept)
+	return err == nil && is.Linked && (before || is.Persistent)
 }

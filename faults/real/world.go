@@ -71,7 +71,7 @@ type World struct {
 	over     chan struct{} // closed when it closes
 	wake     chan struct{} // holds one note that the script's goroutine should look
 	mine     waiter        // where the script's goroutine waits for its turn
-	turns    fifoMutex     // guards all that follows, lateness apart
+	mu       fifoMutex     // guards all that follows, lateness apart
 
 	until      func() bool // what Run waits for, while it does
 	met        bool        // it was so, and the script's goroutine has the turn
@@ -126,7 +126,7 @@ func New(ctx context.Context, cfg Config) (*World, error) {
 		w.password = lent.Password()
 	}
 	w.lateness.begin(cfg.TTL)
-	w.turns.take()
+	w.mu.take()
 	w.top = topology.New(topology.Config{Nodes: cfg.Nodes, Replicas: cfg.Replicas, TTL: cfg.TTL, Peers: Clusters(cfg.Service), Promoted: cfg.Sentinels > 0}, driver{w})
 	err = w.startServers(ctx)
 	if err == nil && cfg.Lock.Query != "" && w.servers[0].looker() == nil {
@@ -136,7 +136,7 @@ func New(ctx context.Context, cfg Config) (*World, error) {
 		_ = w.Close() // what matters is why there is nothing to close
 		return nil, err
 	}
-	go child.Heart(cfg.TTL, w.over, func(by time.Duration) { w.note("world", "this process to go on", by) })
+	go child.MeasureTimerLag(cfg.TTL, w.over, func(by time.Duration) { w.note("world", "this process to go on", by) })
 	return w, nil
 }
 
@@ -202,13 +202,13 @@ func (w *World) Run(limit time.Duration, until func() bool) bool {
 func (w *World) wait(until func() bool, due time.Time) (met bool) {
 	w.until, w.due = until, due
 	w.alarm.Reset(time.Until(due))
-	w.turns.pass()
+	w.mu.pass()
 	select {
 	case <-w.mine:
 	case <-w.wake:
-		w.turns.takeAt(w.mine)
+		w.mu.takeAt(w.mine)
 	case <-w.alarm.C:
-		w.turns.takeAt(w.mine)
+		w.mu.takeAt(w.mine)
 		w.note("script", "this process to go on", time.Since(w.due))
 	}
 	met, w.until, w.met = w.met, nil, false
@@ -222,10 +222,10 @@ func (w *World) moved() {
 	if w.until != nil && (w.failure != nil || w.until()) {
 		w.met = w.failure == nil
 		w.until = nil
-		w.turns.give(w.mine)
+		w.mu.give(w.mine)
 		return
 	}
-	w.turns.pass()
+	w.mu.pass()
 }
 
 // Err returns what the world itself could not do, such as looking at a key; a
@@ -248,7 +248,7 @@ func (w *World) Close() error {
 	close(w.over)
 	w.alarm.Stop()
 	w.record = nil
-	w.turns.end() // whoever comes sees that it is closed
+	w.mu.end() // whoever comes sees that it is closed
 	var errs []error
 	for _, p := range w.clients {
 		errs = append(errs, p.end())
@@ -264,8 +264,8 @@ func (w *World) Close() error {
 	return errors.Join(append(errs, w.cfg.Host.Close())...)
 }
 
-// tell records an event at the present time.
-func (w *World) tell(e checker.Event) {
+// emit records an event at the present time.
+func (w *World) emit(e checker.Event) {
 	if w.record == nil {
 		return
 	}

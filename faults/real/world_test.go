@@ -268,7 +268,7 @@ func TestNewFails(t *testing.T) { // alone: it counts goroutines
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = real.New(t.Context(), real.Config{Host: host, Nodes: 2, Replicas: 1, Lock: faults.OnKey("lock"), TTL: time.Second})
+	_, err = real.New(t.Context(), real.Config{Host: host, Nodes: 2, Replicas: 1, Lock: faults.SingleKeyLock("lock"), TTL: time.Second})
 	if err == nil || !strings.Contains(err.Error(), "out of luck") || !strings.Contains(err.Error(), "n2/1") || strings.Contains(err.Error(), "\n") {
 		t.Errorf("the error is %v", err)
 	}

@@ -53,7 +53,7 @@ func bare(b *testing.B) {
 func gate(b *testing.B) {
 	events := 0
 	w, err := sim.New(sim.Config{
-		Nodes: 1, Lock: faults.OnKey("lock"), TTL: 30 * time.Second, Seed: 1, Record: func(checker.Event) { events++ },
+		Nodes: 1, Lock: faults.SingleKeyLock("lock"), TTL: 30 * time.Second, Seed: 1, Record: func(checker.Event) { events++ },
 	})
 	if err != nil {
 		b.Fatal(err)

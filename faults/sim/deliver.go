@@ -130,7 +130,7 @@ func (w *World) receive(m *message) {
 func (w *World) execute(m *message) {
 	c, s := m.conn, m.conn.server
 	m.text = w.ledger.Command(c.client.Name, m.words)
-	w.tell(checker.Event{
+	w.emit(checker.Event{
 		Kind: checker.Request, Client: c.client.Name, Node: c.node.Name, Server: s.Name,
 		Command: m.text, Sent: w.at(m.sent),
 	})

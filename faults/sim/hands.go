@@ -31,7 +31,7 @@ func (w *World) Apply(f faults.Fault) error {
 func (w *World) Met() []int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.top.Gate.Met()
+	return w.top.Gate.MatchCounts()
 }
 
 // driver carry out what the topology decides. Their methods are called with
@@ -40,7 +40,7 @@ type driver struct{ *World }
 
 var _ topology.Driver = driver{}
 
-func (h driver) Tell(e checker.Event) { h.tell(e) }
+func (h driver) Record(e checker.Event) { h.emit(e) }
 
 func (h driver) Records() bool { return h.record != nil }
 
@@ -255,7 +255,7 @@ func (h driver) Shape(of *topology.Server) error {
 	f := h.of(of)
 	was, is := f.in.shape, of.Leader.Stream
 	f.in.shape = is
-	f.in.giveUp() // it begins anew as things are now
+	f.in.abort() // it begins anew as things are now
 	if was.Timeout != is.Timeout && is.Timeout > 0 {
 		f.lose()
 		session := f.in.session

@@ -18,7 +18,7 @@ import (
 func TestNothingIsRecordedBeforeBegin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &stage{t: t}
-		w, err := sim.New(sim.Config{Nodes: 1, Lock: faults.OnKey("lock"), TTL: ttl, Record: func(e checker.Event) { s.events = append(s.events, e) }})
+		w, err := sim.New(sim.Config{Nodes: 1, Lock: faults.SingleKeyLock("lock"), TTL: ttl, Record: func(e checker.Event) { s.events = append(s.events, e) }})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -119,7 +119,7 @@ func TestPausedClient(t *testing.T) {
 		s.run(150 * time.Millisecond) // the request was executed, the reply is on its way
 		s.apply(faults.PauseClient{Client: "A"})
 		writing := s.begin(func() (any, error) { return a.Write([]byte("PING\r\n")) })
-		reads := s.begin(func() (any, error) { return time.Until(s.Wall("A")), nil })
+		reads := s.begin(func() (any, error) { return time.Until(s.ClientTime("A")), nil })
 		dials := s.begin(func() (any, error) {
 			conn, err := s.Dial(bg, "A", "n1")
 			if err == nil {
@@ -271,14 +271,14 @@ func TestCrashWhilePaused(t *testing.T) {
 func TestClientClock(t *testing.T) {
 	play(t, sim.Config{Seed: 1}, func(s *stage) {
 		s.apply(faults.ClientClock{Client: "A", By: faults.Span{TTLs: 2}}, faults.ClientClock{Client: "A", By: faults.Span{Abs: -time.Second}})
-		if got := time.Until(s.Wall("A")); got != 59*time.Second {
+		if got := time.Until(s.ClientTime("A")); got != 59*time.Second {
 			t.Errorf("A's clock is ahead by %v; want 59s", got)
 		}
-		if got := time.Until(s.Wall("B")); got != 0 {
+		if got := time.Until(s.ClientTime("B")); got != 0 {
 			t.Errorf("B's clock is ahead by %v", got)
 		}
 		s.apply(faults.CrashClient{Client: "A"}, faults.RestartClient{Client: "A"})
-		if got := time.Until(s.Wall("A")); got != 59*time.Second {
+		if got := time.Until(s.ClientTime("A")); got != 59*time.Second {
 			t.Errorf("A's clock is ahead by %v after a restart; want 59s: it is its machine's", got)
 		}
 	})
@@ -392,7 +392,7 @@ func TestOperators(t *testing.T) {
 
 func TestClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w, err := sim.New(sim.Config{Nodes: 2, Replicas: 1, Lock: faults.OnKey("lock"), TTL: ttl})
+		w, err := sim.New(sim.Config{Nodes: 2, Replicas: 1, Lock: faults.SingleKeyLock("lock"), TTL: ttl})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -412,7 +412,7 @@ func TestClose(t *testing.T) {
 			s.begin(func() (any, error) { return s.Dial(bg, "E", "n1") }),
 			s.begin(func() (any, error) { return crashed.Write([]byte("PING\r\n")) }),
 		}
-		wall := s.begin(func() (any, error) { return s.Wall("C"), nil })
+		wall := s.begin(func() (any, error) { return s.ClientTime("C"), nil })
 		s.run(time.Second)
 		for i, w := range work {
 			if w.done {

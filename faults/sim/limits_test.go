@@ -12,7 +12,7 @@ import (
 // A string of the greatest length takes no letter more. In the table of cases it
 // would have to be replicated and looked at, too, which takes gigabytes.
 func TestAppendBeyondTheLimit(t *testing.T) {
-	w, err := New(Config{Nodes: 1, Lock: faults.OnKey("lock"), TTL: time.Second})
+	w, err := New(Config{Nodes: 1, Lock: faults.SingleKeyLock("lock"), TTL: time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -175,11 +175,11 @@ func (f *redis) lose() {
 func (f *redis) disconnect() {
 	f.lose()
 	f.in.connected, f.in.acked = false, 0
-	f.in.giveUp()
+	f.in.abort()
 }
 
-// giveUp ends a handshake.
-func (in *feed) giveUp() {
+// abort ends a handshake.
+func (in *feed) abort() {
 	if in.joining != nil {
 		in.joining.dead = true
 		in.joining = nil

@@ -162,8 +162,8 @@ func (s *redis) forget(c *conn) {
 	c.peer.Close()
 }
 
-// look reads the lock's keys as they stand, with their expiry on the true clock.
-func (s *redis) look(lock faults.Lock, began time.Time) []faults.Key {
+// readKeys reads the lock's keys as they stand, with their expiry on the true clock.
+func (s *redis) readKeys(lock faults.Lock, began time.Time) []faults.Key {
 	s.tick()
 	keys := make([]faults.Key, len(lock.Keys))
 	for i, name := range lock.Keys {
@@ -217,7 +217,7 @@ func (w *World) observe(s *redis, cause checker.Cause, client string, words []st
 	if cause == checker.ByCommand && faults.LeavesKeys(strings.ToUpper(words[0])) {
 		return ""
 	}
-	did = w.saw(s, s.look(w.cfg.Lock, w.began), cause, client, words)
+	did = w.saw(s, s.readKeys(w.cfg.Lock, w.began), cause, client, words)
 	if s.Leads() {
 		w.replicate(s)
 	}
@@ -229,7 +229,7 @@ func (w *World) saw(s *redis, keys []faults.Key, cause checker.Cause, client str
 	if !changed {
 		return ""
 	}
-	w.tell(event)
+	w.emit(event)
 	if s.expiry != nil {
 		s.expiry.dead = true
 		s.expiry = nil
@@ -261,7 +261,7 @@ func (w *World) expire(s *redis) {
 	if s.overdue = !s.Answers(); s.overdue {
 		return
 	}
-	keys := s.look(w.cfg.Lock, w.began)
+	keys := s.readKeys(w.cfg.Lock, w.began)
 	if faults.SameKeys(keys, s.keys) {
 		w.planExpiry(s, keys)
 		return
@@ -278,7 +278,7 @@ func (w *World) settle(s *redis) {
 	if s.expiry == nil || time.Until(s.expiry.due) > slack {
 		return
 	}
-	if !faults.SameKeys(s.look(w.cfg.Lock, w.began), s.keys) {
+	if !faults.SameKeys(s.readKeys(w.cfg.Lock, w.began), s.keys) {
 		s.expiry.dead = true
 		w.expire(s)
 	}

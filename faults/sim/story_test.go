@@ -19,7 +19,7 @@ func TestStories(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var events []checker.Event
 				w, err := sim.New(sim.Config{
-					Nodes: max(1, story.Nodes), Replicas: story.Replicas, Lock: faults.OnKey(storytest.Key), TTL: storytest.TTL, Seed: 1,
+					Nodes: max(1, story.Nodes), Replicas: story.Replicas, Lock: faults.SingleKeyLock(storytest.Key), TTL: storytest.TTL, Seed: 1,
 					Record: func(e checker.Event) { events = append(events, e) },
 				})
 				if err != nil {

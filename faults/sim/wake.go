@@ -39,14 +39,14 @@ func (c *conn) note() {
 
 // linger lets a reader that was told see it soon, not now.
 func (c *conn) linger() {
-	c.from = c.world.soon(c.link())
+	c.from = c.world.noticedAt(c.link())
 	c.world.plan(c.from, c.rank("wake"), func() {}) // Run looks again then
 }
 
-// soon returns when a client learns of what happens to a link now: up to a
+// noticedAt returns when a client learns of what happens to a link now: up to a
 // microsecond later. A script's times are round ones, at which the client's own
 // timers end, and of two things at one instant a select takes either.
-func (w *World) soon(on topology.Link) time.Time {
+func (w *World) noticedAt(on topology.Link) time.Time {
 	const most = time.Microsecond
 	now := time.Now()
 	return now.Add(most/2 + time.Nanosecond + w.top.Links.Jitter(most/2-time.Nanosecond, topology.JitterKey{On: on, What: "soon", Sent: now.Sub(w.began)}))

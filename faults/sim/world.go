@@ -113,7 +113,7 @@ func (w *World) Begin() {
 	w.record = w.cfg.Record
 	w.ledger = faults.NewLedger(w.cfg.Lock)
 	for _, s := range w.servers {
-		s.keys = s.look(w.cfg.Lock, w.began)
+		s.keys = s.readKeys(w.cfg.Lock, w.began)
 		w.ledger.Found(s.Name, s.keys)
 		w.planExpiry(s, s.keys)
 	}
@@ -123,8 +123,8 @@ func (w *World) Begin() {
 // Now implements [faults.World].
 func (w *World) Now() time.Duration { return time.Since(w.began) }
 
-// Wall implements [faults.World].
-func (w *World) Wall(name string) time.Time {
+// ClientTime implements [faults.World].
+func (w *World) ClientTime(name string) time.Time {
 	c := w.present(name)
 	if err := w.running(c); err != nil {
 		return time.Now()
@@ -173,7 +173,7 @@ func (w *World) Dial(ctx context.Context, name, nodeName string) (net.Conn, erro
 func (w *World) refuse(ctx context.Context, c *client, on topology.Link) {
 	turn := make(chan struct{})
 	w.mu.Lock()
-	w.plan(w.soon(on), rank{who: on.Client, where: on.Node, what: "refusal"}, func() {
+	w.plan(w.noticedAt(on), rank{who: on.Client, where: on.Node, what: "refusal"}, func() {
 		w.stirred = true
 		close(turn)
 	})
@@ -380,8 +380,8 @@ func (w *World) running(c *client) error {
 	}
 }
 
-// tell records an event at the present time. Callers hold w.mu.
-func (w *World) tell(e checker.Event) {
+// emit records an event at the present time. Callers hold w.mu.
+func (w *World) emit(e checker.Event) {
 	if w.record == nil {
 		return
 	}

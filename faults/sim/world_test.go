@@ -52,7 +52,7 @@ func play(t *testing.T, cfg sim.Config, test func(s *stage)) []checker.Event {
 	var events []checker.Event
 	synctest.Test(t, func(t *testing.T) {
 		s := &stage{t: t}
-		cfg.Nodes, cfg.Lock, cfg.TTL = max(1, cfg.Nodes), faults.OnKey("lock"), ttl
+		cfg.Nodes, cfg.Lock, cfg.TTL = max(1, cfg.Nodes), faults.SingleKeyLock("lock"), ttl
 		cfg.Record = func(e checker.Event) { s.events = append(s.events, e) }
 		w, err := sim.New(cfg)
 		if err != nil {

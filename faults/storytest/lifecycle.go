@@ -22,27 +22,27 @@ func ofServers() []Story {
 	pause := func(name string) faults.Fault { return faults.PauseNode{Node: name} }
 	resume := func(name string) faults.Fault { return faults.ResumeNode{Node: name} }
 	failover := faults.Failover{Node: "n1"}
-	has := func(on, value string) []Step { return []Step{Says(on, "GET lock"), Hears(on, value)} }
-	none := []Step{Says("A", set, "WAIT 1 200"), Hears("A", "+OK :0")}
-	some := func(on string) []Step { return []Step{Says(on, "WAIT 1 15000"), Hears(on, ":1")} }
+	has := func(on, value string) []Step { return []Step{Send(on, "GET lock"), Hears(on, value)} }
+	none := []Step{Send("A", set, "WAIT 1 200"), Hears("A", "+OK :0")}
+	some := func(on string) []Step { return []Step{Send(on, "WAIT 1 15000"), Hears(on, ":1")} }
 	story := func(name string, replicas int, events string, steps ...[]Step) Story {
 		return Story{Name: name, Replicas: replicas, Clock: true, Steps: slices.Concat(steps...), Kinds: []checker.Kind{checker.Fault}, Events: events}
 	}
 	do := func(list ...faults.Fault) []Step { return []Step{Do(list...)} }
 	return []Story{
 		story("replicas follow a new primary", 2, "fault n1 failover",
-			[]Step{Says("A", set, "WAIT 2 15000"), Hears("A", "+OK :2")}, do(failover),
-			[]Step{Connects("A2"), Says("A2", "SET lock A-value-2"), Hears("A2", "+OK")}, some("A2")),
+			[]Step{Send("A", set, "WAIT 2 15000"), Hears("A", "+OK :2")}, do(failover),
+			[]Step{Connects("A2"), Send("A2", "SET lock A-value-2"), Hears("A2", "+OK")}, some("A2")),
 		story("replicas follow a primary that came back", 1, "fault n1 crash\nfault n1 restart",
 			do(crash("n1"), restart("n1")),
-			[]Step{Connects("A2"), Says("A2", set), Hears("A2", "+OK")}, some("A2")),
+			[]Step{Connects("A2"), Send("A2", set), Hears("A2", "+OK")}, some("A2")),
 		story("a stream stays stopped when its primary comes back", 1, `
 			fault n1 replication stop
 			fault n1 crash
 			fault n1 restart
 			fault n1 replication start`,
 			do(stop, crash("n1"), restart("n1")),
-			[]Step{Connects("A2"), Says("A2", set, "WAIT 1 200"), Hears("A2", "+OK :0")}, do(start), some("A2")),
+			[]Step{Connects("A2"), Send("A2", set, "WAIT 1 200"), Hears("A2", "+OK :0")}, do(start), some("A2")),
 		story("a stream stays stopped when a replica comes back", 1, `
 			fault n1 replication stop
 			fault n1/1 crash
@@ -54,36 +54,36 @@ func ofServers() []Story {
 			fault n1 crash
 			fault n1 restart`,
 			do(delay(second), crash("n1"), restart("n1")),
-			[]Step{Connects("A2"), Says("A2", set, "WAIT 1 15000"), Hears("A2", "+OK :1", 800*time.Millisecond)}),
+			[]Step{Connects("A2"), Send("A2", set, "WAIT 1 15000"), Hears("A2", "+OK :1", 800*time.Millisecond)}),
 		story("what is on its way when a primary dies arrives", 1, `
 			fault n1 replication delay 300ms
 			fault n1 crash
 			fault n1 failover`,
-			do(delay(300*time.Millisecond)), []Step{Says("A", set), Hears("A", "+OK")},
+			do(delay(300*time.Millisecond)), []Step{Send("A", set), Hears("A", "+OK")},
 			do(crash("n1")), []Step{Wait(second)}, do(failover), []Step{Connects("B")}, has("B", "$9 A-value-1")),
 		story("what a stopped stream has arrives when its primary is dead", 1, `
 			fault n1 replication stop
 			fault n1 crash
 			fault n1 replication start
 			fault n1 failover`,
-			do(stop), []Step{Says("A", set), Hears("A", "+OK")},
+			do(stop), []Step{Send("A", set), Hears("A", "+OK")},
 			do(crash("n1"), start), []Step{Wait(second)}, do(failover), []Step{Connects("B")}, has("B", "$9 A-value-1")),
 		story("what is on its way is lost at a failover", 1, `
 			fault n1 replication delay 300ms
 			fault n1 failover`,
-			do(delay(300*time.Millisecond)), []Step{Says("A", set), Hears("A", "+OK")},
+			do(delay(300*time.Millisecond)), []Step{Send("A", set), Hears("A", "+OK")},
 			do(failover), []Step{Wait(second), Connects("B")}, has("B", "$-1")),
 		{Name: "a server that is down expires nothing", Steps: []Step{
-			Says("A", set+" PX 300"), Hears("A", "+OK"), Do(crash("n1")), Wait(second), Do(restart("n1")),
-			Connects("A2"), Says("A2", "GET lock"), Hears("A2", "$-1"),
+			Send("A", set+" PX 300"), Hears("A", "+OK"), Do(crash("n1")), Wait(second), Do(restart("n1")),
+			Connects("A2"), Send("A2", "GET lock"), Hears("A2", "$-1"),
 		}, Kinds: []checker.Kind{checker.Fault, checker.State}, Events: `
 			n1/0 A1 for 10s by command A
 			fault n1 crash
 			fault n1 restart
 			n1/0 gone by expiry`},
 		{Name: "a server that is stopped expires nothing", Steps: []Step{
-			Says("A", set+" PX 300"), Hears("A", "+OK"), Do(pause("n1")), Wait(second), Do(resume("n1")),
-			Says("A", "GET lock"), Hears("A", "$-1"),
+			Send("A", set+" PX 300"), Hears("A", "+OK"), Do(pause("n1")), Wait(second), Do(resume("n1")),
+			Send("A", "GET lock"), Hears("A", "$-1"),
 		}, Kinds: []checker.Kind{checker.Fault, checker.State}, Events: `
 			n1/0 A1 for 10s by command A
 			fault n1 pause
@@ -94,11 +94,11 @@ func ofServers() []Story {
 		story("a replica that is stopped", 1, "fault n1/1 pause\nfault n1/1 resume",
 			do(pause("n1/1")), none, do(resume("n1/1")), some("A")),
 		story("a replica that is stopped is not promoted", 2, "fault n1/1 pause\nfault n1 failover\nfault n1/1 resume",
-			[]Step{Says("A", set, "WAIT 2 15000"), Hears("A", "+OK :2")}, do(pause("n1/1"), failover),
-			[]Step{Connects("A2"), Says("A2", "SET lock A-value-2", "WAIT 1 200"), Hears("A2", "+OK :0")}, do(resume("n1/1")), some("A2"),
-			[]Step{Told("fault n1/1 resume")}),
+			[]Step{Send("A", set, "WAIT 2 15000"), Hears("A", "+OK :2")}, do(pause("n1/1"), failover),
+			[]Step{Connects("A2"), Send("A2", "SET lock A-value-2", "WAIT 1 200"), Hears("A2", "+OK :0")}, do(resume("n1/1")), some("A2"),
+			[]Step{AwaitEvent("fault n1/1 resume")}),
 		story("a server keeps its name", 1, "fault n1 failover\nfault n1/1 crash\nfault n1/0 restart\nfault n1/1 restart\nfault n1/0 pause\nfault n1/0 resume",
-			do(failover), []Step{Connects("A2"), Says("A2", set), Hears("A2", "+OK")}, do(crash("n1/1")), []Step{Ends("A2")},
+			do(failover), []Step{Connects("A2"), Send("A2", set), Hears("A2", "+OK")}, do(crash("n1/1")), []Step{Ends("A2")},
 			do(restart("n1/0"), restart("n1/1")), []Step{Connects("A3")}, has("A3", "$9 A-value-1"), some("A3"),
 			do(pause("n1/0")), has("A3", "$9 A-value-1"), do(resume("n1/0"))),
 		{Name: "what nobody can do to a server that is down", Replicas: 1, Clock: true, Steps: []Step{
@@ -109,7 +109,7 @@ func ofServers() []Story {
 			Refuses(faults.ScriptFlush{Node: "n1"}, "restart it first"),
 			Refuses(faults.NodeClock{Node: "n1", By: span(second)}, "restart it first"),
 			Refuses(faults.NodeDrift{Node: "n1/0", Rate: 2}, "restart it first"),
-			Do(crash("n1"), resume("n1"), restart("n1"), restart("n1")), Connects("A2"), Says("A2", "PING"), Hears("A2", "+PONG"),
+			Do(crash("n1"), resume("n1"), restart("n1"), restart("n1")), Connects("A2"), Send("A2", "PING"), Hears("A2", "+PONG"),
 		}, Kinds: []checker.Kind{checker.Fault}, Events: `
 			fault n1 crash
 			fault n1 crash
@@ -129,7 +129,7 @@ func ofServers() []Story {
 			Refuses(crash("n1/2"), "n1 has 2 servers, from n1/0 on"),
 			Refuses(faults.Flush{Node: "n1/1"}, "name n1"),
 			Refuses(faults.Join{Node: "n1"}, "not split"),
-			Says("A", "PING"), Hears("A", "+PONG"),
+			Send("A", "PING"), Hears("A", "+PONG"),
 		}, Kinds: []checker.Kind{checker.Fault}, Events: `
 			fault n1 pause
 			fault n1 pause

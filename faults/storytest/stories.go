@@ -42,17 +42,17 @@ func ofTheGate() []Story {
 	const set, ok = "SET lock A-value-1", "+OK"
 	short := span(50 * time.Millisecond)
 	return []Story{
-		{Name: "nothing", Steps: []Step{Says("A", set), Hears("A", ok), Is("A", faults.ClientState{Replies: 1, RoundTrips: 1})}, Events: `
+		{Name: "nothing", Steps: []Step{Send("A", set), Hears("A", ok), Is("A", faults.ClientState{Replies: 1, RoundTrips: 1})}, Events: `
 			A > n1/0 SET lock A1
 			n1/0 A1 by command A
 			A < n1 SET lock A1 = OK`},
 		{Name: "a command that sets the connection up", Steps: []Step{
-			Says("A", "SELECT 0"), Hears("A", ok), Is("A", faults.ClientState{RoundTrips: 1}),
-			Says("A", set), Hears("A", ok), Is("A", faults.ClientState{Replies: 1, RoundTrips: 2}),
+			Send("A", "SELECT 0"), Hears("A", ok), Is("A", faults.ClientState{RoundTrips: 1}),
+			Send("A", set), Hears("A", ok), Is("A", faults.ClientState{Replies: 1, RoundTrips: 2}),
 		}, Kinds: states, Events: `
 			n1/0 A1 by command A`},
 		{Name: "hold a request", Steps: []Step{
-			Do(faults.Hold{Match: a(faults.Before, "SET")}), Says("A", set),
+			Do(faults.Hold{Match: a(faults.Before, "SET")}), Send("A", set),
 			Is("A", faults.ClientState{Held: 1, UnderWay: 1, RoundTrips: 1}), Silence("A"),
 			Do(faults.Pass{Clients: names("A")}), Hears("A", ok),
 			Is("A", faults.ClientState{Replies: 1, RoundTrips: 1}),
@@ -62,7 +62,7 @@ func ofTheGate() []Story {
 			A > n1/0 SET lock A1
 			A < n1 SET lock A1 = OK`},
 		{Name: "hold a reply", Steps: []Step{
-			Do(faults.Hold{Match: a(faults.After, "SET")}), Says("A", set),
+			Do(faults.Hold{Match: a(faults.After, "SET")}), Send("A", set),
 			Is("A", faults.ClientState{Held: 1, UnderWay: 1, RoundTrips: 1}), Silence("A"),
 			Do(faults.Pass{Clients: names("A")}), Hears("A", ok),
 		}, Kinds: messages, Events: `
@@ -71,11 +71,11 @@ func ofTheGate() []Story {
 			passed A reply SET lock A1
 			A < n1 SET lock A1 = OK`},
 		{Name: "pass somebody else", Steps: []Step{
-			Do(faults.Hold{Match: a(faults.Before, "SET")}), Says("A", set), Told("held A request SET lock A1"),
+			Do(faults.Hold{Match: a(faults.Before, "SET")}), Send("A", set), AwaitEvent("held A request SET lock A1"),
 			Do(faults.Pass{Clients: names("B")}), Silence("A"),
 		}, Kinds: messages, Events: `held A request SET lock A1`},
 		{Name: "pass everybody", Steps: []Step{
-			Do(faults.Hold{Match: a(faults.Before, "SET")}), Says("A", set), Told("held A request SET lock A1"),
+			Do(faults.Hold{Match: a(faults.Before, "SET")}), Send("A", set), AwaitEvent("held A request SET lock A1"),
 			Do(faults.Pass{}), Hears("A", ok),
 		}, Events: `
 			fault hold A before SET
@@ -86,32 +86,32 @@ func ofTheGate() []Story {
 			n1/0 A1 by command A
 			A < n1 SET lock A1 = OK`},
 		{Name: "delay a request", Steps: []Step{
-			Do(faults.Delay{Match: a(faults.Before, "SET"), By: short}), Says("A", set), Hears("A", ok, short.Abs),
+			Do(faults.Delay{Match: a(faults.Before, "SET"), By: short}), Send("A", set), Hears("A", ok, short.Abs),
 		}, Kinds: messages, Events: `
 			A > n1/0 SET lock A1
 			A < n1 SET lock A1 = OK`},
 		{Name: "delay both ways", Steps: []Step{
 			Do(faults.Delay{Match: a(faults.Before), By: short}, faults.Delay{Match: a(faults.After), By: short}),
-			Says("A", set), Hears("A", ok, 2*short.Abs),
+			Send("A", set), Hears("A", ok, 2*short.Abs),
 		}, Kinds: messages, Events: `
 			A > n1/0 SET lock A1
 			A < n1 SET lock A1 = OK`},
 		{Name: "drop a request", Steps: []Step{
-			Do(faults.Drop{Match: a(faults.Before, "SET")}), Says("A", set), Is("A", faults.ClientState{Lost: 1, RoundTrips: 1}), Silence("A"),
+			Do(faults.Drop{Match: a(faults.Before, "SET")}), Send("A", set), Is("A", faults.ClientState{Lost: 1, RoundTrips: 1}), Silence("A"),
 		}, Kinds: messages, Events: `dropped A request SET lock A1`},
 		{Name: "drop a reply", Steps: []Step{
-			Do(faults.Drop{Match: a(faults.After, "SET")}), Says("A", set), Is("A", faults.ClientState{Lost: 1, RoundTrips: 1}), Silence("A"),
+			Do(faults.Drop{Match: a(faults.After, "SET")}), Send("A", set), Is("A", faults.ClientState{Lost: 1, RoundTrips: 1}), Silence("A"),
 		}, Kinds: messages, Events: `
 			A > n1/0 SET lock A1
 			dropped A reply SET lock A1`},
 		{Name: "by what a command does", Steps: []Step{
 			Do(does(faults.Before, faults.Reading), does(faults.After, faults.Freeing)),
-			Says("A", "SET lock A-value-1"), Hears("A", ok), Says("A", "SET other A-value-1"), Hears("A", ok),
-			Says("A", "GET lock"), Told("held A request GET lock"), Do(faults.Pass{Clients: names("A"), Once: true}), Hears("A", "$9 A-value-1"),
-			Says("A", "DEL other"), Hears("A", ":1"), Says("A", "DEL lock"), Told("held A reply DEL lock"),
+			Send("A", "SET lock A-value-1"), Hears("A", ok), Send("A", "SET other A-value-1"), Hears("A", ok),
+			Send("A", "GET lock"), AwaitEvent("held A request GET lock"), Do(faults.Pass{Clients: names("A"), Once: true}), Hears("A", "$9 A-value-1"),
+			Send("A", "DEL other"), Hears("A", ":1"), Send("A", "DEL lock"), AwaitEvent("held A reply DEL lock"),
 			Do(faults.Pass{Clients: names("A")}), Hears("A", ":1"),
-			Do(does(faults.After, faults.Taking)), Says("A", "MULTI"), Hears("A", ok), Says("A", "HSET lock A-value-2 1"), Hears("A", "+QUEUED"),
-			Says("A", "EXEC"), Told("held A reply EXEC"), Do(faults.Pass{Clients: names("A")}), Hears("A", "*1 :1"),
+			Do(does(faults.After, faults.Taking)), Send("A", "MULTI"), Hears("A", ok), Send("A", "HSET lock A-value-2 1"), Hears("A", "+QUEUED"),
+			Send("A", "EXEC"), AwaitEvent("held A reply EXEC"), Do(faults.Pass{Clients: names("A")}), Hears("A", "*1 :1"),
 		}, Kinds: []checker.Kind{checker.Held, checker.Passed}, Events: `
 			held A request GET lock
 			passed A request GET lock
@@ -120,21 +120,21 @@ func ofTheGate() []Story {
 			held A reply EXEC
 			passed A reply EXEC`},
 		{Name: "reset at a request", Steps: []Step{
-			Do(faults.Reset{Match: a(faults.Before, "SET")}), Says("A", set), Ends("A"), Is("A", faults.ClientState{Lost: 1, RoundTrips: 1}),
+			Do(faults.Reset{Match: a(faults.Before, "SET")}), Send("A", set), Ends("A"), Is("A", faults.ClientState{Lost: 1, RoundTrips: 1}),
 		}, Kinds: messages, Events: `dropped A request SET lock A1`},
 		{Name: "reset at a reply", Steps: []Step{
-			Do(faults.Reset{Match: a(faults.After, "SET")}), Says("A", set), Ends("A"),
+			Do(faults.Reset{Match: a(faults.After, "SET")}), Send("A", set), Ends("A"),
 		}, Kinds: messages, Events: `
 			A > n1/0 SET lock A1
 			dropped A reply SET lock A1`},
 		{Name: "of another command", Steps: []Step{
-			Do(faults.Drop{Match: a(faults.Before, "GET")}), Says("A", set), Hears("A", ok),
+			Do(faults.Drop{Match: a(faults.Before, "GET")}), Send("A", set), Hears("A", ok),
 		}, Kinds: messages, Events: `
 			A > n1/0 SET lock A1
 			A < n1 SET lock A1 = OK`},
 		{Name: "clear ends delays, not holds", Steps: []Step{
 			Do(faults.Hold{Match: a(faults.Before, "GET")}, faults.Delay{Match: a(faults.Before, "SET"), By: span(time.Hour)}, faults.Clear{}),
-			Says("A", set), Hears("A", ok), Says("A", "GET lock"), Told("held A request GET lock"), Silence("A"),
+			Send("A", set), Hears("A", ok), Send("A", "GET lock"), AwaitEvent("held A request GET lock"), Silence("A"),
 		}, Kinds: messages, Events: `
 			A > n1/0 SET lock A1
 			A < n1 SET lock A1 = OK
@@ -145,29 +145,29 @@ func ofTheGate() []Story {
 				faults.Hold{Match: a(faults.After), Times: 1}, faults.Reset{Match: faults.Match{Way: faults.Messages}},
 				faults.Delay{Match: a(faults.Before, "SET"), By: short}, faults.Clear{Clients: names("A")},
 			),
-			Met(0, 0, 0, 0), Says("A", set), Told("held A reply SET lock A1"), Met(0, 1, 0, 0),
-			Says("B", "GET lock"), Told("dropped B request GET lock"), Met(1, 1, 0, 0),
-			Do(faults.Pass{}), Hears("A", ok), Says("A", set), Hears("A", ok), Met(1, 1, 0, 0),
+			Met(0, 0, 0, 0), Send("A", set), AwaitEvent("held A reply SET lock A1"), Met(0, 1, 0, 0),
+			Send("B", "GET lock"), AwaitEvent("dropped B request GET lock"), Met(1, 1, 0, 0),
+			Do(faults.Pass{}), Hears("A", ok), Send("A", set), Hears("A", ok), Met(1, 1, 0, 0),
 			// What is lost on its way is none of an order's doing.
 			Do(faults.Drop{Match: faults.Match{Way: faults.Before}}, faults.Partition{Clients: names("A")}),
-			Says("A", set), Is("A", faults.ClientState{Lost: 1, Replies: 2, RoundTrips: 3}), Met(1, 1, 0, 0, 0),
+			Send("A", set), Is("A", faults.ClientState{Lost: 1, Replies: 2, RoundTrips: 3}), Met(1, 1, 0, 0, 0),
 		}, Kinds: []checker.Kind{checker.Held, checker.Dropped}, Events: `
 			held A reply SET lock A1
 			dropped B request GET lock
 			dropped A request SET lock A1`},
 		{Name: "pass picks by node", Nodes: 3, Steps: []Step{
 			Do(faults.Hold{Match: faults.Match{Way: faults.Before}}),
-			Says("A", "SETNX lock value-number-1"), Told("held A request SETNX lock A1"),
-			Says("A@n2", "SETNX lock value-number-2"), Told("held A request SETNX lock A2"),
-			Says("A@n3", "SETNX lock value-number-3"), Told("held A request SETNX lock A3"),
-			Says("B@n3", "SETNX lock value-number-4"), Told("held B request SETNX lock B1"),
+			Send("A", "SETNX lock value-number-1"), AwaitEvent("held A request SETNX lock A1"),
+			Send("A@n2", "SETNX lock value-number-2"), AwaitEvent("held A request SETNX lock A2"),
+			Send("A@n3", "SETNX lock value-number-3"), AwaitEvent("held A request SETNX lock A3"),
+			Send("B@n3", "SETNX lock value-number-4"), AwaitEvent("held B request SETNX lock B1"),
 			Do(faults.Pass{Clients: names("B"), Once: true, Nodes: names("n1")}), Silence("A", "A@n2", "A@n3", "B@n3"),
 			// The oldest of those meant, and of the quorum's node n2.
 			Do(faults.Pass{Clients: names("A", "B"), Once: true, Nodes: names("n3", faults.Quorum)}), Hears("A@n2", ":1"), Silence("A", "A@n3", "B@n3"),
 			Do(faults.Pass{Clients: names("A"), Nodes: names("n3")}), Hears("A@n3", ":1"), Silence("A", "B@n3"),
 			// Holds that a node's pass has ended are ended there only, and for A only.
-			Says("A@n3", "GET lock"), Hears("A@n3", "$14 value-number-3"),
-			Says("A@n2", "GET lock"), Told("held A request GET lock"),
+			Send("A@n3", "GET lock"), Hears("A@n3", "$14 value-number-3"),
+			Send("A@n2", "GET lock"), AwaitEvent("held A request GET lock"),
 			Do(faults.Pass{Clients: names("B")}), Hears("B@n3", ":0"), Silence("A", "A@n2"),
 			Do(faults.Pass{}), Hears("A", ":1"), Hears("A@n2", "$14 value-number-2"),
 		}, Kinds: []checker.Kind{checker.Passed, checker.Request}, Events: `
@@ -184,9 +184,9 @@ func ofTheGate() []Story {
 			A > n2/0 GET lock`},
 		{Name: "pass once takes the one held longest", Steps: []Step{
 			Do(faults.Hold{Match: faults.Match{Way: faults.Before}}),
-			Says("B", "SETNX lock value-number-1"), Told("held B request SETNX lock B1"),
-			Says("A", "SETNX lock value-number-2"), Told("held A request SETNX lock A1"),
-			Says("B", "SETNX lock value-number-3"),
+			Send("B", "SETNX lock value-number-1"), AwaitEvent("held B request SETNX lock B1"),
+			Send("A", "SETNX lock value-number-2"), AwaitEvent("held A request SETNX lock A1"),
+			Send("B", "SETNX lock value-number-3"),
 			Is("A", faults.ClientState{Held: 1, UnderWay: 1, RoundTrips: 1}),
 			Is("B", faults.ClientState{Held: 1, UnderWay: 1, RoundTrips: 1}),
 			Do(faults.Pass{Clients: names("A", "B"), Once: true}), Hears("B", ":1"), Silence("A", "B"),
@@ -220,7 +220,7 @@ func ofStreams() []Story {
 		{"reply", faults.Delay{Match: a(faults.After, "SET"), By: short}, ""},
 	} {
 		story := Story{Name: "a pipeline waits behind a " + c.name + ": " + c.order.String(), Steps: []Step{
-			Do(c.order), Says("A", "INCR n", "SET lock A-value-1", "GET lock", "INCR n"), Hears("A", ":1"),
+			Do(c.order), Send("A", "INCR n", "SET lock A-value-1", "GET lock", "INCR n"), Hears("A", ":1"),
 		}, Kinds: requests, Events: `
 			A > n1/0 INCR n
 			A > n1/0 SET lock A1
@@ -236,9 +236,9 @@ func ofStreams() []Story {
 	return append(all,
 		Story{Name: "drop loses the rest of a connection", Steps: []Step{
 			Do(faults.Drop{Match: a(faults.Before, "SET"), Times: 1}),
-			Says("A", "INCR n", "SET lock A-value-1", "INCR n"), Hears("A", ":1"), Told("dropped A request INCR n"),
-			Says("A", "DECR n"), Silence("A"),
-			Says("A2", "SET lock A-value-2"), Hears("A2", "+OK"), // another one
+			Send("A", "INCR n", "SET lock A-value-1", "INCR n"), Hears("A", ":1"), AwaitEvent("dropped A request INCR n"),
+			Send("A", "DECR n"), Silence("A"),
+			Send("A2", "SET lock A-value-2"), Hears("A2", "+OK"), // another one
 		}, Kinds: []checker.Kind{checker.Request, checker.Dropped}, Events: `
 			A > n1/0 INCR n
 			dropped A request SET lock A1
@@ -246,14 +246,14 @@ func ofStreams() []Story {
 			dropped A request DECR n
 			A > n1/0 SET lock A2`},
 		Story{Name: "a held request outlives its connection", Steps: []Step{
-			Do(faults.Hold{Match: a(faults.Before, "SET")}), Says("A", "SET lock A-value-1"), Told("held A request SET lock A1"),
-			Leaves("A"), Says("A2", "GET lock"), Hears("A2", "$-1"), Wait(50 * time.Millisecond),
+			Do(faults.Hold{Match: a(faults.Before, "SET")}), Send("A", "SET lock A-value-1"), AwaitEvent("held A request SET lock A1"),
+			Leaves("A"), Send("A2", "GET lock"), Hears("A2", "$-1"), Wait(50 * time.Millisecond),
 			Is("A", faults.ClientState{Held: 1, UnderWay: 1, Replies: 1, RoundTrips: 2}),
-			Do(faults.Pass{}), Told("n1/0 A1 by command A"),
-			Says("A2", "GET lock"), Hears("A2", "$9 A-value-1"),
+			Do(faults.Pass{}), AwaitEvent("n1/0 A1 by command A"),
+			Send("A2", "GET lock"), Hears("A2", "$9 A-value-1"),
 		}, Kinds: states, Events: `n1/0 A1 by command A`},
 		Story{Name: "a delayed request outlives its connection", Steps: []Step{
-			Do(faults.Delay{Match: a(faults.Before), By: short}), Says("A", "SET lock A-value-1", "PEXPIRE lock 10000"),
+			Do(faults.Delay{Match: a(faults.Before), By: short}), Send("A", "SET lock A-value-1", "PEXPIRE lock 10000"),
 			Is("A", faults.ClientState{UnderWay: 1, RoundTrips: 1}), Leaves("A"),
 		}, Kinds: []checker.Kind{checker.Request, checker.State}, Events: `
 			A > n1/0 SET lock A1
@@ -268,12 +268,12 @@ func ofCommands() []Story {
 	const script = "if_redis.call('GET',KEYS[1])==ARGV[1]_then_return_redis.call('DEL',KEYS[1])_else_return_0_end"
 	return []Story{
 		{Name: "a lock changes hands", Steps: []Step{
-			Says("A", "SET lock A-value-1 NX PX 30000"), Hears("A", "+OK"),
-			Says("B", "SET lock B-value-1 NX PX 30000"), Hears("B", "$-1"),
-			Says("B", "GETSET lock B-value-2"), Hears("B", "$9 A-value-1"),
-			Says("A", "PEXPIRE lock 10000"), Hears("A", ":1"),
-			Says("A", "DEL lock"), Hears("A", ":1"),
-			Says("A", "HINCRBY lock A-field-1 1"), Hears("A", ":1"),
+			Send("A", "SET lock A-value-1 NX PX 30000"), Hears("A", "+OK"),
+			Send("B", "SET lock B-value-1 NX PX 30000"), Hears("B", "$-1"),
+			Send("B", "GETSET lock B-value-2"), Hears("B", "$9 A-value-1"),
+			Send("A", "PEXPIRE lock 10000"), Hears("A", ":1"),
+			Send("A", "DEL lock"), Hears("A", ":1"),
+			Send("A", "HINCRBY lock A-field-1 1"), Hears("A", ":1"),
 		}, Kinds: states, Events: `
 			n1/0 A1 for 30s by command A
 			n1/0 B2 by command B
@@ -281,23 +281,23 @@ func ofCommands() []Story {
 			n1/0 gone by command A
 			n1/0 A2×1 by command A`},
 		{Name: "each request of a pipeline counts", Steps: []Step{
-			Says("A", "SET lock A-value-1 PX 30000", "GET lock", "PEXPIRE lock 10000", "DEL lock"), Hears("A", "+OK $9 A-value-1 :1 :1"),
+			Send("A", "SET lock A-value-1 PX 30000", "GET lock", "PEXPIRE lock 10000", "DEL lock"), Hears("A", "+OK $9 A-value-1 :1 :1"),
 			Is("A", faults.ClientState{Replies: 4, RoundTrips: 1}),
 		}, Kinds: states, Events: `
 			n1/0 A1 for 30s by command A
 			n1/0 A1 for 10s by command A
 			n1/0 gone by command A`},
 		{Name: "a script is its caller's doing", Steps: []Step{
-			Says("A", "SET lock A-value-1"), Hears("A", "+OK"),
-			Says("B", "EVAL "+script+" 1 lock B-value-1"), Hears("B", ":0"),
-			Says("A", "EVAL "+script+" 1 lock A-value-1"), Hears("A", ":1"),
+			Send("A", "SET lock A-value-1"), Hears("A", "+OK"),
+			Send("B", "EVAL "+script+" 1 lock B-value-1"), Hears("B", ":0"),
+			Send("A", "EVAL "+script+" 1 lock A-value-1"), Hears("A", ":1"),
 		}, Kinds: states, Events: `
 			n1/0 A1 by command A
 			n1/0 gone by command A`},
 		{Name: "a transaction is one", Steps: []Step{
-			Says("A", "MULTI", "SET lock A-value-1", "INCR n", "EXEC"), Hears("A", "+OK +QUEUED +QUEUED *2 +OK :1"),
+			Send("A", "MULTI", "SET lock A-value-1", "INCR n", "EXEC"), Hears("A", "+OK +QUEUED +QUEUED *2 +OK :1"),
 			Is("A", faults.ClientState{Replies: 4, RoundTrips: 1}),
-			Says("B", "GET lock"), Hears("B", "$9 A-value-1"),
+			Send("B", "GET lock"), Hears("B", "$9 A-value-1"),
 		}, Kinds: []checker.Kind{checker.Request, checker.State}, Events: `
 			A > n1/0 MULTI
 			A > n1/0 SET lock A1
@@ -306,22 +306,22 @@ func ofCommands() []Story {
 			n1/0 A1 by command A
 			B > n1/0 GET lock`},
 		{Name: "who waits for a list keeps nobody waiting", Steps: []Step{
-			Says("A", "BLPOP queue 0"), Told("A > n1/0 BLPOP queue 0"),
-			Says("B", "SET lock B-value-1"), Hears("B", "+OK"), Silence("A"),
-			Says("B", "RPUSH queue x"), Hears("B", ":1"), Hears("A", "*2 $5 queue $1 x"),
+			Send("A", "BLPOP queue 0"), AwaitEvent("A > n1/0 BLPOP queue 0"),
+			Send("B", "SET lock B-value-1"), Hears("B", "+OK"), Silence("A"),
+			Send("B", "RPUSH queue x"), Hears("B", ":1"), Hears("A", "*2 $5 queue $1 x"),
 			Is("A", faults.ClientState{Replies: 1, RoundTrips: 1}),
 		}, Kinds: requests, Events: `
 			A > n1/0 BLPOP queue 0
 			B > n1/0 SET lock B1
 			B > n1/0 RPUSH queue x`},
 		{Name: "what is pushed goes to who waits for it", Steps: []Step{
-			Says("A", "BLPOP lock 0"), Told("A > n1/0 BLPOP lock 0"), Says("B", "RPUSH lock B-value-1 B-value-2"), Hears("B", ":2"),
-			Hears("A", "*2 $4 lock $9 B-value-1"), Says("A", "BLPOP lock 0"), Hears("A", "*2 $4 lock $9 B-value-2"),
-			Says("A", "BRPOP lock 0"), Told("A > n1/0 BRPOP lock 0"), Says("B", "LPUSH lock B-value-3"), Hears("B", ":1"),
+			Send("A", "BLPOP lock 0"), AwaitEvent("A > n1/0 BLPOP lock 0"), Send("B", "RPUSH lock B-value-1 B-value-2"), Hears("B", ":2"),
+			Hears("A", "*2 $4 lock $9 B-value-1"), Send("A", "BLPOP lock 0"), Hears("A", "*2 $4 lock $9 B-value-2"),
+			Send("A", "BRPOP lock 0"), AwaitEvent("A > n1/0 BRPOP lock 0"), Send("B", "LPUSH lock B-value-3"), Hears("B", ":1"),
 			Hears("A", "*2 $4 lock $9 B-value-3"),
-			Says("A", "BLMOVE lock other LEFT RIGHT 0"), Told("A > n1/0 BLMOVE lock other LEFT RIGHT 0"), Says("B", "LPUSH lock B-value-4"),
+			Send("A", "BLMOVE lock other LEFT RIGHT 0"), AwaitEvent("A > n1/0 BLMOVE lock other LEFT RIGHT 0"), Send("B", "LPUSH lock B-value-4"),
 			Hears("B", ":1"), Hears("A", "$9 B-value-4"),
-			Says("A", "BZPOPMIN lock 0"), Told("A > n1/0 BZPOPMIN lock 0"), Says("B", "ZADD lock 1 B-value-5"), Hears("B", ":1"),
+			Send("A", "BZPOPMIN lock 0"), AwaitEvent("A > n1/0 BZPOPMIN lock 0"), Send("B", "ZADD lock 1 B-value-5"), Hears("B", ":1"),
 			Hears("A", "*3 $4 lock $9 B-value-5 $1 1"),
 		}, Kinds: states, Events: `
 			n1/0 [B1 B2] by command B
@@ -335,8 +335,8 @@ func ofCommands() []Story {
 			n1/0 gone by command A`},
 		{Name: "who waits for replicas keeps nobody waiting", Replicas: 1, Steps: []Step{
 			Do(faults.Replication{Node: "n1", Mode: faults.ReplicationStop}),
-			Says("A", "SET lock A-value-1", "WAIT 1 0", "GET lock"), Hears("A", "+OK"), Told("A < n1 SET lock A1 = OK"), Silence("A"),
-			Says("B", "DEL lock"), Hears("B", ":1"),
+			Send("A", "SET lock A-value-1", "WAIT 1 0", "GET lock"), Hears("A", "+OK"), AwaitEvent("A < n1 SET lock A1 = OK"), Silence("A"),
+			Send("B", "DEL lock"), Hears("B", ":1"),
 			Do(faults.Replication{Node: "n1", Mode: faults.ReplicationStart}), Hears("A", ":1 $-1"),
 		}, Kinds: requests, Events: `
 			A > n1/0 SET lock A1
@@ -344,38 +344,38 @@ func ofCommands() []Story {
 			B > n1/0 DEL lock
 			A > n1/0 GET lock`},
 		{Name: "subscribers hear", Steps: []Step{
-			Says("A", "SUBSCRIBE ch"), Hears("A", "*3 $9 subscribe $2 ch :1"),
-			Says("B", "PUBLISH other x"), Hears("B", ":0"),
-			Says("B", "PUBLISH ch free"), Hears("B", ":1"), Hears("A", "*3 $7 message $2 ch $4 free"),
+			Send("A", "SUBSCRIBE ch"), Hears("A", "*3 $9 subscribe $2 ch :1"),
+			Send("B", "PUBLISH other x"), Hears("B", ":0"),
+			Send("B", "PUBLISH ch free"), Hears("B", ":1"), Hears("A", "*3 $7 message $2 ch $4 free"),
 			Is("A", faults.ClientState{Replies: 1, RoundTrips: 1}),
 		}, Kinds: []checker.Kind{checker.Push}, Events: `A < n1 ["message" "ch" "free"]`},
 		track("hears of a change once", `
 			A < n1 ["invalidate" ["lock"]]`,
-			Says("B", "SET lock B-value-1", "DEL lock"), Hears("B", "+OK :1")),
+			Send("B", "SET lock B-value-1", "DEL lock"), Hears("B", "+OK :1")),
 		track("hears of an eviction", `
 			A < n1 ["invalidate" ["lock"]]
 			A < n1 ["invalidate" ["lock"]]`,
-			Says("B", "SET lock B-value-1"), Told(`A < n1 ["invalidate" ["lock"]]`), Says("A", "GET lock"), Told(`A < n1 GET lock = "B1"`), Do(faults.Evict{Node: "n1"})),
+			Send("B", "SET lock B-value-1"), AwaitEvent(`A < n1 ["invalidate" ["lock"]]`), Send("A", "GET lock"), AwaitEvent(`A < n1 GET lock = "B1"`), Do(faults.Evict{Node: "n1"})),
 		track("hears of an expiry", `
 			A < n1 ["invalidate" ["lock"]]
 			A < n1 ["invalidate" ["lock"]]`,
-			Says("B", "SET lock B-value-1 PX 100"), Told(`A < n1 ["invalidate" ["lock"]]`), Says("A", "GET lock"), Told(`A < n1 GET lock = "B1"`), Wait(300*time.Millisecond)),
+			Send("B", "SET lock B-value-1 PX 100"), AwaitEvent(`A < n1 ["invalidate" ["lock"]]`), Send("A", "GET lock"), AwaitEvent(`A < n1 GET lock = "B1"`), Wait(300*time.Millisecond)),
 		track("hears of a flush", `
 			A < n1 ["invalidate" (nil)]`,
 			Do(faults.Flush{Node: "n1"})),
 		track("hears nothing that is dropped", `
 			dropped A push`,
-			Do(faults.Drop{Match: a(faults.Messages)}), Says("B", "SET lock B-value-1"), Hears("B", "+OK")),
+			Do(faults.Drop{Match: a(faults.Messages)}), Send("B", "SET lock B-value-1"), Hears("B", "+OK")),
 		track("hears later what is held", `
 			held A push
 			passed A push
 			A < n1 ["invalidate" ["lock"]]`,
-			Do(faults.Hold{Match: a(faults.Messages)}), Says("B", "SET lock B-value-1"), Hears("B", "+OK"), Told("held A push"), Do(faults.Pass{})),
+			Do(faults.Hold{Match: a(faults.Messages)}), Send("B", "SET lock B-value-1"), Hears("B", "+OK"), AwaitEvent("held A push"), Do(faults.Pass{})),
 		track("hears what was said while it was paused", `
 			A < n1 ["invalidate" ["lock"]]`,
-			Do(faults.PauseClient{Client: "A"}), Says("B", "SET lock B-value-1"), Hears("B", "+OK"), Wait(50*time.Millisecond), Do(faults.ResumeClient{Client: "A"})),
+			Do(faults.PauseClient{Client: "A"}), Send("B", "SET lock B-value-1"), Hears("B", "+OK"), Wait(50*time.Millisecond), Do(faults.ResumeClient{Client: "A"})),
 		track("is forgotten by a restart", ``,
-			Do(faults.CrashNode{Node: "n1"}, faults.RestartNode{Node: "n1"}), Connects("B"), Says("B", "SET lock B-value-1"), Hears("B", "+OK")),
+			Do(faults.CrashNode{Node: "n1"}, faults.RestartNode{Node: "n1"}), Connects("B"), Send("B", "SET lock B-value-1"), Hears("B", "+OK")),
 		push("drop", faults.Drop{Match: a(faults.Messages), Times: 1}, false, `
 			dropped A push
 			A < n1 ["message" "ch" "2"]`), // a server drops them one by one
@@ -399,7 +399,7 @@ func ofCommands() []Story {
 func track(name, events string, steps ...Step) Story {
 	return Story{
 		Name: "who tracks a key " + name,
-		Steps: append(append([]Step{Says("A", "HELLO 3", "CLIENT TRACKING ON", "GET lock"), Told("A < n1 GET lock = (nil)")}, steps...),
+		Steps: append(append([]Step{Send("A", "HELLO 3", "CLIENT TRACKING ON", "GET lock"), AwaitEvent("A < n1 GET lock = (nil)")}, steps...),
 			Wait(150*time.Millisecond)),
 		Kinds: []checker.Kind{checker.Push, checker.Held, checker.Passed, checker.Dropped}, Events: events,
 	}
@@ -408,12 +408,12 @@ func track(name, events string, steps ...Step) Story {
 // push is a story of two messages to a subscriber.
 func push(name string, order faults.Fault, pass bool, events string) Story {
 	s := Story{Name: "messages: " + name, Steps: []Step{
-		Says("A", "SUBSCRIBE ch"), Hears("A", "*3 $9 subscribe $2 ch :1"), Do(order),
-		Says("B", "PUBLISH ch 1"), Hears("B", ":1"), Wait(50 * time.Millisecond), // or the server sends both at once
-		Says("B", "PUBLISH ch 2"), Wait(50 * time.Millisecond),
+		Send("A", "SUBSCRIBE ch"), Hears("A", "*3 $9 subscribe $2 ch :1"), Do(order),
+		Send("B", "PUBLISH ch 1"), Hears("B", ":1"), Wait(50 * time.Millisecond), // or the server sends both at once
+		Send("B", "PUBLISH ch 2"), Wait(50 * time.Millisecond),
 	}, Kinds: []checker.Kind{checker.Push, checker.Held, checker.Passed, checker.Dropped}, Events: events}
 	if pass {
-		s.Steps = append(s.Steps, Told(`B < n1 PUBLISH ch 2 = (integer) 1`), Do(faults.Pass{}))
+		s.Steps = append(s.Steps, AwaitEvent(`B < n1 PUBLISH ch 2 = (integer) 1`), Do(faults.Pass{}))
 	}
 	return s
 }
@@ -422,13 +422,13 @@ func ofLinks() []Story {
 	n1 := names("n1")
 	return []Story{
 		{Name: "a partition loses what is sent", Nodes: 2, Steps: []Step{
-			Says("A", "PING"), Hears("A", "+PONG"),
+			Send("A", "PING"), Hears("A", "+PONG"),
 			Do(faults.Partition{Clients: names("A"), Nodes: n1}),
-			Says("A", "SET lock A-value-1"), Told("dropped A request SET lock A1"),
-			Says("A@n2", "SET lock A-value-2"), Hears("A@n2", "+OK"),
-			Says("B", "GET lock"), Hears("B", "$-1"), Silence("A"),
+			Send("A", "SET lock A-value-1"), AwaitEvent("dropped A request SET lock A1"),
+			Send("A@n2", "SET lock A-value-2"), Hears("A@n2", "+OK"),
+			Send("B", "GET lock"), Hears("B", "$-1"), Silence("A"),
 			Do(faults.Heal{}), Ends("A"),
-			Says("A2", "SET lock A-value-3"), Hears("A2", "+OK"), // it lost nothing
+			Send("A2", "SET lock A-value-3"), Hears("A2", "+OK"), // it lost nothing
 		}, Kinds: []checker.Kind{checker.Fault, checker.Dropped, checker.State}, Events: `
 			fault partition A from n1
 			dropped A request SET lock A1
@@ -436,7 +436,7 @@ func ofLinks() []Story {
 			fault heal
 			n1/0 A3 by command A`},
 		{Name: "a partition loses replies", Steps: []Step{
-			Do(faults.Hold{Match: a(faults.After)}), Says("A", "SET lock A-value-1"), Told("held A reply SET lock A1"),
+			Do(faults.Hold{Match: a(faults.After)}), Send("A", "SET lock A-value-1"), AwaitEvent("held A reply SET lock A1"),
 			Do(faults.Partition{}, faults.Pass{}), Silence("A"),
 			Do(faults.Heal{}), Ends("A"),
 		}, Kinds: messages, Events: `
@@ -445,22 +445,22 @@ func ofLinks() []Story {
 			passed A reply SET lock A1
 			dropped A reply SET lock A1`},
 		{Name: "a partition loses messages", Steps: []Step{
-			Says("A", "SUBSCRIBE ch"), Hears("A", "*3 $9 subscribe $2 ch :1"),
+			Send("A", "SUBSCRIBE ch"), Hears("A", "*3 $9 subscribe $2 ch :1"),
 			Do(faults.Partition{Clients: names("A")}),
-			Says("B", "PUBLISH ch free"), Hears("B", ":1"), Silence("A"),
+			Send("B", "PUBLISH ch free"), Hears("B", ":1"), Silence("A"),
 			// It can't have missed one and yet be on the same connection.
 			Do(faults.Heal{}), Ends("A"),
 		}, Kinds: []checker.Kind{checker.Push, checker.Dropped}, Events: `dropped A push`},
 		{Name: "heal spares what lost nothing", Steps: []Step{
-			Do(faults.Partition{}), Silence("A"), Do(faults.Heal{}), Says("A", "PING"), Hears("A", "+PONG"),
+			Do(faults.Partition{}), Silence("A"), Do(faults.Heal{}), Send("A", "PING"), Hears("A", "+PONG"),
 		}, Kinds: messages, Events: `
 			A > n1/0 PING
 			A < n1 PING = PONG`},
 		{Name: "latency", Nodes: 2, Steps: []Step{
 			Do(faults.Latency{Clients: names("A"), Nodes: n1, Base: span(50 * time.Millisecond)}),
-			Says("A", "PING"), Hears("A", "+PONG", 100*time.Millisecond),
-			Do(faults.Latency{Base: faults.Span{}}), Says("A", "PING"), Hears("A", "+PONG"),
-			Says("A@n2", "PING"), Hears("A@n2", "+PONG"),
+			Send("A", "PING"), Hears("A", "+PONG", 100*time.Millisecond),
+			Do(faults.Latency{Base: faults.Span{}}), Send("A", "PING"), Hears("A", "+PONG"),
+			Send("A@n2", "PING"), Hears("A@n2", "+PONG"),
 		}, Kinds: messages, Events: `
 			A > n1/0 PING
 			A < n1 PING = PONG
@@ -483,8 +483,8 @@ func ofReplication() []Story {
 			A > n1/0 WAIT 1 10000`
 	cutOff := func(name string, steps ...Step) Story {
 		return Story{Name: name, Replicas: 1, Steps: slices.Concat(steps, []Step{
-			Says("A", "SET lock A-value-1", "WAIT 1 200"), Hears("A", "+OK :0"),
-			start, Says("A", "WAIT 1 10000"), Hears("A", ":1"),
+			Send("A", "SET lock A-value-1", "WAIT 1 200"), Hears("A", "+OK :0"),
+			start, Send("A", "WAIT 1 10000"), Hears("A", ":1"),
 		}), Kinds: requests, Events: `
 			A > n1/0 SET lock A1
 			A > n1/0 WAIT 1 200
@@ -492,7 +492,7 @@ func ofReplication() []Story {
 	}
 	slow := func(name string, step Step, least time.Duration) Story {
 		return Story{Name: name, Replicas: 1, Steps: []Step{
-			step, Says("A", "SET lock A-value-1", "WAIT 1 10000"), Hears("A", "+OK :1", least),
+			step, Send("A", "SET lock A-value-1", "WAIT 1 10000"), Hears("A", "+OK :1", least),
 		}, Kinds: requests, Events: told}
 	}
 	return []Story{
@@ -509,8 +509,8 @@ func ofSlowLinks() []Story {
 	slow := faults.Latency{Clients: names("A"), Base: span(time.Hour)}
 	return []Story{
 		{Name: "a slow link keeps nobody else waiting", Steps: []Step{
-			Do(slow), Says("A", set, "GET lock"), Is("A", faults.ClientState{UnderWay: 1, RoundTrips: 1}), Silence("A"),
-			Says("B", "SET lock B-value-1"), Hears("B", ok),
+			Do(slow), Send("A", set, "GET lock"), Is("A", faults.ClientState{UnderWay: 1, RoundTrips: 1}), Silence("A"),
+			Send("B", "SET lock B-value-1"), Hears("B", ok),
 			Do(faults.Latency{}), Hears("A", ok+" $9 A-value-1"),
 		}, Kinds: []checker.Kind{checker.Fault, checker.Request, checker.State}, Events: `
 			fault latency A 1h
@@ -521,9 +521,9 @@ func ofSlowLinks() []Story {
 			n1/0 A1 by command A
 			A > n1/0 GET lock`},
 		{Name: "a reply on a slow link keeps nobody else waiting", Steps: []Step{
-			Do(faults.Hold{Match: a(faults.Before)}), Says("A", set), Told("held A request SET lock A1"),
-			Do(slow, faults.Pass{}), Told("n1/0 A1 by command A"), Silence("A"),
-			Says("B", "GET lock"), Hears("B", "$9 A-value-1"),
+			Do(faults.Hold{Match: a(faults.Before)}), Send("A", set), AwaitEvent("held A request SET lock A1"),
+			Do(slow, faults.Pass{}), AwaitEvent("n1/0 A1 by command A"), Silence("A"),
+			Send("B", "GET lock"), Hears("B", "$9 A-value-1"),
 			Do(faults.Latency{}), Hears("A", ok),
 		}, Kinds: messages, Events: `
 			held A request SET lock A1
@@ -534,7 +534,7 @@ func ofSlowLinks() []Story {
 			A < n1 SET lock A1 = OK`},
 		{Name: "the gate stands at the end of a slow link", Steps: []Step{
 			Do(faults.Latency{Base: span(100 * time.Millisecond)}, faults.Hold{Match: a(faults.After)}),
-			Says("A", set), Told("held A reply SET lock A1"), Do(faults.Latency{Base: span(time.Hour)}),
+			Send("A", set), AwaitEvent("held A reply SET lock A1"), Do(faults.Latency{Base: span(time.Hour)}),
 			Do(faults.Pass{}), Hears("A", ok, 200*time.Millisecond),
 		}, Kinds: messages, Events: `
 			A > n1/0 SET lock A1
@@ -542,16 +542,16 @@ func ofSlowLinks() []Story {
 			passed A reply SET lock A1
 			A < n1 SET lock A1 = OK`},
 		{Name: "what is on its way when a link is cut is lost", Steps: []Step{
-			Do(slow), Says("A", set), Is("A", faults.ClientState{UnderWay: 1, RoundTrips: 1}),
-			Do(faults.Partition{Clients: names("A")}, faults.Latency{}), Told("dropped A request SET lock A1"),
+			Do(slow), Send("A", set), Is("A", faults.ClientState{UnderWay: 1, RoundTrips: 1}),
+			Do(faults.Partition{Clients: names("A")}, faults.Latency{}), AwaitEvent("dropped A request SET lock A1"),
 			Silence("A"), Do(faults.Heal{}), Ends("A"),
 		}, Kinds: messages, Events: `dropped A request SET lock A1`},
 		{Name: "bandwidth", Steps: []Step{
 			Do(faults.Bandwidth{Clients: names("A"), Rate: faults.Rate{Bytes: 200, Per: span(second)}}),
-			Says("B", "SET lock B-value-1"), Says("A", set, set), Hears("A", ok+" "+ok, 81*second/200),
+			Send("B", "SET lock B-value-1"), Send("A", set, set), Hears("A", ok+" "+ok, 81*second/200),
 			Is("A", faults.ClientState{Replies: 2, RoundTrips: 1}), Hears("B", ok),
 			Do(faults.Bandwidth{Rate: faults.Rate{Bytes: 1, Per: faults.Span{TTLs: 1}}}),
-			Says("A", "GET lock"), Is("A", faults.ClientState{UnderWay: 1, Replies: 2, RoundTrips: 2}), Silence("A"),
+			Send("A", "GET lock"), Is("A", faults.ClientState{UnderWay: 1, Replies: 2, RoundTrips: 2}), Silence("A"),
 			Do(faults.Bandwidth{}), Hears("A", "$9 A-value-1"),
 		}, Kinds: states, Events: `
 			n1/0 B1 by command B
@@ -566,16 +566,16 @@ func ofTimeouts() []Story {
 	}
 	return []Story{
 		{Name: "a timeout closes connections", Nodes: 2, Steps: []Step{
-			Says("A", "PING"), Hears("A", "+PONG"), Silence("A", "A2", "A@n2"),
+			Send("A", "PING"), Hears("A", "+PONG"), Silence("A", "A2", "A@n2"),
 			Do(timeout(200 * time.Millisecond)),
-			Says("A", set), Told("dropped A request SET lock A1"), Closes("A"), Closes("A2"),
-			Do(faults.Heal{}), Says("A@n2", "GET lock"), Hears("A@n2", "$-1"), Says("B", "GET lock"), Hears("B", "$-1"),
+			Send("A", set), AwaitEvent("dropped A request SET lock A1"), Closes("A"), Closes("A2"),
+			Do(faults.Heal{}), Send("A@n2", "GET lock"), Hears("A@n2", "$-1"), Send("B", "GET lock"), Hears("B", "$-1"),
 		}, Kinds: []checker.Kind{checker.Fault, checker.Dropped, checker.State}, Events: `
 			fault timeout A from n1 after 200ms
 			dropped A request SET lock A1
 			fault heal`},
 		{Name: "a timeout loses replies", Steps: []Step{
-			Do(faults.Hold{Match: a(faults.After)}), Says("A", set), Told("held A reply SET lock A1"),
+			Do(faults.Hold{Match: a(faults.After)}), Send("A", set), AwaitEvent("held A reply SET lock A1"),
 			Do(timeout(200*time.Millisecond), faults.Pass{}), Closes("A"),
 		}, Kinds: messages, Events: `
 			A > n1/0 SET lock A1
@@ -583,15 +583,15 @@ func ofTimeouts() []Story {
 			passed A reply SET lock A1
 			dropped A reply SET lock A1`},
 		{Name: "a timeout is healed before its time", Steps: []Step{
-			Says("A2", "PING"), Hears("A2", "+PONG"),
-			Do(timeout(500 * time.Millisecond)), Says("A", set), Told("dropped A request SET lock A1"),
-			Do(faults.Heal{}), Ends("A"), Wait(second), Says("A2", "GET lock"), Hears("A2", "$-1"), // it lost nothing
+			Send("A2", "PING"), Hears("A2", "+PONG"),
+			Do(timeout(500 * time.Millisecond)), Send("A", set), AwaitEvent("dropped A request SET lock A1"),
+			Do(faults.Heal{}), Ends("A"), Wait(second), Send("A2", "GET lock"), Hears("A2", "$-1"), // it lost nothing
 		}, Kinds: states},
 		{Name: "a timeout ends a partition", Steps: []Step{
 			Do(faults.Partition{Clients: names("A")}, faults.Timeout{Clients: names("A"), After: span(200 * time.Millisecond)}), Closes("A"),
 		}, Kinds: requests},
 		{Name: "a partition instead of a timeout", Steps: []Step{
-			Do(timeout(500 * time.Millisecond)), Says("A", set), Told("dropped A request SET lock A1"),
+			Do(timeout(500 * time.Millisecond)), Send("A", set), AwaitEvent("dropped A request SET lock A1"),
 			Do(faults.Partition{Clients: names("A")}), Wait(second), Silence("A"), Do(faults.Heal{}), Ends("A"),
 		}, Kinds: states},
 	}
@@ -599,13 +599,13 @@ func ofTimeouts() []Story {
 
 func ofNodes() []Story {
 	const set = "SET lock A-value-1 PX 30000"
-	take := []Step{Says("A", set), Hears("A", "+OK")}
+	take := []Step{Send("A", set), Hears("A", "+OK")}
 	after := func(steps ...Step) []Step { return slices.Concat(take, steps) }
 	return []Story{
 		{Name: "a paused node", Steps: []Step{
 			Do(faults.PauseNode{Node: "n1"}),
-			Says("A", set, "GET lock"), Is("A", faults.ClientState{UnderWay: 1, RoundTrips: 1}), Silence("A"),
-			Says("B", "SETNX lock B-value-1"), Silence("A", "B"), Leaves("A"), Silence("B"),
+			Send("A", set, "GET lock"), Is("A", faults.ClientState{UnderWay: 1, RoundTrips: 1}), Silence("A"),
+			Send("B", "SETNX lock B-value-1"), Silence("A", "B"), Leaves("A"), Silence("B"),
 			Do(faults.ResumeNode{Node: "n1"}), Hears("B", ":0"),
 		}, Kinds: []checker.Kind{checker.Fault, checker.Request, checker.State}, Events: `
 			fault n1 pause
@@ -628,34 +628,34 @@ func ofNodes() []Story {
 			fault n1 restart empty
 			n1/0 gone by restart`},
 		{Name: "flush", Steps: after(
-			Says("A", "SET other x"), Hears("A", "+OK"), Do(faults.Flush{Node: "n1"}),
-			Says("A", "EXISTS other"), Hears("A", ":0"),
+			Send("A", "SET other x"), Hears("A", "+OK"), Do(faults.Flush{Node: "n1"}),
+			Send("A", "EXISTS other"), Hears("A", ":0"),
 		), Kinds: states, Events: `
 			n1/0 A1 for 30s by command A
 			n1/0 gone by flush`},
 		{Name: "evict", Steps: after(
-			Says("A", "SET other x"), Hears("A", "+OK"), Do(faults.Evict{Node: faults.Quorum}),
-			Says("A", "EXISTS other"), Hears("A", ":1"),
+			Send("A", "SET other x"), Hears("A", "+OK"), Do(faults.Evict{Node: faults.Quorum}),
+			Send("A", "EXISTS other"), Hears("A", ":1"),
 		), Kinds: states, Events: `
 			n1/0 A1 for 30s by command A
 			n1/0 gone by eviction`},
 		{Name: "script-flush", Steps: []Step{
-			Says("A", "SCRIPT LOAD return_1"), Hears("A", "$40 e0e1f9fabfc9d4800c877a703b823ac0578ff8db"),
-			Says("A", "EVALSHA e0e1f9fabfc9d4800c877a703b823ac0578ff8db 0"), Hears("A", ":1"),
+			Send("A", "SCRIPT LOAD return_1"), Hears("A", "$40 e0e1f9fabfc9d4800c877a703b823ac0578ff8db"),
+			Send("A", "EVALSHA e0e1f9fabfc9d4800c877a703b823ac0578ff8db 0"), Hears("A", ":1"),
 			Do(faults.ScriptFlush{Node: "n1"}),
-			Says("A", "EVALSHA e0e1f9fabfc9d4800c877a703b823ac0578ff8db 0"), Hears("A", "-NOSCRIPT_No_matching_script._Please_use_EVAL."),
+			Send("A", "EVALSHA e0e1f9fabfc9d4800c877a703b823ac0578ff8db 0"), Hears("A", "-NOSCRIPT_No_matching_script._Please_use_EVAL."),
 		}, Kinds: states},
 		{Name: "its clock jumps", Clock: true, Steps: after(
 			Do(faults.NodeClock{Node: "n1", By: faults.Span{Abs: -10 * second}}), // 30 s become 40
 			Do(faults.NodeClock{Node: "n1", By: faults.Span{TTLs: 2}}),
-			Says("A", "GET lock"), Hears("A", "$-1"),
+			Send("A", "GET lock"), Hears("A", "$-1"),
 		), Kinds: states, Events: `
 			n1/0 A1 for 30s by command A
 			n1/0 A1 for 40s by clock
 			n1/0 gone by clock`},
 		{Name: "its clock drifts", Clock: true, Steps: after(
 			Do(faults.NodeDrift{Node: "n1", Rate: 3}),
-			Says("B", "PEXPIRE lock 60000"), Hears("B", ":1"), // of its own
+			Send("B", "PEXPIRE lock 60000"), Hears("B", ":1"), // of its own
 		), Kinds: states, Events: `
 			n1/0 A1 for 30s by command A
 			n1/0 A1 for 10s by clock

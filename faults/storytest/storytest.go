@@ -85,14 +85,14 @@ func Play(t *testing.T, w World, story Story) {
 		s.step = fmt.Sprintf("step %d, %s", i+1, step.what)
 		step.do(s)
 		if t.Failed() {
-			t.Logf("told so far:\n%s", s.told(nil))
+			t.Logf("told so far:\n%s", s.lines(nil))
 			return
 		}
 	}
 	want := trim(story.Events)
-	s.Run(patience, func() bool { return s.told(story.Kinds) == want })
+	s.Run(patience, func() bool { return s.lines(story.Kinds) == want })
 	s.Run(w.Moment, func() bool { return false })
-	if got := s.told(story.Kinds); got != want {
+	if got := s.lines(story.Kinds); got != want {
 		t.Errorf("got events\n%s\nwant\n%s", got, want)
 	}
 }
@@ -118,7 +118,7 @@ func (s *stage) await(what string, so func() bool) {
 	}
 }
 
-func (s *stage) told(kinds []checker.Kind) string { return Lines(s.Events(), kinds...) }
+func (s *stage) lines(kinds []checker.Kind) string { return Lines(s.Events(), kinds...) }
 
 // wire is a client's connection.
 type wire struct {
@@ -205,9 +205,9 @@ func Refuses(f faults.Fault, why string) Step {
 	}}
 }
 
-// Says lets a client send requests in one go, each a list of words with blanks
+// Send lets a client send requests in one go, each a list of words with blanks
 // between them, where a _ in a word stands for a blank.
-func Says(on string, requests ...string) Step {
+func Send(on string, requests ...string) Step {
 	return Step{what: on + " says " + strings.Join(requests, ", "), on: on, do: func(s *stage) {
 		w := s.wire(on)
 		w.sent = s.Now()
@@ -224,7 +224,7 @@ func Says(on string, requests ...string) Step {
 	}}
 }
 
-// Request writes requests as they go over the wire; see Says.
+// Request writes requests as they go over the wire; see Send.
 func Request(requests ...string) []byte {
 	var all []byte
 	for _, request := range requests {
@@ -310,8 +310,8 @@ func Silence(on ...string) Step {
 	}}
 }
 
-// Told waits until an event is told, as Line writes it.
-func Told(line string) Step {
+// AwaitEvent waits until an event is told, as Line writes it.
+func AwaitEvent(line string) Step {
 	return Step{what: "told " + line, do: func(s *stage) {
 		s.await("it is told", func() bool {
 			return slices.ContainsFunc(s.Events(), func(e checker.Event) bool { return Line(e) == line })

@@ -69,7 +69,7 @@ func (t *Topology) Begin() {
 }
 
 func (t *Topology) applyToClient(f faults.Fault, c *Client) error {
-	tell := func(kind checker.Kind) { t.hands.Tell(checker.Event{Kind: kind, Client: c.Name}) }
+	tell := func(kind checker.Kind) { t.driver.Record(checker.Event{Kind: kind, Client: c.Name}) }
 	switch f := f.(type) {
 	case faults.PauseClient:
 		if c.State.Paused || c.State.Crashed {
@@ -77,14 +77,14 @@ func (t *Topology) applyToClient(f faults.Fault, c *Client) error {
 		}
 		tell(checker.Pause)
 		c.State.Paused, c.since = true, time.Now()
-		return t.hands.StopClient(c)
+		return t.driver.StopClient(c)
 	case faults.ResumeClient:
 		if !c.State.Paused {
 			return nil
 		}
 		tell(checker.Resume)
 		c.resume()
-		return t.hands.ContinueClient(c)
+		return t.driver.ContinueClient(c)
 	case faults.CrashClient:
 		if c.State.Crashed {
 			return nil
@@ -94,16 +94,16 @@ func (t *Topology) applyToClient(f faults.Fault, c *Client) error {
 		if c.State.Paused {
 			c.resume()
 		}
-		return t.hands.EndClient(c)
+		return t.driver.EndClient(c)
 	case faults.RestartClient:
 		if !c.State.Crashed {
 			return nil
 		}
 		tell(checker.Restart)
 		c.State.Crashed = false
-		return t.hands.ReviveClient(c)
+		return t.driver.ReviveClient(c)
 	case faults.ClientClock:
-		t.tell(f, c.Name, "")
+		t.record(f, c.Name, "")
 		c.Skew += f.By.Of(t.cfg.TTL)
 	}
 	return nil

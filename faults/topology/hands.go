@@ -8,8 +8,8 @@ import (
 // called the state is already as it will be, unless it says otherwise. An error
 // says what couldn't be done; the deeds behind it that still make sense follow.
 type Driver interface {
-	// Tell records an event at the present time, if Records.
-	Tell(checker.Event)
+	// Record records an event at the present time, if Records.
+	Record(checker.Event)
 	Records() bool
 
 	// StopClient stops a client's process, Continue lets it go on, End ends

@@ -64,9 +64,9 @@ func (t *Topology) applyToLinks(f faults.Fault) error {
 	ttl := t.cfg.TTL
 	var clients, nodes []string
 	var change func(*LinkState)
-	done := func(on []Link) error { return t.hands.Reshape(on) }
-	cut := func(on []Link) error { t.hands.Cut(on); return nil }
-	mend := func(on []Link) error { t.hands.Mend(on); return nil }
+	done := func(on []Link) error { return t.driver.Reshape(on) }
+	cut := func(on []Link) error { t.driver.Cut(on); return nil }
+	mend := func(on []Link) error { t.driver.Mend(on); return nil }
 	switch f := f.(type) {
 	case faults.Latency:
 		clients, nodes = f.Clients, f.Nodes
@@ -86,7 +86,7 @@ func (t *Topology) applyToLinks(f faults.Fault) error {
 	default:
 		return fmt.Errorf("%q: %w", f, faults.ErrUnsupported)
 	}
-	t.tell(f, "", "")
+	t.record(f, "", "")
 	var changed []Link
 	for _, on := range t.selected(clients, nodes) {
 		road := t.Links.On(on)
@@ -133,14 +133,14 @@ func (t *Topology) applyBetween(f faults.Fault) error {
 	if f, ok := f.(faults.PartitionNodes); ok && len(t.pairs(f.Nodes, f.From)) == 0 {
 		return impossible(f, "no node can be cut off from itself")
 	}
-	t.tell(f, "", "")
+	t.record(f, "", "")
 	switch f := f.(type) {
 	case faults.PartitionNodes:
 		pairs := t.pairs(f.Nodes, f.From)
 		for _, pair := range pairs {
 			t.apart[pair] = true
 		}
-		return t.hands.CutNodes(pairs)
+		return t.driver.CutNodes(pairs)
 	case faults.HealNodes:
 		return t.mendNodes(t.pairs(f.Nodes, f.From))
 	}
@@ -168,7 +168,7 @@ func (t *Topology) mendNodes(pairs []Pair) error {
 	for _, pair := range pairs {
 		delete(t.apart, pair)
 	}
-	return t.hands.MendNodes(pairs)
+	return t.driver.MendNodes(pairs)
 }
 
 // pairs returns each of these nodes with each of the others, once each and in their order; an empty list means all.

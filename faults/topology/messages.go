@@ -140,7 +140,7 @@ func (t *Topology) Received(m Message) {
 
 // TellOf records what befell a message, if somebody records.
 func (t *Topology) TellOf(kind checker.Kind, m Message) {
-	if !t.hands.Records() {
+	if !t.driver.Records() {
 		return
 	}
 	about := m.About()
@@ -149,5 +149,5 @@ func (t *Topology) TellOf(kind checker.Kind, m Message) {
 	if kind != checker.Reply && kind != checker.Push {
 		e.Direction = about.Way.Direction()
 	}
-	t.hands.Tell(e)
+	t.driver.Record(e)
 }

@@ -43,21 +43,21 @@ func (t *Topology) applyToNode(f faults.Fault, name string) error {
 	if !named {
 		s = n.Primary
 	}
-	do, err := t.deed(f, n, s, named)
+	do, err := t.plan(f, n, s, named)
 	if err != nil {
 		return err
 	}
-	t.hands.Settle(s)
-	t.tell(f, "", n.Name)
+	t.driver.Settle(s)
+	t.record(f, "", n.Name)
 	if err := do(); err != nil {
 		return fmt.Errorf("%q: %w", f, err)
 	}
 	return nil
 }
 
-// deed returns what the fault is, done to the server or its node, or why it is
+// plan returns what the fault is, done to the server or its node, or why it is
 // impossible.
-func (t *Topology) deed(f faults.Fault, n *Node, s *Server, named bool) (func() error, error) {
+func (t *Topology) plan(f faults.Fault, n *Node, s *Server, named bool) (func() error, error) {
 	switch f := f.(type) {
 	case faults.CrashNode:
 		return func() error { return t.kill(s) }, nil
@@ -74,12 +74,12 @@ func (t *Topology) deed(f faults.Fault, n *Node, s *Server, named bool) (func() 
 	case faults.ResumeNode:
 		return func() error { return t.resume(s) }, nil
 	case faults.NodeClock:
-		return func() error { return t.setClock(s, s.Clock.moved(f.By.Of(t.cfg.TTL))) }, s.heeds(f)
+		return func() error { return t.setClock(s, s.Clock.moved(f.By.Of(t.cfg.TTL))) }, s.requireResponsive(f)
 	case faults.NodeDrift:
 		if !(f.Rate > 0) || f.Rate > faults.MaxRate {
 			return nil, impossible(f, "a clock runs at a rate above 0 and up to %d", faults.MaxRate)
 		}
-		return func() error { return t.setClock(s, s.Clock.running(f.Rate, time.Now())) }, s.heeds(f)
+		return func() error { return t.setClock(s, s.Clock.running(f.Rate, time.Now())) }, s.requireResponsive(f)
 	}
 	if named {
 		return nil, impossible(f, "%s is one server, and this befalls a whole node: name %s", s.Name, n.Name)
@@ -106,19 +106,19 @@ func (t *Topology) deed(f faults.Fault, n *Node, s *Server, named bool) (func() 
 		}
 		return func() error { return t.join(n) }, nil
 	case faults.Flush:
-		return func() error { return t.hands.Operate(s, checker.ByFlush, "FLUSHALL") }, s.heeds(f)
+		return func() error { return t.driver.Operate(s, checker.ByFlush, "FLUSHALL") }, s.requireResponsive(f)
 	case faults.Evict:
-		return func() error { return t.hands.Evict(s) }, s.heeds(f)
+		return func() error { return t.driver.Evict(s) }, s.requireResponsive(f)
 	case faults.ScriptFlush:
-		return func() error { return t.hands.Operate(s, "", "SCRIPT", "FLUSH") }, s.heeds(f)
+		return func() error { return t.driver.Operate(s, "", "SCRIPT", "FLUSH") }, s.requireResponsive(f)
 	case faults.Replication:
 		return func() error { return t.replicate(f, s) }, nil
 	}
 	return nil, fmt.Errorf("%q: %w", f, faults.ErrUnsupported)
 }
 
-// heeds says why a server can't do what an operator orders, if it can't.
-func (s *Server) heeds(f faults.Fault) error {
+// requireResponsive says why a server can't do what an operator orders, if it can't.
+func (s *Server) requireResponsive(f faults.Fault) error {
 	switch {
 	case !s.Up:
 		return impossible(f, "%s is down, and heeds nobody: restart it first", s.Name)
@@ -147,7 +147,7 @@ func (t *Topology) kill(s *Server) error {
 		return nil
 	}
 	s.Up, s.Paused, s.late = false, false, false
-	return t.hands.Kill(s)
+	return t.driver.Kill(s)
 }
 
 // restart brings a server back, as it was: a primary, unless another took its
@@ -157,7 +157,7 @@ func (t *Topology) restart(s *Server, empty bool) error {
 		return nil
 	}
 	s.Up = true
-	err := t.hands.Start(s, empty)
+	err := t.driver.Start(s, empty)
 	if err != nil {
 		s.Up = false
 		return err
@@ -166,8 +166,8 @@ func (t *Topology) restart(s *Server, empty bool) error {
 	if s.Leader != nil {
 		cause = checker.ByReplication
 	}
-	t.hands.Observe(s, cause)
-	return errors.Join(t.followAll(s), t.hands.Lead(s.Node))
+	t.driver.Observe(s, cause)
+	return errors.Join(t.followAll(s), t.driver.Lead(s.Node))
 }
 
 func (t *Topology) pause(s *Server) error {
@@ -175,7 +175,7 @@ func (t *Topology) pause(s *Server) error {
 		return nil
 	}
 	s.Paused = true
-	return t.hands.Stop(s)
+	return t.driver.Stop(s)
 }
 
 func (t *Topology) resume(s *Server) error {
@@ -183,7 +183,7 @@ func (t *Topology) resume(s *Server) error {
 		return nil
 	}
 	s.Paused = false
-	err := t.hands.Continue(s)
+	err := t.driver.Continue(s)
 	if s.late {
 		err = errors.Join(err, t.follow(s))
 	}
@@ -193,10 +193,10 @@ func (t *Topology) resume(s *Server) error {
 func (t *Topology) setClock(s *Server, to Clock) error {
 	was := s.Clock
 	s.Clock = to
-	if err := t.hands.SetClock(s, was); err != nil {
+	if err := t.driver.SetClock(s, was); err != nil {
 		return err
 	}
-	t.hands.Observe(s, checker.ByClock)
+	t.driver.Observe(s, checker.ByClock)
 	return nil
 }
 
@@ -205,7 +205,7 @@ func (t *Topology) follow(s *Server) error {
 	if s.late = s.Paused; !s.Answers() {
 		return nil // a process that is not there yet learns it when it starts
 	}
-	return t.hands.Follow(s)
+	return t.driver.Follow(s)
 }
 
 func (t *Topology) followAll(leader *Server) error {
@@ -225,7 +225,7 @@ func (t *Topology) failover(n *Node) error {
 			return err
 		}
 	}
-	next, err := t.hands.Elect(n, n.candidates())
+	next, err := t.driver.Elect(n, n.candidates())
 	if err != nil {
 		return err
 	}
@@ -239,7 +239,7 @@ func (t *Topology) failover(n *Node) error {
 // promote makes a replica a primary, whose stream is its own.
 func (t *Topology) promote(s *Server) error {
 	s.Leader, s.Stream, s.late = nil, Stream{}, false
-	return t.hands.Promote(s)
+	return t.driver.Promote(s)
 }
 
 // succeed makes a server the node's primary, whom everybody but a rival
@@ -251,19 +251,19 @@ func (t *Topology) succeed(n *Node, next *Server) error {
 			s.Leader, s.Stream = next, Stream{}
 		}
 	}
-	t.hands.Observe(next, checker.ByFailover)
-	return errors.Join(t.followAll(next), t.hands.Lead(n))
+	t.driver.Observe(next, checker.ByFailover)
+	return errors.Join(t.followAll(next), t.driver.Lead(n))
 }
 
 // split promotes a replica beside the primary.
 func (t *Topology) split(n *Node) (err error) {
-	next, err := t.hands.Elect(n, n.candidates())
+	next, err := t.driver.Elect(n, n.candidates())
 	if err != nil {
 		return err
 	}
 	n.Rival = next
 	err = t.promote(next)
-	t.hands.Observe(next, checker.ByReplication) // what it has to begin with
+	t.driver.Observe(next, checker.ByReplication) // what it has to begin with
 	return err
 }
 
@@ -275,7 +275,7 @@ func (t *Topology) divide(n *Node, clients []string) error {
 	for _, name := range clients {
 		n.split[name] = true
 	}
-	return t.hands.Lead(n)
+	return t.driver.Lead(n)
 }
 
 // join ends a split: what only the old primary had is lost.
@@ -297,7 +297,7 @@ func (t *Topology) replicate(f faults.Replication, s *Server) error {
 		if !follower.Up || follower.late {
 			continue // it learns how the stream is when it follows
 		}
-		errs = append(errs, t.hands.Shape(follower))
+		errs = append(errs, t.driver.Shape(follower))
 		if anew {
 			errs = append(errs, t.follow(follower))
 		}

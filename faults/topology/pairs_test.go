@@ -18,7 +18,7 @@ type cutter struct {
 	did []string
 }
 
-func (c *cutter) Tell(e checker.Event) { c.did = append(c.did, "told "+e.Text) }
+func (c *cutter) Record(e checker.Event) { c.did = append(c.did, "told "+e.Text) }
 
 func (c *cutter) Mend([]topology.Link) {}
 

@@ -58,7 +58,7 @@ type Topology struct {
 	Links   Links
 
 	cfg     Config
-	hands   Driver
+	driver  Driver
 	clients map[string]*Client
 	held    []Message
 	apart   map[Pair]bool // nodes that are cut off from one another
@@ -67,7 +67,7 @@ type Topology struct {
 // New returns the topology in which every server is up, and the first of each
 // node is its primary.
 func New(cfg Config, hands Driver) *Topology {
-	t := &Topology{Gate: faults.NewGate(cfg.Nodes), Links: newLinks(cfg), cfg: cfg, hands: hands, clients: map[string]*Client{}, apart: map[Pair]bool{}}
+	t := &Topology{Gate: faults.NewGate(cfg.Nodes), Links: newLinks(cfg), cfg: cfg, driver: hands, clients: map[string]*Client{}, apart: map[Pair]bool{}}
 	for i := range cfg.Nodes {
 		n := &Node{Name: faults.NodeName(i), split: map[string]bool{}}
 		for k := range 1 + cfg.Replicas {
@@ -90,22 +90,22 @@ func New(cfg Config, hands Driver) *Topology {
 func (t *Topology) Apply(f faults.Fault) error {
 	switch f := f.(type) {
 	case faults.Order:
-		t.tell(f, "", "")
-		t.Gate.Give(f, t.cfg.TTL)
+		t.record(f, "", "")
+		t.Gate.Add(f, t.cfg.TTL)
 		return nil
 	case faults.Pass:
-		t.tell(f, "", "")
+		t.record(f, "", "")
 		t.pass(f)
 		return nil
 	case faults.Clear:
-		t.tell(f, "", "")
+		t.record(f, "", "")
 		t.Gate.Clear(f.Clients)
 		return nil
 	}
-	if name := faults.ClientOf(f); name != "" {
+	if name := faults.TargetClient(f); name != "" {
 		return t.applyToClient(f, t.Client(name))
 	}
-	if name := faults.NodeOf(f); name != "" {
+	if name := faults.TargetNode(f); name != "" {
 		return t.applyToNode(f, name)
 	}
 	if faults.BetweenNodes(f) {
@@ -114,8 +114,8 @@ func (t *Topology) Apply(f faults.Fault) error {
 	return t.applyToLinks(f)
 }
 
-func (t *Topology) tell(f faults.Fault, client, node string) {
-	t.hands.Tell(checker.Event{Kind: checker.Fault, Client: client, Node: node, Text: f.String()})
+func (t *Topology) record(f faults.Fault, client, node string) {
+	t.driver.Record(checker.Event{Kind: checker.Fault, Client: client, Node: node, Text: f.String()})
 }
 
 // impossible says that nobody can do that.

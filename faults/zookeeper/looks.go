@@ -17,9 +17,9 @@ import (
 // errBlind says that a member said nothing.
 var errBlind = errors.New("it is not connected, or has lost its leader")
 
-// Look implements [real.LockInspector]. A query is the path below which those who want the lock have their nodes, with $1 for its name: the one whose number
+// Inspect implements [real.LockInspector]. A query is the path below which those who want the lock have their nodes, with $1 for its name: the one whose number
 // is the smallest has it, as long as his session lasts, and his node's data say whose that is.
-func (s *server) Look(ctx context.Context, query, name string) (real.LockState, error) {
+func (s *server) Inspect(ctx context.Context, query, name string) (real.LockState, error) {
 	at := strings.ReplaceAll(query, "$1", name)
 	if !strings.HasPrefix(at, "/") || path.Clean(at) != at {
 		return real.LockState{}, fmt.Errorf("%w: %q is no path", real.ErrQuery, at)
@@ -34,7 +34,7 @@ func (s *server) Look(ctx context.Context, query, name string) (real.LockState, 
 	}
 	done := make(chan answer, 1)
 	go func() { // go-zookeeper knows no contexts
-		seen, err := look(conn, at)
+		seen, err := inspect(conn, at)
 		done <- answer{seen, err}
 	}()
 	select {
@@ -45,8 +45,8 @@ func (s *server) Look(ctx context.Context, query, name string) (real.LockState, 
 	}
 }
 
-// look asks for the nodes below a path, and for the data of the first.
-func look(conn *zk.Conn, at string) (seen real.LockState, err error) {
+// inspect asks for the nodes below a path, and for the data of the first.
+func inspect(conn *zk.Conn, at string) (seen real.LockState, err error) {
 	for {
 		children, stat, err := conn.Children(at)
 		if errors.Is(err, zk.ErrNoNode) {

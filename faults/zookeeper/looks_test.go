@@ -88,7 +88,7 @@ func TestPathsOfLocks(t *testing.T) {
 	members := ensemble(t, 1)
 	look := func(query string) (seen real.LockState, err error) {
 		waitFor(t, "it to say what it knows of "+query, func() bool {
-			seen, err = members[0].Look(t.Context(), query, "lock")
+			seen, err = members[0].Inspect(t.Context(), query, "lock")
 			return err == nil || errors.Is(err, real.ErrQuery)
 		})
 		return seen, err
@@ -111,7 +111,7 @@ func TestLookWithoutAMajority(t *testing.T) {
 	look := func() (real.LockState, error) {
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		defer cancel()
-		return members[0].Look(ctx, "/$1", "lock")
+		return members[0].Inspect(ctx, "/$1", "lock")
 	}
 	waitFor(t, "the first to say what it knows", func() bool {
 		_, err := look()
@@ -147,7 +147,7 @@ func TestLookThatIsCutShort(t *testing.T) {
 	if _, err := without(conn, "/locks/lock"); !errors.Is(err, zk.ErrConnectionClosed) {
 		t.Errorf("no place: %v", err)
 	}
-	if _, err := look(conn, "/locks/lock"); !errors.Is(err, zk.ErrConnectionClosed) {
+	if _, err := inspect(conn, "/locks/lock"); !errors.Is(err, zk.ErrConnectionClosed) {
 		t.Errorf("a look: %v", err)
 	}
 }

@@ -117,9 +117,9 @@ func (s *server) answers(ctx context.Context, _ *child.Proc, port int) error {
 // thrown matches the line of a log that names an exception or its cause.
 var thrown = regexp.MustCompile(`(?m)^(?:Caused by: )?([\w.$]+(?:Exception|Error): .*)$`)
 
-// says returns the line of a log that says best why the server ended: what was thrown last, at first. Java
+// failureReason returns the line of a log that says best why the server ended: what was thrown last, at first. Java
 // itself says it in its first line.
-func says(log string) string {
+func failureReason(log string) string {
 	if all := thrown.FindAllStringSubmatch(log, -1); len(all) > 0 {
 		return all[len(all)-1][1]
 	}

@@ -45,8 +45,8 @@ type talk struct {
 	numbered int
 	greeted  bool // there is its answer
 
-	mu   sync.Mutex // guards what both need
-	owed []owes     // what has no answer yet, oldest first
+	mu         sync.Mutex // guards what both need
+	unanswered []owes     // what has no answer yet, oldest first
 }
 
 // owes is a request that has no answer yet.
@@ -151,7 +151,7 @@ func (t *talk) Reply(b []byte) (says proxy.Reply, n int, err error) {
 func (t *talk) owe(o owes) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.owed = append(t.owed, o)
+	t.unanswered = append(t.unanswered, o)
 }
 
 // settle takes note that the oldest request of that xid is answered, and that those before it get no answer any more: they didn't
@@ -159,15 +159,15 @@ func (t *talk) owe(o owes) {
 func (t *talk) settle(xid int32) (o owes, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	at := slices.IndexFunc(t.owed, func(o owes) bool { return o.xid == xid })
+	at := slices.IndexFunc(t.unanswered, func(o owes) bool { return o.xid == xid })
 	if at < 0 {
 		return o, false
 	}
-	if o = t.owed[at]; logsIn(o.code) {
-		t.owed = slices.Delete(t.owed, at, at+1)
+	if o = t.unanswered[at]; logsIn(o.code) {
+		t.unanswered = slices.Delete(t.unanswered, at, at+1)
 		return o, true
 	}
-	t.owed = slices.Delete(t.owed, 0, at+1)
+	t.unanswered = slices.Delete(t.unanswered, 0, at+1)
 	return o, true
 }
 

@@ -83,7 +83,7 @@ func greeted(t rapid.TB) *talk {
 
 // read is what is said of a request.
 func read(asks proxy.Request) string {
-	text := strings.Join(asks.Words, ",") + ": " + proxytest.Told(asks.Parts)
+	text := strings.Join(asks.Words, ",") + ": " + proxytest.PartsText(asks.Parts)
 	if asks.Silent {
 		text += " silent"
 	}
@@ -216,8 +216,8 @@ func TestSessions(t *testing.T) {
 			t.Errorf("%s: asks %s, want %s: %d %v", c.name, read(asks), c.wants, n, err)
 		}
 		says, n, err := k.Reply(c.gives)
-		if proxytest.Told(says.Parts) != c.answers || says.Answers != 1 || n != len(c.gives) || err != nil {
-			t.Errorf("%s: says %s to %d, want %s: %d %v", c.name, proxytest.Told(says.Parts), says.Answers, c.answers, n, err)
+		if proxytest.PartsText(says.Parts) != c.answers || says.Answers != 1 || n != len(c.gives) || err != nil {
+			t.Errorf("%s: says %s to %d, want %s: %d %v", c.name, proxytest.PartsText(says.Parts), says.Answers, c.answers, n, err)
 		}
 		if strings.Contains(fmt.Sprint(asks, says), "hidden") {
 			t.Errorf("%s: it shows a session's password", c.name)
@@ -278,14 +278,14 @@ func TestAnswers(t *testing.T) {
 			}
 			b := answer(5, c.failure, c.says...)
 			says, n, err := k.Reply(append(slices.Clone(b), "more"...))
-			if got := proxytest.Told(says.Parts); got != c.want || says.Answers != 2 || n != len(b) || err != nil {
+			if got := proxytest.PartsText(says.Parts); got != c.want || says.Answers != 2 || n != len(b) || err != nil {
 				t.Errorf("got %s to %d\nwant %s\n%d of %d bytes, %v", got, says.Answers, c.want, n, len(b), err)
 			}
 			if strings.Contains(fmt.Sprint(says), "hidden") {
 				t.Error("it shows a password")
 			}
-			if len(k.owed) > 0 {
-				t.Errorf("%v has still no answer", k.owed)
+			if len(k.unanswered) > 0 {
+				t.Errorf("%v has still no answer", k.unanswered)
 			}
 		})
 	}
@@ -307,8 +307,8 @@ func TestUnasked(t *testing.T) {
 		"answer to xid 7, which nobody asked":  answer(7, 0),
 		"answer to xid -4, which nobody asked": answer(-4, 0),
 	} {
-		if says, n, err := k.Reply(b); proxytest.Told(says.Parts) != want || says.Answers != 0 || n != len(b) || err != nil {
-			t.Errorf("says %s to %d, want %s: %d %v", proxytest.Told(says.Parts), says.Answers, want, n, err)
+		if says, n, err := k.Reply(b); proxytest.PartsText(says.Parts) != want || says.Answers != 0 || n != len(b) || err != nil {
+			t.Errorf("says %s to %d, want %s: %d %v", proxytest.PartsText(says.Parts), says.Answers, want, n, err)
 		}
 	}
 	if says, _, err := k.Reply(answer(1, -101)); says.Answers != 2 || err != nil {
@@ -352,7 +352,7 @@ func TestPipelined(t *testing.T) {
 	if _, _, err := k.Request(request(-4, opAuth, 0, "digest", "x")); err != nil {
 		t.Fatal(err)
 	}
-	if says, _, err := k.Reply(answer(-4, -115)); says.Answers != 11 || proxytest.Told(says.Parts) != "auth failed" || err != nil {
+	if says, _, err := k.Reply(answer(-4, -115)); says.Answers != 11 || proxytest.PartsText(says.Parts) != "auth failed" || err != nil {
 		t.Error(says, err)
 	}
 }

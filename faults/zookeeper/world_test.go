@@ -29,7 +29,7 @@ const (
 
 func newStage(t *testing.T) *stage {
 	t.Helper()
-	return newStageFor(t, faults.OnKey("lock"), 1)
+	return newStageFor(t, faults.SingleKeyLock("lock"), 1)
 }
 
 func newStageFor(t *testing.T, lock faults.Lock, members int) *stage {
@@ -112,7 +112,7 @@ func TestRequestsAreTold(t *testing.T) {
 		A < reply GETCHILDREN /lock = _c_…-lock-0000000000 [A2]`)
 	// B waits behind A, and is told when A's node is gone.
 	waits := s.Start(zk.NewLock(b, "/lock", acl).Lock)
-	s.Await("B watches", func() bool { return strings.Contains(s.Told("B"), "watch [A2] = czxid") })
+	s.Await("B watches", func() bool { return strings.Contains(s.MessageLines("B"), "watch [A2] = czxid") })
 	s.Must(recipe.Unlock)
 	if err := s.End(waits); err != nil {
 		t.Error(err)
@@ -172,8 +172,8 @@ func TestPings(t *testing.T) {
 	// By its name one is met. Then nothing comes any more, and the client looks for a server anew.
 	s.Events = nil
 	s.Inject(faults.Drop{Match: match("A", faults.Before, "PING"), Times: 1})
-	s.Await("it connects again", func() bool { return strings.Contains(s.Told("A"), "AUTH digest (secret) = ok") })
-	if told := s.Told("A"); !strings.Contains(told, "A < reply CONNECT session of 6000 ms again = session ") { // or that it has expired, where a machine is slow
+	s.Await("it connects again", func() bool { return strings.Contains(s.MessageLines("A"), "AUTH digest (secret) = ok") })
+	if told := s.MessageLines("A"); !strings.Contains(told, "A < reply CONNECT session of 6000 ms again = session ") { // or that it has expired, where a machine is slow
 		t.Errorf("told was\n%s", told)
 	}
 }
@@ -236,14 +236,14 @@ func TestOrdersByCommand(t *testing.T) {
 	if n := has(); n != 2 {
 		t.Errorf("%d nodes, though only the answer was lost", n)
 	}
-	s.Await("it has logged in again", func() bool { return strings.Contains(s.Told("A"), "AUTH digest (secret) = ok") })
+	s.Await("it has logged in again", func() bool { return strings.Contains(s.MessageLines("A"), "AUTH digest (secret) = ok") })
 
 	// To set up a connection is not any request; the first one behind it is reset.
 	s.Inject(faults.Reset{Match: match("A", faults.Before), Times: 1})
 	if err := s.Do(create("/lock/3")); err == nil {
 		t.Error("a connection that was reset goes on")
 	}
-	s.Await("it has logged in once more", func() bool { return strings.Count(s.Told("A"), "AUTH digest (secret) = ok") == 2 })
+	s.Await("it has logged in once more", func() bool { return strings.Count(s.MessageLines("A"), "AUTH digest (secret) = ok") == 2 })
 	if n := has(); n != 2 {
 		t.Errorf("%d nodes, though the request was lost", n)
 	}

@@ -57,9 +57,9 @@ type Host struct {
 	peers   []peer        // where n1 to nN listen for one another
 	begun   chan struct{} // closed when the process of n1 is about to be started
 
-	mu      sync.Mutex
-	ways    []peer // see way
-	members []*server
+	mu          sync.Mutex
+	peerProxies []peer // see way
+	members     []*server
 }
 
 // A peer is two ports of a member: at the one a leader tells those that follow what it has, and the other is for elections.
@@ -101,7 +101,7 @@ func (h *Host) open(members int) error {
 		}
 		h.peers = append(h.peers, peer{data, election})
 	}
-	h.ways = slices.Repeat([]peer{{}}, members*members)
+	h.peerProxies = slices.Repeat([]peer{{}}, members*members)
 	for from := range members {
 		for to, at := range h.peers {
 			if from != to {
@@ -115,7 +115,7 @@ func (h *Host) open(members int) error {
 				at = peer{data, election}
 			}
 			h.mu.Lock()
-			h.ways[from*members+to] = at
+			h.peerProxies[from*members+to] = at
 			h.mu.Unlock()
 		}
 	}
@@ -126,7 +126,7 @@ func (h *Host) open(members int) error {
 func (h *Host) way(from, to int) peer {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.ways[from*len(h.peers)+to]
+	return h.peerProxies[from*len(h.peers)+to]
 }
 
 // Start implements [real.Host]. A member answers when a majority is there: the others must be started
@@ -141,7 +141,7 @@ func (h *Host) Start(ctx context.Context, spec real.ServerSpec) (real.Server, er
 	if s.Member, err = h.Member(spec, len(h.peers), "", withoutData); err != nil {
 		return nil, fmt.Errorf("zookeeper: start %s: %w", spec.Name, err)
 	}
-	if s.Daemon, err = h.Add(spec.Name, daemon.Program{Command: s.command, Answers: s.answers, PortTaken: "Address already in use", Says: says, Close: s.close}); err != nil {
+	if s.Daemon, err = h.Add(spec.Name, daemon.Program{Command: s.command, Answers: s.answers, PortTaken: "Address already in use", Reason: failureReason, Close: s.close}); err != nil {
 		return nil, fmt.Errorf("zookeeper: start %s: %w", spec.Name, err)
 	}
 	h.Join(s.Number, s.Daemon)

@@ -425,7 +425,7 @@ func TestLogSaysWhy(t *testing.T) {
 		{"5 WARN A - no\n6 WARN A - never\n", "6 WARN A - never"},
 		{"", ""},
 	} {
-		if got := says(c.log); got != c.says {
+		if got := failureReason(c.log); got != c.says {
 			t.Errorf("%q says %q", c.log, got)
 		}
 	}

@@ -43,7 +43,7 @@ type Host struct {
 }
 
 // A Client is one participant with its lock. Only [Client.Give],
-// [Client.GiveUp] and [Client.Leave] may be called by others than its own goroutine, which first
+// [Client.CancelOperation] and [Client.Leave] may be called by others than its own goroutine, which first
 // makes the lock and then does what it is given.
 type Client struct {
 	setup    Setup
@@ -56,13 +56,13 @@ type Client struct {
 
 	thoughts *rand.Rand // how long it thinks; nil until it does
 
-	hold int           // the number of the present hold; 0 if there is none
-	told chan struct{} // closed when it is over, for the one who waits for its loss
+	hold      int           // the number of the present hold; 0 if there is none
+	lossHeard chan struct{} // closed when it is over, for the one who waits for its loss
 
 	mu     sync.Mutex // guards what follows
 	made   []strategies.Lock
 	left   bool
-	giveUp context.CancelFunc // ends the context of the operation that it is in; nil if it is in none
+	cancel context.CancelFunc // ends the context of the operation that it is in; nil if it is in none
 }
 
 // New returns a client that lives as long as the context. It has connections to
@@ -148,7 +148,7 @@ func (c *Client) Run() {
 			return
 		case t := <-c.todo:
 			c.guard(t)
-			if !c.tell(Report{Kind: Done}) {
+			if !c.report(Report{Kind: Done}) {
 				return
 			}
 		}
@@ -159,7 +159,7 @@ func (c *Client) Run() {
 func (c *Client) guard(t Task) {
 	defer func() {
 		if v := recover(); v != nil {
-			c.tell(Report{Kind: Failed, Error: fmt.Sprintf("panicked: %v\n\n%s", v, debug.Stack())})
+			c.report(Report{Kind: Failed, Error: fmt.Sprintf("panicked: %v\n\n%s", v, debug.Stack())})
 		}
 	}()
 	switch t.Do {
@@ -174,12 +174,12 @@ func (c *Client) guard(t Task) {
 	case DoRounds, DoUse:
 		c.rounds(t)
 	default:
-		c.tell(Report{Kind: Failed, Error: fmt.Sprintf("doesn't know how to do %q", t.Do)})
+		c.report(Report{Kind: Failed, Error: fmt.Sprintf("doesn't know how to do %q", t.Do)})
 	}
 }
 
-func (c *Client) tell(r Report) bool {
-	_, ok := c.host.Stage.Tell(r)
+func (c *Client) report(r Report) bool {
+	_, ok := c.host.Stage.Report(r)
 	return ok
 }
 

@@ -17,7 +17,7 @@ import (
 func (c *Client) warmUp() {
 	lock, err := c.lockOn(c.setup.WarmUp)
 	if err != nil {
-		c.tell(Report{Kind: Failed, Error: "can't be made: " + err.Error()})
+		c.report(Report{Kind: Failed, Error: "can't be made: " + err.Error()})
 		return
 	}
 	ctx, cancel := context.WithTimeout(c.life, 30*time.Second)
@@ -28,7 +28,7 @@ func (c *Client) warmUp() {
 		err = lock.Release(ctx)
 	}
 	if err != nil {
-		c.tell(Report{Kind: Failed, Error: fmt.Sprintf(
+		c.report(Report{Kind: Failed, Error: fmt.Sprintf(
 			"failed to %s %s in its warm-up, on healthy nodes, where only its own clients have touched that key, one after the other: %v",
 			did, c.setup.WarmUp, err)})
 	}
@@ -41,7 +41,7 @@ func (c *Client) call(op checker.Op, patience time.Duration) checker.Result {
 	defer c.calls(nil)
 	defer giveUp()
 	c.calls(giveUp)
-	answer, ok := c.host.Stage.Tell(Report{Kind: Invoked, Op: op})
+	answer, ok := c.host.Stage.Report(Report{Kind: Invoked, Op: op})
 	if !ok {
 		return checker.Unknown
 	}
@@ -61,7 +61,7 @@ func (c *Client) call(op checker.Op, patience time.Duration) checker.Result {
 			r.Until = &until
 		}
 	}
-	if answer, ok = c.host.Stage.Tell(r); ok {
+	if answer, ok = c.host.Stage.Report(r); ok {
 		c.holds(answer.Hold)
 	}
 	return r.Result
@@ -72,17 +72,17 @@ func (c *Client) call(op checker.Op, patience time.Duration) checker.Result {
 func (c *Client) calls(giveUp context.CancelFunc) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.giveUp = giveUp
+	c.cancel = giveUp
 }
 
-// GiveUp ends the context of the operation that the client is in, as when its caller
+// CancelOperation ends the context of the operation that the client is in, as when its caller
 // gives up; without one it has no effect. It does not wait for what the lock makes
 // of that. Any goroutine may call it.
-func (c *Client) GiveUp() {
+func (c *Client) CancelOperation() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.giveUp != nil {
-		c.giveUp()
+	if c.cancel != nil {
+		c.cancel()
 	}
 }
 
@@ -91,14 +91,14 @@ func (c *Client) holds(number int) {
 	if number == c.hold {
 		return
 	}
-	if c.told != nil {
-		close(c.told)
-		c.told = nil
+	if c.lossHeard != nil {
+		close(c.lossHeard)
+		c.lossHeard = nil
 	}
 	c.hold = number
 	if lock, ok := c.lock.(strategies.LossNotifier); ok && number != 0 {
-		c.told = make(chan struct{})
-		go c.hear(lock.Lost(), number, c.told)
+		c.lossHeard = make(chan struct{})
+		go c.hear(lock.Lost(), number, c.lossHeard)
 	}
 }
 
@@ -113,7 +113,7 @@ func (c *Client) token() int64 {
 func (c *Client) hear(lost <-chan struct{}, hold int, told chan struct{}) {
 	select {
 	case <-lost:
-		c.tell(Report{Kind: Lost, Hold: hold})
+		c.report(Report{Kind: Lost, Hold: hold})
 	case <-told:
 	case <-c.life.Done():
 	}
@@ -167,12 +167,12 @@ func (c *Client) classify(err error) checker.Result {
 // write asks for a write to the protected resource; whether the client believes
 // that it may is on the stage's record.
 func (c *Client) write() {
-	c.tell(Report{Kind: Writes, Token: c.token()})
+	c.report(Report{Kind: Writes, Token: c.token()})
 }
 
 // work lets the client be busy for a time that stands still while it is paused.
 func (c *Client) work(span time.Duration) {
-	before, ok := c.host.Stage.Tell(Report{Kind: WantsTime})
+	before, ok := c.host.Stage.Report(Report{Kind: WantsTime})
 	for left := span; ok && left > 0; {
 		select {
 		case <-time.After(left):
@@ -180,7 +180,7 @@ func (c *Client) work(span time.Duration) {
 			return
 		}
 		var now Answer
-		now, ok = c.host.Stage.Tell(Report{Kind: WantsTime})
+		now, ok = c.host.Stage.Report(Report{Kind: WantsTime})
 		left, before = now.Paused-before.Paused, now
 	}
 }

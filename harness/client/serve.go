@@ -40,7 +40,7 @@ type Start struct {
 	Sentinels        []string          `json:"sentinels,omitempty"`
 	Master           string            `json:"master,omitempty"`
 	SentinelPassword string            `json:"sentinel_password,omitempty"`
-	Ways             map[string]string `json:"ways,omitempty"`
+	Addresses        map[string]string `json:"ways,omitempty"`
 	// Skew is by how much the client's wall clock is ahead.
 	Skew time.Duration `json:"skew,omitempty"`
 	// Sent is when it was sent, on the clock of [child.SinceBoot]; 0 if nobody
@@ -175,7 +175,7 @@ func (s *server) obey(in io.Reader, end func()) error {
 		case o.Clock != nil:
 			s.skew.Add(int64(o.Clock.By))
 		case o.Cancel != nil && c != nil:
-			c.GiveUp()
+			c.CancelOperation()
 			if err := s.say(Line{Cancelled: o.Cancel}); err != nil {
 				return err
 			}
@@ -234,10 +234,10 @@ func (s *server) feel(start Start) {
 	if now == 0 {
 		return // it can't tell
 	}
-	if start.Sent != 0 && now-start.Sent > child.Trifle {
+	if start.Sent != 0 && now-start.Sent > child.LagThreshold {
 		_ = s.say(Line{Gap: &Gap{From: start.Sent, To: now}})
 	}
-	go child.Heart(start.TTL, s.life.Done(), func(by time.Duration) {
+	go child.MeasureTimerLag(start.TTL, s.life.Done(), func(by time.Duration) {
 		now := child.SinceBoot()
 		_ = s.say(Line{Gap: &Gap{From: now - by, To: now}})
 	})
@@ -285,7 +285,7 @@ func (start Start) failover() redis.UniversalClient {
 		DialTimeout: o.DialTimeout, ReadTimeout: o.ReadTimeout, WriteTimeout: o.WriteTimeout, ContextTimeoutEnabled: o.ContextTimeoutEnabled,
 		PoolSize: o.PoolSize, ConnMaxIdleTime: o.ConnMaxIdleTime, Protocol: o.Protocol, DisableIdentity: o.DisableIdentity,
 		Dialer: func(ctx context.Context, network, addr string) (net.Conn, error) {
-			if way, ok := start.Ways[addr]; ok {
+			if way, ok := start.Addresses[addr]; ok {
 				addr = way
 			}
 			var dialer net.Dialer
@@ -300,8 +300,8 @@ func (s *server) say(l Line) error {
 	return s.out.Encode(l)
 }
 
-// Tell implements [Stage].
-func (s *server) Tell(r Report) (Answer, bool) {
+// Report implements [Stage].
+func (s *server) Report(r Report) (Answer, bool) {
 	answer := make(chan Answer, 1)
 	s.mu.Lock()
 	s.last++

@@ -127,7 +127,7 @@ type Answer struct {
 
 // A Stage is whom clients report to.
 type Stage interface {
-	// Tell blocks until the report was heard. It returns false if the
+	// Report blocks until the report was heard. It returns false if the
 	// client's life ended first. Safe for concurrent use.
-	Tell(Report) (Answer, bool)
+	Report(Report) (Answer, bool)
 }

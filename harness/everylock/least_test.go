@@ -32,7 +32,7 @@ func TestLeastTTL(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		least, why := harness.LeastTTL(script)
+		least, why := harness.MinTTL(script)
 		if least != c.least || !strings.Contains(why, c.why) {
 			t.Errorf("%q: %v, because %s; want %v, because %s", c.script, least, why, c.least, c.why)
 		}
@@ -46,7 +46,7 @@ func TestEveryLeaseAgreesFromTheLeast(t *testing.T) {
 		if raced && strategy.Name != "set-nx-px-lua" {
 			return
 		}
-		ttl, _ := harness.LeastTTL(script)
+		ttl, _ := harness.MinTTL(script)
 		outcome := harness.Play(t, harness.Cell{Strategy: strategy, Script: script, Seed: 1, TTL: ttl})
 		if outcome.Status == harness.Error || outcome.Status != harness.NotApplicable && !slices.Equal(outcome.Verdict.Anomalies(), outcome.Expected) {
 			t.Errorf("%s with a TTL of %v: %s %v, want %v\n%s", strategy.Name, ttl, outcome.Status, outcome.Verdict.Anomalies(), outcome.Expected, outcome.Reason)

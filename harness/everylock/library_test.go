@@ -78,7 +78,7 @@ func TestEveryCellTwice(t *testing.T) {
 // show if the strategy varies. It is empty if they don't.
 func differing(t *testing.T, strategy strategies.Strategy, first, second harness.Outcome) string {
 	t.Helper()
-	if strategy.Varies != "" {
+	if strategy.HistoryVaries != "" {
 		if first.Status != second.Status || !slices.Equal(first.Verdict.Anomalies(), second.Verdict.Anomalies()) {
 			return fmt.Sprintf("verdicts, %s %v and %s %v", first.Status, first.Verdict.Anomalies(), second.Status, second.Verdict.Anomalies())
 		}
@@ -100,7 +100,7 @@ func explained(t *testing.T, o harness.Outcome) {
 		t.Errorf("%s: linearizable, with an overlap", name)
 	}
 	if conflict != nil && len(conflict.Events) == 0 {
-		t.Errorf("%s: %s", name, conflict.Says)
+		t.Errorf("%s: %s", name, conflict.Message)
 	}
 	cell := reports.Cell{Verdict: reports.Verdict(o.Status), Linearizable: conflict == nil, Conflict: conflict, Witnesses: v.Witnesses,
 		Anomalies: v.Anomalies(), Expected: o.Expected}

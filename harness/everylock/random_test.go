@@ -166,7 +166,7 @@ func TestRandomScripts(t *testing.T) {
 		if first.Status == harness.Error {
 			rt.Fatalf("%s\n%s", first.Reason, script.Format())
 		}
-		if a, b := encode(t, first.History), encode(t, second.History); strategy.Varies == "" && !bytes.Equal(a, b) {
+		if a, b := encode(t, first.History), encode(t, second.History); strategy.HistoryVaries == "" && !bytes.Equal(a, b) {
 			rt.Fatalf("two histories, which differ from line %s\n%s", difference(a, b), script.Format())
 		}
 		for _, w := range first.Verdict.Witnesses {

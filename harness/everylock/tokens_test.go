@@ -127,7 +127,7 @@ func TestTokensDrawnApart(t *testing.T) {
 						t.Errorf("%s under %s: the witness of %s proves nothing: %v", name, script.Name, w.Anomaly, err)
 					}
 					if seed == 1 && (w.Anomaly == checker.TokenOrder || w.Anomaly == checker.RefusedWrite) {
-						t.Logf("%s under %s: %s", name, script.Name, w.Says)
+						t.Logf("%s under %s: %s", name, script.Name, w.Message)
 					}
 				}
 				for _, a := range found {

@@ -21,7 +21,7 @@ func stuck(stacks []string) string {
 	}
 	for _, kind := range kinds {
 		for _, stack := range stacks {
-			if ours(frames(stack)) {
+			if isOwnCode(frames(stack)) {
 				continue
 			}
 			header, _, _ := strings.Cut(stack, "\n")
@@ -34,9 +34,9 @@ func stuck(stacks []string) string {
 	return "nothing in it says why, so it may need more time than that"
 }
 
-// ours reports whether a goroutine is in code of this module's own, behind none of a
+// isOwnCode reports whether a goroutine is in code of this module's own, behind none of a
 // lock's: that goes on.
-func ours(frames []frame) bool {
+func isOwnCode(frames []frame) bool {
 	for _, f := range frames {
 		if f.creates || f.standard() {
 			continue

@@ -191,7 +191,7 @@ func (p *Proc) Pause() error {
 		return p.pauseApart()
 	}
 	for range 2 { // who was begotten by one that had not stopped yet is seen the second time
-		if !awaitAll(grouped(p.pid, family(p.pid)), stopped) {
+		if !awaitAll(grouped(p.pid, descendants(p.pid)), stopped) {
 			return fmt.Errorf("children of process %d have not stopped within %v", p.pid, Patience)
 		}
 	}
@@ -220,7 +220,7 @@ func (p *Proc) Kill() error {
 	case p.apart != nil:
 		children = p.killApart()
 	case p.Alive():
-		children = family(p.pid)
+		children = descendants(p.pid)
 	}
 	if err := p.signal(destroy); err != nil && !errors.Is(err, ErrEnded) {
 		return fmt.Errorf("kill process %d: %w", p.pid, err)

@@ -13,10 +13,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// family returns the numbers of a process and of its descendants, those that have
+// descendants returns the numbers of a process and of its descendants, those that have
 // ended left out. Who lost the parent between belongs to it if [Adopt] was called and it
 // is in the process's group still.
-func family(pid int) []int {
+func descendants(pid int) []int {
 	list := []int{pid}
 	for _, id := range children(os.Getpid()) {
 		if id != pid && group(id) == pid {
@@ -173,7 +173,7 @@ func knowsFamilies() error { return nil }
 
 // apartOf returns the descendants of a process, which must be stopped: so it begets none, and waits
 // for none, and their numbers are theirs.
-func apartOf(pid int) []int { return family(pid)[1:] }
+func apartOf(pid int) []int { return descendants(pid)[1:] }
 
 // pauseApart stops the descendants of a process that has stopped, and has them die with this process.
 func (p *Proc) pauseApart() error {
@@ -245,16 +245,16 @@ type SchedDelay struct {
 // thread is what is known of one.
 type thread struct {
 	ran, waits time.Duration
-	told       time.Duration // of a wait that it hasn't ended
+	counted    time.Duration // of a wait that it hasn't ended
 }
 
-// Look returns by how much the process was late since the last look, of all its threads
+// Measure returns by how much the process was late since the last look, of all its threads
 // together, and those of its descendants that have left its group: no signal to it
 // reaches them. The first look returns nothing.
-func (w *SchedDelay) Look(p *Proc) (late time.Duration, strays []int) {
+func (w *SchedDelay) Measure(p *Proc) (late time.Duration, strays []int) {
 	now := time.Now()
 	seen := map[int]thread{}
-	for _, pid := range family(p.pid) {
+	for _, pid := range descendants(p.pid) {
 		if pid != p.pid {
 			if g := group(pid); g != 0 && g != p.pid {
 				strays = append(strays, pid)
@@ -266,15 +266,15 @@ func (w *SchedDelay) Look(p *Proc) (late time.Duration, strays []int) {
 				continue // it ended meanwhile
 			}
 			was, known := w.seen[id]
-			is := thread{ran: ran, waits: waits, told: was.told}
+			is := thread{ran: ran, waits: waits, counted: was.counted}
 			switch grown := waits - was.waits; {
 			case !known: // the wait before its first look may have been before ours
 			case grown == 0 && ran == was.ran && state(pid, id) == 'R':
-				is.told += now.Sub(w.at) // it waits still
+				is.counted += now.Sub(w.at) // it waits still
 				late += now.Sub(w.at)
 			case grown > 0:
-				late += max(0, grown-was.told)
-				is.told = 0
+				late += max(0, grown-was.counted)
+				is.counted = 0
 			}
 			seen[id] = is
 		}

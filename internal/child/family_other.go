@@ -23,7 +23,7 @@ func EndOrphan(int) error { return nil }
 
 func reapGroup(int) {}
 
-func family(pid int) []int { return []int{pid} }
+func descendants(pid int) []int { return []int{pid} }
 
 func grouped(int, []int) []int { return nil }
 
@@ -45,5 +45,5 @@ func CanWatch() error {
 // A SchedDelay sees nothing here.
 type SchedDelay struct{}
 
-// Look returns nothing.
-func (*SchedDelay) Look(*Proc) (late time.Duration, strays []int) { return 0, nil }
+// Measure returns nothing.
+func (*SchedDelay) Measure(*Proc) (late time.Duration, strays []int) { return 0, nil }

@@ -2,19 +2,19 @@ package child
 
 import "time"
 
-// Trifle is by how much anything may be late on a machine that has time.
-const Trifle = 2 * time.Millisecond
+// LagThreshold is by how much anything may be late on a machine that has time.
+const LagThreshold = 2 * time.Millisecond
 
-// Beat is how often somebody looks whether they are late who have to bear a
+// LagInterval is how often somebody looks whether they are late who have to bear a
 // lease of that length: a fraction of what the lease bears.
-func Beat(lease time.Duration) time.Duration {
+func LagInterval(lease time.Duration) time.Duration {
 	return min(max(lease/100, time.Millisecond), 10*time.Millisecond)
 }
 
-// Heart finds out how late timers fire in this process, and tells by how much if
+// MeasureTimerLag finds out how late timers fire in this process, and tells by how much if
 // that is more than a trifle, until the channel is closed.
-func Heart(lease time.Duration, done <-chan struct{}, late func(by time.Duration)) {
-	beat := Beat(lease)
+func MeasureTimerLag(lease time.Duration, done <-chan struct{}, late func(by time.Duration)) {
+	beat := LagInterval(lease)
 	timer := time.NewTimer(beat)
 	defer timer.Stop()
 	for {
@@ -25,7 +25,7 @@ func Heart(lease time.Duration, done <-chan struct{}, late func(by time.Duration
 			return
 		case <-timer.C:
 		}
-		if by := time.Since(due); by > Trifle {
+		if by := time.Since(due); by > LagThreshold {
 			late(by)
 		}
 	}

@@ -62,12 +62,12 @@ func (s *shell) brief() (lines []string) {
 
 func (s *shell) watch(pid int) error {
 	s.set(pid, true)
-	return s.Tell(fmt.Sprint("+ ", pid))
+	return s.Send(fmt.Sprint("+ ", pid))
 }
 
 func (s *shell) forget(pid int) error {
 	s.set(pid, false)
-	return s.Tell(fmt.Sprint("- ", pid))
+	return s.Send(fmt.Sprint("- ", pid))
 }
 
 func (s *shell) set(pid int, watched bool) {

@@ -17,13 +17,13 @@ import (
 // Ramakrishnan, "Congestion Avoidance in Computer Networks with a Connectionless Network
 // Layer", 1988 (to slow down at signs of congestion, before anything is lost).
 type limiter struct {
-	mu     sync.Mutex
-	change *sync.Cond
-	most   float64
-	width  float64 // how many may be in hand
-	enough float64 // from where it grows slowly
-	inHand int
-	slowed int // how often
+	mu        sync.Mutex
+	change    *sync.Cond
+	most      float64
+	width     float64 // how many may be in hand
+	threshold float64 // from where it grows slowly
+	inHand    int
+	slowed    int // how often
 }
 
 // A turn is a job that is in hand.
@@ -34,7 +34,7 @@ type turn struct {
 
 // newPace starts with some jobs at a time, and most is the limit.
 func newPace(start, most int) *limiter {
-	p := &limiter{most: float64(most), width: float64(min(start, most)), enough: float64(2 * start)}
+	p := &limiter{most: float64(most), width: float64(min(start, most)), threshold: float64(2 * start)}
 	p.change = sync.NewCond(&p.mu)
 	return p
 }
@@ -71,9 +71,9 @@ func (p *limiter) learn(t turn, busy bool) {
 	case busy && t.slowed == p.slowed:
 		p.slowed++
 		p.width = max(1, 0.7*p.width)
-		p.enough = p.width
+		p.threshold = p.width
 	case busy || !t.full: // that fewer went well says nothing of more
-	case p.width < p.enough:
+	case p.width < p.threshold:
 		p.width = min(p.most, p.width+1)
 	default:
 		p.width = min(p.most, p.width+1/math.Floor(p.width))

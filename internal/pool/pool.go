@@ -42,9 +42,9 @@ type Options struct {
 	// Fresh reports whether a job, a J, must be the first that its worker does, and
 	// the last: what it leaves in the process would spoil others. Nil means none.
 	Fresh func(job any) bool
-	// Crew has the workers between one Run and the next. If it is nil, they
+	// Idle has the workers between one Run and the next. If it is nil, they
 	// end with this one.
-	Crew *IdleWorkers
+	Idle *IdleWorkers
 }
 
 // A Result is what became of one job.
@@ -53,9 +53,9 @@ type Result[R any] struct {
 	Value R
 	// Failure says why there is no answer; nil if there is one.
 	Failure *Failure
-	// Printed is what the worker wrote on standard error during the job, if it
+	// Stderr is what the worker wrote on standard error during the job, if it
 	// retired or failed after it: its beginning and its end, at most 64 KiB.
-	Printed string
+	Stderr string
 }
 
 // A Failure is how a worker failed to answer.
@@ -127,7 +127,7 @@ func Run[J, R any](ctx context.Context, options Options, jobs iter.Seq[J], done 
 		return err
 	}
 
-	crew := options.Crew
+	crew := options.Idle
 	if crew == nil {
 		crew = &IdleWorkers{}
 		defer crew.Close(options.Grace)
@@ -192,7 +192,7 @@ func work[J, R any](ctx context.Context, options Options, crew *IdleWorkers, job
 		return result, nil
 	}
 	w.stop(options.Grace)
-	result.Printed = w.stderr.String()
+	result.Stderr = w.stderr.String()
 	if errors.As(err, &result.Failure) {
 		err = nil
 	}

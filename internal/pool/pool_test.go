@@ -200,7 +200,7 @@ func TestACrewStays(t *testing.T) {
 	run := func(workers int) []int {
 		var pids []int
 		o := options(workers)
-		o.Crew = &crew
+		o.Idle = &crew
 		err := pool.Run(t.Context(), o, slices.Values(make([]job, 50)), func(_ job, r pool.Result[reply]) error {
 			if r.Failure != nil {
 				t.Error(r.Failure)

@@ -28,12 +28,12 @@ func TestJudgeGoesOn(t *testing.T) {
 			case 0:
 				if n := len(places); n > 0 {
 					n = rapid.IntRange(0, n-1).Draw(t, "back")
-					judge.Back(places[n])
+					judge.Rollback(places[n])
 					told = told[:lengths[n]]
 					places, lengths = places[:n], lengths[:n]
 				}
 			case 1:
-				places, lengths = append(places, judge.Mark()), append(lengths, len(told))
+				places, lengths = append(places, judge.Checkpoint()), append(lengths, len(told))
 			default:
 				from := rapid.SampledFrom(histories).Draw(t, "from").Events
 				var now time.Duration
@@ -49,18 +49,18 @@ func TestJudgeGoesOn(t *testing.T) {
 						continue
 					}
 					told = append(slices.Clip(told), e)
-					judge.Tell(e)
+					judge.Add(e)
 				}
 			}
-			judged := judge.Mark()
+			judged := judge.Checkpoint()
 			whole := checker.History{Meta: meta, Events: told}
 			if rapid.Bool().Draw(t, "ends") && len(told) > 0 {
 				end := checker.Event{Kind: checker.End, Time: told[len(told)-1].Time + time.Second}
 				whole.Events = append(slices.Clip(told), end)
-				judge.Tell(end)
+				judge.Add(end)
 			}
 			got, unjudged := judge.Anomalies()
-			judge.Back(judged)
+			judge.Rollback(judged)
 			want := checker.Check(whole)
 			if !slices.Equal(got, want.Anomalies()) || unjudged != (want.Unjudged != nil) {
 				t.Fatalf("the judge says %v (unjudged: %v), and of the whole history Check says %v (%v)", got, unjudged, want.Anomalies(), want.Unjudged)

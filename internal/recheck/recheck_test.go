@@ -147,7 +147,7 @@ func TestWitnessesAreProofs(t *testing.T) {
 			if err := recheck.Witness(h, w); err != nil {
 				var text strings.Builder
 				_ = checker.Encode(&text, h)
-				t.Fatalf("%v\n%s\n%s", err, w.Says, &text)
+				t.Fatalf("%v\n%s\n%s", err, w.Message, &text)
 			}
 		}
 	})

@@ -35,5 +35,5 @@ func Expect(cell *reports.Cell, played harness.Cell, file *scenarios.Expectation
 	}
 	cell.Expected, cell.AtMost, cell.ExpectedBy = e.Anomalies, e.AtMost, string(e.By)
 	cell.Drawn, cell.Chance = e.Drawn, e.Chance
-	cell.Varies = played.Strategy.Varies
+	cell.Varies = played.Strategy.HistoryVaries
 }

@@ -43,6 +43,6 @@ func watch(path string) *watchman.Reaper {
 
 // dismiss ends the process that watches a directory, which is removed.
 func dismiss(w *watchman.Reaper) error {
-	_ = w.Tell("removed") // fails after Close only
+	_ = w.Send("removed") // fails after Close only
 	return w.Close()
 }

@@ -113,8 +113,8 @@ func (w *Reaper) replace() error {
 	return nil
 }
 
-// Tell writes a line and its end to the process. What is told must be part of the brief before.
-func (w *Reaper) Tell(line string) error {
+// Send writes a line and its end to the process. What is told must be part of the brief before.
+func (w *Reaper) Send(line string) error {
 	if w == nil {
 		return nil
 	}

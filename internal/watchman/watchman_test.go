@@ -40,7 +40,7 @@ func TestWatchman(t *testing.T) {
 	var told sync.WaitGroup
 	for _, line := range []string{"one", "two", "three"} {
 		told.Go(func() {
-			if err := w.Tell(line); err != nil {
+			if err := w.Send(line); err != nil {
 				t.Error(err)
 			}
 		})
@@ -52,7 +52,7 @@ func TestWatchman(t *testing.T) {
 	if text, err := os.ReadFile(file); err != nil || string(text) != "one\nthree\ntwo\n" {
 		t.Errorf("heard %q, %v", text, err)
 	}
-	if err := w.Tell("late"); err == nil {
+	if err := w.Send("late"); err == nil {
 		t.Error("a closed watchman was told something")
 	}
 }
@@ -76,7 +76,7 @@ func TestKilledAndStopped(t *testing.T) {
 		}
 		eventually(t, "another watchman", func() bool { return pid() != killed })
 	}
-	if err := w.Tell("then"); err != nil {
+	if err := w.Send("then"); err != nil {
 		t.Error(err)
 	}
 	if err := syscall.Kill(pid(), syscall.SIGSTOP); err != nil {
@@ -118,7 +118,7 @@ func TestDone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := w.Tell("go"); err != nil {
+	if err := w.Send("go"); err != nil {
 		t.Error(err)
 	}
 	<-w.ended
@@ -139,7 +139,7 @@ func TestFails(t *testing.T) {
 
 func TestNobody(t *testing.T) {
 	var w *Reaper
-	if err := w.Tell("x"); err != nil {
+	if err := w.Send("x"); err != nil {
 		t.Error(err)
 	}
 	if err := w.Close(); err != nil {

@@ -52,11 +52,11 @@ type Cell struct {
 	Seed  uint64        `json:"seed"`
 	Lease time.Duration `json:"lease_ns,omitempty"` // 0 means the script's own
 	Limit time.Duration `json:"limit_ns,omitempty"` // of real time; 0 means the world's own
-	// Alone asks for a process that plays nothing else, Count for what a soak counts in place of all
+	// Isolated asks for a process that plays nothing else, Count for what a soak counts in place of all
 	// that a report says, and History for the history.
-	Alone   bool `json:"alone,omitempty"`
-	Count   bool `json:"count,omitempty"`
-	History bool `json:"history,omitempty"`
+	Isolated bool `json:"alone,omitempty"`
+	Count    bool `json:"count,omitempty"`
+	History  bool `json:"history,omitempty"`
 }
 
 // Worlds returns the worlds that an item may name: all but those of somebody's own servers.

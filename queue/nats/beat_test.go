@@ -85,7 +85,7 @@ func TestWhoAsksSaysSo(t *testing.T) {
 		time.Sleep(5 * time.Minute)
 		cancel()
 		synctest.Wait()
-		for _, key := range []string{says, asks + "me"} {
+		for _, key := range []string{roundKey, asks + "me"} {
 			if most := silence(began, b.put["class.round."+key]); most > gone/2 {
 				t.Errorf("%s: silent for %v, where %v are too long", key, most, gone)
 			}

@@ -246,12 +246,12 @@ func (g *job) mend(ctx context.Context) error {
 	}
 	g.mu.Unlock()
 	if len(list) > 0 { // a server without its disk has forgotten that, too
-		if err := g.anew(ctx); err != nil {
+		if err := g.restore(ctx); err != nil {
 			return err
 		}
 	}
 	for _, item := range list {
-		switch a, err := g.look(ctx, item.Name); {
+		switch a, err := g.readAnswer(ctx, item.Name); {
 		case err == nil:
 			g.note(a)
 		case !errors.Is(err, jetstream.ErrMsgNotFound):
@@ -265,9 +265,9 @@ func (g *job) mend(ctx context.Context) error {
 	return nil
 }
 
-// anew has the servers keep what they keep, if they have forgotten it, and says once more that
+// restore has the servers keep what they keep, if they have forgotten it, and says once more that
 // somebody asks.
-func (g *job) anew(ctx context.Context) error {
+func (g *job) restore(ctx context.Context) error {
 	if _, err := g.work.Info(ctx); errors.Is(err, jetstream.ErrStreamNotFound) {
 		fresh := conn{nc: g.nc} // what this one has are names
 		if err := fresh.open(ctx); err != nil {
@@ -282,8 +282,8 @@ func (g *job) anew(ctx context.Context) error {
 	return g.ask(ctx)
 }
 
-// look looks for an answer.
-func (g *job) look(ctx context.Context, name string) (stored, error) {
+// readAnswer looks for an answer.
+func (g *job) readAnswer(ctx context.Context, name string) (stored, error) {
 	var m *jetstream.RawStreamMsg
 	err := persist(ctx, forEver, func(ctx context.Context) (err error) {
 		m, err = g.results.GetLastMsgForSubject(ctx, g.result(name))
@@ -333,7 +333,7 @@ func (g *job) open(ctx context.Context, a stored) (queue.Answer, error) {
 func (g *job) fetch(ctx context.Context, a stored) (answer queue.Answer, err error) {
 	name := a.name
 	if a.object() == "" && a.text == nil {
-		if a, err = g.look(ctx, name); err != nil {
+		if a, err = g.readAnswer(ctx, name); err != nil {
 			return answer, err
 		}
 	}
@@ -464,7 +464,7 @@ func (g *job) Drop(ctx context.Context, item queue.Item) error {
 	if err != nil {
 		return err
 	}
-	return g.Tell(ctx, queue.Dropped+item.Name, "")
+	return g.SetNote(ctx, queue.Dropped+item.Name, "")
 }
 
 // State implements [queue.Job].
@@ -492,8 +492,8 @@ func (g *job) key(key string) string {
 	return strings.Join([]string{g.program.Class, g.round, key}, ".")
 }
 
-// Tell implements [queue.Job].
-func (g *job) Tell(ctx context.Context, key, value string) error {
+// SetNote implements [queue.Job].
+func (g *job) SetNote(ctx context.Context, key, value string) error {
 	return persist(ctx, forEver, func(ctx context.Context) error {
 		_, err := g.notes.PutString(ctx, g.key(key), value)
 		return err
@@ -515,7 +515,7 @@ func (g *job) Close(forget bool) error {
 		if err := g.end(ctx); err != nil {
 			return err
 		}
-		switch alone, err := g.alone(ctx); {
+		switch alone, err := g.isOnlyRequester(ctx); {
 		case err != nil:
 			return err
 		case alone:

@@ -216,8 +216,8 @@ const (
 )
 
 const (
-	// kept is for how long a server keeps what nobody has taken or removed.
-	kept = 7 * 24 * time.Hour
+	// retention is for how long a server keeps what nobody has taken or removed.
+	retention = 7 * 24 * time.Hour
 	// replicas is on how many servers of a cluster everything is.
 	replicas = 3
 	// notClustered is what a server says that is alone and was asked for more than one.
@@ -252,25 +252,25 @@ func (c *conn) make(ctx context.Context, n int) (err error) {
 		return s, err
 	}
 	if c.work, err = stream(jetstream.StreamConfig{
-		Name: workStream, Subjects: []string{workSubject + ".>"}, Retention: jetstream.WorkQueuePolicy, MaxAge: kept, Replicas: n,
+		Name: workStream, Subjects: []string{workSubject + ".>"}, Retention: jetstream.WorkQueuePolicy, MaxAge: retention, Replicas: n,
 		Description: "what lockfault has to play",
 	}); err != nil {
 		return err
 	}
 	if c.results, err = stream(jetstream.StreamConfig{
-		Name: resultStream, Subjects: []string{resultSubject + ".>"}, MaxAge: kept, Replicas: n,
+		Name: resultStream, Subjects: []string{resultSubject + ".>"}, MaxAge: retention, Replicas: n,
 		Description: "what came of what lockfault played",
 	}); err != nil {
 		return err
 	}
 	if c.notes, err = c.js.KeyValue(ctx, noteBucket); errors.Is(err, jetstream.ErrBucketNotFound) {
-		c.notes, err = c.js.CreateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: noteBucket, TTL: kept, Replicas: n, Description: "what lockfault's campaigns say"})
+		c.notes, err = c.js.CreateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: noteBucket, TTL: retention, Replicas: n, Description: "what lockfault's campaigns say"})
 	}
 	if err != nil {
 		return err
 	}
 	if c.files, err = c.js.ObjectStore(ctx, fileBucket); errors.Is(err, jetstream.ErrBucketNotFound) {
-		c.files, err = c.js.CreateObjectStore(ctx, jetstream.ObjectStoreConfig{Bucket: fileBucket, TTL: kept, Replicas: n, Description: "large ones of what came of what lockfault played"})
+		c.files, err = c.js.CreateObjectStore(ctx, jetstream.ObjectStoreConfig{Bucket: fileBucket, TTL: retention, Replicas: n, Description: "large ones of what came of what lockfault played"})
 	}
 	return err
 }

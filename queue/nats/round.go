@@ -19,9 +19,9 @@ import (
 
 // The keys of notes about that.
 const (
-	round = "round" // of a campaign: the name of the round that is on
-	says  = "says"  // of a round: what it is; as long as it is there, the round is on
-	asks  = "asks-" // of a round, with a name: somebody asks
+	round    = "round" // of a campaign: the name of the round that is on
+	roundKey = "says"  // of a round: what it is; as long as it is there, the round is on
+	asks     = "asks-" // of a round, with a name: somebody asks
 )
 
 // gone is for how long nobody says that he asks whom nobody waits for any more.
@@ -81,7 +81,7 @@ func (g *job) end(ctx context.Context) error {
 
 // ask says that somebody asks for the round.
 func (g *job) ask(ctx context.Context) error {
-	return errors.Join(g.Tell(ctx, says, g.what), g.Tell(ctx, asks+g.id, ""))
+	return errors.Join(g.SetNote(ctx, roundKey, g.what), g.SetNote(ctx, asks+g.id, ""))
 }
 
 // keepAsking says so until ctx is done.
@@ -98,8 +98,8 @@ func (g *job) keepAsking(ctx context.Context) {
 	}
 }
 
-// alone reports whether nobody else asks for the round. Times are the servers'.
-func (g *job) alone(ctx context.Context) (bool, error) {
+// isOnlyRequester reports whether nobody else asks for the round. Times are the servers'.
+func (g *job) isOnlyRequester(ctx context.Context) (bool, error) {
 	now, err := g.notes.PutString(ctx, g.key(asks+g.id), "")
 	if err != nil {
 		return false, err

@@ -40,8 +40,8 @@ func (c *conn) Worker() string { return c.identity.name() }
 
 // Work implements [queue.Conn].
 func (c *conn) Work(ctx context.Context, p queue.Program, w queue.Worker) error {
-	if w.Hands < 1 {
-		w.Hands = 1
+	if w.Slots < 1 {
+		w.Slots = 1
 	}
 	cells, err := c.consumer(ctx, p, queue.Cell)
 	if err != nil {
@@ -58,7 +58,7 @@ func (c *conn) Work(ctx context.Context, p queue.Program, w queue.Worker) error 
 	if foreign != "" {
 		return fmt.Errorf("%w: what waits at %s is for %s, and this is %s, build %s", queue.ErrForeign, c.where, foreign, p.Version, p.Class)
 	}
-	k := &worker{conn: c, Worker: w, program: p, held: make(chan struct{}, 2*w.Hands)} // one in hand, and one beside it
+	k := &worker{conn: c, Worker: w, program: p, held: make(chan struct{}, 2*w.Slots)} // one in hand, and one beside it
 	defer k.tasks.Wait()
 	trouble := ""
 	for ctx.Err() == nil {
@@ -262,7 +262,7 @@ func (k *worker) pass(ctx context.Context, watcher jetstream.KeyWatcher, prefix 
 			continue
 		}
 		if e.Operation() != jetstream.KeyValuePut {
-			if key == says { // a round has one name, and nobody begins it twice: this one is over, be it for long
+			if key == roundKey { // a round has one name, and nobody begins it twice: this one is over, be it for long
 				over()
 			}
 			continue

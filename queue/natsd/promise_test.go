@@ -98,7 +98,7 @@ func TestACampaignLeavesNothing(t *testing.T) {
 	if _, err := rand.Read(large); err != nil {
 		t.Fatal(err)
 	}
-	stop := employ(t, connect(t, url), queue.Worker{Hands: 1, Do: func(ctx context.Context, task queue.Task) (queue.Answer, error) {
+	stop := employ(t, connect(t, url), queue.Worker{Slots: 1, Do: func(ctx context.Context, task queue.Task) (queue.Answer, error) {
 		if task.Name == "large" {
 			return queue.Answer{Body: large}, nil
 		}
@@ -115,7 +115,7 @@ func TestACampaignLeavesNothing(t *testing.T) {
 		put(t, g, queue.Cell, "waits")
 		put(t, g, queue.Search, "waits-too")
 	}
-	if err := one.Tell(t.Context(), "reach", "7"); err != nil {
+	if err := one.SetNote(t.Context(), "reach", "7"); err != nil {
 		t.Fatal(err)
 	}
 	// Of each, beside: the round, what it is, and who asks.
@@ -165,7 +165,7 @@ func TestAWorkerThatIsStopped(t *testing.T) {
 			url := serve(t)
 			held := make(chan bool, 2)
 			first := connect(t, url)
-			stop := employ(t, first, queue.Worker{Hands: 1, Do: func(ctx context.Context, task queue.Task) (queue.Answer, error) {
+			stop := employ(t, first, queue.Worker{Slots: 1, Do: func(ctx context.Context, task queue.Task) (queue.Answer, error) {
 				held <- true
 				<-ctx.Done()
 				a, err := c.do(ctx, task)
@@ -179,7 +179,7 @@ func TestAWorkerThatIsStopped(t *testing.T) {
 			}
 			stop()
 			first.Close() // as its process does
-			work(t, connect(t, url), ours, queue.Worker{Hands: 1, Do: echo})
+			work(t, connect(t, url), ours, queue.Worker{Slots: 1, Do: echo})
 			if had := map[string]bool{soon(t, g): true, soon(t, g): true}; !had["a=a"] || !had["b=b"] {
 				t.Error(had)
 			}
@@ -198,7 +198,7 @@ func TestWorkersShare(t *testing.T) {
 			var given atomic.Int32
 			all := make(chan bool)
 			for range workers {
-				work(t, connect(t, url), ours, queue.Worker{Hands: 1, Do: func(ctx context.Context, task queue.Task) (queue.Answer, error) {
+				work(t, connect(t, url), ours, queue.Worker{Slots: 1, Do: func(ctx context.Context, task queue.Task) (queue.Answer, error) {
 					if given.Add(1) == int32(workers*each) {
 						close(all)
 					}

@@ -91,7 +91,7 @@ func TestEveryItemIsAnsweredOnce(t *testing.T) {
 	t.Parallel()
 	url := serve(t)
 	for range 2 {
-		work(t, connect(t, url), ours, queue.Worker{Hands: 2, Do: echo})
+		work(t, connect(t, url), ours, queue.Worker{Slots: 2, Do: echo})
 	}
 	g := campaign(t, connect(t, url), "c")
 	began := time.Now()

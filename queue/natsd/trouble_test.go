@@ -53,7 +53,7 @@ func TestAPublisherGoesOn(t *testing.T) {
 	t.Parallel()
 	url := serve(t)
 	var played atomic.Int32
-	count := queue.Worker{Hands: 1, Do: func(ctx context.Context, task queue.Task) (queue.Answer, error) {
+	count := queue.Worker{Slots: 1, Do: func(ctx context.Context, task queue.Task) (queue.Answer, error) {
 		played.Add(1)
 		return echo(ctx, task)
 	}}
@@ -100,7 +100,7 @@ func TestAWorkerGivesBack(t *testing.T) {
 	t.Parallel()
 	url := serve(t)
 	var times atomic.Int32
-	work(t, connect(t, url), ours, queue.Worker{Hands: 1, Do: func(ctx context.Context, task queue.Task) (queue.Answer, error) {
+	work(t, connect(t, url), ours, queue.Worker{Slots: 1, Do: func(ctx context.Context, task queue.Task) (queue.Answer, error) {
 		if int(times.Add(1)) != task.Times {
 			t.Errorf("it was given %d times, and says %d", times.Load(), task.Times)
 		}
@@ -122,7 +122,7 @@ func TestTheFirstAnswerIsKept(t *testing.T) {
 	url := serve(t)
 	hold, held := make(chan bool), make(chan bool, 2)
 	slow := func(answer string) queue.Worker {
-		return queue.Worker{Hands: 1, Do: func(ctx context.Context, task queue.Task) (queue.Answer, error) {
+		return queue.Worker{Slots: 1, Do: func(ctx context.Context, task queue.Task) (queue.Answer, error) {
 			held <- true
 			<-hold
 			return queue.Answer{Body: []byte(answer)}, nil
@@ -184,7 +184,7 @@ func TestAnAnswerThatIsTooLate(t *testing.T) {
 	url := serve(t)
 	var times atomic.Int32
 	began, free, stored := make(chan bool), make(chan bool), make(chan bool, 1)
-	work(t, connect(t, url), ours, queue.Worker{Hands: 1, Do: func(ctx context.Context, task queue.Task) (queue.Answer, error) {
+	work(t, connect(t, url), ours, queue.Worker{Slots: 1, Do: func(ctx context.Context, task queue.Task) (queue.Answer, error) {
 		if times.Add(1) == 1 {
 			began <- true
 			<-free
@@ -221,7 +221,7 @@ func TestWhatIsLostIsPutAnew(t *testing.T) {
 	}
 	purge(t, url)
 	// What is answered while the campaign looks may be put, and played, once more.
-	work(t, connect(t, url), ours, queue.Worker{Hands: 1, Do: func(ctx context.Context, task queue.Task) (queue.Answer, error) {
+	work(t, connect(t, url), ours, queue.Worker{Slots: 1, Do: func(ctx context.Context, task queue.Task) (queue.Answer, error) {
 		time.Sleep(time.Millisecond)
 		return echo(ctx, task)
 	}})
@@ -331,7 +331,7 @@ func TestNotes(t *testing.T) {
 		return echo(ctx, task)
 	}})
 	g := campaign(t, connect(t, url), "c")
-	if err := g.Tell(t.Context(), "reach", "7"); err != nil {
+	if err := g.SetNote(t.Context(), "reach", "7"); err != nil {
 		t.Fatal(err)
 	}
 	item := queue.Item{Kind: queue.Search, Name: "a", Body: []byte("a")}
@@ -342,7 +342,7 @@ func TestNotes(t *testing.T) {
 	if !heard["reach=7"] || !heard["says=v1.2.3: test"] {
 		t.Error(heard)
 	}
-	if err := g.Tell(t.Context(), "reach", "5"); err != nil {
+	if err := g.SetNote(t.Context(), "reach", "5"); err != nil {
 		t.Fatal(err)
 	}
 	if got := <-notes; got != "reach=5" {

@@ -41,7 +41,7 @@ func Of(p picture.Picture) Diagram {
 		return d
 	}
 	last := len(d.Participants) - 1
-	for _, m := range p.Moments {
+	for _, m := range p.Points {
 		text := m.Label
 		if m.Effect != "" {
 			text += " → " + m.Effect

@@ -47,7 +47,7 @@ func report(t *testing.T, strategies ...string) string {
 			if scenario == "gc-pause" {
 				c.Verdict, c.Linearizable = reports.Violated, false
 				c.Anomalies, c.Expected = []checker.Anomaly{checker.Overlap}, []checker.Anomaly{checker.Overlap}
-				c.Witnesses = []checker.Witness{{Anomaly: checker.Overlap, Events: []int{2, 7}, Says: "B acquired while A still held it."}}
+				c.Witnesses = []checker.Witness{{Anomaly: checker.Overlap, Events: []int{2, 7}, Message: "B acquired while A still held it."}}
 				if k == 0 {
 					c.Expected = nil
 				}

@@ -51,7 +51,7 @@ func long(t *testing.T) string {
 	add(0, checker.Event{Kind: checker.Return, Client: "A", Op: checker.Release, Call: 2, Result: checker.OK})
 	add(0, checker.Event{Kind: checker.End})
 	c := reports.Cell{World: "sim", Strategy: "x", Scenario: "y", Verdict: reports.Violated, Nodes: 1, Anomalies: []checker.Anomaly{checker.Overlap}, Expected: []checker.Anomaly{checker.Overlap},
-		Witnesses: []checker.Witness{{Anomaly: checker.Overlap, Events: []int{2, 16}, Says: "It is so."}}}
+		Witnesses: []checker.Witness{{Anomaly: checker.Overlap, Events: []int{2, 16}, Message: "It is so."}}}
 	c.Settle()
 	var b bytes.Buffer
 	if err := reports.WriteFindings(&b, reports.Findings{Strategy: "x", List: []reports.Found{{Anomaly: checker.Overlap, Moves: 1, Requests: 1, File: "x.txt", Cell: c, History: h}}}); err != nil {

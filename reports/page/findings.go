@@ -13,13 +13,13 @@ var findingsSource string
 
 // Findings are what a search came to.
 type Findings struct {
-	Title, Summary             string
-	Conclusions, Remarks       []string
-	Searched, Came, Provenance [][2]string // what, and which
-	Worlds                     []string    // of real servers, that were asked
-	List                       []Finding
-	Failures                   []Failure
-	Stories                    []Story // one for each of the list
+	Title, Summary                 string
+	Conclusions, Notes             []string
+	Searched, Coverage, Provenance [][2]string // what, and which
+	Worlds                         []string    // of real servers, that were asked
+	List                           []Finding
+	Failures                       []Failure
+	Stories                        []Story // one for each of the list
 }
 
 // A Finding is a line of the table.
@@ -35,12 +35,12 @@ type Finding struct {
 
 // A Said is what a world said of a finding.
 type Said struct {
-	Says             string
+	Text             string
 	Asked, Confirmed bool
 }
 
 // A Failure is a script that came to nothing.
-type Failure struct{ Says, Script string }
+type Failure struct{ Text, Script string }
 
 // OfFindings writes what a search came to as one HTML file.
 func OfFindings(w io.Writer, f Findings) error {

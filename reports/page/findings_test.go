@@ -25,15 +25,15 @@ func findings(t *testing.T, name string, list ...checker.Anomaly) string {
 	f := reports.Findings{
 		Strategy: name, Summary: "SET NX PX of " + name, Worlds: []string{"process"},
 		Conclusions: []string{"Exhausted: there is no other anomaly within this bound (2 clients, 1 round, pause 1).", "It says nothing of " + name},
-		Remarks:     []string{"every move was played: " + name},
+		Notes:       []string{"every move was played: " + name},
 		Searched:    [][2]string{{"strategy", name}, {"clients", "2"}},
-		Came:        [][2]string{{"states", "248 different ones"}},
+		Coverage:    [][2]string{{"states", "248 different ones"}},
 		Provenance:  [][2]string{{"command", "lockfault explore " + name}},
 		Failures:    []reports.Failed{{Script: "clients A # " + name + "\n", Err: "panic: " + name}},
 	}
 	for i, a := range list {
 		c := reports.Cell{World: "sim", Strategy: name, Scenario: name, Verdict: reports.Violated, Nodes: 1, Anomalies: []checker.Anomaly{a}, Expected: []checker.Anomaly{a},
-			Witnesses: []checker.Witness{{Anomaly: a, Events: []int{2, 7}, Says: "B acquired while A still held it."}}}
+			Witnesses: []checker.Witness{{Anomaly: a, Events: []int{2, 7}, Message: "B acquired while A still held it."}}}
 		c.Settle()
 		f.List = append(f.List, reports.Found{Anomaly: a, Moves: 5 + i, Requests: 2, File: fmt.Sprintf("%s-%s.txt", name, a), Script: "# " + name + "\nclients A B\n\nA acquire\n\nexpect " + string(a) + "\n",
 			Said: []string{"not reproduced"}, Cell: c, History: history(name, name, time.Duration(i)*time.Second)})

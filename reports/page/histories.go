@@ -21,13 +21,13 @@ type Histories struct {
 type History struct {
 	Name, Verdict, Spec string
 	Bad                 bool // it isn't valid
-	Says                []string
+	Notes               []string
 	Violations          []Violation
 }
 
 // A Violation is what is wrong with a history.
 type Violation struct {
-	Rule, Key, Says string
+	Rule, Key, Text string
 	Certain         bool
 	Timeline        template.HTML // drawn here, and escaped there
 	Sentences       []Sentence    // by lines

@@ -50,12 +50,12 @@ type Head struct {
 
 // A Group is the cells of which the same is said.
 type Group struct {
-	Says  string
-	Links []Link
+	Summary string
+	Links   []Link
 }
 
 // A Link leads to a story.
-type Link struct{ ID, Text, Says string }
+type Link struct{ ID, Text, Summary string }
 
 // A Rank is a strategy in the summary.
 type Rank struct {
@@ -89,11 +89,11 @@ type Row struct {
 
 // A Square is a strategy under a scenario, in all worlds.
 type Square struct {
-	Part             // in the first world
-	Others    []Part // in the others
-	Class     string
-	Anomalies string // of all, with spaces between them
-	Says      string
+	Part              // in the first world
+	OtherParts []Part // in the others
+	Class      string
+	Anomalies  string // of all, with spaces between them
+	Text       string
 }
 
 // A Part is what the comparison shows of a cell.
@@ -112,7 +112,7 @@ type Word struct {
 }
 
 // An Anomaly is explained by the legend.
-type Anomaly struct{ Name, Short, Says string }
+type Anomaly struct{ Name, Short, Text string }
 
 // A Script is a scenario's text.
 type Script struct{ Name, Text, Hash string }
@@ -147,7 +147,7 @@ func (s Story) At() string {
 
 // A Proof is an anomaly and what proves it.
 type Proof struct {
-	Anomaly, Says, Avoided string
+	Anomaly, Text, Avoided string
 	Events                 []int
 }
 

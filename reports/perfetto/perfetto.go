@@ -33,7 +33,7 @@ type args struct {
 	Name      string `json:"name,omitempty"` // of a process or thread
 	SortIndex *int   `json:"sort_index,omitempty"`
 	Event     *int   `json:"event,omitempty"` // in the history
-	Says      string `json:"says,omitempty"`
+	Text      string `json:"says,omitempty"`
 	To        string `json:"to,omitempty"`
 	Effect    string `json:"effect,omitempty"`
 	Proves    bool   `json:"proves,omitempty"`
@@ -60,7 +60,7 @@ type threadKind struct {
 // have numbers of their own.
 var threads = []threadKind{
 	{picture.Hold, "belief"}, {picture.Key, "key"}, {picture.Call, "operations"}, {picture.Repeat, "asks again"},
-	{picture.Stop, "process"}, {picture.Cut, "partition"}, {picture.Kept, "kept by the gate"}, {picture.Odd, "fault"},
+	{picture.Stop, "process"}, {picture.Cut, "partition"}, {picture.Gated, "kept by the gate"}, {picture.Odd, "fault"},
 }
 
 const (
@@ -90,7 +90,7 @@ func Write(w io.Writer, p picture.Picture) error {
 			t.spans(i, list, apart*(k+1), threads[k].name)
 		}
 	}
-	for _, m := range p.Moments {
+	for _, m := range p.Points {
 		t.moment(m)
 	}
 	if len(p.Overlaps) > 0 || len(p.Proofs) > 0 {
@@ -148,7 +148,7 @@ func (t *trace) spans(lane int, list []picture.Span, first int, name string) {
 			t.sorted("thread_sort_index", pid(lane), first+at, first+at)
 		}
 		heap.Push(&busy, place{s.To, at})
-		e := event{Name: s.Label, Kind: name, Phase: "X", TS: micros(s.From), Dur: length(s.Length()), PID: pid(lane), TID: first + at, Args: &args{Says: s.Says, Open: s.Open}}
+		e := event{Name: s.Label, Kind: name, Phase: "X", TS: micros(s.From), Dur: length(s.Length()), PID: pid(lane), TID: first + at, Args: &args{Text: s.Text, Open: s.Open}}
 		if s.Began >= 0 {
 			e.Args.Event = &s.Began
 		}
@@ -175,9 +175,9 @@ func (p *places) Pop() any {
 	return last
 }
 
-func (t *trace) moment(m picture.Moment) {
+func (t *trace) moment(m picture.Point) {
 	e := event{Name: m.Label, Kind: "moment", Phase: "i", TS: micros(m.At), PID: together, TID: happens, Scope: "t",
-		Args: &args{Event: &m.Event, Says: m.Says, Effect: m.Effect, Proves: m.Proves()}}
+		Args: &args{Event: &m.Event, Text: m.Text, Effect: m.Effect, Proves: m.Proves()}}
 	if m.From >= 0 {
 		e.PID = pid(m.From)
 	} else {
@@ -197,7 +197,7 @@ func (t *trace) overlaps() {
 		t.events = append(t.events, event{Name: o.Label(), Kind: "overlap", Phase: "X", TS: micros(o.From), Dur: length(o.To - o.From), PID: together, TID: tid, Args: &args{Open: o.Open}})
 	}
 	at := map[int]time.Duration{}
-	for _, m := range t.Moments {
+	for _, m := range t.Points {
 		at[m.Event] = m.At
 	}
 	for i, p := range t.Proofs {
@@ -206,7 +206,7 @@ func (t *trace) overlaps() {
 		for _, number := range p.Events {
 			if when, ok := at[number]; ok {
 				t.events = append(t.events, event{Name: fmt.Sprintf("%s, event %d", p.Anomaly, number), Kind: "proof", Phase: "i", TS: micros(when), PID: together, TID: tid, Scope: "p",
-					Args: &args{Event: &number, Says: p.Says, Proves: true}})
+					Args: &args{Event: &number, Text: p.Text, Proves: true}})
 			}
 		}
 	}

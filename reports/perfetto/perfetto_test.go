@@ -37,7 +37,7 @@ func TestSlicesDoNotOverlap(t *testing.T) {
 				From: from, To: from + time.Duration(rapid.Int64Range(0, 9).Draw(t, "length")), Label: rapid.String().Draw(t, "label")})
 		}
 		for i := range rapid.IntRange(0, 5).Draw(t, "moments") {
-			p.Moments = append(p.Moments, picture.Moment{Event: i, At: time.Duration(1001 * i), From: rapid.IntRange(-1, len(p.Lanes)-1).Draw(t, "from"), To: -1})
+			p.Points = append(p.Points, picture.Point{Event: i, At: time.Duration(1001 * i), From: rapid.IntRange(-1, len(p.Lanes)-1).Draw(t, "from"), To: -1})
 		}
 		var b bytes.Buffer
 		if err := perfetto.Write(&b, p); err != nil {
@@ -65,8 +65,8 @@ func TestSlicesDoNotOverlap(t *testing.T) {
 				moments++
 			}
 		}
-		if spans != len(p.Spans) || moments != len(p.Moments) {
-			t.Fatalf("%d spans and %d moments of %d and %d", spans, moments, len(p.Spans), len(p.Moments))
+		if spans != len(p.Spans) || moments != len(p.Points) {
+			t.Fatalf("%d spans and %d moments of %d and %d", spans, moments, len(p.Spans), len(p.Points))
 		}
 	})
 }

@@ -17,7 +17,7 @@ type Picture struct {
 	Lanes    []Lane
 	Spans    []Span     // by From, then as they were found
 	Overlaps []Overlap  // by From
-	Moments  []Moment   // in the order of the history
+	Points   []Point    // in the order of the history
 	Proofs   []Proof    // what was found, in the order of the verdict
 	Sentence []Sentence // the story in short; none if it is too long for that
 	Axis     Axis
@@ -54,7 +54,7 @@ const (
 	Key                    // the key on the server was somebody's
 	Stop                   // the process stood still or was dead
 	Cut                    // messages were lost: a partition
-	Kept                   // the gate kept a message
+	Gated                  // the gate kept a message
 	Odd                    // any other fault that lasts: a split, a slow replica, a clock that runs fast
 	Repeat                 // a client asked the same again and again
 )
@@ -69,12 +69,12 @@ type Span struct {
 	Began, Ended int
 	// Open says that nothing ended it before the run was over.
 	Open bool
-	// Whose is the lane of the client to whom the key belongs; -1 if nobody knows.
-	Whose int
+	// Owner is the lane of the client to whom the key belongs; -1 if nobody knows.
+	Owner int
 	// Until is when the key expires or the validity ends, if that is not To; 0 if never.
 	Until time.Duration
 	Label string // in a word or two
-	Says  string // in a sentence
+	Text  string // in a sentence
 }
 
 // Length says how long it was, whatever is seen of it.
@@ -131,8 +131,8 @@ func (k MomentKind) Between() bool {
 	return false
 }
 
-// A Moment is something that happened.
-type Moment struct {
+// A Point is something that happened.
+type Point struct {
 	Kind MomentKind
 	// Event is its number in the history; of rounds that of the first. With are those of the
 	// other events that it tells: what a command made of the key, the rest of the rounds.
@@ -146,7 +146,7 @@ type Moment struct {
 	From, To int
 	Label    string // in a few words
 	Effect   string // what it made of the key, in a few words
-	Says     string // in a sentence
+	Text     string // in a sentence
 	// Good and Bad say how it came out, where that is the question: an operation that
 	// succeeded, a write that was accepted.
 	Good, Bad bool
@@ -154,11 +154,11 @@ type Moment struct {
 }
 
 // Proves reports whether it is about something that proves anything.
-func (m Moment) Proves() bool { return len(m.Proof) > 0 }
+func (m Point) Proves() bool { return len(m.Proof) > 0 }
 
 // A Proof is an anomaly and the events that prove it.
 type Proof struct {
-	Anomaly, Says string
+	Anomaly, Text string
 	Events        []int
 }
 

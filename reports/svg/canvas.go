@@ -29,8 +29,8 @@ const Patterns = `<defs><pattern id="lf-fold" width="6" height="6" patternUnits=
 // What has a place in time or in a lane is at absolute coordinates, and a glyph there is drawn by relative ones:
 // so whoever stretches time (the page's script) moves the former and leaves the latter as they are.
 type canvas struct {
-	b     strings.Builder
-	alone bool
+	b        strings.Builder
+	unscaled bool
 }
 
 // brief escapes what has to be between tags.
@@ -52,7 +52,7 @@ func (c *canvas) element(name string, attributes ...attribute) {
 
 // quoted is an attribute's value, with quotation marks where they are needed.
 func (c *canvas) quoted(value string) string {
-	if c.alone || strings.ContainsAny(value, " \t\n\f\r\"'=<>`&") {
+	if c.unscaled || strings.ContainsAny(value, " \t\n\f\r\"'=<>`&") {
 		return `"` + html.EscapeString(value) + `"`
 	}
 	return value
@@ -60,7 +60,7 @@ func (c *canvas) quoted(value string) string {
 
 // escaped is text between tags: in a page an apostrophe is one.
 func (c *canvas) escaped(text string) string {
-	if c.alone {
+	if c.unscaled {
 		return html.EscapeString(text)
 	}
 	return brief.Replace(text)
@@ -71,7 +71,7 @@ func (c *canvas) end(element, title string) {
 	switch {
 	case title != "":
 		c.b.WriteString("><title>" + c.escaped(title) + "</title></" + element + ">")
-	case c.alone:
+	case c.unscaled:
 		c.b.WriteString("/>")
 	default: // a slash would belong to the value before it
 		c.b.WriteString(" />")
@@ -163,12 +163,12 @@ func (c *canvas) write(w io.Writer, width, height float64, name string, more ...
 	c.b.Reset()
 	attributes := []attribute{{"class", "lf"}, {"role", "img"}, {"width", at(width)}, {"height", at(height)},
 		{"viewBox", fmt.Sprintf("0 0 %s %s", at(width), at(height))}, {"aria-label", name}}
-	if c.alone {
+	if c.unscaled {
 		attributes = append([]attribute{{"xmlns", "http://www.w3.org/2000/svg"}}, attributes...)
 	}
 	c.element("svg", append(attributes, more...)...)
 	c.b.WriteString(">")
-	if c.alone {
+	if c.unscaled {
 		c.b.WriteString("<style>" + Style + "svg{background:#fff;color:#1b1f24}@media(prefers-color-scheme:dark){svg{background:#0d1117;color:#e6edf3}}</style>" + Patterns)
 	}
 	c.b.WriteString(inner + "</svg>\n")

@@ -42,7 +42,7 @@ const (
 // Write draws it. What an area is a letter in the legend says, and a pattern, not its colour
 // alone.
 func (h Heat) Write(w io.Writer, alone bool) error {
-	c := &canvas{alone: alone}
+	c := &canvas{unscaled: alone}
 	left, high, rows := 16.0, heatLine, 1
 	if h.Y != nil {
 		left, high, rows = heatLeft, heatWide, h.Y.Steps

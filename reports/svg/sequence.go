@@ -19,9 +19,9 @@ const (
 // between the participants. A bar on a client's line is its belief that it holds the lock,
 // on a server's that the key is somebody's.
 func Sequence(w io.Writer, p picture.Picture, alone bool) error {
-	c := &sequence{canvas: canvas{alone: alone}, labels: canvas{alone: alone}}
+	c := &sequence{canvas: canvas{unscaled: alone}, labels: canvas{unscaled: alone}}
 	x := func(lane int) float64 { return 120 + column*float64(lane) }
-	bottom := headTop + 14 + rowHeight*float64(len(p.Moments))
+	bottom := headTop + 14 + rowHeight*float64(len(p.Points))
 	y := func(i int) float64 { return headTop + 20 + rowHeight*float64(i) }
 	lines := ""
 	c.group("b c", "", func() {
@@ -33,7 +33,7 @@ func Sequence(w io.Writer, p picture.Picture, alone bool) error {
 	c.path("l", "", lines)
 	rows := func(began, ended int) (top, end float64) {
 		top, end = headTop, bottom
-		for i, m := range p.Moments {
+		for i, m := range p.Points {
 			if m.Event < began {
 				top = y(i) + rowHeight/2
 			}
@@ -57,12 +57,12 @@ func Sequence(w io.Writer, p picture.Picture, alone bool) error {
 		class := "s"
 		if s.Kind != picture.Stop {
 			class = "k n"
-			if s.Whose >= 0 {
-				class = fmt.Sprintf("h%d", p.Lanes[s.Whose].Number%6)
+			if s.Owner >= 0 {
+				class = fmt.Sprintf("h%d", p.Lanes[s.Owner].Number%6)
 			}
 		}
 		if d := box(x(s.Lane)-5, top, 10, max(4, end-top)); alone {
-			c.path(class, s.Says, d)
+			c.path(class, s.Text, d)
 		} else {
 			if bars[class] == "" {
 				plain = append(plain, class)
@@ -74,7 +74,7 @@ func Sequence(w io.Writer, p picture.Picture, alone bool) error {
 		c.path(class, "", bars[class])
 	}
 	c.numbers(p, y)
-	for i, m := range p.Moments {
+	for i, m := range p.Points {
 		c.arrow(p, m, x, y(i))
 	}
 	c.path("m", "", c.sent)
@@ -103,7 +103,7 @@ func (c *sequence) numbers(p picture.Picture, y func(int) float64) {
 			class = "wt e"
 		}
 		c.group(class, "translate(54)", func() {
-			for i, m := range p.Moments {
+			for i, m := range p.Points {
 				if m.Proves() == proves {
 					numbers := []int{m.Event}
 					if proves {
@@ -118,7 +118,7 @@ func (c *sequence) numbers(p picture.Picture, y func(int) float64) {
 }
 
 // arrow draws a moment.
-func (c *sequence) arrow(p picture.Picture, m picture.Moment, x func(int) float64, y float64) {
+func (c *sequence) arrow(p picture.Picture, m picture.Point, x func(int) float64, y float64) {
 	label := m.Label
 	if m.Effect != "" {
 		label += " → " + m.Effect

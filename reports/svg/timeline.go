@@ -34,7 +34,7 @@ type timeline struct {
 // and the faults. One that stands alone brings its style along; one that doesn't stands above the
 // picture's sentences, and what those say it doesn't say again.
 func Timeline(w io.Writer, p picture.Picture, alone bool) error {
-	t := &timeline{canvas: canvas{alone: alone}, p: p}
+	t := &timeline{canvas: canvas{unscaled: alone}, p: p}
 	y := lanesTop
 	for _, lane := range p.Lanes {
 		t.tops = append(t.tops, y)
@@ -45,7 +45,7 @@ func Timeline(w io.Writer, p picture.Picture, alone bool) error {
 	t.lanes()
 	t.spans()
 	t.overlaps()
-	t.moments()
+	t.points()
 	var scale []attribute
 	if !alone { // what leads from places back to times
 		scale = []attribute{{"data-axis", t.places()}}
@@ -69,7 +69,7 @@ func (t *timeline) places() string {
 	unit := unitOf(axis)
 	var lastX, lastTime, event int
 	text := strconv.Itoa(axis.Digits)
-	moments := t.p.Moments
+	moments := t.p.Points
 	place := func(at time.Duration) { // the number of a moment is followed by those that it tells, too
 		x, now := int(math.Round(gutter+axis.X(at))), int(math.Round(float64(at)/unit))
 		text += fmt.Sprintf(";%d,%d", x-lastX, now-lastTime)
@@ -96,7 +96,7 @@ func unitOf(a picture.Axis) float64 { return math.Pow10(max(0, 6-a.Digits)) }
 
 // together says which other events a moment tells: how many of the next ones it does, doesn't, does and so on. "+" is
 // the next alone.
-func together(m picture.Moment) string {
+func together(m picture.Point) string {
 	if len(m.With) == 0 {
 		return ""
 	}
@@ -251,9 +251,9 @@ func (t *timeline) span(s picture.Span) {
 	x := gutter + t.p.Axis.X(s.From)
 	w := gutter + t.p.Axis.X(s.To) - x
 	y, h, class := t.band(s)
-	says := s.Says
-	if !t.alone && s.Kind == picture.Key && s.Whose >= 0 { // that it was its owner an arrow says
-		own := ", by a command of " + t.p.Lanes[s.Whose].Name
+	says := s.Text
+	if !t.unscaled && s.Kind == picture.Key && s.Owner >= 0 { // that it was its owner an arrow says
+		own := ", by a command of " + t.p.Lanes[s.Owner].Name
 		says = strings.Replace(strings.TrimSuffix(says, own), own+",", ",", 1)
 	}
 	before, behind := t.beyond(s.From, s.To)
@@ -267,7 +267,7 @@ func (t *timeline) span(s picture.Span) {
 		end := gutter + t.p.Axis.X(s.Until)
 		if end > x+w+2 {
 			granted := "granted until " + t.p.Axis.Seconds(s.Until) + " s"
-			if says := strconv.FormatFloat(s.Until.Seconds(), 'f', 3, 64); strings.Contains(s.Says, "until "+says) {
+			if says := strconv.FormatFloat(s.Until.Seconds(), 'f', 3, 64); strings.Contains(s.Text, "until "+says) {
 				granted = "" // the bar beside it says so
 			}
 			t.rect(x+w, y, end-x-w, h, class+" g", granted)
@@ -287,7 +287,7 @@ func (t *timeline) beyond(from, to time.Duration) (before, behind time.Duration)
 
 // bar draws what lasted. Of one that is cut its title says how much is seen; in a page the script does.
 func (t *timeline) bar(class, says, d string, before, behind, length time.Duration) {
-	if before+behind > 0 && t.alone {
+	if before+behind > 0 && t.unscaled {
 		says += " (the picture shows " + picture.Words(length-before-behind) + " of it)"
 	}
 	for _, cut := range []time.Duration{before, behind} {
@@ -302,8 +302,8 @@ func (t *timeline) bar(class, says, d string, before, behind, length time.Durati
 func (t *timeline) band(s picture.Span) (y, h float64, class string) {
 	y = t.tops[s.Lane]
 	colour := " n"
-	if s.Whose >= 0 {
-		colour = strconv.Itoa(t.p.Lanes[s.Whose].Number % 6)
+	if s.Owner >= 0 {
+		colour = strconv.Itoa(t.p.Lanes[s.Owner].Number % 6)
 	}
 	switch s.Kind {
 	case picture.Hold:
@@ -318,7 +318,7 @@ func (t *timeline) band(s picture.Span) (y, h float64, class string) {
 		return y - 2, heightOf(t.p.Lanes[s.Lane].Kind) + 3, "s"
 	case picture.Cut:
 		return y - 2, heightOf(t.p.Lanes[s.Lane].Kind) + 3, "u"
-	case picture.Kept:
+	case picture.Gated:
 		return y + 29, 10, "u"
 	}
 	return y + 15, 9, "r"
@@ -349,9 +349,9 @@ func (t *timeline) overlaps() {
 	}
 }
 
-// moments draws messages as lines from where they set out to where they arrived, and marks
+// points draws messages as lines from where they set out to where they arrived, and marks
 // what is no message.
-func (t *timeline) moments() {
+func (t *timeline) points() {
 	var flags []flag
 	var plain, proving string // the messages that came through, and the lines of what proves something
 	type mark struct {
@@ -361,13 +361,13 @@ func (t *timeline) moments() {
 	var marks []mark
 	told := map[picture.Sentence]bool{}
 	for _, sentence := range t.p.Sentence {
-		told[sentence] = !t.alone
+		told[sentence] = !t.unscaled
 	}
-	for _, m := range t.p.Moments {
+	for _, m := range t.p.Points {
 		x := gutter + t.p.Axis.X(m.At)
 		switch {
 		case m.Kind.Between() && m.Kind != picture.Write && m.Kind != picture.Rounds && m.From >= 0 && m.To >= 0:
-			if d := t.message(m, x); t.alone {
+			if d := t.message(m, x); t.unscaled {
 				t.path("m", messageOf(m), d)
 			} else { // in a page the words stand elsewhere
 				from, to, _ := strings.Cut(d, "L")
@@ -380,10 +380,10 @@ func (t *timeline) moments() {
 		case m.From >= 0 && (m.Kind == picture.Fault || m.Kind == picture.State || m.Kind == picture.Lost || m.Kind == picture.Process):
 			d := fmt.Sprintf("M%s,%sv%sm-3-3,3,3,3-3", at(x), at(t.tops[m.From]-3), at(heightOf(t.p.Lanes[m.From].Kind)))
 			if n := len(marks); n > 0 && marks[n-1].d == d { // what lies upon another could not be pointed at
-				marks[n-1].says += "; " + m.Says
-				marks[n-1].told = marks[n-1].told && told[picture.Sentence{Event: m.Event, Text: m.Says}]
+				marks[n-1].says += "; " + m.Text
+				marks[n-1].told = marks[n-1].told && told[picture.Sentence{Event: m.Event, Text: m.Text}]
 			} else {
-				marks = append(marks, mark{d, m.Says, told[picture.Sentence{Event: m.Event, Text: m.Says}]})
+				marks = append(marks, mark{d, m.Text, told[picture.Sentence{Event: m.Event, Text: m.Text}]})
 			}
 		}
 		if line := fmt.Sprintf("M%s,%sV%s", at(x), at(lanesTop-6), at(t.bottom)); m.Proves() {
@@ -418,7 +418,7 @@ func (t *timeline) moments() {
 func (t *timeline) writes() {
 	t.group("v", "", func() {
 		last := -1000.0
-		for _, m := range t.p.Moments {
+		for _, m := range t.p.Points {
 			if m.Kind != picture.Write || m.To < 0 {
 				continue
 			}
@@ -430,7 +430,7 @@ func (t *timeline) writes() {
 			if m.Bad {
 				class, d = "x", fmt.Sprintf("M%s,%sm%s,-4l8,8m0-8l-8,8", at(x), at(y), at(aside-4))
 			}
-			t.path(class, m.Says, d)
+			t.path(class, m.Text, d)
 			if m.From >= 0 {
 				t.beside(x, aside+8, y+4, "", t.p.Lanes[m.From].Name)
 			}
@@ -439,7 +439,7 @@ func (t *timeline) writes() {
 }
 
 // messageOf says a message in a few words.
-func messageOf(m picture.Moment) string {
+func messageOf(m picture.Point) string {
 	says := fmt.Sprintf("#%d %s", m.Event, m.Label)
 	if m.Effect != "" {
 		says += ": " + m.Effect
@@ -448,7 +448,7 @@ func messageOf(m picture.Moment) string {
 }
 
 // message draws one that came through, and returns it instead, or one that did not.
-func (t *timeline) message(m picture.Moment, x float64) string {
+func (t *timeline) message(m picture.Point, x float64) string {
 	from, to := t.middle(m.From), t.middle(m.To)
 	sent := x
 	if first := t.p.Axis.Segments; m.Sent > 0 && len(first) > 0 && m.Sent >= first[0].From {

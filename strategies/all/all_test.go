@@ -36,7 +36,7 @@ func TestRegistryHoldsThemAll(t *testing.T) {
 func TestConformance(t *testing.T) {
 	for _, check := range []struct {
 		name string
-		run  func(t *testing.T, r *rig.Rig)
+		run  func(t *testing.T, r *rig.Fixture)
 	}{
 		{"can be acquired again after its release", releasedAndAcquiredAgain},
 		{"refuses a second client", refusesASecondClient},
@@ -65,22 +65,22 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-func tagged(r *rig.Rig, tag string) bool { return slices.Contains(r.Strategy.Tags, tag) }
+func tagged(r *rig.Fixture, tag string) bool { return slices.Contains(r.Strategy.Tags, tag) }
 
 // blind is the one strategy whose release asks for nothing.
-func blind(r *rig.Rig) bool { return r.Strategy.Name == "set-nx-px-del" }
+func blind(r *rig.Fixture) bool { return r.Strategy.Name == "set-nx-px-del" }
 
-func try(r *rig.Rig, client string) error {
+func try(r *rig.Fixture, client string) error {
 	r.T.Helper()
 	return r.Lock(client).(strategies.TryAcquirer).TryAcquire(context.Background())
 }
 
-func release(r *rig.Rig, client string) error {
+func release(r *rig.Fixture, client string) error {
 	r.T.Helper()
 	return r.Lock(client).Release(context.Background())
 }
 
-func within(r *rig.Rig, client string, patience time.Duration) error {
+func within(r *rig.Fixture, client string, patience time.Duration) error {
 	r.T.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -94,7 +94,7 @@ func want(t *testing.T, what string, err, wanted error) {
 	}
 }
 
-func releasedAndAcquiredAgain(t *testing.T, r *rig.Rig) {
+func releasedAndAcquiredAgain(t *testing.T, r *rig.Fixture) {
 	for _, name := range []string{"A", "A", "B", "A"} {
 		want(t, name+"'s acquire", r.Lock(name).Acquire(context.Background()), nil)
 		want(t, name+"'s release", release(r, name), nil)
@@ -108,7 +108,7 @@ func releasedAndAcquiredAgain(t *testing.T, r *rig.Rig) {
 	}
 }
 
-func refusesASecondClient(t *testing.T, r *rig.Rig) {
+func refusesASecondClient(t *testing.T, r *rig.Fixture) {
 	want(t, "A's attempt", try(r, "A"), nil)
 	start := time.Now()
 	want(t, "B's attempt", try(r, "B"), strategies.ErrNotAcquired)
@@ -119,7 +119,7 @@ func refusesASecondClient(t *testing.T, r *rig.Rig) {
 	want(t, "B's next attempt", try(r, "B"), nil)
 }
 
-func waiterGetsIt(t *testing.T, r *rig.Rig) {
+func waiterGetsIt(t *testing.T, r *rig.Fixture) {
 	want(t, "A's attempt", try(r, "A"), nil)
 	r.Lock("B")
 	start, result := time.Now(), make(chan error, 1)
@@ -134,7 +134,7 @@ func waiterGetsIt(t *testing.T, r *rig.Rig) {
 	want(t, "B's release", release(r, "B"), nil)
 }
 
-func givesUpAtTheDeadline(t *testing.T, r *rig.Rig) {
+func givesUpAtTheDeadline(t *testing.T, r *rig.Fixture) {
 	want(t, "A's attempt", try(r, "A"), nil)
 	start := time.Now()
 	want(t, "B's acquire", within(r, "B", rig.TTL/2), strategies.ErrNotAcquired)
@@ -149,7 +149,7 @@ func givesUpAtTheDeadline(t *testing.T, r *rig.Rig) {
 // attempt is not worth it.
 const retryDelay = 100 * time.Millisecond
 
-func givesUpWhenCancelled(t *testing.T, r *rig.Rig) {
+func givesUpWhenCancelled(t *testing.T, r *rig.Fixture) {
 	want(t, "A's attempt", try(r, "A"), nil)
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -161,12 +161,12 @@ func givesUpWhenCancelled(t *testing.T, r *rig.Rig) {
 	}
 }
 
-func refusesIfLate(t *testing.T, r *rig.Rig) {
+func refusesIfLate(t *testing.T, r *rig.Fixture) {
 	want(t, "A's acquire", within(r, "A", 0), strategies.ErrNotAcquired)
 	want(t, "B's attempt", try(r, "B"), nil)
 }
 
-func foreignRelease(t *testing.T, r *rig.Rig) {
+func foreignRelease(t *testing.T, r *rig.Fixture) {
 	if blind(r) {
 		want(t, "a release of nothing", release(r, "B"), strategies.ErrNotHeld)
 		return
@@ -179,7 +179,7 @@ func foreignRelease(t *testing.T, r *rig.Rig) {
 	want(t, "A's second release", release(r, "A"), strategies.ErrNotHeld)
 }
 
-func freeAfterACrash(t *testing.T, r *rig.Rig) {
+func freeAfterACrash(t *testing.T, r *rig.Fixture) {
 	want(t, "A's attempt", try(r, "A"), nil)
 	if closer, ok := r.Lock("A").(io.Closer); ok {
 		want(t, "closing A's lock", closer.Close(), nil)
@@ -191,7 +191,7 @@ func freeAfterACrash(t *testing.T, r *rig.Rig) {
 	}
 }
 
-func keptOrExpires(t *testing.T, r *rig.Rig) {
+func keptOrExpires(t *testing.T, r *rig.Fixture) {
 	want(t, "A's attempt", try(r, "A"), nil)
 	time.Sleep(3 * rig.TTL)
 	if tagged(r, strategies.TagRenewing) {
@@ -207,7 +207,7 @@ func keptOrExpires(t *testing.T, r *rig.Rig) {
 	}
 }
 
-func lostReply(t *testing.T, r *rig.Rig) {
+func lostReply(t *testing.T, r *rig.Fixture) {
 	if !tagged(r, strategies.TagSingle) {
 		return // a lost reply of one node among several changes nothing
 	}
@@ -221,7 +221,7 @@ func lostReply(t *testing.T, r *rig.Rig) {
 	}
 }
 
-func extends(t *testing.T, r *rig.Rig) {
+func extends(t *testing.T, r *rig.Fixture) {
 	extender, ok := r.Lock("A").(strategies.Extender)
 	if !ok {
 		return
@@ -241,7 +241,7 @@ func extends(t *testing.T, r *rig.Rig) {
 	want(t, "A's extend of B's lock", extender.Extend(ctx), strategies.ErrNotHeld)
 }
 
-func abilities(t *testing.T, r *rig.Rig) {
+func abilities(t *testing.T, r *rig.Fixture) {
 	lock := r.Lock("A")
 	if _, ok := lock.(strategies.Fenced); ok != tagged(r, strategies.TagFenced) {
 		t.Errorf("fenced: %v, want as its tags %v say", ok, r.Strategy.Tags)
@@ -264,7 +264,7 @@ func abilities(t *testing.T, r *rig.Rig) {
 	}
 }
 
-func contention(t *testing.T, r *rig.Rig) {
+func contention(t *testing.T, r *rig.Fixture) {
 	// With commands that take time the contenders really meet.
 	for i := range max(1, r.Strategy.Nodes) {
 		r.Slow(i+1, time.Millisecond)

@@ -37,16 +37,16 @@ func All() []strategies.Strategy { return []strategies.Strategy{mutex(), fenced(
 // a resource that etcd doesn't guard (https://etcd.io/docs/v3.6/learning/why/#notes-on-the-usage-of-lock-and-lease).
 func mutex() strategies.Strategy {
 	return strategies.Strategy{
-		Name:    "etcd-mutex",
-		Service: Service,
-		Summary: "a key of its session's lease, the oldest of all below the lock's name; the session renews the lease",
-		Source:  "go.etcd.io/etcd/client/v3/concurrency, Session and Mutex",
-		Nodes:   members,
-		Tags:    []string{strategies.TagMulti, strategies.TagQuorum, strategies.TagRenewing},
-		Query:   "$1/",
-		May:     may("stale-write"),
-		Chance:  chance("gc-pause-holding"),
-		New:     func(env strategies.Env) (strategies.Lock, error) { return newLock(env) },
+		Name:             "etcd-mutex",
+		Service:          Service,
+		Summary:          "a key of its session's lease, the oldest of all below the lock's name; the session renews the lease",
+		Source:           "go.etcd.io/etcd/client/v3/concurrency, Session and Mutex",
+		Nodes:            members,
+		Tags:             []string{strategies.TagMulti, strategies.TagQuorum, strategies.TagRenewing},
+		Query:            "$1/",
+		Expected:         may("stale-write"),
+		Nondeterministic: chance("gc-pause-holding"),
+		New:              func(env strategies.Env) (strategies.Lock, error) { return newLock(env) },
 	}
 }
 
@@ -111,7 +111,7 @@ func fenced() strategies.Strategy {
 	s.Summary = "etcd-mutex, with the store's revision at the acquire as fencing token"
 	s.Source = "the same, with Mutex.Header, as etcd's documentation proposes"
 	s.Tags = append(s.Tags, strategies.TagFenced)
-	s.May, s.Chance = may(), chance() // the resource turns away what is written with the older revision
+	s.Expected, s.Nondeterministic = may(), chance() // the resource turns away what is written with the older revision
 	s.New = func(env strategies.Env) (strategies.Lock, error) {
 		l, err := newLock(env)
 		if err != nil {

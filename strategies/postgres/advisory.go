@@ -25,13 +25,13 @@ import (
 // next it is no lock at all.
 func advisory() strategies.Strategy {
 	return strategies.Strategy{
-		Name:    "postgres-advisory",
-		Service: Service,
-		Summary: "pg_advisory_lock, of a session of its own; the server ends it with the session",
-		Source:  "PostgreSQL's manual, 13.3.5 Advisory Locks",
-		Tags:    []string{strategies.TagSingle},
-		Query:   sessions,
-		May:     may(),
+		Name:     "postgres-advisory",
+		Service:  Service,
+		Summary:  "pg_advisory_lock, of a session of its own; the server ends it with the session",
+		Source:   "PostgreSQL's manual, 13.3.5 Advisory Locks",
+		Tags:     []string{strategies.TagSingle},
+		Query:    sessions,
+		Expected: may(),
 		New: func(env strategies.Env) (strategies.Lock, error) {
 			s, err := newNamedSession(env)
 			if err != nil {
@@ -149,13 +149,13 @@ func (l *advisoryLock) Release(ctx context.Context) error {
 // its server from cleaning up, which is why idle_in_transaction_session_timeout is often set, and ends the lock.
 func advisoryXact() strategies.Strategy {
 	return strategies.Strategy{
-		Name:    "postgres-advisory-xact",
-		Service: Service,
-		Summary: "pg_advisory_xact_lock, of a transaction that lasts as long as the hold",
-		Source:  "PostgreSQL's manual, 13.3.5 Advisory Locks",
-		Tags:    []string{strategies.TagSingle},
-		Query:   sessions,
-		May:     may("overlap", "stale-write"),
+		Name:     "postgres-advisory-xact",
+		Service:  Service,
+		Summary:  "pg_advisory_xact_lock, of a transaction that lasts as long as the hold",
+		Source:   "PostgreSQL's manual, 13.3.5 Advisory Locks",
+		Tags:     []string{strategies.TagSingle},
+		Query:    sessions,
+		Expected: may("overlap", "stale-write"),
 		New: func(env strategies.Env) (strategies.Lock, error) {
 			s, err := newNamedSession(env)
 			if err != nil {

@@ -16,17 +16,17 @@ import (
 func Behind() (list []strategies.Strategy) {
 	session := advisory()
 	session.Query = "" // the session is called what its last user is, whoever has the lock
-	session.May = map[string][]string{"reentrant-acquire": {}, "server-clock-back": {}}
+	session.Expected = map[string][]string{"reentrant-acquire": {}, "server-clock-back": {}}
 	for _, all := range []string{"client-clock-skew", "work-exceeds-ttl", "late-release", "release-twice", "pause-in-release", "watchdog-runaway", "missed-wakeup", "server-clock-forward"} {
-		session.May[all] = []string{"overlap"} // wherever two want one lock
+		session.Expected[all] = []string{"overlap"} // wherever two want one lock
 	}
 	for _, written := range []string{"contention", "ten-contenders", "gc-pause-holding", "fencing-order", "acquire-twice-release-once", "holder-cut-off", "leader-paused", "leader-clock-fast"} {
-		session.May[written] = []string{"overlap", "stale-write"}
+		session.Expected[written] = []string{"overlap", "stale-write"}
 	}
 	const order = "all of them hold, and whether one writes between two others is a matter of microseconds"
-	session.Chance = map[string]string{"contention": order, "ten-contenders": order}
+	session.Nondeterministic = map[string]string{"contention": order, "ten-contenders": order}
 	xact := advisoryXact()
-	xact.May["leader-paused"] = []string{"starvation"} // A's transaction has the one session, so nobody is even told that it is taken
+	xact.Expected["leader-paused"] = []string{"starvation"} // A's transaction has the one session, so nobody is even told that it is taken
 	for _, s := range []strategies.Strategy{session, xact, row()} {
 		s.Name = strings.Replace(s.Name, Service, Pooled, 1)
 		s.Service = Pooled

@@ -21,14 +21,14 @@ import (
 // may not have the row.
 func row() strategies.Strategy {
 	return strategies.Strategy{
-		Name:    "postgres-row",
-		Service: Service,
-		Summary: "INSERT of a row with a date, or UPDATE of one whose date has come; released by DELETE of its owner's row",
-		Source:  "document 002 (lock by a database), with a lease",
-		Tags:    []string{strategies.TagSingle, strategies.TagExtending},
-		Query:   "SELECT owner, extract(epoch FROM expires) - extract(epoch FROM clock_timestamp()) FROM lockfault_locks WHERE name = $1",
-		May:     map[string][]string{"ghost-retry": {"unavailable"}}, // pgx asks nothing a second time by itself
-		New:     func(env strategies.Env) (strategies.Lock, error) { return newRow(env, "local") },
+		Name:     "postgres-row",
+		Service:  Service,
+		Summary:  "INSERT of a row with a date, or UPDATE of one whose date has come; released by DELETE of its owner's row",
+		Source:   "document 002 (lock by a database), with a lease",
+		Tags:     []string{strategies.TagSingle, strategies.TagExtending},
+		Query:    "SELECT owner, extract(epoch FROM expires) - extract(epoch FROM clock_timestamp()) FROM lockfault_locks WHERE name = $1",
+		Expected: map[string][]string{"ghost-retry": {"unavailable"}}, // pgx asks nothing a second time by itself
+		New:      func(env strategies.Env) (strategies.Lock, error) { return newRow(env, "local") },
 	}
 }
 
@@ -43,7 +43,7 @@ func rowSync() strategies.Strategy {
 	s.Name = "postgres-row-sync"
 	s.Summary = "postgres-row, acquired when a standby has it, too"
 	s.Source = "PostgreSQL's manual, 27.2.8 Synchronous Replication"
-	s.May["failover-lost-write"], s.May["two-failovers"] = []string{}, []string{}
+	s.Expected["failover-lost-write"], s.Expected["two-failovers"] = []string{}, []string{}
 	s.New = func(env strategies.Env) (strategies.Lock, error) { return newRow(env, "remote_apply") }
 	return s
 }
@@ -59,8 +59,8 @@ func rowSequence() strategies.Strategy {
 	s.Source = "Kleppmann 2016, How to do distributed locking, with PostgreSQL's sequences"
 	s.Tags = append(s.Tags, strategies.TagFenced)
 	// What a standby goes on with is larger than any number that was handed out, unless the record of 32 is lost with the rest.
-	s.May["failover-lost-write"], s.May["split-brain"] = []string{"overlap", "stale-write", "lost-lock"}, []string{"overlap"}
-	s.Chance = map[string]string{"failover-lost-write": "A writes as soon as B holds, as B does, and only a write that comes after one with a larger token is refused"}
+	s.Expected["failover-lost-write"], s.Expected["split-brain"] = []string{"overlap", "stale-write", "lost-lock"}, []string{"overlap"}
+	s.Nondeterministic = map[string]string{"failover-lost-write": "A writes as soon as B holds, as B does, and only a write that comes after one with a larger token is refused"}
 	s.New = func(env strategies.Env) (strategies.Lock, error) {
 		l, err := newRow(env, "local")
 		if err != nil {

@@ -11,7 +11,7 @@ import (
 
 // The library itself gives up after a TTL if there is no deadline.
 func TestRedislockWithoutDeadlineWaitsOn(t *testing.T) {
-	rig.Run(t, lookup(t, "redislock"), func(t *testing.T, r *rig.Rig) {
+	rig.Run(t, lookup(t, "redislock"), func(t *testing.T, r *rig.Fixture) {
 		if err := r.Server(1).Set(rig.Key, "somebody's"); err != nil {
 			t.Fatal(err)
 		}
@@ -26,7 +26,7 @@ func TestRedislockWithoutDeadlineWaitsOn(t *testing.T) {
 }
 
 func TestRedislockUnknownOutcome(t *testing.T) {
-	rig.Run(t, lookup(t, "redislock"), func(t *testing.T, r *rig.Rig) {
+	rig.Run(t, lookup(t, "redislock"), func(t *testing.T, r *rig.Fixture) {
 		want(t, "the attempt", try(r, "A"), nil)
 		r.LoseReply("A", "EVALSHA")
 		want(t, "the release", release(r, "A"), rig.ErrLost)
@@ -38,7 +38,7 @@ func TestRedislockUnknownOutcome(t *testing.T) {
 }
 
 func TestRedislockNeverHeldCanBeReleased(t *testing.T) {
-	rig.Run(t, lookup(t, "redislock"), func(t *testing.T, r *rig.Rig) {
+	rig.Run(t, lookup(t, "redislock"), func(t *testing.T, r *rig.Fixture) {
 		want(t, "the release", release(r, "A"), strategies.ErrNotHeld)
 	})
 }

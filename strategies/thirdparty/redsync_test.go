@@ -37,7 +37,7 @@ func TestRedsyncWithNodesDown(t *testing.T) {
 		{"redsync-5", 2, true, strategies.ErrNotAcquired, strategies.ErrNotAcquired, strategies.ErrNotHeld},
 		{"redsync-5", 3, false, errUnknown, strategies.ErrNotAcquired, errUnknown},
 	} {
-		rig.Run(t, lookup(t, c.strategy), func(t *testing.T, r *rig.Rig) {
+		rig.Run(t, lookup(t, c.strategy), func(t *testing.T, r *rig.Fixture) {
 			nodes := max(1, r.Strategy.Nodes)
 			for i := range nodes {
 				if i < c.down {
@@ -58,7 +58,7 @@ func TestRedsyncWithNodesDown(t *testing.T) {
 }
 
 func TestRedsyncValidUntilIsOnTheClientsClock(t *testing.T) {
-	rig.Run(t, lookup(t, "redsync-5"), func(t *testing.T, r *rig.Rig) {
+	rig.Run(t, lookup(t, "redsync-5"), func(t *testing.T, r *rig.Fixture) {
 		r.Ahead("A", time.Hour)
 		want(t, "the attempt", try(r, "A"), nil)
 		until := r.Lock("A").(strategies.Validity).ValidUntil()

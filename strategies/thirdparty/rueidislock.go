@@ -67,8 +67,8 @@ func Rueidislock(name, summary string, set func(*rueidislock.LockerOption)) stra
 		Keys: func(key string) []string {
 			return []string{rueidislockPrefix + ":0:" + key, rueidislockPrefix + ":1:" + key, rueidislockPrefix + ":2:" + key}
 		},
-		Owner:  majority,
-		Varies: "its goroutines send the releases of its keys on one connection, in the order in which Go runs them",
+		Owner:         majority,
+		HistoryVaries: "its goroutines send the releases of its keys on one connection, in the order in which Go runs them",
 		New: func(env strategies.Env) (strategies.Lock, error) {
 			if err := env.Check(name, 1); err != nil {
 				return nil, err

@@ -36,7 +36,7 @@ func TestWire(t *testing.T) {
 			continue // it needs CLIENT TRACKING, which the rig's servers don't know
 		}
 		t.Run(s.Name, func(t *testing.T) {
-			rig.Tale(t, s, s.Name, `
+			rig.PlayGolden(t, s, s.Name, `
 				A acquire
 				B try
 				B begin acquire 1m
@@ -59,12 +59,12 @@ func TestBadEnv(t *testing.T) {
 	}
 }
 
-func try(r *rig.Rig, client string) error {
+func try(r *rig.Fixture, client string) error {
 	r.T.Helper()
 	return r.Lock(client).(strategies.TryAcquirer).TryAcquire(context.Background())
 }
 
-func release(r *rig.Rig, client string) error {
+func release(r *rig.Fixture, client string) error {
 	r.T.Helper()
 	return r.Lock(client).Release(context.Background())
 }

@@ -46,12 +46,14 @@ func (l *lock) begin() error {
 	if err != nil {
 		return err
 	}
-	l.session, l.recipe = s, l.anew(s)
+	l.session, l.recipe = s, l.newRecipe(s)
 	return nil
 }
 
-// anew returns a recipe that holds nothing. What it makes belongs to whoever has said the same password.
-func (l *lock) anew(s *session) *zk.Lock { return zk.NewLock(s.conn, l.path, zk.AuthACL(zk.PermAll)) }
+// newRecipe returns a recipe that holds nothing. What it makes belongs to whoever has said the same password.
+func (l *lock) newRecipe(s *session) *zk.Lock {
+	return zk.NewLock(s.conn, l.path, zk.AuthACL(zk.PermAll))
+}
 
 // end ends the session, and begins another one.
 func (l *lock) end() error {
@@ -176,7 +178,7 @@ func (l *lock) abandon(ctx context.Context, why error, returned bool) error {
 		}
 	}
 	if nothing && returned && !s.over() {
-		l.recipe = l.anew(s)
+		l.recipe = l.newRecipe(s)
 	} else if err := l.end(); err != nil {
 		return fmt.Errorf("zookeeper: %w", errors.Join(why, err))
 	}
@@ -206,7 +208,7 @@ func (l *lock) Release(ctx context.Context) error {
 			return l.notHeld(err)
 		case errors.Is(err, zk.ErrNoNode):
 			if asked && !l.session.over() {
-				l.recipe = l.anew(l.session)
+				l.recipe = l.newRecipe(l.session)
 				return nil
 			}
 			return l.notHeld(err)
@@ -220,7 +222,7 @@ func (l *lock) Release(ctx context.Context) error {
 
 // notHeld says that the lock is not the caller's, and has the recipe believe that, too.
 func (l *lock) notHeld(err error) error {
-	l.recipe = l.anew(l.session)
+	l.recipe = l.newRecipe(l.session)
 	return not(strategies.ErrNotHeld, err)
 }
 

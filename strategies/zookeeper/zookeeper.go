@@ -43,24 +43,24 @@ func All() []strategies.Strategy { return []strategies.Strategy{recipe(), fenced
 func recipe() strategies.Strategy {
 	behind := waits()
 	return strategies.Strategy{
-		Name:    "zookeeper-lock",
-		Service: Service,
-		Summary: "an ephemeral node of its session, the first of all below the lock's; the session is renewed",
-		Source:  "github.com/go-zookeeper/zk, NewLock",
-		Nodes:   members,
-		Tags:    []string{strategies.TagMulti, strategies.TagQuorum, strategies.TagRenewing},
-		Query:   "/$1",
-		May:     map[string][]string{"follower-behind": behind, "gc-pause-holding": {"overlap", "stale-write"}, "all-cut-off": {}, "ghost-retry": {"unavailable"}},
-		Chance: map[string]string{
-			"follower-behind":  lot,
+		Name:     "zookeeper-lock",
+		Service:  Service,
+		Summary:  "an ephemeral node of its session, the first of all below the lock's; the session is renewed",
+		Source:   "github.com/go-zookeeper/zk, NewLock",
+		Nodes:    members,
+		Tags:     []string{strategies.TagMulti, strategies.TagQuorum, strategies.TagRenewing},
+		Query:    "/$1",
+		Expected: map[string][]string{"follower-behind": behind, "gc-pause-holding": {"overlap", "stale-write"}, "all-cut-off": {}, "ghost-retry": {"unavailable"}},
+		Nondeterministic: map[string]string{
+			"follower-behind":  chance,
 			"gc-pause-holding": "A hears within some milliseconds of its write that its session is over",
 		},
 		New: func(env strategies.Env) (strategies.Lock, error) { return newLock(env, false) },
 	}
 }
 
-// lot is why some of what it shows is chance.
-const lot = "it is drawn by lot which member a client greets first, and who greets one that says nothing, stopped or cut off, waits for nearly seven sessions"
+// chance is why some of what it shows is chance.
+const chance = "it is drawn by lot which member a client greets first, and who greets one that says nothing, stopped or cut off, waits for nearly seven sessions"
 
 // fenced is the same lock, and its token is the zxid at which its node was made, the number of that change in
 // the order of all. Nodes get the lock in the order in which they were made, so each holder's is larger than those
@@ -73,8 +73,8 @@ func fenced() strategies.Strategy {
 	s.Summary = "zookeeper-lock, with the zxid at which the node was made as fencing token"
 	s.Source = "the same, with czxid of the node's Stat"
 	s.Tags = append(s.Tags, strategies.TagFenced)
-	s.May = map[string][]string{"follower-behind": behind, "all-cut-off": {}, "ghost-retry": {"unavailable"}}
-	s.Chance = map[string]string{"follower-behind": lot}
+	s.Expected = map[string][]string{"follower-behind": behind, "all-cut-off": {}, "ghost-retry": {"unavailable"}}
+	s.Nondeterministic = map[string]string{"follower-behind": chance}
 	s.New = func(env strategies.Env) (strategies.Lock, error) {
 		l, err := newLock(env, true)
 		if err != nil {

@@ -189,7 +189,7 @@ func TestRecordedLooksAtTheLock(t *testing.T) {
 	var read atomic.Int64
 	s.Owner = func(c strategies.Change) (string, bool) {
 		read.Add(1)
-		return strategies.Taker(c)
+		return strategies.OwnerIsCreator(c)
 	}
 	if _, err := measure(t, t.Context(), cost.Options{Strategies: []strategies.Strategy{s}, Contenders: []int{1}, Time: 20 * time.Millisecond, Rounds: 1}); err != nil {
 		t.Fatal(err)

@@ -41,9 +41,9 @@ type side struct {
 
 	// Guarded by Conn.mu. Only the goroutine that writes here sets gone, and
 	// may read it without.
-	spent bool // what the process wrote was all handed to toxiproxy
-	gone  bool // the process takes nothing any more
-	told  bool // nothing follows what was written to it
+	spent    bool // what the process wrote was all handed to toxiproxy
+	gone     bool // the process takes nothing any more
+	finished bool // nothing follows what was written to it
 }
 
 func newConn(l *Link, client net.Conn, ahead []byte, server net.Conn) *Conn {
@@ -175,7 +175,7 @@ func (c *Conn) exhausted(s *side, err error) {
 // its sockets are closed, and there will be no more messages. What toxics still
 // delay goes nowhere.
 func (c *Conn) unlockAndTell() {
-	quiet := c.link.tap == nil || c.client.told && c.server.told // whoever looked at messages there is gone
+	quiet := c.link.tap == nil || c.client.finished && c.server.finished // whoever looked at messages there is gone
 	tell := c.over && c.client.spent && c.server.spent && quiet && !c.closed
 	c.closed = c.closed || tell
 	c.mu.Unlock()
@@ -206,7 +206,7 @@ func (s *side) Write(p []byte) (int, error) {
 	if _, err := s.socket.Write(p); err != nil {
 		c.mu.Lock()
 		s.gone = true
-		if s.spent && s.other.told { // the other side heard the end, and goes on; nothing else would stop it
+		if s.spent && s.other.finished { // the other side heard the end, and goes on; nothing else would stop it
 			c.endLocked(err, true)
 		}
 		c.mu.Unlock()
@@ -219,9 +219,9 @@ func (s *side) Close() error {
 	c := s.conn
 	defer c.link.running.Done()
 	c.mu.Lock()
-	s.told = true
+	s.finished = true
 	switch {
-	case s.other.told:
+	case s.other.finished:
 		c.endLocked(nil, false)
 	case c.over:
 	case !s.other.spent:

@@ -115,7 +115,7 @@ func (d *egress) decide(now time.Time) (in []byte, reset bool) {
 			break
 		}
 		if !m.shown {
-			m.shown, m.Came = true, now
+			m.shown, m.Arrived = true, now
 			if m.Lost = d.lost; m.Lost {
 				m.verdict.Store(dropped)
 			}

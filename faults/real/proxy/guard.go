@@ -11,7 +11,7 @@ import (
 	"github.com/lockfault/lockfault/internal/resp"
 )
 
-// A Auth is what a link with a tap asks for: a password that only its client
+// An Auth is what a link with a tap asks for: a password that only its client
 // knows, shown by AUTH or HELLO in the first request of each connection. It
 // logs in to the upstream in the client's place. Until then there is no
 // connection, for the tap, for the upstream or for the toxics, and there never

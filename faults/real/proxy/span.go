@@ -23,10 +23,10 @@ func Below(prefix string) KeyRange {
 	return KeyRange{prefix, string(end)}
 }
 
-// Meets reports whether there may be a name in both.
-func (s KeyRange) Meets(other KeyRange) bool {
+// Overlaps reports whether there may be a name in both.
+func (s KeyRange) Overlaps(other KeyRange) bool {
 	return (s.To == "" || other.From < s.To) && (other.To == "" || s.From < other.To)
 }
 
 // Meeting reports whether one of several may have a name in it that is in the span, too.
-func (s KeyRange) Meeting(list []KeyRange) bool { return slices.ContainsFunc(list, s.Meets) }
+func (s KeyRange) Meeting(list []KeyRange) bool { return slices.ContainsFunc(list, s.Overlaps) }

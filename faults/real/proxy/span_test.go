@@ -25,8 +25,8 @@ func TestSpansMeet(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a, b := span.Draw(t, "a"), span.Draw(t, "b")
 		want := in(a, b.From) || in(b, a.From)
-		if a.Meets(b) != want || b.Meets(a) != want || a.Meeting([]proxy.KeyRange{b}) != want {
-			t.Errorf("%q and %q: %t, %t, want %t", a, b, a.Meets(b), b.Meets(a), want)
+		if a.Overlaps(b) != want || b.Overlaps(a) != want || a.Meeting([]proxy.KeyRange{b}) != want {
+			t.Errorf("%q and %q: %t, %t, want %t", a, b, a.Overlaps(b), b.Overlaps(a), want)
 		}
 	})
 	for _, c := range []struct {

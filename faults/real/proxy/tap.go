@@ -56,8 +56,8 @@ type Message struct {
 	More bool
 	// SetOut is when it was read from its sender.
 	SetOut time.Time
-	// Came is when it arrived, once it has; the tap's lock may have had to be waited for since.
-	Came time.Time
+	// Arrived is when it arrived, once it has; the tap's lock may have had to be waited for since.
+	Arrived time.Time
 	// Lost says, once it has arrived, that an earlier message of this
 	// direction was dropped, and so this one is lost too. Nothing waits for it.
 	Lost bool

@@ -159,17 +159,17 @@ const prefix = "lockfault "
 // registerToxics puts this package's toxics into toxiproxy's registry: there
 // is no other way to a toxic of one's own. Doing so again changes nothing.
 func registerToxics() {
-	for kind, toxic := range ours() {
+	for kind, toxic := range builtinToxics() {
 		toxics.Register(prefix+kind, toxic)
 	}
 }
 
-// ours returns the toxics that stand in for toxiproxy's. Its latency and bandwidth
+// builtinToxics returns the toxics that stand in for toxiproxy's. Its latency and bandwidth
 // draw by themselves, in whole milliseconds and kilobytes a second; a world knows
 // for itself when a message arrives. Its timeout begins anew with everything that comes, and leaves
 // whoever stands before it in the chain blocked forever if more comes once it has
 // closed.
-func ours() map[string]toxics.Toxic {
+func builtinToxics() map[string]toxics.Toxic {
 	return map[string]toxics.Toxic{"slow": new(slow), "timeout": new(timeout)}
 }
 
@@ -178,7 +178,7 @@ func ours() map[string]toxics.Toxic {
 // way of connections at once.
 type slow struct {
 	mu    sync.Mutex
-	told  chan struct{} // closed when paces is set
+	ready chan struct{} // closed when paces is set
 	paces func() DelayFunc
 }
 
@@ -186,10 +186,10 @@ type slow struct {
 func (t *slow) known() chan struct{} {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.told == nil {
-		t.told = make(chan struct{})
+	if t.ready == nil {
+		t.ready = make(chan struct{})
 	}
-	return t.told
+	return t.ready
 }
 
 func (t *slow) are(paces func() DelayFunc) {

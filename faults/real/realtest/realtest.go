@@ -79,7 +79,7 @@ func (s *Stage) Must(do func() error) {
 func (s *Stage) Await(what string, is func() bool) {
 	s.T.Helper()
 	if !s.Run(patience, is) {
-		s.T.Fatalf("it doesn't come to: %s\n%s", what, s.Told(""))
+		s.T.Fatalf("it doesn't come to: %s\n%s", what, s.MessageLines(""))
 	}
 }
 
@@ -109,8 +109,8 @@ func (s *Stage) Inject(list ...faults.Fault) {
 	}
 }
 
-// Told returns what was told of messages, one a line, of one client or if that is empty of all, but for pings.
-func (s *Stage) Told(client string) string {
+// MessageLines returns what was told of messages, one a line, of one client or if that is empty of all, but for pings.
+func (s *Stage) MessageLines(client string) string {
 	var b strings.Builder
 	for _, e := range s.Events {
 		if client != "" && e.Client != client || strings.Contains(e.Command+e.Reply, "PING") {
@@ -134,7 +134,7 @@ func (s *Stage) Told(client string) string {
 // Wants compares what was told of a client since the last time; in what is wanted tabs don't count.
 func (s *Stage) Wants(client, want string) {
 	s.T.Helper()
-	s.compare("of "+client+" was told", s.Told(client), want)
+	s.compare("of "+client+" was told", s.MessageLines(client), want)
 }
 
 // Stands compares how the lock stood on servers since the last time, as [States] tells it, one server after the other: which one was asked

@@ -34,8 +34,8 @@ const (
 	Key = "lock"
 )
 
-// Rig is one strategy with its nodes and clients, in a bubble of virtual time.
-type Rig struct {
+// Fixture is one strategy with its nodes and clients, in a bubble of virtual time.
+type Fixture struct {
 	T        *testing.T
 	Strategy strategies.Strategy
 	// Replicas is what each node's clients are told, Acks how many replicas
@@ -74,10 +74,10 @@ type client struct {
 
 // Run calls f in a bubble of virtual time, with nodes for the strategy and a
 // T of the bubble's own, and takes everything down afterwards.
-func Run(t *testing.T, s strategies.Strategy, f func(t *testing.T, r *Rig)) {
+func Run(t *testing.T, s strategies.Strategy, f func(t *testing.T, r *Fixture)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		r := &Rig{T: t, Strategy: s, TTL: TTL, clients: map[string]*client{}, start: time.Now()}
+		r := &Fixture{T: t, Strategy: s, TTL: TTL, clients: map[string]*client{}, start: time.Now()}
 		for i := range max(1, s.Nodes) {
 			r.nodes = append(r.nodes, r.newNode(fmt.Sprintf("n%d", i+1)))
 		}
@@ -86,7 +86,7 @@ func Run(t *testing.T, s strategies.Strategy, f func(t *testing.T, r *Rig)) {
 	})
 }
 
-func (r *Rig) newNode(name string) *node {
+func (r *Fixture) newNode(name string) *node {
 	n := &node{name: name, server: miniredis.NewMiniRedis()}
 	n.server.ClockTTL(true)
 	// The first connection makes the server, which then takes the hook.
@@ -103,7 +103,7 @@ func (r *Rig) newNode(name string) *node {
 
 // arrived records a command and reports whether it is thereby answered. What a
 // script calls has no client's name.
-func (r *Rig) arrived(n *node, peer *server.Peer, name string, args []string) bool {
+func (r *Fixture) arrived(n *node, peer *server.Peer, name string, args []string) bool {
 	if peer.ClientName == "" || name == "CLIENT" || name == "HELLO" {
 		return false
 	}
@@ -119,7 +119,7 @@ func (r *Rig) arrived(n *node, peer *server.Peer, name string, args []string) bo
 	return false
 }
 
-func (r *Rig) close() {
+func (r *Fixture) close() {
 	for _, c := range r.clients {
 		if closer, ok := c.lock.(io.Closer); ok {
 			if err := closer.Close(); err != nil {
@@ -147,7 +147,7 @@ type quiet struct{}
 func (quiet) Printf(context.Context, string, ...any) {}
 
 // Lock returns the client's lock, and makes client and lock if they are new.
-func (r *Rig) Lock(name string) strategies.Lock {
+func (r *Fixture) Lock(name string) strategies.Lock {
 	r.T.Helper()
 	c := r.client(name)
 	if c.lock == nil {
@@ -161,7 +161,7 @@ func (r *Rig) Lock(name string) strategies.Lock {
 }
 
 // Env returns what the strategy is given to build the client's lock.
-func (r *Rig) Env(name string) strategies.Env {
+func (r *Fixture) Env(name string) strategies.Env {
 	c := r.client(name)
 	env := strategies.Env{
 		Key:      Key,
@@ -178,7 +178,7 @@ func (r *Rig) Env(name string) strategies.Env {
 	return env
 }
 
-func (r *Rig) client(name string) *client {
+func (r *Fixture) client(name string) *client {
 	c := r.clients[name]
 	if c == nil {
 		c = &client{name: name}
@@ -210,10 +210,10 @@ func (n *node) dial(context.Context, string, string) (net.Conn, error) {
 }
 
 // Server returns the Redis behind the i-th node, from 1.
-func (r *Rig) Server(i int) *miniredis.Miniredis { return r.nodes[i-1].server }
+func (r *Fixture) Server(i int) *miniredis.Miniredis { return r.nodes[i-1].server }
 
 // Down closes the i-th node's connections and refuses new ones, from 1.
-func (r *Rig) Down(i int) {
+func (r *Fixture) Down(i int) {
 	n := r.nodes[i-1]
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -224,7 +224,7 @@ func (r *Rig) Down(i int) {
 }
 
 // Slow makes the i-th node wait before it executes a command.
-func (r *Rig) Slow(i int, d time.Duration) {
+func (r *Fixture) Slow(i int, d time.Duration) {
 	n := r.nodes[i-1]
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -232,18 +232,18 @@ func (r *Rig) Slow(i int, d time.Duration) {
 }
 
 // Ahead sets how far the client's clock is ahead of true time.
-func (r *Rig) Ahead(name string, d time.Duration) { r.client(name).ahead = d }
+func (r *Fixture) Ahead(name string, d time.Duration) { r.client(name).ahead = d }
 
 // LoseReply loses the answer to the client's next such command: the node
 // executes it, the client sees a timeout.
-func (r *Rig) LoseReply(name, command string) {
+func (r *Fixture) LoseReply(name, command string) {
 	c := r.client(name)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.loses = command
 }
 
-// ErrLost is the timeout that [Rig.LoseReply] leaves.
+// ErrLost is the timeout that [Fixture.LoseReply] leaves.
 var ErrLost error = lostReply{}
 
 type lostReply struct{}

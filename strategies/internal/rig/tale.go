@@ -17,7 +17,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// Tale plays the steps, one a line, and compares what reached the nodes with
+// PlayGolden plays the steps, one a line, and compares what reached the nodes with
 // testdata/NAME.txt of the calling package. The steps are
 //
 //	A acquire [PATIENCE]    A try    A release    A extend
@@ -25,10 +25,10 @@ var update = flag.Bool("update", false, "write the golden files anew")
 //
 // Scripts are loaded first, by a client of which the tale doesn't tell. Each
 // command takes a millisecond, which puts those of one client in order.
-func Tale(t *testing.T, s strategies.Strategy, name string, steps string) {
+func PlayGolden(t *testing.T, s strategies.Strategy, name string, steps string) {
 	t.Helper()
 	var got strings.Builder
-	Run(t, s, func(_ *testing.T, r *Rig) {
+	Run(t, s, func(_ *testing.T, r *Fixture) {
 		names := newNamer()
 		for i := range r.nodes {
 			r.Slow(i+1, time.Millisecond)
@@ -74,7 +74,7 @@ func Golden(t *testing.T, path, got string) {
 	}
 }
 
-func (r *Rig) loadScripts() {
+func (r *Fixture) loadScripts() {
 	lock := r.Lock("Z")
 	_ = lock.Acquire(context.Background())
 	if extender, ok := lock.(strategies.Extender); ok {
@@ -84,7 +84,7 @@ func (r *Rig) loadScripts() {
 	synctest.Wait()
 }
 
-func (r *Rig) step(step []string, begun map[string]chan string) string {
+func (r *Fixture) step(step []string, begun map[string]chan string) string {
 	r.T.Helper()
 	switch {
 	case step[0] == "wait":

@@ -19,21 +19,21 @@ type command struct {
 	args         []string
 }
 
-func (r *Rig) record(node, client, name string, args []string) {
+func (r *Fixture) record(node, client, name string, args []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.wire = append(r.wire, command{time.Since(r.start), client, node, name, slices.Clone(args)})
 }
 
 // Forget starts the record, and its clock, anew.
-func (r *Rig) Forget() {
+func (r *Fixture) Forget() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.wire, r.start = nil, time.Now()
 }
 
 // Names returns the names of the commands that reached any node, in order.
-func (r *Rig) Names() []string {
+func (r *Fixture) Names() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var names []string
@@ -45,7 +45,7 @@ func (r *Rig) Names() []string {
 
 // take returns the record as lines and empties it. What happens at one instant
 // has no order in virtual time, so it is put in the order of clients and nodes.
-func (r *Rig) take(names *namer) []string {
+func (r *Fixture) take(names *namer) []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	slices.SortStableFunc(r.wire, func(a, b command) int {

@@ -46,8 +46,8 @@ func Converse(t testing.TB, protocol proxy.Protocol, up, down []byte, step int, 
 	return said.String()
 }
 
-// Told is what is said in parts, with their values.
-func Told(parts []proxy.Part) string {
+// PartsText is what is said in parts, with their values.
+func PartsText(parts []proxy.Part) string {
 	var list []string
 	for _, p := range parts {
 		text := p.Text
