@@ -1,320 +1,392 @@
 package cli
 
 import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
-	"runtime/debug"
-	"strings"
-	"sync/atomic"
-	"testing"
+	"slices"
+	"sync"
 	"time"
 
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
 	"github.com/lockfault/lockfault/explore"
-	"github.com/lockfault/lockfault/harness"
-	"github.com/lockfault/lockfault/internal/bubble"
 	"github.com/lockfault/lockfault/internal/pool"
-	"github.com/lockfault/lockfault/internal/results"
-	"github.com/lockfault/lockfault/internal/stdio"
+	"github.com/lockfault/lockfault/internal/tempdir"
+	"github.com/lockfault/lockfault/queue"
+	"github.com/lockfault/lockfault/queue/item"
 	"github.com/lockfault/lockfault/reports"
-	"github.com/lockfault/lockfault/scenarios"
-	"github.com/lockfault/lockfault/soak"
 	"github.com/lockfault/lockfault/strategies"
 	"github.com/lockfault/lockfault/worlds"
 )
 
-// workerCommand is the name of the command that makes a process a worker: of its parent,
-// unless --join names a queue.
-const workerCommand = "worker"
-
-// A job is one cell for a worker to play.
-type job struct {
-	Number   int // in the order of the report
-	Strategy string
-	Scenario string
-	File     string // of a user's own script, with its Source
-	Source   []byte
-	Place    worlds.Place
-	Seed     uint64
-	TTL      time.Duration
-	Base     time.Duration `json:",omitempty"` // what TTL was before the machine was too slow
-	Limit    time.Duration // real time that it may take; 0 is what its world takes
-	Fixed    bool          // the lease is what the cell is about, and stays
-	Nodes    int           // of the strategy, if not its own number
-	// Subject is a program of the user's that is a strategy too; nil if there is none.
-	Subject *subject `json:",omitempty"`
-	// Late is how the machine was too slow each time that the cell was played
-	// before. Twin says that the lease is not that of the run, so that the cell
-	// is played in virtual time, too.
-	Late []string
-	Twin bool
-	// Isolated says that a cell of virtual time leaves nothing behind for others, nor
-	// they for it.
-	Isolated bool
-	// Trials ask for how cells stand at their ends, as a search wants to know it; each has its
-	// script.
-	Trials []explore.Trial `json:",omitempty"`
-	places []int           // of these, for who handed them out
-	// Count asks for what is counted of the history, in place of all that a report says of it.
-	Count bool `json:",omitempty"`
-	// Leave asks for what the runs leave that were kept of former jobs.
-	Leave bool `json:",omitempty"`
-	// History is the file to write the history to, and HistoryLink what to
-	// call it in the results.
-	History, HistoryLink string
+type joinOptions struct {
+	queueFlags
+	jobs        int
+	memory      string
+	servers     []string // programs that items may name
+	images      []string // likewise
+	cellTimeout time.Duration
+	searchLimit time.Duration
 }
 
-// played is what a worker answers.
-type played struct {
-	Cell reports.Cell
-	// Late is by how much the machine was too slow, if it was: the cell should
-	// be played again, when less is going on.
-	Late time.Duration
-	// Strain is how late it was in parts of what would be too much.
-	Strain float64
-	// Rigid says that the script tells time in seconds: a longer lease would
-	// make another script of it.
-	Rigid bool
-	// Outcomes are how the cells of a job's trials stood at their ends; see [pack]. After one that ended in an error
-	// there is none.
-	Outcomes []byte `json:",omitempty"`
-	// Counts are of a job that asks for them, if it came to its end.
-	Counts *soak.Counts `json:",omitempty"`
-	// Left is what was wrong with the end of runs that were kept.
-	Left string `json:",omitempty"`
+func newWorkerCommand(a *app) *cobra.Command {
+	var o joinOptions
+	cmd := &cobra.Command{
+		Use:   workerCommand,
+		Short: "Play what other machines ask for, by a queue",
+		Long: `Take work from a queue and answer it, until it is interrupted: cells, windows and points of
+run, soak and map, and parts of searches of explore, that were started with --on.
+
+Every worker must be the same program as the requester, the same file: the locks of another
+build may do something else. When a worker ends or dies, another one gets what it had in hand.
+
+An item of a queue holds names, seeds, bounded numbers and the text of a script. Nothing in it
+is a path, a program or an argument list: servers are redis-server or valkey-server from PATH,
+and --redis-server and --image name all others that items may ask for.`,
+		Example: `  lockfault worker --join nats://127.0.0.1:4222 --queue-creds queue/queue.key
+  lockfault worker --join tls://queue.example:4222 --queue-creds worker.creds --queue-ca ca.pem`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if flags := cmd.Flags(); flags.NFlag() == 0 && !term.IsTerminal(int(os.Stdin.Fd())) {
+				return work(a) // of a parent process
+			}
+			return o.join(cmd, a)
+		},
+	}
+	o.addFlags(cmd.Flags(), "join", "`URL` of the queue, such as nats://127.0.0.1:4222; several of its servers with commas between them")
+	cmd.Flags().IntVar(&o.jobs, "jobs", runtime.NumCPU(), "`number` of cells to play at a time, each in a process")
+	cmd.Flags().StringSliceVar(&o.servers, "redis-server", nil, "server `programs` that items may ask for by the name of their file, besides redis-server and valkey-server from PATH")
+	cmd.Flags().StringSliceVar(&o.images, "image", []string{worlds.DefaultImage}, "`images` of the world docker that items may ask for")
+	cmd.Flags().DurationVar(&o.cellTimeout, "cell-timeout", time.Hour, "longest real time that one cell may take, whatever an item asks for")
+	cmd.Flags().DurationVar(&o.searchLimit, "search-timeout", 12*time.Hour, "longest real time that one part of a search may take")
+	cmd.Flags().StringVar(&o.memory, "memory", "4GiB", "`size` of this process at which a search ends, such as 512MiB; the processes that play are beside that")
+	return cmd
 }
 
-// startWorker returns the command of a worker process: this executable.
-func startWorker() (func() *exec.Cmd, error) {
-	executable, err := os.Executable()
-	if err != nil {
-		return nil, fmt.Errorf("find this program's file, to start it as a worker: %w", err)
-	}
-	return func() *exec.Cmd {
-		cmd := exec.Command(executable, workerCommand)
-		cmd.Args[0] = os.Args[0] // for a program that goes by several names
-		return cmd
-	}, nil
-}
-
-// work is the life of a worker process. It does not return.
-func work(a *app) error {
-	in := stdio.Input(os.Stdin)
-	out, err := stdio.Output()
-	if err != nil {
-		return err
-	}
-	// What a strategy reads is not meant to be the next job.
-	null, err := os.Open(os.DevNull)
-	if err != nil {
-		return err
-	}
-	os.Stdin = null
-	executable, err := os.Executable()
-	if err != nil {
-		return err
-	}
-	tune()
-	bubble.Main(func(t *testing.T) {
-		p := player{registry: a.everything, services: a.services, executable: executable}
-		if err := pool.Serve(in, out, func(j job) (played, bool) { return p.play(t, j) }, p.abandon); err != nil {
-			fmt.Fprintf(os.Stderr, "lockfault worker: %v\n", err)
-			t.Fail()
-		}
-		p.abandon()
-	})
-	return nil
-}
-
-// tune fits the runtime to a worker, unless its environment says otherwise. The
-// workers share the cores among them, and the goroutines of one cell mostly
-// wait for one another, so a second thread would only hand them to and fro.
-func tune() {
-	if os.Getenv("GOMAXPROCS") == "" {
-		runtime.GOMAXPROCS(1)
-	}
-	collectLess()
-}
-
-// collectLess fits the garbage collector to this program, unless its environment says
-// otherwise: what it keeps is small, but it makes a lot of garbage. What --memory sets is
-// kept to all the same.
-func collectLess() {
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(400)
-	}
-}
-
-// A player plays jobs, one at a time.
-type player struct {
-	registry   strategies.Registry
-	services   []worlds.Service
-	executable string
-	scripts    map[source]*scenarios.Script // that were parsed
-	runs       explore.RunCache
-
-	env atomic.Pointer[worlds.Env] // of the last cell on real servers; it has those still
-}
-
-// source is where a script is from: a file with its text, or the library.
-type source struct{ file, name, text string }
-
-// abandon ends the servers that there are, also those of a cell that is being
-// played. Its clients' processes end with this one.
-func (p *player) abandon() {
-	if venue := p.env.Load(); venue != nil {
-		_ = venue.Close() // nobody is left to be told
-	}
-}
-
-// play plays a cell. Its process had better not be used again if goroutines
-// may be left over from it.
-func (p *player) play(t *testing.T, j job) (answer played, retire bool) {
-	cell := &answer.Cell
-	*cell = reports.Cell{World: j.Place.World, Strategy: j.Strategy, Scenario: j.Scenario, Verdict: reports.Error}
-	defer func() { cell.Settle() }()
-	strategy, err := p.strategy(j)
-	if err != nil {
-		cell.Reason = err.Error()
-		return answer, false
-	}
-	if j.Leave {
-		answer.Left = p.runs.End()
-		return answer, answer.Left != ""
-	}
-	if len(j.Trials) > 0 {
-		looks, retire := p.playTrials(t, j, strategy)
-		if answer.Outcomes, err = pack(looks); err != nil {
-			cell.Reason = err.Error()
-		}
-		return answer, retire
-	}
-	played, err := p.cell(j, strategy)
-	if err != nil {
-		cell.Reason = err.Error()
-		return answer, false
-	}
-	outcome := harness.Play(t, played)
-	if len(outcome.History.Events) > 0 && j.History != "" {
-		// The directory of the attempt ends where the name in the results begins.
-		dir := strings.TrimSuffix(j.History, filepath.FromSlash(j.HistoryLink))
-		if err := reports.WriteHistory(dir, j.HistoryLink, outcome.History); err != nil {
-			cell.Verdict, cell.Reason = reports.Error, err.Error()
-			return answer, true
-		}
-	}
-	if j.Count {
-		cell.Verdict, cell.Reason, cell.Lease = reports.Verdict(outcome.Status), outcome.Reason, outcome.History.Meta.TTL
-		cell.Late, cell.Reruns = j.Late, len(j.Late)
-		answer.Late, answer.Strain = outcome.Late, outcome.Strain
-		if cell.Verdict == reports.Held || cell.Verdict == reports.Violated {
-			counts := soak.Count(outcome.History, outcome.Verdict)
-			answer.Counts = &counts
-		}
-		return answer, outcome.Status == harness.Error
-	}
-	*cell = results.Cell(j.Place.World, played, outcome)
-	if len(outcome.History.Events) > 0 && j.History != "" {
-		cell.History = j.HistoryLink
-	}
-	cell.Late, cell.Reruns = j.Late, len(j.Late)
-	answer.Late, answer.Strain, answer.Rigid = outcome.Late, outcome.Strain, played.Script.Rigid()
-	if j.Twin && (cell.Verdict == reports.Held || cell.Verdict == reports.Violated) {
-		played.Place = nil
-		twin := harness.Play(t, played)
-		cell.Twin = &reports.ReferenceCell{Verdict: reports.Verdict(twin.Status), Anomalies: twin.Verdict.Anomalies()}
-	}
-	return answer, outcome.Status == harness.Error
-}
-
-// strategy returns the job's strategy, on as many nodes as the job asks for.
-func (p *player) strategy(j job) (strategies.Strategy, error) {
-	registry, err := j.Subject.with(p.registry)
-	if err != nil {
-		return strategies.Strategy{}, err
-	}
-	strategy, ok := registry.Lookup(j.Strategy)
+func (o *joinOptions) join(cmd *cobra.Command, a *app) error {
 	switch {
-	case !ok:
-		return strategy, fmt.Errorf("the worker process knows no strategy %q: does its main function give cli.Main the same registry each time?", j.Strategy)
-	case j.Nodes > 0:
-		return strategy.On(j.Nodes)
+	case o.at.URLs == "":
+		return usage("name a queue with --join, such as nats://127.0.0.1:4222")
+	case o.jobs < 1 || o.jobs > mostWorkers:
+		return usage("--jobs %d: give 1 to %d", o.jobs, mostWorkers)
+	case o.cellTimeout <= 0 || o.cellTimeout > item.MaxLimit:
+		return usage("--cell-timeout %v: must be more than 0 and at most %v", o.cellTimeout, item.MaxLimit)
+	case o.searchLimit <= 0:
+		return usage("--search-timeout %v: must be more than 0", o.searchLimit)
 	}
-	return strategy, nil
-}
-
-// cell returns the job's cell with that strategy. It starts nothing.
-func (p *player) cell(j job, strategy strategies.Strategy) (harness.Cell, error) {
-	script, err := p.load(j)
+	servers, err := serversByName(o.servers)
 	if err != nil {
-		return harness.Cell{}, err
+		return err
 	}
-	place, err := p.place(j)
-	return harness.Cell{Strategy: strategy, Script: script, Place: place, Seed: j.Seed, TTL: j.TTL}, err
-}
-
-// playTrials plays trials, until one of them ends in an error.
-func (p *player) playTrials(t *testing.T, j job, strategy strategies.Strategy) (looks []explore.Outcome, retire bool) {
-	for _, trial := range j.Trials {
-		var look explore.Outcome
-		if script, err := scenarios.Parse("found.txt", []byte(trial.Script)); err != nil {
-			look.Err = err.Error()
-		} else {
-			look = p.runs.Play(t, harness.Cell{Strategy: strategy, Script: script, Seed: j.Seed}, trial)
-		}
-		if looks = append(looks, look); look.Err != "" {
-			return looks, true
-		}
+	if err := o.check(cmd); err != nil {
+		return err
 	}
-	return looks, false
-}
-
-// place returns where the job's cell is to be played. Clients' processes and
-// watchmen are this executable too.
-func (p *player) place(j job) (harness.Place, error) {
-	if !j.Place.Real() {
-		return nil, nil // in virtual time
-	}
-	if venue := p.env.Load(); venue != nil {
-		if venue.Is(j.Place) {
-			return venue, nil
-		}
-		if err := venue.Close(); err != nil {
-			return nil, err
-		}
-	}
-	venue, err := worlds.NewVenue(j.Place, worlds.Programs{Client: bare(p.commandOf(clientCommand)), Watchman: p.commandOf(watchmanCommand), Services: p.services})
+	start, err := startWorker()
 	if err != nil {
-		return nil, err
+		return err
 	}
-	p.env.Store(venue)
-	return venue, nil
-}
-
-// mostScripts is how many scripts a worker keeps: soaks and maps have one for each job.
-const mostScripts = 64
-
-// load returns the job's script.
-func (p *player) load(j job) (*scenarios.Script, error) {
-	of := source{j.File, j.Scenario, string(j.Source)}
-	if script := p.scripts[of]; script != nil {
-		return script, nil
-	}
-	var script *scenarios.Script
-	var err error
-	if j.File != "" {
-		script, err = scenarios.Parse(j.File, j.Source)
-	} else {
-		script, err = scenarios.Lookup(j.Scenario)
-	}
+	memory, err := limitMemory(o.memory)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if len(p.scripts) >= mostScripts || p.scripts == nil {
-		p.scripts = map[source]*scenarios.Script{}
+	defer memory.release()
+	p, err := programOf(a.everything)
+	if err != nil {
+		return err
 	}
-	p.scripts[of] = script
-	return script, nil
+	c, err := o.connect(cmd, a)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	temp, err := tempdir.Make("", joinPrefix)
+	if err != nil {
+		return err
+	}
+	defer temp.Remove()
+	ctx, cancel := context.WithCancelCause(cmd.Context())
+	defer cancel(nil)
+	h := &queueWorker{
+		registry: a.everything, jobs: o.jobs, memory: memory, temp: temp.Path(), orders: make(chan order), seen: map[string]worlds.Place{},
+		servers: servers, images: o.images, searchLimit: o.searchLimit,
+		pool: pool.Options{Workers: o.jobs, Start: start, Limit: func(j any) time.Duration { return min(limitOf(j), o.cellTimeout) }, Grace: grace(worlds.Docker), Busy: busy, Fresh: func(j any) bool { return j.(order).isolated() }},
+	}
+	var playing sync.WaitGroup
+	playing.Go(func() { cancel(h.play(ctx)) })
+	fmt.Fprintf(cmd.OutOrStdout(), "taking work of %s, build %s, as worker %s\n", p.Version, p.Class, queue.Short(c.Worker()))
+	err = c.Work(ctx, p, queue.Worker{Slots: o.jobs, Do: h.do})
+	interrupted := cmd.Context().Err() != nil
+	cancel(nil)
+	playing.Wait()
+	h.sweep()
+	switch {
+	case interrupted:
+		return &statusError{ExitInterrupted, nil}
+	case errors.Is(err, queue.ErrForeign):
+		return usage("%v: a worker must be the same program as the requester", err)
+	}
+	return err
 }
+
+// joinPrefix begins the names of the directories in which workers play.
+const joinPrefix = "lockfault-worker-"
+
+// queueWorker are what a worker of a queue plays with.
+type queueWorker struct {
+	registry    strategies.Registry
+	jobs        int
+	memory      memoryLimit
+	temp        string // directory
+	pool        pool.Options
+	orders      chan order
+	servers     map[string]string // programs that items may name
+	images      []string
+	searchLimit time.Duration
+
+	mu   sync.Mutex
+	n    int                     // directories that were made
+	seen map[string]worlds.Place // where it has played, by the world
+}
+
+// An order is a job, and whom to tell of it.
+type order struct {
+	job
+	answer chan pool.Result[played]
+}
+
+// play plays what is ordered, until ctx is done.
+func (h *queueWorker) play(ctx context.Context) error {
+	return pool.Run(ctx, h.pool, func(yield func(order) bool) {
+		for {
+			select {
+			case o := <-h.orders:
+				if !yield(o) {
+					return
+				}
+			case <-ctx.Done():
+				return
+			}
+		}
+	}, func(o order, r pool.Result[played]) error {
+		o.answer <- r
+		return nil
+	})
+}
+
+// sweep removes what is left of worlds where it has played.
+func (h *queueWorker) sweep() {
+	for _, place := range h.seen {
+		place.Sweep()
+	}
+}
+
+// do does a task of the queue.
+func (h *queueWorker) do(ctx context.Context, t queue.Task) (queue.Answer, error) {
+	if t.Kind == queue.Search {
+		return h.search(ctx, t)
+	}
+	return h.cell(ctx, t)
+}
+
+// unread is the failure of a job that can't be read, or that workers died of.
+func unread(format string, args ...any) (queue.Answer, error) {
+	text, err := json.Marshal(pool.Result[played]{Failure: &pool.Failure{Reason: fmt.Sprintf(format, args...)}})
+	return queue.Answer{Body: text}, err
+}
+
+// deaths is how often a job may end its process until that is taken for what it does: a
+// process may have been ended with its machine, or by who wanted memory.
+const deaths = 3
+
+// cell plays a job.
+func (h *queueWorker) cell(ctx context.Context, t queue.Task) (queue.Answer, error) {
+	if t.Times > queue.MostTimes {
+		return unread("it was given to %d workers, and none of them answered: what it takes of a machine may end them", queue.MostTimes)
+	}
+	asked, err := item.ReadCell(t.Item)
+	if err != nil {
+		return queue.Answer{}, fmt.Errorf("%w: %w", queue.ErrBadItem, err)
+	}
+	o := order{answer: make(chan pool.Result[played], 1)}
+	if o.job, err = h.job(asked); err != nil {
+		return unread("the worker does not play it: %v", err)
+	}
+	dir := h.directory(o.Place)
+	defer os.RemoveAll(dir)
+	if asked.History {
+		o.History, o.HistoryLink = filepath.Join(dir, historyFile), historyFile
+	}
+	if o.Place.Real() {
+		o.Place.Logs = filepath.Join(dir, reports.LogsDir)
+	}
+	select {
+	case h.orders <- o:
+	case <-ctx.Done():
+		return queue.Answer{}, context.Cause(ctx)
+	}
+	var r pool.Result[played]
+	select {
+	case r = <-o.answer:
+	case <-ctx.Done():
+		return queue.Answer{}, context.Cause(ctx)
+	}
+	if r.Failure != nil && r.Failure.Limit == 0 && t.Times < deaths {
+		return queue.Answer{}, r.Failure
+	}
+	text, err := json.Marshal(r)
+	if err != nil {
+		return queue.Answer{}, err
+	}
+	files, err := filesIn(dir)
+	if errors.Is(err, errTooLarge) {
+		return unread("its history and its logs are larger than the limit of %d bytes: take a shorter script or window", maxFiles)
+	}
+	return queue.Answer{Body: text, Files: files}, err
+}
+
+// job returns the job that an item asks for. What an item names must be known to this worker.
+func (h *queueWorker) job(c item.Cell) (j job, err error) {
+	s, ok := h.registry.Lookup(c.Strategy)
+	if !ok {
+		return j, fmt.Errorf("strategy %q: unknown", c.Strategy)
+	}
+	j = job{
+		Strategy: c.Strategy, Scenario: c.Scenario, File: c.File, Source: []byte(c.Script), Place: worlds.Place{World: c.World, Sentinel: c.Sentinel},
+		Seed: c.Seed, TTL: c.Lease, Base: c.Lease, Limit: c.Limit, Nodes: c.Nodes, Isolated: c.Isolated || !s.Builtin(), Count: c.Count,
+	}
+	switch c.World {
+	case worlds.Process:
+		if j.Place.RedisServer, ok = h.servers[c.Server]; !ok && c.Server != "" {
+			return j, fmt.Errorf("server program %q: start the worker with --redis-server and its path to allow it", c.Server)
+		}
+	case worlds.Docker:
+		if j.Place.Image = cmp.Or(c.Image, worlds.DefaultImage); !slices.Contains(h.images, j.Place.Image) {
+			return j, fmt.Errorf("image %q: start the worker with --image to allow it", j.Place.Image)
+		}
+	}
+	return j, nil
+}
+
+// serversByName returns server programs by the names of their files: those that the user gave, and the usual ones.
+func serversByName(programs []string) (map[string]string, error) {
+	by := map[string]string{"redis-server": "redis-server", "valkey-server": "valkey-server"}
+	for i, program := range programs {
+		name := filepath.Base(program)
+		if program == "" || slices.ContainsFunc(programs[:i], func(other string) bool { return filepath.Base(other) == name && other != program }) {
+			return nil, usage("--redis-server %q: give programs whose files have different names", program)
+		}
+		by[name] = program
+	}
+	return by, nil
+}
+
+// directory returns where a job may write, and takes note of where it is played.
+func (h *queueWorker) directory(place worlds.Place) string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.n++
+	if place.Real() {
+		h.seen[place.World] = place
+	}
+	return filepath.Join(h.temp, fmt.Sprint(h.n))
+}
+
+// errTooLarge is of files that are larger than an answer may be.
+var errTooLarge = errors.New("too large for an answer")
+
+// filesIn returns what is in a directory, by the names that it has there.
+func filesIn(dir string) (map[string][]byte, error) {
+	files := map[string][]byte{}
+	size := int64(0)
+	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return nil // nothing was written
+		case err != nil || !e.Type().IsRegular():
+			return err
+		}
+		about, err := e.Info()
+		if err != nil {
+			return err
+		}
+		if size += about.Size(); size > maxFiles {
+			return errTooLarge
+		}
+		name, err := filepath.Rel(dir, path)
+		if err == nil {
+			files[filepath.ToSlash(name)], err = os.ReadFile(path)
+		}
+		return err
+	})
+	return files, err
+}
+
+// A searched is what came of a part.
+type searched struct {
+	Result explore.Result
+	Err    string // why there is none
+}
+
+// search searches a part, in all of the worker's processes.
+func (h *queueWorker) search(ctx context.Context, t queue.Task) (queue.Answer, error) {
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	limit := time.AfterFunc(h.searchLimit, func() { end(explore.Cut(fmt.Sprintf("more than the %v that its worker gives a part", h.searchLimit))) })
+	defer limit.Stop()
+	reply := func(r explore.Result, err error) (queue.Answer, error) {
+		s := searched{Result: r}
+		if err != nil {
+			s.Err = err.Error()
+		}
+		text, err := json.Marshal(s)
+		return queue.Answer{Body: text}, err
+	}
+	p, err := item.ReadSearch(t.Item)
+	if err != nil {
+		return queue.Answer{}, fmt.Errorf("%w: %w", queue.ErrBadItem, err)
+	}
+	if t.Times > queue.MostTimes {
+		return reply(explore.Result{}, fmt.Errorf("it was given to %d workers, and none of them answered: what it takes of a machine may end them", queue.MostTimes))
+	}
+	s, ok := h.registry.Lookup(p.Strategy)
+	if !ok {
+		return reply(explore.Result{}, fmt.Errorf("the worker knows no strategy %q", p.Strategy))
+	}
+	if p.Nodes > 0 {
+		if s, err = s.On(p.Nodes); err != nil {
+			return reply(explore.Result{}, err)
+		}
+	}
+	var reach reach
+	p.Bound.Reach = reach.get
+	go func() {
+		for note := range t.Notes {
+			switch note.Key {
+			case queue.Dropped + t.Name:
+				end(errDropped)
+			case reachNote:
+				reach.set(note.Value)
+			}
+		}
+	}()
+	options := exploreOptions{playOptions: playOptions{seed: p.Seed, nodes: p.Nodes, cellTimeout: p.Limit}}
+	e := newExplorer(&options, s, h.jobs, pool.Options{Start: h.pool.Start, Limit: limitOf})
+	defer e.close()
+	result, err := explore.Search(ctx, p.Bound, e, func(explore.Result) { h.memory.check(end) })
+	var cut explore.Cut
+	if cause := context.Cause(ctx); cause != nil && !errors.As(cause, &cut) && !errors.Is(cause, errDropped) {
+		return queue.Answer{}, cause // it is the worker that was stopped
+	}
+	return reply(result, err)
+}
+
+// errDropped ends a search that nobody needs any more.
+var errDropped = errors.New("nobody needs it any more")

@@ -21,7 +21,7 @@ type job struct {
 	*conn
 	program   queue.Program
 	name      string
-	round     string // of the campaign: see round.go
+	round     string // of the campaign: see epoch.go
 	what      string // it is
 	id        string // of who asks, among others
 	consumers []jetstream.Consumer
