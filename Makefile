@@ -87,7 +87,7 @@ COUNT ?= 12
 RUNS  ?= 1
 KILLS ?= 5
 BUSY  ?= 0
-AGREE  = $(GO) run ./cmd/agree -lockfault bin/lockfault -keep bin/differing -runs $(RUNS) -busy $(BUSY)
+AGREE  = $(GO) run ./internal/tools/simdiff -lockfault bin/lockfault -keep bin/differing -runs $(RUNS) -busy $(BUSY)
 
 .PHONY: agree
 agree: build redis ## play some cells in virtual time and on redis-server processes, and see that both agree
@@ -104,7 +104,7 @@ agree-loaded: build redis ## play the cells of agree ten times with two to six b
 # Where there is no engine, that is said, and nothing else is wrong.
 .PHONY: agree-docker
 agree-docker: build redis ## play some cells in virtual time and in containers, where an engine answers, and see that both agree
-	@$(GO) build -o bin/redis-image ./cmd/redis-image
+	@$(GO) build -o bin/redis-image ./internal/tools/redis-image
 	@status=0; ./bin/redis-image || status=$$?; \
 	case $$status in \
 	0) $(AGREE) -world docker -- --image lockfault/redis:local --jobs 4 ;; \
@@ -120,7 +120,7 @@ test-real: build redis ## play every cell in virtual time and on redis-server pr
 	./bin/lockfault run --world sim,process --failover sentinel --out "$$out"
 
 .PHONY: specimens
-specimens: redis ## play what the locks of examples/specimens must show, and must not, in virtual time and all of it on redis-server processes
+specimens: redis ## play what the locks of examples/corpus must show, and must not, in virtual time and all of it on redis-server processes
 	LOCKFAULT_ALL=1 $(GO) test -v -count 1 -timeout 1h ./examples -run 'FaultyLocks|SoundLocks'
 
 .PHONY: long
@@ -139,7 +139,7 @@ bench: ## run the benchmarks of docs/benchmarks.md, and compare them with benchs
 	@mkdir -p bin
 	$(GO) test -run '^$$' -bench Command -benchmem -count $(SAMPLES) ./faults/sim >bin/command.txt
 	$(GO) run $(BENCHSTAT) -col /via bin/command.txt
-	$(GO) test -run '^$$' -bench Cell -count $(SAMPLES) ./harness >bin/cell.txt
+	$(GO) test -run '^$$' -bench Cell -count $(SAMPLES) ./internal/harness >bin/cell.txt
 	$(GO) run $(BENCHSTAT) bin/cell.txt
 	$(GO) test -run '^$$' -bench Run -benchtime 3x -count $(SAMPLES) ./cmd/lockfault >bin/run.txt
 	$(GO) run $(BENCHSTAT) bin/run.txt
@@ -160,8 +160,8 @@ fuzz-short: ## run every fuzz target for FUZZTIME
 
 # What comes from others: items and answers of a queue, journals, checkpoints, results, scripts and
 # the names of their files.
-FROM_OTHERS = ./queue/item:FuzzItem ./cli:FuzzAnswer ./reports:FuzzJournal ./reports:FuzzScan \
-	./explore:FuzzJournal ./explore:FuzzBlocks ./scenarios:FuzzParse ./scenarios:FuzzFileName
+FROM_OTHERS = ./internal/queue/item:FuzzItem ./internal/cli:FuzzAnswer ./reports:FuzzJournal ./reports:FuzzScan \
+	./internal/explore:FuzzJournal ./internal/explore:FuzzBlocks ./scenarios:FuzzParse ./scenarios:FuzzFileName
 
 .PHONY: fuzz-from-others
 fuzz-from-others: ## run the fuzz targets of what comes from others for FUZZTIME
@@ -177,7 +177,7 @@ lint: ## run gofmt, vet, staticcheck and the import rule
 	$(GO) vet ./...
 	for module in examples/*/go.mod; do $(GO) -C $$(dirname $$module) vet ./... || exit 1; done
 	$(GO) run $(STATICCHECK) ./...
-	$(GO) test ./internal/rooms
+	$(GO) test ./internal/importrule
 
 .PHONY: fmt
 fmt: ## format the Go files and the library's scripts
@@ -186,7 +186,7 @@ fmt: ## format the Go files and the library's scripts
 
 .PHONY: image
 image: ## build lockfault/redis:local out of the installed redis-server, for the world docker without a registry
-	$(GO) run ./cmd/redis-image
+	$(GO) run ./internal/tools/redis-image
 
 .PHONY: matrix
 matrix: ## play every strategy under every scenario, and put the table into README.md
@@ -199,27 +199,27 @@ pictures: ## play every cell, and take the pictures of its report that docs/repo
 
 .PHONY: findings
 findings: build redis ## search every strategy with the same few budgets, play what is found on redis-server, and write docs/findings.md: 20 minutes or so
-	$(GO) run ./cmd/findings -lockfault bin/lockfault >bin/findings.md
+	$(GO) run ./internal/tools/genfindings -lockfault bin/lockfault >bin/findings.md
 	mv bin/findings.md docs/findings.md
 
 .PHONY: track-record
 track-record: redis ## play the known defects of other people's lock libraries in virtual time and on redis-server, and write docs/track-record.md: two minutes
 	@mkdir -p bin
-	$(GO) -C examples/trackrecord build -o ../../bin/trackrecord .
-	$(GO) run ./cmd/trackrecord -lockfault bin/trackrecord >bin/track-record.md
+	$(GO) -C examples/knownbugs build -o ../../bin/trackrecord .
+	$(GO) run ./internal/tools/knownbugs -lockfault bin/trackrecord >bin/track-record.md
 	mv bin/track-record.md docs/track-record.md
 
 .PHONY: tables
 tables: ## compare every search of the tests with tables and without, and what goes on with what is played at once: minutes; make test compares some, others each time
-	LOCKFAULT_ALL=1 $(GO) test -v -count 1 -timeout 1h ./explore -run 'TablesLoseNothing|GoesOnAsIfPlayedAtOnce'
+	LOCKFAULT_ALL=1 $(GO) test -v -count 1 -timeout 1h ./internal/explore -run 'TablesLoseNothing|GoesOnAsIfPlayedAtOnce'
 
 .PHONY: seeds
 seeds: ## play every cell in virtual time with twenty seeds; make test plays four of them, others each time
-	LOCKFAULT_ALL=1 $(GO) test -v -count 1 -timeout 1h ./harness/everylock -run EverySeedAgrees
+	LOCKFAULT_ALL=1 $(GO) test -v -count 1 -timeout 1h ./internal/harness/registrytest -run EverySeedAgrees
 
 .PHONY: bench-explore
 bench-explore: build redis ## measure what searches cost, and how soon several ways of looking find one failure: docs/benchmarks.md has what it printed
-	$(GO) run ./cmd/benchexplore -lockfault bin/lockfault
+	$(GO) run ./internal/tools/benchexplore -lockfault bin/lockfault
 
 .PHONY: dist
 dist: ## build archives for Linux, macOS and Windows into bin/dist, the same bytes each time, with checksums and SBOMs
@@ -233,7 +233,7 @@ tool-image: ## build the container image lockfault/lockfault:local of the progra
 
 .PHONY: bench-soak
 bench-soak: ## measure how many hours of virtual time a soak plays in a second, on one processor
-	GOMAXPROCS=1 GOGC=400 $(GO) test ./soak -run '^$$' -bench Window -benchtime 10x -benchmem
+	GOMAXPROCS=1 GOGC=400 $(GO) test ./internal/soak -run '^$$' -bench Window -benchtime 10x -benchmem
 
 .PHONY: test-checker
 test-checker: ## compare the lock checker with porcupine on 100,000 histories of each kind
@@ -265,15 +265,15 @@ check-deploy: ## decode what is in deploy/ strictly, and run it in containers wh
 
 .PHONY: drill
 drill: build ## end servers, workers and the publisher of a soak on a queue by kill -9, KILLS times, and see that every window is counted once
-	$(GO) run ./cmd/drill -lockfault bin/lockfault -kills $(KILLS) $(if $(SEED),-seed $(SEED))
+	$(GO) run ./internal/tools/killtest -lockfault bin/lockfault -kills $(KILLS) $(if $(SEED),-seed $(SEED))
 
 .PHONY: kills
 kills: ## kill processes of runs on Redis, etcd, PostgreSQL and containers at random moments, KILLS times, and see that nothing is left
-	LOCKFAULT_KILLS=$(KILLS) LOCKFAULT_SEED=$(SEED) $(GO) test ./cli -run '^TestKills$$' -v -count 1 -timeout 2h
+	LOCKFAULT_KILLS=$(KILLS) LOCKFAULT_SEED=$(SEED) $(GO) test ./internal/cli -run '^TestKills$$' -v -count 1 -timeout 2h
 
 .PHONY: bench-queue
 bench-queue: build ## measure what a queue costs, with one worker and with up to eight: some ten minutes
-	$(GO) run ./cmd/benchqueue -lockfault bin/lockfault
+	$(GO) run ./internal/tools/benchqueue -lockfault bin/lockfault
 
 .PHONY: mutate-checker
 mutate-checker: ## plant bugs into the lock checker, all or MUTANTS of them, and see its tests catch each

@@ -19,8 +19,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/lockfault/lockfault/internal/worlds"
 	"github.com/lockfault/lockfault/reports"
-	"github.com/lockfault/lockfault/worlds"
 )
 
 var update = flag.Bool("update", false, "write what was printed, and the tables, into docs/adding-a-strategy.md and docs/specimens.md")
@@ -38,7 +38,7 @@ func TestMain(m *testing.M) {
 		os.Exit(1)
 	}
 	programs.dir = dir
-	for _, source := range []string{"clients", "services", "specimens", "../cmd/lockfault"} {
+	for _, source := range []string{"clients", "services", "corpus", "../cmd/lockfault"} {
 		programs.of[source] = sync.OnceValues(func() (string, error) { return compile(source) })
 	}
 	status := m.Run()

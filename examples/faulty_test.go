@@ -15,8 +15,8 @@ import (
 	"testing"
 
 	"github.com/lockfault/lockfault/checker"
+	"github.com/lockfault/lockfault/internal/worlds"
 	"github.com/lockfault/lockfault/reports"
-	"github.com/lockfault/lockfault/worlds"
 )
 
 var (
@@ -26,12 +26,12 @@ var (
 // A promise is what a lock with a bug must show.
 type promise struct {
 	lock      string
-	scenario  string // its name; of a script in examples/specimens/scripts its file's
+	scenario  string // its name; of a script in examples/corpus/scripts its file's
 	anomalies []checker.Anomaly
 	simOnly   bool
 }
 
-// A table is examples/specimens/faulty.txt.
+// A table is examples/corpus/faulty.txt.
 type table struct {
 	locks    []string
 	promises []promise
@@ -41,7 +41,7 @@ type table struct {
 
 func readTable(t *testing.T) table {
 	t.Helper()
-	const name = "specimens/faulty.txt"
+	const name = "corpus/faulty.txt"
 	text, err := os.ReadFile(name)
 	if err != nil {
 		t.Fatal(err)
@@ -84,7 +84,7 @@ func (p promise) argument() string {
 	if p.library() {
 		return p.scenario
 	}
-	return filepath.Join("specimens", "scripts", p.scenario)
+	return filepath.Join("corpus", "scripts", p.scenario)
 }
 
 // kept returns what is wrong with a cell that should keep the promise; nothing if it does.
@@ -108,7 +108,7 @@ func play(t *testing.T, program string, args ...string) []reports.Cell {
 // The locks with a bug show it: all of them under the whole library in virtual time, and
 // what the table names on real servers too, where both worlds agree.
 func TestFaultyLocks(t *testing.T) {
-	program, read := build(t, "specimens"), readTable(t)
+	program, read := build(t, "corpus"), readTable(t)
 	t.Run("table", func(t *testing.T) { checkTable(t, program, read) })
 	t.Run("page", func(t *testing.T) { checkPage(t, program, read) })
 	t.Run("sim", func(t *testing.T) { checkInVirtualTime(t, program, read) })
@@ -154,7 +154,7 @@ func checkTable(t *testing.T, program string, read table) {
 			t.Errorf("%s shows its bug under a scenario of the library: %t; why none brings it out: %q", lock, shown[lock], reason)
 		}
 	}
-	files, err := filepath.Glob("specimens/scripts/*.txt")
+	files, err := filepath.Glob("corpus/scripts/*.txt")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -267,7 +267,7 @@ func checkOnRealServers(t *testing.T, program string, read table) {
 // page shows the table; what the test writes stands between these lines of it.
 const (
 	page       = "../docs/specimens.md"
-	pageBegins = "<!-- from examples/specimens: go test ./examples -run TestFaultyLocks/page -update -->\n"
+	pageBegins = "<!-- from examples/corpus: go test ./examples -run TestFaultyLocks/page -update -->\n"
 	pageEnds   = "<!-- end -->\n"
 )
 

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lockfault/lockfault/worlds"
+	"github.com/lockfault/lockfault/internal/worlds"
 )
 
 // What the page has in its blocks, by the info strings of their fences. Any other

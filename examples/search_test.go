@@ -8,7 +8,7 @@ import (
 
 // A search finds, without being told where to look, what was planted into these locks.
 func TestSearchesFindPlantedBugs(t *testing.T) {
-	program := build(t, "specimens")
+	program := build(t, "corpus")
 	for _, c := range []struct{ lock, finds, budget string }{
 		{"faulty-token-before", "refused-write", "--pause 1"},
 		{"faulty-dog-blind", "foreign-extend", "--pause 1 --tick 1"},

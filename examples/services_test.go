@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"github.com/lockfault/lockfault/checker"
+	"github.com/lockfault/lockfault/internal/services"
 	"github.com/lockfault/lockfault/reports"
-	"github.com/lockfault/lockfault/services"
 )
 
 // Locks of one's own on another service do what they say of themselves, and what they do on the server shows.

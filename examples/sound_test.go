@@ -14,10 +14,10 @@ import (
 	"testing"
 
 	"github.com/lockfault/lockfault/checker"
+	"github.com/lockfault/lockfault/internal/worlds"
 	"github.com/lockfault/lockfault/reports"
 	"github.com/lockfault/lockfault/scenarios"
-	"github.com/lockfault/lockfault/scenarios/settled"
-	"github.com/lockfault/lockfault/worlds"
+	"github.com/lockfault/lockfault/scenarios/racefree"
 )
 
 // A leaseTable is what docs/leases.md allows, by scenario and class of lock.
@@ -219,7 +219,7 @@ func (table leaseTable) hold(t *testing.T, c reports.Cell, class string, known [
 // No lock without a bug is accused of one: what it shows is what leases allow.
 func TestSoundLocks(t *testing.T) {
 	table, _ := readLeases(t)
-	program := build(t, "specimens")
+	program := build(t, "corpus")
 	classes := soundClasses(t, program, table)
 	const least = 20
 	if len(classes) < least {
@@ -269,7 +269,7 @@ func TestSoundLocksOnRealServers(t *testing.T) {
 		t.Skip(err)
 	}
 	table, _ := readLeases(t)
-	program := build(t, "specimens")
+	program := build(t, "corpus")
 	classes := soundClasses(t, program, table)
 	args := []string{"--world", "sim,process", "--strategy", "sound-*"}
 	if os.Getenv("LOCKFAULT_ALL") == "" {
@@ -319,9 +319,9 @@ func TestSoundLocksUnderOtherScripts(t *testing.T) {
 		scripts[name] = head + steps + "\nexpect none\n"
 	}
 	seed := seedOf(t)
-	for _, of := range []settled.Subject{{Name: "one", Nodes: 1, Replicas: 2}, {Name: "five", Nodes: 5}, {Name: "renewed", Nodes: 1, Replicas: 1, Watchdog: true}} {
+	for _, of := range []racefree.Subject{{Name: "one", Nodes: 1, Replicas: 2}, {Name: "five", Nodes: 5}, {Name: "renewed", Nodes: 1, Replicas: 1, Watchdog: true}} {
 		for i := range uint64(2) {
-			text := settled.Script(of.Name, seed+i, of)
+			text := racefree.Script(of.Name, seed+i, of)
 			scripts[fmt.Sprintf("%s-%d", of.Name, i)] = strings.Replace(text, "for "+of.Name+"\n", "for sound-*\n", 1)
 		}
 	}
@@ -331,7 +331,7 @@ func TestSoundLocksUnderOtherScripts(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, c := range play(t, build(t, "specimens"), "--isolate=false", "--strategy", "sound-*", "--scenario", dir) {
+	for _, c := range play(t, build(t, "corpus"), "--isolate=false", "--strategy", "sound-*", "--scenario", dir) {
 		// A script that doesn't know whom a failover promotes may ask for the impossible.
 		if !c.Decided() && !strings.Contains(c.Reason, "is impossible") {
 			t.Errorf("%s under %s: %s: %s", c.Strategy, c.Scenario, c.Verdict, c.Reason)

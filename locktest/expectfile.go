@@ -8,9 +8,9 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/lockfault/lockfault/internal/atomicdir"
 	"github.com/lockfault/lockfault/internal/below"
 	"github.com/lockfault/lockfault/internal/input"
-	"github.com/lockfault/lockfault/internal/replace"
 	"github.com/lockfault/lockfault/reports"
 	"github.com/lockfault/lockfault/scenarios"
 )
@@ -29,7 +29,7 @@ func writeHere(file string, text []byte) error {
 	if err := here.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 		return err
 	}
-	return replace.In(here, file, func(w io.Writer) error {
+	return atomicdir.In(here, file, func(w io.Writer) error {
 		_, err := w.Write(text)
 		return err
 	})

@@ -13,9 +13,9 @@ import (
 	"testing"
 
 	"github.com/lockfault/lockfault/checker"
-	"github.com/lockfault/lockfault/explore"
-	"github.com/lockfault/lockfault/harness"
-	"github.com/lockfault/lockfault/internal/results"
+	"github.com/lockfault/lockfault/internal/cellresult"
+	"github.com/lockfault/lockfault/internal/explore"
+	"github.com/lockfault/lockfault/internal/harness"
 	"github.com/lockfault/lockfault/reports"
 	"github.com/lockfault/lockfault/scenarios"
 	"github.com/lockfault/lockfault/strategies"
@@ -203,7 +203,7 @@ func (test *test) savedFindings() (list []*scenarios.Script, err error) {
 // playAccepting plays a cell and says what came of it, where some anomalies are no news.
 func playAccepting(t *testing.T, cell harness.Cell, accepted []checker.Anomaly) (reports.Cell, harness.Outcome) {
 	o := harness.Play(t, cell)
-	told := results.Cell(harness.Sim, cell, o)
+	told := cellresult.Cell(harness.Sim, cell, o)
 	told.Expected, told.AtMost = accepted, true
 	told.Settle()
 	return told, o

@@ -8,7 +8,7 @@ import (
 	"github.com/lockfault/lockfault/checker"
 	"github.com/lockfault/lockfault/reports"
 	"github.com/lockfault/lockfault/scenarios"
-	"github.com/lockfault/lockfault/scenarios/settled"
+	"github.com/lockfault/lockfault/scenarios/racefree"
 	"github.com/lockfault/lockfault/strategies"
 )
 
@@ -55,14 +55,14 @@ type fuzzed struct {
 func (test *fuzzed) play(t *testing.T, seed uint64, choices []byte) {
 	t.Helper()
 	cell := test.cell
-	of := settled.Subject{
+	of := racefree.Subject{
 		Name: cell.Strategy.Name, Nodes: max(1, cell.Strategy.Nodes),
 		Watchdog: slices.Contains(cell.Strategy.Tags, strategies.TagRenewing),
 	}
 	if of.Nodes == 1 {
 		of.Replicas = 1
 	}
-	text := settled.Choose("fuzz", choices, of)
+	text := racefree.Choose("fuzz", choices, of)
 	var err error
 	if cell.Script, err = scenarios.Parse("fuzz.txt", []byte(text)); err != nil {
 		t.Fatalf("locktest: %v\n\n%s", err, text)

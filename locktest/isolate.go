@@ -12,10 +12,10 @@ import (
 	"testing"
 
 	"github.com/lockfault/lockfault/checker"
-	"github.com/lockfault/lockfault/explore"
-	"github.com/lockfault/lockfault/harness"
+	"github.com/lockfault/lockfault/internal/cellresult"
+	"github.com/lockfault/lockfault/internal/explore"
+	"github.com/lockfault/lockfault/internal/harness"
 	"github.com/lockfault/lockfault/internal/input"
-	"github.com/lockfault/lockfault/internal/results"
 	"github.com/lockfault/lockfault/internal/tempdir"
 	"github.com/lockfault/lockfault/reports"
 	"github.com/lockfault/lockfault/scenarios"
@@ -85,7 +85,7 @@ func serve(t *testing.T, cell harness.Cell, file string) error {
 			a.Look = &look
 		} else {
 			o := harness.Play(t, cell)
-			a.Cell = results.Cell(harness.Sim, cell, o)
+			a.Cell = cellresult.Cell(harness.Sim, cell, o)
 			if len(o.History.Events) > 0 {
 				a.Cell.History = historyFile(i)
 				if err := reports.WriteHistory(string(dir), a.Cell.History, o.History); err != nil {

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/lockfault/lockfault/checker"
-	"github.com/lockfault/lockfault/harness"
+	"github.com/lockfault/lockfault/internal/harness"
 	"github.com/lockfault/lockfault/reports"
 	"github.com/lockfault/lockfault/scenarios"
 )

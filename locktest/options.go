@@ -9,7 +9,7 @@ import (
 
 	"github.com/lockfault/lockfault/checker"
 	"github.com/lockfault/lockfault/internal/input"
-	"github.com/lockfault/lockfault/internal/nearest"
+	"github.com/lockfault/lockfault/internal/suggest"
 	"github.com/lockfault/lockfault/scenarios"
 )
 
@@ -228,7 +228,7 @@ func anomaliesOf(names []string) (list []checker.Anomaly, err error) {
 
 // suggestion says which of the known words was meant, or what there is.
 func suggestion(word string, known []string) string {
-	if meant, ok := nearest.Of(word, known); ok {
+	if meant, ok := suggest.Of(word, known); ok {
 		return fmt.Sprintf(" (did you mean %q?)", meant)
 	}
 	text := ": there are"

@@ -14,8 +14,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lockfault/lockfault/checker"
-	"github.com/lockfault/lockfault/harness/client"
-	"github.com/lockfault/lockfault/internal/results"
+	"github.com/lockfault/lockfault/internal/cellresult"
+	"github.com/lockfault/lockfault/internal/harness/client"
 	"github.com/lockfault/lockfault/internal/shell"
 	"github.com/lockfault/lockfault/internal/stdio"
 	"github.com/lockfault/lockfault/internal/version"
@@ -175,7 +175,7 @@ func (test *test) judgeReal(t *testing.T, script *scenarios.Script, told reports
 	if promised {
 		file = nil
 	}
-	results.Expect(&told, cell, file)
+	cellresult.Expect(&told, cell, file)
 	told.AtMost = true
 	told.Settle()
 	again := fmt.Sprintf("\nagain: %s=%s %s\n", envReal, told.World, goTest(t.Name()))

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lockfault/lockfault/harness"
+	"github.com/lockfault/lockfault/internal/harness"
 	"github.com/lockfault/lockfault/internal/version"
 	"github.com/lockfault/lockfault/reports"
 )

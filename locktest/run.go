@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/lockfault/lockfault/checker"
-	"github.com/lockfault/lockfault/harness"
-	"github.com/lockfault/lockfault/internal/bubble"
-	"github.com/lockfault/lockfault/internal/results"
+	"github.com/lockfault/lockfault/internal/cellresult"
+	"github.com/lockfault/lockfault/internal/harness"
+	"github.com/lockfault/lockfault/internal/vtime"
 	"github.com/lockfault/lockfault/reports"
 	"github.com/lockfault/lockfault/scenarios"
 )
@@ -82,7 +82,7 @@ type outcome struct {
 // prepare reads what a test says, and finds out of which kind its lock is. It returns nil
 // if this process plays for another one, and has.
 func prepare(t *testing.T, s Subject, opts []Option) (*test, error) {
-	if bubble.Current() != "" {
+	if vtime.Current() != "" {
 		return nil, fmt.Errorf("this is called in a bubble of testing/synctest: call it outside, it makes bubbles of its own")
 	}
 	settings, err := readSettings()
@@ -121,7 +121,7 @@ func (test *test) perform(t *testing.T, script *scenarios.Script) (reports.Cell,
 		cell := test.cell
 		cell.Script = script
 		o := harness.Play(t, cell)
-		return results.Cell(harness.Sim, cell, o), o.History, nil
+		return cellresult.Cell(harness.Sim, cell, o), o.History, nil
 	}
 	trial, err := playElsewhere(t.Context(), test.name, request{Scripts: []source{sourceOf(script)}, Tags: test.cell.Strategy.Tags})
 	if err != nil {
@@ -145,7 +145,7 @@ func (test *test) play(t *testing.T, script *scenarios.Script) {
 		if promised {
 			t.Fatalf("%s can't be played with this lock, but the test speaks of it in %s: %s", script.Key(), promise.by, why)
 		}
-		test.add(script, results.Cell(harness.Sim, cell, harness.Outcome{Status: harness.NotApplicable, Reason: why}), checker.History{})
+		test.add(script, cellresult.Cell(harness.Sim, cell, harness.Outcome{Status: harness.NotApplicable, Reason: why}), checker.History{})
 		t.Skip(why)
 	}
 	if test.stuck != "" {
@@ -162,7 +162,7 @@ func (test *test) play(t *testing.T, script *scenarios.Script) {
 	if promised { // what the test says counts for more than the file
 		file = nil
 	}
-	results.Expect(&told, cell, file)
+	cellresult.Expect(&told, cell, file)
 	told.AtMost = true
 	test.add(script, told, history)
 	told.Settle()

@@ -11,8 +11,8 @@ import (
 	"github.com/lockfault/lockfault/checker"
 	"github.com/lockfault/lockfault/internal/printable"
 	"github.com/lockfault/lockfault/internal/shell"
+	"github.com/lockfault/lockfault/reports/diagram"
 	"github.com/lockfault/lockfault/reports/page"
-	"github.com/lockfault/lockfault/reports/picture"
 )
 
 // An aggregate is what a page says of the whole run. It keeps a few bytes of each cell.
@@ -489,7 +489,7 @@ func (s *aggregate) rank(name string) page.Rank {
 		}
 		if took, ok := c.Measures["recovery"]; ok && c.Scenario == "holder-crash" {
 			recovery = took
-			r.Recovery = picture.Words(took)
+			r.Recovery = diagram.Words(took)
 		}
 		if c.Scenario == "node-down" {
 			r.NodeDown = "available"
@@ -503,14 +503,14 @@ func (s *aggregate) rank(name string) page.Rank {
 		together += c.Together
 	}
 	if together > 0 {
-		r.Overlap = picture.Words(together)
+		r.Overlap = diagram.Words(together)
 	}
 	r.RecoveryNS, r.OverlapNS, r.NodesSort = int64(recovery), int64(together), int64(r.Nodes)
 	r.Acquire, r.AcquireSort = s.tripsAndCommands(name, checker.Acquire)
 	r.Release, r.ReleaseSort = s.tripsAndCommands(name, checker.Release)
 	for _, c := range s.run.Costs {
 		if c.Strategy == name && r.P50 == "" {
-			r.P50, r.P99 = picture.Words(c.P50), picture.Words(c.P99)
+			r.P50, r.P99 = diagram.Words(c.P50), diagram.Words(c.P99)
 		}
 	}
 	return r

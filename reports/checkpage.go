@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/lockfault/lockfault/checker/linear"
+	"github.com/lockfault/lockfault/reports/diagram"
 	"github.com/lockfault/lockfault/reports/page"
-	"github.com/lockfault/lockfault/reports/picture"
 	"github.com/lockfault/lockfault/reports/svg"
 )
 
@@ -66,13 +66,13 @@ func drawn(d *Drawn) (page.Violation, error) {
 
 // Picture returns what is to be seen around a violation: so many moments at most. Events go by
 // their lines.
-func (d *Drawn) Picture(most int) picture.Picture {
+func (d *Drawn) Picture(most int) diagram.Picture {
 	b := &bystander{Drawn: d, clients: map[string]int{}, proves: map[int]bool{}}
 	for i := range d.Violation.Events {
 		b.proves[d.Violation.Events[i].Line] = true
 	}
-	var pic picture.Picture
-	pic.Points, pic.Left = around(b.points(), most, picture.Point.Proves)
+	var pic diagram.Picture
+	pic.Points, pic.Left = around(b.points(), most, diagram.Point.Proves)
 	if n := len(d.Events); n > 0 {
 		pic.End = d.Events[n-1].Time
 	}
@@ -81,20 +81,20 @@ func (d *Drawn) Picture(most int) picture.Picture {
 	}
 	from, to := pic.Points[0].At, pic.Points[len(pic.Points)-1].At
 	for _, s := range append(b.holds(), b.calls(pic.End)...) {
-		if s.To >= from && s.From <= to && (s.Kind == picture.Hold || matters(s, pic)) {
+		if s.To >= from && s.From <= to && (s.Kind == diagram.Hold || matters(s, pic)) {
 			pic.Spans = append(pic.Spans, s)
 		}
 	}
-	slices.SortStableFunc(pic.Spans, func(a, b picture.Span) int { return cmp.Compare(a.From, b.From) })
+	slices.SortStableFunc(pic.Spans, func(a, b diagram.Span) int { return cmp.Compare(a.From, b.From) })
 	if d.Rule == linear.Overlap && len(d.Clients) > 1 && d.To >= from && d.From <= to {
-		pic.Overlaps = []picture.Overlap{{A: b.lane(d.Clients[0]), B: b.lane(d.Clients[1]), From: d.From, To: d.To}}
+		pic.Overlaps = []diagram.Overlap{{A: b.lane(d.Clients[0]), B: b.lane(d.Clients[1]), From: d.From, To: d.To}}
 	}
-	pic.Proofs = []picture.Proof{{Anomaly: string(d.Rule), Text: d.Message, Events: linesOf(d.Violation.Events)}}
+	pic.Proofs = []diagram.Proof{{Anomaly: string(d.Rule), Text: d.Message, Events: linesOf(d.Violation.Events)}}
 	for name, at := range b.clients {
 		for len(pic.Lanes) <= at {
-			pic.Lanes = append(pic.Lanes, picture.Lane{})
+			pic.Lanes = append(pic.Lanes, diagram.Lane{})
 		}
-		pic.Lanes[at] = picture.Lane{Kind: picture.Client, Name: name, Number: at}
+		pic.Lanes[at] = diagram.Lane{Kind: diagram.Client, Name: name, Number: at}
 	}
 	times := []time.Duration{from, to}
 	for _, m := range pic.Points {
@@ -103,7 +103,7 @@ func (d *Drawn) Picture(most int) picture.Picture {
 	for _, s := range pic.Spans {
 		times = append(times, max(s.From, from), min(s.To, to))
 	}
-	pic.Axis = picture.NewAxis(0, times)
+	pic.Axis = diagram.NewAxis(0, times)
 	return printedPicture(withoutEmptyLanes(pic))
 }
 
@@ -131,29 +131,29 @@ func (b *bystander) lane(client string) int {
 	return at
 }
 
-func (b *bystander) points() []picture.Point {
-	var list []picture.Point
+func (b *bystander) points() []diagram.Point {
+	var list []diagram.Point
 	for i := range b.Events {
 		e := &b.Events[i]
-		m := picture.Point{Event: e.Line, At: e.Time, From: b.lane(e.Client), To: -1, Text: e.Describe()}
+		m := diagram.Point{Event: e.Line, At: e.Time, From: b.lane(e.Client), To: -1, Text: e.Describe()}
 		if b.proves[e.Line] {
 			m.Proof = []int{e.Line}
 		}
 		what := e.Op.String()
 		switch {
 		case e.Phase == linear.Crash:
-			m.Kind, m.Label = picture.Process, "process dies"
+			m.Kind, m.Label = diagram.Process, "process dies"
 		case e.Phase == linear.Expired:
-			m.Kind, m.Label, m.Bad = picture.State, "lease ended", true
+			m.Kind, m.Label, m.Bad = diagram.State, "lease ended", true
 		case e.Phase == linear.Invoke:
-			m.Kind, m.Label = picture.Invoke, what
+			m.Kind, m.Label = diagram.Invoke, what
 		case e.Op == linear.Use:
-			m.Kind, m.Label = picture.Lost, fmt.Sprintf("token %d accepted", e.Token)
+			m.Kind, m.Label = diagram.Lost, fmt.Sprintf("token %d accepted", e.Token)
 			if m.Bad = e.Phase != linear.ReturnOK; m.Bad {
 				m.Label = fmt.Sprintf("token %d refused", e.Token)
 			}
 		default:
-			m.Kind, m.Good = picture.Return, e.Phase == linear.ReturnOK
+			m.Kind, m.Good = diagram.Return, e.Phase == linear.ReturnOK
 			m.Bad = !m.Good
 			m.Label = what + " " + map[linear.Phase]string{linear.ReturnOK: "ok", linear.ReturnFail: "failed", linear.ReturnUnknown: "unknown"}[e.Phase]
 			if e.Token != 0 {
@@ -165,13 +165,13 @@ func (b *bystander) points() []picture.Point {
 	return list
 }
 
-func (b *bystander) holds() []picture.Span {
-	var list []picture.Span
+func (b *bystander) holds() []diagram.Span {
+	var list []diagram.Span
 	at := map[int]int{} // by the line that proves it
 	for _, h := range b.Held {
-		s := picture.Span{Kind: picture.Hold, Lane: b.lane(h.Client), From: h.From, To: h.To, Began: h.Event.Line, Ended: -1,
+		s := diagram.Span{Kind: diagram.Hold, Lane: b.lane(h.Client), From: h.From, To: h.To, Began: h.Event.Line, Ended: -1,
 			Owner: b.lane(h.Client), Label: "holds", Open: h.Open}
-		s.Text = fmt.Sprintf("%s must have held the lock for %s", h.Client, picture.Words(s.Length()))
+		s.Text = fmt.Sprintf("%s must have held the lock for %s", h.Client, diagram.Words(s.Length()))
 		switch {
 		case h.Brief:
 			s.Label, s.Text = "held", fmt.Sprintf("%s must have held the lock for an instant", h.Client)
@@ -188,8 +188,8 @@ func (b *bystander) holds() []picture.Span {
 	return list
 }
 
-func (b *bystander) calls(end time.Duration) []picture.Span {
-	var list []picture.Span
+func (b *bystander) calls(end time.Duration) []diagram.Span {
+	var list []diagram.Span
 	open := map[string]int{} // where the call under way is, by client
 	for i := range b.Events {
 		e := &b.Events[i]
@@ -198,12 +198,12 @@ func (b *bystander) calls(end time.Duration) []picture.Span {
 		case e.Op == linear.Use || e.Phase == linear.Expired:
 		case e.Phase == linear.Invoke:
 			open[e.Client] = len(list)
-			list = append(list, picture.Span{Kind: picture.Call, Lane: b.lane(e.Client), From: e.Time, To: end, Began: e.Line, Ended: -1, Owner: -1, Open: true,
+			list = append(list, diagram.Span{Kind: diagram.Call, Lane: b.lane(e.Client), From: e.Time, To: end, Began: e.Line, Ended: -1, Owner: -1, Open: true,
 				Label: e.Op.String(), Text: fmt.Sprintf("%s called %s, and it did not come back", e.Client, e.Op)})
 		case under:
 			s := &list[at]
 			s.To, s.Ended, s.Open = e.Time, e.Line, false
-			s.Text = e.Describe() + ", after " + picture.Words(s.Length())
+			s.Text = e.Describe() + ", after " + diagram.Words(s.Length())
 			delete(open, e.Client)
 		}
 	}

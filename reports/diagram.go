@@ -10,7 +10,7 @@ import (
 
 	"github.com/lockfault/lockfault/checker"
 	"github.com/lockfault/lockfault/internal/printable"
-	"github.com/lockfault/lockfault/reports/picture"
+	"github.com/lockfault/lockfault/reports/diagram"
 )
 
 // MostMoments is how many moments of a story a picture shows unless its user says: more are
@@ -19,7 +19,7 @@ const MostMoments = 60
 
 // Picture returns what is to be seen of a cell: at most so many moments, those around the
 // events that prove something, or where nothing went wrong around the faults.
-func Picture(cell Cell, h checker.History, most int) picture.Picture {
+func Picture(cell Cell, h checker.History, most int) diagram.Picture {
 	s := newStory(h)
 	s.name(cell)
 	p := &diagramBuilder{story: s, cell: cell, folded: map[int]fold{}}
@@ -36,19 +36,19 @@ type diagramBuilder struct {
 	*story
 	cell   Cell
 	folded map[int]fold // by the place of each event
-	lanes  []picture.Lane
+	lanes  []diagram.Lane
 	places map[string]int // of lanes, by name
 	nodes  []string       // of the lanes of servers, by lane
 	// serversOf are the lanes of each node's servers.
 	serversOf map[string][]int
 	// lasted is what lasted, once it was asked for.
-	lasted []picture.Span
+	lasted []diagram.Span
 }
 
-func (p *diagramBuilder) paint(most int) picture.Picture {
+func (p *diagramBuilder) paint(most int) diagram.Picture {
 	p.lay()
 	m := p.h.Meta
-	pic := picture.Picture{Title: p.cell.Strategy + " under " + p.cell.Scenario, Lease: m.TTL, End: p.end()}
+	pic := diagram.Picture{Title: p.cell.Strategy + " under " + p.cell.Scenario, Lease: m.TTL, End: p.end()}
 	pic.Points, pic.Left = around(p.points(), most, p.shows)
 	from, to := p.window(pic)
 	for _, s := range p.spans() {
@@ -56,25 +56,25 @@ func (p *diagramBuilder) paint(most int) picture.Picture {
 			pic.Spans = append(pic.Spans, s)
 		}
 	}
-	slices.SortStableFunc(pic.Spans, func(a, b picture.Span) int { return int(sign(a.From - b.From)) })
+	slices.SortStableFunc(pic.Spans, func(a, b diagram.Span) int { return int(sign(a.From - b.From)) })
 	if most := max(mostSpans, most); len(pic.Spans) > most {
 		pic.Left.Spans = len(pic.Spans) - most
 		pic.Spans = pic.Spans[:most]
 	}
 	pic.Overlaps = p.overlaps(from, to, mostOverlaps)
 	for _, w := range p.cell.Witnesses {
-		pic.Proofs = append(pic.Proofs, picture.Proof{Anomaly: string(w.Anomaly), Text: w.Message, Events: w.Events})
+		pic.Proofs = append(pic.Proofs, diagram.Proof{Anomaly: string(w.Anomaly), Text: w.Message, Events: w.Events})
 	}
 	if list := p.sentences(); len(list) <= accountLimit {
 		pic.Sentence = list
 	}
 	pic.Lanes = p.lanes
-	pic.Axis = picture.NewAxis(pic.Lease, p.times(pic, from, to))
+	pic.Axis = diagram.NewAxis(pic.Lease, p.times(pic, from, to))
 	return printedPicture(withoutEmptyLanes(pic))
 }
 
 // printedPicture leaves nothing in a picture's texts that could do more than be read.
-func printedPicture(pic picture.Picture) picture.Picture {
+func printedPicture(pic diagram.Picture) diagram.Picture {
 	pic.Title = shown(pic.Title)
 	for i := range pic.Lanes {
 		pic.Lanes[i].Name = shown(pic.Lanes[i].Name)
@@ -114,9 +114,9 @@ func sign(d time.Duration) time.Duration { return max(-1, min(1, d)) }
 // lay finds the lanes: all clients, each server that anything is said of, and the resource.
 func (p *diagramBuilder) lay() {
 	p.places, p.serversOf = map[string]int{}, map[string][]int{}
-	add := func(kind picture.LaneKind, name, label string, number int) {
+	add := func(kind diagram.LaneKind, name, label string, number int) {
 		p.places[name] = len(p.lanes)
-		p.lanes = append(p.lanes, picture.Lane{Kind: kind, Name: label, Number: number})
+		p.lanes = append(p.lanes, diagram.Lane{Kind: kind, Name: label, Number: number})
 	}
 	clients := slices.Clone(p.h.Meta.Clients)
 	nodes := slices.Clone(p.h.Meta.Nodes)
@@ -151,7 +151,7 @@ func (p *diagramBuilder) lay() {
 		}
 	}
 	for i, name := range clients {
-		add(picture.Client, "client "+name, name, i)
+		add(diagram.Client, "client "+name, name, i)
 	}
 	for _, node := range nodes {
 		list := servers[node]
@@ -164,10 +164,10 @@ func (p *diagramBuilder) lay() {
 			if len(list) == 1 && server == node+"/0" {
 				label = node
 			}
-			add(picture.Server, "server "+server, label, 0)
+			add(diagram.Server, "server "+server, label, 0)
 		}
 		if n := len(further[node]); n > 0 {
-			add(picture.Server, "server "+further[node][0], fmt.Sprintf("%s: %d more", node, n), 0)
+			add(diagram.Server, "server "+further[node][0], fmt.Sprintf("%s: %d more", node, n), 0)
 			for _, server := range further[node] {
 				p.places["server "+server] = len(p.lanes) - 1
 			}
@@ -182,7 +182,7 @@ func (p *diagramBuilder) lay() {
 			p.serversOf[node] = append(p.serversOf[node], lane)
 		}
 	}
-	add(picture.Resource, "resource", "resource", 0)
+	add(diagram.Resource, "resource", "resource", 0)
 	for len(p.nodes) < len(p.lanes) {
 		p.nodes = append(p.nodes, "")
 	}
@@ -231,7 +231,7 @@ func (p *diagramBuilder) end() time.Duration {
 // window returns from when to when there is something to be seen: to the end of the run if
 // nothing is left out behind, and until the leases end that last longer, unless the window is
 // longer than a lease anyway.
-func (p *diagramBuilder) window(pic picture.Picture) (from, to time.Duration) {
+func (p *diagramBuilder) window(pic diagram.Picture) (from, to time.Duration) {
 	if len(pic.Points) == 0 {
 		return 0, p.end()
 	}
@@ -244,7 +244,7 @@ func (p *diagramBuilder) window(pic picture.Picture) (from, to time.Duration) {
 	}
 	last := to
 	for _, s := range p.spans() {
-		if (s.Kind == picture.Key || s.Kind == picture.Hold) && s.Open && s.Until <= to+3*pic.Lease/2 {
+		if (s.Kind == diagram.Key || s.Kind == diagram.Hold) && s.Open && s.Until <= to+3*pic.Lease/2 {
 			last = max(last, s.Until)
 		}
 	}
@@ -252,7 +252,7 @@ func (p *diagramBuilder) window(pic picture.Picture) (from, to time.Duration) {
 }
 
 // shows reports whether a moment is about what shows that something went wrong.
-func (p *diagramBuilder) shows(m picture.Point) bool {
+func (p *diagramBuilder) shows(m diagram.Point) bool {
 	return p.named[m.Event] || slices.ContainsFunc(m.With, func(i int) bool { return p.named[i] })
 }
 
@@ -263,7 +263,7 @@ func (p *diagramBuilder) proves(i int) bool {
 
 // matters reports whether a span is about something that is shown: a long story has many
 // operations and keys between any two moments of its picture.
-func matters(s picture.Span, pic picture.Picture) bool {
+func matters(s diagram.Span, pic diagram.Picture) bool {
 	from := func(event int) (first int, shown bool) {
 		i := sort.Search(len(pic.Points), func(i int) bool { return pic.Points[i].Event >= event })
 		if i == len(pic.Points) {
@@ -272,7 +272,7 @@ func matters(s picture.Span, pic picture.Picture) bool {
 		return pic.Points[i].Event, true
 	}
 	first, shown := from(s.Began)
-	if s.Kind != picture.Gated {
+	if s.Kind != diagram.Gated {
 		return shown && (first <= s.Ended || s.Ended < 0)
 	}
 	if shown && first == s.Began {
@@ -283,7 +283,7 @@ func matters(s picture.Span, pic picture.Picture) bool {
 }
 
 // times are those at which something is to be seen.
-func (p *diagramBuilder) times(pic picture.Picture, from, to time.Duration) []time.Duration {
+func (p *diagramBuilder) times(pic diagram.Picture, from, to time.Duration) []time.Duration {
 	times := []time.Duration{from, to}
 	for _, m := range pic.Points {
 		times = append(times, m.At)
@@ -301,7 +301,7 @@ func (p *diagramBuilder) times(pic picture.Picture, from, to time.Duration) []ti
 }
 
 // withoutEmptyLanes leaves out who has no part in the picture.
-func withoutEmptyLanes(pic picture.Picture) picture.Picture {
+func withoutEmptyLanes(pic diagram.Picture) diagram.Picture {
 	used := make([]bool, len(pic.Lanes))
 	for _, s := range pic.Spans {
 		used[s.Lane] = true
@@ -314,7 +314,7 @@ func withoutEmptyLanes(pic picture.Picture) picture.Picture {
 		}
 	}
 	to := make([]int, len(pic.Lanes))
-	var lanes []picture.Lane
+	var lanes []diagram.Lane
 	for i, lane := range pic.Lanes {
 		to[i] = -1
 		if used[i] {

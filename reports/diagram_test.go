@@ -11,9 +11,9 @@ import (
 
 	"github.com/lockfault/lockfault/checker"
 	"github.com/lockfault/lockfault/reports"
+	"github.com/lockfault/lockfault/reports/diagram"
 	"github.com/lockfault/lockfault/reports/mermaid"
 	"github.com/lockfault/lockfault/reports/perfetto"
-	"github.com/lockfault/lockfault/reports/picture"
 	"github.com/lockfault/lockfault/reports/svg"
 )
 
@@ -59,7 +59,7 @@ func TestPictureOfAPause(t *testing.T) {
 	if got := strings.Join(lanes, " "); got != "A B n1 resource" {
 		t.Errorf("lanes %q", got)
 	}
-	spans := map[string]picture.Span{}
+	spans := map[string]diagram.Span{}
 	for _, s := range p.Spans {
 		spans[p.Lanes[s.Lane].Name+" "+s.Label] = s
 	}
@@ -243,7 +243,7 @@ func lettersOf(t *testing.T, drawing, class string) []string {
 	return list
 }
 
-func timelineOf(t *testing.T, p picture.Picture) string {
+func timelineOf(t *testing.T, p diagram.Picture) string {
 	t.Helper()
 	var b bytes.Buffer
 	if err := svg.Timeline(&b, p, true); err != nil {
@@ -314,7 +314,7 @@ func TestEndsOfTheAxis(t *testing.T) {
 		ns(0, 33_005_000_000), ns(33_210_000_000, 33_210_002_000), ns(33_210_002_100, 33_210_002_900), ns(0, 7), ns(3_600_000_000_000_000, 3_600_000_000_000_900),
 		ns(0, 3_600_000_000_000_000), ns(5, 5),
 	} {
-		p := picture.Picture{Axis: picture.NewAxis(30*time.Second, times)}
+		p := diagram.Picture{Axis: diagram.NewAxis(30*time.Second, times)}
 		drawing := timelineOf(t, p)
 		width, last, texts := 0, -1000.0, []string(nil)
 		if _, err := fmt.Sscanf(regexp.MustCompile(` width="\d+"`).FindString(drawing), ` width="%d"`, &width); err != nil {

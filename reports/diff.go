@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/lockfault/lockfault/checker"
-	"github.com/lockfault/lockfault/reports/picture"
+	"github.com/lockfault/lockfault/reports/diagram"
 )
 
 // A Diff is what changed from one report to another: two versions of a library, two
@@ -334,7 +334,7 @@ func (d *Diff) costs(before, after *aggregate, was, is string) {
 		b, _ := after.cell(world, is, scenario)
 		for _, name := range slices.Sorted(maps.Keys(a.Measures)) {
 			if now, ok := b.Measures[name]; ok {
-				add(name+" under "+scenario, picture.Words(a.Measures[name]), picture.Words(now), ratioOf(now, a.Measures[name]))
+				add(name+" under "+scenario, diagram.Words(a.Measures[name]), diagram.Words(now), ratioOf(now, a.Measures[name]))
 			}
 		}
 		if decided(a.Verdict) && decided(b.Verdict) {
@@ -373,16 +373,16 @@ func (q quantile) overlaps(other quantile) bool {
 
 func (q quantile) String() string {
 	if q.most == 0 {
-		return picture.Words(q.of)
+		return diagram.Words(q.of)
 	}
-	return fmt.Sprintf("%s (%s to %s)", picture.Words(q.of), picture.Words(q.least), picture.Words(q.most))
+	return fmt.Sprintf("%s (%s to %s)", diagram.Words(q.of), diagram.Words(q.least), diagram.Words(q.most))
 }
 
 func words(d time.Duration) string {
 	if d == 0 {
 		return "none"
 	}
-	return picture.Words(d)
+	return diagram.Words(d)
 }
 
 // ratioOf returns by how much the one is longer; 0 where that can't be said.

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/lockfault/lockfault/checker"
-	"github.com/lockfault/lockfault/reports/picture"
+	"github.com/lockfault/lockfault/reports/diagram"
 )
 
 // cutCommand returns a command's first word and the rest.
@@ -14,7 +14,7 @@ func cutCommand(text string) (name, rest string, found bool) { return strings.Cu
 // A durationFault is a fault that lasts, and the words by which a script ends it.
 type durationFault struct {
 	verb  string // the script's word for it
-	kind  picture.SpanKind
+	kind  diagram.SpanKind
 	label string
 	ends  []string
 }
@@ -23,14 +23,14 @@ type durationFault struct {
 // own kinds, and what the gate does shows by what it kept.
 func lastings() []durationFault {
 	return []durationFault{
-		{"partition", picture.Cut, "cut off", []string{"heal"}},
-		{"timeout", picture.Cut, "cut off later", []string{"heal"}},
-		{"crash", picture.Stop, "down", []string{"restart"}},
-		{"pause", picture.Stop, "stopped", []string{"resume", "restart"}},
-		{"split", picture.Odd, "split", []string{"join"}},
-		{"drift", picture.Odd, "drift", []string{"drift"}},
-		{"replication", picture.Odd, "", []string{"replication", "failover", "join"}},
-		{"failover", picture.Stop, "failed over", nil}, // of the server that it was
+		{"partition", diagram.Cut, "cut off", []string{"heal"}},
+		{"timeout", diagram.Cut, "cut off later", []string{"heal"}},
+		{"crash", diagram.Stop, "down", []string{"restart"}},
+		{"pause", diagram.Stop, "stopped", []string{"resume", "restart"}},
+		{"split", diagram.Odd, "split", []string{"join"}},
+		{"drift", diagram.Odd, "drift", []string{"drift"}},
+		{"replication", diagram.Odd, "", []string{"replication", "failover", "join"}},
+		{"failover", diagram.Stop, "failed over", nil}, // of the server that it was
 	}
 }
 
@@ -42,8 +42,8 @@ type openSpan struct {
 }
 
 // faults are what the script did to nodes and links for a time.
-func (p *diagramBuilder) faults() []picture.Span {
-	var list []picture.Span
+func (p *diagramBuilder) faults() []diagram.Span {
+	var list []diagram.Span
 	open := map[string]map[openSpan][]int{} // the spans of each kind that last, by the word that ends them
 	for i, e := range p.h.Events[:p.last+1] {
 		if e.Kind != checker.Fault {
@@ -59,7 +59,7 @@ func (p *diagramBuilder) faults() []picture.Span {
 			for _, at := range places {
 				if s := &list[at]; s.Open {
 					s.To, s.Ended, s.Open = e.Time, i, false
-					s.Text += ", for " + picture.Words(s.Length())
+					s.Text += ", for " + diagram.Words(s.Length())
 				}
 			}
 			delete(open[verb], g)
@@ -86,7 +86,7 @@ func (p *diagramBuilder) faults() []picture.Span {
 					}
 					open[g.end][g] = append(open[g.end][g], len(list))
 				}
-				list = append(list, picture.Span{Kind: f.kind, Lane: lane, From: e.Time, To: p.end(), Began: i, Ended: -1, Owner: -1, Open: true,
+				list = append(list, diagram.Span{Kind: f.kind, Lane: lane, From: e.Time, To: p.end(), Began: i, Ended: -1, Owner: -1, Open: true,
 					Label: label, Text: e.Text})
 			}
 		}

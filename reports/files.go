@@ -14,9 +14,9 @@ import (
 	"strings"
 
 	"github.com/lockfault/lockfault/checker"
+	"github.com/lockfault/lockfault/internal/atomicdir"
 	"github.com/lockfault/lockfault/internal/below"
 	"github.com/lockfault/lockfault/internal/input"
-	"github.com/lockfault/lockfault/internal/replace"
 )
 
 // LogsDir is the directory below the report's for what the servers of cells logged
@@ -65,7 +65,7 @@ func link(in *below.Dir, from, to string) error {
 	if err == nil || errors.Is(err, fs.ErrNotExist) || errors.Is(err, below.ErrNotRegular) {
 		return err
 	}
-	return replace.InUnsynced(in, to, func(w io.Writer) error {
+	return atomicdir.InUnsynced(in, to, func(w io.Writer) error {
 		f, err := in.Open(from, os.O_RDONLY)
 		if err != nil {
 			return err

@@ -12,9 +12,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/lockfault/lockfault/internal/atomicdir"
 	"github.com/lockfault/lockfault/internal/input"
 	"github.com/lockfault/lockfault/internal/printable"
-	"github.com/lockfault/lockfault/internal/replace"
 	"github.com/lockfault/lockfault/reports/mermaid"
 )
 
@@ -81,7 +81,7 @@ func (f Format) WriteFile(name string, of Source) error {
 	if info, there := os.Stat(name); there == nil && !info.Mode().IsRegular() {
 		err = writeInto(name, write)
 	} else {
-		err = replace.Stream(name, write)
+		err = atomicdir.Stream(name, write)
 	}
 	if err != nil {
 		return fmt.Errorf("reports: write %s: %w", f.Name, err)
@@ -185,7 +185,7 @@ func Diagrams(w io.Writer, of Source) error {
 			return nil
 		}
 		fmt.Fprintf(b, "\n## %s under %s%s: %s\n", escape(shown(c.Strategy)), escape(shown(c.Scenario)), escape(in(c, s.worlds.names)), escape(names(c.Anomalies)))
-		return diagram(b, c, filepath.Dir(of.Results))
+		return cellDiagram(b, c, filepath.Dir(of.Results))
 	})
 	if err != nil {
 		return err
@@ -194,7 +194,7 @@ func Diagrams(w io.Writer, of Source) error {
 }
 
 // diagram writes the sequence diagram of a cell, if it has a history, as a block of Markdown.
-func diagram(b *bufio.Writer, c Cell, dir string) error {
+func cellDiagram(b *bufio.Writer, c Cell, dir string) error {
 	if c.History == "" {
 		return nil
 	}

@@ -11,9 +11,9 @@ import (
 	"path/filepath"
 
 	"github.com/lockfault/lockfault/checker"
+	"github.com/lockfault/lockfault/internal/atomicdir"
 	"github.com/lockfault/lockfault/internal/below"
 	"github.com/lockfault/lockfault/internal/input"
-	"github.com/lockfault/lockfault/internal/replace"
 )
 
 // WriteHistory writes a history to a file of that name below a directory; the name has slashes.
@@ -38,7 +38,7 @@ func writeHistory(dir, name string, h checker.History) error {
 	if err := in.MkdirAll(filepath.Dir(name), 0o755); err != nil {
 		return err
 	}
-	return replace.InUnsynced(in, name, func(w io.Writer) error { return checker.Encode(w, h) })
+	return atomicdir.InUnsynced(in, name, func(w io.Writer) error { return checker.Encode(w, h) })
 }
 
 // errNotIts says that a cell's history is another one's.

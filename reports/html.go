@@ -15,11 +15,11 @@ import (
 	"time"
 
 	"github.com/lockfault/lockfault/checker"
+	"github.com/lockfault/lockfault/internal/atomicdir"
 	"github.com/lockfault/lockfault/internal/below"
 	"github.com/lockfault/lockfault/internal/flock"
 	"github.com/lockfault/lockfault/internal/input"
 	"github.com/lockfault/lockfault/internal/printable"
-	"github.com/lockfault/lockfault/internal/replace"
 	"github.com/lockfault/lockfault/reports/mermaid"
 	"github.com/lockfault/lockfault/reports/page"
 	"github.com/lockfault/lockfault/reports/perfetto"
@@ -298,7 +298,7 @@ func Rebuild(ctx context.Context, dir string) error {
 	if err != nil {
 		return fmt.Errorf("reports: %w", err)
 	}
-	replace.Sweep(in)
+	atomicdir.Sweep(in)
 	return drawAll(in, ".", ctx.Err)
 }
 
@@ -323,10 +323,10 @@ func settled(dir string) (*below.Dir, error) {
 // error of until, which may be nil.
 func drawAll(in *below.Dir, dir string, until func() error) error {
 	of := Source{Results: in.Join(filepath.Join(dir, ResultsFile)), Err: until}
-	if err := replace.InUnsynced(in, filepath.Join(dir, MarkdownFile), func(w io.Writer) error { return Markdown(w, of) }); err != nil {
+	if err := atomicdir.InUnsynced(in, filepath.Join(dir, MarkdownFile), func(w io.Writer) error { return Markdown(w, of) }); err != nil {
 		return err
 	}
-	return replace.InUnsynced(in, filepath.Join(dir, HTMLFile), func(w io.Writer) error { return HTML(w, of) })
+	return atomicdir.InUnsynced(in, filepath.Join(dir, HTMLFile), func(w io.Writer) error { return HTML(w, of) })
 }
 
 // id names the story of a cell: by what was played, which stays the same from run to run, unless

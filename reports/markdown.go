@@ -81,7 +81,7 @@ func Markdown(w io.Writer, of Source) error {
 			}
 			fmt.Fprintf(b, "- %s under %s%s: %s\n", code(c.Strategy), code(c.Scenario), escape(in(c, names)), escape(text))
 			if drawn++; list.drawn && drawn <= mostDrawn && len(c.Anomalies) > 0 {
-				return diagram(b, c, filepath.Dir(of.Results))
+				return cellDiagram(b, c, filepath.Dir(of.Results))
 			}
 			return nil
 		})

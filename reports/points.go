@@ -6,12 +6,12 @@ import (
 	"slices"
 
 	"github.com/lockfault/lockfault/checker"
-	"github.com/lockfault/lockfault/reports/picture"
+	"github.com/lockfault/lockfault/reports/diagram"
 )
 
 // points returns all that happened, in the order of the history: what repeats itself once.
-func (p *diagramBuilder) points() []picture.Point {
-	var list []picture.Point
+func (p *diagramBuilder) points() []diagram.Point {
+	var list []diagram.Point
 	events := p.h.Events
 	for i, e := range events {
 		if e.Kind == checker.End {
@@ -19,8 +19,8 @@ func (p *diagramBuilder) points() []picture.Point {
 		}
 		if f, ok := p.folded[i]; ok {
 			if i == f.events[0] {
-				list = append(list, picture.Point{
-					Kind: picture.Rounds, Event: e.Index, At: e.Time, From: p.client(e.Client), To: p.server(i),
+				list = append(list, diagram.Point{
+					Kind: diagram.Rounds, Event: e.Index, At: e.Time, From: p.client(e.Client), To: p.server(i),
 					Label: f.text, Text: f.text, With: f.events[1:],
 				})
 			}
@@ -44,29 +44,29 @@ func (p *diagramBuilder) points() []picture.Point {
 }
 
 // moment returns what is to be seen of an event, if anything.
-func (p *diagramBuilder) moment(i int, e checker.Event) (picture.Point, bool) {
-	m := picture.Point{Event: e.Index, At: e.Time, Sent: e.Sent, From: p.client(e.Client), To: -1,
+func (p *diagramBuilder) moment(i int, e checker.Event) (diagram.Point, bool) {
+	m := diagram.Point{Event: e.Index, At: e.Time, Sent: e.Sent, From: p.client(e.Client), To: -1,
 		Text: p.plain(e)}
 	if p.proves(i) {
 		m.Proof = []int{i}
 	}
 	switch e.Kind {
 	case checker.Invoke:
-		m.Kind, m.Label = picture.Invoke, string(e.Op)
+		m.Kind, m.Label = diagram.Invoke, string(e.Op)
 	case checker.Return:
-		m.Kind, m.Label = picture.Return, string(e.Op)+" "+outcome(e.Result)
+		m.Kind, m.Label = diagram.Return, string(e.Op)+" "+outcome(e.Result)
 		m.Good, m.Bad = e.Result == checker.OK, e.Result != checker.OK
 		if e.Token != 0 {
 			m.Label += fmt.Sprintf(", token %d", e.Token)
 		}
 	case checker.Request:
-		m.Kind, m.To, m.Label = picture.Request, p.server(i), e.Command
+		m.Kind, m.To, m.Label = diagram.Request, p.server(i), e.Command
 	case checker.Reply:
-		m.Kind, m.From, m.To, m.Label = picture.Reply, p.server(i), m.From, e.Reply
+		m.Kind, m.From, m.To, m.Label = diagram.Reply, p.server(i), m.From, e.Reply
 	case checker.Push:
-		m.Kind, m.From, m.To, m.Label = picture.Push, p.server(i), m.From, "message "+e.Reply
+		m.Kind, m.From, m.To, m.Label = diagram.Push, p.server(i), m.From, "message "+e.Reply
 	case checker.Held, checker.Passed, checker.Dropped:
-		m.Kind = map[checker.Kind]picture.MomentKind{checker.Held: picture.Stopped, checker.Passed: picture.Passed, checker.Dropped: picture.Dropped}[e.Kind]
+		m.Kind = map[checker.Kind]diagram.MomentKind{checker.Held: diagram.Stopped, checker.Passed: diagram.Passed, checker.Dropped: diagram.Dropped}[e.Kind]
 		m.To, m.Label = p.server(i), e.Command
 		switch e.Direction {
 		case "reply":
@@ -75,12 +75,12 @@ func (p *diagramBuilder) moment(i int, e checker.Event) (picture.Point, bool) {
 			m.From, m.To, m.Label = m.To, m.From, "message"
 		}
 	case checker.State:
-		m.Kind, m.From, m.Label = picture.State, p.server(i), p.effect(e)
+		m.Kind, m.From, m.Label = diagram.State, p.server(i), p.effect(e)
 		if e.Cause != "" && e.Cause != checker.ByCommand {
 			m.Label += " (" + string(e.Cause) + ")"
 		}
 	case checker.Write:
-		m.Kind, m.To, m.Good, m.Bad = picture.Write, p.place("resource"), e.Accepted, !e.Accepted
+		m.Kind, m.To, m.Good, m.Bad = diagram.Write, p.place("resource"), e.Accepted, !e.Accepted
 		m.Label = "write accepted"
 		if !e.Accepted {
 			m.Label = "write refused"
@@ -89,12 +89,12 @@ func (p *diagramBuilder) moment(i int, e checker.Event) (picture.Point, bool) {
 			m.Label += fmt.Sprintf(", token %d", e.Token)
 		}
 	case checker.Lost:
-		m.Kind, m.Label, m.Bad = picture.Lost, "told that it is lost", true
+		m.Kind, m.Label, m.Bad = diagram.Lost, "told that it is lost", true
 	case checker.Pause, checker.Resume, checker.Crash, checker.Restart, checker.Cancel:
-		m.Kind, m.Label = picture.Process, map[checker.Kind]string{checker.Pause: "process stops", checker.Resume: "process goes on",
+		m.Kind, m.Label = diagram.Process, map[checker.Kind]string{checker.Pause: "process stops", checker.Resume: "process goes on",
 			checker.Crash: "process dies", checker.Restart: "process starts anew", checker.Cancel: "caller gives up"}[e.Kind]
 	case checker.Fault:
-		m.Kind, m.Label = picture.Fault, e.Text
+		m.Kind, m.Label = diagram.Fault, e.Text
 		switch {
 		case e.Node != "":
 			m.From = p.server(i)
@@ -122,13 +122,13 @@ func (p *diagramBuilder) effect(e checker.Event) string {
 
 // around leaves so many of the moments at most: those that show something, and of the others
 // those that are near to one that does. Where nothing is shown, the faults take their place.
-func around(all []picture.Point, most int, shows func(picture.Point) bool) ([]picture.Point, picture.Left) {
+func around(all []diagram.Point, most int, shows func(diagram.Point) bool) ([]diagram.Point, diagram.Left) {
 	if len(all) <= most {
-		return all, picture.Left{}
+		return all, diagram.Left{}
 	}
 	centres := places(all, shows)
 	if len(centres) == 0 {
-		centres = places(all, func(m picture.Point) bool { return m.Kind == picture.Fault || m.Kind == picture.Process })
+		centres = places(all, func(m diagram.Point) bool { return m.Kind == diagram.Fault || m.Kind == diagram.Process })
 	}
 	if len(centres) == 0 {
 		centres = []int{0}
@@ -144,17 +144,17 @@ func around(all []picture.Point, most int, shows func(picture.Point) bool) ([]pi
 		keep = append(keep, c.at)
 	}
 	slices.Sort(keep)
-	kept := make([]picture.Point, 0, most)
+	kept := make([]diagram.Point, 0, most)
 	for _, i := range keep {
 		kept = append(kept, all[i])
 	}
-	left := picture.Left{Before: keep[0], Behind: len(all) - 1 - keep[most-1]}
+	left := diagram.Left{Before: keep[0], Behind: len(all) - 1 - keep[most-1]}
 	left.Among = len(all) - most - left.Before - left.Behind
 	return kept, left
 }
 
 // places returns where those are that do.
-func places(all []picture.Point, does func(picture.Point) bool) (list []int) {
+func places(all []diagram.Point, does func(diagram.Point) bool) (list []int) {
 	for i, m := range all {
 		if does(m) {
 			list = append(list, i)
@@ -180,9 +180,9 @@ func distance(i int, places []int) int {
 }
 
 // hurry weighs distances: what changed something is told before what only was said.
-func hurry(m picture.Point) int {
+func hurry(m diagram.Point) int {
 	switch m.Kind {
-	case picture.Request, picture.Reply, picture.Push, picture.Rounds:
+	case diagram.Request, diagram.Reply, diagram.Push, diagram.Rounds:
 		if m.Effect == "" {
 			return 4
 		}

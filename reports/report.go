@@ -12,10 +12,10 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/lockfault/lockfault/internal/atomicdir"
 	"github.com/lockfault/lockfault/internal/below"
 	"github.com/lockfault/lockfault/internal/flock"
 	"github.com/lockfault/lockfault/internal/jsonscan"
-	"github.com/lockfault/lockfault/internal/replace"
 )
 
 // WorkDir is the directory below the report's in which a run keeps what it has
@@ -32,7 +32,7 @@ type Report struct {
 	out     *below.Dir // dir
 	head    Head
 	plan    Plan
-	place   replace.Place
+	place   atomicdir.Place
 	journal *journal
 	attempt int
 	at      []extent // by place
@@ -138,8 +138,8 @@ func take(dir string) (*Report, error) {
 }
 
 // placeIn returns the place of a report in its directory.
-func placeIn(out *below.Dir) replace.Place {
-	return replace.Place{Dir: out, Work: WorkDir, Names: entries()}
+func placeIn(out *below.Dir) atomicdir.Place {
+	return atomicdir.Place{Dir: out, Work: WorkDir, Names: entries()}
 }
 
 func (r *Report) take() error {
@@ -158,7 +158,7 @@ func (r *Report) take() error {
 	if err := mark(r.out); err != nil {
 		return err
 	}
-	replace.Sweep(r.out)
+	atomicdir.Sweep(r.out)
 	// A run may have been killed when its report was all but in its place.
 	if err := r.place.Settle(); err != nil {
 		return err
@@ -401,7 +401,7 @@ func (r *Report) assemble() error {
 	if err := r.out.Mkdir(dir, 0o755); err != nil {
 		return err
 	}
-	if err := replace.InUnsynced(r.out, filepath.Join(dir, ResultsFile), func(w io.Writer) error { return r.writeResults(w, dir) }); err != nil {
+	if err := atomicdir.InUnsynced(r.out, filepath.Join(dir, ResultsFile), func(w io.Writer) error { return r.writeResults(w, dir) }); err != nil {
 		return err
 	}
 	return drawAll(r.out, dir, r.err)

@@ -10,7 +10,7 @@ import (
 
 	"github.com/lockfault/lockfault/checker"
 	"github.com/lockfault/lockfault/internal/printable"
-	"github.com/lockfault/lockfault/reports/picture"
+	"github.com/lockfault/lockfault/reports/diagram"
 )
 
 // A Narrative is the story of a cell as data, for whoever shows it otherwise than [Story]
@@ -145,7 +145,7 @@ func Narrate(cell Cell, h checker.History, v View) Narrative {
 	p := &diagramBuilder{story: s, cell: cell}
 	p.lay()
 	for _, lane := range p.lanes {
-		if lane.Kind != picture.Resource { // it comes last
+		if lane.Kind != diagram.Resource { // it comes last
 			t.Lanes = append(t.Lanes, shown(lane.Name))
 		}
 	}

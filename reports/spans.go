@@ -5,11 +5,11 @@ import (
 	"time"
 
 	"github.com/lockfault/lockfault/checker"
-	"github.com/lockfault/lockfault/reports/picture"
+	"github.com/lockfault/lockfault/reports/diagram"
 )
 
 // spans returns all that lasted.
-func (p *diagramBuilder) spans() []picture.Span {
+func (p *diagramBuilder) spans() []diagram.Span {
 	if p.lasted == nil {
 		p.lasted = append(p.holds(), p.calls()...)
 		p.lasted = append(p.lasted, p.keys()...)
@@ -22,11 +22,11 @@ func (p *diagramBuilder) spans() []picture.Span {
 }
 
 // holds are what clients believed.
-func (p *diagramBuilder) holds() []picture.Span {
-	var list []picture.Span
+func (p *diagramBuilder) holds() []diagram.Span {
+	var list []diagram.Span
 	valid := p.validities()
 	for _, h := range p.beliefs {
-		s := picture.Span{Kind: picture.Hold, Lane: p.client(h.Client), From: h.Start, To: h.End, Began: h.Began, Ended: h.Ended,
+		s := diagram.Span{Kind: diagram.Hold, Lane: p.client(h.Client), From: h.Start, To: h.End, Began: h.Began, Ended: h.Ended,
 			Owner: p.client(h.Client), Label: "holds", Open: h.By == checker.StillOpen}
 		how := map[checker.Ending]string{checker.ByRelease: "until it called release", checker.ByLoss: "until its lock told it of the loss",
 			checker.ByCrash: "until it died", checker.ByValidity: "until the validity was over", checker.StillOpen: "to the end of the run"}[h.By]
@@ -36,7 +36,7 @@ func (p *diagramBuilder) holds() []picture.Span {
 				s.Until = valid[h.Client].until
 			}
 		}
-		s.Text = fmt.Sprintf("%s believed that it held the lock for %s, %s", h.Client, picture.Words(h.End-h.Start), how)
+		s.Text = fmt.Sprintf("%s believed that it held the lock for %s, %s", h.Client, diagram.Words(h.End-h.Start), how)
 		list = append(list, s)
 	}
 	return list
@@ -60,8 +60,8 @@ func (p *diagramBuilder) validities() map[string]validity {
 }
 
 // overlaps are the first times between from and to in which two believed at once, at most so many.
-func (p *diagramBuilder) overlaps(from, to time.Duration, most int) []picture.Overlap {
-	var list []picture.Overlap
+func (p *diagramBuilder) overlaps(from, to time.Duration, most int) []diagram.Overlap {
+	var list []diagram.Overlap
 	for i, a := range p.beliefs {
 		if a.End < from {
 			continue
@@ -73,7 +73,7 @@ func (p *diagramBuilder) overlaps(from, to time.Duration, most int) []picture.Ov
 			until := max(b.Start, min(a.End, b.End))
 			if a.Client != b.Client && until >= from {
 				open := a.By == checker.StillOpen && b.By == checker.StillOpen
-				list = append(list, picture.Overlap{A: p.client(a.Client), B: p.client(b.Client), From: b.Start, To: until, Open: open})
+				list = append(list, diagram.Overlap{A: p.client(a.Client), B: p.client(b.Client), From: b.Start, To: until, Open: open})
 			}
 		}
 	}
@@ -81,14 +81,14 @@ func (p *diagramBuilder) overlaps(from, to time.Duration, most int) []picture.Ov
 }
 
 // calls are the operations.
-func (p *diagramBuilder) calls() []picture.Span {
-	var list []picture.Span
+func (p *diagramBuilder) calls() []diagram.Span {
+	var list []diagram.Span
 	open := map[int]int{} // where the call is, by its number
 	for i, e := range p.h.Events[:p.last+1] {
 		switch e.Kind {
 		case checker.Invoke:
 			open[e.Call] = len(list)
-			list = append(list, picture.Span{Kind: picture.Call, Lane: p.client(e.Client), From: e.Time, To: p.end(), Began: i, Ended: -1, Owner: -1, Open: true,
+			list = append(list, diagram.Span{Kind: diagram.Call, Lane: p.client(e.Client), From: e.Time, To: p.end(), Began: i, Ended: -1, Owner: -1, Open: true,
 				Label: string(e.Op), Text: fmt.Sprintf("%s called %s, and it did not come back", e.Client, e.Op)})
 		case checker.Return:
 			at, ok := open[e.Call]
@@ -98,15 +98,15 @@ func (p *diagramBuilder) calls() []picture.Span {
 			s := &list[at]
 			s.To, s.Ended, s.Open = e.Time, i, false
 			s.Label += ": " + string(e.Result)
-			s.Text = fmt.Sprintf("%s, after %s", p.plain(e), picture.Words(s.Length()))
+			s.Text = fmt.Sprintf("%s, after %s", p.plain(e), diagram.Words(s.Length()))
 		}
 	}
 	return list
 }
 
 // keys are whose the key was on each server. A key that is renewed stays one span.
-func (p *diagramBuilder) keys() []picture.Span {
-	var list []picture.Span
+func (p *diagramBuilder) keys() []diagram.Span {
+	var list []diagram.Span
 	open := map[int]int{} // by lane
 	for i, e := range p.h.Events[:p.last+1] {
 		if at, ok := p.failed[i]; ok {
@@ -131,7 +131,7 @@ func (p *diagramBuilder) keys() []picture.Span {
 		case ok:
 			s := &list[at]
 			s.To, s.Ended, s.Open = e.Time, i, false
-			s.Text += fmt.Sprintf(", and was so for %s", picture.Words(s.Length()))
+			s.Text += fmt.Sprintf(", and was so for %s", diagram.Words(s.Length()))
 			if e.Cause != "" && e.Cause != checker.ByCommand {
 				s.Text += ", until " + string(e.Cause)
 			}
@@ -145,42 +145,42 @@ func (p *diagramBuilder) keys() []picture.Span {
 			label = e.Owner
 		}
 		open[lane] = len(list)
-		list = append(list, picture.Span{Kind: picture.Key, Lane: lane, From: e.Time, To: p.end(), Began: i, Ended: -1, Open: true, Until: e.Expires,
+		list = append(list, diagram.Span{Kind: diagram.Key, Lane: lane, From: e.Time, To: p.end(), Began: i, Ended: -1, Open: true, Until: e.Expires,
 			Owner: p.client(e.Owner), Label: label, Text: p.key(e)})
 	}
 	return list
 }
 
 // rounds are what clients asked again and again.
-func (p *diagramBuilder) rounds() []picture.Span {
-	var list []picture.Span
+func (p *diagramBuilder) rounds() []diagram.Span {
+	var list []diagram.Span
 	for i := range p.h.Events {
 		f, ok := p.folded[i]
 		if !ok || i != f.events[0] {
 			continue
 		}
 		first, last := p.h.Events[i], p.h.Events[f.events[len(f.events)-1]]
-		list = append(list, picture.Span{Kind: picture.Repeat, Lane: p.client(first.Client), From: first.Time, To: last.Time, Began: i, Ended: last.Index,
+		list = append(list, diagram.Span{Kind: diagram.Repeat, Lane: p.client(first.Client), From: first.Time, To: last.Time, Began: i, Ended: last.Index,
 			Owner: -1, Label: "asks again and again", Text: f.text})
 	}
 	return list
 }
 
 // stops are the times in which a client's process stood still or was dead.
-func (p *diagramBuilder) stops() []picture.Span {
-	var list []picture.Span
+func (p *diagramBuilder) stops() []diagram.Span {
+	var list []diagram.Span
 	open := map[string]int{}
 	begin := func(i int, e checker.Event, label, says string) {
 		open[e.Client] = len(list)
-		list = append(list, picture.Span{Kind: picture.Stop, Lane: p.client(e.Client), From: e.Time, To: p.end(), Began: i, Ended: -1, Owner: -1, Open: true,
+		list = append(list, diagram.Span{Kind: diagram.Stop, Lane: p.client(e.Client), From: e.Time, To: p.end(), Began: i, Ended: -1, Owner: -1, Open: true,
 			Label: label, Text: e.Client + says})
 	}
 	end := func(i int, e checker.Event) {
 		if at, ok := open[e.Client]; ok {
 			s := &list[at]
 			s.To, s.Ended, s.Open = e.Time, i, false
-			s.Label += " " + picture.Words(s.Length())
-			s.Text += " for " + picture.Words(s.Length())
+			s.Label += " " + diagram.Words(s.Length())
+			s.Text += " for " + diagram.Words(s.Length())
 			delete(open, e.Client)
 		}
 	}
@@ -200,9 +200,9 @@ func (p *diagramBuilder) stops() []picture.Span {
 }
 
 // gatedSpans are the messages that the gate kept, until it let them go on.
-func (p *diagramBuilder) gatedSpans() []picture.Span {
+func (p *diagramBuilder) gatedSpans() []diagram.Span {
 	type message struct{ client, node, direction, command string }
-	var list []picture.Span
+	var list []diagram.Span
 	waiting := map[message][]int{}
 	for i, e := range p.h.Events[:p.last+1] {
 		m := message{e.Client, e.Node, e.Direction, e.Command}
@@ -213,14 +213,14 @@ func (p *diagramBuilder) gatedSpans() []picture.Span {
 			if e.Direction != "request" {
 				name = "reply to " + name
 			}
-			list = append(list, picture.Span{Kind: picture.Gated, Lane: p.client(e.Client), From: e.Time, To: p.end(), Began: i, Ended: -1, Owner: -1, Open: true,
+			list = append(list, diagram.Span{Kind: diagram.Gated, Lane: p.client(e.Client), From: e.Time, To: p.end(), Began: i, Ended: -1, Owner: -1, Open: true,
 				Label: "kept: " + name, Text: "the gate kept this: " + p.message(e)})
 		case checker.Passed, checker.Dropped:
 			if queue := waiting[m]; len(queue) > 0 {
 				s := &list[queue[0]]
 				waiting[m] = queue[1:]
 				s.To, s.Ended, s.Open = e.Time, i, false
-				s.Text += ", for " + picture.Words(s.Length())
+				s.Text += ", for " + diagram.Words(s.Length())
 			}
 		}
 	}

@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/lockfault/lockfault/checker"
-	"github.com/lockfault/lockfault/reports/picture"
+	"github.com/lockfault/lockfault/reports/diagram"
 )
 
 // accountLimit is how many sentences an account may have; more are no summary
@@ -29,9 +29,9 @@ func (s *story) summary(b *bufio.Writer) {
 }
 
 // sentences tells the story in short, each with the number of its event.
-func (s *story) sentences() []picture.Sentence {
-	var out []picture.Sentence
-	say := func(e checker.Event, text string) { out = append(out, picture.Sentence{Event: e.Index, Text: text}) }
+func (s *story) sentences() []diagram.Sentence {
+	var out []diagram.Sentence
+	say := func(e checker.Event, text string) { out = append(out, diagram.Sentence{Event: e.Index, Text: text}) }
 	keys := map[string]checker.Event{}     // as they were changed last, by server
 	answered := map[string]checker.Event{} // the latest reply in an operation, by client
 	events := s.h.Events

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/lockfault/lockfault/internal/nearest"
+	"github.com/lockfault/lockfault/internal/suggest"
 )
 
 // CheckNames returns a [*SyntaxError] about the first selector of the script that
@@ -87,7 +87,7 @@ func (s *Script) stranger(number int, selector Selector, known []Selector) error
 			near = append(near, string(k))
 		}
 	}
-	if e.Suggestion, _ = nearest.Of(string(selector), near); e.Suggestion == "" {
+	if e.Suggestion, _ = suggest.Of(string(selector), near); e.Suggestion == "" {
 		e.Message += ": what only another program has must stand behind elsewhere, among the settings"
 	}
 	return e

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/lockfault/lockfault/internal/nearest"
+	"github.com/lockfault/lockfault/internal/suggest"
 )
 
 // A cursor reads the words of one line from left to right.
@@ -58,7 +58,7 @@ func (c *cursor) wrong(w word, format string, candidates ...string) error {
 	}
 	meant, ok := sameMeaning(w.text, candidates)
 	if !ok {
-		meant, _ = nearest.Of(w.text, candidates)
+		meant, _ = suggest.Of(w.text, candidates)
 	}
 	return &SyntaxError{File: c.file, Line: c.number, Column: w.column, Message: message, Suggestion: meant}
 }

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/lockfault/lockfault/checker"
-	"github.com/lockfault/lockfault/internal/nearest"
+	"github.com/lockfault/lockfault/internal/suggest"
 )
 
 // Expectations say which anomalies strategies may show under scenarios: what a
@@ -278,7 +278,7 @@ func (e *Expectations) Check(strategies, scripts []string) error {
 	}
 	for _, s := range e.sections {
 		if name := s.strategy.text; !slices.Contains(strategies, name) {
-			meant, _ := nearest.Of(name, strategies)
+			meant, _ := suggest.Of(name, strategies)
 			return wrong(s.line, s.strategy, "strategy", meant, "")
 		}
 		for _, a := range s.cells {
@@ -299,7 +299,7 @@ func known(key string, scripts []string) (meant string, ok bool) {
 	case slices.Contains(scripts, key+own):
 		return key + own, false
 	}
-	meant, _ = nearest.Of(key, slices.Concat(All(), scripts))
+	meant, _ = suggest.Of(key, slices.Concat(All(), scripts))
 	return meant, false
 }
 
@@ -334,7 +334,7 @@ func CheckMay(may map[string][]string, scripts []string) error {
 			if slices.Contains(checker.Anomalies(), checker.Anomaly(anomaly)) {
 				continue
 			}
-			if meant, ok := nearest.Of(anomaly, anomalyWords()); ok {
+			if meant, ok := suggest.Of(anomaly, anomalyWords()); ok {
 				return fmt.Errorf("under %s: no anomaly is called %q, did you mean %q?", key, anomaly, meant)
 			}
 			return fmt.Errorf("under %s: no anomaly is called %q: there are %s", key, anomaly, strings.Join(anomalyWords(), ", "))

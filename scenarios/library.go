@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/lockfault/lockfault/internal/nearest"
+	"github.com/lockfault/lockfault/internal/suggest"
 )
 
 //go:embed library/*.txt services/*.txt
@@ -61,7 +61,7 @@ func Library() ([]*Script, error) {
 func Lookup(name string) (*Script, error) {
 	src := Source(name)
 	if src == nil {
-		if meant, ok := nearest.Of(name, All()); ok {
+		if meant, ok := suggest.Of(name, All()); ok {
 			return nil, fmt.Errorf("no scenario is called %q: did you mean %q?", name, meant)
 		}
 		return nil, fmt.Errorf("no scenario is called %q", name)

@@ -4,11 +4,11 @@ import (
 	"testing"
 
 	"github.com/lockfault/lockfault/strategies"
-	"github.com/lockfault/lockfault/strategies/internal/rig"
+	"github.com/lockfault/lockfault/strategies/internal/strategytest"
 )
 
 func TestFencedTokenGrows(t *testing.T) {
-	rig.Run(t, lookup(t, "fenced"), func(t *testing.T, r *rig.Fixture) {
+	strategytest.Run(t, lookup(t, "fenced"), func(t *testing.T, r *strategytest.Fixture) {
 		for i, name := range []string{"A", "B", "A", "C"} {
 			want(t, name+"'s attempt", try(r, name), nil)
 			// A refused attempt draws no number.

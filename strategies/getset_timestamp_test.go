@@ -9,14 +9,14 @@ import (
 	"time"
 
 	"github.com/lockfault/lockfault/strategies"
-	"github.com/lockfault/lockfault/strategies/internal/rig"
+	"github.com/lockfault/lockfault/strategies/internal/strategytest"
 )
 
 func TestGetsetTimestampBelievesTheClientsClock(t *testing.T) {
-	rig.Run(t, lookup(t, "getset-timestamp"), func(t *testing.T, r *rig.Fixture) {
+	strategytest.Run(t, lookup(t, "getset-timestamp"), func(t *testing.T, r *strategytest.Fixture) {
 		want(t, "A's attempt", try(r, "A"), nil)
 		want(t, "B's attempt", try(r, "B"), strategies.ErrNotAcquired)
-		r.Ahead("B", rig.TTL)
+		r.Ahead("B", strategytest.TTL)
 		want(t, "B's attempt with a clock that is ahead", try(r, "B"), nil)
 		want(t, "A's release", release(r, "A"), strategies.ErrNotHeld)
 		want(t, "B's release", release(r, "B"), nil)
@@ -24,9 +24,9 @@ func TestGetsetTimestampBelievesTheClientsClock(t *testing.T) {
 }
 
 func TestGetsetTimestampLoserPutsBackWhatItFound(t *testing.T) {
-	rig.Run(t, lookup(t, "getset-timestamp"), func(t *testing.T, r *rig.Fixture) {
+	strategytest.Run(t, lookup(t, "getset-timestamp"), func(t *testing.T, r *strategytest.Fixture) {
 		want(t, "A's attempt", try(r, "A"), nil)
-		time.Sleep(2 * rig.TTL)
+		time.Sleep(2 * strategytest.TTL)
 		r.Slow(1, time.Millisecond) // so that B and C read the same old value
 		r.Forget()
 
@@ -52,17 +52,17 @@ func TestGetsetTimestampLoserPutsBackWhatItFound(t *testing.T) {
 }
 
 func TestGetsetTimestampThatFindsNothingLeavesItsValue(t *testing.T) {
-	rig.Run(t, lookup(t, "getset-timestamp"), func(t *testing.T, r *rig.Fixture) {
+	strategytest.Run(t, lookup(t, "getset-timestamp"), func(t *testing.T, r *strategytest.Fixture) {
 		want(t, "A's attempt", try(r, "A"), nil)
-		time.Sleep(2 * rig.TTL)
+		time.Sleep(2 * strategytest.TTL)
 		r.Slow(1, time.Millisecond)
 		r.Lock("B")
 		result := make(chan error, 1)
 		go func() { result <- try(r, "B") }()
 		time.Sleep(2500 * time.Microsecond) // SETNX and GET are done
-		r.Server(1).Del(rig.Key)
+		r.Server(1).Del(strategytest.Key)
 		want(t, "B's attempt", <-result, strategies.ErrNotAcquired)
-		value, err := r.Server(1).Get(rig.Key)
+		value, err := r.Server(1).Get(strategytest.Key)
 		if err != nil || !strings.HasPrefix(value, "process-B") {
 			t.Fatalf("the key holds %q (%v), want what B set", value, err)
 		}
@@ -70,9 +70,9 @@ func TestGetsetTimestampThatFindsNothingLeavesItsValue(t *testing.T) {
 }
 
 func TestGetsetTimestampRefusesAForeignValue(t *testing.T) {
-	rig.Run(t, lookup(t, "getset-timestamp"), func(t *testing.T, r *rig.Fixture) {
+	strategytest.Run(t, lookup(t, "getset-timestamp"), func(t *testing.T, r *strategytest.Fixture) {
 		for _, value := range []string{"hello", "hello_", "1_x", ""} {
-			if err := r.Server(1).Set(rig.Key, value); err != nil {
+			if err := r.Server(1).Set(strategytest.Key, value); err != nil {
 				t.Fatal(err)
 			}
 			err := try(r, "A")

@@ -5,12 +5,12 @@ import (
 	"time"
 
 	"github.com/lockfault/lockfault/strategies"
-	"github.com/lockfault/lockfault/strategies/internal/rig"
+	"github.com/lockfault/lockfault/strategies/internal/strategytest"
 )
 
 // Document 003 claims a check of the elapsed time; the library has none.
 func TestRedissonRedLockDoesNotCompareTheTimeWithTheLease(t *testing.T) {
-	rig.Run(t, lookup(t, "redisson-redlock"), func(t *testing.T, r *rig.Fixture) {
+	strategytest.Run(t, lookup(t, "redisson-redlock"), func(t *testing.T, r *strategytest.Fixture) {
 		r.TTL = time.Second
 		r.Lock("A")
 		for i := 1; i <= 5; i++ {
@@ -25,16 +25,16 @@ func TestRedissonRedLockDoesNotCompareTheTimeWithTheLease(t *testing.T) {
 }
 
 func TestRedissonRedLockSkipsWhatAnotherHolds(t *testing.T) {
-	rig.Run(t, lookup(t, "redisson-redlock"), func(t *testing.T, r *rig.Fixture) {
+	strategytest.Run(t, lookup(t, "redisson-redlock"), func(t *testing.T, r *strategytest.Fixture) {
 		for i := 1; i <= 2; i++ {
-			r.Server(i).HSet(rig.Key, "somebody", "1")
+			r.Server(i).HSet(strategytest.Key, "somebody", "1")
 		}
 		start := time.Now()
 		want(t, "A's acquire", within(r, "A", 10*time.Second), nil)
 		if took := time.Since(start); took != 4*time.Second {
 			t.Errorf("the acquire took %s, want two waits of a fifth of 10s", took)
 		}
-		r.Server(3).HSet(rig.Key, "somebody", "1")
+		r.Server(3).HSet(strategytest.Key, "somebody", "1")
 		want(t, "B's attempt", try(r, "B"), strategies.ErrNotAcquired)
 	})
 }

@@ -7,12 +7,12 @@ import (
 	"time"
 
 	"github.com/lockfault/lockfault/strategies"
-	"github.com/lockfault/lockfault/strategies/internal/rig"
+	"github.com/lockfault/lockfault/strategies/internal/strategytest"
 )
 
 func TestRedlockNeedsAMajority(t *testing.T) {
 	for down := range 6 {
-		rig.Run(t, lookup(t, "redlock"), func(t *testing.T, r *rig.Fixture) {
+		strategytest.Run(t, lookup(t, "redlock"), func(t *testing.T, r *strategytest.Fixture) {
 			for i := range down {
 				r.Down(i + 1)
 			}
@@ -23,7 +23,7 @@ func TestRedlockNeedsAMajority(t *testing.T) {
 				want(t, "A's attempt", try(r, "A"), strategies.ErrNotAcquired)
 			}
 			for i := down; i < 5; i++ {
-				if r.Server(i + 1).Exists(rig.Key) {
+				if r.Server(i + 1).Exists(strategytest.Key) {
 					t.Errorf("with %d down, n%d still has the key", down, i+1)
 				}
 			}
@@ -41,7 +41,7 @@ func TestRedlockReleaseWithNodesDown(t *testing.T) {
 		{3, errUnknown, errUnknown}, // the silent ones alone may be a majority
 		{5, errUnknown, errUnknown},
 	} {
-		rig.Run(t, lookup(t, "redlock"), func(t *testing.T, r *rig.Fixture) {
+		strategytest.Run(t, lookup(t, "redlock"), func(t *testing.T, r *strategytest.Fixture) {
 			want(t, "A's attempt", try(r, "A"), nil)
 			for i := range c.down {
 				r.Down(i + 1)
@@ -63,14 +63,14 @@ func unknown(err error) error {
 }
 
 func TestRedlockCleansUpAllNodesAfterALostReply(t *testing.T) {
-	rig.Run(t, lookup(t, "redlock"), func(t *testing.T, r *rig.Fixture) {
+	strategytest.Run(t, lookup(t, "redlock"), func(t *testing.T, r *strategytest.Fixture) {
 		for i := 3; i <= 5; i++ {
 			r.Down(i)
 		}
 		r.LoseReply("A", "SET")
 		want(t, "A's attempt", try(r, "A"), strategies.ErrNotAcquired)
 		for i := 1; i <= 2; i++ {
-			if r.Server(i).Exists(rig.Key) {
+			if r.Server(i).Exists(strategytest.Key) {
 				t.Errorf("n%d still has the key", i)
 			}
 		}
@@ -78,7 +78,7 @@ func TestRedlockCleansUpAllNodesAfterALostReply(t *testing.T) {
 }
 
 func TestRedlockGivesUpASlowNode(t *testing.T) {
-	rig.Run(t, lookup(t, "redlock"), func(t *testing.T, r *rig.Fixture) {
+	strategytest.Run(t, lookup(t, "redlock"), func(t *testing.T, r *strategytest.Fixture) {
 		r.Lock("A")
 		r.Slow(2, time.Minute)
 		start := time.Now()
@@ -90,7 +90,7 @@ func TestRedlockGivesUpASlowNode(t *testing.T) {
 }
 
 func TestRedlockCountsTheTimeThatItTook(t *testing.T) {
-	rig.Run(t, lookup(t, "redlock"), func(t *testing.T, r *rig.Fixture) {
+	strategytest.Run(t, lookup(t, "redlock"), func(t *testing.T, r *strategytest.Fixture) {
 		r.TTL = 100 * time.Millisecond // 5ms for each node, 3ms drift
 		r.Ahead("A", time.Hour)
 		r.Lock("A")
@@ -117,7 +117,7 @@ func TestRedlockCountsTheTimeThatItTook(t *testing.T) {
 }
 
 func TestRedlockRefusesALeaseThatIsOver(t *testing.T) {
-	rig.Run(t, lookup(t, "redlock"), func(t *testing.T, r *rig.Fixture) {
+	strategytest.Run(t, lookup(t, "redlock"), func(t *testing.T, r *strategytest.Fixture) {
 		r.TTL = 20 * time.Millisecond // 5ms for each node
 		r.Lock("A")
 		for i := 1; i <= 5; i++ {
@@ -128,9 +128,9 @@ func TestRedlockRefusesALeaseThatIsOver(t *testing.T) {
 }
 
 func TestRedlockExtendAfterTheLease(t *testing.T) {
-	rig.Run(t, lookup(t, "redlock"), func(t *testing.T, r *rig.Fixture) {
+	strategytest.Run(t, lookup(t, "redlock"), func(t *testing.T, r *strategytest.Fixture) {
 		want(t, "A's attempt", try(r, "A"), nil)
-		time.Sleep(rig.TTL)
+		time.Sleep(strategytest.TTL)
 		want(t, "A's extend", r.Lock("A").(strategies.Extender).Extend(context.Background()), strategies.ErrNotHeld)
 	})
 }

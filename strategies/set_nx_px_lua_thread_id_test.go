@@ -4,12 +4,12 @@ import (
 	"context"
 	"testing"
 
-	"github.com/lockfault/lockfault/strategies/internal/rig"
+	"github.com/lockfault/lockfault/strategies/internal/strategytest"
 )
 
 func TestThreadIDsOfTwoProcessesCollide(t *testing.T) {
 	s := lookup(t, "set-nx-px-lua-thread-id")
-	rig.Run(t, s, func(t *testing.T, r *rig.Fixture) {
+	strategytest.Run(t, s, func(t *testing.T, r *strategytest.Fixture) {
 		want(t, "A's attempt", try(r, "A"), nil)
 		env := r.Env("B")
 		env.Thread = r.Env("A").Thread

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/lockfault/lockfault/strategies"
-	"github.com/lockfault/lockfault/strategies/internal/rig"
+	"github.com/lockfault/lockfault/strategies/internal/strategytest"
 )
 
 func TestSetWaitNeedsAMajority(t *testing.T) {
@@ -22,10 +22,10 @@ func TestSetWaitNeedsAMajority(t *testing.T) {
 		{2, 0, strategies.ErrNotAcquired},
 		{3, 1, strategies.ErrNotAcquired},
 	} {
-		rig.Run(t, lookup(t, "set-wait"), func(t *testing.T, r *rig.Fixture) {
+		strategytest.Run(t, lookup(t, "set-wait"), func(t *testing.T, r *strategytest.Fixture) {
 			r.Replicas, r.Acks = c.replicas, c.acks
 			want(t, "A's attempt", try(r, "A"), c.want)
-			if kept := r.Server(1).Exists(rig.Key); kept != (c.want == nil) {
+			if kept := r.Server(1).Exists(strategytest.Key); kept != (c.want == nil) {
 				t.Errorf("%d of %d replicas answered: the key is there: %v", c.acks, c.replicas, kept)
 			}
 		})
@@ -33,9 +33,9 @@ func TestSetWaitNeedsAMajority(t *testing.T) {
 }
 
 func TestSetWaitUnknownOutcome(t *testing.T) {
-	rig.Run(t, lookup(t, "set-wait"), func(t *testing.T, r *rig.Fixture) {
+	strategytest.Run(t, lookup(t, "set-wait"), func(t *testing.T, r *strategytest.Fixture) {
 		r.LoseReply("A", "WAIT")
-		want(t, "A's attempt", try(r, "A"), rig.ErrLost)
+		want(t, "A's attempt", try(r, "A"), strategytest.ErrLost)
 		if got, wanted := r.Names(), []string{"SET", "WAIT"}; !slices.Equal(got, wanted) {
 			t.Fatalf("the wire saw %v, want %v", got, wanted)
 		}

@@ -5,11 +5,11 @@ import (
 	"testing"
 
 	"github.com/lockfault/lockfault/strategies"
-	"github.com/lockfault/lockfault/strategies/internal/rig"
+	"github.com/lockfault/lockfault/strategies/internal/strategytest"
 )
 
 func TestMain(m *testing.M) {
-	rig.Quiet()
+	strategytest.Quiet()
 	os.Exit(m.Run())
 }
 
@@ -29,7 +29,7 @@ func lookup(t *testing.T, name string) strategies.Strategy {
 func TestWire(t *testing.T) {
 	for _, s := range strategies.Builtin().All() {
 		t.Run(s.Name, func(t *testing.T) {
-			rig.PlayGolden(t, s, s.Name, `
+			strategytest.PlayGolden(t, s, s.Name, `
 				A acquire
 				B try
 				B begin acquire 1m

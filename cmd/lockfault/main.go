@@ -1,15 +1,15 @@
-// Lockfault breaks distributed locks on purpose, and says what broke.
+// Lockfault injects faults into distributed locks, and reports what breaks.
 package main
 
 import (
 	"os"
 
-	"github.com/lockfault/lockfault/cli"
-	"github.com/lockfault/lockfault/queue/natsd"
-	"github.com/lockfault/lockfault/services"
+	"github.com/lockfault/lockfault"
+	"github.com/lockfault/lockfault/cmd/lockfault/withqueue"
+	"github.com/lockfault/lockfault/cmd/lockfault/withservices"
 	"github.com/lockfault/lockfault/strategies/all"
 )
 
 func main() {
-	os.Exit(cli.Main(all.Registry(), cli.WithQueue(natsd.Engine{}), cli.WithServices(services.All()...)))
+	os.Exit(lockfault.Main(all.Registry(), withqueue.Option(), withservices.Option()))
 }

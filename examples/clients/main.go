@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/lockfault/lockfault/cli"
+	"github.com/lockfault/lockfault"
 	"github.com/lockfault/lockfault/strategies/all"
 )
 
@@ -18,5 +18,5 @@ func main() {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(2)
 	}
-	os.Exit(cli.Main(registry))
+	os.Exit(lockfault.Main(registry))
 }

@@ -8,8 +8,8 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/lockfault/lockfault/cli"
-	"github.com/lockfault/lockfault/services"
+	"github.com/lockfault/lockfault"
+	"github.com/lockfault/lockfault/cmd/lockfault/withservices"
 	"github.com/lockfault/lockfault/strategies/all"
 )
 
@@ -19,5 +19,5 @@ func main() {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(2)
 	}
-	os.Exit(cli.Main(registry, cli.WithServices(services.Postgres{})))
+	os.Exit(lockfault.Main(registry, withservices.Option()))
 }

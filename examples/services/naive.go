@@ -19,10 +19,10 @@ var naiveRow = strategies.Strategy{
 	Source:  "examples/services",
 	Tags:    []string{strategies.TagSingle},
 	// The row is there for good, and nobody can tell by it whose it is: his who made it.
-	Query: "SELECT 'taken', 'infinity'::float8 FROM naive_locks WHERE name = $1",
-	Owner: strategies.Taker,
-	May:   map[string][]string{"holder-crash": {"stuck-lock"}, "release-twice": {"overlap", "foreign-release"}},
-	New:   func(env strategies.Env) (strategies.Lock, error) { return &naive{env: env}, nil },
+	Query:    "SELECT 'taken', 'infinity'::float8 FROM naive_locks WHERE name = $1",
+	Owner:    strategies.OwnerIsCreator,
+	Expected: map[string][]string{"holder-crash": {"stuck-lock"}, "release-twice": {"overlap", "foreign-release"}},
+	New:      func(env strategies.Env) (strategies.Lock, error) { return &naive{env: env}, nil },
 }
 
 // naive is one client's lock.

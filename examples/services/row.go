@@ -21,8 +21,8 @@ var myRow = strategies.Strategy{
 	Query: "SELECT application_name, NULL FROM my_locks JOIN pg_stat_activity ON backend_xid = my_locks.xmax WHERE name = $1",
 	// What it shows where that is not what scripts expect of a lock on one server: it has no lease, so who stops keeps it;
 	// and a row's lock is in the memory of its server, so a standby has the row and not the lock.
-	May: map[string][]string{"gc-pause-holding": {}, "failover-replicated": {"overlap", "lost-lock"}},
-	New: func(env strategies.Env) (strategies.Lock, error) { return &row{env: env}, nil },
+	Expected: map[string][]string{"gc-pause-holding": {}, "failover-replicated": {"overlap", "lost-lock"}},
+	New:      func(env strategies.Env) (strategies.Lock, error) { return &row{env: env}, nil },
 }
 
 // row is one client's lock.

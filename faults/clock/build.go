@@ -20,7 +20,7 @@ import (
 	"runtime"
 	"strings"
 
-	"github.com/lockfault/lockfault/internal/child"
+	"github.com/lockfault/lockfault/internal/proc"
 	"github.com/lockfault/lockfault/internal/tempdir"
 )
 
@@ -195,7 +195,7 @@ func compile(ctx context.Context, compiler, object string) error {
 
 // output runs a command, whose processes end with this process, and returns what the command prints.
 func output(ctx context.Context, cmd *exec.Cmd) ([]byte, error) {
-	launcher, err := child.NewLauncher()
+	launcher, err := proc.NewLauncher()
 	if err != nil {
 		return nil, err
 	}

@@ -37,8 +37,8 @@ import (
 
 	"github.com/lockfault/lockfault/faults/clock"
 	"github.com/lockfault/lockfault/faults/real"
+	"github.com/lockfault/lockfault/internal/reaper"
 	"github.com/lockfault/lockfault/internal/tempdir"
-	"github.com/lockfault/lockfault/internal/watchman"
 )
 
 // DefaultImage is the image that servers run unless told otherwise.
@@ -72,7 +72,7 @@ type Host struct {
 	engine   *testcontainers.DockerClient
 	run      string // marks all that it makes
 	dir      *tempdir.Dir
-	watchman *watchman.Reaper // nil if there is none
+	watchman *reaper.Reaper // nil if there is none
 	making   *pendingCreates
 	starts   real.Starts
 

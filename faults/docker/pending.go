@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/lockfault/lockfault/internal/watchman"
+	"github.com/lockfault/lockfault/internal/reaper"
 )
 
 // itemLabel is the label by which a single container or network is known
@@ -20,7 +20,7 @@ const itemLabel = "lockfault.item"
 // until it is done, which may take long: whoever cleans up must wait for these.
 // Safe for concurrent use.
 type pendingCreates struct {
-	watchman *watchman.Reaper // is told; nil if there is none
+	watchman *reaper.Reaper // is told; nil if there is none
 
 	mu    sync.Mutex
 	count int

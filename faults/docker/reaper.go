@@ -16,7 +16,7 @@ import (
 
 	"github.com/moby/moby/client"
 
-	"github.com/lockfault/lockfault/internal/watchman"
+	"github.com/lockfault/lockfault/internal/reaper"
 )
 
 // dirPrefix is how the name of a host's directory begins.
@@ -38,7 +38,7 @@ type reaperMessage struct {
 
 // startWatchman starts a [Watch] in a process of its own. A replacement is told the first line again, and
 // what is in the making then.
-func startWatchman(command func() *exec.Cmd, told reaperMessage, making *pendingCreates) (*watchman.Reaper, error) {
+func startWatchman(command func() *exec.Cmd, told reaperMessage, making *pendingCreates) (*reaper.Reaper, error) {
 	brief := func() (lines []string) {
 		all := []reaperMessage{told}
 		for item := range making.left() {
@@ -51,7 +51,7 @@ func startWatchman(command func() *exec.Cmd, told reaperMessage, making *pending
 		}
 		return lines
 	}
-	w, err := watchman.Start(command, brief)
+	w, err := reaper.Start(command, brief)
 	if err != nil {
 		return nil, err
 	}
@@ -61,7 +61,7 @@ func startWatchman(command func() *exec.Cmd, told reaperMessage, making *pending
 	return w, nil
 }
 
-func send(w *watchman.Reaper, o reaperMessage) error {
+func send(w *reaper.Reaper, o reaperMessage) error {
 	line, err := json.Marshal(o)
 	if err != nil {
 		return err

@@ -17,8 +17,8 @@ import (
 	"time"
 
 	"github.com/lockfault/lockfault/faults"
-	"github.com/lockfault/lockfault/faults/daemon"
 	"github.com/lockfault/lockfault/faults/real"
+	"github.com/lockfault/lockfault/faults/real/daemon"
 	"github.com/lockfault/lockfault/faults/real/proxy"
 	"github.com/lockfault/lockfault/internal/ports"
 )

@@ -15,11 +15,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lockfault/lockfault/faults/daemon"
-	"github.com/lockfault/lockfault/faults/real"
-	"github.com/lockfault/lockfault/internal/child"
-	"github.com/lockfault/lockfault/internal/ports"
 	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/lockfault/lockfault/faults/real"
+	"github.com/lockfault/lockfault/faults/real/daemon"
+	"github.com/lockfault/lockfault/internal/ports"
+	"github.com/lockfault/lockfault/internal/proc"
 )
 
 // user is the one user of a cluster. etcd has one of that name when it asks for passwords.
@@ -138,7 +139,7 @@ func environment() (list []string) {
 }
 
 // answers returns nil when the member is one of a majority that has a leader.
-func (s *server) answers(ctx context.Context, _ *child.Proc, _ int) error {
+func (s *server) answers(ctx context.Context, _ *proc.Proc, _ int) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
 	if !s.healthy(ctx) {

@@ -13,10 +13,10 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/lockfault/lockfault/faults/daemon"
 	"github.com/lockfault/lockfault/faults/real"
-	"github.com/lockfault/lockfault/internal/child"
+	"github.com/lockfault/lockfault/faults/real/daemon"
 	"github.com/lockfault/lockfault/internal/ports"
+	"github.com/lockfault/lockfault/internal/proc"
 )
 
 // FindPooler returns PgBouncer. The error says what to install.
@@ -93,7 +93,7 @@ server_login_retry = 0.1
 }
 
 // answers returns nil when it lets in who has the password.
-func (p *pooled) answers(ctx context.Context, _ *child.Proc, port int) error {
+func (p *pooled) answers(ctx context.Context, _ *proc.Proc, port int) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
 	config, err := pgx.ParseConfig("host=" + ports.Loopback + " port=" + strconv.Itoa(port) + " dbname=" + database + " sslmode=disable")

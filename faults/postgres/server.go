@@ -21,10 +21,10 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/lockfault/lockfault/faults/daemon"
 	"github.com/lockfault/lockfault/faults/real"
-	"github.com/lockfault/lockfault/internal/child"
+	"github.com/lockfault/lockfault/faults/real/daemon"
 	"github.com/lockfault/lockfault/internal/ports"
+	"github.com/lockfault/lockfault/internal/proc"
 )
 
 // loginName is whom clients and standbys log in as.
@@ -139,7 +139,7 @@ func failureReason(log string) string {
 }
 
 // answers returns nil when the server takes connections.
-func (s *server) answers(ctx context.Context, p *child.Proc, port int) error {
+func (s *server) answers(ctx context.Context, p *proc.Proc, port int) error {
 	if err := s.host.options.Installation.runs.release(s.data(), p.PID()); err != nil {
 		return err
 	}

@@ -15,9 +15,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lockfault/lockfault/faults/daemon"
 	"github.com/lockfault/lockfault/faults/real"
-	"github.com/lockfault/lockfault/internal/child"
+	"github.com/lockfault/lockfault/faults/real/daemon"
+	"github.com/lockfault/lockfault/internal/proc"
 )
 
 // Options say how a [Host] starts servers. The zero value is valid to use.
@@ -51,7 +51,7 @@ var _ real.SentinelHost = (*Host)(nil)
 // nothing but the program once, to ask for its version. The error is a
 // *[BinaryError] where the program is to blame.
 func New(options Options) (*Host, error) {
-	if err := child.Supported(); err != nil {
+	if err := proc.Supported(); err != nil {
 		return nil, err
 	}
 	binary, err := find(options.Binary)

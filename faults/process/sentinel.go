@@ -13,7 +13,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/lockfault/lockfault/faults/daemon"
+	"github.com/lockfault/lockfault/faults/real/daemon"
 	"github.com/lockfault/lockfault/internal/ports"
 	"github.com/lockfault/lockfault/internal/rediscli"
 )

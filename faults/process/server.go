@@ -6,8 +6,8 @@ import (
 	"os/exec"
 	"path/filepath"
 
-	"github.com/lockfault/lockfault/faults/daemon"
 	"github.com/lockfault/lockfault/faults/real"
+	"github.com/lockfault/lockfault/faults/real/daemon"
 	"github.com/lockfault/lockfault/internal/ports"
 )
 

@@ -13,9 +13,9 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/lockfault/lockfault/faults/daemon"
-	"github.com/lockfault/lockfault/internal/child"
+	"github.com/lockfault/lockfault/faults/real/daemon"
 	"github.com/lockfault/lockfault/internal/ports"
+	"github.com/lockfault/lockfault/internal/proc"
 	"github.com/lockfault/lockfault/internal/rediscli"
 )
 
@@ -34,7 +34,7 @@ func environment() []string {
 // program is what servers and sentinels with that password have in common.
 func program(password string) daemon.Program {
 	return daemon.Program{
-		Answers:   func(ctx context.Context, p *child.Proc, port int) error { return ping(ctx, p, port, password) },
+		Answers:   func(ctx context.Context, p *proc.Proc, port int) error { return ping(ctx, p, port, password) },
 		PortTaken: "Address already in use",
 		Reason:    func(log string) string { return logHead.ReplaceAllString(daemon.LastLine(log), "") },
 	}
@@ -46,7 +46,7 @@ var errChild = fmt.Errorf("%w: its child answers in its place: a script that sta
 
 // ping returns nil if the server at that port answers PING and is that
 // process, not somebody who took the port meanwhile.
-func ping(ctx context.Context, p *child.Proc, port int, password string) error {
+func ping(ctx context.Context, p *proc.Proc, port int, password string) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
 	// A dial of go-redis's own that fails is written to standard error.

@@ -7,7 +7,7 @@ import (
 
 	"github.com/lockfault/lockfault/checker"
 	"github.com/lockfault/lockfault/faults/real"
-	"github.com/lockfault/lockfault/faults/storytest"
+	"github.com/lockfault/lockfault/faults/worldtest"
 )
 
 // Where two clients may have pushed what a third was waiting for, nobody is said to
@@ -15,15 +15,15 @@ import (
 func TestPushedByOneOfTwo(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, real.Config{}, "client")
-	storytest.Play(t, storytest.World{
+	worldtest.Play(t, worldtest.World{
 		World: s.World, Dial: s.dial, Moment: 30 * time.Millisecond,
 		Events: func() []checker.Event { return slices.Clone(s.events) },
-	}, storytest.Story{
-		Steps: []storytest.Step{
-			storytest.Send("A", "BLPOP lock 0"), storytest.AwaitEvent("A > n1/0 BLPOP lock 0"),
-			storytest.Send("B", "EVAL return_1 1 lock"), storytest.Hears("B", ":1"),
-			storytest.Send("C", "EVAL return_redis.call('rpush',KEYS[1],'a-token') 1 lock"), storytest.Hears("C", ":1"),
-			storytest.Hears("A", "*2 $4 lock $7 a-token"),
+	}, worldtest.Story{
+		Steps: []worldtest.Step{
+			worldtest.Send("A", "BLPOP lock 0"), worldtest.AwaitEvent("A > n1/0 BLPOP lock 0"),
+			worldtest.Send("B", "EVAL return_1 1 lock"), worldtest.Hears("B", ":1"),
+			worldtest.Send("C", "EVAL return_redis.call('rpush',KEYS[1],'a-token') 1 lock"), worldtest.Hears("C", ":1"),
+			worldtest.Hears("A", "*2 $4 lock $7 a-token"),
 		},
 		Kinds: []checker.Kind{checker.State},
 		Events: `

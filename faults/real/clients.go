@@ -12,7 +12,7 @@ import (
 
 	"github.com/lockfault/lockfault/faults"
 	"github.com/lockfault/lockfault/faults/topology"
-	"github.com/lockfault/lockfault/internal/child"
+	"github.com/lockfault/lockfault/internal/proc"
 )
 
 // process is a client's process, in its present life.
@@ -34,7 +34,7 @@ type Process struct {
 	// Command is what was started.
 	Command *exec.Cmd
 
-	*child.Proc
+	*proc.Proc
 	watch  *watched // of a foreign one that is somebody; else nil
 	out    io.Closer
 	errors *tail

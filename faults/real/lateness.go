@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/lockfault/lockfault/faults"
-	"github.com/lockfault/lockfault/internal/child"
+	"github.com/lockfault/lockfault/internal/proc"
 )
 
 // Lateness is by how much a world and its clients were late, because the machine had
@@ -35,7 +35,7 @@ type memory struct {
 	notes map[string][]delay
 }
 
-// pause is when a process was stopped, on the clock of [child.SinceBoot]; to is
+// pause is when a process was stopped, on the clock of [proc.SinceBoot]; to is
 // 0 while it is.
 type pause struct{ from, to time.Duration }
 
@@ -46,7 +46,7 @@ type delay struct {
 }
 
 func (l *lateness) note(who, what string, by time.Duration) {
-	if by <= child.LagThreshold {
+	if by <= proc.LagThreshold {
 		return
 	}
 	l.mu.Lock()
@@ -118,7 +118,7 @@ func (l *lateness) cease(node, what string, took time.Duration) {
 		if m.node != node || !m.until.IsZero() {
 			continue
 		}
-		if took > child.LagThreshold {
+		if took > proc.LagThreshold {
 			m.add("script", delay{now, took, what})
 		}
 		m.until = now
@@ -129,7 +129,7 @@ func (l *lateness) cease(node, what string, took time.Duration) {
 func (w *World) note(who, what string, by time.Duration) { w.lateness.note(who, what, by) }
 
 // ClientLate notes that a client's process was late: what was due at one time
-// happened at another, on the clock of [child.SinceBoot]. What falls into one
+// happened at another, on the clock of [proc.SinceBoot]. What falls into one
 // of its pauses was the script's doing. Safe for concurrent use.
 func (w *World) ClientLate(name string, due, happened time.Duration) {
 	if !w.lateness.paused(name, due, happened) {
@@ -145,14 +145,14 @@ func (l *lateness) pause(client string) {
 	if l.pauses == nil {
 		l.pauses = map[string][]pause{}
 	}
-	l.pauses[client] = append(l.pauses[client], pause{from: child.SinceBoot()})
+	l.pauses[client] = append(l.pauses[client], pause{from: proc.SinceBoot()})
 }
 
 func (l *lateness) resume(client string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if all := l.pauses[client]; len(all) > 0 && all[len(all)-1].to == 0 {
-		all[len(all)-1].to = child.SinceBoot() + child.LagThreshold
+		all[len(all)-1].to = proc.SinceBoot() + proc.LagThreshold
 	}
 }
 

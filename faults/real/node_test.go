@@ -17,7 +17,7 @@ import (
 	"github.com/lockfault/lockfault/faults/process"
 	"github.com/lockfault/lockfault/faults/process/processtest"
 	"github.com/lockfault/lockfault/faults/real"
-	"github.com/lockfault/lockfault/faults/storytest"
+	"github.com/lockfault/lockfault/faults/worldtest"
 	"github.com/lockfault/lockfault/internal/rediscli"
 )
 
@@ -134,7 +134,7 @@ func TestSentinelsLeaveLinks(t *testing.T) {
 		s.apply(failover)
 	}
 	first, second := "n1/1", "n1/2"
-	if strings.Contains(storytest.Lines(s.events, checker.State), "n1/2 A1") {
+	if strings.Contains(worldtest.Lines(s.events, checker.State), "n1/2 A1") {
 		first, second = second, first // both had got equally far
 	}
 	s.want(fmt.Sprintf(`
@@ -157,7 +157,7 @@ func TestSplit(t *testing.T) {
 	s.apply(faults.Split{Node: "n1", Clients: []string{"C"}}) // later it may take more along
 	c.ends()
 	c = s.conn("C", "n1")
-	if told := storytest.Lines(s.events, checker.State); !strings.HasSuffix(told, "A1 by replication") {
+	if told := worldtest.Lines(s.events, checker.State); !strings.HasSuffix(told, "A1 by replication") {
 		t.Errorf("nothing tells what the new primary has:\n%s", told)
 	}
 	s.forget()

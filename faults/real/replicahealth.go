@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/lockfault/lockfault/faults/topology"
-	"github.com/lockfault/lockfault/internal/child"
+	"github.com/lockfault/lockfault/internal/proc"
 )
 
 // liveness is what a server of a node with replicas owes since a moment.
@@ -39,7 +39,7 @@ func (w *World) assign() {
 // primary goes is lost.
 func (s *server) watch(of Replica, gone <-chan struct{}) {
 	w := s.world
-	beat := child.LagInterval(w.cfg.TTL)
+	beat := proc.LagInterval(w.cfg.TTL)
 	timer := time.NewTimer(beat)
 	defer timer.Stop()
 	asked, stays := time.Now(), false
@@ -79,7 +79,7 @@ func (s *server) watch(of Replica, gone <-chan struct{}) {
 			continue
 		}
 		w.note(s.Name+" following", s.Name+" to follow "+s.Node.Name, since(before))
-		timer.Reset(child.LagThreshold)
+		timer.Reset(proc.LagThreshold)
 	}
 }
 

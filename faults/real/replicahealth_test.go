@@ -12,7 +12,7 @@ import (
 	"github.com/lockfault/lockfault/faults/process"
 	"github.com/lockfault/lockfault/faults/process/processtest"
 	"github.com/lockfault/lockfault/faults/real"
-	"github.com/lockfault/lockfault/faults/storytest"
+	"github.com/lockfault/lockfault/faults/worldtest"
 )
 
 // keeper is a host whose servers somebody else can get at.
@@ -39,7 +39,7 @@ func TestLateReplicas(t *testing.T) {
 	t.Parallel()
 	const while = 500 * time.Millisecond
 	k := &keeper{Host: processtest.Host(t, process.Options{}), servers: map[string]real.ManagedServer{}}
-	s := newStage(t, real.Config{Host: k, Lock: faults.SingleKeyLock(storytest.Key), Replicas: 1, TTL: 10 * time.Second}, "client")
+	s := newStage(t, real.Config{Host: k, Lock: faults.SingleKeyLock(worldtest.Key), Replicas: 1, TTL: 10 * time.Second}, "client")
 	replica := k.servers["n1-1"]
 	late := func(what string, after func()) {
 		t.Helper()
@@ -87,7 +87,7 @@ func TestLateForOneWhoGaveUp(t *testing.T) {
 	t.Parallel()
 	const while = 500 * time.Millisecond
 	k := &keeper{Host: processtest.Host(t, process.Options{}), servers: map[string]real.ManagedServer{}}
-	s := newStage(t, real.Config{Host: k, Lock: faults.SingleKeyLock(storytest.Key), TTL: 10 * time.Second}, "client")
+	s := newStage(t, real.Config{Host: k, Lock: faults.SingleKeyLock(worldtest.Key), TTL: 10 * time.Second}, "client")
 	a := s.conn("A", "n1")
 	s.Begin()
 	must(t, processtest.Connect(t, k.servers["n1-0"].Addr(), k.password, 0).Do(t.Context(), "CLIENT", "PAUSE", "60000", "WRITE").Err())

@@ -21,7 +21,7 @@ import (
 	"github.com/lockfault/lockfault/faults"
 	"github.com/lockfault/lockfault/faults/process"
 	"github.com/lockfault/lockfault/faults/real"
-	"github.com/lockfault/lockfault/faults/storytest"
+	"github.com/lockfault/lockfault/faults/worldtest"
 )
 
 // role is set in a process that a world started, and says what it is to be.
@@ -83,7 +83,7 @@ func newStage(t *testing.T, cfg real.Config, as string) *stage {
 	s := &stage{t: t, dir: t.TempDir(), homes: map[string]*real.Process{}}
 	var err error
 	if cfg.Host == nil {
-		cfg.Lock = faults.SingleKeyLock(storytest.Key)
+		cfg.Lock = faults.SingleKeyLock(worldtest.Key)
 		cfg.Host, err = process.New(process.Options{Dir: s.dir})
 	}
 	if missing := (*process.BinaryError)(nil); errors.As(err, &missing) && os.Getenv("CI") == "" || runtime.GOOS == "windows" {
@@ -96,7 +96,7 @@ func newStage(t *testing.T, cfg real.Config, as string) *stage {
 		cfg.Nodes = 1
 	}
 	if cfg.TTL == 0 {
-		cfg.TTL = storytest.TTL
+		cfg.TTL = worldtest.TTL
 	}
 	cfg.Record = func(e checker.Event) { s.events = append(s.events, e) }
 	cfg.Client = func() *exec.Cmd {
@@ -157,7 +157,7 @@ func connect(place real.Place) (net.Conn, error) {
 }
 
 func login(conn io.ReadWriter, password string) error {
-	if _, err := conn.Write(storytest.Request("AUTH " + password)); err != nil {
+	if _, err := conn.Write(worldtest.Request("AUTH " + password)); err != nil {
 		return err
 	}
 	answer := make([]byte, 5)
@@ -187,7 +187,7 @@ const patience = 3 * time.Minute
 func (s *stage) await(what string, so func() bool) {
 	s.t.Helper()
 	if !s.Run(patience, so) {
-		s.t.Fatalf("waited %v in vain: %s; told:\n%s", patience, what, storytest.Lines(s.events))
+		s.t.Fatalf("waited %v in vain: %s; told:\n%s", patience, what, worldtest.Lines(s.events))
 	}
 }
 
@@ -205,7 +205,7 @@ func (s *stage) want(want string, kinds ...checker.Kind) {
 		}
 	}
 	want = strings.Join(lines, "\n")
-	got := func() string { return storytest.Lines(s.events, kinds...) }
+	got := func() string { return worldtest.Lines(s.events, kinds...) }
 	s.Run(patience, func() bool { return got() == want })
 	if got() != want {
 		s.t.Errorf("got events\n%s\nwant\n%s", got(), want)
@@ -268,7 +268,7 @@ func (s *stage) listen(to io.Writer, from io.Reader) *wire {
 // say sends requests in one go.
 func (w *wire) say(requests ...string) {
 	w.stage.t.Helper()
-	if _, err := w.to.Write(storytest.Request(requests...)); err != nil {
+	if _, err := w.to.Write(worldtest.Request(requests...)); err != nil {
 		w.stage.t.Fatalf("%q: %v", requests, err)
 	}
 }

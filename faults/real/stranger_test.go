@@ -18,7 +18,7 @@ import (
 	"github.com/lockfault/lockfault/faults/process"
 	"github.com/lockfault/lockfault/faults/process/processtest"
 	"github.com/lockfault/lockfault/faults/real"
-	"github.com/lockfault/lockfault/faults/storytest"
+	"github.com/lockfault/lockfault/faults/worldtest"
 )
 
 // listeners returns the loopback addresses at which this process listens, as
@@ -55,10 +55,10 @@ func listeners(t *testing.T) (list []string) {
 func shout(t *testing.T) (shouts *atomic.Int64, end func()) {
 	texts := [][]byte{
 		nil,
-		storytest.Request("SET lock stranger", "PUBLISH channel stranger"),
-		storytest.Request("AUTH wrong", "SET lock stranger", "BLPOP list 0"),
-		storytest.Request("HELLO 3", "DEL lock"),
-		storytest.Request("HELLO 2 AUTH default wrong", "DEL lock"),
+		worldtest.Request("SET lock stranger", "PUBLISH channel stranger"),
+		worldtest.Request("AUTH wrong", "SET lock stranger", "BLPOP list 0"),
+		worldtest.Request("HELLO 3", "DEL lock"),
+		worldtest.Request("HELLO 2 AUTH default wrong", "DEL lock"),
 		[]byte("SET lock stranger\r\n"), []byte("*3\r\n$3\r\nSET\r\n$4\r\nlo"), []byte("*2\r\n$4\r\nAUTH\r\n$26\r\nABC"),
 		[]byte("*x\r\n"), []byte("\x16\x03\x01\x02\x00\x01\x00"), []byte("GET / HTTP/1.1\r\n\r\n"),
 	}
@@ -129,7 +129,7 @@ func TestStrangers(t *testing.T) { // alone, for it shouts at everybody here
 		{"at a server without", withoutPassword},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			key, cfg := storytest.Key, real.Config{Lock: faults.SingleKeyLock(storytest.Key)}
+			key, cfg := worldtest.Key, real.Config{Lock: faults.SingleKeyLock(worldtest.Key)}
 			if c.host != nil {
 				host := c.host(t)
 				key = host.Key()
@@ -168,7 +168,7 @@ func TestStrangers(t *testing.T) { // alone, for it shouts at everybody here
 			s.run(100 * time.Millisecond) // for what is still on its way
 			want := "held A request SET KEY A1\nfault pass A\npassed A request SET KEY A1\nA > n1/0 SET KEY A1\nn1/0 A1 by command A\nA < n1 SET KEY A1 = OK" +
 				strings.Repeat("\nA > n1/0 GET KEY\nA < n1 GET KEY = \"A1\"", 20)
-			if got := strings.ReplaceAll(storytest.Lines(s.events), key, "KEY"); got != want {
+			if got := strings.ReplaceAll(worldtest.Lines(s.events), key, "KEY"); got != want {
 				t.Errorf("told was\n%s\nwant\n%s", got, want)
 			}
 			for _, name := range []string{"B", "C", "D"} {

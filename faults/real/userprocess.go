@@ -5,17 +5,17 @@ import (
 	"sync"
 	"time"
 
-	"github.com/lockfault/lockfault/internal/child"
+	"github.com/lockfault/lockfault/internal/proc"
 )
 
 // watched is a foreign client's process that is watched. Safe for concurrent use.
 type watched struct {
 	world *World
 	name  string
-	proc  *child.Proc
+	proc  *proc.Proc
 
 	mu    sync.Mutex
-	watch child.SchedDelay
+	watch proc.SchedDelay
 	stray error // that one of its children has left its group
 }
 
@@ -24,7 +24,7 @@ type watched struct {
 const glancesInLease = 20
 
 // oversee finds out how late a foreign process is, as long as it lives.
-func (w *World) oversee(name string, proc *child.Proc) *watched {
+func (w *World) oversee(name string, proc *proc.Proc) *watched {
 	f := &watched{world: w, name: name, proc: proc}
 	f.measure()
 	go func() {
@@ -70,9 +70,9 @@ func (f *watched) astray(who string, pid int) {
 // endOrphans ends whoever has left the group and the session of a foreign client and has
 // lost its parent, and returns who that was. The error says who can't be ended.
 func endOrphans() (ended []int, err error) {
-	for list := child.Orphans(); len(list) > 0; list = child.Orphans() {
+	for list := proc.Orphans(); len(list) > 0; list = proc.Orphans() {
 		for _, pid := range list { // whose children are orphans then
-			if err := child.EndOrphan(pid); err != nil {
+			if err := proc.EndOrphan(pid); err != nil {
 				return append(ended, pid), err
 			}
 			ended = append(ended, pid)

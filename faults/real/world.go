@@ -26,7 +26,7 @@ import (
 	"github.com/lockfault/lockfault/faults"
 	"github.com/lockfault/lockfault/faults/real/proxy"
 	"github.com/lockfault/lockfault/faults/topology"
-	"github.com/lockfault/lockfault/internal/child"
+	"github.com/lockfault/lockfault/internal/proc"
 )
 
 // Config is what a world is made from.
@@ -84,7 +84,7 @@ type World struct {
 	top        *topology.Topology
 	ledger     *faults.Attributor
 	proxies    *proxy.Proxies
-	launcher   *child.Launcher
+	launcher   *proc.Launcher
 	servers    []*server // in the order of the topology's
 	clients    map[string]*process
 	links      map[link]*wire
@@ -104,9 +104,9 @@ var _ faults.World = (*World)(nil)
 // New makes a world: servers are started, replicas in step. It blocks until
 // then, or until ctx is done. If that fails, whatever was started has ended.
 func New(ctx context.Context, cfg Config) (*World, error) {
-	begin := child.NewLauncher
+	begin := proc.NewLauncher
 	if cfg.Foreign {
-		begin = child.NewGuardedLauncher
+		begin = proc.NewGuardedLauncher
 	}
 	launcher, err := begin()
 	if err != nil {
@@ -136,7 +136,7 @@ func New(ctx context.Context, cfg Config) (*World, error) {
 		_ = w.Close() // what matters is why there is nothing to close
 		return nil, err
 	}
-	go child.MeasureTimerLag(cfg.TTL, w.over, func(by time.Duration) { w.note("world", "this process to go on", by) })
+	go proc.MeasureTimerLag(cfg.TTL, w.over, func(by time.Duration) { w.note("world", "this process to go on", by) })
 	return w, nil
 }
 

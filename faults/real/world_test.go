@@ -18,7 +18,7 @@ import (
 	"github.com/lockfault/lockfault/faults"
 	"github.com/lockfault/lockfault/faults/process"
 	"github.com/lockfault/lockfault/faults/real"
-	"github.com/lockfault/lockfault/internal/child"
+	"github.com/lockfault/lockfault/internal/proc"
 )
 
 func TestNothingIsRecordedBeforeBegin(t *testing.T) {
@@ -98,7 +98,7 @@ func TestLateClients(t *testing.T) {
 	s := newStage(t, real.Config{}, "client")
 	s.place("A", "n1")
 	s.place("B", "n1")
-	now := child.SinceBoot()
+	now := proc.SinceBoot()
 	s.ClientLate("A", now-much, now)
 	if late, _ := s.Late(); late.By < much {
 		t.Errorf("it is late by %v; want %v", late.By, much)
@@ -122,10 +122,10 @@ func TestLateClients(t *testing.T) {
 
 	s.Begin()
 	s.apply(faults.PauseClient{Client: "A"})
-	paused := child.SinceBoot()
+	paused := proc.SinceBoot()
 	s.ClientLate("A", now, paused+much)
 	s.apply(faults.ResumeClient{Client: "A"})
-	s.ClientLate("A", paused, child.SinceBoot()+much)
+	s.ClientLate("A", paused, proc.SinceBoot()+much)
 	check("paused", 0, much/2)
 	s.ClientLate("B", paused, paused+much)
 	check("another one", much, much*3/2)
@@ -139,7 +139,7 @@ func TestLateForAbsoluteTimes(t *testing.T) {
 	s := newStage(t, real.Config{Replicas: 1, TTL: time.Hour}, "client")
 	s.place("A", "n1")
 	s.Begin()
-	lateBy := func(by time.Duration) { now := child.SinceBoot(); s.ClientLate("A", now-by, now) }
+	lateBy := func(by time.Duration) { now := proc.SinceBoot(); s.ClientLate("A", now-by, now) }
 	check := func(what string, lease time.Duration, counts ...time.Duration) {
 		t.Helper()
 		is, all := s.Late()
@@ -163,7 +163,7 @@ func TestLateForAbsoluteTimes(t *testing.T) {
 	check("further apart than the shorter", time.Minute, 40*time.Second, 20*time.Second)
 	s.apply(faults.Failover{Node: "n1"})
 	s.run(2 * within)
-	now := child.SinceBoot()
+	now := proc.SinceBoot()
 	s.ClientLate("A", now-within, now) // all of it behind the failover
 	s.ClientLate("A", now-20*time.Second, now)
 	check("over the failover", 80*time.Second+within, time.Minute, 20*time.Second+within)

@@ -9,7 +9,7 @@ import (
 
 	"github.com/alicebob/miniredis/v2/server"
 
-	"github.com/lockfault/lockfault/faults/sim/script"
+	"github.com/lockfault/lockfault/faults/sim/lua"
 )
 
 // Scripts are run here and not by miniredis, which makes a Lua state and loads
@@ -17,14 +17,14 @@ import (
 
 // scripts is what a server keeps of scripts, in memory only.
 type scripts struct {
-	machine *script.Machine // the world's, for only one goroutine executes commands
+	machine *lua.Machine // the world's, for only one goroutine executes commands
 	known   map[string]string
-	random  script.Random
+	random  lua.Random
 	peer    *server.Peer // as which a script calls commands
 	said    bytes.Buffer // what that is answered
 }
 
-func newScripts(machine *script.Machine) *scripts {
+func newScripts(machine *lua.Machine) *scripts {
 	s := &scripts{machine: machine, known: map[string]string{}}
 	s.peer = newPeer(&s.said)
 	return s
@@ -65,7 +65,7 @@ func (s *redis) eval(from *server.Peer, command string, words []string) []byte {
 	}
 	s.scripts.peer.Ctx = from.Ctx // the database that was selected
 	reads := strings.HasSuffix(command, "_RO")
-	return s.scripts.machine.Run(script.Call{
+	return s.scripts.machine.Run(lua.Call{
 		Text: text, Sum: sum, Keys: args[:count], Args: args[count:], RESP3: from.Resp3, Random: &s.scripts.random,
 		Do: func(words []string, resp3 bool) []byte { return s.scripted(words, resp3, reads) },
 	})
@@ -79,7 +79,7 @@ func (s *scripts) load(text string) (sum string, err error) {
 	if err := s.machine.Compile(text); err != nil {
 		return "", err
 	}
-	sum = script.Sum(text)
+	sum = lua.Sum(text)
 	s.known[sum] = text
 	return sum, nil
 }

@@ -6,7 +6,7 @@ import (
 
 	"github.com/alicebob/miniredis/v2"
 
-	"github.com/lockfault/lockfault/faults/sim/script"
+	"github.com/lockfault/lockfault/faults/sim/lua"
 )
 
 // Pool are servers of worlds that were closed, and what ran their scripts, for worlds to come: to make one
@@ -16,11 +16,11 @@ import (
 type Pool struct {
 	mu       sync.Mutex
 	list     []*miniredis.Miniredis
-	machines []*script.Machine
+	machines []*lua.Machine
 }
 
 // takeMachine returns what runs scripts; a nil *Spares makes a new one.
-func (s *Pool) takeMachine() *script.Machine {
+func (s *Pool) takeMachine() *lua.Machine {
 	if s != nil {
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -30,11 +30,11 @@ func (s *Pool) takeMachine() *script.Machine {
 			return spare
 		}
 	}
-	return new(script.Machine)
+	return new(lua.Machine)
 }
 
 // leaveMachine takes it over; a nil *Spares doesn't.
-func (s *Pool) leaveMachine(machine *script.Machine) {
+func (s *Pool) leaveMachine(machine *lua.Machine) {
 	if s != nil {
 		s.mu.Lock()
 		defer s.mu.Unlock()

@@ -21,7 +21,7 @@ import (
 
 	"github.com/lockfault/lockfault/checker"
 	"github.com/lockfault/lockfault/faults"
-	"github.com/lockfault/lockfault/faults/sim/script"
+	"github.com/lockfault/lockfault/faults/sim/lua"
 	"github.com/lockfault/lockfault/faults/topology"
 )
 
@@ -65,7 +65,7 @@ type World struct {
 	ledger   *faults.Attributor
 	servers  []*redis // in the order of the topology's
 	clients  map[string]*client
-	machine  *script.Machine
+	machine  *lua.Machine
 
 	subscribers []*conn   // connections on which a server may speak unasked
 	former      []*client // crashed lives of clients that live again

@@ -14,10 +14,10 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/lockfault/lockfault/faults/daemon"
 	"github.com/lockfault/lockfault/faults/real"
-	"github.com/lockfault/lockfault/internal/child"
+	"github.com/lockfault/lockfault/faults/real/daemon"
 	"github.com/lockfault/lockfault/internal/ports"
+	"github.com/lockfault/lockfault/internal/proc"
 )
 
 // user is the one user of an ensemble.
@@ -104,7 +104,7 @@ func (s *server) command(port int) (*exec.Cmd, error) {
 }
 
 // answers returns nil when the member serves: it leads a majority, or has what its leader has.
-func (s *server) answers(ctx context.Context, _ *child.Proc, port int) error {
+func (s *server) answers(ctx context.Context, _ *proc.Proc, port int) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
 	mode, err := ask(ctx, ports.Address(port))

@@ -7,7 +7,7 @@ import (
 	"os"
 
 	"github.com/lockfault/lockfault/internal/below"
-	"github.com/lockfault/lockfault/internal/watchman"
+	"github.com/lockfault/lockfault/internal/reaper"
 )
 
 var errSwept = errors.New("it was swept")
@@ -23,5 +23,5 @@ func Abandoned(string) bool { return false }
 // Sweep does nothing here: there is no telling whether an owner lives.
 func Sweep(parent, prefix string) {}
 
-func watch(string) *watchman.Reaper  { return nil }
-func dismiss(*watchman.Reaper) error { return nil }
+func watch(string) *reaper.Reaper  { return nil }
+func dismiss(*reaper.Reaper) error { return nil }

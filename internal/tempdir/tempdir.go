@@ -16,7 +16,7 @@ import (
 	"path/filepath"
 
 	"github.com/lockfault/lockfault/internal/below"
-	"github.com/lockfault/lockfault/internal/watchman"
+	"github.com/lockfault/lockfault/internal/reaper"
 )
 
 // ownerName is the file in a directory on which its owner holds a lock as long
@@ -28,8 +28,8 @@ const ownerName = "owner"
 type Dir struct {
 	path     string
 	dir      *below.Dir
-	owner    *os.File         // nil where the system has no such locks
-	watchman *watchman.Reaper // nil where there is no shell
+	owner    *os.File       // nil where the system has no such locks
+	watchman *reaper.Reaper // nil where there is no shell
 }
 
 // Make makes a directory whose name begins with the prefix, after it has swept

@@ -5,7 +5,7 @@ package tempdir
 import (
 	"os/exec"
 
-	"github.com/lockfault/lockfault/internal/watchman"
+	"github.com/lockfault/lockfault/internal/reaper"
 )
 
 // clearing is the program of a shell in a directory. The shell removes what is in its working
@@ -29,8 +29,8 @@ exit 0
 
 // watch starts a process that removes a directory of this process soon after this process was killed.
 // Without a shell the result is nil, and the next Sweep removes the directory.
-func watch(path string) *watchman.Reaper {
-	w, err := watchman.Start(func() *exec.Cmd {
+func watch(path string) *reaper.Reaper {
+	w, err := reaper.Start(func() *exec.Cmd {
 		cmd := exec.Command("/bin/sh", "-c", clearing, "sh", path)
 		cmd.Dir = path // stays the same directory, whatever the path names later
 		return cmd
@@ -42,7 +42,7 @@ func watch(path string) *watchman.Reaper {
 }
 
 // dismiss ends the process that watches a directory, which is removed.
-func dismiss(w *watchman.Reaper) error {
+func dismiss(w *reaper.Reaper) error {
 	_ = w.Send("removed") // fails after Close only
 	return w.Close()
 }

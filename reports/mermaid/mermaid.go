@@ -8,7 +8,7 @@ import (
 	"io"
 	"strings"
 
-	"github.com/lockfault/lockfault/reports/picture"
+	"github.com/lockfault/lockfault/reports/diagram"
 )
 
 // A Diagram is a sequence diagram.
@@ -32,7 +32,7 @@ const (
 )
 
 // Of returns the diagram of a picture.
-func Of(p picture.Picture) Diagram {
+func Of(p diagram.Picture) Diagram {
 	var d Diagram
 	for _, lane := range p.Lanes {
 		d.Participants = append(d.Participants, lane.Name)
@@ -54,16 +54,16 @@ func Of(p picture.Picture) Diagram {
 			line.To = m.From
 		case m.From < 0:
 			line.From = m.To
-		case m.Kind == picture.Reply || m.Kind == picture.Push:
+		case m.Kind == diagram.Reply || m.Kind == diagram.Push:
 			line.Arrow = Answers
-		case m.Kind == picture.Dropped || m.Kind == picture.Stopped:
+		case m.Kind == diagram.Dropped || m.Kind == diagram.Stopped:
 			line.Arrow = Lost
 		default:
 			line.Arrow = Asks
 		}
 		d.Lines = append(d.Lines, line)
 		for _, o := range p.Overlaps {
-			if m.Kind == picture.Return && m.At == o.From && m.From == o.B {
+			if m.Kind == diagram.Return && m.At == o.From && m.From == o.B {
 				d.Lines = append(d.Lines, Line{From: min(o.A, o.B), To: max(o.A, o.B), Text: o.Label()})
 			}
 		}

@@ -13,7 +13,7 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
-	"github.com/lockfault/lockfault/reports/picture"
+	"github.com/lockfault/lockfault/reports/diagram"
 )
 
 // The picture that is seen, and its zoom.
@@ -150,7 +150,7 @@ func TestTimelineMeasures(t *testing.T) {
 	b := timeline(t, "", 1280)
 	events := history("redlock", "gc-pause", 0).Events
 	length := func(from, to time.Duration) string {
-		return fmt.Sprintf("%.3f s to %.3f s, %s", from.Seconds(), to.Seconds(), picture.Words(to-from))
+		return fmt.Sprintf("%.3f s to %.3f s, %s", from.Seconds(), to.Seconds(), diagram.Words(to-from))
 	}
 	for _, k := range []string{"", "www", "0"} { // at each zoom
 		if k != "" {

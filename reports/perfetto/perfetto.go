@@ -13,7 +13,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/lockfault/lockfault/reports/picture"
+	"github.com/lockfault/lockfault/reports/diagram"
 )
 
 // An event is one of the trace.
@@ -52,15 +52,15 @@ func length(d time.Duration) *micros { return (*micros)(&d) }
 
 // A threadKind is for spans of one kind.
 type threadKind struct {
-	kind picture.SpanKind
+	kind diagram.SpanKind
 	name string
 }
 
 // Threads of a lane, in the order in which they lie. What overlaps is put on further ones, which
 // have numbers of their own.
 var threads = []threadKind{
-	{picture.Hold, "belief"}, {picture.Key, "key"}, {picture.Call, "operations"}, {picture.Repeat, "asks again"},
-	{picture.Stop, "process"}, {picture.Cut, "partition"}, {picture.Gated, "kept by the gate"}, {picture.Odd, "fault"},
+	{diagram.Hold, "belief"}, {diagram.Key, "key"}, {diagram.Call, "operations"}, {diagram.Repeat, "asks again"},
+	{diagram.Stop, "process"}, {diagram.Cut, "partition"}, {diagram.Gated, "kept by the gate"}, {diagram.Odd, "fault"},
 }
 
 const (
@@ -70,17 +70,17 @@ const (
 )
 
 // Write writes the picture.
-func Write(w io.Writer, p picture.Picture) error {
+func Write(w io.Writer, p diagram.Picture) error {
 	t := &trace{Picture: p}
 	for i, lane := range p.Lanes {
 		t.named("process_name", pid(i), 0, nameOf(lane))
 		t.sorted("process_sort_index", pid(i), 0, i+1)
 		t.named("thread_name", pid(i), happens, "what happens")
 	}
-	spans := make([][][]picture.Span, len(p.Lanes)) // by lane and kind
+	spans := make([][][]diagram.Span, len(p.Lanes)) // by lane and kind
 	for _, s := range p.Spans {
 		if spans[s.Lane] == nil {
-			spans[s.Lane] = make([][]picture.Span, len(threads))
+			spans[s.Lane] = make([][]diagram.Span, len(threads))
 		}
 		k := slices.IndexFunc(threads, func(thread threadKind) bool { return thread.kind == s.Kind })
 		spans[s.Lane][k] = append(spans[s.Lane][k], s)
@@ -103,18 +103,18 @@ func Write(w io.Writer, p picture.Picture) error {
 
 func pid(lane int) int { return lane + together + 1 }
 
-func nameOf(lane picture.Lane) string {
+func nameOf(lane diagram.Lane) string {
 	switch lane.Kind {
-	case picture.Client:
+	case diagram.Client:
 		return "client " + lane.Name
-	case picture.Server:
+	case diagram.Server:
 		return "server " + lane.Name
 	}
 	return lane.Name
 }
 
 type trace struct {
-	picture.Picture
+	diagram.Picture
 	events []event
 }
 
@@ -127,7 +127,7 @@ func (t *trace) sorted(what string, pid, tid, at int) {
 }
 
 // spans puts those of a kind on threads of a lane, so that on none two overlap.
-func (t *trace) spans(lane int, list []picture.Span, first int, name string) {
+func (t *trace) spans(lane int, list []diagram.Span, first int, name string) {
 	var busy, free places // the threads, by the end of the last span on each, and those on which it is over, by number
 	threads := 0
 	for _, s := range list {
@@ -175,7 +175,7 @@ func (p *places) Pop() any {
 	return last
 }
 
-func (t *trace) moment(m picture.Point) {
+func (t *trace) moment(m diagram.Point) {
 	e := event{Name: m.Label, Kind: "moment", Phase: "i", TS: micros(m.At), PID: together, TID: happens, Scope: "t",
 		Args: &args{Event: &m.Event, Text: m.Text, Effect: m.Effect, Proves: m.Proves()}}
 	if m.From >= 0 {

@@ -8,8 +8,8 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/lockfault/lockfault/reports/diagram"
 	"github.com/lockfault/lockfault/reports/perfetto"
-	"github.com/lockfault/lockfault/reports/picture"
 )
 
 // A read event is what a viewer makes of one.
@@ -25,19 +25,19 @@ type read struct {
 // on no thread two slices overlap, which viewers would draw one inside of the other.
 func TestSlicesDoNotOverlap(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		p := picture.Picture{Title: rapid.String().Draw(t, "title")}
+		p := diagram.Picture{Title: rapid.String().Draw(t, "title")}
 		for range rapid.IntRange(1, 3).Draw(t, "lanes") {
-			p.Lanes = append(p.Lanes, picture.Lane{Kind: picture.LaneKind(rapid.IntRange(0, 2).Draw(t, "kind")), Name: rapid.String().Draw(t, "name")})
+			p.Lanes = append(p.Lanes, diagram.Lane{Kind: diagram.LaneKind(rapid.IntRange(0, 2).Draw(t, "kind")), Name: rapid.String().Draw(t, "name")})
 		}
 		lane := rapid.IntRange(0, len(p.Lanes)-1)
 		from := time.Duration(0)
 		for range rapid.IntRange(0, 12).Draw(t, "spans") {
 			from += time.Duration(rapid.Int64Range(0, 5).Draw(t, "later"))
-			p.Spans = append(p.Spans, picture.Span{Kind: picture.SpanKind(rapid.IntRange(0, int(picture.Repeat)).Draw(t, "span")), Lane: lane.Draw(t, "lane"),
+			p.Spans = append(p.Spans, diagram.Span{Kind: diagram.SpanKind(rapid.IntRange(0, int(diagram.Repeat)).Draw(t, "span")), Lane: lane.Draw(t, "lane"),
 				From: from, To: from + time.Duration(rapid.Int64Range(0, 9).Draw(t, "length")), Label: rapid.String().Draw(t, "label")})
 		}
 		for i := range rapid.IntRange(0, 5).Draw(t, "moments") {
-			p.Points = append(p.Points, picture.Point{Event: i, At: time.Duration(1001 * i), From: rapid.IntRange(-1, len(p.Lanes)-1).Draw(t, "from"), To: -1})
+			p.Points = append(p.Points, diagram.Point{Event: i, At: time.Duration(1001 * i), From: rapid.IntRange(-1, len(p.Lanes)-1).Draw(t, "from"), To: -1})
 		}
 		var b bytes.Buffer
 		if err := perfetto.Write(&b, p); err != nil {

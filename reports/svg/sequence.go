@@ -5,7 +5,7 @@ import (
 	"io"
 	"strings"
 
-	"github.com/lockfault/lockfault/reports/picture"
+	"github.com/lockfault/lockfault/reports/diagram"
 )
 
 // What a sequence diagram measures.
@@ -18,7 +18,7 @@ const (
 // Sequence draws the moments from top to bottom, in their order and not to scale, as messages
 // between the participants. A bar on a client's line is its belief that it holds the lock,
 // on a server's that the key is somebody's.
-func Sequence(w io.Writer, p picture.Picture, alone bool) error {
+func Sequence(w io.Writer, p diagram.Picture, alone bool) error {
 	c := &sequence{canvas: canvas{unscaled: alone}, labels: canvas{unscaled: alone}}
 	x := func(lane int) float64 { return 120 + column*float64(lane) }
 	bottom := headTop + 14 + rowHeight*float64(len(p.Points))
@@ -50,12 +50,12 @@ func Sequence(w io.Writer, p picture.Picture, alone bool) error {
 	var plain []string // classes of bars, in a page, where those of the timeline say what they are
 	bars := map[string]string{}
 	for _, s := range p.Spans {
-		if s.Kind != picture.Hold && s.Kind != picture.Key && s.Kind != picture.Stop {
+		if s.Kind != diagram.Hold && s.Kind != diagram.Key && s.Kind != diagram.Stop {
 			continue
 		}
 		top, end := rows(s.Began, s.Ended)
 		class := "s"
-		if s.Kind != picture.Stop {
+		if s.Kind != diagram.Stop {
 			class = "k n"
 			if s.Owner >= 0 {
 				class = fmt.Sprintf("h%d", p.Lanes[s.Owner].Number%6)
@@ -96,7 +96,7 @@ type sequence struct {
 }
 
 // numbers writes those of the events beside the rows.
-func (c *sequence) numbers(p picture.Picture, y func(int) float64) {
+func (c *sequence) numbers(p diagram.Picture, y func(int) float64) {
 	for _, proves := range []bool{false, true} {
 		class := "d e"
 		if proves {
@@ -118,7 +118,7 @@ func (c *sequence) numbers(p picture.Picture, y func(int) float64) {
 }
 
 // arrow draws a moment.
-func (c *sequence) arrow(p picture.Picture, m picture.Point, x func(int) float64, y float64) {
+func (c *sequence) arrow(p diagram.Picture, m diagram.Point, x func(int) float64, y float64) {
 	label := m.Label
 	if m.Effect != "" {
 		label += " → " + m.Effect
@@ -138,9 +138,9 @@ func (c *sequence) arrow(p picture.Picture, m picture.Point, x func(int) float64
 	from, to := x(m.From), x(m.To)
 	shaft := fmt.Sprintf("M%s,%sH", at(from), at(y+2))
 	switch m.Kind {
-	case picture.Dropped, picture.Stopped:
+	case diagram.Dropped, diagram.Stopped:
 		c.lost += shaft + at((from+to)/2) + "m-4-4,8,8m0-8-8,8"
-	case picture.Reply, picture.Push:
+	case diagram.Reply, diagram.Push:
 		c.answered += shaft + at(to)
 		c.head(from, to, y+2)
 	default:

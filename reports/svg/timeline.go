@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lockfault/lockfault/reports/picture"
+	"github.com/lockfault/lockfault/reports/diagram"
 )
 
 // Where things lie in a timeline.
@@ -23,7 +23,7 @@ const (
 // A timeline is being drawn.
 type timeline struct {
 	canvas
-	p      picture.Picture
+	p      diagram.Picture
 	tops   []float64 // of lanes
 	bottom float64
 	cuts   []string // how much is cut off at each point, in the order in which they are drawn
@@ -33,7 +33,7 @@ type timeline struct {
 // clients believed and called, whose the key was on each server, what the resource decided,
 // and the faults. One that stands alone brings its style along; one that doesn't stands above the
 // picture's sentences, and what those say it doesn't say again.
-func Timeline(w io.Writer, p picture.Picture, alone bool) error {
+func Timeline(w io.Writer, p diagram.Picture, alone bool) error {
 	t := &timeline{canvas: canvas{unscaled: alone}, p: p}
 	y := lanesTop
 	for _, lane := range p.Lanes {
@@ -92,11 +92,11 @@ func (t *timeline) places() string {
 }
 
 // unitOf is that of times in a page, in nanoseconds.
-func unitOf(a picture.Axis) float64 { return math.Pow10(max(0, 6-a.Digits)) }
+func unitOf(a diagram.Axis) float64 { return math.Pow10(max(0, 6-a.Digits)) }
 
 // together says which other events a moment tells: how many of the next ones it does, doesn't, does and so on. "+" is
 // the next alone.
-func together(m picture.Point) string {
+func together(m diagram.Point) string {
 	if len(m.With) == 0 {
 		return ""
 	}
@@ -118,8 +118,8 @@ func together(m picture.Point) string {
 	return text
 }
 
-func heightOf(kind picture.LaneKind) float64 {
-	if kind == picture.Client {
+func heightOf(kind diagram.LaneKind) float64 {
+	if kind == diagram.Client {
 		return 40
 	}
 	return 22
@@ -133,19 +133,19 @@ func (t *timeline) axis() {
 	}
 	var labels []label
 	pieces := t.p.Axis.Pieces()
-	surfaces := map[picture.Scale]string{} // whose lengths are written below them
+	surfaces := map[diagram.Scale]string{} // whose lengths are written below them
 	for _, piece := range pieces {
 		x, w := gutter+piece.X, piece.Width
-		length := picture.Words(piece.Length())
+		length := diagram.Words(piece.Length())
 		fits := widthOf(length) <= w
 		if fits {
 			labels = append(labels, label{x + w/2, t.bottom + 12, length})
 		}
 		says, class := "", ""
 		switch piece.Scale {
-		case picture.Magnified:
+		case diagram.Magnified:
 			says, class = "magnified: "+length, "z"
-		case picture.Folded:
+		case diagram.Folded:
 			says, class = "folded: "+length, "f"
 		default:
 			continue
@@ -156,8 +156,8 @@ func (t *timeline) axis() {
 			t.rect(x, lanesTop-8, w, t.bottom-lanesTop+8, class, says)
 		}
 	}
-	t.path("z", "", surfaces[picture.Magnified])
-	t.path("f", "", surfaces[picture.Folded])
+	t.path("z", "", surfaces[diagram.Magnified])
+	t.path("f", "", surfaces[diagram.Folded])
 	lines := ""
 	for _, tick := range t.ticks() {
 		lines += fmt.Sprintf("M%s,%sV%s", at(tick.x), at(lanesTop-8), at(t.bottom))
@@ -171,7 +171,7 @@ func (t *timeline) axis() {
 	})
 	note := "hatched: folded"
 	if t.p.Lease > 0 {
-		note = fmt.Sprintf("lease %s = %s px; shaded: magnified %s×; ", picture.Words(t.p.Lease), picture.Digits(t.p.Axis.LeaseWidth, 3), picture.Digits(t.p.Axis.Times, 2)) + note
+		note = fmt.Sprintf("lease %s = %s px; shaded: magnified %s×; ", diagram.Words(t.p.Lease), diagram.Digits(t.p.Axis.LeaseWidth, 3), diagram.Digits(t.p.Axis.Times, 2)) + note
 	}
 	if n := t.p.Left.Spans; n > 0 {
 		note += fmt.Sprintf("; %d bars left out", n)
@@ -236,31 +236,31 @@ func (t *timeline) lanes() {
 // spans draws what lasted, first what lies behind the rest.
 func (t *timeline) spans() {
 	for _, s := range t.p.Spans {
-		if s.Kind == picture.Stop || s.Kind == picture.Cut {
+		if s.Kind == diagram.Stop || s.Kind == diagram.Cut {
 			t.span(s)
 		}
 	}
 	for _, s := range t.p.Spans {
-		if s.Kind != picture.Stop && s.Kind != picture.Cut {
+		if s.Kind != diagram.Stop && s.Kind != diagram.Cut {
 			t.span(s)
 		}
 	}
 }
 
-func (t *timeline) span(s picture.Span) {
+func (t *timeline) span(s diagram.Span) {
 	x := gutter + t.p.Axis.X(s.From)
 	w := gutter + t.p.Axis.X(s.To) - x
 	y, h, class := t.band(s)
 	says := s.Text
-	if !t.unscaled && s.Kind == picture.Key && s.Owner >= 0 { // that it was its owner an arrow says
+	if !t.unscaled && s.Kind == diagram.Key && s.Owner >= 0 { // that it was its owner an arrow says
 		own := ", by a command of " + t.p.Lanes[s.Owner].Name
 		says = strings.Replace(strings.TrimSuffix(says, own), own+",", ",", 1)
 	}
 	before, behind := t.beyond(s.From, s.To)
 	t.bar(class, says, cutBox(x, y, w, h, before > 0, behind > 0), before, behind, s.Length())
 	label := s.Label
-	if s.Kind == picture.Hold && w > 60 {
-		label += " " + picture.Words(s.Length())
+	if s.Kind == diagram.Hold && w > 60 {
+		label += " " + diagram.Words(s.Length())
 	}
 	room := w
 	if s.Open && s.Until > s.To { // what was granted lasts longer than what came of it
@@ -288,7 +288,7 @@ func (t *timeline) beyond(from, to time.Duration) (before, behind time.Duration)
 // bar draws what lasted. Of one that is cut its title says how much is seen; in a page the script does.
 func (t *timeline) bar(class, says, d string, before, behind, length time.Duration) {
 	if before+behind > 0 && t.unscaled {
-		says += " (the picture shows " + picture.Words(length-before-behind) + " of it)"
+		says += " (the picture shows " + diagram.Words(length-before-behind) + " of it)"
 	}
 	for _, cut := range []time.Duration{before, behind} {
 		if cut > 0 {
@@ -299,26 +299,26 @@ func (t *timeline) bar(class, says, d string, before, behind, length time.Durati
 }
 
 // band says where in its lane a kind of span lies, and how it looks.
-func (t *timeline) band(s picture.Span) (y, h float64, class string) {
+func (t *timeline) band(s diagram.Span) (y, h float64, class string) {
 	y = t.tops[s.Lane]
 	colour := " n"
 	if s.Owner >= 0 {
 		colour = strconv.Itoa(t.p.Lanes[s.Owner].Number % 6)
 	}
 	switch s.Kind {
-	case picture.Hold:
+	case diagram.Hold:
 		return y, 14, "h" + colour
-	case picture.Call:
+	case diagram.Call:
 		return y + 16, 11, "q"
-	case picture.Repeat:
+	case diagram.Repeat:
 		return y + 29, 10, "r"
-	case picture.Key:
+	case diagram.Key:
 		return y, 14, "k" + colour
-	case picture.Stop:
+	case diagram.Stop:
 		return y - 2, heightOf(t.p.Lanes[s.Lane].Kind) + 3, "s"
-	case picture.Cut:
+	case diagram.Cut:
 		return y - 2, heightOf(t.p.Lanes[s.Lane].Kind) + 3, "u"
-	case picture.Gated:
+	case diagram.Gated:
 		return y + 29, 10, "u"
 	}
 	return y + 15, 9, "r"
@@ -359,14 +359,14 @@ func (t *timeline) points() {
 		told    bool // by the sentences
 	}
 	var marks []mark
-	told := map[picture.Sentence]bool{}
+	told := map[diagram.Sentence]bool{}
 	for _, sentence := range t.p.Sentence {
 		told[sentence] = !t.unscaled
 	}
 	for _, m := range t.p.Points {
 		x := gutter + t.p.Axis.X(m.At)
 		switch {
-		case m.Kind.Between() && m.Kind != picture.Write && m.Kind != picture.Rounds && m.From >= 0 && m.To >= 0:
+		case m.Kind.Between() && m.Kind != diagram.Write && m.Kind != diagram.Rounds && m.From >= 0 && m.To >= 0:
 			if d := t.message(m, x); t.unscaled {
 				t.path("m", messageOf(m), d)
 			} else { // in a page the words stand elsewhere
@@ -377,13 +377,13 @@ func (t *timeline) points() {
 					plain += d
 				}
 			}
-		case m.From >= 0 && (m.Kind == picture.Fault || m.Kind == picture.State || m.Kind == picture.Lost || m.Kind == picture.Process):
+		case m.From >= 0 && (m.Kind == diagram.Fault || m.Kind == diagram.State || m.Kind == diagram.Lost || m.Kind == diagram.Process):
 			d := fmt.Sprintf("M%s,%sv%sm-3-3,3,3,3-3", at(x), at(t.tops[m.From]-3), at(heightOf(t.p.Lanes[m.From].Kind)))
 			if n := len(marks); n > 0 && marks[n-1].d == d { // what lies upon another could not be pointed at
 				marks[n-1].says += "; " + m.Text
-				marks[n-1].told = marks[n-1].told && told[picture.Sentence{Event: m.Event, Text: m.Text}]
+				marks[n-1].told = marks[n-1].told && told[diagram.Sentence{Event: m.Event, Text: m.Text}]
 			} else {
-				marks = append(marks, mark{d, m.Text, told[picture.Sentence{Event: m.Event, Text: m.Text}]})
+				marks = append(marks, mark{d, m.Text, told[diagram.Sentence{Event: m.Event, Text: m.Text}]})
 			}
 		}
 		if line := fmt.Sprintf("M%s,%sV%s", at(x), at(lanesTop-6), at(t.bottom)); m.Proves() {
@@ -419,7 +419,7 @@ func (t *timeline) writes() {
 	t.group("v", "", func() {
 		last := -1000.0
 		for _, m := range t.p.Points {
-			if m.Kind != picture.Write || m.To < 0 {
+			if m.Kind != diagram.Write || m.To < 0 {
 				continue
 			}
 			x := math.Round(gutter + t.p.Axis.X(m.At))
@@ -439,7 +439,7 @@ func (t *timeline) writes() {
 }
 
 // messageOf says a message in a few words.
-func messageOf(m picture.Point) string {
+func messageOf(m diagram.Point) string {
 	says := fmt.Sprintf("#%d %s", m.Event, m.Label)
 	if m.Effect != "" {
 		says += ": " + m.Effect
@@ -448,13 +448,13 @@ func messageOf(m picture.Point) string {
 }
 
 // message draws one that came through, and returns it instead, or one that did not.
-func (t *timeline) message(m picture.Point, x float64) string {
+func (t *timeline) message(m diagram.Point, x float64) string {
 	from, to := t.middle(m.From), t.middle(m.To)
 	sent := x
 	if first := t.p.Axis.Segments; m.Sent > 0 && len(first) > 0 && m.Sent >= first[0].From {
 		sent = gutter + t.p.Axis.X(m.Sent)
 	}
-	if m.Kind == picture.Dropped || m.Kind == picture.Stopped {
+	if m.Kind == diagram.Dropped || m.Kind == diagram.Stopped {
 		// First to where it should have arrived: half of the way is no place in a lane.
 		t.path("x", messageOf(m), fmt.Sprintf("M%s,%sM%s,%sL%s,%sm-3-3,6,6m0-6-6,6", at(x), at(to), at(sent), at(from), at(x), at((from+to)/2)))
 		return ""
@@ -464,7 +464,7 @@ func (t *timeline) message(m picture.Point, x float64) string {
 
 // middle is where messages leave a lane, and arrive.
 func (t *timeline) middle(lane int) float64 {
-	if t.p.Lanes[lane].Kind == picture.Client {
+	if t.p.Lanes[lane].Kind == diagram.Client {
 		return t.tops[lane] + 28
 	}
 	return t.tops[lane]
@@ -487,7 +487,7 @@ func raise(flags []flag, x float64, event int) []flag {
 }
 
 // nameOf names a drawing for who doesn't see it.
-func nameOf(p picture.Picture, kind string) string {
+func nameOf(p diagram.Picture, kind string) string {
 	if p.Title == "" {
 		return kind
 	}

@@ -11,11 +11,11 @@ import (
 
 	"github.com/lockfault/lockfault/strategies"
 	"github.com/lockfault/lockfault/strategies/all"
-	"github.com/lockfault/lockfault/strategies/internal/rig"
+	"github.com/lockfault/lockfault/strategies/internal/strategytest"
 )
 
 func TestMain(m *testing.M) {
-	rig.Quiet()
+	strategytest.Quiet()
 	os.Exit(m.Run())
 }
 
@@ -36,7 +36,7 @@ func TestRegistryHoldsThemAll(t *testing.T) {
 func TestConformance(t *testing.T) {
 	for _, check := range []struct {
 		name string
-		run  func(t *testing.T, r *rig.Fixture)
+		run  func(t *testing.T, r *strategytest.Fixture)
 	}{
 		{"can be acquired again after its release", releasedAndAcquiredAgain},
 		{"refuses a second client", refusesASecondClient},
@@ -58,29 +58,29 @@ func TestConformance(t *testing.T) {
 					continue // it needs CLIENT TRACKING, which the rig's servers don't know: package harness plays it
 				}
 				t.Run(s.Name, func(t *testing.T) {
-					rig.Run(t, s, check.run)
+					strategytest.Run(t, s, check.run)
 				})
 			}
 		})
 	}
 }
 
-func tagged(r *rig.Fixture, tag string) bool { return slices.Contains(r.Strategy.Tags, tag) }
+func tagged(r *strategytest.Fixture, tag string) bool { return slices.Contains(r.Strategy.Tags, tag) }
 
 // blind is the one strategy whose release asks for nothing.
-func blind(r *rig.Fixture) bool { return r.Strategy.Name == "set-nx-px-del" }
+func blind(r *strategytest.Fixture) bool { return r.Strategy.Name == "set-nx-px-del" }
 
-func try(r *rig.Fixture, client string) error {
+func try(r *strategytest.Fixture, client string) error {
 	r.T.Helper()
 	return r.Lock(client).(strategies.TryAcquirer).TryAcquire(context.Background())
 }
 
-func release(r *rig.Fixture, client string) error {
+func release(r *strategytest.Fixture, client string) error {
 	r.T.Helper()
 	return r.Lock(client).Release(context.Background())
 }
 
-func within(r *rig.Fixture, client string, patience time.Duration) error {
+func within(r *strategytest.Fixture, client string, patience time.Duration) error {
 	r.T.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -94,7 +94,7 @@ func want(t *testing.T, what string, err, wanted error) {
 	}
 }
 
-func releasedAndAcquiredAgain(t *testing.T, r *rig.Fixture) {
+func releasedAndAcquiredAgain(t *testing.T, r *strategytest.Fixture) {
 	for _, name := range []string{"A", "A", "B", "A"} {
 		want(t, name+"'s acquire", r.Lock(name).Acquire(context.Background()), nil)
 		want(t, name+"'s release", release(r, name), nil)
@@ -102,13 +102,13 @@ func releasedAndAcquiredAgain(t *testing.T, r *rig.Fixture) {
 		want(t, name+"'s release", release(r, name), nil)
 	}
 	for i := range max(1, r.Strategy.Nodes) {
-		if r.Server(i + 1).Exists(rig.Key) {
+		if r.Server(i + 1).Exists(strategytest.Key) {
 			t.Errorf("n%d still has the key", i+1)
 		}
 	}
 }
 
-func refusesASecondClient(t *testing.T, r *rig.Fixture) {
+func refusesASecondClient(t *testing.T, r *strategytest.Fixture) {
 	want(t, "A's attempt", try(r, "A"), nil)
 	start := time.Now()
 	want(t, "B's attempt", try(r, "B"), strategies.ErrNotAcquired)
@@ -119,27 +119,27 @@ func refusesASecondClient(t *testing.T, r *rig.Fixture) {
 	want(t, "B's next attempt", try(r, "B"), nil)
 }
 
-func waiterGetsIt(t *testing.T, r *rig.Fixture) {
+func waiterGetsIt(t *testing.T, r *strategytest.Fixture) {
 	want(t, "A's attempt", try(r, "A"), nil)
 	r.Lock("B")
 	start, result := time.Now(), make(chan error, 1)
-	go func() { result <- within(r, "B", rig.TTL) }()
-	time.Sleep(rig.TTL / 3)
+	go func() { result <- within(r, "B", strategytest.TTL) }()
+	time.Sleep(strategytest.TTL / 3)
 	want(t, "A's release", release(r, "A"), nil)
 	want(t, "B's acquire", <-result, nil)
 	// 250ms is the longest that any of them sleeps between attempts.
-	if took := time.Since(start); took > rig.TTL/3+250*time.Millisecond {
-		t.Errorf("B waited %s for a lock released after %s", took, rig.TTL/3)
+	if took := time.Since(start); took > strategytest.TTL/3+250*time.Millisecond {
+		t.Errorf("B waited %s for a lock released after %s", took, strategytest.TTL/3)
 	}
 	want(t, "B's release", release(r, "B"), nil)
 }
 
-func givesUpAtTheDeadline(t *testing.T, r *rig.Fixture) {
+func givesUpAtTheDeadline(t *testing.T, r *strategytest.Fixture) {
 	want(t, "A's attempt", try(r, "A"), nil)
 	start := time.Now()
-	want(t, "B's acquire", within(r, "B", rig.TTL/2), strategies.ErrNotAcquired)
-	if took := time.Since(start); took < rig.TTL/2-retryDelay || took > rig.TTL/2+time.Second {
-		t.Errorf("B gave up after %s, want about %s", took, rig.TTL/2)
+	want(t, "B's acquire", within(r, "B", strategytest.TTL/2), strategies.ErrNotAcquired)
+	if took := time.Since(start); took < strategytest.TTL/2-retryDelay || took > strategytest.TTL/2+time.Second {
+		t.Errorf("B gave up after %s, want about %s", took, strategytest.TTL/2)
 	}
 	want(t, "A's release", release(r, "A"), nil)
 	want(t, "B's attempt", try(r, "B"), nil)
@@ -149,7 +149,7 @@ func givesUpAtTheDeadline(t *testing.T, r *rig.Fixture) {
 // attempt is not worth it.
 const retryDelay = 100 * time.Millisecond
 
-func givesUpWhenCancelled(t *testing.T, r *rig.Fixture) {
+func givesUpWhenCancelled(t *testing.T, r *strategytest.Fixture) {
 	want(t, "A's attempt", try(r, "A"), nil)
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -161,12 +161,12 @@ func givesUpWhenCancelled(t *testing.T, r *rig.Fixture) {
 	}
 }
 
-func refusesIfLate(t *testing.T, r *rig.Fixture) {
+func refusesIfLate(t *testing.T, r *strategytest.Fixture) {
 	want(t, "A's acquire", within(r, "A", 0), strategies.ErrNotAcquired)
 	want(t, "B's attempt", try(r, "B"), nil)
 }
 
-func foreignRelease(t *testing.T, r *rig.Fixture) {
+func foreignRelease(t *testing.T, r *strategytest.Fixture) {
 	if blind(r) {
 		want(t, "a release of nothing", release(r, "B"), strategies.ErrNotHeld)
 		return
@@ -179,21 +179,21 @@ func foreignRelease(t *testing.T, r *rig.Fixture) {
 	want(t, "A's second release", release(r, "A"), strategies.ErrNotHeld)
 }
 
-func freeAfterACrash(t *testing.T, r *rig.Fixture) {
+func freeAfterACrash(t *testing.T, r *strategytest.Fixture) {
 	want(t, "A's attempt", try(r, "A"), nil)
 	if closer, ok := r.Lock("A").(io.Closer); ok {
 		want(t, "closing A's lock", closer.Close(), nil)
 	}
 	start := time.Now()
-	want(t, "B's acquire", within(r, "B", 2*rig.TTL), nil)
-	if took := time.Since(start); took < rig.TTL-retryDelay || took > rig.TTL+250*time.Millisecond {
-		t.Errorf("B had the lock after %s, want about %s", took, rig.TTL)
+	want(t, "B's acquire", within(r, "B", 2*strategytest.TTL), nil)
+	if took := time.Since(start); took < strategytest.TTL-retryDelay || took > strategytest.TTL+250*time.Millisecond {
+		t.Errorf("B had the lock after %s, want about %s", took, strategytest.TTL)
 	}
 }
 
-func keptOrExpires(t *testing.T, r *rig.Fixture) {
+func keptOrExpires(t *testing.T, r *strategytest.Fixture) {
 	want(t, "A's attempt", try(r, "A"), nil)
-	time.Sleep(3 * rig.TTL)
+	time.Sleep(3 * strategytest.TTL)
 	if tagged(r, strategies.TagRenewing) {
 		want(t, "B's attempt", try(r, "B"), strategies.ErrNotAcquired)
 		want(t, "A's release", release(r, "A"), nil)
@@ -207,7 +207,7 @@ func keptOrExpires(t *testing.T, r *rig.Fixture) {
 	}
 }
 
-func lostReply(t *testing.T, r *rig.Fixture) {
+func lostReply(t *testing.T, r *strategytest.Fixture) {
 	if !tagged(r, strategies.TagSingle) {
 		return // a lost reply of one node among several changes nothing
 	}
@@ -221,7 +221,7 @@ func lostReply(t *testing.T, r *rig.Fixture) {
 	}
 }
 
-func extends(t *testing.T, r *rig.Fixture) {
+func extends(t *testing.T, r *strategytest.Fixture) {
 	extender, ok := r.Lock("A").(strategies.Extender)
 	if !ok {
 		return
@@ -230,18 +230,18 @@ func extends(t *testing.T, r *rig.Fixture) {
 	want(t, "extending before acquiring", extender.Extend(ctx), strategies.ErrNotHeld)
 	want(t, "A's attempt", try(r, "A"), nil)
 	for range 3 {
-		time.Sleep(rig.TTL / 2)
+		time.Sleep(strategytest.TTL / 2)
 		want(t, "A's extend", extender.Extend(ctx), nil)
 	}
-	time.Sleep(rig.TTL * 9 / 10)
+	time.Sleep(strategytest.TTL * 9 / 10)
 	want(t, "B's attempt", try(r, "B"), strategies.ErrNotAcquired)
-	time.Sleep(rig.TTL / 5)
+	time.Sleep(strategytest.TTL / 5)
 	want(t, "A's extend after its end", extender.Extend(ctx), strategies.ErrNotHeld)
 	want(t, "B's attempt", try(r, "B"), nil)
 	want(t, "A's extend of B's lock", extender.Extend(ctx), strategies.ErrNotHeld)
 }
 
-func abilities(t *testing.T, r *rig.Fixture) {
+func abilities(t *testing.T, r *strategytest.Fixture) {
 	lock := r.Lock("A")
 	if _, ok := lock.(strategies.Fenced); ok != tagged(r, strategies.TagFenced) {
 		t.Errorf("fenced: %v, want as its tags %v say", ok, r.Strategy.Tags)
@@ -258,13 +258,13 @@ func abilities(t *testing.T, r *rig.Fixture) {
 	if validity, ok := lock.(strategies.Validity); ok {
 		want(t, "A's attempt", try(r, "A"), nil)
 		left := time.Until(validity.ValidUntil())
-		if left <= rig.TTL*9/10 || left >= rig.TTL {
-			t.Errorf("valid for %s of a lease of %s", left, rig.TTL)
+		if left <= strategytest.TTL*9/10 || left >= strategytest.TTL {
+			t.Errorf("valid for %s of a lease of %s", left, strategytest.TTL)
 		}
 	}
 }
 
-func contention(t *testing.T, r *rig.Fixture) {
+func contention(t *testing.T, r *strategytest.Fixture) {
 	// With commands that take time the contenders really meet.
 	for i := range max(1, r.Strategy.Nodes) {
 		r.Slow(i+1, time.Millisecond)
@@ -277,7 +277,7 @@ func contention(t *testing.T, r *rig.Fixture) {
 		lock := r.Lock(name)
 		go func() {
 			for range rounds {
-				ctx, cancel := context.WithTimeout(context.Background(), 10*rig.TTL)
+				ctx, cancel := context.WithTimeout(context.Background(), 10*strategytest.TTL)
 				err := lock.Acquire(ctx)
 				cancel()
 				if err != nil {

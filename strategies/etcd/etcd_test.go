@@ -6,10 +6,10 @@ import (
 
 	server "github.com/lockfault/lockfault/faults/etcd"
 	"github.com/lockfault/lockfault/faults/real"
-	"github.com/lockfault/lockfault/strategies/internal/served"
+	"github.com/lockfault/lockfault/strategies/internal/servicetest"
 )
 
-func TestLocksAreStrategies(t *testing.T) { served.AreStrategies(t, Service, All()) }
+func TestLocksAreStrategies(t *testing.T) { servicetest.AreStrategies(t, Service, All()) }
 
 func host(t *testing.T) (real.Host, error) {
 	binary, err := server.Find(t.Context())
@@ -21,13 +21,13 @@ func host(t *testing.T) (real.Host, error) {
 
 func TestLocks(t *testing.T) {
 	h, err := host(t)
-	at := served.Start(t, h, err)
+	at := servicetest.Start(t, h, err)
 	for _, s := range All() {
 		t.Run(s.Name, func(t *testing.T) {
-			env := served.Env(server.Service{}, at.Addr(), 30*time.Second)
+			env := servicetest.Env(server.Service{}, at.Addr(), 30*time.Second)
 			env.Key = "lock of " + s.Name
-			a, b := served.Client(t, s, env), served.Client(t, s, env)
-			served.Contend(t, a, b)
+			a, b := servicetest.Client(t, s, env), servicetest.Client(t, s, env)
+			servicetest.Contend(t, a, b)
 			// Who leaves in order gives the lock back at once.
 			if err := a.Close(); err != nil {
 				t.Fatal(err)

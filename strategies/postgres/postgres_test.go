@@ -8,12 +8,12 @@ import (
 	server "github.com/lockfault/lockfault/faults/postgres"
 	"github.com/lockfault/lockfault/faults/real"
 	"github.com/lockfault/lockfault/strategies"
-	"github.com/lockfault/lockfault/strategies/internal/served"
+	"github.com/lockfault/lockfault/strategies/internal/servicetest"
 )
 
 func TestLocksAreStrategies(t *testing.T) {
-	served.AreStrategies(t, Service, All())
-	served.AreStrategies(t, Pooled, Behind())
+	servicetest.AreStrategies(t, Service, All())
+	servicetest.AreStrategies(t, Pooled, Behind())
 }
 
 func host(t *testing.T, pooled bool) (real.Host, error) {
@@ -42,18 +42,18 @@ func sessionOf(l strategies.Lock) *session {
 
 func TestLocks(t *testing.T) {
 	h, err := host(t, false)
-	owned := served.Start(t, h, err)
-	env := served.Env(server.Service{}, owned.Addr(), 30*time.Second)
+	owned := servicetest.Start(t, h, err)
+	env := servicetest.Env(server.Service{}, owned.Addr(), 30*time.Second)
 	for _, s := range All() {
 		t.Run(s.Name, func(t *testing.T) {
 			env := env
 			env.Key = "lock of " + s.Name
-			served.Contend(t, served.Client(t, s, env), served.Client(t, s, env))
+			servicetest.Contend(t, servicetest.Client(t, s, env), servicetest.Client(t, s, env))
 		})
 	}
 	// Who lost his session has nothing of it any more, and gets another.
-	advisory, row := served.Client(t, advisory(), env), served.Client(t, rowSequence(), env)
-	for _, l := range []served.Lock{advisory, row} {
+	advisory, row := servicetest.Client(t, advisory(), env), servicetest.Client(t, rowSequence(), env)
+	for _, l := range []servicetest.Lock{advisory, row} {
 		if err := l.Acquire(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -66,7 +66,7 @@ func TestLocks(t *testing.T) {
 		t.Fatal(err)
 	}
 	// The first statement may have set out before that is known; nobody can tell then what came of it.
-	for _, l := range []served.Lock{advisory, row} {
+	for _, l := range []servicetest.Lock{advisory, row} {
 		if err := sessionOf(l).conn.Ping(t.Context()); err == nil {
 			t.Error("a session has outlived its server")
 		}
@@ -80,7 +80,7 @@ func TestLocks(t *testing.T) {
 	if err := row.Release(t.Context()); err != nil {
 		t.Errorf("a release after a restart: %v", err)
 	}
-	for _, l := range []served.Lock{advisory, row} {
+	for _, l := range []servicetest.Lock{advisory, row} {
 		if err := l.Acquire(t.Context()); err != nil {
 			t.Error(err)
 		}
@@ -93,13 +93,13 @@ func TestLocks(t *testing.T) {
 // Behind a pooler the session that has a lock is anybody's, and a row is nobody's but its owner's.
 func TestPooled(t *testing.T) {
 	h, err := host(t, true)
-	env := served.Env(server.Service{}, served.Start(t, h, err).Addr(), 30*time.Second)
+	env := servicetest.Env(server.Service{}, servicetest.Start(t, h, err).Addr(), 30*time.Second)
 	all := Behind()
-	a, b := served.Client(t, all[0], env), served.Client(t, all[0], env)
-	for _, l := range []served.Lock{a, b} {
+	a, b := servicetest.Client(t, all[0], env), servicetest.Client(t, all[0], env)
+	for _, l := range []servicetest.Lock{a, b} {
 		if err := l.TryAcquire(t.Context()); err != nil {
 			t.Errorf("of one session not everybody has the lock: %v", err)
 		}
 	}
-	served.Contend(t, served.Client(t, all[2], env), served.Client(t, all[2], env))
+	servicetest.Contend(t, servicetest.Client(t, all[2], env), servicetest.Client(t, all[2], env))
 }

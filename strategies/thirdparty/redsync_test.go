@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/lockfault/lockfault/strategies"
-	"github.com/lockfault/lockfault/strategies/internal/rig"
+	"github.com/lockfault/lockfault/strategies/internal/strategytest"
 )
 
 var errUnknown = errors.New("unknown outcome")
@@ -37,13 +37,13 @@ func TestRedsyncWithNodesDown(t *testing.T) {
 		{"redsync-5", 2, true, strategies.ErrNotAcquired, strategies.ErrNotAcquired, strategies.ErrNotHeld},
 		{"redsync-5", 3, false, errUnknown, strategies.ErrNotAcquired, errUnknown},
 	} {
-		rig.Run(t, lookup(t, c.strategy), func(t *testing.T, r *rig.Fixture) {
+		strategytest.Run(t, lookup(t, c.strategy), func(t *testing.T, r *strategytest.Fixture) {
 			nodes := max(1, r.Strategy.Nodes)
 			for i := range nodes {
 				if i < c.down {
 					r.Down(i + 1)
 				} else if c.taken {
-					if err := r.Server(i+1).Set(rig.Key, "somebody's"); err != nil {
+					if err := r.Server(i+1).Set(strategytest.Key, "somebody's"); err != nil {
 						t.Fatal(err)
 					}
 				}
@@ -58,11 +58,11 @@ func TestRedsyncWithNodesDown(t *testing.T) {
 }
 
 func TestRedsyncValidUntilIsOnTheClientsClock(t *testing.T) {
-	rig.Run(t, lookup(t, "redsync-5"), func(t *testing.T, r *rig.Fixture) {
+	strategytest.Run(t, lookup(t, "redsync-5"), func(t *testing.T, r *strategytest.Fixture) {
 		r.Ahead("A", time.Hour)
 		want(t, "the attempt", try(r, "A"), nil)
 		until := r.Lock("A").(strategies.Validity).ValidUntil()
-		if left, wanted := time.Until(until), time.Hour+rig.TTL*99/100; left != wanted {
+		if left, wanted := time.Until(until), time.Hour+strategytest.TTL*99/100; left != wanted {
 			t.Errorf("valid for %s, want %s", left, wanted)
 		}
 	})

@@ -8,12 +8,12 @@ import (
 	"testing"
 
 	"github.com/lockfault/lockfault/strategies"
-	"github.com/lockfault/lockfault/strategies/internal/rig"
+	"github.com/lockfault/lockfault/strategies/internal/strategytest"
 	"github.com/lockfault/lockfault/strategies/thirdparty"
 )
 
 func TestMain(m *testing.M) {
-	rig.Quiet()
+	strategytest.Quiet()
 	os.Exit(m.Run())
 }
 
@@ -36,7 +36,7 @@ func TestWire(t *testing.T) {
 			continue // it needs CLIENT TRACKING, which the rig's servers don't know
 		}
 		t.Run(s.Name, func(t *testing.T) {
-			rig.PlayGolden(t, s, s.Name, `
+			strategytest.PlayGolden(t, s, s.Name, `
 				A acquire
 				B try
 				B begin acquire 1m
@@ -59,12 +59,12 @@ func TestBadEnv(t *testing.T) {
 	}
 }
 
-func try(r *rig.Fixture, client string) error {
+func try(r *strategytest.Fixture, client string) error {
 	r.T.Helper()
 	return r.Lock(client).(strategies.TryAcquirer).TryAcquire(context.Background())
 }
 
-func release(r *rig.Fixture, client string) error {
+func release(r *strategytest.Fixture, client string) error {
 	r.T.Helper()
 	return r.Lock(client).Release(context.Background())
 }

@@ -10,10 +10,10 @@ import (
 	"github.com/lockfault/lockfault/faults/real"
 	server "github.com/lockfault/lockfault/faults/zookeeper"
 	"github.com/lockfault/lockfault/strategies"
-	"github.com/lockfault/lockfault/strategies/internal/served"
+	"github.com/lockfault/lockfault/strategies/internal/servicetest"
 )
 
-func TestLocksAreStrategies(t *testing.T) { served.AreStrategies(t, Service, All()) }
+func TestLocksAreStrategies(t *testing.T) { servicetest.AreStrategies(t, Service, All()) }
 
 // serve starts a server.
 func serve(t *testing.T) real.Server {
@@ -23,20 +23,20 @@ func serve(t *testing.T) real.Server {
 	if err == nil {
 		h, err = server.New(server.Options{Program: program, Members: 1, Dir: t.TempDir()})
 	}
-	return served.Start(t, h, err)
+	return servicetest.Start(t, h, err)
 }
 
 // client makes a client's lock on the server at that address.
 func client(t *testing.T, addr string, ttl time.Duration) *tokenLock {
 	t.Helper()
-	return served.Client(t, fenced(), served.Env(server.Service{}, addr, ttl)).(*tokenLock)
+	return servicetest.Client(t, fenced(), servicetest.Env(server.Service{}, addr, ttl)).(*tokenLock)
 }
 
 func TestLock(t *testing.T) {
 	at := serve(t)
 	a, b := client(t, at.Addr(), 30*time.Second), client(t, at.Addr(), 30*time.Second)
 	ctx := t.Context()
-	served.Contend(t, a, b)
+	servicetest.Contend(t, a, b)
 	if err := a.Acquire(ctx); !errors.Is(err, strategies.ErrNotAcquired) {
 		t.Errorf("an acquire of who holds: %v", err)
 	}

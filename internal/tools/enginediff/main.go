@@ -32,7 +32,7 @@ import (
 	"strings"
 
 	"github.com/lockfault/lockfault/reports"
-	"github.com/lockfault/lockfault/scenarios/settled"
+	"github.com/lockfault/lockfault/scenarios/racefree"
 )
 
 func main() {
@@ -77,7 +77,7 @@ func makeRecord(dir, lockfault string) error {
 	if err := os.Mkdir(texts, 0o755); err != nil {
 		return err
 	}
-	subjects := []settled.Subject{
+	subjects := []racefree.Subject{
 		{Name: "set-nx-px-lua", Nodes: 1, Replicas: 2},
 		{Name: "redisson", Nodes: 1, Replicas: 2, Watchdog: true},
 		{Name: "set-wait", Nodes: 1, Replicas: 2},
@@ -91,7 +91,7 @@ func makeRecord(dir, lockfault string) error {
 	for i := range scripts {
 		of := subjects[i%len(subjects)]
 		name := fmt.Sprintf("%s-%d", of.Name, i+1)
-		if err := os.WriteFile(filepath.Join(texts, name+".txt"), []byte(settled.Script(name, uint64(i+1), of)), 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(texts, name+".txt"), []byte(racefree.Script(name, uint64(i+1), of)), 0o644); err != nil {
 			return err
 		}
 	}

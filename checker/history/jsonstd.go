@@ -1,0 +1,127 @@
+package history
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/lockfault/lockfault/checker"
+	"github.com/lockfault/lockfault/internal/jsonscan"
+	"github.com/lockfault/lockfault/internal/suggest"
+)
+
+// A jsonLine is a line for the standard library. Index and Time are pointers to
+// tell 0 from nothing; the outer fields take precedence over those of the
+// checker's event.
+type jsonLine struct {
+	checker.Event
+	Index   *int64         `json:"i"`
+	Time    *time.Duration `json:"t"`
+	Key     string         `json:"key"`
+	Permits int64          `json:"permits"`
+	Shared  bool           `json:"shared"`
+}
+
+// decode reads a line with the standard library. It is for lines that scan does
+// not take, and says what is wrong with them.
+func decode(text []byte, e *jsonEvent, fields []string) error {
+	if err := exactly(text, fields); err != nil {
+		return err
+	}
+	var v jsonLine
+	if err := decodeStrictly(text, &v); err != nil {
+		return err
+	}
+	if hasHalfSurrogate(text, v.Client, v.Key, v.Owner, v.Value) {
+		return errors.New(`an escape as \ud800 is half of a character, and the other half is missing`)
+	}
+	if v.Index != nil {
+		e.index, e.hasIndex = *v.Index, true
+	}
+	if v.Time != nil {
+		e.time, e.hasTime = int64(*v.Time), true
+	}
+	e.kind, e.client, e.op, e.result, e.key = []byte(v.Kind), []byte(v.Client), []byte(v.Op), []byte(v.Result), []byte(v.Key)
+	e.call, e.token, e.until, e.permits, e.accepted = int64(v.Call), v.Token, int64(v.Until), v.Permits, v.Accepted
+	e.shared = v.Shared
+	e.node, e.server, e.owner, e.value, e.cause = []byte(v.Node), []byte(v.Server), []byte(v.Owner), []byte(v.Value), []byte(v.Cause)
+	return nil
+}
+
+// hasHalfSurrogate reports whether one of these words, which a line has, was written with half a surrogate pair: the standard library
+// puts the same character for all of those.
+func hasHalfSurrogate(text []byte, words ...string) bool {
+	return slices.ContainsFunc(words, func(word string) bool { return strings.ContainsRune(word, utf8.RuneError) }) &&
+		!bytes.ContainsRune(text, utf8.RuneError) && !bytes.Contains(bytes.ToLower(text), []byte(`\ufffd`))
+}
+
+// exactly refuses an object that has a field twice, or one that is not among
+// those, be it by case alone: the standard library would take the last of two, and
+// CLIENT for client. What is no object at all it leaves to the library to refuse.
+func exactly(text []byte, fields []string) error {
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	if begin, err := decoder.Token(); err != nil || begin != json.Delim('{') {
+		return nil
+	}
+	var seen []string
+	for decoder.More() {
+		token, err := decoder.Token()
+		name, ok := token.(string)
+		if err != nil || !ok {
+			return nil
+		}
+		if !slices.Contains(fields, name) {
+			if meant, ok := suggest.Of(name, fields); ok {
+				return fmt.Errorf("unknown field %.40q, did you mean %q?", name, meant)
+			}
+			return fmt.Errorf("unknown field %.40q: leave it out; docs/history.md has those that there are", name)
+		}
+		if slices.Contains(seen, name) {
+			return fmt.Errorf("it has %q twice: leave out one of them", name)
+		}
+		seen = append(seen, name)
+		var value json.RawMessage
+		if decoder.Decode(&value) != nil {
+			return nil
+		}
+	}
+	return nil
+}
+
+// jsonNames returns the names of the fields of a struct in JSON.
+func jsonNames(t reflect.Type) []string {
+	var list []string
+	for _, field := range reflect.VisibleFields(t) {
+		if name, _, _ := strings.Cut(field.Tag.Get("json"), ","); name != "" && name != "-" && !slices.Contains(list, name) {
+			list = append(list, name)
+		}
+	}
+	return list
+}
+
+// decodeStrictly reads one JSON object that has no other fields than v.
+func decodeStrictly(text []byte, v any) error {
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(v); err != nil {
+		var kind *json.UnmarshalTypeError
+		if errors.As(err, &kind) && kind.Field == "" {
+			return fmt.Errorf("it is a JSON %s, not an object", kind.Value)
+		}
+		if kind != nil {
+			return fmt.Errorf("%q can't be a JSON %s", jsonscan.Key(kind), kind.Value)
+		}
+		return reason(err)
+	}
+	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
+		return errors.New("there is more than one object on the line")
+	}
+	return nil
+}

@@ -1,0 +1,45 @@
+package history
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/lockfault/lockfault/checker"
+	"github.com/lockfault/lockfault/checker/linear"
+)
+
+// served follows what a server says of the lock's key, so that a lease which ends by its clock
+// is an event. The zero value has seen nothing.
+type served struct {
+	server string // the one that has said something
+	owner  string // whose the key was last; empty if it was nobody's
+	alien  bool   // it was somebody's, and whose is not known
+}
+
+// state takes what a server says of the key; there is an event if a lease has ended.
+func (s *served) state(e *jsonEvent, names *names, r *record) (int, error) {
+	server := string(e.server)
+	if server == "" {
+		server = string(e.node) + "/0"
+	}
+	if s.server != "" && server != s.server {
+		return 0, badFile{fmt.Errorf("%s says something of the key, and before it %s: with several servers there are several clocks, so none says when a lease ends", server, s.server)}
+	}
+	s.server = server
+	owner, alien := s.owner, s.alien
+	if s.owner, s.alien = "", len(e.owner) == 0 && len(e.value) > 0; len(e.owner) > 0 {
+		s.owner = names.of(e.owner)
+	}
+	gone := s.owner == "" && !s.alien // a clock that was moved may leave it there
+	switch {
+	case !gone || string(e.cause) != string(checker.ByExpiry) && string(e.cause) != string(checker.ByClock):
+		return 0, nil
+	case alien:
+		return 0, badFile{errors.New("a lease ended, and whose is not known, so the server's clock can't judge: none of the clients was the key's owner by the states before")}
+	case owner == "":
+		return 0, nil
+	}
+	*r = record{Event: linear.Event{Time: time.Duration(e.time), Client: owner, Phase: linear.Expired}}
+	return 1, nil
+}

@@ -1,0 +1,89 @@
+package history
+
+import (
+	"errors"
+	"fmt"
+)
+
+// An operation is a map that Jepsen wrote: of each of its keys that matter the
+// value, as it stands there, or nothing if there is none. They share memory with
+// the text.
+type operation struct {
+	kind, f, process, time, index, value []byte
+}
+
+// field returns where the value of a key belongs; nil if it does not matter.
+func (o *operation) field(key []byte) *[]byte {
+	switch string(key) { // does not allocate
+	case ":f":
+		return &o.f
+	case ":type":
+		return &o.kind
+	case ":time":
+		return &o.time
+	case ":index":
+		return &o.index
+	case ":value":
+		return &o.value
+	case ":process":
+		return &o.process
+	}
+	return nil
+}
+
+// scan reads the map that begins at the text's beginning, behind any tags, and
+// returns where it is over.
+func (o *operation) scan(b []byte) (int, error) {
+	*o = operation{}
+	i := 0
+	for depth := 0; len(b)-i > 1 && b[i] == '#' && b[i+1] != ':' && tagLetter(b[i+1]); depth++ {
+		if depth > maxDepth {
+			return 0, faultDeep
+		}
+		var err error
+		if i, err = ednNext(b, ednSkipWord(b, i), 0); err != nil {
+			return 0, err
+		}
+	}
+	if i >= len(b) {
+		return 0, faultEnd
+	}
+	if b[i] != '{' {
+		return 0, errors.New("it is no map, and so no operation")
+	}
+	i++
+	for {
+		key, err := ednNext(b, i, 1)
+		switch {
+		case err != nil:
+			return 0, err
+		case key >= len(b):
+			return 0, faultEnd
+		case b[key] == '}':
+			return key + 1, nil
+		}
+		if i, err = ednSkip(b, key, 1); err != nil {
+			return 0, err
+		}
+		field := o.field(b[key:i])
+		value, err := ednNext(b, i, 1)
+		switch {
+		case err != nil:
+			return 0, err
+		case value >= len(b):
+			return 0, faultEnd
+		case b[value] == '}':
+			return 0, fault("a map has a key without a value")
+		}
+		if i, err = ednSkip(b, value, 1); err != nil {
+			return 0, err
+		}
+		if field == nil {
+			continue
+		}
+		if *field != nil {
+			return 0, fmt.Errorf("it has %s twice: leave out one of them", b[key:ednSkipWord(b, key)])
+		}
+		*field = b[value:i:i]
+	}
+}

@@ -1,0 +1,62 @@
+package lua
+
+import (
+	"reflect"
+
+	lua "github.com/yuin/gopher-lua"
+	"github.com/yuin/gopher-lua/ast"
+)
+
+// textOfNumber is the name of the function that makes text of numbers that are put
+// together. No script can write it.
+const textOfNumber = "\x00text"
+
+// asText passes on what it is given, but numbers as the text that they are to Lua:
+// gopher-lua's .. would write them with all their digits.
+func asText(l *lua.LState) int {
+	value := l.Get(1)
+	if n, ok := value.(lua.LNumber); ok {
+		value = lua.LString(number(n))
+	}
+	l.Push(value)
+	return 1
+}
+
+// textOfNumbers has all that is put together by .. in that part of a tree pass
+// through that function. What a script gives to loadstring is not reached.
+func textOfNumbers(part reflect.Value) {
+	switch part.Kind() {
+	case reflect.Interface, reflect.Pointer:
+		if part.IsNil() {
+			return
+		}
+		textOfNumbers(part.Elem())
+		if concat, ok := part.Interface().(*ast.StringConcatOpExpr); ok && part.Kind() == reflect.Pointer {
+			concat.Lhs, concat.Rhs = textOf(concat.Lhs), textOf(concat.Rhs)
+		}
+	case reflect.Slice:
+		for i := range part.Len() {
+			textOfNumbers(part.Index(i))
+		}
+	case reflect.Struct:
+		for i := range part.NumField() {
+			if part.Type().Field(i).IsExported() {
+				textOfNumbers(part.Field(i))
+			}
+		}
+	}
+}
+
+func textOf(e ast.Expr) ast.Expr {
+	switch e.(type) {
+	case *ast.StringExpr, *ast.StringConcatOpExpr:
+		return e
+	}
+	name := &ast.IdentExpr{Value: textOfNumber}
+	call := &ast.FuncCallExpr{Func: name, Args: []ast.Expr{e}}
+	for _, made := range []ast.PositionHolder{name, call} {
+		made.SetLine(e.Line())
+		made.SetLastLine(e.LastLine())
+	}
+	return call
+}

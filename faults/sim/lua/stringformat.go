@@ -1,0 +1,189 @@
+package lua
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	lua "github.com/yuin/gopher-lua"
+)
+
+// format is string.format as Lua 5.1 has it: arguments are checked, and text is
+// bytes. gopher-lua gives everything to Go's own.
+func format(l *lua.LState) int {
+	layout := l.CheckString(1)
+	var out strings.Builder
+	for arg := 1; layout != ""; {
+		plain, rest, found := strings.Cut(layout, "%")
+		out.WriteString(plain)
+		if layout = rest; !found {
+			break
+		}
+		if strings.HasPrefix(layout, "%") {
+			out.WriteByte('%')
+			layout = layout[1:]
+			continue
+		}
+		d := direct(l, layout)
+		layout = layout[d.length:]
+		arg++
+		out.WriteString(d.write(l, arg))
+	}
+	l.Push(lua.LString(out.String()))
+	return 1
+}
+
+// A directive is what stands behind a percent sign.
+type directive struct {
+	length           int // in bytes
+	flags            string
+	width, precision int // -1 if there is none
+	verb             byte
+}
+
+// direct reads the directive that text begins with.
+func direct(l *lua.LState, text string) directive {
+	d := directive{width: -1, precision: -1}
+	for strings.IndexByte("-+ #0", at(text, d.length)) >= 0 {
+		d.length++
+	}
+	if d.flags = text[:d.length]; d.length > 5 {
+		l.RaiseError("invalid format (repeated flags)")
+	}
+	digits := func(most int) int {
+		n := -1
+		for ; most > 0 && at(text, d.length) >= '0' && at(text, d.length) <= '9'; most-- {
+			n = max(n, 0)*10 + int(text[d.length]-'0')
+			d.length++
+		}
+		return n
+	}
+	d.width = digits(2)
+	if at(text, d.length) == '.' {
+		d.length++
+		d.precision = max(0, digits(2))
+	}
+	if c := at(text, d.length); c >= '0' && c <= '9' {
+		l.RaiseError("invalid format (width or precision too long)")
+	}
+	d.verb = at(text, d.length)
+	if strings.IndexByte("cdiouxXeEfgGqs", d.verb) < 0 || d.verb == 0 {
+		l.RaiseError("invalid option '%%%s' to 'format'", text[:min(len(text), d.length+1)])
+	}
+	d.length++
+	return d
+}
+
+// at returns a byte of a text, 0 behind its end.
+func at(text string, i int) byte {
+	if i < len(text) {
+		return text[i]
+	}
+	return 0
+}
+
+// write returns what the directive makes of an argument.
+func (d directive) write(l *lua.LState, arg int) string {
+	switch d.verb {
+	case 'c':
+		return d.pad(string([]byte{byte(int64(d.number(l, arg)))}))
+	case 'd', 'i':
+		return d.whole(int64(d.number(l, arg)), 'd')
+	case 'u':
+		return d.whole(uint64(int64(d.number(l, arg))), 'd')
+	case 'o', 'x', 'X':
+		return d.whole(uint64(int64(d.number(l, arg))), d.verb)
+	case 'q':
+		return quoted(d.text(l, arg))
+	case 's':
+		text := d.text(l, arg)
+		if d.precision < 0 && len(text) >= 100 {
+			return text // Lua keeps it as it is
+		}
+		text, _, _ = strings.Cut(text, "\x00") // where text ends in C
+		if d.precision >= 0 {
+			text = text[:min(len(text), d.precision)]
+		}
+		return d.pad(text)
+	}
+	n := d.number(l, arg)
+	if math.IsInf(n, 0) || math.IsNaN(n) {
+		return d.pad(digits(n, 14))
+	}
+	precision := d.precision
+	if precision < 0 {
+		precision = 6
+	} else if precision == 0 && (d.verb == 'g' || d.verb == 'G') {
+		precision = 1
+	}
+	return fmt.Sprintf(fmt.Sprintf("%%%s*.*%c", d.flags, d.verb), max(0, d.width), precision, n)
+}
+
+// whole writes a whole number; a precision is C's, the least number of digits.
+func (d directive) whole(n any, verb byte) string {
+	if d.precision < 0 {
+		return fmt.Sprintf(fmt.Sprintf("%%%s*%c", d.flags, verb), max(0, d.width), n)
+	}
+	return fmt.Sprintf(fmt.Sprintf("%%%s*.*%c", d.flags, verb), max(0, d.width), d.precision, n)
+}
+
+// pad widens a text, by bytes.
+func (d directive) pad(text string) string {
+	fill := strings.Repeat(" ", max(0, d.width-len(text)))
+	if strings.Contains(d.flags, "-") {
+		return text + fill
+	}
+	return fill + text
+}
+
+func (d directive) number(l *lua.LState, arg int) float64 {
+	value := l.Get(arg)
+	if text, ok := value.(lua.LString); ok {
+		value = numeral(text)
+	}
+	n, ok := value.(lua.LNumber)
+	if !ok {
+		wants(l, arg, "number")
+	}
+	return float64(n)
+}
+
+func (d directive) text(l *lua.LState, arg int) string {
+	switch value := l.Get(arg).(type) {
+	case lua.LString:
+		return string(value)
+	case lua.LNumber:
+		return number(value)
+	}
+	wants(l, arg, "string")
+	return ""
+}
+
+// wants raises the error that an argument is something else.
+func wants(l *lua.LState, arg int, what string) {
+	if arg > l.GetTop() {
+		l.RaiseError("bad argument #%d to 'format' (no value)", arg)
+	}
+	l.RaiseError("bad argument #%d to 'format' (%s expected, got %s)", arg, what, l.Get(arg).Type())
+}
+
+// quoted writes a text so that Lua can read it again.
+func quoted(text string) string {
+	var out strings.Builder
+	out.WriteByte('"')
+	for _, b := range []byte(text) {
+		switch b {
+		case '"', '\\', '\n':
+			out.WriteByte('\\')
+			out.WriteByte(b)
+		case '\r':
+			out.WriteString(`\r`)
+		case 0:
+			out.WriteString(`\000`)
+		default:
+			out.WriteByte(b)
+		}
+	}
+	out.WriteByte('"')
+	return out.String()
+}

@@ -1,8 +1,0 @@
-//go:build !linux
-
-package child
-
-import "time"
-
-// SinceBoot returns 0: there is no such clock to be had.
-func SinceBoot() time.Duration { return 0 }

@@ -1,0 +1,433 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lockfault/lockfault/checker/history"
+	"github.com/lockfault/lockfault/checker/linear"
+	"github.com/lockfault/lockfault/internal/printable"
+	"github.com/lockfault/lockfault/reports"
+)
+
+type checkOptions struct {
+	spec    string
+	expiry  string
+	permits int
+	limit   int
+	strict  bool
+	skew    time.Duration
+	all     bool
+	explain bool
+	input   string
+	unit    string
+	lenient bool
+	format  string
+	html    string
+}
+
+// inputAuto has the format of a history told by its content.
+const inputAuto = "auto"
+
+func inputs() []string {
+	names := []string{inputAuto}
+	for _, format := range history.Formats() {
+		names = append(names, string(format))
+	}
+	return names
+}
+
+func newCheckCommand() *cobra.Command {
+	var o checkOptions
+	cmd := &cobra.Command{
+		Use:   "check [FILE...]",
+		Short: "Check whether histories could come from a lock that works",
+		Long: `Read histories of locks, of this program or of any other, and say of each
+whether a lock that works could have given these answers: whether it is
+linearizable. "-", or no file, stands for standard input.
+
+The formats are JSON lines as "lockfault run" writes them, Jepsen's EDN, and CSV
+with the columns time,client,event,result and, if there are any, key, token, lease,
+permits and shared; each plain or compressed with gzip. docs/history.md describes them.
+
+Unless --spec says what kind of lock it is, the content does: a history with fencing
+tokens is judged as that of a mutex whose tokens grow or, if it has ends of leases or
+extends too, as that of a fenced lock; one with those alone as that of a lease; one with
+operations for reading as that of a read-write lock; one with leases that ended by the
+server's clock as that of such a lease; any other as that of a mutex.
+
+The exit status is 0 if all histories are valid and 1 if one is invalid. It is 2 if
+nothing was checked, because the command line is wrong or one of its files isn't
+there, and 3 if a history is unknown or a file that is there can't be read to its end
+as one.`,
+		Example: `  lockfault check lockfault-report/histories/*/*/*.jsonl
+  lockfault check --spec fenced --strict history.edn
+  lockfault check --all --html check.html logs.csv
+  grep lock production.log | to-csv | lockfault check --clock-skew 20ms`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return o.run(cmd, args)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&o.spec, "spec", specAuto, "`kind` of lock: "+strings.Join(specs(), ", "))
+	flags.StringVar(&o.expiry, "expiry", "believed", "`what` the ends of leases are, with --spec lease: believed, known or unknown")
+	flags.IntVar(&o.permits, "permits", 0, "`number` of permits, with --spec semaphore")
+	flags.IntVar(&o.limit, "limit", 0, "how often one client may hold, with --spec reentrant; default as often as it likes")
+	flags.BoolVar(&o.strict, "strict", false, "a try that was told busy needs somebody who held")
+	flags.DurationVar(&o.skew, "clock-skew", 0, "how wrong any time may be, either way: what that can explain is possible, not certain")
+	flags.BoolVar(&o.all, "all", false, "report all violations, not only the first")
+	flags.BoolVar(&o.explain, "explain", false, "print the smallest part of the history that is still illegal, and why")
+	flags.StringVar(&o.input, "input", inputAuto, "`format` of the histories: "+strings.Join(inputs(), ", "))
+	flags.StringVar(&o.unit, "time-unit", inputAuto, "`unit` of the times of CSV that are plain numbers: "+strings.Join(timeUnits(), ", "))
+	flags.BoolVar(&o.lenient, "lenient", false, "leave out lines that can't be read, and say how many")
+	flags.StringVar(&o.format, "format", formatTable, "`form` of the answer: table or json")
+	flags.StringVar(&o.html, "html", "", "`file` for a page with a picture of each violation, beside the answer")
+	return cmd
+}
+
+// check refuses what makes no sense, and settles what kind of lock the flags ask
+// for.
+func (o *checkOptions) check(cmd *cobra.Command) error {
+	if !slices.Contains(specs(), o.spec) {
+		return unknown("spec", o.spec, specs(), "there are "+strings.Join(specs(), ", "))
+	}
+	if !slices.Contains(inputs(), o.input) {
+		return unknown("input", o.input, inputs(), "there are "+strings.Join(inputs(), ", "))
+	}
+	if !slices.Contains(timeUnits(), o.unit) {
+		return unknown("time unit", o.unit, timeUnits(), "there are "+strings.Join(timeUnits(), ", "))
+	}
+	if o.format != formatTable && o.format != formatJSON {
+		return unknown("format", o.format, []string{formatTable, formatJSON}, "there are table and json")
+	}
+	var err error
+	if o.spec, err = o.specOf(cmd); err != nil {
+		return err
+	}
+	switch {
+	case o.skew < 0:
+		return usage("--clock-skew %v is negative: give 0s or more", o.skew)
+	case o.skew > longest:
+		return between("clock-skew", o.skew, 0, longest)
+	case o.limit > mostHolders:
+		return between("limit", o.limit, 1, mostHolders)
+	case o.spec == specSemaphore && !cmd.Flags().Changed("permits"):
+		return usage("--spec semaphore needs --permits, from 1 to %d", linear.MaxPermits)
+	case o.spec == specSemaphore && (o.permits < 1 || o.permits > linear.MaxPermits):
+		return between("permits", o.permits, 1, linear.MaxPermits)
+	case cmd.Flags().Changed("limit") && o.limit < 1:
+		return usage("--limit %d lets nobody hold: give 1 or more", o.limit)
+	}
+	_, err = o.linear(o.spec)
+	return err
+}
+
+// A checked is what is said about one file.
+type checked struct {
+	File       string `json:"file"`
+	Format     string `json:"format"`
+	Spec       string `json:"spec"`
+	SpecReason string `json:"because,omitempty"` // why this spec, if its content told
+	Verdict    string `json:"verdict"`           // valid, invalid, unknown, or error
+	Reason     string `json:"reason,omitempty"`
+	Operations int    `json:"operations"`
+	Unknown    int    `json:"unknown"`
+	Keys       int    `json:"keys"`
+	Estimated  bool   `json:"keys_estimated,omitempty"` // keys is an estimate
+	Ignored    int    `json:"ignored"`
+	Skipped    int    `json:"skipped"`
+	FirstSkip  string `json:"first_skipped,omitempty"`
+	found
+	Violations []violation `json:"violations"`
+	Omitted    int         `json:"omitted,omitempty"` // violations that are not listed
+	Explained  *explained  `json:"explained,omitempty"`
+	drawn      []reports.Drawn
+}
+
+type violation struct {
+	Rule    string        `json:"rule"`
+	Certain bool          `json:"certain"`
+	Key     string        `json:"key,omitempty"`
+	Lines   []int         `json:"lines"`
+	Clients []string      `json:"clients,omitempty"`
+	From    time.Duration `json:"from"`
+	To      time.Duration `json:"to"`
+	Message string        `json:"says"`
+}
+
+// verdictError is the verdict on a file that could not be read to its end.
+const verdictError = "error"
+
+func (o *checkOptions) run(cmd *cobra.Command, files []string) error {
+	defer keepSmall()()
+	if err := o.check(cmd); err != nil {
+		return err
+	}
+	if err := o.checkHTML(cmd.Flags().Changed("html"), files); err != nil {
+		return err
+	}
+	if len(files) == 0 {
+		files = []string{"-"}
+	}
+	for i, file := range files {
+		if file == "-" && slices.Contains(files[:i], "-") {
+			return usage("standard input is named twice, but can be read only once")
+		}
+		if file == "-" {
+			continue
+		}
+		// Before hours of reading, not after.
+		if info, err := os.Stat(file); err != nil {
+			return usage("can't read the history: %v", pathErrorText(err))
+		} else if info.IsDir() {
+			return usage("can't read the history: %s is a directory", file)
+		}
+	}
+	list := make([]checked, 0, len(files))
+	for _, file := range files {
+		c, err := o.one(cmd.Context(), cmd.InOrStdin(), file)
+		if errors.Is(err, context.Canceled) {
+			if len(list) > 0 {
+				if err := o.print(cmd.OutOrStdout(), list); err != nil {
+					return err
+				}
+			}
+			return &statusError{ExitInterrupted, fmt.Errorf("interrupted: %d of %d histories are checked", len(list), len(files))}
+		}
+		if err != nil {
+			// Without the program's name in front, editors find the place.
+			fmt.Fprintln(cmd.ErrOrStderr(), err)
+		}
+		list = append(list, c)
+	}
+	if err := o.writeHTML(list); err != nil {
+		return err
+	}
+	if err := o.print(cmd.OutOrStdout(), list); err != nil {
+		return err
+	}
+	status := ExitOK
+	for _, c := range list {
+		switch c.Verdict {
+		case string(linear.Valid):
+		case string(linear.Invalid):
+			status = max(status, ExitDiffers)
+		default:
+			status = max(status, ExitUndecided)
+		}
+	}
+	if status != ExitOK {
+		return &statusError{code: status}
+	}
+	return nil
+}
+
+// one checks one file. The error is why it could not be read to its end.
+func (o *checkOptions) one(ctx context.Context, stdin io.Reader, file string) (checked, error) {
+	c := checked{File: file, Spec: o.spec}
+	if file == "-" {
+		c.File = "stdin"
+	}
+	from, done, err := openInterruptible(ctx, stdin, file)
+	if err != nil {
+		c.Verdict, c.Reason = verdictError, pathErrorText(err).Error()
+		return c, pathErrorText(err)
+	}
+	defer done()
+	in := newHistoryText(from)
+	how := history.Options{Name: c.File}
+	if o.input != inputAuto {
+		how.Format = history.Format(o.input)
+	}
+	if o.unit != inputAuto {
+		how.TimeUnit = history.TimeUnit(o.unit)
+	}
+	if c.Spec == specAuto {
+		c.Spec, c.SpecReason = guess(in.head, how)
+	}
+	spec, err := o.linear(c.Spec)
+	if err != nil {
+		return c, err
+	}
+	how.ByServer = c.Spec == specByServer
+	if o.lenient {
+		how.Skip = func(err *history.Error) {
+			if c.FirstSkip == "" {
+				c.FirstSkip = err.Error()
+			}
+		}
+	}
+	as := linear.Options{Strict: o.strict, Skew: o.skew, All: o.all}
+	r := history.New(in.whole, how)
+	j, err := judge(ctx, r.Events(), spec, c.Spec != specMulti, as)
+	if err == nil && j.Unsettled && (j.Verdict == linear.Unknown || o.all) {
+		// The rules leave a question open, which takes a search from the
+		// first event on.
+		if from := in.reopen(); from == nil && j.Verdict == linear.Unknown {
+			j.Reason += "; a search may settle it, but not of an input of this size that can be read only once: give it as a file"
+		} else if from != nil {
+			as.Search, as.Locks = true, j.Open
+			r = history.New(from, how)
+			j, err = judge(ctx, r.Events(), spec, c.Spec != specMulti, as)
+		}
+	}
+	c.Format, c.Ignored, c.Skipped = string(r.Format()), r.Ignored(), r.Skipped()
+	c.found = foundBy(r)
+	c.Verdict, c.Reason = string(j.Verdict), j.Reason
+	c.Operations, c.Unknown, c.Keys = j.Ops, j.Unknown, j.keys
+	c.Estimated = j.estimated
+	c.Omitted = j.Omitted
+	c.Violations = make([]violation, 0, len(j.Violations))
+	for _, v := range j.Violations {
+		c.Violations = append(c.Violations, violationOf(v))
+	}
+	if o.explain && len(j.Violations) > 0 {
+		if from := in.reopen(); from != nil {
+			c.Explained = explain(history.New(from, how).Events(), spec, &j.Violations[0], o.strict)
+		} else {
+			c.Explained = &explained{Message: "an input of this size can be read only once: give it as a file to have it explained"}
+		}
+	}
+	if o.html != "" {
+		if from := in.reopen(); from != nil {
+			c.drawn = o.draw(from, how, spec, j.Violations)
+		}
+	}
+	if err != nil {
+		c.Reason = err.Error()
+		if j.Verdict != linear.Invalid { // what was proven before holds
+			c.Verdict = verdictError
+		}
+	}
+	return c, err
+}
+
+func violationOf(v linear.Violation) violation {
+	w := violation{
+		Rule: string(v.Rule), Certain: v.Certain, Key: v.Key, Lines: []int{},
+		Clients: v.Clients, From: v.From, To: v.To, Message: v.Message,
+	}
+	for _, e := range v.Events {
+		if e.Line > 0 {
+			w.Lines = append(w.Lines, e.Line)
+		}
+	}
+	slices.Sort(w.Lines)
+	w.Lines = slices.Compact(w.Lines)
+	return w
+}
+
+func (o *checkOptions) print(out io.Writer, list []checked) error {
+	b := bufio.NewWriter(out)
+	if o.format == formatJSON {
+		encoder := json.NewEncoder(printable.NewJSONWriter(b))
+		encoder.SetEscapeHTML(false)
+		encoder.SetIndent("", "  ")
+		if err := encoder.Encode(list); err != nil {
+			return err
+		}
+		return b.Flush()
+	}
+	w := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "HISTORY\tVERDICT\tSPEC\tOPERATIONS\tUNKNOWN\tLOCKS")
+	for _, c := range list {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%d\t%s\n", c.File, c.Verdict, c.Spec, c.Operations, c.Unknown, c.locks())
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	for _, c := range list {
+		c.explain(b, o.skew)
+	}
+	return b.Flush()
+}
+
+// locks returns how many locks the history is about, and says so if that is an estimate.
+func (c *checked) locks() string {
+	if c.Estimated {
+		return "about " + strconv.Itoa(c.Keys)
+	}
+	return strconv.Itoa(c.Keys)
+}
+
+// onLocks returns what locks returns, with its noun.
+func (c *checked) onLocks() string {
+	if c.Keys == 1 {
+		return "1 lock"
+	}
+	return c.locks() + " locks"
+}
+
+// explain writes what the table has no room for, after an empty line; nothing if
+// there is nothing to say.
+func (c *checked) explain(w io.Writer, skew time.Duration) {
+	var lines []string
+	if c.SpecReason != "" {
+		lines = append(lines, fmt.Sprintf("judged as --spec %s, since %s", c.Spec, c.SpecReason))
+	}
+	lines = append(lines, c.notes(skew)...)
+	for _, v := range c.Violations {
+		name := v.Rule
+		if !v.Certain {
+			name = "possible " + name
+		}
+		lines = append(lines, fmt.Sprintf("%s%s: %s", name, onLines(v.Lines), v.Message))
+	}
+	if c.Explained != nil {
+		lines = append(lines, c.Explained.lines()...)
+	}
+	if c.Omitted > 0 {
+		lines = append(lines, count(c.Omitted, "more violation is", "more violations are")+" not listed")
+	}
+	switch {
+	case c.Reason == "" || c.Verdict == verdictError: // that went to standard error
+	case c.Verdict == string(linear.Invalid):
+		lines = append(lines, "the rest was not read: "+c.Reason)
+	default:
+		lines = append(lines, c.Verdict+": "+c.Reason)
+	}
+	if c.Skipped > 0 {
+		lines = append(lines, fmt.Sprintf("%s left out, the first because: %s", count(c.Skipped, "line was", "lines were"), c.FirstSkip))
+	}
+	if len(lines) == 0 {
+		return
+	}
+	fmt.Fprintf(w, "\n%s\n", c.File)
+	for _, line := range lines {
+		fmt.Fprintf(w, "  %s\n", line)
+	}
+}
+
+func count(n int, one, several string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return strconv.Itoa(n) + " " + several
+}
+
+func onLines(lines []int) string {
+	switch len(lines) {
+	case 0:
+		return ""
+	case 1:
+		return fmt.Sprintf(", line %d", lines[0])
+	}
+	texts := make([]string, len(lines))
+	for i, n := range lines {
+		texts[i] = strconv.Itoa(n)
+	}
+	last := len(texts) - 1
+	return ", lines " + strings.Join(texts[:last], ", ") + " and " + texts[last]
+}

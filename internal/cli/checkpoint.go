@@ -1,0 +1,56 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/spf13/pflag"
+
+	"github.com/lockfault/lockfault/internal/explore"
+	"github.com/lockfault/lockfault/internal/version"
+)
+
+func (o *exploreOptions) addCheckpointFlag(flags *pflag.FlagSet) {
+	flags.StringVar(&o.checkpoint, "checkpoint", "", "`file` that keeps what was played, so that the same search, started again, goes on where it ended; default none")
+}
+
+// openCheckpoint returns the player of a search: the one that is given, behind the file
+// of --checkpoint, if there is one.
+func (o *exploreOptions) openCheckpoint(strategy string, player explore.Player, stderr io.Writer) (explore.Player, *checkpoint, error) {
+	if o.checkpoint == "" {
+		return player, nil, nil
+	}
+	build, err := digestOfThisProgram()
+	if err != nil {
+		return nil, nil, err
+	}
+	journal, err := explore.OpenJournal(o.checkpoint, explore.Subject{
+		Strategy: strategy, Seed: o.seed, TTL: o.bound.TTL, Version: version.Of(), Build: build,
+	}, player)
+	if err != nil {
+		return nil, nil, usage("--checkpoint: %v", err)
+	}
+	if n := journal.Dropped(); n > 0 {
+		fmt.Fprintf(stderr, "lockfault: the end of %s was not whole: %s dropped, and what was in there is played again\n", o.checkpoint, count(int(n), "byte is", "bytes are"))
+	}
+	return journal, &checkpoint{journal}, nil
+}
+
+// A checkpoint is an open file of --checkpoint; nil is none.
+type checkpoint struct{ journal *explore.Journal }
+
+// Close lets others have it.
+func (c *checkpoint) Close() {
+	if c != nil {
+		c.journal.Close()
+	}
+}
+
+// tellCheckpoint says how much of the search was played by one before.
+func (o *exploreOptions) tellCheckpoint(w io.Writer, c *checkpoint) error {
+	if c == nil || c.journal.Known() == 0 {
+		return nil
+	}
+	_, err := fmt.Fprintf(w, "%s known from %s\n", count(c.journal.Served(), "run was", "runs were"), o.checkpoint)
+	return err
+}

@@ -1,0 +1,95 @@
+package cli
+
+import (
+	"errors"
+	"io/fs"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lockfault/lockfault/internal/cellresult"
+	"github.com/lockfault/lockfault/internal/harness"
+	"github.com/lockfault/lockfault/reports"
+	"github.com/lockfault/lockfault/scenarios"
+	"github.com/lockfault/lockfault/strategies"
+)
+
+// A pair is a strategy's and a scenario's name: a cell in whatever world.
+type pair struct{ strategy, scenario string }
+
+func pairOf(c reports.Cell) pair { return pair{c.Strategy, c.Scenario} }
+
+// expectations say what is expected of the cells that are played.
+type expectations struct {
+	file  string                  // as its user calls it; empty if there is none
+	said  *scenarios.Expectations // what it says; nil if there is none
+	cells map[pair]harness.Cell
+	read  func() (*scenarios.Expectations, []byte, error) // the file
+}
+
+// expectations reads what is expected of cells of these strategies under these
+// scenarios, and checks that everything exists that is spoken of. A file may be
+// missing if it is to be made.
+func (o *playOptions) expectations(cmd *cobra.Command, registry strategies.Registry, list []strategies.Strategy, scripts []chosen, mayMiss bool) (*expectations, error) {
+	e := &expectations{file: o.expect, cells: map[pair]harness.Cell{}}
+	var own []string // the keys of the user's scripts
+	for _, script := range scripts {
+		if script.file != "" {
+			own = append(own, script.Key())
+		}
+		for _, strategy := range list {
+			e.cells[pair{strategy.Name, script.Name}] = harness.Cell{Strategy: strategy, Script: script.Script}
+		}
+	}
+	for _, strategy := range list {
+		if err := scenarios.CheckMay(strategy.Expected, own); err != nil {
+			return nil, usage("what %s may show: %w", strategy.Name, err)
+		}
+	}
+	if o.expect == "" {
+		return e, nil
+	}
+	e.read = func() (*scenarios.Expectations, []byte, error) {
+		source, err := readText(cmd.Context(), cmd.InOrStdin(), "expectations", o.expect)
+		switch {
+		case errors.Is(err, fs.ErrNotExist) && mayMiss:
+			return &scenarios.Expectations{}, nil, nil
+		case errors.Is(err, fs.ErrNotExist):
+			return nil, nil, usage("%w: %s run --accept makes it", err, cmd.Root().Name())
+		case err != nil:
+			return nil, nil, err
+		}
+		said, err := scenarios.ParseExpectations(o.expect, source)
+		if err != nil {
+			return nil, nil, err
+		}
+		return said, source, said.Check(registry.Names(), own)
+	}
+	var err error
+	e.said, _, err = e.read()
+	return e, err
+}
+
+// of says what is expected of a cell, and why another run of its seed may differ.
+func (e *expectations) of(c *reports.Cell) {
+	cellresult.Expect(c, e.cells[pairOf(*c)], e.said)
+}
+
+// absent returns the user's own scripts that the file speaks of, for a strategy that
+// is played, and that are not: that they exist nobody can tell.
+func (e *expectations) absent() (keys []string) {
+	if e.said == nil {
+		return nil
+	}
+	for cell := range e.cells {
+		for _, key := range e.said.Scenarios(cell.strategy) {
+			name, own := strings.CutSuffix(key, ".txt")
+			if played, ok := e.cells[pair{cell.strategy, name}]; own && (!ok || played.Script.Key() != key) {
+				keys = append(keys, key)
+			}
+		}
+	}
+	slices.Sort(keys)
+	return slices.Compact(keys)
+}

@@ -1,0 +1,390 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lockfault/lockfault/internal/explore"
+	"github.com/lockfault/lockfault/internal/queue"
+	"github.com/lockfault/lockfault/internal/queue/item"
+)
+
+// checkShared says what of a search can't be shared by a queue.
+func (o *exploreOptions) checkShared(cmd *cobra.Command) error {
+	on := cmd.Flags().Changed(o.queue.flag)
+	switch {
+	case !on && cmd.Flags().Changed("parts"):
+		return usage("--parts is of a search on a queue: name one with --on, or leave it out")
+	case !on:
+		return nil
+	case o.drawn.random != "":
+		return usage("--on: schedules that are drawn by chance are not shared: draw some on each machine, with a --seed of its own")
+	case o.checkpoint != "":
+		return usage("--on: what was searched is kept by the queue: leave --checkpoint out")
+	case o.bound.Shards > 0:
+		return usage("--on: the search is cut into parts by itself: leave --shard out")
+	case o.drawn.shrink:
+		return usage("--on: what a search of all finds is shortest among all paths: leave --shrink out, and have \"shrink\" make the scripts smaller")
+	case cmd.Flags().Changed("memory"):
+		return usage("--on: each worker has --memory of its own: leave --memory out")
+	case o.bound.States > 0:
+		return usage("--on: nobody counts the states of all parts while they are searched: leave --states out")
+	case cmd.Flags().Changed("parts") && o.parts < 1 || o.parts > explore.MaxShards:
+		return usage("--parts %d: give 1 to %d", o.parts, explore.MaxShards)
+	}
+	return nil
+}
+
+// reachNote is the key of the note that says how far parts still have to be searched.
+const reachNote = "reach"
+
+// A reach is how many moves paths may have, as others say; 0 is any. Safe for concurrent use.
+type reach struct{ moves atomic.Int64 }
+
+func (r *reach) get() int { return int(r.moves.Load()) }
+
+func (r *reach) set(text string) {
+	if n, err := strconv.Atoi(text); err == nil {
+		r.moves.Store(int64(n))
+	}
+}
+
+// lookAt is how often it is looked whether workers have nothing to do.
+const lookAt = 2 * time.Second
+
+// A piece is a shard of a search that workers search. Its halves are the two shards that it
+// consists of if there are twice as many.
+type piece struct {
+	shard, of int
+	item      queue.Item
+	began     time.Time
+	failed    int // how often it was answered by an error
+	result    *explore.Result
+	parts     [2]*piece // nil until it was cut
+}
+
+// done reports whether all of it is known.
+func (p *piece) done() bool {
+	return p.result != nil || p.parts[0] != nil && p.parts[0].done() && p.parts[1].done()
+}
+
+// results returns those of which it consists.
+func (p *piece) results() []explore.Shard {
+	if p.result != nil || p.parts[0] == nil {
+		return []explore.Shard{{Number: p.shard, Of: p.of, Result: p.result}}
+	}
+	return append(p.parts[0].results(), p.parts[1].results()...)
+}
+
+// A sharedSearch is a search by the workers of a queue.
+type sharedSearch struct {
+	*exploreOptions
+	strategy string
+	pieces   []*piece
+	by       map[string]*piece // by the names of their items: those that are not answered
+	reach    int
+	explorer *explorer // of this machine, which plays what workers say that they have found
+}
+
+// searchShared is [explore.Search] by the workers of the queue.
+func (o *exploreOptions) searchShared(ctx context.Context, e *explorer, strategy string) (explore.Result, error) {
+	s := &sharedSearch{exploreOptions: o, strategy: strategy, by: map[string]*piece{}, explorer: e}
+	parts, err := s.howMany(ctx)
+	if err != nil && ctx.Err() == nil {
+		return explore.Result{}, err
+	}
+	for shard := range parts {
+		p, err := s.ask(ctx, shard+1, parts)
+		if err != nil && ctx.Err() == nil {
+			return explore.Result{}, err
+		}
+		s.pieces = append(s.pieces, p)
+	}
+	ended := ""
+	for len(s.by) > 0 && ended == "" {
+		within, cancel := context.WithTimeout(ctx, lookAt)
+		answer, err := o.shared.Next(within)
+		cancel()
+		switch {
+		case err == nil:
+			err = s.take(ctx, answer)
+		case ctx.Err() != nil:
+			ended = "interrupted"
+			if errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
+				ended = outOfTime
+			}
+			err = nil
+		case errors.Is(err, context.DeadlineExceeded):
+			err = s.split(ctx)
+		}
+		if err != nil {
+			return explore.Result{}, err
+		}
+	}
+	var all []explore.Shard
+	for _, p := range s.pieces {
+		all = append(all, p.results()...)
+	}
+	if ended == outOfTime && !slices.ContainsFunc(all, func(s explore.Shard) bool { return s.Result != nil }) {
+		return explore.Result{}, &statusError{ExitUndecided, errors.New("no part of the search was done in time, so nothing is known: give more with --for, or see that workers of this build are there")}
+	}
+	result := explore.Join(all, o.bound)
+	if o.doubled = len(all) > 1 && o.bound.Doubles(); len(all) == 1 {
+		result.Common = nil // it is of shards
+	}
+	s.cutElsewhere = slices.ContainsFunc(all, func(p explore.Shard) bool { return p.Result != nil && !s.bound.Asks(p.Result.Cut) })
+	if ended != "" {
+		result.Cut = ended // as of any search
+	}
+	return result, nil
+}
+
+// howMany returns into how many parts the search is cut at first. Each plays what others play too, so there
+// are no more than it takes to keep workers busy: one has all of it.
+func (s *sharedSearch) howMany(ctx context.Context) (int, error) {
+	if s.parts > 0 {
+		return s.parts, nil
+	}
+	state, err := s.shared.State(ctx)
+	if err != nil || state.Idle < 2 {
+		return 1, err
+	}
+	return min(2*state.Idle, explore.MaxShards), nil
+}
+
+// ask has a part searched.
+func (s *sharedSearch) ask(ctx context.Context, shard, of int) (*piece, error) {
+	b := s.bound
+	if b.Shard, b.Shards = shard, of; of == 1 {
+		b.Shard, b.Shards = 0, 0 // all of it, as of any search
+	}
+	asked, err := item.Search{Strategy: s.strategy, Nodes: s.nodes, Seed: s.seed, Limit: s.cellTimeout, Bound: b}.Item()
+	if err != nil {
+		return nil, err
+	}
+	p := &piece{shard: shard, of: of, began: time.Now(), item: asked}
+	s.by[p.item.Name] = p
+	return p, s.shared.Put(ctx, p.item)
+}
+
+// take takes note of an answer, and tells others what they need no longer look for.
+func (s *sharedSearch) take(ctx context.Context, answer queue.Answer) error {
+	p := s.by[answer.Name]
+	if p == nil {
+		return nil // it was dropped
+	}
+	if answer.Err != nil {
+		return fmt.Errorf("shard %d of %d: %w", p.shard, p.of, answer.Err)
+	}
+	came, err := s.read(ctx, p, answer)
+	var wrong *wrongAnswer
+	if errors.As(err, &wrong) {
+		s.shared.say(fmt.Sprintf("worker %s is excluded: %s: shard %d of %d is asked anew", queue.Short(answer.Worker), wrong, p.shard, p.of))
+		p.began = time.Now()
+		return s.shared.Refuse(ctx, p.item, answer, true)
+	}
+	if ctx.Err() != nil {
+		return nil // there was no time to look at it
+	}
+	if err != nil {
+		return err
+	}
+	if came.Err != "" {
+		if p.failed++; p.failed < deaths {
+			return s.shared.Refuse(ctx, p.item, answer, false)
+		}
+		return fmt.Errorf("shard %d of %d: %s", p.shard, p.of, came.Err)
+	}
+	delete(s.by, answer.Name)
+	p.result = &came.Result
+	if err := s.drop(ctx); err != nil {
+		return err
+	}
+	for _, f := range came.Result.Findings {
+		if !s.bound.Ends(f.Anomaly) || s.reach > 0 && f.Moves >= s.reach {
+			continue
+		}
+		s.reach = f.Moves
+		if err := s.shared.SetNote(ctx, reachNote, strconv.Itoa(s.reach)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// read reads the answer of a part. Each script of it is played here, and a small shard of it is searched
+// here. The error is a *wrongAnswer if no worker of this build would give such an answer.
+func (s *sharedSearch) read(ctx context.Context, p *piece, answer queue.Answer) (came searched, err error) {
+	if err := json.Unmarshal(answer.Body, &came); err != nil {
+		return came, wrongly("its answer can't be read: %v", err)
+	}
+	if came.Err != "" {
+		return searched{Err: came.Err}, nil
+	}
+	r := &came.Result
+	if why := s.impossible(r); why != "" {
+		return came, wrongly("%s", why)
+	}
+	for _, f := range r.Findings {
+		look, err := s.explorer.PlayAlone(ctx, explore.Trial{Script: f.Script})
+		switch {
+		case err != nil:
+			return came, err
+		case look.Err != "" || !slices.Equal(look.Anomalies, f.Anomalies):
+			return came, wrongly("it says that a script shows %v, and on this machine it shows %v", f.Anomalies, look.Anomalies)
+		}
+	}
+	return came, s.sample(ctx, p, r)
+}
+
+// impossible says what no search comes to.
+func (s *sharedSearch) impossible(r *explore.Result) string {
+	if min(r.States, r.Ends, r.Merged, r.Moves, r.Runs, r.Depth, r.Varied) < 0 {
+		return "it has numbers that no search has"
+	}
+	if r.States > r.Moves+1 || r.Ends > r.States || r.Depth > r.Moves {
+		return "it has more states than moves that lead to them"
+	}
+	if r.Moves > 0 && (r.Ends == r.States || r.Depth > r.States) {
+		return "it has more ends, or a longer path, than its states allow"
+	}
+	if c := r.Common; c != nil && (min(c.States, c.Ends, c.Merged, c.Moves) < 0 || c.States > r.States || c.Ends > r.Ends || c.Merged > r.Merged || c.Moves > r.Moves) {
+		return "more is common to all shards than there is"
+	}
+	switch why := r.Cut != "" || len(r.Failures) > 0; {
+	case r.Exhausted && why:
+		return "it says that it is exhausted, and why it is not"
+	case !r.Exhausted && !why:
+		return "it says that it is not exhausted, and not why"
+	case r.Exhausted && r.States == 0:
+		return "it says that it is exhausted, and has seen no state"
+	}
+	for i, f := range r.Findings {
+		if slices.ContainsFunc(r.Findings[:i], func(other explore.Finding) bool { return other.Anomaly == f.Anomaly }) {
+			return fmt.Sprintf("it has %s twice", f.Anomaly)
+		}
+		if why := checkFinding(f, scriptOf(s.strategy, f.Anomaly), s.strategy); why != "" {
+			return why
+		}
+	}
+	return ""
+}
+
+const (
+	// finer is how many shards a part is cut into, of which one is searched here.
+	finer = 16
+	// sampleLeast is how long a part may be searched here, and sampleShare the share of the time that it has
+	// taken, if that is longer. Half of it is for the part itself, and half for the shard.
+	sampleLeast = 4 * time.Second
+	sampleShare = 10
+)
+
+// sample searches a part that is said to be searched to its end, as far as there is time, and then a small shard of
+// it, drawn at random, if there was not enough: what is found must be in the answer. A small part is searched whole.
+func (s *sharedSearch) sample(ctx context.Context, p *piece, r *explore.Result) error {
+	if !r.Exhausted || s.bound.Varies {
+		return nil
+	}
+	half := max(sampleLeast, time.Since(p.began)/sampleShare) / 2
+	b := s.bound
+	b.Reach = nil
+	if p.of > 1 {
+		b.Shard, b.Shards = p.shard, p.of
+	}
+	whole, err := s.searchHere(ctx, b, half, r)
+	if err != nil || ctx.Err() != nil {
+		return err
+	}
+	if whole.Exhausted {
+		if whole.States != r.States || whole.Moves != r.Moves || whole.Depth != r.Depth || len(whole.Findings) != len(r.Findings) {
+			return wrongly("it has %d states and %d moves, and this machine finds %d and %d", r.States, r.Moves, whole.States, whole.Moves)
+		}
+		return nil
+	}
+	if finer*p.of > explore.MaxShards {
+		return nil
+	}
+	b.Shard, b.Shards = p.shard+p.of*s.shared.random.IntN(finer), finer*p.of
+	_, err = s.searchHere(ctx, b, half, r)
+	return err
+}
+
+// searchHere searches here for a time, and returns an error if the answer lacks what that finds.
+func (s *sharedSearch) searchHere(ctx context.Context, b explore.Bound, d time.Duration, r *explore.Result) (explore.Result, error) {
+	within, cancel := context.WithTimeout(ctx, d)
+	defer cancel()
+	here, err := explore.Search(within, b, s.explorer, func(explore.Result) {})
+	if err != nil && within.Err() == nil {
+		return here, err
+	}
+	for _, f := range here.Findings {
+		if !slices.ContainsFunc(r.Findings, func(other explore.Finding) bool { return other.Anomaly == f.Anomaly && other.Moves <= f.Moves }) {
+			return here, wrongly("it has not found %s in %d moves, and this machine has", f.Anomaly, f.Moves)
+		}
+	}
+	switch {
+	case here.States > r.States, here.Moves > r.Moves:
+		return here, wrongly("it has seen %d states and %d moves, and this machine sees more in a part of that", r.States, r.Moves)
+	case here.Exhausted && here.Common != nil && r.Common != nil && *here.Common != *r.Common:
+		return here, wrongly("what it says is common to all shards is not what this machine finds")
+	}
+	return here, nil
+}
+
+// drop takes back what is known by other parts.
+func (s *sharedSearch) drop(ctx context.Context) error {
+	var known func(p *piece, above bool) error
+	known = func(p *piece, above bool) error {
+		if p == nil {
+			return nil
+		}
+		if (above || p.done()) && s.by[p.item.Name] != nil {
+			delete(s.by, p.item.Name)
+			if err := s.shared.Drop(ctx, p.item); err != nil {
+				return err
+			}
+		}
+		above = above || p.result != nil
+		return errors.Join(known(p.parts[0], above), known(p.parts[1], above))
+	}
+	var all []error
+	for _, p := range s.pieces {
+		all = append(all, known(p, false))
+	}
+	return errors.Join(all...)
+}
+
+// large is for how long a part has been waited for that is cut in halves.
+const large = 10 * time.Second
+
+// split has large parts searched by halves too, if there are workers that have nothing to do:
+// what is known first, the part or its halves, is taken.
+func (s *sharedSearch) split(ctx context.Context) error {
+	state, err := s.shared.State(ctx)
+	if err != nil || state.Waiting > 0 {
+		return err
+	}
+	var list []*piece
+	for _, p := range s.by {
+		if p.parts[0] == nil && time.Since(p.began) > large && 2*p.of <= explore.MaxShards {
+			list = append(list, p)
+		}
+	}
+	slices.SortFunc(list, func(a, b *piece) int { return a.began.Compare(b.began) })
+	for _, p := range list[:min(len(list), state.Idle/2)] {
+		for i := range p.parts {
+			if p.parts[i], err = s.ask(ctx, p.shard+i*p.of, 2*p.of); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,80 @@
+package cli
+
+import (
+	"bytes"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lockfault/lockfault/internal/atomicdir"
+	"github.com/lockfault/lockfault/scenarios"
+)
+
+type fmtOptions struct {
+	write bool
+	diff  bool
+}
+
+func newFmtCommand() *cobra.Command {
+	var o fmtOptions
+	cmd := &cobra.Command{
+		Use:   "fmt FILE...",
+		Short: "Format scripts",
+		Long: `Print scripts in their canonical format. "-" stands for standard input.
+
+With -w files are rewritten in place. With -d what would change is printed, and
+the exit status is 1 if anything would.`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return usage("\"fmt\" needs the file of a script: \"%s --help\" explains it", cmd.CommandPath())
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return o.run(cmd, args)
+		},
+	}
+	cmd.Flags().BoolVarP(&o.write, "write", "w", false, "rewrite files in place")
+	cmd.Flags().BoolVarP(&o.diff, "diff", "d", false, "print what would change, and fail if anything would")
+	return cmd
+}
+
+func (o *fmtOptions) run(cmd *cobra.Command, files []string) error {
+	if o.write && o.diff {
+		return usage("-w and -d exclude each other")
+	}
+	var differs error
+	for _, file := range files {
+		source, err := readText(cmd.Context(), cmd.InOrStdin(), "script", file)
+		if err != nil {
+			return err
+		}
+		script, err := scenarios.Parse(file, source)
+		if err != nil {
+			return err
+		}
+		formatted := script.Format()
+		changed := !bytes.Equal(source, formatted)
+		switch {
+		case o.diff:
+			if changed {
+				differs = &statusError{code: ExitDiffers}
+				fmt.Fprintf(cmd.OutOrStdout(), "--- %s\n+++ %s formatted\n", file, file)
+				if err := writeDiff(cmd.OutOrStdout(), source, formatted); err != nil {
+					return err
+				}
+			}
+		case o.write && file != "-":
+			if changed {
+				if err := atomicdir.File(file, formatted); err != nil {
+					return usage("can't rewrite the script: %v", pathErrorText(err))
+				}
+			}
+		default:
+			if _, err := cmd.OutOrStdout().Write(formatted); err != nil {
+				return err
+			}
+		}
+	}
+	return differs
+}

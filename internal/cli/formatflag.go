@@ -1,0 +1,119 @@
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/lockfault/lockfault/internal/atomicdir"
+	"github.com/lockfault/lockfault/reports"
+)
+
+// A chosenForm is a form of a run's report, and the file to write it to; empty is standard output.
+type chosenForm struct {
+	reports.Format
+	file string
+}
+
+// forms returns the forms of a report. The table is a run's own: it says more than results do.
+func forms() []reports.Format {
+	return append([]reports.Format{{Name: formatTable, Lines: true}}, reports.Forms()...)
+}
+
+func formNames() (names []string) {
+	for _, f := range forms() {
+		names = append(names, f.Name)
+	}
+	return names
+}
+
+// chooseForms reads what a user asked for: FORM, or FORM=FILE.
+func chooseForms(words []string, out string) (list []chosenForm, err error) {
+	document := ""
+	for _, word := range words {
+		name, file, named := strings.Cut(word, "=")
+		i := slices.Index(formNames(), name)
+		if i < 0 {
+			return nil, unknown("format", name, formNames(), "there are "+strings.Join(formNames(), ", "))
+		}
+		f := chosenForm{forms()[i], file}
+		switch {
+		case named && f.Name == formatTable:
+			return nil, usage("--format table is for standard output: markdown is the same for a file")
+		case named && file == "":
+			return nil, usage("--format %s needs a file behind it: %sFILE", word, word)
+		case named:
+			if err := checkFormFile(word, file, out, list); err != nil {
+				return nil, err
+			}
+		case document != "" && f.Name != document, document == "" && !f.Lines && len(list) > 0 && onOutput(list):
+			return nil, usage("--format: %s and others can't both be on standard output: name a file, %s=FILE", f.Name, f.Name)
+		case !f.Lines:
+			document = f.Name
+		}
+		list = append(list, f)
+	}
+	if len(list) == 0 {
+		return nil, usage("--format is empty: name a form, or leave it out for a table")
+	}
+	return list, nil
+}
+
+// checkFormFile says what is wrong with the file that a form is to be written to.
+func checkFormFile(word, file, out string, list []chosenForm) error {
+	if info, err := os.Stat(filepath.Dir(file)); err != nil || !info.IsDir() {
+		return usage("--format %s: there is no directory %s", word, filepath.Dir(file))
+	}
+	info, err := os.Stat(file)
+	if err == nil && info.IsDir() {
+		return usage("--format %s: %s is a directory: name a file", word, file)
+	}
+	if reports.IsPartOfReport(out, file) {
+		return usage("--format %s: %s is a file of the report itself: name another", word, file)
+	}
+	for _, f := range list {
+		if f.file != "" && filepath.Clean(f.file) == filepath.Clean(file) {
+			return usage("--format: %s and another form can't both go to %s", word, file)
+		}
+	}
+	if err != nil || info.Mode().IsRegular() { // pipes and devices are written into
+		if err := atomicdir.CheckFile(file); err != nil {
+			return usage("--format %s: %v", word, pathErrorText(err))
+		}
+	}
+	return nil
+}
+
+// checkInputs says which form would be written over what the run reads.
+func (o *runOptions) checkInputs(scripts []chosen) error {
+	inputs := []string{o.costs, o.expect}
+	if o.baseline != "" {
+		inputs = append(inputs, reports.ResultsIn(o.baseline))
+	}
+	for _, s := range scripts {
+		inputs = append(inputs, s.file)
+	}
+	for _, f := range o.forms {
+		to, err := os.Stat(f.file)
+		if f.file == "" || err != nil {
+			continue
+		}
+		for _, name := range inputs {
+			if from, err := os.Stat(name); name != "" && err == nil && os.SameFile(from, to) {
+				return usage("--format %s=%s: the run reads that file: name another", f.Name, f.file)
+			}
+		}
+	}
+	return nil
+}
+
+// onOutput reports whether one of the forms goes to standard output.
+func onOutput(list []chosenForm) bool {
+	return slices.ContainsFunc(list, func(f chosenForm) bool { return f.file == "" })
+}
+
+// tabled reports whether the table is printed, or nothing is.
+func (o *runOptions) tabled() bool {
+	return !onOutput(o.forms) || slices.ContainsFunc(o.forms, func(f chosenForm) bool { return f.Name == formatTable })
+}

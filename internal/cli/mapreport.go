@@ -1,0 +1,335 @@
+package cli
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lockfault/lockfault/checker"
+	"github.com/lockfault/lockfault/internal/shell"
+	"github.com/lockfault/lockfault/internal/sweep"
+	"github.com/lockfault/lockfault/internal/version"
+	"github.com/lockfault/lockfault/internal/worlds"
+	"github.com/lockfault/lockfault/reports"
+	"github.com/lockfault/lockfault/scenarios"
+	"github.com/lockfault/lockfault/strategies"
+)
+
+// ticks is how many values stand at an axis.
+const ticks = 5
+
+func (o *mapOptions) axis(i int) reports.MapAxis {
+	a := reports.MapAxis{Name: o.axes[i].Name, Steps: o.plan.Steps()}
+	for tick := range ticks {
+		r := o.axes[i].Range
+		a.Ticks = append(a.Ticks, r.Text(r.Of(tick, ticks-1)))
+	}
+	return a
+}
+
+// mapReport puts a map into the words of a report.
+func (o *mapOptions) mapReport(s strategies.Strategy, scenario string, drawn *sweep.Map, cells mapCells) *reports.MapReport {
+	steps := o.plan.Steps()
+	m := &reports.MapReport{
+		Tool: reports.Tool, Version: version.Of(), Strategy: s.Name, Scenario: o.script.Name, World: o.worlds[0], Seed: o.seed, Nodes: o.nodesOf(s),
+		Command: o.command(s, scenario), Of: o.broken, X: o.axis(0), Grid: steps + 1, Loose: drawn.Loose,
+		Inside: o.plan.Halvings > 0, Sides: []reports.MapScript{}, Lines: []reports.MapLine{}, Counts: []reports.MapCount{},
+	}
+	first := 1 << o.plan.Halvings
+	m.LooseX = span(o.axes[0].Range, first, steps)
+	if !o.plan.Line {
+		y := o.axis(1)
+		m.Y, m.Grid, m.LooseY = &y, (steps+1)*(steps+1), span(o.axes[1].Range, first, steps)
+	}
+	for at := range drawn.Answers {
+		c := cells[o.where(at)]
+		p := reports.MapProbe{I: at.X, J: at.Y, X: o.value(0, at), Verdict: c.Verdict, Anomalies: c.Anomalies}
+		if !o.plan.Line {
+			p.Y = o.value(1, at)
+		}
+		if p.Anomalies == nil {
+			p.Anomalies = []checker.Anomaly{}
+		}
+		m.Probes = append(m.Probes, p)
+	}
+	slices.SortFunc(m.Probes, func(a, b reports.MapProbe) int { return (a.J-b.J)*(steps+1) + a.I - b.I })
+	told := map[string]bool{}
+	m.Probes = slices.DeleteFunc(m.Probes, func(p reports.MapProbe) bool {
+		where := o.where(sweep.Point{X: p.I, Y: p.J})
+		defer func() { told[where] = true }()
+		return told[where]
+	})
+	for _, p := range m.Probes {
+		at := sweep.Point{X: p.I, Y: p.J}
+		c := cells[o.where(at)]
+		answer := o.answer(c)
+		if answer == reports.MapHeld {
+			continue
+		}
+		if answer == reports.MapVoid {
+			if m.Void++; m.Void == 1 {
+				m.Why = fmt.Sprintf("%s: %s: %s", o.where(at), c.Verdict, c.Reason)
+			}
+		}
+		i := slices.IndexFunc(m.Counts, func(n reports.MapCount) bool { return n.Answer == answer })
+		if i < 0 {
+			i = len(m.Counts)
+			m.Counts = append(m.Counts, reports.MapCount{Answer: answer, X: p.X, Y: p.Y})
+		}
+		m.Counts[i].Points++
+	}
+	for _, q := range drawn.Squares {
+		m.Squares = append(m.Squares, reports.MapSquare{I: q.At.X, J: q.At.Y, Side: q.Side, Answer: q.Answer, Mixed: q.Mixed})
+	}
+	o.lines(m, drawn, cells)
+	return m
+}
+
+// span says how long so many steps of a range are, and no less than is written apart.
+func span(r scenarios.Range, n, steps int) string {
+	length := (r.To - r.From) * float64(n) / float64(steps)
+	if r.Whole {
+		length = max(1, length)
+	}
+	return r.Text(length)
+}
+
+// where says where a point is.
+func (o *mapOptions) where(at sweep.Point) string {
+	text := o.axes[0].Name + " " + o.value(0, at)
+	if !o.plan.Line {
+		text += ", " + o.axes[1].Name + " " + o.value(1, at)
+	}
+	return text
+}
+
+// lines says what is along lines through the map, at its sides and through its middle, and
+// chooses a boundary whose sides are kept: one through the middle, if there is one.
+func (o *mapOptions) lines(m *reports.MapReport, drawn *sweep.Map, cells mapCells) {
+	steps, first := o.plan.Steps(), 1<<o.plan.Halvings
+	middle := o.plan.Squares / 2 * first
+	var boundary []sweep.Run
+	along := func(runs []sweep.Run, axis int, where string) {
+		var parts []string
+		for _, r := range runs {
+			from, to := o.value(axis, r.From), o.value(axis, r.To)
+			switch {
+			case len(runs) == 1:
+				parts = append(parts, r.Answer+" throughout")
+			case r.From == r.To:
+				parts = append(parts, r.Answer+" at "+from)
+			case len(parts) == 0:
+				parts = append(parts, r.Answer+" up to "+to)
+			case len(parts) == len(runs)-1:
+				parts = append(parts, r.Answer+" from "+from)
+			default:
+				parts = append(parts, r.Answer+" from "+from+" to "+to)
+			}
+		}
+		const most = 8
+		if n := len(parts) - most; n > 0 {
+			parts = append(parts[:most], fmt.Sprintf("and %d changes more", n))
+		}
+		m.Lines = append(m.Lines, reports.MapLine{Where: where + "along " + o.axes[axis].Name, Text: strings.Join(parts, ", ")})
+		for i := 1; i < len(runs); i++ {
+			a, b := runs[i-1].Answer, runs[i].Answer
+			if boundary == nil && a != reports.MapVoid && b != reports.MapVoid && (a == reports.MapHeld || b == reports.MapHeld) {
+				boundary = runs[i-1 : i+1]
+			}
+		}
+	}
+	if o.plan.Line {
+		along(drawn.Row(0), 0, "")
+	} else {
+		for _, at := range []int{middle, 0, steps} {
+			along(drawn.Row(at), 0, "with "+o.axes[1].Name+" "+o.value(1, sweep.Point{Y: at})+", ")
+		}
+		for _, at := range []int{middle, 0, steps} {
+			along(drawn.Column(at), 1, "with "+o.axes[0].Name+" "+o.value(0, sweep.Point{X: at})+", ")
+		}
+	}
+	for _, c := range m.Counts {
+		if boundary != nil || o.plan.Line || c.Answer == reports.MapVoid {
+			continue
+		}
+		// What is broken is an island between these lines.
+		i := slices.IndexFunc(m.Probes, func(p reports.MapProbe) bool { return p.X == c.X && p.Y == c.Y })
+		at := sweep.Point{X: m.Probes[i].I, Y: m.Probes[i].J}
+		along(drawn.Row(at.Y), 0, "with "+o.axes[1].Name+" "+c.Y+", ")
+		along(drawn.Column(at.X), 1, "with "+o.axes[0].Name+" "+c.X+", ")
+	}
+	if boundary == nil {
+		return
+	}
+	for i, at := range []sweep.Point{boundary[0].To, boundary[1].From} {
+		answer := boundary[i].Answer
+		script := *o.script
+		script.Expects = []scenarios.Expect{{Anomalies: cells[o.where(at)].Anomalies}}
+		of := *o
+		of.script = &script
+		side := reports.MapScript{Answer: answer, X: o.value(0, at), File: sideFile(m.Strategy, m.Scenario, answer), Text: string(of.text(at))}
+		if !o.plan.Line {
+			side.Y = o.value(1, at)
+		}
+		side.Command = fmt.Sprintf("%s trace %s %s", product, shell.Quote(m.Strategy), shell.Quote(o.beside(side.File))) + o.flags()
+		if script, err := scenarios.Parse(side.File, []byte(side.Text)); err == nil && o.varies() && o.worlds[0] != worlds.Sim {
+			side.Command += fmt.Sprintf(" --ttl %v", script.TTL)
+		}
+		if o.out == "" {
+			side.Command = fmt.Sprintf("at %s; --out keeps its script", o.where(at))
+		}
+		m.Sides = append(m.Sides, side)
+	}
+}
+
+// beside returns the path of a file in the directory, which no command takes for a flag.
+func (o *mapOptions) beside(file string) string {
+	path := filepath.Join(o.out, file)
+	if strings.HasPrefix(path, "-") {
+		path = "./" + path
+	}
+	return path
+}
+
+// sideFile is the name of the file for the script of one side.
+func sideFile(strategy, scenario, answer string) string {
+	words := strings.FieldsFunc(answer, func(r rune) bool { return r == ' ' || r == ',' })
+	return strings.Join(append([]string{strategy, scenario}, words...), "-") + scriptSuffix
+}
+
+// checkSides says which script in the directory would be lost that no map wrote.
+func (o *mapOptions) checkSides(strategy string) error {
+	former, err := reports.ReadMap(o.out)
+	if err != nil {
+		former = &reports.MapReport{}
+	}
+	for _, side := range former.Sides {
+		mine, err := os.Stat(o.file)
+		other, missing := os.Stat(filepath.Join(o.out, filepath.Base(side.File)))
+		if err == nil && missing == nil && os.SameFile(mine, other) {
+			return usage("--out: %s is of the map in that directory, and would be lost with it: name another directory, or copy the script", o.file)
+		}
+	}
+	files, err := os.ReadDir(o.out)
+	if err != nil {
+		return usage("--out: %v", pathErrorText(err))
+	}
+	for _, f := range files {
+		ours := f.Type().IsRegular() && slices.ContainsFunc(former.Sides, func(s reports.MapScript) bool { return s.File == f.Name() })
+		if !ours && strings.HasPrefix(f.Name(), strategy+"-"+o.script.Name+"-") && strings.HasSuffix(f.Name(), scriptSuffix) {
+			return usage("--out: %s is none of what was written there, and may be lost: name another directory, or remove it", filepath.Join(o.out, f.Name()))
+		}
+	}
+	return nil
+}
+
+// flags are what a command needs to play the same again.
+func (o *mapOptions) flags() string {
+	text := ""
+	if o.worlds[0] != worlds.Sim {
+		text += " --world " + o.worlds[0]
+	}
+	if o.seed != defaultSeed {
+		text += fmt.Sprintf(" --seed %d", o.seed)
+	}
+	if o.ttl != 0 {
+		text += fmt.Sprintf(" --ttl %v", o.ttl)
+	}
+	if o.nodes != 0 {
+		text += fmt.Sprintf(" --nodes %d", o.nodes)
+	}
+	return text
+}
+
+// command returns what draws the map again.
+func (o *mapOptions) command(s strategies.Strategy, scenario string) string {
+	text := fmt.Sprintf("%s map %s %s", product, shell.Quote(s.Name), shell.Quote(scenario))
+	for i, p := range o.axes {
+		name := p.Name
+		if number, ok := strings.CutPrefix(name, "line-"); ok {
+			name = strings.ReplaceAll(number, "-", ":")
+		}
+		text += fmt.Sprintf(" --%c %s", 'x'+rune(i), shell.Quote(name+" "+p.Range.String()))
+	}
+	if len(o.of) != 1 || o.of[0] != string(checker.Overlap) {
+		text += " --of " + strings.Join(o.of, ",")
+	}
+	if o.plan.Squares != 16 {
+		text += fmt.Sprintf(" --squares %d", o.plan.Squares)
+	}
+	if o.plan.Halvings != 3 {
+		text += fmt.Sprintf(" --halvings %d", o.plan.Halvings)
+	}
+	return text + o.flags()
+}
+
+// print prints the map, and writes it if it is to be kept.
+func (o *mapOptions) print(cmd *cobra.Command, m *reports.MapReport) error {
+	if o.out != "" {
+		if err := o.write(m); err != nil {
+			return fmt.Errorf("write the map: %w: name another directory with --out", err)
+		}
+	}
+	var text bytes.Buffer
+	var err error
+	switch o.format {
+	case formatJSON:
+		err = m.JSON(&text)
+	case formatCSV:
+		err = m.CSV(&text)
+	case formatSVG:
+		err = m.SVG(&text, true)
+	default:
+		err = m.Table(&text)
+	}
+	if err != nil {
+		return err
+	}
+	if _, err := text.WriteTo(cmd.OutOrStdout()); err != nil {
+		return err
+	}
+	if m.Void > 0 {
+		return &statusError{code: ExitUndecided}
+	}
+	return nil
+}
+
+// write writes the map's files; those with its data last, which say what the others are of.
+func (o *mapOptions) write(m *reports.MapReport) error {
+	former, err := reports.ReadMap(o.out)
+	if err == nil {
+		for _, s := range former.Sides {
+			if s.File == filepath.Base(s.File) && strings.HasPrefix(s.File, former.Strategy+"-") && !slices.ContainsFunc(m.Sides, func(x reports.MapScript) bool { return x.File == s.File }) {
+				removeOut(o.out, s.File) // of what is not there any more
+			}
+		}
+	}
+	for _, s := range m.Sides {
+		if err := writeOut(o.out, s.File, []byte(s.Text)); err != nil {
+			return err
+		}
+	}
+	for _, f := range []struct {
+		name  string
+		write func(b *bytes.Buffer) error
+	}{
+		{reports.MapTable, func(b *bytes.Buffer) error { return m.CSV(b) }},
+		{reports.MapPicture, func(b *bytes.Buffer) error { return m.SVG(b, true) }},
+		{reports.HTMLFile, func(b *bytes.Buffer) error { return m.Page(b) }},
+		{reports.MapFile, func(b *bytes.Buffer) error { return m.JSON(b) }},
+	} {
+		var b bytes.Buffer
+		if err := f.write(&b); err != nil {
+			return err
+		}
+		if err := writeOut(o.out, f.name, b.Bytes()); err != nil {
+			return err
+		}
+	}
+	return nil
+}

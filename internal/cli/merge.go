@@ -1,0 +1,263 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lockfault/lockfault/internal/explore"
+	"github.com/lockfault/lockfault/internal/input"
+	"github.com/lockfault/lockfault/internal/jsonscan"
+)
+
+type mergeOptions struct {
+	out     string
+	partial bool
+}
+
+func newMergeCommand(a *app) *cobra.Command {
+	o := mergeOptions{}
+	cmd := &cobra.Command{
+		Use:   "merge DIR...",
+		Short: "Join what the shards of a search found",
+		Long: `Join the shards of a search that explore --shard wrote with --out, each a
+directory. What is printed and written is what the whole search would have found.
+
+The exit status is that of the whole search: 0 if nothing was found, 1 if something
+was, 3 if a script ended in an error or a finding differs in another world. It is 2
+if the directories are not all the shards of one search.`,
+		Example: `  lockfault merge shard-1 shard-2 shard-3 --out found
+  lockfault merge shard-* --partial`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return usage("%q needs the directories of the shards: \"%s --help\" explains it", cmd.Name(), cmd.CommandPath())
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error { return o.merge(cmd, a, args) },
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&o.out, "out", "", "`directory` to write scripts, findings.json and index.html to; default none")
+	flags.BoolVar(&o.partial, "partial", false, "join them though some are missing")
+	return cmd
+}
+
+// A shard is one of a search, as its directory has it.
+type shard struct {
+	dir string
+	search
+}
+
+func (o *mergeOptions) merge(cmd *cobra.Command, a *app, dirs []string) error {
+	var shards []*shard
+	for _, dir := range dirs {
+		s, err := readShard(dir)
+		if err != nil {
+			return usage("%v", err)
+		}
+		shards = append(shards, s)
+	}
+	results, err := o.arrange(shards)
+	if err != nil {
+		return usage("%v", err)
+	}
+	result := explore.Join(results, explore.Bound{})
+	var found []finding
+	for _, f := range result.Findings {
+		found = append(found, whichever(shards, f))
+	}
+	e := shards[0].options()
+	e.out = o.out
+	for _, f := range found {
+		e.worlds = append(e.worlds, slices.Sorted(maps.Keys(f.Worlds))...)
+	}
+	slices.Sort(e.worlds)
+	e.worlds = slices.Compact(e.worlds)
+	if err := o.checkOut(e, shards); err != nil {
+		return err
+	}
+	if err := e.print(cmd.OutOrStdout(), shards[0].Strategy, result, found, 0); err != nil {
+		return err
+	}
+	if found == nil {
+		found = []finding{} // as a search writes it
+	}
+	if o.out == "" {
+		return statusOf(result, found)
+	}
+	names := shardNames{Command: e.command(shards[0].Strategy, result), Version: shards[0].Version, AtMost: e.doubled}
+	if sameCommand(shards) {
+		names.Command = shards[0].Command
+	}
+	if err := e.write(cmd.Context(), a.registry, shards[0].Strategy, result, found, names); err != nil {
+		return err
+	}
+	return statusOf(result, found)
+}
+
+// readShard reads the shard in a directory.
+func readShard(dir string) (*shard, error) {
+	info, err := os.Stat(dir)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("%w: name the directories that explore --shard wrote with --out", err)
+	case !info.IsDir():
+		return nil, fmt.Errorf("%s is not a directory: name those that explore --shard wrote with --out", dir)
+	}
+	path := filepath.Join(dir, findingsFile)
+	text, err := readOut(dir, findingsFile, input.Document)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, fmt.Errorf("%s has no %s, which a search writes when it ends: wait for it, or search that shard again", dir, findingsFile)
+	case err != nil:
+		return nil, err
+	}
+	s := &shard{dir: dir}
+	if err := json.Unmarshal(text, &s.search); err != nil {
+		return nil, fmt.Errorf("%s is spoiled: %w: search that shard again", path, jsonscan.Reason(err))
+	}
+	if s.Shards == 0 {
+		return nil, fmt.Errorf("%s is no shard: it was searched without --shard", dir)
+	}
+	if what := s.spoiled(); what != "" {
+		return nil, fmt.Errorf("%s is spoiled: %s: search that shard again", path, what)
+	}
+	for _, f := range s.search.Findings {
+		s.Result.Findings = append(s.Result.Findings, f.Finding)
+	}
+	return s, nil
+}
+
+// spoiled says what no search has written, or nothing.
+func (s *shard) spoiled() string {
+	common := s.Common
+	switch {
+	case s.Shards < 1 || s.Shards > explore.MaxShards || s.Shard < 1 || s.Shard > s.Shards:
+		return fmt.Sprintf("it says that it is shard %d of %d", s.Shard, s.Shards)
+	case common == nil:
+		return "it doesn't say what is in every shard"
+	case common.States < 0 || common.Ends < 0 || common.Merged < 0 || common.Moves < 0 ||
+		common.States > s.States || common.Ends > s.Ends || common.Merged > s.Merged || common.Moves > s.Moves:
+		return "more is in every shard than in this one"
+	}
+	for _, f := range s.search.Findings {
+		if len(f.Course) != f.Moves {
+			return fmt.Sprintf("its %s has no script that a search may find", f.Anomaly)
+		}
+	}
+	return s.search.spoiled()
+}
+
+// sameCommand reports whether all shards were searched with the same limits, which are those of the whole.
+func sameCommand(shards []*shard) bool {
+	for _, s := range shards {
+		if len(s.Command) == 0 || !slices.Equal(s.Command, shards[0].Command) {
+			return false
+		}
+	}
+	return true
+}
+
+// arrange puts the shards in their order, nil for those that are missing, if they are of one search.
+func (o *mergeOptions) arrange(shards []*shard) ([]explore.Shard, error) {
+	first := shards[0]
+	results := make([]explore.Shard, first.Shards)
+	dirs := make([]string, first.Shards)
+	for _, s := range shards {
+		if what := s.differs(first); what != "" {
+			return nil, fmt.Errorf("%s and %s are of different searches: %s", first.dir, s.dir, what)
+		}
+		if n := s.Shard - 1; dirs[n] != "" {
+			return nil, fmt.Errorf("%s and %s are both shard %d of %d: name each shard once", dirs[n], s.dir, s.Shard, s.Shards)
+		}
+		dirs[s.Shard-1], results[s.Shard-1].Result = s.dir, &s.Result
+	}
+	var missing []string
+	for i := range results {
+		results[i].Number, results[i].Of = i+1, first.Shards
+		if results[i].Result == nil {
+			missing = append(missing, strconv.Itoa(i+1))
+		}
+	}
+	if len(missing) == 0 || o.partial {
+		return results, nil
+	}
+	which := "shard " + missing[0] + " of %d is missing: name its directory, too"
+	if len(missing) > 1 {
+		which = "shards " + strings.Join(missing, ", ") + " of %d are missing: name their directories, too"
+	}
+	return nil, fmt.Errorf(which+", or join the others with --partial", first.Shards)
+}
+
+// differs says in what two shards are of different searches, or nothing.
+func (s *shard) differs(first *shard) string {
+	type pair struct {
+		name       string
+		this, that any
+	}
+	pairs := []pair{
+		{"strategy", first.Strategy, s.Strategy}, {"clients", first.Clients, s.Clients}, {"rounds", first.Rounds, s.Rounds},
+		{"nodes", first.Nodes, s.Nodes}, {"replicas", first.Replicas, s.Replicas}, {"ttl", first.TTL, s.TTL}, {"seed", first.Seed, s.Seed},
+		{"extend", first.Extend, s.Extend}, {"reenter", first.Reenter, s.Reenter}, {"one-thread", first.OneThread, s.OneThread}, {"retries", first.Retries, s.Retries},
+	}
+	for _, f := range explore.Faults() {
+		pairs = append(pairs, pair{string(f), first.Budget[f], s.Budget[f]})
+	}
+	pairs = append(pairs, pair{"number of shards", first.Shards, s.Shards}, pair{"version of lockfault", first.Version, s.Version})
+	for _, p := range pairs {
+		if p.this != p.that {
+			return fmt.Sprintf("%s %v and %v", p.name, p.this, p.that)
+		}
+	}
+	if first.Build != s.Build {
+		return "another build of the program wrote each, whose locks may not do the same"
+	}
+	return ""
+}
+
+// whichever returns a finding as the shards have it, with what other worlds said of it.
+func whichever(shards []*shard, f explore.Finding) finding {
+	for _, s := range shards {
+		for _, had := range s.search.Findings {
+			if had.Anomaly == f.Anomaly && had.Script == f.Script {
+				had.Finding = f
+				return had
+			}
+		}
+	}
+	return finding{} // unreachable: it is one of theirs
+}
+
+// options returns what the whole search would have been asked for.
+func (s *shard) options() *exploreOptions {
+	e := s.search.options()
+	e.doubled = s.Shards > 1 && e.bound.Doubles()
+	return e
+}
+
+// checkOut is checkOut of the search, and keeps a shard from being overwritten with the
+// whole.
+func (o *mergeOptions) checkOut(e *exploreOptions, shards []*shard) error {
+	if err := e.checkOut(); err != nil || o.out == "" {
+		return err
+	}
+	out, err := os.Stat(o.out)
+	if err != nil {
+		return usage("--out: %v", err)
+	}
+	for _, s := range shards {
+		if dir, err := os.Stat(s.dir); err == nil && os.SameFile(dir, out) {
+			return usage("--out %s is one of the shards: name another directory", o.out)
+		}
+	}
+	return e.checkFiles(shards[0].Strategy)
+}

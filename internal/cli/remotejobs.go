@@ -1,0 +1,546 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	mathrand "math/rand/v2"
+	"path"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/lockfault/lockfault/checker"
+	"github.com/lockfault/lockfault/internal/atomicdir"
+	"github.com/lockfault/lockfault/internal/below"
+	"github.com/lockfault/lockfault/internal/cellresult"
+	"github.com/lockfault/lockfault/internal/harness"
+	"github.com/lockfault/lockfault/internal/queue"
+	"github.com/lockfault/lockfault/internal/queue/item"
+	"github.com/lockfault/lockfault/internal/soak"
+	"github.com/lockfault/lockfault/internal/workerpool"
+	"github.com/lockfault/lockfault/internal/worlds"
+	"github.com/lockfault/lockfault/reports"
+)
+
+// shared plays jobs on other machines: it is to them what [workerpool.Run] is to processes. It believes
+// no answer: a verdict is derived from the history that comes with it, and of what has no history
+// a sample is played here.
+type shared struct {
+	queue.Job
+	say    func(string)
+	player player // of this process, which says what applies; it plays nothing
+	random *mathrand.Rand
+
+	// here plays a job in this process's own workers.
+	here   func(context.Context, workerpool.Options, job) (workerpool.Result[played], error)
+	held   map[string][]claim        // answers that are not settled, by their worker
+	firsts map[string]map[string]int // the least window that shows an anomaly, by strategy and anomaly
+}
+
+// newShared returns what plays by a campaign. What is sampled is decided by a seed of this process:
+// a worker that knew it could tell when it is watched.
+func newShared(g queue.Job, a *app, say func(string)) (*shared, error) {
+	var seed [32]byte
+	if _, err := rand.Read(seed[:]); err != nil {
+		return nil, err
+	}
+	return &shared{
+		Job: g, say: say, player: player{registry: a.everything, services: a.services},
+		random: mathrand.New(mathrand.NewChaCha8(seed)), here: playHere, held: map[string][]claim{}, firsts: map[string]map[string]int{},
+	}, nil
+}
+
+const (
+	// ahead is how many jobs of a command are on a queue at a time at most.
+	ahead = 4096
+	// sampled is of how many answers of a worker one is played here. The others are taken if it
+	// comes out the same, and none of them is if not.
+	sampled = 32
+	// maxFiles is how many bytes of files an answer has at most: in JSON they are larger.
+	maxFiles = queue.MaxAnswer / 2
+	// maxBody is how many bytes an answer has without its files: no worker process answers by a longer line.
+	maxBody = 16 << 20
+	// maxHeld is how many bytes of a worker's answers are held back.
+	maxHeld = 64 << 20
+)
+
+// The names of the files of an answer.
+const (
+	historyFile = "history.jsonl"
+	logsPrefix  = reports.LogsDir + "/"
+)
+
+// A question is a job, and the item that asks for it.
+type question struct {
+	job
+	item queue.Item
+	// own is the result of a job that there is nothing to play of.
+	own *workerpool.Result[played]
+	// replayed says that playing it anew comes out the same, so that it can be sampled.
+	replayed bool
+	history  bool
+	meta     checker.Meta // of its history
+}
+
+// A claim is an answer that was checked as far as it can be without playing.
+type claim struct {
+	question
+	answer queue.Answer
+	result workerpool.Result[played]
+	size   int // of its body in bytes
+}
+
+// ask returns what to ask the workers for a job.
+func (s *shared) ask(j job) (question, error) {
+	strategy, err := s.player.strategy(j)
+	if err != nil {
+		return question{}, err
+	}
+	cell, err := s.player.cell(j, strategy)
+	if err != nil {
+		return question{}, err
+	}
+	if ok, why := cell.Applies(); !ok {
+		own := cellresult.Cell(j.Place.World, cell, harness.Outcome{Status: harness.NotApplicable, Reason: why})
+		own.Settle()
+		return question{job: j, own: &workerpool.Result[played]{Value: played{Cell: own}}}, nil
+	}
+	q := question{job: j, meta: cell.Meta(), replayed: !j.Place.Real() && strategy.HistoryVaries == ""}
+	q.history = j.History != "" || !q.replayed
+	file := ""
+	if j.File != "" {
+		file = filepath.Base(j.File)
+	}
+	q.item, err = item.Cell{
+		Strategy: j.Strategy, Nodes: j.Nodes, Scenario: j.Scenario, File: file, Script: string(j.Source),
+		World: j.Place.World, Server: j.Place.RedisServer, Image: imageOf(j.Place), Sentinel: j.Place.Sentinel,
+		Seed: j.Seed, Lease: j.TTL, Limit: j.Limit, Isolated: j.isolated(), Count: j.Count, History: q.history,
+	}.Item()
+	return q, err
+}
+
+// imageOf returns the image of a place, where it matters.
+func imageOf(p worlds.Place) string {
+	if p.World != worlds.Docker {
+		return ""
+	}
+	return p.Image
+}
+
+// run is [workerpool.Run] by the workers of the queue, which have options of their own: those here are of the
+// process that samples.
+func (s *shared) run(ctx context.Context, options workerpool.Options, jobs iter.Seq[job], done func(job, workerpool.Result[played]) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var mu sync.Mutex
+	by := map[string]question{}         // those that are not answered yet
+	asked := make(chan question, ahead) // each once
+	go func() {
+		defer close(asked)
+		for j := range jobs {
+			q, err := s.ask(j)
+			if err != nil {
+				cancel(err)
+				return
+			}
+			if q.own == nil {
+				mu.Lock()
+				by[q.item.Name] = q
+				mu.Unlock()
+			}
+			select {
+			case asked <- q:
+			case <-ctx.Done():
+				return
+			}
+			if q.own != nil {
+				continue
+			}
+			if err := s.Put(ctx, q.item); err != nil {
+				cancel(err)
+				return
+			}
+		}
+	}()
+	// next takes that many answers, and those to what is asked anew because of them.
+	next := func(n int) error {
+		for ; n > 0; n-- {
+			answer, err := s.Next(ctx)
+			if err != nil {
+				return err
+			}
+			mu.Lock()
+			q := by[answer.Name]
+			mu.Unlock()
+			anew, err := s.take(ctx, options, q, answer, done)
+			if err != nil {
+				return err
+			}
+			n += anew
+		}
+		return nil
+	}
+	for q := range asked {
+		err := error(nil)
+		if q.own != nil {
+			err = done(q.job, *q.own)
+		} else {
+			err = next(1)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	for len(s.held) > 0 && ctx.Err() == nil {
+		anew := 0
+		for worker := range s.held {
+			n, err := s.settle(ctx, options, worker, done)
+			if err != nil {
+				return err
+			}
+			anew += n
+		}
+		if err := next(anew); err != nil {
+			return err
+		}
+	}
+	return context.Cause(ctx)
+}
+
+// take takes an answer, or refuses it, and returns how many items are asked anew.
+func (s *shared) take(ctx context.Context, options workerpool.Options, q question, answer queue.Answer, done func(job, workerpool.Result[played]) error) (anew int, err error) {
+	if answer.Err != nil {
+		return 0, done(q.job, workerpool.Result[played]{Failure: &workerpool.Failure{Reason: answer.Err.Error()}})
+	}
+	result, err := s.read(q, answer)
+	var wrong *wrongAnswer
+	if errors.As(err, &wrong) {
+		return s.exclude(ctx, []claim{{question: q, answer: answer}}, wrong.Error())
+	}
+	if err != nil {
+		return 0, err
+	}
+	c := claim{q, answer, result, len(answer.Body)}
+	c.answer.Body, c.answer.Files = nil, nil
+	if q.Twin && q.Place.Real() && decided(result) {
+		if err := s.twin(ctx, options, &c); err != nil {
+			return 0, err
+		}
+	}
+	if !q.replayed {
+		return 0, done(q.job, c.result)
+	}
+	s.held[answer.Worker] = append(s.held[answer.Worker], c)
+	switch {
+	case s.incident(c):
+		return s.settleBy(ctx, options, answer.Worker, len(s.held[answer.Worker])-1, done)
+	case len(s.held[answer.Worker]) >= sampled || sizeOf(s.held[answer.Worker]) >= maxHeld:
+		return s.settle(ctx, options, answer.Worker, done)
+	}
+	return 0, nil
+}
+
+func sizeOf(claims []claim) (n int) {
+	for _, c := range claims {
+		n += c.size
+	}
+	return n
+}
+
+// settle plays one of the answers of a worker that are held, an outlier or one drawn at random, and
+// takes them all if that comes out the same.
+func (s *shared) settle(ctx context.Context, options workerpool.Options, worker string, done func(job, workerpool.Result[played]) error) (anew int, err error) {
+	held := s.held[worker]
+	drawn := s.random.IntN(len(held))
+	if i := outlier(held); i >= 0 {
+		drawn = i
+	}
+	return s.settleBy(ctx, options, worker, drawn, done)
+}
+
+// outlier returns the index of the answer with the most acquires if these are more than twice as many
+// as the median of all answers that count acquires; else -1.
+func outlier(claims []claim) int {
+	most := -1
+	var all []int
+	for i, c := range claims {
+		counts := c.result.Value.Counts
+		if counts == nil {
+			continue
+		}
+		all = append(all, counts.Acquired)
+		if most < 0 || counts.Acquired > claims[most].result.Value.Counts.Acquired {
+			most = i
+		}
+	}
+	slices.Sort(all)
+	if most < 0 || claims[most].result.Value.Counts.Acquired <= 2*all[len(all)/2] {
+		return -1
+	}
+	return most
+}
+
+// settleBy is settle by the answer with that index.
+func (s *shared) settleBy(ctx context.Context, options workerpool.Options, worker string, i int, done func(job, workerpool.Result[played]) error) (anew int, err error) {
+	held := s.held[worker]
+	delete(s.held, worker)
+	here, err := s.replay(ctx, options, held[i].job)
+	if err != nil {
+		return 0, err
+	}
+	if why := unlike(held[i], here); why != "" {
+		return s.exclude(ctx, held, fmt.Sprintf("its answer to %s under %s is not what this machine finds: %s", held[i].Strategy, held[i].Scenario, why))
+	}
+	for _, c := range held {
+		if err := done(c.job, c.result); err != nil {
+			return 0, err
+		}
+	}
+	return 0, nil
+}
+
+// exclude takes no more answers of the worker that gave these, which are wrong or doubtful, and has
+// all of them asked anew.
+func (s *shared) exclude(ctx context.Context, claims []claim, why string) (anew int, err error) {
+	worker := claims[0].answer.Worker
+	claims = append(claims, s.held[worker]...)
+	delete(s.held, worker)
+	s.say(fmt.Sprintf("worker %s is excluded: %s: %s asked anew", queue.Short(worker), why, count(len(claims), "answer of it is", "answers of it are")))
+	for _, c := range claims {
+		if err := s.Refuse(ctx, c.item, c.answer, true); err != nil {
+			return 0, err
+		}
+	}
+	return len(claims), nil
+}
+
+// incident reports whether an answer counts an anomaly in an earlier window than all before: what a
+// soak shows as the first of its kind is always played here.
+func (s *shared) incident(c claim) bool {
+	counts := c.result.Value.Counts
+	if counts == nil {
+		return false
+	}
+	first := s.firsts[c.Strategy]
+	if first == nil {
+		first = map[string]int{}
+		s.firsts[c.Strategy] = first
+	}
+	found := false
+	for a := range counts.First {
+		if n, ok := first[string(a)]; !ok || c.Number <= n {
+			first[string(a)], found = c.Number, true
+		}
+	}
+	return found
+}
+
+// replay plays a job here.
+func (s *shared) replay(ctx context.Context, options workerpool.Options, j job) (workerpool.Result[played], error) {
+	j.History, j.HistoryLink, j.Twin = "", "", false
+	return s.here(ctx, options, j)
+}
+
+// playHere plays a job in a worker process of this machine.
+func playHere(ctx context.Context, options workerpool.Options, j job) (here workerpool.Result[played], err error) {
+	options.Workers = 1
+	err = workerpool.Run(ctx, options, slices.Values([]job{j}), func(_ job, r workerpool.Result[played]) error {
+		here = r
+		return nil
+	})
+	return here, err
+}
+
+// twin plays in virtual time what was played in real time with another lease than the run's.
+func (s *shared) twin(ctx context.Context, options workerpool.Options, c *claim) error {
+	j := c.job
+	j.Place = worlds.Place{World: worlds.Sim}
+	here, err := s.replay(ctx, options, j)
+	if err == nil {
+		c.result.Value.Cell.Twin = &reports.ReferenceCell{Verdict: here.Value.Cell.Verdict, Anomalies: here.Value.Cell.Anomalies}
+	}
+	return err
+}
+
+func decided(r workerpool.Result[played]) bool {
+	return r.Failure == nil && (r.Value.Cell.Verdict == reports.Held || r.Value.Cell.Verdict == reports.Violated)
+}
+
+// unlike says in what an answer is not what was played here; empty if it is, or if either has no verdict.
+func unlike(c claim, here workerpool.Result[played]) string {
+	if !decided(c.result) || !decided(here) {
+		return ""
+	}
+	there, is := c.result.Value, here.Value
+	switch {
+	case there.Cell.Verdict != is.Cell.Verdict:
+		return fmt.Sprintf("it says %s, and this machine finds %s", there.Cell.Verdict, is.Cell.Verdict)
+	case !slices.Equal(there.Cell.Anomalies, is.Cell.Anomalies):
+		return fmt.Sprintf("it says %v, and this machine finds %v", there.Cell.Anomalies, is.Cell.Anomalies)
+	case !reflect.DeepEqual(settled(there), settled(is)):
+		return "its figures differ"
+	}
+	return ""
+}
+
+// settled returns an answer without what may differ from one time to the next, in the form that JSON gives it.
+func settled(p played) (is any) {
+	p.Cell.Elapsed, p.Cell.History, p.Cell.Late, p.Cell.Reruns, p.Strain = 0, "", nil, 0, 0
+	text, err := json.Marshal(p)
+	if err == nil {
+		err = json.Unmarshal(text, &is)
+	}
+	if err != nil {
+		return err
+	}
+	return is
+}
+
+// A wrongAnswer is what is wrong with an answer that its worker signed.
+type wrongAnswer struct{ why string }
+
+func (w *wrongAnswer) Error() string { return w.why }
+
+func wrongly(format string, args ...any) error { return &wrongAnswer{fmt.Sprintf(format, args...)} }
+
+// read reads an answer to a question, and keeps its files where they are to be. What its history
+// tells is derived anew, and what it says of anything else than its question is dropped. The error
+// is a *wrongAnswer if no worker of this build would give such an answer.
+func (s *shared) read(q question, answer queue.Answer) (result workerpool.Result[played], err error) {
+	if len(answer.Body) > maxBody {
+		return result, wrongly("its answer to %s has %d bytes without its files, more than the limit of %d", answer.Name, len(answer.Body), maxBody)
+	}
+	if err := json.Unmarshal(answer.Body, &result); err != nil {
+		return result, wrongly("its answer to %s can't be read: %v", answer.Name, err)
+	}
+	if f := result.Failure; f != nil {
+		if f.Reason == "" {
+			return result, wrongly("its answer to %s is a failure without a reason", answer.Name)
+		}
+		result.Value = played{}
+		return result, nil
+	}
+	v, cell := &result.Value, &result.Value.Cell
+	*v = played{Cell: *cell, Late: v.Late, Strain: v.Strain, Rigid: v.Rigid, Counts: v.Counts}
+	*cell = reports.Cell{
+		World: q.Place.World, Strategy: q.Strategy, Scenario: q.Scenario, Verdict: cell.Verdict, Reason: cell.Reason,
+		Anomalies: cell.Anomalies, Virtual: cell.Virtual, Elapsed: cell.Elapsed, RoundTrips: cell.RoundTrips, Measures: cell.Measures,
+		MetNothing: cell.MetNothing, Lease: cell.Lease, Late: q.Late, Reruns: len(q.Late),
+		// What a history tells, of a cell that comes without one.
+		Witnesses: cell.Witnesses, Unjudged: cell.Unjudged, Linearizable: cell.Linearizable, Conflict: cell.Conflict,
+		Commands: cell.Commands, Nodes: cell.Nodes, Validity: cell.Validity, Tokens: cell.Tokens, Together: cell.Together,
+	}
+	switch is := decided(result); {
+	case !is && cell.Verdict == reports.NotApplicable && !q.Place.Real():
+		return result, wrongly("its answer to %s says that there is nothing to play, and there is", answer.Name)
+	case !is && !slices.Contains([]reports.Verdict{reports.Unknown, reports.Error, reports.NotApplicable}, cell.Verdict):
+		return result, wrongly("its answer to %s has the verdict %q", answer.Name, cell.Verdict)
+	case !is && cell.Reason == "":
+		return result, wrongly("its answer to %s is %s without a reason", answer.Name, cell.Verdict)
+	case is && q.Count != (v.Counts != nil):
+		return result, wrongly("its answer to %s counts what nobody asked for, or does not count", answer.Name)
+	case !q.Place.Real() && v.Late != 0, v.Late < 0, cell.Lease < 0, cell.Lease > item.MaxLease:
+		return result, wrongly("its answer to %s is late by %v with a lease of %v", answer.Name, v.Late, cell.Lease)
+	case !is:
+		v.Counts = nil
+	}
+	if q.history {
+		if err := s.derive(q, answer, v); err != nil {
+			return result, err
+		}
+	}
+	cell.Settle()
+	return result, keepLogs(q.job, answer)
+}
+
+// derive puts into an answer what its history tells.
+func (s *shared) derive(q question, answer queue.Answer, v *played) error {
+	text, ok := answer.Files[historyFile]
+	is := decided(workerpool.Result[played]{Value: *v})
+	switch {
+	case !ok && is:
+		return wrongly("its answer to %s has a verdict and no history", answer.Name)
+	case !ok:
+		return nil
+	}
+	h, err := checker.Decode(bytes.NewReader(text))
+	if err != nil {
+		return wrongly("its answer to %s has a history that can't be read: %v", answer.Name, err)
+	}
+	meta := q.meta
+	meta.Fenced = h.Meta.Fenced // is learnt while it is played
+	if !reflect.DeepEqual(h.Meta, meta) {
+		return wrongly("its answer to %s has the history of something else", answer.Name)
+	}
+	cell := &v.Cell
+	if is {
+		was, anomalies := cell.Verdict, cell.Anomalies
+		verdict := checker.Check(h)
+		cell.Verdict = reports.Held
+		if len(verdict.Witnesses) > 0 {
+			cell.Verdict = reports.Violated
+		}
+		if q.Count {
+			counts := soak.Count(h, verdict)
+			v.Counts, cell.Lease = &counts, h.Meta.TTL
+		} else {
+			cell.Derive(verdict, h)
+			cell.Settle()
+		}
+		if cell.Verdict != was || !q.Count && !slices.Equal(cell.Anomalies, anomalies) {
+			return wrongly("its answer to %s says %s, and its history is %s", answer.Name, was, cell.Verdict)
+		}
+	}
+	if q.History == "" || q.Count {
+		return nil
+	}
+	cell.History = q.HistoryLink
+	return reports.WriteHistory(strings.TrimSuffix(q.History, filepath.FromSlash(q.HistoryLink)), q.HistoryLink, h)
+}
+
+// keepLogs writes the logs that come with an answer below the directory of logs, if anybody wants them.
+func keepLogs(j job, answer queue.Answer) error {
+	if j.Place.Logs == "" {
+		return nil
+	}
+	var names []string
+	for name := range answer.Files {
+		if rest, ok := strings.CutPrefix(name, logsPrefix); ok && filepath.IsLocal(filepath.FromSlash(rest)) && path.Clean(rest) == rest {
+			names = append(names, rest)
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	in, err := below.Make(j.Place.Logs, 0o755)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	own := path.Join(j.Place.World, j.Strategy, j.Scenario) // the directory of the cell's logs
+	for _, name := range names {
+		if path.Dir(name) != own {
+			continue
+		}
+		file := filepath.FromSlash(name)
+		err := in.MkdirAll(filepath.Dir(file), 0o755)
+		if err == nil {
+			err = atomicdir.InUnsynced(in, file, func(w io.Writer) error {
+				_, err := w.Write(answer.Files[logsPrefix+name])
+				return err
+			})
+		}
+		if err != nil {
+			return fmt.Errorf("write the log %s: %w", name, err)
+		}
+	}
+	return nil
+}

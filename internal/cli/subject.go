@@ -1,0 +1,253 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/lockfault/lockfault/internal/shell"
+	"github.com/lockfault/lockfault/internal/worlds"
+	"github.com/lockfault/lockfault/scenarios"
+	"github.com/lockfault/lockfault/strategies"
+)
+
+// The forms of the protocol that a program may speak.
+const (
+	simpleProtocol = "simple"
+	fullProtocol   = "full"
+)
+
+// A subject is a program of the user's that is each client of its cells, as workers
+// are told of it.
+type subject struct {
+	Name  string
+	Words []string
+	Nodes int
+	Tags  []string
+	Full  bool
+}
+
+// strategy returns the program as a strategy.
+func (s *subject) strategy() strategies.Strategy {
+	return strategies.Strategy{
+		Name: s.Name, Summary: "the program " + strings.Join(s.Words, " "), Source: "--subject",
+		Nodes: s.Nodes, Tags: s.Tags, Program: &strategies.Program{Words: s.Words, Full: s.Full},
+	}
+}
+
+// with returns the registry that also has the program, if there is one.
+func (s *subject) with(registry strategies.Registry) (strategies.Registry, error) {
+	if s == nil {
+		return registry, nil
+	}
+	return registry.With(s.strategy())
+}
+
+// subjectFlags are what the command line says of a program.
+type subjectFlags struct {
+	command, name, protocol string
+	nodes                   int
+	tags                    []string
+}
+
+func (f *subjectFlags) addFlags(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&f.command, "subject", "", "`command` of a program of yours that is each client, such as 'python3 my_lock.py': docs/subject.md; for worlds of real servers")
+	flags.StringVar(&f.protocol, "subject-protocol", simpleProtocol, "`form` of the protocol that the program speaks: simple (docs/subject.md) or full (docs/client-protocol.md)")
+	f.addTraits(flags)
+}
+
+// addTraits adds the flags that say what can't be known of a program.
+func (f *subjectFlags) addTraits(flags *pflag.FlagSet) {
+	flags.StringVar(&f.name, "subject-name", "", "`name` of the program's lock in reports; default the name of its file")
+	flags.IntVar(&f.nodes, "subject-nodes", 1, "`number` of independent Redis nodes that the program wants")
+	flags.StringSliceVar(&f.tags, "subject-tags", nil, "`tags` of the program's lock, with commas between them, such as extending,fenced: scripts ask for them")
+}
+
+// flagArgs returns the flags that name the same program.
+func (f *subjectFlags) flagArgs() []string {
+	args := []string{"--subject", f.command}
+	if f.name != "" {
+		args = append(args, "--subject-name", f.name)
+	}
+	if f.nodes != 1 {
+		args = append(args, "--subject-nodes", fmt.Sprint(f.nodes))
+	}
+	if len(f.tags) > 0 {
+		args = append(args, "--subject-tags", strings.Join(f.tags, ","))
+	}
+	if f.protocol != simpleProtocol {
+		args = append(args, "--subject-protocol", f.protocol)
+	}
+	return args
+}
+
+// read returns the program that the flags name, nil if they name none, for a run in
+// these worlds. It finds out what can be known without starting it.
+func (f *subjectFlags) read(cmd *cobra.Command, registry strategies.Registry, names []string) (*subject, error) {
+	if !cmd.Flags().Changed("subject") {
+		for _, name := range []string{"subject-name", "subject-nodes", "subject-tags", "subject-protocol"} {
+			if cmd.Flags().Changed(name) {
+				return nil, usage("--%s is about a program, and none is named: name it with --subject", name)
+			}
+		}
+		return nil, nil
+	}
+	s, err := f.program(cmd, registry, "--subject")
+	if err != nil {
+		return nil, err
+	}
+	if slices.ContainsFunc(names, func(world string) bool { return world != worlds.Sim }) {
+		if err := worlds.CanWatch(); err != nil {
+			return nil, &statusError{ExitUndecided, err}
+		}
+	}
+	return s, nil
+}
+
+// program returns the program of the command, which errors call by that name.
+func (f *subjectFlags) program(cmd *cobra.Command, registry strategies.Registry, called string) (*subject, error) {
+	words, err := commandWords(called, f.command)
+	if err != nil {
+		return nil, err
+	}
+	s := &subject{Name: f.name, Words: words, Nodes: f.nodes, Full: f.protocol == fullProtocol}
+	switch {
+	case f.protocol != simpleProtocol && f.protocol != fullProtocol:
+		return nil, unknown("form of the protocol", f.protocol, []string{simpleProtocol, fullProtocol}, "there are simple and full")
+	case f.nodes < 1 || f.nodes > scenarios.MaxNodes:
+		return nil, usage("--subject-nodes %d: give 1 to %d, as many as a script may have", f.nodes, scenarios.MaxNodes)
+	case s.Name == "" && cmd.Flags().Changed("subject-name"):
+		return nil, usage("--subject-name is empty: name the lock, or leave it out")
+	case s.Name == "":
+		s.Name = nameOf(words)
+	}
+	// One that has several nodes can't but be of that group.
+	own, other := strategies.TagSingle, strategies.TagMulti
+	if f.nodes > 1 {
+		own, other = other, own
+	}
+	for _, tag := range f.tags {
+		if known := strategies.Tags(); !slices.Contains(known, tag) {
+			return nil, unknown("tag", tag, known, "there are "+strings.Join(known, ", "))
+		}
+		if tag == other {
+			return nil, usage("--subject-tags has %s, and the program is on --subject-nodes %d: leave the tag out, it goes by the number", tag, f.nodes)
+		}
+		if !slices.Contains(s.Tags, tag) {
+			s.Tags = append(s.Tags, tag)
+		}
+	}
+	if !slices.Contains(s.Tags, own) {
+		s.Tags = append(s.Tags, own)
+	}
+	if _, taken := registry.Lookup(s.Name); taken {
+		return nil, usage("there is a strategy %q already: give the program another name with --subject-name", s.Name)
+	}
+	if _, err := s.with(registry); err != nil {
+		return nil, usage("the program can't be a strategy: %v: see --subject-name and --subject-tags", err)
+	}
+	return s, nil
+}
+
+// chooseSubject reads what program there is, and returns the strategies to play: those
+// that the words name, and the program beside them, or else it alone. The registry that it
+// returns knows them all.
+func (o *playOptions) chooseSubject(cmd *cobra.Command, a *app, registry strategies.Registry, words []string) (strategies.Registry, []strategies.Strategy, error) {
+	var err error
+	if o.subject, err = o.subjectFlags.read(cmd, registry, o.worlds); err != nil {
+		return registry, nil, err
+	}
+	all, err := o.subject.with(registry)
+	if err != nil {
+		return registry, nil, err
+	}
+	switch {
+	case o.subject == nil:
+	case len(words) == 0:
+		words = []string{o.subject.Name}
+	case !slices.Contains(words, o.subject.Name):
+		words = append(slices.Clone(words), o.subject.Name)
+	}
+	list, err := chooseStrategies(all, a.everything, words)
+	return all, list, err
+}
+
+// commandWords returns the words of a command whose program is there.
+func commandWords(flag, command string) ([]string, error) {
+	words, err := shell.Split(command)
+	switch {
+	case err != nil:
+		return nil, usage("%s does not take %q: %v", flag, command, err)
+	case len(words) == 0 || words[0] == "":
+		return nil, usage("%s is empty: name a program, such as 'python3 my_lock.py'", flag)
+	}
+	path, err := exec.LookPath(words[0])
+	info, missing := os.Stat(words[0])
+	switch {
+	case err != nil && missing == nil && info.IsDir():
+		return nil, usage("%s: %s is a directory: name a program", flag, words[0])
+	case errors.Is(err, fs.ErrPermission):
+		return nil, usage("%s: %s may not be executed: make it executable, or name its interpreter before it", flag, words[0])
+	case err != nil:
+		return nil, usage("%s: there is no program %q to start: install it, or write its path", flag, words[0])
+	}
+	words[0] = path
+	return words, nil
+}
+
+// nameOf derives a strategy's name from a command: that of the first argument which
+// looks like a file, or of the program.
+func nameOf(words []string) string {
+	file := words[0]
+	for _, word := range words[1:] {
+		if !strings.HasPrefix(word, "-") && filepath.Ext(word) != "" {
+			file = word
+			break
+		}
+	}
+	name := strings.ToLower(strings.TrimSuffix(filepath.Base(file), filepath.Ext(file)))
+	name = strings.Trim(strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
+			return r
+		}
+		return '-'
+	}, name), "-")
+	if name == "" {
+		return "subject"
+	}
+	return name
+}
+
+// refuseProgram refuses a strategy that a command can't do anything with, since it
+// plays in virtual time.
+func refuseProgram(cmd *cobra.Command, s strategies.Strategy) error {
+	if s.Program == nil {
+		return nil
+	}
+	return usage("%s is a program, and %q plays in virtual time, which is for locks in Go: play it with \"%s run --world process\"", s.Name, cmd.Name(), cmd.Root().Name())
+}
+
+// addNoSubjectFlag lets a command that plays in virtual time say so to who asks it for
+// a program of his.
+func addNoSubjectFlag(cmd *cobra.Command) {
+	const name = "subject"
+	cmd.Flags().String(name, "", "a program can't be played in virtual time")
+	_ = cmd.Flags().MarkHidden(name) // it was added in the line before
+	args := cmd.Args
+	cmd.Args = func(cmd *cobra.Command, given []string) error {
+		if cmd.Flags().Changed(name) { // whatever else is missing then
+			return usage("--subject is not for %q, which plays in virtual time, and programs don't: use \"%s run --subject %s --world process\"",
+				cmd.Name(), cmd.Root().Name(), shell.Quote(cmd.Flag(name).Value.String()))
+		}
+		return args(cmd, given)
+	}
+}

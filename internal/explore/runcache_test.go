@@ -1,0 +1,177 @@
+package explore
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/lockfault/lockfault/internal/harness"
+	"github.com/lockfault/lockfault/scenarios"
+	"github.com/lockfault/lockfault/strategies"
+	"github.com/lockfault/lockfault/strategies/all"
+)
+
+// A keeping plays each trial in a house and from its beginning, and tells where the two differ.
+type keeping struct {
+	stage
+	house   RunCache
+	differs []string
+	wentOn  int
+}
+
+func (k *keeping) Play(ctx context.Context, trials []Trial) ([]Outcome, error) {
+	looks, err := k.stage.Play(ctx, trials)
+	for i, trial := range trials {
+		script, err := scenarios.Parse("found.txt", []byte(trial.Script))
+		if err != nil {
+			return nil, err
+		}
+		before := k.house.many
+		got := k.house.Play(k.t, harness.Cell{Strategy: k.strategy, Script: script, Seed: 1}, trial)
+		if k.house.many == before && !trial.Last || k.house.many < before {
+			k.wentOn++
+		}
+		if !reflect.DeepEqual(got, looks[i]) {
+			k.differs = append(k.differs, fmt.Sprintf("%s\ncame to\n%+v\nand from its beginning to\n%+v", trial.Script, got, looks[i]))
+		}
+	}
+	return looks, err
+}
+
+// A lodger plays scripts in a house in this process.
+type lodger struct {
+	stage
+	house RunCache
+}
+
+func (l *lodger) Play(ctx context.Context, trials []Trial) ([]Outcome, error) {
+	looks := make([]Outcome, len(trials))
+	for i, trial := range trials {
+		script, err := scenarios.Parse("found.txt", []byte(trial.Script))
+		if err != nil {
+			return nil, err
+		}
+		looks[i] = l.house.Play(l.t, harness.Cell{Strategy: l.strategy, Script: script, Seed: 1}, trial)
+	}
+	return looks, ctx.Err()
+}
+
+func (l *lodger) End(context.Context) (string, error) { return l.house.End(), nil }
+
+// everything is a bound with a fault of each kind, as far as a strategy can have them.
+func everything(s strategies.Strategy) Bound {
+	b := Bound{Clients: 2, Rounds: 2, Nodes: max(1, s.Nodes), TTL: 30 * time.Second, Budget: map[Fault]int{}, WithoutTables: true}
+	for _, f := range Faults() {
+		b.Budget[f] = 1
+	}
+	b.Replicas = 1
+	return b
+}
+
+// What goes on from another script comes to what it comes to when it is played at once, whatever the lock:
+// some that are drawn, or with LOCKFAULT_ALL all.
+func TestGoesOnAsIfPlayedAtOnce(t *testing.T) {
+	locks := slices.DeleteFunc(all.Registry().All(), func(s strategies.Strategy) bool { return s.Program != nil || s.HistoryVaries != "" })
+	if os.Getenv("LOCKFAULT_ALL") == "" {
+		const some = 5
+		rand.Shuffle(len(locks), func(i, j int) { locks[i], locks[j] = locks[j], locks[i] })
+		locks = locks[:some]
+	}
+	for _, s := range locks {
+		t.Run(s.Name, func(t *testing.T) {
+			k := &keeping{stage: stage{t: t, strategy: s}}
+			r, err := Draw(t.Context(), everything(s), Random{Method: Walk, Schedules: 4, Seed: 7}, k, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if k.wentOn < k.played/2 || r.Schedules == 0 {
+				t.Errorf("only %d of %d scripts went on from another", k.wentOn, k.played)
+			}
+			// Many begin anew here, with what others have left.
+			b := everything(s)
+			b.States = 80
+			if _, err := Search(t.Context(), b, k, nil); err != nil {
+				t.Fatal(err)
+			}
+			if left := k.house.End(); left != "" {
+				t.Error(left)
+			}
+			if len(k.differs) > 0 {
+				t.Errorf("%d scripts of %d differ, of which one is\n%s", len(k.differs), k.played, k.differs[0])
+			}
+		})
+	}
+}
+
+// A forgetful lock is SET NX and DEL, with something that isn't as it should be.
+type forgetful struct {
+	env  strategies.Env
+	with func(ctx context.Context, env strategies.Env)
+}
+
+func (l *forgetful) Acquire(ctx context.Context) error { return l.TryAcquire(ctx) }
+
+func (l *forgetful) TryAcquire(ctx context.Context) error {
+	won, err := l.env.Nodes[0].SetNX(ctx, l.env.Key, l.env.Owner, l.env.TTL).Result()
+	if err == nil && !won {
+		err = strategies.ErrNotAcquired
+	}
+	l.with(ctx, l.env)
+	return err
+}
+
+func (l *forgetful) Release(ctx context.Context) error {
+	return l.env.Nodes[0].Del(ctx, l.env.Key).Err()
+}
+
+func forgetfulWith(with func(ctx context.Context, env strategies.Env)) strategies.Strategy {
+	return strategies.Strategy{
+		Name: "forgetful", Summary: "SET NX, DEL", Source: "this test", Tags: []string{strategies.TagSingle},
+		New: func(env strategies.Env) (strategies.Lock, error) { return &forgetful{env, with}, nil },
+	}
+}
+
+// The comparison can fail: something that runs share shows.
+func TestGoesOnSeesWhatRunsShare(t *testing.T) {
+	tries := 0
+	shared := forgetfulWith(func(ctx context.Context, env strategies.Env) {
+		if tries++; tries%7 == 0 {
+			env.Nodes[0].Get(ctx, env.Key)
+		}
+	})
+	k := &keeping{stage: stage{t: t, strategy: shared}}
+	b := Bound{Clients: 2, Rounds: 1, Nodes: 1, TTL: 30 * time.Second, WithoutTables: true}
+	if _, err := Draw(t.Context(), b, Random{Method: Walk, Schedules: 4, Seed: 1}, k, nil); err != nil {
+		t.Fatal(err)
+	}
+	k.house.End()
+	if len(k.differs) == 0 {
+		t.Errorf("%d scripts were played, and none differs", k.played)
+	}
+}
+
+// A run that leaves something behind when it ends, long after its script was looked at, is not passed over: all is
+// played from its beginning then, where it is known which script that is.
+func TestWhatKeptRunsLeaveIsSeen(t *testing.T) {
+	leaves := forgetfulWith(func(ctx context.Context, env strategies.Env) {
+		if env.Key == harness.LockKey {
+			go func() { select {} }()
+		}
+	})
+	b := Bound{Clients: 2, Rounds: 1, Nodes: 1, TTL: 30 * time.Second}
+	want, err := Search(t.Context(), b, &stage{t: t, strategy: leaves}, nil)
+	if err != nil || len(want.Failures) == 0 {
+		t.Fatalf("played from the beginning: %d failures, %v", len(want.Failures), err)
+	}
+	l := &lodger{stage: stage{t: t, strategy: leaves}}
+	got, err := Search(t.Context(), b, l, nil)
+	l.house.End()
+	if err != nil || got.States != want.States || got.Runs != want.Runs || len(got.Failures) != len(want.Failures) {
+		t.Errorf("%d states, %d runs, %d failures, %v; want %d, %d and %d", got.States, got.Runs, len(got.Failures), err, want.States, want.Runs, len(want.Failures))
+	}
+}

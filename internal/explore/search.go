@@ -1,0 +1,519 @@
+package explore
+
+import (
+	"cmp"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/lockfault/lockfault/checker"
+	"github.com/lockfault/lockfault/faults"
+	"github.com/lockfault/lockfault/internal/harness"
+)
+
+// identity is what a state is known by.
+type identity [16]byte
+
+// chunk is how many moves at least are looked at at once, and of a layer that is large, a part so large that who plays
+// and who judges have enough to do: a layer's thirty-second, or most.
+const (
+	chunk = 256
+	most  = 2048
+)
+
+// Search looks at every state that can be reached within the bound, those with the
+// shortest paths first, and keeps the first script for each anomaly that it sees. It
+// blocks until it is done or ctx is; then it returns what it has found so far, not
+// exhausted. The error is the player's. tell, which may be nil, is called now and
+// then with what there is so far.
+func Search(ctx context.Context, b Bound, player Player, tell func(Result)) (Result, error) {
+	return conduct(ctx, b, player, tell, (*search).run)
+}
+
+// conduct runs a search, without tables if they turn out to be of no use, and says how it ended.
+func conduct(ctx context.Context, b Bound, player Player, tell func(Result), run func(*search, context.Context) error) (Result, error) {
+	s := newSearch(b, player, tell)
+	err := s.whole(ctx, run)
+	if err == nil {
+		err = s.endRuns(ctx)
+	}
+	if errors.Is(err, errLeft) {
+		b.afresh = true
+		s = newSearch(b, player, tell)
+		err = s.whole(ctx, run)
+	}
+	if s.result.Untabled != "" && s.result.Cut == "" && len(s.result.Failures) == 0 && err == nil {
+		why, runs := s.result.Untabled, s.result.Runs
+		b.WithoutTables = true
+		s = newSearch(b, player, tell)
+		s.result.Runs = runs
+		err = s.whole(ctx, run)
+		s.result.Untabled = why
+	}
+	switch {
+	case err != nil || s.result.Cut != "":
+	case s.result.Varied > 0:
+		s.result.Cut = "the lock does not do the same each time"
+	case s.result.Untabled != "":
+		s.result.Cut = "clients depend on more than a state shows of them"
+	}
+	for _, f := range s.fleeting {
+		s.result.Failures = append(s.result.Failures, f.Failure)
+	}
+	s.result.Exhausted = err == nil && s.result.Cut == "" && len(s.result.Failures) == 0
+	if err != nil && ctx.Err() != nil {
+		s.result.Cut, err = "interrupted", nil
+		var cut Cut
+		switch cause := context.Cause(ctx); {
+		case errors.As(cause, &cut):
+			s.result.Cut = string(cut)
+		case errors.Is(cause, context.DeadlineExceeded):
+			s.result.Cut = "out of time"
+		}
+	}
+	return s.result, err
+}
+
+// whole makes a search, to the end of all that it began.
+func (s *search) whole(ctx context.Context, run func(*search, context.Context) error) error {
+	err := run(s, ctx)
+	if late := s.checked(ctx); err == nil {
+		err = late
+	}
+	return err
+}
+
+// A Cut is the cause of a context that ends a search before it is done, and says why.
+type Cut string
+
+// Error says what the result will.
+func (c Cut) Error() string { return string(c) }
+
+// Beyond is the cut of a search that was as far as its [Bound.Reach].
+const Beyond = "as far as another shard's finding"
+
+func newSearch(b Bound, player Player, tell func(Result)) *search {
+	return &search{bound: b, player: player, seen: map[identity]bool{}, progress: tell}
+}
+
+type search struct {
+	bound    Bound
+	player   Player
+	progress func(Result)
+	tables   transitionCache
+	meta     checker.Meta
+	judges   []*pathChecker
+	checks   *checks // nil if nothing is being played
+	// doubted is the last path on which servers were not judged, until it is known why.
+	doubted *path
+	seen    map[identity]bool
+	found   []checker.Anomaly
+	result  Result
+	// fleeting are, of a lock that varies, anomalies that a script showed once and no script has shown
+	// each time.
+	fleeting []flakyFinding
+	// common is what of the result is in every shard.
+	common Counts
+}
+
+// run goes from the states that can be reached by so many moves to those that take
+// one more.
+func (s *search) run(ctx context.Context) error {
+	root := s.root()
+	if s.bound.Shards > 0 {
+		root.shards, s.result.Common = &shardAssignment{}, &s.common
+	}
+	layer, err := s.visit(ctx, []*searchNode{root})
+	for err == nil && len(layer) > 0 && s.result.Cut == "" && s.result.Untabled == "" {
+		if s.bound.Moves > 0 && layer[0].moves >= s.bound.Moves {
+			s.result.Cut = s.bound.tooLong()
+			break
+		}
+		if s.bound.Reach != nil {
+			if reach := s.bound.Reach(); reach > 0 && layer[0].moves >= reach {
+				s.result.Cut = Beyond
+				break
+			}
+		}
+		layer, err = s.follow(ctx, layer)
+	}
+	return err
+}
+
+// root returns where all paths begin. Its view is not known yet.
+func (s *search) root() *searchNode {
+	return &searchNode{trail: &path{}, memory: make([]int32, s.bound.Clients+1), rounds: make([]int, s.bound.Clients), idle: everybody(s.bound.Clients), spent: map[Fault]int{}, budgetKey: budgetKey(nil)}
+}
+
+// follow makes all moves that can be made from some positions, and returns where nobody
+// has been before.
+func (s *search) follow(ctx context.Context, layer []*searchNode) (fresh []*searchNode, err error) {
+	var next []*searchNode
+	at := max(chunk, min(most, len(layer)/32))
+	for i, p := range layer {
+		p.view = s.tables.view(p.parts)
+		if s.bound.Nodes > 1 {
+			p.lines, _ = p.trail.script()
+		}
+		moves, done := s.bound.moves(p)
+		if done {
+			s.result.Ends++
+			next = append(next, s.close(p))
+			s.shared(p, &s.common.Ends)
+		}
+		for _, m := range moves {
+			next = append(next, s.after(p, m))
+		}
+		next = s.deal(p, moves, next)
+		layer[i] = nil // there may be many
+		if len(next) < at && i < len(layer)-1 {
+			continue
+		}
+		list, err := s.visit(ctx, next)
+		if fresh = append(fresh, list...); err != nil || s.result.Cut != "" || s.result.Untabled != "" {
+			return fresh, err
+		}
+		next = nil
+	}
+	return fresh, s.checked(ctx) // runs of other paths than the next layer's are not kept
+}
+
+// close returns the position in which so much time has gone by that what was
+// forgotten shows, and somebody who still can has asked for the lock. The network is in
+// nobody's way any more: a lock that looks after itself in the background, and was not told
+// that it is over, would lose what it keeps if its requests were held for so long.
+func (s *search) close(p *searchNode) *searchNode {
+	lines := []string{s.bound.freely(), "wait 1.6ttl"}
+	var ask move
+	if i := asker(p.view); i >= 0 {
+		// The time is no multiple of a pause between two tries.
+		ask = move{lines: []string{p.view.Clients[i].Name + " acquire within 1.003ttl"}, client: i + 1, sends: true, to: anywhere}
+	}
+	q := s.after(p, move{lines: append(slices.Clip(lines), ask.lines...), closes: true})
+	if ask.client > 0 && !s.bound.WithoutTables {
+		q.half = &splitMove{s.after(p, move{lines: lines}), ask}
+	}
+	return q
+}
+
+// asker returns the number of the client that asks for the lock at the end: the first that can, and
+// rather one whose the lock is nowhere, since a lock may let in again whom it keeps others out for. It is -1 if
+// nobody can.
+func asker(v harness.Snapshot) int {
+	able := func(c harness.ClientView) bool { return !c.Crashed && !c.Busy }
+	others := slices.IndexFunc(v.Clients, func(c harness.ClientView) bool {
+		return able(c) && !slices.ContainsFunc(v.Servers, func(s faults.ServerView) bool { return s.Owner == c.Name })
+	})
+	if others >= 0 {
+		return others
+	}
+	return slices.IndexFunc(v.Clients, able)
+}
+
+// after returns where a move leads. Its view is not known yet.
+//
+// When a client begins makes no difference as long as time stands still and no fault
+// happens: its first request is held, and what others do meanwhile it doesn't see. So
+// of all these orders one is looked at: clients begin as soon as they can, in the
+// order of their names, or after the next fault, or not at all.
+func (s *search) after(p *searchNode, m move) *searchNode {
+	q := &searchNode{
+		trail: &path{before: p.trail, depth: p.trail.depth + 1}, moves: p.moves + 1, requests: p.requests,
+		rounds: p.rounds, spent: p.spent, budgetKey: p.budgetKey, faults: p.faults, words: p.words, memory: p.memory, shows: p.shows, closed: m.closes,
+	}
+	q.from, q.before = p.parts, p.memory
+	q.key, q.nodes, q.local = s.tables.at(p, m)
+	q.trail.lines = s.tables.same(q.key.move, m.lines)
+	q.spreads = m.client == 0 && s.tables.spreads(p)
+	if m.sends {
+		q.requests++
+	}
+	switch {
+	case s.bound.plain || m.client == 0:
+		q.idle = everybody(s.bound.Clients)
+	default:
+		q.idle = make([]bool, s.bound.Clients)
+		if m.begun {
+			copy(q.idle[m.client:], p.idle[m.client:])
+		}
+		q.idle[m.client-1] = true
+	}
+	if m.begun {
+		q.rounds = slices.Clone(p.rounds)
+		q.rounds[m.client-1]++
+	}
+	if m.cost != "" {
+		q.spent = maps.Clone(p.spent)
+		q.spent[m.cost]++
+		q.budgetKey = budgetKey(q.spent)
+	}
+	if m.fault != "" {
+		q.faults = append(slices.Clip(p.faults), m.fault)
+		q.words = s.tables.number(strings.Join(q.faults, "\n"))
+		q.memory = s.tables.memory(s.bound.names(), q.faults)
+	}
+	return q
+}
+
+func everybody(clients int) []bool {
+	list := make([]bool, clients)
+	for i := range list {
+		list[i] = true
+	}
+	return list
+}
+
+// visit finds out where moves lead, and returns those positions that are new.
+func (s *search) visit(ctx context.Context, list []*searchNode) ([]*searchNode, error) {
+	if err := s.reach(ctx, list); err != nil || s.result.Untabled != "" {
+		return nil, err
+	}
+	var fresh, check []*searchNode
+	for _, q := range list {
+		isNew := s.arrive(ctx, q)
+		if isNew {
+			fresh = append(fresh, q)
+		}
+		if (!isNew || s.ends(q)) && s.samples(q) {
+			check = append(check, q)
+		}
+		if s.result.Cut != "" || s.result.Untabled != "" {
+			break
+		}
+	}
+	s.doubt()
+	if s.progress != nil {
+		s.progress(s.result)
+	}
+	return fresh, s.check(ctx, check)
+}
+
+// ends reports whether no path goes on from a position, though nobody has been there before.
+func (s *search) ends(q *searchNode) bool {
+	return q.closed || s.bound.Moves > 0 && q.moves >= s.bound.Moves
+}
+
+// doubt says why servers were not judged at the last position where they weren't.
+func (s *search) doubt() {
+	if s.doubted != nil {
+		var w historyBuilder
+		s.result.Unjudged = checker.Check(w.telling(s.doubted, s.meta)).Unjudged.Message
+		s.doubted = nil
+	}
+}
+
+// arrive takes note of where a position turned out to be, and reports whether nobody
+// has been there.
+func (s *search) arrive(ctx context.Context, q *searchNode) bool {
+	r := &s.result
+	r.Moves++
+	s.shared(q, &s.common.Moves)
+	r.Depth = max(r.Depth, q.moves)
+	look := q.outcome
+	q.outcome, q.shows = nil, look.Anomalies
+	if look.Err != "" {
+		s.fails(q, look.Err)
+		return false
+	}
+	switch {
+	case look.Unjudged != "":
+		r.Unjudged, s.doubted = look.Unjudged, nil
+	case q.unjudged:
+		s.doubted = q.trail
+	}
+	for _, a := range s.settled(q, look.Anomalies) {
+		if !slices.Contains(s.found, a) {
+			s.found = append(s.found, a)
+			s.find(ctx, a, q, look.Anomalies)
+		}
+	}
+	id := s.identify(q)
+	q.id = id
+	if s.seen[id] && !s.bound.apart {
+		r.Merged++
+		s.shared(q, &s.common.Merged)
+		return false
+	}
+	s.seen[id] = true
+	r.States++
+	s.shared(q, &s.common.States)
+	if s.bound.States > 0 && r.States >= s.bound.States && r.Cut == "" {
+		r.Cut = fmt.Sprintf("more than %d states", s.bound.States)
+	}
+	return true
+}
+
+// fails takes note of a script that came to nothing.
+func (s *search) fails(q *searchNode, why string) {
+	r := &s.result
+	r.Failures = append(r.Failures, Failure{s.bound.trial(q.trail).Script, why})
+	if len(r.Failures) == mostFailures {
+		r.Cut = fmt.Sprintf("%d scripts came to nothing", mostFailures)
+	}
+}
+
+// settled returns the anomalies that are there to stay, and that are the lock's.
+// Whether an operation waited in vain shows when nothing more is under way that could
+// explain it, and a lock whose server was away, or didn't answer for as long as a lease
+// takes, is unavailable for that reason.
+func (s *search) settled(p *searchNode, all []checker.Anomaly) []checker.Anomaly {
+	if len(all) == 0 {
+		return nil
+	}
+	busy := slices.ContainsFunc(p.parts.clients, func(n int32) bool { return s.tables.clients.list[n].Busy })
+	return slices.DeleteFunc(slices.Clone(all), func(a checker.Anomaly) bool {
+		switch a {
+		case checker.Unavailable:
+			return busy || p.away()
+		case checker.StuckLock, checker.Starvation, checker.SelfDeadlock:
+			return busy
+		}
+		return false
+	})
+}
+
+// late are faults that there were not always: without one, states have the names that they had before.
+var late = []Fault{Cancel, NodeClockBack, Hang}
+
+// budgetKey returns how what is spent is written in what a state is known by: before and after the faults that happened.
+func budgetKey(spent map[Fault]int) (text [2]string) {
+	var early, after []byte
+	for _, f := range Faults() {
+		if !slices.Contains(late, f) {
+			early = binary.AppendUvarint(early, uint64(spent[f]))
+		}
+	}
+	for i, f := range late {
+		if n := spent[f]; n > 0 {
+			after = binary.AppendUvarint(after, uint64(-n-i*math.MaxInt32))
+		}
+	}
+	return [2]string{string(early), string(after)}
+}
+
+// identify returns what a state is known by: all that what comes next can depend on.
+func (s *search) identify(p *searchNode) identity {
+	b := make([]byte, 0, 256)
+	number := func(n int) { b = binary.AppendUvarint(b, uint64(n)) }
+	number(int(p.parts.common))
+	for _, n := range p.parts.nodes {
+		number(int(n))
+	}
+	for i, n := range p.parts.clients {
+		number(int(n))
+		number(p.rounds[i])
+		begins := 0
+		if s.bound.begins(p, i, &s.tables.clients.list[n].ClientView) {
+			begins = 1
+		}
+		number(begins)
+	}
+	b = append(b, p.budgetKey[0]...)
+	number(int(p.words))
+	b = append(b, p.budgetKey[1]...)
+	if p.closed {
+		number(0)
+	}
+	if p.shards != nil {
+		number(p.shards.class())
+	}
+	h := fnv.New128a()
+	h.Write(b)
+	return identity(h.Sum(nil))
+}
+
+// A flakyFinding anomaly is one that a script showed, and not each time.
+type flakyFinding struct {
+	Failure // the first such script
+	anomaly checker.Anomaly
+	scripts int // how many
+}
+
+// fleets takes note of a script that does not show an anomaly each time. The next that shows it
+// may, unless there were too many: each is played twice more.
+func (s *search) fleets(a checker.Anomaly, f Failure) {
+	i := slices.IndexFunc(s.fleeting, func(f flakyFinding) bool { return f.anomaly == a })
+	if i < 0 {
+		i = len(s.fleeting)
+		s.fleeting = append(s.fleeting, flakyFinding{Failure: f, anomaly: a})
+	}
+	if s.fleeting[i].scripts++; s.fleeting[i].scripts < mostFailures {
+		s.found = slices.DeleteFunc(s.found, func(found checker.Anomaly) bool { return found == a })
+	}
+}
+
+// find keeps a script that shows an anomaly, if it does so again.
+func (s *search) find(ctx context.Context, a checker.Anomaly, p *searchNode, shows []checker.Anomaly) {
+	if s.checked(ctx) != nil {
+		return
+	}
+	lines, _ := p.trail.script()
+	script := s.bound.script(lines, shows)
+	_, err := steady(ctx, s.player, script, shows)
+	var unsound *NotReproducibleError
+	switch {
+	case errors.As(err, &unsound) && s.bound.Varies:
+		s.fleets(a, Failure{script, unsound.Why})
+		return
+	case errors.As(err, &unsound):
+		s.result.Failures = append(s.result.Failures, Failure{script, unsound.Why})
+		return
+	case err != nil:
+		return // the search is about to learn that, too
+	}
+	s.fleeting = slices.DeleteFunc(s.fleeting, func(f flakyFinding) bool { return f.anomaly == a })
+	s.result.Findings = append(s.result.Findings, Finding{
+		Anomaly: a, Script: script, Anomalies: shows, Moves: p.moves, Requests: p.requests, Course: p.shards.course(), path: p.trail.path(),
+	})
+	s.result.Cut = cmp.Or(s.bound.until(a), s.result.Cut)
+}
+
+// Ends reports whether a search ends with an anomaly.
+func (b Bound) Ends(a checker.Anomaly) bool { return b.until(a) != "" }
+
+// until says why a search ends with an anomaly, if it does.
+func (b Bound) until(a checker.Anomaly) string {
+	switch {
+	case b.UntilFirst:
+		return "until the first"
+	case slices.Contains(b.Until, a):
+		return "until " + string(a)
+	}
+	return ""
+}
+
+// tooLong returns the cut of a search whose paths have a most number of moves.
+func (b Bound) tooLong() string {
+	return fmt.Sprintf("paths of more than %d moves were not followed", b.Moves)
+}
+
+// Asks reports whether a search within the bound that has no findings may end with that cut because
+// its user asked for that.
+func (b Bound) Asks(cut string) bool { return cut == "" || b.Moves > 0 && cut == b.tooLong() }
+
+// steady plays a script twice, each time in a process of its own, and returns what it came to if that was the same.
+// Where it is known what it shows, it shows that.
+func steady(ctx context.Context, player Player, script string, shows []checker.Anomaly) (Outcome, error) {
+	var first Outcome
+	for i := range 2 {
+		look, err := player.PlayAlone(ctx, Trial{Script: script})
+		switch {
+		case err != nil:
+			return Outcome{}, err
+		case look.Err != "":
+			return Outcome{}, &NotReproducibleError{script, look.Err}
+		case len(shows) > 0 && !slices.Equal(look.Anomalies, shows):
+			return Outcome{}, &NotReproducibleError{script, fmt.Sprintf("it showed %v, and when it was played again %v: the lock does not do the same each time", shows, look.Anomalies)}
+		case i > 0 && look.Print != first.Print:
+			return Outcome{}, &NotReproducibleError{script, "it was played twice more, and the two histories differ: the lock does not do the same each time"}
+		}
+		first = look
+	}
+	return first, nil
+}

@@ -1,0 +1,301 @@
+package explore
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/lockfault/lockfault/faults"
+	"github.com/lockfault/lockfault/internal/harness"
+)
+
+// A client is a function of what it has observed, and a server of what it holds. So a
+// move of one client, which sends something to one node at most, does the same wherever
+// these two are as they were when it was played: what others have come to makes no
+// difference to it. And where time goes on or a fault happens, while nothing arrives
+// anywhere, each client and node does by itself what it does. Tables keep what moves did,
+// and a state is a tuple of numbers in them.
+
+// parts are what a state of the world is made of, each by its number in the tables.
+// They are not changed once they are made.
+type parts struct {
+	common         int32
+	nodes, clients []int32
+}
+
+func (p parts) equal(q parts) bool {
+	return p.common == q.common && slices.Equal(p.nodes, q.nodes) && slices.Equal(p.clients, q.clients)
+}
+
+// common is what all clients and nodes have in common.
+type common struct {
+	now    time.Duration
+	seen   int64
+	owners string
+}
+
+// node is a node, with its servers.
+type node []faults.ServerView
+
+// nameOf returns the name of the node of servers.
+func nameOf(servers []faults.ServerView) string {
+	name, _, _ := strings.Cut(servers[0].Name, "/")
+	return name
+}
+
+// client is a client, with what the gate holds of its messages.
+type client struct {
+	harness.ClientView
+	held, unread []faults.HeldView
+	wrote        int
+}
+
+// An interner numbers different things from 0, by how they print.
+type interner[T any] struct {
+	numbers map[string]int32
+	list    []T
+}
+
+func (s *interner[T]) number(thing T) int32 {
+	text := fmt.Sprintf("%+v", thing)
+	n, ok := s.numbers[text]
+	if !ok {
+		if s.numbers == nil {
+			s.numbers = map[string]int32{}
+		}
+		n = int32(len(s.list))
+		s.numbers[text] = n
+		s.list = append(s.list, thing)
+	}
+	return n
+}
+
+// transitionCache are what is known of moves. The zero value knows nothing.
+type transitionCache struct {
+	commons interner[common]
+	nodes   interner[node]
+	clients interner[client]
+	words   map[string]int32 // the lines of a move, or the faults before it
+	lines   map[int32][]string
+	effects map[local]*effect
+	fates   map[componentKey]*componentEffect
+}
+
+// local is all that what a move of one client does can depend on.
+type local struct {
+	move                 int32
+	faults               [2]int32 // those that the client, and nodes, can remember
+	common, client, node int32    // node is -1 if it sends nothing, and below that stands for several
+	who                  int8
+}
+
+// effect is what such a move does. It is nil while that is not known.
+type effect struct {
+	// wide says that more came of it than this shows: time went on, another client
+	// or node was concerned. Then it does something else each time.
+	wide           bool
+	common, client int32
+	nodes          []int32
+	part           pathSegment
+}
+
+// parts takes a view apart.
+func (t *transitionCache) parts(v harness.Snapshot) parts {
+	p := parts{common: t.commons.number(common{v.Now, v.Seen, v.Owners})}
+	for rest := v.Servers; len(rest) > 0; {
+		name := nameOf(rest)
+		n := 1
+		for n < len(rest) && strings.HasPrefix(rest[n].Name, name+"/") {
+			n++
+		}
+		p.nodes, rest = append(p.nodes, t.nodes.number(rest[:n:n])), rest[n:]
+	}
+	for _, c := range v.Clients {
+		c := client{ClientView: c, wrote: v.Wrote[c.Name]}
+		others := func(m faults.HeldView) bool { return m.Client != c.Name }
+		c.held = slices.DeleteFunc(slices.Clone(v.Held), others)
+		c.unread = slices.DeleteFunc(slices.Clone(v.Unread), others)
+		p.clients = append(p.clients, t.clients.number(c))
+	}
+	return p
+}
+
+// view puts it together again. Messages are in the order of their clients.
+func (t *transitionCache) view(p parts) harness.Snapshot {
+	in := t.commons.list[p.common]
+	v := harness.Snapshot{Now: in.now, Seen: in.seen, Clients: t.people(p)}
+	v.Owners = in.owners
+	for _, n := range p.nodes {
+		v.Servers = append(v.Servers, t.nodes.list[n]...)
+	}
+	for _, n := range p.clients {
+		v.Held = append(v.Held, t.clients.list[n].held...)
+		v.Unread = append(v.Unread, t.clients.list[n].unread...)
+	}
+	return v
+}
+
+// people returns the clients among the parts.
+func (t *transitionCache) people(p parts) []harness.ClientView {
+	list := make([]harness.ClientView, len(p.clients))
+	for i, n := range p.clients {
+		list[i] = t.clients.list[n].ClientView
+	}
+	return list
+}
+
+// number numbers words, from 1; it is 0 for none.
+func (t *transitionCache) number(words string) int32 {
+	if words == "" {
+		return 0
+	}
+	n, ok := t.words[words]
+	if !ok {
+		if t.words == nil {
+			t.words = map[string]int32{}
+		}
+		n = int32(len(t.words)) + 1
+		t.words[words] = n
+	}
+	return n
+}
+
+// same returns the lines of a move of that number, in the same memory each time: paths keep them.
+func (t *transitionCache) same(move int32, lines []string) []string {
+	same, ok := t.lines[move]
+	if !ok {
+		if t.lines == nil {
+			t.lines = map[int32][]string{}
+		}
+		t.lines[move], same = lines, lines
+	}
+	return same
+}
+
+// memory returns the numbers of the faults that each client can remember, and of those that
+// nodes can: clients' are only their own.
+func (t *transitionCache) memory(clients, faults []string) []int32 {
+	list := make([]int32, 0, len(clients)+1)
+	for _, name := range append(slices.Clip(clients), "") {
+		list = append(list, t.number(strings.Join(slices.DeleteFunc(slices.Clone(faults), func(fault string) bool {
+			words := strings.Fields(fault)
+			about := func(client string) bool { return slices.Contains(words, client) }
+			return slices.ContainsFunc(clients, about) && !slices.Contains(words, name)
+		}), "\n")))
+	}
+	return list
+}
+
+// differs says which of the parts is not as it should be; empty if all are.
+func (t *transitionCache) differs(got, want parts) string {
+	for i, n := range got.clients {
+		if now, then := &t.clients.list[n], &t.clients.list[want.clients[i]]; n != want.clients[i] {
+			return fmt.Sprintf("%s came to %s, where it had come to %s", now.Name, now, then)
+		}
+	}
+	for i, n := range got.nodes {
+		if n != want.nodes[i] {
+			return fmt.Sprintf("%s came to hold something else", nameOf(t.nodes.list[n]))
+		}
+	}
+	if got.common != want.common {
+		now, then := t.commons.list[got.common], t.commons.list[want.common]
+		return fmt.Sprintf("it was %v, where it had been %v; known of values was %q, and had been %q", now.now, then.now, now.owners, then.owners)
+	}
+	return ""
+}
+
+// String shows what is to be seen of a client.
+func (c *client) String() string {
+	var words []string
+	for word, is := range map[string]bool{"crashed": c.Crashed, "paused": c.Paused, "busy": c.Busy, "holding": c.Holding} {
+		if is {
+			words = append(words, word)
+		}
+	}
+	slices.Sort(words)
+	for _, m := range c.held {
+		words = append(words, m.Command)
+	}
+	if len(words) == 0 {
+		return "nothing, but by another way"
+	}
+	return strings.Join(words, ", ")
+}
+
+// at returns by what a move that leads from p is looked up, and where the nodes that are
+// concerned are among the parts; ok is false for one that anything may depend on.
+func (t *transitionCache) at(p *searchNode, m move) (key local, nodes []int, ok bool) {
+	key = local{common: p.parts.common, node: -1, move: t.number(strings.Join(m.lines, "\n"))}
+	if m.client == 0 {
+		return key, nil, false
+	}
+	who := m.client - 1
+	key.who, key.client = int8(who), p.parts.clients[who]
+	key.faults = [2]int32{p.memory[who], p.memory[len(p.memory)-1]}
+	if !m.sends {
+		return key, nil, true
+	}
+	for at, n := range p.parts.nodes {
+		name := nameOf(t.nodes.list[n])
+		if m.to != anywhere && m.to != name {
+			continue
+		}
+		// The node may have something to say to others about it, or they watch.
+		for i, n := range p.parts.clients {
+			other := &t.clients.list[n]
+			talks := func(s faults.ServerView) bool { return slices.Contains(s.Talks, other.Name) }
+			if i != who && (other.Watches == name || slices.ContainsFunc(t.nodes.list[p.parts.nodes[at]], talks)) {
+				return local{move: key.move}, nil, false
+			}
+		}
+		nodes = append(nodes, at)
+	}
+	switch list := at(p.parts.nodes, nodes); len(list) {
+	case 0:
+		return local{move: key.move}, nil, false
+	case 1:
+		key.node = list[0]
+	default:
+		key.node = -1 - t.number(fmt.Sprint(list))
+	}
+	return key, nodes, true
+}
+
+// learn takes note of what a move did that led from one state to another.
+func (t *transitionCache) learn(key local, nodes []int, from, to parts, part Part) {
+	e := &effect{common: to.common, client: to.clients[key.who], nodes: at(to.nodes, nodes), part: pathSegment{Part: part}}
+	back := parts{from.common, with(to.nodes, nodes, at(from.nodes, nodes)), with(to.clients, []int{int(key.who)}, []int32{key.client})}
+	e.wide = t.commons.list[from.common].now != t.commons.list[to.common].now || !back.equal(from)
+	if t.effects == nil {
+		t.effects = map[local]*effect{}
+	}
+	t.effects[key] = e
+}
+
+// apply returns where the move leads from a state.
+func (e *effect) apply(key local, nodes []int, from parts) parts {
+	return parts{e.common, with(from.nodes, nodes, e.nodes), with(from.clients, []int{int(key.who)}, []int32{e.client})}
+}
+
+// at returns what stands in some places of a list.
+func at(list []int32, places []int) []int32 {
+	there := make([]int32, len(places))
+	for i, place := range places {
+		there[i] = list[place]
+	}
+	return there
+}
+
+// with returns a list with other numbers in some places of it.
+func with(list []int32, places []int, numbers []int32) []int32 {
+	if slices.Equal(at(list, places), numbers) {
+		return list
+	}
+	list = slices.Clone(list)
+	for i, place := range places {
+		list[place] = numbers[i]
+	}
+	return list
+}

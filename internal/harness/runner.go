@@ -1,0 +1,507 @@
+package harness
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/lockfault/lockfault/checker"
+	"github.com/lockfault/lockfault/faults"
+	"github.com/lockfault/lockfault/faults/sim"
+	"github.com/lockfault/lockfault/internal/harness/client"
+	"github.com/lockfault/lockfault/scenarios"
+)
+
+// LockKey is the name of the lock, wherever nobody else keeps anything.
+const LockKey = "lock"
+
+// runner plays one cell. Its methods belong to the goroutine that plays the
+// script; the clients' goroutines reach it only through client.tell.
+type runner struct {
+	cell    Cell
+	script  *scenarios.Script
+	ttl     time.Duration
+	key     string
+	bubble  bool // time is virtual
+	world   faults.World
+	broken  func() error // why the world itself can't go on; nil where that can't happen
+	clients map[string]*participant
+	embody  func(client.Setup) (ClientProcess, error)
+	names   []string // of the clients, in the script's order
+	history checker.History
+
+	orders     []order // to the gate, as the world was given them
+	cancels    []cancel
+	metNothing []UnmatchedStep
+	register   register
+	calls      int
+	roundTrips map[checker.Op]int
+	watches    map[string]time.Duration
+	measures   map[string]time.Duration
+	virtual    time.Duration
+	failure    error
+	watch      *watch
+	observed   observed
+}
+
+// order is an order to the gate, and the script's line that gave it.
+type order struct {
+	line  int
+	given faults.Order
+}
+
+// Meta returns what a history of the cell says about itself before anything has happened. What is
+// learnt later is not in it: that the resource is fenced.
+func (c Cell) Meta() checker.Meta {
+	world, ttl := Sim, c.TTL
+	if c.Place != nil {
+		world = c.Place.Name()
+	}
+	switch {
+	case ttl > 0:
+	case c.Place != nil:
+		ttl = c.Place.Lease()
+	default:
+		ttl = c.Script.TTL
+	}
+	meta := checker.Meta{
+		Format: 1, Strategy: c.Strategy.Name, Scenario: c.Script.Name, World: world, Service: c.Strategy.Service, Query: c.Strategy.Query, Seed: c.Seed,
+		Clients: c.Script.Clients, TTL: ttl, Grace: c.Script.Grace.Of(ttl), Bound: c.Script.Bound.Of(ttl),
+		HonourValidity: c.Script.HonourValidity,
+	}
+	for i := range max(1, c.Strategy.Nodes) {
+		meta.Nodes = append(meta.Nodes, faults.NodeName(i))
+	}
+	return meta
+}
+
+// MaxEvents is how many events a history may have: a cell with more is in error, before it fills the
+// machine's memory. An hour of a soak of redlock with five clients has a third of that.
+const MaxEvents = 500_000
+
+// newStage returns a stage without a world.
+func newStage(cell Cell) *runner {
+	script := cell.Script
+	s := &runner{
+		cell: cell, script: script, key: LockKey, names: script.Clients,
+		clients: map[string]*participant{}, roundTrips: map[checker.Op]int{},
+		watches: map[string]time.Duration{}, measures: map[string]time.Duration{},
+	}
+	s.history.Meta = cell.Meta()
+	s.ttl = s.history.Meta.TTL
+	return s
+}
+
+// newSimStage makes a stage in virtual time; it must be called in a bubble.
+func newSimStage(cell Cell) (*runner, error) {
+	s := newStage(cell)
+	world, err := sim.New(sim.Config{
+		Nodes: len(s.history.Meta.Nodes), Replicas: s.script.Replicas, Lock: cell.Lock(s.key), TTL: s.ttl, Seed: cell.Seed, Record: s.record, Spares: cell.Spares,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("harness: making the world: %w", err)
+	}
+	s.world = world
+	s.embody = func(setup client.Setup) (ClientProcess, error) { return newLocal(setup, cell.Strategy, world) }
+	s.bubble = true
+	return s, nil
+}
+
+// play plays the script from its first step to the end of all clients. The
+// error says what was wrong with the strategy or the script, as opposed to
+// with the lock.
+func (s *runner) play() error { return errors.Join(s.perform(), s.close()) }
+
+// perform plays the script to its last step.
+func (s *runner) perform() error {
+	if err := s.prepare(); err != nil {
+		return err
+	}
+	s.steps(s.script.Steps)
+	s.conclude()
+	return s.failure
+}
+
+// prepare brings everything to where the script begins.
+func (s *runner) prepare() error {
+	for _, name := range s.names {
+		s.enter(name, 0)
+		if s.failure != nil {
+			return s.failure
+		}
+		s.finish([]string{name})
+	}
+	s.warmUp()
+	s.hush()
+	if s.failure != nil {
+		return s.failure
+	}
+	s.world.Begin()
+	s.register = register{}
+	return nil
+}
+
+// steps plays some steps of the script, those that come next.
+func (s *runner) steps(list []scenarios.Step) {
+	for _, step := range list {
+		if s.failure != nil {
+			break
+		}
+		s.watch.before(step, s)
+		s.record(checker.Event{Kind: checker.Step, Time: s.world.Now(), Line: step.Line, Text: step.Do.String()})
+		s.do(step)
+		if s.bubble {
+			s.run(0, never) // whoever was set going comes as far as it gets at once
+		}
+		s.serve()
+	}
+}
+
+// conclude says how things stand behind the last step.
+func (s *runner) conclude() {
+	for _, name := range s.names {
+		if p := s.clients[name]; p.making && p.busy && !s.stopped(name) && p.left() <= 0 {
+			s.fail(p.overdue("")) // nobody had asked for its lock yet
+		}
+	}
+	s.quieten()
+	s.virtual = s.world.Now()
+	s.watch.end(s)
+	s.noteUnmatched()
+	s.record(checker.Event{Kind: checker.End, Time: s.virtual})
+}
+
+// serve lets servers answer what they have in hand, where that takes them time: it had
+// arrived before the next step. Nothing else moves between two steps.
+func (s *runner) serve() {
+	if s.bubble {
+		return
+	}
+	s.run(s.taskLimit(0), func() bool {
+		return !slices.ContainsFunc(s.names, func(name string) bool { return s.world.Client(name).InHand > 0 })
+	})
+}
+
+// quieten lets clients do what follows from the last step, where that takes them time, until
+// nothing happens for a while. Whoever is never silent isn't waited for: what a script
+// bears to be late by it bears at its end, too.
+func (s *runner) quieten() {
+	if s.bubble {
+		return
+	}
+	for until := s.world.Now() + s.ttl/100; s.world.Now() < until; {
+		seen := len(s.history.Events)
+		if !s.run(silence, func() bool { return len(s.history.Events) > seen }) {
+			return
+		}
+	}
+}
+
+// silence is how long nothing happens on a real server if nothing is to come.
+const silence = 2 * time.Millisecond
+
+// enter brings a client's process to life, or back to it in a line of the script. Its
+// lock is not made yet then.
+func (s *runner) enter(name string, line int) {
+	if s.failure != nil {
+		return
+	}
+	p := &participant{name: name, stage: s, line: line}
+	if old := s.clients[name]; old != nil {
+		p.lives = append(old.lives, old.body)
+	}
+	var err error
+	if p.body, err = s.embody(s.setup(name, len(p.lives))); err != nil {
+		s.fail(fmt.Errorf("harness: client %s: %w", name, err))
+		return
+	}
+	s.clients[name] = p
+	p.awaken(s.makes())
+}
+
+// makes is how long a strategy's New may take: as an operation that should have
+// returned at once.
+func (s *runner) makes() time.Duration { return s.taskLimit(0) }
+
+// setup says who the client is.
+func (s *runner) setup(name string, life int) client.Setup {
+	return client.Setup{
+		Client: name, Life: life, Strategy: s.cell.Strategy.Name,
+		Key: s.key, WarmUp: s.key + ":warm-up", TTL: s.ttl, Thread: s.script.Threads[name],
+		Seed: s.cell.Seed, Replicas: s.script.Replicas, Nodes: s.history.Meta.Nodes,
+		Retries: s.script.Retries, ReadTimeout: s.script.ReadTimeout.Of(s.ttl), IgnoreContext: s.script.IgnoreContext,
+	}
+}
+
+// warmUp lets each client use another lock once, so that connections are open
+// and scripts loaded when the script begins: what is tested is the lock, not
+// the first second of its process.
+func (s *runner) warmUp() {
+	for _, name := range s.names {
+		s.begin([]string{name}, false, task{client.Task{Do: client.DoWarmUp}, s.taskLimit(30 * time.Second)})
+	}
+}
+
+// hush lets arrive what clients still have under way, so that the history doesn't
+// begin with the end of the preparations. Whoever is never silent isn't waited for.
+func (s *runner) hush() {
+	s.run(s.ttl/momentsInLease, func() bool {
+		return !slices.ContainsFunc(s.names, func(name string) bool { return s.world.Client(name).UnderWay > 0 })
+	})
+}
+
+// record appends an event to the history.
+func (s *runner) record(e checker.Event) {
+	events := s.history.Events
+	if len(events) >= MaxEvents {
+		s.fail(fmt.Errorf("the history has %d events, and may have no more: take a shorter script or window", MaxEvents))
+		return
+	}
+	if len(events) == cap(events) {
+		events = slices.Grow(events, max(64, len(events))) // append adds a quarter to what is long, and copies as often
+	}
+	e.Index = len(events)
+	s.history.Events = append(events, e)
+}
+
+// fail notes the first failure; the script ends with the present step.
+func (s *runner) fail(err error) {
+	if s.failure == nil {
+		s.failure = err
+	}
+}
+
+func never() bool { return false }
+
+// run lets the world go on until the function returns true, limit has passed,
+// or the stage failed, and reports whether the function did.
+func (s *runner) run(limit time.Duration, until func() bool) bool {
+	met := false
+	s.world.Run(limit, func() bool {
+		s.listen()
+		met = until()
+		return met || s.failure != nil
+	})
+	if s.broken != nil && s.failure == nil {
+		s.failure = s.broken()
+	}
+	return met
+}
+
+// listen does what the clients asked for, in the order of their names: what
+// happened at one instant is recorded in one order. A client whose process is
+// stopped is not heard.
+func (s *runner) listen() {
+	for _, name := range s.names {
+		c := s.clients[name]
+		if c == nil || c.body.Empty() {
+			continue
+		}
+		if state := s.world.Client(name); state.Paused || state.Crashed {
+			continue
+		}
+		for _, n := range c.body.Take() {
+			n.Answer(c.hear(n.Report))
+		}
+	}
+}
+
+// forbearance is how long after its context is done an operation may take to
+// return: time for every command that it may have under way to time out.
+func (s *runner) forbearance() time.Duration {
+	timeout := s.script.ReadTimeout.Of(s.ttl)
+	return 10*time.Second + time.Duration(2*len(s.history.Meta.Nodes)*(s.script.Retries+1))*timeout
+}
+
+func (s *runner) do(step scenarios.Step) {
+	switch do := step.Do.(type) {
+	case scenarios.Call:
+		patience := do.Within
+		if patience.IsZero() {
+			patience = s.script.Patience
+		}
+		limit := patience.Of(s.ttl)
+		s.begin(do.Clients, do.Begin, task{client.Task{Do: client.DoCall, Op: checker.Op(do.Op), Within: limit}, s.taskLimit(limit)})
+	case scenarios.Work:
+		span := do.For.Of(s.ttl)
+		s.begin(do.Clients, do.Begin, task{client.Task{Do: client.DoWork, For: span}, s.taskLimit(span)})
+	case scenarios.Write:
+		s.begin(do.Clients, do.Begin, task{client.Task{Do: client.DoWrite}, s.taskLimit(0)})
+	case scenarios.Rounds:
+		s.begin(do.Clients, do.Begin, s.rounds(do))
+	case scenarios.Await:
+		s.await(do)
+	case scenarios.Wait:
+		s.run(do.For.Of(s.ttl), never)
+	case scenarios.Measure:
+		s.measure(do)
+	case scenarios.Inject:
+		s.inject(step, do.Fault)
+	default:
+		s.fail(fmt.Errorf("harness: line %d: no player for %T", step.Line, do))
+	}
+}
+
+// rounds returns what a client is to do, in the word that all programs know if that says it.
+func (s *runner) rounds(do scenarios.Rounds) task {
+	t := client.Task{Do: client.DoRounds, Times: do.Times, Within: s.script.Patience.Of(s.ttl), For: do.Work.Of(s.ttl),
+		Lasting: do.For.Of(s.ttl), Update: do.Update, Think: do.Think.Of(s.ttl)}
+	if t.Times == 0 || t.Update || t.Think > 0 {
+		t.Do = client.DoUse
+	}
+	round := s.taskLimit(2*t.Within + t.For + client.LongestThought*t.Think)
+	return task{t, time.Duration(max(1, t.Times))*round + t.Lasting}
+}
+
+// taskLimit is how long a task that should take that long may take. The time that
+// its client is paused comes on top.
+func (s *runner) taskLimit(span time.Duration) time.Duration { return span + 2*s.forbearance() }
+
+// begin gives clients something to do, and waits for them unless told not to.
+// A client that is stopped is not waited for.
+func (s *runner) begin(names []string, dontWait bool, t task) {
+	s.finish(names)
+	for _, name := range names {
+		if s.failure == nil && !s.world.Client(name).Crashed {
+			s.clients[name].give(t)
+		}
+	}
+	if dontWait {
+		s.setOut(names)
+		return
+	}
+	s.finish(names)
+}
+
+// setOut waits until clients have begun what they were given, and the first
+// request of each has set out: what the script does next is done to it. Virtual
+// time stands still for that. Elsewhere a client gets a moment, which the script
+// bears, for a lock may well do something else first.
+func (s *runner) setOut(names []string) {
+	if s.bubble {
+		return // play lets everybody come as far as they get
+	}
+	s.run(s.ttl/momentsInLease, func() bool {
+		return !slices.ContainsFunc(names, func(name string) bool {
+			c := s.clients[name]
+			return c.busy && !s.stopped(name) && (!c.begun || c.asks && s.world.Client(name).RoundTrips == c.trips)
+		})
+	})
+}
+
+// momentsInLease is how many moments a lease has, of which the machine may be
+// late by two.
+const momentsInLease = 40
+
+// finish waits for clients to be done, but not for those that are stopped. A
+// client that takes longer than its task allows ignores its context.
+func (s *runner) finish(names []string) {
+	for _, name := range names {
+		c := s.clients[name]
+		for c.busy && !s.stopped(name) && s.failure == nil {
+			left := c.left()
+			if left <= 0 {
+				stacks := ""
+				if body, ok := c.body.(StackDumper); ok {
+					stacks = body.Stacks()
+				}
+				s.fail(c.overdue(stacks))
+				return
+			}
+			s.run(left, func() bool { return !c.busy || s.stopped(name) })
+		}
+	}
+}
+
+// stopped reports whether the client does nothing until the script goes on.
+func (s *runner) stopped(name string) bool {
+	state := s.world.Client(name)
+	return state.Paused || state.Crashed
+}
+
+func (s *runner) await(a scenarios.Await) {
+	limit := a.Within.Of(s.ttl)
+	if limit == 0 {
+		limit = s.script.Patience.Of(s.ttl) + s.forbearance()
+	}
+	if !s.bubble {
+		// Where things take their time, a script that gives up as soon as it
+		// could in virtual time would give up too soon.
+		limit = max(limit, s.ttl/10)
+	}
+	nodes := faults.ResolveNodes(a.Nodes, len(s.history.Meta.Nodes))
+	s.run(limit, func() bool {
+		return !slices.ContainsFunc(a.Clients, func(name string) bool {
+			c, state := s.clients[name], s.world.Client(name)
+			if !c.busy || state.Crashed {
+				return false // it is so, or can no longer become so
+			}
+			switch a.State {
+			case scenarios.AwaitHeld:
+				return state.Held == 0 || slices.ContainsFunc(nodes, func(node string) bool { return !s.world.Holds(name, node) })
+			case scenarios.AwaitReplies:
+				return state.Replies-c.repliesBefore < a.Count
+			case scenarios.AwaitHolding:
+				return c.holds == 0
+			}
+			return true
+		})
+	})
+}
+
+func (s *runner) measure(m scenarios.Measure) {
+	if !m.Stop {
+		s.watches[m.Name] = s.world.Now()
+		return
+	}
+	s.measures[m.Name] = s.world.Now() - s.watches[m.Name]
+	s.record(checker.Event{Kind: checker.Measure, Time: s.world.Now(), Text: m.Name, Took: s.measures[m.Name]})
+}
+
+func (s *runner) inject(step scenarios.Step, f faults.Fault) {
+	missed := false
+	switch f := f.(type) {
+	case faults.CancelClient:
+		s.cancelOperation(step.Line, f.Client)
+		return
+	case faults.ResumeClient:
+		missed = s.clients[f.Client].aware()
+	}
+	_, restarts := f.(faults.RestartClient)
+	restarts = restarts && s.world.Client(faults.TargetClient(f)).Crashed // else it lives already
+	if err := s.world.Apply(f); err != nil {
+		s.fail(fmt.Errorf("harness: %s:%d: %w", s.script.Name, step.Line, err))
+		return
+	}
+	switch f := f.(type) {
+	case faults.Order:
+		s.orders = append(s.orders, order{step.Line, f})
+	case faults.CrashClient:
+		c := s.clients[f.Client]
+		c.busy, c.queue, c.calling, c.unaware = false, nil, false, false
+		c.body.Kill()
+	case faults.ResumeClient:
+		if missed {
+			s.clients[f.Client].cancel()
+		}
+	case faults.ClientClock:
+		s.clients[f.Client].body.Skew(f.By.Of(s.ttl))
+	case faults.RestartClient:
+		if restarts {
+			s.enter(f.Client, step.Line)
+			s.setOut([]string{f.Client})
+		}
+	}
+}
+
+// noteUnmatched notes which orders to the gate, and cancels, met nothing.
+func (s *runner) noteUnmatched() {
+	s.metNothing = nil
+	for i, met := range s.world.Met() {
+		if o := s.orders[i]; met == 0 {
+			s.metNothing = append(s.metNothing, UnmatchedStep{o.line, o.given.String(), o.given.About().OrNone})
+		}
+	}
+	s.metNothing = inOrder(append(s.metNothing, s.idleCancels()...))
+}

@@ -1,0 +1,42 @@
+package oracle
+
+import (
+	"slices"
+
+	"github.com/lockfault/lockfault/checker"
+)
+
+// Doubtful reports whether what is on the servers doesn't tell whose the lock is.
+func Doubtful(h checker.History) bool {
+	r, _ := relevant(h, nil)
+	return r.doubtful()
+}
+
+func (r run) doubtful() bool {
+	there := func(e checker.Event) bool { return e.Kind == checker.State && e.Value != "" }
+	if slices.ContainsFunc(r.Events, func(e checker.Event) bool { return there(e) && e.Owner == "" }) {
+		return true
+	}
+	return slices.ContainsFunc(r.all, func(c call) bool {
+		return c.takes() && c.result == checker.OK && (!slices.ContainsFunc(r.Events[:c.end], there) || r.tookAway(c))
+	})
+}
+
+// tookAway reports whether the last that the caller of an acquire did to the key
+// during the call was to remove it.
+func (r run) tookAway(c call) bool {
+	if r.hold(c.client, c.invoke) >= 0 {
+		return false
+	}
+	took := false
+	for i := c.invoke + 1; i < c.end; i++ {
+		switch e := r.at(i); {
+		case e.Kind != checker.State:
+		case e.Owner == c.client:
+			took = false
+		case e.Cause == checker.ByCommand && e.Client == c.client && e.Value == "" && r.key(e.Server, i).Value != "":
+			took = true
+		}
+	}
+	return took
+}

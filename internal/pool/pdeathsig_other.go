@@ -1,9 +1,0 @@
-//go:build !linux
-
-package pool
-
-import "os/exec"
-
-// wakeOrphan does nothing here: a stopped worker whose parent has died ends
-// when somebody continues it.
-func wakeOrphan(*exec.Cmd) {}

@@ -1,0 +1,229 @@
+// Package item says what an item of a queue may say: the names of a strategy and a scenario, the
+// text of a script, seeds and bounded numbers. Nothing in an item is a path, a program or an
+// argument list, so that a worker that decodes an item of an unknown publisher plays scripts with
+// the strategies that it has, and does nothing else.
+//
+// Servers and images have names that the worker's own command line gives them.
+package item
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/lockfault/lockfault/internal/explore"
+	"github.com/lockfault/lockfault/internal/queue"
+	"github.com/lockfault/lockfault/scenarios"
+)
+
+// What the numbers and texts of an item may be at most.
+const (
+	// MaxBody is the largest item in bytes: a script of the largest size in JSON, and some more.
+	MaxBody = 2 * scenarios.MaxFile
+	// MaxLease is the longest lease, and MaxLimit the longest real time for one cell or script.
+	MaxLease = 24 * time.Hour
+	MaxLimit = 24 * time.Hour
+	// MaxName is the longest name in bytes.
+	MaxName = 255
+)
+
+// A Cell asks for one script with one strategy.
+type Cell struct {
+	Strategy string `json:"strategy"`
+	Nodes    int    `json:"nodes,omitempty"` // 0 means the strategy's own number
+	// Scenario names a scenario of the library, or of Script, which has its name from File.
+	Scenario string `json:"scenario"`
+	File     string `json:"file,omitempty"`
+	Script   string `json:"script,omitempty"`
+	// World is where to play: [Worlds] has the names. Server and Image name a server program and an
+	// image that the worker allows; empty means the worker's default.
+	World    string `json:"world"`
+	Server   string `json:"server,omitempty"`
+	Image    string `json:"image,omitempty"`
+	Sentinel bool   `json:"sentinel,omitempty"`
+
+	Seed  uint64        `json:"seed"`
+	Lease time.Duration `json:"lease_ns,omitempty"` // 0 means the script's own
+	Limit time.Duration `json:"limit_ns,omitempty"` // of real time; 0 means the world's own
+	// Isolated asks for a process that plays nothing else, Count for what a soak counts in place of all
+	// that a report says, and History for the history.
+	Isolated bool `json:"alone,omitempty"`
+	Count    bool `json:"count,omitempty"`
+	History  bool `json:"history,omitempty"`
+}
+
+// Worlds returns the worlds that an item may name: all but those of somebody's own servers.
+func Worlds() []string { return []string{"sim", "process", "docker"} }
+
+// A Search asks for a search, or a part of one.
+type Search struct {
+	Strategy string        `json:"strategy"`
+	Nodes    int           `json:"nodes,omitempty"`
+	Seed     uint64        `json:"seed"`
+	Limit    time.Duration `json:"limit_ns,omitempty"` // of one script
+	Bound    explore.Bound `json:"bound"`
+}
+
+// Item returns the item of the queue that says it.
+func (c Cell) Item() (queue.Item, error) {
+	if err := c.check(); err != nil {
+		return queue.Item{}, err
+	}
+	return encode(queue.Cell, c, c.Strategy, c.Scenario, c.World)
+}
+
+// Item returns the item of the queue that says it.
+func (s Search) Item() (queue.Item, error) {
+	if err := s.check(); err != nil {
+		return queue.Item{}, err
+	}
+	return encode(queue.Search, s, s.words()...)
+}
+
+func (s Search) words() []string {
+	return []string{s.Strategy, fmt.Sprint(max(1, s.Bound.Shard)), fmt.Sprint(max(1, s.Bound.Shards))}
+}
+
+// ReadCell returns what an item of any origin says. The error says which part may not be played.
+func ReadCell(of queue.Item) (c Cell, err error) {
+	if err := decode(of, &c); err != nil {
+		return Cell{}, err
+	}
+	if err := c.check(); err != nil {
+		return Cell{}, err
+	}
+	return c, named(of, c.Strategy, c.Scenario, c.World)
+}
+
+// ReadSearch returns what an item of any origin says. The error says which part may not be played.
+func ReadSearch(of queue.Item) (s Search, err error) {
+	if err := decode(of, &s); err != nil {
+		return Search{}, err
+	}
+	if err := s.check(); err != nil {
+		return Search{}, err
+	}
+	return s, named(of, s.words()...)
+}
+
+func encode(kind queue.Kind, of any, words ...string) (queue.Item, error) {
+	body, err := json.Marshal(of)
+	if err == nil && len(body) > MaxBody {
+		err = fmt.Errorf("item: %d bytes, more than the limit of %d", len(body), MaxBody)
+	}
+	return queue.Item{Kind: kind, Name: name(body, words...), Body: body}, err
+}
+
+// decode reads one JSON object that has no fields but those of its kind.
+func decode(of queue.Item, into any) error {
+	if len(of.Body) > MaxBody {
+		return fmt.Errorf("item: %d bytes, more than the limit of %d", len(of.Body), MaxBody)
+	}
+	d := json.NewDecoder(bytes.NewReader(of.Body))
+	d.DisallowUnknownFields()
+	if err := d.Decode(into); err != nil {
+		return fmt.Errorf("item: %w", err)
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return errors.New("item: more than one value")
+	}
+	return nil
+}
+
+// named returns an error if an item's name is not that of its content: an answer to it would pass
+// for the answer to another item.
+func named(of queue.Item, words ...string) error {
+	if is := name(of.Body, words...); of.Name != is {
+		return fmt.Errorf("item: it is named %s, and its content has the name %s", of.Name, is)
+	}
+	return nil
+}
+
+// name returns a name for an item: some words, and a digest of what is in it.
+func name(body []byte, words ...string) string {
+	tame := func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' {
+			return r
+		}
+		return '-'
+	}
+	const most = 40 // of a word
+	var text strings.Builder
+	for _, word := range words {
+		word = strings.Map(tame, word)
+		text.WriteString(word[:min(len(word), most)] + "-")
+	}
+	sum := sha256.Sum256(body)
+	fmt.Fprintf(&text, "%x", sum[:12])
+	return text.String()
+}
+
+func (c Cell) check() error {
+	for _, n := range []struct {
+		field, text string
+		optional    bool
+	}{{"strategy", c.Strategy, false}, {"scenario", c.Scenario, false}, {"file", c.File, true}, {"server", c.Server, true}, {"image", c.Image, true}} {
+		if err := checkName(n.field, n.text); err != nil && !(n.optional && n.text == "") {
+			return err
+		}
+	}
+	known := false
+	for _, world := range Worlds() {
+		known = known || c.World == world
+	}
+	switch {
+	case !known:
+		return fmt.Errorf("item: world %q: must be one of %s", c.World, strings.Join(Worlds(), ", "))
+	case (c.File == "") != (c.Script == ""):
+		return errors.New("item: a script and its file's name go together")
+	case strings.ContainsAny(c.File, `/\`):
+		return fmt.Errorf("item: file %q: must be a name without a directory", c.File)
+	case strings.ContainsAny(c.Server, `/\`):
+		return fmt.Errorf("item: server %q: must be a name without a directory", c.Server)
+	case len(c.Script) > scenarios.MaxFile || !utf8.ValidString(c.Script):
+		return fmt.Errorf("item: script: must be UTF-8 of at most %d bytes", scenarios.MaxFile)
+	}
+	return checkNumbers(c.Nodes, c.Lease, c.Limit)
+}
+
+func (s Search) check() error {
+	if err := checkName("strategy", s.Strategy); err != nil {
+		return err
+	}
+	if err := checkNumbers(s.Nodes, s.Bound.TTL, s.Limit); err != nil {
+		return err
+	}
+	if err := s.Bound.Check(); err != nil {
+		return fmt.Errorf("item: bound: %w", err)
+	}
+	return nil
+}
+
+func checkName(field, text string) error {
+	switch {
+	case text == "" || len(text) > MaxName:
+		return fmt.Errorf("item: %s: must be a name of 1 to %d bytes", field, MaxName)
+	case !utf8.ValidString(text) || strings.ContainsFunc(text, unicode.IsControl):
+		return fmt.Errorf("item: %s %q: must be UTF-8 without control characters", field, text)
+	}
+	return nil
+}
+
+func checkNumbers(nodes int, lease, limit time.Duration) error {
+	switch {
+	case nodes < 0 || nodes > scenarios.MaxNodes:
+		return fmt.Errorf("item: nodes %d: must be between 0 and %d", nodes, scenarios.MaxNodes)
+	case lease < 0 || lease > MaxLease || lease%time.Millisecond != 0:
+		return fmt.Errorf("item: lease %v: must be whole milliseconds, at most %v", lease, MaxLease)
+	case limit < 0 || limit > MaxLimit:
+		return fmt.Errorf("item: limit %v: must be between 0 and %v", limit, MaxLimit)
+	}
+	return nil
+}

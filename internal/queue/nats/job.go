@@ -1,0 +1,541 @@
+package nats
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/nats-io/nuid"
+
+	"github.com/lockfault/lockfault/internal/queue"
+)
+
+// A job implements [queue.Job].
+type job struct {
+	*conn
+	program   queue.Program
+	name      string
+	round     string // of the campaign: see epoch.go
+	what      string // it is
+	id        string // of who asks, among others
+	consumers []jetstream.Consumer
+	stop      context.CancelFunc
+
+	mu       sync.Mutex
+	excluded map[string]bool       // workers
+	refused  map[string]int        // how many answers to an item were refused, by its name
+	had      map[string]bool       // answered before they were put
+	pending  map[string]queue.Item // put, and not returned by Next
+	ready    []stored              // of these: their answers are there
+	heard    time.Time             // of the last answer, or of a look for what was lost
+	more     chan struct{}         // there is something ready; of one place
+}
+
+// A stored is an answer as a server has it: its text, or headers that name the object in which that
+// is; neither, if it has to be asked for.
+type stored struct {
+	name    string
+	headers nats.Header
+	text    []byte
+}
+
+func (a stored) object() string { return a.headers.Get(objectHeader) }
+
+// Campaign implements [queue.Conn].
+func (c *conn) Campaign(ctx context.Context, p queue.Program, name, what string) (queue.Job, error) {
+	g := &job{conn: c, program: p, name: name, id: nuid.Next(), excluded: map[string]bool{}, refused: map[string]int{}, had: map[string]bool{}, pending: map[string]queue.Item{}, more: make(chan struct{}, 1), heard: time.Now()}
+	for _, kind := range []queue.Kind{queue.Cell, queue.Search} {
+		consumer, err := c.consumer(ctx, p, kind)
+		if err != nil {
+			return nil, err
+		}
+		g.consumers = append(g.consumers, consumer)
+	}
+	if err := g.begin(ctx, what); err != nil {
+		return nil, err
+	}
+	var from uint64
+	err := persist(ctx, patience, func(ctx context.Context) error {
+		info, err := c.results.Info(ctx, jetstream.WithSubjectFilter(g.result("*")))
+		if err != nil {
+			return err
+		}
+		from = info.State.LastSeq + 1
+		for subject := range info.State.Subjects {
+			g.had[lastToken(subject)] = true
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	following, stop := context.WithCancel(context.WithoutCancel(ctx))
+	g.stop = stop
+	go g.follow(following, from)
+	go g.keepAsking(following)
+	return g, nil
+}
+
+func (g *job) result(name string) string {
+	return strings.Join([]string{resultSubject, g.program.Class, g.round, name}, ".")
+}
+
+func lastToken(subject string) string { return subject[strings.LastIndexByte(subject, '.')+1:] }
+
+// follow takes note of answers as they are stored, from that place of the stream.
+func (g *job) follow(ctx context.Context, from uint64) {
+	for ctx.Err() == nil {
+		from = g.read(ctx, from)
+		select { // what broke off is gone on with
+		case <-time.After(time.Second):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// read is follow until something is in its way, and returns the place where to go on.
+func (g *job) read(ctx context.Context, from uint64) uint64 {
+	within, cancel := context.WithTimeout(ctx, attempt)
+	defer cancel()
+	info, err := g.results.Info(within)
+	if err != nil {
+		return from
+	}
+	if from > info.State.LastSeq+1 { // a server has lost its disk, and counts anew
+		from = 1
+	}
+	answers, err := g.results.OrderedConsumer(within, jetstream.OrderedConsumerConfig{
+		FilterSubjects: []string{g.result("*")}, DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: from, InactiveThreshold: 2 * ackWait,
+	})
+	if err != nil {
+		return from
+	}
+	messages, err := answers.Messages()
+	if err != nil {
+		return from
+	}
+	defer messages.Stop()
+	defer context.AfterFunc(ctx, messages.Stop)()
+	for {
+		m, err := messages.Next()
+		if err != nil {
+			return from
+		}
+		if about, err := m.Metadata(); err == nil {
+			from = about.Sequence.Stream + 1
+		}
+		g.note(stored{lastToken(m.Subject()), m.Headers(), m.Data()})
+	}
+}
+
+// note takes note of an item whose answer is there.
+func (g *job) note(a stored) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if _, waited := g.pending[a.name]; !waited {
+		g.had[a.name] = true
+		return
+	}
+	g.ready, g.heard = append(g.ready, a), time.Now()
+	select {
+	case g.more <- struct{}{}:
+	default:
+	}
+}
+
+// Put implements [queue.Job].
+func (g *job) Put(ctx context.Context, item queue.Item) error {
+	g.mu.Lock()
+	_, twice := g.pending[item.Name]
+	g.pending[item.Name] = item
+	had := g.had[item.Name]
+	g.mu.Unlock()
+	switch {
+	case twice:
+		return fmt.Errorf("queue: %s is on its way already", item.Name)
+	case had:
+		g.note(stored{name: item.Name})
+		return nil
+	}
+	return g.publish(ctx, item)
+}
+
+// publish puts an item into the work queue, unless it is there.
+func (g *job) publish(ctx context.Context, item queue.Item) error {
+	_, err := g.store(ctx, workStream, &nats.Msg{Subject: g.subject(item), Data: item.Body})
+	return err
+}
+
+func (g *job) subject(item queue.Item) string {
+	return strings.Join([]string{workSubject, g.program.Class, string(item.Kind), g.round, item.Name}, ".")
+}
+
+// Next implements [queue.Job].
+func (g *job) Next(ctx context.Context) (queue.Answer, error) {
+	for {
+		if a, ok := g.pop(); ok {
+			if err := g.givenUp(a.name); err != nil {
+				return queue.Answer{Name: a.name, Err: err}, nil
+			}
+			answer, err := g.open(ctx, a)
+			if err != nil {
+				g.note(a) // for whoever asks again
+			}
+			return answer, err
+		}
+		// Whoever asks for a moment at a time has waited for as long as all of them.
+		g.mu.Lock()
+		left := time.Until(g.heard.Add(g.quiet))
+		g.mu.Unlock()
+		timer := time.NewTimer(left)
+		select {
+		case <-g.more:
+		case <-timer.C:
+			within, cancel := context.WithTimeout(context.WithoutCancel(ctx), attempt)
+			err := g.mend(within)
+			cancel()
+			if err != nil && !passes(err) {
+				return queue.Answer{}, err
+			}
+			g.mu.Lock()
+			g.heard = time.Now() // what could not be mended is, the next time
+			g.mu.Unlock()
+		case <-ctx.Done():
+			timer.Stop()
+			return queue.Answer{}, context.Cause(ctx)
+		}
+		timer.Stop()
+	}
+}
+
+// givenUp returns why an item is not asked anew, and takes it as answered; nil if it is.
+func (g *job) givenUp(name string) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.refused[name] < queue.MostTimes {
+		return nil
+	}
+	delete(g.pending, name)
+	return fmt.Errorf("%d answers of workers were refused", g.refused[name])
+}
+
+// pop returns an answer that is there and was not returned yet.
+func (g *job) pop() (a stored, ok bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for len(g.ready) > 0 && !ok {
+		a, g.ready = g.ready[0], g.ready[1:]
+		_, ok = g.pending[a.name] // or it was found by two ways
+	}
+	return a, ok
+}
+
+// mend looks for answers of which nobody has told, and puts items anew that are nowhere: what
+// servers promise to keep, a server that lost its disk has not.
+func (g *job) mend(ctx context.Context) error {
+	g.mu.Lock()
+	var list []queue.Item
+	for _, item := range g.pending {
+		list = append(list, item)
+	}
+	g.mu.Unlock()
+	if len(list) > 0 { // a server without its disk has forgotten that, too
+		if err := g.restore(ctx); err != nil {
+			return err
+		}
+	}
+	for _, item := range list {
+		switch a, err := g.readAnswer(ctx, item.Name); {
+		case err == nil:
+			g.note(a)
+		case !errors.Is(err, jetstream.ErrMsgNotFound):
+			return err
+		default:
+			if err := g.publish(ctx, item); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// restore has the servers keep what they keep, if they have forgotten it, and says once more that
+// somebody asks.
+func (g *job) restore(ctx context.Context) error {
+	if _, err := g.work.Info(ctx); errors.Is(err, jetstream.ErrStreamNotFound) {
+		fresh := conn{nc: g.nc} // what this one has are names
+		if err := fresh.open(ctx); err != nil {
+			return err
+		}
+		for _, kind := range []queue.Kind{queue.Cell, queue.Search} {
+			if _, err := g.consumer(ctx, g.program, kind); err != nil {
+				return err
+			}
+		}
+	}
+	return g.ask(ctx)
+}
+
+// readAnswer looks for an answer.
+func (g *job) readAnswer(ctx context.Context, name string) (stored, error) {
+	var m *jetstream.RawStreamMsg
+	err := persist(ctx, forEver, func(ctx context.Context) (err error) {
+		m, err = g.results.GetLastMsgForSubject(ctx, g.result(name))
+		return err
+	})
+	if err != nil {
+		return stored{}, err
+	}
+	return stored{name, m.Header, m.Data}, nil
+}
+
+// A badAnswer is what is wrong with an answer that is refused, whoever stored it.
+type badAnswer struct {
+	worker string // empty if unknown
+	err    error
+}
+
+func (b *badAnswer) Error() string { return b.err.Error() }
+
+// open returns an answer, and takes its item as returned.
+func (g *job) open(ctx context.Context, a stored) (queue.Answer, error) {
+	answer, err := g.fetch(ctx, a)
+	var bad *badAnswer
+	switch {
+	case errors.As(err, &bad):
+		return g.refuseStored(ctx, a.name, bad)
+	case errors.Is(err, jetstream.ErrMsgNotFound): // somebody has removed it
+		g.mu.Lock()
+		item := g.pending[a.name]
+		delete(g.had, a.name)
+		g.mu.Unlock()
+		if err := g.publish(ctx, item); err != nil {
+			return queue.Answer{}, err
+		}
+		return g.Next(ctx)
+	case err != nil:
+		return queue.Answer{}, err
+	}
+	g.mu.Lock()
+	delete(g.pending, a.name)
+	delete(g.had, a.name)
+	g.mu.Unlock()
+	return answer, nil
+}
+
+// fetch returns an answer, if it is signed by a worker that is not excluded.
+func (g *job) fetch(ctx context.Context, a stored) (answer queue.Answer, err error) {
+	name := a.name
+	if a.object() == "" && a.text == nil {
+		if a, err = g.readAnswer(ctx, name); err != nil {
+			return answer, err
+		}
+	}
+	if a.object() != "" {
+		if a.text, err = g.object(ctx, name, a.object()); err != nil {
+			return answer, err
+		}
+	}
+	worker, err := verify(a.headers, g.result(name), a.text)
+	if err != nil {
+		return answer, &badAnswer{"", err}
+	}
+	g.mu.Lock()
+	excluded := g.excluded[worker]
+	g.mu.Unlock()
+	if excluded {
+		return answer, &badAnswer{worker, fmt.Errorf("worker %s is excluded", queue.Short(worker))}
+	}
+	if answer, err = unpack(a.text); err != nil {
+		return answer, &badAnswer{worker, err}
+	}
+	answer.Name, answer.Worker = name, worker
+	return answer, nil
+}
+
+// refuseStored refuses an answer that can't be opened, and goes on with the next one.
+func (g *job) refuseStored(ctx context.Context, name string, bad *badAnswer) (queue.Answer, error) {
+	g.mu.Lock()
+	item := g.pending[name]
+	known := bad.worker != "" && g.excluded[bad.worker]
+	g.mu.Unlock()
+	if !known {
+		g.say(fmt.Sprintf("an answer to %s is refused: %v: it is asked anew", name, bad))
+	}
+	err := g.Refuse(ctx, item, queue.Answer{Name: name, Worker: bad.worker}, bad.worker != "")
+	if err != nil {
+		return queue.Answer{}, err
+	}
+	return g.Next(ctx)
+}
+
+// Refuse implements [queue.Job].
+func (g *job) Refuse(ctx context.Context, item queue.Item, a queue.Answer, exclude bool) error {
+	g.mu.Lock()
+	if exclude && a.Worker != "" {
+		g.excluded[a.Worker] = true
+	}
+	g.refused[item.Name]++
+	given := g.refused[item.Name] >= queue.MostTimes
+	delete(g.had, item.Name)
+	g.pending[item.Name] = item
+	g.mu.Unlock()
+	if given {
+		g.note(stored{name: item.Name})
+		return nil
+	}
+	err := persist(ctx, forEver, func(ctx context.Context) error {
+		return g.results.Purge(ctx, jetstream.WithPurgeSubject(g.result(item.Name)))
+	})
+	if err != nil {
+		return err
+	}
+	return g.publish(ctx, item)
+}
+
+// Refused implements [queue.Job].
+func (g *job) Refused() (n int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, times := range g.refused {
+		n += times
+	}
+	return n
+}
+
+// objectPatience is for how long an object is asked for that was stored before its answer: the server
+// that is asked may not have heard of it yet.
+const objectPatience = 10 * time.Second
+
+// object returns what is in the object that an answer to the item of that name refers to. A worker
+// chooses the object's name, size and content, so any error but that of a lost connection is that of a bad answer.
+func (g *job) object(ctx context.Context, name, object string) (text []byte, err error) {
+	if !strings.HasPrefix(object, strings.Join([]string{g.program.Class, g.round, name, ""}, "/")) {
+		return nil, &badAnswer{"", errors.New("its object is none of this item's")}
+	}
+	err = persist(ctx, objectPatience, func(ctx context.Context) error {
+		info, err := g.files.GetInfo(ctx, object)
+		switch {
+		case errors.Is(err, jetstream.ErrObjectNotFound):
+			return fmt.Errorf("%w: %w", errNotYet, err)
+		case err != nil:
+			return err
+		case info.Opts != nil && info.Opts.Link != nil:
+			return errors.New("it is a link")
+		case info.Size > queue.MaxAnswer:
+			return errTooLarge
+		}
+		o, err := g.files.Get(ctx, object)
+		if err != nil {
+			return err
+		}
+		text, err = io.ReadAll(io.LimitReader(o, queue.MaxAnswer+1))
+		if err == nil && len(text) > queue.MaxAnswer {
+			err = errTooLarge
+		}
+		return errors.Join(err, o.Close())
+	})
+	switch {
+	case err == nil:
+		return text, nil
+	case ctx.Err() != nil || !g.nc.IsConnected():
+		return nil, err
+	}
+	return nil, &badAnswer{"", fmt.Errorf("its object can't be read: %w", err)}
+}
+
+// errTooLarge is of an answer whose object is too large.
+var errTooLarge = fmt.Errorf("larger than the limit of %d bytes", queue.MaxAnswer)
+
+// Drop implements [queue.Job].
+func (g *job) Drop(ctx context.Context, item queue.Item) error {
+	g.mu.Lock()
+	delete(g.pending, item.Name)
+	g.mu.Unlock()
+	err := persist(ctx, forEver, func(ctx context.Context) error {
+		return g.work.Purge(ctx, jetstream.WithPurgeSubject(g.subject(item)))
+	})
+	if err != nil {
+		return err
+	}
+	return g.SetNote(ctx, queue.Dropped+item.Name, "")
+}
+
+// State implements [queue.Job].
+func (g *job) State(ctx context.Context) (s queue.State, err error) {
+	for _, consumer := range g.consumers {
+		err = persist(ctx, patience, func(ctx context.Context) error {
+			info, err := consumer.Info(ctx)
+			if err != nil {
+				return err
+			}
+			s.Waiting += int(info.NumPending)
+			s.InHand += info.NumAckPending
+			s.Idle += info.NumWaiting
+			return nil
+		})
+		if err != nil {
+			return s, err
+		}
+	}
+	return s, nil
+}
+
+// key returns that of a note.
+func (g *job) key(key string) string {
+	return strings.Join([]string{g.program.Class, g.round, key}, ".")
+}
+
+// SetNote implements [queue.Job].
+func (g *job) SetNote(ctx context.Context, key, value string) error {
+	return persist(ctx, forEver, func(ctx context.Context) error {
+		_, err := g.notes.PutString(ctx, g.key(key), value)
+		return err
+	})
+}
+
+// departure is how long the end of a campaign may take.
+const departure = 10 * time.Second
+
+// Close implements [queue.Job].
+func (g *job) Close(forget bool) error {
+	g.stop()
+	if !forget {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), departure)
+	defer cancel()
+	return persist(ctx, departure, func(ctx context.Context) error {
+		if err := g.end(ctx); err != nil {
+			return err
+		}
+		switch alone, err := g.isOnlyRequester(ctx); {
+		case err != nil:
+			return err
+		case alone:
+			return g.forget(ctx)
+		}
+		return g.notes.Purge(ctx, g.key(asks+g.id)) // it is somebody else's now
+	})
+}
+
+// removeObjects removes those of the campaign.
+func (g *job) removeObjects(ctx context.Context) error {
+	list, err := g.files.List(ctx)
+	if errors.Is(err, jetstream.ErrNoObjectsFound) {
+		return nil
+	}
+	var all []error
+	for _, object := range list {
+		if strings.HasPrefix(object.Name, g.program.Class+"/"+g.round+"/") {
+			all = append(all, g.files.Delete(ctx, object.Name))
+		}
+	}
+	return errors.Join(append(all, err)...)
+}

@@ -1,8 +1,0 @@
-//go:build !linux
-
-package replace
-
-import "os"
-
-// exchange reports that this system cannot exchange two entries by one call.
-func exchange(*os.File, string, *os.File, string) bool { return false }

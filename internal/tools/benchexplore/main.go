@@ -1,0 +1,189 @@
+// Command benchexplore measures what a search costs, and how long several ways of looking
+// for one failure take to find it, and prints both as tables.
+//
+//	go run ./internal/tools/benchexplore -lockfault bin/lockfault
+//
+// It exits with 0, or with 3 if something could not be measured. Nothing is left of it.
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// searches are what a search is measured by: small and large, one server and three.
+var searches = []string{
+	"set-nx-px-lua --clients 3 --rounds 2",
+	"set-nx-px-lua --clients 3 --advance 1 --crash 1",
+	"getset-timestamp --clients 3 --advance 1",
+	"redlock --nodes 3 --restart-empty 1",
+}
+
+// The failure is a loser of getset-timestamp that puts an old value over that of the
+// winner, who can't release then. Three clients contend for a lock that has run out.
+const clobber = "unreleasable"
+
+// A way is one to look for it.
+type way struct {
+	name string
+	args string
+}
+
+var variants = []way{
+	{"random walk", "explore getset-timestamp --clients 3 --advance 1 --random walk --shrink=false"},
+	{"PCT, depth 3", "explore getset-timestamp --clients 3 --advance 1 --random pct --shrink=false"},
+	{"every order, each played", "explore getset-timestamp --clients 3 --advance 1 --without-tables"},
+	{"every order, with tables", "explore getset-timestamp --clients 3 --advance 1"},
+}
+
+// stress is the same without control: three clients on a redis-server, each of which works
+// for longer than its lease. Nobody holds a request back.
+const stress = `ttl 1s
+clients A B C
+patience 20ttl
+begin A B C rounds 5 work 1.05ttl
+await A B C done within 60ttl
+expect %s
+`
+
+// result is what is read of findings.json.
+type result struct {
+	States, Moves, Runs, Schedules int
+	Cut, Untabled                  string
+	Exhausted                      bool
+	Findings                       []struct{ Anomaly string }
+}
+
+func (r result) found() bool {
+	return slices.ContainsFunc(r.Findings, func(f struct{ Anomaly string }) bool { return f.Anomaly == clobber })
+}
+
+func main() {
+	program := flag.String("lockfault", "bin/lockfault", "the program, built")
+	patience := flag.Duration("patience", 3*time.Minute, "how long to look for the failure, each way")
+	flag.Parse()
+	if err := run(*program, *patience); err != nil {
+		fmt.Fprintln(os.Stderr, "benchexplore:", err)
+		os.Exit(3)
+	}
+}
+
+func run(program string, patience time.Duration) error {
+	dir, err := os.MkdirTemp("", "lockfault-benchexplore-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	b := bench{program, dir, patience}
+	fmt.Print("| search | states | moves | runs | runs of moves | time | states/s | moves/s |\n|---|---|---|---|---|---|---|---|\n")
+	for _, search := range searches {
+		for _, tables := range []string{"", " --without-tables"} {
+			r, took, err := b.search("explore " + search + tables)
+			if err != nil {
+				return err
+			}
+			mark := ""
+			if !r.Exhausted {
+				mark = ", " + r.Cut
+			}
+			fmt.Printf("| `%s%s` | %d | %d | %d | %.0f %% | %.1f s%s | %.0f | %.0f |\n", search, tables, r.States, r.Moves, r.Runs,
+				100*float64(r.Runs)/float64(r.Moves), took.Seconds(), mark, float64(r.States)/took.Seconds(), float64(r.Moves)/took.Seconds())
+		}
+	}
+	fmt.Print("\n| way | until it was found | in comparison | looked at |\n|---|---|---|---|\n")
+	var last time.Duration
+	var rows []func() string
+	for _, w := range variants {
+		r, took, err := b.search(w.args + " --until " + clobber)
+		if err != nil {
+			return err
+		}
+		last = took
+		looked := fmt.Sprintf("%d states, %d runs", r.States, r.Runs)
+		if r.Schedules > 0 {
+			looked = fmt.Sprintf("%d schedules, %d runs", r.Schedules, r.Runs)
+		}
+		rows = append(rows, row(w.name, r.found(), took, &last, looked))
+	}
+	took, plays, found, err := b.stress()
+	if err != nil {
+		return err
+	}
+	rows = append([]func() string{row("three clients on redis-server, no control", found, took, &last, fmt.Sprintf("%d plays of 15 rounds", plays))}, rows...)
+	for _, row := range rows {
+		fmt.Println(row())
+	}
+	return nil
+}
+
+// row prints a way when it is known how long the last one took.
+func row(name string, found bool, took time.Duration, last *time.Duration, looked string) func() string {
+	return func() string {
+		than := ""
+		if !found {
+			than = "not in "
+		}
+		return fmt.Sprintf("| %s | %s%.1f s | %s%.1f | %s |", name, than, took.Seconds(), strings.Repeat("> ", len(than)/7), took.Seconds()/last.Seconds(), looked)
+	}
+}
+
+type bench struct {
+	program  string
+	dir      string
+	patience time.Duration
+}
+
+// search runs the program for a search, and returns what came of it and how long it took.
+func (b bench) search(args string) (r result, took time.Duration, err error) {
+	out := filepath.Join(b.dir, "out")
+	cmd := exec.Command(b.program, append(strings.Fields(args), "--for", b.patience.String(), "--out", out)...)
+	began := time.Now()
+	text, err := cmd.CombinedOutput()
+	took = time.Since(began)
+	var exit *exec.ExitError
+	if err != nil && (!errors.As(err, &exit) || exit.ExitCode() != 1) {
+		return r, took, fmt.Errorf("%s: %w\n%s", args, err, text)
+	}
+	file, err := os.ReadFile(filepath.Join(out, "findings.json"))
+	if err != nil {
+		return r, took, err
+	}
+	return r, took, json.Unmarshal(file, &r)
+}
+
+// stress plays until the failure shows, or for as long as patience lasts.
+func (b bench) stress() (took time.Duration, plays int, found bool, err error) {
+	script, out := filepath.Join(b.dir, "stress.txt"), filepath.Join(b.dir, "stress")
+	if err := os.WriteFile(script, fmt.Appendf(nil, stress, clobber), 0o600); err != nil {
+		return 0, 0, false, err
+	}
+	began := time.Now()
+	for ; !found && time.Since(began) < b.patience; plays++ {
+		text, err := exec.Command(b.program, "run", "--world", "process", "--strategy", "getset-timestamp", "--scenario", script,
+			"--seed", fmt.Sprint(plays+1), "--out", out).CombinedOutput()
+		var exit *exec.ExitError
+		if err != nil && !errors.As(err, &exit) {
+			return 0, plays, false, fmt.Errorf("%w\n%s", err, text)
+		}
+		file, err := os.ReadFile(filepath.Join(out, "results.json"))
+		if err != nil {
+			return 0, plays, false, fmt.Errorf("%w\n%s", err, text)
+		}
+		var r struct {
+			Cells []struct{ Anomalies []string }
+		}
+		if err := json.Unmarshal(file, &r); err != nil {
+			return 0, plays, false, err
+		}
+		found = len(r.Cells) == 1 && slices.Contains(r.Cells[0].Anomalies, clobber)
+	}
+	return time.Since(began), plays, found, nil
+}

@@ -1,0 +1,122 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/lockfault/lockfault/reports"
+	"github.com/lockfault/lockfault/scenarios/racefree"
+)
+
+// subjects are the strategies to play: one of each way to keep a lock.
+func subjects() []racefree.Subject {
+	return []racefree.Subject{
+		{Name: "set-nx-px-lua", Nodes: 1, Replicas: 2},
+		{Name: "setnx-expire-repair", Nodes: 1, Replicas: 1},
+		{Name: "redisson", Nodes: 1, Replicas: 2, Watchdog: true},
+		{Name: "set-wait", Nodes: 1, Replicas: 2},
+		{Name: "fenced", Nodes: 1, Replicas: 1},
+		{Name: "redlock", Nodes: 5},
+	}
+}
+
+// scripts yields the settled scripts by name.
+func (o options) scripts() iter.Seq2[string, string] {
+	return func(yield func(name, text string) bool) {
+		for i := range o.count {
+			seed, of := o.seed+uint64(i), subjects()[i%len(subjects())]
+			name := fmt.Sprintf("%s-%d", of.Name, seed)
+			if !yield(name, racefree.Script(name, seed, of)) {
+				return
+			}
+		}
+	}
+}
+
+func (o options) writeScripts() error {
+	for name, text := range o.scripts() {
+		if err := write(o.keep, name, text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (o options) playSettled(ctx context.Context, dir string, t *tally) error {
+	fmt.Printf("settled scripts: seeds %d to %d\n", o.seed, o.seed+uint64(o.count)-1)
+	files := map[string]string{}
+	var paths, names []string
+	for _, of := range subjects() {
+		names = append(names, of.Name)
+	}
+	for name, text := range o.scripts() {
+		files[name] = text
+		paths = append(paths, filepath.Join(dir, name+".txt"))
+		if err := write(dir, name, text); err != nil {
+			return err
+		}
+	}
+	// What they expect is nothing: only agreement counts.
+	var failed error
+	judge := func(c reports.Cell) (bool, string) {
+		if agreesWithSim(c) {
+			return false, ""
+		}
+		chance, err := o.chance(ctx, dir, c)
+		failed = errors.Join(failed, err)
+		if chance {
+			return false, fmt.Sprintf("at the lease of %v, for which it was played again, it is chance in sim, too", c.Lease)
+		}
+		return true, ""
+	}
+	differing, err := o.play(ctx, dir, t, judge, "--strategy", strings.Join(names, ","), "--scenario", strings.Join(paths, ","))
+	if err = errors.Join(err, failed); err != nil {
+		return err
+	}
+	for _, name := range differing {
+		fmt.Printf("\n# %s\n\n%s\n", name, files[name])
+		if o.keep == "" {
+			continue
+		}
+		if err := write(o.keep, name, files[name]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// chances is with how many seeds a cell is played to see whether it is chance.
+const chances = 16
+
+// chance reports whether a cell that was played again shows one thing or the other in virtual
+// time, as the seed will have it. A script is settled at its own lease. At a longer one it
+// may not be: what a strategy waits for in absolute time, as set-wait does, isn't longer.
+func (o options) chance(ctx context.Context, dir string, c reports.Cell) (bool, error) {
+	if c.Twin == nil { // it was played at its own lease
+		return false, nil
+	}
+	shown := map[string]bool{}
+	for seed := 1; seed <= chances && len(shown) < 2; seed++ {
+		err := o.lockfaultRun(ctx, filepath.Join(dir, "chance"), func(c reports.Cell) error {
+			shown[fmt.Sprint(c.Verdict, c.Anomalies)] = true
+			return nil
+		}, "--world", "sim", "--ttl", c.Lease.String(), "--seed", fmt.Sprint(seed), "--strategy", c.Strategy, "--scenario", filepath.Join(dir, c.Scenario+".txt"))
+		if err != nil {
+			return false, err
+		}
+	}
+	return len(shown) > 1, nil
+}
+
+// write writes a script below a directory.
+func write(dir, name, text string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, name+".txt"), []byte(text), 0o644)
+}

@@ -1,0 +1,98 @@
+package vtime
+
+import (
+	"fmt"
+	"path"
+	"reflect"
+	"runtime"
+	"slices"
+	"strings"
+)
+
+// leftBehind is how package synctest says that goroutines were left.
+const leftBehind = "deadlock: main bubble goroutine has exited but blocked goroutines remain"
+
+// leak says what was left behind, in one line: how many goroutines, and of one where it
+// waits and who started it. Of several it is always the same one, whatever order the
+// runtime has them in.
+func leak(stacks []string) string {
+	if len(stacks) == 0 {
+		return leftBehind
+	}
+	text := "left 1 goroutine behind when all was closed,"
+	if len(stacks) > 1 {
+		text = fmt.Sprintf("left %d goroutines behind when all was closed, one of them", len(stacks))
+	}
+	waits := make([]string, len(stacks))
+	for i, stack := range stacks {
+		waits[i] = wait(frames(stack))
+	}
+	return text + slices.Min(waits)
+}
+
+// wait says where a goroutine waits, outside of the standard library, and who started
+// it.
+func wait(frames []frame) (text string) {
+	for _, f := range frames {
+		if !f.standard() && !f.creates {
+			text += fmt.Sprintf(" in %s at %s", f.function, f.place)
+			break
+		}
+	}
+	if last := len(frames) - 1; last >= 0 && frames[last].creates {
+		text += fmt.Sprintf(", started by %s at %s", frames[last].function, frames[last].place)
+	}
+	return text
+}
+
+// A frame is a function in a stack.
+type frame struct {
+	function string // without its arguments, and its package's path
+	path     string // with that
+	file     string
+	place    string // the file's name, with its directory's, and the line
+	creates  bool   // it isn't called, but has started the goroutine
+}
+
+// frames reads a stack as the runtime prints it: a header, then two lines a frame.
+func frames(stack string) (list []frame) {
+	lines := strings.Split(stack, "\n")
+	for i := 1; i+1 < len(lines); i += 2 {
+		var f frame
+		f.function, f.creates = strings.CutPrefix(lines[i], "created by ")
+		f.function, _, _ = strings.Cut(f.function, " in goroutine ")
+		if open := strings.LastIndexByte(f.function, '('); open > 0 && !f.creates {
+			f.function = f.function[:open]
+		}
+		f.path = f.function
+		f.function = f.function[strings.LastIndexByte(f.function, '/')+1:]
+		where, _, _ := strings.Cut(strings.TrimSpace(lines[i+1]), " ")
+		colon := strings.LastIndexByte(where, ':')
+		if colon < 0 {
+			break // not printed to its end
+		}
+		f.file = where[:colon]
+		dir, name := path.Split(f.file)
+		f.place = path.Join(path.Base(dir), name) + where[colon:]
+		list = append(list, f)
+	}
+	return list
+}
+
+// standard reports whether a frame is of Go's standard library, where goroutines wait
+// on behalf of others.
+func (f frame) standard() bool {
+	known := reflect.ValueOf(strings.Cut).Pointer()
+	file, _ := runtime.FuncForPC(known).FileLine(known)
+	root, found := strings.CutSuffix(file, "strings/strings.go")
+	if found && root != "" {
+		return strings.HasPrefix(f.file, root)
+	}
+	// Built with -trimpath: files are known by their packages.
+	first, _, _ := strings.Cut(f.file, "/")
+	switch first {
+	case "runtime", "sync", "time", "internal", "net", "context", "io", "bufio", "os", "syscall", "testing":
+		return true
+	}
+	return false
+}

@@ -1,0 +1,134 @@
+package worlds
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os/exec"
+
+	"github.com/lockfault/lockfault/faults"
+	"github.com/lockfault/lockfault/faults/docker"
+	"github.com/lockfault/lockfault/faults/process"
+	"github.com/lockfault/lockfault/faults/real"
+	"github.com/lockfault/lockfault/internal/harness"
+	"github.com/lockfault/lockfault/scenarios"
+)
+
+// A backend is one of the worlds, at a place.
+type backend interface {
+	// check is [Place.Check].
+	check(context.Context) error
+	// takes reports whether a cell can be played there, and why if not.
+	takes(harness.Cell) (ok bool, why string)
+	// host returns who has the servers there.
+	host(context.Context, Programs) (Host, error)
+}
+
+// What some kinds can do besides.
+type (
+	sweeper interface{ sweep() }                      // [Place.Sweep]
+	leaver  interface{ leave(context.Context) error } // [Place.Leave]
+)
+
+// A Host is who has the servers of a world.
+type Host interface {
+	real.Host
+	// CopyLogs copies what the servers logged into a directory.
+	CopyLogs(dir string) error
+}
+
+// Programs are what a place starts processes of.
+type Programs struct {
+	// Client returns the command of a client's process: a program that
+	// calls client.Serve on its standard streams.
+	Client func() *exec.Cmd
+	// Watchman returns the command of a process that removes containers for
+	// Docker if this one is killed: a program that calls [Watch] on its
+	// standard input. Nil means that they stay.
+	Watchman func() *exec.Cmd
+	// Services are what there is besides Redis.
+	Services []Service
+}
+
+// kind returns which world it is.
+func (p Place) kind() (backend, error) {
+	switch p.World {
+	case Process:
+		return processes{p}, nil
+	case Docker:
+		return containers{p}, nil
+	case External:
+		return externalPlace{p}, nil
+	}
+	return nil, fmt.Errorf("worlds: there are no servers in a world %q", p.World)
+}
+
+// processes is the world [Process].
+type processes struct{ Place }
+
+func (p processes) takes(cell harness.Cell) (ok bool, why string) { return p.sentinelsTake(cell) }
+
+func (p processes) check(context.Context) error {
+	h, err := process.New(p.options())
+	if err != nil {
+		return err
+	}
+	return h.Close()
+}
+
+func (p processes) host(context.Context, Programs) (Host, error) { return process.New(p.options()) }
+
+func (p processes) options() process.Options {
+	return process.Options{Binary: p.RedisServer, Dir: p.Temp}
+}
+
+func (p processes) sweep() { process.Sweep(p.Temp) }
+
+// containers is the world [Docker].
+type containers struct{ Place }
+
+// DefaultImage is the image of the world Docker unless a place says otherwise.
+const DefaultImage = docker.DefaultImage
+
+// Watch is the life of a watchman, see [Programs]: it reads from in until that
+// ends, and then removes the containers of the process that wrote to it.
+func Watch(in io.Reader) error { return docker.Watch(in) }
+
+func (p containers) takes(cell harness.Cell) (ok bool, why string) { return p.sentinelsTake(cell) }
+
+func (p containers) check(ctx context.Context) error { return docker.Prepare(ctx, p.Image) }
+
+func (p containers) host(ctx context.Context, programs Programs) (Host, error) {
+	return docker.New(ctx, docker.Options{Image: p.Image, Dir: p.Temp, Watchman: programs.Watchman})
+}
+
+// sentinelsTake says why sentinels have nothing to do in a cell, where they are
+// there and have nothing to do.
+func (p Place) sentinelsTake(cell harness.Cell) (ok bool, why string) {
+	switch {
+	case !p.Sentinel:
+		return true, ""
+	case !has[faults.Failover](cell.Script):
+		return false, "there is no failover for sentinels to do"
+	case cell.Strategy.Program != nil && !cell.Strategy.Program.Full:
+		return false, fmt.Sprintf("%s is a program, which hears of sentinels only in the full protocol, --subject-protocol full", cell.Strategy.Name)
+	case cell.Strategy.Nodes > 1:
+		return false, fmt.Sprintf("sentinels watch one node, and %s runs on %d", cell.Strategy.Name, cell.Strategy.Nodes)
+	}
+	return true, ""
+}
+
+// has reports whether a script has a fault of that type.
+func has[F faults.Fault](script *scenarios.Script) bool { return len(injected[F](script)) > 0 }
+
+// injected returns the faults of that type in a script.
+func injected[F faults.Fault](script *scenarios.Script) (list []F) {
+	for _, step := range script.Steps {
+		if inject, ok := step.Do.(scenarios.Inject); ok {
+			if f, ok := inject.Fault.(F); ok {
+				list = append(list, f)
+			}
+		}
+	}
+	return list
+}
