@@ -223,11 +223,11 @@ bench-explore: build redis ## measure what searches cost, and how soon several w
 
 .PHONY: dist
 dist: ## build archives for Linux, macOS and Windows into bin/dist, the same bytes each time, with checksums and SBOMs
-	deploy/dist
+	examples/deploy/dist
 
 .PHONY: tool-image
 tool-image: ## build the container image lockfault/lockfault:local of the program alone
-	@out=$$(mktemp -d) && trap 'rm -rf "$$out"' EXIT && cp deploy/Dockerfile "$$out" && mkdir "$$out/empty" && \
+	@out=$$(mktemp -d) && trap 'rm -rf "$$out"' EXIT && cp examples/deploy/Dockerfile "$$out" && mkdir "$$out/empty" && \
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags='-s -w' -o "$$out/lockfault" ./cmd/lockfault && \
 	docker build --quiet --tag lockfault/lockfault:local "$$out"
 
@@ -259,9 +259,9 @@ cover-checker: ## show which parts of the lock checker random histories reach
 	@$(GO) tool cover -func bin/checker.cover
 
 .PHONY: check-deploy
-check-deploy: ## decode what is in deploy/ strictly, and run it in containers where an engine answers
-	$(GO) -C deploy/check vet ./...
-	$(GO) -C deploy/check test -v -count=1 -timeout 15m ./...
+check-deploy: ## decode what is in examples/deploy/ strictly, and run it in containers where an engine answers
+	$(GO) -C examples/deploy/check vet ./...
+	$(GO) -C examples/deploy/check test -v -count=1 -timeout 15m ./...
 
 .PHONY: drill
 drill: build ## end servers, workers and the publisher of a soak on a queue by kill -9, KILLS times, and see that every window is counted once
