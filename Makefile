@@ -18,28 +18,6 @@ help: ## print this list
 build: ## build bin/lockfault
 	$(GO) build -o bin/lockfault ./cmd/lockfault
 
-# The race detector makes a cell in virtual time ten times as expensive. It looks at the
-# packages in which something is concurrent (.ci/packages), but not at tests that play the
-# same cells over and over: what it finds in them it finds in their like.
-# TestSomeCellsRaced has it look at some cells of the library, others each time. Names are
-# whole names of tests.
-REPEATED = TestEveryCellTwice TestEveryLineOfTheLibraryMeetsSomething TestTheAgreementTableIsSettled \
-	TestEverySeedAgrees TestEveryLeaseAgrees TestEveryLeaseAgreesFromTheLeast TestSameSeedSameHistory TestRoundTrip \
-	TestReductionsLoseNothing TestReductionsLoseNothingOnNodes TestMergingLosesNothing TestTablesLoseNothing TestFindsWhatIsKnown \
-	TestFindsWhatIsKnownByBudget TestFindsWhatIsKnownOfHolders TestRedlockOnThree TestEachNodeHasItsOrder \
-	TestPlacesOfAServer TestSearchIsDeterministic TestFaultsComeAtTheEndToo TestKilledSearchGoesOn TestTornJournal TestDamagedJournal \
-	TestShardsAreTheWhole TestShardsAreDisjoint TestLotsArePartOfAState TestDrawsWhatIsKnown TestDrawsNothingButWhatIsThere \
-	TestSeedDecides TestFaultsComeAnywhere TestPrioritiesKeepTheirPromise TestShrinks TestShrinksToWhatIsNeeded TestKnownPathsAreChecked TestRandomValuesOfAnyAlphabet \
-	TestGoesOnAsIfPlayedAtOnce TestPlainScripts TestSearchKilledAtAnyMoment TestExternal TestKilledAtAnyMoment TestEnumerate TestKills \
-	TestRandom TestLaws TestSweep TestStretch TestExplain TestExplainsBigHistories TestJudgesMissNothing TestVersus TestRarelyUnknown TestTooManyStates \
-	TestExploreKeepsWhatItFound TestNothingStays TestTimeNeverGoesBack TestOtherSeedOtherLatencies TestPictureOfALongStory \
-	TestWhatTablesCantKnow TestWhatShowsOnceIsNotFound TestWhatVariesIsSearchedToo
-
-empty    :=
-any_of    = ($(subst $(empty) ,|,$(strip $(REPEATED))))
-# The packages that they are in.
-repeating = $(sort $(dir $(shell grep -rlE --include='*_test.go' '^func $(any_of)\b' .)))
-
 # Tests of as many packages run at a time: those that take long mostly wait.
 PACKAGES ?= 4
 
@@ -54,32 +32,35 @@ RACED = GORACE="$${GORACE:-atexit_sleep_ms=50}" $(GO) test -race
 # go vet looks at once.
 TESTED = -vet=off -timeout $(TIMEOUT) $(TESTFLAGS)
 
+# The tests of the command line that start servers of other services.
+SERVICES = ^TestServiceScripts$$
+
 .PHONY: test
-test: redis ## run all tests, under the race detector where something is concurrent, and some cells on real servers
-	@for name in $(REPEATED); do \
-		grep -rqE --include='*_test.go' "^func $$name[(]" . || { echo "REPEATED in the Makefile has $$name, which is no test: mend the name" >&2; exit 1; }; \
-	done
+test: redis-server ## run all tests of virtual time and of redis-server, under the race detector too where something is concurrent
 	$(GO) vet ./...
-	$(RACED) -p $(PACKAGES) $(TESTED) -skip '^$(any_of)$$' $$(.ci/packages raced)
-	$(MAKE) --no-print-directory test-repeated
-	$(MAKE) --no-print-directory test-plain
+	$(GO) test -p $(PACKAGES) $(TESTED) -skip '$(SERVICES)' $$(.ci/packages quick)
+	$(RACED) -p $(PACKAGES) $(TESTED) $$(.ci/packages raced)
 	$(MAKE) --no-print-directory agree
 
-# What computes has the machine to itself: beside it cells on real servers would be late and
-# played again. The others mostly wait, and some do so at once.
-.PHONY: test-repeated test-plain
-test-repeated:
-	$(GO) test -p $(PACKAGES) $(TESTED) -run '^$(any_of)$$' $(filter-out $(addsuffix /,$(shell .ci/packages plain)),$(repeating))
-test-plain:
-	$(GO) test -p 3 $(TESTED) $$(.ci/packages plain)
+.PHONY: test-services
+test-services: redis ## run the tests of other services, of containers, and of the modules in examples
+	$(GO) test -p 3 $(TESTED) $$(.ci/packages services)
+	$(GO) test $(TESTED) -run '$(SERVICES)' ./internal/cli
+
+.PHONY: check
+check: test-services agree-docker check-deploy agree-settled mutate-checker drill fuzz-from-others ## run what make test leaves out: services, containers, examples, random scripts, planted bugs, kills, fuzzing
 
 .PHONY: race
 race: redis ## run all tests of all packages under the race detector: half an hour or so
 	$(RACED) -p $(PACKAGES) $(TESTED) ./...
 
 .PHONY: redis
-redis: ## see to it that there are servers to test with: redis-server, etcd, and ZooKeeper
+redis: ## see to it that there are servers to test with: redis-server, etcd, PostgreSQL and ZooKeeper
 	@./.ci/servers
+
+.PHONY: redis-server
+redis-server: ## see to it that there is a redis-server
+	@./.ci/servers redis
 
 # Another seed each time, unless one is given.
 SEED  ?=

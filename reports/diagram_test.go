@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/lockfault/lockfault/checker"
+	"github.com/lockfault/lockfault/internal/racetest"
 	"github.com/lockfault/lockfault/reports"
 	"github.com/lockfault/lockfault/reports/diagram"
 	"github.com/lockfault/lockfault/reports/mermaid"
@@ -190,6 +191,7 @@ func TestFailoverEndsThePrimarysKey(t *testing.T) {
 
 // Of a long story a readable excerpt is left, what proves something is in it, and the rest is counted.
 func TestPictureOfALongStory(t *testing.T) {
+	racetest.Skip(t)
 	c, short := pause()
 	meta, events := short.Meta, []checker.Event(nil)
 	for i := range 50_000 {

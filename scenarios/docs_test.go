@@ -50,7 +50,7 @@ func TestDocumentedScriptsOfServices(t *testing.T) {
 	}
 	var played []byte
 	for _, service := range []string{"postgres", "zookeeper", "etcd"} {
-		tests, err := os.ReadFile("../internal/cli/testdata/plain/" + service + ".txtar")
+		tests, err := os.ReadFile("../internal/cli/testdata/services/" + service + ".txtar")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/lockfault/lockfault/checker/history"
 	"github.com/lockfault/lockfault/checker/linear"
 	"github.com/lockfault/lockfault/internal/harness"
+	"github.com/lockfault/lockfault/internal/racetest"
 	"github.com/lockfault/lockfault/scenarios"
 	"github.com/lockfault/lockfault/strategies/all"
 )
@@ -49,6 +50,7 @@ func sameEvents(t *testing.T, h checker.History) {
 }
 
 func TestRoundTrip(t *testing.T) {
+	racetest.Skip(t)
 	library, err := scenarios.Library()
 	if err != nil {
 		t.Fatal(err)

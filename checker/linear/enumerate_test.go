@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/lockfault/lockfault/internal/racetest"
 )
 
 // An alphabet says which histories are played for a specification.
@@ -359,6 +361,7 @@ func alphabets() []alphabet {
 // specifications by a part of their name, and LOCKFAULT_PART=I/N plays one part of N, from 0.
 // LOCKFAULT_DESCENTS=7,6 compares the descents of no more events than that: they take half of the time.
 func TestEnumerate(t *testing.T) {
+	racetest.Skip(t)
 	for _, a := range alphabets() {
 		name := a.spec.String()
 		if a.strict {

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/lockfault/lockfault/internal/racetest"
 )
 
 // left lists what parts leave of a history: each by itself, some of them, and all.
@@ -46,6 +48,7 @@ func mayLeave(r *rand.Rand, spec Spec, strict bool, events []Event) (names []str
 // TestExplain asks the oracle: what may be left out of a legal history leaves it legal; an explanation is illegal, and
 // whatever else may be left out makes it legal. LOCKFAULT_RANDOM, LOCKFAULT_SEED and LOCKFAULT_SPEC are as for TestRandom.
 func TestExplain(t *testing.T) {
+	racetest.Skip(t)
 	n, seed := number(t, "LOCKFAULT_RANDOM", 60), number(t, "LOCKFAULT_SEED", int(time.Now().UnixNano()%1e9))
 	t.Logf("LOCKFAULT_SEED=%d", seed)
 	for _, spec := range everyNaive() {

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/anishathalye/porcupine"
+
+	"github.com/lockfault/lockfault/internal/racetest"
 )
 
 // A match is one history judged by both.
@@ -105,6 +107,7 @@ func quickest(run func()) time.Duration {
 // took, and the rows of the table in docs/checker.md. Porcupine has LOCKFAULT_PATIENCE seconds for each history. What stays unknown fails it, but for a strict semaphore of ten permits
 // if some outcomes are.
 func TestVersus(t *testing.T) {
+	racetest.Skip(t)
 	patience := time.Duration(number(t, "LOCKFAULT_PATIENCE", 1)) * time.Second
 	var names []string
 	ratios := map[string]*[2]least{} // by name; not strict, and strict

@@ -13,6 +13,7 @@ import (
 	"github.com/lockfault/lockfault/checker"
 	"github.com/lockfault/lockfault/faults"
 	"github.com/lockfault/lockfault/faults/sim"
+	"github.com/lockfault/lockfault/internal/racetest"
 )
 
 // trouble plays faults drawn from the number against clients that use two nodes
@@ -113,6 +114,7 @@ func inFull(events []checker.Event) string {
 }
 
 func TestSameSeedSameHistory(t *testing.T) {
+	racetest.Skip(t)
 	numbers := []uint64{136, 139} // differed once in two while readers woke at one instant
 	for number := range uint64(16) {
 		numbers = append(numbers, number)
@@ -158,12 +160,14 @@ func TestOrderOfGoroutinesDoesNotShow(t *testing.T) {
 }
 
 func TestOtherSeedOtherLatencies(t *testing.T) {
+	racetest.Skip(t)
 	if inFull(trouble(t, 1, 1)) == inFull(trouble(t, 1, 2)) {
 		t.Error("the seed makes no difference")
 	}
 }
 
 func TestTimeNeverGoesBack(t *testing.T) {
+	racetest.Skip(t)
 	for number := range uint64(10) {
 		var last time.Duration
 		for i, e := range trouble(t, number, 3) {

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/lockfault/lockfault/internal/cli"
+	"github.com/lockfault/lockfault/internal/racetest"
 	"github.com/lockfault/lockfault/reports"
 )
 
@@ -335,6 +336,7 @@ var kills = flag.Int("kills", 12, "how often TestKilledAtAnyMoment kills a run")
 // However often a run is killed, and when, there is the whole report before or
 // the whole new one, and at last the new one.
 func TestKilledAtAnyMoment(t *testing.T) {
+	racetest.Skip(t)
 	t.Parallel()
 	dir := t.TempDir()
 	command := func(out, seed, scenarios string, more ...string) *run {

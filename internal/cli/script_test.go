@@ -19,6 +19,7 @@ import (
 	"github.com/lockfault/lockfault/internal/cli"
 	"github.com/lockfault/lockfault/internal/ports"
 	"github.com/lockfault/lockfault/internal/queue/natsserver"
+	"github.com/lockfault/lockfault/internal/racetest"
 	"github.com/lockfault/lockfault/internal/schematest"
 	"github.com/lockfault/lockfault/internal/services"
 	"github.com/lockfault/lockfault/strategies"
@@ -76,7 +77,16 @@ func TestScripts(t *testing.T) { play(t, "testdata/script") }
 // What make test plays without the race detector: what parses, prints and refuses, in which
 // nothing is concurrent that TestScripts hasn't; searches, which it sees in package explore; and
 // many cells on real servers, for which it makes the machine too slow.
-func TestPlainScripts(t *testing.T) { play(t, "testdata/plain") }
+func TestPlainScripts(t *testing.T) {
+	racetest.Skip(t)
+	play(t, "testdata/plain")
+}
+
+// TestServiceScripts is TestPlainScripts for locks of other services, whose servers must be installed.
+func TestServiceScripts(t *testing.T) {
+	racetest.Skip(t)
+	play(t, "testdata/services")
+}
 
 // play plays the scripts in a directory.
 func play(t *testing.T, dir string) {

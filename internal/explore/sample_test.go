@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/lockfault/lockfault/checker"
+	"github.com/lockfault/lockfault/internal/racetest"
 	"github.com/lockfault/lockfault/strategies"
 )
 
@@ -42,6 +43,7 @@ func drawn(t *testing.T, s *stage, b Bound, r Random) Result {
 // The failures that locks are known for are found by chance, too, and what they are shrunk to takes as
 // many moves as the shortest that there is.
 func TestDrawsWhatIsKnown(t *testing.T) {
+	racetest.Skip(t)
 	for _, c := range []struct {
 		strategy string
 		nodes    int
@@ -108,6 +110,7 @@ func minimal(t *testing.T, player Player, f Finding) {
 
 // What is drawn is within what is searched: each anomaly that turns up does so in the search of all, too.
 func TestDrawsNothingButWhatIsThere(t *testing.T) {
+	racetest.Skip(t)
 	rng := rand.New(rand.NewPCG(5, 5))
 	names := []string{"setnx-expire", "getset-timestamp", "set-nx-px-del", "set-nx-px-get-del", "set-nx-px-lua", "fenced"}
 	kinds := []Fault{Advance, Tick, Crash, ClientRestart, Pause, LoseReply, LoseRequest, Partition, Restart, RestartEmpty, Failover, Flush, ClientClock, NodeClock, NodeClockBack, Hang}
@@ -134,6 +137,7 @@ func TestDrawsNothingButWhatIsThere(t *testing.T) {
 // The same seed draws the same, another one something else; and what more is drawn changes nothing of
 // what was.
 func TestSeedDecides(t *testing.T) {
+	racetest.Skip(t)
 	player, b := staged(t, "getset-timestamp", 0, Bound{Clients: 2, Rounds: 1, Budget: map[Fault]int{Advance: 1}})
 	for _, method := range Methods() {
 		draw := func(seed uint64, schedules int) Result {
@@ -161,6 +165,7 @@ func TestSeedDecides(t *testing.T) {
 
 // A fault comes before each move with about the same chance, and not at all as often.
 func TestFaultsComeAnywhere(t *testing.T) {
+	racetest.Skip(t)
 	const length, schedules = 9, 20000
 	b := Bound{Clients: 1, Nodes: 1, Budget: map[Fault]int{Flush: 1}}
 	var came [length + 1]int
@@ -193,6 +198,7 @@ func TestFaultsComeAnywhere(t *testing.T) {
 // Priorities find what needs d-1 orders of moves with the chance that is promised, where a walk
 // finds it once in thousands.
 func TestPrioritiesKeepTheirPromise(t *testing.T) {
+	racetest.Skip(t)
 	const clients, each, schedules = 3, 8, 20000
 	// A does all but its last move before the others do anything, who do all before that.
 	hit := func(method Method, depth int) float64 {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/lockfault/lockfault/checker"
 	"github.com/lockfault/lockfault/internal/harness"
+	"github.com/lockfault/lockfault/internal/racetest"
 	"github.com/lockfault/lockfault/scenarios"
 	"github.com/lockfault/lockfault/strategies"
 )
@@ -73,6 +74,7 @@ func anomalies(r Result) map[checker.Anomaly]int {
 
 // The failures that locks are known for are found without being told.
 func TestFindsWhatIsKnown(t *testing.T) {
+	racetest.Skip(t)
 	for _, c := range []struct {
 		strategy string
 		bound    Bound
@@ -140,6 +142,7 @@ func TestBackgroundKeepsNobodyFromWork(t *testing.T) {
 // A fault may come when everybody is done: a release that never reached the replica is
 // undone then.
 func TestFaultsComeAtTheEndToo(t *testing.T) {
+	racetest.Skip(t)
 	bare := strategies.Strategy{
 		Name: "bare", Summary: "SETNX and DEL, and no lease", Source: "this test", Tags: []string{strategies.TagSingle},
 		New: func(env strategies.Env) (strategies.Lock, error) { return bareLock{env}, nil },
@@ -218,6 +221,7 @@ func (l *tidyLock) Close() error {
 // What is left out loses nothing: the same anomalies are found, by scripts that are no
 // longer.
 func TestReductionsLoseNothing(t *testing.T) {
+	racetest.Skip(t)
 	budgets := []map[Fault]int{{}, {Advance: 1}, {Crash: 1}, {LoseReply: 1}, {RestartEmpty: 1}, {NodeClock: 1}, {ClientClock: 1}, {Flush: 1}, {Hang: 1}}
 	for _, name := range []string{"setnx-expire", "getset-timestamp", "set-nx-px-del"} {
 		for _, budget := range budgets {
@@ -243,6 +247,7 @@ func TestReductionsLoseNothing(t *testing.T) {
 
 // Nor does it lose anything that two ways to one state are one.
 func TestMergingLosesNothing(t *testing.T) {
+	racetest.Skip(t)
 	for name, budget := range map[string]map[Fault]int{
 		"set-nx-px-del": {Advance: 1}, "setnx-expire": {Crash: 1}, "set-nx-px-lua": {Flush: 1}, "getset-timestamp": {},
 	} {
@@ -261,6 +266,7 @@ func TestMergingLosesNothing(t *testing.T) {
 
 // The same search finds the same.
 func TestSearchIsDeterministic(t *testing.T) {
+	racetest.Skip(t)
 	b := Bound{Clients: 2, Rounds: 1, Budget: map[Fault]int{Advance: 1, Crash: 1}}
 	first, second := found(t, "setnx-expire", b), found(t, "setnx-expire", b)
 	if fmt.Sprint(first) != fmt.Sprint(second) {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/lockfault/lockfault/checker"
 	"github.com/lockfault/lockfault/internal/harness"
+	"github.com/lockfault/lockfault/internal/racetest"
 	"github.com/lockfault/lockfault/scenarios"
 )
 
@@ -67,6 +68,7 @@ func steps(script string) string {
 
 // What is not needed goes, what is needed stays.
 func TestShrinks(t *testing.T) {
+	racetest.Skip(t)
 	for _, c := range []struct {
 		strategy, scenario string
 		anomaly            checker.Anomaly
@@ -160,6 +162,7 @@ func lines(s *scenarios.Script, word string) (n int) {
 
 // Whatever an anomaly needs is what is left.
 func TestShrinksToWhatIsNeeded(t *testing.T) {
+	racetest.Skip(t)
 	waits := func(s *scenarios.Script, least time.Duration) bool {
 		for _, step := range s.Steps {
 			if wait, ok := step.Do.(scenarios.Wait); ok && wait.For.Of(s.TTL) >= least {

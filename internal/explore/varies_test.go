@@ -9,12 +9,14 @@ import (
 	"time"
 
 	"github.com/lockfault/lockfault/checker"
+	"github.com/lockfault/lockfault/internal/racetest"
 	"github.com/lockfault/lockfault/strategies"
 )
 
 // A lock that is known for not doing the same each time is searched all the same, and a finding shows each
 // time what it showed. Of any other it is a failure.
 func TestWhatVariesIsSearchedToo(t *testing.T) {
+	racetest.Skip(t)
 	b := Bound{Clients: 2, Rounds: 1, Nodes: 1, TTL: 30 * time.Second, Budget: map[Fault]int{Advance: 1}}
 	for _, why := range []string{"", "it looks at one key or the other"} {
 		strategy := wavering(why)
@@ -45,6 +47,7 @@ func TestWhatVariesIsSearchedToo(t *testing.T) {
 
 // Where a script doesn't show each time what it showed, another may; else that is a failure, once for each anomaly.
 func TestWhatShowsOnceIsNotFound(t *testing.T) {
+	racetest.Skip(t)
 	b := Bound{Clients: 2, Rounds: 1, Nodes: 1, TTL: 30 * time.Second, Budget: map[Fault]int{Advance: 1}, Varies: true}
 	for shy, want := range map[int]int{3: 3, 1000: 0} {
 		r, err := Search(t.Context(), b, &bashful{stage{t: t, strategy: wavering("it does")}, shy}, nil)

@@ -7,12 +7,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lockfault/lockfault/internal/racetest"
 	"github.com/lockfault/lockfault/strategies"
 )
 
 // Of paths whose moves are all known some are played, and where one comes to something else than the tables
 // say, the search says that: here every script that ends does, and no other.
 func TestKnownPathsAreChecked(t *testing.T) {
+	racetest.Skip(t)
 	strategy, ok := strategies.Builtin().Lookup("set-nx-px-lua")
 	if !ok {
 		t.Fatal("no such strategy")

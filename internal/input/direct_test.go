@@ -17,14 +17,14 @@ var direct = map[string][]string{"os": {"ReadFile", "Open"}, "io": {"ReadAll"}, 
 
 // allowed are the files that may call them, with the reason.
 var allowed = map[string]string{
-	"internal/input/input.go":             "bounds what it reads",
-	"internal/cli/readinput.go":                    "waits for a pipe as long as its context lasts",
-	"internal/cli/worker.go":                       "reads what this program wrote",
-	"internal/cli/workerprocess.go":                "opens the null device",
-	"internal/proc/descendants_linux.go": "reads /proc",
-	"internal/ports/ports.go":             "reads /proc",
-	"internal/schematest/schematest.go":   "is for tests",
-	"strategies/internal/strategytest/golden.go":   "is for tests",
+	"internal/input/input.go":                    "bounds what it reads",
+	"internal/cli/readinput.go":                  "waits for a pipe as long as its context lasts",
+	"internal/cli/worker.go":                     "reads what this program wrote",
+	"internal/cli/workerprocess.go":              "opens the null device",
+	"internal/proc/descendants_linux.go":         "reads /proc",
+	"internal/ports/ports.go":                    "reads /proc",
+	"internal/schematest/schematest.go":          "is for tests",
+	"strategies/internal/strategytest/golden.go": "is for tests",
 }
 
 // skipped are directories of programs for the development of this module, and of packages that read

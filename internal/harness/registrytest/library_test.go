@@ -16,6 +16,7 @@ import (
 	"github.com/lockfault/lockfault/checker"
 	"github.com/lockfault/lockfault/internal/harness"
 	"github.com/lockfault/lockfault/internal/oracle"
+	"github.com/lockfault/lockfault/internal/racetest"
 	"github.com/lockfault/lockfault/reports"
 	"github.com/lockfault/lockfault/scenarios"
 	"github.com/lockfault/lockfault/strategies"
@@ -53,6 +54,7 @@ func encode(t *testing.T, h checker.History) []byte {
 // by a second, naive definition, and playing the cell again yields the same
 // bytes, or the same anomalies where the strategy says that its histories vary.
 func TestEveryCellTwice(t *testing.T) {
+	racetest.Skip(t)
 	eachCell(t, func(t *testing.T, strategy strategies.Strategy, script *scenarios.Script) {
 		cell := harness.Cell{Strategy: strategy, Script: script, Seed: 1}
 		first := harness.Play(t, cell)
@@ -147,6 +149,7 @@ func TestLeasesHaveALegalOrder(t *testing.T) {
 // A line of the library that meets nothing with some lock, and doesn't say that it
 // may, tests nothing of that lock: each has a reason.
 func TestEveryLineOfTheLibraryMeetsSomething(t *testing.T) {
+	racetest.Skip(t)
 	type line struct{ scenario, text string }
 	of := func(strategy string, names ...string) bool { return slices.Contains(names, strategy) }
 	excused := map[line]func(strategy string) bool{
@@ -187,6 +190,7 @@ func TestEveryLineOfTheLibraryMeetsSomething(t *testing.T) {
 // Another seed changes latencies and ties, never what a scripted scenario shows. Of many
 // seeds some are drawn; LOCKFAULT_ALL asks for all.
 func TestEverySeedAgrees(t *testing.T) {
+	racetest.Skip(t)
 	const many = 20
 	list := rand.Perm(many)
 	if os.Getenv("LOCKFAULT_ALL") == "" {
@@ -211,6 +215,7 @@ func TestEverySeedAgrees(t *testing.T) {
 
 // A lease of another length changes the times, not what a scenario shows.
 func TestEveryLeaseAgrees(t *testing.T) {
+	racetest.Skip(t)
 	library, err := scenarios.Library()
 	if err != nil {
 		t.Fatal(err)
@@ -229,6 +234,7 @@ func TestEveryLeaseAgrees(t *testing.T) {
 // What the scripts beside these tests show, which other worlds are compared with,
 // is none of chance: no seed and no lease shows another thing.
 func TestTheAgreementTableIsSettled(t *testing.T) {
+	racetest.Skip(t)
 	files, err := filepath.Glob("../testdata/*.txt")
 	if err != nil || len(files) == 0 {
 		t.Fatal(files, err)
