@@ -288,5 +288,5 @@ func (p *player) PlayAlone(ctx context.Context, trial explore.Trial) (explore.Ou
 	if err != nil {
 		return explore.Outcome{Err: err.Error()}, nil
 	}
-	return *a.Look, nil
+	return *a.Outcome, nil
 }

@@ -42,7 +42,7 @@ type source struct{ Name, Text string }
 // An answer is what came of one script; its history, if it has one, is in a file of its own.
 type answer struct {
 	Cell reports.Cell
-	Look *explore.Outcome `json:",omitempty"`
+	Outcome *explore.Outcome `json:",omitempty"`
 }
 
 // A resultDir is where answers lie: a file for each script, by its number.
@@ -82,7 +82,7 @@ func serve(t *testing.T, cell harness.Cell, file string) error {
 		var a answer
 		if r.Trial != nil {
 			look := explore.Play(t, cell, *r.Trial)
-			a.Look = &look
+			a.Outcome = &look
 		} else {
 			o := harness.Play(t, cell)
 			a.Cell = cellresult.Cell(harness.Sim, cell, o)

@@ -170,7 +170,7 @@ func getSet() strategies.Strategy {
 					return db.Do(ctx, db.B().Set().Key(env.Key).Value(value).PxMilliseconds(env.TTL.Milliseconds()).Build()).Error()
 				},
 				release: func(ctx context.Context) error {
-					return ours(freed.Exec(ctx, db, []string{env.Key}, []string{value}).AsInt64())
+					return ownerError(freed.Exec(ctx, db, []string{env.Key}, []string{value}).AsInt64())
 				},
 			}
 		})

@@ -31,7 +31,7 @@ func incr() strategies.Strategy {
 				n, err := l.db.Incr(ctx, l.key).Result()
 				return won(n == 1, err)
 			},
-			release: func(ctx context.Context) error { return ours(l.db.Del(ctx, l.key).Result()) },
+			release: func(ctx context.Context) error { return ownerError(l.db.Del(ctx, l.key).Result()) },
 		}
 	})
 	s.Owner = strategies.OwnerIsCreator
@@ -98,7 +98,7 @@ func bit() strategies.Strategy {
 				before, err := setBit.Run(ctx, l.db, []string{l.key}, l.ms()).Int64()
 				return won(before == 0, err)
 			},
-			release: func(ctx context.Context) error { return ours(l.db.SetBit(ctx, l.key, 0, 0).Result()) },
+			release: func(ctx context.Context) error { return ownerError(l.db.SetBit(ctx, l.key, 0, 0).Result()) },
 		}
 	})
 	set := func(k strategies.Key) bool { return k.Exists() && len(k.Words) > 0 && k.Words[0][0]&0x80 != 0 }
@@ -168,14 +168,14 @@ func hashHost() strategies.Strategy {
 	free := redis.NewScript(`if redis.call("hget", KEYS[1], "host") == ARGV[1] then return redis.call("del", KEYS[1]) end return 0`)
 	return hashed("faulty-wrong-field", "its release compares the host, which all clients have in common, and not the owner",
 		func(ctx context.Context, l *plain) error {
-			return ours(free.Run(ctx, l.db, []string{l.key}, "web").Int64())
+			return ownerError(free.Run(ctx, l.db, []string{l.key}, "web").Int64())
 		})
 }
 
 func hashBlind() strategies.Strategy {
 	return hashed("faulty-hdel", "its release deletes the hash's fields, whatever they say",
 		func(ctx context.Context, l *plain) error {
-			return ours(l.db.HDel(ctx, l.key, "owner", "host").Result())
+			return ownerError(l.db.HDel(ctx, l.key, "owner", "host").Result())
 		})
 }
 
@@ -195,7 +195,7 @@ func hashApart() strategies.Strategy {
 					return l.db.PExpire(ctx, l.key, env.TTL).Err()
 				},
 				release: func(ctx context.Context) error {
-					return ours(free.Run(ctx, l.db, []string{l.key}, l.value).Int64())
+					return ownerError(free.Run(ctx, l.db, []string{l.key}, l.value).Int64())
 				},
 			}
 		})
@@ -218,7 +218,7 @@ return 0`)
 					n, err := take.Run(ctx, l.db, []string{l.key}, env.Owner, l.ms()).Int64()
 					return won(n == 1, err)
 				},
-				release: func(ctx context.Context) error { return ours(l.db.HDel(ctx, l.key, env.Owner).Result()) },
+				release: func(ctx context.Context) error { return ownerError(l.db.HDel(ctx, l.key, env.Owner).Result()) },
 			}
 		})
 }
@@ -242,7 +242,7 @@ func members() strategies.Strategy {
 					}
 					return won(false, l.db.SRem(ctx, l.key, env.Owner).Err())
 				},
-				release: func(ctx context.Context) error { return ours(l.db.SRem(ctx, l.key, env.Owner).Result()) },
+				release: func(ctx context.Context) error { return ownerError(l.db.SRem(ctx, l.key, env.Owner).Result()) },
 			}
 		})
 	// Whoever is alone has it, and keeps it while others come and go.
@@ -384,7 +384,7 @@ func sortedQueue() strategies.Strategy {
 		}, func(ctx context.Context, l *plain) error {
 			return l.db.ZRem(ctx, l.key, env.Owner).Err()
 		}, func(ctx context.Context, l *plain) error {
-			return ours(l.db.ZRem(ctx, l.key, env.Owner).Result())
+			return ownerError(l.db.ZRem(ctx, l.key, env.Owner).Result())
 		}}
 	})
 	s.Owner = first

@@ -78,11 +78,11 @@ func (l *plain) takeAs(ctx context.Context, value string) error {
 }
 
 func (l *plain) free(ctx context.Context) error {
-	return ours(deleteOurs.Run(ctx, l.db, []string{l.key}, l.value).Int64())
+	return ownerError(deleteOurs.Run(ctx, l.db, []string{l.key}, l.value).Int64())
 }
 
 func (l *plain) prolong(ctx context.Context) error {
-	return ours(prolongOurs.Run(ctx, l.db, []string{l.key}, l.value, l.ms()).Int64())
+	return ownerError(prolongOurs.Run(ctx, l.db, []string{l.key}, l.value, l.ms()).Int64())
 }
 
 // get reads the key; it is empty if there is none.

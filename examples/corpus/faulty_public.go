@@ -64,7 +64,7 @@ func errorception() strategies.Strategy {
 					if until <= now() {
 						return strategies.ErrNotHeld
 					}
-					return ours(l.db.Del(ctx, l.key).Result())
+					return ownerError(l.db.Del(ctx, l.key).Result())
 				},
 			}
 		})
@@ -258,7 +258,7 @@ func segment() strategies.Strategy {
 			l := newPlain(env)
 			return polled{
 				attempt: func(ctx context.Context) error { return l.takeAs(ctx, "1") },
-				release: func(ctx context.Context) error { return ours(l.db.Del(ctx, l.key).Result()) },
+				release: func(ctx context.Context) error { return ownerError(l.db.Del(ctx, l.key).Result()) },
 			}
 		})
 }
@@ -304,7 +304,7 @@ func (l *signalled) TryAcquire(ctx context.Context) error {
 }
 
 func (l *signalled) Release(ctx context.Context) error {
-	return ours(l.free.Run(ctx, l.db, []string{l.key, l.signal}, 1).Int64())
+	return ownerError(l.free.Run(ctx, l.db, []string{l.key, l.signal}, 1).Int64())
 }
 
 // dvSemaphore keeps its tokens in a list, and notes in a hash which are out. It has one.
@@ -341,7 +341,7 @@ func dvSemaphore() strategies.Strategy {
 				release: func(ctx context.Context) error {
 					out, err := l.db.HExists(ctx, grabbed, token).Result()
 					if err != nil || !out {
-						return ours(0, err)
+						return ownerError(0, err)
 					}
 					_, err = l.db.TxPipelined(ctx, func(pipe redis.Pipeliner) error {
 						pipe.HDel(ctx, grabbed, token)

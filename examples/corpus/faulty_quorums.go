@@ -130,7 +130,7 @@ func (q *quorum) clean(ctx context.Context, value string, answers []error) {
 func (q *quorum) Release(ctx context.Context) error {
 	freed, failed := 0, strategies.ErrNotHeld
 	for _, err := range q.each(ctx, func(ctx context.Context, node redis.UniversalClient) error {
-		return ours(deleteOurs.Run(ctx, node, []string{q.env.Key}, q.value).Int64())
+		return ownerError(deleteOurs.Run(ctx, node, []string{q.env.Key}, q.value).Int64())
 	}) {
 		switch {
 		case err == nil:

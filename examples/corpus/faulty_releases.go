@@ -19,35 +19,35 @@ func faultyReleases() []strategies.Strategy {
 	return []strategies.Strategy{
 		blindDel(),
 		released("faulty-unlink", "its release is an UNLINK that doesn't look whose key it is", []string{plainDel},
-			func(ctx context.Context, l *plain) error { return ours(l.db.Unlink(ctx, l.key).Result()) }),
+			func(ctx context.Context, l *plain) error { return ownerError(l.db.Unlink(ctx, l.key).Result()) }),
 		getDel(),
 		released("faulty-prefix", "its release compares only the part of the value that all have in common", nil,
 			func(ctx context.Context, l *plain) error {
-				return ours(deleteAlike.Run(ctx, l.db, []string{l.key}, l.value[:len("lock-")]).Int64())
+				return ownerError(deleteAlike.Run(ctx, l.db, []string{l.key}, l.value[:len("lock-")]).Int64())
 			}),
 		released("faulty-two-scripts", "one script looks whose the key is, another deletes it", nil,
 			func(ctx context.Context, l *plain) error {
-				if err := ours(isOurs.Run(ctx, l.db, []string{l.key}, l.value).Int64()); err != nil {
+				if err := ownerError(isOurs.Run(ctx, l.db, []string{l.key}, l.value).Int64()); err != nil {
 					return err
 				}
-				return ours(deleteAny.Run(ctx, l.db, []string{l.key}).Int64())
+				return ownerError(deleteAny.Run(ctx, l.db, []string{l.key}).Int64())
 			}),
 		released("faulty-release-again", "it looks whose the key is once, and sends the DEL again when it gets no answer", []string{plainDel},
 			func(ctx context.Context, l *plain) error {
 				if found, err := l.get(ctx); err != nil || found != l.value {
-					return ours(0, err)
+					return ownerError(0, err)
 				}
 				for again := 0; ; again++ {
 					n, err := l.db.Del(ctx, l.key).Result()
 					if err == nil || again == 2 || ctx.Err() != nil {
-						return ours(n, err)
+						return ownerError(n, err)
 					}
 				}
 			}),
 		released("faulty-set-empty", "its release sets the key to nothing instead of deleting it, and nobody can acquire until the lease is over", nil,
 			func(ctx context.Context, l *plain) error {
 				if found, err := l.get(ctx); err != nil || found != l.value {
-					return ours(0, err)
+					return ownerError(0, err)
 				}
 				return l.db.Set(ctx, l.key, "", goredis.KeepTTL).Err()
 			}),
@@ -136,7 +136,7 @@ func blindDel() strategies.Strategy {
 					return taken(db.Do(ctx, set).Error())
 				},
 				release: func(ctx context.Context) error {
-					return ours(db.Do(ctx, db.B().Del().Key(env.Key).Build()).AsInt64())
+					return ownerError(db.Do(ctx, db.B().Del().Key(env.Key).Build()).AsInt64())
 				},
 			}
 		})
@@ -167,7 +167,7 @@ func getDel() strategies.Strategy {
 						if err != nil {
 							return err
 						}
-						return ours(redis.Int64(redis.DoContext(conn, ctx, "DEL", env.Key)))
+						return ownerError(redis.Int64(redis.DoContext(conn, ctx, "DEL", env.Key)))
 					})
 				},
 			})

@@ -192,7 +192,7 @@ func notifying(name, bug string, change func(*notifyingLock)) strategies.Strateg
 		l.dog = &dog{period: env.TTL / 3, renew: l.prolong, after: func(err error) bool {
 			on := goOn(err)
 			if !on && l.late > 0 {
-				l.tell()
+				l.notify()
 			}
 			return on
 		}}
@@ -226,7 +226,7 @@ func (l *notifyingLock) TryAcquire(ctx context.Context) error {
 	return err
 }
 
-func (l *notifyingLock) tell() {
+func (l *notifyingLock) notify() {
 	select {
 	case <-l.over:
 	case <-time.After(l.late):

@@ -69,7 +69,7 @@ func sameValue() strategies.Strategy {
 				},
 				release: func(ctx context.Context) error {
 					return db.with(ctx, func(conn redis.Conn) error {
-						return ours(redis.Int64(freed.DoContext(ctx, conn, env.Key, mark)))
+						return ownerError(redis.Int64(freed.DoContext(ctx, conn, env.Key, mark)))
 					})
 				},
 			})

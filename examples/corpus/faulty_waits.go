@@ -48,5 +48,5 @@ end
 return 0`)
 
 func (l *wakeup) Release(ctx context.Context) error {
-	return ours(freeAndTell.Run(ctx, l.db, []string{l.key}, l.value, l.key+":freed").Int64())
+	return ownerError(freeAndTell.Run(ctx, l.db, []string{l.key}, l.value, l.key+":freed").Int64())
 }

@@ -42,8 +42,8 @@ func won(ok bool, err error) error {
 	return err
 }
 
-// ours says what the answer of a script means that releases or extends what is ours.
-func ours(n int64, err error) error {
+// ownerError says what the answer of a script means that releases or extends what is ours.
+func ownerError(n int64, err error) error {
 	if err == nil && n == 0 {
 		return strategies.ErrNotHeld
 	}

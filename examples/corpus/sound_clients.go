@@ -82,12 +82,12 @@ func redigoSteps(env strategies.Env) steps {
 		},
 		give: func(ctx context.Context, value string) error {
 			return with(ctx, func(conn redigo.Conn) error {
-				return ours(redigo.Int64(release.DoContext(ctx, conn, env.Key, value)))
+				return ownerError(redigo.Int64(release.DoContext(ctx, conn, env.Key, value)))
 			})
 		},
 		prolong: func(ctx context.Context, value string) error {
 			return with(ctx, func(conn redigo.Conn) error {
-				return ours(redigo.Int64(prolong.DoContext(ctx, conn, env.Key, value, env.TTL.Milliseconds())))
+				return ownerError(redigo.Int64(prolong.DoContext(ctx, conn, env.Key, value, env.TTL.Milliseconds())))
 			})
 		},
 		close: pool,
@@ -114,7 +114,7 @@ func rueidisSteps(env strategies.Env, client rueidis.Client) steps {
 			return err
 		},
 		give: func(ctx context.Context, value string) error {
-			return ours(release.Exec(ctx, client, []string{env.Key}, []string{value}).AsInt64())
+			return ownerError(release.Exec(ctx, client, []string{env.Key}, []string{value}).AsInt64())
 		},
 		close: closeFunc(client.Close),
 	}

@@ -143,8 +143,8 @@ func (k keeper) keep(h *hold, start time.Time) {
 	}
 }
 
-// kept is a lock that tells its holder of a loss.
-type kept struct {
+// notifyingLease is a lock that tells its holder of a loss.
+type notifyingLease struct {
 	stepped
 	keeper keeper
 	renews bool
@@ -154,8 +154,8 @@ type kept struct {
 }
 
 // newKept is a lock of these steps. A strict one goes by the client's own clock.
-func newKept(env strategies.Env, s steps, renews, strict bool) *kept {
-	l := &kept{hold: newHold(), keeper: keeper{ttl: env.TTL, strict: strict}, renews: renews}
+func newKept(env strategies.Env, s steps, renews, strict bool) *notifyingLease {
+	l := &notifyingLease{hold: newHold(), keeper: keeper{ttl: env.TTL, strict: strict}, renews: renews}
 	l.stepped = stepped{env: env, steps: s}
 	l.steps.take = func(ctx context.Context, value string) (err error) {
 		if !strict {
@@ -174,11 +174,11 @@ func newKept(env strategies.Env, s steps, renews, strict bool) *kept {
 	return l
 }
 
-func (l *kept) Acquire(ctx context.Context) error { return l.begin(l.stepped.Acquire(ctx)) }
+func (l *notifyingLease) Acquire(ctx context.Context) error { return l.begin(l.stepped.Acquire(ctx)) }
 
-func (l *kept) TryAcquire(ctx context.Context) error { return l.begin(l.stepped.TryAcquire(ctx)) }
+func (l *notifyingLease) TryAcquire(ctx context.Context) error { return l.begin(l.stepped.TryAcquire(ctx)) }
 
-func (l *kept) begin(err error) error {
+func (l *notifyingLease) begin(err error) error {
 	if err == nil {
 		l.hold.end() // one before it that was lost
 		l.hold = newHold()
@@ -191,14 +191,14 @@ func (l *kept) begin(err error) error {
 	return err
 }
 
-func (l *kept) Release(ctx context.Context) error {
+func (l *notifyingLease) Release(ctx context.Context) error {
 	l.hold.end()
 	return l.stepped.Release(ctx)
 }
 
-func (l *kept) Lost() <-chan struct{} { return l.hold.lost }
+func (l *notifyingLease) Lost() <-chan struct{} { return l.hold.lost }
 
-func (l *kept) Close() error {
+func (l *notifyingLease) Close() error {
 	l.hold.end()
 	l.alive.Wait()
 	return l.stepped.Close()
@@ -226,7 +226,7 @@ func soundClocks() []strategies.Strategy {
 		if err := env.Check(dated.Name, 1); err != nil {
 			return nil, err
 		}
-		return newDated(env, hashShape.steps(alone)(env)), nil
+		return newDated(env, hashShape.steps(singleKey)(env)), nil
 	}
 	return []strategies.Strategy{
 		dated,

@@ -9,10 +9,10 @@ import (
 	"github.com/lockfault/lockfault/strategies"
 )
 
-// handed is a lock that a release gives to the next in line, whose lease begins
+// handover is a lock that a release gives to the next in line, whose lease begins
 // then: its client finds out when it asks. It has nobody's name in its key but
 // through another's command.
-func handed() strategies.Strategy {
+func handover() strategies.Strategy {
 	// next gives KEYS[1] to the first of the list KEYS[2] who is still there.
 	const next = `
 redis.call("del", KEYS[1])
@@ -65,7 +65,7 @@ if redis.call("get", KEYS[1]) ~= ARGV[1] then return 0 end` + next)
 		}
 		l.steps.take = func(ctx context.Context, value string) error { return l.asking(ctx, value, 0) }
 		l.steps.give = func(ctx context.Context, value string) error {
-			return ours(give.Run(ctx, client, keys, value, env.TTL.Milliseconds()).Int64())
+			return ownerError(give.Run(ctx, client, keys, value, env.TTL.Milliseconds()).Int64())
 		}
 		l.steps.close = client
 		return l, nil
@@ -140,7 +140,7 @@ return 1`)
 		}
 		l := &fencedLock{}
 		run := func(ctx context.Context, script *redis.Script, value string) (int64, error) {
-			return script.Run(ctx, env.Nodes[0], alone(env.Key), value, env.TTL.Milliseconds()).Int64()
+			return script.Run(ctx, env.Nodes[0], singleKey(env.Key), value, env.TTL.Milliseconds()).Int64()
 		}
 		l.stepped = stepped{env: env, steps: steps{
 			take: func(ctx context.Context, value string) error {
@@ -150,8 +150,8 @@ return 1`)
 				}
 				return won(n > 0, err)
 			},
-			give:    func(ctx context.Context, value string) error { return ours(run(ctx, give, value)) },
-			prolong: func(ctx context.Context, value string) error { return ours(run(ctx, prolong, value)) },
+			give:    func(ctx context.Context, value string) error { return ownerError(run(ctx, give, value)) },
+			prolong: func(ctx context.Context, value string) error { return ownerError(run(ctx, prolong, value)) },
 		}}
 		return l, nil
 	}
@@ -175,5 +175,5 @@ if not note or note.owner ~= ARGV[1] then return 0 end
 note.times = note.times + 1
 redis.call("set", KEYS[1], cjson.encode(note), "PX", ARGV[2])
 return 1`}
-	return defineProlonged("sound-noted", classLease, "a text in JSON that scripts read and write, anew with each extend", "common practice", shape.steps(alone))
+	return defineProlonged("sound-noted", classLease, "a text in JSON that scripts read and write, anew with each extend", "common practice", shape.steps(singleKey))
 }

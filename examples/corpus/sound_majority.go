@@ -112,10 +112,10 @@ func (m *majority) steps() steps {
 	}
 }
 
-// again repeats attempts after pauses of different lengths, so that clients who
+// retry repeats attempts after pauses of different lengths, so that clients who
 // split the nodes between them don't do so for ever. One of unknown outcome, too, is
 // followed by another: it can't have left a majority that stays.
-func again(ctx context.Context, env strategies.Env, attempt func() error) error {
+func retry(ctx context.Context, env strategies.Env, attempt func() error) error {
 	for {
 		err := attempt()
 		if err == nil {
@@ -134,7 +134,7 @@ type majorityLock struct{ *dated }
 
 func (l *majorityLock) Acquire(ctx context.Context) error {
 	var value string
-	err := again(ctx, l.env, func() error {
+	err := retry(ctx, l.env, func() error {
 		value = newValue(l.env)
 		return l.steps.take(ctx, value)
 	})
@@ -143,11 +143,11 @@ func (l *majorityLock) Acquire(ctx context.Context) error {
 
 // majorityWatch renews itself, and tells its holder when no majority confirmed that
 // in time.
-type majorityWatch struct{ *kept }
+type majorityWatch struct{ *notifyingLease }
 
 func (l *majorityWatch) Acquire(ctx context.Context) error {
 	var value string
-	err := again(ctx, l.env, func() error {
+	err := retry(ctx, l.env, func() error {
 		value = newValue(l.env)
 		return l.steps.take(ctx, value)
 	})

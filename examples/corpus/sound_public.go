@@ -152,7 +152,7 @@ return redis.call("SET", KEYS[1], ARGV[1], "NX", "PX", ARGV[2]) and 1 or 0`)
 		return won(n == 1, err)
 	}
 	s.give = func(ctx context.Context, value string) error {
-		if err := ours(giveOwn.Run(ctx, client, []string{env.Key}, value).Int64()); err != nil {
+		if err := ownerError(giveOwn.Run(ctx, client, []string{env.Key}, value).Int64()); err != nil {
 			return err
 		}
 		is, err := client.Get(ctx, env.Key).Result()
@@ -183,7 +183,7 @@ return 1`)
 			return won(client.SetNX(ctx, key, value, env.TTL).Result())
 		},
 		give: func(ctx context.Context, value string) error {
-			if err := ours(unlock.Run(ctx, client, []string{key, signal}, value).Int64()); err != nil {
+			if err := ownerError(unlock.Run(ctx, client, []string{key, signal}, value).Int64()); err != nil {
 				return err
 			}
 			return client.Del(ctx, signal).Err()
@@ -265,7 +265,7 @@ func (l *springLock) Release(ctx context.Context) error {
 	if l.entered > 0 {
 		return nil
 	}
-	return ours(springUnlock.Run(ctx, l.client, []string{l.env.Key}, l.id).Int64())
+	return ownerError(springUnlock.Run(ctx, l.client, []string{l.env.Key}, l.id).Int64())
 }
 
 func (l *springLock) Close() error { return l.client.Close() }

@@ -70,7 +70,7 @@ return 1`)
 		if err := env.Check(name, 1); err != nil {
 			return nil, err
 		}
-		keys := alone(env.Key)
+		keys := singleKey(env.Key)
 		for _, name := range names {
 			keys = append(keys, beside(env.Key, name))
 		}
@@ -123,7 +123,7 @@ redis.call("del", KEYS[2] .. ":" .. ARGV[1])`}
 			"Redisson's RedissonFairLock, in outline", "line", "until"),
 		listed.strategy("sound-list-queue", "a list of who waits and a string of who has it, in one script", "common practice", "line"),
 		waking(),
-		handed(),
+		handover(),
 	}
 }
 
@@ -143,7 +143,7 @@ return 1`)
 		}
 		l := &wakingLock{stepped{env: env, steps: scripted(env.Nodes[0], env.Key, env.TTL)}}
 		l.steps.give = func(ctx context.Context, value string) error {
-			return ours(give.Run(ctx, env.Nodes[0], []string{env.Key, beside(env.Key, "free")}, value).Int64())
+			return ownerError(give.Run(ctx, env.Nodes[0], []string{env.Key, beside(env.Key, "free")}, value).Int64())
 		}
 		return l, nil
 	}

@@ -27,14 +27,14 @@ func (s shape) steps(keys func(key string) []string) func(strategies.Env) steps 
 				n, err := take(ctx, value)
 				return won(n == 1, err)
 			},
-			give:    func(ctx context.Context, value string) error { return ours(give(ctx, value)) },
-			prolong: func(ctx context.Context, value string) error { return ours(prolong(ctx, value)) },
+			give:    func(ctx context.Context, value string) error { return ownerError(give(ctx, value)) },
+			prolong: func(ctx context.Context, value string) error { return ownerError(prolong(ctx, value)) },
 		}
 	}
 }
 
-// alone is a lock with one key, of the lock's name.
-func alone(key string) []string { return []string{key} }
+// singleKey is a lock with one key, of the lock's name.
+func singleKey(key string) []string { return []string{key} }
 
 // beside is a key of the same slot as the lock's.
 func beside(key, name string) string { return "{" + key + "}:" + name }
@@ -115,10 +115,10 @@ func soundShapes() []strategies.Strategy {
 	counter.Keys = counterKeys
 	counter.Owner = strategies.OwnerIsCreator // a counter names nobody
 	return []strategies.Strategy{
-		defineProlonged("sound-hsetnx", classLease, "HSETNX and PEXPIRE in one script; released by a script that compares", "common practice", hashShape.steps(alone)),
-		defineProlonged("sound-sadd", classLease, "SADD to an empty set in a script; released by SREM of its own member", "common practice", setShape.steps(alone)),
-		defineProlonged("sound-semaphore", classLease, "a semaphore of one: a sorted set of permits that end by the server's TIME", "common practice", semaphoreShape.steps(alone)),
-		defineProlonged("sound-writer", classLease, "a lock for readers or a writer, used by writers", "Redisson's RedissonWriteLock, in outline", writerShape.steps(alone)),
+		defineProlonged("sound-hsetnx", classLease, "HSETNX and PEXPIRE in one script; released by a script that compares", "common practice", hashShape.steps(singleKey)),
+		defineProlonged("sound-sadd", classLease, "SADD to an empty set in a script; released by SREM of its own member", "common practice", setShape.steps(singleKey)),
+		defineProlonged("sound-semaphore", classLease, "a semaphore of one: a sorted set of permits that end by the server's TIME", "common practice", semaphoreShape.steps(singleKey)),
+		defineProlonged("sound-writer", classLease, "a lock for readers or a writer, used by writers", "Redisson's RedissonWriteLock, in outline", writerShape.steps(singleKey)),
 		counter,
 		numbered(),
 		fencing(),
@@ -156,7 +156,7 @@ return number`)
 				return won(n > 0, err)
 			},
 			give: func(ctx context.Context, value string) error {
-				return ours(giveOwn.Run(ctx, client, []string{env.Key}, fmt.Sprintf("%d:%s", l.number, value)).Int64())
+				return ownerError(giveOwn.Run(ctx, client, []string{env.Key}, fmt.Sprintf("%d:%s", l.number, value)).Int64())
 			},
 			close: client,
 		}}
@@ -204,7 +204,7 @@ return tonumber(redis.call("hget", KEYS[1], "token"))`)
 			return nil, err
 		}
 		l := &fencedLock{}
-		l.stepped = stepped{env: env, steps: hashShape.steps(alone)(env)}
+		l.stepped = stepped{env: env, steps: hashShape.steps(singleKey)(env)}
 		l.steps.take = func(ctx context.Context, value string) error {
 			n, err := take.Run(ctx, env.Nodes[0], []string{env.Key, beside(env.Key, "token")}, value, env.TTL.Milliseconds()).Int64()
 			if err == nil && n > 0 {
@@ -253,13 +253,13 @@ return 1`)
 		owner := newValue(env)
 		return &prolonged{stepped{env: env, steps: steps{
 			take: func(ctx context.Context, request string) error {
-				return asked(ctx, env.Nodes[0], enter, alone(env.Key), owner, env.TTL.Milliseconds(), request)
+				return asked(ctx, env.Nodes[0], enter, singleKey(env.Key), owner, env.TTL.Milliseconds(), request)
 			},
 			give: func(ctx context.Context, _ string) error {
-				return ours(leave.Run(ctx, env.Nodes[0], alone(env.Key), owner, newValue(env)).Int64())
+				return ownerError(leave.Run(ctx, env.Nodes[0], singleKey(env.Key), owner, newValue(env)).Int64())
 			},
 			prolong: func(ctx context.Context, _ string) error {
-				return hashShape.steps(alone)(env).prolong(ctx, owner)
+				return hashShape.steps(singleKey)(env).prolong(ctx, owner)
 			},
 		}}}, nil
 	}

@@ -49,10 +49,10 @@ func scripted(client redis.UniversalClient, key string, ttl time.Duration) steps
 			return asked(ctx, client, takeOnce, []string{key}, value, ttl.Milliseconds())
 		},
 		give: func(ctx context.Context, value string) error {
-			return ours(giveOwn.Run(ctx, client, []string{key}, value).Int64())
+			return ownerError(giveOwn.Run(ctx, client, []string{key}, value).Int64())
 		},
 		prolong: func(ctx context.Context, value string) error {
-			return ours(prolongOwn.Run(ctx, client, []string{key}, value, ttl.Milliseconds()).Int64())
+			return ownerError(prolongOwn.Run(ctx, client, []string{key}, value, ttl.Milliseconds()).Int64())
 		},
 	}
 }

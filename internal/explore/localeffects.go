@@ -8,16 +8,16 @@ import (
 	"github.com/lockfault/lockfault/faults"
 )
 
-// componentKey is all that what becomes of one client or node can depend on in a move that
-// delivers nothing, or of what all have in common.
+// A componentKey is the key for the effect on one client or node, or on the common components, of a
+// transition that delivers nothing: everything that this effect can depend on.
 type componentKey struct {
 	move, faults, common int32
-	awaits               int32 // the client for which the move waits: how long, only that one knows
+	awaits               int32 // the client that the transition awaits, since only that client determines the duration
 	kind                 kind
 	thing                int32
 }
 
-// kind says on which shelf a thing is.
+// A kind is the kind of a component.
 type kind int8
 
 const (
@@ -26,16 +26,16 @@ const (
 	ofClient
 )
 
-// componentEffect is what becomes of it. It is nil while that is not known.
+// A componentEffect is the effect on such a component. A nil *componentEffect is not known yet.
 type componentEffect struct {
-	// wide says that it had to do with others: something was delivered after all.
+	// wide reports that other components were involved after all: something was delivered.
 	wide bool
 	to   int32
 	part pathSegment
 }
 
-// spreads reports whether a move from a position may be one that does what it does to each
-// client and node by itself: no server has something to say to anybody.
+// spreads reports whether the effect of a transition from p may be independent for each client and
+// node: no server sends anything to a client, and no client watches a server.
 func (t *transitionCache) spreads(p *searchNode) bool {
 	talks := func(s faults.ServerView) bool { return len(s.Talks) > 0 }
 	for _, n := range p.parts.nodes {
@@ -46,8 +46,8 @@ func (t *transitionCache) spreads(p *searchNode) bool {
 	return !slices.ContainsFunc(p.parts.clients, func(n int32) bool { return t.clients.list[n].Watches != "" })
 }
 
-// singles returns by what a move that spreads is looked up: first what all have in
-// common, then nodes, then clients.
+// singles returns the keys of a transition that spreads: first that of the common components, then
+// those of the nodes, then those of the clients.
 func (q *searchNode) singles() []componentKey {
 	list := make([]componentKey, 0, 1+len(q.from.nodes)+len(q.from.clients))
 	awaits := int32(-1)
@@ -69,12 +69,12 @@ func (q *searchNode) singles() []componentKey {
 	return list
 }
 
-// spread returns where a move leads that does what it does to each by itself, and what it
-// adds to the history; known is false while that isn't known, and wide says that it
-// is another move each time.
+// spread returns the state to which a transition leads whose effect on each component is known, and
+// the parts that it adds to the history. known is false if an effect is not in the tables, and wide
+// reports that the effect differs each time.
 func (t *transitionCache) spread(list []componentKey, nodes int) (to parts, added []*pathSegment, known, wide bool) {
 	for i, key := range list {
-		f := t.fates[key]
+		f := t.componentEffects[key]
 		if f == nil {
 			return to, nil, false, false
 		}
@@ -92,12 +92,12 @@ func (t *transitionCache) spread(list []componentKey, nodes int) (to parts, adde
 	return to, added, true, wide
 }
 
-// learnSpread takes note of what such a move did to each.
+// learnSpread records the effects of such a transition on each component.
 func (t *transitionCache) learnSpread(list []componentKey, from, to parts, part Part) {
 	a, b := t.commons.list[from.common], t.commons.list[to.common]
 	changed := a.seen != b.seen || a.owners != b.owners
 	for i, key := range list {
-		if t.fates[key] != nil {
+		if t.componentEffects[key] != nil {
 			continue
 		}
 		f := &componentEffect{to: to.common}
@@ -112,14 +112,14 @@ func (t *transitionCache) learnSpread(list []componentKey, from, to parts, part 
 		}
 		f.part.Part = part.of(name)
 		f.wide = f.wide || slices.ContainsFunc(f.part.Events, delivers)
-		if t.fates == nil {
-			t.fates = map[componentKey]*componentEffect{}
+		if t.componentEffects == nil {
+			t.componentEffects = map[componentKey]*componentEffect{}
 		}
-		t.fates[key] = f
+		t.componentEffects[key] = f
 	}
 }
 
-// together returns what a move adds to the history that is known for each client and node by itself.
+// together merges the parts that a transition adds to the history for each client and node.
 func together(parts []*pathSegment) Part {
 	whole := Part{Steps: make([]int, len(parts[0].Steps)), Took: parts[0].Took}
 	for i := range whole.Steps {
@@ -137,12 +137,13 @@ func together(parts []*pathSegment) Part {
 	return whole
 }
 
-// delivers reports whether an event shows that a client had to do with a node.
+// delivers reports whether an event shows an interaction between a client and a node.
 func delivers(e checker.Event) bool {
 	return e.Kind == checker.Request || e.Kind == checker.State && e.Client != ""
 }
 
-// of returns what of a part happened to somebody.
+// of returns the events of a part that belong to the client or node with the given name; "" for
+// events without either.
 func (p Part) of(name string) Part {
 	one := Part{Took: p.Took, Steps: make([]int, len(p.Steps))}
 	step := 0

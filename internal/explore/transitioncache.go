@@ -10,15 +10,15 @@ import (
 	"github.com/lockfault/lockfault/internal/harness"
 )
 
-// A client is a function of what it has observed, and a server of what it holds. So a
-// move of one client, which sends something to one node at most, does the same wherever
-// these two are as they were when it was played: what others have come to makes no
-// difference to it. And where time goes on or a fault happens, while nothing arrives
-// anywhere, each client and node does by itself what it does. Tables keep what moves did,
-// and a state is a tuple of numbers in them.
+// The effect of a transition is cached. A client is a function of what it has observed, and a
+// server of what it stores. A transition of one client, which sends at most one request to one
+// node, therefore has the same effect wherever this client and this node are in the same state,
+// whatever the states of the others. Likewise, when time passes or a fault happens while no message
+// arrives anywhere, the effect on each client and node is independent of the others. The tables
+// hold these effects, and a state is a tuple of indexes into the tables.
 
-// parts are what a state of the world is made of, each by its number in the tables.
-// They are not changed once they are made.
+// parts is a state split into components, each given by its index in the tables. Its slices are
+// immutable.
 type parts struct {
 	common         int32
 	nodes, clients []int32
@@ -28,30 +28,30 @@ func (p parts) equal(q parts) bool {
 	return p.common == q.common && slices.Equal(p.nodes, q.nodes) && slices.Equal(p.clients, q.clients)
 }
 
-// common is what all clients and nodes have in common.
+// common holds the components of a state that belong to no single client or node.
 type common struct {
 	now    time.Duration
 	seen   int64
 	owners string
 }
 
-// node is a node, with its servers.
+// A node is the snapshot of a node, with its servers.
 type node []faults.ServerView
 
-// nameOf returns the name of the node of servers.
+// nameOf returns the name of the node to which servers belong.
 func nameOf(servers []faults.ServerView) string {
 	name, _, _ := strings.Cut(servers[0].Name, "/")
 	return name
 }
 
-// client is a client, with what the gate holds of its messages.
+// A client is the snapshot of a client, with its messages that the gate holds.
 type client struct {
 	harness.ClientView
 	held, unread []faults.HeldView
 	wrote        int
 }
 
-// An interner numbers different things from 0, by how they print.
+// An interner assigns indexes from 0 to distinct values. Values are equal if they print alike.
 type interner[T any] struct {
 	numbers map[string]int32
 	list    []T
@@ -71,36 +71,37 @@ func (s *interner[T]) number(thing T) int32 {
 	return n
 }
 
-// transitionCache are what is known of moves. The zero value knows nothing.
+// A transitionCache holds the known effects of transitions. The zero value is empty and ready for
+// use.
 type transitionCache struct {
-	commons interner[common]
-	nodes   interner[node]
-	clients interner[client]
-	words   map[string]int32 // the lines of a move, or the faults before it
-	lines   map[int32][]string
-	effects map[local]*effect
-	fates   map[componentKey]*componentEffect
+	commons          interner[common]
+	nodes            interner[node]
+	clients          interner[client]
+	words            map[string]int32 // the lines of a transition, or faults that happened before it
+	lines            map[int32][]string
+	effects          map[local]*effect
+	componentEffects map[componentKey]*componentEffect
 }
 
-// local is all that what a move of one client does can depend on.
+// local is the key of a transition of one client: everything that its effect can depend on.
 type local struct {
 	move                 int32
-	faults               [2]int32 // those that the client, and nodes, can remember
-	common, client, node int32    // node is -1 if it sends nothing, and below that stands for several
+	faults               [2]int32 // the faults that can affect the client, and those that can affect nodes
+	common, client, node int32    // node is -1 if nothing is sent; a value below -1 stands for several nodes
 	who                  int8
 }
 
-// effect is what such a move does. It is nil while that is not known.
+// An effect is the effect of such a transition. A nil *effect is not known yet.
 type effect struct {
-	// wide says that more came of it than this shows: time went on, another client
-	// or node was concerned. Then it does something else each time.
+	// wide reports that the transition did more than the effect shows: time passed, or another
+	// client or node changed. The effect then differs each time, and must be played.
 	wide           bool
 	common, client int32
 	nodes          []int32
 	part           pathSegment
 }
 
-// parts takes a view apart.
+// parts splits a snapshot into components.
 func (t *transitionCache) parts(v harness.Snapshot) parts {
 	p := parts{common: t.commons.number(common{v.Now, v.Seen, v.Owners})}
 	for rest := v.Servers; len(rest) > 0; {
@@ -121,7 +122,7 @@ func (t *transitionCache) parts(v harness.Snapshot) parts {
 	return p
 }
 
-// view puts it together again. Messages are in the order of their clients.
+// view assembles the snapshot again. Messages are ordered by client.
 func (t *transitionCache) view(p parts) harness.Snapshot {
 	in := t.commons.list[p.common]
 	v := harness.Snapshot{Now: in.now, Seen: in.seen, Clients: t.people(p)}
@@ -136,7 +137,7 @@ func (t *transitionCache) view(p parts) harness.Snapshot {
 	return v
 }
 
-// people returns the clients among the parts.
+// people returns the snapshots of the clients.
 func (t *transitionCache) people(p parts) []harness.ClientView {
 	list := make([]harness.ClientView, len(p.clients))
 	for i, n := range p.clients {
@@ -145,7 +146,7 @@ func (t *transitionCache) people(p parts) []harness.ClientView {
 	return list
 }
 
-// number numbers words, from 1; it is 0 for none.
+// number returns the index of a text, from 1; 0 for the empty text.
 func (t *transitionCache) number(words string) int32 {
 	if words == "" {
 		return 0
@@ -161,7 +162,8 @@ func (t *transitionCache) number(words string) int32 {
 	return n
 }
 
-// same returns the lines of a move of that number, in the same memory each time: paths keep them.
+// same returns the lines of the transition with the given index. All calls share the same slice,
+// because paths keep it.
 func (t *transitionCache) same(move int32, lines []string) []string {
 	same, ok := t.lines[move]
 	if !ok {
@@ -173,8 +175,8 @@ func (t *transitionCache) same(move int32, lines []string) []string {
 	return same
 }
 
-// memory returns the numbers of the faults that each client can remember, and of those that
-// nodes can: clients' are only their own.
+// memory returns the indexes of the faults that can affect each client, and last of those that can
+// affect nodes. Faults of a client affect no other client.
 func (t *transitionCache) memory(clients, faults []string) []int32 {
 	list := make([]int32, 0, len(clients)+1)
 	for _, name := range append(slices.Clip(clients), "") {
@@ -187,7 +189,7 @@ func (t *transitionCache) memory(clients, faults []string) []int32 {
 	return list
 }
 
-// differs says which of the parts is not as it should be; empty if all are.
+// differs describes the first component in which two states differ; "" if there is none.
 func (t *transitionCache) differs(got, want parts) string {
 	for i, n := range got.clients {
 		if now, then := &t.clients.list[n], &t.clients.list[want.clients[i]]; n != want.clients[i] {
@@ -206,7 +208,7 @@ func (t *transitionCache) differs(got, want parts) string {
 	return ""
 }
 
-// String shows what is to be seen of a client.
+// String describes the visible state of a client.
 func (c *client) String() string {
 	var words []string
 	for word, is := range map[string]bool{"crashed": c.Crashed, "paused": c.Paused, "busy": c.Busy, "holding": c.Holding} {
@@ -224,8 +226,8 @@ func (c *client) String() string {
 	return strings.Join(words, ", ")
 }
 
-// at returns by what a move that leads from p is looked up, and where the nodes that are
-// concerned are among the parts; ok is false for one that anything may depend on.
+// at returns the key of a transition from p, and the indexes of the nodes concerned; ok is false if
+// the effect may depend on anything else.
 func (t *transitionCache) at(p *searchNode, m move) (key local, nodes []int, ok bool) {
 	key = local{common: p.parts.common, node: -1, move: t.number(strings.Join(m.lines, "\n"))}
 	if m.client == 0 {
@@ -242,7 +244,8 @@ func (t *transitionCache) at(p *searchNode, m move) (key local, nodes []int, ok 
 		if m.to != anywhere && m.to != name {
 			continue
 		}
-		// The node may have something to say to others about it, or they watch.
+		// The node may send something to other clients because of the request, or other clients
+		// watch the node.
 		for i, n := range p.parts.clients {
 			other := &t.clients.list[n]
 			talks := func(s faults.ServerView) bool { return slices.Contains(s.Talks, other.Name) }
@@ -263,7 +266,7 @@ func (t *transitionCache) at(p *searchNode, m move) (key local, nodes []int, ok 
 	return key, nodes, true
 }
 
-// learn takes note of what a move did that led from one state to another.
+// learn records the effect of a transition from one state to another.
 func (t *transitionCache) learn(key local, nodes []int, from, to parts, part Part) {
 	e := &effect{common: to.common, client: to.clients[key.who], nodes: at(to.nodes, nodes), part: pathSegment{Part: part}}
 	back := parts{from.common, with(to.nodes, nodes, at(from.nodes, nodes)), with(to.clients, []int{int(key.who)}, []int32{key.client})}
@@ -274,12 +277,12 @@ func (t *transitionCache) learn(key local, nodes []int, from, to parts, part Par
 	t.effects[key] = e
 }
 
-// apply returns where the move leads from a state.
+// apply returns the state to which the transition leads from another state.
 func (e *effect) apply(key local, nodes []int, from parts) parts {
 	return parts{e.common, with(from.nodes, nodes, e.nodes), with(from.clients, []int{int(key.who)}, []int32{e.client})}
 }
 
-// at returns what stands in some places of a list.
+// at returns the elements of a list at the given indexes.
 func at(list []int32, places []int) []int32 {
 	there := make([]int32, len(places))
 	for i, place := range places {
@@ -288,7 +291,8 @@ func at(list []int32, places []int) []int32 {
 	return there
 }
 
-// with returns a list with other numbers in some places of it.
+// with returns the list with the elements at the given indexes replaced. The original is not
+// changed.
 func with(list []int32, places []int, numbers []int32) []int32 {
 	if slices.Equal(at(list, places), numbers) {
 		return list
