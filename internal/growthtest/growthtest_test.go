@@ -26,7 +26,7 @@ func TestLinear(t *testing.T) {
 		fails bool
 	}{
 		"linear":    {func(n int) int { return 200 * n }, false},
-		"quadratic": {func(n int) int { return n * n / 10 }, true},
+		"quadratic": {func(n int) int { return n * n / 3 }, true},
 	} {
 		r := &recorder{TB: t}
 		Linear(r, 5_000, func(n int) func() { return work(c.steps(n)) })
