@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// An Ambiguity says why anomalies were not looked for.
+// An Ambiguity is the reason why server-side anomalies were not judged.
 type Ambiguity struct {
 	// Events are indices into the history, in ascending order.
 	Events []int `json:"events"`
@@ -15,19 +15,19 @@ type Ambiguity struct {
 	Message string `json:"says"`
 }
 
-// ServerSide returns the anomalies that are read off the servers: they are judged
-// only where the key tells whose the lock is.
+// ServerSide returns the anomalies that are judged by the lock's key on the servers. Check judges
+// them only if the key identifies the owner of the lock.
 func ServerSide() []Anomaly {
 	return []Anomaly{RefusedWrite, ForeignRelease, ForeignExtend, LostLock, Unreleasable, StuckLock, Ghost}
 }
 
-// doubtful returns the first event by which what is on the servers doesn't tell
-// whose the lock is; nil if it does.
+// doubtful returns the first event after which the keys on the servers do not identify the owner of
+// the lock; nil if they always do.
 func (f *index) doubtful() *Ambiguity {
 	if service := f.meta.Service; service != "" && len(f.changes) == 0 {
 		d := &Ambiguity{Events: []int{}, Message: fmt.Sprintf("Servers of %s never said whose the lock is.", service)}
 		got := slices.IndexFunc(f.acquires, func(at int) bool { return f.calls[at].result == OK })
-		if got >= 0 && f.meta.Query != "" { // which may name a table, a key or a path that isn't the lock's
+		if got >= 0 && f.meta.Query != "" { // may name a table, key or path that is not the lock's
 			c := &f.calls[f.acquires[got]]
 			d.Events = append(d.Events, c.end)
 			d.Message = fmt.Sprintf("Servers of %s never said whose the lock is, though %s acquired at %s: see whether they are asked for the right thing, %q.",
@@ -55,7 +55,8 @@ func (f *index) doubtful() *Ambiguity {
 	return first
 }
 
-// nameless finds the first key of which nobody can say whose it is.
+// nameless returns the first change to a key whose value does not identify an owner; nil if every
+// value does.
 func (f *index) nameless() *Ambiguity {
 	for i := range f.changes {
 		ch := &f.changes[i]
@@ -72,8 +73,9 @@ func (f *index) nameless() *Ambiguity {
 	return nil
 }
 
-// took finds out whether an acquire succeeded by taking the key away: the last that
-// its client did to it was that, and it was not the client's again.
+// took reports an acquire that succeeded by removing the key: the client's last effect on the key
+// during the call was a removal, and the key was not the client's again afterwards. The result is
+// nil if the acquire did not succeed that way, or if the client held the lock when it called.
 func (f *index) took(c *call) *Ambiguity {
 	if c.hold >= 0 {
 		return nil

@@ -2,20 +2,20 @@ package checker
 
 import "slices"
 
-// Check judges a history. It never changes it, never blocks and never panics;
-// it may be called concurrently. Of an ill-formed history (a return without
-// its invoke, time that goes back) it makes what it can, and the verdict then
-// means no more than the history does.
+// Check returns the verdict on a history. Check never changes the history, never blocks and never
+// panics, and may be called concurrently. An ill-formed history (a return without its invocation,
+// time that decreases) is judged as far as possible; such a verdict is only as reliable as the
+// history.
 //
-// A length of time in Meta that is not positive disables the anomalies that are
-// measured by it: Bound those of waiting too long, TTL plus Grace stuck-lock.
+// A duration in Meta that is not positive disables the anomalies measured by it: Bound those of
+// waiting too long, TTL plus Grace stuck-lock.
 //
-// It takes O(n log n) for n events of any fixed number of clients and nodes.
+// Check takes O(n log n) for n events and a fixed number of clients and nodes.
 func Check(h History) Verdict {
 	return derive(h).verdict()
 }
 
-// verdict judges a history that has ended.
+// verdict returns the verdict on a finished history; call finish first.
 func (f *index) verdict() Verdict {
 	v := Verdict{Unjudged: f.unjudged}
 	for _, anomaly := range Anomalies() {
@@ -30,7 +30,7 @@ func (f *index) verdict() Verdict {
 	return v
 }
 
-// find returns the earliest witness of an anomaly; nil if there is none.
+// find returns the earliest witness of an anomaly; nil if the anomaly did not occur.
 func (f *index) find(a Anomaly) *Witness {
 	switch a {
 	case Overlap:
@@ -63,7 +63,7 @@ func (f *index) find(a Anomaly) *Witness {
 	return nil
 }
 
-// witness makes a witness of events given in any order, any of them twice.
+// witness returns a witness with the given events sorted and without duplicates.
 func witness(says string, events ...int) *Witness {
 	slices.Sort(events)
 	return &Witness{Events: slices.Compact(events), Message: says}

@@ -14,24 +14,22 @@ import (
 	"github.com/lockfault/lockfault/internal/jsonscan"
 )
 
-// Format is the version of the history format that Encode writes and Decode
-// understands.
+// Format is the version of the history format that Encode writes and Decode reads.
 const Format = 1
 
-// maxLine is how long a line of a history may be; whoever writes one caps what
-// servers say long before.
+// maxLine is the maximum length of a line of a history, in bytes. Writers of histories limit the
+// texts of servers to far less.
 const maxLine = 1 << 20
 
-// Encode writes a history as JSON lines: first Meta, then each event.
-// docs/history.md describes the fields. The same history always yields the
-// same bytes. Bytes of a text that are not valid UTF-8 become U+FFFD. It
-// returns the first error of w, and refuses nothing.
+// Encode writes a history as JSON lines: first Meta, then each event. docs/history.md describes the
+// fields. The same history always yields the same bytes. Bytes of a text that are not valid UTF-8
+// become U+FFFD. Encode does not validate the history; the only errors are those of w, wrapped.
 func Encode(w io.Writer, h History) error {
 	buffer := bufio.NewWriterSize(w, 1<<16)
 	var first bytes.Buffer
 	encoder := json.NewEncoder(&first)
 	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(h.Meta); err != nil { // Meta has nothing that JSON can't say
+	if err := encoder.Encode(h.Meta); err != nil { // every field of Meta can be encoded
 		return fmt.Errorf("checker: writing the history's first line: %w", err)
 	}
 	if _, err := buffer.Write(first.Bytes()); err != nil {
@@ -50,8 +48,9 @@ func Encode(w io.Writer, h History) error {
 	return nil
 }
 
-// AppendJSON appends what encoding/json makes of the event, several times as
-// fast: histories are long, and written on every run.
+// AppendJSON appends the event as encoding/json encodes it, and returns the extended slice.
+// AppendJSON is several times as fast as encoding/json, because histories are long and every run
+// writes them.
 func (e *Event) AppendJSON(b []byte) []byte {
 	b = strconv.AppendInt(append(b, `{"i":`...), int64(e.Index), 10)
 	b = strconv.AppendInt(append(b, `,"t":`...), int64(e.Time), 10)
@@ -82,7 +81,7 @@ func (e *Event) AppendJSON(b []byte) []byte {
 	return append(b, '}')
 }
 
-// appendText appends a field, unless it is empty.
+// appendText appends a field with a text, unless the text is empty.
 func appendText(b []byte, field, text string) []byte {
 	if text == "" {
 		return b
@@ -90,7 +89,7 @@ func appendText(b []byte, field, text string) []byte {
 	return appendString(append(b, field...), text)
 }
 
-// appendTrue appends a field, unless it is false.
+// appendTrue appends a field, unless is is false.
 func appendTrue(b []byte, field string, is bool) []byte {
 	if !is {
 		return b
@@ -98,7 +97,7 @@ func appendTrue(b []byte, field string, is bool) []byte {
 	return append(b, field...)
 }
 
-// appendNumber appends a field, unless it is 0.
+// appendNumber appends a field with a number, unless the number is 0.
 func appendNumber(b []byte, field string, n int64) []byte {
 	if n == 0 {
 		return b
@@ -106,8 +105,8 @@ func appendNumber(b []byte, field string, n int64) []byte {
 	return strconv.AppendInt(append(b, field...), n, 10)
 }
 
-// appendString appends a JSON string, escaped as encoding/json does it when it
-// is told to leave HTML alone.
+// appendString appends text as a JSON string, with the escapes of encoding/json without HTML
+// escaping.
 func appendString(b []byte, text string) []byte {
 	const hex = "0123456789abcdef"
 	b = append(b, '"')
@@ -145,7 +144,7 @@ func appendString(b []byte, text string) []byte {
 		case r == utf8.RuneError && size == 1:
 			b = append(append(b, text[from:i]...), `\ufffd`...)
 			from = i + size
-		case r == '\u2028' || r == '\u2029': // line ends to JavaScript
+		case r == '\u2028' || r == '\u2029': // line terminators in JavaScript
 			b = append(append(b, text[from:i]...), `\u202`...)
 			b = append(b, hex[r&15])
 			from = i + size
@@ -155,9 +154,9 @@ func appendString(b []byte, text string) []byte {
 	return append(append(b, text[from:]...), '"')
 }
 
-// Decode reads a history that Encode wrote. It refuses, naming the line, what is
-// not one: another format, unknown fields or kinds, events out of order. It
-// reads until r ends; an error of r is returned wrapped.
+// Decode reads a history that Encode wrote, until r ends. Decode returns an error that names the
+// line for another format, unknown fields or kinds, and events out of order. An error of r is
+// returned wrapped.
 func Decode(r io.Reader) (History, error) {
 	lines := &lineReader{in: bufio.NewReaderSize(r, 1<<16)}
 	text, err := lines.next()
@@ -215,7 +214,7 @@ func (k Kind) known() bool {
 	return false
 }
 
-// decodeLine reads one JSON object that has no other fields than v.
+// decodeLine decodes exactly one JSON object into v and rejects fields that v does not have.
 func decodeLine(text []byte, v any) error {
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.DisallowUnknownFields()
@@ -236,7 +235,7 @@ type lineReader struct {
 	n  int // lines read
 }
 
-// next returns the next line without its end; io.EOF behind the last.
+// next returns the next line without its line end, and io.EOF after the last line.
 func (l *lineReader) next() ([]byte, error) {
 	l.n++
 	var line []byte

@@ -6,7 +6,7 @@ import (
 	"github.com/lockfault/lockfault/internal/jsonscan"
 )
 
-// texts are those that were read: most are there many times.
+// texts interns the texts read so far: most of them occur many times.
 type texts map[string]string
 
 func (t texts) of(b []byte) string {
@@ -18,10 +18,10 @@ func (t texts) of(b []byte) string {
 	return s
 }
 
-// scan reads a line as [Event.AppendJSON] writes it, at a fifth of the cost of encoding/json. It
-// returns false, having filled in some fields, for any line that is wrong, and for those with
-// what is rare: escapes, null, a number too long to be sure of. What it does take it reads as
-// encoding/json does.
+// scan decodes a line that [Event.AppendJSON] wrote, at a fifth of the cost of encoding/json. scan
+// returns false for every invalid line and for rare constructs (escapes, null, numbers of too many
+// digits); some fields of e may be set by then. A line for which scan returns true is decoded as
+// encoding/json decodes it.
 func (t texts) scan(b []byte, e *Event) bool {
 	i := jsonscan.Blanks(b, 0)
 	if i >= len(b) || b[i] != '{' {
@@ -68,7 +68,7 @@ func (t texts) scan(b []byte, e *Event) bool {
 	}
 }
 
-// setText fills in the field of that name, if it has a text.
+// setText sets the field with the given JSON name and reports whether e has such a text field.
 func (e *Event) setText(name, text []byte, t texts) bool {
 	switch string(name) { // does not allocate
 	case "kind":
@@ -105,7 +105,8 @@ func (e *Event) setText(name, text []byte, t texts) bool {
 	return true
 }
 
-// setTrue fills in the field of that name, if it is one that is true or left out.
+// setTrue sets the field with the given JSON name to true and reports whether e has such a boolean
+// field.
 func (e *Event) setTrue(name []byte) bool {
 	switch string(name) {
 	case "accepted":
@@ -118,7 +119,7 @@ func (e *Event) setTrue(name []byte) bool {
 	return true
 }
 
-// setNumber fills in the field of that name, if it has a number.
+// setNumber sets the field with the given JSON name and reports whether e has such a number field.
 func (e *Event) setNumber(name []byte, n int64) bool {
 	switch string(name) {
 	case "i":

@@ -1,11 +1,10 @@
-// Package checker judges what a lock did: a [History] comes in, a [Verdict]
-// goes out. It knows no script, no world and no strategy, only what the
-// history recorded, so that a history can be judged again at any time and by
-// anybody.
+// Package checker judges a history of lock operations: a [History] comes in, a [Verdict] goes out.
+// The package uses only what the history records and no script, world or strategy, so anybody can
+// judge a recorded history again at any time.
 //
-// [Check] finds anomalies, each with a [Witness]; docs/anomalies.md defines
-// them. [Encode] and [Decode] are the file format of histories, which
-// docs/history.md describes. [Linearize] asks package linear for a legal order.
+// [Check] finds anomalies, each with a [Witness]; docs/anomalies.md defines them. [Encode] and
+// [Decode] write and read the file format of histories; docs/history.md describes the format.
+// [Linearize] asks package linear for a legal order.
 //
-// The package imports the standard library and linear only.
+// The package imports only the standard library, package linear and package jsonscan.
 package checker

@@ -2,15 +2,15 @@ package checker
 
 import "sort"
 
-// foreignRelease finds the first command that removed, or shortened, a key
-// that another client owned.
+// foreignRelease returns a witness of the first command that removed a key of another client or
+// shortened its lease.
 func foreignRelease(f *index) *Witness {
 	for i := range f.changes {
 		ch := &f.changes[i]
 		if !ch.foreign() {
 			continue
 		}
-		// Many small steps make a large one.
+		// Compare with the expiry last granted: many small steps add up to a large one.
 		switch sooner := max(ch.before.expires, ch.before.granted) - ch.after.expires; {
 		case ch.after.value == "" && ch.after.owner < 0:
 			return f.foreignWitness(ch, "removed")
@@ -21,8 +21,8 @@ func foreignRelease(f *index) *Witness {
 	return nil
 }
 
-// foreignExtend finds the first command that prolonged a key that another
-// client owned, or brought back one that its own client had lost.
+// foreignExtend returns a witness of the first command that prolonged a key of another client, or
+// created again a key that the command's own client had lost.
 func foreignExtend(f *index) *Witness {
 	for i := range f.changes {
 		ch := &f.changes[i]
@@ -37,7 +37,7 @@ func foreignExtend(f *index) *Witness {
 	return nil
 }
 
-// foreign reports whether a client changed the key while another owned it.
+// foreign reports whether a client's command changed a key that another client owned.
 func (ch *change) foreign() bool {
 	return ch.by >= 0 && ch.before.owner >= 0 && ch.by != ch.before.owner
 }
@@ -63,12 +63,13 @@ func (f *index) recreatedWitness(ch *change) *Witness {
 		got.end, doer)
 }
 
-// doer returns the request, after event since, that made a change.
+// doer returns the request that made a change, if it came after event since; otherwise the change
+// itself.
 func (f *index) doer(ch *change, since int) int { return f.request(ch.at, since) }
 
-// request returns the request, after event since, that made the change at an
-// event: the one right before it, with nothing but other changes by the same client
-// to the same node in between. If there is none, the change itself must do.
+// request returns the request, after event since, that made the change at event at. The request is
+// the event directly before the change, with only other changes by the same client to the same node
+// in between. Without such a request, the result is at.
 func (f *index) request(at, since int) int {
 	made := f.made
 	if at != f.present {
@@ -95,12 +96,13 @@ func (f *index) maker(i int) int {
 	case before.Kind == Request:
 		return i - 1
 	case before.Kind == State:
-		return f.made // the change right before is the latest
+		return f.made // f.made belongs to the State directly before
 	}
 	return -1
 }
 
-// with says by which command, if it is known.
+// with returns the command of event doer in parentheses, with a leading space; empty if the command
+// is unknown.
 func (f *index) with(doer int) string {
 	if command := f.events[doer].Command; command != "" {
 		return " (" + command + ")"

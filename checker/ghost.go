@@ -5,14 +5,14 @@ import (
 	"sort"
 )
 
-// ghostKey is what a failed acquire left behind: an ownership that the caller's
-// own command began.
+// ghostKey is a key that a failed acquire left on a server: an ownership that began with a command
+// of the client that called the acquire.
 type ghostKey struct {
 	call, ownership int
-	proof           int // the Return, or the State if that came later
+	proof           int // the Return, or the State if the State came later
 }
 
-// ghosts returns all of them in the order of their proofs.
+// ghosts returns all ghost keys in the order of their proofs.
 func (f *index) ghosts() []ghostKey {
 	var found []ghostKey
 	for at, o := range f.ownerships {
@@ -35,15 +35,15 @@ func (f *index) ghosts() []ghostKey {
 	return found
 }
 
-// before reports whether the command that made the change at an event had set out
-// before the call: it is what is left of an earlier one.
+// before reports whether the command that made the change at event at was sent before the call
+// began. Such a change is an effect of an earlier call.
 func (f *index) before(at int, c *call) bool {
 	sent, known := f.setOut(at)
 	return known && sent < c.from
 }
 
-// ghost finds the first acquire that reported failure and left the key with
-// the caller.
+// ghost returns a witness of the first acquire that reported failure and left the key with its
+// client.
 func ghost(f *index) *Witness {
 	all := f.ghosts()
 	if len(all) == 0 {

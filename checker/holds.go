@@ -5,42 +5,41 @@ import (
 	"time"
 )
 
-// An Ending says what ended a [Hold].
+// An Ending is the reason why a [Hold] ended.
 type Ending string
 
 // The endings of a hold.
 const (
-	ByRelease  Ending = "release"  // its client called release, as often as it had acquired
-	ByLoss     Ending = "lost"     // the lock told its client that it was lost
-	ByCrash    Ending = "crash"    // its client died
-	ByValidity Ending = "validity" // the published validity was over, and clients honour it
-	StillOpen  Ending = "open"     // nothing: it lasted until the end of the history
+	ByRelease  Ending = "release"  // the client called release as often as it had acquired
+	ByLoss     Ending = "lost"     // the lock reported its loss to the client
+	ByCrash    Ending = "crash"    // the client crashed
+	ByValidity Ending = "validity" // the published validity ended, and clients honour it
+	StillOpen  Ending = "open"     // the hold lasted until the end of the history
 )
 
-// A Hold is a time during which one client believed that it had the lock. It
-// includes its beginning and excludes its end: a hold that begins with the
-// event that ends another does not overlap it, nor does one that begins at the
-// same Time but with a later event.
+// A Hold is an interval in which one client believed that it held the lock. The interval includes
+// its beginning and excludes its end: a hold that begins with the event that ends another hold does
+// not overlap that hold, nor does a hold that begins at the same Time with a later event.
 type Hold struct {
 	Client string
-	// Token is the fencing token that came with the hold; 0 means none.
+	// Token is the fencing token of the hold; 0 means none.
 	Token int64
-	// Began is the index of the Return that began it, Start its time.
+	// Began is the index of the Return that began the hold, Start its time.
 	Began int
 	Start time.Duration
-	// Ended is the index of the first event at which it no longer lasted:
-	// the release's Invoke, Lost, Crash, or whatever came first once the
-	// validity was over. If By is StillOpen it is the number of events.
+	// Ended is the index of the first event at which the hold no longer lasted: the release's
+	// Invoke, Lost, Crash, or the first event after the validity ended. If By is StillOpen, Ended
+	// is the number of events.
 	Ended int
-	// End is when it ended: the time of that event, or the end of the
-	// validity. If By is StillOpen it is the time of the last event; so 0 is
-	// an end like any other, and only By tells an open hold.
+	// End is when the hold ended: the time of event Ended, or the end of the validity. If By is
+	// StillOpen, End is the time of the last event. An End of 0 is a valid time; only By identifies
+	// an open hold.
 	End time.Duration
 	By  Ending
 }
 
-// Holds returns all holds of all clients in the order in which they began. The
-// holds of one client are disjoint. docs/anomalies.md has the exact rules.
+// Holds returns all holds of all clients in the order in which they began. The holds of one client
+// are disjoint. docs/anomalies.md has the exact rules.
 func Holds(h History) []Hold {
 	f := derive(h)
 	all := make([]Hold, len(f.holds))
@@ -53,7 +52,7 @@ func Holds(h History) []Hold {
 	return all
 }
 
-// hold is a Hold as facts keeps it.
+// hold is the index's representation of a [Hold].
 type hold struct {
 	client     int
 	call       int // the call whose Return began it
@@ -64,7 +63,7 @@ type hold struct {
 	token      int64
 }
 
-// granted notes that an acquire of c, or an extend, returned OK at event i.
+// granted records that call at of client c, an acquire or an extend, returned OK at event i.
 func (f *index) granted(c *client, at int, i int, e *Event) {
 	c.grant, c.hasGrant = e.Time, true
 	until := time.Duration(0)
@@ -76,7 +75,7 @@ func (f *index) granted(c *client, at int, i int, e *Event) {
 		case until <= 0:
 		case c.hold >= 0:
 			f.validUntil(c, until)
-		case c.lapsed: // it stopped in time, and may go on again
+		case c.lapsed: // the client stopped in time, and holds again
 			f.believe(c, at, i, e, until)
 		}
 		return
@@ -97,7 +96,7 @@ func (f *index) granted(c *client, at int, i int, e *Event) {
 	c.depth++
 }
 
-// believe begins a hold, unless its validity is over already.
+// believe begins a hold of c, unless the validity is already over.
 func (f *index) believe(c *client, at, i int, e *Event, until time.Duration) {
 	if until > 0 && until <= e.Time {
 		c.lapsed = true
@@ -118,7 +117,7 @@ func (f *index) validUntil(c *client, until time.Duration) {
 	heap.Push(&f.deadlines, deadline{until, c.id, c.hold})
 }
 
-// released notes a call of release, which is call at, at event i.
+// released records that client c called a release, which is call at, at event i.
 func (f *index) released(c *client, at, i int, t time.Duration) {
 	if c.depth == 0 {
 		return
@@ -130,7 +129,7 @@ func (f *index) released(c *client, at, i int, t time.Duration) {
 	c.lapsed = false
 }
 
-// disbelieve ends the hold of c, if it has one.
+// disbelieve ends the hold of c, if c has a hold.
 func (f *index) disbelieve(c *client, i int, t time.Duration, by Ending, release int) {
 	if c.hold < 0 {
 		return
@@ -143,7 +142,7 @@ func (f *index) disbelieve(c *client, i int, t time.Duration, by Ending, release
 		f.holding--
 		f.freeSince, f.freeFrom = i, t
 		if by == ByValidity {
-			f.freeSince-- // it was over before the event at which that shows
+			f.freeSince-- // the hold was over before event i, at which lapse notices it
 		}
 	}
 }
@@ -153,13 +152,13 @@ func (f *index) lapse(i int, t time.Duration) {
 	for len(f.deadlines) > 0 && f.deadlines[0].until <= t {
 		d := heap.Pop(&f.deadlines).(deadline)
 		c := f.clients[d.client]
-		if c.hold == d.hold && c.until == d.until { // or it was moved meanwhile
+		if c.hold == d.hold && c.until == d.until { // otherwise the deadline was replaced meanwhile
 			f.disbelieve(c, i, d.until, ByValidity, -1)
 		}
 	}
 }
 
-// A deadline is the end of a hold's validity, as it was published last.
+// A deadline is the end of a hold's validity as last published.
 type deadline struct {
 	until  time.Duration
 	client int

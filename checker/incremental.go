@@ -5,25 +5,28 @@ import (
 	"slices"
 )
 
-// An Incremental judges histories that have beginnings in common, as [Check] judges each: what was told once is not taken
-// again for every history that goes on from there. [NewJudge] makes one. It is for one goroutine at a time.
+// An Incremental judges many histories that share prefixes, and gives the results of [Check]. A
+// shared prefix is processed only once. [NewJudge] returns an Incremental. An Incremental may be
+// used by one goroutine at a time.
 //
-// What it knows is a stack: Mark remembers a place in a history, and Back returns there.
+// The state is a stack: [Incremental.Checkpoint] pushes the current position in the history, and
+// [Incremental.Rollback] returns to a pushed position.
 type Incremental struct {
-	places []*index // the last is where the history stands
+	places []*index // the last is the current position
 }
 
-// NewJudge returns a judge who has been told nothing.
+// NewJudge returns an Incremental with an empty history.
 func NewJudge(meta Meta) *Incremental {
 	f := newFacts(meta)
 	return &Incremental{places: []*index{&f}}
 }
 
-// Checkpoint remembers where the history stands, and returns by what number to go [Incremental.Rollback] there.
+// Checkpoint saves the current position in the history. The result is the argument for a later
+// [Incremental.Rollback].
 func (j *Incremental) Checkpoint() (place int) {
 	place = len(j.places)
 	if place < cap(j.places) {
-		j.places = j.places[:place+1] // one that was left has memory
+		j.places = j.places[:place+1] // reuse the memory of a position that was rolled back
 	} else {
 		j.places = append(j.places, nil)
 	}
@@ -34,10 +37,11 @@ func (j *Incremental) Checkpoint() (place int) {
 	return place
 }
 
-// Rollback goes back to a place, which is no longer marked then, and forgets all that was told since.
+// Rollback returns to the position that Checkpoint saved as place, discards all events added since,
+// and removes the checkpoint.
 func (j *Incremental) Rollback(place int) { j.places = j.places[:place] }
 
-// Add tells what happened next. Events after [End] count for nothing.
+// Add appends events to the history. Events after [End] are ignored.
 func (j *Incremental) Add(events ...Event) {
 	f := j.places[len(j.places)-1]
 	for _, e := range events {
@@ -55,8 +59,9 @@ func (j *Incremental) Add(events ...Event) {
 	}
 }
 
-// Anomalies returns the anomalies of what was told, as [Check] would of a history that ends with it, and whether
-// those of [ServerSide] were not judged. After that nothing can be told until the judge is back at a place.
+// Anomalies returns the anomalies of the events added so far, as [Check] would, and whether the
+// anomalies of [ServerSide] were not judged. After Anomalies, the history cannot be extended until
+// a Rollback.
 func (j *Incremental) Anomalies() (found []Anomaly, unjudged bool) {
 	f := j.places[len(j.places)-1]
 	f.finish()
@@ -65,11 +70,12 @@ func (j *Incremental) Anomalies() (found []Anomaly, unjudged bool) {
 	return v.Anomalies(), v.Unjudged != nil
 }
 
-// ended reports whether the run is over.
+// ended reports whether the last event is End.
 func (f *index) ended() bool { return len(f.events) > 0 && f.events[len(f.events)-1].Kind == End }
 
-// rebuild takes all events anew, now that requests turn out to say when they set out, if there was a request
-// already. It reports whether there was.
+// rebuild processes all events again if the history already has a request, and reports whether it
+// did. Add calls rebuild when the first request with a send time arrives, because setOut uses send
+// times for the whole history.
 func (f *index) rebuild() bool {
 	before, events := f.events[:len(f.events)-1], f.events
 	if !slices.ContainsFunc(before, func(e Event) bool { return e.Kind == Request }) {
@@ -80,8 +86,9 @@ func (f *index) rebuild() bool {
 	return true
 }
 
-// goOn makes the facts those of another history, to go on from there. What of them is only ever appended to is in the
-// other's memory: as long as this one is of use, the other must stay as it is, and no third may go on from it.
+// goOn makes f a copy of from that can be extended on its own. Lists that are only appended to
+// share from's memory: while f is in use, from must not change, and no third index may be made from
+// from.
 func (f *index) goOn(from *index) {
 	from.events, from.changes, from.byID = growCap(from.events), growCap(from.changes), growCap(from.byID)
 	from.writes, from.refusals = growCap(from.writes), growCap(from.refusals)
@@ -112,7 +119,8 @@ func (f *index) goOn(from *index) {
 	})
 }
 
-// growCap returns a list that can be appended to without being moved each time, by one after the other.
+// growCap returns the list with spare capacity, so that successive copies can append to it without
+// reallocating it each time.
 func growCap[T any](list []T) []T {
 	if cap(list)-len(list) < 32 {
 		return slices.Grow(list, 256+len(list))
@@ -120,7 +128,8 @@ func growCap[T any](list []T) []T {
 	return list
 }
 
-// cloneSlices makes what list points to copies of what another list does.
+// cloneSlices makes the elements of list copies of the elements of from, and reuses the memory of
+// list.
 func cloneSlices[T any](list, from []*T, copy func(to, from *T)) []*T {
 	list = slices.Grow(list[:0], len(from))[:len(from)]
 	for i := range list {

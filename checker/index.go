@@ -7,22 +7,22 @@ import (
 	"time"
 )
 
-// index is what one pass over a history derives from it. Clients, servers and
-// calls are numbers; events are indices. An end that never came is the number
-// of events, and its time that of the last event.
+// index is the result of one pass over a history. Clients, servers and calls are identified by
+// numbers, events by indices. An end that never came is the number of events, and its time is that
+// of the last event.
 type index struct {
 	meta   Meta
 	events []Event
 	last   time.Duration
-	timed  bool // requests say when they set out
-	terse  bool // nobody wants to know what a witness says
+	timed  bool // requests have send times
+	terse  bool // messages of witnesses are not needed
 
 	clients []*client
 
-	calls    []call      // by invoke
+	calls    []call      // by invocation
 	acquires []int       // the calls of acquire and try, by end
 	byID     []callID    // ascending
-	odd      map[int]int // the calls whose numbers do not ascend, by number
+	odd      map[int]int // calls whose IDs do not ascend, by ID
 	holds    []hold      // by begin
 	writes   []write
 	refusals []refusal
@@ -33,55 +33,56 @@ type index struct {
 	ownerships []ownership
 	departures []departure
 	leftovers  []leftover
-	unjudged   *Ambiguity // why servers don't tell whose the lock is, if they don't
+	unjudged   *Ambiguity // why the keys do not identify the lock's owner, or nil
 
 	held intervals // holds, by begin: item i is holds[i]
 
-	replies [][]int // where each client's replies are, once a verdict needs them
+	replies [][]int // each client's Reply events; built by answered on first use
 
-	// How things stand at the present event of the pass.
+	// The state at the current event of the pass.
 	deadlines deadlines
-	holding   int           // how many clients hold
-	freeSince int           // where the last hold ended, -1 if none did,
-	freeFrom  time.Duration // and when
+	holding   int           // number of clients that hold
+	freeSince int           // where the last hold ended, -1 if no hold has ended
+	freeFrom  time.Duration // when the last hold ended
 	newest    int           // the accepted write with the largest token, or -1
 
-	// present is the latest State, and made the request that made its change, or -1.
+	// present is the latest State event; made is the request that made its change, or -1.
 	present, made int
 
-	// names, places and groups find clients, servers and nodes once there are many.
+	// names, places and groups look up clients, servers and nodes by name once there are more than
+	// few.
 	names  map[string]int
 	places map[[2]string]int
 	groups map[string]int
 }
 
-// few is the number of clients, servers or nodes up to which a list is searched faster than a map.
+// few is the number of clients, servers or nodes up to which a linear search is faster than a map.
 const few = 16
 
-// client is one name that did something.
+// client is the state of one named client.
 type client struct {
 	id       int
 	name     string
 	holds    []int   // its holds, by begin
-	acquires []int   // its calls of acquire and try, by invoke
-	extends  []int   // its calls of extend, by invoke
+	acquires []int   // its calls of acquire and try, by invocation
+	extends  []int   // its calls of extend, by invocation
 	pauses   []pause // by time, disjoint
-	replaced []int   // changes that put another's value in place of its own
+	replaced []int   // changes that replaced its value with another owner's
 	last     int     // its latest hold, or -1
-	since    int     // the Return that began that hold or, inside it, acquired once more
-	acquired int     // the Return of its latest acquire that succeeded, hold or not; never that of an extend
-	token    int64   // its own: the latest that it got, until it is known to have given that up
+	since    int     // the Return that began that hold or, for a nested acquire, the latest Return
+	acquired int     // the Return of its latest successful acquire (not extend), with or without a hold
+	token    int64   // its latest token, until it is known to have released the lock
 
-	// How things stand at the present event of the pass.
+	// The state at the current event of the pass.
 	hold     int // or -1
-	depth    int // how many acquires are not released yet
+	depth    int // number of acquires not yet released
 	until    time.Duration
 	lapsed   bool // its hold ended by validity and was not released
 	grant    time.Duration
 	hasGrant bool
 	open     int // its call under way, or -1
 	paused   bool
-	owned    int // on how many servers that count it owns the key
+	owned    int // number of counting servers on which it owns the key
 }
 
 type pause struct {
@@ -89,8 +90,8 @@ type pause struct {
 	from, to   time.Duration
 }
 
-// call is an operation from its Invoke to its Return, or to the crash of its
-// client, or to the end.
+// call is an operation from its Invoke to its Return, to the crash of its client, or to the end of
+// the history.
 type call struct {
 	client     int
 	op         Op
@@ -101,13 +102,13 @@ type call struct {
 	result     Result // empty if there was no Return
 	done       bool   // it returned, or its client crashed
 	crashed    bool
-	cancelled  bool          // its caller gave up,
-	gaveUp     time.Duration // and when
-	hold       int           // what its client held when it called, or -1
+	cancelled  bool          // its caller gave up
+	gaveUp     time.Duration // when its caller gave up
+	hold       int           // the hold of its client at the invocation, or -1
 	grant      time.Duration
-	hasGrant   bool  // grant is when the last acquire or extend before it returned OK
+	hasGrant   bool  // grant is when the last acquire or extend before this call returned OK
 	idleAtExit bool  // its client was paused when the history ended
-	token      int64 // its client's own when it called
+	token      int64 // the client's token at the invocation
 }
 
 func (o Op) takes() bool           { return o == Acquire || o == TryAcquire }
@@ -115,7 +116,8 @@ func (c *call) takes() bool        { return c.op.takes() }
 func (c *call) failed() bool       { return c.result == Fail || c.result == Unknown }
 func (f *index) endOf(c *call) int { return min(c.end, len(f.events)-1) }
 
-// waited returns how long its caller waited: whoever has given up does not.
+// waited returns the interval in which the caller waited; the interval ends when the caller gives
+// up.
 func (c *call) waited() timeRange {
 	if c.cancelled {
 		return timeRange{c.from, c.gaveUp}
@@ -131,7 +133,7 @@ type write struct {
 	since  int // the Return that began it or, later, acquired once more
 }
 
-// callID is by which number a history calls a call.
+// callID maps the ID of a call in the history to its number in index.calls.
 type callID struct{ id, call int }
 
 func newFacts(meta Meta) index {
@@ -145,7 +147,7 @@ func derive(h History) *index {
 	return &f
 }
 
-// follow takes the events that are all of a history so far.
+// follow processes the events, which are the whole history so far.
 func (f *index) follow(events []Event) {
 	f.events = events
 	f.timed = slices.ContainsFunc(events, timed)
@@ -154,10 +156,10 @@ func (f *index) follow(events []Event) {
 	}
 }
 
-// timed reports whether an event shows that requests of its history say when they set out.
+// timed reports whether the event is a request with a send time.
 func timed(e Event) bool { return e.Kind == Request && e.Sent > 0 }
 
-// next takes the next event.
+// next processes event i.
 func (f *index) next(i int) {
 	e := &f.events[i]
 	f.lapse(i, e.Time)
@@ -165,7 +167,7 @@ func (f *index) next(i int) {
 	f.last = e.Time
 }
 
-// client returns the client of that name; the empty name is nobody.
+// client returns the client with the given name and adds it if it is new; nil if the name is empty.
 func (f *index) client(name string) *client {
 	if name == "" {
 		return nil
@@ -179,8 +181,8 @@ func (f *index) client(name string) *client {
 	return c
 }
 
-// find returns the place in a list, which only grows, of the element of a name. It keeps the
-// index of a long list up to date.
+// find returns the position of the element with the given name in a list that only grows. For lists
+// longer than few, find keeps the map up to date and uses it.
 func find[K comparable, T any](index *map[K]int, name K, list []T, nameOf func(T) K) (at int, known bool) {
 	if len(list) <= few {
 		at = slices.IndexFunc(list, func(t T) bool { return nameOf(t) == name })
@@ -196,9 +198,9 @@ func find[K comparable, T any](index *map[K]int, name K, list []T, nameOf func(T
 	return at, known
 }
 
-// AffectsVerdict reports whether an event has any bearing on verdicts: without the others a
-// history has the same anomalies. Requests and replies have it by what stands before
-// them, changes of keys and calls, so that as the last events of a history they have none.
+// AffectsVerdict reports whether an event can influence a verdict: a history without the other
+// events has the same anomalies. Requests and replies matter only through the changes of keys and
+// the calls around them, so they have no influence as the last events of a history.
 func (e Event) AffectsVerdict() bool {
 	switch e.Kind {
 	case State, Invoke, Return, Lost, Write, Pause, Resume, Crash, Restart, Cancel, Request, Reply:
@@ -308,7 +310,7 @@ func (f *index) returned(c *client, i int, e *Event) {
 	}
 }
 
-// findCall returns the latest call of a number.
+// findCall returns the latest call with the given ID.
 func (f *index) findCall(id int) (call int, known bool) {
 	if call, known = f.odd[id]; known {
 		return call, true
@@ -320,7 +322,7 @@ func (f *index) findCall(id int) (call int, known bool) {
 	return f.byID[n].call, true
 }
 
-// callIs notes the number of a call. In a well-formed history it is larger than those before.
+// callIs records the ID of a call. In a well-formed history, IDs ascend.
 func (f *index) callIs(id, call int) {
 	if n := len(f.byID); n == 0 || id > f.byID[n-1].id {
 		f.byID = append(f.byID, callID{id, call})
@@ -332,7 +334,8 @@ func (f *index) callIs(id, call int) {
 	f.odd[id] = call
 }
 
-// finish closes what is open at the end of the history, and sorts.
+// finish closes calls, holds, pauses and ownerships that are open at the end of the history, and
+// sorts acquires by end.
 func (f *index) finish() {
 	end := len(f.events)
 	for at := range f.calls {
@@ -370,8 +373,8 @@ func spans(holds []hold) []interval {
 	return items
 }
 
-// acquiring returns the client's latest acquire or try that was called before
-// event i and whether it was under way then; -1 if there was none.
+// acquiring returns the client's latest acquire or try that was invoked before event i, and whether
+// it was under way then; -1 if the client had called none.
 func (f *index) acquiring(c *client, i int) (at int, underWay bool) {
 	n := sort.Search(len(c.acquires), func(k int) bool { return f.calls[c.acquires[k]].invoke >= i })
 	if n == 0 {
@@ -381,7 +384,7 @@ func (f *index) acquiring(c *client, i int) (at int, underWay bool) {
 	return at, !f.calls[at].done || f.calls[at].end > i
 }
 
-// pausedDuring reports whether the caller stood still for a part of the call.
+// pausedDuring reports whether the caller was paused during a part of the call.
 func (f *index) pausedDuring(c *call) bool {
 	pauses := f.clients[c.client].pauses
 	i := sort.Search(len(pauses), func(i int) bool { return pauses[i].end > c.invoke })

@@ -6,19 +6,19 @@ import (
 	"time"
 )
 
-// An interval of one client, in indices: it covers what comes after begin and
+// An interval is a range of event indices of one client: it covers the events after begin and
 // before end.
 type interval struct {
 	client     int
 	begin, end int
 }
 
-// intervals answers whether a client other than a given one has an interval
-// in a range. The zero value holds none; build it with newIntervals.
+// intervals answers whether a client other than a given client has an interval in a range. The zero
+// value is empty; newIntervals returns a filled one.
 type intervals struct {
 	items []interval // by begin
-	// top[i] is which of items[:i+1] ends last, and next[i] which ends last
-	// of those whose client is not top's; -1 if there is none.
+	// top[i] is the index of the interval in items[:i+1] that ends last. next[i] is the index of
+	// the interval that ends last among those of clients other than top's; -1 if there are none.
 	top, next []int
 }
 
@@ -44,8 +44,8 @@ func newIntervals(items []interval) intervals {
 	return s
 }
 
-// other returns which interval of a client other than x begins before to and
-// ends after from (of several one that ends last), or -1.
+// other returns an interval of a client other than x that begins before to and ends after from, or
+// -1. The result ends last of all such intervals.
 func (s intervals) other(x, from, to int) int {
 	p := sort.Search(len(s.items), func(i int) bool { return s.items[i].begin >= to }) - 1
 	if p < 0 {
@@ -61,7 +61,7 @@ func (s intervals) other(x, from, to int) int {
 	return at
 }
 
-// A timeRange is a length of time.
+// A timeRange is an interval of time.
 type timeRange struct{ from, to time.Duration }
 
 func (s timeRange) length() time.Duration { return s.to - s.from }
@@ -71,8 +71,8 @@ func (s timeRange) within(o timeRange) timeRange {
 	return timeRange{max(s.from, o.from), min(s.to, o.to)}
 }
 
-// longEnough returns the first part of s, outside the given pauses, which are
-// disjoint and in order, that is at least bound long.
+// longEnough returns the first part of s outside the given pauses that is at least bound long. The
+// pauses must be disjoint and in order.
 func (s timeRange) longEnough(bound time.Duration, pauses []pause) (timeRange, bool) {
 	first := sort.Search(len(pauses), func(i int) bool { return pauses[i].to > s.from })
 	for _, p := range pauses[first:] {

@@ -7,23 +7,23 @@ import (
 	"time"
 )
 
-// key is how the lock's key stands on a server. owner is -1 for nobody.
+// key is the state of the lock's key on a server. owner is -1 if the key has no owner.
 type key struct {
 	owner   int
 	value   string
 	expires time.Duration
-	// due is the expiry that was granted, whatever clocks did to it since.
+	// due is the expiry that was granted, without later moves of the clock.
 	due time.Duration
-	// granted is the expiry that the owner, or the server's clock, gave it last;
-	// what others did to it since is measured from there.
+	// granted is the expiry last set by the owner, or moved by the server's clock. Changes by other
+	// clients are measured from granted.
 	granted time.Duration
-	// ownership is since when the owner has it, or -1; renewed the last
-	// State, if any, by which a command prolonged it for the same value.
+	// ownership is the current ownership, or -1. renewed is the last State by which a command
+	// prolonged the key with the same value, or -1.
 	ownership, renewed int
 }
 
-// server is one server process of a node. One that counts speaks for its node
-// to some client; a replica does not.
+// server is one server process of a node. A server counts if it acts as the node for some client; a
+// replica does not count.
 type server struct {
 	name, node string
 	key        key
@@ -31,22 +31,21 @@ type server struct {
 	changes    []int
 }
 
-// node is a group of servers, several of which count while it is split.
+// node is a group of servers. Several of them count while the node is split.
 type node struct {
 	name     string
 	counting []int // servers
 	primary  int   // the server promoted last, or -1
 	split    bool
-	// owner is who owns the key on every one of those that count, since event
-	// since; -1 if nobody does. Of two sides of a split either may have granted
-	// the lock.
+	// owner is the client that has owned the key on every counting server since event since; -1 if
+	// there is no such client. In a split, either side may have granted the lock.
 	owner, since int
-	// owned is, for each client by its number, the last event before or after which the key was
-	// its; -1, or not there, if it never was.
+	// owned holds, for each client by number, the last event before or after which the client owned
+	// the key; -1 or a missing element means never.
 	owned []int
 }
 
-// owns notes that the key was, or is, a client's at event i.
+// owns records that the client owned the key before or after event i.
 func (n *node) owns(client, i int) {
 	for len(n.owned) <= client {
 		n.owned = append(n.owned, -1)
@@ -54,41 +53,41 @@ func (n *node) owns(client, i int) {
 	n.owned[client] = i
 }
 
-// change is a State: how the key stood before and after.
+// change is a State event: the key before and after.
 type change struct {
 	at            int
-	made          int // the request that made it, or -1
+	made          int // the request that made the change, or -1
 	server        int
 	by            int // the client whose command it was, or -1
 	cause         Cause
 	before, after key
-	recreated     bool // by is the new owner once more, with no acquire that asked for it
+	recreated     bool // by owns the key again without an acquire that asked for it
 }
 
-// ownership is a time during which one client owned the key on one server.
+// ownership is an interval in which one client owned the key on one server.
 type ownership struct {
 	server, client int
 	begin, end     int
 	by             int // the client whose command began it, or -1
 }
 
-// departure is a client's ceasing to own the key anywhere: at is the event,
-// key what it had last.
+// departure is the end of a client's last ownership on any counting server: at is the event, key
+// the last key of the client.
 type departure struct {
 	at    int
 	key   key
 	cause Cause
 }
 
-// leftover is a key found on a server that counts when an acquire had failed,
-// or was still under way at the end.
+// leftover is a key that a counting server had when an acquire failed, or when the history ended
+// with the acquire under way.
 type leftover struct {
 	call, ownership int
 	renewed         int // as in key
-	// forever is whether nobody held and the key would never go by itself:
-	// it had no time to live, or had been renewed since the last hold ended.
+	// forever reports whether no client held the lock and the key would never expire: it had no
+	// time to live, or had been renewed since the last hold ended.
 	forever bool
-	// since is from when nobody had held, and the key had been there.
+	// since is the time from which no client held the lock and the key existed.
 	since time.Duration
 }
 
@@ -110,7 +109,7 @@ func (f *index) node(name string) *node {
 	return n
 }
 
-// nodeNamed returns the node of that name; nil if nothing was heard of it.
+// nodeNamed returns the node with the given name; nil if no event has named it.
 func (f *index) nodeNamed(name string) *node {
 	if at, known := find(&f.groups, name, f.nodes, func(n *node) string { return n.name }); known {
 		return f.nodes[at]
@@ -118,7 +117,7 @@ func (f *index) nodeNamed(name string) *node {
 	return nil
 }
 
-// changed takes a State.
+// changed processes a State event.
 func (f *index) changed(i int, e *Event) {
 	f.present, f.made = i, f.maker(i)
 	id := f.server(e)
@@ -147,7 +146,7 @@ func (f *index) changed(i int, e *Event) {
 	if e.Cause == ByFailover {
 		if !n.split {
 			came := &ch.after
-			if s.counts { // what it has is its own
+			if s.counts { // the primary keeps its own key
 				came = nil
 			}
 			gone = append(gone, f.discount(n, id, i, came)...)
@@ -167,7 +166,7 @@ func (f *index) changed(i int, e *Event) {
 	f.settle(n, i)
 }
 
-// keyAfter returns the key after a State.
+// keyAfter returns the key after a State event, and records the change of ownership.
 func (f *index) keyAfter(i, id int, e *Event) key {
 	was := f.servers[id].key
 	k := key{owner: -1, value: e.Value, expires: e.Expires, due: e.Expires, granted: e.Expires, ownership: -1, renewed: -1}
@@ -210,9 +209,9 @@ func (f *index) keyAfter(i, id int, e *Event) key {
 	return k
 }
 
-// recreates reports whether a change brings back a key that its client had
-// lost: it is not acquiring, its latest acquire had succeeded, and it had owned
-// the key on this node since it called that.
+// recreates reports whether a change creates again a key that its client had lost: the client is
+// not acquiring, its latest acquire had succeeded, and the client had owned the key on this node
+// since that acquire was called.
 func (f *index) recreates(ch *change, n *node) bool {
 	if ch.by < 0 || ch.after.owner != ch.by || ch.before.owner == ch.by {
 		return false
@@ -224,9 +223,8 @@ func (f *index) recreates(ch *change, n *node) bool {
 	return ch.by < len(n.owned) && n.owned[ch.by] > f.calls[at].invoke && !f.askedFor(ch)
 }
 
-// askedFor reports whether the command that made a change had set out while its
-// client was acquiring: what the network kept of an acquire brings nothing back that
-// the client would still want.
+// askedFor reports whether the command that made a change was sent during an acquire of its client.
+// A delayed command of an acquire does not count as recreating the key.
 func (f *index) askedFor(ch *change) bool {
 	sent, known := f.setOut(ch.at)
 	if !known {
@@ -237,12 +235,12 @@ func (f *index) askedFor(ch *change) bool {
 	if n == 0 {
 		return false
 	}
-	c := &f.calls[acquires[n-1]] // the calls of a client follow each other
+	c := &f.calls[acquires[n-1]] // the calls of a client are sequential
 	return !c.done || sent < c.to
 }
 
-// extending reports whether a client's command prolonged a key because its user had
-// called extend: that is done once, and nothing that goes on by itself.
+// extending reports whether a command prolonged a key because its client had called extend. An
+// extend prolongs a key once; automatic renewal continues without a call.
 func (f *index) extending(i int, e *Event) bool {
 	c := f.client(e.Client)
 	if c == nil {
@@ -256,8 +254,8 @@ func (f *index) extending(i int, e *Event) bool {
 	return known && n > 0 && sent < f.calls[c.extends[n-1]].to
 }
 
-// setOut returns when the command set out that made the change at an event, where
-// the history has the command and says of any when it set out.
+// setOut returns when the command that made the change at event at was sent. known is false if the
+// history has no send times, or not the command.
 func (f *index) setOut(at int) (sent time.Duration, known bool) {
 	if !f.timed {
 		return 0, false
@@ -266,8 +264,8 @@ func (f *index) setOut(at int) (sent time.Duration, known bool) {
 	return f.events[request].Sent, f.events[request].Kind == Request
 }
 
-// led takes a Fault: while a node is split, the old primary and the new one
-// both count; once they have joined again, only the new one does.
+// led processes a Fault event. While a node is split, the old primary and the new one both count;
+// after they have joined again, only the new one counts.
 func (f *index) led(i int, e *Event) {
 	words := strings.Fields(e.Text)
 	if len(words) < 2 || e.Node == "" || words[0] != e.Node {
@@ -290,9 +288,9 @@ func (f *index) led(i int, e *Event) {
 	}
 }
 
-// discount makes all servers of a node but one no longer count at event i, and returns
-// the keys that they had. Who owned one of them doesn't any more; or still does, if that
-// is the key, which may be nil, that came to the one that counts.
+// discount makes all servers of a node except but stop counting at event i, and returns their keys.
+// The ownerships of these keys end, unless the key is equal to came, the key that the counting
+// server took over: then the ownership continues there. came may be nil.
 func (f *index) discount(n *node, but, i int, came *key) []key {
 	var gone []key
 	n.counting = slices.DeleteFunc(n.counting, func(id int) bool {
@@ -304,7 +302,7 @@ func (f *index) discount(n *node, but, i int, came *key) []key {
 		gone = append(gone, s.key)
 		if at := s.key.ownership; at >= 0 {
 			left := f.ownerships[at]
-			left.by = -1 // what is there now is nobody's doing
+			left.by = -1 // what the server has now is not a client's doing
 			s.key.ownership = len(f.ownerships)
 			f.ownerships = append(f.ownerships, left)
 			if came != nil && came.owner == s.key.owner && came.value == s.key.value {
@@ -318,7 +316,7 @@ func (f *index) discount(n *node, but, i int, came *key) []key {
 	return gone
 }
 
-// settle notes who owns the key of a node after event i.
+// settle updates the owner of the node's key after event i.
 func (f *index) settle(n *node, i int) {
 	owner := -1
 	for place, id := range n.counting {
@@ -350,8 +348,7 @@ func (f *index) depart(i int, gone []key, cause Cause) {
 	}
 }
 
-// leave notes the keys that are there when the acquire at has failed, or at
-// the end of the history.
+// leave records the keys that exist when call at has failed, or at the end of the history.
 func (f *index) leave(at int) {
 	var counting []int
 	for _, n := range f.nodes {
@@ -371,5 +368,5 @@ func (f *index) leave(at int) {
 	}
 }
 
-// tolerance is the difference of two expiry dates that is not worth a word.
+// tolerance is the largest difference of two expiry times that is ignored: 1% of the TTL.
 func (f *index) tolerance() time.Duration { return max(0, f.meta.TTL/100) }

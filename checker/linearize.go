@@ -7,20 +7,20 @@ import (
 	"github.com/lockfault/lockfault/checker/linear"
 )
 
-// A Conflict is why a history has no legal order.
+// A Conflict is the reason why a history has no legal order.
 type Conflict struct {
-	// Events are indices into the history, in ascending order: those that no legal
-	// order can hold, such as the returns of two acquires, and the loss that a client
-	// was told meanwhile if there is one. There are none if the history makes no sense.
+	// Events are indices into the history, in ascending order: the events that no legal order can
+	// contain, such as the returns of two acquires, and a loss reported to the client between them.
+	// Events is empty if the history is inconsistent or no verdict was reached.
 	Events []int `json:"events"`
 	// Message is the reason in one plain sentence.
 	Message string `json:"says"`
 }
 
-// Linearize returns why what clients were told has no legal order under a lock that
-// does what this one promises; nil if it has one: the history is linearizable.
-// docs/anomalies.md says what is promised, and package linear decides. Like [Check]
-// it changes nothing, never panics and may be called concurrently.
+// Linearize returns the reason why the operations of a history have no legal order under what the
+// lock promises. The result is nil if the history is linearizable. docs/anomalies.md describes the
+// promises; package linear decides. Linearize changes nothing, never panics and may be called
+// concurrently.
 func Linearize(h History) *Conflict {
 	events := operations(h, true)
 	lease := h.Meta.HonourValidity && slices.ContainsFunc(h.Events, func(e Event) bool { return e.Kind == Return && e.Until > 0 })
@@ -32,11 +32,11 @@ func Linearize(h History) *Conflict {
 	case !h.Meta.Fenced:
 	case !lease:
 		r = linear.Check(linear.MutexTokens(), without(events, linear.Extend), linear.Options{})
-	case r.Verdict == linear.Valid: // who holds and the tokens are two orders there
+	case r.Verdict == linear.Valid: // the orders of holds and of tokens are separate with leases
 		r = linear.Check(linear.Fenced(), events, linear.Options{})
 	}
-	// No lock says whether its owner may acquire it again, so that is no conflict;
-	// and where tokens or leases leave it open, holds alone may tell.
+	// No lock promises anything about an owner that acquires again, so Reacquire is no conflict.
+	// Where tokens or leases leave the verdict open, the holds alone may decide.
 	if r.Verdict == linear.Unknown || r.Verdict == linear.Invalid && r.Violations[0].Rule == linear.Reacquire {
 		r = linear.Check(linear.Reentrant(0), without(events, linear.Extend, linear.Use), linear.Options{})
 	}
@@ -49,8 +49,8 @@ func Linearize(h History) *Conflict {
 	return &Conflict{Events: []int{}, Message: "No legal order is known: " + r.Reason + "."}
 }
 
-// conflict says a violation in the words of verdicts. Where no lease was judged, holds end
-// where clients ended them, which takes fewer words.
+// conflict returns a violation as a Conflict. Without judged leases (lease is false), holds end
+// where clients ended them, and the message is shorter.
 func conflict(h History, v *linear.Violation, lease bool) *Conflict {
 	c := &Conflict{Message: v.Message}
 	for _, e := range v.Events {
@@ -64,7 +64,7 @@ func conflict(h History, v *linear.Violation, lease bool) *Conflict {
 	from := c.Events[0]
 	first, second := &h.Events[from], &h.Events[c.Events[1]]
 	if !first.Op.takes() || !second.Op.takes() {
-		return c // a release or an extend proves that a hold was there
+		return c // a release or an extend proves the hold
 	}
 	b, a := fmt.Sprintf("%s acquired at %s", second.Client, seconds(second.Time)), fmt.Sprintf("%s, who had acquired at %s, had yet to release", first.Client, seconds(first.Time))
 	told := slices.IndexFunc(h.Events[from:c.Events[1]], func(e Event) bool { return e.Kind == Lost && e.Client == first.Client })

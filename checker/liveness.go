@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// starvation finds the first acquire that one other client kept waiting, by
-// one hold, for the bound.
+// starvation returns a witness of the first acquire that waited for the bound because of one hold
+// of another client.
 func starvation(f *index) *Witness {
 	bound := f.meta.Bound
 	if bound <= 0 {
@@ -31,7 +31,7 @@ func starvation(f *index) *Witness {
 		if c.crashed || c.waited().length() < bound {
 			continue
 		}
-		first := sort.Search(len(until), func(k int) bool { return until[k] > c.from }) // those before are over
+		first := sort.Search(len(until), func(k int) bool { return until[k] > c.from }) // earlier ones are over
 		for _, b := range long[first:] {
 			if b.begin >= c.end {
 				break
@@ -52,8 +52,8 @@ func starvation(f *index) *Witness {
 	return nil
 }
 
-// unavailable finds the first acquire that failed, or outlasted the bound,
-// although nobody held the lock, and that no other anomaly explains.
+// unavailable returns a witness of the first acquire that failed, or took longer than the bound,
+// although no client held the lock, and that no other anomaly explains.
 func unavailable(f *index) *Witness {
 	var d *demand
 	for _, at := range f.acquires {
@@ -63,7 +63,7 @@ func unavailable(f *index) *Witness {
 		}
 		refused := c.failed() && !c.cancelled && !f.pausedDuring(c)
 		if !refused && c.waited().length() < f.meta.Bound {
-			continue // as most are
+			continue // most calls end here
 		}
 		if d == nil {
 			d = f.demand()
@@ -83,22 +83,22 @@ func unavailable(f *index) *Witness {
 	return nil
 }
 
-// demand is what unavailable needs to know of the whole history: who may have
-// been in the way of an acquire, and when.
+// demand holds the facts about the whole history that unavailable needs: which clients may have
+// blocked an acquire, and when.
 type demand struct {
-	// might is where a client held the lock or may have done so: from the
-	// invoke of an acquire that succeeded to the return of the release, and
-	// while it was called, of one that its caller gave up.
+	// might holds the intervals in which a client held the lock or may have held it: from the
+	// invocation of a successful acquire to the return of the release, and the whole call of a
+	// cancelled acquire.
 	might intervals
-	// leases is where a key may still have been there without a holder,
-	// because a client died, lost the lock, or doesn't know: by invoke, with
-	// the latest end so far.
+	// leases holds the intervals in which a key may have existed without a holder, because a client
+	// crashed, lost the lock, or got an unknown result. The leases are ordered by invocation; until
+	// is the latest end so far.
 	leases []lease
-	gaps   []timeRange // where nobody held, at least the bound long
+	gaps   []timeRange // intervals of at least the bound in which no client held
 	// stuck and haunted are the ownerships that explain a failure.
 	stuck   map[int]bool // of a stuck-lock
 	haunted intervals    // of a ghost
-	ghosts  map[int]bool // the calls that left one
+	ghosts  map[int]bool // the calls that left a ghost
 	left    map[int][]int
 }
 
@@ -132,7 +132,7 @@ func (f *index) demand() *demand {
 		case c.result == Unknown || c.crashed:
 			d.leases = append(d.leases, lease{c.invoke, c.to + patience})
 		}
-		if c.takes() && c.cancelled { // but for its caller it might have succeeded
+		if c.takes() && c.cancelled { // without the cancellation it might have succeeded
 			might = append(might, interval{c.client, c.invoke, c.end})
 		}
 	}
@@ -142,7 +142,7 @@ func (f *index) demand() *demand {
 		d.leases[i].until = max(d.leases[i].until, d.leases[i-1].until)
 	}
 	d.gaps = f.gaps()
-	if f.unjudged != nil { // nor do the keys explain anything
+	if f.unjudged != nil { // without a judged key, keys explain nothing
 		return d
 	}
 
@@ -168,9 +168,9 @@ func (f *index) demand() *demand {
 	return d
 }
 
-// freed returns where a hold no longer stands in the way of others: at the
-// return of its release if that was OK, else at its end. In the latter case
-// its key may outlast it.
+// freed returns where a hold no longer blocks other clients: at the return of its release if that
+// was OK, otherwise at its end. ok is false in the latter case, in which the key may outlast the
+// hold.
 func (f *index) freed(b hold) (at int, t time.Duration, ok bool) {
 	if b.release >= 0 {
 		if r := &f.calls[b.release]; r.result == OK {
@@ -180,7 +180,7 @@ func (f *index) freed(b hold) (at int, t time.Duration, ok bool) {
 	return b.end, b.to, false
 }
 
-// gaps returns when nobody held, where that was at least the bound.
+// gaps returns the intervals of at least the bound in which no client held.
 func (f *index) gaps() []timeRange {
 	if f.meta.Bound <= 0 || len(f.events) == 0 {
 		return nil
@@ -201,19 +201,18 @@ func (f *index) gaps() []timeRange {
 	return all
 }
 
-// leased reports whether a key without a holder may have been in the way of the call
-// until its end.
+// leased reports whether a key without a holder may have blocked the call until its end.
 func (d *demand) leased(c *call) bool {
 	before := c.invoke
-	if c.result == Fail { // it was told that somebody has the lock: one who came meanwhile may be meant
+	if c.result == Fail { // a client that came after the invocation may have the lock
 		before = c.end
 	}
 	n := sort.Search(len(d.leases), func(i int) bool { return d.leases[i].begin >= before })
 	return n > 0 && d.leases[n-1].until > c.to
 }
 
-// idle returns the first part of the call, at least the bound long, in which
-// the caller was at work and nobody held.
+// idle returns the first part of the call, at least bound long, in which the caller ran and no
+// client held.
 func (d *demand) idle(c *call, bound time.Duration, pauses []pause) (timeRange, bool) {
 	first := sort.Search(len(d.gaps), func(i int) bool { return d.gaps[i].to > c.from })
 	for _, gap := range d.gaps[first:] {
@@ -227,8 +226,7 @@ func (d *demand) idle(c *call, bound time.Duration, pauses []pause) (timeRange, 
 	return timeRange{}, false
 }
 
-// explained reports whether a ghost or a stuck-lock is the reason why the call
-// had to fail or to wait.
+// explained reports whether a ghost or a stuck-lock made the call fail or wait.
 func (d *demand) explained(f *index, at int) bool {
 	c := &f.calls[at]
 	if d.ghosts[at] || d.haunted.other(-1, c.invoke, c.end) >= 0 {

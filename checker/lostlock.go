@@ -4,7 +4,7 @@ import (
 	"sort"
 )
 
-// lostLock finds the first hold whose key the servers lost inside its lease.
+// lostLock returns a witness of the first hold whose key the servers lost within its lease.
 func lostLock(f *index) *Witness {
 	for _, d := range f.departures {
 		if d.cause == ByCommand || d.cause == ByExpiry {
@@ -12,7 +12,7 @@ func lostLock(f *index) *Witness {
 		}
 		t := f.events[d.at].Time
 		if d.key.due != 0 && d.key.due-t <= f.tolerance() {
-			continue // its time had come, or nearly
+			continue // the lease was over, or nearly over
 		}
 		hold := f.holdAt(d.key.owner, d.at)
 		if hold == nil {

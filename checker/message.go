@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// sprintf is [fmt.Sprintf], if anybody wants to know.
+// sprintf formats like [fmt.Sprintf]; it returns "" if messages are not needed.
 func (f *index) sprintf(format string, args ...any) string {
 	if f.terse {
 		return ""
@@ -13,7 +13,7 @@ func (f *index) sprintf(format string, args ...any) string {
 	return fmt.Sprintf(format, args...)
 }
 
-// seconds is a time of the history, which prints as sentences have it: "33.002s".
+// seconds is a time of the history that prints as in messages: "33.002s".
 type seconds time.Duration
 
 func (s seconds) String() string {
@@ -24,7 +24,7 @@ func (s seconds) String() string {
 	return fmt.Sprintf("%s%d.%03ds", sign, ms/1000, ms%1000)
 }
 
-// outcome says how a call ended, for the end of "A's acquire, called at 1s, …".
+// outcome returns how a call ended, to complete "A's acquire, called at 1s, …".
 func (f *index) outcome(c *call) string {
 	was := ""
 	if c.cancelled {

@@ -7,14 +7,15 @@ import (
 	"github.com/lockfault/lockfault/checker/linear"
 )
 
-// Operations returns what package linear judges of a history, up to its end: calls,
-// returns, deaths of clients, and the resource's answers to tokens. Their Line is the
-// index of the event plus one. They are what package histories reads in the history's file.
+// Operations returns the events of a history, up to its End, that package linear judges:
+// invocations, returns, crashes of clients, and the resource's replies to tokens. Line is the index
+// of the event plus 1. The events equal those that package history reads from the history's file.
 func Operations(h History) []linear.Event { return operations(h, false) }
 
-// operations can end holds with belief, as docs/anomalies.md has it: a client relies on
-// the lock no longer once it has called release, whatever comes back, nor once it was
-// told of a loss and acquires again; and it goes on relying on a lock that did not say until when.
+// operations returns the events for package linear. If believed is true, holds end when belief
+// ends, as docs/anomalies.md defines: a client stops relying on the lock when it calls release,
+// whatever the result, and when it acquires again after a reported loss. A hold without a published
+// validity lasts until one of these.
 func operations(h History, believed bool) []linear.Event {
 	var list []linear.Event
 	gaveUp, lost := map[string]bool{}, map[string]bool{}
@@ -35,18 +36,18 @@ func operations(h History, believed bool) []linear.Event {
 			if e.Result == OK && e.Op.takes() {
 				delete(lost, e.Client)
 			}
-			// Whoever gave up was not told that somebody has the lock.
+			// A client that gave up did not learn that another client has the lock.
 			if e.Result == Fail && e.Op == TryAcquire && gaveUp[e.Client] {
 				o.Phase = linear.ReturnUnknown
 			}
 			switch {
 			case !believed:
 			case e.Op == Release && e.Result == Fail, e.Op == Extend && e.Until <= 0:
-				o.Phase = linear.ReturnUnknown // which takes nothing from the lease before
+				o.Phase = linear.ReturnUnknown // leaves the previous lease as it is
 			case e.Op.takes() && e.Until <= 0:
 				o.Lease = math.MaxInt64
 			}
-		case Crash, Restart: // whoever restarts has forgotten what it held, too
+		case Crash, Restart: // a restarted client has lost its holds, too
 			o.Phase = linear.Crash
 		case Write:
 			if e.Token == 0 {
@@ -78,7 +79,7 @@ var (
 	phases = map[Result]linear.Phase{OK: linear.ReturnOK, Fail: linear.ReturnFail, Unknown: linear.ReturnUnknown}
 )
 
-// without returns the events that are not about these operations.
+// without returns the events except those of the given operations.
 func without(events []linear.Event, ops ...linear.Op) []linear.Event {
 	return slices.DeleteFunc(slices.Clone(events), func(e linear.Event) bool { return slices.Contains(ops, e.Op) })
 }

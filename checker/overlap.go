@@ -4,7 +4,7 @@ import (
 	"slices"
 )
 
-// overlap finds the first hold that began while another client's lasted.
+// overlap returns a witness of the first hold that began during a hold of another client.
 func overlap(f *index) *Witness {
 	first, second, ok := f.intersect(f.holds)
 	if !ok {
@@ -15,11 +15,11 @@ func overlap(f *index) *Witness {
 		first.begin, second.begin)
 }
 
-// intersect returns, of holds ordered by their beginning, the first that
-// begins inside one of another client, and that other. Before the first there
-// is at most one such other: what began earlier is disjoint.
+// intersect returns the first of the holds that begins inside a hold of another client (second),
+// and that hold (first). The holds must be ordered by their beginning. Up to the first
+// intersection, the holds of different clients are disjoint, so first is unique.
 func (f *index) intersect(holds []hold) (first, second hold, ok bool) {
-	open := make([]int, 0, 4) // the holds that may still last, of different clients
+	open := make([]int, 0, 4) // the holds that may still last
 	for at, b := range holds {
 		open = slices.DeleteFunc(open, func(o int) bool { return holds[o].end <= b.begin })
 		for _, o := range open {

@@ -1,16 +1,15 @@
 package checker
 
-// refusal is a write that the resource refused although its client had the lock.
+// refusal is a refused write of a client that held the lock.
 type refusal struct {
 	at       int
 	client   int
-	acquired int   // the Return of its latest acquire that succeeded
-	token    int64 // that it carried, or was given then
-	newer    int   // the write with the largest token that had been accepted
+	acquired int   // the Return of the client's latest successful acquire
+	token    int64 // the token of the write, or else of the acquire
+	newer    int   // the accepted write with the largest token so far
 }
 
-// refusedWrite finds the first write of a rightful holder that the resource
-// refused.
+// refusedWrite returns a witness of the first write of the lock's owner that the resource refused.
 func refusedWrite(f *index) *Witness {
 	if len(f.refusals) == 0 {
 		return nil
@@ -24,7 +23,7 @@ func refusedWrite(f *index) *Witness {
 		r.acquired, r.newer, r.at)
 }
 
-// wrote takes a Write.
+// wrote processes a Write event.
 func (f *index) wrote(c *client, i int, e *Event) {
 	if e.Accepted {
 		f.writes = append(f.writes, write{i, c.id, c.last, c.since})
@@ -41,17 +40,16 @@ func (f *index) wrote(c *client, i int, e *Event) {
 	if token == 0 {
 		token = given
 	}
-	// A token older than that is refused rightly, and what carries none, or is
-	// refused without a newer one, for another reason than its token.
+	// A token older than the acquire's is refused correctly. A write without a token, or without a
+	// newer accepted token, is refused for another reason than its token.
 	if token == 0 || token < given || token >= f.events[f.newest].Token || !f.has(c, e) {
 		return
 	}
 	f.refusals = append(f.refusals, refusal{i, c.id, c.acquired, token, f.newest})
 }
 
-// has reports whether the lock is c's for certain: it has owned the key on more
-// than half of the nodes since its latest acquire returned or for longer, and
-// the key's time is not over there.
+// has reports whether c certainly has the lock: it has owned the key on more than half of the nodes
+// since before its latest acquire returned, and the key has not expired there.
 func (f *index) has(c *client, e *Event) bool {
 	nodes := 0
 	for _, name := range f.meta.Nodes {
@@ -62,8 +60,8 @@ func (f *index) has(c *client, e *Event) bool {
 	return 2*nodes > len(f.meta.Nodes)
 }
 
-// lasts reports whether no server of the node that counts should have expired
-// the key by now: some say so only when they are asked.
+// lasts reports whether the key is unexpired on every counting server of the node. The check is
+// needed because some servers report an expiry only when they are asked.
 func (f *index) lasts(n *node, e *Event) bool {
 	for _, id := range n.counting {
 		if expires := f.servers[id].key.expires; expires != 0 && expires <= e.Time {

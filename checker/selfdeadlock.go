@@ -1,7 +1,7 @@
 package checker
 
-// selfDeadlock finds the first acquire in which a holder waited for itself: it failed, or
-// outlasted the bound.
+// selfDeadlock returns a witness of the first acquire in which a holder waited for itself: the
+// acquire failed, or took at least the bound.
 func selfDeadlock(f *index) *Witness {
 	for _, at := range f.acquires {
 		c := &f.calls[at]
@@ -22,7 +22,7 @@ func selfDeadlock(f *index) *Witness {
 	return nil
 }
 
-// tookLong reports whether the caller, at work, was in the call for the bound.
+// tookLong reports whether the caller spent at least the bound in the call without a pause.
 func (f *index) tookLong(c *call) bool {
 	_, long := c.waited().longEnough(f.meta.Bound, f.clients[c.client].pauses)
 	return f.meta.Bound > 0 && long

@@ -2,8 +2,8 @@ package checker
 
 import "sort"
 
-// staleWrite finds the first accepted write of a client after a later holder
-// had begun.
+// staleWrite returns a witness of the first accepted write of a client after a later hold of
+// another client had begun.
 func staleWrite(f *index) *Witness {
 	for _, w := range f.writes {
 		e := &f.events[w.at]
@@ -19,7 +19,7 @@ func staleWrite(f *index) *Witness {
 		if token == 0 {
 			token = f.events[w.since].Token
 		}
-		// No hold of the writer's own follows its latest, so all of these are others'.
+		// The writer has no hold after its latest, so all of these are other clients' holds.
 		later := f.holds[w.hold+1:]
 		later = later[sort.Search(len(later), func(k int) bool { return later[k].begin >= w.since }):]
 		for _, other := range later {
@@ -37,10 +37,9 @@ func staleWrite(f *index) *Witness {
 	return nil
 }
 
-// fencedEarlier reports whether a hold that began after the event was nevertheless
-// granted before it: of two acquires under way at once the fencing tokens tell
-// the order. Where one was called after the other had returned they don't,
-// since then a smaller token means that the counter went back.
+// fencedEarlier reports whether a hold that began after event since was nevertheless granted before
+// it. For two concurrent acquires, the fencing tokens give the order. If one acquire was called
+// after the other had returned, they do not: a smaller token then means that the counter went back.
 func (f *index) fencedEarlier(other hold, since int, token int64) bool {
 	return other.token != 0 && other.token < token && f.calls[other.call].invoke < since
 }

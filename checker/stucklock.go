@@ -4,8 +4,8 @@ import (
 	"slices"
 )
 
-// stuckLock finds the first acquire that failed, or never ended, on a key that
-// nobody held and that would never go by itself.
+// stuckLock returns a witness of the first acquire that failed, or never ended, on a key that had
+// no holder and would never expire.
 func stuckLock(f *index) *Witness {
 	first := -1
 	for at := range f.leftovers {
@@ -29,7 +29,7 @@ func stuckLock(f *index) *Witness {
 		f.servers[o.server].node, f.name(o.client), why), events...)
 }
 
-// stuck reports whether a leftover makes the lock stuck.
+// stuck reports whether leftover at makes the lock stuck.
 func (f *index) stuck(at int) bool {
 	l := &f.leftovers[at]
 	c := &f.calls[l.call]
@@ -37,14 +37,14 @@ func (f *index) stuck(at int) bool {
 	if !l.forever || patience <= 0 || c.to-l.since < patience || c.idleAtExit || c.cancelled || f.pausedDuring(c) || !f.answered(c) {
 		return false
 	}
-	// An owner whose acquire is under way and will succeed is only slow.
+	// If the owner's acquire is under way and will succeed, the owner is only slow.
 	owner := f.clients[f.ownerships[l.ownership].client]
 	own, underWay := f.acquiring(owner, c.end)
 	return !underWay || f.calls[own].result != OK
 }
 
-// answered reports whether a call knows what any server said: it has failed, or its
-// client got a reply meanwhile.
+// answered reports whether the call got a reply of any server: it has failed, or its client
+// received a reply during the call.
 func (f *index) answered(c *call) bool {
 	if c.result == Fail {
 		return true

@@ -4,12 +4,12 @@ import (
 	"sort"
 )
 
-// tokenOrder finds the first acquire that got a fencing token no larger than
-// one that had been given before: a larger one before it was called, or the
-// same one ever.
+// tokenOrder returns a witness of the first acquire whose fencing token is too small: a larger
+// token had been returned before the acquire was called, or the same token had been returned at any
+// time.
 func tokenOrder(f *index) *Witness {
-	var order, largest []int   // the calls that got a token, by return, and the one with the largest so far
-	given := map[int64]*call{} // who got each token first
+	var order, largest []int   // calls that got a token, by return; for each prefix, the one with the largest
+	given := map[int64]*call{} // the first call that got each token
 	for _, at := range f.acquires {
 		c := &f.calls[at]
 		token := f.tokenOf(c)
@@ -22,7 +22,7 @@ func tokenOrder(f *index) *Witness {
 				return f.disorder(before, c)
 			}
 		}
-		// Of two acquires with the same token one was granted later, whichever.
+		// Of two acquires with the same token, one was granted later; either order is a violation.
 		first, again := given[token]
 		switch {
 		case !again:

@@ -4,8 +4,8 @@ import (
 	"sort"
 )
 
-// unreleasable finds the first rightful release that failed because another
-// client had put its own value in place of the holder's.
+// unreleasable returns a witness of the first release within the lease that failed because another
+// client had replaced the holder's value.
 func unreleasable(f *index) *Witness {
 	for _, at := range f.releasesByEnd() {
 		c := &f.calls[at]
@@ -13,7 +13,7 @@ func unreleasable(f *index) *Witness {
 			continue
 		}
 		if f.held.other(c.client, c.end, c.end) >= 0 {
-			continue // somebody has moved on: the lock is not stuck with that value
+			continue // another client acquired since: the lock is not stuck with that value
 		}
 		hold := f.holds[c.hold]
 		ch := f.overwritten(c, f.calls[hold.call].invoke)
@@ -27,7 +27,7 @@ func unreleasable(f *index) *Witness {
 	return nil
 }
 
-// releasesByEnd returns the calls of release that returned, by their returns.
+// releasesByEnd returns the calls of release that returned, ordered by their returns.
 func (f *index) releasesByEnd() []int {
 	var all []int
 	for at := range f.calls {
@@ -39,9 +39,9 @@ func (f *index) releasesByEnd() []int {
 	return all
 }
 
-// overwritten returns the last change, between event since and the return of
-// the release c, that replaced the releaser's value, provided that the key is
-// there at the return and not the releaser's again.
+// overwritten returns the last change, between event since and the return of release c, that
+// replaced the releaser's value. The result is nil if the key does not exist at the return or is
+// the releaser's again.
 func (f *index) overwritten(c *call, since int) *change {
 	replaced := f.clients[c.client].replaced
 	n := sort.Search(len(replaced), func(k int) bool { return f.changes[replaced[k]].at >= c.end })
@@ -58,7 +58,7 @@ func (f *index) overwritten(c *call, since int) *change {
 	return ch
 }
 
-// keyAt returns the key as it stood on a server before event i.
+// keyAt returns the key on a server before event i.
 func (f *index) keyAt(server, i int) key {
 	changes := f.servers[server].changes
 	n := sort.Search(len(changes), func(k int) bool { return f.changes[changes[k]].at >= i })

@@ -1,6 +1,6 @@
 package checker
 
-// An Anomaly names one way in which a lock failed its users.
+// An Anomaly names one way in which a lock fails its users.
 type Anomaly string
 
 // The anomalies, in the order in which reports list them. docs/anomalies.md
@@ -29,7 +29,7 @@ func Anomalies() []Anomaly {
 	}
 }
 
-// A Witness is the smallest part of a history that proves an anomaly.
+// A Witness is the set of events that prove an anomaly.
 type Witness struct {
 	Anomaly Anomaly `json:"anomaly"`
 	// Events are indices into the history, in ascending order.
@@ -38,18 +38,18 @@ type Witness struct {
 	Message string `json:"says"`
 }
 
-// A Verdict is what [Check] found. The zero value is not a valid verdict.
+// A Verdict is the result of [Check]. The zero value means that every anomaly was judged and none
+// was found.
 type Verdict struct {
-	// Witnesses holds one witness for each anomaly found, the earliest, in
-	// the order of [Anomalies]. No witness: the lock held.
+	// Witnesses holds the earliest witness of each anomaly found, in the order of [Anomalies].
+	// Empty means that no anomaly was found.
 	Witnesses []Witness
-	// Unjudged, if not nil, is why the anomalies of [ServerSide] were not looked
-	// for: the keys don't tell whose the lock is.
+	// Unjudged, if not nil, is the reason why the anomalies of [ServerSide] were not judged: the
+	// keys do not identify the owner of the lock.
 	Unjudged *Ambiguity
 }
 
-// Anomalies returns the anomalies found, in the order of [Anomalies]; nil if
-// the lock held.
+// Anomalies returns the anomalies found, in the order of [Anomalies]; nil if none was found.
 func (v Verdict) Anomalies() []Anomaly {
 	var found []Anomaly
 	for _, w := range v.Witnesses {

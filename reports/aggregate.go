@@ -15,29 +15,31 @@ import (
 	"github.com/lockfault/lockfault/reports/page"
 )
 
-// An aggregate is what a page says of the whole run. It keeps a few bytes of each cell.
+// An aggregate holds the results of a whole run for a page. An aggregate keeps a few bytes of each
+// cell.
 type aggregate struct {
 	run        Head
 	worlds     index
 	strategies index
 	scenarios  index
-	cells      []Cell // without what takes memory
+	cells      []Cell // without the fields that need much memory
 	at         map[[3]string]int
 	agree      Agreement
 	all        Comparison
 	costs      roundTrips
-	commands   typicalCounts       // of a success
-	trips      map[costOf]between  // round trips of a success, the least in each cell
-	hashes     map[string]string   // of the scripts that are there
-	traits     map[string]traits   // of strategies
-	byClass    map[string][]string // the strategies of a class
+	commands   typicalCounts       // commands of a successful operation
+	trips      map[costOf]between  // round trips of a successful operation, the least in each cell
+	hashes     map[string]string   // hashes of the scripts, by name
+	traits     map[string]traits   // traits of the strategies
+	byClass    map[string][]string // strategies of each class
 	standard   standard
 }
 
 // newSurvey reads the results of a file.
 func newSurvey(file string) (*aggregate, error) { return surveyBeside(readStandard(), file) }
 
-// surveyBeside does so, with that for what locks that were not played show.
+// surveyBeside reads the results of a file. The standard holds known results of locks that the run
+// may not include.
 func surveyBeside(known standard, file string) (*aggregate, error) {
 	s := &aggregate{at: map[[3]string]int{}, costs: roundTrips{}, commands: typicalCounts{}, trips: map[costOf]between{}, hashes: map[string]string{}, traits: map[string]traits{}, byClass: map[string][]string{}, standard: known}
 	var err error
@@ -48,7 +50,7 @@ func surveyBeside(known standard, file string) (*aggregate, error) {
 	return s, nil
 }
 
-// add takes a cell, without what takes memory.
+// add adds a cell, without the fields that need much memory.
 func (s *aggregate) add(c Cell) error {
 	s.worlds.place(c.World)
 	s.strategies.place(c.Strategy)
@@ -78,9 +80,9 @@ func (s *aggregate) add(c Cell) error {
 	return nil
 }
 
-// classify finds the kind of each strategy: on how many nodes it is, whether it renews its
-// lease by itself, whether it hands out fencing tokens, and whether it says how long a hold is
-// valid. The last two it shows by doing so, here or in the standard.
+// classify determines the class of each strategy: its number of nodes, whether it renews its lease
+// by itself, whether it returns fencing tokens, and whether it returns the validity of a hold.
+// Tokens and validity are detected from the cells of this run or of the standard.
 func (s *aggregate) classify() {
 	for _, d := range s.run.Strategies {
 		s.traits[d.Name] = traits{Service: d.Service, Nodes: d.Nodes, Renews: d.Renews}
@@ -106,7 +108,7 @@ func (s *aggregate) classify() {
 	}
 }
 
-// first returns the world that the summary is of.
+// first returns the world that the summary covers, or "" if there are no cells.
 func (s *aggregate) first() string {
 	if len(s.worlds.names) == 0 {
 		return ""
@@ -114,7 +116,7 @@ func (s *aggregate) first() string {
 	return s.worlds.names[0]
 }
 
-// cell returns a cell, if it was played.
+// cell returns a cell, and whether it is in the results.
 func (s *aggregate) cell(world, strategy, scenario string) (Cell, bool) {
 	at, ok := s.at[[3]string{world, strategy, scenario}]
 	if !ok {
@@ -123,8 +125,9 @@ func (s *aggregate) cell(world, strategy, scenario string) (Cell, bool) {
 	return s.cells[at], true
 }
 
-// peers returns which other locks of the cell's kind did not show the anomaly under its
-// scenario, and how many did: those of this run first, then those that the standard knows.
+// peers returns the other locks of the cell's class that did not show the anomaly under its
+// scenario, and counts those that did. Locks of this run come first, then those that only the
+// standard has.
 func (s *aggregate) peers(c Cell, a checker.Anomaly) (avoided []string, showed int) {
 	class := s.traits[c.Strategy].class()
 	for _, name := range s.byClass[class] {
@@ -145,7 +148,8 @@ func (s *aggregate) peers(c Cell, a checker.Anomaly) (avoided []string, showed i
 	return append(avoided, known...), showed + more
 }
 
-// avoided says whether the anomaly of a cell is inherent in its kind of lock, or avoidable.
+// avoided returns a sentence that states whether the anomaly of a cell is inherent in its class of
+// locks, or avoidable.
 func (s *aggregate) avoided(c Cell, a checker.Anomaly) string {
 	switch avoided, showed := s.peers(c, a); {
 	case len(avoided) > 0:
@@ -157,7 +161,7 @@ func (s *aggregate) avoided(c Cell, a checker.Anomaly) string {
 	}
 }
 
-// some lists names, so many at most.
+// some lists at most the given number of names.
 func some(list []string, most int) string {
 	if len(list) <= most {
 		return strings.Join(list, ", ")
@@ -165,7 +169,7 @@ func some(list []string, most int) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(list[:most], ", "), len(list)-most)
 }
 
-// command returns what to type to have a cell played again.
+// command returns the command line that repeats a cell.
 func (s *aggregate) command(verb string, c Cell) string {
 	scenario := c.Scenario
 	for _, script := range s.run.Scripts {
@@ -186,7 +190,7 @@ func (s *aggregate) command(verb string, c Cell) string {
 	return strings.Join(each(words, func(w string) string { return shell.Quote(shortLine(w)) }), " ")
 }
 
-// page returns all of a page but its stories.
+// page returns the head of a page, which is everything except the stories.
 func (s *aggregate) page() page.Head {
 	h := page.Head{Title: "lockfault report", Tally: s.all.Tally().String() + ".", Worlds: s.worlds.names, Ranking: s.ranking(), Inherent: s.inherent()}
 	if s.run.Interrupted {
@@ -221,8 +225,8 @@ func (s *aggregate) page() page.Head {
 	return h
 }
 
-// grouped adds a cell to those of which the same is said, if anything is. What differs in times
-// alone is said without them.
+// grouped adds a cell to the group with the same text. grouped ignores an empty text. Texts that
+// differ only in durations share a group, whose text then omits the durations.
 func grouped(list []page.Group, says string, link page.Link) []page.Group {
 	if says = shortLine(says); says == "" {
 		return list
@@ -240,7 +244,7 @@ func grouped(list []page.Group, says string, link page.Link) []page.Group {
 	return list
 }
 
-// withoutTimes leaves out durations as Go prints them.
+// withoutTimes replaces each duration in Go's notation by an ellipsis.
 func withoutTimes(text string) string {
 	words := strings.Split(text, " ")
 	for i, word := range words {
@@ -251,7 +255,7 @@ func withoutTimes(text string) string {
 	return strings.Join(words, " ")
 }
 
-// matrix returns the comparison, all worlds in one.
+// matrix returns the comparison with all worlds in one table.
 func (s *aggregate) matrix(kinds map[string]string) page.Matrix {
 	m := page.Matrix{Strategies: each(s.strategies.names, shown)}
 	for _, scenario := range s.scenarios.names {
@@ -264,8 +268,8 @@ func (s *aggregate) matrix(kinds map[string]string) page.Matrix {
 	return m
 }
 
-// square returns what the comparison shows of a strategy under a scenario: what the first world
-// did, and below it in which way the others did the same or something else.
+// square returns the entry for a strategy under a scenario: the result in the first world, and
+// below it whether each other world shows the same or something else.
 func (s *aggregate) square(strategy, scenario string) page.Square {
 	c, ok := s.cell(s.first(), strategy, scenario)
 	if !ok {
@@ -287,7 +291,7 @@ func (s *aggregate) square(strategy, scenario string) page.Square {
 		part := s.part(other)
 		part.World, part.Marks = shown(world), agrees(other)+part.Marks
 		if agree := other.AgreesWithSim; agree != nil && *agree && slices.Equal(other.Anomalies, c.Anomalies) {
-			part.Words = nil // they stand above
+			part.Words = nil // the same words are shown above
 		} else if other.Verdict != NotApplicable && len(part.Words) == 0 {
 			part.Words = []page.Word{{Short: "·"}}
 		}
@@ -301,7 +305,7 @@ func (s *aggregate) square(strategy, scenario string) page.Square {
 	return q
 }
 
-// part returns what the comparison shows of a cell.
+// part returns the entry of a single cell.
 func (s *aggregate) part(c Cell) page.Part {
 	if c.Verdict == NotApplicable {
 		return page.Part{}
@@ -326,7 +330,7 @@ func (s *aggregate) part(c Cell) page.Part {
 	return p
 }
 
-// elsewhere says in which world a cell was played, if that is not the first.
+// elsewhere names the world of a cell. elsewhere returns "" for the first world.
 func (s *aggregate) elsewhere(c Cell) string {
 	if c.World == s.first() {
 		return ""
@@ -334,7 +338,7 @@ func (s *aggregate) elsewhere(c Cell) string {
 	return " in " + shown(c.World)
 }
 
-// outcomeText says what a cell came to, and whether that is what [Reference] did.
+// outcomeText describes the result of a cell, and whether it agrees with [Reference].
 func outcomeText(c Cell) string {
 	text := string(c.Verdict)
 	if len(c.Anomalies) > 0 {
@@ -346,7 +350,8 @@ func outcomeText(c Cell) string {
 	return text
 }
 
-// agrees returns the sign for whether a cell showed the same as in [Reference].
+// agrees returns the sign for agreement or disagreement with [Reference], or "" if the cell was not
+// compared.
 func agrees(c Cell) string {
 	if c.AgreesWithSim == nil {
 		return ""
@@ -354,7 +359,8 @@ func agrees(c Cell) string {
 	return map[bool]string{true: "=", false: "≠"}[*c.AgreesWithSim]
 }
 
-// shorts returns a short word for each anomaly, in their order, and what it means.
+// shorts returns, in the order of [checker.Anomalies], a short word for each anomaly and its
+// meaning.
 func shorts() [][2]string {
 	return [][2]string{
 		{"overlap", "two clients believed that they held the lock at one instant"},
@@ -373,7 +379,7 @@ func shorts() [][2]string {
 	}
 }
 
-// faultKinds returns the kinds of faults that a script has, in the words of scripts.
+// faultKinds returns the kinds of faults in a script, as the keywords of the script language.
 func faultKinds(text string) []string {
 	known := []string{"pause", "crash", "restart", "cancel", "clock", "latency", "bandwidth", "partition", "timeout", "failover", "split",
 		"drift", "flush", "evict", "script-flush", "replication", "hold", "delay", "drop", "reset"}
@@ -395,7 +401,8 @@ func faultKinds(text string) []string {
 	return list
 }
 
-// inherent returns what every lock of a kind showed, of those that were played.
+// inherent returns the anomalies that every lock of a class showed under a scenario, among the
+// locks that were run or are in the standard.
 func (s *aggregate) inherent() []page.Inherent {
 	var list []page.Inherent
 	for _, class := range slices.Sorted(maps.Keys(s.byClass)) {
@@ -421,7 +428,7 @@ func (s *aggregate) inherent() []page.Inherent {
 	return list
 }
 
-// provenance says where the results are from.
+// provenance returns names and values that identify the origin of the results.
 func (s *aggregate) provenance() [][2]string {
 	r := s.run
 	list := [][2]string{{"version", r.Tool + " " + r.Version}, {"world", strings.ReplaceAll(r.World, ",", " and ")}, {"seed", fmt.Sprint(r.Seed)}}
@@ -445,8 +452,8 @@ func (s *aggregate) provenance() [][2]string {
 	return append(list, [2]string{"to check", Tool + " report DIR makes this file again from results.json and histories/, byte for byte"})
 }
 
-// ranking returns the strategies in the order in which they survive, from what the first world
-// showed.
+// ranking returns the strategies, ordered by the share of scenarios that they survived in the first
+// world. Ties go to fewer avoidable anomalies, then fewer nodes, then a cheaper acquire.
 func (s *aggregate) ranking() []page.Rank {
 	var list []page.Rank
 	for _, name := range s.strategies.names {
@@ -516,7 +523,8 @@ func (s *aggregate) rank(name string) page.Rank {
 	return r
 }
 
-// tripsAndCommands says how many round trips and commands a success takes at least, and by what to sort that.
+// tripsAndCommands returns the smallest number of round trips and the typical number of commands of
+// a success as text, and a sort key.
 func (s *aggregate) tripsAndCommands(name string, op checker.Op) (says string, by int64) {
 	trips, ok := s.costs[name][op]
 	if !ok {
@@ -529,8 +537,8 @@ func (s *aggregate) tripsAndCommands(name string, op checker.Op) (says string, b
 	return fmt.Sprintf("%d · %d", trips, n), int64(trips)<<20 + int64(n)
 }
 
-// advice says in one line what the results come to for a strategy: whether another one of its
-// kind is better wherever they differ, or what it is the best at.
+// advice returns the conclusion for a strategy in one line: that another lock of its class shows a
+// proper subset of its anomalies, or what the strategy is best at.
 func (s *aggregate) advice(r page.Rank, all []page.Rank) string {
 	if r.Played == 0 {
 		return "Nothing was decided."
@@ -575,8 +583,8 @@ func (s *aggregate) advice(r page.Rank, all []page.Rank) string {
 	return strings.Join(parts, " ")
 }
 
-// compare counts the anomalies that a shows where b does not, and the other way round, under
-// the scenarios that both played.
+// compare counts the anomalies that only a shows (fewer) and that only b shows (more), under the
+// scenarios that are decided for both.
 func (s *aggregate) compare(a, b string) (fewer, more int) {
 	for _, scenario := range s.scenarios.names {
 		x, ok := s.cell(s.first(), a, scenario)
@@ -589,7 +597,7 @@ func (s *aggregate) compare(a, b string) (fewer, more int) {
 	return fewer, more
 }
 
-// worst returns the three anomalies that a strategy showed under most scenarios.
+// worst returns the (at most 3) anomalies that a strategy showed under most scenarios.
 func (s *aggregate) worst(name string) []string {
 	counts := map[checker.Anomaly]int{}
 	for _, c := range s.cells {

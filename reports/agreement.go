@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// Reference is the world with which the others are compared: the one that is
-// quick, repeatable, and true only as far as the others agree with it.
+// Reference is the world with which the other worlds are compared. Reference is fast and
+// repeatable, but accurate only as far as the other worlds agree with it.
 const Reference = "sim"
 
-// An Agreement compares the worlds of a run: whether each cell showed the same
-// anomalies there as in [Reference]. Cells that were not decided, or don't
-// apply, in either are not compared. It keeps a few bytes of each cell. The
-// zero value is empty and ready for use. Not safe for concurrent use.
+// An Agreement compares the worlds of a run: whether each cell showed the same anomalies as in
+// [Reference]. A cell that is not decided, or not applicable, in either world is not compared. An
+// Agreement keeps a few bytes of each cell. The zero value is empty and ready for use. An Agreement
+// is not safe for concurrent use.
 type Agreement struct {
 	reference map[[2]string]square
 	worlds    index
@@ -26,21 +26,21 @@ type Agreement struct {
 // agreement counts the cells of one world.
 type agreement struct{ same, differ, apart int }
 
-// disagreement is a cell that differs from the reference.
+// disagreement describes a cell that differs from the reference.
 type disagreement struct {
 	world, strategy, scenario string
 	here, there               set
 }
 
-// entry is a cell of another world.
+// entry holds a cell of a world other than [Reference].
 type entry struct {
 	world string
 	at    [2]string
 	square
-	twin *square // what it is compared with, if not with the reference
+	twin *square // what to compare with, if not the reference
 }
 
-// Add enters a cell, in any order. Anomalies that nobody knows are an error.
+// Add adds a cell. Cells may come in any order. An unknown anomaly is an error.
 func (a *Agreement) Add(c Cell) error {
 	found, err := setOf(c.Anomalies)
 	if err != nil {
@@ -60,8 +60,8 @@ func (a *Agreement) Add(c Cell) error {
 	return err
 }
 
-// twin returns what the cell is compared with in place of the reference, if
-// anything.
+// twin returns the result with which the cell is compared in place of the reference, or nil if the
+// cell has none.
 func (c Cell) twin() (*square, error) {
 	if c.Twin == nil {
 		return nil, nil
@@ -70,8 +70,8 @@ func (c Cell) twin() (*square, error) {
 	return &square{verdict: c.Twin.Verdict, found: found}, err
 }
 
-// Of returns whether a cell agrees with the reference, nil where there is
-// nothing to compare. All cells of the reference must have been added.
+// Of reports whether a cell agrees with the reference. Of returns nil if the cell cannot be
+// compared. All cells of the reference must have been added before.
 func (a *Agreement) Of(c Cell) *bool {
 	found, err := setOf(c.Anomalies)
 	if err != nil || c.World == Reference {
@@ -93,7 +93,7 @@ func (a *Agreement) compare(e entry) *bool {
 	return &same
 }
 
-// there returns what an entry is compared with.
+// there returns the result with which an entry is compared, and whether it exists.
 func (a *Agreement) there(e entry) (square, bool) {
 	if e.twin != nil {
 		return *e.twin, true
@@ -104,7 +104,7 @@ func (a *Agreement) there(e entry) (square, bool) {
 
 func decided(v Verdict) bool { return v == Held || v == Violated }
 
-// settle compares what was added.
+// settle compares the added cells.
 func (a *Agreement) settle() {
 	for _, e := range a.waiting {
 		place := a.worlds.place(e.world)
@@ -133,17 +133,18 @@ func (a *Agreement) Empty() bool {
 	return len(a.reference) == 0 || len(a.worlds.names) == 0
 }
 
-// Differing counts the cells that differ.
+// Differing returns the number of cells that differ from the reference.
 func (a *Agreement) Differing() int {
 	a.settle()
 	return len(a.differing)
 }
 
-// sharedProcessCause is a cause for which worlds part that is nobody's fault but the lock's.
+// sharedProcessCause describes a cause of differences between worlds that lies in the lock, not in
+// the worlds.
 const sharedProcessCause = "in " + Reference + " all clients of a cell are one process: a lock that keeps state in package variables shares it among them there, and nowhere else"
 
-// Lines says for each world how many of its cells agree with the reference,
-// and then which don't.
+// Lines returns a line for each world, followed by a line for each cell that differs. The line of a
+// world has the number of its cells that agree with the reference.
 func (a *Agreement) Lines() []string {
 	a.settle()
 	var lines []string
@@ -165,7 +166,7 @@ func (a *Agreement) Lines() []string {
 	return lines
 }
 
-// String lists the members.
+// String lists the members, separated by commas.
 func (s set) String() string {
 	if s == 0 {
 		return "nothing"
@@ -194,14 +195,14 @@ func (a *Agreement) markdown(b *bufio.Writer) {
 	fmt.Fprintf(b, "\nOne cause among others: %s.\n", escape(sharedProcessCause))
 }
 
-// A Comparison is a [Matrix] for each world. The zero value is empty and ready
-// for use. Not safe for concurrent use.
+// A Comparison holds a [Matrix] for each world. The zero value is empty and ready for use. A
+// Comparison is not safe for concurrent use.
 type Comparison struct {
 	worlds   index
 	matrices []*Matrix // by place in worlds
 }
 
-// Add enters a cell.
+// Add adds a cell.
 func (c *Comparison) Add(cell Cell) error {
 	place := c.worlds.place(cell.World)
 	if place == len(c.matrices) {
@@ -210,13 +211,12 @@ func (c *Comparison) Add(cell Cell) error {
 	return c.matrices[place].Add(cell)
 }
 
-// Worlds returns the worlds in the order in which they first came, each with
-// its matrix.
+// Worlds returns the worlds in the order of their first cells, each with its matrix.
 func (c *Comparison) Worlds() ([]string, []*Matrix) {
 	return slices.Clone(c.worlds.names), slices.Clone(c.matrices)
 }
 
-// Tally returns the counts of all worlds together.
+// Tally returns the counts over all worlds.
 func (c *Comparison) Tally() Tally {
 	var all Tally
 	for _, m := range c.matrices {

@@ -12,8 +12,8 @@ import (
 	"github.com/lockfault/lockfault/reports"
 )
 
-// twoWorlds returns cells of virtual and of real time, which differ in one and
-// can't be compared in two.
+// twoWorlds returns cells of a simulated and a real world. One pair differs, and two cannot be
+// compared.
 func twoWorlds() []reports.Cell {
 	overlap, both := anomalies(checker.Overlap), anomalies(checker.Overlap, checker.Ghost)
 	simulated := []reports.Cell{

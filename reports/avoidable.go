@@ -10,16 +10,16 @@ import (
 	"github.com/lockfault/lockfault/checker"
 )
 
-// An avoidable says which of the anomalies that a strategy showed others of its kind did not show
-// under the same scenario.
+// An avoidable holds the anomalies of a strategy that other locks of its class did not show under
+// the same scenario.
 type avoidable struct {
 	strategy string
-	all      int // anomalies, each under each scenario
+	all      int // anomalies, counted once under each scenario
 	counts   map[checker.Anomaly]int
-	by       []string // who avoided some, those who avoided most first
+	by       []string // locks that avoided some, most anomalies first
 }
 
-// avoidables returns what could be avoided, of the first world, in the order of the strategies.
+// avoidables returns the strategies with avoidable anomalies in the first world.
 func (s *aggregate) avoidables() (list []avoidable) {
 	for _, name := range s.strategies.names {
 		a := avoidable{strategy: name, counts: map[checker.Anomaly]int{}}
@@ -50,8 +50,8 @@ func (s *aggregate) avoidables() (list []avoidable) {
 	return list
 }
 
-// anomalies returns those that could be avoided, in their order, and how many there were, each
-// under each scenario.
+// anomalies returns the avoidable anomalies in the order of [checker.Anomalies], and their number,
+// counted once under each scenario.
 func (a avoidable) anomalies() (list []checker.Anomaly, n int) {
 	for _, anomaly := range checker.Anomalies() {
 		if k := a.counts[anomaly]; k > 0 {
@@ -62,16 +62,17 @@ func (a avoidable) anomalies() (list []checker.Anomaly, n int) {
 	return list, n
 }
 
-// most returns the two that there were most of.
+// most returns the (at most 2) most frequent avoidable anomalies.
 func (a avoidable) most() []checker.Anomaly {
 	list, _ := a.anomalies()
 	slices.SortStableFunc(list, func(x, y checker.Anomaly) int { return a.counts[y] - a.counts[x] })
 	return list[:min(2, len(list))]
 }
 
-// Avoidable writes, line by line, which anomalies were avoidable as far as the results in that file
-// tell: another lock of the same kind (with as many nodes, with or without renewal, fencing and
-// validity) did not show them under the same scenario. It writes nothing if none was.
+// Avoidable writes, line by line, the avoidable anomalies in a results file. An anomaly is
+// avoidable if another lock of the same class (with the same service, number of nodes, renewal,
+// fencing and validity) did not show it under the same scenario. Avoidable writes nothing without
+// such an anomaly.
 func Avoidable(w io.Writer, resultsFile string) error {
 	s, err := newSurvey(resultsFile)
 	if err != nil {
@@ -91,7 +92,7 @@ func Avoidable(w io.Writer, resultsFile string) error {
 	return b.Flush()
 }
 
-// markdown writes what is avoidable, and what is inherent, for Markdown.
+// markdown writes the avoidable and the inherent anomalies as Markdown.
 func (s *aggregate) markdown(b *bufio.Writer) {
 	list, inherent := s.avoidables(), s.inherent()
 	if len(list)+len(inherent) == 0 {

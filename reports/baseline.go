@@ -12,24 +12,25 @@ import (
 	"github.com/lockfault/lockfault/checker"
 )
 
-// A standard is what the strategies of the library show under its scenarios: with it whoever plays one lock
-// learns which of its anomalies another of its kind avoids. It is made from a run by [Standard].
+// A standard holds the known results of the library's strategies under its scenarios. With it, a
+// run of a single lock can show which of its anomalies other locks of its class avoid. [Standard]
+// makes it from a run.
 type standard struct {
 	Strategies []traits       `json:"strategies"`
 	Scenarios  []standardRows `json:"scenarios"`
 }
 
-// traits are what the kind of a lock is made of.
+// traits holds the properties that define the class of a lock.
 type traits struct {
 	Name     string `json:"name"`
-	Service  string `json:"service,omitempty"` // that it runs on, if not Redis
+	Service  string `json:"service,omitempty"` // service that the lock uses, if not Redis
 	Nodes    int    `json:"nodes"`
 	Renews   bool   `json:"renews,omitempty"`
 	Tokens   bool   `json:"tokens,omitempty"`
 	Validity bool   `json:"validity,omitempty"`
 }
 
-// class names the kind of a lock.
+// class returns the name of the lock's class.
 func (t traits) class() string {
 	var parts []string
 	if t.Service != "" {
@@ -53,19 +54,21 @@ func (t traits) class() string {
 	return strings.Join(parts, ", ")
 }
 
-// standardRows are what was shown under a scenario with this text. Strategies that are not among them were not to be played.
+// standardRows holds the results under a scenario whose text has this hash. Strategies that are
+// missing were not applicable or not decided there.
 type standardRows struct {
 	Name  string                       `json:"name"`
 	Hash  string                       `json:"hash"`
 	Shows map[string][]checker.Anomaly `json:"shows"`
-	// Unjudged are those of which what is wrong with servers was not judged.
+	// Unjudged holds the strategies whose server-side anomalies were not checked.
 	Unjudged []string `json:"unjudged,omitempty"`
 }
 
 //go:embed standard.json
 var standardText []byte
 
-// readStandard returns what comes with the program.
+// readStandard returns the standard that is embedded in the program. readStandard panics if the
+// embedded file is invalid.
 func readStandard() standard {
 	var s standard
 	if err := json.Unmarshal(standardText, &s); err != nil {
@@ -74,10 +77,10 @@ func readStandard() standard {
 	return s
 }
 
-// Standard writes what the strategies in the results of that file show, as it comes with the program: of one world, a
-// whole run with the leases of the scripts.
+// Standard writes the results in a file in the form of the embedded standard. The results must be
+// those of a complete run in one world with the leases of the scripts; others are an error.
 func Standard(w io.Writer, resultsFile string) error {
-	s, err := surveyBeside(standard{}, resultsFile) // or what was so once would stay so
+	s, err := surveyBeside(standard{}, resultsFile) // or traits of the old standard would persist
 	if err != nil {
 		return err
 	}
@@ -108,7 +111,7 @@ func Standard(w io.Writer, resultsFile string) error {
 	return out.write(w)
 }
 
-// write writes JSON with a line for each strategy and scenario, so that differences can be read.
+// write writes JSON with a line for each strategy and scenario, so that text diffs are readable.
 func (s standard) write(w io.Writer) error {
 	b := bufio.NewWriter(w)
 	b.WriteString("{\"strategies\":[\n")
@@ -123,7 +126,7 @@ func (s standard) write(w io.Writer) error {
 	return b.Flush()
 }
 
-// writeLines writes what a JSON array has, a line each.
+// writeLines writes the elements of a JSON array, each on a line.
 func writeLines[T any](b *bufio.Writer, list []T) error {
 	for i, item := range list {
 		text, err := json.Marshal(item)
@@ -139,8 +142,10 @@ func writeLines[T any](b *bufio.Writer, list []T) error {
 	return nil
 }
 
-// otherLocks returns which locks of a class, that this run has not played under the scenario, avoid an anomaly, and how many
-// show it, by the standard. It says nothing of a script that has another text there, or of other leases.
+// otherLocks returns the locks of a class that avoid an anomaly under a scenario according to the
+// standard, and counts those that show it. otherLocks leaves out the locks for which played returns
+// true. If the script's text differs from the standard's, or the run changed the lease, it returns
+// nothing.
 func (s *aggregate) otherLocks(class, scenario string, a checker.Anomaly, played func(name string) bool) (avoided []string, showed int) {
 	at := slices.IndexFunc(s.standard.Scenarios, func(r standardRows) bool { return r.Name == scenario && r.Hash == s.hashes[scenario] })
 	if at < 0 || s.run.TTL != 0 {

@@ -16,65 +16,65 @@ import (
 	"github.com/lockfault/lockfault/internal/printable"
 )
 
-// A Cost is what a strategy costs with so many contenders for one lock, on one
-// of the paths that lead from clients to servers.
+// A Cost is the measured cost of a strategy with a number of contenders for one lock, on one path
+// from clients to servers.
 type Cost struct {
 	Strategy   string `json:"strategy"`
 	Contenders int    `json:"contenders"`
 	// Path is one of the Path constants.
 	Path string `json:"path"`
-	// PairsPerSecond is how many times a second all contenders together
-	// acquired and released the lock; P50 and P99 are quantiles of how long
-	// that took each time, waiting included.
+	// PairsPerSecond is the rate at which all contenders together acquired and released the lock.
+	// P50 and P99 are quantiles of the duration of such a pair, waiting included.
 	PairsPerSecond float64       `json:"pairs_per_second"`
 	P50            time.Duration `json:"p50_ns"`
 	P99            time.Duration `json:"p99_ns"`
-	// They are from the least to the most in each slice of the time by itself; 0 if that is not known.
+	// The following fields hold the smallest and the largest value of each quantile over the time
+	// slices of the measurement. They are 0 if unknown.
 	P50Least time.Duration `json:"p50_least_ns,omitempty"`
 	P50Most  time.Duration `json:"p50_most_ns,omitempty"`
 	P99Least time.Duration `json:"p99_least_ns,omitempty"`
 	P99Most  time.Duration `json:"p99_most_ns,omitempty"`
-	// Pairs is how many were measured, and Failures how many failed.
+	// Pairs counts the measured pairs, and Failures those that failed.
 	Pairs    int `json:"pairs"`
 	Failures int `json:"failures"`
-	// Busiest is the share, from 0 to 1, of the contender that got most.
+	// Busiest is the share of pairs, from 0 to 1, of the contender with the most pairs.
 	Busiest float64 `json:"busiest"`
-	// OverDirect and OverHop are by how many times fewer pairs there
-	// were than on those paths in the same rounds; 0 if there were none.
+	// OverDirect and OverHop are the ratios of the pairs on [PathDirect] and [PathHop] to the pairs
+	// on this path, in the same rounds. They are 0 if unknown.
 	OverDirect float64 `json:"over_direct,omitempty"`
 	OverHop    float64 `json:"over_hop,omitempty"`
 }
 
 // The paths, in their order.
 const (
-	PathDirect   = "direct"   // the strategy alone, straight to the server
-	PathHop      = "hop"      // through a link that nobody looks into
+	PathDirect   = "direct"   // the strategy alone, directly to the server
+	PathHop      = "hop"      // through a link that does not inspect messages
 	PathGate     = "gate"     // through the gate before a script has begun
 	PathRecorded = "recorded" // through the gate of a script that has begun
 )
 
 func paths() []string { return []string{PathDirect, PathHop, PathGate, PathRecorded} }
 
-// GateGoal is by how many times fewer pairs than without it the gate may cost.
+// GateGoal is the largest acceptable factor by which the gate reduces the number of pairs.
 const GateGoal = 1.3
 
-// Costs is what one run measured, and with what.
+// Costs holds the measurements of one run.
 type Costs struct {
 	Tool    string `json:"tool"` // always [Tool]
 	Version string `json:"version"`
-	// Server is the server's name and version, Platform what all ran on.
+	// Server is the server's name and version. Platform describes the machine.
 	Server   string `json:"server"`
 	Platform string `json:"platform"`
 	// Time is how long each cost was measured.
 	Time     time.Duration `json:"time_ns"`
 	Replicas int           `json:"replicas,omitempty"`
-	// Interrupted says that the run was stopped: costs are missing.
+	// Interrupted reports whether the run was stopped, so that costs are missing.
 	Interrupted bool   `json:"interrupted,omitempty"`
 	List        []Cost `json:"costs"`
 }
 
-// ReadCosts reads what [Costs.JSON] wrote, and returns the costs on
-// [PathDirect], which are those of the locks alone.
+// ReadCosts reads the output of [Costs.JSON], and returns the costs on [PathDirect], which are
+// those of the locks alone. A file without such costs is an error.
 func ReadCosts(path string) ([]Cost, error) {
 	text, err := input.Read(path, input.Costs)
 	if err != nil {
@@ -91,7 +91,7 @@ func ReadCosts(path string) ([]Cost, error) {
 	return direct, nil
 }
 
-// JSON writes all as JSON.
+// JSON writes the costs as JSON.
 func (c Costs) JSON(w io.Writer) error {
 	c.Tool = Tool
 	text, err := json.MarshalIndent(c, "", "  ")
@@ -102,14 +102,13 @@ func (c Costs) JSON(w io.Writer) error {
 	return err
 }
 
-// measurements is what was measured of one strategy with one number of contenders, by
-// path.
+// measurements holds the costs of a strategy with one number of contenders, by path.
 type measurements struct {
 	strategy string
 	of       map[string]Cost
 }
 
-// panel is all that was measured with one number of contenders.
+// panel holds all measurements with one number of contenders.
 type panel struct {
 	contenders int
 	lots       []measurements
@@ -133,7 +132,7 @@ func (c Costs) panels() (list []panel) {
 	return list
 }
 
-// head names the columns of row.
+// head returns the headings of the columns of row.
 func (p panel) head() []string {
 	head := append([]string{count(p.contenders, "contender")}, paths()...)
 	head = append(head, "p50", "p99", "gate p50", "gate p99", "gate × hop", "gate × direct", "recorded × direct")
@@ -143,7 +142,7 @@ func (p panel) head() []string {
 	return append(head, "failed")
 }
 
-// row is a line of the table.
+// row returns a row of the table.
 func (p panel) row(l measurements) []string {
 	row := []string{l.strategy}
 	failed := 0
@@ -160,7 +159,7 @@ func (p panel) row(l measurements) []string {
 	return append(row, fmt.Sprint(failed))
 }
 
-// ratios says what a ratio of the gate comes to over all strategies.
+// ratios summarizes a ratio over all strategies that have it.
 func (p panel) ratios(of func(measurements) float64) string {
 	lots := slices.DeleteFunc(slices.Clone(p.lots), func(l measurements) bool { return of(l) == 0 })
 	if len(lots) == 0 {
@@ -178,7 +177,7 @@ func (p panel) ratios(of func(measurements) float64) string {
 		times(of(lots[(len(lots)-1)/2])), times(of(worst)), worst.strategy, GateGoal, within, len(lots))
 }
 
-// sums says what a panel comes to.
+// sums returns the summary of a panel, as lines.
 func (p panel) sums() []string {
 	who := "with " + count(p.contenders, "contender")
 	return []string{
@@ -199,7 +198,7 @@ func (c Costs) Table(w io.Writer) error {
 			rows = append(rows, p.row(l))
 		}
 		for _, row := range rows {
-			// All columns but the first end on the right.
+			// All columns but the first are right-aligned.
 			fmt.Fprintf(t, "%-*s\t%s\t\n", c.widest(), row[0], strings.Join(row[1:], "\t"))
 		}
 		if err := t.Flush(); err != nil {
@@ -218,7 +217,7 @@ func (c Costs) Table(w io.Writer) error {
 	return b.Flush()
 }
 
-// widest is the length of the longest name.
+// widest returns the length of the longest name.
 func (c Costs) widest() int {
 	n := len("88 contenders")
 	for _, cost := range c.List {
@@ -227,8 +226,8 @@ func (c Costs) widest() int {
 	return n
 }
 
-// Markdown writes the same as a page. Plot is the file of the plot, beside it;
-// empty means that there is none.
+// Markdown writes the costs as a Markdown page. The plot is the path of the plot's file, relative
+// to the page; empty means no plot.
 func (c Costs) Markdown(w io.Writer, plot string) error {
 	b := newText(w)
 	b.WriteString("# What the locks cost on real servers\n\n")
@@ -279,7 +278,7 @@ that hands the lock over pays for each time.
 	return b.Flush()
 }
 
-// brief writes a length of time with three digits.
+// brief formats a duration with about 3 digits, and 0 as "-".
 func brief(d time.Duration) string {
 	switch {
 	case d >= time.Second:
@@ -294,7 +293,7 @@ func brief(d time.Duration) string {
 	return fmt.Sprintf("%.0f µs", float64(d)/1e3)
 }
 
-// times writes a ratio.
+// times formats a ratio, and 0 as "-".
 func times(ratio float64) string {
 	if ratio == 0 {
 		return "-"

@@ -78,7 +78,8 @@ func TestCostsAsJSON(t *testing.T) {
 	}
 }
 
-// A plot of whatever there is is well-formed, with numbers that are some.
+// TestCostPlotOfAnything checks that a plot of incomplete costs is well-formed, with finite
+// numbers.
 func TestCostPlotOfAnything(t *testing.T) {
 	odd := someCosts()
 	odd.List = odd.List[7:]
@@ -102,7 +103,7 @@ func TestCostPlotOfAnything(t *testing.T) {
 	}
 }
 
-// What bench wrote stands beside the round trips of a run's report.
+// TestCostsInAReport checks that a report shows the costs from bench next to the round trips.
 func TestCostsInAReport(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "costs.json")

@@ -9,8 +9,8 @@ import (
 	"github.com/lockfault/lockfault/reports"
 )
 
-// TestLargeValues checks that a script of results.json has the bound of a script, and that a value
-// takes no memory without bound.
+// TestLargeValues checks that a script in results.json has the size limit of a script, and that the
+// memory for a value is bounded.
 func TestLargeValues(t *testing.T) {
 	file := filepath.Join(t.TempDir(), reports.ResultsFile)
 	for _, c := range []struct {

@@ -7,7 +7,7 @@ import (
 	"github.com/lockfault/lockfault/reports"
 )
 
-// anomalies is a short way to write a list.
+// anomalies returns its arguments as a list.
 func anomalies(list ...checker.Anomaly) []checker.Anomaly { return list }
 
 // cell returns a settled cell with one witness for each anomaly found.
@@ -28,7 +28,7 @@ func cell(strategy, scenario string, found, expected []checker.Anomaly) reports.
 	return c
 }
 
-// sample returns cells of every kind: scenario by scenario, as a run has them.
+// sample returns cells of every kind, ordered by scenario, as in a run.
 func sample() []reports.Cell {
 	broken := cell("set-nx|px", "flush", nil, anomalies(checker.LostLock))
 	broken.Verdict = reports.Error

@@ -9,7 +9,7 @@ import (
 	"github.com/lockfault/lockfault/reports"
 )
 
-// byChance is a cell of which it is chance what it shows.
+// byChance returns a cell whose anomalies depend on chance.
 func byChance(found ...checker.Anomaly) reports.Cell {
 	c := cell("redlock", "late", found, anomalies(checker.Overlap, checker.StaleWrite))
 	c.AtMost, c.Drawn, c.Chance = true, c.Expected, "it draws lots"
@@ -17,7 +17,8 @@ func byChance(found ...checker.Anomaly) reports.Cell {
 	return c
 }
 
-// Where it is chance what a lock shows, less is not better, and more is still not expected.
+// TestChance checks cells whose anomalies depend on chance: fewer anomalies are not better, and
+// unexpected ones are still not expected.
 func TestChance(t *testing.T) {
 	const says = "by chance: at most overlap, stale-write, since it draws lots"
 	for _, test := range []struct {
@@ -30,13 +31,13 @@ func TestChance(t *testing.T) {
 		{"nothing", byChance(), true, says, "· ±", "1 cell: 1 held; all as expected, 1 by chance"},
 		{"some", byChance(checker.Overlap), true, says, "overlap ±", "1 cell: 1 violated; all as expected, 1 by chance"},
 		{"all", byChance(checker.Overlap, checker.StaleWrite), true, says, "overlap, stale-write ±", "1 cell: 1 violated; all as expected, 1 by chance"},
-		{"nothing may be", func() reports.Cell { // a file says so
+		{"nothing may be", func() reports.Cell { // set by a file
 			c := byChance()
 			c.Expected = nil
 			c.Settle()
 			return c
 		}(), true, "", "·", "1 cell: 1 held; all as expected"},
-		{"less may be", func() reports.Cell { // a file says so
+		{"less may be", func() reports.Cell { // set by a file
 			c := byChance()
 			c.Expected = anomalies(checker.Overlap)
 			c.Settle()
@@ -67,7 +68,8 @@ func TestChance(t *testing.T) {
 	}
 }
 
-// Who bears the loss of a node by chance isn't said to bear it.
+// TestAdviceOfChance checks that a lock that survives the loss of a node by chance is not
+// recommended for it.
 func TestAdviceOfChance(t *testing.T) {
 	c := byChance()
 	c.Scenario = "node-down"
@@ -83,13 +85,14 @@ func TestAdviceOfChance(t *testing.T) {
 	}
 }
 
-// That chance decides otherwise is no change; that it decides no longer, or not alone, is one.
+// TestDiffOfChance checks that another outcome of chance is no change, but that a change of what
+// depends on chance is a change.
 func TestDiffOfChance(t *testing.T) {
 	surely := atMost(cell("redlock", "late", anomalies(checker.Overlap), anomalies(checker.Overlap, checker.StaleWrite)))
 	for _, test := range []struct {
 		name     string
 		was, is  reports.Cell
-		becoming reports.ChangeKind // empty: it is the same
+		becoming reports.ChangeKind // empty: no change
 	}{
 		{"less", byChance(checker.Overlap), byChance(), ""},
 		{"more", byChance(), byChance(checker.Overlap, checker.StaleWrite), ""},

@@ -15,22 +15,22 @@ import (
 	"github.com/lockfault/lockfault/reports/svg"
 )
 
-// A Checked is a history of anybody's lock that was judged, for a page.
+// A Checked is a judged history of any lock, for a page.
 type Checked struct {
 	Name, Verdict, Spec string
-	Notes               []string // what else is to be said of it
+	Notes               []string // further remarks
 	Violations          []Drawn
 }
 
-// A Drawn is a violation of a history with what there is about its lock, in order; without a Rule it
-// is a lock with which nothing is wrong.
+// A Drawn is a violation with the events of its lock, in order. Without a Rule it is a lock without
+// violations.
 type Drawn struct {
 	linear.Violation
-	Events []linear.Event // those of its lock, and crashes
-	Held   []linear.Held  // what clients must have held
+	Events []linear.Event // events of the lock, and crashes
+	Held   []linear.Held  // holds that must have existed
 }
 
-// WriteCheckPage writes the page of such histories.
+// WriteCheckPage writes the page of judged histories.
 func WriteCheckPage(w io.Writer, list []Checked) error {
 	p := page.Histories{Title: "lockfault check"}
 	for _, c := range list {
@@ -64,8 +64,8 @@ func drawn(d *Drawn) (page.Violation, error) {
 	return v, nil
 }
 
-// Picture returns what is to be seen around a violation: so many moments at most. Events go by
-// their lines.
+// Picture returns the picture of a violation with at most the given number of moments. Events are
+// numbered by their lines in the history's file.
 func (d *Drawn) Picture(most int) diagram.Picture {
 	b := &bystander{Drawn: d, clients: map[string]int{}, proves: map[int]bool{}}
 	for i := range d.Violation.Events {
@@ -115,10 +115,10 @@ func linesOf(events []linear.Event) []int {
 	return lines
 }
 
-// A bystander sees what clients were told, and nothing else.
+// A bystander makes pictures from the client-side events only.
 type bystander struct {
 	*Drawn
-	clients map[string]int // by client
+	clients map[string]int // lanes by client
 	proves  map[int]bool   // by line
 }
 
@@ -167,7 +167,7 @@ func (b *bystander) points() []diagram.Point {
 
 func (b *bystander) holds() []diagram.Span {
 	var list []diagram.Span
-	at := map[int]int{} // by the line that proves it
+	at := map[int]int{} // positions of spans, by the line that proves the hold
 	for _, h := range b.Held {
 		s := diagram.Span{Kind: diagram.Hold, Lane: b.lane(h.Client), From: h.From, To: h.To, Began: h.Event.Line, Ended: -1,
 			Owner: b.lane(h.Client), Label: "holds", Open: h.Open}
@@ -178,7 +178,7 @@ func (b *bystander) holds() []diagram.Span {
 		case h.Permits > 1:
 			s.Label = fmt.Sprintf("holds %d", h.Permits)
 		}
-		if i, again := at[h.Event.Line]; again && h.Permits == 1 { // it lasted longer after all
+		if i, again := at[h.Event.Line]; again && h.Permits == 1 { // a longer entry for the same hold
 			list[i] = s
 			continue
 		}
@@ -190,7 +190,7 @@ func (b *bystander) holds() []diagram.Span {
 
 func (b *bystander) calls(end time.Duration) []diagram.Span {
 	var list []diagram.Span
-	open := map[string]int{} // where the call under way is, by client
+	open := map[string]int{} // position of the open call's span, by client
 	for i := range b.Events {
 		e := &b.Events[i]
 		at, under := open[e.Client]

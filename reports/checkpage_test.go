@@ -10,7 +10,8 @@ import (
 	"github.com/lockfault/lockfault/reports"
 )
 
-// judgedHistory returns a history of two clients with those names that hold a lock of that key together.
+// judgedHistory returns a history in which clients a and b hold the lock of that key at the same
+// time.
 func judgedHistory(a, b, key string) reports.Checked {
 	var events []linear.Event
 	tell := func(ms int, client string, phase linear.Phase, op linear.Op) {
@@ -49,7 +50,7 @@ func TestWriteChecked(t *testing.T) {
 	matches(t, "checked.html", b.String())
 }
 
-// Names of clients and locks are anybody's.
+// TestWriteCheckedEscapes checks that any name of a client or lock is escaped.
 func TestWriteCheckedEscapes(t *testing.T) {
 	var list []reports.Checked
 	for _, name := range hostile() {
@@ -69,7 +70,7 @@ func TestWriteCheckedEscapes(t *testing.T) {
 	}
 }
 
-// A history may be of any length; its picture is not.
+// TestPictureOfALongHistoryOfOthers checks that the picture of a long history is limited.
 func TestPictureOfALongHistoryOfOthers(t *testing.T) {
 	h := judgedHistory("A", "B", "orders")
 	d := h.Violations[0]

@@ -8,9 +8,11 @@ import (
 	"github.com/lockfault/lockfault/checker"
 )
 
-// commands returns, for each operation that succeeded, the smallest number of commands of a success: those that its client
-// sent while it was under way, and that a server executed, then or later. What a lock does by itself, between operations, is
-// of none. Of another service's whose history has no requests, as those of earlier versions, it returns nothing.
+// commands returns, for each operation that succeeded, the smallest number of commands of a
+// success. commands counts the commands that the client sent during the operation and that a server
+// executed, even if later. Commands that a lock sends by itself between operations, and silent
+// requests, belong to no operation. commands returns nil for another service whose history has no
+// requests, as in earlier versions.
 func commands(h checker.History) map[checker.Op]int {
 	if h.Meta.Service != "" && !slices.ContainsFunc(h.Events, func(e checker.Event) bool { return e.Kind == checker.Request }) {
 		return nil
@@ -18,11 +20,11 @@ func commands(h checker.History) map[checker.Op]int {
 	type operation struct {
 		op        checker.Op
 		from      time.Duration
-		to        time.Duration // -1 while it is under way
+		to        time.Duration // -1 until the operation returns
 		succeeded bool
 		sent      int
 	}
-	all := map[string][]*operation{} // by client, in the order in which they were called
+	all := map[string][]*operation{} // by client, in the order of invocation
 	for _, e := range h.Events {
 		list := all[e.Client]
 		switch e.Kind {
@@ -36,7 +38,8 @@ func commands(h checker.History) map[checker.Op]int {
 			if e.Silent {
 				break
 			}
-			// A request is of the operation that was called last when it set out, if that had not returned.
+			// A request belongs to the client's last operation that was invoked before it was sent,
+			// unless that had returned.
 			at := sort.Search(len(list), func(k int) bool { return list[k].from > e.Sent }) - 1
 			if at >= 0 && (list[at].to < 0 || e.Sent <= list[at].to) {
 				list[at].sent++
@@ -54,7 +57,7 @@ func commands(h checker.History) map[checker.Op]int {
 	return least
 }
 
-// typicalCounts are numbers of which there is one in each cell, by strategy and operation, and in how many cells each was.
+// typicalCounts holds, by strategy and operation, how many cells had each number of commands.
 type typicalCounts map[costOf]map[int]int
 
 func (u typicalCounts) add(strategy string, op checker.Op, n int) {
@@ -65,7 +68,8 @@ func (u typicalCounts) add(strategy string, op checker.Op, n int) {
 	u[of][n]++
 }
 
-// of returns the number that most cells have, of several the largest: where a message got lost there are fewer.
+// of returns the number that most cells have, and the largest one on a tie: cells that lost a
+// message have smaller numbers.
 func (u typicalCounts) of(strategy string, op checker.Op) (most int, ok bool) {
 	cells := 0
 	for n, times := range u[costOf{strategy: strategy, op: op}] {

@@ -8,7 +8,8 @@ import (
 	"github.com/lockfault/lockfault/checker"
 )
 
-// A command is of the operation that was under way when it set out, whenever it is executed.
+// TestCommands checks that a command belongs to the operation during which it was sent, whenever it
+// is executed.
 func TestCommands(t *testing.T) {
 	var h checker.History
 	at := func(ms int, e checker.Event) {
@@ -24,20 +25,20 @@ func TestCommands(t *testing.T) {
 	back := func(ms int, client string, op checker.Op, r checker.Result) {
 		at(ms, checker.Event{Kind: checker.Return, Client: client, Op: op, Result: r})
 	}
-	sent(0, "A", 0) // before anything was called
+	sent(0, "A", 0) // before the first operation
 	call(1, "A", checker.Acquire)
 	sent(2, "A", 1)
-	sent(2, "B", 1) // somebody's who does nothing
+	sent(2, "B", 1) // a client without an operation
 	sent(3, "A", 2)
 	back(4, "A", checker.Acquire, checker.OK)
-	call(4, "A", checker.Release) // at the same time as it returned
+	call(4, "A", checker.Release) // at the time of the return
 	sent(5, "A", 4)
-	sent(6, "A", 3) // of the acquire, though it comes late
+	sent(6, "A", 3) // belongs to the acquire, though it comes late
 	back(7, "A", checker.Release, checker.OK)
-	sent(9, "A", 8) // by itself
+	sent(9, "A", 8) // between operations
 	call(10, "A", checker.Acquire)
 	sent(11, "A", 10)
-	back(12, "A", checker.Acquire, checker.Fail) // no success
+	back(12, "A", checker.Acquire, checker.Fail) // not a success
 	call(13, "B", checker.Extend)
 	sent(14, "B", 13)
 	got := commands(h)
@@ -46,7 +47,8 @@ func TestCommands(t *testing.T) {
 	}
 }
 
-// A request that nobody waits to hear of, as what keeps a session, is of no operation, whenever it comes.
+// TestSilentRequestsAreNoCommands checks that a silent request, such as a session's keep-alive,
+// belongs to no operation.
 func TestSilentRequestsAreNoCommands(t *testing.T) {
 	for silent, want := range map[bool]int{true: 1, false: 2} {
 		h := checker.History{Events: []checker.Event{

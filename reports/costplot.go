@@ -7,11 +7,11 @@ import (
 	"math"
 )
 
-// The plot's measures, in its own units.
+// Dimensions of the plot, in its own units.
 const (
-	plotRow   = 18  // the height of a strategy's line
+	plotRow   = 18  // height of a strategy's line
 	plotNames = 190 // room for the names
-	plotWidth = 330 // of a panel
+	plotWidth = 330 // width of a panel
 	plotGap   = 48
 	plotTop   = 62
 )
@@ -28,8 +28,8 @@ func colour(path string) string {
 	return "#969696"
 }
 
-// Plot draws the pairs per second of each strategy on each path as SVG, by
-// powers of ten, beside each other for each number of contenders.
+// Plot draws the pairs per second of each strategy on each path as SVG. The axis is logarithmic,
+// and each number of contenders has a panel.
 func (c Costs) Plot(w io.Writer) error {
 	panels := c.panels()
 	least, most := 1.0, 10.0

@@ -13,12 +13,12 @@ import (
 	"github.com/lockfault/lockfault/reports/diagram"
 )
 
-// MostMoments is how many moments of a story a picture shows unless its user says: more are
-// no picture any more.
+// MostMoments is the default limit for the moments of a story in a picture. More moments make the
+// picture unreadable.
 const MostMoments = 60
 
-// Picture returns what is to be seen of a cell: at most so many moments, those around the
-// events that prove something, or where nothing went wrong around the faults.
+// Picture returns the picture of a cell with at most the given number of moments: those around the
+// events that prove something or, if nothing went wrong, those around the faults.
 func Picture(cell Cell, h checker.History, most int) diagram.Picture {
 	s := newStory(h)
 	s.name(cell)
@@ -35,13 +35,13 @@ func Picture(cell Cell, h checker.History, most int) diagram.Picture {
 type diagramBuilder struct {
 	*story
 	cell   Cell
-	folded map[int]fold // by the place of each event
+	folded map[int]fold // fold of each folded event, by position
 	lanes  []diagram.Lane
-	places map[string]int // of lanes, by name
-	nodes  []string       // of the lanes of servers, by lane
-	// serversOf are the lanes of each node's servers.
+	places map[string]int // lanes by name
+	nodes  []string       // node of each lane; empty for lanes of no server
+	// serversOf holds the lanes of each node's servers.
 	serversOf map[string][]int
-	// lasted is what lasted, once it was asked for.
+	// lasted caches the result of spans.
 	lasted []diagram.Span
 }
 
@@ -52,7 +52,7 @@ func (p *diagramBuilder) paint(most int) diagram.Picture {
 	pic.Points, pic.Left = around(p.points(), most, p.shows)
 	from, to := p.window(pic)
 	for _, s := range p.spans() {
-		if s.To >= from && s.From <= to && matters(s, pic) { // whole: how long it was is told whatever is seen of it
+		if s.To >= from && s.From <= to && matters(s, pic) { // uncut, since its length is shown
 			pic.Spans = append(pic.Spans, s)
 		}
 	}
@@ -73,7 +73,7 @@ func (p *diagramBuilder) paint(most int) diagram.Picture {
 	return printedPicture(withoutEmptyLanes(pic))
 }
 
-// printedPicture leaves nothing in a picture's texts that could do more than be read.
+// printedPicture returns the picture with texts that are safe to print.
 func printedPicture(pic diagram.Picture) diagram.Picture {
 	pic.Title = shown(pic.Title)
 	for i := range pic.Lanes {
@@ -97,21 +97,24 @@ func printedPicture(pic diagram.Picture) diagram.Picture {
 }
 
 // newText returns a buffered writer for a document with foreign strings: nothing that is written to
-// it acts on a terminal. What has a meaning in one format only, the function for that format escapes.
+// it acts on a terminal. The caller must escape characters that are special in the document's
+// format.
 func newText(w io.Writer) *bufio.Writer { return bufio.NewWriter(printable.NewWriter(w)) }
 
-// shown is a name, as far as anybody wants to see it.
+// shown returns a name that is safe to print, with at most 80 characters.
 func shown(name string) string { return clipTo(printable.Line(name), 80) }
 
-// mostOverlaps is how many overlaps are marked: a lock that excludes nobody has one for each two.
+// mostOverlaps is the largest number of marked overlaps. A lock without mutual exclusion has an
+// overlap for each pair of holds.
 const mostOverlaps = 6
 
-// mostSpans is how many spans a picture shows that shows fewer moments: the earliest.
+// mostSpans is the largest number of spans in a picture with no more moments than that. The
+// earliest spans are kept.
 const mostSpans = 500
 
 func sign(d time.Duration) time.Duration { return max(-1, min(1, d)) }
 
-// lay finds the lanes: all clients, each server that anything is said of, and the resource.
+// lay makes the lanes: all clients, each server that occurs in the history, and the resource.
 func (p *diagramBuilder) lay() {
 	p.places, p.serversOf = map[string]int{}, map[string][]int{}
 	add := func(kind diagram.LaneKind, name, label string, number int) {
@@ -121,7 +124,7 @@ func (p *diagramBuilder) lay() {
 	clients := slices.Clone(p.h.Meta.Clients)
 	nodes := slices.Clone(p.h.Meta.Nodes)
 	servers := map[string][]string{}
-	further := map[string][]string{} // the servers of a node that share its last lane
+	further := map[string][]string{} // servers of a node that share its last lane
 	known := map[[3]string]bool{}
 	first := func(kind, of, name string) bool {
 		key := [3]string{kind, of, name}
@@ -188,10 +191,12 @@ func (p *diagramBuilder) lay() {
 	}
 }
 
-// mostServers is how many servers of a node have a lane each. Those after them share one.
+// mostServers is the largest number of servers of a node with a lane each. Further servers share a
+// lane.
 const mostServers = 16
 
-// serverOf names the server that an event is of, where it has not said so the first.
+// serverOf returns the name of an event's server. An event without a server belongs to the first
+// server of its node.
 func serverOf(e checker.Event) string {
 	if e.Server == "" {
 		return e.Node + "/0"
@@ -201,7 +206,7 @@ func serverOf(e checker.Event) string {
 
 func (p *diagramBuilder) client(name string) int { return p.place("client " + name) }
 
-// server returns the lane of the server that an event is of, a reply's by its request.
+// server returns the lane of an event's server. A reply has the server of its request.
 func (p *diagramBuilder) server(at int) int {
 	if request, ok := p.requestAt[at]; ok {
 		at = request
@@ -220,7 +225,7 @@ func (p *diagramBuilder) place(name string) int {
 	return -1
 }
 
-// end returns when the run was over.
+// end returns the end of the run.
 func (p *diagramBuilder) end() time.Duration {
 	if len(p.h.Events) == 0 {
 		return 0
@@ -228,9 +233,8 @@ func (p *diagramBuilder) end() time.Duration {
 	return p.h.Events[p.last].Time
 }
 
-// window returns from when to when there is something to be seen: to the end of the run if
-// nothing is left out behind, and until the leases end that last longer, unless the window is
-// longer than a lease anyway.
+// window returns the period that the picture covers. The period extends to the end of the run if no
+// later moment is left out, and to the end of open leases unless it is already longer than a lease.
 func (p *diagramBuilder) window(pic diagram.Picture) (from, to time.Duration) {
 	if len(pic.Points) == 0 {
 		return 0, p.end()
@@ -251,18 +255,18 @@ func (p *diagramBuilder) window(pic diagram.Picture) (from, to time.Duration) {
 	return from, last
 }
 
-// shows reports whether a moment is about what shows that something went wrong.
+// shows reports whether a moment contains an event that proves something.
 func (p *diagramBuilder) shows(m diagram.Point) bool {
 	return p.named[m.Event] || slices.ContainsFunc(m.With, func(i int) bool { return p.named[i] })
 }
 
-// proves reports whether an event is among those that prove an anomaly.
+// proves reports whether an event proves an anomaly.
 func (p *diagramBuilder) proves(i int) bool {
 	return slices.ContainsFunc(p.cell.Witnesses, func(w checker.Witness) bool { return slices.Contains(w.Events, i) })
 }
 
-// matters reports whether a span is about something that is shown: a long story has many
-// operations and keys between any two moments of its picture.
+// matters reports whether a span concerns a shown moment. A long story has many operations and keys
+// between two moments of its picture.
 func matters(s diagram.Span, pic diagram.Picture) bool {
 	from := func(event int) (first int, shown bool) {
 		i := sort.Search(len(pic.Points), func(i int) bool { return pic.Points[i].Event >= event })
@@ -282,7 +286,7 @@ func matters(s diagram.Span, pic diagram.Picture) bool {
 	return shown && last == s.Ended
 }
 
-// times are those at which something is to be seen.
+// times returns the times at which the picture shows something.
 func (p *diagramBuilder) times(pic diagram.Picture, from, to time.Duration) []time.Duration {
 	times := []time.Duration{from, to}
 	for _, m := range pic.Points {
@@ -300,7 +304,7 @@ func (p *diagramBuilder) times(pic diagram.Picture, from, to time.Duration) []ti
 	return times
 }
 
-// withoutEmptyLanes leaves out who has no part in the picture.
+// withoutEmptyLanes removes the lanes that have no spans and no moments.
 func withoutEmptyLanes(pic diagram.Picture) diagram.Picture {
 	used := make([]bool, len(pic.Lanes))
 	for _, s := range pic.Spans {
@@ -343,13 +347,13 @@ func withoutEmptyLanes(pic diagram.Picture) diagram.Picture {
 	return pic
 }
 
-// short is clip for labels in drawings.
+// short returns a text that is safe to print, clipped to 40 characters for a label.
 func short(text string) string { return clipTo(printable.Line(text), 40) }
 
-// shortLine is a sentence without what would move a cursor.
+// shortLine returns a text that is safe to print on one line, clipped to 300 characters.
 func shortLine(text string) string { return clipTo(printable.Line(text), 300) }
 
-// until says the end of a lease in a label.
+// until returns the end of a lease as a label.
 func (p *diagramBuilder) until(e checker.Event) string {
 	if e.Expires == 0 {
 		return "no TTL"

@@ -18,8 +18,8 @@ import (
 	"github.com/lockfault/lockfault/reports/svg"
 )
 
-// pause is the story of everybody who writes about leases: A stands still for longer than its
-// lease, B acquires and writes, A writes over it.
+// pause returns the classic story about leases: A is paused for longer than its lease, B acquires
+// and writes, and A writes over it.
 func pause() (reports.Cell, checker.History) {
 	meta := checker.Meta{Format: 1, Strategy: "set-nx|px", Scenario: "gc-pause", World: "sim", Seed: 1,
 		Clients: []string{"A", "B"}, Nodes: []string{"n1"}, TTL: 30 * time.Second}
@@ -88,7 +88,7 @@ func TestPictureOfAPause(t *testing.T) {
 	if proves != 3 {
 		t.Errorf("%d moments prove something, want 3", proves)
 	}
-	// The lease is seen as a length.
+	// The lease has its true length.
 	if got, want := p.Axis.X(ms(30_001))-p.Axis.X(ms(2)), p.Axis.LeaseWidth; got < 0.98*want || got > 1.02*want {
 		t.Errorf("the lease is %v wide, want %v", got, want)
 	}
@@ -127,7 +127,8 @@ func TestDrawings(t *testing.T) {
 	}
 }
 
-// Every fault that lasts is a span, until what ends it.
+// TestFaultsAreSpans checks that every lasting fault is a span that ends with the line that ends
+// the fault.
 func TestFaultsAreSpans(t *testing.T) {
 	fault := func(at int, node, client, text string) checker.Event {
 		return checker.Event{Time: ms(at), Kind: checker.Fault, Node: node, Client: client, Text: text}
@@ -160,7 +161,8 @@ func TestFaultsAreSpans(t *testing.T) {
 	}
 }
 
-// Where the run ends inside a lease the picture goes on until that is over: it is a length.
+// TestALeaseOutlivesTheRun checks that a picture of a run that ends inside a lease extends to the
+// end of the lease.
 func TestALeaseOutlivesTheRun(t *testing.T) {
 	meta := checker.Meta{Format: 1, World: "sim", TTL: 30 * time.Second, Clients: []string{"A"}, Nodes: []string{"n1"}}
 	p := reports.Picture(cell("x", "y", nil, nil), history(meta,
@@ -171,7 +173,7 @@ func TestALeaseOutlivesTheRun(t *testing.T) {
 	}
 }
 
-// What a primary had is gone when it fails.
+// TestFailoverEndsThePrimarysKey checks that the key on a primary ends when the primary fails.
 func TestFailoverEndsThePrimarysKey(t *testing.T) {
 	meta := checker.Meta{Format: 1, World: "sim", TTL: time.Second, Clients: []string{"A"}, Nodes: []string{"n1"}}
 	p := reports.Picture(cell("x", "y", nil, nil), history(meta,
@@ -189,13 +191,14 @@ func TestFailoverEndsThePrimarysKey(t *testing.T) {
 	}
 }
 
-// Of a long story a readable excerpt is left, what proves something is in it, and the rest is counted.
+// TestPictureOfALongStory checks that the picture of a long story is a short excerpt with the
+// proving events, and counts the rest.
 func TestPictureOfALongStory(t *testing.T) {
 	racetest.Skip(t)
 	c, short := pause()
 	meta, events := short.Meta, []checker.Event(nil)
 	for i := range 50_000 {
-		text := "GET " + strings.Repeat("x", i%41) // nothing that could be folded
+		text := "GET " + strings.Repeat("x", i%41) // nothing to fold
 		events = append(events, checker.Event{Time: ms(i), Kind: checker.Request, Client: "B", Node: "n1", Server: "n1/0", Command: text},
 			checker.Event{Time: ms(i), Kind: checker.Reply, Client: "B", Node: "n1", Command: text, Reply: strings.Repeat("y", i%37)})
 	}
@@ -220,7 +223,8 @@ func TestPictureOfALongStory(t *testing.T) {
 	}
 }
 
-// Nothing is drawn of nothing, and nothing falls.
+// TestPictureOfNothing checks that pictures of empty and malformed histories are drawn without a
+// panic.
 func TestPictureOfNothing(t *testing.T) {
 	for _, h := range []checker.History{{}, history(checker.Meta{}, checker.Event{Kind: checker.End}), mishaps(), race()} {
 		c := cell("x", "y", nil, nil)
@@ -233,7 +237,7 @@ func TestPictureOfNothing(t *testing.T) {
 	}
 }
 
-// lettersOf are the texts of a part of a drawing.
+// lettersOf returns the texts of a group of a drawing.
 func lettersOf(t *testing.T, drawing, class string) []string {
 	t.Helper()
 	_, rest, _ := strings.Cut(drawing, `<g class="`+class+`"`)
@@ -254,7 +258,8 @@ func timelineOf(t *testing.T, p diagram.Picture) string {
 	return b.String()
 }
 
-// How long something lasted is told from its true beginning to its true end, and that the picture shows less of it, too.
+// TestLengthsOfWhatIsCut checks that the stated length of a span is that of the whole span, with
+// the visible length if it is cut.
 func TestLengthsOfWhatIsCut(t *testing.T) {
 	c, h := pause()
 	p := reports.Picture(c, h, 2) // from A's acquire to B's
@@ -265,10 +270,10 @@ func TestLengthsOfWhatIsCut(t *testing.T) {
 	for _, want := range []string{
 		"A believed that it held the lock for 33 s, to the end of the run (the picture shows 33 s of it)",
 		"B believed that it held the lock for 3 ms, to the end of the run (the picture shows 0 ns of it)",
-		"B&#39;s acquire succeeded, after 2 ms", // whole
+		"B&#39;s acquire succeeded, after 2 ms", // not cut
 		"A&#39;s process stood still for 33 s (the picture shows 33 s of it)",
 		"overlap 3 ms, open at the end (the picture shows 0 ns of it)",
-		">holds 33 s<", "l4,7-4,7H", // the sign of it
+		">holds 33 s<", "l4,7-4,7H", // its pointed end
 		"the key on n1 was A&#39;s, until 30.001 s, by a command of A, and was so for 30 s, until expiry (the picture shows 30 s of it)",
 		"l-4-7z",
 	} {
@@ -281,7 +286,8 @@ func TestLengthsOfWhatIsCut(t *testing.T) {
 	}
 }
 
-// The numbers in a picture are those of the proofs: neither that of the command that made a change, nor of what else was looked at.
+// TestNumbersOfProofs checks that the highlighted numbers in a picture are those of the proofs: not
+// those of a command that made a proving change, nor of a conflict.
 func TestNumbersOfProofs(t *testing.T) {
 	for _, test := range []struct {
 		proof, conflict []int
@@ -310,7 +316,7 @@ func TestNumbersOfProofs(t *testing.T) {
 	}
 }
 
-// The times at both ends can be read, and told apart.
+// TestEndsOfTheAxis checks that the times at both ends are readable and distinct.
 func TestEndsOfTheAxis(t *testing.T) {
 	for _, times := range [][]time.Duration{
 		ns(0, 33_005_000_000), ns(33_210_000_000, 33_210_002_000), ns(33_210_002_100, 33_210_002_900), ns(0, 7), ns(3_600_000_000_000_000, 3_600_000_000_000_900),
@@ -324,7 +330,7 @@ func TestEndsOfTheAxis(t *testing.T) {
 		}
 		for _, m := range regexp.MustCompile(`<text x="(\d+)" y="38">([\d.]+)<`).FindAllStringSubmatch(drawing, -1) {
 			x, err := strconv.ParseFloat(m[1], 64)
-			half := 3.5 * float64(len(m[2])) // of wide letters
+			half := 3.5 * float64(len(m[2])) // for wide digits
 			if err != nil || x-half < 45 || x+half > float64(width) || x-half < last {
 				t.Errorf("%v: %s at %v of %d, error %v", times, m[2], x, width, err)
 			}
@@ -339,7 +345,8 @@ func TestEndsOfTheAxis(t *testing.T) {
 
 func ns(list ...time.Duration) []time.Duration { return list }
 
-// A name that is cut says so, and is there in full.
+// TestLongNamesOfLanes checks that a name that is cut has an ellipsis, and a title with the full
+// name.
 func TestLongNamesOfLanes(t *testing.T) {
 	c, h := pause()
 	h.Meta.Clients[0] = "a-client-with-a-long-name"

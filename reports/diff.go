@@ -15,23 +15,23 @@ import (
 	"github.com/lockfault/lockfault/reports/diagram"
 )
 
-// A Diff is what changed from one report to another: two versions of a library, two
-// configurations, two designs.
+// A Diff holds the changes from one report to another, such as those of two versions of a library,
+// two configurations or two designs.
 type Diff struct {
 	Old Side `json:"old"`
 	New Side `json:"new"`
-	// Notes say what else the two differ in, which may be why.
+	// Notes lists the other differences between the two runs, which may have caused the changes.
 	Notes []string `json:"notes"`
-	// Changes are the cells that changed, the worst first, and Same is how many did not.
+	// Changes holds the changed cells, the worst first. Same counts the unchanged cells.
 	Changes []Change `json:"changes"`
 	Same    int      `json:"same"`
-	// Costs are the costs that changed.
+	// Costs holds the costs that changed.
 	Costs []CostChange `json:"costs"`
 
-	played *aggregate // the new report
+	played *aggregate // results of the new report
 }
 
-// A Side is one of the two reports.
+// A Side describes one of the two reports.
 type Side struct {
 	File    string `json:"file"`
 	Version string `json:"version"`
@@ -39,11 +39,12 @@ type Side struct {
 	Cells   int    `json:"cells"`
 }
 
-// A ChangeKind is what became of a cell.
+// A ChangeKind is the kind of a cell's change.
 type ChangeKind string
 
-// What becomes of cells. A cell that shows an anomaly that it did not show is worse, whatever it
-// has ceased to show; one that has no answer any more is lost, and nobody knows.
+// The kinds of changes. A cell that shows a new anomaly is Worse, whichever anomalies it no longer
+// shows. A cell that was decided and now is not is Lost: its change is unknown. Added also covers a
+// cell that was undecided and now is decided.
 const (
 	Worse  ChangeKind = "worse"
 	Lost   ChangeKind = "undecided"
@@ -54,42 +55,41 @@ const (
 
 func becomes() []ChangeKind { return []ChangeKind{Worse, Lost, Better, Added, Gone} }
 
-// title returns what heads the cells of a kind.
+// title returns the heading above the cells of a kind.
 func (b ChangeKind) title() string {
 	return map[ChangeKind]string{Worse: "Worse", Lost: "Without an answer now", Better: "Better", Added: "New", Gone: "Gone"}[b]
 }
 
-// A Change is a cell that changed, by its name in the new report.
+// A Change describes a changed cell, under its name in the new report.
 type Change struct {
 	Become   ChangeKind        `json:"become"`
 	World    string            `json:"world"`
 	Strategy string            `json:"strategy"`
 	Scenario string            `json:"scenario"`
-	Gained   []checker.Anomaly `json:"gained"` // the anomalies that it did not show before
-	Lost     []checker.Anomaly `json:"lost"`   // those that it does not show any more
+	Gained   []checker.Anomaly `json:"gained"` // anomalies that only the new cell shows
+	Lost     []checker.Anomaly `json:"lost"`   // anomalies that only the old cell showed
 	Text     string            `json:"says"`
 }
 
-// A CostChange is a cost that changed. Old and New are in words: a range where it was not the
-// same everywhere.
+// A CostChange describes a cost that changed. Old and New are text; each is a range if the cost
+// varied between cells.
 type CostChange struct {
 	Strategy string  `json:"strategy"`
 	What     string  `json:"what"`
 	Old      string  `json:"old"`
 	New      string  `json:"new"`
-	Ratio    float64 `json:"ratio,omitempty"` // of the new to the old, of ranges that of their middles; 0 if there is none
-	// Within says that what was measured spreads so far in the slices of both that it may be the
-	// same.
+	Ratio    float64 `json:"ratio,omitempty"` // new by old, of midpoints for ranges; 0 if unknown
+	// Within reports whether the measurements of both sides spread so widely over their time slices
+	// that the cost may be unchanged.
 	Within bool `json:"within_spread,omitempty"`
 }
 
-// Has reports whether any cell became that.
+// Has reports whether any cell has a change of the kind.
 func (d *Diff) Has(b ChangeKind) bool {
 	return slices.ContainsFunc(d.Changes, func(c Change) bool { return c.Become == b })
 }
 
-// of returns what a cell became, the zero Change if nothing else or if nothing was compared: d may
-// be nil.
+// of returns the change of a cell. of returns the zero Change if the cell is unchanged or d is nil.
 func (d *Diff) of(c Cell) Change {
 	if d != nil {
 		for _, change := range d.Changes {
@@ -101,7 +101,7 @@ func (d *Diff) of(c Cell) Change {
 	return Change{}
 }
 
-// alarm says what became of a cell, if that is nothing to be passed over.
+// alarm describes the change if it is [Worse] or [Lost], and returns "" otherwise.
 func (c Change) alarm() string {
 	if c.Become != Worse && c.Become != Lost {
 		return ""
@@ -109,7 +109,7 @@ func (c Change) alarm() string {
 	return "since the run before: " + strings.ToLower(c.Become.title()) + ": " + c.Text
 }
 
-// Tally counts the cells in a sentence.
+// Tally returns the counts of the changed and unchanged cells as text.
 func (d *Diff) Tally() string {
 	var parts []string
 	for _, b := range becomes() {
@@ -126,7 +126,7 @@ func (d *Diff) Tally() string {
 	return strings.Join(append(parts, fmt.Sprintf("%d the same", d.Same)), ", ")
 }
 
-// ResultsIn returns the results file that a path names: the path, or the file in that
+// ResultsIn returns the results file that a path names: the path itself, or the file in that
 // directory. If the path of a file is a symbolic link, the result is the link's target.
 func ResultsIn(path string) string {
 	info, err := os.Stat(path)
@@ -141,27 +141,28 @@ func ResultsIn(path string) string {
 	return path
 }
 
-// Results are those of a report, to be compared with others. They keep a few bytes of each cell,
-// and need their file no longer.
+// Results holds the results of a report for a comparison. Results keeps a few bytes of each cell,
+// and does not need the file after [ReadResults] has returned.
 type Results struct {
 	file string
 	of   *aggregate
 }
 
-// ReadResults reads the results of a file.
+// ReadResults reads a results file. A file without cells is an error.
 func ReadResults(file string) (*Results, error) {
 	s, err := newSurvey(file)
 	if err != nil {
 		return nil, err
 	}
-	if len(s.cells) == 0 { // to be the same as nothing is nothing to be glad of
+	if len(s.cells) == 0 { // a comparison with an empty report would show no change
 		return nil, fmt.Errorf("reports: read %s: it has no cells", file)
 	}
 	return &Results{file, s}, nil
 }
 
-// NewDiff compares two reports. renamed has the new names of strategies by their old ones. Where
-// each report is of a single strategy the two are compared, whatever their names are.
+// NewDiff compares two reports. The map renamed goes from old to new names of strategies; a name
+// that its report lacks is an error. If renamed is empty and each report has a single strategy,
+// these two are compared whatever their names are.
 func NewDiff(old, new *Results, renamed map[string]string) (*Diff, error) {
 	before, after := old.of, new.of
 	if err := before.knows(renamed, after); err != nil {
@@ -198,8 +199,8 @@ func NewDiff(old, new *Results, renamed map[string]string) (*Diff, error) {
 	return d, nil
 }
 
-// Narrow leaves out what is gone because the new report has nothing of that strategy, scenario
-// or world: it was not to be played.
+// Narrow removes the [Gone] cells whose strategy, scenario or world does not occur in the new
+// report: that run was not meant to include them.
 func (d *Diff) Narrow() {
 	has := func(x index, name string) bool { return slices.Contains(x.names, name) }
 	d.Changes = slices.DeleteFunc(d.Changes, func(c Change) bool {
@@ -208,7 +209,7 @@ func (d *Diff) Narrow() {
 	})
 }
 
-// knows returns an error for names that neither report has.
+// knows returns an error for the first renamed strategy that its report does not have.
 func (s *aggregate) knows(renamed map[string]string, after *aggregate) error {
 	for _, was := range slices.Sorted(maps.Keys(renamed)) {
 		if !slices.Contains(s.strategies.names, was) {
@@ -225,7 +226,7 @@ func side(file string, s *aggregate) Side {
 	return Side{File: file, Version: s.run.Version, World: s.run.World, Cells: s.all.Tally().Cells}
 }
 
-// note says what was not the same for both.
+// note records the differences in version, seed, lease and scripts, and interrupted runs.
 func (d *Diff) note(before, after *aggregate) {
 	lease := func(s *aggregate) string {
 		if s.run.TTL == 0 {
@@ -265,7 +266,7 @@ func (d *Diff) note(before, after *aggregate) {
 	}
 }
 
-// cell takes a cell of both reports. What does not apply counts as not there.
+// cell compares a cell of both reports. A not-applicable cell counts as missing.
 func (d *Diff) cell(was, is Cell) {
 	c := Change{World: is.World, Strategy: is.Strategy, Scenario: is.Scenario, Gained: []checker.Anomaly{}, Lost: []checker.Anomaly{}}
 	there, here := was.Verdict != NotApplicable, is.Verdict != NotApplicable
@@ -280,7 +281,7 @@ func (d *Diff) cell(was, is Cell) {
 			c.Text = "nothing of it is in the new report"
 		}
 	case decided(was.Verdict) && decided(is.Verdict):
-		// What is chance in both is no change, whatever is expected.
+		// An anomaly that is chance in both reports is not a change, whether it is expected or not.
 		lots := both(is.Drawn, was.Drawn)
 		c.Gained, c.Lost = without(without(is.Anomalies, was.Anomalies), lots), without(without(was.Anomalies, is.Anomalies), lots)
 		switch {
@@ -305,7 +306,7 @@ func (d *Diff) cell(was, is Cell) {
 	d.Changes = append(d.Changes, c)
 }
 
-// cellSays tells what a cell showed.
+// cellSays describes the result of a cell.
 func cellSays(c Cell) string {
 	switch {
 	case !c.Decided():
@@ -317,7 +318,7 @@ func cellSays(c Cell) string {
 	}
 }
 
-// costs compares what a strategy costs, which is called otherwise in the new report.
+// costs compares the costs of a strategy, whose names in the old and the new report are was and is.
 func (d *Diff) costs(before, after *aggregate, was, is string) {
 	add := func(what, old, now string, ratio float64) {
 		if old != now && old != "" && now != "" {
@@ -362,11 +363,11 @@ func (d *Diff) costs(before, after *aggregate, was, is string) {
 	}
 }
 
-// A quantile is one of how long something took, of all that was measured, and the least and the
-// most in a slice of that, if they are known.
+// A quantile holds a quantile of all measured durations, and its smallest and largest value over
+// the time slices of the measurement. The latter two are 0 if unknown.
 type quantile struct{ of, least, most time.Duration }
 
-// overlaps reports whether the slices of both have something in common.
+// overlaps reports whether the ranges of both quantiles intersect.
 func (q quantile) overlaps(other quantile) bool {
 	return q.most > 0 && other.most > 0 && q.least <= other.most && other.least <= q.most
 }
@@ -385,7 +386,7 @@ func words(d time.Duration) string {
 	return diagram.Words(d)
 }
 
-// ratioOf returns by how much the one is longer; 0 where that can't be said.
+// ratioOf returns now divided by was. ratioOf returns 0 if was is not positive.
 func ratioOf(now, was time.Duration) float64 {
 	if was <= 0 {
 		return 0
@@ -393,13 +394,13 @@ func ratioOf(now, was time.Duration) float64 {
 	return float64(now) / float64(was)
 }
 
-// A costOf says what a span is of.
+// A costOf is the key of a cost.
 type costOf struct {
 	world, strategy string
 	op              checker.Op
 }
 
-// A between is from the least to the most of what was counted. The zero value is of nothing.
+// A between is a range of counts, both ends included. The zero value is empty.
 type between struct{ least, most int }
 
 func (b between) and(n int) between {

@@ -11,8 +11,8 @@ import (
 	"github.com/lockfault/lockfault/reports"
 )
 
-// later returns the sample as it might be in another version: with cells that got worse, better,
-// undecided, decided, new and gone, and costs that rose.
+// later returns the sample as in another version: with cells that got worse, better, undecided,
+// decided, new and gone, and with higher costs.
 func later() []reports.Cell {
 	list := sample()
 	list[0] = cell("set-nx|px", "gc-pause", anomalies(checker.StaleWrite), nil)                  // better
@@ -28,7 +28,7 @@ func later() []reports.Cell {
 	return list
 }
 
-// order returns the places of that many cells.
+// order returns the numbers from 0 to n-1.
 func order(n int) (list []int) {
 	for i := range n {
 		list = append(list, i)
@@ -52,7 +52,8 @@ func TestDiffIsTold(t *testing.T) {
 	}
 }
 
-// What changed since a run before is in all forms of a report that have a place for it.
+// TestFormsSince checks that every suitable format of a report contains the changes since an
+// earlier run.
 func TestFormsSince(t *testing.T) {
 	before, after := write(t, sample(), order(len(sample()))), write(t, later(), order(len(later())))
 	of := reports.Source{Results: filepath.Join(after, reports.ResultsFile), Since: diff(t, before, after, nil)}
@@ -75,8 +76,8 @@ func TestFormsSince(t *testing.T) {
 	}
 }
 
-// Of what was measured in slices it is said whether they differ by more than they do among
-// themselves.
+// TestDiffOfMeasuredCosts checks that a change of a cost measured in slices states whether it is
+// within the spread.
 func TestDiffOfMeasuredCosts(t *testing.T) {
 	results := func(p50, least, most time.Duration) *reports.Results {
 		h := head()
@@ -134,7 +135,7 @@ func readResults(t *testing.T, dir string) *reports.Results {
 	return r
 }
 
-// What became of cells in one direction is told the other way round in the other one.
+// TestDiffBothWays checks that the reverse comparison has the reverse changes.
 func TestDiffBothWays(t *testing.T) {
 	before, after := write(t, sample(), order(len(sample()))), write(t, later(), order(len(later())))
 	there, back := diff(t, before, after, nil), diff(t, after, before, nil)
@@ -164,7 +165,8 @@ func TestDiffBothWays(t *testing.T) {
 	}
 }
 
-// Two strategies that are alone in their reports are compared, and so are those that are named.
+// TestDiffOfOtherNames checks that strategies with different names are compared if each is alone in
+// its report or if the user names them.
 func TestDiffOfOtherNames(t *testing.T) {
 	one := write(t, []reports.Cell{cell("v1", "flush", nil, nil)}, []int{0})
 	two := write(t, []reports.Cell{cell("v2", "flush", anomalies(checker.LostLock), nil)}, []int{0})
@@ -192,7 +194,8 @@ func TestDiffOfOtherNames(t *testing.T) {
 	}
 }
 
-// A run that played less than its baseline is not told what it did not play.
+// TestNarrowedDiff checks that the comparison of a smaller run with its baseline omits the cells
+// that it did not include.
 func TestNarrowedDiff(t *testing.T) {
 	before, after := write(t, sample(), order(len(sample()))), write(t, sample()[:1], []int{0})
 	d := diff(t, before, after, nil)

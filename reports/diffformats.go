@@ -12,7 +12,7 @@ import (
 	"github.com/lockfault/lockfault/reports/page"
 )
 
-// DiffFormats returns the forms in which a [Diff] can be written.
+// DiffFormats returns the formats in which a [Diff] can be written.
 func DiffFormats() []string { return []string{"text", "markdown", "html", "json", AnnotationsForm} }
 
 // Write writes the differences in one of [DiffFormats].
@@ -34,20 +34,20 @@ func (d *Diff) Write(w io.Writer, format string) error {
 	return fmt.Errorf("reports: there is no format %q: there are %s", format, strings.Join(DiffFormats(), ", "))
 }
 
-// A group is cells of a strategy that changed in the same way.
+// A group holds the cells of a strategy that changed in the same way.
 type group struct {
 	strategy, text string
 	scenarios      []string
 }
 
-// A section is the cells that became the same.
+// A section holds the cells with the same kind of change.
 type section struct {
 	ChangeKind
 	groups []group
 }
 
-// sections puts together the changes that say the same of one strategy, in the order in which they
-// came, which is that of the worst first.
+// sections groups the changes with the same text and strategy. sections keeps their order, which is
+// worst first.
 func (d *Diff) sections() (list []section) {
 	worlds := map[string]bool{}
 	for _, c := range d.Changes {
@@ -72,7 +72,7 @@ func (d *Diff) sections() (list []section) {
 	return list
 }
 
-// text tells in a line what a cost became.
+// text describes the change of a cost in a line.
 func (c CostChange) text() string {
 	text := fmt.Sprintf("%s: %s, now %s", c.What, c.Old, c.New)
 	if c.Ratio > 0 {
@@ -89,7 +89,8 @@ func (s Side) text() string {
 	return fmt.Sprintf("%s (lockfault %s, world %s, %s)", s.File, s.Version, strings.ReplaceAll(s.World, ",", " and "), count(s.Cells, "cell"))
 }
 
-// mostUnder is how many scenarios a terminal is told of one change; the other forms tell all.
+// mostUnder is the largest number of scenarios listed for a change on a terminal and in
+// annotations. The other formats list all.
 const mostUnder = 12
 
 func (d *Diff) text(w io.Writer) error {
@@ -121,7 +122,7 @@ func (d *Diff) markdown(w io.Writer) error {
 	return b.Flush()
 }
 
-// sectionsMarkdown writes what changed below a title, with headings of that level.
+// sectionsMarkdown writes the changes below a title, with headings of the given level.
 func (d *Diff) sectionsMarkdown(b *bufio.Writer, level string) {
 	fmt.Fprintf(b, "%s.\n\n", d.Tally())
 	fmt.Fprintf(b, "- old: %s\n- new: %s\n", escape(d.Old.text()), escape(d.New.text()))
@@ -142,7 +143,8 @@ func (d *Diff) sectionsMarkdown(b *bufio.Writer, level string) {
 	}
 }
 
-// annotations writes a line for each cell that got worse or has no answer any more, as [Annotations] does.
+// annotations writes a line for each group of cells that got worse or became undecided, in the
+// format of [Annotations], and then the counts.
 func (d *Diff) annotations(b *bufio.Writer) {
 	level := map[ChangeKind]string{Worse: "error", Lost: "warning"}
 	for _, section := range d.sections() {
@@ -178,7 +180,7 @@ func (d *Diff) json(w io.Writer) error {
 	}{Tool, d})
 }
 
-// page returns the differences as a page shows them.
+// page returns the differences in the form that a page needs.
 func (d *Diff) page() *page.Differences {
 	p := &page.Differences{Title: "lockfault compare", Tally: d.Tally() + ".", Old: shortLine(d.Old.text()), New: shortLine(d.New.text()), Notes: each(d.Notes, shortLine)}
 	for _, section := range d.sections() {

@@ -8,19 +8,19 @@ import (
 	"github.com/lockfault/lockfault/reports/diagram"
 )
 
-// cutCommand returns a command's first word and the rest.
+// cutCommand returns the first word of a command and the rest.
 func cutCommand(text string) (name, rest string, found bool) { return strings.Cut(text, " ") }
 
-// A durationFault is a fault that lasts, and the words by which a script ends it.
+// A durationFault is a fault that lasts until a later line of the script ends it.
 type durationFault struct {
-	verb  string // the script's word for it
+	verb  string // keyword in the script language
 	kind  diagram.SpanKind
 	label string
 	ends  []string
 }
 
-// lastings are the faults of nodes and links that last. Those of clients are events of their
-// own kinds, and what the gate does shows by what it kept.
+// lastings returns the faults of nodes and links that last. Faults of clients have event kinds of
+// their own, and faults of the gate show as spans of held messages.
 func lastings() []durationFault {
 	return []durationFault{
 		{"partition", diagram.Cut, "cut off", []string{"heal"}},
@@ -30,21 +30,21 @@ func lastings() []durationFault {
 		{"split", diagram.Odd, "split", []string{"join"}},
 		{"drift", diagram.Odd, "drift", []string{"drift"}},
 		{"replication", diagram.Odd, "", []string{"replication", "failover", "join"}},
-		{"failover", diagram.Stop, "failed over", nil}, // of the server that it was
+		{"failover", diagram.Stop, "failed over", nil}, // of the server that was replaced
 	}
 }
 
-// An openSpan is what open spans have in common: the word that ends them, their lane, and from
-// which nodes that lane's node is cut off.
+// An openSpan is the key of open spans: the keyword that ends them, their lane, and the nodes from
+// which the lane's node is cut off.
 type openSpan struct {
 	end, from string
 	lane      int
 }
 
-// faults are what the script did to nodes and links for a time.
+// faults returns the spans of the script's faults of nodes and links.
 func (p *diagramBuilder) faults() []diagram.Span {
 	var list []diagram.Span
-	open := map[string]map[openSpan][]int{} // the spans of each kind that last, by the word that ends them
+	open := map[string]map[openSpan][]int{} // open spans by the keyword that ends them
 	for i, e := range p.h.Events[:p.last+1] {
 		if e.Kind != checker.Fault {
 			continue
@@ -94,8 +94,8 @@ func (p *diagramBuilder) faults() []diagram.Span {
 	return list
 }
 
-// verbOf returns what a line of a script does, and what is said behind it: "partition" and
-// "from n4" of "partition A from n4", "crash" of "n1 crash".
+// verbOf returns the keyword of a script line and its arguments: "partition" and "from n4" for
+// "partition A from n4", "crash" and "" for "n1 crash".
 func verbOf(text string) (verb, rest string) {
 	words := strings.Fields(text)
 	if len(words) == 0 {
@@ -106,7 +106,7 @@ func verbOf(text string) (verb, rest string) {
 			switch {
 			case words[0] == word:
 				rest := words[1:]
-				for len(rest) > 0 && rest[0] != "from" { // whom, which the lane says
+				for len(rest) > 0 && rest[0] != "from" { // skip the subjects, which the lanes show
 					rest = rest[1:]
 				}
 				return word, strings.Join(rest, " ")
@@ -118,8 +118,8 @@ func verbOf(text string) (verb, rest string) {
 	return words[0], ""
 }
 
-// subjects returns the lanes that a fault is about: of the clients and servers that are named
-// before anything else in it, those of a node all.
+// subjects returns the lanes that a fault concerns: those of the clients and servers at the
+// beginning of its text. A node stands for all its servers.
 func (p *diagramBuilder) subjects(e checker.Event) []int {
 	var lanes []int
 	add := func(lane int) {
@@ -133,7 +133,7 @@ func (p *diagramBuilder) subjects(e checker.Event) []int {
 			break
 		}
 		if i > 1 && len(lanes) > 0 && words[0] != "partition" && words[0] != "heal" && words[0] != "timeout" {
-			break // n1 split C D is about n1
+			break // n1 split C D concerns n1 only
 		}
 		add(p.client(word))
 		if node, _, server := strings.Cut(word, "/"); server || slices.Contains(p.h.Meta.Nodes, node) {
@@ -150,8 +150,10 @@ func (p *diagramBuilder) subjects(e checker.Event) []int {
 	return lanes
 }
 
-// mended returns whether to mend the ways of some lanes' nodes, all or from those that rest names, mends those from
-// a lane's node to all that it was cut off from: what is mended of n3 is also what n1 was cut off by.
+// mended returns a function that reports whether healing the links of the lanes' nodes ends an open
+// partition of another lane: the partition must be from these nodes only and, if rest names nodes,
+// the other lane's node must be among them. For example, healing n3 also heals the partition of n1
+// from n3.
 func (p *diagramBuilder) mended(lanes []int, rest string) func(openSpan) bool {
 	var nodes []string
 	for _, lane := range lanes {
@@ -171,7 +173,7 @@ func (p *diagramBuilder) mended(lanes []int, rest string) func(openSpan) bool {
 	}
 }
 
-// primary returns the lane of the server that took a request, or none if there is no such request.
+// primary returns the lane of the server that executed a request, or nil for a negative position.
 func (p *diagramBuilder) primary(request int) []int {
 	if request < 0 {
 		return nil

@@ -19,21 +19,21 @@ import (
 	"github.com/lockfault/lockfault/internal/input"
 )
 
-// LogsDir is the directory below the report's for what the servers of cells logged
-// that were not decided, by world, strategy and scenario.
+// LogsDir is the directory, inside the report's, for the server logs of undecided cells. Its levels
+// are world, strategy and scenario.
 const LogsDir = "logs"
 
-// linkLog is the log that is among those of each cell.
+// linkLog is a log file that every cell with logs has.
 const linkLog = "toxiproxy.log"
 
-// generator is what each page of ours says near its beginning.
+// generator is a tag near the beginning of every page that lockfault writes.
 const generator = `<meta name="generator" content="lockfault">`
 
-// entries returns what a report's directory has of ours.
+// entries returns the names of lockfault's files and directories in a report's directory.
 func entries() []string { return []string{ResultsFile, MarkdownFile, HTMLFile, HistoryDir, LogsDir} }
 
-// copyCellFiles brings the files of a cell from the directory of its attempt. Both names are below the
-// report's directory.
+// copyCellFiles links or copies the files of a cell from the directory of its attempt. Both names
+// are relative to the report's directory.
 func copyCellFiles(in *below.Dir, c Cell, from, to string) error {
 	if c.History != "" {
 		name := filepath.FromSlash(c.History)
@@ -47,7 +47,7 @@ func copyCellFiles(in *below.Dir, c Cell, from, to string) error {
 	logs := filepath.Join(LogsDir, c.World, c.Strategy, c.Scenario)
 	files, err := in.ReadDir(filepath.Join(from, logs))
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil // of virtual time there are none
+		return nil // a simulated cell has no logs
 	}
 	for _, f := range files {
 		err = errors.Join(err, link(in, filepath.Join(from, logs, f.Name()), filepath.Join(to, logs, f.Name())))
@@ -55,8 +55,8 @@ func copyCellFiles(in *below.Dir, c Cell, from, to string) error {
 	return err
 }
 
-// link gives a file another name, or copies it where files have one only. It
-// makes missing directories.
+// link makes a hard link to a file, or copies it if the file system has no hard links. link makes
+// missing directories.
 func link(in *below.Dir, from, to string) error {
 	if err := in.MkdirAll(filepath.Dir(to), 0o755); err != nil {
 		return err
@@ -76,8 +76,8 @@ func link(in *below.Dir, from, to string) error {
 	})
 }
 
-// checkOurs returns an error if there is something in the directory, in the
-// place of a report, that no run has written.
+// checkOurs returns an error if the directory has a file, with the name of a report's file, that no
+// run has written.
 func checkOurs(in *below.Dir) error {
 	for _, name := range entries() {
 		info, err := in.Lstat(name)
@@ -115,7 +115,7 @@ func errInTheWay(name string) error {
 	return fmt.Errorf("%s there is no directory, and a cell's files may need one of that name: move it away, or name another directory", name)
 }
 
-// checkWay returns an error if a file stands where a cell of the plan needs a directory.
+// checkWay returns an error if a file has the name of a directory that a cell of the plan needs.
 func (r *Report) checkWay() error {
 	theirs, err := foreign(r.out, ".")
 	if err != nil || len(theirs) == 0 || r.plan.Cell == nil {
@@ -137,8 +137,8 @@ func (r *Report) checkWay() error {
 	return nil
 }
 
-// foreign returns the files below the directories of a report that no run has
-// written. The report is in a directory below in.
+// foreign returns the files below the directories of a report that no run has written. The report
+// is in the directory dir below in.
 func foreign(in *below.Dir, dir string) (names []string, err error) {
 	report, err := in.Sub(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -168,23 +168,22 @@ func foreign(in *below.Dir, dir string) (names []string, err error) {
 	return names, nil
 }
 
-// isHistoryName reports whether a name below a report's directory is that of a
-// history.
+// isHistoryName reports whether a name, relative to a report's directory, is the name of a history.
 func isHistoryName(name string) bool {
 	matched, _ := path.Match(HistoryDir+"/*/*/*.jsonl", name)
 	return matched
 }
 
-// isDirName reports whether a name below a report's directory may be that of a directory for the
-// files of cells: of a world, a strategy, or, for logs, a scenario.
+// isDirName reports whether a name, relative to a report's directory, may be a directory for the
+// files of cells: that of a world, a strategy or, for logs, a scenario.
 func isDirName(name string) bool {
 	root, _, _ := strings.Cut(name, "/")
 	depth := strings.Count(name, "/")
 	return depth > 0 && (depth <= 2 || root == LogsDir && depth == 3)
 }
 
-// isReportFile reports whether a run has written the file of that name below a report's
-// directory: its content says so, or what lies beside it.
+// isReportFile reports whether a run has written the named file, which is relative to a report's
+// directory. Its content decides, or for a log the file [linkLog] in the same directory.
 func isReportFile(in *below.Dir, name string) bool {
 	if matched, _ := path.Match(LogsDir+"/*/*/*/*.log", name); matched {
 		_, err := in.Lstat(filepath.FromSlash(path.Join(path.Dir(name), linkLog)))
@@ -215,8 +214,8 @@ func isReportFile(in *below.Dir, name string) bool {
 	return false
 }
 
-// saysTool reports whether a text is a JSON object that says that it is of this tool, wherever: somebody may have
-// formatted it anew.
+// saysTool reports whether a text is a JSON object whose field "tool" is [Tool]. The field may be
+// anywhere, since the user may have reformatted the file.
 func saysTool(r io.Reader) bool {
 	values := newValues(r)
 	decoder := values.decoder
@@ -239,14 +238,14 @@ func saysTool(r io.Reader) bool {
 	return false
 }
 
-// beginsWith reports whether a text begins so.
+// beginsWith reports whether the input begins with the text.
 func beginsWith(r io.Reader, text string) bool {
 	beginning := make([]byte, len(text))
 	_, err := io.ReadFull(r, beginning)
 	return err == nil && string(beginning) == text
 }
 
-// contains reports whether the beginning of a text contains all of those.
+// contains reports whether the first 1024 bytes of the input contain all texts.
 func contains(r io.Reader, texts ...string) bool {
 	beginning := make([]byte, 1<<10)
 	n, _ := io.ReadFull(r, beginning)
@@ -258,8 +257,8 @@ func contains(r io.Reader, texts ...string) bool {
 	return true
 }
 
-// tidy removes the report before, which has made room. What is not ours
-// goes back to its place.
+// tidy removes the previous report, which was moved aside. Files in it that lockfault did not write
+// return to their original place.
 func (r *Report) tidy() error {
 	former := r.place.Former()
 	names, err := foreign(r.out, former)

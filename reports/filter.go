@@ -7,28 +7,28 @@ import (
 	"github.com/lockfault/lockfault/checker"
 )
 
-// A View says how much of a story is told. The zero value tells all of it, with
-// what repeats itself in one line.
+// A View selects the part of a story to show. The zero value shows all events, with repeated rounds
+// folded into a line.
 type View struct {
-	// All tells each event on a line of its own.
+	// All shows each event on its own line.
 	All bool
-	// Around, unless it is nil, tells the neighbourhood of an event, each on a
-	// line of its own.
+	// Around restricts the story to the lines around an event, each event on its own line. Nil
+	// means no restriction.
 	Around *Neighbourhood
-	// Only names clients, nodes and servers: what happened to or between others is
-	// left out, but for what the script did. Where no client is named all are
-	// meant, and where no node or server is named all of those.
+	// Only restricts the story to the named clients, nodes and servers, and to the actions of the
+	// script. If it names no client, all clients are included; if it names no node or server, all
+	// of them are.
 	Only []string
 }
 
-// A Neighbourhood is an event, by its index in the history, with so many lines before
-// and behind it; fewer than none are none. Without such an event it is everything.
+// A Neighbourhood is an event, by its index in the history, with up to Lines lines before and after
+// it. Negative Lines count as 0. If no row shows the event, all rows are shown.
 type Neighbourhood struct{ Event, Lines int }
 
-// excerpt reports whether parts of the story are left out.
+// excerpt reports whether the view omits parts of the story.
 func (v View) excerpt() bool { return v.Around != nil || len(v.Only) > 0 }
 
-// shows reports whether the view tells of an event in a history of these clients.
+// shows reports whether the view includes an event of a history with these clients.
 func (v View) shows(e checker.Event, clients []string) bool {
 	switch e.Kind {
 	case checker.Step, checker.Fault, checker.Measure, checker.End, checker.Pause, checker.Resume, checker.Crash, checker.Restart, checker.Cancel:
@@ -42,14 +42,14 @@ func (v View) shows(e checker.Event, clients []string) bool {
 	places := slices.DeleteFunc(slices.Clone(v.Only), func(name string) bool { return slices.Contains(clients, name) })
 	at := func(place string) bool {
 		node, _, server := strings.Cut(place, "/")
-		// A reply without its request doesn't say from which server of the node.
+		// A reply without its request does not name the server of the node.
 		return place == e.Node || place == e.Server || server && e.Server == "" && node == e.Node
 	}
 	return (e.Client == "" || !some || named(e.Client)) &&
 		(e.Node == "" || len(places) == 0 || slices.ContainsFunc(places, at))
 }
 
-// cut leaves of the rows those around the event.
+// cut returns the rows around the event, with a row that counts the omitted lines at each end.
 func (n Neighbourhood) cut(rows []Row) []Row {
 	at := slices.IndexFunc(rows, func(r Row) bool { return slices.Contains(r.Events, n.Event) })
 	if at < 0 {

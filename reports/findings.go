@@ -16,16 +16,16 @@ import (
 	"github.com/lockfault/lockfault/reports/page"
 )
 
-// Findings are what a search came to, in the words of whoever searched, for a page.
+// Findings holds the result of a search for a page, in the words of the caller.
 type Findings struct {
 	Strategy, Summary string
-	// Conclusions say what the result means and what it doesn't, the most important first, and Remarks what else
-	// is to be known of it.
+	// Conclusions states what the result means and what it does not mean, the most important first.
+	// Notes holds further remarks.
 	Conclusions, Notes []string
-	// Searched says what was searched, Came how much there was of it, and Provenance where that is from: what, and
-	// which.
+	// Searched describes the search, Coverage its extent, and Provenance its origin, each as names
+	// and values.
 	Searched, Coverage, Provenance [][2]string
-	// Worlds are those of real servers that were asked, too.
+	// Worlds names the worlds with real servers in which the findings were played too.
 	Worlds   []string
 	List     []Found
 	Failures []Failed
@@ -36,22 +36,25 @@ type Found struct {
 	Anomaly                     checker.Anomaly
 	Moves, Requests, ShrunkFrom int
 	File, Script                string
-	// Said is what each of the worlds said, in their order; empty where one was not asked.
+	// Said holds the answer of each world, in the order of Worlds. Said is empty for a world that
+	// was not asked.
 	Said []string
-	// Flags are what a command needs beside the strategy and the file to play it again.
+	// Flags holds the flags that a command needs to repeat the finding, in addition to the strategy
+	// and the file.
 	Flags []string
-	// Cell is what the script came to when it was played for this page, and History how.
+	// Cell is the result of the script when it ran for this page, and History is its history.
 	Cell    Cell
 	History checker.History
 }
 
-// A Failed is a script that came to nothing.
+// A Failed is a script that ended without a result.
 type Failed struct{ Script, Err string }
 
-// findingsTitle begins the title of a page of findings, by which it is known that a search wrote it.
+// findingsTitle begins the title of a page of findings. findingsTitle identifies a page that a
+// search has written.
 const findingsTitle = Tool + " explore"
 
-// WriteFindings writes the page of a search, whose stories are those of cells.
+// WriteFindings writes the page of a search. Its stories have the form of those of cells.
 func WriteFindings(w io.Writer, f Findings) error {
 	p := page.Findings{
 		Title: findingsTitle + " " + shown(f.Strategy), Summary: shortLine(f.Summary), Conclusions: each(f.Conclusions, readable), Notes: each(f.Notes, readable),
@@ -80,7 +83,7 @@ func WriteFindings(w io.Writer, f Findings) error {
 	return page.OfFindings(w, p)
 }
 
-// story tells what the script came to.
+// story returns the story of the script.
 func (x *Found) story() (page.Story, error) {
 	c := x.Cell
 	s := page.Story{
@@ -97,13 +100,13 @@ func (x *Found) story() (page.Story, error) {
 	return s, draw(&s, c, x.History, true)
 }
 
-// command returns what to type to have the script played again, beside the page.
+// command returns the command line that repeats the script from the directory of the page.
 func (x *Found) command() string {
 	words := append([]string{Tool, "trace", x.Cell.Strategy, "./" + x.File}, x.Flags...)
 	return strings.Join(each(words, func(w string) string { return shell.Quote(shortLine(w)) }), " ")
 }
 
-// means says what an anomaly is.
+// means returns the meaning of an anomaly, or "" if it is unknown.
 func means(a checker.Anomaly) string {
 	if i := slices.Index(checker.Anomalies(), a); i >= 0 {
 		return shorts()[i][1]
@@ -111,7 +114,8 @@ func means(a checker.Anomaly) string {
 	return ""
 }
 
-// readable is printed for what may be longer than a sentence, such as a command.
+// readable returns a text that is safe to print. readable allows 2000 characters, more than [shown]
+// does, for texts such as commands.
 func readable(text string) string { return clipTo(printable.Line(text), 2000) }
 
 func readablePairs(list [][2]string) [][2]string {

@@ -12,8 +12,8 @@ import (
 	"github.com/lockfault/lockfault/reports"
 )
 
-// found is what a search came to that found two anomalies: of one real servers were asked, and one is the same story
-// once more.
+// found returns the result of a search with two anomalies. Real servers were asked about the first;
+// the second has an equal story.
 func found() reports.Findings {
 	c, h := pause()
 	c.Expected = c.Anomalies
@@ -53,7 +53,7 @@ func TestFindings(t *testing.T) {
 	}
 }
 
-// Of nothing there is a page, too.
+// TestNoFindings checks that a search without findings has a page.
 func TestNoFindings(t *testing.T) {
 	f := found()
 	f.List, f.Failures, f.Notes, f.Worlds = nil, nil, nil, nil
@@ -71,7 +71,8 @@ func TestNoFindings(t *testing.T) {
 	}
 }
 
-// What shows something else when it is played for the page says so, and what could not be played says why.
+// TestFindingsThatDiffer checks the page of a finding that shows something else when it is played
+// again, and of a script that failed.
 func TestFindingsThatDiffer(t *testing.T) {
 	f := found()
 	f.List[0].Cell.Expected = anomalies(checker.Ghost)
@@ -87,7 +88,8 @@ func TestFindingsThatDiffer(t *testing.T) {
 	}
 }
 
-// Names and texts are read and nothing else, and a page of all anomalies can be mailed.
+// TestFindingsAreEscaped checks that names and texts are escaped, and that a page of all anomalies
+// is small enough for an e-mail.
 func TestFindingsAreEscaped(t *testing.T) {
 	var bad strings.Builder
 	for _, text := range hostile() {
@@ -135,7 +137,7 @@ func TestFindingsAreEscaped(t *testing.T) {
 	}
 }
 
-// A page that another has written is not taken for one of a search.
+// TestCheckFindingsPage checks that a foreign page is not accepted as a page of a search.
 func TestCheckFindingsPage(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, reports.HTMLFile)
@@ -157,7 +159,8 @@ func TestCheckFindingsPage(t *testing.T) {
 	}
 }
 
-// whole fails unless a page needs nothing but itself, and its links lead to one place each.
+// whole fails the test unless the page is self-contained and each link leads to exactly one
+// element.
 func whole(t *testing.T, text string) {
 	t.Helper()
 	ids := map[string]bool{}

@@ -18,27 +18,28 @@ import (
 	"github.com/lockfault/lockfault/reports/mermaid"
 )
 
-// A Format is a form in which all of a report can be written.
+// A Format is a format in which a whole report can be written.
 type Format struct {
 	Name  string
 	Write func(w io.Writer, of Source) error
-	// Lines says that it is lines among which others may stand, and no document.
+	// Lines reports whether the output consists of independent lines, to which other lines may be
+	// added, instead of a document.
 	Lines bool
 }
 
-// A Source is what a form is written of.
+// A Source holds the input of a [Format].
 type Source struct {
-	// Results is the file of the results. Histories are read below its directory, as far as the
-	// form needs any.
+	// Results is the path of the results file. Formats that need histories read them below its
+	// directory.
 	Results string
-	// Since is what changed since a run before, nil if it was compared with none.
+	// Since holds the changes since an earlier run. Since is nil if the run was not compared.
 	Since *Diff
-	// Err returns an error once the writing shall end, such as [context.Context.Err] does. The writing
-	// asks before each cell. If Err is nil, nothing ends the writing.
+	// Err returns an error if the writing must stop, as [context.Context.Err] does. Err is called
+	// before each cell. If Err is nil, the writing does not stop early.
 	Err func() error
 }
 
-// scan is [Scan] of the results, until the writing shall end.
+// scan calls [Scan] on the results, and stops with the error of Err.
 func (of Source) scan(visit func(Cell) error) (Head, error) {
 	return Scan(of.Results, func(c Cell) error {
 		if of.Err != nil {
@@ -50,7 +51,7 @@ func (of Source) scan(visit func(Cell) error) (Head, error) {
 	})
 }
 
-// Forms returns the forms.
+// Forms returns the supported formats.
 func Forms() []Format {
 	return []Format{
 		{Name: "html", Write: HTML},
@@ -62,7 +63,8 @@ func Forms() []Format {
 	}
 }
 
-// results copies them: each string has the same value.
+// results copies the results file. Characters that act on a terminal are escaped, so that each
+// string keeps its value.
 func results(w io.Writer, of Source) error {
 	f, err := openBeside(of.Results, input.Stream)
 	if err != nil {
@@ -73,8 +75,8 @@ func results(w io.Writer, of Source) error {
 	return err
 }
 
-// WriteFile writes a form into a file, which is there as a whole or not at all. What is no regular
-// file, a device or a pipe, is written into; of a symbolic link that goes for what it leads to.
+// WriteFile writes the report to a file, either completely or not at all. A device or a pipe is
+// written to directly, also if the name is a symbolic link to one.
 func (f Format) WriteFile(name string, of Source) error {
 	write := func(w io.Writer) error { return f.Write(w, of) }
 	var err error
@@ -89,7 +91,7 @@ func (f Format) WriteFile(name string, of Source) error {
 	return nil
 }
 
-// writeInto writes into what is there.
+// writeInto writes to an existing file.
 func writeInto(path string, write func(io.Writer) error) error {
 	f, err := os.OpenFile(path, os.O_WRONLY, 0)
 	if err != nil {
@@ -103,7 +105,8 @@ func writeInto(path string, write func(io.Writer) error) error {
 	return errors.Join(err, f.Close())
 }
 
-// IsPartOfReport reports whether a file is one of those that a report in that directory has.
+// IsPartOfReport reports whether a path has the name of a file or directory, or lies in a
+// directory, that a report in dir has.
 func IsPartOfReport(dir, file string) bool {
 	at, err := filepath.Abs(dir)
 	if err != nil {
@@ -121,13 +124,13 @@ func IsPartOfReport(dir, file string) bool {
 	return slices.Contains(append(entries(), WorkDir), first)
 }
 
-// AnnotationsForm is the name of the form that [Annotations] writes.
+// AnnotationsForm is the name of the format that [Annotations] writes.
 const AnnotationsForm = "github"
 
-// Annotations writes a line for each cell that is not as expected, in the form in which GitHub's
-// workflows take what they show beside the code: its documentation, "Workflow commands for GitHub
-// Actions", says how. A cell of a user's script stands beside that. Behind them is what changed
-// since a run before.
+// Annotations writes a line for each cell that differs from its expectation, followed by the counts
+// and by the changes since an earlier run. The lines are workflow commands of GitHub Actions, which
+// shows them next to the code: see "Workflow commands for GitHub Actions" in GitHub's
+// documentation. The annotation of a cell with a user's script is attached to the script's file.
 func Annotations(w io.Writer, of Source) error {
 	s, err := newSurvey(of.Results)
 	if err != nil {
@@ -161,7 +164,7 @@ func Annotations(w io.Writer, of Source) error {
 	return b.Flush()
 }
 
-// annotated escapes what is in an annotation, or in one of its properties.
+// annotated escapes the text of an annotation, or of one of its properties.
 func annotated(text string, property bool) string {
 	text = strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A").Replace(text)
 	if property {
@@ -170,8 +173,8 @@ func annotated(text string, property bool) string {
 	return text
 }
 
-// Diagrams writes the sequence diagram of each cell that is not as expected, or if all are, of each
-// that showed an anomaly, as Mermaid in Markdown.
+// Diagrams writes the sequence diagram of each cell with an anomaly as Mermaid in Markdown. If any
+// cell differs from its expectation, only such cells are included.
 func Diagrams(w io.Writer, of Source) error {
 	s, err := newSurvey(of.Results)
 	if err != nil {
@@ -193,13 +196,14 @@ func Diagrams(w io.Writer, of Source) error {
 	return b.Flush()
 }
 
-// diagram writes the sequence diagram of a cell, if it has a history, as a block of Markdown.
+// cellDiagram writes the sequence diagram of a cell as a Markdown block. cellDiagram writes nothing
+// if the cell has no history.
 func cellDiagram(b *bufio.Writer, c Cell, dir string) error {
 	if c.History == "" {
 		return nil
 	}
 	h, err := c.historyIn(dir)
-	if errors.Is(err, fs.ErrNotExist) { // results alone can be kept
+	if errors.Is(err, fs.ErrNotExist) { // a user may keep the results without the histories
 		return nil
 	}
 	if err != nil {
@@ -213,7 +217,7 @@ func cellDiagram(b *bufio.Writer, c Cell, dir string) error {
 	return nil
 }
 
-// The elements of JUnit's form, as far as they are used here.
+// The elements of the JUnit format that are used here.
 type (
 	junitSuites struct {
 		XMLName  xml.Name     `xml:"testsuites"`
@@ -250,10 +254,11 @@ type (
 	}
 )
 
-// JUnit writes the cells as test cases in the XML that JUnit's reports have, one test suite for each
-// strategy in a world: a cell that is not as expected is a failure, one without an answer an
-// error, one that does not apply is skipped. What got worse since a run before is a failure, and
-// what has no answer any more an error, whatever was expected. It keeps a few lines of each cell.
+// JUnit writes the cells as test cases in JUnit's XML format, with a test suite for each strategy
+// in each world. A cell that differs from its expectation is a failure, an undecided cell an error,
+// and a not-applicable cell is skipped. If the run was compared with an earlier one, a cell that
+// got worse is also a failure, whatever its expectation. JUnit keeps a few lines of each cell in
+// memory.
 func JUnit(w io.Writer, of Source) error {
 	s, err := newSurvey(of.Results)
 	if err != nil {
@@ -299,7 +304,7 @@ func JUnit(w io.Writer, of Source) error {
 	return err
 }
 
-// add adds a cell, which became something since a run before if that was compared.
+// add adds a cell with its change since an earlier run, which is zero without a comparison.
 func (s *junitSuite) add(c Cell, command string, since Change) {
 	t := junitCase{Name: shown(c.Scenario), Class: s.Name, Time: junitTime(c.Elapsed.Seconds())}
 	message := shortLine(c.Difference())

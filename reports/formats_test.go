@@ -10,7 +10,7 @@ import (
 	"github.com/lockfault/lockfault/reports"
 )
 
-// form returns the report of the cells in one of the forms.
+// form returns the report of the cells in the named format.
 func form(t *testing.T, name string, cells []reports.Cell) string {
 	t.Helper()
 	return formOf(t, name, write(t, cells, order(len(cells))))
@@ -37,7 +37,7 @@ func TestForms(t *testing.T) {
 	}
 }
 
-// No form lets through what a report says as something else than text.
+// TestFormsEscape checks that every format escapes the texts of a report.
 func TestFormsEscape(t *testing.T) {
 	dir := hostileReport(t)
 	cells := 0
@@ -66,7 +66,7 @@ func TestFormsEscape(t *testing.T) {
 	}
 }
 
-// What is written for JUnit's readers is what they take.
+// TestJUnitIsValid checks the JUnit output against the schema of its readers.
 func TestJUnitIsValid(t *testing.T) {
 	program, err := exec.LookPath("xmllint")
 	if err != nil {
@@ -95,7 +95,7 @@ func TestJUnitIsValid(t *testing.T) {
 	}
 }
 
-// The counts of suites are those of what is in them.
+// TestJUnitCounts checks that the counts of suites match their contents.
 func TestJUnitCounts(t *testing.T) {
 	text := form(t, "junit", sample())
 	suites := strings.Split(text, "<testsuite ")[1:]

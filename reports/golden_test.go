@@ -8,10 +8,10 @@ import (
 	"gotest.tools/v3/golden"
 )
 
-// look is how pages look and what moves in them, which stands in files of its own.
+// look matches the style and the script of a page, which have files of their own.
 var look = regexp.MustCompile(`(?s)<(style|script)>.*?</(style|script)>`)
 
-// matches compares got with a golden file, of pages without their look.
+// matches compares got with a golden file. Pages are compared without style and script.
 func matches(t *testing.T, name, got string) {
 	t.Helper()
 	if filepath.Ext(name) == ".html" {

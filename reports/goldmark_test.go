@@ -23,8 +23,9 @@ import (
 	"github.com/lockfault/lockfault/reports"
 )
 
-// A reader of Markdown finds in what is written what was meant: tables whose rows are as wide as their heads, as many
-// headings as there are, and nothing that a name or a text brought along, such as an element, an image or a link.
+// TestMarkdownParses checks with a Markdown parser that tables have rows as wide as their heads,
+// that the number of headings is right, and that no name or text becomes an element, an image or a
+// link.
 func TestMarkdownParses(t *testing.T) {
 	for what, dir := range map[string]string{"sample": write(t, sample(), order(len(sample()))), "hostile": hostileReport(t)} {
 		results := filepath.Join(dir, reports.ResultsFile)
@@ -52,7 +53,7 @@ func TestMarkdownParses(t *testing.T) {
 			t.Errorf("%s: there is no table", what)
 		}
 	}
-	// And it would find them.
+	// The check itself must find errors.
 	if n := broken("| a | b |\n|---|---|\n| one | two | three |\n"); n == "" {
 		t.Error("a row that is too wide was not found")
 	}
@@ -64,7 +65,7 @@ func TestMarkdownParses(t *testing.T) {
 	}
 }
 
-// parsed reads Markdown, and returns how many tables it has.
+// parsed parses Markdown and returns the number of its tables.
 func parsed(t *testing.T, what, source string) (tables int) {
 	t.Helper()
 	if wrong := broken(source); wrong != "" {
@@ -83,7 +84,8 @@ func document(source string) ast.Node {
 	return goldmark.New(goldmark.WithExtensions(extension.GFM)).Parser().Parse(text.NewReader([]byte(source)))
 }
 
-// separators are the lines below the heads of tables, and headings the lines that begin like one, outside of blocks of code.
+// separators matches the lines below the heads of tables, blocks matches blocks of code, and
+// headings matches the beginnings of headings.
 var (
 	separators = regexp.MustCompile(`(?m)^\|(?:-+:?\|)+$`)
 	blocks     = regexp.MustCompile("(?ms)^```.*?^```$")
@@ -91,7 +93,8 @@ var (
 	details    = regexp.MustCompile(`^</?(details|summary)>`)
 )
 
-// broken says what a reader of Markdown finds that is not meant; nothing if it is empty.
+// broken describes an unintended element that a Markdown parser finds. It returns "" if there is
+// none.
 func broken(source string) (wrong string) {
 	plain := blocks.ReplaceAllString(source, "")
 	tables, heads := 0, 0
@@ -123,7 +126,7 @@ func broken(source string) (wrong string) {
 	if want := len(headings.FindAllString(plain, -1)); heads != want {
 		wrong = "some headings are none, or some text is one"
 	}
-	// The reader drops cells that are too many.
+	// The parser drops surplus cells.
 	lines := strings.Split(plain, "\n")
 	for i, line := range lines {
 		if i > 0 && strings.HasPrefix(line, "|") && strings.HasPrefix(lines[i-1], "|") && bars(line) != bars(lines[i-1]) {
@@ -133,18 +136,18 @@ func broken(source string) (wrong string) {
 	return wrong
 }
 
-// bars counts the bars of a row that divide cells.
+// bars counts the bars that separate cells in a row.
 func bars(line string) int { return strings.Count(line, "|") - strings.Count(line, `\|`) }
 
 func clip(s string) string { return s[:min(len(s), 120)] }
 
-// evil are texts that end what they stand in.
+// evil returns texts that could break out of their context.
 func evil() []string {
 	return []string{"a\nb", "| c | d |", "`", "](http://x.example) [y](", "<b>", "\x1b[31m", "\u202e\u2066\u200f\u009b", "# h", "![i](j)", "//x.example/(y)", "::error::z\r\n::error::z", "=1+1"}
 }
 
-// evilText returns another evil text each time. Every other one has no backtick, between two of which
-// nothing else has a meaning.
+// evilText returns another evil text on each call. Every second text has no backtick, since text
+// between two backticks has no special meaning.
 func evilText(n *int) string {
 	*n++
 	text := evil()[*n%len(evil())] + strings.Join(evil(), fmt.Sprint(*n))
@@ -154,8 +157,8 @@ func evilText(n *int) string {
 	return text
 }
 
-// fillStrings puts evil text into each string that v has, and an element into each list, but for the
-// fields on which reading them depends.
+// fillStrings sets each string in v to an evil text, and adds an element to each list. It leaves
+// out the fields that the reader depends on.
 func fillStrings(v reflect.Value, n *int) {
 	switch v.Kind() {
 	case reflect.String:
@@ -202,7 +205,7 @@ func evilResults(t *testing.T, verdicts ...reports.Verdict) string {
 			var c reports.Cell
 			fillStrings(reflect.ValueOf(&c).Elem(), &n)
 			c.Verdict, c.AsExpected = verdict, asExpected
-			if asExpected { // there are two worlds, with and without a backtick
+			if asExpected { // two worlds, with and without a backtick
 				c.World = results.World
 			} else {
 				c.World = strings.ReplaceAll(results.World, "`", "")
@@ -225,8 +228,8 @@ func evilResults(t *testing.T, verdicts ...reports.Verdict) string {
 	return dir
 }
 
-// Whatever strings results.json has, each form of a report is a document of that form, and no
-// character of it acts on a terminal.
+// TestFormsAreSafe checks that, for any strings in results.json, each format of a report is a valid
+// document without characters that act on a terminal.
 func TestFormsAreSafe(t *testing.T) {
 	dir := evilResults(t, reports.Held, reports.Violated, reports.Unknown, reports.Error, reports.NotApplicable)
 	results := filepath.Join(dir, reports.ResultsFile)

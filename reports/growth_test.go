@@ -11,7 +11,7 @@ import (
 	"github.com/lockfault/lockfault/reports/perfetto"
 )
 
-// rounds returns a history of about n events: those of the function, again and again.
+// rounds returns a history of about n events, which repeats the events of the function.
 func rounds(n int, round func(i int) []checker.Event) checker.History {
 	h := checker.History{Meta: checker.Meta{Format: 1, Clients: []string{"A", "B"}, Nodes: []string{"n1", "n2", "n3"}, TTL: 10 * time.Second, HonourValidity: true}}
 	for i := 0; len(h.Events) < n; i++ {
@@ -28,7 +28,7 @@ func fault(text string) checker.Event {
 	return checker.Event{Kind: checker.Fault, Node: "n1", Text: text}
 }
 
-// TestGrowth checks that what is told and drawn of a history takes O(n log n).
+// TestGrowth checks that stories and pictures of a history take O(n log n) time.
 func TestGrowth(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")

@@ -16,9 +16,9 @@ import (
 	"github.com/lockfault/lockfault/internal/input"
 )
 
-// WriteHistory writes a history to a file of that name below a directory; the name has slashes.
-// The file never holds half of a history. WriteHistory makes missing directories, but not those
-// above dir, and follows no symbolic link below dir.
+// WriteHistory writes a history to the file name, a slash-separated path below dir. The file never
+// holds a partial history. WriteHistory makes missing directories, except the parents of dir, and
+// follows no symbolic link below dir.
 func WriteHistory(dir, name string, h checker.History) error {
 	if err := writeHistory(dir, filepath.FromSlash(name), h); err != nil {
 		return fmt.Errorf("reports: write a history: %w", err)
@@ -41,11 +41,12 @@ func writeHistory(dir, name string, h checker.History) error {
 	return atomicdir.InUnsynced(in, name, func(w io.Writer) error { return checker.Encode(w, h) })
 }
 
-// errNotIts says that a cell's history is another one's.
+// errNotIts reports that a history belongs to another cell.
 var errNotIts = errors.New("its history is another one's")
 
-// historyIn reads the history of a cell below a report's directory, and sees that it is the
-// cell's. The error is errNotIts if it is not, and [fs.ErrNotExist] if there is none.
+// historyIn reads the history of a cell below a report's directory, and checks that it belongs to
+// the cell. The error wraps errNotIts if it belongs to another cell, and [fs.ErrNotExist] if the
+// file does not exist.
 func (c Cell) historyIn(dir string) (checker.History, error) {
 	h, err := ReadHistory(dir, c.History)
 	if m := h.Meta; err == nil && (m.World != c.World || m.Strategy != c.Strategy || m.Scenario != c.Scenario) {
@@ -55,8 +56,8 @@ func (c Cell) historyIn(dir string) (checker.History, error) {
 	return h, err
 }
 
-// ReadHistory reads the history in a file of that name below a directory; the name has slashes. A
-// name that leads out of the directory is an error, and so is a symbolic link that does.
+// ReadHistory reads the history in the file name, a slash-separated path below dir. A name or a
+// symbolic link that leads out of the directory is an error.
 func ReadHistory(dir, name string) (checker.History, error) {
 	path := filepath.Join(dir, filepath.FromSlash(name))
 	f, err := openBelow(dir, name, input.History)
@@ -71,7 +72,7 @@ func ReadHistory(dir, name string) (checker.History, error) {
 	return h, nil
 }
 
-// openBelow opens a file below a directory for reading; the name has slashes.
+// openBelow opens a file below a directory for reading. The name is slash-separated.
 func openBelow(dir, name string, most int64) (*os.File, error) {
 	in, err := below.Open(dir)
 	if err != nil {
@@ -81,8 +82,8 @@ func openBelow(dir, name string, most int64) (*os.File, error) {
 	return in.Read(filepath.FromSlash(name), most)
 }
 
-// openBeside opens a file for reading that lies in its directory: not one that a symbolic link
-// there leads to elsewhere.
+// openBeside opens a file for reading. A symbolic link that leads out of the file's directory is an
+// error.
 func openBeside(path string, most int64) (*os.File, error) {
 	return openBelow(filepath.Dir(path), filepath.Base(path), most)
 }

@@ -26,14 +26,15 @@ import (
 	"github.com/lockfault/lockfault/reports/svg"
 )
 
-// How many moments the page's pictures have: all stories together have to fit into a file
-// that can be mailed.
+// Limits for the moments in the pictures of a page. The page with all its stories must be small
+// enough for an e-mail.
 const (
 	momentsOfViolated = 30
 	momentsOfHeld     = 8
 )
 
-// HTML writes the report as one HTML file. It reads a few histories at a time, and keeps none.
+// HTML writes the report as one HTML file. HTML reads a few histories at a time, concurrently, and
+// keeps none.
 func HTML(w io.Writer, of Source) error {
 	s, err := newSurvey(of.Results)
 	if err != nil {
@@ -72,7 +73,7 @@ func HTML(w io.Writer, of Source) error {
 			story, err := teller.story(c)
 			done <- drawn{story, err}
 		}()
-		if underway = append(underway, done); len(underway) > 2*runtime.GOMAXPROCS(0) { // one that takes long keeps nobody waiting
+		if underway = append(underway, done); len(underway) > 2*runtime.GOMAXPROCS(0) { // so that a slow cell does not block the others
 			return write()
 		}
 		return nil
@@ -87,10 +88,11 @@ func HTML(w io.Writer, of Source) error {
 	return p.Close()
 }
 
-// seenStories are the stories that were told, by what is in them.
+// seenStories maps the content of each story that was written to its ID.
 type seenStories map[[sha256.Size]byte]string
 
-// once leaves out of a story what another one has already shown.
+// once removes the pictures and sentences of a story that an earlier story has already shown, and
+// sets Same instead.
 func (t seenStories) once(s *page.Story) {
 	if s.Timeline == "" {
 		return
@@ -109,13 +111,13 @@ func (t seenStories) once(s *page.Story) {
 	s.Timeline, s.Sequence, s.Mermaid, s.Sentences = "", "", "", nil
 }
 
-// A storyteller makes the stories of a page. It can make several at once.
+// A storyteller makes the stories of a page. A storyteller is safe for concurrent use.
 type storyteller struct {
 	*aggregate
 	dir string
 }
 
-// story makes the story of a cell.
+// story returns the story of a cell.
 func (t *storyteller) story(c Cell) (page.Story, error) {
 	s := page.Story{ID: t.id(c), Name: shown(c.Strategy) + " under " + shown(c.Scenario) + t.elsewhere(c), World: c.World, Scenario: shown(c.Scenario), HasScript: t.hashes[c.Scenario] != ""}
 	for _, world := range t.worlds.names {
@@ -139,10 +141,10 @@ func (t *storyteller) story(c Cell) (page.Story, error) {
 	case err != nil:
 		return s, err
 	}
-	return s, draw(&s, c, h, !c.AsExpected) // Mermaid is what goes into a discussion; of the others by command
+	return s, draw(&s, c, h, !c.AsExpected) // a command draws Mermaid for other cells
 }
 
-// judged puts into a story what the cell came to, and why.
+// judged sets the fields of a story that describe the result of the cell.
 func judged(s *page.Story, c Cell) {
 	s.Verdict, s.Class, s.Difference = outcomeText(c), string(c.Verdict), shortLine(c.Difference())
 	if s.Difference != "" {
@@ -154,14 +156,14 @@ func judged(s *page.Story, c Cell) {
 	s.Notes = notes(c)
 }
 
-// draw puts the pictures into a story, that in Mermaid too if it is discussed.
+// draw adds the pictures to a story, including the Mermaid text if discussed is true.
 func draw(s *page.Story, c Cell, h checker.History, discussed bool) error {
 	most := momentsOfHeld
 	if len(c.Anomalies) > 0 || !c.AsExpected {
 		most = momentsOfViolated
 	}
 	pic := Picture(c, h, most)
-	pic.Title = "" // the story has one
+	pic.Title = "" // the story has its own title
 	if most == momentsOfHeld && len(pic.Sentence) > momentsOfHeld {
 		pic.Sentence = pic.Sentence[:momentsOfHeld]
 	}
@@ -193,7 +195,7 @@ func draw(s *page.Story, c Cell, h checker.History, discussed bool) error {
 	return nil
 }
 
-// notes are what else is to be said of a cell.
+// notes returns further remarks on a cell.
 func notes(c Cell) []string {
 	var list []string
 	if !c.Decided() {
@@ -224,8 +226,9 @@ func notes(c Cell) []string {
 	return list
 }
 
-// DrawCell writes the picture of the cell of that strategy under that scenario, of the first
-// world unless one is named, in one of the [Formats].
+// DrawCell writes the picture of a cell in one of the [Formats]. The report is in dir. If world is
+// empty, DrawCell takes the first world with the cell. The error is [ErrNoCell] if the report has
+// no such cell.
 func DrawCell(w io.Writer, dir, strategy, scenario, world, format string) error {
 	found := false
 	_, err := Scan(filepath.Join(dir, ResultsFile), func(c Cell) error {
@@ -248,10 +251,10 @@ func DrawCell(w io.Writer, dir, strategy, scenario, world, format string) error 
 	return err
 }
 
-// ErrNoCell says that a report has no such cell.
+// ErrNoCell reports that a report has no such cell.
 var ErrNoCell = errors.New("reports: the report has no such cell")
 
-// Formats returns the forms in which one cell can be drawn.
+// Formats returns the formats in which a cell can be drawn.
 func Formats() []string { return []string{"svg", "sequence", "mermaid", "text", "perfetto"} }
 
 func drawAs(w io.Writer, c Cell, h checker.History, format string) error {
@@ -267,17 +270,17 @@ func drawAs(w io.Writer, c Cell, h checker.History, format string) error {
 		return mermaid.Of(Picture(c, h, MostMoments)).Write(w)
 	case "text":
 		return Story(w, c, h, View{})
-	case "perfetto": // a viewer that zooms has room for all
+	case "perfetto": // a viewer with zoom can show all moments
 		return perfetto.Write(printable.NewJSONWriter(w), Picture(c, h, len(h.Events)))
 	}
 	return fmt.Errorf("reports: there is no format %q: there are %s", format, strings.Join(Formats(), ", "))
 }
 
-// Rebuild writes report.md and index.html of the results and histories in a directory anew.
-// The writing ends with the context.
+// Rebuild rewrites report.md and index.html from the results and histories in a directory. Rebuild
+// stops with an error when the context ends.
 func Rebuild(ctx context.Context, dir string) error {
 	of := Source{Results: filepath.Join(dir, ResultsFile), Err: ctx.Err}
-	// Without a history the page would lose a story that it may have now.
+	// Without its history, a story that the old page may have would get lost.
 	if _, err := of.scan(func(c Cell) error {
 		if c.History == "" {
 			return nil
@@ -302,7 +305,8 @@ func Rebuild(ctx context.Context, dir string) error {
 	return drawAll(in, ".", ctx.Err)
 }
 
-// settled opens a report's directory in which no name is a link that a killed run has left.
+// settled opens a report's directory. settled first completes a replacement that a killed run has
+// left unfinished.
 func settled(dir string) (*below.Dir, error) {
 	in, err := below.Open(dir)
 	if err != nil || !placeIn(in).Unsettled() {
@@ -319,8 +323,8 @@ func settled(dir string) (*below.Dir, error) {
 	return in, nil
 }
 
-// drawAll writes all that is drawn of the results in a directory below in. The writing ends with an
-// error of until, which may be nil.
+// drawAll writes the Markdown and HTML files of the results in a directory below in. drawAll stops
+// with the error of until, which may be nil.
 func drawAll(in *below.Dir, dir string, until func() error) error {
 	of := Source{Results: in.Join(filepath.Join(dir, ResultsFile)), Err: until}
 	if err := atomicdir.InUnsynced(in, filepath.Join(dir, MarkdownFile), func(w io.Writer) error { return Markdown(w, of) }); err != nil {
@@ -329,8 +333,8 @@ func drawAll(in *below.Dir, dir string, until func() error) error {
 	return atomicdir.InUnsynced(in, filepath.Join(dir, HTMLFile), func(w io.Writer) error { return HTML(w, of) })
 }
 
-// id names the story of a cell: by what was played, which stays the same from run to run, unless
-// that is nothing to be typed.
+// id returns the ID of a cell's story. id consists of the cell's names, which stay the same from
+// run to run, unless they have unusual characters or are too long.
 func (s *aggregate) id(c Cell) string {
 	id := c.Strategy + "/" + c.Scenario
 	if c.World != s.first() {
@@ -342,12 +346,12 @@ func (s *aggregate) id(c Cell) string {
 	return id
 }
 
-// Together returns how long two clients believed at once that they held the lock, in all.
+// Together returns the total time in which at least two clients believed that they held the lock.
 func Together(h checker.History) (all time.Duration) {
-	end := time.Duration(0)              // of what is counted
-	longest := time.Duration(0)          // the latest end of a hold so far
-	for i, b := range checker.Holds(h) { // by begin; those of one client are disjoint
-		if from, to := max(b.Start, end), min(b.End, longest); i > 0 && to > from { // three at once are counted once
+	end := time.Duration(0)              // end of the counted time
+	longest := time.Duration(0)          // latest end of a hold so far
+	for i, b := range checker.Holds(h) { // by start; holds of a client are disjoint
+		if from, to := max(b.Start, end), min(b.End, longest); i > 0 && to > from { // count overlaps of 3 once
 			all += to - from
 			end = to
 		}

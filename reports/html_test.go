@@ -16,7 +16,8 @@ import (
 	"github.com/lockfault/lockfault/reports"
 )
 
-// What is drawn again of the results and histories is what was there, byte for byte.
+// TestRebuild checks that a report that is rebuilt from its results and histories is
+// byte-identical.
 func TestRebuild(t *testing.T) {
 	dir := write(t, sample(), []int{0, 1, 2, 3, 4, 5, 6, 7})
 	was := map[string]string{}
@@ -34,7 +35,7 @@ func TestRebuild(t *testing.T) {
 			t.Errorf("%s is another one", name)
 		}
 	}
-	// Whoever formats the results anew, whatever the order of their keys, has them still.
+	// The results may be reformatted, with their keys in any order.
 	var any map[string]any
 	if err := json.Unmarshal([]byte(read(t, dir, reports.ResultsFile)), &any); err != nil {
 		t.Fatal(err)
@@ -60,12 +61,12 @@ func TestRebuild(t *testing.T) {
 	}
 }
 
-// hostile are names as nobody should have them.
+// hostile returns names that could break out of their context.
 func hostile() []string {
 	return []string{`<script>alert("x")</script>`, "a|b`c`", "two\nlines", "\x1b[31mred\x1b[0m", strings.Repeat("long", 2500), `"><img src=x onerror=alert(1)>`, "]]></svg>", "{{.}}", "[name](https://example.com/x)", "# title", "![x](y)"}
 }
 
-// hostileReport writes a report in which every name, text and answer is one of these.
+// hostileReport writes a report in which every name, text and reply is hostile.
 func hostileReport(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -148,7 +149,7 @@ func TestEverythingIsEscaped(t *testing.T) {
 	}
 }
 
-// wellFormed fails unless the text is XML.
+// wellFormed fails the test unless the text is well-formed XML.
 func wellFormed(t *testing.T, text string) {
 	t.Helper()
 	d := xml.NewDecoder(strings.NewReader(text))
@@ -163,7 +164,7 @@ func wellFormed(t *testing.T, text string) {
 	}
 }
 
-// A page needs nothing but itself, and its links lead somewhere.
+// TestThePageIsWhole checks that a page is self-contained and that its links lead somewhere.
 func TestThePageIsWhole(t *testing.T) {
 	text := read(t, write(t, sample(), []int{0, 1, 2, 3, 4, 5, 6, 7}), reports.HTMLFile)
 	for _, m := range regexp.MustCompile(`(?:src|href)="([^"]*)"`).FindAllStringSubmatch(text, -1) {
@@ -183,8 +184,8 @@ func TestThePageIsWhole(t *testing.T) {
 	}
 }
 
-// Of a lock that is played alone, the standard tells what others of its kind show under a scenario of the library: if its text
-// is that one, and its leases are.
+// TestStandardTellsOfOthers checks that for a lock that is played alone the standard supplies the
+// other locks of its class, provided that the scenario's text and its lease are the standard's.
 func TestStandardTellsOfOthers(t *testing.T) {
 	text, err := os.ReadFile("../scenarios/library/pause-in-release.txt")
 	if err != nil {
@@ -223,7 +224,8 @@ func TestStandardTellsOfOthers(t *testing.T) {
 	}
 }
 
-// A standard is of what a run shows, and of nothing that an older one said: here of a redlock that says no validity any more.
+// TestStandardIsOfTheRun checks that a new standard depends only on the run and not on the old
+// standard: here redlock no longer returns a validity.
 func TestStandardIsOfTheRun(t *testing.T) {
 	dir := t.TempDir()
 	h := head()
@@ -254,14 +256,15 @@ func TestStandardIsOfTheRun(t *testing.T) {
 	}
 }
 
-// Whether an anomaly is inherent the others of its kind tell.
+// TestInherentOrAvoidable checks that the other locks of a class decide whether an anomaly is
+// inherent.
 func TestInherentOrAvoidable(t *testing.T) {
 	both, one := cell("a", "s1", anomalies(checker.Overlap), nil), cell("a", "s2", anomalies(checker.Ghost), nil)
 	cells := []reports.Cell{both, cell("b", "s1", anomalies(checker.Overlap), nil), cell("c", "s1", nil, nil), one, cell("b", "s2", nil, nil), cell("c", "s2", anomalies(checker.StuckLock), nil)}
 	for i := range cells {
 		cells[i].Nodes, cells[i].History = 1, ""
 	}
-	cells[2].Nodes, cells[5].Nodes = 5, 5 // of another kind
+	cells[2].Nodes, cells[5].Nodes = 5, 5 // another class
 	dir := t.TempDir()
 	r, err := reports.Create(dir, head(), reports.Plan{Cells: len(cells)})
 	if err != nil {
@@ -290,7 +293,8 @@ func TestInherentOrAvoidable(t *testing.T) {
 	}
 }
 
-// Cells of which the same is said stand together, whatever the times in it are.
+// TestEqualFailuresAreGrouped checks that cells with the same text, except for times, are in one
+// group.
 func TestEqualFailuresAreGrouped(t *testing.T) {
 	late := func(strategy, reason string) reports.Cell {
 		c := cell(strategy, "flush", nil, nil)
@@ -309,7 +313,8 @@ func TestEqualFailuresAreGrouped(t *testing.T) {
 	}
 }
 
-// What a cell says can't move a cursor, in Markdown neither.
+// TestMarkdownIsPrintable checks that texts of a cell cannot move a terminal's cursor in Markdown
+// either.
 func TestMarkdownIsPrintable(t *testing.T) {
 	c := cell("a", "flush", anomalies(checker.Ghost), nil)
 	c.Witnesses[0].Message = "red \x1b[31m and\nmore"

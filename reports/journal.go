@@ -16,33 +16,33 @@ import (
 	"github.com/lockfault/lockfault/internal/jsonscan"
 )
 
-// journalName is the file of a run's cells, in [WorkDir].
+// journalName is the name of the file, in [WorkDir], that holds a run's cells.
 const journalName = "cells.jsonl"
 
-// A journal keeps a run's cells in a file: its first line is the plan, and each
-// other one a cell. A line that has no end was being written by a process that
-// was killed, and counts for nothing. While it is open, nobody else has it.
+// A journal stores a run's cells in a file: the first line is the plan, and every other line is a
+// cell. A last line without a newline was written by a process that was killed, and is ignored. The
+// process holds a file lock on the open journal.
 type journal struct {
 	file *os.File
 	end  int64
 }
 
-// A journalLine is a line of the journal.
+// A journalLine is the JSON form of a cell's line.
 type journalLine struct {
 	Place   int             `json:"place"`
 	Attempt int             `json:"attempt"`
 	Cell    json.RawMessage `json:"cell"`
 }
 
-// An extent is where a cell lies in the journal, and which attempt played it; a
-// length of 0 means nowhere.
+// An extent locates a cell in the journal and names the attempt that ran it. A length of 0 means
+// that the cell is missing.
 type extent struct {
 	offset          int64
 	length, attempt int
 }
 
-// openJournal opens the journal of a report's directory, and makes it and its directory if they
-// are missing.
+// openJournal opens and locks the journal of a report's directory. openJournal makes the journal
+// and its directory if they are missing.
 func openJournal(out *below.Dir) (*journal, error) {
 	name := filepath.Join(WorkDir, journalName)
 	for {
@@ -53,7 +53,7 @@ func openJournal(out *below.Dir) (*journal, error) {
 		if errors.Is(err, fs.ErrNotExist) {
 			file, err = out.Create(name, 0o644)
 			if errors.Is(err, fs.ErrExist) || errors.Is(err, fs.ErrNotExist) {
-				continue // another run has made it, or has removed its directory at its end
+				continue // another run has just made it, or has removed its directory at its end
 			}
 		}
 		if err != nil {
@@ -63,7 +63,7 @@ func openJournal(out *below.Dir) (*journal, error) {
 			file.Close()
 			return nil, err
 		}
-		// Another run that had it may have removed it at its end.
+		// The run that held the lock before may have removed the file at its end.
 		mine, err := file.Stat()
 		if there, gone := out.Lstat(name); err == nil && gone == nil && os.SameFile(mine, there) {
 			return &journal{file: file}, nil
@@ -75,7 +75,7 @@ func openJournal(out *below.Dir) (*journal, error) {
 	}
 }
 
-// empty makes the journal that of no run.
+// empty removes all lines from the journal.
 func (j *journal) empty() error {
 	j.end = 0
 	return j.file.Truncate(0)
@@ -93,8 +93,8 @@ func (j *journal) begin(plan Plan) error {
 	return err
 }
 
-// write appends a line and returns where it begins. It is there when write
-// returns, even if the process is killed.
+// write appends a line and returns its offset. When write returns, the line survives a kill of the
+// process.
 func (j *journal) write(line []byte) (offset int64, err error) {
 	offset = j.end
 	n, err := j.file.WriteAt(append(line, '\n'), offset)
@@ -119,14 +119,13 @@ func (j *journal) add(place, attempt int, cell Cell) (extent, error) {
 	return extentOf(offset, line, text, attempt), err
 }
 
-// extentOf returns where the cell lies whose line begins there: it is the line's
-// last field.
+// extentOf returns the extent of a cell, the last field of the line that begins at offset.
 func extentOf(offset int64, line, cell []byte, attempt int) extent {
 	return extent{offset + int64(len(line)-len(cell)-len("}")), len(cell), attempt}
 }
 
-// read reads the journal, which must have that plan, and calls visit with each
-// cell. The next one is written behind the last.
+// read reads the journal, which must have the given plan, and calls visit with each cell. The next
+// write appends after the last complete line.
 func (j *journal) read(plan Plan, visit func(journalLine, extent) error) error {
 	if err := input.Check(j.file, j.file.Name(), input.Stream); err != nil {
 		return err
@@ -162,7 +161,7 @@ func (j *journal) read(plan Plan, visit func(journalLine, extent) error) error {
 	}
 }
 
-// check returns an error that says how the plan differs from the written one.
+// check returns an error that describes how the plan differs from the written plan.
 func (p Plan) check(text []byte) error {
 	var was Plan
 	if err := json.Unmarshal(text, &was); err != nil {
@@ -195,5 +194,5 @@ func (j *journal) cell(at extent) ([]byte, error) {
 	return text, err
 }
 
-// close lets others have the file. Idempotent.
+// close closes the file, which releases its lock. close may be called more than once.
 func (j *journal) close() { _ = j.file.Close() }

@@ -11,8 +11,8 @@ import (
 	"github.com/lockfault/lockfault/internal/input"
 )
 
-// FuzzJournal checks that a journal is read or refused, whatever is in it, and that what is read is
-// whole.
+// FuzzJournal checks that any journal is either read or refused, and that the cells that are read
+// are complete.
 func FuzzJournal(f *testing.F) {
 	plan := Plan{Cells: 2, Traits: []Trait{{Name: "seed", Value: "1"}}}
 	first, err := json.Marshal(plan)
@@ -52,7 +52,7 @@ func FuzzJournal(f *testing.F) {
 	})
 }
 
-// TestJournalWithLongLine checks that what follows the cells of a journal takes no memory without bound.
+// TestJournalWithLongLine checks that garbage after the cells of a journal takes bounded memory.
 func TestJournalWithLongLine(t *testing.T) {
 	out, path := journalPlace(t)
 	j, err := openJournal(out)
@@ -77,7 +77,7 @@ func TestJournalWithLongLine(t *testing.T) {
 	}
 }
 
-// journalPlace returns a directory for a report, and where its journal is.
+// journalPlace returns a directory for a report, and the path of its journal.
 func journalPlace(t *testing.T) (out *below.Dir, path string) {
 	t.Helper()
 	out, err := below.Open(t.TempDir())

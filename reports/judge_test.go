@@ -13,15 +13,14 @@ import (
 	"github.com/lockfault/lockfault/reports"
 )
 
-// atMost makes a cell one that may show fewer anomalies than are expected.
+// atMost returns the cell with AtMost set.
 func atMost(c reports.Cell) reports.Cell {
 	c.AtMost = true
 	c.Settle()
 	return c
 }
 
-// withBetter returns the sample, and another scenario in which locks are better than
-// is expected of them.
+// withBetter returns the sample with a further scenario in which locks are better than expected.
 func withBetter() []reports.Cell {
 	measured := atMost(cell("redlock", "late", nil, anomalies(checker.Overlap, checker.StaleWrite)))
 	return append(sample(),
@@ -65,7 +64,8 @@ func TestBetter(t *testing.T) {
 	}
 }
 
-// Where nobody can tell whose a key is, a lock that leaves ghosts is unavailable.
+// TestUnavailableInPlaceOfAGhost checks that unavailable replaces an expected ghost if the owner of
+// the key is unknown.
 func TestUnavailableInPlaceOfAGhost(t *testing.T) {
 	doubt := &checker.Ambiguity{Message: "The key became 1."}
 	for _, c := range []struct {
@@ -95,8 +95,8 @@ func TestUnavailableInPlaceOfAGhost(t *testing.T) {
 	}
 }
 
-// A report is judged by what is expected when it is written, also of the cells that
-// were finished before by a run that expected something else.
+// TestJudge checks that a report is judged by the expectations at the time of writing, including
+// the cells of an earlier run with other expectations.
 func TestJudge(t *testing.T) {
 	dir := t.TempDir()
 	r, err := reports.Create(dir, head(), plan())

@@ -13,7 +13,7 @@ import (
 	"github.com/lockfault/lockfault/reports"
 )
 
-// markText is what the mark says that a run makes in its working directory.
+// markText is the text of the mark that a run makes in its working directory.
 const markText = "lockfault keeps an unfinished run here, and removes this directory with all that is in it.\n"
 
 // everything describes each entry below a directory, without following links.
@@ -39,8 +39,8 @@ func everything(t *testing.T, dir string) string {
 	return b.String()
 }
 
-// lay makes entries below a directory: a text that begins with "-> " is a symbolic link's target, one that
-// ends in "/" is a directory.
+// lay makes entries below a directory. A text that begins with "-> " is the target of a symbolic
+// link, and a text that ends in "/" makes a directory.
 func lay(t *testing.T, dir string, entries map[string]string) {
 	t.Helper()
 	for name, text := range entries {
@@ -62,7 +62,7 @@ func lay(t *testing.T, dir string, entries map[string]string) {
 	}
 }
 
-// home makes a directory with a user's files, and beside it one for a report.
+// home makes a directory with a user's files, and next to it a directory for a report.
 func home(t *testing.T) (top, out string) {
 	t.Helper()
 	top = t.TempDir()
@@ -70,8 +70,8 @@ func home(t *testing.T) (top, out string) {
 	return top, filepath.Join(top, "repo", "out")
 }
 
-// A directory, or a link, with the name of the working directory that no run has made is refused, and
-// nothing changes anywhere.
+// TestWorkOfOthers checks that a foreign directory or link with the name of the working directory
+// is refused, and that nothing changes.
 func TestWorkOfOthers(t *testing.T) {
 	for name, entries := range map[string]map[string]string{
 		"a link to a directory":              {".lockfault": "-> ../../home"},
@@ -113,7 +113,8 @@ func TestWorkOfOthers(t *testing.T) {
 	}
 }
 
-// What stands where a cell's files need a directory is refused before anything is played.
+// TestInTheWayOfDirectories checks that a run is refused before any cell runs if a file has the
+// name of a directory for cells.
 func TestInTheWayOfDirectories(t *testing.T) {
 	for _, entries := range []map[string]string{
 		{"histories/sim": "-> ../../../home"},
@@ -144,7 +145,8 @@ func TestInTheWayOfDirectories(t *testing.T) {
 	}
 }
 
-// Links below a directory of a run are not followed. A link may be removed itself.
+// TestLinksInWork checks that links below the directory of a run are not followed. A link itself
+// may be removed.
 func TestLinksInWork(t *testing.T) {
 	for name, entries := range map[string]map[string]string{
 		"an attempt":               {".lockfault/1": "-> ../../../home", ".lockfault/2": "-> ../.."},
@@ -192,7 +194,8 @@ func TestLinksInWork(t *testing.T) {
 	}
 }
 
-// What a run that was killed at its beginning or its end leaves in its directory is lockfault's own.
+// TestHalfMadeWork checks that the working directory of a run that was killed at its beginning or
+// its end is accepted.
 func TestHalfMadeWork(t *testing.T) {
 	states := []map[string]string{{".lockfault": "/"}, {".lockfault/cells.jsonl": ""}, {".lockfault/README": markText}, {".lockfault/README": markText, ".lockfault/1/x": "x"}}
 	for n := range len(markText) + 1 {
@@ -206,7 +209,7 @@ func TestHalfMadeWork(t *testing.T) {
 			t.Errorf("with %v: %v", entries, err)
 			continue
 		}
-		r.Leave() // as if it were killed now
+		r.Leave() // like a kill at this point
 		if r, err = reports.Resume(out, head(), reports.Plan{Cells: 1}); err != nil {
 			t.Errorf("with %v, resumed: %v", entries, err)
 			continue
@@ -221,7 +224,8 @@ func TestHalfMadeWork(t *testing.T) {
 	}
 }
 
-// A history in results.json, or in the journal, leads to no file outside of the report.
+// TestHistoriesOfOthers checks that no path of a history in results.json or in the journal leads
+// out of the report.
 func TestHistoriesOfOthers(t *testing.T) {
 	dir := write(t, sample(), []int{0, 1, 2, 3, 4, 5, 6, 7})
 	history := sample()[0].History
@@ -269,7 +273,7 @@ func TestHistoriesOfOthers(t *testing.T) {
 		checks("a link to " + target)
 	}
 
-	// The results themselves can be a link out of the directory, too.
+	// The results file itself may also be a link out of the directory.
 	if err := errors.Join(os.Rename(filepath.Join(dir, "results.json"), filepath.Join(filepath.Dir(secret), "results.json")),
 		os.Symlink(filepath.Join(filepath.Dir(secret), "results.json"), filepath.Join(dir, "results.json"))); err != nil {
 		t.Fatal(err)
@@ -305,7 +309,8 @@ func TestResumeTakesNoHistoryFromOutside(t *testing.T) {
 	}
 }
 
-// To draw a report again writes through no link, and removes what a killed one has left.
+// TestRebuildAmongLinks checks that a rebuild writes through no link, and removes the leftovers of
+// a killed rebuild.
 func TestRebuildAmongLinks(t *testing.T) {
 	dir := write(t, sample(), []int{0, 1, 2, 3, 4, 5, 6, 7})
 	page := read(t, filepath.Join(dir, "index.html"))

@@ -19,15 +19,15 @@ import (
 	"github.com/lockfault/lockfault/reports/svg"
 )
 
-// MapFile is the name of the file with a map's data, beside which are its table for
-// spreadsheets, its picture and its page.
+// Names of a map's files: its data, its table for spreadsheets and its picture. The map's page is
+// [HTMLFile] in the same directory.
 const (
 	MapFile    = "map.json"
 	MapTable   = "map.csv"
 	MapPicture = "map.svg"
 )
 
-// A MapReport is a map of where a lock is safe, as map.json has it.
+// A MapReport is a map of where a lock is safe, as in map.json.
 type MapReport struct {
 	Tool     string            `json:"tool"`
 	Version  string            `json:"version"`
@@ -37,36 +37,36 @@ type MapReport struct {
 	Seed     uint64            `json:"seed"`
 	Nodes    int               `json:"nodes,omitempty"`
 	Command  string            `json:"command"`
-	Of       []checker.Anomaly `json:"of"` // which break it
+	Of       []checker.Anomaly `json:"of"` // anomalies that count
 	X        MapAxis           `json:"x"`
 	Y        *MapAxis          `json:"y,omitempty"`
-	// Grid is how many points a grid has that is as close everywhere as this map is where it
-	// changes.
+	// Grid is the number of points of a uniform grid that is everywhere as fine as this map is at
+	// its boundaries.
 	Grid    int         `json:"grid"`
 	Probes  []MapProbe  `json:"probes"`
 	Squares []MapSquare `json:"squares"`
 	Lines   []MapLine   `json:"lines"`
-	// Counts are of the answers but held.
+	// Counts holds the number of points for each answer except held.
 	Counts []MapCount `json:"counts"`
-	// Loose is how many squares of the first size, as wide and high as LooseX and LooseY,
-	// were asked at their corners only, and Inside at one point more.
+	// Loose counts the squares of the initial size that were probed only at their corners and, if
+	// Inside is true, at one more point inside. Such a square is LooseX wide and LooseY high.
 	Inside bool        `json:"inside"`
 	Loose  int         `json:"loose"`
 	LooseX string      `json:"loose_x"`
 	LooseY string      `json:"loose_y,omitempty"`
-	Void   int         `json:"void"` // probes that came to nothing
+	Void   int         `json:"void"` // probes without a verdict
 	Why    string      `json:"why,omitempty"`
 	Sides  []MapScript `json:"sides"`
 }
 
-// A MapAxis is a param with the range that was looked at, and Steps steps of the lattice.
+// A MapAxis is a parameter with the range that was searched, divided into Steps steps.
 type MapAxis struct {
 	Name  string   `json:"name"`
 	Steps int      `json:"steps"`
-	Ticks []string `json:"ticks"` // at equal distances, the first and the last at the ends
+	Ticks []string `json:"ticks"` // at equal distances, including both ends
 }
 
-// A MapProbe is a point that was played, at the steps I and J of the axes.
+// A MapProbe is the result at a point, at the steps I and J of the axes.
 type MapProbe struct {
 	I         int               `json:"i"`
 	J         int               `json:"j"`
@@ -76,8 +76,8 @@ type MapProbe struct {
 	Anomalies []checker.Anomaly `json:"anomalies"`
 }
 
-// A MapSquare is a part of the map whose probes were answered alike, or, where it is mixed,
-// too small to be halved.
+// A MapSquare is a part of the map whose probes gave the same answer. A mixed square has different
+// answers, but is too small to be halved.
 type MapSquare struct {
 	I      int    `json:"i"`
 	J      int    `json:"j"`
@@ -86,13 +86,13 @@ type MapSquare struct {
 	Mixed  bool   `json:"mixed,omitempty"`
 }
 
-// Answers that are no anomalies.
+// Answers that are not anomalies.
 const (
 	MapHeld = "held"
 	MapVoid = "no verdict"
 )
 
-// A MapCount is how many points came to an answer, and where the first of them is, from below.
+// A MapCount holds the number of points with an answer, and the lowest of them.
 type MapCount struct {
 	Answer string `json:"answer"`
 	Points int    `json:"points"`
@@ -100,13 +100,13 @@ type MapCount struct {
 	Y      string `json:"y,omitempty"`
 }
 
-// A MapLine says what was answered along a line.
+// A MapLine describes the answers along a line of the map.
 type MapLine struct {
-	Where string `json:"where"` // as in "with lease 30s, along pause"
+	Where string `json:"where"` // such as "with lease 30s, along pause"
 	Text  string `json:"says"`
 }
 
-// A MapScript is the script of a point beside a boundary.
+// A MapScript is the script of a point next to a boundary.
 type MapScript struct {
 	Answer  string `json:"answer"`
 	X       string `json:"x"`
@@ -116,7 +116,7 @@ type MapScript struct {
 	Text    string `json:"-"`
 }
 
-// ReadMap reads a map from its directory.
+// ReadMap reads the map in a directory.
 func ReadMap(dir string) (*MapReport, error) {
 	f, err := openBelow(dir, MapFile, input.Document)
 	if err != nil {
@@ -137,15 +137,15 @@ func ReadMap(dir string) (*MapReport, error) {
 	return m, nil
 }
 
-// JSON writes the map as map.json has it.
+// JSON writes the map in the format of map.json.
 func (m *MapReport) JSON(w io.Writer) error {
 	e := json.NewEncoder(printable.NewJSONWriter(w))
 	e.SetEscapeHTML(false)
 	return e.Encode(m)
 }
 
-// CSV writes a line for each probe: its values, its verdict, and its anomalies with blanks
-// between them.
+// CSV writes a header and a row for each probe: its values, its verdict, and its anomalies
+// separated by spaces.
 func (m *MapReport) CSV(w io.Writer) error {
 	c := csv.NewWriter(w)
 	head := []string{m.X.Name}
@@ -164,7 +164,7 @@ func (m *MapReport) CSV(w io.Writer) error {
 	return c.Error()
 }
 
-// Name says what the map is of.
+// Name returns the title of the map: the strategy, the scenario and the axes.
 func (m *MapReport) Name() string {
 	return fmt.Sprintf("%s under %s, %s", shown(m.Strategy), shown(m.Scenario), m.axes())
 }
@@ -176,7 +176,7 @@ func (m *MapReport) axes() string {
 	return m.X.Name + " × " + m.Y.Name
 }
 
-// answers returns the answers that squares have: held first, and what came to nothing last.
+// answers returns the answers of the squares: held first, then the anomalies, and no verdict last.
 func (m *MapReport) answers() []string {
 	var list []string
 	for _, s := range m.Squares {
@@ -192,7 +192,8 @@ func (m *MapReport) answers() []string {
 	return list
 }
 
-// SVG draws the map. One that stands alone is a file of its own.
+// SVG draws the map. If alone is true, the output is a complete SVG file; if not, it is an element
+// of a page.
 func (m *MapReport) SVG(w io.Writer, alone bool) error {
 	h := svg.Heat{Name: m.Name(), X: svg.Axis{Name: m.X.Name, Steps: m.X.Steps, Ticks: m.X.Ticks}}
 	if m.Y != nil {
@@ -215,7 +216,7 @@ func (m *MapReport) SVG(w io.Writer, alone bool) error {
 	return h.Write(w, alone)
 }
 
-// Missed says what the map can't say.
+// Missed describes the findings that the map may have missed.
 func (m *MapReport) Missed() string {
 	if m.Loose == 0 {
 		return "Every part of the map has a change in it, and was looked at closely."
@@ -234,7 +235,8 @@ func (m *MapReport) Missed() string {
 	return text + "; one that is as large as such a part" + both + " was not missed."
 }
 
-// Broken says how many points were answered otherwise than held, and where the first is.
+// Broken returns a line for each answer other than held, with the number of its points and the
+// first of them.
 func (m *MapReport) Broken() []string {
 	var list []string
 	for _, c := range m.Counts {
@@ -275,7 +277,7 @@ func (m *MapReport) Table(w io.Writer) error {
 	return err
 }
 
-// The chart's letters: of answers in their order, and of what is mixed.
+// Characters of the chart that are not in chartLetters: held, no verdict, and several answers.
 const (
 	chartHeld  = '.'
 	chartVoid  = '?'
@@ -284,11 +286,11 @@ const (
 
 func chartLetters() string { return "#%@*oxABCDEFGHIJKLMNPQRSTUVWYZ" }
 
-// chartCells is how many letters the chart has along an axis, at most.
+// chartCells is the largest number of characters of the chart along an axis.
 const chartCells = 32
 
-// chart draws the map with letters: one that stands for squares with several answers says
-// that it changes there.
+// chart draws the map with a character for each answer. A character that covers squares with
+// different answers is [chartMixed].
 func (m *MapReport) chart(b *bytes.Buffer) {
 	cells := min(chartCells, m.X.Steps)
 	rows := 1
@@ -305,7 +307,7 @@ func (m *MapReport) chart(b *bytes.Buffer) {
 			letters[a] = chartVoid
 		default:
 			letters[a] = next[0]
-			if len(next) > 1 { // the last is for all that are left
+			if len(next) > 1 { // all further answers share the last letter
 				next = next[1:]
 			}
 		}
@@ -342,7 +344,7 @@ func (m *MapReport) chart(b *bytes.Buffer) {
 	fmt.Fprintf(b, "%*s  %s, %c where it changes\n\n", names, "", strings.Join(legend, ", "), chartMixed)
 }
 
-// letters returns the chart's, from below and from left to right.
+// letters returns the characters of the chart, rows from the bottom up, each from left to right.
 func (m *MapReport) letters(cells, rows int, of map[string]rune) [][]rune {
 	chart := make([][]rune, rows)
 	for i := range chart {
@@ -371,7 +373,7 @@ func (m *MapReport) letters(cells, rows int, of map[string]rune) [][]rune {
 	return chart
 }
 
-// mapTitle begins the title of a page of a map.
+// mapTitle begins the title of the page of a map.
 const mapTitle = Tool + " map"
 
 // Page writes the map as one HTML file.
@@ -404,8 +406,7 @@ func (m *MapReport) Page(w io.Writer) error {
 	return page.OfMap(w, p)
 }
 
-// CheckMap returns an error if the directory has a file that a map would be written over and
-// that no map wrote.
+// CheckMap returns an error if the directory has a file with the name of a map's file but no map.
 func CheckMap(dir string) error {
 	if _, err := ReadMap(dir); err == nil {
 		return nil

@@ -14,7 +14,7 @@ import (
 	"github.com/lockfault/lockfault/reports"
 )
 
-// mapped is a small map: held, but for a corner, with a point that came to nothing.
+// mapped returns a small map: held except in a corner, with a point without a verdict.
 func mapped(name string) *reports.MapReport {
 	m := &reports.MapReport{
 		Tool: reports.Tool, Version: "v0", Strategy: name, Scenario: "s", World: "sim", Seed: 1, Command: "lockfault map " + name, Of: []checker.Anomaly{checker.Overlap},
@@ -32,8 +32,8 @@ func mapped(name string) *reports.MapReport {
 	return m
 }
 
-// A map in all its forms: whatever its names are, the picture is XML, the page has no tags of
-// theirs, and the data are read back.
+// TestMapped checks all formats of a map with any names: the picture is XML, the page has no
+// foreign tags, and the data can be read back.
 func TestMapped(t *testing.T) {
 	evil := `<script>"x"</script>&` + "\x1b[31m" + strings.Repeat("y", 500)
 	for _, name := range []string{"set-nx-px-lua", evil} {

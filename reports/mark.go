@@ -12,21 +12,21 @@ import (
 	"github.com/lockfault/lockfault/internal/below"
 )
 
-// The mark is a file in [WorkDir] that says that the directory is lockfault's own: a run removes
-// all that is in it. A user may have a directory of that name, so a directory without the mark is
+// The mark is a file in [WorkDir] that identifies the directory as lockfault's own: a run removes
+// everything in it. Since a user may have a directory of that name, a directory without the mark is
 // refused.
 const (
 	markName = "README"
 	markText = "lockfault keeps an unfinished run here, and removes this directory with all that is in it.\n"
 )
 
-// checkWork reports whether there is a working directory, and returns an error if it may be
-// somebody else's. It changes nothing.
+// checkWork reports whether the working directory exists. checkWork returns an error if the
+// directory may belong to the user. checkWork changes nothing.
 //
-// A run makes the journal, empty, then the mark, then everything else; a run that is complete
-// empties the journal and removes everything else, then the mark, then the journal. So if a run was
-// killed at any moment, there is a whole mark, or nothing but an empty journal and a part of the
-// mark.
+// A run makes the journal, empty, then the mark, then everything else. A complete run empties the
+// journal and removes everything else, then the mark, then the journal. If a run is killed at any
+// moment, the directory therefore has either a whole mark, or only an empty journal and a part of
+// the mark.
 func checkWork(out *below.Dir) (used bool, err error) {
 	for {
 		info, err := out.Lstat(WorkDir)
@@ -41,7 +41,7 @@ func checkWork(out *below.Dir) (used bool, err error) {
 			is, err = isWork(out)
 		}
 		switch {
-		case errors.Is(err, fs.ErrNotExist): // a run that has ended meanwhile removed it
+		case errors.Is(err, fs.ErrNotExist): // another run has just ended and removed it
 			continue
 		case err != nil:
 			return false, err
@@ -83,7 +83,8 @@ func isWork(out *below.Dir) (bool, error) {
 	return harmless, nil
 }
 
-// readMark reads the mark, and one byte more of a longer file.
+// readMark reads the mark. If the file is longer than the mark, readMark reads one byte too many,
+// so that the text differs.
 func readMark(out *below.Dir) (string, error) {
 	f, err := out.Open(filepath.Join(WorkDir, markName), os.O_RDONLY)
 	if err != nil {
@@ -98,13 +99,13 @@ func readMark(out *below.Dir) (string, error) {
 	return string(text[:n]), err
 }
 
-// mark makes the mark. The process holds the journal's lock.
+// mark writes the mark. The caller must hold the journal's lock.
 func mark(out *below.Dir) error {
 	name := filepath.Join(WorkDir, markName)
 	switch text, err := readMark(out); {
 	case err == nil && text == markText:
 		return nil
-	case err == nil: // a killed run has left a part of it
+	case err == nil: // a killed run has left a partial mark
 		err = out.Remove(name)
 		if err != nil {
 			return err

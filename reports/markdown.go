@@ -18,12 +18,13 @@ import (
 // markdownTitle is the first line of a report.
 const markdownTitle = "# lockfault report\n"
 
-// mostDrawn is how many of the cells that are not as expected have a diagram.
+// mostDrawn is the number of list entries, in the section of cells that differ from their
+// expectation, that may have a diagram.
 const mostDrawn = 10
 
-// Markdown writes the report: the comparison, what changed since a run before, what
-// differed from expectation, what each lock costs, what was measured, and for
-// each scenario the proof of every anomaly.
+// Markdown writes the report as Markdown: the comparison, the changes since an earlier run, the
+// cells that differ from their expectation, the costs, and for each scenario the results with the
+// proof of every anomaly.
 func Markdown(w io.Writer, of Source) error {
 	whole, err := newSurvey(of.Results)
 	if err != nil {
@@ -62,7 +63,7 @@ func Markdown(w io.Writer, of Source) error {
 	for _, list := range []struct {
 		title string
 		of    func(Cell) string
-		drawn bool // its cells, and not only named
+		drawn bool // whether cells have diagrams
 	}{
 		{"Not as expected", Cell.Difference, true},
 		{"Better than expected", Cell.Improvement, false},
@@ -109,7 +110,7 @@ func Markdown(w io.Writer, of Source) error {
 	return b.Flush()
 }
 
-// in says in which world a cell was played, where there is more than one.
+// in names the world of a cell. in returns "" if there is only one world.
 func in(c Cell, worlds []string) string {
 	if len(worlds) < 2 {
 		return ""
@@ -152,7 +153,7 @@ func (m *Matrix) markdown(b *bufio.Writer) {
 	}
 }
 
-// roundTrips are the fewest round trips, or commands, by strategy and operation.
+// roundTrips holds the smallest number of round trips, by strategy and operation.
 type roundTrips map[string]map[checker.Op]int
 
 func (k roundTrips) add(strategy string, of map[checker.Op]int) {
@@ -217,12 +218,12 @@ func (k roundTrips) markdown(b *bufio.Writer, commands typicalCounts, strategies
 type sections struct {
 	worlds  []string
 	heading string
-	// The strategies of the section of which there is nothing to tell.
+	// Strategies of the section that held or were not applicable without remarks.
 	held, notApplicable []string
 	idle                []idle
 }
 
-// An idle line of a script met nothing with some strategies.
+// idle is a line of a script that matched nothing, with the affected strategies.
 type idle struct {
 	MetNothing
 	with []string
@@ -269,7 +270,7 @@ func (s *sections) add(b *bufio.Writer, c Cell) {
 		fmt.Fprintf(b, " ([history](%s))", (&url.URL{Path: c.History}).EscapedPath())
 	}
 	b.WriteByte('\n')
-	// Behind a nested item it would be no code.
+	// An indented block after a nested list item would not be a code block.
 	if _, stack, found := strings.Cut(c.Reason, "\n"); found && !c.Decided() {
 		b.WriteByte('\n')
 		lines := strings.Split(strings.Trim(stack, "\n"), "\n")
@@ -289,7 +290,7 @@ func (s *sections) add(b *bufio.Writer, c Cell) {
 	}
 }
 
-// metNothing notes that a line of the script met nothing with a strategy.
+// metNothing records that a line of the script matched nothing with a strategy.
 func (s *sections) metNothing(m MetNothing, strategy string) {
 	i := slices.IndexFunc(s.idle, func(line idle) bool { return line.MetNothing == m })
 	if i < 0 {
@@ -299,10 +300,10 @@ func (s *sections) metNothing(m MetNothing, strategy string) {
 	s.idle[i].with = append(s.idle[i].with, strategy)
 }
 
-// stackLines is how much of a stack the report shows.
+// stackLines is the largest number of lines of a stack trace in the report.
 const stackLines = 30
 
-// end writes what closes a section.
+// end writes the end of a section.
 func (s *sections) end(b *bufio.Writer) {
 	if len(s.held) > 0 {
 		fmt.Fprintf(b, "- held: %s\n", strings.Join(s.held, ", "))
@@ -328,14 +329,14 @@ func each[T any](in []T, f func(T) string) []string {
 	return out
 }
 
-// escape lets text stand for itself in Markdown.
+// escape returns a text that Markdown shows literally, on one line.
 func escape(text string) string {
 	return strings.NewReplacer(`\`, `\\`, "|", `\|`, "*", `\*`, "_", `\_`, "`", "\\`", "<", `\<`, "[", `\[`, "]", `\]`,
-		"://", `:\/\/`, "www.", `www\.`, "@", `\@`, // of which GitHub makes links
+		"://", `:\/\/`, "www.", `www\.`, "@", `\@`, // or GitHub would make links
 	).Replace(printable.Line(strings.ReplaceAll(text, "\n", " ")))
 }
 
-// code marks a name.
+// code formats a name as code.
 func code(name string) string {
 	return "`" + strings.ReplaceAll(printable.Line(name), "`", "'") + "`"
 }

@@ -8,13 +8,12 @@ import (
 	"github.com/lockfault/lockfault/checker"
 )
 
-// A Matrix is the comparison: what each strategy showed under each scenario.
-// It keeps a few bytes of each cell. The zero value is empty and ready for
-// use. Not safe for concurrent use.
+// A Matrix compares what each strategy showed under each scenario. A Matrix keeps a few bytes of
+// each cell. The zero value is empty and ready for use. A Matrix is not safe for concurrent use.
 type Matrix struct {
 	scenarios, strategies index
 	squares               map[[2]int]square
-	varying               map[string]bool // the strategies whose histories may differ
+	varying               map[string]bool // strategies whose histories may differ between runs
 	tally                 Tally
 }
 
@@ -22,13 +21,14 @@ type Matrix struct {
 type Tally struct {
 	Cells                                          int
 	Held, Violated, NotApplicable, Unknown, Failed int
-	// Differing counts the decided cells that are not as expected, Better those
-	// that are and showed fewer anomalies than they might have, Chance those in which
-	// chance decides how many, Unjudged those in which not all anomalies were looked for.
+	// Differing counts the decided cells that differ from their expectation. Better counts the
+	// cells that are as expected with fewer anomalies than allowed. Chance counts the cells whose
+	// anomalies depend on chance. Unjudged counts the decided cells in which server-side anomalies
+	// were not checked.
 	Differing, Better, Chance, Unjudged int
 }
 
-// A square is what the table shows of a cell.
+// A square holds what the table shows of a cell.
 type square struct {
 	verdict    Verdict
 	found      set
@@ -65,7 +65,7 @@ func (s set) list() []checker.Anomaly {
 	return list
 }
 
-// An index numbers names in the order in which they first come.
+// An index numbers names in the order in which they are first placed.
 type index struct {
 	names  []string
 	places map[string]int
@@ -84,8 +84,8 @@ func (x *index) place(name string) int {
 	return place
 }
 
-// Add enters a cell. Rows and columns appear in the order in which their names
-// are first added. A cell that is entered twice replaces the first.
+// Add adds a cell. Rows and columns appear in the order in which their names are first added. A
+// cell with the names of an earlier one replaces it. An unknown anomaly is an error.
 func (m *Matrix) Add(c Cell) error {
 	found, err := setOf(c.Anomalies)
 	if err != nil {
@@ -105,14 +105,14 @@ func (m *Matrix) Add(c Cell) error {
 	switch s.verdict {
 	case Held, Violated, NotApplicable, Unknown:
 	default:
-		s.verdict = Error // a verdict that nobody knows is as good as none
+		s.verdict = Error // an unknown verdict is not an answer
 	}
 	m.squares[at] = s
 	m.tally.count(s, +1)
 	return nil
 }
 
-// untested reports whether a line of a script met nothing in some cell.
+// untested reports whether a required line of a script matched nothing in some cell.
 func (m *Matrix) untested() bool {
 	for _, s := range m.squares {
 		if s.untested {
@@ -122,8 +122,8 @@ func (m *Matrix) untested() bool {
 	return false
 }
 
-// varies says of which strategies another run may give other histories; empty if of
-// none.
+// varies names the strategies whose histories may differ between runs of a seed. varies returns ""
+// without such strategies.
 func (m *Matrix) varies() string {
 	of := slices.DeleteFunc(slices.Clone(m.strategies.names), func(name string) bool { return !m.varying[name] })
 	if len(of) == 0 {
@@ -163,7 +163,7 @@ func (t *Tally) count(s square, n int) {
 	}
 }
 
-// String says the counts in one line, zeros left out.
+// String returns the counts in one line, without zeros.
 func (t Tally) String() string {
 	text := count(t.Cells, "cell")
 	separator := ": "
@@ -202,7 +202,7 @@ func (t Tally) String() string {
 	return text
 }
 
-// Thousands writes a number that isn't negative with commas.
+// Thousands formats a number, which must not be negative, with commas between groups of 3 digits.
 func Thousands(n int) string {
 	text := fmt.Sprint(n)
 	for i := len(text) - 3; i > 0; i -= 3 {
@@ -211,7 +211,7 @@ func Thousands(n int) string {
 	return text
 }
 
-// count says a number of things.
+// count returns a number with a noun, in the plural unless n is 1.
 func count(n int, thing string) string {
 	if n == 1 {
 		return "1 " + thing

@@ -36,7 +36,7 @@ func TestTableInWords(t *testing.T) {
 	matches(t, "wide.txt", table(t, matrix(t, sample())))
 }
 
-// many returns more cells than a terminal has room for in words.
+// many returns more cells than fit on a terminal in full words.
 func many() []reports.Cell {
 	var cells []reports.Cell
 	for i, scenario := range []string{"contention", "gc-pause", "failover", "flush"} {
@@ -75,7 +75,8 @@ func TestTableInLetters(t *testing.T) {
 	matches(t, "narrow.txt", table(t, matrix(t, many())))
 }
 
-// Each anomaly needs a letter of its own, or the narrow table lies.
+// TestLettersTellAnomaliesApart checks that each anomaly has a letter of its own, so that the
+// narrow table is unambiguous.
 func TestLettersTellAnomaliesApart(t *testing.T) {
 	cells := many()
 	for i, a := range checker.Anomalies() {
@@ -86,7 +87,7 @@ func TestLettersTellAnomaliesApart(t *testing.T) {
 	for _, a := range checker.Anomalies() {
 		_, row, _ := strings.Cut(text, fmt.Sprint("\nonly-", a, " "))
 		row, _, _ = strings.Cut(row, "\n")
-		letter := strings.Trim(row, " …") // the others were not played
+		letter := strings.Trim(row, " …") // the other strategies were not played
 		if other, ok := seen[letter]; ok || utf8.RuneCountInString(letter) != 1 {
 			t.Errorf("%s shows as %q, as %q does", a, letter, other)
 		}
@@ -103,7 +104,7 @@ func TestTally(t *testing.T) {
 	if got := m.Tally(); got != want {
 		t.Errorf("tally %+v, want %+v", got, want)
 	}
-	// A cell that is played again counts once.
+	// A cell that is added again counts once.
 	for _, c := range sample() {
 		if err := m.Add(c); err != nil {
 			t.Fatal(err)
@@ -154,8 +155,7 @@ func TestMeasures(t *testing.T) {
 	}
 }
 
-// A square that nobody played must not look like one that held or does not
-// apply.
+// TestNotPlayed checks that an entry without a cell differs from entries that held or do not apply.
 func TestNotPlayed(t *testing.T) {
 	for _, cells := range [][]reports.Cell{sample(), many()} {
 		last := cells[len(cells)-1]

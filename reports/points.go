@@ -9,13 +9,13 @@ import (
 	"github.com/lockfault/lockfault/reports/diagram"
 )
 
-// points returns all that happened, in the order of the history: what repeats itself once.
+// points returns all moments in the order of the history. A fold is a single moment.
 func (p *diagramBuilder) points() []diagram.Point {
 	var list []diagram.Point
 	events := p.h.Events
 	for i, e := range events {
 		if e.Kind == checker.End {
-			break // what follows is clean-up
+			break // events after the end are clean-up
 		}
 		if f, ok := p.folded[i]; ok {
 			if i == f.events[0] {
@@ -43,7 +43,7 @@ func (p *diagramBuilder) points() []diagram.Point {
 	return list
 }
 
-// moment returns what is to be seen of an event, if anything.
+// moment returns the moment of an event, and whether the event is shown.
 func (p *diagramBuilder) moment(i int, e checker.Event) (diagram.Point, bool) {
 	m := diagram.Point{Event: e.Index, At: e.Time, Sent: e.Sent, From: p.client(e.Client), To: -1,
 		Text: p.plain(e)}
@@ -109,7 +109,7 @@ func (p *diagramBuilder) moment(i int, e checker.Event) (diagram.Point, bool) {
 	return m, true
 }
 
-// effect says whose the key is now, and until when.
+// effect describes the new state of the key: its owner and its expiry.
 func (p *diagramBuilder) effect(e checker.Event) string {
 	switch {
 	case e.Owner == "" && e.Value == "":
@@ -120,8 +120,9 @@ func (p *diagramBuilder) effect(e checker.Event) string {
 	return e.Owner + "'s " + p.until(e)
 }
 
-// around leaves so many of the moments at most: those that show something, and of the others
-// those that are near to one that does. Where nothing is shown, the faults take their place.
+// around returns at most the given number of moments, and counts those left out. around prefers the
+// moments for which shows returns true, then those near them. If there are none, faults take their
+// place, and otherwise the beginning.
 func around(all []diagram.Point, most int, shows func(diagram.Point) bool) ([]diagram.Point, diagram.Left) {
 	if len(all) <= most {
 		return all, diagram.Left{}
@@ -153,7 +154,7 @@ func around(all []diagram.Point, most int, shows func(diagram.Point) bool) ([]di
 	return kept, left
 }
 
-// places returns where those are that do.
+// places returns the positions of the moments for which does returns true.
 func places(all []diagram.Point, does func(diagram.Point) bool) (list []int) {
 	for i, m := range all {
 		if does(m) {
@@ -163,7 +164,7 @@ func places(all []diagram.Point, does func(diagram.Point) bool) (list []int) {
 	return list
 }
 
-// distance returns how far the nearest of the places is, which are in order.
+// distance returns the distance from i to the nearest of the places, which must be sorted.
 func distance(i int, places []int) int {
 	at, found := slices.BinarySearch(places, i)
 	if found {
@@ -179,7 +180,8 @@ func distance(i int, places []int) int {
 	return nearest
 }
 
-// hurry weighs distances: what changed something is told before what only was said.
+// hurry returns the weight of a moment's distance. Moments that changed something have lower
+// weights than mere messages, and are preferred.
 func hurry(m diagram.Point) int {
 	switch m.Kind {
 	case diagram.Request, diagram.Reply, diagram.Push, diagram.Rounds:

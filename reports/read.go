@@ -12,10 +12,10 @@ import (
 	"github.com/lockfault/lockfault/internal/jsonscan"
 )
 
-// Scan reads the results of that file and calls visit with each cell, in
-// their order, without keeping any; a report of any size can so be drawn in
-// little memory. An error of visit ends the reading. A symbolic link that leads out of the file's
-// directory is an error: see [ResultsIn] for a path that a user typed.
+// Scan reads a results file and calls visit with each cell, in the order of the file. Scan keeps no
+// cells, so that a report of any size can be drawn in little memory. Scan stops at the first error
+// of visit and returns it. A symbolic link that leads out of the file's directory is an error: see
+// [ResultsIn] for a path that a user typed.
 func Scan(path string, visit func(Cell) error) (Head, error) {
 	f, err := openBeside(path, input.Stream)
 	if err != nil {
@@ -87,7 +87,7 @@ func scan(r io.Reader, visit func(Cell) error) (Head, error) {
 
 func (c Cell) name() CellName { return CellName{c.World, c.Strategy, c.Scenario} }
 
-// values reads the values of a JSON text of any size, each of which is bounded.
+// values reads the values of a JSON text. The text may have any size, but each value is bounded.
 type values struct {
 	decoder *json.Decoder
 	budget  *input.Budget
@@ -98,13 +98,13 @@ func newValues(r io.Reader) *values {
 	return &values{json.NewDecoder(budget), budget}
 }
 
-// next reads the next value into what v points to.
+// next decodes the next value into the variable to which to points.
 func (v *values) next(to any) error {
 	v.budget.Renew()
 	return v.decoder.Decode(to)
 }
 
-// check returns an error for what no run writes.
+// check returns an error for a cell that no run can have written.
 func (c Cell) check() error {
 	name := fmt.Sprintf("the cell %s", c.name())
 	switch {
@@ -158,7 +158,8 @@ func expect(decoder *json.Decoder, delim json.Delim) error {
 	return nil
 }
 
-// plain returns what is wrong with a JSON text in a reader's words, one with a value that is too large too.
+// plain returns the error of reading JSON in the words of a reader, also for a value that is too
+// large.
 func plain(err error) error {
 	if errors.As(err, new(*input.TooLargeError)) {
 		return fmt.Errorf("a value has %w", err)

@@ -9,7 +9,7 @@ import (
 	"github.com/lockfault/lockfault/reports"
 )
 
-// TestWhatIsWrongIsSaidInWords sees that no error of a JSON library's is all that a user gets.
+// TestWhatIsWrongIsSaidInWords checks that no error consists only of an error of the JSON library.
 func TestWhatIsWrongIsSaidInWords(t *testing.T) {
 	const cell = `{"strategy":"s","scenario":"c","world":"sim","verdict":"held"`
 	for _, test := range []struct{ text, want string }{

@@ -13,19 +13,20 @@ import (
 	"github.com/lockfault/lockfault/checker"
 )
 
-// A Recheck is what came of deriving the results of a report anew from its histories.
+// A Recheck is the result of deriving a report's results again from its histories.
 type Recheck struct {
-	// Cells is how many came out the same, Undecided how many had no answer before, and
-	// NotApplicable how many there was nothing to play of.
+	// Cells counts the cells with an equal result, Undecided the cells that had no verdict, and
+	// NotApplicable the cells that were not applicable.
 	Cells, Undecided, NotApplicable int
-	// Differing are those that did not, a line each.
+	// Differing holds a line for each cell with another result, and for each script with a wrong
+	// hash.
 	Differing []string
 }
 
-// RecheckDir has the checker judge each history of a report again, and compares what it says with
-// results.json: verdict, anomalies and their proofs, the legal order, the overlap, and whether the
-// cell is as expected. Of cells without an answer there is nothing to derive. It reads one history
-// at a time, and ends with the context.
+// RecheckDir judges each history of a report again and compares the result with results.json: the
+// verdict, the anomalies and their proofs, the legal order, the overlap, and whether the cell is as
+// expected. Undecided cells are only counted. RecheckDir reads one history at a time, and stops
+// with an error when the context ends.
 func RecheckDir(ctx context.Context, dir string) (Recheck, error) {
 	var r Recheck
 	head, err := Source{Results: filepath.Join(dir, ResultsFile), Err: ctx.Err}.scan(func(c Cell) error {
@@ -66,7 +67,8 @@ func RecheckDir(ctx context.Context, dir string) (Recheck, error) {
 	return r, err
 }
 
-// unlike says in what the cell is not what its history shows.
+// unlike describes the first difference between the cell and its history. unlike returns "" if they
+// agree.
 func (c Cell) unlike(h checker.History) string {
 	v := checker.Check(h)
 	is := c

@@ -12,7 +12,7 @@ import (
 	"github.com/lockfault/lockfault/reports"
 )
 
-// derived returns a cell of the race that the tests know, as the checker judges it.
+// derived returns a cell of the history that race returns, as the checker judges it.
 func derived() reports.Cell {
 	h := race()
 	h.Meta.World, h.Meta.Strategy, h.Meta.Scenario = "sim", "redlock", "gc-pause"
@@ -27,7 +27,7 @@ func TestRecheck(t *testing.T) {
 	for _, test := range []struct {
 		name   string
 		change func(*reports.Cell)
-		want   string // "" if all is as the history shows
+		want   string // "" if the cell agrees with its history
 	}{
 		{"as it is", func(*reports.Cell) {}, ""},
 		{"verdict", func(c *reports.Cell) { c.Verdict, c.Anomalies = reports.Held, nil }, "it says held, and its history is violated"},
@@ -61,7 +61,7 @@ func TestRecheck(t *testing.T) {
 	}
 }
 
-// rewrite puts a cell in the place of those of a report.
+// rewrite replaces the cells of a report by one cell.
 func rewrite(t *testing.T, dir string, c reports.Cell) {
 	t.Helper()
 	text, err := json.Marshal(struct {

@@ -14,35 +14,34 @@ import (
 )
 
 const (
-	// fewestRounds is how many times a client must have asked the same for that to
-	// be told in one line.
+	// fewestRounds is the smallest number of equal rounds of a client that are folded into one
+	// line.
 	fewestRounds = 3
-	// mostAsked is how many commands such a round may have: what a lock on nine
-	// nodes sends to try and to give up, and once more as much.
+	// mostAsked is the largest number of commands in a folded round: twice what a lock on nine
+	// nodes sends to try and to give up.
 	mostAsked = 36
-	// foldLimit is how many letters the line may have.
+	// foldLimit is the largest number of characters in the line of a fold.
 	foldLimit = 72
 )
 
-// A fold is a run of rounds in which a client asked the same and was answered the
-// same, and did nothing else.
+// A fold is a run of rounds in which a client sent the same requests, got the same replies, and did
+// nothing else.
 type fold struct {
-	events  []int // where the requests and replies are, in ascending order
+	events  []int // positions of the requests and replies, ascending
 	text    string
-	counted int // where the last change is that was of no consequence; 0 if there is none
+	counted int // position of the last counting change; 0 if none
 }
 
-// An exchange is a request and the reply to it, and where they are.
+// An exchange is a request and its reply, with their positions in the history.
 type exchange struct {
 	request, reply     *checker.Event
 	requestAt, replyAt int
-	key                string // the same for what is the same; empty without a reply
-	counted            int    // where the change is that the request made; 0 if it made none
+	key                string // equal for equal exchanges; empty without a reply
+	counted            int    // position of the counting change that the request made; 0 if none
 }
 
-// folds finds what repeats itself among the events that are told. An event that is
-// named in a proof stays for itself, and so does a command that changed the key, but
-// if it did no more than count.
+// folds finds the repetitions among the shown events. An event that proves something is not folded.
+// Neither is a command that changed the key, unless it only incremented a counter.
 func (s *story) folds() []fold {
 	var all []fold
 	for _, client := range s.h.Meta.Clients {
@@ -59,14 +58,14 @@ func (s *story) folds() []fold {
 	return all
 }
 
-// stretches returns the exchanges of a client in pieces, between which it did, or
-// suffered, something else, or the script or a server went on.
+// stretches returns the exchanges of a client in pieces. A piece ends where the client did, or was
+// subject to, something else, or where the script or a server acted.
 func (s *story) stretches(client string) [][]exchange {
 	var found []exchange
 	barriers := make([]bool, len(s.h.Events))
-	value := regexp.MustCompile(`\b` + regexp.QuoteMeta(strings.ToValidUTF8(client, "·")) + `[0-9]+\b`) // patterns are UTF-8
+	value := regexp.MustCompile(`\b` + regexp.QuoteMeta(strings.ToValidUTF8(client, "·")) + `[0-9]+\b`) // must be UTF-8
 	plain := func(text string) string {
-		if !strings.Contains(text, client) { // most; to look for more takes its time
+		if !strings.Contains(text, client) { // most texts; a regular expression would be slow
 			return text
 		}
 		return value.ReplaceAllString(text, client)
@@ -87,7 +86,7 @@ func (s *story) stretches(client string) [][]exchange {
 			found = append(found, x)
 		case s.counted(i) && len(found) > 0 && s.causedBy(i, found[len(found)-1].requestAt):
 			found[len(found)-1].counted = i
-		case !replied: // else it comes with its request
+		case !replied: // a reply is handled with its request
 			barriers[i] = true
 		}
 		if s.named[i] {
@@ -97,14 +96,14 @@ func (s *story) stretches(client string) [][]exchange {
 	return split(found, barriers)
 }
 
-// counted reports whether the event at that place is a change that did no more than count.
+// counted reports whether the event at position i is a change that only incremented a counter.
 func (s *story) counted(i int) bool {
 	if s.h.Events[i].Kind != checker.State {
 		return false
 	}
 	if s.changed == nil {
 		s.changed = map[int]int{}
-		last := map[[2]string]int{} // by server
+		last := map[[2]string]int{} // position of the last change, by server
 		for at, e := range s.h.Events {
 			if e.Kind == checker.State {
 				server := [2]string{e.Node, e.Server}
@@ -119,25 +118,26 @@ func (s *story) counted(i int) bool {
 	return ok && counts(&s.h.Events[was], &s.h.Events[i])
 }
 
-// causedBy reports whether the change at that place was made by the request at the other.
+// causedBy reports whether the request at one position made the change at the other.
 func (s *story) causedBy(change, request int) bool {
 	at, ok := s.caused[change]
 	return ok && at == request
 }
 
-// counts reports whether a change of the key left everything as it was but a counter,
-// as each attempt does where the lock is who counts to 1: whose the lock is, and until
-// when.
+// counts reports whether a change of the key left its owner and its expiry as they were, so that
+// only a counter changed. Each failed attempt does this if the lock belongs to the client that
+// counts to 1.
 func counts(was, is *checker.Event) bool {
 	return was != nil && was.Value != "" && is.Value != "" && was.Owner == is.Owner && was.Expires == is.Expires
 }
 
-// mostRounds is how often split looks anew which exchanges have a barrier in them.
+// mostRounds is the largest number of passes in which split searches for exchanges that contain a
+// barrier.
 const mostRounds = 50
 
-// split cuts a list of exchanges where there is a barrier, and where one of them has
-// no reply or a barrier in it, which makes it another. After too many rounds of that every
-// exchange is a barrier that was under way together with another.
+// split cuts a list of exchanges at barriers. An exchange that has no reply, or that contains a
+// barrier, becomes a barrier itself, so split searches again. After mostRounds passes, every
+// exchange that overlaps with another becomes a barrier.
 func split(list []exchange, barriers []bool) [][]exchange {
 	drop := func(x exchange) {
 		barriers[x.requestAt] = true
@@ -148,7 +148,7 @@ func split(list []exchange, barriers []bool) [][]exchange {
 	round := 0
 	for again := true; again && round < mostRounds; round++ {
 		again = false
-		before := make([]int, len(barriers)+1) // how many barriers
+		before := make([]int, len(barriers)+1) // number of barriers before each position
 		for i, b := range barriers {
 			before[i+1] = before[i]
 			if b {
@@ -165,7 +165,7 @@ func split(list []exchange, barriers []bool) [][]exchange {
 		})
 	}
 	if round == mostRounds {
-		until, alone := -1, []exchange{} // the latest reply so far
+		until, alone := -1, []exchange{} // position of the latest reply so far
 		for i, x := range list {
 			if x.requestAt > until && (i+1 == len(list) || list[i+1].requestAt > x.replyAt) {
 				alone = append(alone, x)
@@ -188,8 +188,8 @@ func split(list []exchange, barriers []bool) [][]exchange {
 	return pieces
 }
 
-// kindOf returns an answer, or of one that counts down what it has in common with the
-// next.
+// kindOf returns the reply. For an integer above 1, which may count down from round to round, it
+// returns only the type.
 func kindOf(reply string) string {
 	if n, ok := integer(reply); ok && n > 1 {
 		return "(integer)"
@@ -197,21 +197,22 @@ func kindOf(reply string) string {
 	return reply
 }
 
-// integer reads the answer that is a whole number.
+// integer parses a reply that is a whole number.
 func integer(reply string) (int, bool) {
 	text, ok := strings.CutPrefix(reply, "(integer) ")
 	n, err := strconv.Atoi(text)
 	return n, ok && err == nil
 }
 
-// A repetition is a number of rounds of the same size in a list.
+// A repetition locates equal rounds in a list: the start, the size of a round and the number of
+// rounds.
 type repetition struct{ at, size, times int }
 
-// repeats finds rounds that repeat themselves in a list of keys. Within a round the
-// order does not matter: what a client sends at once arrives in any.
+// repeats finds repeated rounds in a list of keys. The order within a round does not matter, since
+// requests that a client sends at the same time arrive in any order.
 func repeats(keys []string) (list []repetition) {
 	seed := maphash.MakeSeed()
-	sums := make([]uint64, len(keys)+1) // two rounds that are the same have the same sum
+	sums := make([]uint64, len(keys)+1) // prefix sums of hashes: equal rounds have equal sums
 	for i, key := range keys {
 		sums[i+1] = sums[i] + maphash.String(seed, key)
 	}
@@ -232,7 +233,7 @@ func repeats(keys []string) (list []repetition) {
 				best = r
 			}
 		}
-		// It may have begun in the middle of a round.
+		// The repetition may have begun in the middle of a round.
 		for at := i + 1; at < i+best.size; at++ {
 			if r := rounds(at, best.size); r.times > best.times {
 				best = r
@@ -248,12 +249,12 @@ func repeats(keys []string) (list []repetition) {
 	return list
 }
 
-// sameWords reports whether two lists have the same words, in whatever order.
+// sameWords reports whether two lists have the same words in any order.
 func sameWords(a, b []string) bool {
 	return slices.Equal(a, b) || slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
 }
 
-// newFold makes the fold of a repetition.
+// newFold returns the fold of a repetition.
 func newFold(client string, list []exchange, r repetition) fold {
 	var f fold
 	for _, x := range list {
@@ -310,12 +311,12 @@ func newFold(client string, list []exchange, r repetition) fold {
 	return f
 }
 
-// A question is what was asked, of one or several nodes, and how it was answered.
+// A question is a command with the nodes to which it was sent and its replies.
 type question struct {
 	key, command string
 	nodes        []string
 	reply        string
-	least, most  int // if the answers count something
+	least, most  int // range of the replies that are numbers
 }
 
 func (q *question) add(x exchange) {
@@ -324,13 +325,12 @@ func (q *question) add(x exchange) {
 		q.reply, q.least, q.most = x.reply.Reply, n, n
 	}
 	q.least, q.most = min(q.least, n), max(q.most, n)
-	if q.command != x.request.Command { // by the client's own value
+	if q.command != x.request.Command { // commands differ in the client's own value
 		q.command, _, _ = strings.Cut(q.command, " ")
 	}
 }
 
-// answer returns the answer without its type, from the least to the most if it was
-// not always the same.
+// answer returns the reply without its type, or a range if the replies differ.
 func (q *question) answer() string {
 	if q.least != q.most {
 		return fmt.Sprintf("%d to %d", q.least, q.most)
@@ -338,7 +338,7 @@ func (q *question) answer() string {
 	return strings.TrimPrefix(q.reply, "(integer) ")
 }
 
-// span names nodes: n1, n1 and n3, or n1 to n5.
+// span lists nodes: n1, n1 and n3, or n1 to n5.
 func span(nodes []string) string {
 	switch n := len(nodes); {
 	case n <= 1:
@@ -360,7 +360,7 @@ func consecutive(nodes []string) bool {
 	return true
 }
 
-// rough rounds a time for a sentence.
+// rough rounds a duration for a sentence: to 100 ms from 1 s on, and to 1 ms below.
 func rough(d time.Duration) time.Duration {
 	if d >= time.Second {
 		return d.Round(100 * time.Millisecond)

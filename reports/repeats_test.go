@@ -13,7 +13,7 @@ import (
 	"github.com/lockfault/lockfault/reports"
 )
 
-// A scribe writes a history as it happens.
+// A scribe writes a history as its events happen.
 type scribe struct {
 	at     time.Duration
 	events []checker.Event
@@ -44,7 +44,7 @@ func (s *scribe) call(client string, op checker.Op) {
 
 func (s *scribe) wait(n int) { s.at += ms(n) }
 
-// polls is a history in which B and C ask again and again.
+// polls returns a history in which B and C ask repeatedly.
 func polls() checker.History {
 	var s scribe
 	s.write(checker.Event{Kind: checker.Step, Line: 5, Text: "A acquire"})
@@ -57,11 +57,11 @@ func polls() checker.History {
 	s.write(checker.Event{Kind: checker.Step, Line: 6, Text: "begin B C acquire"})
 	s.call("B", checker.Acquire)
 	s.call("C", checker.Acquire)
-	s.ask("B", "n1", "SET lock B1 NX PX 30000") // the answer is lost
+	s.ask("B", "n1", "SET lock B1 NX PX 30000") // the reply is lost
 	s.write(checker.Event{Kind: checker.Dropped, Client: "B", Node: "n1", Direction: "reply", Command: "SET lock B1 NX PX 30000"})
 	for i := range 8 {
 		s.round("B", "n1", "SET lock B1 NX PX 30000", "(nil)")
-		// C makes a new value each time, and is told how long it has to wait.
+		// C sends a new value each time, and gets the remaining time as the reply.
 		s.round("C", "n1", fmt.Sprintf("SETNX lock C%d", i+1), "(integer) 0")
 		s.round("C", "n1", "TTL lock", fmt.Sprintf("(integer) %d", 29-i))
 		s.wait(3_500)
@@ -74,7 +74,7 @@ func polls() checker.History {
 	}
 	s.write(checker.Event{Kind: checker.Step, Line: 7, Text: "n2 crash"})
 	s.write(checker.Event{Kind: checker.Fault, Node: "n2", Text: "n2 crash"})
-	// Three nodes at once, which answer in any order, and twice is not often.
+	// Three nodes reply at the same time in any order. Two rounds are too few for a fold.
 	for i := range 4 {
 		order := [][]string{{"n1", "n2", "n3"}, {"n3", "n1", "n2"}, {"n2", "n3", "n1"}, {"n1", "n3", "n2"}}[i]
 		for _, node := range order {
@@ -123,8 +123,8 @@ func TestStoryOfPolls(t *testing.T) {
 	}
 }
 
-// An event that proves something stands on a line of its own, and the rounds before
-// and behind it are told apart.
+// TestWitnessesAreNotFolded checks that a proving event has its own line, between separate folds of
+// the rounds before and after it.
 func TestWitnessesAreNotFolded(t *testing.T) {
 	for _, w := range []struct {
 		event int
@@ -157,8 +157,8 @@ func listing(story string) string {
 	return story
 }
 
-// An attempt that counts, and changes nothing else, is one of many. What changes whose
-// the key is, or until when, is told, and so is what proves something.
+// TestAttemptsThatCount checks that attempts that only increment a counter are folded. Changes of
+// the owner or the expiry, and proving events, are not folded.
 func TestAttemptsThatCount(t *testing.T) {
 	const incr = "INCR lock"
 	owner, expires, said := "A", ms(30_000), 0
@@ -204,7 +204,7 @@ func TestAttemptsThatCount(t *testing.T) {
 		return b.String()
 	}
 	c := cell("mine", "polls", nil, nil)
-	// Real servers are asked afterwards.
+	// Real servers are asked for the state of the key afterwards.
 	if text := tell(c, history("later")); !strings.Contains(text, "B asks n1 8 times") || strings.Count(listing(text), incr) != 2 {
 		t.Errorf("attempts that count are not told in one line where the change is seen later:\n%s", text)
 	}
@@ -227,8 +227,8 @@ func TestAttemptsThatCount(t *testing.T) {
 	}
 }
 
-// Whatever is folded, no line is lost and none is told twice: with every event as a
-// proof the story is the one that tells all.
+// TestFoldsLoseNothing checks that folding loses and repeats no line: if every event proves
+// something, the story equals the unfolded story.
 func TestFoldsLoseNothing(t *testing.T) {
 	c := cell("mine", "polls", nil, nil)
 	all := viewed(t, c, reports.View{All: true})
@@ -248,8 +248,8 @@ func TestFoldsLoseNothing(t *testing.T) {
 	}
 }
 
-// Of two commands that are alike each has its own answer, whichever comes first, and
-// one whose answer was lost has none.
+// TestWhichReplyIsWhose checks that each of two equal commands gets its own reply in either order,
+// and that a command whose reply was lost gets none.
 func TestWhichReplyIsWhose(t *testing.T) {
 	const set = "SET lock A1 NX PX 30000"
 	state := checker.Event{Kind: checker.State, Client: "A", Node: "n1", Server: "n1/0", Owner: "A", Value: "A1", Expires: time.Minute, Cause: checker.ByCommand}
@@ -277,7 +277,7 @@ func TestWhichReplyIsWhose(t *testing.T) {
 	}
 }
 
-// A message that doesn't say which server of a node it is from may be from any.
+// TestOnlyOneServer checks that a message that names no server of its node may be from any of them.
 func TestOnlyOneServer(t *testing.T) {
 	h := history(checker.Meta{TTL: 30 * time.Second, Clients: []string{"A"}, Nodes: []string{"n1", "n2"}},
 		checker.Event{Kind: checker.Push, Client: "A", Node: "n1", Reply: "hello"},

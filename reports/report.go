@@ -18,41 +18,40 @@ import (
 	"github.com/lockfault/lockfault/internal/jsonscan"
 )
 
-// WorkDir is the directory below the report's in which a run keeps what it has
-// finished. It is there as long as the run is not complete.
+// WorkDir is the directory, inside the report's, where a run keeps its finished cells. The
+// directory exists until the run is complete.
 const WorkDir = ".lockfault"
 
-// A Report collects the cells of a run as they finish, and puts the report in the
-// place of an older one when it is closed. Until then whoever looks finds the
-// older one, however this process ends; and what was added is kept for [Resume].
-// Memory does not grow with the cells' witnesses and stacks. Not safe for
-// concurrent use.
+// A Report collects the cells of a run as they finish, and replaces an older report when it is
+// closed. Until then readers find the older report, however this process ends, and the added cells
+// are kept for [Resume]. Memory does not grow with the cells' witnesses and stack traces. A Report
+// is not safe for concurrent use.
 type Report struct {
 	dir     string
-	out     *below.Dir // dir
+	out     *below.Dir // handle of dir
 	head    Head
 	plan    Plan
 	place   atomicdir.Place
 	journal *journal
 	attempt int
-	at      []extent // by place
+	at      []extent // extents of the cells, by place
 	missing int
 	agree   Agreement
 	judge   func(*Cell)
 	err     func() error
 }
 
-// A Plan says which run a report is of: only the same one is resumed.
+// A Plan identifies the run of a report: [Resume] continues only a run with the same plan.
 type Plan struct {
-	// Cells is how many there will be.
+	// Cells is the number of cells of the complete run.
 	Cells int `json:"cells"`
-	// Traits are what the cells depend on.
+	// Traits holds the properties on which the cells depend.
 	Traits []Trait `json:"traits"`
-	// Cell returns the names of the cell at a place. A journal that has another cell there is not
-	// resumed. Nil checks no names.
+	// Cell returns the names of the cell at a place. Resume refuses a journal that has another cell
+	// at that place. A nil Cell disables the check.
 	Cell func(place int) CellName `json:"-"`
-	// Differs returns how a cell of the journal differs from its history, which is below dir. Such a
-	// cell is played anew. Nil compares no histories.
+	// Differs returns how a cell of the journal differs from its history, which is below dir, or ""
+	// if it does not. A cell that differs runs again. A nil Differs disables the check.
 	Differs func(cell Cell, dir string) string `json:"-"`
 }
 
@@ -63,18 +62,17 @@ func (n CellName) String() string {
 	return fmt.Sprintf("%q under %q in %q", n.Strategy, n.Scenario, n.World)
 }
 
-// A Trait is one thing that the cells of a run depend on.
+// A Trait is one property on which the cells of a run depend.
 type Trait struct {
-	Name  string `json:"name"` // what it is, for a sentence
+	Name  string `json:"name"` // noun for a sentence
 	Value string `json:"value"`
-	// Digest says that the value tells a reader nothing.
+	// Digest reports whether the value means nothing to a reader, as a hash does.
 	Digest bool `json:"digest,omitempty"`
 }
 
-// Create prepares a report in the directory, which it makes if it is missing.
-// It finds out, before any work is done, whether the report can be written,
-// and drops what an earlier run has kept that was not completed. The report must
-// be closed or left.
+// Create prepares a new report in a directory, which it makes if it is missing. Create checks,
+// before any work is done, that the report can be written, and discards the kept cells of an
+// earlier incomplete run. The caller must call Close or Leave.
 func Create(dir string, head Head, plan Plan) (*Report, error) {
 	r, err := open(dir, head, plan)
 	if err != nil {
@@ -87,10 +85,9 @@ func Create(dir string, head Head, plan Plan) (*Report, error) {
 	return r, nil
 }
 
-// Resume goes on with the report in the directory of a run that ended before it
-// was complete. That must have had the same plan; the error says in one line
-// what differs. Cells that weren't decided count as missing. The report must be
-// closed or left.
+// Resume continues the report of a run that ended before it was complete. The run must have had the
+// same plan; if not, the error names the difference in one line. Undecided cells count as missing.
+// The caller must call Close or Leave.
 func Resume(dir string, head Head, plan Plan) (*Report, error) {
 	if info, err := os.Lstat(filepath.Join(dir, WorkDir, journalName)); err != nil || info.Size() == 0 {
 		return nil, fmt.Errorf("reports: there is nothing to go on with in %s: no run has ended there before it was complete", dir)
@@ -106,7 +103,7 @@ func Resume(dir string, head Head, plan Plan) (*Report, error) {
 	return r, nil
 }
 
-// open takes the directory for this process.
+// open locks the directory for this process and returns its empty report.
 func open(dir string, head Head, plan Plan) (*Report, error) {
 	r, err := take(dir)
 	if errors.Is(err, flock.ErrTaken) {
@@ -147,7 +144,7 @@ func (r *Report) take() error {
 	if err != nil {
 		return err
 	}
-	if !used { // nothing is made where nothing can be written
+	if !used { // make nothing in a directory that cannot be written
 		if err := checkOurs(r.out); err != nil {
 			return err
 		}
@@ -159,7 +156,7 @@ func (r *Report) take() error {
 		return err
 	}
 	atomicdir.Sweep(r.out)
-	// A run may have been killed when its report was all but in its place.
+	// A run may have been killed just before its report was in place.
 	if err := r.place.Settle(); err != nil {
 		return err
 	}
@@ -172,7 +169,7 @@ func (r *Report) take() error {
 	return nil
 }
 
-// begin starts anew.
+// begin starts a new run: it empties the journal and removes the files of earlier attempts.
 func (r *Report) begin() error {
 	if err := r.journal.begin(r.plan); err != nil {
 		return err
@@ -189,7 +186,7 @@ func (r *Report) begin() error {
 	return r.try(former)
 }
 
-// goOn reads what was finished and starts another attempt.
+// goOn reads the finished cells from the journal and starts another attempt.
 func (r *Report) goOn() error {
 	err := r.journal.read(r.plan, func(k journalLine, at extent) error {
 		if k.Place < 0 || k.Place >= len(r.at) {
@@ -220,8 +217,8 @@ func (r *Report) goOn() error {
 	return r.try(former)
 }
 
-// shows reports whether a cell of that attempt was decided and is what its history shows. The directory
-// may come from somebody else, so a cell of which this can't be said is played anew.
+// shows reports whether a cell of an attempt was decided and matches its history. The directory may
+// come from another person, so a cell that cannot be checked runs again.
 func (r *Report) shows(cell Cell, attempt int) bool {
 	if !cell.Decided() {
 		return false
@@ -233,8 +230,8 @@ func (r *Report) shows(cell Cell, attempt int) bool {
 	return r.plan.Differs == nil || r.plan.Differs(cell, r.out.Join(work(attempt))) == ""
 }
 
-// Differs returns how a cell differs from what its history shows, which is below that directory; it is
-// empty if the cell does not differ. A cell without a history differs.
+// Differs returns how a cell differs from its history, which is below dir. Differs returns "" if
+// the cell does not differ. A cell without a history differs.
 func (c Cell) Differs(dir string) string {
 	if c.History == "" {
 		return "it has no history"
@@ -246,7 +243,7 @@ func (c Cell) Differs(dir string) string {
 	return c.unlike(h)
 }
 
-// attempts returns the attempts that have left something.
+// attempts returns the numbers of the earlier attempts that left a directory.
 func (r *Report) attempts() (list []int, err error) {
 	entries, err := r.out.ReadDir(WorkDir)
 	for _, entry := range entries {
@@ -257,28 +254,28 @@ func (r *Report) attempts() (list []int, err error) {
 	return list, err
 }
 
-// try starts an attempt that has its directory to itself: workers of a former one
-// that was killed may still be writing to theirs.
+// try starts an attempt with a directory of its own: workers of an earlier, killed attempt may
+// still write to theirs.
 func (r *Report) try(former []int) error {
 	r.attempt = slices.Max(append(former, 0)) + 1
 	return r.out.Mkdir(work(r.attempt), 0o755)
 }
 
-// work returns the name of an attempt's directory, below the report's.
+// work returns the name of an attempt's directory, relative to the report's.
 func work(attempt int) string { return filepath.Join(WorkDir, strconv.Itoa(attempt)) }
 
-// Dir returns the directory below which cells leave their histories and logs,
-// where they shall be below the report's in the end.
+// Dir returns the directory for the histories and logs of this attempt's cells. Each file has the
+// same relative path there as in the finished report.
 func (r *Report) Dir() string { return r.out.Join(work(r.attempt)) }
 
-// Has reports whether the cell at that place is there.
+// Has reports whether the cell at that place was added.
 func (r *Report) Has(place int) bool { return r.at[place].length > 0 }
 
-// Missing returns how many cells are not there yet.
+// Missing returns the number of cells that were not added yet.
 func (r *Report) Missing() int { return r.missing }
 
-// Add takes the cell at that place, from 0, in the order of the report. It is kept,
-// whatever becomes of this process.
+// Add stores the cell at a place, which counts from 0 in the order of the report. When Add returns,
+// the cell is kept even if the process is killed.
 func (r *Report) Add(place int, cell Cell) error {
 	at, err := r.journal.add(place, r.attempt, cell)
 	if err != nil {
@@ -287,17 +284,18 @@ func (r *Report) Add(place int, cell Cell) error {
 	return r.keep(place, cell, at)
 }
 
-// Judge has the cells judged when they are written: the function, which must not be nil,
-// says what is expected of each, and then they are settled. That goes for those, too, that
-// an earlier run has finished, so that they aren't judged by what was expected then.
-// Without it cells are written as they were added.
+// Judge makes Close judge each cell again: it calls expect, which must not be nil, to set the
+// cell's expectation, and then settles the cell. Cells from an earlier run are included, so that
+// they are not judged by outdated expectations. Without Judge, cells are written as they were
+// added.
 func (r *Report) Judge(expect func(*Cell)) { r.judge = expect }
 
-// Until has Close end, without a report, once the function returns an error: what was added is kept.
+// Until makes Close stop without a report as soon as the function returns an error. The added cells
+// are kept.
 func (r *Report) Until(err func() error) { r.err = err }
 
-// Cells calls visit with each cell that is there, in the order of the report, as it was
-// added. An error of visit ends it.
+// Cells calls visit with each added cell, in the order of the report and as it was added. Cells
+// stops at the first error of visit and returns that error.
 func (r *Report) Cells(visit func(Cell) error) error {
 	for _, at := range r.at {
 		if at.length == 0 {
@@ -330,16 +328,16 @@ func (r *Report) keep(place int, cell Cell, at extent) error {
 	return r.agree.Add(cell)
 }
 
-// Leave ends the work on the report and writes none. What was added is kept. It may be called
-// more than once, and after Close.
+// Leave closes the report without writing it, and keeps the added cells. Leave may be called more
+// than once, and after Close.
 func (r *Report) Leave() {
 	if r.journal != nil {
 		r.journal.close()
 	}
-	_ = r.out.Close() // it was opened for its entries only
+	_ = r.out.Close() // the handle was only used for directory entries
 }
 
-// Spoils reports whether Close would put less in the place of a complete report.
+// Spoils reports whether Close would replace a complete report by an incomplete one.
 func (r *Report) Spoils() bool {
 	if r.missing == 0 {
 		return false
@@ -348,9 +346,9 @@ func (r *Report) Spoils() bool {
 	return err == nil && !before.Interrupted
 }
 
-// Close writes results.json, report.md and index.html with the cells added so far, says in
-// them if some are missing, and puts them and the cells' files in the place of
-// what an earlier run has written. If none is missing nothing else is kept.
+// Close writes results.json, report.md and index.html with the cells added so far. Together with
+// the cells' files they replace the files of an earlier run. The report states whether cells are
+// missing. If none are missing, Close also removes the kept cells of the run.
 func (r *Report) Close() error {
 	defer r.Leave()
 	r.head.Interrupted = r.missing > 0
@@ -373,9 +371,9 @@ func (r *Report) Close() error {
 	return nil
 }
 
-// clear removes what was kept of a run that is complete, and last the file by which
-// others are kept out. What can't be removed the next run removes: a worker of a
-// run that was killed may still be writing there.
+// clear removes the files that were kept of a run that is complete; the journal, whose lock
+// excludes other runs, goes last. The next run removes what clear cannot: a worker of a killed run
+// may still be writing there.
 func (r *Report) clear() {
 	left := false
 	entries, _ := r.out.ReadDir(WorkDir)
@@ -384,15 +382,16 @@ func (r *Report) clear() {
 			left = r.out.RemoveAll(filepath.Join(WorkDir, name)) != nil || left
 		}
 	}
-	// Without the mark the next run takes the directory for ours only if it has no other files.
+	// Without the mark, the next run accepts the directory as lockfault's only if it has no other
+	// files.
 	if !left {
 		_ = r.out.Remove(filepath.Join(WorkDir, markName))
 	}
 	_ = r.out.Remove(filepath.Join(WorkDir, journalName))
-	_ = r.out.Remove(WorkDir) // unless the next run is there already
+	_ = r.out.Remove(WorkDir) // fails if the next run already uses it
 }
 
-// assemble makes the new report, out of sight.
+// assemble makes the new report in a directory that readers do not look at.
 func (r *Report) assemble() error {
 	dir := r.place.Fresh()
 	if err := r.out.RemoveAll(dir); err != nil {
@@ -407,15 +406,16 @@ func (r *Report) assemble() error {
 	return drawAll(r.out, dir, r.err)
 }
 
-// writeResults writes the contract: the head's fields, then the cells, one a
-// line. What files they have it brings into that directory, below the report's.
+// writeResults writes results.json: the fields of the head, then the cells, each on a line.
+// writeResults links or copies the cells' files to dir, which is relative to the report's
+// directory.
 func (r *Report) writeResults(w io.Writer, dir string) error {
 	head, err := json.Marshal(r.head)
 	if err != nil {
 		return err
 	}
 	b := bufio.NewWriter(w)
-	b.Write(head[:len(head)-1]) // still open
+	b.Write(head[:len(head)-1]) // without the closing brace
 	b.WriteString(`,"cells":[`)
 	separator := "\n"
 	for _, at := range r.at {
@@ -432,8 +432,8 @@ func (r *Report) writeResults(w io.Writer, dir string) error {
 	return b.Flush()
 }
 
-// writeCell writes a cell from the journal, with what only the whole run tells of
-// it, and brings its files.
+// writeCell writes a cell from the journal with the fields that need the whole run, and links or
+// copies its files to dir.
 func (r *Report) writeCell(b *bufio.Writer, at extent, dir string) error {
 	cell, text, err := r.read(at)
 	if err != nil {

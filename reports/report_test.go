@@ -18,8 +18,8 @@ import (
 
 func head() reports.Head { return reports.Head{Version: "v0.1.0", World: "sim", Seed: 7} }
 
-// write writes a report of the cells, added in that order of places, and
-// returns its directory.
+// write writes a report of the cells, added in the given order of places, and returns its
+// directory.
 func write(t *testing.T, cells []reports.Cell, order []int) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "new", "report")
@@ -86,7 +86,7 @@ func TestReportIsTheSameInAnyOrder(t *testing.T) {
 	if !reflect.DeepEqual(got, cells) {
 		t.Errorf("read back\n%+v\nwant\n%+v", got, cells)
 	}
-	// Nothing but the report is left.
+	// Only the report is left.
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		t.Fatal(err)
@@ -100,7 +100,8 @@ func TestReportIsTheSameInAnyOrder(t *testing.T) {
 	}
 }
 
-// results.json is read by others: its names do not change.
+// TestContract checks the names in results.json. They must not change, since other programs read
+// the file.
 func TestContract(t *testing.T) {
 	var results struct {
 		Cells []map[string]json.RawMessage
@@ -159,7 +160,7 @@ func TestCreateSaysBeforehandWhatCantBeWritten(t *testing.T) {
 	}
 }
 
-// A run may have any number of cells, with any number of stacks.
+// TestMemoryDoesNotGrowWithCells checks that a run may have any number of cells with stack traces.
 func TestMemoryDoesNotGrowWithCells(t *testing.T) {
 	const cells = 1000
 	r, err := reports.Create(t.TempDir(), head(), reports.Plan{Cells: cells})
@@ -181,7 +182,7 @@ func TestMemoryDoesNotGrowWithCells(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// Where each cell lies has to be remembered, but not what it says.
+	// A report keeps the positions of cells in memory, but not their contents.
 	if after := heap(); after > before && (after-before)/cells > 100 {
 		t.Errorf("%d cells of %d bytes left %d bytes behind", cells, len(c.Reason), after-before)
 	}
@@ -237,7 +238,8 @@ func FuzzScan(f *testing.F) {
 	})
 }
 
-// What no run writes is refused, and said in a line.
+// TestNoRunWritesThat checks that results that no run can have written are refused with a one-line
+// error.
 func TestNoRunWritesThat(t *testing.T) {
 	const cell = `{"world":"sim","strategy":"s","scenario":"c","verdict":"held","anomalies":[]}`
 	for name, test := range map[string][2]string{

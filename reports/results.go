@@ -1,11 +1,10 @@
-// Package reports turns results and histories into something to read: the
-// comparison as a table for the terminal, as Markdown and as JSON, and the
-// story of one cell.
+// Package reports turns results and histories into reports: the comparison as a terminal table,
+// Markdown, HTML and JSON, and the story of one cell.
 //
-// Cells come in as they finish; a directory with results.json, report.md and index.html
-// goes out, and everything here can be drawn again from results.json and the
-// histories alone. Of this module the package imports checker, its own sub-packages that draw, and a few
-// of internal: it never touches a world.
+// Cells come in as they finish. A directory with results.json, report.md and index.html goes out,
+// and everything in it can be drawn again from results.json and the histories alone. From this
+// module the package imports only checker, its own sub-packages that draw, and a few packages of
+// internal. The package never runs a cell and may not depend on a world.
 package reports
 
 import (
@@ -18,10 +17,10 @@ import (
 	"github.com/lockfault/lockfault/checker"
 )
 
-// Tool is the name under which results.json goes.
+// Tool is the value of the field "tool" of results.json.
 const Tool = "lockfault"
 
-// The files of a report's directory, with histories below [HistoryDir].
+// Names of the files and directories of a report. Histories are below [HistoryDir].
 const (
 	ResultsFile  = "results.json"
 	MarkdownFile = "report.md"
@@ -32,8 +31,8 @@ const (
 // A Verdict is the short answer of a [Cell].
 type Verdict string
 
-// The verdicts. Only Held says that nothing was found wrong; a cell that was
-// not decided never passes for held.
+// The verdicts. Only Held means that no anomaly was found. An undecided cell (Unknown or Error)
+// never counts as Held.
 const (
 	Held          Verdict = "held"
 	Violated      Verdict = "violated"
@@ -42,49 +41,48 @@ const (
 	NotApplicable Verdict = "not-applicable"
 )
 
-// A Head is what results.json says about the whole run.
+// A Head holds the fields of results.json that describe the whole run.
 type Head struct {
 	Tool    string `json:"tool"` // always [Tool]
 	Version string `json:"version"`
-	// World is where the cells were played: one name, or several with commas
-	// between them.
+	// World names the worlds in which the cells ran, separated by commas.
 	World string `json:"world"`
 	Seed  uint64 `json:"seed"`
-	// TTL replaced the lease of every script; 0 means that it did not.
+	// TTL is the lease that replaced the lease of every script. 0 means that no lease was replaced.
 	TTL time.Duration `json:"ttl_ns,omitempty"`
-	// Costs are what the strategies cost straight on real servers, if that was
-	// measured: see [ReadCosts].
+	// Costs holds the costs of the strategies directly on real servers, if they were measured: see
+	// [ReadCosts].
 	Costs []Cost `json:"costs,omitempty"`
-	// Interrupted says that the run was stopped: cells are missing.
+	// Interrupted reports whether the run was stopped, so that cells are missing.
 	Interrupted bool `json:"interrupted,omitempty"`
-	// Strategies and Scripts are what was played.
+	// Strategies and Scripts describe the strategies and scenarios of the run.
 	Strategies []StrategyInfo `json:"strategies,omitempty"`
 	Scripts    []Script       `json:"scripts,omitempty"`
-	// Command is what to type to have it all played again, in words, and Flags are
-	// those of its flags that each single cell needs for that.
+	// Command is the command line that repeats the run, one word an element. Flags holds the flags
+	// of Command that are also needed to repeat a single cell.
 	Command []string `json:"command,omitempty"`
 	Flags   []string `json:"flags,omitempty"`
-	// Machine is what it was played on.
+	// Machine describes the machine on which the cells ran.
 	Machine string `json:"machine,omitempty"`
 }
 
-// A StrategyInfo is what results.json says of a strategy.
+// A StrategyInfo describes a strategy in results.json.
 type StrategyInfo struct {
 	Name    string `json:"name"`
 	Summary string `json:"summary,omitempty"`
-	Service string `json:"service,omitempty"` // that it runs on, if not Redis
+	Service string `json:"service,omitempty"` // service that the lock uses, if not Redis
 	Nodes   int    `json:"nodes,omitempty"`
-	Renews  bool   `json:"renews,omitempty"` // its lease is renewed without its user
-	// Flags name it to a command, if it is a program of the user's.
+	Renews  bool   `json:"renews,omitempty"` // whether the lock renews its lease by itself
+	// Flags holds the flags that select the strategy in a command, if it is a user's program.
 	Flags []string `json:"flags,omitempty"`
 }
 
-// A Script is the text of a scenario, as it was played.
+// A Script holds the text of a scenario as it was run.
 type Script struct {
 	Name string `json:"name"`
-	File string `json:"file,omitempty"` // of a user's own
+	File string `json:"file,omitempty"` // path of a user's script; empty for a built-in script
 	Text string `json:"text"`
-	Hash string `json:"hash"` // the beginning of its SHA-256
+	Hash string `json:"hash"` // first 6 bytes of the SHA-256 of Text, in hexadecimal
 }
 
 // NewScript returns a script with its hash.
@@ -101,8 +99,7 @@ func hashOf(list []Script) string {
 	return fmt.Sprintf("%.6x", sum.Sum(nil))
 }
 
-// A Cell is what results.json says about one strategy under one scenario in one
-// world.
+// A Cell holds the result of one strategy under one scenario in one world, as in results.json.
 type Cell struct {
 	World    string  `json:"world"`
 	Strategy string  `json:"strategy"`
@@ -111,93 +108,94 @@ type Cell struct {
 	// Anomalies and Expected are in the order of [checker.Anomalies].
 	Anomalies []checker.Anomaly `json:"anomalies"`
 	Expected  []checker.Anomaly `json:"expected"`
-	// AsExpected is whether the cell was decided and Anomalies and Expected are
-	// the same, or if AtMost says so, Anomalies are among Expected.
+	// AsExpected reports whether a decided cell showed exactly the Expected anomalies or, if AtMost
+	// is true, a subset of them. [Cell.Settle] sets AsExpected. A not-applicable cell is always as
+	// expected, and an undecided one never is.
 	AsExpected bool `json:"as_expected"`
-	// AtMost says that the cell may show fewer anomalies than Expected.
+	// AtMost reports whether the cell may show fewer anomalies than Expected.
 	AtMost bool `json:"at_most,omitempty"`
-	// ExpectedBy is who says what is expected: nobody but the script if it is
-	// empty, [ByStrategy] or [ByFile].
+	// ExpectedBy names the source of Expected: [ByStrategy], [ByFile], or empty for the script.
 	ExpectedBy string `json:"expected_by,omitempty"`
-	// Drawn are those of which it is chance whether the cell shows them, whatever is expected, and Chance says why, after
-	// "since", where the strategy says so.
+	// Drawn holds the anomalies that the cell shows or not by chance, whether they are expected or
+	// not. Chance is the reason that the strategy gives, as a clause that follows "since".
 	Drawn  []checker.Anomaly `json:"drawn,omitempty"`
 	Chance string            `json:"chance,omitempty"`
-	// Varies says why another run of the same seed may differ in the order of what
-	// happens at one instant, where the strategy says so: the verdict is the same
-	// then, and the history need not be.
+	// Varies is the strategy's reason why another run with the same seed may order the events of
+	// one instant differently. The verdict is the same then, but the history may differ. Empty
+	// means that the strategy gives no such reason.
 	Varies string `json:"varies,omitempty"`
-	// Better are the anomalies among Expected, and not Drawn, that did not show, where AtMost
-	// says that this is as expected.
+	// Better holds the Expected anomalies, without the Drawn ones, that the cell did not show
+	// although AtMost makes their absence as expected.
 	Better []checker.Anomaly `json:"better,omitempty"`
-	// AgreesWithSim is whether the cell showed the same anomalies as in
-	// [Reference]; nil where that was not played, or one of the two has no
-	// answer.
+	// AgreesWithSim reports whether the cell showed the same anomalies as in [Reference].
+	// AgreesWithSim is nil if the cell did not run there, or if either of the two cells is not
+	// decided.
 	AgreesWithSim *bool `json:"agrees_with_sim,omitempty"`
-	// Linearizable is whether what clients were told has a legal order under a lock that
-	// does what this one promises; false where the cell was not decided.
+	// Linearizable reports whether the history has a legal order under a lock with the guarantees
+	// of this one. Linearizable is false if the cell was not decided.
 	Linearizable bool `json:"linearizable"`
-	// Conflict is why they have no legal order, in a cell that was decided.
+	// Conflict explains why the history of a decided cell has no legal order. Conflict is nil if
+	// the history has a legal order.
 	Conflict  *checker.Conflict `json:"conflict,omitempty"`
 	Witnesses []checker.Witness `json:"witnesses"`
-	// Unjudged says why the anomalies that are read off servers were not looked
-	// for, where the keys don't tell whose the lock is.
+	// Unjudged explains why the server-side anomalies were not checked: the keys do not show which
+	// client owns the lock. Unjudged is nil if they were checked.
 	Unjudged *checker.Ambiguity `json:"unjudged,omitempty"`
-	// Virtual is the time that passed in the world, Elapsed outside.
+	// Virtual is the time that passed in the world; Elapsed is the time that passed outside it.
 	Virtual time.Duration `json:"virtual_ns"`
 	Elapsed time.Duration `json:"elapsed_ns"`
-	// RoundTrips is the smallest number of round trips that a success of the
-	// operation took.
+	// RoundTrips holds the smallest number of round trips of a successful operation.
 	RoundTrips map[checker.Op]int `json:"round_trips"`
-	// Commands is the smallest number of commands that a success of the operation sent, and servers executed.
+	// Commands holds the smallest number of commands that a successful operation sent and that
+	// servers executed.
 	Commands map[checker.Op]int `json:"commands,omitempty"`
-	// Measures are the readings of the script's stopwatches, in nanoseconds.
+	// Measures holds the readings of the script's stopwatches, in nanoseconds.
 	Measures map[string]time.Duration `json:"measures,omitempty"`
-	// MetNothing are the lines of the script whose order to the gate met no
-	// message, or whose cancel met no operation, in the order in which they were played: what they were to do was
-	// not done, and the verdict says nothing about it. Only where there is one.
+	// MetNothing holds the lines of the script whose gate command matched no message or whose
+	// cancel matched no operation, in the order of execution. Such a line had no effect, so the
+	// verdict does not cover it. Only cells that held or were violated keep the list.
 	MetNothing []MetNothing `json:"met_nothing,omitempty"`
-	// Reason says why, where the verdict is not-applicable, unknown or error;
-	// for an error it may go on with a stack.
+	// Reason explains the verdicts not-applicable, unknown and error. The reason of an error may
+	// end with a stack trace.
 	Reason string `json:"reason,omitempty"`
-	// History is the path of the cell's history below the report's
-	// directory; empty if there is none.
+	// History is the path of the cell's history, relative to the report's directory. History is
+	// empty if the cell has no history.
 	History string `json:"history,omitempty"`
-	// Lease is how long the lease was, Reruns how often the cell was played
-	// before, when the machine was too slow for a verdict.
+	// Lease is the lease of the cell. Reruns counts the earlier runs of the cell on which the
+	// machine was too slow for a verdict.
 	Lease  time.Duration `json:"lease_ns,omitempty"`
 	Reruns int           `json:"reruns,omitempty"`
-	Late   []string      `json:"late,omitempty"` // why, each time
-	// Nodes is on how many nodes the lock was. Validity and Tokens are whether it said
-	// until when a hold is valid, and handed out fencing tokens.
+	Late   []string      `json:"late,omitempty"` // why, for each rerun
+	// Nodes is the number of nodes that the lock used. Validity and Tokens report whether the lock
+	// returned the end of a hold's validity, and fencing tokens.
 	Nodes    int  `json:"nodes,omitempty"`
 	Validity bool `json:"validity,omitempty"`
 	Tokens   bool `json:"tokens,omitempty"`
-	// Together is how long two clients believed at once that they held the lock.
+	// Together is how long two clients believed at the same time that they held the lock.
 	Together time.Duration `json:"together_ns,omitempty"`
-	// Twin is what the cell showed in [Reference] at that lease, where it is
-	// a longer one than the run's: AgreesWithSim is about that then.
+	// Twin is the result of the cell in [Reference] at the cell's Lease, if that lease is longer
+	// than the run's. AgreesWithSim compares the cell with Twin then.
 	Twin *ReferenceCell `json:"twin,omitempty"`
 }
 
-// Who says what is expected of a cell, in place of the script.
+// Sources of the expectation of a cell, other than its script.
 const (
-	ByStrategy = "strategy" // the strategy, of itself
+	ByStrategy = "strategy" // the strategy itself
 	ByFile     = "file"     // a user's file
 )
 
-// MetNothing is a line of a script whose order to the gate met no message, or whose
-// cancel met no operation.
+// MetNothing describes a line of a script whose gate command matched no message, or whose cancel
+// matched no operation.
 type MetNothing struct {
 	Line int    `json:"line"`
 	Text string `json:"text"`
-	// OrNone is whether the script says that there may be none: the verdict is
-	// about the whole script then.
+	// OrNone reports whether the script allows the line to match nothing. The verdict covers the
+	// whole script then.
 	OrNone bool `json:"or_none,omitempty"`
 }
 
-// text tells it, the order in the form that is given. What follows can be joined
-// by a colon.
+// text returns a sentence about the line, which may be followed by a colon. The caller formats the
+// order.
 func (m MetNothing) text(order string) string {
 	text := fmt.Sprintf("line %d, %s, met nothing", m.Line, order)
 	if m.OrNone {
@@ -206,14 +204,15 @@ func (m MetNothing) text(order string) string {
 	return text
 }
 
-// A ReferenceCell is a cell as it was played in [Reference].
+// A ReferenceCell holds the result of a cell in [Reference].
 type ReferenceCell struct {
 	Verdict   Verdict           `json:"verdict"`
 	Anomalies []checker.Anomaly `json:"anomalies"`
 }
 
-// Derive puts into the cell what its history tells, and what the checker says of that: all but
-// whether it was decided, which its verdict says before.
+// Derive sets the fields that follow from the cell's history and from the checker's verdict on it.
+// The cell's Verdict must be set before: only for a decided cell does Derive compute Linearizable
+// and Conflict.
 func (c *Cell) Derive(v checker.Verdict, h checker.History) {
 	c.Anomalies, c.Witnesses, c.Unjudged = v.Anomalies(), v.Witnesses, v.Unjudged
 	c.Nodes, c.Lease, c.Together = len(h.Meta.Nodes), h.Meta.TTL, Together(h)
@@ -230,8 +229,8 @@ func (c *Cell) Derive(v checker.Verdict, h checker.History) {
 	}
 }
 
-// Settle puts the cell's lists into order, and decides AsExpected and Better from
-// them, AtMost and the verdict.
+// Settle orders the cell's lists, and sets AsExpected and Better from the lists, AtMost and the
+// verdict. Settle removes MetNothing from a cell that neither held nor was violated.
 func (c *Cell) Settle() {
 	c.Anomalies, c.Expected = ordered(c.Anomalies), ordered(c.Expected)
 	if c.Twin != nil {
@@ -261,8 +260,8 @@ func (c *Cell) Settle() {
 	}
 }
 
-// ordered returns the anomalies without repetition in the order of
-// [checker.Anomalies], and never nil, which JSON would show as null.
+// ordered returns the anomalies without repetition in the order of [checker.Anomalies]. The result
+// is never nil, since JSON would show nil as null.
 func ordered(list []checker.Anomaly) []checker.Anomaly {
 	sorted := []checker.Anomaly{}
 	for _, a := range checker.Anomalies() {
@@ -273,17 +272,17 @@ func ordered(list []checker.Anomaly) []checker.Anomaly {
 	return sorted
 }
 
-// Decided reports whether the cell has an answer.
+// Decided reports whether the verdict is neither [Unknown] nor [Error]. A not-applicable cell
+// counts as decided.
 func (c Cell) Decided() bool { return c.Verdict != Unknown && c.Verdict != Error }
 
-// Untested reports whether something that the script meant to be done was not,
-// because nothing came that it could be done to.
+// Untested reports whether a line of the script that must have an effect matched nothing.
 func (c Cell) Untested() bool {
 	return slices.ContainsFunc(c.MetNothing, func(m MetNothing) bool { return !m.OrNone })
 }
 
-// Difference says in a few words, without a stack, how the cell differs from
-// what was expected of it; it is empty if it does not.
+// Difference describes in a few words, without a stack trace, how the cell differs from its
+// expectation. Difference returns "" for a cell that is as expected.
 func (c Cell) Difference() string {
 	if c.AsExpected {
 		return ""
@@ -302,7 +301,7 @@ func (c Cell) Difference() string {
 	return strings.Join(parts, "; ")
 }
 
-// missing returns the anomalies that were looked for, expected and not found.
+// missing returns the expected anomalies that were checked but not found.
 func (c Cell) missing() []checker.Anomaly {
 	missing := without(c.Expected, c.Anomalies)
 	if c.Unjudged != nil {
@@ -311,9 +310,9 @@ func (c Cell) missing() []checker.Anomaly {
 	return missing
 }
 
-// Extra returns the anomalies that were found and not expected. A client that its own
-// key keeps from the lock leaves a ghost or a stuck-lock behind, and where nobody can
-// tell whose the key is all that shows of either is that the lock was unavailable.
+// Extra returns the anomalies that were found but not expected. In an unjudged cell an expected
+// ghost or stuck-lock also excuses unavailable: a client that is blocked by its own leftover key
+// shows as nothing else if the key's owner is unknown.
 func (c Cell) Extra() []checker.Anomaly {
 	extra := without(c.Anomalies, c.Expected)
 	if c.Unjudged != nil && (slices.Contains(c.Expected, checker.Ghost) || slices.Contains(c.Expected, checker.StuckLock)) {
@@ -322,8 +321,8 @@ func (c Cell) Extra() []checker.Anomaly {
 	return extra
 }
 
-// Reservation says what the cell's verdict leaves out, and why; it is empty if
-// that is nothing.
+// Reservation describes what the cell's verdict does not cover, and why. Reservation returns "" if
+// the verdict covers everything or the cell is undecided.
 func (c Cell) Reservation() string {
 	if c.Unjudged == nil || !c.Decided() {
 		return ""
@@ -331,8 +330,8 @@ func (c Cell) Reservation() string {
 	return "judged by what clients were told alone: " + c.Unjudged.Message
 }
 
-// Improvement says in a few words what the cell did not show although it might
-// have; it is empty if there is nothing.
+// Improvement lists in a few words the allowed anomalies that the cell did not show. Improvement
+// returns "" if all of them showed.
 func (c Cell) Improvement() string {
 	if len(c.Better) == 0 {
 		return ""
@@ -340,8 +339,8 @@ func (c Cell) Improvement() string {
 	return "better: no " + names(c.Better)
 }
 
-// ByChance says what of that which is expected it is chance whether the cell shows, and why; it is empty where that is nothing,
-// or something shows that is not expected.
+// ByChance lists the expected anomalies that the cell shows only by chance, with the reason.
+// ByChance returns "" if the cell has none, is not applicable or differs from its expectation.
 func (c Cell) ByChance() string {
 	drawn := both(c.Drawn, c.Expected)
 	if len(drawn) == 0 || !c.Decided() || c.Verdict == NotApplicable || !c.AsExpected {
@@ -350,9 +349,9 @@ func (c Cell) ByChance() string {
 	return fmt.Sprintf("by chance: at most %s, since %s", names(drawn), c.Chance)
 }
 
-// Unordered says why the acquires and releases of the cell have no legal order,
-// where no overlap says it: a lock that held, too, may leave clients with a hold
-// that they know to be over. It is empty where there is nothing to explain.
+// Unordered explains why the acquires and releases of the cell have no legal order, if no overlap
+// explains it. A lock that held may also leave clients with a hold that they know has ended.
+// Unordered returns "" for a cell without a conflict and for a cell that shows an overlap.
 func (c Cell) Unordered() string {
 	if c.Conflict == nil || slices.Contains(c.Anomalies, checker.Overlap) {
 		return ""
@@ -360,10 +359,10 @@ func (c Cell) Unordered() string {
 	return c.Conflict.Message
 }
 
-// both returns those of a that are in b, too, in the order of a.
+// both returns the elements of a that are also in b, in the order of a.
 func both(a, b []checker.Anomaly) []checker.Anomaly { return without(a, without(a, b)) }
 
-// without returns what is in a but not in b.
+// without returns the elements of a that are not in b.
 func without(a, b []checker.Anomaly) []checker.Anomaly {
 	return slices.DeleteFunc(slices.Clone(a), func(x checker.Anomaly) bool { return slices.Contains(b, x) })
 }

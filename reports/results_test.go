@@ -54,8 +54,8 @@ func TestSettle(t *testing.T) {
 	}
 }
 
-// Where there may be fewer anomalies fewer are better, and others are still not
-// expected.
+// TestSettleAtMost checks that with AtMost a cell with fewer anomalies is better, and that other
+// anomalies are still not expected.
 func TestSettleAtMost(t *testing.T) {
 	overlap, ghost := anomalies(checker.Overlap), anomalies(checker.Ghost)
 	both := anomalies(checker.Ghost, checker.Overlap)
@@ -81,7 +81,7 @@ func TestSettleAtMost(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			c := reports.Cell{
 				Verdict: test.verdict, Anomalies: test.found, Expected: test.expected, AtMost: true, Reason: "why",
-				Better: anomalies(checker.Unavailable), // of another judgement
+				Better: anomalies(checker.Unavailable), // of an earlier call
 			}
 			c.Settle()
 			if c.AsExpected != test.asExpected || c.Difference() != test.difference || c.Improvement() != test.improvement {

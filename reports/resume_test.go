@@ -12,15 +12,14 @@ import (
 	"github.com/lockfault/lockfault/reports"
 )
 
-// plan is that of a run of the sample.
+// plan returns the plan of a run of the sample.
 func plan() reports.Plan {
 	return reports.Plan{Cells: len(sample()), Traits: []reports.Trait{
 		{Name: "seed", Value: "7"}, {Name: "text of flush", Value: "abcd", Digest: true},
 	}}
 }
 
-// files returns what is in a directory, by name, without what is kept for
-// another attempt.
+// files returns the contents of a directory by name, without the working directory.
 func files(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -40,7 +39,7 @@ func files(t *testing.T, dir string) map[string]string {
 	return all
 }
 
-// expectFiles checks what is in a directory.
+// expectFiles checks the contents of a directory.
 func expectFiles(t *testing.T, when, dir string, want map[string]string) {
 	t.Helper()
 	got := files(t, dir)
@@ -58,8 +57,8 @@ func expectFiles(t *testing.T, when, dir string, want map[string]string) {
 	}
 }
 
-// place is the directory of a report; its old one has the first cells only, and
-// another seed.
+// oldReport returns a directory with a report of the first cells only and another seed, and its
+// contents.
 func oldReport(t *testing.T) (dir string, content map[string]string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -80,7 +79,7 @@ func oldReport(t *testing.T) (dir string, content map[string]string) {
 	return dir, files(t, dir)
 }
 
-// The report before is there until the next one is, and nothing of it afterwards.
+// TestTheReportBefore checks that the old report stays until the new one replaces it completely.
 func TestTheReportBefore(t *testing.T) {
 	dir, before := oldReport(t)
 	r, err := reports.Create(dir, head(), plan())
@@ -101,8 +100,8 @@ func TestTheReportBefore(t *testing.T) {
 	}
 }
 
-// A run that ends before it is complete, whenever that is, goes on where it
-// ended, and comes out as one that was never interrupted.
+// TestResume checks that a run that ended early at any point can be resumed, and gives the same
+// report as an uninterrupted run.
 func TestResume(t *testing.T) {
 	whole := files(t, write(t, sample(), []int{0, 1, 2, 3, 4, 5, 6, 7}))
 	for _, c := range []struct {
@@ -156,7 +155,8 @@ func TestResume(t *testing.T) {
 	}
 }
 
-// What a kill leaves of the journal is any beginning of it.
+// TestResumeWithHalfAJournal checks that any prefix of a journal, as a kill may leave, can be
+// resumed.
 func TestResumeWithHalfAJournal(t *testing.T) {
 	dir := t.TempDir()
 	r, err := reports.Create(dir, head(), plan())
@@ -164,7 +164,7 @@ func TestResumeWithHalfAJournal(t *testing.T) {
 		t.Fatal(err)
 	}
 	journal := filepath.Join(dir, reports.WorkDir, "cells.jsonl")
-	var ends []int // of its lines
+	var ends []int // ends of its lines
 	for i, c := range sample()[:3] {
 		ends = append(ends, len(read(t, journal)))
 		add(t, r, i, c)
@@ -196,7 +196,7 @@ func TestResumeWithHalfAJournal(t *testing.T) {
 				t.Errorf("with %d of %v bytes: it has cell %d: %v", n, ends, i, r.Has(i))
 			}
 		}
-		// The next cell takes the place of the half line.
+		// The next cell replaces the partial line.
 		const place = 3
 		add(t, r, place, sample()[place])
 		r.Leave()
@@ -208,7 +208,7 @@ func TestResumeWithHalfAJournal(t *testing.T) {
 	}
 }
 
-// Only the same run goes on.
+// TestResumeRefuses checks that only a run with the same plan can be resumed.
 func TestResumeRefuses(t *testing.T) {
 	dir := t.TempDir()
 	fresh := func() {
@@ -264,7 +264,8 @@ func TestOneRunAtATime(t *testing.T) {
 	}
 }
 
-// What no run has written stays where it is, or is said to be in the way.
+// TestForeignFiles checks that foreign files stay in place, or cause an error if they are in the
+// way.
 func TestForeignFiles(t *testing.T) {
 	theirs := map[string]string{
 		"notes.txt":                            "mine",
@@ -272,7 +273,7 @@ func TestForeignFiles(t *testing.T) {
 		"histories/sim/redlock/half.jsonl.bak": "mine",
 		"histories/deep/er/and/deeper.jsonl":   "mine",
 		"logs/server.log":                      "mine",
-		"logs/process/redlock/flush/a.log":     "mine", // with no log of a link beside it
+		"logs/process/redlock/flush/a.log":     "mine", // without a log of a link in the same directory
 	}
 	dir, _ := oldReport(t)
 	put := func(files map[string]string) {
@@ -345,7 +346,8 @@ func TestForeignFiles(t *testing.T) {
 	}
 }
 
-// A cell of the journal that is not what its history shows is played anew.
+// TestResumeComparesHistories checks that a cell of the journal that differs from its history runs
+// again.
 func TestResumeComparesHistories(t *testing.T) {
 	dir := t.TempDir()
 	r, err := reports.Create(dir, head(), plan())

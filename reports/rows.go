@@ -13,83 +13,81 @@ import (
 	"github.com/lockfault/lockfault/reports/diagram"
 )
 
-// A Narrative is the story of a cell as data, for whoever shows it otherwise than [Story]
-// does. Nothing in its texts can do more than be read: what would move a cursor is
-// replaced, and what is too long for anybody to read is clipped.
+// A Narrative holds the story of a cell as data, for displays other than [Story]. Its texts are
+// safe to print: control characters are replaced, and overlong texts are clipped.
 type Narrative struct {
-	// Heading says which cell it is: the strategy and the scenario, then the lease,
-	// the seed and the world.
+	// Heading names the cell: the strategy and the scenario, then the lease, the seed and the
+	// world.
 	Heading string
-	// Lanes are the names of the clients, then of the servers.
+	// Lanes holds the names of the clients, then of the servers.
 	Lanes []string
 	Rows  []Row
-	// Verdict is what the cell came to, with the events that prove it, in lines.
+	// Verdict holds the lines of the cell's verdict, with the events that prove it.
 	Verdict []string
 }
 
-// A Row is one line of a story: what happened, and which of the four truths it changed.
+// A Row is one line of a story: an event, and which of the four truths it changed.
 type Row struct {
-	// Number is that of its event in the history, or of the first and the last of
-	// several, such as 12-13. The end of a validity is no event and has none.
+	// Number is the index of the event in the history, or a range such as 12-13 for several events.
+	// Number is empty for the end of a validity, which is not an event.
 	Number string
-	// At is when it happened, since the start of the run, and Seconds the same as it
-	// is told.
+	// At is the time since the start of the run, and Seconds is the same time as text.
 	At      time.Duration
 	Seconds string
-	// What happened, on the wire, in the script or in a client.
+	// What describes what happened on the wire, in the script or in a client.
 	What string
-	// Belief is who believes from now on that it holds the lock, Server what became of
-	// the key, Result what an operation returned, and Damage what the protected
-	// resource did with a write. Each is empty if this changed nothing about it, but
-	// Belief is a line where somebody holds on.
+	// Belief names the clients that believe from now on that they hold the lock. Server is the new
+	// state of the key, Result is what an operation returned, and Damage is what the protected
+	// resource did with a write. Each is empty if the row did not change it, except that Belief is
+	// a vertical line while a client still believes.
 	Belief, Server, Result, Damage string
-	// Events are the places in the history of the events that it tells.
+	// Events holds the positions in the history of the events that the row shows.
 	Events []int
-	// Lanes are the places in the Narrative's Lanes of those whom it is about. [Narrate]
-	// sets them.
+	// Lanes holds the positions in [Narrative.Lanes] of the clients and servers that the row
+	// concerns. Only [Narrate] sets it.
 	Lanes []int
-	// Now are the four truths after it.
+	// Now holds the four truths after the row.
 	Now Truths
 
-	believed bool   // somebody believes at the end of it
-	of       string // the client that it is about, if it tells no event
+	believed bool   // whether a client believes after the row
+	of       string // client of a row without an event
 }
 
-// holdsOn stands in a row's Belief between two changes, where somebody believes.
+// holdsOn is the Belief of a row between two changes, while a client believes.
 const holdsOn = "│"
 
-// Believes reports whether the row says anew who believes.
+// Believes reports whether the row changes which clients believe.
 func (r Row) Believes() bool { return r.Belief != "" && r.Belief != holdsOn }
 
-// Headings returns what stands above the columns of rows.
+// Headings returns the headings of the columns.
 func Headings() Row {
 	return Row{Number: "#", Seconds: "seconds", What: "what happens",
 		Belief: "belief", Server: "server", Result: "result", Damage: "damage"}
 }
 
-// Truths are the four truths at one time of a story.
+// Truths holds the four truths (belief, server, result, damage) at one time of a story.
 type Truths struct {
-	// Believers are the clients that believe that they hold the lock, in the order in
-	// which they began to. If there are two, their holds overlap.
+	// Believers holds the clients that believe that they hold the lock, in the order in which their
+	// holds began. If there is more than 1, their holds overlap.
 	Believers []string
-	// Keys say of each server on which the key was changed whose it is, and until when.
+	// Keys holds, for each server whose key changed, the key's owner and its expiry.
 	Keys []string
-	// Results say of each client what its last operation returned.
+	// Results holds, for each client, the result of its last operation.
 	Results []string
-	// Writes are what the protected resource did with each write so far.
+	// Writes holds what the protected resource did with each write so far.
 	Writes []string
 }
 
-// Overlap reports whether two believe at once.
+// Overlap reports whether more than 1 client believes.
 func (t Truths) Overlap() bool { return len(t.Believers) > 1 }
 
-// A saying is the latest that there is to say about a client or server.
+// A saying is the latest text about a client or server.
 type saying struct{ of, text string }
 
-// A ledger has the latest sayings about some clients or servers, in the order of their names.
+// A ledger holds the latest texts about clients or servers, ordered by name.
 type ledger []saying
 
-// say puts a saying in place of what there was about its client or server.
+// say replaces the text about a client or server. say ignores a new name if the ledger is full.
 func (l *ledger) say(of, says string) {
 	at, found := l.find(of)
 	if !found {
@@ -101,28 +99,30 @@ func (l *ledger) say(of, says string) {
 	(*l)[at].text = shortLine(says)
 }
 
-// forget drops what there was about a client or server.
+// forget removes the text about a client or server.
 func (l *ledger) forget(of string) {
 	if at, found := l.find(of); found {
 		*l = slices.Delete(*l, at, at+1)
 	}
 }
 
-// mostSayings is how many clients or servers a ledger has: a reader sees no more of them at once.
+// mostSayings is the largest number of clients or servers in a ledger, since a reader cannot follow
+// more at once.
 const mostSayings = 100
 
-// find returns where a saying is or belongs: n10 comes behind n2.
+// find returns the position of a name, or where it belongs. Shorter names come first, so n10 comes
+// after n2.
 func (l ledger) find(of string) (int, bool) {
 	return slices.BinarySearchFunc(l, of, func(a saying, of string) int {
 		return cmp.Or(cmp.Compare(len(a.of), len(of)), cmp.Compare(a.of, of))
 	})
 }
 
-// list returns the sayings.
+// list returns the texts.
 func (l ledger) list() []string { return each(l, func(a saying) string { return a.text }) }
 
-// truths returns the four truths as far as the story is told. What did not change rows
-// have in common.
+// truths returns the four truths at the current point of the story. Rows share the lists that did
+// not change between them.
 func (s *story) truths() Truths {
 	now := s.now
 	now.Writes = slices.Clip(now.Writes)
@@ -132,10 +132,11 @@ func (s *story) truths() Truths {
 	return now
 }
 
-// verdictLimit is how many letters of a verdict are shown: more are the stacks of a panic.
+// verdictLimit is the largest number of characters of a verdict that is shown. Longer verdicts
+// contain the stack traces of a panic.
 const verdictLimit = 20_000
 
-// Narrate returns the story of a cell, with what the view shows of it, as [Story] writes it.
+// Narrate returns the story of a cell, restricted to the view, as [Story] writes it.
 func Narrate(cell Cell, h checker.History, v View) Narrative {
 	s := newStory(h)
 	s.view = v
@@ -145,7 +146,7 @@ func Narrate(cell Cell, h checker.History, v View) Narrative {
 	p := &diagramBuilder{story: s, cell: cell}
 	p.lay()
 	for _, lane := range p.lanes {
-		if lane.Kind != diagram.Resource { // it comes last
+		if lane.Kind != diagram.Resource { // the resource is the last lane
 			t.Lanes = append(t.Lanes, shown(lane.Name))
 		}
 	}
@@ -164,16 +165,16 @@ func Narrate(cell Cell, h checker.History, v View) Narrative {
 	return t
 }
 
-// text returns what is written, without the space around it.
+// text returns the output of write, without surrounding space.
 func text(write func(*bufio.Writer)) string {
 	var text bytes.Buffer
 	b := bufio.NewWriter(&text)
 	write(b)
-	b.Flush() // a buffer takes everything
+	b.Flush() // writing to a bytes.Buffer cannot fail
 	return strings.TrimSpace(text.String())
 }
 
-// about returns the lanes of those whom a row is about, in ascending order.
+// about returns the lanes of the clients and servers that a row concerns, in ascending order.
 func (p *diagramBuilder) about(r Row) []int {
 	var lanes []int
 	add := func(lane int) {
@@ -201,7 +202,7 @@ func (p *diagramBuilder) about(r Row) []int {
 	return lanes
 }
 
-// printedRow leaves nothing in a row's texts that could do more than be read.
+// printedRow returns the row with texts that are safe to print.
 func printedRow(r Row) Row {
 	r.Number, r.What = shown(r.Number), shortLine(r.What)
 	for _, text := range []*string{&r.Belief, &r.Server, &r.Result, &r.Damage} {

@@ -10,7 +10,7 @@ import (
 	"github.com/lockfault/lockfault/reports"
 )
 
-// A telling says what the story says, line by line, and in the same words.
+// TestTellingIsTheStory checks that a Narrative has the lines and the words of the story.
 func TestTellingIsTheStory(t *testing.T) {
 	paused, pausedHistory := pause()
 	for name, c := range map[string]struct {
@@ -88,7 +88,8 @@ func TestTruths(t *testing.T) {
 	}
 }
 
-// What a primary had is gone with it, and who acquired twice believes until the second release.
+// TestTruthsAfterAFailoverAndTwoAcquires checks that the key of a failed primary is gone, and that
+// a client that acquired twice believes until its second release.
 func TestTruthsAfterAFailoverAndTwoAcquires(t *testing.T) {
 	meta := checker.Meta{Clients: []string{"A"}, Nodes: []string{"n1", "n2"}, TTL: 30 * time.Second}
 	told := reports.Narrate(cell("a", "b", nil, nil), history(meta,
@@ -116,7 +117,7 @@ func TestTruthsAfterAFailoverAndTwoAcquires(t *testing.T) {
 	}
 }
 
-// A row is of the lanes of all whom it is about.
+// TestLanesOfRows checks that a row has the lanes of all clients and servers that it concerns.
 func TestLanesOfRows(t *testing.T) {
 	told := reports.Narrate(cell("fenced", "mishaps", nil, nil), mishaps(), reports.View{})
 	if got := strings.Join(told.Lanes, " "); got != "A B n1 n2/0 n2/1" {

@@ -9,7 +9,7 @@ import (
 	"github.com/lockfault/lockfault/reports"
 )
 
-// What is written is what the published schema says.
+// TestResultsHaveTheSchema checks results.json against the published schema.
 func TestResultsHaveTheSchema(t *testing.T) {
 	for name, dir := range map[string]string{
 		"sample":  write(t, sample(), order(len(sample()))),

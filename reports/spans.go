@@ -8,7 +8,7 @@ import (
 	"github.com/lockfault/lockfault/reports/diagram"
 )
 
-// spans returns all that lasted.
+// spans returns all spans of the story, in no order of time.
 func (p *diagramBuilder) spans() []diagram.Span {
 	if p.lasted == nil {
 		p.lasted = append(p.holds(), p.calls()...)
@@ -21,7 +21,7 @@ func (p *diagramBuilder) spans() []diagram.Span {
 	return p.lasted
 }
 
-// holds are what clients believed.
+// holds returns the spans in which clients believed that they held the lock.
 func (p *diagramBuilder) holds() []diagram.Span {
 	var list []diagram.Span
 	valid := p.validities()
@@ -42,7 +42,7 @@ func (p *diagramBuilder) holds() []diagram.Span {
 	return list
 }
 
-// A validity is the end of a hold that a client published with an event.
+// A validity is the end of a hold that a client's lock returned with an event.
 type validity struct {
 	at    int
 	until time.Duration
@@ -59,14 +59,14 @@ func (p *diagramBuilder) validities() map[string]validity {
 	return last
 }
 
-// overlaps are the first times between from and to in which two believed at once, at most so many.
+// overlaps returns the first overlaps between from and to, at most the given number.
 func (p *diagramBuilder) overlaps(from, to time.Duration, most int) []diagram.Overlap {
 	var list []diagram.Overlap
 	for i, a := range p.beliefs {
 		if a.End < from {
 			continue
 		}
-		for _, b := range p.beliefs[i+1:] { // which began later
+		for _, b := range p.beliefs[i+1:] { // holds that began later
 			if b.Began >= a.Ended || b.Start > to || len(list) == most {
 				break
 			}
@@ -80,10 +80,10 @@ func (p *diagramBuilder) overlaps(from, to time.Duration, most int) []diagram.Ov
 	return list
 }
 
-// calls are the operations.
+// calls returns the spans of the operations.
 func (p *diagramBuilder) calls() []diagram.Span {
 	var list []diagram.Span
-	open := map[int]int{} // where the call is, by its number
+	open := map[int]int{} // position of the span of each open call, by its number
 	for i, e := range p.h.Events[:p.last+1] {
 		switch e.Kind {
 		case checker.Invoke:
@@ -104,13 +104,14 @@ func (p *diagramBuilder) calls() []diagram.Span {
 	return list
 }
 
-// keys are whose the key was on each server. A key that is renewed stays one span.
+// keys returns the spans in which the key on a server had the same owner. Renewals do not end a
+// span.
 func (p *diagramBuilder) keys() []diagram.Span {
 	var list []diagram.Span
 	open := map[int]int{} // by lane
 	for i, e := range p.h.Events[:p.last+1] {
 		if at, ok := p.failed[i]; ok {
-			for _, lane := range p.primary(at) { // it is gone, with all that it had
+			for _, lane := range p.primary(at) { // the server is gone with all its data
 				if at, ok := open[lane]; ok {
 					list[at].To, list[at].Ended, list[at].Open = e.Time, i, false
 					list[at].Text += ", until its server failed"
@@ -151,7 +152,7 @@ func (p *diagramBuilder) keys() []diagram.Span {
 	return list
 }
 
-// rounds are what clients asked again and again.
+// rounds returns the spans of folded rounds.
 func (p *diagramBuilder) rounds() []diagram.Span {
 	var list []diagram.Span
 	for i := range p.h.Events {
@@ -166,7 +167,7 @@ func (p *diagramBuilder) rounds() []diagram.Span {
 	return list
 }
 
-// stops are the times in which a client's process stood still or was dead.
+// stops returns the spans in which a client's process was paused or dead.
 func (p *diagramBuilder) stops() []diagram.Span {
 	var list []diagram.Span
 	open := map[string]int{}
@@ -199,7 +200,7 @@ func (p *diagramBuilder) stops() []diagram.Span {
 	return list
 }
 
-// gatedSpans are the messages that the gate kept, until it let them go on.
+// gatedSpans returns the spans in which the gate held a message.
 func (p *diagramBuilder) gatedSpans() []diagram.Span {
 	type message struct{ client, node, direction, command string }
 	var list []diagram.Span

@@ -8,21 +8,21 @@ import (
 	"time"
 )
 
-// Measures sums up what the stopwatches of the scenarios read. The zero value
-// is empty and ready for use. Not safe for concurrent use.
+// Measures summarizes the readings of the scenarios' stopwatches. The zero value is empty and ready
+// for use. Measures is not safe for concurrent use.
 type Measures struct {
 	names  index
 	ranges []readings // by place in names
 }
 
-// readings are those of one stopwatch in one scenario.
+// readings summarizes the readings of a stopwatch in a scenario.
 type readings struct {
 	n               int
 	least, most     time.Duration
 	leastBy, mostBy string
 }
 
-// Add enters the readings of a cell, if it has a verdict.
+// Add adds the readings of a cell. Add ignores an undecided cell.
 func (m *Measures) Add(c Cell) {
 	if !c.Decided() {
 		return
@@ -44,11 +44,11 @@ func (m *Measures) Add(c Cell) {
 	}
 }
 
-// Empty reports whether no stopwatch was read.
+// Empty reports whether there are no readings.
 func (m *Measures) Empty() bool { return len(m.ranges) == 0 }
 
-// Write writes one line for each stopwatch of each scenario: its smallest and
-// its largest reading, and whose they are.
+// Write writes a line for each stopwatch of each scenario: its smallest and its largest reading,
+// with their strategies.
 func (m *Measures) Write(w io.Writer) error {
 	b := newText(w)
 	for i, name := range m.names.names {

@@ -13,13 +13,14 @@ import (
 	"github.com/lockfault/lockfault/checker"
 )
 
-// Story writes what happened in one cell for a reader: the events that the view
-// shows in order of time, numbered by their indices in the history, with the wire
-// and the script on the left and the four truths in columns of their own on the
-// right; then the verdict, with the events that prove it in plain sentences. A run of
-// rounds in which a client asked and was answered the same is one line, where the
-// first of them was, with the numbers of the first event and the last. No event that
-// proves something is told so.
+// Story writes the events of one cell for a reader, in order of time, followed by the verdict with
+// the events that prove it.
+//
+// The view selects the events. Each line begins with an event's index in the history. The wire and
+// the script are on the left, and the four truths (belief, server, result, damage) are in columns
+// on the right. A run of rounds in which a client sent the same requests and got the same replies
+// is one line at the position of its first event, with the numbers of the first and the last event.
+// Events that prove something are never folded.
 func Story(w io.Writer, cell Cell, h checker.History, v View) error {
 	b := newText(w)
 	s := newStory(h)
@@ -39,28 +40,29 @@ func Story(w io.Writer, cell Cell, h checker.History, v View) error {
 type story struct {
 	h     checker.History
 	view  View
-	named map[int]bool // the events that prove something
-	// last is the number of the last event that is judged.
+	named map[int]bool // events that prove something
+	// last is the position of the last event that the checker judges.
 	last int
-	// failed is where the last request is, before a failover, that a server of its node took, by the
-	// place of the failover; -1 if none did.
+	// failed maps the position of a failover to the previous request that reached a server of its
+	// node, or -1 without such a request.
 	failed map[int]int
-	// replyAt is where the reply to a request is, and asked where the request of a
-	// reply: by the place of the other, and only where there are both.
+	// replyAt maps a request to its reply, and requestAt a reply to its request. Both hold
+	// positions, and only of pairs.
 	replyAt, requestAt map[int]int
-	// caused is where the request is that made a change of a key, by the place of the change.
+	// caused maps the change of a key to the request that made it, by position.
 	caused map[int]int
-	// lost is where the answer to a request was lost, by the place of the request; and lacks, by the place of that, where the request is.
+	// lost maps a request to the event at which its reply was lost, and lacks maps that event to
+	// the request, by position.
 	lost, lacks map[int]int
-	// changed is where the change of a server's key is before another, by the place of that.
+	// changed maps the change of a server's key to the previous one on that server, by position.
 	changed map[int]int
-	digits  int // of the time, behind the point
-	// beliefs are the times during which somebody believed that it holds the lock, begun
-	// how many of them have, and believers those of now.
+	digits  int // decimal places of times
+	// beliefs holds the holds of the history, begun counts those that have begun, and believers
+	// holds the current ones.
 	beliefs, believers []checker.Hold
 	begun              int
-	// keys and results are what the servers and the clients came to so far, and now the
-	// truths but for the belief.
+	// keys and results hold the current state of servers and clients. now holds the truths except
+	// belief.
 	keys, results ledger
 	now           Truths
 }
@@ -68,7 +70,7 @@ type story struct {
 func newStory(h checker.History) *story {
 	s := &story{h: h, beliefs: checker.Holds(h), digits: 3, named: map[int]bool{}, failed: map[int]int{}, replyAt: map[int]int{}, requestAt: map[int]int{}, caused: map[int]int{}, lost: map[int]int{}, lacks: map[int]int{}}
 	if h.Meta.TTL < time.Second {
-		s.digits = 6 // a lease that short is over within a few commands
+		s.digits = 6 // such a short lease ends within a few commands
 	}
 	if s.last = slices.IndexFunc(h.Events, func(e checker.Event) bool { return e.Kind == checker.End }); s.last < 0 {
 		s.last = len(h.Events) - 1
@@ -79,7 +81,7 @@ func newStory(h checker.History) *story {
 	return s
 }
 
-// name notes which events prove something.
+// name records which events prove something.
 func (s *story) name(cell Cell) {
 	for _, w := range cell.Witnesses {
 		for _, i := range w.Events {
@@ -93,9 +95,9 @@ func (s *story) name(cell Cell) {
 	}
 }
 
-// pair finds which reply answers which request: of those on the same connection
-// with the same command the last that was there when the reply set out, for an
-// earlier one may have got none.
+// pair matches replies with requests on the same connection with the same command. A reply belongs
+// to the last such request that had arrived when the reply was sent, since an earlier request may
+// have got no reply.
 func (s *story) pair() {
 	type line struct {
 		client, node string
@@ -112,7 +114,7 @@ func (s *story) pair() {
 		case e.Kind == checker.Reply && len(list) > 0:
 			at := max(0, sort.Search(len(list), func(k int) bool { return s.h.Events[list[k]].Time > e.Sent })-1)
 			s.replyAt[list[at]], s.requestAt[i] = i, list[at]
-			if at < len(list)/2 { // the shorter part moves
+			if at < len(list)/2 { // move the shorter part
 				copy(list[1:], list[:at])
 				waiting[on] = list[1:]
 			} else {
@@ -125,18 +127,19 @@ func (s *story) pair() {
 	}
 }
 
-// trace finds which request made which change of a key. In virtual time that is the event before;
-// real servers are asked afterwards what has become of a key, and others may have come in between.
+// trace finds the request that caused each change of a key. In virtual time it is the previous
+// event. Real servers are asked for the state of a key afterwards, so other events may lie in
+// between.
 func (s *story) trace() {
 	type path struct{ client, node string }
 	type sending struct {
 		client string
 		at     time.Duration
 	}
-	waiting := map[path][]int{} // for an answer that comes or is lost, but for those at its beginning that are done
-	silent := map[path]int{}    // the first request that gets no answer
+	waiting := map[path][]int{} // requests whose reply comes or is lost; trimmed at the front
+	silent := map[path]int{}    // first request that gets no reply
 	done := map[int]bool{}
-	sent := map[sending]int{} // the first request of that time
+	sent := map[sending]int{} // first request sent at that time
 	for i, e := range s.h.Events {
 		on := path{e.Client, e.Node}
 		switch {
@@ -162,15 +165,16 @@ func (s *story) trace() {
 				waiting[on] = waiting[on][1:]
 			}
 			switch {
-			case e.Sent > 0: // which says when it set out
+			case e.Sent > 0: // the change records when its request was sent
 				if at, ok := sent[sending{e.Client, e.Sent}]; ok {
 					s.caused[i] = at
 				}
 			case i > 0 && belongs(s.h.Events[i-1], e):
 				s.caused[i] = i - 1
-			case s.h.Meta.Service != "": // of what was under way it may be any
+			case s.h.Meta.Service != "": // any pending request may have caused it
 			case e.Cause == checker.ByCommand:
-				// Of several the first that is answered at all: a server takes them in turn.
+				// Take the first of several requests that gets a reply: a server executes them in
+				// order.
 				if list := waiting[on]; len(list) > 0 {
 					s.caused[i] = list[0]
 				} else if at, ok := silent[on]; ok {
@@ -181,9 +185,9 @@ func (s *story) trace() {
 	}
 }
 
-// serve finds which server a failover was of.
+// serve finds the server that each failover replaced.
 func (s *story) serve() {
-	served := map[string]int{} // by node
+	served := map[string]int{} // last request, by node
 	for i, e := range s.h.Events {
 		switch e.Kind {
 		case checker.Request:
@@ -235,11 +239,11 @@ func (s *story) listing(b *bufio.Writer) {
 	b.WriteByte('\n')
 }
 
-// rows tells the events that are shown. A command and the change of the key that it
-// causes share a row, as do a line of the script and what it does at once.
+// rows returns the rows of the shown events. A command and the change of the key that it causes
+// share a row, as do a line of the script and its immediate effect.
 func (s *story) rows() []Row {
 	var rows []Row
-	folded := map[int]fold{} // by the place of each event
+	folded := map[int]fold{} // fold of each folded event, by position
 	if !s.view.All && s.view.Around == nil {
 		for _, f := range s.folds() {
 			for _, i := range f.events {
@@ -268,7 +272,7 @@ func (s *story) rows() []Row {
 			continue
 		case isFolded:
 			last := s.h.Events[f.events[len(f.events)-1]]
-			number, _, _ := strings.Cut(r.Number, "-") // its change may stand beside it
+			number, _, _ := strings.Cut(r.Number, "-") // the number may be a range with its change
 			r.Number, r.What, r.Events = fmt.Sprintf("%s-%d", number, last.Index), f.text, f.events
 			if f.counted > 0 {
 				r.Server = s.server(s.h.Events[f.counted])
@@ -276,7 +280,7 @@ func (s *story) rows() []Row {
 		}
 		rows = append(rows, r)
 	}
-	// Between two changes of belief, a line shows that somebody holds on.
+	// Between two changes of belief, a line shows that a client still believes.
 	for i := range rows {
 		if rows[i].Belief == "" && rows[i].believed {
 			rows[i].Belief = holdsOn
@@ -285,18 +289,18 @@ func (s *story) rows() []Row {
 	return rows
 }
 
-// shows reports whether the event at that place is told of.
+// shows reports whether the view includes the event at position i.
 func (s *story) shows(i int) bool {
 	if s.view.Around != nil && s.view.Around.Event == i {
 		return true
 	}
 	if request, ok := s.requestAt[i]; ok {
-		i = request // which knows its server
+		i = request // a request names its server
 	}
 	return s.view.shows(s.h.Events[i], s.h.Meta.Clients)
 }
 
-// belongs reports whether b is nothing but the effect or the record of a.
+// belongs reports whether b is only the effect or the record of a.
 func belongs(a, b checker.Event) bool {
 	if a.Time != b.Time {
 		return false
@@ -310,7 +314,7 @@ func belongs(a, b checker.Event) bool {
 	return false
 }
 
-// happening returns how a script would order the event, if one could.
+// happening returns the script line that would cause the event, or "" if no line could.
 func happening(e checker.Event) string {
 	switch e.Kind {
 	case checker.Fault:
@@ -321,7 +325,7 @@ func happening(e checker.Event) string {
 	return ""
 }
 
-// row tells the event at that place.
+// row returns the row of the event at position i, and updates the state of the story.
 func (s *story) row(i int) Row {
 	e := s.h.Events[i]
 	r := Row{Number: fmt.Sprint(e.Index), At: e.Time, Seconds: s.seconds(e.Time), What: s.what(e)}
@@ -335,7 +339,7 @@ func (s *story) row(i int) Row {
 		s.keys.say(serverOf(e), s.keyText(e))
 		s.now.Keys = s.keys.list()
 	case checker.Fault:
-		if at, ok := s.failed[i]; ok && at >= 0 { // the server is gone, with all that it had
+		if at, ok := s.failed[i]; ok && at >= 0 { // the server is gone with all its data
 			s.keys.forget(serverOf(s.h.Events[at]))
 			s.now.Keys = s.keys.list()
 		}
@@ -357,7 +361,8 @@ func (s *story) row(i int) Row {
 	return r
 }
 
-// expire tells of those whose validity is over when the event at that place happens.
+// expire ends the holds whose validity is over when the event at position i happens, and returns
+// their rows.
 func (s *story) expire(i int) []Row {
 	var rows []Row
 	for _, v := range slices.Clone(s.believers) {
@@ -376,7 +381,7 @@ func (s *story) expire(i int) []Row {
 	return rows
 }
 
-// believe reports whether the event at that place changes who believes, and notes that.
+// believe updates the believers for the event at position i, and reports whether they changed.
 func (s *story) believe(i int) (changed bool) {
 	before := len(s.believers)
 	s.believers = slices.DeleteFunc(s.believers, func(v checker.Hold) bool { return v.Ended == i })
@@ -387,7 +392,7 @@ func (s *story) believe(i int) (changed bool) {
 	return changed
 }
 
-// belief says who believes.
+// belief names the clients that believe.
 func (s *story) belief() string {
 	if len(s.believers) == 0 {
 		return "nobody"
@@ -399,7 +404,7 @@ func (s *story) belief() string {
 	return strings.Join(clients, " and ")
 }
 
-// server says what became of the key, and why where no command did it.
+// server describes the new state of the key, with the cause if it was not a command.
 func (s *story) server(e checker.Event) string {
 	text := s.keyText(e)
 	if e.Cause != checker.ByCommand && e.Cause != "" {
@@ -408,7 +413,7 @@ func (s *story) server(e checker.Event) string {
 	return text
 }
 
-// keyText says whose the key is on a server from now on, and until when.
+// keyText describes the state of the key on a server: its owner or value, and its expiry.
 func (s *story) keyText(e checker.Event) string {
 	text := e.Node
 	if e.Server != "" && e.Server != e.Node+"/0" {
@@ -432,7 +437,7 @@ func (s *story) keyText(e checker.Event) string {
 	return text
 }
 
-// what says what happened, on the wire, in the script or in a client.
+// what describes an event on the wire, in the script or in a client.
 func (s *story) what(e checker.Event) string {
 	switch e.Kind {
 	case checker.Step:
@@ -481,7 +486,7 @@ func (s *story) what(e checker.Event) string {
 	return string(e.Kind)
 }
 
-// message names a message that the gate decided on.
+// message describes a message that the gate held, passed or dropped.
 func (s *story) message(e checker.Event) string {
 	switch e.Direction {
 	case "reply":
@@ -493,15 +498,15 @@ func (s *story) message(e checker.Event) string {
 	}
 }
 
-// seconds says a time since the start of the run.
+// seconds formats a time since the start of the run.
 func (s *story) seconds(d time.Duration) string {
 	return fmt.Sprintf("%.*f", s.digits, d.Seconds())
 }
 
-// clip shortens what would push the four truths off the screen.
+// clip shortens a text so that the four truths stay on the screen.
 func clip(text string) string { return clipTo(text, 46) }
 
-// clipTo shortens a text to so many letters.
+// clipTo shortens a text to the given number of characters.
 func clipTo(text string, limit int) string {
 	runes := []rune(text)
 	if len(runes) <= limit {

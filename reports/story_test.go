@@ -10,7 +10,7 @@ import (
 	"github.com/lockfault/lockfault/reports"
 )
 
-// history numbers the events and puts them into a history.
+// history returns a history of the events, with their indices set.
 func history(meta checker.Meta, events ...checker.Event) checker.History {
 	for i := range events {
 		events[i].Index = i
@@ -20,7 +20,7 @@ func history(meta checker.Meta, events ...checker.Event) checker.History {
 
 func ms(n int) time.Duration { return time.Duration(n) * time.Millisecond }
 
-// race is document 000's race in small: A wins, B puts the wrong value back.
+// race returns a small version of the race of document 000: A wins, and B restores the wrong value.
 func race() checker.History {
 	meta := checker.Meta{Format: 1, Strategy: "getset", Scenario: "race", World: "sim", Seed: 1,
 		Clients: []string{"A", "B"}, Nodes: []string{"n1"}, TTL: 30 * time.Second}
@@ -57,7 +57,7 @@ func race() checker.History {
 	)
 }
 
-// mishaps is a history with an event of every other kind.
+// mishaps returns a history with an event of every other kind.
 func mishaps() checker.History {
 	meta := checker.Meta{Format: 1, World: "sim", Seed: 2, TTL: 30 * time.Second, HonourValidity: true, Fenced: true,
 		Clients: []string{"A", "B"}, Nodes: []string{"n1", "n2"}}
@@ -115,8 +115,7 @@ func TestStoryOfMishaps(t *testing.T) {
 	matches(t, "mishaps.txt", story(t, c, mishaps()))
 }
 
-// unordered returns a cell that held, and whose acquires and releases have no legal
-// order all the same.
+// unordered returns a cell that held although its acquires and releases have no legal order.
 func unordered() reports.Cell {
 	c := cell("fenced", "mishaps", nil, nil)
 	c.Linearizable, c.Conflict = false, &checker.Conflict{Events: []int{2, 9}, Message: "B acquired, after A's validity had ended."}
@@ -133,7 +132,7 @@ func TestStoryOfWhatHasNoLegalOrder(t *testing.T) {
 		t.Errorf("got\n%s\nwant at its end\n%s", text, want)
 	}
 
-	// An overlap says the same, and the proof of it stands there already.
+	// An overlap has the same meaning, and its proof is already shown.
 	c := unordered()
 	c.Verdict, c.Anomalies = reports.Violated, anomalies(checker.Overlap)
 	if text := story(t, c, mishaps()); strings.Contains(text, c.Conflict.Message) {
@@ -168,7 +167,7 @@ func TestStoryWithoutAHistory(t *testing.T) {
 	}
 }
 
-// A story is drawn from histories that may have been cut off or edited.
+// FuzzStory checks that a story can be drawn from a history that was truncated or edited.
 func FuzzStory(f *testing.F) {
 	f.Add("invoke", "A", "n1", "acquire", "ok", int64(5), 3)
 	f.Add("state", "A", "n1", "", "", int64(-1), -1)
@@ -193,8 +192,8 @@ func FuzzStory(f *testing.F) {
 	})
 }
 
-// Real servers are asked afterwards what has become of a key, and others may have come in between:
-// in short that is the same story.
+// TestShortStoryOfRealServers checks that the short story is the same if changes of a key are
+// observed afterwards, with other events in between, as on real servers.
 func TestShortStoryOfRealServers(t *testing.T) {
 	short := func(h checker.History) string {
 		var b bytes.Buffer
@@ -213,7 +212,7 @@ func TestShortStoryOfRealServers(t *testing.T) {
 	for _, e := range played.Events {
 		if e.Kind == checker.State {
 			e.Time += 300 * time.Microsecond
-			// One that was cut off never gets an answer; another is not answered yet.
+			// A request on a broken connection never gets a reply; another has no reply yet.
 			lost := checker.Event{Time: e.Time, Kind: checker.Request, Client: e.Client, Node: "n1", Conn: 2, Command: "PING"}
 			events = append(events, lost, checker.Event{Time: e.Time, Kind: checker.Step, Line: 9, Text: "await A held"})
 		}
@@ -225,7 +224,8 @@ func TestShortStoryOfRealServers(t *testing.T) {
 	}
 }
 
-// In short an operation's end is told by what it was answered, and a cluster's command by the member that was asked.
+// TestShortStoryOfAService checks that the short story gives the last reply with a failed
+// operation, and names the member of a cluster that received a command.
 func TestShortStoryOfAService(t *testing.T) {
 	at := func(n int, kind checker.Kind, client, node, command, reply string) checker.Event {
 		return checker.Event{Time: ms(n), Kind: kind, Client: client, Node: node, Command: command, Reply: reply}
@@ -243,7 +243,7 @@ func TestShortStoryOfAService(t *testing.T) {
 		operation(5, checker.Return, checker.Acquire, checker.Fail),
 		operation(6, checker.Invoke, checker.Release, ""),
 		operation(7, checker.Return, checker.Release, checker.Fail),
-		// Whose request it was nobody knows.
+		// The request that caused this change is unknown.
 		at(8, checker.Request, "A", "n1", "PUT", ""),
 		checker.Event{Time: ms(9), Kind: checker.State, Client: "A", Node: "n1", Server: "n1/0", Cause: checker.ByCommand},
 		at(10, checker.Reply, "A", "n1", "PUT", "ok"),
@@ -265,13 +265,13 @@ func TestShortStoryOfAService(t *testing.T) {
 	}
 }
 
-// sent returns an event of what set out then.
+// sent returns the event with the time at which it was sent.
 func sent(e checker.Event, at time.Duration) checker.Event {
 	e.Sent = at
 	return e
 }
 
-// A client's name may be anything.
+// TestNamesThatAreNoText checks that a client's name may have any bytes.
 func TestNamesThatAreNoText(t *testing.T) {
 	h := race()
 	h.Meta.Clients = []string{"A\xff(", "B"}

@@ -8,14 +8,14 @@ import (
 	"github.com/lockfault/lockfault/reports/diagram"
 )
 
-// accountLimit is how many sentences an account may have; more are no summary
-// any more.
+// accountLimit is the largest number of sentences in a summary. A longer list would not be a
+// summary.
 const accountLimit = 40
 
-// summary writes the story once more as a short list: what was done to the
-// clients and nodes, what changed the key, what the operations came to, and
-// what was written. It leaves out how the commands got there, and attempts of others
-// that did no more than count.
+// summary writes the story again as a short list: what was done to the clients and nodes, what
+// changed the key, the results of the operations, and the writes. summary leaves out how the
+// commands got to the servers, and attempts of other clients that only incremented a counter.
+// summary writes nothing if there are more than accountLimit sentences.
 func (s *story) summary(b *bufio.Writer) {
 	sentences := s.sentences()
 	if len(sentences) == 0 || len(sentences) > accountLimit {
@@ -28,12 +28,12 @@ func (s *story) summary(b *bufio.Writer) {
 	b.WriteByte('\n')
 }
 
-// sentences tells the story in short, each with the number of its event.
+// sentences returns the story in short, with the number of each sentence's event.
 func (s *story) sentences() []diagram.Sentence {
 	var out []diagram.Sentence
 	say := func(e checker.Event, text string) { out = append(out, diagram.Sentence{Event: e.Index, Text: text}) }
-	keys := map[string]checker.Event{}     // as they were changed last, by server
-	answered := map[string]checker.Event{} // the latest reply in an operation, by client
+	keys := map[string]checker.Event{}     // last change of the key, by server
+	answered := map[string]checker.Event{} // latest reply in the operation, by client
 	events := s.h.Events
 	for i, e := range events {
 		switch e.Kind {
@@ -80,7 +80,8 @@ func (s *story) sentences() []diagram.Sentence {
 	return out
 }
 
-// repeatsEvent reports whether an event tells of another member of a cluster what the one before tells: a lock is as the cluster has it.
+// repeatsEvent reports whether an event repeats the previous change for another member of a
+// cluster. The members of a cluster share the state of a lock.
 func (s *story) repeatsEvent(i int) bool {
 	if s.h.Meta.Service == "" || i == 0 {
 		return false
@@ -90,7 +91,7 @@ func (s *story) repeatsEvent(i int) bool {
 		before.Owner == e.Owner && before.Value == e.Value && before.Cause == e.Cause && before.Client == e.Client
 }
 
-// change tells what a command did to the key, and what its sender was told.
+// change describes what a command did to the key, and the reply to it.
 func (s *story) change(command, e, was checker.Event, answer string) string {
 	text := fmt.Sprintf("%s's %s on %s ", command.Client, clip(command.Command), command.Node)
 	now := e.Owner + "'s"
@@ -99,7 +100,7 @@ func (s *story) change(command, e, was checker.Event, answer string) string {
 	}
 	before := was.Owner
 	switch {
-	case now == "" && before == "" && was.Value == "": // of several keys, so many as make no owner
+	case now == "" && before == "" && was.Value == "": // a lock of several keys, without a majority
 		text += "changed a key and left the lock free"
 	case now == "" && before == "":
 		text += "removed the key"

@@ -10,8 +10,7 @@ import (
 	"github.com/lockfault/lockfault/checker"
 )
 
-// letter is how the narrow table abbreviates an anomaly; each is a letter of
-// its name.
+// letter returns the abbreviation of an anomaly in the narrow table, which is a letter of its name.
 func letter(a checker.Anomaly) string {
 	switch a {
 	case checker.Overlap:
@@ -44,12 +43,12 @@ func letter(a checker.Anomaly) string {
 	return string(a)
 }
 
-// The marks of squares without letters, of those with a difference, and of those
-// in which something was not tested.
+// Marks of entries without anomalies, of entries that differ from their expectation, and of entries
+// with a reservation.
 const (
 	markHeld          = "·"
 	markNotApplicable = "-"
-	markNotPlayed     = "…" // the run was interrupted
+	markNotPlayed     = "…" // because the run was interrupted
 	markUnknown       = "?"
 	markError         = "!"
 	markDiffers       = "*"
@@ -59,13 +58,12 @@ const (
 	markUntested      = "°"
 )
 
-// wideLimit is how many columns of a terminal the table in full words may
-// take before it gives way to the one in letters.
+// wideLimit is the largest width, in columns of a terminal, of the table in full words. A wider
+// table is written in letters.
 const wideLimit = 100
 
-// Table writes the comparison for a terminal: a row for each scenario, a
-// column for each strategy, in full words where that fits and in letters with
-// a legend where it does not.
+// Table writes the comparison for a terminal, with a row for each scenario and a column for each
+// strategy. Table uses full words if they fit, and letters with a legend otherwise.
 func (m *Matrix) Table(w io.Writer) error {
 	b := newText(w)
 	if !m.wide(b) {
@@ -74,7 +72,7 @@ func (m *Matrix) Table(w io.Writer) error {
 	return b.Flush()
 }
 
-// wide writes the table in full words, if it fits.
+// wide writes the table in full words if it fits, and reports whether it did.
 func (m *Matrix) wide(b *bufio.Writer) bool {
 	rows := [][]string{append([]string{""}, m.strategies.names...)}
 	for i, scenario := range m.scenarios.names {
@@ -107,7 +105,7 @@ func (m *Matrix) wide(b *bufio.Writer) bool {
 	return true
 }
 
-// words says what a square shows.
+// words returns an entry in full words.
 func (m *Matrix) words(scenario, strategy int) string {
 	s, ok := m.squares[[2]int{scenario, strategy}]
 	if !ok {
@@ -127,8 +125,8 @@ func (m *Matrix) words(scenario, strategy int) string {
 	return text + s.mark(" ")
 }
 
-// narrow writes the table in letters. The names of the strategies stand one
-// below the other, each at the head of a line that leads down to its column.
+// narrow writes the table in letters. The names of the strategies are on separate lines, each
+// connected to its column by a vertical line.
 func (m *Matrix) narrow(b *bufio.Writer) {
 	first := 0
 	for _, scenario := range m.scenarios.names {
@@ -161,7 +159,7 @@ func (m *Matrix) narrow(b *bufio.Writer) {
 	m.legend(b, true)
 }
 
-// letters is words, abbreviated.
+// letters returns an entry in letters.
 func (m *Matrix) letters(scenario, strategy int) string {
 	s, ok := m.squares[[2]int{scenario, strategy}]
 	if !ok {
@@ -170,7 +168,7 @@ func (m *Matrix) letters(scenario, strategy int) string {
 	text := ""
 	switch {
 	case s.verdict == NotApplicable:
-		return "" // the eye finds the others sooner
+		return "" // an empty entry makes the others easier to find
 	case s.verdict == Unknown:
 		return markUnknown
 	case s.verdict == Error:
@@ -184,8 +182,7 @@ func (m *Matrix) letters(scenario, strategy int) string {
 	return text + s.mark("")
 }
 
-// mark returns what stands behind the anomalies of a decided square, and behind that
-// separator.
+// mark returns the marks of a decided entry, preceded by the separator if there are any.
 func (s square) mark(separator string) string {
 	text := ""
 	switch {
@@ -208,8 +205,7 @@ func (s square) mark(separator string) string {
 	return separator + text
 }
 
-// legend explains the marks that the table uses, and its letters if it has
-// some.
+// legend explains the marks and letters in the table.
 func (m *Matrix) legend(b *bufio.Writer, letters bool) {
 	var all set
 	used := map[string]bool{}
@@ -281,7 +277,7 @@ func (m *Matrix) legend(b *bufio.Writer, letters bool) {
 }
 
 func pad(text string, width int) string {
-	return fmt.Sprintf("%-*s", width, text) // counts characters, not bytes
+	return fmt.Sprintf("%-*s", width, text) // pads by characters, not by bytes
 }
 
 func writeLine(b *bufio.Writer, line string) {

@@ -15,7 +15,7 @@ import (
 	"github.com/lockfault/lockfault/reports/svg"
 )
 
-// TestUntil checks that a context ends the drawing, and that the report before stays.
+// TestUntil checks that a context stops the drawing, and that the old report stays.
 func TestUntil(t *testing.T) {
 	dir := write(t, sample(), []int{0, 1, 2, 3, 4, 5, 6, 7})
 	ctx, cancel := context.WithCancel(t.Context())
@@ -32,7 +32,7 @@ func TestUntil(t *testing.T) {
 	}
 	for _, f := range reports.Forms() {
 		if f.Name == "json" || f.Name == "github" {
-			continue // they read no history
+			continue // formats that read no histories
 		}
 		path := filepath.Join(t.TempDir(), f.Name)
 		if err := f.WriteFile(path, reports.Source{Results: filepath.Join(dir, reports.ResultsFile), Err: ctx.Err}); !errors.Is(err, context.Canceled) {
@@ -48,7 +48,7 @@ func TestUntil(t *testing.T) {
 	}
 }
 
-// TestManySpans checks that a picture with too many spans says how many are left out.
+// TestManySpans checks that a picture with too many spans states how many are left out.
 func TestManySpans(t *testing.T) {
 	h := checker.History{Meta: checker.Meta{Format: 1, Clients: []string{"A"}, Nodes: []string{"n1"}, TTL: time.Second}}
 	for i := range 2000 {

@@ -9,8 +9,8 @@ import (
 	"github.com/lockfault/lockfault/checker"
 )
 
-// That another run may give other histories is said where such a strategy is, and
-// nowhere else.
+// TestVarying checks that reports mention varying histories exactly for the strategies that have
+// them.
 func TestVarying(t *testing.T) {
 	const says = "b: the same seed gives the same verdict, but not always the same history"
 	for _, varies := range []string{"", "its goroutines race"} {

@@ -9,7 +9,7 @@ import (
 	"github.com/lockfault/lockfault/checker"
 )
 
-// verdict writes what the cell came to, and why.
+// verdict writes the verdict of the cell, and its reasons.
 func (s *story) verdict(b *bufio.Writer, cell Cell) {
 	switch cell.Verdict {
 	case Held:
@@ -76,18 +76,18 @@ func (s *story) proof(b *bufio.Writer, events []int) {
 	}
 	for _, i := range events {
 		if i < 0 || i >= len(s.h.Events) {
-			continue // a witness of another history
+			continue // the witness belongs to another history
 		}
 		fmt.Fprintf(b, "  %*d  %s\n", width, i, s.sentence(s.h.Events[i]))
 	}
 }
 
-// sentence tells an event by itself, with its time.
+// sentence describes an event with its time.
 func (s *story) sentence(e checker.Event) string {
 	return "at " + s.seconds(e.Time) + " s " + s.plain(e)
 }
 
-// plain tells an event by itself.
+// plain describes an event without its time.
 func (s *story) plain(e checker.Event) string {
 	switch e.Kind {
 	case checker.Invoke:
@@ -142,7 +142,7 @@ func (s *story) plain(e checker.Event) string {
 	return string(e.Kind)
 }
 
-// key tells a change of the key.
+// key describes a change of the key.
 func (s *story) key(e checker.Event) string {
 	where := e.Node
 	if e.Server != "" && e.Server != e.Node+"/0" {
@@ -183,7 +183,7 @@ func tokenOf(e checker.Event) string {
 	return fmt.Sprintf(" with fencing token %d", e.Token)
 }
 
-// outcome says a result in a sentence about an operation.
+// outcome returns the result of an operation as the predicate of a sentence.
 func outcome(r checker.Result) string {
 	switch r {
 	case checker.OK:

@@ -5,19 +5,19 @@ import (
 	"strconv"
 )
 
-// crashes remembers the processes that are over. Jepsen numbers them one after the
-// other, and a long history may have millions, so of numbers it keeps a bit each.
-// What it keeps is bounded: if processes are numbered wildly it forgets, and then
-// one that goes on is not noticed.
+// crashes records the processes that have ended. Jepsen numbers processes consecutively, and a long
+// history may have millions of them, so a numbered process takes one bit. The memory is bounded:
+// with widely scattered numbers, crashes drops old entries, and an ended process that continues is
+// then not detected.
 type crashes struct {
 	pages map[int64]*[pageBits / 64]uint64
-	named map[string]int // the line, of names and of the latest numbers
+	named map[string]int // the line of the crash, for names and for the latest numbers
 }
 
 const (
 	pageBits  = 1 << 12
-	mostPages = 1 << 14 // 8 MiB, and 67 million processes that follow each other
-	mostNamed = 1 << 13 // 8 MiB of the longest names
+	mostPages = 1 << 14 // 8 MiB: 67 million consecutive processes
+	mostNamed = 1 << 13 // 8 MiB of names of maximum length
 )
 
 func (c *crashes) add(process string, line int) {
@@ -28,7 +28,7 @@ func (c *crashes) add(process string, line int) {
 		c.named[process] = line
 	}
 	n, err := strconv.ParseInt(process, 10, 64)
-	if err != nil || n < 0 { // Jepsen has none below 0
+	if err != nil || n < 0 { // Jepsen has no negative numbers
 		return
 	}
 	page := c.pages[n/pageBits]
@@ -42,8 +42,7 @@ func (c *crashes) add(process string, line int) {
 	page[n%pageBits/64] |= 1 << (n % 64)
 }
 
-// of reports whether a process is over, and since when, if that is known still:
-// " of line 7".
+// of reports whether a process has ended, and where, if the line is still known: " of line 7".
 func (c *crashes) of(process string) (string, bool) {
 	if c.named == nil {
 		return "", false

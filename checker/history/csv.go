@@ -12,7 +12,7 @@ import (
 	"github.com/lockfault/lockfault/internal/suggest"
 )
 
-// A table parses CSV, a line at a time.
+// A table parses CSV, one line at a time.
 type table struct {
 	columns   []string // their names, in order
 	separator byte
@@ -21,12 +21,12 @@ type table struct {
 	clock     clock
 }
 
-// columns are the names that a column may have.
+// columns returns the valid names of columns. The first four are mandatory.
 func columns() []string {
 	return []string{"time", "client", "event", "result", "key", "token", "lease", "permits", "shared"}
 }
 
-// newTable reads the line that names the columns.
+// newTable reads the first line, which names the columns.
 func newTable(l *lines, unit TimeUnit) (*table, error) {
 	text, _, err := l.next()
 	switch {
@@ -65,7 +65,7 @@ func newTable(l *lines, unit TimeUnit) (*table, error) {
 	return t, nil
 }
 
-// noColumn says why a name in the first line is none of a column.
+// noColumn returns the error for an invalid name of a column in the first line.
 func (t *table) noColumn(name string) error {
 	for _, other := range separators() {
 		if other != t.separator && strings.IndexByte(name, other) >= 0 {
@@ -78,7 +78,7 @@ func (t *table) noColumn(name string) error {
 	return fmt.Errorf("there is no column %q: there are %s", name, strings.Join(columns(), ", "))
 }
 
-// fields splits a line. They are good until the next.
+// fields splits a line into fields, which are valid until the next call.
 func (t *table) fields(text []byte) ([][]byte, error) {
 	if err := clean(text); err != nil {
 		return nil, err
@@ -145,14 +145,14 @@ func (t *table) parse(text []byte, line int, out *[2]record) (int, error) {
 	}
 	out[0].Event, out[0].call = e, 0
 	n, err := parseEventColumns(event, result, &out[0].Event)
-	if n == 2 { // a moment: a call, which is told nothing, and its return
+	if n == 2 { // a completed operation: an invocation without a token or lease, and its return
 		out[1].Event, out[1].call = out[0].Event, 0
 		out[0].Phase, out[0].Token, out[0].Lease = linear.Invoke, 0, 0
 	}
 	return n, err
 }
 
-// misfit says why a line has more or fewer fields than there are columns.
+// misfit returns the error for a line with more or fewer fields than columns.
 func (t *table) misfit(fields [][]byte) error {
 	what := fmt.Sprintf("the line has %d fields, but there are %d columns", len(fields), len(t.columns))
 	if len(fields) == 1 {
@@ -173,8 +173,8 @@ func (t *table) misfit(fields [][]byte) error {
 	return fmt.Errorf("%s: leave a field that says nothing empty, but keep its %s", what, separatorName(t.separator))
 }
 
-// parseEventColumns fills in phase and operation, and returns how many events it is: two
-// for a moment that stands for a call and its return.
+// parseEventColumns sets the phase and the operation, and returns the number of events: 2 for a
+// completed operation, which stands for an invocation and its return.
 func parseEventColumns(event, result []byte, e *linear.Event) (int, error) {
 	moment := func(op linear.Op) (int, error) {
 		if len(result) > 0 && string(result) != "ok" {
@@ -236,7 +236,7 @@ func parseEventColumns(event, result []byte, e *linear.Event) (int, error) {
 	return 1, nil
 }
 
-// noWord says that a word is none of those that a column may have.
+// noWord returns the error for an invalid word in a column.
 func noWord(column string, word []byte, known ...string) error {
 	if meant, ok := suggest.Of(string(word), known); ok {
 		return fmt.Errorf("there is no %s %.40q, did you mean %q?", column, word, meant)

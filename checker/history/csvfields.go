@@ -8,8 +8,8 @@ import (
 	"github.com/lockfault/lockfault/internal/jsonscan"
 )
 
-// separators are what may stand between the fields of CSV: a comma and what
-// spreadsheets write where a comma is part of numbers.
+// separators returns the characters that may separate the fields of CSV: a comma, and the
+// characters that spreadsheets write where a comma is part of numbers.
 func separators() []byte { return []byte{',', ';', '\t'} }
 
 func separatorName(c byte) string {
@@ -22,9 +22,9 @@ func separatorName(c byte) string {
 	return "comma"
 }
 
-// separatorOf tells by the line that names the columns what is between fields: no
-// name has a comma, a semicolon or a tab in it, so if it has only one of them, it
-// is that. Lines that use another one then have too few fields, and are refused.
+// separatorOf returns the separator of the first line. Names of columns contain no comma, semicolon
+// or tab, so the first of these in the line is the separator. Lines with another separator then
+// have too few fields and are refused.
 func separatorOf(head []byte) byte {
 	for _, c := range separators() {
 		if bytes.IndexByte(head, c) >= 0 {
@@ -34,15 +34,15 @@ func separatorOf(head []byte) byte {
 	return ','
 }
 
-// splitFields splits lines into fields, as RFC 4180 has it, but that a field
-// can't go on over a line's end: names of clients and locks have no use for it,
-// and a quote that is missing then costs one line, not the rest of the file.
+// splitFields splits lines into fields as in RFC 4180, except that a field cannot contain a line
+// break. Names of clients and locks do not need line breaks, and a missing quote then invalidates
+// one line instead of the rest of the file.
 type splitFields struct {
 	list   [][]byte
-	quoted []byte // the insides of fields in quotes that have quotes in them
+	quoted []byte // contents of quoted fields, unescaped
 }
 
-// of returns the fields of a line, which are good until the next.
+// of returns the fields of a line, which are valid until the next call.
 func (s *splitFields) of(line []byte, separator byte) ([][]byte, error) {
 	s.list, s.quoted = s.list[:0], s.quoted[:0]
 	if bytes.IndexByte(line, '"') < 0 {
@@ -69,7 +69,8 @@ func (s *splitFields) of(line []byte, separator byte) ([][]byte, error) {
 	}
 }
 
-// first cuts the first field off, and reports whether another one follows.
+// first returns the first field and the rest of the line, and reports whether another field
+// follows.
 func (s *splitFields) first(line []byte, separator byte) (field, rest []byte, more bool, err error) {
 	if len(line) == 0 || line[0] != '"' {
 		field, rest, more = bytes.Cut(line, []byte{separator})
@@ -100,7 +101,7 @@ func (s *splitFields) first(line []byte, separator byte) (field, rest []byte, mo
 	}
 }
 
-// trim cuts off the spaces around a field.
+// trim removes the spaces around a field.
 func trim(field []byte) []byte {
 	if n := len(field); n == 0 || plainByte(field[0]) && plainByte(field[n-1]) {
 		return field
@@ -111,8 +112,8 @@ func trim(field []byte) []byte {
 // plainByte reports whether the byte is neither a space nor part of one.
 func plainByte(c byte) bool { return c > ' ' && c < 0x80 }
 
-// wholeNumber reads a whole number in decimal digits; false if it is none, or
-// too large.
+// wholeNumber parses a whole number in decimal digits; false if the text is not a whole number or
+// is out of range.
 func wholeNumber(text []byte) (int64, bool) {
 	if n, end := jsonscan.Number(text, 0); end == len(text) {
 		return n, true

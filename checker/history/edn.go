@@ -8,7 +8,7 @@ import (
 	"github.com/lockfault/lockfault/internal/jsonscan"
 )
 
-// A fault is what is wrong with a value of EDN.
+// A fault is the reason why a value is not valid EDN.
 type fault string
 
 func (f fault) Error() string { return "it is not EDN: " + string(f) }
@@ -18,13 +18,12 @@ const (
 	faultDeep fault = "it nests too deep"
 )
 
-// EDN is read by walking over it: each function takes the text and the place
-// where something begins, and returns the place behind it. Nothing is copied, and
-// what nobody asks for is not understood, only passed over.
+// The functions for EDN walk over the text: each takes the text and the position where something
+// begins, and returns the position after it. Nothing is copied, and values that no caller needs are
+// skipped without being parsed.
 
-// ednNext returns where the next value begins, or the bracket that closes what is
-// around, behind spaces, comments and values that are commented out; the length of
-// the text if there is none.
+// ednNext returns the position of the next value or closing bracket, after spaces, comments and
+// discarded values; the length of the text if there is none.
 func ednNext(b []byte, i, depth int) (int, error) {
 	if depth > maxDepth {
 		return 0, faultDeep
@@ -38,7 +37,7 @@ func ednNext(b []byte, i, depth int) (int, error) {
 				i++
 			}
 		case c == '#' && i+1 < len(b) && b[i+1] == '_':
-			// #_ hides the next value, and #_ #_ the next two.
+			// #_ discards the next value, and #_ #_ the next two.
 			at, err := ednNext(b, i+2, depth+1)
 			if err != nil {
 				return 0, err
@@ -53,7 +52,7 @@ func ednNext(b []byte, i, depth int) (int, error) {
 	return i, nil
 }
 
-// ednSkip returns where the value that begins at i is over.
+// ednSkip returns the position after the value that begins at i.
 func ednSkip(b []byte, i, depth int) (int, error) {
 	if i >= len(b) {
 		return 0, faultEnd
@@ -80,7 +79,8 @@ func ednSkip(b []byte, i, depth int) (int, error) {
 	return ednSkipWord(b, i), nil
 }
 
-// ednSkipAll passes over the values of a collection, which in a map are pairs.
+// ednSkipAll skips the values of a collection up to its closing bracket. The values of a map are
+// pairs.
 func ednSkipAll(b []byte, i, depth int, closing byte, pairs bool) (int, error) {
 	for n := 0; ; n++ {
 		at, err := ednNext(b, i, depth)
@@ -100,7 +100,7 @@ func ednSkipAll(b []byte, i, depth int, closing byte, pairs bool) (int, error) {
 	}
 }
 
-// ednSkipText returns where the text is over whose inside begins at i.
+// ednSkipText returns the position after the string whose contents begin at i.
 func ednSkipText(b []byte, i int) (int, error) {
 	for {
 		i = jsonscan.Plain(b, i)
@@ -110,13 +110,13 @@ func ednSkipText(b []byte, i int) (int, error) {
 		case b[i] == '"':
 			return i + 1, nil
 		case b[i] == '\\':
-			i++ // and what it escapes
+			i++ // skip the escaped character, too
 		}
 		i++
 	}
 }
 
-// ednSkipTagged passes over what begins with a #, but for #_.
+// ednSkipTagged skips a value that begins with #, except #_.
 func ednSkipTagged(b []byte, i, depth int) (int, error) {
 	if i+1 >= len(b) {
 		return 0, faultEnd
@@ -124,14 +124,14 @@ func ednSkipTagged(b []byte, i, depth int) (int, error) {
 	switch c := b[i+1]; {
 	case c == '{': // a set
 		return ednSkipAll(b, i+2, depth+1, '}', false)
-	case c == '"': // a pattern, as Clojure prints it
+	case c == '"': // a regular expression, as Clojure prints it
 		return ednSkipText(b, i+2)
 	case c == '#': // ##NaN and the like
 		return ednSkipWord(b, i), nil
 	case !tagLetter(c):
 		return 0, fault("there is a # before " + strconv.QuoteRune(rune(c)))
 	}
-	// A tag and its value, or a : and the names' beginning before a map.
+	// A tag and its value, or #: with a namespace before a map.
 	at, err := ednNext(b, ednSkipWord(b, i), depth+1)
 	if err != nil {
 		return 0, err
@@ -139,13 +139,13 @@ func ednSkipTagged(b []byte, i, depth int) (int, error) {
 	return ednSkip(b, at, depth+1)
 }
 
-// tagLetter reports whether a tag may begin with that, or the name in front of a
+// tagLetter reports whether c may be the first character after the # of a tag or of a namespaced
 // map.
 func tagLetter(c byte) bool {
 	return 'a' <= c|0x20 && c|0x20 <= 'z' || c >= utf8.RuneSelf || c == ':'
 }
 
-// ednSkipCharacter passes over a character such as \newline, \{ or \é.
+// ednSkipCharacter skips a character such as \newline, \{ or \é.
 func ednSkipCharacter(b []byte, i int) (int, error) {
 	if i+1 >= len(b) {
 		return 0, faultEnd
@@ -156,7 +156,7 @@ func ednSkipCharacter(b []byte, i int) (int, error) {
 	return ednSkipWord(b, i+2), nil
 }
 
-// ednSkipWord returns where a number, symbol, keyword or tag is over.
+// ednSkipWord returns the position after a number, symbol, keyword or tag.
 func ednSkipWord(b []byte, i int) int {
 	for i < len(b) && !endsWord(b[i]) {
 		i++
@@ -164,8 +164,8 @@ func ednSkipWord(b []byte, i int) int {
 	return i
 }
 
-// endsWord reports whether the byte is no part of a number, symbol or keyword: a
-// space, a bracket, or one of "\;.
+// endsWord reports whether the byte ends a number, symbol or keyword: a space, a bracket, or one of
+// "\;.
 func endsWord(c byte) bool {
 	const (
 		low  = 1<<'\t' | 1<<'\n' | 1<<'\v' | 1<<'\f' | 1<<'\r' | 1<<' ' | 1<<'"' | 1<<'(' | 1<<')' | 1<<',' | 1<<';'
@@ -177,8 +177,7 @@ func endsWord(c byte) bool {
 	return c < 128 && uint64(high)>>(c-64)&1 != 0
 }
 
-// ednNumber reads a whole number, such as 17, -3 or 5N; false if the text is
-// anything else.
+// ednNumber parses a whole number, such as 17, -3 or 5N; false for any other text.
 func ednNumber(text []byte) (int64, bool) {
 	if n, end := scanNumberAt(text); end == len(text) && end > 0 {
 		return n, true
@@ -206,8 +205,7 @@ func cutLast(text []byte, c byte) ([]byte, bool) {
 	return text, false
 }
 
-// ednKeyword returns the name of a keyword, without its colon; false if the text
-// is anything else.
+// ednKeyword returns the name of a keyword, without its colon; false for any other text.
 func ednKeyword(text []byte) ([]byte, bool) {
 	if len(text) < 2 || text[0] != ':' {
 		return nil, false
@@ -215,11 +213,10 @@ func ednKeyword(text []byte) ([]byte, bool) {
 	return text[1:], true
 }
 
-// ednNil reports whether the text is nil, or nothing.
+// ednNil reports whether the text is nil or empty.
 func ednNil(text []byte) bool { return len(text) == 0 || string(text) == "nil" }
 
-// ednText returns the inside of a text, without its escapes; false if the text
-// is anything else.
+// ednText returns the contents of a string, unescaped; false for any other text.
 func ednText(text []byte) ([]byte, bool) {
 	if len(text) < 2 || text[0] != '"' {
 		return nil, false
@@ -268,7 +265,7 @@ func ednText(text []byte) ([]byte, bool) {
 	return out, true
 }
 
-// ednSymbol reports whether the text is a symbol, but for nil, true and false.
+// ednSymbol reports whether the text is a symbol other than nil, true and false.
 func ednSymbol(text []byte) bool {
 	if len(text) == 0 || '0' <= text[0] && text[0] <= '9' {
 		return false

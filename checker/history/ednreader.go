@@ -8,25 +8,25 @@ import (
 	"io"
 )
 
-// maxDepth is how deep EDN may nest, since its reader recurses.
+// maxDepth is the maximum nesting depth of EDN; the limit exists because the reader recurses.
 const maxDepth = 64
 
-// forms splits EDN into its values: those at the top, or, if the first is a
-// vector or a list, those inside it.
+// forms splits EDN into values: the top-level values or, if the first value is a vector or a list,
+// the values inside it.
 type forms struct {
 	in     *bufio.Reader
-	line   int // of the byte that comes next
-	column int // of the same, from 0
+	line   int // line of the next byte
+	column int // column of the next byte, from 0
 	begun  bool
-	outer  byte // what closes the vector around all, or 0
-	closed bool // it was closed
-	opened int  // the line where it began
+	outer  byte // closing bracket of the outer vector, or 0
+	closed bool // the outer vector is closed
+	opened int  // line where the outer vector began
 	form   []byte
 	size   int
-	// quick, unless it is nil, is shown what is left of a line. If a value
-	// that it knows begins there, a clean one, it returns its length, else 0.
+	// quick, if not nil, gets the rest of a line and returns the length of a complete and clean
+	// value at its beginning, or 0.
 	quick func([]byte) int
-	left  int // how many bytes ahead are on this line for sure
+	left  int // number of following bytes that are certainly on this line
 }
 
 func newForms(in *bufio.Reader, quick func([]byte) int) *forms {
@@ -82,9 +82,8 @@ func (f *forms) next() ([]byte, int, error) {
 	}
 }
 
-// whole reads a value that quick knows, if one begins and ends here, and returns
-// it; otherwise it reads nothing and returns nil. Most values are such, and need
-// not be read one byte at a time.
+// whole reads and returns a value that quick accepts; otherwise it reads nothing and returns nil.
+// Most values are accepted, which avoids reading them one byte at a time.
 func (f *forms) whole() []byte {
 	if f.quick == nil {
 		return nil
@@ -100,18 +99,18 @@ func (f *forms) whole() []byte {
 	if n == 0 {
 		return nil
 	}
-	f.in.Discard(n) // it was peeked at, so it is there
+	f.in.Discard(n) // cannot fail: the bytes were peeked at
 	f.column += n
 	f.left -= n
 	return text[:n]
 }
 
-// read reads one value into form. If it goes wrong, it still reads to where the
-// next begins, so that a lenient reader can go on.
+// read reads one value into form. After an error, read has still advanced to the beginning of the
+// next value, so that a lenient reader can continue.
 func (f *forms) read() error {
 	f.form, f.size = f.form[:0], 0
 	depth, deepest := 0, 0
-	tags := 0 // how many tags wait for their value
+	tags := 0 // number of tags that wait for their value
 	for {
 		c, err := f.peek()
 		if errors.Is(err, io.EOF) {
@@ -176,8 +175,8 @@ func tooDeep(depth int) error {
 	return nil
 }
 
-// restarts guesses that the value before was never closed: maps begin where a
-// line does.
+// restarts guesses whether the current value was never closed: a map that begins at the beginning
+// of a line is taken for the next value.
 func (f *forms) restarts(c byte) bool {
 	if c != '{' || len(f.form) == 0 {
 		return false
@@ -188,7 +187,7 @@ func (f *forms) restarts(c byte) bool {
 	return f.column == 0 && f.newLine()
 }
 
-// newLine reports whether the value began on a line before this one.
+// newLine reports whether only spaces precede on this line.
 func (f *forms) newLine() bool {
 	for i := len(f.form) - 1; i >= 0; i-- {
 		switch f.form[i] {
@@ -214,8 +213,7 @@ func (f *forms) text() error {
 			return err
 		}
 		if c == '{' && f.column == 0 {
-			// Clojure prints the end of a line as \n, so this is a quote
-			// that is missing.
+			// Clojure prints a line break as \n, so a quote is missing here.
 			return badLine{errors.New("its text is not closed when the next begins")}
 		}
 		f.keep(f.take())
@@ -230,8 +228,7 @@ func (f *forms) text() error {
 	}
 }
 
-// word reads a number, a symbol, a keyword, a character or a tag, of which the #
-// of a set is one.
+// word reads a number, a symbol, a keyword, a character or a tag. The # of a set counts as a tag.
 func (f *forms) word() error {
 	begin := byte(0)
 	for n := 0; ; n++ {
@@ -250,9 +247,9 @@ func (f *forms) word() error {
 		}
 		f.keep(f.take())
 		if n == 1 && begin == '#' && c == '_' {
-			return nil // it hides the value behind it, which may follow at once
+			return nil // #_ discards the next value, which may follow at once
 		}
-		if c == '\\' { // a character, which may be a bracket
+		if c == '\\' { // a character literal, which may be a bracket
 			if _, err := f.peek(); err == nil {
 				f.keep(f.take())
 			}
@@ -287,9 +284,9 @@ func (f *forms) peek() (byte, error) {
 	return head[0], nil
 }
 
-// take reads the byte that was peeked at.
+// take reads the byte that peek returned.
 func (f *forms) take() byte {
-	c, _ := f.in.ReadByte() // peek had it
+	c, _ := f.in.ReadByte() // cannot fail after peek
 	f.column++
 	f.left--
 	if c == '\n' {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// said is what a :value tells.
+// said holds the contents of a :value.
 type said struct {
 	key     []byte
 	hasKey  bool
@@ -18,12 +18,12 @@ type said struct {
 	shared  bool
 }
 
-// valueOf reads a :value: nothing; a number, which is the fencing token; a name,
-// which is the lock's; a map with any of :key, :token (or :fence), :lease,
-// :permits and :shared; or a vector of a lock and one of these, as jepsen.independent has it.
+// valueOf parses a :value: nothing; a number, which is the fencing token; a name, which is the
+// lock's; a map with any of :key, :token (or :fence), :lease, :permits and :shared; or a vector of
+// a lock and one of these, as in jepsen.independent.
 func valueOf(text []byte) (said, error) {
 	var s said
-	if ednNil(text) || string(text) == "true" || string(text) == "false" { // what the call returned
+	if ednNil(text) || string(text) == "true" || string(text) == "false" { // the result of the call
 		return s, nil
 	}
 	if pair := untag(text); pair[0] == '[' {
@@ -42,19 +42,19 @@ func valueOf(text []byte) (said, error) {
 	return s, fmt.Errorf("its :value is %s, which says nothing of a lock: a lock's name, a token, a map or [name value] would", shown(text))
 }
 
-// untag returns the value behind a tag.
+// untag returns the value after a tag.
 func untag(text []byte) []byte {
 	if text[0] != '#' || len(text) < 2 || !tagLetter(text[1]) || text[1] == ':' {
 		return text
 	}
 	at, err := ednNext(text, ednSkipWord(text, 0), 0)
 	if err != nil || at >= len(text) {
-		return text // which never happens: it was passed over before
+		return text // cannot happen: ednSkip has accepted the text
 	}
 	return text[at:]
 }
 
-// pairOf reads a vector of a lock and what is said of it.
+// pairOf parses a vector of a lock and its value.
 func pairOf(text []byte) (said, error) {
 	var two [2][]byte
 	n := 0
@@ -93,7 +93,7 @@ func pairOf(text []byte) (said, error) {
 	return s, nil
 }
 
-// fields reads a :value that is a map.
+// fields parses a :value that is a map.
 func (s *said) fields(text []byte) error {
 	var key, token, fence, lease, permits, shared []byte
 	for i := 1; ; {
@@ -186,7 +186,7 @@ func (s *said) fields(text []byte) error {
 	return err
 }
 
-// nameOf returns the name that a value is: a text, keyword, symbol or number.
+// nameOf returns the name that a value stands for: a string, keyword, symbol or number.
 func nameOf(text []byte) ([]byte, bool) {
 	if name, ok := ednKeyword(text); ok {
 		return bytes.TrimPrefix(name, []byte(":")), true
@@ -200,8 +200,7 @@ func nameOf(text []byte) ([]byte, bool) {
 	return numberName(text)
 }
 
-// numberName returns a whole number in one way of several in which it may be
-// written.
+// numberName returns the canonical form of a whole number, which may be written in several ways.
 func numberName(text []byte) ([]byte, bool) {
 	n, ok := ednNumber(text)
 	if !ok {

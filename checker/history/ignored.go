@@ -11,9 +11,8 @@ import (
 	"github.com/lockfault/lockfault/internal/suggest"
 )
 
-// lockOp returns the operation of a lock that an :f is, and false if it is none.
-// It is an error if it looks as if it was meant to be one: to leave that out would
-// change the history.
+// lockOp returns the lock operation of an :f, and false for any other :f. An :f that resembles a
+// lock operation is an error, because ignoring it would change the history.
 func lockOp(f []byte) (linear.Op, bool, error) {
 	switch string(f) { // does not allocate
 	case ":acquire", ":lock":
@@ -37,9 +36,9 @@ func lockOp(f []byte) (linear.Op, bool, error) {
 	return 0, false, nil
 }
 
-// meantFor returns the operation that a name was probably meant for: one that is
-// near, one of which the name has a part, as in acquire-lock, or one that others
-// call so; nothing if there is none.
+// meantFor returns the operation that a name probably stands for: one with a similar name, one that
+// is a part of the name, as in acquire-lock, or one for which the name is a common synonym; empty
+// if there is none.
 func meantFor(name string) string {
 	ops := []string{"acquire", "release", "try-acquire", "extend", "use", "lock", "unlock", "try-lock", "try"}
 	if meant, ok := suggest.Of(name, ops); ok {
@@ -56,24 +55,24 @@ func meantFor(name string) string {
 	return ""
 }
 
-// An IgnoredEvent is a kind of event that is about something else than a lock.
+// An IgnoredEvent is a kind of event that is not an operation of a lock.
 type IgnoredEvent struct {
-	Name   string // its :f, such as ":read"; empty for all beyond the first few
-	By     string // who is no client, such as ":nemesis"; empty for clients
+	Name   string // its :f, such as ":read"; empty for all kinds beyond the first few
+	By     string // the process, if it is not a client, such as ":nemesis"; empty for clients
 	Events int
 }
 
-// ignoredCounts counts events by their names: of the first few, and of all the rest
-// together, since a file may have as many names as lines.
+// ignoredCounts counts events by name. Only the first few names are counted separately, because a
+// file may have as many names as lines.
 type ignoredCounts struct {
 	list []IgnoredEvent
 	rest int
 }
 
-// fewOthers is how many names are counted apart.
+// fewOthers is the number of names that are counted separately.
 const fewOthers = 32
 
-// add counts an event of that :f and, unless it is a client's, of that :process.
+// add counts an event with the given :f and, unless a client did it, the given :process.
 func (o *ignoredCounts) add(f, by []byte) {
 	for i := range o.list {
 		if other := &o.list[i]; other.Name == string(f) && other.By == string(by) { // does not allocate
@@ -88,13 +87,13 @@ func (o *ignoredCounts) add(f, by []byte) {
 	o.list = append(o.list, IgnoredEvent{string(f), string(by), 1})
 }
 
-// tellable reports whether the text is a keyword that has room on a line.
+// tellable reports whether the text is a keyword short enough for a message.
 func tellable(text []byte) bool {
 	_, ok := ednKeyword(text)
 	return ok && len(text) <= 80 && plain(string(text))
 }
 
-// all returns what was counted, the most first.
+// all returns the counts, the largest first.
 func (o *ignoredCounts) all() []IgnoredEvent {
 	list := slices.Clone(o.list)
 	slices.SortStableFunc(list, func(a, b IgnoredEvent) int { return cmp.Compare(b.Events, a.Events) })
@@ -104,7 +103,7 @@ func (o *ignoredCounts) all() []IgnoredEvent {
 	return list
 }
 
-// namesOf returns the first few names, with commas between them.
+// namesOf returns the first few names, separated by commas.
 func namesOf(list []IgnoredEvent) string {
 	var names []string
 	for _, other := range list {

@@ -13,20 +13,20 @@ import (
 type jepsen struct {
 	names   names
 	op      operation
-	scanned bool // op is the next piece
+	scanned bool // op holds the next piece
 	begun   bool
 	timed   bool              // operations have a :time
-	count   time.Duration     // of operations, which stands for the time where there is none
+	count   time.Duration     // number of operations; used as the time if operations have no :time
 	index   int64             // the last :index
 	keys    map[string]string // the lock of each process's operation under way, if it has a name
-	crashed crashes           // the processes that an :info has ended
-	ignored ignoredCounts     // what is no operation of a lock
+	crashed crashes           // the processes that an :info ended
+	ignored ignoredCounts     // events that are not lock operations
 }
 
 func newJepsen() *jepsen { return &jepsen{index: -1, keys: map[string]string{}} }
 
-// scan reads the operation that a text begins with, for parse to find, and returns
-// how long it is; 0 if it is not whole, or there is anything wrong with it.
+// scan reads the operation at the beginning of the text into op, for the next parse, and returns
+// its length; 0 if the operation is incomplete or invalid.
 func (p *jepsen) scan(text []byte) int {
 	if len(text) == 0 || text[0] != '{' && text[0] != '#' {
 		return 0
@@ -42,7 +42,7 @@ func (p *jepsen) scan(text []byte) int {
 func (p *jepsen) parse(text []byte, line int, out *[2]record) (int, error) {
 	if p.scanned {
 		p.scanned = false
-	} else if len(text) > 1 && text[0] == '#' && text[1] == '_' { // EDN's way to comment a value out
+	} else if len(text) > 1 && text[0] == '#' && text[1] == '_' { // a discarded value
 		return 0, nil
 	} else if n, err := p.op.scan(text); err != nil {
 		return 0, err
@@ -82,8 +82,7 @@ func (p *jepsen) parse(text []byte, line int, out *[2]record) (int, error) {
 		out[0] = record{Event: e}
 	}
 	if e.Phase == linear.ReturnUnknown {
-		// The process is never heard of again, whatever it did; its thread goes on
-		// as another.
+		// After an :info, the process does nothing more; its thread continues as another process.
 		delete(p.keys, client)
 		p.crashed.add(client, line)
 		out[n] = record{Event: linear.Event{Time: at, Client: client, Phase: linear.Crash}}
@@ -92,8 +91,7 @@ func (p *jepsen) parse(text []byte, line int, out *[2]record) (int, error) {
 	return n, nil
 }
 
-// operation fills in what the :value says, and returns how many events it is: 0
-// or 1.
+// operation sets the fields of e from the :value, and returns the number of events: 0 or 1.
 func (p *jepsen) operation(e *linear.Event) (int, error) {
 	said, err := valueOf(p.op.value)
 	if err != nil {
@@ -141,8 +139,8 @@ func phaseOf(kind []byte) (linear.Phase, error) {
 	return 0, fmt.Errorf("there is no :type %s: there are :invoke, :ok, :fail and :info", shown(kind))
 }
 
-// process returns who did it, and whether that is a client: Jepsen's nemesis
-// writes into the same history.
+// process returns the name of the process, and whether it is a client: Jepsen's nemesis writes into
+// the same history.
 func (p *jepsen) process() (string, bool, error) {
 	text := p.op.process
 	if ednNil(text) {
@@ -160,7 +158,7 @@ func (p *jepsen) process() (string, bool, error) {
 	return "", false, fmt.Errorf("its :process is %s, neither a number nor a name", shown(text))
 }
 
-// time returns when it happened, and checks that it is not there twice.
+// time returns the time of the operation, and an error if the :index does not increase.
 func (p *jepsen) time() (time.Duration, error) {
 	if text := p.op.index; !ednNil(text) {
 		index, ok := ednNumber(text)
@@ -192,7 +190,7 @@ func (p *jepsen) time() (time.Duration, error) {
 	return time.Duration(nanoseconds), nil
 }
 
-// shown returns a value for an error: short, and on one line.
+// shown returns a value for an error message: short, and on one line.
 func shown(text []byte) string {
 	if len(text) > 40 || bytes.ContainsFunc(text, func(c rune) bool { return c < ' ' || c == 0x7f }) {
 		return fmt.Sprintf("%.40q", text)

@@ -11,24 +11,24 @@ import (
 	"github.com/lockfault/lockfault/checker/linear"
 )
 
-// jsonLines parses what checker.Encode writes, and the same with the fields that
-// histories of others may add. The first line may be the checker's Meta.
+// jsonLines parses the output of checker.Encode, and the same format with the fields that other
+// programs may add. The first line may be the checker's Meta.
 type jsonLines struct {
 	names   names
 	begun   bool
 	counted bool            // the events are numbered
 	index   int64           // of the last event
 	gaveUp  map[string]bool // clients whose call was cancelled; mostly empty
-	fields  []string        // that an event may have; nil until it is needed
-	ends    bool            // leases that end by the server's clock are events
+	fields  []string        // the valid names of fields; nil until needed
+	ends    bool            // report leases that end by the server's clock as events
 	served  served
-	event   jsonEvent // the line, here to be allocated once
+	event   jsonEvent // the current line; a field to avoid an allocation
 }
 
 func newJSONLines(ends bool) *jsonLines { return &jsonLines{ends: ends} }
 
-// A jsonEvent is a line as it stands there; the texts that a history of a lock
-// needs no copy of are missing.
+// A jsonEvent holds the fields of a line that a lock history needs. The texts share memory with the
+// line if scan decoded it.
 type jsonEvent struct {
 	index, time, call, token, until, permits int64
 	hasIndex, hasTime, accepted, shared      bool
@@ -49,8 +49,7 @@ func (p *jsonLines) parse(text []byte, line int, out *[2]record) (int, error) {
 	e := &p.event
 	*e = jsonEvent{}
 	if !scan(text, e) {
-		// Escapes, and whatever is wrong: the standard library knows better.
-		// What scan takes is clean.
+		// Escapes, or an error: encoding/json decides. Lines that scan accepts are clean.
 		if err := clean(text); err != nil {
 			return 0, err
 		}
@@ -72,7 +71,7 @@ func (p *jsonLines) parse(text []byte, line int, out *[2]record) (int, error) {
 func parseMeta(text []byte) (bool, error) {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(text, &fields) != nil || fields["lockfault"] == nil {
-		return false, nil // what is wrong with it is found out when it is read as an event
+		return false, nil // the error is reported when the line is read as an event
 	}
 	var version int
 	if err := json.Unmarshal(fields["lockfault"], &version); err != nil {
@@ -88,8 +87,7 @@ func parseMeta(text []byte) (bool, error) {
 	return true, decodeStrictly(text, &meta)
 }
 
-// count checks that no event is missing and none is there twice, if they are
-// numbered.
+// count checks that numbered events have consecutive numbers.
 func (p *jsonLines) count(e *jsonEvent) error {
 	switch {
 	case !e.hasIndex && !p.counted:
@@ -97,8 +95,8 @@ func (p *jsonLines) count(e *jsonEvent) error {
 	case !e.hasIndex:
 		return fmt.Errorf("it has no number \"i\", though the events before it have")
 	case p.counted && e.index != p.index+1:
-		// Behind a gap counting goes on, or a lenient reader would skip all
-		// the rest.
+		// After a gap, counting continues from the new number; otherwise a lenient reader would
+		// skip the rest.
 		want := p.index + 1
 		p.index = e.index
 		return fmt.Errorf("event %d where event %d should be", e.index, want)
@@ -107,7 +105,8 @@ func (p *jsonLines) count(e *jsonEvent) error {
 	return nil
 }
 
-// convert makes a record of the line; none if it is not about an operation.
+// convert makes a record of the line, and returns the number of records: 0 if the line is not about
+// an operation.
 func (p *jsonLines) convert(e *jsonEvent, r *record) (int, error) {
 	if len(e.kind) == 0 {
 		return 0, errors.New("it has no \"kind\"")
@@ -131,7 +130,7 @@ func (p *jsonLines) convert(e *jsonEvent, r *record) (int, error) {
 			return 0, fmt.Errorf("there is no result %q: there are ok, fail and unknown", e.result)
 		}
 	case string(checker.Crash), string(checker.Restart):
-		// Whoever restarts has forgotten what it held, too.
+		// A restarted client has lost its holds, too.
 		*r = record{Event: linear.Event{Time: time.Duration(e.time), Client: p.names.of(e.client), Phase: linear.Crash}}
 		return 1, nil
 	case string(checker.Write):
@@ -179,7 +178,7 @@ func (p *jsonLines) convert(e *jsonEvent, r *record) (int, error) {
 		return 0, fmt.Errorf("no operation is called %q: there are acquire, try, release and extend", e.op)
 	}
 	if len(p.gaveUp) > 0 {
-		// Whoever gave up was not told that somebody has the lock.
+		// A client that gave up did not learn that another client has the lock.
 		client := p.names.of(e.client)
 		if phase == linear.ReturnFail && op == linear.TryAcquire && p.gaveUp[client] {
 			phase = linear.ReturnUnknown
@@ -206,10 +205,10 @@ func (p *jsonLines) key(text []byte) string {
 	return p.names.of(text)
 }
 
-// maxPermits bounds the permits of one operation, so that sums stay in range.
+// maxPermits is the maximum number of permits of one operation, so that sums stay in range.
 const maxPermits = linear.MaxPermits
 
-// badPermits is the error of a number of permits that no operation has.
+// badPermits returns the error for an invalid number of permits.
 func badPermits(name string, n any) error {
 	return fmt.Errorf("invalid %s %v: must be a whole number from 1 to %d", name, n, maxPermits)
 }

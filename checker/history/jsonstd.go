@@ -17,9 +17,8 @@ import (
 	"github.com/lockfault/lockfault/internal/suggest"
 )
 
-// A jsonLine is a line for the standard library. Index and Time are pointers to
-// tell 0 from nothing; the outer fields take precedence over those of the
-// checker's event.
+// A jsonLine is a line for encoding/json. Index and Time are pointers to distinguish 0 from a
+// missing field; the outer fields take precedence over those of the checker's event.
 type jsonLine struct {
 	checker.Event
 	Index   *int64         `json:"i"`
@@ -29,8 +28,8 @@ type jsonLine struct {
 	Shared  bool           `json:"shared"`
 }
 
-// decode reads a line with the standard library. It is for lines that scan does
-// not take, and says what is wrong with them.
+// decode decodes a line with encoding/json. decode is for lines that scan rejects; its errors
+// explain the problem.
 func decode(text []byte, e *jsonEvent, fields []string) error {
 	if err := exactly(text, fields); err != nil {
 		return err
@@ -55,16 +54,17 @@ func decode(text []byte, e *jsonEvent, fields []string) error {
 	return nil
 }
 
-// hasHalfSurrogate reports whether one of these words, which a line has, was written with half a surrogate pair: the standard library
-// puts the same character for all of those.
+// hasHalfSurrogate reports whether one of the words of the line contains half of a surrogate pair
+// as an escape. encoding/json decodes every such half to the same character, so two names could be
+// confused.
 func hasHalfSurrogate(text []byte, words ...string) bool {
 	return slices.ContainsFunc(words, func(word string) bool { return strings.ContainsRune(word, utf8.RuneError) }) &&
 		!bytes.ContainsRune(text, utf8.RuneError) && !bytes.Contains(bytes.ToLower(text), []byte(`\ufffd`))
 }
 
-// exactly refuses an object that has a field twice, or one that is not among
-// those, be it by case alone: the standard library would take the last of two, and
-// CLIENT for client. What is no object at all it leaves to the library to refuse.
+// exactly returns an error for an object with a duplicate field or a field that is not in fields,
+// including names that differ only in case. encoding/json would use the last duplicate, and accept
+// CLIENT for client. Text that is not an object is left to encoding/json.
 func exactly(text []byte, fields []string) error {
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	if begin, err := decoder.Token(); err != nil || begin != json.Delim('{') {
@@ -95,7 +95,7 @@ func exactly(text []byte, fields []string) error {
 	return nil
 }
 
-// jsonNames returns the names of the fields of a struct in JSON.
+// jsonNames returns the JSON names of the fields of a struct.
 func jsonNames(t reflect.Type) []string {
 	var list []string
 	for _, field := range reflect.VisibleFields(t) {
@@ -106,7 +106,7 @@ func jsonNames(t reflect.Type) []string {
 	return list
 }
 
-// decodeStrictly reads one JSON object that has no other fields than v.
+// decodeStrictly decodes exactly one JSON object into v and rejects fields that v does not have.
 func decodeStrictly(text []byte, v any) error {
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.DisallowUnknownFields()

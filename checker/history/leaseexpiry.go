@@ -9,15 +9,15 @@ import (
 	"github.com/lockfault/lockfault/checker/linear"
 )
 
-// served follows what a server says of the lock's key, so that a lease which ends by its clock
-// is an event. The zero value has seen nothing.
+// served follows the lock's key on a server, to report a lease that ends by the server's clock as
+// an event. The zero value has seen no state.
 type served struct {
-	server string // the one that has said something
-	owner  string // whose the key was last; empty if it was nobody's
-	alien  bool   // it was somebody's, and whose is not known
+	server string // the server of the states so far
+	owner  string // last owner of the key; empty if it had none
+	alien  bool   // the key had a value of an unknown owner
 }
 
-// state takes what a server says of the key; there is an event if a lease has ended.
+// state processes a State of the key, and returns one record if a lease has ended.
 func (s *served) state(e *jsonEvent, names *names, r *record) (int, error) {
 	server := string(e.server)
 	if server == "" {
@@ -31,7 +31,7 @@ func (s *served) state(e *jsonEvent, names *names, r *record) (int, error) {
 	if s.owner, s.alien = "", len(e.owner) == 0 && len(e.value) > 0; len(e.owner) > 0 {
 		s.owner = names.of(e.owner)
 	}
-	gone := s.owner == "" && !s.alien // a clock that was moved may leave it there
+	gone := s.owner == "" && !s.alien // a moved clock may leave the key there
 	switch {
 	case !gone || string(e.cause) != string(checker.ByExpiry) && string(e.cause) != string(checker.ByClock):
 		return 0, nil

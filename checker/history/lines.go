@@ -9,12 +9,12 @@ import (
 	"unicode/utf8"
 )
 
-// lines splits the input into lines, without their ends, which may be \n or
-// \r\n, mixed. It leaves out lines that are blank. Whether a line is clean text is
-// left to the parser, one of which finds it out in passing.
+// lines splits the input into lines without their line ends, \n or \r\n, which may be mixed. Blank
+// lines are omitted. lines does not check that the text is clean: parsers do, one of them without
+// an extra pass.
 type lines struct {
 	in   *bufio.Reader
-	line int // read so far
+	line int // lines read so far
 	long []byte
 }
 
@@ -61,7 +61,7 @@ func (l *lines) read() ([]byte, error) {
 		}
 		l.line++
 		if err == nil {
-			size-- // the \n
+			size-- // without the \n
 		}
 		if size > maxLine {
 			return nil, badLine{fmt.Errorf("the line has %d bytes; %d are the most", size, maxLine)}
@@ -79,8 +79,8 @@ func blank(text []byte) bool {
 	return true
 }
 
-// clean refuses what no text has. Without it two names that differ in invalid
-// bytes only could be taken for one.
+// clean returns an error for bytes that no text contains. Without this check, two names that differ
+// only in invalid bytes could be confused.
 func clean(text []byte) error {
 	if bytes.IndexByte(text, 0) >= 0 {
 		return errors.New("there is a NUL byte in it")

@@ -2,26 +2,25 @@ package history
 
 import "hash/maphash"
 
-// names keeps one copy of the names that were read lately, so that reading one
-// of them again allocates nothing. It is a cache of fixed size: in a file in
-// which every operation has a lock of its own, names are forgotten, not piled up.
+// names caches recently read names, so that reading one of them again allocates nothing. The cache
+// has a fixed size: in a file with a new lock for every operation, old names are dropped.
 type names struct {
 	seed  maphash.Seed
 	pairs [][2]string // nil until the first name
 	last  string
 }
 
-// nameSets is how many pairs of names are kept; a power of two. A name is looked
-// for in one pair, the one that its hash says.
+// nameSets is the number of pairs of names in the cache; a power of two. The hash of a name selects
+// its pair.
 const nameSets = 1 << 12
 
-// of returns the text as a string.
+// of returns the text as a string, from the cache if possible.
 func (n *names) of(text []byte) string {
 	if string(text) == n.last {
 		return n.last
 	}
 	if len(text) > maxName {
-		return string(text) // refused as soon as it is looked at
+		return string(text) // order.check refuses the name
 	}
 	if n.pairs == nil {
 		n.seed, n.pairs = maphash.MakeSeed(), make([][2]string, nameSets)

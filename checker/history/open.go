@@ -12,20 +12,20 @@ import (
 )
 
 const (
-	// maxLine is how long a line, or a map of EDN, may be. No operation needs
-	// a thousandth of it, and it bounds the memory.
+	// maxLine is the maximum length of a line, or of an EDN value, in bytes. The limit bounds the
+	// memory; real operations need less than a thousandth of it.
 	maxLine = 1 << 20
-	// sniffed is how much is looked at to tell the format.
+	// sniffed is the number of bytes used to detect the format.
 	sniffed = 4096
-	// buffered is how much is read at a time.
+	// buffered is the size of the read buffer in bytes.
 	buffered = 1 << 18
 )
 
-// open unpacks the input, finds out its format if need be, and returns what
-// reads it, or the line of what is wrong.
+// open decompresses the input, detects its format if necessary, and returns its splitter and
+// parser, or an error and its line.
 func (r *Reader) open() (splitter, parser, int, error) {
 	in := bufio.NewReaderSize(&sticky{in: r.input}, buffered)
-	head, _ := in.Peek(2) // an error comes back with the next read
+	head, _ := in.Peek(2) // the next read returns the error
 	if bytes.HasPrefix(head, []byte{0x1f, 0x8b}) {
 		unpacked, err := gzip.NewReader(in)
 		if err != nil {
@@ -41,7 +41,7 @@ func (r *Reader) open() (splitter, parser, int, error) {
 	case bytes.HasPrefix(head, []byte("\xff\xfe")), bytes.HasPrefix(head, []byte("\xfe\xff")):
 		return nil, nil, 1, errors.New("the text is UTF-16: convert it to UTF-8")
 	case bytes.HasPrefix(head, []byte("\xef\xbb\xbf")):
-		in.Discard(3) // it was peeked at, so it is there
+		in.Discard(3) // cannot fail: the bytes were peeked at
 		head = head[3:]
 	}
 	if len(bytes.TrimSpace(head)) == 0 && errors.Is(err, io.EOF) {
@@ -72,7 +72,7 @@ func (r *Reader) open() (splitter, parser, int, error) {
 	return nil, nil, 1, fmt.Errorf("there is no format %q", r.options.Format)
 }
 
-// sniff tells the format of a text by its beginning; Auto if it can't.
+// sniff returns the format of a text by its beginning; Auto if the format is unknown.
 func sniff(head []byte) Format {
 	text := bytes.TrimLeftFunc(head, unicode.IsSpace)
 	if len(text) == 0 {
@@ -97,8 +97,7 @@ func sniff(head []byte) Format {
 	return Auto
 }
 
-// sticky is a reader that, once it failed, stays so: to look ahead must not
-// use up an error.
+// sticky is a reader that repeats its first error. Peeking must not consume an error.
 type sticky struct {
 	in  io.Reader
 	err error
@@ -113,7 +112,7 @@ func (s *sticky) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// gzipReader words the errors of a gzip.Reader.
+// gzipReader replaces the errors of a gzip.Reader by readable ones.
 type gzipReader struct{ in *gzip.Reader }
 
 func (g gzipReader) Read(p []byte) (int, error) {
@@ -130,7 +129,7 @@ func (g gzipReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// reason drops the name of the library from an error, which tells a user nothing.
+// reason returns the error without the name of the library, which does not help users.
 func reason(err error) error {
 	text := err.Error()
 	for _, prefix := range []string{"gzip: ", "flate: ", "json: ", "edn: "} {

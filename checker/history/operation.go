@@ -5,14 +5,13 @@ import (
 	"fmt"
 )
 
-// An operation is a map that Jepsen wrote: of each of its keys that matter the
-// value, as it stands there, or nothing if there is none. They share memory with
-// the text.
+// operation holds the values of the relevant keys of a map that Jepsen wrote, as raw EDN; nil for a
+// missing key. The values share memory with the text.
 type operation struct {
 	kind, f, process, time, index, value []byte
 }
 
-// field returns where the value of a key belongs; nil if it does not matter.
+// field returns the field for a key; nil if the key is not used.
 func (o *operation) field(key []byte) *[]byte {
 	switch string(key) { // does not allocate
 	case ":f":
@@ -31,8 +30,8 @@ func (o *operation) field(key []byte) *[]byte {
 	return nil
 }
 
-// scan reads the map that begins at the text's beginning, behind any tags, and
-// returns where it is over.
+// scan reads the map at the beginning of the text, after any tags, and returns the position after
+// it.
 func (o *operation) scan(b []byte) (int, error) {
 	*o = operation{}
 	i := 0

@@ -9,68 +9,65 @@ import (
 	"github.com/lockfault/lockfault/checker/linear"
 )
 
-// A Format is a way to write a history down. The zero value is [Auto].
+// A Format is a file format of histories. The zero value is [Auto].
 type Format string
 
 // The formats.
 const (
-	Auto      Format = ""      // whichever the content looks like
-	JSONLines Format = "jsonl" // what lockfault run writes
-	EDN       Format = "edn"   // what Jepsen writes: a map for each line, or one vector of maps
+	Auto      Format = ""      // detected from the content
+	JSONLines Format = "jsonl" // JSON lines, as lockfault run writes them
+	EDN       Format = "edn"   // Jepsen's format: one map per line, or one vector of maps
 	CSV       Format = "csv"   // a table whose first line names its columns
 )
 
-// Formats returns the formats that can be asked for by name.
+// Formats returns the formats that can be selected by name.
 func Formats() []Format { return []Format{JSONLines, EDN, CSV} }
 
-// Options say how to read. The zero value reads any format, strictly.
+// Options configure a [Reader]. The zero value reads any format, strictly.
 type Options struct {
-	// Name is what errors call the input, most often a file's name; empty
-	// means "stdin".
+	// Name is the name of the input in errors, usually a file name; empty means "stdin".
 	Name string
-	// Format is how the history is written.
+	// Format is the format of the history.
 	Format Format
-	// TimeUnit is what the plain numbers among the times of CSV count. The
-	// other formats say what theirs are, so for them it must be AutoUnit.
+	// TimeUnit is the unit of plain numbers in the times of CSV. The other formats have fixed
+	// units, so for them TimeUnit must be AutoUnit.
 	TimeUnit TimeUnit
-	// ByServer makes an event, [linear.Expired], of each lease that ended by the server's
-	// clock, of JSON lines that say what one server had. Other formats have such
-	// events by themselves.
+	// ByServer reports each lease that ended by the server's clock as an event, [linear.Expired].
+	// It applies to JSON lines with the states of one server; other formats have such events
+	// themselves.
 	ByServer bool
-	// Skip, unless it is nil, makes the reader lenient: it leaves out the
-	// lines that can't be read, or can't be true, and calls Skip with what is
-	// wrong with each, instead of stopping at the first. What it leaves out
-	// is missing from the history, so a verdict is only as good as the rest.
+	// Skip, if not nil, makes the reader lenient: instead of stopping at the first line that is
+	// unreadable or inconsistent, the reader omits such lines and calls Skip with each error.
+	// Omitted lines are missing from the history, so a verdict is only as reliable as the rest.
 	Skip func(*Error)
 }
 
-// An Error says what is wrong with a history, and where.
+// An Error reports what is wrong with a history, and where.
 type Error struct {
 	Name string
 	Line int // from 1
 	Err  error
 }
 
-// Error returns name:line: reason, in the form that editors understand.
+// Error returns name:line: reason, in the form that editors recognize.
 func (e *Error) Error() string { return fmt.Sprintf("%s:%d: %v", e.Name, e.Line, e.Err) }
 
-// Unwrap returns the reason alone.
+// Unwrap returns the reason without name and line.
 func (e *Error) Unwrap() error { return e.Err }
 
-// A Reader reads one history, once. Make it with [New]. It is not safe for
-// concurrent use.
+// A Reader reads one history, once. [New] returns one. A Reader is not safe for concurrent use.
 type Reader struct {
 	options Options
 	input   io.Reader
-	parser  parser // nil before it is known
+	parser  parser // nil until the format is known
 	started bool
 	skipped int
 	ignored int
 	events  int
 }
 
-// New returns a reader of the history in r, which it does not close. Nothing is
-// read before [Reader.Events] is ranged over.
+// New returns a reader of the history in r. The reader does not close r, and reads nothing before
+// [Reader.Events] is ranged over.
 func New(r io.Reader, o Options) *Reader {
 	if o.Name == "" {
 		o.Name = "stdin"
@@ -78,20 +75,18 @@ func New(r io.Reader, o Options) *Reader {
 	return &Reader{options: o, input: r}
 }
 
-// Format returns the format of the history: [Auto] until it is known.
+// Format returns the format of the history; [Auto] until it is known.
 func (r *Reader) Format() Format { return r.options.Format }
 
-// Skipped returns how many lines have been left out because something was wrong
-// with them; only a lenient reader leaves out any.
+// Skipped returns the number of lines omitted because of errors; 0 unless the reader is lenient.
 func (r *Reader) Skipped() int { return r.skipped }
 
-// Ignored returns how many well-formed lines have been read that are about
-// something else than operations of a lock: commands on the wire, faults, writes
-// without a fencing token, Jepsen's nemesis.
+// Ignored returns the number of well-formed lines that are not about operations of locks: commands
+// on the wire, faults, writes without a fencing token, Jepsen's nemesis.
 func (r *Reader) Ignored() int { return r.ignored }
 
-// Times returns what the reader has found out about the times of CSV that are
-// plain numbers: most of it after the first of them has been read.
+// Times returns what the reader has detected about plain numbers in the times of CSV. Most of it is
+// known after the first such number.
 func (r *Reader) Times() Times {
 	if t, ok := r.parser.(*table); ok {
 		return t.clock.times
@@ -99,8 +94,8 @@ func (r *Reader) Times() Times {
 	return Times{}
 }
 
-// Separator returns what stands between the fields of CSV: a comma, a semicolon
-// or a tab; 0 of other formats, and before it is known.
+// Separator returns the separator between the fields of CSV: a comma, a semicolon or a tab. The
+// result is 0 for other formats, and before the separator is known.
 func (r *Reader) Separator() byte {
 	if t, ok := r.parser.(*table); ok {
 		return t.separator
@@ -108,9 +103,8 @@ func (r *Reader) Separator() byte {
 	return 0
 }
 
-// IgnoredEvents returns what events of Jepsen that are no operation of a lock are called,
-// and how many there were of each, the most first: they are among those that
-// [Reader.Ignored] counts.
+// IgnoredEvents returns the kinds of Jepsen events that are not lock operations and their numbers,
+// the most frequent first. [Reader.Ignored] counts these events, too.
 func (r *Reader) IgnoredEvents() []IgnoredEvent {
 	if p, ok := r.parser.(*jepsen); ok {
 		return p.ignored.all()
@@ -118,38 +112,37 @@ func (r *Reader) IgnoredEvents() []IgnoredEvent {
 	return nil
 }
 
-// A record is what a line says: an event, and which call it belongs to where the
-// format numbers calls, else 0.
+// A record is an event of a line, and the number of its call if the format numbers calls, otherwise
+// 0.
 type record struct {
 	linear.Event
 	call int64
 }
 
-// A splitter cuts the input into pieces that make sense alone. A piece is valid
-// until the next call, begins on the given line, and is never empty. A skippable
-// error is about one piece only; behind the last comes io.EOF.
+// A splitter splits the input into pieces that can be parsed separately. A piece is never empty,
+// begins on the returned line, and is valid until the next call. A badLine error concerns one piece
+// only; after the last piece, next returns io.EOF.
 type splitter interface {
 	next() (text []byte, line int, err error)
 }
 
-// A parser makes records of a piece: none if it says nothing of a lock, two if
-// it tells of a call and its return in one.
+// A parser makes records of a piece and returns their number: 0 if the piece is not about a lock, 2
+// if it contains a call and its return.
 type parser interface {
 	parse(text []byte, line int, out *[2]record) (int, error)
 }
 
-// A badLine is an error that is over with its line.
+// A badLine is an error that concerns one line only.
 type badLine struct{ error }
 
 func (b badLine) Unwrap() error { return b.error }
 
-// A badFile is an error of a parser that makes all lines behind it worthless.
+// A badFile is an error of a parser that invalidates all following lines.
 type badFile struct{ error }
 
 func (b badFile) Unwrap() error { return b.error }
 
-// ofLine makes the error of a parser one that is over with its line, unless it is
-// about the whole file.
+// ofLine returns a parser's error as a badLine, unless it is a badFile.
 func ofLine(err error) error {
 	var whole badFile
 	if errors.As(err, &whole) {
@@ -158,12 +151,12 @@ func ofLine(err error) error {
 	return badLine{err}
 }
 
-// errUsed is what a second pass over a Reader gets.
+// errUsed is the error of a second range over Reader.Events.
 var errUsed = errors.New("the history was read already; open it anew")
 
-// Events returns the events in the order of the file. It yields the error that
-// ends the reading, always an *[Error], last and once; a lenient reader goes on
-// after errors that concern one line. A Reader can be ranged over once.
+// Events returns the events in the order of the file. The error that ends the reading, always an
+// *[Error], is yielded last and once. A lenient reader continues after errors that concern one
+// line. A Reader can be ranged over once.
 func (r *Reader) Events() iter.Seq2[linear.Event, error] {
 	return func(yield func(linear.Event, error) bool) {
 		line := 1

@@ -10,16 +10,16 @@ import (
 	"github.com/lockfault/lockfault/internal/jsonscan"
 )
 
-// A TimeUnit is what the plain numbers in the columns time and lease of a CSV
-// history count. The zero value is [AutoUnit].
+// A TimeUnit is the unit of plain numbers in the columns time and lease of a CSV history. The zero
+// value is [AutoUnit].
 type TimeUnit string
 
 // The units of time.
 const (
-	// AutoUnit has the first time tell. If it lies between September 2001 and
-	// 2100 as seconds, milliseconds, microseconds or nanoseconds since 1970,
-	// which it can in one of them at most, these are the unit. Otherwise whole
-	// numbers are nanoseconds, and those with a decimal point seconds.
+	// AutoUnit detects the unit from the first time that is not 0. If the time is a date between
+	// September 2001 and 2100 in seconds, milliseconds, microseconds or nanoseconds since 1970 (at
+	// most one of them fits), that is the unit. Otherwise whole numbers are nanoseconds, and
+	// numbers with a decimal point are seconds.
 	AutoUnit     TimeUnit = ""
 	Nanoseconds  TimeUnit = "ns"
 	Microseconds TimeUnit = "us"
@@ -27,10 +27,10 @@ const (
 	Seconds      TimeUnit = "s"
 )
 
-// TimeUnits returns the units that can be asked for by name.
+// TimeUnits returns the units that can be selected by name.
 func TimeUnits() []TimeUnit { return []TimeUnit{Nanoseconds, Microseconds, Milliseconds, Seconds} }
 
-// length returns how long one of the unit is.
+// length returns the duration of one unit.
 func (u TimeUnit) length() time.Duration {
 	switch u {
 	case Seconds:
@@ -43,7 +43,7 @@ func (u TimeUnit) length() time.Duration {
 	return time.Nanosecond
 }
 
-// String returns the unit in words.
+// String returns the name of the unit.
 func (u TimeUnit) String() string {
 	switch u {
 	case AutoUnit:
@@ -58,29 +58,28 @@ func (u TimeUnit) String() string {
 	return "nanoseconds"
 }
 
-// Times is what a reader has found out about the times of a CSV history that are
-// plain numbers. It is the zero value if there are none.
+// Times describes the plain numbers in the times of a CSV history. The zero value means that there
+// are none.
 type Times struct {
 	Unit TimeUnit
-	// Since1970 says that they are dates. Then the events have the time since
-	// the first of them.
+	// Since1970 reports that the times are dates. Events then have the time since the first date.
 	Since1970 bool
-	// Guessed says that nobody asked for the unit: First told it.
+	// Guessed reports that the unit was not requested but detected from First.
 	Guessed bool
-	First   string // the first time that is not 0, as it stands there
-	Line    int    // where that is
+	First   string // the first time that is not 0, as written in the file
+	Line    int    // the line of First
 }
 
-// A clock reads times. All in one file are written in the same way, which the
-// first that is not 0 shows: 10 could be nanoseconds or seconds.
+// A clock parses times. All times of a file have the same notation, which the first time that is
+// not 0 determines: 10 alone could be nanoseconds or seconds.
 type clock struct {
 	asked    TimeUnit
 	notation notation
 	times    Times
-	start    time.Time     // of dates: the first
-	origin   time.Duration // of numbers that are dates: the first
-	unit     time.Duration // of numbers: the length of 1
-	decimals bool          // of numbers: they may have a decimal point
+	start    time.Time     // for dates: the first
+	origin   time.Duration // for numbers that are dates: the first
+	unit     time.Duration // for numbers: the duration of 1
+	decimals bool          // for numbers: they may have a decimal point
 }
 
 type notation byte
@@ -88,11 +87,11 @@ type notation byte
 const (
 	notSeen notation = iota
 	numbers
-	dates   // of RFC 3339
+	dates   // RFC 3339
 	lengths // time.ParseDuration
 )
 
-// name says how the times of this file are written.
+// name returns the notation of the times of this file, for messages.
 func (c *clock) name() string {
 	switch c.notation {
 	case dates:
@@ -110,19 +109,19 @@ func (c *clock) name() string {
 	return name
 }
 
-// The dates that numbers are taken for.
+// The range of numbers that are taken for dates.
 const (
 	earliest = 1e9        // September 2001, in seconds since 1970
 	latest   = 4102444800 // 2100
 )
 
-// since1970 reports whether a number of that unit is a likely date.
+// since1970 reports whether n, in the given unit since 1970, is a plausible date.
 func since1970(n float64, unit TimeUnit) bool {
 	s := n * unit.length().Seconds()
 	return earliest <= s && s < latest
 }
 
-// first learns from the first time how all are written.
+// first determines the notation of all times from the first one.
 func (c *clock) first(text []byte, line int) error {
 	s := string(text)
 	n, err := strconv.ParseFloat(s, 64)
@@ -147,7 +146,7 @@ func (c *clock) first(text []byte, line int) error {
 	return nil
 }
 
-// number is first, of a number.
+// number is the part of first for numbers.
 func (c *clock) number(text string, n float64, line int) {
 	whole := isWhole(text)
 	unit := c.asked
@@ -167,27 +166,27 @@ func (c *clock) number(text string, n float64, line int) {
 	}
 	c.notation, c.unit = numbers, unit.length()
 	c.times = Times{Unit: unit, Since1970: since1970(n, unit), Guessed: c.asked == AutoUnit, First: text, Line: line}
-	// 1 and then 1.5 is no file of nanoseconds: the first was taken for
-	// something else than it is.
+	// A file with 1 and then 1.5 cannot count nanoseconds: the unit detected from the first time is
+	// wrong, so times with decimals are refused.
 	c.decimals = unit != Nanoseconds
 	if c.times.Since1970 {
 		c.origin, _ = c.count([]byte(text))
 	}
 }
 
-// time returns a time as a length since 0, or since the first if they are dates.
+// time parses a time and returns the duration since 0, or since the first time for dates.
 func (c *clock) time(text []byte, line int) (time.Duration, error) {
 	if c.notation == numbers {
 		d, ok := c.count(text)
 		switch {
 		case ok && c.origin == 0:
 			return d, nil
-		case ok && d >= 0 && d-c.origin < farthest: // the difference of two that are not negative
+		case ok && d >= 0 && d-c.origin < farthest: // a difference of two values >= 0
 			return d - c.origin, nil
 		}
 	}
 	if c.notation == notSeen {
-		if string(text) == "0" { // in whatever it is written
+		if string(text) == "0" { // 0 is valid in every notation
 			return 0, nil
 		}
 		before := *c
@@ -213,7 +212,7 @@ func (c *clock) time(text []byte, line int) (time.Duration, error) {
 			at, err = time.Parse(time.RFC3339, string(text))
 		}
 		if err == nil {
-			return at.Sub(c.start), nil // saturates, and what does is refused as too far
+			return at.Sub(c.start), nil // Sub saturates; a saturated result is refused as too far
 		}
 	}
 	hint := ""
@@ -223,9 +222,9 @@ func (c *clock) time(text []byte, line int) (time.Duration, error) {
 	return 0, fmt.Errorf("%.40q is no time; the times of this file are %s%s", text, c.name(), hint)
 }
 
-// lease returns the end of a lease. 0 is none, in whatever times are written. An
-// end at the first time, which a length of 0 would make no end at all, is put just
-// before: it is over before anything happened, either way.
+// lease parses the end of a lease. 0 means none in every notation. An end equal to the first time
+// would be the duration 0, which means none; lease returns -1 for it instead: the lease is over
+// before the first event in both cases.
 func (c *clock) lease(text []byte, line int) (time.Duration, error) {
 	if string(text) == "0" {
 		return 0, nil
@@ -242,9 +241,8 @@ func (c *clock) lease(text []byte, line int) (time.Duration, error) {
 	return d, nil
 }
 
-// count reads a number of units: exactly, as far as nanoseconds go, unless it
-// has an exponent. A floating point number could not hold the nanoseconds of a
-// date.
+// count parses a number of units exactly, to the nanosecond, unless it has an exponent. A
+// floating-point number could not hold the nanoseconds of a date.
 func (c *clock) count(text []byte) (time.Duration, bool) {
 	if len(text) == 0 {
 		return 0, false
@@ -283,7 +281,7 @@ func (c *clock) count(text []byte) (time.Duration, bool) {
 	return time.Duration(n), true
 }
 
-// exponent reads a number such as 1.5e9.
+// exponent parses a number such as 1.5e9.
 func (c *clock) exponent(text string) (time.Duration, bool) {
 	f, err := strconv.ParseFloat(text, 64)
 	if f *= float64(c.unit); err != nil || !c.decimals || math.IsNaN(f) || math.Abs(f) > float64(farthest) {
@@ -292,7 +290,7 @@ func (c *clock) exponent(text string) (time.Duration, bool) {
 	return time.Duration(math.Round(f)), true
 }
 
-// isWhole reports whether the text is a whole number of decimal digits.
+// isWhole reports whether the text consists of decimal digits, with an optional minus sign.
 func isWhole(text string) bool {
 	digits := strings.TrimPrefix(text, "-")
 	for _, c := range digits {

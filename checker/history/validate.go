@@ -10,22 +10,22 @@ import (
 	"github.com/lockfault/lockfault/checker/linear"
 )
 
-// farthest is how far from 0 a time may be: half of what a time.Duration
-// holds, so that the difference of two is still one.
+// farthest is the maximum distance of a time from 0: a quarter of the largest time.Duration, so
+// that the difference of two times is valid, too.
 const farthest = time.Duration(1) << 61
 
-// order refuses events that can't have happened in the order of the file. Its
-// memory grows with the calls that are under way, not with the file.
+// order checks that events are possible in the order of the file. Its memory grows with the calls
+// under way, not with the file.
 type order struct {
 	last    time.Duration
 	started bool
 	clients map[string]*clientCalls
-	recent  *clientCalls // of the last event: often of the next one, too
-	sweepAt int          // how many clients there may be before the idle are dropped
+	recent  *clientCalls // calls of the last event's client, which is often the next one's, too
+	sweepAt int          // number of clients at which idle ones are dropped
 }
 
-// clientCalls are the calls that a client has under way: one in first, and those
-// on other locks in more.
+// clientCalls holds the calls that a client has under way: one in first, and calls on other locks
+// in more.
 type clientCalls struct {
 	name  string
 	first call
@@ -34,13 +34,13 @@ type clientCalls struct {
 
 type call struct {
 	key    string
-	op     linear.Op // 0: none
+	op     linear.Op // 0: no call
 	number int64
 	line   int
 }
 
-// on returns the call under way on a lock, and whether it is the first; its op is
-// 0 if there is none.
+// on returns the call under way on a lock, and whether it is in first; its op is 0 if there is
+// none.
 func (c *clientCalls) on(key string) (under call, inFirst bool) {
 	if c.first.op != 0 && c.first.key == key {
 		return c.first, true
@@ -48,7 +48,7 @@ func (c *clientCalls) on(key string) (under call, inFirst bool) {
 	return c.more[key], false
 }
 
-// reordered returns a call under way on a list of the same locks, written differently.
+// reordered returns a call under way on the same list of locks in another order or spelling.
 func (c *clientCalls) reordered(key string) (call, bool) {
 	sorted := func(list string) []string { return slices.Sorted(strings.FieldsSeq(list)) }
 	want := sorted(key)
@@ -69,8 +69,8 @@ func newOrder() *order { return &order{clients: map[string]*clientCalls{}, sweep
 
 const fewClients = 1024
 
-// client returns the calls of a client. To drop the idle only when their number
-// has doubled costs each event a constant share.
+// client returns the calls of a client. Idle clients are dropped only when their number has
+// doubled, so each event pays a constant share.
 func (o *order) client(name string) *clientCalls {
 	if o.recent != nil && o.recent.name == name {
 		return o.recent
@@ -92,7 +92,7 @@ func (o *order) client(name string) *clientCalls {
 	return c
 }
 
-// check takes the next event, or says why it can't be the next.
+// check returns an error if the event cannot be the next one.
 func (o *order) check(r *record) error {
 	e := &r.Event
 	switch {
@@ -129,7 +129,8 @@ func (o *order) check(r *record) error {
 	return err
 }
 
-// plain reports whether a name can be told in a line of text.
+// plain reports whether a name is printable on one line: short enough and without control
+// characters.
 func plain(name string) bool {
 	for i := range len(name) {
 		if name[i] < ' ' || name[i] == 0x7f {
@@ -139,7 +140,7 @@ func plain(name string) bool {
 	return len(name) <= maxName
 }
 
-// maxName is how long a name may be, in bytes.
+// maxName is the maximum length of a name, in bytes.
 const maxName = 1 << 10
 
 func (o *order) called(r *record) error {

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// A Spec says what kind of lock a history is judged against. Make one with
-// [Mutex], [Reentrant], [Lease], [Fenced], [Multi], [Semaphore], [MutexTokens] or
-// [ReadWrite]; the zero value is a mutex. docs/checker.md has the sequential semantics of each.
+// A Spec is the kind of lock that a history is judged against. [Mutex], [Reentrant], [Lease],
+// [Fenced], [Multi], [Semaphore], [MutexTokens] and [ReadWrite] return one; the zero value is a
+// mutex. docs/checker.md has the sequential semantics of each.
 type Spec struct {
 	kind   kind
 	limit  int
@@ -29,14 +29,14 @@ const (
 	servedKind
 )
 
-// Mutex is a lock that knows its owner: only who acquired it can release it.
+// Mutex returns the specification of a lock that only its owner can release.
 func Mutex() Spec { return Spec{} }
 
-// Reentrant is a mutex that its owner may acquire again, up to limit times in
-// all; it is free when released as often. A limit below 1 means no limit.
+// Reentrant returns the specification of a mutex that its owner may hold up to limit times. The
+// lock is free when its owner has released it as often. A limit below 1 means no limit.
 func Reentrant(limit int) Spec { return Spec{kind: reentrantKind, limit: max(limit, 0)} }
 
-// Lease is a mutex that may be lost by the passing of time.
+// Lease returns the specification of a mutex that may be lost when time passes.
 func Lease(e Expiry) Spec {
 	if e == ByServer {
 		return Spec{kind: servedKind, expiry: e}
@@ -44,118 +44,119 @@ func Lease(e Expiry) Spec {
 	return Spec{kind: leaseKind, expiry: e}
 }
 
-// Fenced is a lock whose tokens strictly increase in the order of acquisition,
-// together with a resource that accepts no token smaller than one that it has
-// accepted. A hold is exclusive for as long as its acquire said, by Lease; of
-// one that said nothing only the tokens are judged.
+// Fenced returns the specification of a lock with strictly increasing tokens and of a resource that
+// rejects tokens smaller than one that it has accepted. Tokens increase in the order of
+// acquisition. A hold is exclusive until the Lease of its acquire; for an acquire without a Lease,
+// only the tokens are judged.
 func Fenced() Spec { return Spec{kind: fencedKind} }
 
-// Multi is a mutex over several keys at once: an operation's Key lists them,
-// separated by spaces and in any order, and takes or frees all of them in one
-// step.
+// Multi returns the specification of a mutex over several keys at once. The Key of an operation
+// lists the keys, separated by spaces and in any order; the operation takes or frees all of them in
+// one step.
 func Multi() Spec { return Spec{kind: multiKind} }
 
-// MaxPermits is the largest number of permits that a semaphore has and that an operation is about.
+// MaxPermits is the largest number of permits of a semaphore and of an operation.
 const MaxPermits = 1 << 30
 
-// Semaphore has n permits; a client can release only permits that it acquired.
-// An n below 1 means 1, and an n above [MaxPermits] means MaxPermits.
+// Semaphore returns the specification of a semaphore with n permits. A client can release only
+// permits that it acquired. An n below 1 means 1, and an n above [MaxPermits] means MaxPermits.
 func Semaphore(n int) Spec { return Spec{kind: semaphoreKind, limit: min(max(n, 1), MaxPermits)} }
 
-// MutexTokens is a mutex whose acquires give tokens that strictly increase, together with
-// a resource that accepts no token smaller than one that it has accepted.
+// MutexTokens returns the specification of a mutex with strictly increasing tokens and of a
+// resource that rejects tokens smaller than one that it has accepted.
 func MutexTokens() Spec { return Spec{kind: tokensKind} }
 
-// ReadWrite is a lock for one writer or several readers. Each may acquire again; who
-// writes may read beside, and who reads can't write before it has released. Event.Shared
-// tells reading from writing.
+// ReadWrite returns the specification of a lock for one writer or several readers. Every holder may
+// acquire again. A writer may also read; a reader cannot write before it has released. Event.Shared
+// distinguishes reading from writing.
 func ReadWrite() Spec { return Spec{kind: readWriteKind} }
 
-// An Expiry says what is known of when a lease ends. The zero value is
-// Believed.
+// An Expiry is what the history says about the end of leases. The zero value is Believed.
 type Expiry uint8
 
 // The kinds of expiry. Leases include their beginning and exclude their end.
 const (
-	// Believed: the lock is not lost before Event.Lease; it may last longer.
-	// Where Event.Lease is 0, it may be lost at any time after the return.
+	// Believed: the lock is not lost before Event.Lease, and may last longer. If Event.Lease is 0,
+	// the lock may be lost at any time after the return.
 	Believed Expiry = iota
-	// Known: as Believed, and from Event.Lease on the client owns nothing.
+	// Known: as Believed, and the client owns nothing from Event.Lease on.
 	Known
-	// NotKnown: Event.Lease is ignored; the lock may be lost at any
-	// time after the return of its acquire or extend.
+	// NotKnown: Event.Lease is ignored; the lock may be lost at any time after the return of its
+	// acquire or extend.
 	NotKnown
-	// ByServer: the lock is lost when an event says so whose Phase is Expired, and at no other
-	// time. Event.Lease is ignored.
+	// ByServer: the lock is lost at an event with the phase Expired, and at no other time.
+	// Event.Lease is ignored.
 	ByServer
 )
 
-// Options change how strictly a history is judged. The zero value is valid.
+// Options set how strictly a history is judged and what is reported. The zero value is valid.
 type Options struct {
-	// Strict demands that somebody held, or may have held, whenever a
-	// TryAcquire returned fail.
+	// Strict requires that another client held, or may have held, the lock whenever a TryAcquire
+	// returned fail.
 	Strict bool
-	// Skew is by how much any time stamp may be wrong, either way. A
-	// violation that two clients' clocks could explain away is then only
-	// possible, not certain. Negative values count as 0.
+	// Skew is the maximum error of any timestamp, in either direction. A violation that clock
+	// errors of two clients could explain is then possible, not certain. Negative values count as
+	// 0.
 	Skew time.Duration
-	// All asks for every violation, of which [MaxViolations] are listed; otherwise only
-	// the first that is certain is reported or, if none is, the first.
+	// All requests every violation; a Result lists at most [MaxViolations] of them. Without All,
+	// only the first certain violation is reported or, if none is certain, the first.
 	All bool
-	// Found, if it is not nil, is called by [Checker.Add] with each violation that is to be
-	// reported, once and as soon as it is proven and complete, even if it is not listed
-	// any more; without All these are at most one that is only possible, and then one that is certain. It must not
-	// change what it is given. What only the end of the history or a search tells, Result alone says.
+	// Found, if not nil, is called by [Checker.Add] with each reported violation: once, as soon as
+	// the violation is proven and complete, even if the list is full. Without All, Found is called
+	// at most once with a possible violation and then at most once with a certain one. Found must
+	// not change the violation. Violations found only at the end of the history or by a search
+	// appear only in Result.
 	Found func(Violation)
-	// Held, if it is not nil, is called with each time in which a client must have held, as far as the
-	// rules know it: by [Checker.Add] when it is over and nothing can change that but a release that
-	// fails, and by Result with those that go on at the end. One that lasted longer after all comes
-	// again, with the same Event. What only a search finds out is not among them.
+	// Held, if not nil, is called with each interval in which, by the rules, a client must have
+	// held the lock. [Checker.Add] calls Held when the interval is over and only a failing release
+	// can change it; Result calls Held with the intervals that are open at the end. An interval
+	// that turns out to be longer is reported again, with the same Event. Intervals that only a
+	// search can find are not reported.
 	Held func(Held)
-	// Search settles what the rules leave open by looking for an order, within bounds that
-	// docs/checker.md states. It keeps the events and costs much more time. [Check] does it
-	// by itself where a question is open; it is for a [Checker]. Without it a violation of
-	// a lock with an open question is not certain.
+	// Search makes a [Checker] answer the questions that the rules leave open by searching for an
+	// order, within the bounds that docs/checker.md states. The search keeps all events and takes
+	// much more time. Without Search, a violation of a lock with an open question is not certain.
+	// [Check] searches without this option where a question is open.
 	Search bool
-	// Locks are the only keys to search, such as those that [Result.Open] named before; with
-	// none all are. It means nothing for a Multi.
+	// Locks are the only keys to search, such as those of [Result.Open] of an earlier run; empty
+	// means all keys. Locks is ignored for a Multi.
 	Locks []string
 }
 
-// A Verdict is what is known about a history. The zero value is not valid.
+// A Verdict is the conclusion about a history. The zero value is not valid.
 type Verdict string
 
-// The verdicts. Invalid wins over Unknown, and Unknown over Valid: a history that
-// was not understood is never valid.
+// The verdicts. Invalid takes precedence over Unknown, and Unknown over Valid: a history that was
+// not understood is never valid.
 const (
 	Valid   Verdict = "valid"
 	Invalid Verdict = "invalid"
 	Unknown Verdict = "unknown"
 )
 
-// A Rule is what a [Violation] violates.
+// A Rule is the rule that a [Violation] breaks.
 type Rule string
 
 // The rules.
 const (
-	// Overlap: two holds that must have lasted have an instant in common.
+	// Overlap: two holds that must have lasted overlap.
 	Overlap Rule = "overlap"
-	// Reacquire: a client acquired what it held already, as often as allowed.
+	// Reacquire: a client acquired a lock that it already held as often as allowed.
 	Reacquire Rule = "again"
-	// NotHeld: a release or extend succeeded that had nothing to act on.
+	// NotHeld: a release or extend succeeded without a hold.
 	NotHeld Rule = "not-held"
-	// Busy: a try was told busy, and nobody can have held (Options.Strict).
+	// Busy: a try returned busy, and no client can have held the lock (Options.Strict).
 	Busy Rule = "busy"
-	// Permits: more permits were out than the semaphore has.
+	// Permits: more permits were held than the semaphore has.
 	Permits Rule = "permits"
-	// TokenOrder: a token is not larger than one of an earlier acquire.
+	// TokenOrder: a token is not larger than the token of an earlier acquire.
 	TokenOrder Rule = "token-order"
-	// TokenBack: the resource accepted a token smaller than one before.
+	// TokenBack: the resource accepted a token smaller than an accepted one.
 	TokenBack Rule = "token-back"
 	// TokenNotIssued: the resource accepted a token that its client cannot have got.
 	TokenNotIssued Rule = "token-not-issued"
-	// NoOrder: a search has found that no order explains the events up to one;
-	// it explains those before.
+	// NoOrder: a search found that no order explains the events up to this event. An order explains
+	// the events before it.
 	NoOrder Rule = "no-order"
 )
 
@@ -163,56 +164,53 @@ const (
 type Violation struct {
 	Rule Rule
 	Key  string
-	// Events are copies of the events that prove it, in their order. Of an
-	// overlap they are the evidence of two holds, one event each; of permits
-	// that of all holds.
+	// Events are copies of the events that prove the violation, in order. An overlap has one event
+	// for each of two holds; Permits has one for each hold.
 	Events []Event
-	// Clients are, of an overlap and of permits, the largest set of clients that held together
-	// at that time, sorted. From is when the last of them began, and To when
-	// the first of them ended, or the history did. From is part of it, To
-	// is not. Of a hold that only its release proves, which is for one instant, they are
-	// when that was called and when it returned.
+	// Clients is set for Overlap and Permits: the largest set of clients that held at the same
+	// time, sorted. From is when the last of the holds began; To is when the first of them, or the
+	// history, ended. The interval includes From and excludes To. For a hold that only its release
+	// proves, which lasts an instant, From is the invocation and To the return of the release.
 	Clients  []string
 	From, To time.Duration
-	// Certain says that it survives any error of the clocks up to
-	// Options.Skew.
+	// Certain reports whether the violation remains for every clock error up to Options.Skew.
 	Certain bool
 	Message string // one sentence
 }
 
-// A Held is a time in which a client must have held a lock, or some permits of it.
+// A Held is an interval in which a client must have held a lock, or permits of a semaphore.
 type Held struct {
 	Client, Key string
-	// Event is what proves it: the return of its acquire or, if that is of unknown outcome, the
-	// release that would have failed without it.
+	// Event proves the hold: the return of its acquire or, if the acquire has an unknown outcome,
+	// the release that would have failed without the hold.
 	Event Event
-	// From is part of it, To is not. Open says that the history, which ends at To, ended first.
+	// The interval includes From and excludes To. Open reports that the hold lasted at the end of
+	// the history, which is To.
 	From, To time.Duration
 	Open     bool
-	// Brief says that it was for an instant at least, somewhere between the two.
+	// Brief reports that the hold lasted at least an instant somewhere between From and To.
 	Brief   bool
 	Permits int
 }
 
-// A Result is what [Check] found.
+// A Result is the result of [Check] or [Checker.Result].
 type Result struct {
 	Verdict    Verdict
-	Violations []Violation // in the order in which they were proven, and complete
-	Omitted    int         // how many more there are than are listed
-	Ops        int         // calls, and uses of tokens
-	Unknown    int         // how many of them have no known outcome
-	Reason     string      // why the verdict is Unknown; empty otherwise
-	// Unsettled says that only a search can tell more, and Open of which keys, sorted; if there are
-	// none it is all.
+	Violations []Violation // in the order in which they were proven complete
+	Omitted    int         // number of violations found but not listed
+	Ops        int         // number of invocations and uses of tokens
+	Unknown    int         // number of them with an unknown outcome
+	Reason     string      // reason for the verdict Unknown; empty otherwise
+	// Unsettled reports that only a search can decide more. Open lists the keys concerned, sorted;
+	// empty means all keys.
 	Unsettled bool
 	Open      []string
 }
 
-// Check judges events in any order; those with equal times happened in the
-// order in which they are given. Keys are judged separately, since locks are
-// local. It never changes the events and never panics, and it may be called
-// concurrently. It takes O(n log n) time for n events, O(n) if they are sorted,
-// and if a question is open a bounded number of steps of a search for each event.
+// Check returns the verdict on events in any order. Events with equal times are ordered as given.
+// Keys are judged separately, because linearizability is local. Check never changes the events and
+// never panics, and may be called concurrently. Check takes O(n log n) time for n events, O(n) if
+// they are sorted, and, if a question is open, a bounded number of search steps for each event.
 func Check(spec Spec, events []Event, opts Options) Result {
 	for i := 1; i < len(events); i++ {
 		if events[i].Time < events[i-1].Time {
@@ -227,7 +225,7 @@ func Check(spec Spec, events []Event, opts Options) Result {
 		return r
 	}
 	if len(r.Violations) > 0 || c.failed != nil {
-		// What the rules say is to be confirmed, too.
+		// A search must confirm the violations that depend on open questions.
 		opts.Search, opts.Locks, opts.Found = true, r.Open, nil
 		r, _ = run(spec, events, opts).conclusion()
 		return r
@@ -239,7 +237,7 @@ func Check(spec Spec, events []Event, opts Options) Result {
 	return r
 }
 
-// run judges sorted events.
+// run returns a Checker after the sorted events; it stops at the first invalid event.
 func run(spec Spec, events []Event, opts Options) *Checker {
 	c := New(spec, opts)
 	for i := range events {

@@ -2,25 +2,26 @@ package linear
 
 import "slices"
 
-// A walk visits the states to which what may take effect at a point leads from one, each once, those first that took
-// least. It goes only as far as it is asked to: mostly the first state that is a goal is good enough.
+// A walk visits the states reachable from one state by operations that may take effect at a point.
+// It visits each state once, in the order of the number of steps. A walk is lazy: usually the first
+// goal state is enough.
 type walk struct {
-	op        int32 // what the goal is about
-	needsMore bool  // what reaches the goal may lead to others that do
-	filling   bool  // permits are taken until somebody sees that none is left who had not
-	unseen    int   // so many have seen it before
-	closing   bool  // releases of unknown outcome end, as many as may
+	op        int32 // the operation that the goal is about
+	needsMore bool  // also follow moves from states that reach the goal
+	filling   bool  // take permits until a try that found permits left finds none
+	unseen    int   // len(st.seen) of the states before that
+	closing   bool  // as many releases of unknown outcome as possible end
 
 	queue   []state
-	known   map[uint64]int32 // of states in the queue the place, by hash, if they are more than few
+	known   map[uint64]int32 // positions in the queue by hash of the state; nil for few states
 	hashes  []uint64
-	at      int  // so many were visited
-	pending bool // from the last of them no moves were followed yet
+	at      int  // number of states visited
+	pending bool // the moves from the last visited state were not followed yet
 
 	add func(state)
 }
 
-// walk begins one.
+// walk returns a new walk from st, and reuses an idle one if possible.
 func (s *searcher) walk(st state, op int32) *walk {
 	var w *walk
 	if n := len(s.idle); n > 0 {
@@ -38,7 +39,7 @@ func (s *searcher) walk(st state, op int32) *walk {
 	return w
 }
 
-// end lets a walk be used for another.
+// end releases a walk for reuse.
 func (s *searcher) end(w *walk) {
 	clear(w.queue)
 	w.queue, w.hashes, w.known = w.queue[:0], w.hashes[:0], nil
@@ -46,7 +47,7 @@ func (s *searcher) end(w *walk) {
 	s.idle = append(s.idle, w)
 }
 
-// put adds a state to the queue, unless it is there.
+// put adds a state to the queue unless it is already there.
 func (w *walk) put(st state) {
 	h := st.hash()
 	if w.known == nil {
@@ -63,7 +64,8 @@ func (w *walk) put(st state) {
 		}
 	}
 	if w.known != nil {
-		// Of two with one hash the latter counts: the former may be visited twice, which does no harm.
+		// Of two states with equal hashes, the map keeps the later one. The earlier one may be
+		// visited twice, which is harmless.
 		if i, ok := w.known[h]; ok && w.queue[i].equal(&st) {
 			return
 		}
@@ -72,7 +74,7 @@ func (w *walk) put(st state) {
 	w.queue, w.hashes = append(w.queue, st), append(w.hashes, h)
 }
 
-// found returns the next state that is a goal.
+// found returns the next goal state; false if there is none or the budget is used up.
 func (s *searcher) found(w *walk) (state, bool) {
 	for {
 		if w.pending {
@@ -107,7 +109,7 @@ func (s *searcher) found(w *walk) (state, bool) {
 	}
 }
 
-// over says that a walk visits no more.
+// over reports whether a walk has no states left to visit.
 func (w *walk) over() bool { return w.at == len(w.queue) && !w.pending }
 
 func (st *state) equal(o *state) bool {
@@ -115,7 +117,7 @@ func (st *state) equal(o *state) bool {
 		slices.Equal(st.seen, o.seen) && slices.Equal(st.used, o.used) && slices.Equal(st.given, o.given)
 }
 
-// hash is the same for states that are equal.
+// hash returns equal values for equal states.
 func (st *state) hash() uint64 {
 	h := uint64(14695981039346656037)
 	mix := func(x uint64) {

@@ -6,17 +6,18 @@ import (
 	"slices"
 )
 
-// eventBuffer are the events of each lock; of a Multi, whose operations bind locks together, of all as of one.
+// eventBuffer keeps the events of each lock for a search. A Multi, whose operations connect locks,
+// is kept as one lock.
 type eventBuffer struct {
 	traits
 	spec   Spec
 	strict bool
 	locks  map[string]*lock
 	of     map[string][]*lock // by client
-	known  map[place]struct{} // who is in of
-	// refuted are the locks of which a violation is listed: they have no legal order.
+	known  map[place]struct{} // the members of of
+	// refuted holds the locks with a listed violation: their events have no legal order.
 	refuted map[string]bool
-	only    map[string]bool // keys of which events are kept, if not nil
+	only    map[string]bool // keys whose events are kept; nil means all
 }
 
 type place struct{ client, key string }
@@ -24,15 +25,15 @@ type place struct{ client, key string }
 type lock struct {
 	key        string
 	events     []Event
-	places     []int64 // of the events, in the whole; nil if they are the whole
-	nextSearch int     // how many events there are to be before it is worth while to look again
+	places     []int64 // positions of the events in the whole history; nil if they are the same
+	nextSearch int     // number of events at which the next search is worthwhile
 }
 
 func newKept(spec Spec, strict bool) *eventBuffer {
 	return &eventBuffer{traits: spec.traits(), spec: spec, strict: strict, locks: map[string]*lock{}, of: map[string][]*lock{}, known: map[place]struct{}{}, refuted: map[string]bool{}}
 }
 
-// choose says of which locks to keep the events; with none of all.
+// choose restricts the buffer to the given keys; an empty list means all.
 func (k *eventBuffer) choose(keys []string) {
 	if len(keys) == 0 || k.tied {
 		return
@@ -66,7 +67,7 @@ func (k *eventBuffer) add(e *Event, seq int64) {
 	l.add(e, seq)
 }
 
-// fill keeps all events of a history. If they are of one lock they are not copied.
+// fill stores all events of a history. Events of a single lock are not copied.
 func (k *eventBuffer) fill(events []Event) {
 	if key, ok := k.sole(events); ok {
 		k.locks[key] = &lock{key: key, events: slices.Clip(events)}
@@ -81,7 +82,7 @@ func (k *eventBuffer) fill(events []Event) {
 	}
 }
 
-// sole returns the lock that all events are about, if there is one only.
+// sole returns the lock that all events are about; false if there are several.
 func (k *eventBuffer) sole(events []Event) (string, bool) {
 	multi := k.tied
 	known := map[string]bool{} // lists of keys of a Multi, and whether they are canonical
@@ -109,7 +110,7 @@ func (k *eventBuffer) sole(events []Event) (string, bool) {
 	return key, some
 }
 
-// place returns the place of one of its events in the whole.
+// place returns the position of event i in the whole history.
 func (l *lock) place(i int) int64 {
 	if l.places == nil {
 		return int64(i)
@@ -121,19 +122,19 @@ func (l *lock) add(e *Event, place int64) {
 	l.events, l.places = append(l.events, *e), append(l.places, place)
 }
 
-// fork returns the same events, of which what is noted is noted here alone.
+// fork returns a copy that shares the events and has its own set of refuted locks.
 func (k *eventBuffer) fork() *eventBuffer {
 	so := *k
 	so.refuted = maps.Clone(k.refuted)
 	return &so
 }
 
-// refute notes that the events of a lock are known to have no legal order.
+// refute records that the events of a lock have no legal order.
 func (k *eventBuffer) refute(key string) { k.refuted[k.whole(key)] = true }
 
-// confirms says whether the events of a lock have no legal order. Where they have one it is not
-// asked for again soon, so that all answers together cost no more than a few searches; unless this
-// is the end.
+// confirms reports whether the events of a lock have no legal order. After a search that found an
+// order, the next search waits until the events have doubled, so that all searches together cost no
+// more than a few. At the end of the history (end is true), confirms always searches.
 func (k *eventBuffer) confirms(key string, end bool) bool {
 	key = k.whole(key)
 	l := k.locks[key]
@@ -147,11 +148,12 @@ func (k *eventBuffer) confirms(key string, end bool) bool {
 	return !legal && !lost
 }
 
-// How many states a search sees, and comes no further, before what it can't explain is looked at by itself, and before it tries without busy answers.
+// Numbers of states that a search may visit without progress: patiently before the events that it
+// cannot explain are judged separately, mindfully before a search without busy results.
 const (
 	patiently = 1 << 12
 	mindfully = 1 << 14
-	longest   = 1 << 18 // for what is looked at by itself
+	longest   = 1 << 18 // limit for separate judging
 )
 
 // A refutation is the first event up to which a lock has no legal order.
@@ -161,8 +163,8 @@ type refutation struct {
 	event *Event
 }
 
-// settle says which of these locks have no legal order and are not known for that yet, in the order of the events at
-// which it shows, and whether a search gave up.
+// settle returns the locks selected by these that have no legal order and are not refuted yet, in
+// the order of the refuting events, and whether a search gave up.
 func (k *eventBuffer) settle(these func(key string) bool) (refuted []refutation, lost bool) {
 	for key, l := range k.locks {
 		if k.refuted[key] || !these(key) {
@@ -178,14 +180,14 @@ func (k *eventBuffer) settle(these func(key string) bool) (refuted []refutation,
 	return refuted, lost
 }
 
-// first returns the first event at which events are illegal, or -1. A descent knows how all operations
-// will return, so it may find out before that event.
+// first returns the first event that makes the events illegal, or -1. A search knows the results of
+// later returns, so it may report an earlier event; first then searches for the exact one.
 func (k *eventBuffer) first(events []Event) (at int, lost bool) {
 	legal, from, lost := k.judge(events)
 	if legal || lost {
 		return -1, lost
 	}
-	low, high := from, len(events)-1 // the first that is illegal is one of these
+	low, high := from, len(events)-1 // the first illegal event is in [low, high]
 	illegal := func(to int) bool {
 		legal, _, lost := k.judge(events[:to+1])
 		return !legal && !lost
@@ -208,7 +210,8 @@ func (k *eventBuffer) first(events []Event) (at int, lost bool) {
 	return high, false
 }
 
-// judge says whether events have a legal order and, if not, at which event that shows at the earliest.
+// judge reports whether the events have a legal order and, if not, the earliest event at which that
+// can show.
 func (k *eventBuffer) judge(events []Event) (legal bool, at int, lost bool) {
 	d := newDescent(k.spec, k.strict, compile(k.spec, k.strict, events))
 	mindless := k.strict
@@ -216,11 +219,13 @@ func (k *eventBuffer) judge(events []Event) (legal bool, at int, lost bool) {
 		if legal, at, lost = d.answer(patience); !lost || d.budget < 0 {
 			return legal, at, lost
 		}
-		// It gets no further because it is illegal, mostly, and that shows in what was last.
+		// A search without progress is usually in an illegal history, and the last events show
+		// that.
 		if d.furthest >= 0 && patience <= longest && k.local(events, int(d.at[d.furthest]), patience) {
 			return false, int(d.at[d.furthest]), false
 		}
-		// What is illegal without its busy answers is so with them, and shows much sooner where a busy answer has many explanations.
+		// A history that is illegal without its busy results is illegal with them. The search
+		// without them is much faster if a busy result has many explanations.
 		if mindless && patience > mindfully {
 			mindless = false
 			if legal, at, lost := newKept(k.spec, false).judge(events); !legal && !lost {
@@ -230,15 +235,15 @@ func (k *eventBuffer) judge(events []Event) (legal bool, at int, lost bool) {
 	}
 }
 
-// local says whether events around a place are known to have no legal order, whatever was before. It looks at stretches of
-// which one may take so many states, the shortest first.
+// local reports whether the events around a position have no legal order, whatever happened before.
+// It tries stretches that a search of spend states can cover, the shortest first.
 func (k *eventBuffer) local(events []Event, at, spend int) bool {
 	var spans []int
 	for span := 32; span < at && span <= spend/8; span *= 4 {
 		spans = append(spans, span)
 	}
 	p := newPast(k.spec)
-	var near [][2][]Event // without busy answers, and with them
+	var near [][2][]Event // without busy results, and with them
 	next := 0
 	for _, span := range slices.Backward(spans) {
 		for ; next < at-span; next++ {
@@ -266,7 +271,7 @@ func (k *eventBuffer) local(events []Event, at, spend int) bool {
 	return false
 }
 
-// answer is what judge says, of a descent that has so much patience.
+// answer returns the results of judge for a search that is limited by patience.
 func (s *searcher) answer(patience int) (legal bool, at int, lost bool) {
 	legal, point, lost := s.run(patience)
 	if legal || lost {
@@ -275,8 +280,8 @@ func (s *searcher) answer(patience int) (legal bool, at int, lost bool) {
 	return false, int(s.at[point]), false
 }
 
-// plain looks for what makes events illegal that fits a few of them: who holds by itself, or the tokens
-// by themselves.
+// plain returns a violation that explains illegal events with few of them: of the holds alone, or
+// of the tokens alone.
 func (k *eventBuffer) plain(events []Event) (Violation, bool) {
 	if !k.tokens || k.ruled {
 		return Violation{}, false
@@ -290,7 +295,7 @@ func (k *eventBuffer) plain(events []Event) (Violation, bool) {
 			c.Add(events[i])
 		}
 		for _, v := range c.Result().Violations {
-			// Of a token that came with a use only it is not sure here which acquire gave it.
+			// For a token known only from a use, the acquire that returned it is uncertain here.
 			if v.Rule == TokenOrder && slices.ContainsFunc(v.Events, func(e Event) bool { return e.Op == Use }) || v.Rule == TokenNotIssued {
 				continue
 			}

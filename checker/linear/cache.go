@@ -1,10 +1,11 @@
 package linear
 
-// lookupCache are things of a client at a lock that were looked up before: a small table, in which each has one place,
-// and whoever came last has it. It saves most look-ups by name.
+// lookupCache caches items by client and lock in a small table with one entry for each hash value.
+// It saves most look-ups by name.
 type lookupCache[T any] [64]*T
 
-// place returns where that of a client at a lock would be. Names mostly differ in how they end.
+// place returns the entry for a client at a lock. The hash uses the ends of names, where they
+// usually differ.
 func (r *lookupCache[T]) place(client, key string) **T {
 	n, m := len(client), len(key)
 	at := uint(n)<<3 ^ uint(m)<<4

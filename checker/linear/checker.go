@@ -9,11 +9,10 @@ import (
 	"unicode"
 )
 
-// A Checker judges a history event by event. It keeps what is open (operations,
-// holds, acquires with unknown outcome) and nothing of what is over; of fenced
-// locks also each client's largest token, and the tokens that were issued while
-// an acquire of unknown outcome or without a return exists. Make one with
-// [New]. It is not safe for concurrent use.
+// A Checker judges a history event by event. [New] returns one. Memory holds only what is open:
+// operations, holds, and acquires of unknown outcome. For fenced locks, memory also holds each
+// client's largest token, and the tokens issued while an acquire of unknown outcome or without a
+// return exists. A Checker is not safe for concurrent use.
 type Checker struct {
 	traits
 	spec  Spec
@@ -25,26 +24,26 @@ type Checker struct {
 	clients map[string]*client
 	slots   map[string]*lockState
 	recent  lookupCache[owner]
-	owned   int // owners, and clients
+	owned   int // number of owners and clients
 	sweepAt int
 
-	opened map[string]bool // locks of which the rules leave a question open, and whether it is about more than busy answers; "" for all
+	opened map[string]bool // locks with an open question; true if not only about busy results; "" for all
 	buffer *eventBuffer    // with Options.Search
 
 	result Result
-	size   int // of its violations
-	// A violation was told that is certain, or that is only possible.
+	size   int // size of the listed violations
+	// certain and possible report that a certain, or a merely possible, violation was reported.
 	certain, possible bool
-	found             bool   // the first that is certain, and Options.All was not asked for
-	forgot            bool   // a client was forgotten whose hold another's had put an end to
-	failed            error  // the event that could not be understood
-	open              string // why the first of them is
-	doubt             string // a question that no search can settle
-	done              bool   // it is found, or there are no rules
-	ending            bool   // this is what Result asks
+	found             bool   // the first certain violation was found, without Options.All
+	forgot            bool   // a client was dropped that had lost a hold to another client
+	failed            error  // the error of the first invalid event
+	open              string // the reason of the first open question
+	doubt             string // a question that no search can decide
+	done              bool   // the rules judge no further: found is set, or the lock has no rules
+	ending            bool   // Result is being computed
 }
 
-// New returns a Checker that has seen no event.
+// New returns a Checker with an empty history.
 func New(spec Spec, opts Options) *Checker {
 	opts.Skew = max(opts.Skew, 0)
 	c := &Checker{
@@ -61,22 +60,22 @@ func New(spec Spec, opts Options) *Checker {
 	return c
 }
 
-// A client is a participant: what it has to do with each lock.
+// client holds the owners of one client, one for each lock.
 type client struct {
 	name   string
 	owners []*owner
-	index  map[string]*owner // by key, if there are more than few
-	keepAt int               // how many owners there are when those that are idle go
+	index  map[string]*owner // by key; nil for few owners
+	keepAt int               // number of owners at which idle ones are dropped
 }
 
-// few is how many owners of a client are searched one by one.
+// few is the number of owners up to which a linear search is used.
 const few = 16
 
-// An owner is one client at one lock.
+// owner is the state of one client at one lock.
 type owner struct {
 	client *client
 	key    string
-	slots  []*lockState // the one lock, or the several of a Multi
+	slots  []*lockState // the lock, or the several locks of a Multi
 	lone   [1]*lockState
 
 	// The operation under way; op is 0 if there is none.
@@ -84,30 +83,30 @@ type owner struct {
 	call    eventRef
 	permits int32
 
-	// The client owns the lock lo to hi times: at least lo if what is unknown
-	// or under way has released it, hi if that did nothing.
+	// The client owns the lock lo to hi times: lo if every release that is unknown or under way
+	// took effect, hi if none did.
 	lo, hi int32
-	// unsure counts acquires of unknown outcome that no evidence has used up.
+	// unsure is the number of acquires of unknown outcome that no evidence has used yet.
 	unsure int32
-	// until is the end of the lease; without one it is the end of time.
+	// until is the end of the lease; without a lease it is the end of time.
 	until time.Duration
-	loose bool // the lease may last beyond until, since that was not said or an extend is unknown
-	// held is what it must have held, or still holds, without what is explained: of
-	// each slot one, of a semaphore the parts. lost says that another's hold has put an
-	// end to it. What of spare is in no list can be used again.
+	loose bool // the lease may last beyond until: its end or an extend is unknown
+	// held lists the holds that the client must have had or still has, except explained ones: one
+	// hold for each slot, or the parts of a semaphore hold. lost reports that another client's hold
+	// has ended them. Holds in spare that are in no list can be reused.
 	held, spare []*hold
 	lost        bool
 
-	// While a release is under way: loBefore is lo without it; credit says
-	// that another's hold began meanwhile, so that this release, if it
-	// succeeded, was before that; retro that it must have succeeded.
+	// While a release is under way: loBefore is lo without the release. credit reports that another
+	// client's hold began meanwhile, so that a successful release took effect before it. retro
+	// reports that the release must have succeeded.
 	loBefore      int32
 	credit, retro bool
 
-	tokens *tokens // of a fenced lock
+	tokens *tokens // for fenced locks
 }
 
-// An eventRef is an event's place, and what of it its owner does not tell.
+// An eventRef is an event without the fields that its owner has, and with its position.
 type eventRef struct {
 	seq           int64
 	Time          time.Duration
@@ -119,13 +118,13 @@ type eventRef struct {
 	Shared        bool
 }
 
-// note writes down the event that is judged now.
+// note stores the current event in n.
 func (c *Checker) note(n *eventRef, e *Event) {
 	n.seq, n.Time, n.Token, n.Lease, n.Permits, n.Line = c.seq, e.Time, e.Token, e.Lease, e.Permits, e.Line
 	n.Phase, n.Op, n.Shared = e.Phase, e.Op, e.Shared
 }
 
-// event returns the event of o that was noted.
+// event returns the event stored in n, with the client and key of o.
 func (o *owner) event(n *eventRef) Event {
 	return Event{
 		Time: n.Time, Client: o.client.name, Key: o.key, Phase: n.Phase, Op: n.Op, Shared: n.Shared,
@@ -133,37 +132,36 @@ func (o *owner) event(n *eventRef) Event {
 	}
 }
 
-// A lockState is one lock.
+// lockState is the state of one lock.
 type lockState struct {
 	key string
-	// holders own it, or may do so still. There is at most one that must,
-	// except of a semaphore or after a violation.
+	// holders own the lock, or may still own it. At most one of them must own it, except for a
+	// semaphore and after a violation.
 	holders []*owner
-	// free is the event just before which the lock was free last; now it is
-	// free if no holder must own it.
+	// free is the event before which the lock was last free. The lock is free now if no holder must
+	// own it.
 	free int64
-	// owners counts those who know the lock.
+	// owners is the number of owners that refer to the lock.
 	owners int
 	holds  holds
 
-	gap    int64 // the last event just before which a reentrant lock may have been free under its owner
-	unsure int32 // acquires of unknown outcome, or under way, that may yet count
+	gap    int64 // the last event before which its reentrant owner may have freed it for a moment
+	unsure int32 // number of acquires of unknown outcome, or under way, that may still take effect
 	busy   failedTry
 	tokens issued
 	permit permits
 }
 
-// blur notes that something about o is not known: an outcome, or what a crash has left.
+// blur records that something about o is unknown: an outcome, or the effect of a crash.
 func (o *owner) blur() {
 	for _, s := range o.slots {
 		s.busy.blurred = true
 	}
 }
 
-// Add judges the next event. An event that goes back in time, or that makes no
-// sense after those before it, is an error; the verdict is then Unknown unless
-// the events before it prove a violation, and every later Add returns the
-// same error.
+// Add judges the next event. Add returns an error for an event that goes back in time or is
+// inconsistent with the events before it. The verdict is then Unknown, unless earlier events prove
+// a violation, and every later Add returns the same error.
 func (c *Checker) Add(e Event) error { return c.add(&e) }
 
 func (c *Checker) add(e *Event) error {
@@ -215,7 +213,7 @@ func (c *Checker) add(e *Event) error {
 			return c.fail(e, "this client's call before it has not returned")
 		}
 		c.result.Ops++
-		c.result.Unknown++ // until it returns
+		c.result.Unknown++ // decremented by a known return
 		o.op = e.Op
 		c.note(&o.call, e)
 		o.permits = int32(max(1, min(e.Permits, math.MaxInt32)))
@@ -245,14 +243,14 @@ func (c *Checker) add(e *Event) error {
 	return nil
 }
 
-// follow keeps an event for a search.
+// follow keeps the event for a search, if the Checker has a buffer.
 func (c *Checker) follow(e *Event) {
 	if c.buffer != nil && !c.found {
 		c.buffer.add(e, c.seq)
 	}
 }
 
-// refuses says why an event has no meaning for this kind of lock, or "".
+// refuses returns why the event is invalid for this kind of lock; empty if it is valid.
 func (t traits) refuses(e *Event) string {
 	switch {
 	case e.Phase < Invoke || e.Phase > Expired:
@@ -277,7 +275,7 @@ func (t traits) refuses(e *Event) string {
 	return ""
 }
 
-// canonical returns the event with its list of keys as it is compared.
+// canonical returns the event with its list of keys in canonical form.
 func (e *Event) canonical() *Event {
 	key := set(e.Key)
 	if key == e.Key {
@@ -288,13 +286,14 @@ func (e *Event) canonical() *Event {
 	return &same
 }
 
-// set writes a list of keys in the one way in which it is compared.
+// set returns the canonical form of a list of keys: sorted, without duplicates, separated by single
+// spaces.
 func set(list string) string {
 	last, more := "", true
 	for rest := list; more; {
 		var key string
 		if key, rest, more = strings.Cut(rest, " "); key <= last || strings.IndexFunc(key, unicode.IsSpace) >= 0 {
-			break // it is not written so
+			break // the list is not canonical
 		}
 		if last = key; !more {
 			return list
@@ -305,8 +304,8 @@ func set(list string) string {
 	return strings.Join(slices.Compact(keys), " ")
 }
 
-// fail ends the judging. A prefix of a legal history is legal, so what was
-// proven before holds.
+// fail stops judging and returns the error. Every prefix of a legal history is legal, so violations
+// proven before remain valid.
 func (c *Checker) fail(e *Event, why string) error {
 	where := ""
 	if e.Line > 0 {
@@ -333,7 +332,8 @@ func (c *Checker) owner(e *Event) *owner {
 			break
 		}
 		if o.key == e.Key {
-			// Few locks at a time are usual; the last one used comes first.
+			// Clients usually use few locks at a time, so the last used owner is moved to the
+			// front.
 			if i > 0 {
 				copy(cl.owners[1:i+1], cl.owners[:i])
 				cl.owners[0] = o
@@ -377,7 +377,7 @@ func (o *owner) idle() bool {
 	return o.op == 0 && o.hi == 0 && o.unsure == 0 && o.tokens == nil
 }
 
-// keep drops a client's owners that nothing depends on, and locks that only they know.
+// keep drops the client's idle owners, and the locks that only they refer to.
 func (c *Checker) keep(cl *client) {
 	kept := cl.owners[:0]
 	for _, o := range cl.owners {
@@ -404,7 +404,7 @@ func (c *Checker) keep(cl *client) {
 	}
 }
 
-// leave notes that one owner fewer knows s, and forgets it if nothing depends on it.
+// leave decrements the number of owners of s, and drops s if nothing depends on it.
 func (c *Checker) leave(s *lockState) {
 	s.owners--
 	if s.owners > 0 || s.busy.ret != 0 || s.tokens.largest.Phase != 0 || s.tokens.accepted.Phase != 0 {
@@ -415,8 +415,8 @@ func (c *Checker) leave(s *lockState) {
 	}
 }
 
-// sweep forgets what nothing depends on of clients and of what they had to do with locks, but not the client that stays. It runs
-// when that has doubled, so each event pays a constant share.
+// sweep drops idle owners of all clients, and clients without owners except stays. sweep runs when
+// the number of owners has doubled, so each event pays a constant share.
 func (c *Checker) sweep(stays *client) {
 	if c.owned < c.sweepAt {
 		return
@@ -430,16 +430,17 @@ func (c *Checker) sweep(stays *client) {
 	c.sweepAt = max(1024, 2*c.owned)
 }
 
-// Until says that the history went on until then, so that what goes on lasts until then at least. A time before the last event's
-// says nothing; the next event must not be before it.
+// Until states that the history went on until the time at, so that open holds last at least until
+// then. A time before the last event is ignored; the next event must not be earlier than at.
 func (c *Checker) Until(at time.Duration) { c.now = max(c.now, at) }
 
-// markUndecided notes that the events leave a question about s that is not settled here. What the rules
-// say of s from now on is to be confirmed.
+// markUndecided records that the rules cannot decide a question about s. Later violations of s by
+// the rules need to be confirmed by a search.
 func (c *Checker) markUndecided(s *lockState, why string) { c.ask(s, why, true) }
 
-// markBusyUndecided is the same if the question is whether a busy answer can be explained. The rules go on as if there had been none, so of
-// what else they say from now on nothing depends on it: what is illegal without the answer is illegal with it.
+// markBusyUndecided is markUndecided for the question whether a busy result can be explained. The
+// rules continue as if the result did not exist, so their other violations do not depend on the
+// question: a history that is illegal without the result is illegal with it.
 func (c *Checker) markBusyUndecided(s *lockState, why string) { c.ask(s, why, false) }
 
 func (c *Checker) ask(s *lockState, why string, more bool) {
@@ -453,13 +454,13 @@ func (c *Checker) ask(s *lockState, why string, more bool) {
 	c.opened[key] = c.opened[key] || more
 }
 
-// undecided says whether a question about a lock is open.
+// undecided reports whether a question about the lock with the given key is open.
 func (c *Checker) undecided(key string) bool {
 	_, open := c.opened[c.whole(key)]
 	return open || !c.ruled
 }
 
-// depends says whether what the rules say of a lock depends on a question that is open.
+// depends reports whether the violation depends on an open question.
 func (c *Checker) depends(v *Violation) bool {
 	if v.Rule == Busy {
 		return c.undecided(v.Key)
@@ -467,7 +468,7 @@ func (c *Checker) depends(v *Violation) bool {
 	return c.opened[c.whole(v.Key)]
 }
 
-// settle lets a search answer what is open.
+// settle answers the open questions by a search.
 func (c *Checker) settle() {
 	if c.buffer == nil || c.open == "" {
 		return
@@ -475,7 +476,7 @@ func (c *Checker) settle() {
 	refuted, lost := c.buffer.settle(c.undecided)
 	for _, r := range refuted {
 		if len(c.result.Violations) > 0 && (!c.opts.All || c.tied) {
-			continue // the rules say more
+			continue // a violation by the rules is more specific
 		}
 		v := Violation{Rule: NoOrder, Key: r.lock.key, Events: []Event{*r.event}, Message: sayNoOrder(r.event)}
 		if plain, ok := c.buffer.plain(r.lock.events[:r.at+1]); ok {

@@ -8,35 +8,35 @@ import (
 	"time"
 )
 
-// A history of one lock, or of all that a Multi has, as the search reads it: each
-// operation with the window in which it takes effect, and the points at which
-// something is told. All that outcomes, crashes and leases mean is decided here, once.
+// compiled is the history of one lock, or of all locks of a Multi, in the form for the search: the
+// operations, each with the window in which it takes effect, and the points at which a result is
+// returned. The meanings of outcomes, crashes and leases are decided once, in compile.
 type compiled struct {
 	actors   []actor
 	ops      []operation
 	points   []point
-	at       []int32 // of each point, its event
+	at       []int32 // for each point, its event
 	reserves []reserve
 	nobodies map[string]int32
 	of       map[string][]int32 // the actors of a client
 }
 
-// An actor is one client at one lock, or at one list of a Multi; or nobody, of
-// whom are the holds that clients had when they crashed.
+// An actor is one client at one lock, or at one list of a Multi. A nobody actor gets the holds that
+// clients had when they crashed.
 type actor struct {
 	client string
-	keys   []string // of a Multi, sorted
+	keys   []string // for a Multi, sorted
 	nobody bool
 
 	orphans  []int32 // the actors that get its holds when it crashes
 	crashes  []int32 // points
-	used     []int64 // tokens that its uses were accepted with, sorted
-	acquires []int32 // its reserves
-	releases []int32 // the same, in the order in which they end; one at most is open at a time
+	used     []int64 // tokens of its accepted uses, sorted
+	acquires []int32 // its reserve acquires
+	releases []int32 // its reserve releases, by end; at most one is open at a time
 }
 
-// An operation takes effect between its call and its return if it is sure, and at
-// most once if it is a reserve; one that failed is neither.
+// An operation takes effect between its invocation and its return if its outcome is certain, and at
+// most once if it is in a reserve. A failed operation has no effect.
 type operation struct {
 	actor   int32
 	op      Op
@@ -44,9 +44,9 @@ type operation struct {
 	reading bool
 	permits int32
 	token   int64
-	reserve int32 // which reserve it is one of, or -1
-	ret     int32 // the point of its return; of one that has none the end
-	// ripe is the point from which on what it granted may be over.
+	reserve int32 // its reserve, or -1
+	ret     int32 // the point of its return; without a return, the end
+	// ripe is the point from which its grant may be over.
 	ripe int32
 }
 
@@ -58,17 +58,17 @@ const (
 	certain
 )
 
-// A reserve is a kind of operations of unknown outcome that are alike, all of one
-// actor: each may take effect once, after its call and before the end.
+// A reserve is a set of equivalent operations of unknown outcome of one actor. Each may take effect
+// once, after its invocation and before end.
 type reserve struct {
 	calls []int32 // points
-	end   int32   // a point, or the end of time
+	end   int32   // a point, or farAway
 	like  int32   // one of the operations
-	grant int32   // what it grants: atOnce, or the operation if its hold ends at a point
+	grant int32   // its grant: atOnce, or the operation if its hold ends at a point
 	yet   bool    // it may still return
 }
 
-// open returns how many have been called at point pos, if their time is not over.
+// open returns the number of operations invoked before point pos; 0 at or after end.
 func (s *reserve) open(pos int32) int32 {
 	if pos >= s.end {
 		return 0
@@ -77,11 +77,11 @@ func (s *reserve) open(pos int32) int32 {
 	return int32(n)
 }
 
-// A point is something at which a state is judged or changed.
+// A point is a position in the history at which states are judged or changed.
 type point struct {
 	kind pointKind
-	op   int32 // of a crash, and of a lease that ends by the server's clock, the actor
-	cut  int32 // of a crash the operation that was under way, or -1
+	op   int32 // the actor for a crash and for a lease that ends by the server's clock
+	cut  int32 // for a crash, the operation that was under way, or -1
 }
 
 type pointKind uint8
@@ -89,8 +89,8 @@ type pointKind uint8
 const (
 	calledPoint pointKind = iota
 	returnedPoint
-	closingPoint // the last moment of an actor's spare releases; op is the reserve
-	endingPoint  // the last moment of what an operation granted
+	closingPoint // the last moment of an actor's reserve releases; op is the reserve
+	endingPoint  // the last moment of the grant of an operation
 	crashPoint
 	expiredPoint
 	usePoint
@@ -106,16 +106,16 @@ type compiler struct {
 	strict  bool
 	numbers numbers
 	under   []int32         // by actor: the operation under way, or -1
-	holds   []int32         // by actor: the latest operation whose grant its client was told of, or -1
-	until   []time.Duration // by operation: the end of its grant, for which ends waits
+	holds   []int32         // by actor: the latest operation with a returned grant, or -1
+	until   []time.Duration // by operation: the end of its grant in ends
 	ends    ends
 	event   int32
 	loose   []bool  // by operation: its grant may outlast its end
-	who     []int32 // by event: whose it is, a number for each client at a lock, or at a list
-	acting  []int32 // by such a number: the actor, or -1
+	who     []int32 // by event: the number of its client at its lock or list
+	acting  []int32 // by that number: the actor, or -1
 }
 
-// compile reads events that a Checker has understood, in order.
+// compile compiles events that a Checker has accepted, in order.
 func compile(spec Spec, strict bool, events []Event) *compiled {
 	c := &compiler{compiled: &compiled{nobodies: map[string]int32{}, of: map[string][]int32{}}, traits: spec.traits(), spec: spec, strict: strict,
 		numbers: numbers{all: map[place]*numbered{}, of: map[string][]int32{}}}
@@ -140,10 +140,10 @@ func compile(spec Spec, strict bool, events []Event) *compiled {
 	return c.compiled
 }
 
-// returns says, for each call, which event is its return, -1 if there will be none, and -2 if
-// it may come yet.
+// returns returns, for each invocation, the index of its return; -1 if it will never return, and -2
+// if it may still return.
 func (c *compiler) returns(events []Event) []int32 {
-	of := make([]int32, len(events)) // of one that has not returned yet -2
+	of := make([]int32, len(events)) // -2 for an operation that has not returned yet
 	c.who = make([]int32, len(events))
 	var called []int32 // by number: the call under way, or -1
 	for i := range events {
@@ -176,7 +176,7 @@ func (c *compiler) returns(events []Event) []int32 {
 	return of
 }
 
-// numbers number the clients at their locks.
+// numbers assigns numbers to pairs of a client and a lock.
 type numbers struct {
 	all    map[place]*numbered
 	recent lookupCache[numbered]
@@ -204,7 +204,7 @@ func (n *numbers) number(client, key string) int32 {
 	return x.number
 }
 
-// actor returns the actor that the event's client is.
+// actor returns the actor of the current event's client.
 func (c *compiler) actor(client, key string) int32 {
 	p := c.acting[c.who[c.event]]
 	if p >= 0 {
@@ -218,7 +218,7 @@ func (c *compiler) actor(client, key string) int32 {
 		c.actors[p].keys = strings.Fields(key)
 	}
 	c.of[client] = append(c.of[client], p)
-	// What it leaves is nobody's, key by key.
+	// After a crash, its holds go to one nobody for each key.
 	lists := []string{key}
 	if c.tied {
 		lists = c.actors[p].keys
@@ -317,7 +317,7 @@ func (c *compiler) operation(o operation) int32 {
 	return int32(len(c.ops) - 1)
 }
 
-// closing notes that a release of unknown outcome takes effect now or never.
+// closing ends the actor's open reserve releases: each takes effect before this point or never.
 func (c *compiler) closing(p int32) {
 	pt := &c.actors[p]
 	first := len(c.points)
@@ -329,8 +329,8 @@ func (c *compiler) closing(p int32) {
 	}
 }
 
-// reserve notes an operation of unknown outcome. One that ends has a hold that is over
-// when it returns; one that is open may return yet.
+// reserve records an operation of unknown outcome. If ends is true, its hold is over when it
+// returns; if open is true, it may still return.
 func (c *compiler) reserve(at int32, ends, open bool) {
 	o := &c.ops[at]
 	pt := &c.actors[o.actor]
@@ -343,7 +343,7 @@ func (c *compiler) reserve(at int32, ends, open bool) {
 		for _, s := range *list {
 			sp := &c.reserves[s]
 			like := &c.ops[sp.like]
-			alike := len(pt.crashes) == 0 || pt.crashes[len(pt.crashes)-1] < sp.calls[0] // else one is nobody's, and one is not
+			alike := len(pt.crashes) == 0 || pt.crashes[len(pt.crashes)-1] < sp.calls[0] // else a crash separates them
 			if alike && sp.end == farAway && sp.grant == atOnce && !sp.yet && like.permits == o.permits && like.reading == o.reading {
 				sp.calls = append(sp.calls, call)
 				o.reserve = s
@@ -360,7 +360,7 @@ func (c *compiler) reserve(at int32, ends, open bool) {
 	*list = append(*list, o.reserve)
 }
 
-// returned notes a return, and when what it granted may be over.
+// returned records a return, and when its grant may be over.
 func (c *compiler) returned(p int32, e *Event) {
 	at := c.under[p]
 	o := &c.ops[at]
@@ -389,7 +389,7 @@ func (c *compiler) returned(p int32, e *Event) {
 	}
 }
 
-// pass lets the leases end whose time has come.
+// pass ends the leases that are over at time now.
 func (c *compiler) pass(now time.Duration) {
 	for len(c.ends) > 0 && c.ends[0].at <= now {
 		g := heap.Pop(&c.ends).(end).grant
@@ -400,7 +400,7 @@ func (c *compiler) pass(now time.Duration) {
 	}
 }
 
-// ends are the ends of leases to come, the next first.
+// ends is a heap of the ends of leases, the earliest first.
 type ends []end
 
 type end struct {

@@ -6,28 +6,30 @@ import (
 	"sort"
 )
 
-// An Explanation is a smallest part of a history that is illegal all the same: nothing may be
-// left out of it any more that could not make a legal history illegal. docs/checker.md says what that is.
+// An Explanation is a minimal part of a history that is still illegal. Nothing more can be removed
+// from it by the steps that keep legal histories legal; docs/checker.md defines these steps.
 type Explanation struct {
-	// Events are those of one lock, up to the one at which it shows.
+	// Events are events of one lock, up to the event that makes them illegal.
 	Events []Event
-	// Violation is what is wrong with them, as [Check] says.
+	// Violation is the violation that [Check] reports for Events.
 	Violation Violation
-	// Of is how many events the lock had up to there.
+	// Of is the number of events of the lock up to there.
 	Of int
-	// Smallest says that they are; otherwise that took too long, and more might be left out.
+	// Smallest reports that the search for removable events was complete; otherwise it ran out of
+	// steps, and more events might be removable.
 	Smallest bool
 }
 
-// How long an explanation may take: so many steps of searches, and so many for each event.
+// The limits of an explanation: atFirst search steps, plus perEvent for each event.
 const (
 	atFirst  = 1 << 22
 	perEvent = 32
-	fewSteps = 8 // so many events cost as much as one step of a search
+	fewSteps = 8 // number of events that cost as much as one search step
 )
 
-// Explain returns the smallest illegal part of a history, the same each time; false if Check does not
-// call it invalid. Whether clocks may be wrong is not asked, only Options.Strict counts.
+// Explain returns a minimal illegal part of a history, and false if Check does not report it as
+// invalid. The result is deterministic. Explain uses only the option Strict; clock errors are
+// ignored.
 func Explain(spec Spec, events []Event, opts Options) (Explanation, bool) {
 	if !slices.IsSortedFunc(events, byTime) {
 		events = slices.Clone(events)
@@ -56,7 +58,7 @@ func Explain(spec Spec, events []Event, opts Options) (Explanation, bool) {
 
 func byTime(a, b Event) int { return cmp.Compare(a.Time, b.Time) }
 
-// understood returns the events before the first that makes no sense.
+// understood returns the events before the first invalid event.
 func understood(spec Spec, events []Event) []Event {
 	c := New(spec, Options{})
 	for i := range events {
@@ -67,7 +69,7 @@ func understood(spec Spec, events []Event) []Event {
 	return events
 }
 
-// ofKey returns what is about one lock, and the crashes of those who used it.
+// ofKey returns the events of one lock, and the crashes of the clients that used it.
 func ofKey(events []Event, key string) []Event {
 	uses := map[string]bool{}
 	for i := range events {
@@ -84,14 +86,14 @@ func ofKey(events []Event, key string) []Event {
 	return of
 }
 
-// An explainer makes histories smaller that are illegal.
+// An explainer reduces illegal histories.
 type explainer struct {
 	spec   Spec
 	strict bool
-	left   int // steps, until it stops
+	left   int // remaining steps
 }
 
-// illegal says whether events are, unless there are no steps left.
+// illegal reports whether the events are illegal; false if no steps are left.
 func (x *explainer) illegal(events []Event) bool {
 	if x.left -= 1 + len(events)/fewSteps; x.left < 0 {
 		return false
@@ -108,19 +110,20 @@ func (x *explainer) illegal(events []Event) bool {
 	return !legal && !lost
 }
 
-// upTo leaves out what comes behind the event at which it shows that events are illegal. A prefix of a
-// legal history is legal, so there is a first that is not.
+// upTo removes the events after the one that makes the events illegal. Every prefix of a legal
+// history is legal, so a first illegal prefix exists.
 func (x *explainer) upTo(events []Event) []Event {
 	return events[:1+sort.Search(len(events)-1, func(i int) bool { return x.illegal(events[:i+1]) })]
 }
 
-// reduce leaves out what can be left out: all before a moment at which nothing was held, whole
-// clients, parts of what each did, and what then comes behind, until nothing more can.
+// reduce removes everything removable until nothing changes: the events before a moment at which no
+// client held, whole clients, parts of the operations of each client, and the events after the
+// illegal one.
 func (x *explainer) reduce(events []Event) []Event {
 	for {
 		before := len(events)
 		places := quiet(x.spec, x.strict, events)
-		// What begins later has less in it, so if it is illegal all before it are.
+		// A later suffix contains fewer events, so if it is illegal, all earlier suffixes are.
 		if n := sort.Search(len(places), func(i int) bool { return !x.illegal(events[places[i]:]) }); n > 0 {
 			events = events[places[n-1]:]
 		}
@@ -133,8 +136,8 @@ func (x *explainer) reduce(events []Event) []Event {
 	}
 }
 
-// without leaves out as many parts as it can: many at once, then fewer, then one by one. What is needed stays so
-// when others are left out, so that none is tried again alone.
+// without removes as many parts as possible: many at once, then fewer, then one by one. A part that
+// is needed stays needed when other parts are removed, so no part is tried twice alone.
 func (x *explainer) without(events []Event, parts []part) []Event {
 	var gone []part
 	for size := len(parts); size > 0; size /= 2 {

@@ -5,34 +5,35 @@ import (
 	"slices"
 )
 
-// issued is what is kept of a fenced lock's tokens.
+// issued is the state of a fenced lock's tokens.
 type issued struct {
 	largest  Event // the acquire that returned the largest token, or the use that proved it
-	accepted Event // the use with the largest token that was accepted
-	// recent and older are the tokens since the oldest acquire that is not
-	// settled, which can have got none of them; what was issued before its
-	// call is smaller. When no acquire is open any more that was called
-	// before turn, what is older is forgotten, and a new turn begins.
+	accepted Event // the accepted use with the largest token
+	// recent and older hold the tokens issued since the oldest open acquire, which cannot have got
+	// any of them; tokens issued before its invocation are smaller. When no acquire invoked before
+	// the current turn is open, older is dropped and a new turn begins.
 	recent, older   map[int64]Event
 	turn            int
-	pending, before int // open acquires that were called in this turn, or before
-	// One order is to explain tokens and leases. The returns are one, unless a token came out of turn.
+	pending, before int // number of open acquires invoked in this turn, and before it
+	// turned reports that a token was issued out of the order of returns, leased that a lease was
+	// returned. If both are set, one order must explain tokens and leases; otherwise the order of
+	// returns does.
 	turned, leased bool
 }
 
-// A prior is what was known when an acquire was called.
+// A prior is the state at the invocation of an acquire.
 type prior struct {
-	Event     // the acquire with the largest token until then
-	turn  int // of issued
+	Event     // the acquire with the largest token so far
+	turn  int // the turn of issued
 }
 
-// tokens is what is kept of one client's.
+// tokens is the token state of one client.
 type tokens struct {
 	called prior
-	mine   int64   // the largest that an acquire returned
-	proven []int64 // larger ones, which a use proved
-	unsure []prior // of the acquires of unknown outcome; their tokens never fall
-	// missing says that an acquire returned none.
+	mine   int64   // the largest token that an acquire returned
+	proven []int64 // larger tokens that a use proved
+	unsure []prior // for the acquires of unknown outcome; their tokens never decrease
+	// missing reports that an acquire returned no token.
 	missing bool
 }
 
@@ -56,7 +57,7 @@ func (c *Checker) tokensReturned(o *owner, e *Event) {
 			c.issue(o, e, &o.tokens.called.Event)
 			break
 		}
-		// A missing token is no token: any may have been given.
+		// A missing token is unknown: any token may have been issued.
 		o.tokens.missing = true
 	}
 	t.settle(o.tokens.called.turn)
@@ -70,7 +71,7 @@ func missing(e *Event) string {
 	return where + at(e) + " acquired without a token, so whether tokens grow is not known"
 }
 
-// bind notes that a token came out of turn, or that a lease was told.
+// bind records that a token came out of turn, or that a lease was returned.
 func (c *Checker) bind(o *owner, turned, leased bool) {
 	s := o.slots[0]
 	t := &s.tokens
@@ -80,7 +81,7 @@ func (c *Checker) bind(o *owner, turned, leased bool) {
 	}
 }
 
-// settle notes that an acquire called in the given turn is no longer open.
+// settle records that an acquire invoked in the given turn is no longer open.
 func (t *issued) settle(turn int) {
 	if turn == t.turn {
 		t.pending--
@@ -95,8 +96,7 @@ func (t *issued) settle(turn int) {
 	}
 }
 
-// issue judges token e.Token, which an acquire gave that was called when before
-// was the largest.
+// issue judges token e.Token of an acquire that was invoked when before had the largest token.
 func (c *Checker) issue(o *owner, e, before *Event) {
 	t := &o.slots[0].tokens
 	if e.Op == Use {
@@ -128,15 +128,15 @@ func (c *Checker) issue(o *owner, e, before *Event) {
 	t.recent[e.Token] = *e
 }
 
-// use judges that the resource accepted a token.
+// use judges an accepted use of a token.
 func (c *Checker) use(o *owner, e *Event) {
 	t := &o.slots[0].tokens
 	if o.tokens == nil {
 		o.tokens = &tokens{}
 	}
 	if e.Token > o.tokens.mine && e.Client != "" && !slices.Contains(o.tokens.proven, e.Token) {
-		// Of the acquires that can have given it the latest leaves most to
-		// smaller tokens, and larger ones can have any that it leaves.
+		// Of the acquires that can have issued it, use the latest: the earlier ones remain for
+		// smaller tokens, and larger tokens can come from any that remain.
 		u := o.tokens.unsure
 		i := len(u) - 1
 		for i >= 0 && u[i].Phase != 0 && u[i].Token >= e.Token {

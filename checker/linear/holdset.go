@@ -7,15 +7,15 @@ import (
 	"time"
 )
 
-// patience is how many holds of a lock are kept at most while a release is under way
-// that decides about one of them. It may never return.
+// patience is the maximum number of holds of a lock that are kept while a release under way decides
+// about one of them. The release may never return.
 const patience = 64
 
-// A stamp is a place in a history: an event, or the end of a lease, which comes
-// before all events of its time.
+// A stamp is a position in a history: an event, or the end of a lease, which comes before all
+// events of its time.
 type stamp struct {
 	time time.Duration
-	seq  int64 // twice the event's place, one more just after it; 0 before all events of the time
+	seq  int64 // twice the event's position, plus 1 for just after it; 0 before all events
 }
 
 // outset is before all events.
@@ -27,34 +27,35 @@ func (p stamp) compare(q stamp) int {
 
 func (p stamp) before(q stamp) bool { return p.time < q.time || p.time == q.time && p.seq < q.seq }
 
-// stamp is that of the event that is judged now.
+// stamp returns the stamp of the current event.
 func (c *Checker) stamp() stamp { return stamp{c.now, 2 * c.seq} }
 
 func (n *eventRef) stamp() stamp { return stamp{n.Time, 2 * n.seq} }
 
-// A hold is what a client must have held of a lock: all the time between two
-// stamps, the first included.
+// A hold is an interval in which a client must have held a lock: between two stamps, including the
+// first.
 type hold struct {
 	owner   *owner
 	slot    *lockState
-	proof   eventRef // the event that proves it
+	proof   eventRef // the event that proves the hold
 	from    stamp
 	until   time.Duration // the end of its lease
-	called  stamp         // the call of the release that ended it; no seq if none did
+	called  stamp         // the invocation of the release that ended it; seq is 0 without one
 	permits int32
 
 	tentative bool // that release is under way
-	brief     bool // it was for one instant only, somewhere between the stamps
-	late      bool // it was taken to be over, and was not
-	apart     bool // its client holds the lock by another list of keys, too, so it is in no set
+	brief     bool // it lasted an instant, somewhere between the stamps
+	late      bool // it was assumed to be over, but was not
+	apart     bool // its client also holds the lock by another list of keys, so it is in no set
 	listed    bool
-	// rivals held when this was taken to be over, since that explains them; pins counts the holds that have this one for a rival.
+	// rivals are the holds in favour of which this hold was assumed to be over. pins is the number
+	// of holds that have this one as a rival.
 	rivals []*hold
 	pins   int
-	parts  []*hold // of a semaphore: what was made a hold of its own since this became somebody's rival
+	parts  []*hold // for a semaphore: the parts split off since this became a rival
 }
 
-// event returns the event that proves it.
+// event returns the event that proves the hold.
 func (h *hold) event() Event { return h.owner.event(&h.proof) }
 
 func (h *hold) end() stamp {
@@ -68,18 +69,18 @@ func (h *hold) end() stamp {
 	return end
 }
 
-// undecided says whether the end depends on a release under way.
+// undecided reports whether the end depends on a release under way.
 func (h *hold) undecided() bool { return h.tentative && h.called.before(stamp{time: h.until}) }
 
-// holds are those holds of a lock that may still be part of a set that is to be
-// reported: the current one, if the lock works. Sets of holds that have an instant
-// in common are found by a sweep over their ends, which stays behind what is undecided.
+// holds are the holds of a lock that may still be part of a set to be reported; for a correct lock,
+// only the current hold. A sweep over the ends of the holds finds sets of holds that overlap. The
+// sweep stops before an undecided end.
 type holds struct {
-	list          []*hold // by their beginnings
-	ends          []*hold // the same, by their ends
+	list          []*hold // by beginning
+	ends          []*hold // the same holds, by end
 	swept         stamp   // the last end that the sweep has passed
-	reportedUntil stamp   // until here sets were reported before some hold was known
-	crowded       bool    // of a semaphore: there may have been too many
+	reportedUntil stamp   // sets up to here were reported before a later discovered hold
+	crowded       bool    // there may have been too many permits held
 }
 
 func fromOrder(h, o *hold) int { return h.from.compare(o.from) }
@@ -122,7 +123,7 @@ func (l *holds) remove(h *hold) {
 	l.list, l.ends = remove(l.list, h, fromOrder), remove(l.ends, h, endOrder)
 }
 
-// ending changes where h ends.
+// ending sets the end of h, and keeps the order of the list of ends.
 func (h *hold) ending(called stamp, tentative bool, until time.Duration) {
 	l := &h.slot.holds
 	if h.listed && len(l.ends) > 1 {
@@ -132,7 +133,7 @@ func (h *hold) ending(called stamp, tentative bool, until time.Duration) {
 	h.called, h.tentative, h.until = called, tentative, until
 }
 
-// newHold returns a hold of o at s that event e proves, from e on. It is not listed yet.
+// newHold returns a hold of o at s from event e on, which proves it. The hold is not listed yet.
 func (c *Checker) newHold(o *owner, s *lockState, e *Event) *hold {
 	var h *hold
 	if n := len(o.spare); n > 0 {
@@ -143,7 +144,7 @@ func (c *Checker) newHold(o *owner, s *lockState, e *Event) *hold {
 	}
 	rivals := h.rivals[:0]
 	if c.counted {
-		rivals = nil // they are shared
+		rivals = nil // rivals are shared between holds
 	}
 	*h = hold{owner: o, slot: s, from: c.stamp(), until: o.until, permits: 1, rivals: rivals}
 	c.note(&h.proof, e)
@@ -151,23 +152,23 @@ func (c *Checker) newHold(o *owner, s *lockState, e *Event) *hold {
 	return h
 }
 
-// peekHold returns the hold of one instant that a release proves if its acquire
-// has no known outcome.
+// peekHold returns the hold of one instant that a release proves if its acquire has an unknown
+// outcome.
 func (c *Checker) peekHold(o *owner, s *lockState, e *Event) *hold {
 	h := &hold{owner: o, slot: s, from: o.call.stamp(), until: math.MaxInt64, called: c.stamp(), permits: 1, brief: true}
 	c.note(&h.proof, e)
 	return h
 }
 
-// suspend notes that the release under way ends so many permits of o's holds,
-// unless it fails; of other locks all.
+// suspend records that the release under way ends the given number of permits of o's holds unless
+// it fails; for other locks than semaphores, it ends all holds.
 func (c *Checker) suspend(o *owner, permits int32) {
 	for i := len(o.held) - 1; i >= 0 && permits > 0; i-- {
 		h := o.held[i]
 		if h.called.seq != 0 {
 			continue
 		}
-		if h.permits > permits { // a part of it
+		if h.permits > permits { // split off a part
 			part := *h
 			part.listed, part.pins, part.rivals, part.parts, part.permits = false, h.pins, nil, nil, permits
 			h.permits -= permits
@@ -185,7 +186,7 @@ func (c *Checker) suspend(o *owner, permits int32) {
 	}
 }
 
-// resume notes that the release under way has failed, so that what it was to end went on.
+// resume records that the release under way has failed: the holds that it was to end went on.
 func (c *Checker) resume(o *owner) {
 	for _, h := range o.held {
 		if h.tentative {
@@ -197,7 +198,7 @@ func (c *Checker) resume(o *owner) {
 	o.lost = false
 }
 
-// confirm notes that the release under way has not failed: what it ended is over.
+// confirm records that the release under way has not failed: the holds that it ended are over.
 func (c *Checker) confirm(o *owner) {
 	for _, h := range o.held {
 		if h.tentative {
@@ -207,7 +208,7 @@ func (c *Checker) confirm(o *owner) {
 	}
 }
 
-// forget notes that all that o held is over and explained.
+// forget records that all holds of o are over and explained.
 func (c *Checker) forget(o *owner) {
 	for _, h := range o.held {
 		c.over(h)
@@ -215,7 +216,7 @@ func (c *Checker) forget(o *owner) {
 	o.spare, o.held, o.lost = append(o.spare, o.held...), o.held[:0], false
 }
 
-// over notes that h is over now, if it was not before.
+// over ends h now, unless it has ended before.
 func (c *Checker) over(h *hold) {
 	if h.called.seq == 0 {
 		h.ending(c.stamp(), false, h.until)
@@ -236,7 +237,7 @@ func (c *Checker) unpin(h *hold) {
 	h.rivals = h.rivals[:0]
 }
 
-// lose notes that what o may hold is taken to be over, in favour of rival.
+// lose records that the holds of o are assumed to be over, in favour of rival.
 func (c *Checker) lose(o *owner, rival *hold) {
 	o.lost = true
 	for _, h := range o.held {
@@ -247,8 +248,8 @@ func (c *Checker) lose(o *owner, rival *hold) {
 	}
 }
 
-// prolonged returns the end of a hold that the event judged now has prolonged, for ending. Where that
-// told nothing of its end it may be over at any time from now on.
+// prolonged returns the arguments of ending for a hold that the current event has prolonged. If the
+// event gave no end, the hold may be over at any time from now on.
 func (c *Checker) prolonged(until time.Duration) (called stamp, tentative bool, end time.Duration) {
 	if until <= c.now {
 		return c.stamp(), false, math.MaxInt64
@@ -256,9 +257,9 @@ func (c *Checker) prolonged(until time.Duration) (called stamp, tentative bool, 
 	return stamp{}, false, until
 }
 
-// heldOn notes that so many permits that o was taken to have lost were its own
-// until its release was called, or with until go on as long as that; of other locks
-// all. It says whether there are such.
+// heldOn revises the assumption that o has lost the given number of permits: they were held until
+// its release was invoked or, for an extend, until the time until. For other locks than semaphores,
+// all holds are revised. The result reports whether there were such holds.
 func (c *Checker) heldOn(o *owner, permits int32, until time.Duration) bool {
 	if !o.lost {
 		return false
@@ -281,8 +282,8 @@ func (c *Checker) heldOn(o *owner, permits int32, until time.Duration) bool {
 	return true
 }
 
-// relist takes back that h was over then. Its rivals overlap it, even if the
-// sweep has passed them, and then it goes back.
+// relist revises the assumption that h was over at was. Its rivals overlap it; if the sweep has
+// passed them, it goes back.
 func (c *Checker) relist(h *hold, was stamp) {
 	l := &h.slot.holds
 	for _, r := range h.rivals {
@@ -306,8 +307,8 @@ func (c *Checker) relist(h *hold, was stamp) {
 	c.advance(h.slot)
 }
 
-// reportOverlaps reports that a release proves that o held when others did all the time. It says
-// whether there are such.
+// reportOverlaps reports the violation that a release proves: o held the lock at an instant at
+// which other clients held it all the time. The result reports whether there are such clients.
 func (c *Checker) reportOverlaps(o *owner, s *lockState, e *Event) bool {
 	h := c.peekHold(o, s, e)
 	if !c.tooMany(s.holds.around(h)) {
@@ -319,13 +320,13 @@ func (c *Checker) reportOverlaps(o *owner, s *lockState, e *Event) bool {
 	return true
 }
 
-// mayEndSoon says whether a hold that overlaps one with this end, and goes on, may yet be said to end so soon after it that a
-// skew explains both.
+// mayEndSoon reports whether a hold that overlaps this end may still end so soon after it that
+// clock errors explain the overlap.
 func (c *Checker) mayEndSoon(end stamp) bool {
 	return c.opts.Skew > 0 && c.now-end.time <= 2*c.opts.Skew
 }
 
-// advance sweeps as far as is decided, and reports what is complete.
+// advance sweeps as far as ends are decided, and reports complete sets.
 func (c *Checker) advance(s *lockState) {
 	l := &s.holds
 	for len(l.ends) > 0 {
@@ -344,7 +345,7 @@ func (c *Checker) advance(s *lockState) {
 	l.crowded = false
 }
 
-// notify tells of a hold who wants to know of all.
+// notify calls Options.Held with a hold.
 func (c *Checker) notify(h *hold, open bool) {
 	if c.opts.Held == nil {
 		return
@@ -356,7 +357,7 @@ func (c *Checker) notify(h *hold, open bool) {
 	c.opts.Held(Held{Client: h.owner.client.name, Key: h.slot.key, Event: h.event(), From: h.from.time, To: end, Open: open, Brief: h.brief, Permits: int(h.permits)})
 }
 
-// conclude sweeps to the end of the history, and leaves s as it was.
+// conclude sweeps to the end of the history without changing s.
 func (c *Checker) conclude(s *lockState, now stamp) {
 	l := s.holds
 	l.list, l.ends = slices.Clone(l.list), slices.Clone(l.ends)
@@ -371,7 +372,7 @@ func (c *Checker) conclude(s *lockState, now stamp) {
 	}
 }
 
-// around returns the holds that last all the time in which h was for an instant, and h.
+// around returns h and the holds that last for all the time in which h had its instant.
 func (l *holds) around(h *hold) []*hold {
 	var set []*hold
 	for _, o := range l.list {
@@ -382,8 +383,7 @@ func (l *holds) around(h *hold) []*hold {
 	return append(set, h)
 }
 
-// pass reports the set of those that held just before h ended, unless it is part
-// of one before.
+// pass reports the set of holds just before the end of h, unless it is part of an earlier set.
 func (c *Checker) pass(s *lockState, l *holds, h *hold, end stamp) {
 	if h.brief {
 		c.report(s, l, l.around(h), end)
@@ -405,7 +405,7 @@ func (c *Checker) pass(s *lockState, l *holds, h *hold, end stamp) {
 	c.report(s, l, set, end)
 }
 
-// now returns the holds that go on at a stamp.
+// now returns the holds that continue after a stamp.
 func (l *holds) now(at stamp) []*hold {
 	var set []*hold
 	for _, h := range l.list {

@@ -5,21 +5,24 @@ import (
 	"sort"
 )
 
-// memo are the states in which a search has been, by what two of which one is the better must have in common.
+// memo holds the states that a search has visited, by the part that two comparable states must have
+// in common.
 type memo map[string][]resources
 
-// resources are what a state may have more or less of than another: one that has seen as much, and has used up no more of what
-// may take effect once, can do all that the other can. early and extra are what has taken effect but might as well do so
-// now, so that who has less of it can come to have more; used is the rest.
+// resources is the part of a state in which it may be better or worse than another. A state that
+// has seen as much and has used up no more one-time operations can do everything that the other
+// can. early and extra are effects that could also happen now, so a state with less of them can get
+// more; used holds the other one-time effects.
 type resources struct {
 	seen, early []int32
 	extra, used []use
-	// What they are at a glance: which reserves, roughly, and how many in all. Most can be told apart by that.
+	// A summary for fast comparison: which is an approximate set of reserves, many the total number
+	// of effects.
 	which uint64
 	many  int32
 }
 
-// glance fills in what can be seen at a glance.
+// glance computes the summary.
 func (c *resources) glance() {
 	for at, list := range [...][]use{c.used, c.extra} {
 		for _, u := range list {
@@ -29,7 +32,7 @@ func (c *resources) glance() {
 	}
 }
 
-// atLeast says whether a can do all that b can.
+// atLeast reports whether a can do everything that b can.
 func (a *resources) atLeast(b *resources) bool {
 	return a.which&^b.which == 0 && a.many <= b.many && within(a.extra, b.extra) && within(a.used, b.used) && subset(a.early, b.early) && subset(b.seen, a.seen)
 }
@@ -38,7 +41,7 @@ func subset(a, b []int32) bool {
 	return !slices.ContainsFunc(a, func(x int32) bool { return !has(b, x) })
 }
 
-// within says whether a has no more of anything than b.
+// within reports whether a has no more of anything than b.
 func within(a, b []use) bool {
 	for _, u := range a {
 		for len(b) > 0 && b[0].reserve < u.reserve {
@@ -51,7 +54,8 @@ func within(a, b []use) bool {
 	return true
 }
 
-// parts divides a state at a point into what must be the same, as a key in s.buf, and its chances.
+// parts splits a state at a point into the part that must be equal, as a key in s.buf, and its
+// resources.
 func (s *searcher) parts(pos int32, st state) resources {
 	c := resources{seen: st.seen, used: st.used}
 	switch {
@@ -66,8 +70,9 @@ func (s *searcher) parts(pos int32, st state) resources {
 	return c
 }
 
-// undone returns a semaphore's state without what might as well take effect now: of each client either releases or
-// acquires. To come from less of it to more, first the releases take effect and then the acquires, for which there is room if there is at the end.
+// undone returns a semaphore's state without the effects that could also happen now: for each
+// client, either releases or acquires. To get from fewer to more effects, the releases take effect
+// first and then the acquires; there is room for them if there is room at the end.
 func (s *searcher) undone(st state) (state, resources) {
 	c := resources{seen: st.seen, early: st.done}
 	gives := func(actor int32) bool {
@@ -117,7 +122,7 @@ func (s *searcher) undone(st state) (state, resources) {
 	return st, c
 }
 
-// gaveBack says whether releases of unknown outcome of an actor have taken effect.
+// gaveBack reports whether releases of unknown outcome of an actor have taken effect.
 func (s *searcher) gaveBack(st state, actor int32, reading bool) bool {
 	return slices.ContainsFunc(st.used, func(u use) bool {
 		like := &s.ops[s.reserves[u.reserve].like]
@@ -125,9 +130,10 @@ func (s *searcher) gaveBack(st state, actor int32, reading bool) bool {
 	})
 }
 
-// untaken returns a state of a read-write lock without what acquires of unknown outcome took and might as well take now, of clients that have
-// used no release of unknown outcome: what is read, since others read, too, or the reader writes; and what is written, beside what its client
-// writes anyway, or if it does not read.
+// untaken returns a state of a read-write lock without the acquires of unknown outcome that could
+// also take effect now, for clients that have used no release of unknown outcome. These are reads,
+// because other clients read, too, or the reader writes; and writes of a client that also writes
+// otherwise or does not read.
 func (s *searcher) untaken(st state) (state, resources) {
 	c := resources{seen: st.seen}
 	before := st
@@ -137,7 +143,7 @@ func (s *searcher) untaken(st state) (state, resources) {
 		if like.op != Release && !s.gaveBack(before, like.actor, like.reading) {
 			left := st.count(like.actor, like.reading)
 			if !like.reading && before.count(like.actor, true) > 0 {
-				left-- // who reads can't begin to write
+				left-- // who reads cannot begin to write
 			}
 			n = max(0, min(u.n, left))
 		}
@@ -153,11 +159,11 @@ func (s *searcher) untaken(st state) (state, resources) {
 	return st, c
 }
 
-// A change is of how much an actor holds.
+// A change is a change of the count that an actor holds.
 type change struct{ actor, n int32 }
 
-// better says whether one of a list is at least as good. They are ordered by how much they have used up. So many that are
-// looked at count as a state.
+// better reports whether an element of the list is at least as good as c. The list is ordered by
+// many. Every 32 comparisons cost one state of the budget.
 func (s *searcher) better(list []resources, c *resources) bool {
 	for i := range list {
 		if i%32 == 31 {
@@ -173,7 +179,8 @@ func (s *searcher) better(list []resources, c *resources) bool {
 	return false
 }
 
-// visit notes that the search is in a state at a point, and says whether it had not been in one that is at least as good.
+// visit records that the search is in a state at a point, and reports whether it had not visited a
+// state that is at least as good.
 func (s *searcher) visit(pos int32, st state) bool {
 	c := s.parts(pos, st)
 	list := s.been[string(s.buf)]
@@ -181,7 +188,7 @@ func (s *searcher) visit(pos int32, st state) bool {
 		return false
 	}
 	at := sort.Search(len(list), func(i int) bool { return list[i].many >= c.many })
-	kept := at // what it is better than comes behind
+	kept := at // drop the states that are worse than c
 	s.budget -= (len(list) - at) / 32
 	for i := at; i < len(list); i++ {
 		if !c.atLeast(&list[i]) {

@@ -79,7 +79,7 @@ func sayNoOrder(e *Event) string {
 	return fmt.Sprintf("%s %s%s, and no order of the operations explains that together with what was before.", at(e), did, on(e.Key))
 }
 
-// Describe tells the event in plain words.
+// Describe returns the event as an English clause.
 func (e *Event) Describe() string {
 	who := fmt.Sprintf("at %v %s", e.Time, e.Client)
 	what := e.Op.String()

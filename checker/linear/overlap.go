@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// tooMany says whether no lock that works allows all of these holds at once.
+// tooMany reports whether no correct lock allows all of these holds at once.
 func (c *Checker) tooMany(set []*hold) bool {
 	if !c.counted {
 		first := set[0].owner.client
@@ -16,11 +16,12 @@ func (c *Checker) tooMany(set []*hold) bool {
 	return permitsOf(set) > int64(c.limit)
 }
 
-// clash says whether two clients' holds overlap whatever the clocks were: each ended later than the other
-// began by more than both times can be wrong. That a hold was for an instant is known by others' holds,
-// so no such one does. The set is ordered by beginnings.
+// clash reports whether holds of two clients overlap for every possible clock error: each ended
+// later than the other began by more than the errors of both times. Brief holds are ignored,
+// because only other clients' holds prove them. The set is ordered by beginning.
 func (c *Checker) clash(set []*hold) bool {
-	// What has begun up to each hold: the latest end, and the latest of a client other than that one's.
+	// For the holds up to each position: the latest end, and the latest end of another client than
+	// that one.
 	type latest struct {
 		end, other time.Duration
 		client     *client
@@ -55,11 +56,11 @@ func (c *Checker) clash(set []*hold) bool {
 	})
 }
 
-// surelyUntil returns until when h must have lasted, by everybody's clock.
+// surelyUntil returns the time until which h lasted for every possible clock error.
 func (c *Checker) surelyUntil(h *hold) time.Duration {
 	end := h.end().time
 	if !c.ending {
-		end = min(end, c.now) // it may end at any time
+		end = min(end, c.now) // the hold may end at any time
 	}
 	if end == math.MaxInt64 {
 		return end
@@ -67,7 +68,7 @@ func (c *Checker) surelyUntil(h *hold) time.Duration {
 	return end - 2*c.opts.Skew
 }
 
-// permitsOf counts permits.
+// permitsOf returns the total number of permits of the holds.
 func permitsOf(set []*hold) (n int64) {
 	for _, h := range set {
 		n += int64(h.permits)
@@ -75,13 +76,13 @@ func permitsOf(set []*hold) (n int64) {
 	return n
 }
 
-// report reports a set, by its beginnings, that lasted until end.
+// report reports a set of holds, ordered by beginning, that lasted until end.
 func (c *Checker) report(s *lockState, l *holds, set []*hold, end stamp) {
 	if c.found || !c.tooMany(set) {
 		return
 	}
 	if !l.reportedUntil.before(end) && !slices.ContainsFunc(set, func(h *hold) bool { return h.late }) {
-		return // it was told before
+		return // the set was reported before
 	}
 	last := set[len(set)-1]
 	v := Violation{Rule: Overlap, Key: s.key, From: last.from.time, To: end.time, Certain: true}
@@ -96,7 +97,7 @@ func (c *Checker) report(s *lockState, l *holds, set []*hold, end stamp) {
 		proof = set[:2]
 	}
 	for i, h := range proof {
-		if i == 0 || proof[i-1].from != h.from { // else a part of the same
+		if i == 0 || proof[i-1].from != h.from { // otherwise a part of the same hold
 			v.Events = append(v.Events, h.event())
 		}
 	}

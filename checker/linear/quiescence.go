@@ -1,7 +1,7 @@
 package linear
 
-// quiet returns the places at which nobody holds and nothing is under way, and that no longer matter once
-// they are over: if the whole is legal, so is what begins there.
+// quiet returns the positions at which no client holds and nothing is under way, and which separate
+// the history: if the whole is legal, so is the part from such a position on.
 func quiet(spec Spec, strict bool, events []Event) []int {
 	c := newCutter(spec, strict, events)
 	q := &quiescenceFinder{reducer: c, strict: strict, last: map[string]int{}, accounts: map[string][]*tokenAccount{}}
@@ -12,7 +12,7 @@ func quiet(spec Spec, strict bool, events []Event) []int {
 			o := &l.steps[i]
 			roles[o.at] = role{a, o, false}
 			if o.crashed() {
-				continue // of several accounts
+				continue // a crash concerns several accounts
 			}
 			q.last[l.client] = max(q.last[l.client], o.at)
 			if o.ret != nil {
@@ -22,7 +22,7 @@ func quiet(spec Spec, strict bool, events []Event) []int {
 		}
 		q.accounts[l.client] = append(q.accounts[l.client], a)
 	}
-	needed := 0 // from here on no token is used
+	needed := 0 // no token is used from here on
 	if c.tokens {
 		for _, i := range c.used {
 			if events[i].Phase == ReturnOK {
@@ -30,7 +30,7 @@ func quiet(spec Spec, strict bool, events []Event) []int {
 			}
 		}
 	}
-	open := 0 // calls, of whatever outcome, that are to return
+	open := 0 // number of calls under way that will return, whatever their outcome
 	var places []int
 	for i := range events {
 		e := &events[i]
@@ -61,27 +61,28 @@ func quiet(spec Spec, strict bool, events []Event) []int {
 	return places
 }
 
-// quiescenceFinder is what quiet keeps.
+// quiescenceFinder is the state of quiet.
 type quiescenceFinder struct {
 	*reducer
 	strict   bool
-	accounts map[string][]*tokenAccount // of each client
-	last     map[string]int             // of each client, what it did last that did not fail
-	dirty    int                        // accounts that may have something
+	accounts map[string][]*tokenAccount // by client
+	last     map[string]int             // by client: its last event that did not fail
+	dirty    int                        // number of accounts that may hold something
 }
 
-// A role is what an event is of an operation that did not fail.
+// A role is the part of an event in an operation that did not fail.
 type role struct {
 	tokenAccount *tokenAccount
 	o            *callOf
-	back         bool // its return
+	back         bool // the event is its return
 }
 
-// A tokenAccount is what an actor has: so much for certain, if nothing is in doubt since it had nothing.
+// A tokenAccount is what an actor holds: held for certain, unless something was in doubt since it
+// last held nothing.
 type tokenAccount struct {
 	held    int
-	doubt   bool // it may have more, if it ever does something with it
-	muddled bool // it is not known what it did something with
+	doubt   bool // it may hold more, which matters only if a later operation uses it
+	muddled bool // it is unknown which hold it used
 }
 
 func (a *tokenAccount) dirty() bool { return a.held != 0 || a.doubt || a.muddled }
@@ -97,7 +98,7 @@ func (q *quiescenceFinder) change(a *tokenAccount, by func(*tokenAccount)) {
 	}
 }
 
-// step goes over an event of an operation, or the end of a lease.
+// step processes an event of an operation, or the end of a lease.
 func (q *quiescenceFinder) step(a *tokenAccount, r role) {
 	o := r.o
 	n := 1
@@ -125,7 +126,7 @@ func (q *quiescenceFinder) step(a *tokenAccount, r role) {
 	}
 }
 
-// crash has what is held be nobody's: it may end at once, if nobody is told of it.
+// crash passes the holds to nobody: they may end at once, unless a busy result depends on them.
 func (q *quiescenceFinder) crash(a *tokenAccount) {
 	if q.strict {
 		a.muddled = a.muddled || a.dirty()
@@ -134,7 +135,8 @@ func (q *quiescenceFinder) crash(a *tokenAccount) {
 	a.held, a.muddled = 0, false
 }
 
-// retire forgets what may have been taken by somebody who does nothing any more, if nobody is told of it.
+// retire drops the doubtful holds of a client that does nothing more, unless a busy result may
+// depend on them.
 func (q *quiescenceFinder) retire(a *tokenAccount) {
 	if !q.strict && a.held == 0 && !a.muddled {
 		a.doubt = false

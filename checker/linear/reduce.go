@@ -6,17 +6,17 @@ import (
 	"sort"
 )
 
-// A part is what may be left out of a history together, as places of events: if the whole
-// is legal, so is the rest. docs/checker.md proves it of each kind of part, and also that
-// of several at once.
+// A part is a set of positions of events that may be removed together: if the whole history is
+// legal, so is the rest. docs/checker.md proves this for each kind of part, and for several parts
+// at once.
 type part []int
 
-// A callOf is an operation, as far as it matters to what may be left out.
+// A callOf is an operation with the facts that decide what may be removed.
 type callOf struct {
-	e       *Event // the call
-	ret     *Event // nil if there is none
+	e       *Event // the invocation
+	ret     *Event // nil without a return
 	at      int
-	to      int // where it returned, or the client crashed; the end of the history if neither
+	to      int // position of its return or its client's crash, else the end of the history
 	outcome outcome
 }
 
@@ -29,18 +29,18 @@ func (o *callOf) events() part {
 
 func (o *callOf) acquires() bool { return o.e.Op == Acquire || o.e.Op == TryAcquire }
 
-// crashed says whether a step is a crash; expired whether it is the end of a lease.
+// crashed reports whether a step is a crash; expired reports whether it is the end of a lease.
 func (o *callOf) crashed() bool { return o.e.Phase == Crash }
 func (o *callOf) expired() bool { return o.e.Phase == Expired }
 
-// An actorOps is what one actor did, in its order: operations that did not fail, and what ended its holds
-// from outside, which has no call.
+// An actorOps lists the steps of one actor, in order: operations that did not fail, and external
+// ends of its holds, which have no invocation.
 type actorOps struct {
 	client string
 	steps  []callOf
 }
 
-// A reducer knows of a history what decides which parts may be left out.
+// A reducer holds the facts about a history that decide which parts may be removed.
 type reducer struct {
 	traits
 	spec    Spec
@@ -49,11 +49,11 @@ type reducer struct {
 	of      map[place]*actorOps
 	by      map[string][]*actorOps
 	failed  []callOf
-	uses    map[place][]int // those that were accepted
-	used    []int           // all of them
+	uses    map[place][]int // accepted uses
+	used    []int           // all uses
 	crashes []int
-	tries   []span // that were told busy, if that is judged, by their calls
-	latest  []int  // of each, the last return of those up to it
+	tries   []span // tries that returned busy, in strict mode, by invocation
+	latest  []int  // for each try, the last return of the tries up to it
 }
 
 type span struct{ from, to int }
@@ -133,23 +133,24 @@ func newCutter(spec Spec, strict bool, events []Event) *reducer {
 	return c
 }
 
-// asked says whether somebody was told busy, which is judged, in an interval that has a place between from and to.
+// asked reports whether a judged busy result has an interval that contains a position between from
+// and to.
 func (c *reducer) asked(from, to int) bool {
 	n := sort.Search(len(c.tries), func(i int) bool { return c.tries[i].from > to })
 	return n > 0 && c.latest[n-1] > from
 }
 
-// presented says whether a token was accepted from an actor after a place.
+// presented reports whether the resource accepted a token from an actor after a position.
 func (c *reducer) presented(at place, from int) bool {
 	uses := c.uses[at]
 	return len(uses) > 0 && uses[len(uses)-1] > from
 }
 
-// clients returns the parts that are all that a client did.
+// clients returns the parts that are all events of a client.
 func (c *reducer) clients() []part {
-	var names []string // in the order in which they came
+	var names []string // in order of appearance
 	all := map[string]part{}
-	first := map[string]int{} // acquire that did not fail
+	first := map[string]int{} // first acquire that did not fail
 	for i := range c.events {
 		e := &c.events[i]
 		if all[e.Client] == nil {
@@ -171,7 +172,7 @@ func (c *reducer) clients() []part {
 	for _, name := range names {
 		at, acquires := first[name]
 		if acquires && slices.ContainsFunc(c.tries, func(t span) bool { return t.to > at && c.events[t.from].Client != name }) {
-			continue // it may be what others were told of
+			continue // the client may explain busy results of other clients
 		}
 		parts = append(parts, all[name])
 	}
@@ -187,7 +188,7 @@ func (c *reducer) parts() []part {
 	for _, i := range c.used {
 		parts = append(parts, part{i})
 	}
-	begun := map[string]int{} // when each client's first operation that did not fail was called
+	begun := map[string]int{} // the invocation of each client's first operation that did not fail
 	for at, l := range c.of {
 		for i := range l.steps {
 			if o := &l.steps[i]; !o.crashed() && !o.expired() {
@@ -201,7 +202,7 @@ func (c *reducer) parts() []part {
 	for i := range c.events {
 		e := &c.events[i]
 		if first, ok := begun[e.Client]; (e.Phase == Crash || e.Phase == Expired) && (!ok || first > i) {
-			parts = append(parts, part{i}) // it had nothing
+			parts = append(parts, part{i}) // the client held nothing
 		}
 	}
 	for _, l := range c.careers {
@@ -211,12 +212,12 @@ func (c *reducer) parts() []part {
 	return parts
 }
 
-// ofCareer adds the parts that are some of what an actor did.
+// ofCareer adds the parts that are some of the steps of an actor.
 func (c *reducer) ofCareer(l *actorOps, parts *[]part) {
 	acquires := slices.ContainsFunc(l.steps, func(o callOf) bool { return o.acquires() })
 	needed := c.needed(l.steps)
-	began := false    // there was an acquire before
-	replaced := false // lax: there may be a hold that an acquire did not have to wait for
+	began := false    // an acquire came before
+	replaced := false // lax: a later acquire may not have needed this hold to end
 	for i := range l.steps {
 		o := &l.steps[i]
 		switch {
@@ -243,7 +244,8 @@ func (c *reducer) ofCareer(l *actorOps, parts *[]part) {
 	}
 }
 
-// needed returns where the acquires of unknown outcome begin that nothing needs, of those that nobody released.
+// needed returns the position from which acquires of unknown outcome without a release are not
+// needed by any other step.
 func (c *reducer) needed(steps []callOf) int {
 	rough, spare := false, false
 	for i := range steps {
@@ -251,20 +253,20 @@ func (c *reducer) needed(steps []callOf) int {
 		spare = spare || steps[i].e.Op == Release && steps[i].outcome == unsure
 	}
 	if rough && spare {
-		return len(steps) // a release of several permits may need it, to take effect at all
+		return len(steps) // a release of several permits may need the acquire to take effect
 	}
 	n := len(steps)
-	for n > 0 && (steps[n-1].outcome != certain || steps[n-1].acquires() && !c.shares) { // who writes may acquire that again
+	for n > 0 && (steps[n-1].outcome != certain || steps[n-1].acquires() && !c.shares) { // writers may reacquire
 		n--
 	}
 	return n
 }
 
-// idle says whether the extend steps[i] might as well not have been: what it continues lasts as long without it.
+// idle reports whether the extend steps[i] may be removed: the hold lasts as long without it.
 func (c *reducer) idle(steps []callOf, i int) bool {
 	o := &steps[i]
 	if o.outcome != certain {
-		return c.spec.expiry != Known // that it may have been makes the end of a known lease less sure
+		return c.spec.expiry != Known // a possible extend makes the end of a known lease uncertain
 	}
 	if c.spec.expiry == NotKnown || c.spec.expiry == ByServer {
 		return true
@@ -277,9 +279,9 @@ func (c *reducer) idle(steps []callOf, i int) bool {
 		before.ret.Lease <= o.ret.Lease && (before.ret.Lease == 0) == (o.ret.Lease == 0)
 }
 
-// turn returns the acquire steps[i] with what ended its hold, or nil if they can't be left out. began says that
-// there was an acquire before; needed that what is certain later may need it, if its outcome is unknown; replaced that
-// its client may have held.
+// turn returns the acquire steps[i] with the end of its hold, or nil if they cannot be removed.
+// began reports that an acquire came before; needed that, with an unknown outcome, a later certain
+// step may need it; replaced that its client may have held the lock.
 func (c *reducer) turn(l *actorOps, i int, began, needed, replaced bool) part {
 	o := &l.steps[i]
 	p := slices.Clone(o.events())
@@ -293,7 +295,7 @@ func (c *reducer) turn(l *actorOps, i int, began, needed, replaced bool) part {
 	end := len(c.events)
 	if j == len(l.steps) || l.steps[j].crashed() {
 		if o.outcome != certain && needed || c.asked(o.at, end) {
-			return nil // what it took may be what is released after the crash, or what others were told of
+			return nil // a later release or a busy result may depend on it
 		}
 		return p
 	}
@@ -308,10 +310,10 @@ func (c *reducer) turn(l *actorOps, i int, began, needed, replaced bool) part {
 		return nil
 	case next.outcome != certain:
 		if k := j + 1; k < len(l.steps) && !l.steps[k].crashed() || o.outcome != certain && (needed || began) {
-			return nil // it may have been another hold that was released
+			return nil // the release may have ended another hold
 		}
 	case o.outcome != certain && (began || j > i+1 || c.lax && needed):
-		return nil // it may have been another hold that was released
+		return nil // the release may have ended another hold
 	case !c.lax:
 		end = next.to
 	}
@@ -321,7 +323,7 @@ func (c *reducer) turn(l *actorOps, i int, began, needed, replaced bool) part {
 	return append(p, next.events()...)
 }
 
-// leaving returns the events that are in none of these parts.
+// leaving returns the events that are in none of the parts.
 func leaving(events []Event, parts []part) []Event {
 	gone := make([]bool, len(events))
 	for _, p := range parts {

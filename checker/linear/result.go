@@ -6,23 +6,23 @@ import (
 	"slices"
 )
 
-// MaxViolations is how many violations a [Result] lists at most.
+// MaxViolations is the maximum number of violations that a [Result] lists.
 const MaxViolations = 1000
 
-// maxSize is how large its violations may become in all, where a client's name
-// counts as 1 and an event as eventSize.
+// maxSize is the maximum total size of the listed violations, where a client's name counts as 1 and
+// an event as eventSize.
 const (
 	maxSize   = 1 << 20
 	eventSize = 10
 )
 
-// full says whether the list of violations takes no more.
+// full reports whether the list of violations is full.
 func (c *Checker) full() bool {
 	return len(c.result.Violations) >= MaxViolations || c.size >= maxSize
 }
 
-// wants says whether a violation is to be told or listed. If it is only to be
-// counted, wants does that.
+// wants reports whether a violation is to be reported or listed. A violation that is only counted
+// is counted by wants.
 func (c *Checker) wants(certain bool) bool {
 	switch {
 	case !c.opts.All:
@@ -35,8 +35,8 @@ func (c *Checker) wants(certain bool) bool {
 	return false
 }
 
-// violate notes what the rules say violates them. If a question about the lock is open, that
-// takes a search.
+// violate records a violation of the rules. If the violation depends on an open question, a search
+// must confirm it, or it is not certain.
 func (c *Checker) violate(v Violation) {
 	if c.depends(&v) {
 		if c.buffer == nil {
@@ -51,8 +51,8 @@ func (c *Checker) violate(v Violation) {
 	c.list(v)
 }
 
-// list notes a violation. Without Options.All one is kept: the first, or, if
-// it is only possible, the first that is certain.
+// list adds a violation to the result. Without Options.All, one is kept: the first, replaced by the
+// first certain one.
 func (c *Checker) list(v Violation) {
 	if !c.wants(v.Certain) {
 		return
@@ -68,7 +68,7 @@ func (c *Checker) list(v Violation) {
 		c.size += len(v.Clients) + eventSize*len(v.Events)
 	default:
 		c.result.Omitted++
-		if v.Certain && !c.certain { // one that is certain is listed
+		if v.Certain && !c.certain { // keep at least one certain violation in the list
 			c.result.Violations[len(c.result.Violations)-1] = v
 		}
 	}
@@ -78,16 +78,16 @@ func (c *Checker) list(v Violation) {
 	}
 }
 
-// Result returns the verdict on the events so far, as if they were the whole
-// history. It changes nothing: it may be called again, and events may be added.
+// Result returns the verdict on the events so far, as if they were the whole history. Result does
+// not change the Checker: it may be called repeatedly, and more events may be added.
 func (c *Checker) Result() Result {
 	r, _ := c.conclusion()
 	return r
 }
 
-// conclusion is Result, and says whether a search may tell more.
+// conclusion returns the Result, and whether a search could decide more.
 func (c *Checker) conclusion() (r Result, open bool) {
-	so := *c // what the end of the history tells is noted here alone
+	so := *c // a copy: what the end of the history implies is not recorded in c
 	so.opts.Found = nil
 	so.result.Violations = slices.Clone(c.result.Violations)
 	so.ending, so.opened = true, maps.Clone(c.opened)
@@ -121,7 +121,7 @@ func (c *Checker) conclusion() (r Result, open bool) {
 	return r, open
 }
 
-// finish judges what only the end of the history can tell, key by key.
+// finish judges what only the end of the history decides, key by key.
 func (c *Checker) finish() {
 	now := stamp{c.now, 2*c.seq + 1}
 	judging := !c.done

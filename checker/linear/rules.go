@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// must says whether the owner owns the lock in every legal order, just before
-// an event at time now.
+// must reports whether the owner owns the lock in every legal order, just before an event at time
+// now.
 func (o *owner) must(now time.Duration) bool {
 	return o.lo > 0 && now < o.until
 }
 
-// called notes the call of an operation.
+// called processes the invocation of an operation.
 func (c *Checker) called(o *owner) {
 	if c.counted {
 		if !o.slots[0].permit.over {
@@ -41,7 +41,7 @@ func (c *Checker) called(o *owner) {
 	}
 }
 
-// catchUp reports what time alone has made complete: the end of a lease.
+// catchUp reports the holds that passing time has completed by ending leases.
 func (c *Checker) catchUp(o *owner) {
 	for _, s := range o.slots {
 		if len(s.holds.list) > 1 {
@@ -50,7 +50,7 @@ func (c *Checker) catchUp(o *owner) {
 	}
 }
 
-// returned notes the return of the operation under way.
+// returned processes the return of the operation under way.
 func (c *Checker) returned(o *owner, e *Event) {
 	if e.Phase == ReturnUnknown {
 		o.blur()
@@ -92,7 +92,7 @@ func (c *Checker) returned(o *owner, e *Event) {
 	}
 }
 
-// lease returns until when a grant by event e is good.
+// lease returns the time until which a grant by event e is valid.
 func (s Spec) lease(e *Event) time.Duration {
 	switch {
 	case !s.traits().leases:
@@ -103,8 +103,8 @@ func (s Spec) lease(e *Event) time.Duration {
 	return e.Lease
 }
 
-// stale says whether a grant was over before the client heard of it. It then
-// begins no hold, and is judged no further.
+// stale reports whether a grant was over before the client received it. Such a grant begins no hold
+// and is not judged further.
 func (s Spec) stale(e *Event) bool {
 	if e.Lease == 0 {
 		return s.traits().lax
@@ -112,8 +112,7 @@ func (s Spec) stale(e *Event) bool {
 	return s.expiry != NotKnown && s.lease(e) <= e.Time
 }
 
-// late says whether the operation under way was called when the lease was known
-// to be over.
+// late reports whether the operation under way was invoked when the lease was known to be over.
 func (c *Checker) late(o *owner) bool {
 	return c.spec.expiry == Known && !o.loose && o.call.Time >= o.until
 }
@@ -136,13 +135,13 @@ func (c *Checker) acquired(o *owner, e *Event) {
 		return
 	}
 	if o.hi > 0 && !o.must(c.now) && o.until <= c.now {
-		o.lo = 0 // the lease ran out
+		o.lo = 0 // the lease is over
 	}
 	if o.lo >= c.limit {
 		c.reportReacquire(o.held[0], o.held[0].slot, e)
 		return
 	}
-	if o.hi >= c.limit { // then some release, or the end of a lease, came first
+	if o.hi >= c.limit { // then a release, or the end of a lease, took effect before
 		o.hi = c.limit - 1
 	}
 	if o.hi == 0 {
@@ -153,15 +152,15 @@ func (c *Checker) acquired(o *owner, e *Event) {
 	if o.lo == 0 {
 		c.forget(o)
 		o.slots[0].holds.add(c.newHold(o, o.slots[0], e))
-		// It acquired again, or for the first time after an unknown release:
-		// then the lock was free just before.
+		// The client acquired again, or for the first time after an unknown release: in that case
+		// the lock was free just before.
 		o.slots[0].gap = c.seq
 	}
 	o.lo, o.hi = o.lo+1, o.hi+1
 }
 
-// begin lets o hold from event e on, which proves it. Who may still hold has
-// stopped before; who must still hold overlaps.
+// begin begins a hold of o at event e, which proves it. Holders that may still hold have stopped
+// before; holders that must still hold overlap.
 func (c *Checker) begin(o *owner, e *Event) {
 	o.lo, o.hi, o.until = 1, 1, c.spec.lease(e)
 	o.loose = e.Lease == 0
@@ -192,8 +191,8 @@ func (c *Checker) begin(o *owner, e *Event) {
 	}
 }
 
-// yield lets h, which need not hold any more, have stopped just before rival; it
-// leaves the slots here in which that is not.
+// yield assumes that h, which need not hold any more, stopped just before rival. yield removes h
+// from its slots other than rival's.
 func (c *Checker) yield(h *owner, rival *hold) {
 	if h.op == Release {
 		h.credit, h.retro = !c.late(h), h.loBefore > 0 && c.now < h.until
@@ -223,7 +222,7 @@ func (s *lockState) leave(o *owner) {
 	}
 }
 
-// drop takes a hold that is over out of its slots.
+// drop removes the hold of o, which is over, from its slots.
 func (c *Checker) drop(o *owner) {
 	o.lo, o.hi = 0, 0
 	c.forget(o)
@@ -281,9 +280,9 @@ func (c *Checker) released(o *owner, e *Event) {
 	c.evidence(o, e)
 }
 
-// evidence judges a release that succeeded although its client was not known to
-// hold: an acquire of unknown outcome must have taken effect, at an instant
-// during the release at which nobody else held.
+// evidence judges a successful release of a client that was not known to hold. An acquire of
+// unknown outcome must have taken effect, at an instant during the release at which no other client
+// held the lock.
 func (c *Checker) evidence(o *owner, e *Event) {
 	if o.unsure == 0 {
 		if c.late(o) || !c.heldOn(o, 1, math.MaxInt64) {
@@ -295,7 +294,7 @@ func (c *Checker) evidence(o *owner, e *Event) {
 	if c.leases && !c.lax {
 		c.markUndecided(o.slots[0], "whether an acquire of unknown outcome took effect in time is not settled")
 	}
-	past := false // an instant before the last hold began will do
+	past := false // an instant before the last hold began is enough
 	for _, s := range o.slots {
 		if s.busy.answered {
 			c.markBusyUndecided(s, "whether a busy answer leaves room for an acquire of unknown outcome is not settled")
@@ -338,14 +337,16 @@ func (c *Checker) evidence(o *owner, e *Event) {
 	}
 }
 
-// notHeld reports that o released or extended what it cannot have held.
+// notHeld reports that o released or extended a lock that it cannot have held.
 func (c *Checker) notHeld(o *owner, e *Event) {
-	// Without a client that was forgotten nobody knows whether it depends on others' clocks; and its lease may not have been over.
+	// If a client was dropped, it is unknown whether the violation depends on other clients'
+	// clocks. If the release was late by less than the clock error, the lease may not have been
+	// over.
 	soon := c.late(o) && o.call.Time-o.until <= 2*c.opts.Skew
 	c.violate(Violation{Rule: NotHeld, Key: o.key, Events: []Event{o.event(&o.call), *e}, Certain: c.opts.Skew == 0 || !c.forgot && !soon, Message: sayNotHeld(e)})
 }
 
-// nextSearch reports that event e is an acquire of s by who holds that already.
+// reportReacquire reports that event e acquired s for a client that already held it.
 func (c *Checker) reportReacquire(h *hold, s *lockState, e *Event) {
 	first := h.event()
 	c.violate(Violation{Rule: Reacquire, Key: s.key, Events: []Event{first, *e}, Certain: true, Message: sayAgain(&first, e, c.limit)})
@@ -369,7 +370,7 @@ func (c *Checker) extended(o *owner, e *Event) {
 	case o.hi > 0 && !late:
 		must := o.must(c.now)
 		o.until, o.loose, o.lo, o.hi = c.spec.lease(e), e.Lease == 0, 1, 1
-		if must || o.unsure == 0 && len(o.held) > 0 { // it has gone on
+		if must || o.unsure == 0 && len(o.held) > 0 { // the hold went on
 			for _, h := range o.held {
 				was := h.end()
 				h.ending(c.prolonged(o.until))
@@ -400,7 +401,7 @@ func (c *Checker) extended(o *owner, e *Event) {
 	}
 }
 
-// crash ends what a client had under way and what it held, on every key.
+// crash ends the client's operations under way and its holds, on every key.
 func (c *Checker) crash(e *Event) {
 	cl := c.clients[e.Client]
 	if cl == nil {

@@ -5,62 +5,62 @@ import (
 	"slices"
 )
 
-// How long a search goes on before it gives up, which leaves the question open: so
-// many states for each point of the history, not counting the first ones.
+// The maximum number of states of a search: initially, plus typically for each point of the
+// history. A search that exceeds the maximum leaves the question open.
 const (
 	typically = 64
 	initially = 1 << 21
 )
 
-// A searcher looks for a legal order of a compiled history: depth first, point by point, and where it has
-// been is remembered (Wing and Gong; Lowe). Nothing takes effect before it is
-// needed: at an operation's return it itself, and before that what makes room for it. docs/checker.md
-// says why that is enough.
+// A searcher searches a legal order of a compiled history: depth first, point by point, with a memo
+// of visited states (Wing and Gong; Lowe). An operation takes effect only when it is needed: at its
+// own return, or before a return for which it makes room. docs/checker.md proves that this is
+// enough.
 type searcher struct {
 	*compiled
 	traits
 	model     model
 	strict    bool
-	rough     bool      // an operation is about several permits
-	unit      bool      // a semaphore's, and none is
-	sure      [][]int32 // by actor: its operations of which the outcome is ok, if it is about such permits
-	plain     []bool    // by actor: of all its operations the outcome is known
-	several   bool      // an operation may be about several permits or keys
+	rough     bool      // some operation has several permits
+	unit      bool      // a semaphore whose operations all have one permit
+	sure      [][]int32 // by actor: its operations with the outcome ok, if unit is set
+	plain     []bool    // by actor: the outcomes of all its operations are known
+	several   bool      // an operation may have several permits or keys
 	takes     []int32   // the reserve acquires
-	bulk      []int32   // of them those of several, or of who releases several, or of writing
-	least     []int64   // by point: the least token that an acquire returned which was called there or later
-	last      []int32   // by actor: the last point that is about it
-	symmetric []int32   // by reserve: which are acquired alike, if nothing else is ever asked of their actors; or -1
-	tried     []int32   // by which are alike: the round in which one was tried
+	bulk      []int32   // those with several permits or keys, or such releases, or with shares
+	least     []int64   // by point: the smallest token returned by an acquire from there on
+	last      []int32   // by actor: the last point about it
+	symmetric []int32   // by reserve: its group of interchangeable acquires, or -1
+	tried     []int32   // by group: the round in which a member was tried
 	round     int32
 
 	pos   int32
 	under []int32 // by actor: the operation under way, or -1
 	open  []int32 // operations under way
-	watch []int32 // of them the tries that must find the lock taken
+	watch []int32 // the tries among them that must find the lock taken
 
 	frames   []frame
 	been     memo
 	furthest int32 // the furthest point that no order explains, or -1
 	budget   int
 
-	cur     state // where it goes on
-	deepest int32 // the furthest point that it came to
-	then    int   // its budget there
+	cur     state // the state from which run continues
+	deepest int32 // the furthest point reached
+	then    int   // the budget at that time
 	sweep   sweep
 
 	out  []state
-	more *walk   // states that come after those in out, on demand
-	idle []*walk // to be used again
+	more *walk   // further states after those in out, on demand
+	idle []*walk // walks for reuse
 	buf  []byte
 }
 
-// A frame is a point with several states after it.
+// A frame is a point with several successor states.
 type frame struct {
 	pos   int32
-	tried state // the last of them that was tried
+	tried state // the successor that was tried last
 	rest  []state
-	more  *walk // what comes after the rest
+	more  *walk // the successors after rest
 }
 
 func newDescent(spec Spec, strict bool, c *compiled) *searcher {
@@ -121,8 +121,10 @@ func newDescent(spec Spec, strict bool, c *compiled) *searcher {
 	return s
 }
 
-// run goes on until it knows whether there is a legal order, or has come no further for so many states. If there is none, refuted is the
-// first point that no order explains. lost says that it does not know; it may go on, unless nothing is left of its budget.
+// run continues the search until it knows whether a legal order exists, or has visited patience
+// states without progress. Without a legal order, refuted is the first point that no order
+// explains. lost reports that the answer is unknown; run may be called again unless the budget is
+// used up.
 func (s *searcher) run(patience int) (legal bool, refuted int32, lost bool) {
 	cur := s.cur
 	for int(s.pos) < len(s.points) {
@@ -166,8 +168,9 @@ func appendPos(to []byte, pos int32) []byte {
 	return append(to, byte(pos), byte(pos>>8), byte(pos>>16), byte(pos>>24))
 }
 
-// back returns to a state that has another one after it: the latest, unless a sweep chooses. What waits may be
-// followed in any order, and what a state that was followed can do as well need not be.
+// back returns the next untried state: of the latest frame, unless a sweep chooses another. Untried
+// states may be followed in any order, and a state need not be followed if an earlier one is at
+// least as good.
 func (s *searcher) back() (state, bool) {
 	for len(s.frames) > 0 {
 		i := s.choose()
@@ -199,19 +202,20 @@ func (s *searcher) back() (state, bool) {
 	return state{}, false
 }
 
-// A sweep goes over the frames from the last to earlier ones, when a search has come no further for long, and follows each for a while: what was chosen wrongly
-// may be far back, and all that can be chosen since does not mend it.
+// A sweep visits the frames from the last to earlier ones when a search makes no progress, and
+// follows each for a while. The wrong choice may be in an early frame, and no later choice can
+// correct it.
 type sweep struct {
-	next  int // the frame that it comes to next, and those before
-	until int // the budget at which it goes on
-	leash int // for how many states it follows each
+	next  int // the next frame, and the frames before it
+	until int // the budget at which the sweep moves on
+	leash int // number of states for which each frame is followed
 	reach int32
 }
 
-// restless is for how many states a search comes no further before it sweeps.
+// restless is the number of states without progress after which a sweep begins.
 var restless = 1 << 12
 
-// choose returns the frame to go on from.
+// choose returns the frame to continue from.
 func (s *searcher) choose() int {
 	last := len(s.frames) - 1
 	w := &s.sweep
@@ -226,7 +230,7 @@ func (s *searcher) choose() int {
 	return w.next
 }
 
-// advance and retreat go over one point.
+// advance and retreat move over one point.
 func (s *searcher) advance() {
 	p := s.points[s.pos]
 	s.pos++
@@ -281,13 +285,13 @@ func drop(list []int32, x int32) []int32 {
 	return list[:len(list)-1]
 }
 
-// fails says whether op is a try that must find the lock taken.
+// fails reports whether op is a try that must find the lock taken.
 func (s *searcher) fails(op int32) bool {
 	o := &s.ops[op]
 	return s.strict && o.op == TryAcquire && o.outcome == failed
 }
 
-// noteFailedTries notes which tries find the lock taken.
+// noteFailedTries records which tries find the lock taken in st.
 func (s *searcher) noteFailedTries(st state) state {
 	for _, t := range s.watch {
 		if !has(st.seen, t) && s.model.busy(st.holds, &s.ops[t]) {
@@ -297,8 +301,8 @@ func (s *searcher) noteFailedTries(st state) state {
 	return st
 }
 
-// after appends the states in which a legal order may be after the next point, those first
-// that give least away.
+// after appends the states of legal orders after the next point, those with the fewest effects
+// first.
 func (s *searcher) after(to []state, st state) []state {
 	p := s.points[s.pos]
 	switch p.kind {
@@ -310,7 +314,7 @@ func (s *searcher) after(to []state, st state) []state {
 				st.seen = including(st.seen, p.op)
 			}
 		case !s.strict && o.op == Release && o.outcome == certain && !s.rewrites(st, o) && !s.splits(st, o):
-			// The sooner the better, as nobody asks who holds.
+			// A release may take effect at once, because no busy result depends on the hold.
 			if next, ok := s.release(st, o); ok {
 				next.done = including(next.done, p.op)
 				st = next
@@ -347,7 +351,7 @@ func (s *searcher) returned(to []state, st state, op int32) []state {
 	return s.reach(to, st, op)
 }
 
-// goal returns the state after the point at which the search is, if that can be reached from st at once.
+// goal returns the state after the current point, if st reaches it directly.
 func (s *searcher) goal(st state, op int32) (state, bool) {
 	o := &s.ops[op]
 	switch kind := s.points[s.pos].kind; {
@@ -368,7 +372,7 @@ func (s *searcher) goal(st state, op int32) (state, bool) {
 		busy := has(st.seen, op)
 		st.seen = without(st.seen, op)
 		return st, busy
-	case has(st.done, op): // on the way to something else
+	case has(st.done, op): // taken effect on the way to another goal
 		st.done = without(st.done, op)
 		return st, true
 	}

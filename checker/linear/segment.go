@@ -2,14 +2,14 @@ package linear
 
 import "maps"
 
-// mostBefore bounds how many events stand for what was before a stretch.
+// mostBefore is the maximum number of events that stand for the history before a stretch.
 const mostBefore = 1 << 20
 
-// A historyPrefix is what is known of what was before a stretch of a history: what each actor may have of each mode.
+// A historyPrefix summarizes the history before a stretch: what each actor may hold in each mode.
 type historyPrefix struct {
 	traits
 	spec    Spec
-	limit   int64 // how much one may hold
+	limit   int64 // maximum that one actor may hold
 	stocks  map[stockOf]*pendingHold
 	order   []*pendingHold
 	under   map[place]*Event // the calls under way
@@ -22,10 +22,10 @@ type stockOf struct {
 }
 
 type pendingHold struct {
-	of       Event   // whose it is
-	acquired int64   // what it acquired and was told of, by permits, less what it has given back
-	unsure   int64   // what acquires of unknown outcome, or under way, may have given or may yet give
-	gives    []Event // its releases of unknown outcome whose time is not over, or under way
+	of       Event   // the actor and mode
+	acquired int64   // permits acquired with the result ok, minus those released
+	unsure   int64   // permits that acquires of unknown outcome, or under way, may add now or later
+	gives    []Event // its releases of unknown outcome that are still possible, or under way
 }
 
 func newPast(spec Spec) *historyPrefix {
@@ -46,7 +46,7 @@ func (p *historyPrefix) stock(e *Event) *pendingHold {
 	return s
 }
 
-// add goes over an event.
+// add processes an event.
 func (p *historyPrefix) add(e *Event) {
 	at := place{e.Client, e.Key}
 	switch e.Phase {
@@ -98,23 +98,29 @@ func (p *historyPrefix) add(e *Event) {
 	}
 }
 
-// crash forgets what a client had under way.
+// crash removes the calls of a client that are under way.
 func crash(under map[place]*Event, client string) {
 	maps.DeleteFunc(under, func(at place, _ *Event) bool { return at.client == client })
 }
 
-// stretch returns events that come behind a past as a history by themselves, or nil if that is not known. If the
-// whole has a legal order, so has this.
+// stretch returns the events after a prefix as a separate history, or nil if none is known. If the
+// whole history has a legal order, so has the result.
 //
-// Take what holds at its beginning in an order of the whole, and what the order does from then on. An actor's holds there, and what its acquires of
-// unknown outcome that were called before give later, are no more in all than what it was told of, less what it gave back for certain, and what all
-// those can have given; and of what it was told no more than one may hold. Here it has so many acquires of unknown outcome. Those that make up its holds
-// take effect at once (to write first), the others when those of the whole do. Their holds may end at any time, as those of leases that began before do at
-// some. A release of unknown outcome whose time is not over is here, too, and one that was under way is like it, since it may have taken effect before.
-// Acquires under way have been counted, and nothing is asked of a try that was under way. So the states are those of the whole from the beginning on.
+// Proof: take the holds at the beginning of the stretch in an order of the whole history, and the
+// effects of that order from then on. Consider the holds of an actor, plus the later effects of its
+// acquires of unknown outcome that were invoked before. In total they are at most the permits that
+// it acquired with the result ok, minus those that it released for certain, plus those that all its
+// unknown acquires can have added. At most the limit of the permits acquired with the result ok may
+// be held. The result has that many acquires of unknown outcome. The acquires that make up the
+// holds take effect at once (writes first), the others when those of the whole history do. Their
+// holds may end at any time, which includes the ends of leases that began before. A release of
+// unknown outcome that is still possible is in the result, too, and so is a release that was under
+// way, because it may have taken effect before. Acquires under way have been counted, and a try
+// that was under way is not judged. Therefore the states are those of the whole history from the
+// beginning of the stretch on.
 func (p *historyPrefix) stretch(strict bool, events []Event) []Event {
 	if p.tokens || strict && p.crashed {
-		return nil // what was given before matters, too; what a crash left may be anybody's
+		return nil // earlier tokens matter, too; the holds left by a crash may be anybody's
 	}
 	acts := map[place]bool{}
 	for i := range events {
@@ -130,7 +136,7 @@ func (p *historyPrefix) stretch(strict bool, events []Event) []Event {
 	}
 	for _, s := range p.order {
 		if !strict && !acts[place{s.of.Client, s.of.Key}] {
-			continue // what it holds is in the others' way, and of no use
+			continue // its holds only block other actors
 		}
 		n := min(s.acquired, p.limit) + s.unsure
 		if n > int64(mostBefore-len(out)) {

@@ -5,22 +5,21 @@ import (
 	"slices"
 )
 
-// permits is what is kept of a semaphore beside its holders: how many permits
-// must be out, and how many may be.
+// permits is the state of a semaphore in addition to its holders: lo permits must be held, and hi
+// may be held.
 type permits struct {
 	lo, hi int64
-	// pressure is the last event at which some who need not have held had to
-	// have stopped, and it was not clear who.
+	// pressure is the last event at which some holders must have stopped, but it was unknown which.
 	pressure int64
-	vague    int64 // the event just before which a permit was free last, if all who could have stopped had
-	open     int64 // how many acquires under way are about
-	full     int64 // the event just before which no permit may have been left for a try of one under way
-	sure     int64 // the same, where every permit must have been out
-	over     bool  // the rules have given up
+	vague    int64 // the event before which a permit was last free, if all possible stops happened
+	open     int64 // total number of permits of the acquires under way
+	full     int64 // the event before which a try of one permit under way may have found none
+	sure     int64 // the same, if every permit must have been held
+	over     bool  // the rules judge this semaphore no further
 }
 
-// expirePending notes, before fewer permits may be out, if they may have been too many
-// for a try of one, which is among those under way.
+// expirePending records, before the number of possible permits drops, whether they may have been
+// too many for a try of one permit under way.
 func (c *Checker) expirePending(s *lockState) {
 	if s.permit.hi+s.permit.open > int64(c.limit) {
 		s.permit.full = c.seq
@@ -39,7 +38,7 @@ func (c *Checker) semCalled(o *owner) {
 		o.loBefore = o.lo
 		if o.hi < o.permits {
 			if o.unsure == 0 {
-				return // it cannot succeed
+				return // the release cannot succeed
 			}
 			if o.permits > 1 {
 				c.abandon(s)
@@ -51,7 +50,7 @@ func (c *Checker) semCalled(o *owner) {
 	}
 }
 
-// semSet changes how many permits o must and may have.
+// semSet sets the numbers of permits that o must hold (lo) and may hold (hi).
 func (c *Checker) semSet(o *owner, lo, hi int32) {
 	s := o.slots[0]
 	if hi < o.hi {
@@ -81,7 +80,7 @@ func (c *Checker) semReturned(o *owner, e *Event) {
 	if e.Phase != ReturnUnknown {
 		s.unsure--
 	}
-	if e.Phase != ReturnOK { // else they stay out
+	if e.Phase != ReturnOK { // otherwise they stay held
 		c.expirePending(s)
 	}
 	s.permit.open -= int64(o.permits)
@@ -117,7 +116,7 @@ func (c *Checker) semAcquired(o *owner, e *Event) {
 	c.tightenPermits(s, nil, n)
 }
 
-// semSettle forgets what o held and has released, but for as much as it may hold still.
+// semSettle drops the released holds of o, except as many as o may still hold.
 func (c *Checker) semSettle(o *owner) {
 	maybe := o.hi - o.lo
 	for i := len(o.held) - 1; i >= 0; i-- {
@@ -135,8 +134,9 @@ func (c *Checker) semSettle(o *owner) {
 	o.lost = false
 }
 
-// tightenPermits lets those who need not hold have stopped, if at most room permits can
-// be theirs and others' together and it is clear who must have: in favour of all who hold, and of rival.
+// tightenPermits assumes that holders that need not hold have stopped, if at most room permits can
+// be held and it is certain which holders stopped. The holders stop in favour of all current holds,
+// and of rival.
 func (c *Checker) tightenPermits(s *lockState, rival *hold, room int64) {
 	if s.permit.hi <= room {
 		return
@@ -177,7 +177,7 @@ func (c *Checker) tightenPermits(s *lockState, rival *hold, room int64) {
 	}
 }
 
-// unsure notes an acquire of unknown outcome.
+// unsure records an acquire of unknown outcome.
 func (c *Checker) unsure(o *owner) {
 	o.unsure = add32(o.unsure, o.permits)
 	if o.permits > 1 {
@@ -185,13 +185,13 @@ func (c *Checker) unsure(o *owner) {
 	}
 }
 
-// abandon notes that the rules say no more of a semaphore.
+// abandon records that the rules judge a semaphore no further.
 func (c *Checker) abandon(s *lockState) {
 	s.permit.over = true
 	c.markUndecided(s, "how many permits operations of unknown outcome on several have moved is not settled")
 }
 
-// rough says whether some number between lo and hi may not be possible.
+// rough reports whether some number of permits between lo and hi may be impossible.
 func (o *owner) rough() bool {
 	return o.hi > o.lo && o.op == Release && o.permits > 1 && o.hi-o.lo != o.permits
 }

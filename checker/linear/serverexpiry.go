@@ -1,7 +1,8 @@
 package linear
 
-// expired ends an actor's hold, since its lease is over by the server's clock. Nothing that the actor does can be moved
-// behind that, so each order of it is tried, with what makes room for it.
+// expired ends an actor's hold, because its lease is over by the server's clock. No operation of
+// the actor can be moved past that point, so expired tries every order of the actor's operations
+// before it, with the operations that make room for them.
 func (s *searcher) expired(to []state, st state, p int32) []state {
 	doing := s.under[p]
 	if doing >= 0 && s.ops[doing].outcome != certain {
@@ -23,7 +24,7 @@ func (s *searcher) expired(to []state, st state, p int32) []state {
 	return to
 }
 
-// without returns the state in which an actor holds nothing.
+// without returns the state in which the actor holds nothing.
 func (st state) without(p int32) state {
 	if i, ok := st.held(p, false); ok {
 		st = st.taking(p, false, -st.holds[i].count, st.holds[i].grant)

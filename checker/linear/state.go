@@ -6,15 +6,15 @@ import (
 	"slices"
 )
 
-// A state is what there is at one instant in one legal order of what was before.
-// Its slices are never changed, since others share them.
+// A state is the state of the locks at one instant of one legal order of the events so far. Its
+// slices are shared and must not be changed.
 type state struct {
-	holds []held  // by actor, reading last
+	holds []held  // by actor; within an actor, reading last
 	done  []int32 // operations under way that have taken effect
-	seen  []int32 // tries under way, to fail, that have found the lock taken
-	used  []use   // how many of each reserve have taken effect
+	seen  []int32 // tries under way that must fail and have found the lock taken
+	used  []use   // for each reserve, the number of operations that have taken effect
 
-	last, accepted int64        // the largest token that was given, and accepted
+	last, accepted int64        // the largest issued token, and the largest accepted token
 	given          []tokenGrant // tokens that actors have got
 }
 
@@ -32,7 +32,7 @@ func (st *state) held(actor int32, reading bool) (int, bool) {
 	})
 }
 
-// count returns how often an actor holds.
+// count returns the number of times, or of permits, that an actor holds.
 func (st *state) count(actor int32, reading bool) int32 {
 	if i, ok := st.held(actor, reading); ok {
 		return st.holds[i].count
@@ -40,7 +40,7 @@ func (st *state) count(actor int32, reading bool) int32 {
 	return 0
 }
 
-// taking returns the state with so many more, or less, of a hold.
+// taking returns the state with n added to a hold; n may be negative.
 func (st state) taking(actor int32, reading bool, n, grant int32) state {
 	i, ok := st.held(actor, reading)
 	holds := make([]held, 0, len(st.holds)+1)
@@ -99,7 +99,7 @@ func (st state) using(reserve int32) state {
 	return st
 }
 
-// forgetting returns the state without what is known of a reserve whose time is over.
+// forgetting returns the state without a reserve whose time is over.
 func (st state) forgetting(reserve int32) state {
 	if st.uses(reserve) > 0 {
 		st.used = slices.DeleteFunc(slices.Clone(st.used), func(u use) bool { return u.reserve == reserve })
@@ -107,7 +107,7 @@ func (st state) forgetting(reserve int32) state {
 	return st
 }
 
-// key writes a state down so that two are equal if their keys are.
+// key appends an encoding of the state: two states are equal if their keys are.
 func (st *state) key(to []byte) []byte {
 	to = binary.AppendUvarint(to, uint64(len(st.holds)))
 	for i := range st.holds {

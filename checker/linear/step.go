@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// effect lets a certain operation take effect.
+// effect returns the state after a certain operation takes effect; false if it cannot.
 func (s *searcher) effect(st state, op int32) (state, bool) {
 	o := &s.ops[op]
 	switch o.op {
@@ -36,7 +36,7 @@ func (s *searcher) acquire(st state, op int32) (state, bool) {
 		}
 		st = s.giving(st, tokenGrant{o.actor, true, o.token})
 	}
-	if s.tokens && o.token == 0 { // it may have been any
+	if s.tokens && o.token == 0 { // the token is unknown, so it may be any
 		last := st.last
 		st = s.giving(st, tokenGrant{o.actor, true, math.MaxInt64})
 		st.last = last
@@ -48,8 +48,8 @@ func (s *searcher) acquire(st state, op int32) (state, bool) {
 	return s.noteFailedTries(st.taking(o.actor, o.reading, o.permits, grant)), true
 }
 
-// sooner says whether op is an acquire under way that must take effect before one that is
-// given this token.
+// sooner reports whether op is an acquire under way that must take effect before an acquire that
+// gets the given token.
 func (s *searcher) sooner(st state, op int32, token int64) bool {
 	o := &s.ops[op]
 	return o.outcome == certain && (o.op == Acquire || o.op == TryAcquire) && o.token != 0 && o.token < token && !has(st.done, op)
@@ -63,7 +63,8 @@ func (s *searcher) release(st state, o *operation) (state, bool) {
 	return s.less(st, o.actor, o.reading, -o.permits, st.holds[i].grant), true
 }
 
-// less is taking, where less is held: then who reads and wrote before can write no more.
+// less is taking with a negative n. For a read-write lock it also checks the failed tries, because
+// a writer that now only reads can no longer write.
 func (s *searcher) less(st state, actor int32, reading bool, n, grant int32) state {
 	st = st.taking(actor, reading, n, grant)
 	if s.shares {
@@ -72,7 +73,7 @@ func (s *searcher) less(st state, actor int32, reading bool, n, grant int32) sta
 	return st
 }
 
-// closing lets releases of unknown outcome take effect whose time is over: none, or as many as a walk finds.
+// closing lets reserve releases whose time is over take effect: none, or as many as a walk finds.
 func (s *searcher) closing(to []state, st state, reserve int32) []state {
 	to = append(to, st.forgetting(reserve))
 	w := s.walk(st, s.reserves[reserve].like)
@@ -80,7 +81,8 @@ func (s *searcher) closing(to []state, st state, reserve int32) []state {
 	next, ok := s.found(w)
 	if ok {
 		to = append(to, next)
-		// Who acquires once more must have released a mutex, and mostly has a permit.
+		// A client that acquires again must have released a mutex, and usually a permit. Try that
+		// first.
 		if m, single := s.model.(single); single && m.limit == 1 && s.acquires() || s.unit {
 			slices.Reverse(to[len(to)-2:])
 		}
@@ -93,17 +95,19 @@ func (s *searcher) closing(to []state, st state, reserve int32) []state {
 	return to
 }
 
-// closed returns the state in which one more of the releases of unknown outcome that a walk is about has taken effect, and that is a goal.
+// closed returns the state in which one more release of the walk's reserve has taken effect, and
+// whether that state is a goal.
 func (s *searcher) closed(w *walk, st state) (state, bool) {
 	next, ok := s.ends(st, w.op)
-	if ok && s.unit { // it has acquired, and nobody has seen the lock taken who had not before
+	if ok && s.unit { // exclude states with an acquire that made no further try find the lock taken
 		reserve, before := s.ops[w.op].reserve, &w.queue[0]
 		ok = len(st.seen) != len(before.seen) || out(st.holds)+int64(st.uses(reserve)) == out(before.holds)+int64(before.uses(reserve))
 	}
 	return next.forgetting(s.ops[w.op].reserve), ok
 }
 
-// ends returns the state in which a release like op, of unknown outcome, has taken effect, if it can.
+// ends returns the state in which a release like op, of unknown outcome, has taken effect; false if
+// it cannot.
 func (s *searcher) ends(st state, op int32) (state, bool) {
 	like := &s.ops[op]
 	i, ok := st.held(like.actor, like.reading)
@@ -113,8 +117,9 @@ func (s *searcher) ends(st state, op int32) (state, bool) {
 	return s.less(st, like.actor, like.reading, -like.permits, st.holds[i].grant).using(like.reserve), true
 }
 
-// closings calls add with each state to which something leads that may matter to releases whose time is over. What is over now may be
-// what an acquire of unknown outcome took: several permits, or a lock whose token is used later, or of which somebody is told.
+// closings calls add with each successor state that may matter to releases whose time is over.
+// These releases may end a hold of an acquire of unknown outcome: several permits, or a lock whose
+// token is used later or that explains a busy result.
 func (s *searcher) closings(st state, op int32, add func(state)) {
 	unseen := slices.ContainsFunc(s.watch, func(t int32) bool { return !has(st.seen, t) })
 	switch {
@@ -128,7 +133,8 @@ func (s *searcher) closings(st state, op int32, add func(state)) {
 	}
 }
 
-// acquires says whether what is called next is an acquire.
+// acquires reports whether the next invocation is not an extend; after a closing point, it is then
+// an acquire.
 func (s *searcher) acquires() bool {
 	for _, p := range s.points[s.pos:] {
 		if p.kind == calledPoint {
@@ -138,7 +144,7 @@ func (s *searcher) acquires() bool {
 	return false
 }
 
-// ending lets what was granted end, unless its owner does something before.
+// ending ends a grant, unless its owner acts before.
 func (s *searcher) ending(to []state, st state, grant int32) []state {
 	i := slices.IndexFunc(st.holds, func(h held) bool { return h.grant == grant })
 	if i < 0 {
@@ -147,7 +153,7 @@ func (s *searcher) ending(to []state, st state, grant int32) []state {
 		if reserve < 0 || st.uses(reserve) > 0 || !slices.ContainsFunc(s.watch, func(t int32) bool { return !has(st.seen, t) }) {
 			return to
 		}
-		// It may have been held for a while, and somebody told so.
+		// The hold may have lasted a while and explain a busy result.
 		return s.reach(to, st, grant)
 	}
 	h := st.holds[i]
@@ -160,7 +166,7 @@ func (s *searcher) ending(to []state, st state, grant int32) []state {
 	return append(to, st.taking(h.actor, h.reading, -h.count, h.grant))
 }
 
-// crash lets an actor's holds be nobody's.
+// crash passes an actor's holds to its nobody actors.
 func (s *searcher) crash(st state, p int32) state {
 	for _, reading := range []bool{false, true} {
 		i, ok := st.held(p, reading)
@@ -170,7 +176,7 @@ func (s *searcher) crash(st state, p int32) state {
 		h := st.holds[i]
 		st = st.taking(p, reading, -h.count, h.grant)
 		if !s.strict {
-			continue // they may as well end
+			continue // the holds may as well end
 		}
 		for _, nobody := range s.actors[p].orphans {
 			st = st.taking(nobody, reading, h.count, h.grant)

@@ -6,8 +6,9 @@ import (
 	"sort"
 )
 
-// reach appends the first state in which the goal is reached from st by what may take effect now, and leaves the others,
-// those first that need least, to a walk. op is what the goal is about.
+// reach appends the first state in which the goal is reached from st by effects that are possible
+// now, and leaves the other states, those with the fewest effects first, to a walk. op is the
+// operation of the goal.
 func (s *searcher) reach(to []state, st state, op int32) []state {
 	next, ok := s.goal(st, op)
 	needy := s.needsMore(st, op, ok)
@@ -18,7 +19,8 @@ func (s *searcher) reach(to []state, st state, op int32) []state {
 	w := s.walk(st, op)
 	w.needsMore = needy || filling
 	if filling && ok && !needy {
-		// Only that all permits are out, which those see who are to be told busy, is of use before.
+		// The only useful state before is one in which all permits are held, for the tries that
+		// must return busy.
 		to = append(to, next)
 		w.filling, w.unseen = true, len(st.seen)
 	}
@@ -36,8 +38,8 @@ func (s *searcher) reach(to []state, st state, op int32) []state {
 	return to
 }
 
-// fill calls add with each state to which an acquire leads, those first that must take effect before their clients'
-// next release returns, then those of which the outcome is known.
+// fill calls add with each state to which an acquire leads: first the acquires that must take
+// effect before their clients' next release returns, then those with a known outcome.
 func (s *searcher) fill(st state, add func(state)) {
 	for i := range s.representatives(st) {
 		if s.mustRelease(st, s.ops[s.reserves[i].like].actor) {
@@ -54,14 +56,15 @@ func (s *searcher) fill(st state, add func(state)) {
 	}
 }
 
-// mustRelease says whether the next that an actor does with a known outcome is a release of what it does not have.
+// mustRelease reports whether the actor's next operation with a known outcome is a release of more
+// than it holds.
 func (s *searcher) mustRelease(st state, actor int32) bool {
 	sure := s.sure[actor]
 	i := sort.Search(len(sure), func(i int) bool { return s.ops[sure[i]].ret >= s.pos && !has(st.done, sure[i]) })
 	return i < len(sure) && s.ops[sure[i]].op == Release && st.count(actor, false) < s.ops[sure[i]].permits
 }
 
-// repeat visits st and whatever visit adds, each state once, those first that took least.
+// repeat visits st and all states that visit adds, each once, those with the fewest effects first.
 func (s *searcher) repeat(st state, visit func(st state, add func(state))) {
 	w := s.walk(st, -1)
 	for w.at < len(w.queue) && s.budget >= 0 {
@@ -72,11 +75,12 @@ func (s *searcher) repeat(st state, visit func(st state, add func(state))) {
 	s.end(w)
 }
 
-// needsMore says whether something else should take effect before op, which can at once if ok, because later it may not
-// be able to any more. That is a release under way that an acquire of unknown outcome must explain; of tokens what gave a
-// smaller one that is known; what takes several permits or keys, of which only some are left when somebody is
-// told busy, or a write lock beside which its client reads; and a release of several permits, of which only some are
-// left once others of its client's are released.
+// needsMore reports whether another operation should take effect before op, because it may not be
+// able to later. ok reports that op can take effect at once. There are several cases: a release
+// under way that only an acquire of unknown outcome explains; for tokens, an acquire with a smaller
+// known token; an acquire of several permits or keys, of which only some are left when a try
+// returns busy; a write lock whose client also reads; and a release of several permits, of which
+// only some are left after other releases of its client.
 func (s *searcher) needsMore(st state, op int32, ok bool) bool {
 	for _, other := range s.open {
 		if other != op && s.unexplained(st, other) {
@@ -112,9 +116,10 @@ func (s *searcher) needsMore(st state, op int32, ok bool) bool {
 	return s.due(st, before)
 }
 
-// matters says whether what an acquire of unknown outcome takes may have to be taken before o acquires, where nobody is to be told
-// busy. A reader can come later as well, and so can who writes already; not a writer who reads by then. Permits can be taken later, too,
-// unless some of them may be given back before: then there may be less room for all than there is for the rest.
+// matters reports whether an acquire of unknown outcome may have to take effect before o acquires,
+// if no try must return busy. A reader can come later, and so can a client that already writes, but
+// not a writer that reads by then. Permits can also be taken later, unless some of them may be
+// released before: then there may be less room for all than for the rest.
 func (s *searcher) matters(st state, reserve int32, o *operation) bool {
 	like := &s.ops[s.reserves[reserve].like]
 	switch {
@@ -133,8 +138,8 @@ func (s *searcher) matters(st state, reserve int32, o *operation) bool {
 	return true
 }
 
-// rewrites says whether o releases the last that its client writes, while it may have acquired that once more, which it
-// cannot later because it reads beside.
+// rewrites reports whether o releases the last write hold of its client while the client may have
+// acquired it once more. Later it cannot, because it also reads.
 func (s *searcher) rewrites(st state, o *operation) bool {
 	return s.shares && o.op == Release && !o.reading && st.count(o.actor, false) == 1 && st.count(o.actor, true) > 0 &&
 		slices.ContainsFunc(s.actors[o.actor].acquires, func(sp int32) bool {
@@ -142,18 +147,18 @@ func (s *searcher) rewrites(st state, o *operation) bool {
 		})
 }
 
-// splits says whether o releases some of what its client holds, while it may have released several at once, which
-// it cannot later if too few are left.
+// splits reports whether o releases a part of its client's permits while the client may have
+// released several at once. Later it cannot if too few are left.
 func (s *searcher) splits(st state, o *operation) bool {
 	return s.rough && o.op == Release && slices.ContainsFunc(s.gives(o.actor), func(sp int32) bool {
 		return s.ops[s.reserves[sp].like].permits > 1 && s.reserves[sp].open(s.pos) > st.uses(sp)
 	})
 }
 
-// gives are an actor's reserve releases whose time is not over.
+// gives returns an actor's reserve releases that are still possible.
 func (s *searcher) gives(actor int32) []int32 {
 	all := s.actors[actor].releases
-	from := sort.Search(len(all), func(i int) bool { return s.reserves[all[i]].end > s.pos }) // they are in the order in which they end
+	from := sort.Search(len(all), func(i int) bool { return s.reserves[all[i]].end > s.pos }) // ordered by end
 	to := from
 	for to < len(all) && s.reserves[all[to]].calls[0] < s.pos {
 		to++
@@ -161,7 +166,7 @@ func (s *searcher) gives(actor int32) []int32 {
 	return all[from:to]
 }
 
-// due says whether an acquire of unknown outcome may have to give a token below before.
+// due reports whether an acquire of unknown outcome may have to issue a token below before.
 func (s *searcher) due(st state, before int64) bool {
 	before = min(before, s.least[s.pos])
 	return slices.ContainsFunc(s.takes, func(i int32) bool {
@@ -174,13 +179,13 @@ func (s *searcher) due(st state, before int64) bool {
 		if next, _ := slices.BinarySearch(used, st.last+1); next < len(used) && used[next] < before {
 			return true
 		}
-		// One that may return yet makes smaller tokens good, too.
+		// An acquire that may still return also makes smaller tokens valid.
 		return sp.yet && st.last+1 < before && slices.ContainsFunc(used, func(t int64) bool { return !st.got(actor, t) })
 	})
 }
 
-// mayFill says whether a try under way that must find no permit left, and has not yet, might find so
-// if all took effect that can.
+// mayFill reports whether a try under way that must find no permit left, and has not yet, might do
+// so if all possible acquires took effect.
 func (s *searcher) mayFill(st state) bool {
 	sum := out(st.holds)
 	for _, u := range s.open {
@@ -196,7 +201,7 @@ func (s *searcher) mayFill(st state) bool {
 	})
 }
 
-// unexplained says whether op is a release under way whose client holds too little for it.
+// unexplained reports whether op is a release under way whose client holds too little for it.
 func (s *searcher) unexplained(st state, op int32) bool {
 	o := &s.ops[op]
 	if o.op != Release || o.outcome != certain || has(st.done, op) || len(s.actors[o.actor].acquires) == 0 || s.lax {
@@ -217,7 +222,7 @@ func (s *searcher) moves(st state, op int32, needy bool, add func(state)) {
 		s.reserve(st, o.actor, add)
 		all = true
 	case s.fails(op) && s.unit:
-		s.fill(st, add) // to release makes nobody busy
+		s.fill(st, add) // a release makes no lock busy
 	case s.fails(op):
 		short := false
 		for _, u := range s.open {
@@ -235,7 +240,7 @@ func (s *searcher) moves(st state, op int32, needy bool, add func(state)) {
 				short = short || !s.model.room(st.holds, a) || len(s.actors[a.actor].crashes) > 0
 			}
 		}
-		all = all || short || s.shares // who writes no more and reads still cannot write
+		all = all || short || s.shares // a writer that becomes a reader cannot write again
 	case o.op == Release || o.op == Extend:
 		s.reserve(st, o.actor, add)
 		for i := range st.holds {

@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// groupSymmetric says which reserve acquires are alike.
+// groupSymmetric groups interchangeable reserve acquires: single acquires of the same shape, of
+// actors that have no other reserve and no accepted use.
 func (s *searcher) groupSymmetric() {
 	s.last = make([]int32, len(s.actors))
 	for i, p := range s.points {
@@ -23,7 +24,7 @@ func (s *searcher) groupSymmetric() {
 	type shape struct {
 		permits      int32
 		reading, yet bool
-		crashed      bool // since it was called
+		crashed      bool // its client crashed after the invocation
 		keys         string
 	}
 	shapes := map[shape]int32{}
@@ -47,8 +48,8 @@ func (s *searcher) groupSymmetric() {
 	s.tried = make([]int32, len(shapes))
 }
 
-// representatives are the reserve acquires, of those that are alike one: if nothing more is asked of either of two actors that
-// hold nothing, they may as well be each other.
+// representatives returns the reserve acquires, but only one of each group. Two actors that hold
+// nothing and have no further points are interchangeable.
 func (s *searcher) representatives(st state) iter.Seq[int32] {
 	return func(yield func(int32) bool) {
 		s.round++
@@ -67,10 +68,11 @@ func (s *searcher) representatives(st state) iter.Seq[int32] {
 	}
 }
 
-// first says whether op, which is under way and certain, is the one of those like it that may take effect now. Of a semaphore whose
-// operations are about one permit each, acquires under way are alike, and so are releases by clients of whom all outcomes are
-// known: if one takes effect before another that returns earlier, they may as well change places, since nothing else that
-// their clients do depends on which of them was.
+// first reports whether op, which is under way and certain, is the one of the operations like it
+// that should take effect now. For a semaphore with operations of one permit each, acquires under
+// way are alike, and so are releases by clients whose outcomes are all known. If one takes effect
+// before another that returns earlier, they can be exchanged, because nothing else of their clients
+// depends on their order.
 func (s *searcher) first(st state, op int32) bool {
 	o := &s.ops[op]
 	if !s.unit || o.op == Release && !s.plain[o.actor] {
@@ -83,7 +85,7 @@ func (s *searcher) first(st state, op int32) bool {
 	})
 }
 
-// early lets an operation under way take effect.
+// early adds the state in which an operation under way takes effect.
 func (s *searcher) early(st state, op int32, add func(state)) {
 	if next, ok := s.effect(st, op); ok {
 		next.done = including(next.done, op)
@@ -91,14 +93,14 @@ func (s *searcher) early(st state, op int32, add func(state)) {
 	}
 }
 
-// reserve lets an acquire of unknown outcome of an actor take effect.
+// reserve adds the states in which an acquire of unknown outcome of actor p takes effect.
 func (s *searcher) reserve(st state, p int32, add func(state)) {
 	for _, sp := range s.actors[p].acquires {
 		s.reserve1(st, sp, add)
 	}
 }
 
-// reserve1 lets a reserve acquire take effect.
+// reserve1 adds the states in which an operation of a reserve of acquires takes effect.
 func (s *searcher) reserve1(st state, reserve int32, add func(state)) {
 	sp := &s.reserves[reserve]
 	like := &s.ops[sp.like]
@@ -107,7 +109,7 @@ func (s *searcher) reserve1(st state, reserve int32, add func(state)) {
 	}
 	next := st.using(reserve)
 	u := s.under[like.actor]
-	// A release that needs nothing, and ends nothing since it comes before.
+	// A release that needs no hold, and ends none because it comes first.
 	idle := s.lax && s.strict && u >= 0 && s.ops[u].op == Release && s.ops[u].outcome == certain && !has(st.done, u) && st.count(like.actor, like.reading) == 0
 	with := func(next state) {
 		if !s.hasEnough(st, like.actor, like.reading) {
@@ -122,7 +124,7 @@ func (s *searcher) reserve1(st state, reserve int32, add func(state)) {
 		if i, _ := slices.BinarySearch(pt.crashes, s.pos); i == 0 || pt.crashes[i-1] < sp.calls[0] {
 			return
 		}
-		// Its client had crashed by then.
+		// The client had crashed by then.
 		nobody := *like
 		nobody.actor = pt.orphans[0]
 		if !s.tied && !s.model.room(next.holds, &nobody) {
@@ -157,9 +159,11 @@ func (s *searcher) reserve1(st state, reserve int32, add func(state)) {
 	}
 }
 
-// hasEnough says whether what an actor has of a read-write lock is as good as more of the same. Who reads once may as well read once more later,
-// when it has given that back: until then nobody but itself writes. So may who writes, if it does not read, which would keep it from
-// beginning to write; and if it reads, until it is to give back what it writes. (If that has no known outcome, it may as well not have.)
+// hasEnough reports whether more of an actor's hold of a read-write lock would make no difference.
+// A reader can acquire again later, after it has released: until then, only itself can write. A
+// writer can do so, too, if it does not read, which would keep it from beginning to write. If it
+// reads, it can do so until it is to release the write hold. (A release with an unknown outcome
+// need not have taken effect.)
 func (s *searcher) hasEnough(st state, actor int32, reading bool) bool {
 	n := st.count(actor, reading)
 	if !s.shares || n == 0 {
@@ -169,7 +173,7 @@ func (s *searcher) hasEnough(st state, actor int32, reading bool) bool {
 	return u < 0 || !s.rewrites(st, &s.ops[u]) || s.ops[u].outcome != certain || has(st.done, u) || reading
 }
 
-// frees lets h be less: by a release or, of a lease, by its end.
+// frees adds the states in which h is smaller, by a release or by the end of a lease.
 func (s *searcher) frees(st state, h *held, add func(state)) {
 	pt := &s.actors[h.actor]
 	if op := s.under[h.actor]; op >= 0 && s.ops[op].op == Release && s.ops[op].outcome == certain && s.ops[op].reading == h.reading && !has(st.done, op) && s.first(st, op) {
@@ -201,7 +205,8 @@ func (s *searcher) frees(st state, h *held, add func(state)) {
 	}
 }
 
-// tokenBound is the least token that an acquire returned which has yet to take effect: none that is as large may be given now.
+// tokenBound returns the smallest returned token of an acquire that has yet to take effect: only
+// smaller tokens may be issued now.
 func (s *searcher) tokenBound(st state) int64 {
 	most := s.least[s.pos]
 	for _, op := range s.open {

@@ -5,22 +5,22 @@ import (
 	"slices"
 )
 
-// A tokenGrant is a token that an actor got: by an acquire that returned it, which makes it good for
-// smaller ones, too, or by one of unknown outcome.
+// A tokenGrant is a token that an actor got. If known is true, an acquire returned it, and the
+// actor may also use smaller tokens; otherwise it came from an acquire of unknown outcome.
 type tokenGrant struct {
 	actor int32
 	known bool
 	token int64
 }
 
-// got says whether an actor may use a token.
+// got reports whether an actor may use a token.
 func (st *state) got(actor int32, token int64) bool {
 	return slices.ContainsFunc(st.given, func(g tokenGrant) bool {
 		return g.actor == actor && (g.token == token || g.known && g.token > token)
 	})
 }
 
-// giving returns the state in which a token was given. Only those gifts are kept that a use may need.
+// giving returns the state in which a token was issued. Only grants that a use may need are kept.
 func (s *searcher) giving(st state, g tokenGrant) state {
 	st.last = g.token
 	useful := s.useful(&st, g)
@@ -46,7 +46,8 @@ func (s *searcher) giving(st state, g tokenGrant) state {
 	return st
 }
 
-// useful says whether a use may need a gift: none is accepted of a token below the largest that was.
+// useful reports whether a use may need a grant: a use below the largest accepted token is never
+// accepted.
 func (s *searcher) useful(st *state, g tokenGrant) bool {
 	used := s.actors[g.actor].used
 	if !g.known {

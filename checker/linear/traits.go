@@ -2,19 +2,21 @@ package linear
 
 import "math"
 
-// traits are what kinds of lock differ in, beside who can acquire, which is the model's.
+// traits are the properties of a kind of lock, except for the condition of an acquire, which is the
+// model's.
 type traits struct {
-	ruled   bool // there are rules, and a search answers what they leave open; others are judged by searches alone
-	tokens  bool // acquires give tokens that grow
-	leases  bool // grants may end by themselves, and can be extended
-	tied    bool // an operation is about several keys, so that no key can be judged apart
-	counted bool // an operation is about permits, and what is nobody's ends one by one
-	shares  bool // an operation is for writing or for reading
-	served  bool // the server tells when leases end, as events
-	lax     bool // a release needs nothing, and a grant that tells no lease may be over at once
+	ruled   bool // the kind has rules; a search decides only what they leave open
+	tokens  bool // acquires return increasing tokens
+	leases  bool // grants may end without a release, and can be extended
+	tied    bool // operations have several keys, so keys cannot be judged separately
+	counted bool // operations have permits, and a nobody releases them one by one
+	shares  bool // operations are for writing or for reading
+	served  bool // events report when leases end by the server's clock
+	lax     bool // a release needs no hold, and a grant without a lease may be over at once
 }
 
-// whole returns the key of the lock that a key is judged as part of: tied ones are one.
+// whole returns the key of the lock that is judged for a key: with tied keys, all keys are one
+// lock.
 func (t traits) whole(key string) string {
 	if t.tied {
 		return ""
@@ -22,7 +24,7 @@ func (t traits) whole(key string) string {
 	return key
 }
 
-// The one place that knows which kind has which.
+// traits returns the traits of the kind. No other place maps kinds to traits.
 func (s Spec) traits() traits {
 	switch s.kind {
 	case leaseKind:
@@ -43,7 +45,7 @@ func (s Spec) traits() traits {
 	return traits{ruled: true}
 }
 
-// model returns the specification of who can acquire. Actors are those of the history.
+// model returns the model for the actors of a history.
 func (s Spec) model(actors []actor) model {
 	switch s.kind {
 	case reentrantKind:
@@ -58,7 +60,7 @@ func (s Spec) model(actors []actor) model {
 	return single{1}
 }
 
-// often is how often one client may hold, or how many permits there are.
+// often returns how many times one client may hold the lock, or the number of permits.
 func (s Spec) often() int {
 	switch {
 	case s.kind == reentrantKind && s.limit == 0:
@@ -69,17 +71,17 @@ func (s Spec) often() int {
 	return 1
 }
 
-// A term is from when on a grant may end by itself.
+// A term is the moment from which a grant may end without a release.
 type term uint8
 
 const (
 	endless   term = iota
-	whenSaid       // the end that its return told
+	whenSaid       // the end in its return
 	onceTold       // its return
 	onceBegun      // its beginning
 )
 
-// term is that of a grant whose return is e.
+// term returns the term of a grant with the return e.
 func (s Spec) term(e *Event) term {
 	t := s.traits()
 	switch said := e.Lease != 0 && s.expiry != NotKnown; {
@@ -93,7 +95,7 @@ func (s Spec) term(e *Event) term {
 	return onceTold
 }
 
-// over says whether what an event grants is over before its client hears of it.
+// over reports whether the grant of an event is over before its client receives it.
 func (s Spec) over(e *Event) bool {
 	return s.traits().leases && s.expiry != NotKnown && e.Lease != 0 && e.Lease <= e.Time
 }

@@ -2,20 +2,19 @@ package linear
 
 import "slices"
 
-// failedTry is what Options.Strict keeps of a lock: the busy answer that nobody's
-// hold explains so far. Of several the one that returned first is the hardest
-// to explain, so one is enough.
+// failedTry is the state that Options.Strict needs for a lock: the first busy result that no hold
+// explains so far. The result that returned first is the hardest to explain, so one is enough.
 type failedTry struct {
-	held     int64 // the event with which the last hold was over
-	vague    int64 // the event by which a hold was over that may have lasted a while
-	ret      int64 // the answer's place; 0 if there is none
+	held     int64 // the event at which the last hold was over
+	vague    int64 // the event by which a hold was over that may have ended earlier
+	ret      int64 // position of the result; 0 if there is none
 	answer   Event
-	unsure   bool // an operation that had not returned, or a lease, may explain it
-	blurred  bool // an outcome is unknown, or a crash may have left something
-	answered bool // an answer depends on when something takes effect
+	unsure   bool // an operation without a return, or a lease, may explain it
+	blurred  bool // an outcome is unknown, or a crash may have left a hold
+	answered bool // a result depends on when an operation takes effect
 }
 
-// acquired judges that o was told busy by event e.
+// judgeBusy judges the busy result e of o.
 func (c *Checker) judgeBusy(o *owner, e *Event) {
 	s := o.slots[0]
 	if c.tokens {
@@ -55,7 +54,7 @@ func (c *Checker) judgeBusy(o *owner, e *Event) {
 	s.busy.ret, s.busy.answer, s.busy.unsure = c.seq, *e, s.unsure > 0 || s.busy.vague > o.call.seq
 }
 
-// explained notes that the next hold began, with an acquire called at call.
+// explained records that the next hold began, by an acquire invoked at call.
 func (c *Checker) explained(s *lockState, call int64) {
 	if s.busy.ret == 0 {
 		return
@@ -66,7 +65,7 @@ func (c *Checker) explained(s *lockState, call int64) {
 	s.busy.ret = 0
 }
 
-// finished judges the answers that no later hold explained.
+// finished judges the results that no later hold explained.
 func (c *Checker) finished(s *lockState) {
 	if s.busy.ret != 0 {
 		c.unexplained(s)

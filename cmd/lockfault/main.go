@@ -1,4 +1,5 @@
-// Lockfault injects faults into distributed locks, and reports what breaks.
+// Command lockfault injects faults into distributed locks and reports which guarantees break. The
+// program has all built-in strategies, the work queue and the other services.
 package main
 
 import (

@@ -16,24 +16,23 @@ import (
 	"github.com/lockfault/lockfault/strategies"
 )
 
-// patience is how long a contender waits for the lock before it gives up, and
-// for any answer.
+// patience is the longest wait of a contender for the lock, and for any reply.
 const patience = 30 * time.Second
 
-// contender is a client that wants the lock again and again.
+// A contender is a client that acquires and releases the lock repeatedly.
 type contender struct {
 	nodes []redis.UniversalClient
 	lock  strategies.Lock
 }
 
-// newContender makes the i-th contender on a path.
+// newContender returns the contender with index i on a path.
 func (r *fixture) newContender(s strategies.Strategy, path string, i, replicas int) (*contender, error) {
 	name := "c" + strconv.Itoa(i+1)
 	places, err := r.places(path, name)
 	if err != nil {
 		return nil, err
 	}
-	// A deadline that cut a command short would leave the lock taken.
+	// A deadline that interrupted a command could leave the lock acquired.
 	setup := client.Setup{ReadTimeout: patience, IgnoreContext: true}
 	c := &contender{}
 	var servers []strategies.Server
@@ -60,8 +59,8 @@ func (r *fixture) newContender(s strategies.Strategy, path string, i, replicas i
 	return c, nil
 }
 
-// keyOn is the lock's key on a path: those that lead to the same servers have
-// one each. The recorded one is looked at.
+// keyOn returns the lock's key on a path. Paths to the same servers use different keys; the gate
+// looks at the key of the path Recorded.
 func keyOn(path string) string {
 	if path == Recorded {
 		return key
@@ -69,17 +68,17 @@ func keyOn(path string) string {
 	return key + ":" + path
 }
 
-// leave closes what the contender keeps open.
+// leave closes the contender's lock and connections.
 func (c *contender) leave() {
 	if closer, ok := c.lock.(io.Closer); ok {
-		_ = closer.Close() // the servers end after it
+		_ = closer.Close() // an error has no effect on the servers, which end later
 	}
 	for _, node := range c.nodes {
 		_ = node.Close()
 	}
 }
 
-// pair acquires and releases the lock once. One that panics has failed.
+// pair acquires and releases the lock once. A panic of the lock is returned as an error.
 func (c *contender) pair(ctx context.Context) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -97,20 +96,19 @@ func (c *contender) pair(ctx context.Context) (err error) {
 	return nil
 }
 
-// slice is what came of one slice of time.
+// A slice is the result of one slice of time.
 type slice struct {
-	took     []time.Duration // by each pair, also those that ended after it
-	inTime   int             // pairs within it
+	took     []time.Duration // durations of all pairs, including those that ended after the slice
+	inTime   int             // pairs that ended within the slice
 	failures int
-	each     []int // pairs within it by contender
+	each     []int // pairs within the slice, by contender
 }
 
-// rate is in pairs per second.
+// rate returns the number of pairs per second.
 func (s slice) rate(length time.Duration) float64 { return float64(s.inTime) / length.Seconds() }
 
-// compete has contenders want the lock for that long. A pair that was begun is
-// ended: whoever waits when the time is over gets the lock from those who don't
-// want it any more.
+// compete lets contenders compete for the lock for the given time. A pair that has begun is
+// finished: a contender that waits at the end gets the lock from contenders that stop.
 func compete(ctx context.Context, all []*contender, length time.Duration) slice {
 	var mu sync.Mutex
 	var sum slice
@@ -145,7 +143,7 @@ func compete(ctx context.Context, all []*contender, length time.Duration) slice 
 	return sum
 }
 
-// measure measures one strategy.
+// measure measures one strategy with all numbers of contenders.
 func (o Options) measure(ctx context.Context, s strategies.Strategy) (list []Cost, err error) {
 	r, err := o.newRig(ctx, s)
 	if err != nil {
@@ -169,7 +167,7 @@ func (o Options) measure(ctx context.Context, s strategies.Strategy) (list []Cos
 	return list, nil
 }
 
-// contend measures one strategy with that many contenders.
+// contend measures one strategy with n contenders.
 func (o Options) contend(ctx context.Context, r *fixture, s strategies.Strategy, n int) ([]Cost, error) {
 	paths := Paths()
 	contenders := make([][]*contender, len(paths))
@@ -187,7 +185,7 @@ func (o Options) contend(ctx context.Context, r *fixture, s strategies.Strategy,
 				return nil, err
 			}
 			contenders[p] = append(contenders[p], c)
-			// Connections are made, and scripts loaded.
+			// The first pair makes connections and loads scripts.
 			if err := c.pair(ctx); err != nil {
 				return nil, fmt.Errorf("on a free lock on healthy servers: %w", err)
 			}
@@ -197,7 +195,7 @@ func (o Options) contend(ctx context.Context, r *fixture, s strategies.Strategy,
 	came := make([][]slice, len(paths))
 	for round := range o.Rounds {
 		for i := range paths {
-			p := (i + round) % len(paths) // none is always the first
+			p := (i + round) % len(paths) // rotate the order, so that no path is always first
 			came[p] = append(came[p], compete(ctx, contenders[p], length))
 			if err := ctx.Err(); err != nil {
 				return nil, err

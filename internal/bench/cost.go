@@ -1,9 +1,9 @@
-// Package cost measures what locks cost on real Redis, or on servers of another service: how many times a second
-// one can be acquired and released, how long that takes, and what is added by
-// this module's links and its gate.
+// Package bench measures the cost of locks on real servers of Redis or another service. It measures
+// pairs of acquire and release per second, the duration of a pair, and the overhead of this
+// module's links and gate.
 //
-// Strategies come in; [Cost]s go out. The servers are processes of this
-// machine, the clients goroutines of this process. It judges nothing.
+// Strategies come in, [Cost] values go out. The servers are processes on this machine, and the
+// clients are goroutines of this process. The package does not judge whether a lock is correct.
 package bench
 
 import (
@@ -20,47 +20,43 @@ import (
 
 // The paths between clients and servers that are compared.
 const (
-	// Direct is the strategy as its users have it: straight to the server.
+	// Direct connects the strategy to the server directly, as its users do.
 	Direct = "direct"
-	// Hop leads through a link that nobody looks into: a process in between
-	// that reads from one socket and writes to another. No toxics are in its
-	// way, here and on the paths that follow.
+	// Hop leads through a link that does not inspect messages: a process that copies from one
+	// socket to another. This path and the following ones have no toxics.
 	Hop = "hop"
-	// Gate leads through the same link with the gate in it before a script has
-	// begun: each message is decided on, one after the other, nothing is
-	// recorded, and the lock's key isn't looked at.
+	// Gate leads through the same link with the gate, before a script has begun. The gate decides
+	// on each message in turn, records nothing, and does not look at the lock's key.
 	Gate = "gate"
-	// Recorded leads through the gate of a script that has begun: each
-	// message is decided on and recorded, and the lock's key looked at.
+	// Recorded leads through the gate of a script that has begun: each message is decided on and
+	// recorded, and the lock's key is looked at.
 	Recorded = "recorded"
 )
 
-// Paths returns all paths, each with more in it than the one before.
+// Paths returns all paths. Each path has more overhead than the one before.
 func Paths() []string { return []string{Direct, Hop, Gate, Recorded} }
 
-// Options say what to measure. Strategies must be set.
+// Options configure [Measure]. Strategies must be set.
 type Options struct {
 	Strategies []strategies.Strategy
-	// Contenders are the numbers of clients that want one lock; empty means
-	// 1 and 8.
+	// Contenders holds the numbers of clients that compete for one lock; empty means 1 and 8.
 	Contenders []int
-	// Time is how long each path is measured for each strategy and number of
+	// Time is the duration of the measurement of each path, for each strategy and number of
 	// contenders; 0 means 2 s.
 	Time time.Duration
-	// Rounds is how many slices that time is cut into: in each round every
-	// path gets one, so that whatever else the machine does meanwhile hits
-	// all alike. 0 means 10.
+	// Rounds is the number of slices into which Time is divided. Each round measures one slice of
+	// every path, so that other load on the machine affects all paths alike. 0 means 10.
 	Rounds int
-	// Replicas is how many replicas each node has.
+	// Replicas is the number of replicas per node.
 	Replicas int
-	// Services are what strategies may run on besides Redis.
+	// Services are the services other than Redis that strategies may run on.
 	Services []worlds.Service
-	// RedisServer is the server program; empty means the one on PATH.
+	// RedisServer is the server program; empty means redis-server on PATH.
 	RedisServer string
-	// Temp is where the servers' directories are made; empty means the
-	// system's place.
+	// Temp is the parent directory of the servers' directories; empty means the system's default.
 	Temp string
-	// Begin, unless nil, is told what is measured next.
+	// Begin, if not nil, is called before each measurement with the strategy's name and the number
+	// of contenders.
 	Begin func(strategy string, contenders int)
 }
 
@@ -73,35 +69,35 @@ const (
 // DefaultContenders returns the default of Options.Contenders.
 func DefaultContenders() []int { return []int{1, 8} }
 
-// A Cost is what a strategy costs with so many contenders on a path.
+// A Cost is the cost of a strategy with a number of contenders on a path.
 type Cost struct {
 	Strategy   string
 	Contenders int
 	// Path is one of [Paths].
 	Path string
-	// PairsPerSecond is how many times a second all contenders together
-	// acquired and released the lock: the median of the slices.
+	// PairsPerSecond is the number of pairs of acquire and release per second of all contenders
+	// together: the median of the slices.
 	PairsPerSecond float64
-	// P50 and P99 are quantiles of how long a pair took, waiting included,
-	// over all pairs.
+	// P50 and P99 are quantiles of the duration of a pair, including the wait for the lock, over
+	// all pairs.
 	P50, P99 time.Duration
-	// They are from the least to the most in each slice by itself.
+	// P50Least, P50Most, P99Least and P99Most are the smallest and largest P50 and P99 of single
+	// slices.
 	P50Least, P50Most, P99Least, P99Most time.Duration
-	// Pairs is how many were measured, and Failures how many attempts failed:
-	// acquires that gave up, or releases of a lock that was lost.
+	// Pairs is the number of pairs measured. Failures is the number of failed attempts: acquires
+	// that gave up, or releases of a lost lock.
 	Pairs, Failures int
-	// Busiest is the share of the pairs, from 0 to 1, that the contender with
-	// the most of them got: one in Contenders is fair.
+	// Busiest is the share of the pairs, from 0 to 1, of the contender with the most pairs; a fair
+	// share is 1 / Contenders.
 	Busiest float64
-	// OverDirect and OverHop are by how many times fewer pairs there
-	// were than on those paths: the medians of the rounds; 0 if there were
-	// none at all.
+	// OverDirect and OverHop are the factors by which the path has fewer pairs than the paths
+	// Direct and Hop. They are medians over the rounds; 0 if no round has pairs on both paths.
 	OverDirect, OverHop float64
 }
 
-// Server returns the name and version of the server program, such as
-// "Redis 7.0.15", and the names of the other services that strategies run on, or why there is none, in one line with what to do. It
-// blocks until that is known.
+// Server returns the name and version of the server program, such as "Redis 7.0.15", and the names
+// of the other services that the strategies run on. If one is missing, the error says in one line
+// what to do. Server blocks until it has checked all services.
 func (o Options) Server(ctx context.Context) (string, error) {
 	var list []string
 	seen := map[string]bool{}
@@ -133,7 +129,7 @@ func (o Options) Server(ctx context.Context) (string, error) {
 	return strings.Join(list, ", "), nil
 }
 
-// hostOf returns who starts servers of a service, or of Redis if that is nil.
+// hostOf returns the host that starts servers of a service, or of Redis if service is nil.
 func (o Options) hostOf(ctx context.Context, service worlds.Service, nodes int) (real.Host, error) {
 	if service == nil {
 		return o.host()
@@ -145,10 +141,9 @@ func (o Options) host() (*process.Host, error) {
 	return process.New(process.Options{Binary: o.RedisServer, Dir: o.Temp})
 }
 
-// Measure measures the strategies one after the other and returns the costs by
-// strategy, number of contenders and path. It blocks for about Time for each of
-// them, and leaves nothing behind when it returns. When ctx is done it returns
-// what it has, and ctx's error.
+// Measure measures the strategies one after the other and returns the costs by strategy, number of
+// contenders and path. Measure blocks for about Time per path, and ends all servers and clients
+// before it returns. When ctx is done, Measure returns the costs so far and ctx's error.
 func Measure(ctx context.Context, o Options) ([]Cost, error) {
 	if len(o.Contenders) == 0 {
 		o.Contenders = DefaultContenders()

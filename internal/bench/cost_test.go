@@ -25,13 +25,12 @@ type silence struct{}
 func (silence) Printf(context.Context, string, ...any) {}
 
 func TestMain(m *testing.M) {
-	redis.SetLogger(silence{}) // it reports each connection that ends under it
+	redis.SetLogger(silence{}) // the library logs each connection that ends
 	os.Exit(m.Run())
 }
 
-// measure measures strategies for a moment, and finds that nothing is left
-// behind. Without a server program the test is skipped, except where nothing
-// may be.
+// measure measures strategies briefly, and checks that nothing is left behind. Without a server
+// program the test is skipped, unless skipping is forbidden.
 func measure(t *testing.T, ctx context.Context, o bench.Options) ([]bench.Cost, error) {
 	t.Helper()
 	before := runtime.NumGoroutine()
@@ -47,7 +46,7 @@ func measure(t *testing.T, ctx context.Context, o bench.Options) ([]bench.Cost, 
 	if left, globErr := filepath.Glob(filepath.Join(o.Temp, "*")); globErr != nil || len(left) > 0 {
 		t.Errorf("left behind: %q, %v", left, globErr)
 	}
-	// A goroutine that has been told to end takes a moment.
+	// A goroutine that was asked to end takes a moment.
 	for deadline := time.Now().Add(3 * time.Minute); runtime.NumGoroutine() > before; time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			stacks := make([]byte, 1<<20)
@@ -106,7 +105,7 @@ func TestMeasure(t *testing.T) {
 	}
 }
 
-// A lock that waits for its replicas has some to wait for.
+// TestReplicas checks that a lock that waits for replicas has replicas.
 func TestReplicas(t *testing.T) {
 	costs, err := measure(t, t.Context(), bench.Options{
 		Strategies: lookup(t, "set-wait"), Contenders: []int{1}, Time: 50 * time.Millisecond, Rounds: 1, Replicas: 1,
@@ -121,7 +120,7 @@ func TestReplicas(t *testing.T) {
 	}
 }
 
-// badLock fails as its functions say.
+// badLock fails as its functions define.
 type badLock struct {
 	acquire, release func() error
 }
@@ -183,7 +182,8 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// A script that has begun looks at the lock as its strategy says.
+// TestRecordedLooksAtTheLock checks that the gate of a script that has begun looks at the lock as
+// its strategy declares.
 func TestRecordedLooksAtTheLock(t *testing.T) {
 	s := lookup(t, "set-nx-px-lua")[0]
 	var read atomic.Int64
@@ -199,7 +199,7 @@ func TestRecordedLooksAtTheLock(t *testing.T) {
 	}
 }
 
-// Whoever interrupts it gets what is done.
+// TestInterrupt checks that an interrupted measurement returns the results so far.
 func TestInterrupt(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	costs, err := measure(t, ctx, bench.Options{

@@ -16,15 +16,15 @@ import (
 	"github.com/lockfault/lockfault/strategies"
 )
 
-// lease is the locks' lease: no pair takes as long.
+// lease is the locks' lease. It is longer than any pair takes.
 const lease = 10 * time.Second
 
-// key is the lock's.
+// key is the lock's key.
 const key = "lock"
 
-// fixture is servers, and the ways to them. One world has the gate as it is before
-// a script begins, and its servers serve the paths without a gate too; the
-// other has a script that has begun.
+// A fixture holds the servers and the links to them. The world idle has the gate as it is before a
+// script begins, and its servers also serve the paths without a gate. In the world begun, a script
+// has begun.
 type fixture struct {
 	idle, begun *world
 	links       *proxy.Proxies
@@ -55,10 +55,10 @@ func (r *fixture) close() error {
 	return err
 }
 
-// err returns why a world can't go on, if it can't.
+// err returns the error that stopped a world; nil if both run.
 func (r *fixture) err() error { return errors.Join(r.idle.failed(), r.begun.failed()) }
 
-// places returns where a client finds its nodes on a path.
+// places returns the addresses of a client's nodes on a path.
 func (r *fixture) places(path, client string) ([]real.Place, error) {
 	switch path {
 	case Gate:
@@ -80,7 +80,7 @@ func (r *fixture) places(path, client string) ([]real.Place, error) {
 	return places, nil
 }
 
-// world is a world with a goroutine that plays it: a script of no steps.
+// A world is a real world with a goroutine that plays a script without steps.
 type world struct {
 	*real.World
 	servers *servers
@@ -113,7 +113,7 @@ func (o Options) newWorld(ctx context.Context, s strategies.Strategy, service wo
 	return w, nil
 }
 
-// play lets the world go on until it is closed.
+// play runs the world until it is closed or fails.
 func (w *world) play() {
 	defer close(w.ended)
 	for w.ctx.Err() == nil {
@@ -131,7 +131,7 @@ func (w *world) play() {
 	}
 }
 
-// failed returns why the world can't go on, if it can't.
+// failed returns the error that stopped the world; nil if the world runs.
 func (w *world) failed() error {
 	select {
 	case <-w.ended:
@@ -141,7 +141,7 @@ func (w *world) failed() error {
 	}
 }
 
-// admit opens a client's links.
+// admit opens the links of a client.
 func (w *world) admit(client string) (places []real.Place, err error) {
 	done := make(chan struct{})
 	w.todo <- func() {
@@ -166,10 +166,10 @@ func (w *world) close() error {
 	return w.Close()
 }
 
-// servers is a host that remembers where its nodes are.
+// servers is a host that records the addresses of its nodes.
 type servers struct {
 	real.Host
-	service worlds.Service // nil: Redis
+	service worlds.Service // nil means Redis
 
 	mu    sync.Mutex
 	nodes map[string]real.Place // primaries, by node
@@ -180,7 +180,7 @@ func (s *servers) Start(ctx context.Context, spec real.ServerSpec) (real.Server,
 	server, err := s.Host.Start(ctx, spec)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if _, has := s.nodes[spec.Node]; err == nil && !has { // a node's primary comes first
+	if _, has := s.nodes[spec.Node]; err == nil && !has { // the primary of a node is started first
 		if s.nodes == nil {
 			s.nodes = map[string]real.Place{}
 		}
@@ -193,7 +193,7 @@ func (s *servers) Start(ctx context.Context, spec real.ServerSpec) (real.Server,
 	return server, err
 }
 
-// places returns where the nodes are, in their order.
+// places returns the addresses of the nodes, in the order of their numbers.
 func (s *servers) places() []real.Place {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// sumUp makes costs of the slices of each path, which come by round.
+// sumUp returns the costs of each path from its slices, which are in the order of rounds.
 func sumUp(strategy string, contenders int, length time.Duration, paths []string, of [][]slice) []Cost {
 	rates := map[string][]float64{}
 	for p, path := range paths {
@@ -28,7 +28,7 @@ func sumUp(strategy string, contenders int, length time.Duration, paths []string
 			}
 			c.Failures += s.failures
 			inTime += s.inTime
-			// Who is the busiest may change from slice to slice.
+			// The busiest contender may change from slice to slice.
 			busiest += slices.Max(s.each)
 		}
 		c.Pairs = len(took)
@@ -46,8 +46,8 @@ func sumUp(strategy string, contenders int, length time.Duration, paths []string
 	return list
 }
 
-// over is by how many times there is more of the first than of the second:
-// the median of the rounds that have both.
+// over returns the ratio of the first rates to the second: the median of the rounds in which both
+// are positive.
 func over(these, those []float64) float64 {
 	var ratios []float64
 	for i := range these {
@@ -58,7 +58,7 @@ func over(these, those []float64) float64 {
 	return median(ratios)
 }
 
-// median returns 0 for none.
+// median returns the median, or 0 for an empty list.
 func median(list []float64) float64 {
 	if len(list) == 0 {
 		return 0
@@ -71,8 +71,8 @@ func median(list []float64) float64 {
 	return (list[mid-1] + list[mid]) / 2
 }
 
-// quantile returns the least of the sorted values that so many percent of them
-// don't exceed; 0 for none.
+// quantile returns the smallest of the sorted values that the given percentage of them does not
+// exceed; 0 for an empty list.
 func quantile(sorted []time.Duration, percent int) time.Duration {
 	if len(sorted) == 0 {
 		return 0

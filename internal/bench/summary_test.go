@@ -29,7 +29,7 @@ func TestSumUp(t *testing.T) {
 			Busiest: 6.0 / 7, OverDirect: 1, P50Least: 2 * ms, P50Most: 8 * ms, P99Least: 3 * ms, P99Most: 8 * ms,
 		},
 		{
-			// Nothing came through in the second round, which is left out of the ratio.
+			// No pair succeeded in the second round, which is left out of the ratio.
 			Strategy: "s", Contenders: 2, Path: Gate, PairsPerSecond: 2, P50: 9 * ms, P99: 9 * ms, Pairs: 3, Failures: 3,
 			Busiest: 2.0 / 3, OverDirect: 1.25, P50Least: 9 * ms, P50Most: 9 * ms, P99Least: 9 * ms, P99Most: 9 * ms,
 		},
@@ -39,7 +39,8 @@ func TestSumUp(t *testing.T) {
 	}
 }
 
-// A quantile is the least value that the share of the values doesn't exceed.
+// TestQuantile checks that a quantile is the smallest value that the given share of the values does
+// not exceed.
 func TestQuantile(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		list := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) time.Duration {

@@ -13,8 +13,8 @@ import (
 	"github.com/lockfault/lockfault/strategies/all"
 )
 
-// TestReadmePicture draws the README's picture again: it is what this program draws, with the seed
-// that it takes by itself.
+// TestReadmePicture checks that the README's picture is what this program draws with the default
+// seed.
 func TestReadmePicture(t *testing.T) {
 	script, err := scenarios.Lookup("gc-pause-holding")
 	if err != nil {

@@ -1,6 +1,6 @@
-// Package results turns what playing a cell yielded into what a report says about
-// it: for commands, whose workers play the cells, and for tests that play them in
-// their own process.
+// Package cellresult converts the outcome of a cell into the [reports.Cell] that results.json
+// stores. Commands, whose workers run the cells, and tests, which run cells in their own process,
+// share the package. Its functions run no cells and write no files.
 package cellresult
 
 import (
@@ -11,8 +11,8 @@ import (
 	"github.com/lockfault/lockfault/scenarios"
 )
 
-// Cell returns what results.json says about a cell that was played: all but what was
-// expected of it and where its history is.
+// Cell returns the result of a cell that was run, without its expectations and without the path of
+// its history. [Expect] sets the expectations.
 func Cell(world string, played harness.Cell, o harness.Outcome) reports.Cell {
 	cell := reports.Cell{
 		World: world, Strategy: played.Strategy.Name, Scenario: played.Script.Name,
@@ -27,7 +27,8 @@ func Cell(world string, played harness.Cell, o harness.Outcome) reports.Cell {
 	return cell
 }
 
-// Expect puts into a cell what is expected of it, by a user's file if there is one.
+// Expect sets the expectation fields of a cell. A nil file means that the user gave no
+// expectations. A cell with the verdict not-applicable gets no expected anomalies.
 func Expect(cell *reports.Cell, played harness.Cell, file *scenarios.Expectations) {
 	var e harness.Expectation
 	if cell.Verdict != reports.NotApplicable {

@@ -7,7 +7,8 @@ import (
 	"github.com/lockfault/lockfault/scenarios"
 )
 
-// Of a cell that was not decided nobody says that it is linearizable, nor why not.
+// TestLinearizableIsOfDecidedCells checks that an undecided cell has neither Linearizable nor a
+// Conflict.
 func TestLinearizableIsOfDecidedCells(t *testing.T) {
 	for status, want := range map[harness.Status]bool{harness.Held: true, harness.Violated: true, harness.NotApplicable: false, harness.Error: false} {
 		if c := Cell(harness.Sim, harness.Cell{Script: &scenarios.Script{}}, harness.Outcome{Status: status}); c.Linearizable != want || c.Conflict != nil {

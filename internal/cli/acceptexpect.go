@@ -12,8 +12,9 @@ import (
 	"github.com/lockfault/lockfault/scenarios"
 )
 
-// checkAccept finds out, before anything is played, whether what is played can be
-// accepted.
+// checkAccept reports, before any cell runs, why the results of the scripts could not be accepted.
+// The error is a scenario key that the expectations format rejects, or an --expect file that cannot
+// be written.
 func (o *runOptions) checkAccept(scripts []chosen) error {
 	for _, script := range scripts {
 		if err := new(scenarios.Expectations).Set("x", script.Key(), nil); err != nil {
@@ -26,7 +27,8 @@ func (o *runOptions) checkAccept(scripts []chosen) error {
 	return nil
 }
 
-// An acceptance is what becomes of the file when what cells show is accepted.
+// acceptance holds the new contents of the --expect file and counts of its changes. The method
+// write stores it.
 type acceptance struct {
 	file                   string
 	now                    []byte
@@ -35,9 +37,10 @@ type acceptance struct {
 	changes                screen
 }
 
-// accept makes what the cells show the most that they may: what each shows in all its
-// worlds together. Of one that came to no verdict in one of them nothing
-// changes. The file is read again, so that what was written into it meanwhile stays.
+// accept returns the expectations file with the observed anomalies of each cell as its permitted
+// ones, joined over all worlds. A strategy and scenario with an undecided cell in any world keeps
+// its line; cells that are not applicable are skipped. accept reads the file again, so concurrent
+// edits of other lines are kept. accept writes nothing.
 func (e *expectations) accept(visit func(func(reports.Cell) error) error) (*acceptance, error) {
 	type shown struct {
 		anomalies []checker.Anomaly
@@ -73,7 +76,7 @@ func (e *expectations) accept(visit func(func(reports.Cell) error) error) (*acce
 			a.untouched++
 			continue
 		}
-		s.anomalies = append(s.anomalies, e.cells[p].Expectation(nil).Drawn...) // what it shows another time is as good
+		s.anomalies = append(s.anomalies, e.cells[p].Expectation(nil).Drawn...) // anomalies drawn at random in other runs stay permitted
 		was, ok := said.Of(p.strategy, key)
 		if err := said.Set(p.strategy, key, s.anomalies); err != nil {
 			return nil, err
@@ -97,7 +100,7 @@ func (e *expectations) accept(visit func(func(reports.Cell) error) error) (*acce
 	return a, nil
 }
 
-// write puts what was accepted into the file.
+// write replaces the --expect file, or does nothing if no line is new or changed.
 func (a *acceptance) write() error {
 	if a.added+a.changed == 0 {
 		return nil
@@ -108,7 +111,7 @@ func (a *acceptance) write() error {
 	return nil
 }
 
-// print says what changed.
+// print writes the changes and the counts to w.
 func (a *acceptance) print(w io.Writer) {
 	a.changes.print(w)
 	fmt.Fprintf(w, "%s: %d new, %d changed, %d as before", a.file, a.added, a.changed, a.same)
@@ -118,7 +121,7 @@ func (a *acceptance) print(w io.Writer) {
 	fmt.Fprintln(w)
 }
 
-// words lists anomalies as the file does.
+// words returns the anomalies separated by spaces, as in the file, or "none".
 func words(list []checker.Anomaly) string {
 	if len(list) == 0 {
 		return "none"

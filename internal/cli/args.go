@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// noArgs refuses arguments of a command that takes none.
+// noArgs returns a usage error if a command without arguments is given any.
 func noArgs(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		return usage("%q takes no arguments, but was given %q: \"%s --help\" explains it", cmd.Name(), args[0], cmd.CommandPath())
@@ -15,7 +15,7 @@ func noArgs(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// exactArgs demands one argument for each of the names.
+// exactArgs returns a check that requires one argument for each name.
 func exactArgs(names ...string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		switch {
@@ -28,17 +28,17 @@ func exactArgs(names ...string) cobra.PositionalArgs {
 	}
 }
 
-// The largest values of flags that no other part of the program bounds.
+// Upper bounds of flag values that no other package limits.
 const (
-	// longest is the longest time that a flag takes.
+	// longest is the largest duration of a flag.
 	longest = 1_000_000 * time.Hour
-	// longestLease is the longest lease of a script, too.
+	// longestLease is also the largest lease of a script.
 	longestLease = 1000 * time.Hour
-	// mostHolders is how many may hold a lock together in a history that is checked.
+	// mostHolders is the largest number of simultaneous holders in a checked history.
 	mostHolders = 1_000_000
 )
 
-// between refuses the value of a flag that is out of range.
+// between returns a usage error if the value of a flag is outside least to most.
 func between[T cmp.Ordered](flag string, value, least, most T) error {
 	if value < least || value > most {
 		return usage("invalid --%s %v: must be between %v and %v", flag, value, least, most)

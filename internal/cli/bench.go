@@ -55,7 +55,8 @@ whatever else the machine does meanwhile hits all alike; compare within a run.`,
 	return cmd
 }
 
-// The least time to measure, and the most contenders and replicas.
+// Bounds of the bench flags: the shortest --time, and the largest numbers of contenders and
+// replicas.
 const (
 	leastTime      = 10 * time.Millisecond
 	mostContenders = 1000
@@ -107,7 +108,7 @@ func (o *benchOptions) run(cmd *cobra.Command, a *app) error {
 	if err != nil {
 		return &statusError{ExitUndecided, err}
 	}
-	if o.svg != "" { // before minutes are spent
+	if o.svg != "" { // fail before measuring for minutes
 		if err := atomicdir.CheckFile(o.svg); err != nil {
 			return usage("can't write the plot: %v", pathErrorText(err))
 		}
@@ -142,7 +143,7 @@ func (o *benchOptions) run(cmd *cobra.Command, a *app) error {
 	return nil
 }
 
-// measures counts a strategy that is measured next, with so many contenders.
+// measures reports progress: the next strategy to be measured, and its number of contenders.
 func (p *progress) measures(strategy string, contenders int) {
 	p.done++
 	if p.due() {

@@ -15,11 +15,11 @@ import (
 	"github.com/lockfault/lockfault/strategies"
 )
 
-// tracePrefix is how the names of the directories begin in which a cell that is played
-// by itself leaves its history.
+// tracePrefix begins the names of the temporary directories for histories of single cells.
 const tracePrefix = "lockfault-trace-"
 
-// makeTraces makes such a directory.
+// makeTraces creates a temporary directory for histories, named with tracePrefix. The caller
+// removes it.
 func makeTraces() (*tempdir.Dir, error) {
 	temp, err := tempdir.Make("", tracePrefix)
 	if err != nil {
@@ -28,15 +28,15 @@ func makeTraces() (*tempdir.Dir, error) {
 	return temp, err
 }
 
-// A oneCell is the cell that the arguments of a command name.
+// oneCell is the cell that is named by the arguments of a command, with its expectations.
 type oneCell struct {
 	script   chosen
 	strategy strategies.Strategy
 	expected *expectations
 }
 
-// cellArgs takes the names of a strategy and a scenario; the strategy may be left out
-// where --subject gives one.
+// cellArgs requires the names of a strategy and a scenario. The strategy may be omitted if
+// --subject is set.
 func cellArgs(cmd *cobra.Command, args []string) error {
 	if cmd.Flags().Changed("subject") && len(args) == 1 {
 		return nil
@@ -44,9 +44,10 @@ func cellArgs(cmd *cobra.Command, args []string) error {
 	return exactArgs("the name of a strategy", "the name or file of a scenario")(cmd, args)
 }
 
-// chooseCell returns the cell that arguments taken by cellArgs name, if it can be played.
+// chooseCell returns the cell named by args, which cellArgs has checked. The error says why the
+// cell cannot be played.
 func (o *playOptions) chooseCell(cmd *cobra.Command, a *app, args []string) (*oneCell, error) {
-	if len(args) == 1 { // the strategy is the program
+	if len(args) == 1 { // --subject names the strategy
 		args = []string{"", args[0]}
 	}
 	strategyName, scenario := args[0], args[1]
@@ -93,15 +94,15 @@ func (o *playOptions) chooseCell(cmd *cobra.Command, a *app, args []string) (*on
 	return &oneCell{script, list[0], expected}, nil
 }
 
-// playCell plays a cell and returns what it came to, and its history, which is empty if
-// it left none.
+// playCell plays a cell and returns its result and history. The history is empty if the run
+// recorded none.
 func (o *playOptions) playCell(cmd *cobra.Command, c *oneCell) (cell reports.Cell, history checker.History, err error) {
 	o.warn(cmd)
 	temp, err := makeTraces()
 	if err != nil {
 		return cell, history, err
 	}
-	defer temp.Remove() // or the next one does
+	defer temp.Remove() // a directory that cannot be removed now is removed by a later run
 	dir := temp.Path()
 	world := o.worlds[0]
 	err = o.play(cmd.Context(), world, 1, o.cells(world, 0, []chosen{c.script}, []strategies.Strategy{c.strategy}, dir), func(_ job, p played) error {
@@ -122,13 +123,13 @@ func (o *playOptions) playCell(cmd *cobra.Command, c *oneCell) (cell reports.Cel
 	return cell, history, err
 }
 
-// cellStatus returns how a command ends that played this cell and no other.
+// cellStatus returns the exit status of a command that played only this cell, or nil for status 0.
 func cellStatus(cell reports.Cell) error {
 	var m reports.Matrix
 	if err := m.Add(cell); err != nil {
 		return err
 	}
-	if cell.Verdict == reports.NotApplicable { // which nobody could know before
+	if cell.Verdict == reports.NotApplicable { // found out only by playing the cell
 		return &statusError{code: ExitUndecided}
 	}
 	return verdictStatus(m.Tally())

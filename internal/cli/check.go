@@ -38,7 +38,7 @@ type checkOptions struct {
 	html    string
 }
 
-// inputAuto has the format of a history told by its content.
+// inputAuto selects detection of the history format by content.
 const inputAuto = "auto"
 
 func inputs() []string {
@@ -97,8 +97,7 @@ as one.`,
 	return cmd
 }
 
-// check refuses what makes no sense, and settles what kind of lock the flags ask
-// for.
+// check validates the flags and sets o.spec to the kind of lock that they ask for.
 func (o *checkOptions) check(cmd *cobra.Command) error {
 	if !slices.Contains(specs(), o.spec) {
 		return unknown("spec", o.spec, specs(), "there are "+strings.Join(specs(), ", "))
@@ -134,12 +133,12 @@ func (o *checkOptions) check(cmd *cobra.Command) error {
 	return err
 }
 
-// A checked is what is said about one file.
+// checked is the result of checking one file, as in the JSON output.
 type checked struct {
 	File       string `json:"file"`
 	Format     string `json:"format"`
 	Spec       string `json:"spec"`
-	SpecReason string `json:"because,omitempty"` // why this spec, if its content told
+	SpecReason string `json:"because,omitempty"` // why this spec, if it was guessed from the content
 	Verdict    string `json:"verdict"`           // valid, invalid, unknown, or error
 	Reason     string `json:"reason,omitempty"`
 	Operations int    `json:"operations"`
@@ -167,7 +166,7 @@ type violation struct {
 	Message string        `json:"says"`
 }
 
-// verdictError is the verdict on a file that could not be read to its end.
+// verdictError is the verdict on a file that could not be read completely.
 const verdictError = "error"
 
 func (o *checkOptions) run(cmd *cobra.Command, files []string) error {
@@ -188,7 +187,7 @@ func (o *checkOptions) run(cmd *cobra.Command, files []string) error {
 		if file == "-" {
 			continue
 		}
-		// Before hours of reading, not after.
+		// Fail before hours of reading, not after.
 		if info, err := os.Stat(file); err != nil {
 			return usage("can't read the history: %v", pathErrorText(err))
 		} else if info.IsDir() {
@@ -207,7 +206,7 @@ func (o *checkOptions) run(cmd *cobra.Command, files []string) error {
 			return &statusError{ExitInterrupted, fmt.Errorf("interrupted: %d of %d histories are checked", len(list), len(files))}
 		}
 		if err != nil {
-			// Without the program's name in front, editors find the place.
+			// Without the program's name in front, editors recognize the file and line.
 			fmt.Fprintln(cmd.ErrOrStderr(), err)
 		}
 		list = append(list, c)
@@ -234,7 +233,8 @@ func (o *checkOptions) run(cmd *cobra.Command, files []string) error {
 	return nil
 }
 
-// one checks one file. The error is why it could not be read to its end.
+// one checks one file, with "-" for stdin. The error says why the file could not be read to its
+// end; the result is valid for the part that was read.
 func (o *checkOptions) one(ctx context.Context, stdin io.Reader, file string) (checked, error) {
 	c := checked{File: file, Spec: o.spec}
 	if file == "-" {
@@ -273,8 +273,7 @@ func (o *checkOptions) one(ctx context.Context, stdin io.Reader, file string) (c
 	r := history.New(in.whole, how)
 	j, err := judge(ctx, r.Events(), spec, c.Spec != specMulti, as)
 	if err == nil && j.Unsettled && (j.Verdict == linear.Unknown || o.all) {
-		// The rules leave a question open, which takes a search from the
-		// first event on.
+		// The rules alone leave the verdict open: only a search from the first event can settle it.
 		if from := in.reopen(); from == nil && j.Verdict == linear.Unknown {
 			j.Reason += "; a search may settle it, but not of an input of this size that can be read only once: give it as a file"
 		} else if from != nil {
@@ -307,7 +306,7 @@ func (o *checkOptions) one(ctx context.Context, stdin io.Reader, file string) (c
 	}
 	if err != nil {
 		c.Reason = err.Error()
-		if j.Verdict != linear.Invalid { // what was proven before holds
+		if j.Verdict != linear.Invalid { // a proof from the events read so far stays valid
 			c.Verdict = verdictError
 		}
 	}
@@ -354,7 +353,7 @@ func (o *checkOptions) print(out io.Writer, list []checked) error {
 	return b.Flush()
 }
 
-// locks returns how many locks the history is about, and says so if that is an estimate.
+// locks returns the number of locks in the history, with "about" if it is an estimate.
 func (c *checked) locks() string {
 	if c.Estimated {
 		return "about " + strconv.Itoa(c.Keys)
@@ -362,7 +361,7 @@ func (c *checked) locks() string {
 	return strconv.Itoa(c.Keys)
 }
 
-// onLocks returns what locks returns, with its noun.
+// onLocks returns the text of locks followed by its noun.
 func (c *checked) onLocks() string {
 	if c.Keys == 1 {
 		return "1 lock"
@@ -370,8 +369,8 @@ func (c *checked) onLocks() string {
 	return c.locks() + " locks"
 }
 
-// explain writes what the table has no room for, after an empty line; nothing if
-// there is nothing to say.
+// explain writes the details that do not fit into the table, after an empty line. explain writes
+// nothing if no details exist.
 func (c *checked) explain(w io.Writer, skew time.Duration) {
 	var lines []string
 	if c.SpecReason != "" {
@@ -392,7 +391,7 @@ func (c *checked) explain(w io.Writer, skew time.Duration) {
 		lines = append(lines, count(c.Omitted, "more violation is", "more violations are")+" not listed")
 	}
 	switch {
-	case c.Reason == "" || c.Verdict == verdictError: // that went to standard error
+	case c.Reason == "" || c.Verdict == verdictError: // read errors were printed on standard error
 	case c.Verdict == string(linear.Invalid):
 		lines = append(lines, "the rest was not read: "+c.Reason)
 	default:

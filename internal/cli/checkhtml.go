@@ -13,10 +13,11 @@ import (
 	"github.com/lockfault/lockfault/reports"
 )
 
-// mostDrawn is how many violations of a history are drawn: more are no picture any more.
+// mostDrawn is the largest number of violations drawn per history; larger pages are unreadable.
 const mostDrawn = 20
 
-// checkHTML refuses a page that could not be written, before hours of reading.
+// checkHTML returns a usage error if the page of --html could not be written, before hours of
+// reading.
 func (o *checkOptions) checkHTML(set bool, files []string) error {
 	switch {
 	case !set:
@@ -37,8 +38,9 @@ func (o *checkOptions) checkHTML(set bool, files []string) error {
 	return nil
 }
 
-// draw reads a history once more, and returns its violations with what there is about their
-// locks, or if there are none, the lock that it begins with.
+// draw reads the history again and returns its violations with the events and holds of their locks.
+// Without violations it returns the first lock of the history. At most mostDrawn violations are
+// drawn.
 func (o *checkOptions) draw(from io.Reader, how history.Options, spec linear.Spec, list []linear.Violation) []reports.Drawn {
 	list = list[:min(len(list), mostDrawn)]
 	held, about := around(history.New(from, how).Events(), spec, list, linear.Options{Strict: o.strict, Skew: o.skew, All: true})
@@ -60,7 +62,8 @@ func (o *checkOptions) draw(from io.Reader, how history.Options, spec linear.Spe
 	return drawn
 }
 
-// lockOf returns the key under which events are gathered. A Multi has one key of several, and all of them count.
+// lockOf returns the key under which events are gathered: key, or "" for [linear.Multi], where one
+// operation names several keys and all events count.
 func lockOf(spec linear.Spec, key string) string {
 	if spec == linear.Multi() {
 		return ""
@@ -68,7 +71,8 @@ func lockOf(spec linear.Spec, key string) string {
 	return key
 }
 
-// around gathers the events that are about the locks of some violations, and what clients must have held of them.
+// around returns the events of the locks of the violations, by key, and the holds that the checker
+// derives. Without violations it uses the lock of the first event.
 func around(events iter.Seq2[linear.Event, error], spec linear.Spec, list []linear.Violation, as linear.Options) (held []linear.Held, about map[string][]linear.Event) {
 	about = map[string][]linear.Event{}
 	for _, v := range list {
@@ -83,7 +87,7 @@ func around(events iter.Seq2[linear.Event, error], spec linear.Spec, list []line
 	c := linear.New(spec, as)
 	for e, err := range events {
 		if err != nil {
-			break // it was told when it was judged
+			break // the error was reported when the history was judged
 		}
 		if first && e.Phase != linear.Crash {
 			first, about[lockOf(spec, e.Key)] = false, nil
@@ -95,7 +99,7 @@ func around(events iter.Seq2[linear.Event, error], spec linear.Spec, list []line
 		} else if key := lockOf(spec, e.Key); wanted(about, key) {
 			about[key] = append(about[key], e)
 		}
-		_ = c.Add(e) // as when it was judged
+		_ = c.Add(e) // its error was reported when the history was judged
 	}
 	c.Result()
 	return held, about
@@ -106,7 +110,7 @@ func wanted(about map[string][]linear.Event, key string) bool {
 	return ok
 }
 
-// writeHTML writes the page.
+// writeHTML writes the page of --html, or nothing if the flag is not set.
 func (o *checkOptions) writeHTML(list []checked) error {
 	if o.html == "" {
 		return nil

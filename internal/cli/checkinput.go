@@ -7,25 +7,25 @@ import (
 )
 
 const (
-	// lookedAt is how much of a history tells what kind of lock it is about.
+	// lookedAt is the number of bytes of a history from which the kind of lock is guessed.
 	lookedAt = 256 << 10
-	// remembered is how much of an input that can be read only once is kept
-	// for a second reading.
+	// remembered is the largest input in bytes that is buffered for a second reading if it cannot
+	// be seeked.
 	remembered = 16 << 20
 )
 
-// A historyText is a history's text, which may be wanted twice.
+// historyText is the text of a history that may be read twice.
 type historyText struct {
-	head     []byte // its beginning
+	head     []byte // the first lookedAt bytes
 	whole    io.Reader
-	file     io.ReadSeeker // nil if it can be read only once
-	start    int64         // where it begins in file
+	file     io.ReadSeeker // nil if the input can be read only once
+	start    int64         // offset of the history in file
 	buffered bytes.Buffer
-	over     bool // there was more than is kept
+	over     bool // the input exceeded remembered, so buffered was dropped
 }
 
-// newHistoryText reads the beginning of a history. An error comes back when that is
-// read through.
+// newHistoryText reads the first lookedAt bytes of r. A read error is returned by the reader whole,
+// not here.
 func newHistoryText(r io.Reader) *historyText {
 	in := &historyText{}
 	if file, ok := r.(io.ReadSeeker); ok {
@@ -53,7 +53,7 @@ type failed struct{ err error }
 
 func (f failed) Read([]byte) (int, error) { return 0, f.err }
 
-// Write keeps what has been read, as long as it is not too much.
+// Write buffers p for a second reading. After more than remembered bytes it drops the buffer.
 func (in *historyText) Write(p []byte) (int, error) {
 	if in.over || in.buffered.Len()+len(p) > remembered {
 		in.over = true
@@ -63,7 +63,7 @@ func (in *historyText) Write(p []byte) (int, error) {
 	return in.buffered.Write(p)
 }
 
-// flagArgs returns the text from its beginning, once more, or nil if it is gone.
+// reopen returns a reader of the text from its beginning, or nil if the text cannot be read again.
 func (in *historyText) reopen() io.Reader {
 	if in.file == nil {
 		if in.over {

@@ -12,26 +12,27 @@ import (
 )
 
 const (
-	// judges is how many keys at most are judged at the same time. It does not
-	// depend on the machine, so neither does the result.
+	// judges is the largest number of checkers that run at the same time. judges does not depend on
+	// the machine, so the result does not either.
 	judges = 16
-	// batch is how many events are handed over at a time.
+	// batch is the number of events passed to a checker at a time.
 	batch = 512
-	// dealt is of how many keys the judge is remembered. The first ones are dealt out in turn, so that few keys
-	// have a judge each; a later one's follows from its name.
+	// dealt is the number of keys whose checker is stored in a table. The first keys are assigned
+	// in turn, so that few keys get one checker each; a later key is assigned by its hash.
 	dealt = 4096
 )
 
-// judgement is what is known of a whole history.
+// judgement is the combined result of a whole history.
 type judgement struct {
 	linear.Result
 	keys      int
-	estimated bool // keys is an estimate: they are more than distinct counts exactly
+	estimated bool // keys is an estimate: more keys than distinct counts exactly
 }
 
-// judge judges a history, the keys separately and in parallel: locks are local.
-// It needs memory for what is open. It returns the
-// error that ended the events, with the judgement of those before it.
+// judge checks a history, distributing its keys over parallel checkers if apart is true. This is
+// sound because linearizability is local: each lock can be checked alone. Memory grows with the
+// open operations. judge returns the error that ended the events, or that of ctx, with the
+// judgement of the events before it.
 func judge(ctx context.Context, events iter.Seq2[linear.Event, error], spec linear.Spec, apart bool, o linear.Options) (judgement, error) {
 	b := parallelChecker{spec: spec, options: o, apart: apart, keys: map[string]*judgeAtWork{}}
 	b.free.New = func() any { return new([]linear.Event) }
@@ -51,13 +52,13 @@ func judge(ctx context.Context, events iter.Seq2[linear.Event, error], spec line
 	return b.close(), failure
 }
 
-// A parallelChecker is the judges at work on one history.
+// parallelChecker runs the checkers of one history.
 type parallelChecker struct {
 	spec    linear.Spec
 	options linear.Options
-	apart   bool // keys can be judged apart
+	apart   bool // keys can be checked separately
 	list    []*judgeAtWork
-	end     time.Duration // of the history, as far as it was read
+	end     time.Duration // time of the last event read
 	keys    map[string]*judgeAtWork
 	known   distinct
 	lastKey string
@@ -73,7 +74,7 @@ type judgeAtWork struct {
 
 func (b *parallelChecker) take(e *linear.Event) {
 	b.end = e.Time
-	if e.Phase == linear.Crash { // of a client, whatever it held
+	if e.Phase == linear.Crash { // a crash of a client concerns every lock it may hold
 		for _, j := range b.list {
 			b.give(j, e)
 		}
@@ -93,7 +94,7 @@ func (b *parallelChecker) judgeOf(key string) *judgeAtWork {
 	if b.apart {
 		b.known.add(h)
 	} else {
-		for one := range strings.FieldsSeq(key) { // of a Multi an operation names several
+		for one := range strings.FieldsSeq(key) { // an operation of a Multi names several keys
 			b.known.add(hash(one))
 		}
 	}
@@ -121,12 +122,12 @@ func (b *parallelChecker) start() *judgeAtWork {
 		for events := range j.in {
 			for i := range *events {
 				if checker.Add((*events)[i]) != nil {
-					break // the result says it, and every later Add too
+					break // Result reports the error, and later calls of Add fail too
 				}
 			}
 			b.free.Put(events)
 		}
-		checker.Until(b.end) // also when no more was about its locks
+		checker.Until(b.end) // advance the clock past the last event of these locks
 		j.out <- checker.Result()
 	}()
 	return j
@@ -149,7 +150,7 @@ func (b *parallelChecker) give(j *judgeAtWork, e *linear.Event) {
 	}
 }
 
-// close ends the judging and joins the results.
+// close stops the checkers and joins their results.
 func (b *parallelChecker) close() judgement {
 	all := judgement{Result: linear.Result{Verdict: linear.Valid}, keys: b.known.count(), estimated: b.known.estimated()}
 	for _, j := range b.list {
@@ -182,14 +183,14 @@ func (b *parallelChecker) close() judgement {
 	if more := len(all.Violations) - linear.MaxViolations; more > 0 {
 		all.Omitted += more
 		if first := slices.IndexFunc(all.Violations, func(v linear.Violation) bool { return v.Certain }); first >= linear.MaxViolations {
-			all.Violations[linear.MaxViolations-1] = all.Violations[first] // what the verdict rests on is listed
+			all.Violations[linear.MaxViolations-1] = all.Violations[first] // keep the certain violation that decides the verdict
 		}
 		all.Violations = all.Violations[:linear.MaxViolations]
 	}
 	return all
 }
 
-// provenAt returns the last line that a violation needs.
+// provenAt returns the line of the last event of a violation.
 func provenAt(v linear.Violation) int {
 	last := 0
 	for _, e := range v.Events {

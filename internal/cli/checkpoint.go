@@ -14,8 +14,9 @@ func (o *exploreOptions) addCheckpointFlag(flags *pflag.FlagSet) {
 	flags.StringVar(&o.checkpoint, "checkpoint", "", "`file` that keeps what was played, so that the same search, started again, goes on where it ended; default none")
 }
 
-// openCheckpoint returns the player of a search: the one that is given, behind the file
-// of --checkpoint, if there is one.
+// openCheckpoint returns the player of a search. With --checkpoint it wraps player in a journal,
+// which replays recorded runs, and also returns the open file, which the caller closes. Without the
+// flag it returns player and a nil checkpoint.
 func (o *exploreOptions) openCheckpoint(strategy string, player explore.Player, stderr io.Writer) (explore.Player, *checkpoint, error) {
 	if o.checkpoint == "" {
 		return player, nil, nil
@@ -36,17 +37,17 @@ func (o *exploreOptions) openCheckpoint(strategy string, player explore.Player, 
 	return journal, &checkpoint{journal}, nil
 }
 
-// A checkpoint is an open file of --checkpoint; nil is none.
+// checkpoint is the open file of --checkpoint. A nil *checkpoint means that the flag is not set.
 type checkpoint struct{ journal *explore.Journal }
 
-// Close lets others have it.
+// Close closes the file, which releases it for other processes. Close does nothing on nil.
 func (c *checkpoint) Close() {
 	if c != nil {
 		c.journal.Close()
 	}
 }
 
-// tellCheckpoint says how much of the search was played by one before.
+// tellCheckpoint writes how many runs were taken from the checkpoint of a previous search.
 func (o *exploreOptions) tellCheckpoint(w io.Writer, c *checkpoint) error {
 	if c == nil || c.journal.Known() == 0 {
 		return nil

@@ -11,9 +11,9 @@ import (
 	"github.com/lockfault/lockfault/checker/linear"
 )
 
-// The kinds of lock that a history can be judged against.
+// Kinds of lock that a history can be judged against.
 const (
-	specAuto      = "auto" // told by the content
+	specAuto      = "auto" // guessed from the content
 	specMutex     = "mutex"
 	specReentrant = "reentrant"
 	specLease     = "lease"
@@ -31,8 +31,8 @@ func specs() []string {
 
 func expiries() []string { return []string{"believed", "known", "unknown"} }
 
-// specOf returns the kind of lock that the flags ask for, by name or because
-// only it has such a flag; or specAuto.
+// specOf returns the kind of lock that the flags select: --spec, or the only kind that has a given
+// flag, or specAuto. Flags of different kinds are a usage error.
 func (o *checkOptions) specOf(cmd *cobra.Command) (string, error) {
 	name, by := o.spec, ""
 	for _, f := range []struct{ flag, spec string }{{"permits", specSemaphore}, {"limit", specReentrant}, {"expiry", specLease}} {
@@ -49,7 +49,7 @@ func (o *checkOptions) specOf(cmd *cobra.Command) (string, error) {
 	return name, nil
 }
 
-// linear returns the specification of that name.
+// linear returns the checker specification of the given name.
 func (o *checkOptions) linear(name string) (linear.Spec, error) {
 	switch name {
 	case specReentrant:
@@ -80,9 +80,9 @@ func (o *checkOptions) linear(name string) (linear.Spec, error) {
 	return linear.Mutex(), nil
 }
 
-// guess tells by the beginning of a history what kind of lock it is about, and
-// from what. What can't be read says nothing here; it will be told of when it
-// is read in earnest.
+// guess returns the kind of lock that the beginning of a history suggests, and the reason; the
+// reason is empty for the default, a mutex. Unreadable lines are skipped; the complete reading
+// reports them.
 func guess(head []byte, how history.Options) (name, because string) {
 	token, lease, shared, ended := "", "", "", ""
 	how.Skip = func(*history.Error) {}

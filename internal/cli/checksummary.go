@@ -9,7 +9,7 @@ import (
 	"github.com/lockfault/lockfault/checker/history"
 )
 
-// timeUnits are the values of --time-unit.
+// timeUnits returns the values of --time-unit.
 func timeUnits() []string {
 	names := []string{inputAuto}
 	for _, unit := range history.TimeUnits() {
@@ -18,19 +18,19 @@ func timeUnits() []string {
 	return names
 }
 
-// An otherEvent counts events of a history that are no operation of a lock.
+// otherEvent counts events of a history that are not operations of a lock.
 type otherEvent struct {
-	Name   string `json:"name,omitempty"` // empty for all beyond the first few
-	By     string `json:"by,omitempty"`   // who is no client
+	Name   string `json:"name,omitempty"` // empty for the sum of all names after the first few
+	By     string `json:"by,omitempty"`   // the process, if it is not a client
 	Events int    `json:"events"`
 }
 
-// found is what a reader took a history for, beyond its format.
+// found holds what the reader detected in a history in addition to its format.
 type found struct {
-	Separator   string       `json:"separator,omitempty"` // of columns, if it is no comma
+	Separator   string       `json:"separator,omitempty"` // of columns, if it is not a comma
 	TimeUnit    string       `json:"time_unit,omitempty"` // of times of CSV that are plain numbers
 	Since1970   bool         `json:"since_1970,omitempty"`
-	UnitBecause string       `json:"time_unit_because,omitempty"` // if nobody asked for the unit
+	UnitBecause string       `json:"time_unit_because,omitempty"` // the reason, if the unit was guessed
 	OtherEvents []otherEvent `json:"others,omitempty"`
 }
 
@@ -50,9 +50,9 @@ func foundBy(r *history.Reader) found {
 	return f
 }
 
-// planText returns a line for each thing that was guessed and that a user may know
-// better, or that was left out. A unit matters to what is said of dates, and to the
-// skew; otherwise it makes no difference to the verdict.
+// notes returns a line for each guess that a user may want to correct, and for skipped events. The
+// guessed time unit is listed only if the times are dates or skew is positive, because otherwise it
+// does not affect the verdict.
 func (f found) notes(skew time.Duration) []string {
 	var lines []string
 	switch f.Separator {

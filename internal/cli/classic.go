@@ -2,12 +2,11 @@ package cli
 
 import "slices"
 
-// classic is the word for the strategies, and for the scenarios, of [classicStrategies] and
-// [classicScenarios].
+// classic is the word that selects [classicStrategies] or [classicScenarios].
 const classic = "@classic"
 
-// classicStrategies and classicScenarios are the selection that benchmarks and comparisons of versions
-// play. Later strategies and scenarios are not added, so that numbers stay comparable.
+// classicStrategies and classicScenarios are the fixed selection for benchmarks and comparisons of
+// versions. New strategies and scenarios are not added, so that numbers stay comparable.
 var (
 	classicStrategies = []string{
 		"setnx-expire",
@@ -76,7 +75,7 @@ var (
 	}
 )
 
-// withClassic returns the words with the names in the place of "@classic".
+// withClassic returns the words with each "@classic" replaced by names.
 func withClassic(words, names []string) []string {
 	var all []string
 	for _, word := range words {

@@ -1,6 +1,5 @@
-// Package cli is the command line: it reads what its user wants, spreads cells
-// over worker processes, and has the results reported. Users build binaries of
-// their own with it, which then know their strategies too:
+// Package cli implements the command line: it parses flags, distributes cells over worker processes
+// and writes reports. Users build their own binaries with it, which then include their strategies:
 //
 //	func main() {
 //		registry, err := all.Registry().With(mine)
@@ -10,8 +9,8 @@
 //		os.Exit(cli.Main(registry))
 //	}
 //
-// Arguments and a registry come in; text, a report's directory and an exit
-// status go out. It is the top of the module: nothing else imports it.
+// Arguments and a registry come in; text, a report directory and an exit status go out. Package cli
+// is the top of the module: only package lockfault and the packages below cmd import it.
 package cli
 
 import (
@@ -41,37 +40,37 @@ import (
 	"github.com/lockfault/lockfault/strategies"
 )
 
-// The exit statuses.
+// Exit statuses of the program.
 const (
-	ExitOK          = 0   // done, and everything as expected
-	ExitDiffers     = 1   // done, but something is not as expected
-	ExitUsage       = 2   // asked for what there isn't; nothing was done
-	ExitUndecided   = 3   // something is unknown or in error
-	ExitInterrupted = 130 // stopped; what was finished is kept
+	ExitOK          = 0   // completed, and everything as expected
+	ExitDiffers     = 1   // completed, but something is not as expected
+	ExitUsage       = 2   // invalid command line; nothing was done
+	ExitUndecided   = 3   // a result is undecided or an error
+	ExitInterrupted = 130 // interrupted; finished results are kept
 )
 
-// Main runs the command line of this process with the strategies of the
-// registry and returns the exit status for os.Exit. It is all that a main
-// function needs: the same binary serves as its own worker process, which Main
-// takes care of.
+// Main runs the command line of this process with the strategies of the registry and returns the
+// exit status for os.Exit. A main function needs nothing else: the binary also serves as its own
+// worker process, which Main handles. Main cancels the command on SIGINT, SIGTERM and, unless it is
+// ignored, SIGHUP; a second signal ends the process at once.
 func Main(registry strategies.Registry, options ...Option) int {
 	collectLess()
 	workerpool.OutlivePipe()
 	ends := []os.Signal{os.Interrupt, syscall.SIGTERM}
-	if !signal.Ignored(syscall.SIGHUP) { // by nohup, say: the end of the terminal is not ours then
+	if !signal.Ignored(syscall.SIGHUP) { // nohup ignores SIGHUP: then the end of the terminal must not end the run
 		ends = append(ends, syscall.SIGHUP)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), ends...)
 	defer stop()
-	// Who interrupts twice wants it to end now.
+	// A second interrupt ends the process at once.
 	defer context.AfterFunc(ctx, stop)()
 	return run(ctx, newApp(registry, program(os.Args), options), os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
 }
 
-// Run runs one command line, without the program's name, and returns its exit
-// status. When ctx is done it winds up and returns [ExitInterrupted]. Commands
-// that play cells start the running executable anew as their worker processes;
-// its main function must call [Main], or Run with its own arguments.
+// Run runs one command line, args without the program's name, and returns its exit status. When ctx
+// is done Run stops, keeps finished results and returns [ExitInterrupted]. Commands that play cells
+// start the running executable again as worker processes; its main function must call [Main], or
+// Run with its own arguments.
 func Run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer, registry strategies.Registry, options ...Option) int {
 	return run(ctx, newApp(registry, product, options), args, stdin, stdout, stderr)
 }
@@ -95,7 +94,7 @@ func run(ctx context.Context, a *app, args []string, stdin io.Reader, stdout, st
 	case err == nil:
 		return ExitOK
 	case errors.As(err, &syntax):
-		// Without the program's name in front, editors find the place.
+		// Without the program's name in front, editors recognize the file and line.
 		fmt.Fprintln(side, err)
 		return ExitUsage
 	case errors.As(err, &status):
@@ -109,8 +108,9 @@ func run(ctx context.Context, a *app, args []string, stdin io.Reader, stdout, st
 	}
 }
 
-// oneLine refuses arguments of several lines: where a name is printed, its second line would pass for
-// a line of the program, such as an annotation of a CI system. A program of --subject may have such.
+// oneLine returns a usage error for an argument or flag with several lines. Where such a name is
+// printed, its second line could pass for a line of the program, such as an annotation of a CI
+// system. The program of --subject may have several lines.
 func oneLine(cmd *cobra.Command, args []string) (err error) {
 	check := func(what, text string) {
 		if err == nil && strings.ContainsAny(text, "\r\n") {
@@ -128,15 +128,15 @@ func oneLine(cmd *cobra.Command, args []string) (err error) {
 	return err
 }
 
-// An output is what commands have in the place of a standard stream: text that they write passes
-// [printable.Writer] and [printable.Quoter], so that no name and no error of others acts on the
-// terminal or passes for an annotation. After its reader
-// has closed the pipe, as head does, an output discards the text, so that the command finishes its
-// work. An output keeps the first error of writing, since cobra drops errors when it prints help. It
-// is safe for concurrent use: connections to a queue report from goroutines of their own.
+// output wraps a standard stream of a command. Text passes [printable.Writer] and
+// [printable.Quoter], so that foreign names and errors can neither control the terminal nor pass
+// for annotations. After the reader has closed the pipe, as head does, an output discards text, so
+// that the command finishes its work. An output keeps the first write error, because cobra drops
+// errors when it prints help. output is safe for concurrent use: connections to a queue report from
+// their own goroutines.
 type output struct {
 	to    io.Writer
-	mu    sync.Mutex // for what follows
+	mu    sync.Mutex // guards the fields below
 	text  *printable.Writer
 	lines *printable.Quoter
 	err   error
@@ -147,15 +147,15 @@ func newOutput(to io.Writer) *output {
 	return &output{to: to, text: printable.NewWriter(lines), lines: lines}
 }
 
-// allowAnnotations lets lines through that are annotations. It must be called before the first text
-// is written.
+// allowAnnotations lets annotation lines pass unquoted. allowAnnotations must be called before the
+// first write.
 func (o *output) allowAnnotations() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.text = printable.NewWriter(pipe{o.to})
 }
 
-// A pipe discards what is written to it once nothing reads from it any more.
+// pipe is a writer that discards text after the reader has closed the pipe.
 type pipe struct{ to io.Writer }
 
 func (p pipe) Write(text []byte) (int, error) {
@@ -196,20 +196,20 @@ func (o *output) keep(err error) {
 	}
 }
 
-// file returns the file that is written to, nil if that is no file.
+// file returns the underlying file, or nil if the stream is not a file.
 func (o *output) file() *os.File {
 	f, _ := o.to.(*os.File)
 	return f
 }
 
-// app is what the commands share.
+// app holds the state that all commands share.
 type app struct {
 	registry strategies.Registry
-	program  string       // what to type for it
-	engine   queue.Engine // nil if there is none
+	program  string       // the command name that a user types
+	engine   queue.Engine // nil if the program has no work queue
 
-	services   []worlds.Service    // besides Redis
-	everything strategies.Registry // the registry, and their strategies
+	services   []worlds.Service    // services other than Redis
+	everything strategies.Registry // registry, and the strategies of services
 }
 
 func newApp(registry strategies.Registry, program string, options []Option) *app {
@@ -220,18 +220,18 @@ func newApp(registry strategies.Registry, program string, options []Option) *app
 	return a
 }
 
-// product is what this is called where it isn't known what the program is called.
+// product is the name of the program where the typed name is unknown.
 const product = "lockfault"
 
-// program returns what to type for the program that was started with these
-// arguments: what was typed, as far as that is a word, or its file's name. A user's
-// own program has a name of its own.
+// program returns the command name that a user types, from the arguments of the process. The name
+// is the typed word, or its base name if it is an absolute path, or product if the result needs
+// quoting. A user's own program has its own name.
 func program(args []string) string {
 	if len(args) == 0 {
 		return product
 	}
 	name := args[0]
-	if filepath.IsAbs(name) { // a temporary file's, say, that go run made
+	if filepath.IsAbs(name) { // such as a temporary file of go run
 		name = strings.TrimSuffix(filepath.Base(name), ".exe")
 	}
 	if shell.Quote(name) != name {
@@ -240,8 +240,8 @@ func program(args []string) string {
 	return name
 }
 
-// A statusError ends the program with an exit status, and a line on standard
-// error unless err is nil.
+// statusError ends the program with an exit status, and with a line on standard error unless err is
+// nil.
 type statusError struct {
 	code int
 	err  error
@@ -256,12 +256,13 @@ func (e *statusError) Error() string {
 
 func (e *statusError) Unwrap() error { return e.err }
 
-// usage returns the error of somebody who asked for what there isn't.
+// usage returns an error that ends the program with [ExitUsage].
 func usage(format string, args ...any) error {
 	return &statusError{ExitUsage, fmt.Errorf(format, args...)}
 }
 
-// unknown returns the usage error for a word that is none of the known ones.
+// unknown returns the usage error for an unknown word: with the most similar known word if there is
+// a close match, or else with help.
 func unknown(kind, word string, known []string, help string) error {
 	if meant, ok := suggest.Of(word, known); ok {
 		return usage("unknown %s %q, did you mean %q?", kind, word, meant)
@@ -331,10 +332,10 @@ as head does, changes neither the work nor the exit status.`,
 	return root
 }
 
-// ownWords are where an example has the program's name.
+// ownWords matches the program's name in examples.
 var ownWords = regexp.MustCompile(`\b` + product + ` `)
 
-// visible returns the names of the commands that a user may call.
+// visible returns the names of the commands that are not hidden.
 func visible(cmd *cobra.Command) []string {
 	names := []string{"help"}
 	for _, c := range cmd.Root().Commands() {
@@ -363,7 +364,7 @@ func newHelpCommand() *cobra.Command {
 	}
 }
 
-// flagError words an error in a command's flags.
+// flagError returns the usage error for an error of the flag parser.
 func flagError(cmd *cobra.Command, err error) error {
 	help := fmt.Sprintf("\"%s --help\" explains the flags", cmd.CommandPath())
 	var wrong *pflag.InvalidValueError

@@ -12,7 +12,7 @@ import (
 	"github.com/lockfault/lockfault/internal/stdio"
 )
 
-// clientCommand is the name of the command that makes a process a client.
+// clientCommand is the name of the hidden command that runs a process as a client.
 const clientCommand = "client"
 
 func newClientCommand(a *app) *cobra.Command {
@@ -26,10 +26,10 @@ docs/client-protocol.md describes the conversation.`,
 		Args:   noArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if os.Getenv(procOfAll) == noProc {
-				os.Unsetenv(procOfAll) // nothing for a lock to see
+				os.Unsetenv(procOfAll) // hide the variable from the lock
 			}
 			redis.SetLogger(nopLogger{})
-			// What a strategy prints must not get into the conversation.
+			// Output of a strategy must not get into the protocol on standard output.
 			out, err := stdio.Output()
 			if err != nil {
 				return err
@@ -39,16 +39,17 @@ docs/client-protocol.md describes the conversation.`,
 	}
 }
 
-// When a program begins, testcontainers reads what there is to know of each process of
-// the machine. That is half of what it takes to start a client, and more among many
-// clients, which have nothing to do with containers: so they are told that there is
-// nothing to read.
+// The package testcontainers reads the list of all processes of the machine when a program starts.
+// Reading the list takes half of the start time of a client, and more with many clients, although
+// clients use no containers. Clients are therefore started with HOST_PROC set to a path that does
+// not exist.
 const (
 	procOfAll = "HOST_PROC"
 	noProc    = "/nonexistent"
 )
 
-// bare is the command of a client, which starts without what clients don't need.
+// bare returns a function that creates the command of a client, with HOST_PROC set to noProc. If
+// the user has set HOST_PROC, bare returns command unchanged.
 func bare(command func() *exec.Cmd) func() *exec.Cmd {
 	if os.Getenv(procOfAll) != "" {
 		return command
@@ -60,7 +61,7 @@ func bare(command func() *exec.Cmd) func() *exec.Cmd {
 	}
 }
 
-// nopLogger silences go-redis, which logs each connection that it can't make.
+// nopLogger silences go-redis, which logs each failed connection.
 type nopLogger struct{}
 
 func (nopLogger) Printf(context.Context, string, ...any) {}

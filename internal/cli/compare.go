@@ -56,7 +56,7 @@ func (o *compareOptions) compare(cmd *cobra.Command, before, after string) error
 	if err != nil {
 		return err
 	}
-	var text bytes.Buffer // whole or not at all
+	var text bytes.Buffer // write all of the text or nothing
 	if err := diff.Write(&text, o.format); err != nil {
 		return err
 	}
@@ -66,7 +66,7 @@ func (o *compareOptions) compare(cmd *cobra.Command, before, after string) error
 	return diffStatus(diff)
 }
 
-// newDiff compares two reports that a user named.
+// newDiff compares the reports at two paths that a user named.
 func newDiff(old, new string, renamed map[string]string) (*reports.Diff, error) {
 	before, err := readResults(old)
 	if err != nil {
@@ -83,7 +83,7 @@ func newDiff(old, new string, renamed map[string]string) (*reports.Diff, error) 
 	return diff, nil
 }
 
-// readResults reads those of a report that a user named.
+// readResults reads the results of a report that a user named: a directory, or its results file.
 func readResults(path string) (*reports.Results, error) {
 	if err := checkReport(path); err != nil {
 		return nil, err
@@ -95,7 +95,7 @@ func readResults(path string) (*reports.Results, error) {
 	return r, nil
 }
 
-// checkReport says what is wrong with a path that should be a report's.
+// checkReport returns a usage error if no report exists at path.
 func checkReport(path string) error {
 	switch _, err := os.Stat(reports.ResultsIn(path)); {
 	case errors.Is(err, fs.ErrNotExist) && reports.ResultsIn(path) != path:
@@ -106,7 +106,8 @@ func checkReport(path string) error {
 	return nil
 }
 
-// diffStatus returns how a comparison ends.
+// diffStatus returns the exit status of a comparison: [ExitDiffers] if a cell got worse,
+// [ExitUndecided] if a cell lost its verdict, or nil.
 func diffStatus(d *reports.Diff) error {
 	switch {
 	case d.Has(reports.Worse):

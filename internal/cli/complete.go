@@ -14,8 +14,8 @@ import (
 	"github.com/lockfault/lockfault/strategies"
 )
 
-// complete has shells complete what there are names for: arguments and flags. What it completes
-// where a file may stand, too, files are completed for as well.
+// complete registers shell completion for arguments and flags that take names. Files are completed
+// in addition wherever names are.
 func complete(root *cobra.Command, registry strategies.Registry) {
 	addCompletion(root)
 	args := map[string][]func() []string{
@@ -55,11 +55,11 @@ func complete(root *cobra.Command, registry strategies.Registry) {
 	}
 }
 
-// allScenarios are those of the library, and those for maps.
+// allScenarios returns the names of the library's scenarios and of the map scenarios.
 func allScenarios() []string { return append(scenarios.All(), scenarios.MapNames()...) }
 
-// addCompletion adds the command that prints the scripts of shells, which cobra makes, and has it
-// refuse what is no shell.
+// addCompletion adds cobra's command that prints shell completion scripts. Unknown shells are usage
+// errors.
 func addCompletion(root *cobra.Command) {
 	root.InitDefaultCompletionCmd()
 	cmd, _, err := root.Find([]string{"completion"})
@@ -82,19 +82,19 @@ func addCompletion(root *cobra.Command) {
 	}
 }
 
-// must panics at an error that only a mistake in this package makes.
+// must panics if err is not nil, which only a bug of this package can cause.
 func must(err error) {
 	if err != nil {
 		panic(fmt.Sprintf("lockfault: completion: %v", err))
 	}
 }
 
-// union returns what is in one of the lists, once.
+// union returns a followed by the elements of b that are not in a. union may modify both slices.
 func union(a, b []string) []string {
 	return append(a, slices.DeleteFunc(b, func(s string) bool { return slices.Contains(a, s) })...)
 }
 
-// tagged returns the tags of strategies, as they are named.
+// tagged returns the tags of all strategies, with "@" in front and without duplicates.
 func tagged(registry strategies.Registry) (tags []string) {
 	for _, s := range registry.All() {
 		for _, tag := range s.Tags {
@@ -113,7 +113,7 @@ func anomalyNames() (names []string) {
 	return names
 }
 
-// completeArgs completes one argument after the other.
+// completeArgs returns a completion that uses the i-th function for the i-th argument.
 func completeArgs(names ...func() []string) cobra.CompletionFunc {
 	return func(_ *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		if len(args) >= len(names) {
@@ -123,7 +123,7 @@ func completeArgs(names ...func() []string) cobra.CompletionFunc {
 	}
 }
 
-// completeList completes the last of several names with commas between them.
+// completeList returns a completion for the last name of a comma-separated list.
 func completeList(names func() []string) cobra.CompletionFunc {
 	return func(_ *cobra.Command, _ []string, typed string) (list []cobra.Completion, _ cobra.ShellCompDirective) {
 		before := typed[:strings.LastIndex(typed, ",")+1]
@@ -136,7 +136,7 @@ func completeList(names func() []string) cobra.CompletionFunc {
 	}
 }
 
-// beginning returns the names that begin so.
+// beginning returns the names that begin with typed. beginning modifies names.
 func beginning(names []string, typed string) []string {
 	return slices.DeleteFunc(names, func(name string) bool { return !strings.HasPrefix(name, typed) })
 }

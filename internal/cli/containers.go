@@ -9,8 +9,8 @@ import (
 	"github.com/lockfault/lockfault/internal/worlds"
 )
 
-// watchmanCommand is the name of the hidden command that makes a process
-// remove what a killed one left.
+// watchmanCommand is the name of the hidden command that removes the containers of a killed parent
+// process.
 const watchmanCommand = "watchman"
 
 func newWatchmanCommand() *cobra.Command {
@@ -23,7 +23,8 @@ func newWatchmanCommand() *cobra.Command {
 	}
 }
 
-// flagArgs returns a function that returns this program's command of that name.
+// commandOf returns a function that creates a command that runs this executable with the given
+// subcommand.
 func (p *player) commandOf(command string) func() *exec.Cmd {
 	return func() *exec.Cmd {
 		cmd := exec.Command(p.executable, command)

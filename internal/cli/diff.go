@@ -7,12 +7,12 @@ import (
 	"io"
 )
 
-// writeDiff writes the lines in which b differs from a, those of a with "-" in
-// front and those of b with "+", each with its number in its own text. Scripts are short, so the plain quadratic way will do.
-// The error is w's.
+// writeDiff writes the lines in which a and b differ. Lines of a have "-" in front and lines of b
+// "+", each with its line number in its own text. writeDiff uses the quadratic algorithm for the
+// longest common subsequence, because scripts are short. The error is that of w.
 func writeDiff(w io.Writer, a, b []byte) error {
 	old, now := bytes.SplitAfter(a, []byte("\n")), bytes.SplitAfter(b, []byte("\n"))
-	// common[i][j] is how many lines old[i:] and now[j:] share at most.
+	// common[i][j] is the length of the longest common subsequence of old[i:] and now[j:].
 	common := make([][]int, len(old)+1)
 	for i := range common {
 		common[i] = make([]int, len(now)+1)

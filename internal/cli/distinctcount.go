@@ -2,19 +2,21 @@ package cli
 
 import "math/bits"
 
-// distinct counts different names without keeping them: by their hashes, all of them until there are many, and
-// then, each time that there are too many again, every other one of those that are kept. So it is exact until there are that many, and
-// within a few in a thousand afterwards.
+// distinct counts distinct names by their hashes, without storing the names. distinct keeps all
+// hashes until there are exactly of them; after that, whenever the table is full, it halves the
+// sample by requiring one more trailing zero bit. The count is exact up to that number, and within
+// a few per thousand above it. The zero value is empty and ready for use.
 type distinct struct {
-	table   []uint64 // open addressing; 0 is an empty place
+	table   []uint64 // open addressing; 0 is an empty slot
 	sampled int
-	thin    int // only hashes that end in so many zeros are kept
+	thin    int // only hashes with at least this many trailing zeros are kept
 }
 
-// exactly is up to how many are counted exactly. The table of so many takes 32 MiB.
+// exactly is the largest count that is exact. A table of this capacity takes 32 MiB.
 const exactly = 1 << 21
 
-// hash is FNV-1a, mixed so that every bit depends on all of the name; never 0.
+// hash returns the FNV-1a hash of name, mixed so that every bit depends on the whole name. hash
+// never returns 0.
 func hash(name string) uint64 {
 	h := uint64(14695981039346656037)
 	for i := range len(name) {
@@ -45,7 +47,7 @@ func (d *distinct) add(h uint64) {
 	}
 }
 
-// place is where a hash is, or would be.
+// place returns the slot of h, or the empty slot where h would be stored.
 func (d *distinct) place(h uint64) int {
 	mask := len(d.table) - 1
 	at := int(h>>20) & mask
@@ -73,5 +75,5 @@ func (d *distinct) rebuild(size int) {
 // estimated reports whether count is an estimate.
 func (d *distinct) estimated() bool { return d.thin > 0 }
 
-// count is how many there were.
+// count returns the number of distinct names, or its estimate.
 func (d *distinct) count() int { return d.sampled << d.thin }

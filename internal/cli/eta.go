@@ -8,22 +8,22 @@ import (
 	"github.com/lockfault/lockfault/reports"
 )
 
-// A trend follows how many states there are in each layer of a search, the paths of one
-// length, to guess how many are to come.
+// trend estimates how many states remain in a search, from the number of states in each layer (all
+// paths of one length).
 //
-// The ratio of a layer to the one before falls from layer to layer, and its logarithm
-// does so nearly along a line. As long as layers grow, where that line ends is
-// anybody's guess: it was wrong tenfold and more. Once they shrink, it was right within a
-// factor of two and a half in each of four searches, until a twentieth of their states was left. So
-// nothing is said before.
+// The ratio of a layer to the previous layer falls from layer to layer, and its logarithm falls
+// almost linearly. While layers still grow, the extrapolation is unusable: it was wrong by a factor
+// of ten and more. After layers have begun to shrink, it was within a factor of 2.5 in each of four
+// measured searches, until a twentieth of their states was left. For this reason trend gives no
+// estimate before.
 type trend struct {
-	sizes  []int // of the layers that are complete
+	sizes  []int // states of each complete layer
 	depth  int
-	before int // how many states there were when the layer of this depth began
+	before int // number of states when the current layer began
 	states int
 }
 
-// add takes note of a result so far.
+// add records an intermediate result of the search.
 func (t *trend) add(r explore.Result) {
 	if r.Depth > t.depth {
 		if t.depth > 0 {
@@ -34,24 +34,24 @@ func (t *trend) add(r explore.Result) {
 	t.states = r.States
 }
 
-// next returns how many states of the layer that is being looked at are new so far: the
-// next layer begins at these.
+// next returns the number of new states in the current layer. They are the beginning of the next
+// layer.
 func (t *trend) next() int { return t.states - t.before }
 
-// The ratios that the line is laid through: at most, and at least.
+// Bounds of the number of ratios that the line is fitted to.
 const (
 	mostRatios  = 8
 	leastRatios = 4
 )
 
-// left returns a guess of how many states are still to come after the last complete layer; false where
-// there is no telling.
+// left returns an estimate of the states that remain after the last complete layer, or false if no
+// estimate is possible.
 func (t *trend) left() (int, bool) {
 	n := len(t.sizes)
 	if n <= leastRatios || t.sizes[n-1] >= t.sizes[n-2] {
 		return 0, false
 	}
-	var ratios []float64 // their logarithms
+	var ratios []float64 // logarithms of the ratios
 	for i := max(1, n-mostRatios); i < n; i++ {
 		if t.sizes[i-1] < 1 || t.sizes[i] < 1 {
 			return 0, false
@@ -59,7 +59,7 @@ func (t *trend) left() (int, bool) {
 		ratios = append(ratios, math.Log(float64(t.sizes[i])/float64(t.sizes[i-1])))
 	}
 	mean, slope := line(ratios)
-	ratio := mean + slope*float64(len(ratios)-1)/2 // the line at the last one
+	ratio := mean + slope*float64(len(ratios)-1)/2 // the value of the line at the last ratio
 	if slope >= 0 || ratio >= 0 {
 		return 0, false
 	}
@@ -74,10 +74,10 @@ func (t *trend) left() (int, bool) {
 	return 0, false
 }
 
-// mostLayers is how far it is thought ahead.
+// mostLayers is the largest number of layers that are extrapolated.
 const mostLayers = 1000
 
-// line returns the mean of values that are one apart, and the slope of the line with the least squares.
+// line returns the mean of equidistant values and the slope of their least-squares line.
 func line(values []float64) (mean, slope float64) {
 	middle := float64(len(values)-1) / 2
 	for _, v := range values {
@@ -92,7 +92,7 @@ func line(values []float64) (mean, slope float64) {
 	return mean, up / across
 }
 
-// String says it in a few words, for a line of progress.
+// String returns a short text for a progress line.
 func (t *trend) String() string {
 	text := fmt.Sprintf("next layer %s", reports.Thousands(t.next()))
 	if left, ok := t.left(); ok {
@@ -103,7 +103,7 @@ func (t *trend) String() string {
 	return text
 }
 
-// rounded leaves two digits of a number: of a guess there are no more.
+// rounded rounds n to two significant digits, because an estimate has no more.
 func rounded(n int) int {
 	unit := 1
 	for n/unit >= 100 {

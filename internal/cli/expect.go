@@ -15,25 +15,25 @@ import (
 	"github.com/lockfault/lockfault/strategies"
 )
 
-// A pair is a strategy's and a scenario's name: a cell in whatever world.
+// pair names a strategy and a scenario: a cell in any world.
 type pair struct{ strategy, scenario string }
 
 func pairOf(c reports.Cell) pair { return pair{c.Strategy, c.Scenario} }
 
-// expectations say what is expected of the cells that are played.
+// expectations holds the expected anomalies of the cells of a run.
 type expectations struct {
-	file  string                  // as its user calls it; empty if there is none
-	said  *scenarios.Expectations // what it says; nil if there is none
+	file  string                  // the path as the user gave it; empty if --expect is not set
+	said  *scenarios.Expectations // the parsed file; nil if --expect is not set
 	cells map[pair]harness.Cell
-	read  func() (*scenarios.Expectations, []byte, error) // the file
+	read  func() (*scenarios.Expectations, []byte, error) // reads and parses the file again
 }
 
-// expectations reads what is expected of cells of these strategies under these
-// scenarios, and checks that everything exists that is spoken of. A file may be
-// missing if it is to be made.
+// expectations returns the expected anomalies of the strategies under the scripts. expectations
+// checks that every strategy and scenario that they name exists. With mayMiss, a missing --expect
+// file counts as empty.
 func (o *playOptions) expectations(cmd *cobra.Command, registry strategies.Registry, list []strategies.Strategy, scripts []chosen, mayMiss bool) (*expectations, error) {
 	e := &expectations{file: o.expect, cells: map[pair]harness.Cell{}}
-	var own []string // the keys of the user's scripts
+	var own []string // keys of the user's scripts
 	for _, script := range scripts {
 		if script.file != "" {
 			own = append(own, script.Key())
@@ -71,13 +71,14 @@ func (o *playOptions) expectations(cmd *cobra.Command, registry strategies.Regis
 	return e, err
 }
 
-// of says what is expected of a cell, and why another run of its seed may differ.
+// of sets the expected anomalies of a cell, and the reason why another run with its seed may
+// differ.
 func (e *expectations) of(c *reports.Cell) {
 	cellresult.Expect(c, e.cells[pairOf(*c)], e.said)
 }
 
-// absent returns the user's own scripts that the file speaks of, for a strategy that
-// is played, and that are not: that they exist nobody can tell.
+// absent returns the keys of user scripts that the file names for a played strategy, but that this
+// run does not play. Whether these scripts exist is unknown.
 func (e *expectations) absent() (keys []string) {
 	if e.said == nil {
 		return nil

@@ -8,9 +8,9 @@ import (
 	"github.com/lockfault/lockfault/checker/linear"
 )
 
-// explained is the smallest part of a history that is illegal all the same.
+// explained is the smallest part of a history that is still illegal, and the reason.
 type explained struct {
-	Message  string          `json:"says"` // why
+	Message  string          `json:"says"` // the reason
 	Of       int             `json:"of,omitempty"`
 	Smallest bool            `json:"smallest"`
 	Events   []explainedPart `json:"events,omitempty"`
@@ -21,8 +21,8 @@ type explainedPart struct {
 	Message string `json:"says"`
 }
 
-// explain reads what is about the lock of a violation, and shrinks it. A Multi has one key of several, and all of
-// them count.
+// explain collects the events of the lock of violation v and shrinks them. For [linear.Multi] all
+// events count, because one operation names several keys.
 func explain(events iter.Seq2[linear.Event, error], spec linear.Spec, v *linear.Violation, strict bool) *explained {
 	var list []linear.Event
 	for e, err := range events {
@@ -39,7 +39,7 @@ func explain(events iter.Seq2[linear.Event, error], spec linear.Spec, v *linear.
 	}
 	all := &explained{Message: x.Violation.Message, Of: x.Of, Smallest: x.Smallest}
 	if x.Violation.Rule == v.Rule && slices.Equal(linesOf(x.Violation.Events), linesOf(v.Events)) && slices.Equal(x.Violation.Clients, v.Clients) {
-		all.Message = v.Message // the part ends early, and doesn't know how long something lasted
+		all.Message = v.Message // the shrunk history ends early, so its message has no durations
 	}
 	for i := range x.Events {
 		all.Events = append(all.Events, explainedPart{x.Events[i].Line, x.Events[i].Describe()})

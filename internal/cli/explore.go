@@ -35,21 +35,21 @@ type exploreOptions struct {
 	span   time.Duration
 	until  []string
 	out    string
-	// checkpoint is a file, or empty, memory a size, and shard and shardIndex I/N or empty, as the
-	// command line has them.
+	// checkpoint is a file or empty, memory is a size, and shard and shardIndex are I/N or empty,
+	// all as given on the command line.
 	checkpoint, memory, shard, shardIndex string
-	// doubled says that states and moves are those of shards together, where some may be
-	// counted more than once.
+	// doubled reports whether states and moves are sums over shards that may count some of them
+	// twice.
 	doubled bool
-	// cutElsewhere says that a worker of a queue has cut its part of the search.
+	// cutElsewhere reports whether a worker of a queue ended its part of the search early.
 	cutElsewhere bool
-	parts        int    // of a search on a queue
-	varies       string // why another search may go another way; see [strategies.Strategy.HistoryVaries]
+	parts        int    // number of parts of a search on a queue
+	varies       string // why another search may differ; see [strategies.Strategy.HistoryVaries]
 }
 
 func newExploreCommand(a *app) *cobra.Command {
 	o := exploreOptions{budget: map[explore.Fault]*int{}}
-	o.failover = byReplicaOf // there, --failover is a fault
+	o.failover = byReplicaOf // here --failover is a fault, not a mode
 	cmd := &cobra.Command{
 		Use:   "explore STRATEGY",
 		Short: "Search for schedules that break a lock, or see that there are none",
@@ -111,10 +111,10 @@ is told and written all the same.`,
 	return cmd
 }
 
-// mostWorkers is how many processes are of any use to a search.
+// mostWorkers is the largest useful number of worker processes of a search.
 const mostWorkers = 256
 
-// checkBound sees to it that what is to be searched makes sense.
+// checkBound validates the search flags and completes o.bound.
 func (o *exploreOptions) checkBound(cmd *cobra.Command) error {
 	b := &o.bound
 	b.TTL = scenarios.Defaults().TTL
@@ -169,8 +169,7 @@ func (o *exploreOptions) checkBound(cmd *cobra.Command) error {
 	return o.checkShard(cmd)
 }
 
-// checkOut makes the directory for what is found, if there is to be one, and sees to it that
-// it can be written to.
+// checkOut creates the directory of --out, if it is set, and checks that it can be written to.
 func (o *exploreOptions) checkOut() error {
 	if o.out == "" {
 		return nil
@@ -184,7 +183,8 @@ func (o *exploreOptions) checkOut() error {
 	return nil
 }
 
-// checkFiles says which file in the directory is of no search, and would be lost.
+// checkFiles returns a usage error if a file in --out does not belong to a search and would be
+// overwritten.
 func (o *exploreOptions) checkFiles(strategy string) error {
 	if o.out == "" {
 		return nil
@@ -203,12 +203,13 @@ func (o *exploreOptions) checkFiles(strategy string) error {
 	return checkScripts(o.out, strategy, ours)
 }
 
-// scriptOf is the name of the file for the script with which a strategy shows an anomaly.
+// scriptOf returns the file name of the script with which a strategy shows an anomaly.
 func scriptOf(strategy string, a checker.Anomaly) string {
 	return strategy + "-" + string(a) + scriptSuffix
 }
 
-// checkScripts says which file would be lost to such a script: none of these, which are ours.
+// checkScripts returns a usage error if a file that is not listed in ours would be overwritten by a
+// script.
 func checkScripts(dir, strategy string, ours []string) error {
 	for _, a := range checker.Anomalies() {
 		file := filepath.Join(dir, scriptOf(strategy, a))
@@ -219,7 +220,7 @@ func checkScripts(dir, strategy string, ours []string) error {
 	return nil
 }
 
-// former reports whether there is a search before in the directory.
+// former reports whether --out holds a previous search.
 func (o *exploreOptions) former() bool {
 	if o.out == "" {
 		return false
@@ -327,7 +328,7 @@ func (o *exploreOptions) explore(cmd *cobra.Command, a *app, name string) error 
 			return err
 		}
 		names.Command = o.command(list[0].Name, result)
-		// Who interrupts a search wants to see what it has found, which takes a moment.
+		// A user who interrupts a search wants its findings; writing them takes a moment.
 		if err := o.write(context.WithoutCancel(cmd.Context()), a.registry, list[0].Name, result, found, names); err != nil {
 			return err
 		}
@@ -342,7 +343,7 @@ func (o *exploreOptions) explore(cmd *cobra.Command, a *app, name string) error 
 	return err
 }
 
-// statusOf returns how a search that was not interrupted ends.
+// statusOf returns the exit status of a search that was not interrupted, or nil for status 0.
 func statusOf(result explore.Result, found []finding) error {
 	differs := slices.ContainsFunc(found, func(f finding) bool {
 		for _, said := range f.Worlds {
@@ -361,21 +362,23 @@ func statusOf(result explore.Result, found []finding) error {
 	return nil
 }
 
-// A finding is one of a search, with what became of it in other worlds.
+// finding is a finding of a search, with its results in other worlds.
 type finding struct {
 	explore.Finding
 	File string `json:"file"`
-	// Worlds says, by world, whether the script shows the same there.
+	// Worlds says for each other world whether the script shows the same anomaly there.
 	Worlds map[string]string `json:"worlds,omitempty"`
-	// Leases are, by world, those with which it does, if not with the world's usual one: what a lock does by a clock of its own,
-	// such as to give up on a node, happens sooner or later than a part of a lease.
+	// Leases holds the lease for each world where the script needs a longer one than usual. A lock
+	// that acts by its own clock, for example to give up on a node, does so at other fractions of a
+	// shorter lease.
 	Leases map[string]string `json:"leases,omitempty"`
 }
 
-// confirmed is what is said of a world in which a finding shows the same.
+// confirmed is the entry of Worlds if the finding shows the same anomaly in that world.
 const confirmed = "confirmed"
 
-// confirm plays what was found in the other worlds that were asked for.
+// confirm plays the findings in the other worlds of --world and records the results in found. A
+// finding that does not show is played again with a longer lease if possible.
 func (o *exploreOptions) confirm(ctx context.Context, strategy strategies.Strategy, found []finding) error {
 	if len(o.worlds) < 2 || len(found) == 0 {
 		return nil
@@ -433,10 +436,10 @@ func (o *exploreOptions) confirm(ctx context.Context, strategy strategies.Strate
 	return nil
 }
 
-// notReproduced is what is said of a world in which a finding does not show.
+// notReproduced is the entry of Worlds if the finding does not show in that world.
 const notReproduced = "not reproduced"
 
-// in says what is said of a world in which the script came to that cell.
+// in returns the entry of Worlds for the script's result c.
 func (f *finding) in(c reports.Cell) string {
 	switch {
 	case c.Verdict != reports.Held && c.Verdict != reports.Violated:
@@ -447,11 +450,12 @@ func (f *finding) in(c reports.Cell) string {
 	return notReproduced
 }
 
-// maxRerun is how long a script may take that is played once more with a longer lease.
+// maxRerun is the longest run time of a script that is rerun with a longer lease.
 const maxRerun = 20 * time.Second
 
-// longer returns the lease with which a cell is played again in which a finding did not show: that of the search, or as much of it as
-// one can wait for; 0 if its user wants another, or it is no longer one.
+// longer returns the lease for rerunning a cell that did not show its finding. The lease is the
+// largest multiple of the cell's lease, up to the default lease, for which the run stays within
+// maxRerun. longer returns 0 if the user has set --ttl, or if the lease would not at least double.
 func (o *exploreOptions) longer(c reports.Cell) time.Duration {
 	if o.ttl != 0 || c.Lease <= 0 {
 		return 0
@@ -463,7 +467,7 @@ func (o *exploreOptions) longer(c reports.Cell) time.Duration {
 	return c.Lease * time.Duration(times)
 }
 
-// print prints what came of a search.
+// print writes the findings and the summary of a search.
 func (o *exploreOptions) print(w io.Writer, strategy string, r explore.Result, found []finding, took time.Duration) error {
 	var b strings.Builder
 	for _, f := range found {
@@ -498,7 +502,7 @@ func (o *exploreOptions) print(w io.Writer, strategy string, r explore.Result, f
 		exhausted = "no, what follows on such a script is not known"
 	}
 	lasted := fmt.Sprintf(" %.1fs;", took.Seconds())
-	if took == 0 { // whoever merges has searched nothing
+	if took == 0 { // merge passes 0: it did not search
 		lasted = ""
 	}
 	if o.drawn.random != "" {
@@ -514,7 +518,7 @@ func (o *exploreOptions) print(w io.Writer, strategy string, r explore.Result, f
 	return err
 }
 
-// searchNotes returns what else is to be known of what came of a search, line by line.
+// searchNotes returns further remarks on the result of a search, one per line.
 func searchNotes(r explore.Result, names shardNames, varies string) []string {
 	var list []string
 	if text := names.remark(r); text != "" {
@@ -535,7 +539,7 @@ func searchNotes(r explore.Result, names shardNames, varies string) []string {
 	return list
 }
 
-// failuresText says how many scripts ended in an error; one of them is told.
+// failuresText returns the subject of the sentence on n failed scripts; only the first is printed.
 func failuresText(n int) string {
 	if n == 1 {
 		return "a script"
@@ -543,7 +547,7 @@ func failuresText(n int) string {
 	return fmt.Sprintf("%d scripts, of which this was the first,", n)
 }
 
-// about says what the bound is.
+// about returns the bound of the search as text.
 func (o *exploreOptions) about() string {
 	text := count(o.bound.Clients, "client", "clients") + ", " + count(o.bound.Rounds, "round", "rounds")
 	if o.nodes > 0 {
@@ -582,7 +586,7 @@ func indent(text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// search is what is in that file.
+// search is the content of findings.json.
 type search struct {
 	Strategy string        `json:"strategy"`
 	Clients  int           `json:"clients"`
@@ -593,7 +597,7 @@ type search struct {
 	Seed     uint64        `json:"seed"`
 	Extend   bool          `json:"extend,omitempty"`
 	Reenter  bool          `json:"reenter,omitempty"`
-	// OneThread says that all threads have one id.
+	// OneThread reports whether the threads of all clients have the same id.
 	OneThread bool                  `json:"one_thread,omitempty"`
 	Retries   int                   `json:"retries,omitempty"`
 	Budget    map[explore.Fault]int `json:"budget"`
@@ -604,8 +608,8 @@ type search struct {
 	Findings []finding `json:"findings"`
 }
 
-// write writes what was found into the directory for it, and the page last: who is stopped on the way has a page
-// of no other search.
+// write writes the scripts, findings.json and last the page into --out. write removes the previous
+// page first, so that an interrupted write does not leave the page of another search.
 func (o *exploreOptions) write(ctx context.Context, registry strategies.Registry, strategy string, r explore.Result, found []finding, names shardNames) error {
 	o.clear()
 	for _, f := range found {
@@ -629,11 +633,11 @@ func (o *exploreOptions) write(ctx context.Context, registry strategies.Registry
 	return s.writePage(ctx, registry, o.out)
 }
 
-// clear removes the page and the scripts that a former search left in the directory: as far as it is
-// known which these are.
+// clear removes the page and the scripts of a previous search from --out, as far as findings.json
+// lists them.
 func (o *exploreOptions) clear() {
 	if reports.CheckFindingsPage(o.out) == nil {
-		removeOut(o.out, reports.HTMLFile) // or it is written anew
+		removeOut(o.out, reports.HTMLFile) // a file that remains is overwritten
 	}
 	var former search
 	text, err := readOut(o.out, findingsFile, input.Document)
@@ -642,7 +646,7 @@ func (o *exploreOptions) clear() {
 	}
 	for _, f := range former.Findings {
 		if f.File == filepath.Base(f.File) && f.File == scriptOf(former.Strategy, f.Anomaly) {
-			removeOut(o.out, f.File) // or it is written anew
+			removeOut(o.out, f.File) // a file that remains is overwritten
 		}
 	}
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/lockfault/lockfault/internal/queue/item"
 )
 
-// checkShared says what of a search can't be shared by a queue.
+// checkShared returns a usage error for flags that a search on a queue does not support.
 func (o *exploreOptions) checkShared(cmd *cobra.Command) error {
 	on := cmd.Flags().Changed(o.queue.flag)
 	switch {
@@ -43,10 +43,12 @@ func (o *exploreOptions) checkShared(cmd *cobra.Command) error {
 	return nil
 }
 
-// reachNote is the key of the note that says how far parts still have to be searched.
+// reachNote is the key of the queue's note with the path length up to which parts still have to
+// search.
 const reachNote = "reach"
 
-// A reach is how many moves paths may have, as others say; 0 is any. Safe for concurrent use.
+// reach holds the longest path, in moves, that a search must still follow; 0 means no limit. reach
+// is safe for concurrent use.
 type reach struct{ moves atomic.Int64 }
 
 func (r *reach) get() int { return int(r.moves.Load()) }
@@ -57,26 +59,26 @@ func (r *reach) set(text string) {
 	}
 }
 
-// lookAt is how often it is looked whether workers have nothing to do.
+// lookAt is the interval between checks for idle workers.
 const lookAt = 2 * time.Second
 
-// A piece is a shard of a search that workers search. Its halves are the two shards that it
-// consists of if there are twice as many.
+// piece is a shard of a search, as an item of the queue. Shard i of n consists of shards i and i+n
+// of 2n, its halves.
 type piece struct {
 	shard, of int
 	item      queue.Item
 	began     time.Time
-	failed    int // how often it was answered by an error
+	failed    int // number of error answers
 	result    *explore.Result
-	parts     [2]*piece // nil until it was cut
+	parts     [2]*piece // nil until the piece is split
 }
 
-// done reports whether all of it is known.
+// done reports whether the piece has a result, or both of its halves are done.
 func (p *piece) done() bool {
 	return p.result != nil || p.parts[0] != nil && p.parts[0].done() && p.parts[1].done()
 }
 
-// results returns those of which it consists.
+// results returns the shards that make up the piece; a shard without an answer has a nil Result.
 func (p *piece) results() []explore.Shard {
 	if p.result != nil || p.parts[0] == nil {
 		return []explore.Shard{{Number: p.shard, Of: p.of, Result: p.result}}
@@ -84,17 +86,18 @@ func (p *piece) results() []explore.Shard {
 	return append(p.parts[0].results(), p.parts[1].results()...)
 }
 
-// A sharedSearch is a search by the workers of a queue.
+// sharedSearch is a search by the workers of a queue.
 type sharedSearch struct {
 	*exploreOptions
 	strategy string
 	pieces   []*piece
-	by       map[string]*piece // by the names of their items: those that are not answered
+	by       map[string]*piece // unanswered pieces by the names of their items
 	reach    int
-	explorer *explorer // of this machine, which plays what workers say that they have found
+	explorer *explorer // plays the scripts of workers' findings on this machine
 }
 
-// searchShared is [explore.Search] by the workers of the queue.
+// searchShared does the work of [explore.Search] with the workers of the queue. searchShared blocks
+// until all parts are answered or ctx is done.
 func (o *exploreOptions) searchShared(ctx context.Context, e *explorer, strategy string) (explore.Result, error) {
 	s := &sharedSearch{exploreOptions: o, strategy: strategy, by: map[string]*piece{}, explorer: e}
 	parts, err := s.howMany(ctx)
@@ -138,17 +141,18 @@ func (o *exploreOptions) searchShared(ctx context.Context, e *explorer, strategy
 	}
 	result := explore.Join(all, o.bound)
 	if o.doubled = len(all) > 1 && o.bound.Doubles(); len(all) == 1 {
-		result.Common = nil // it is of shards
+		result.Common = nil // Common is only for shards
 	}
 	s.cutElsewhere = slices.ContainsFunc(all, func(p explore.Shard) bool { return p.Result != nil && !s.bound.Asks(p.Result.Cut) })
 	if ended != "" {
-		result.Cut = ended // as of any search
+		result.Cut = ended // the reason that any search gives
 	}
 	return result, nil
 }
 
-// howMany returns into how many parts the search is cut at first. Each plays what others play too, so there
-// are no more than it takes to keep workers busy: one has all of it.
+// howMany returns the initial number of parts. Parts repeat some of the work of others, so there
+// are only as many as keep workers busy: twice the idle workers, or one part if fewer than two are
+// idle.
 func (s *sharedSearch) howMany(ctx context.Context) (int, error) {
 	if s.parts > 0 {
 		return s.parts, nil
@@ -160,11 +164,11 @@ func (s *sharedSearch) howMany(ctx context.Context) (int, error) {
 	return min(2*state.Idle, explore.MaxShards), nil
 }
 
-// ask has a part searched.
+// ask puts shard number shard, of of shards, into the queue.
 func (s *sharedSearch) ask(ctx context.Context, shard, of int) (*piece, error) {
 	b := s.bound
 	if b.Shard, b.Shards = shard, of; of == 1 {
-		b.Shard, b.Shards = 0, 0 // all of it, as of any search
+		b.Shard, b.Shards = 0, 0 // the whole search, without shards
 	}
 	asked, err := item.Search{Strategy: s.strategy, Nodes: s.nodes, Seed: s.seed, Limit: s.cellTimeout, Bound: b}.Item()
 	if err != nil {
@@ -175,11 +179,13 @@ func (s *sharedSearch) ask(ctx context.Context, shard, of int) (*piece, error) {
 	return p, s.shared.Put(ctx, p.item)
 }
 
-// take takes note of an answer, and tells others what they need no longer look for.
+// take processes an answer: it checks it, stores it, drops parts that it makes superfluous and
+// publishes a shorter reach. A wrong answer excludes its worker; an error is retried until the
+// piece has failed deaths times.
 func (s *sharedSearch) take(ctx context.Context, answer queue.Answer) error {
 	p := s.by[answer.Name]
 	if p == nil {
-		return nil // it was dropped
+		return nil // the part was dropped before
 	}
 	if answer.Err != nil {
 		return fmt.Errorf("shard %d of %d: %w", p.shard, p.of, answer.Err)
@@ -192,7 +198,7 @@ func (s *sharedSearch) take(ctx context.Context, answer queue.Answer) error {
 		return s.shared.Refuse(ctx, p.item, answer, true)
 	}
 	if ctx.Err() != nil {
-		return nil // there was no time to look at it
+		return nil // interrupted before the answer was checked
 	}
 	if err != nil {
 		return err
@@ -220,8 +226,9 @@ func (s *sharedSearch) take(ctx context.Context, answer queue.Answer) error {
 	return nil
 }
 
-// read reads the answer of a part. Each script of it is played here, and a small shard of it is searched
-// here. The error is a *wrongAnswer if no worker of this build would give such an answer.
+// read decodes and verifies the answer of a part. To verify, read plays each script of a finding on
+// this machine, and searches a sample of the part. The error is a *wrongAnswer if no worker of this
+// build would give the answer.
 func (s *sharedSearch) read(ctx context.Context, p *piece, answer queue.Answer) (came searched, err error) {
 	if err := json.Unmarshal(answer.Body, &came); err != nil {
 		return came, wrongly("its answer can't be read: %v", err)
@@ -245,7 +252,7 @@ func (s *sharedSearch) read(ctx context.Context, p *piece, answer queue.Answer) 
 	return came, s.sample(ctx, p, r)
 }
 
-// impossible says what no search comes to.
+// impossible returns why no search can have the result r, or "".
 func (s *sharedSearch) impossible(r *explore.Result) string {
 	if min(r.States, r.Ends, r.Merged, r.Moves, r.Runs, r.Depth, r.Varied) < 0 {
 		return "it has numbers that no search has"
@@ -279,16 +286,19 @@ func (s *sharedSearch) impossible(r *explore.Result) string {
 }
 
 const (
-	// finer is how many shards a part is cut into, of which one is searched here.
+	// finer is the number of shards into which a part is cut for sampling; one of them is searched.
 	finer = 16
-	// sampleLeast is how long a part may be searched here, and sampleShare the share of the time that it has
-	// taken, if that is longer. Half of it is for the part itself, and half for the shard.
+	// sampleLeast is the shortest time for checking a part on this machine. sampleShare is the
+	// divisor of the part's own duration, used if the quotient is longer. Half of the time is for
+	// the whole part, half for the sampled shard.
 	sampleLeast = 4 * time.Second
 	sampleShare = 10
 )
 
-// sample searches a part that is said to be searched to its end, as far as there is time, and then a small shard of
-// it, drawn at random, if there was not enough: what is found must be in the answer. A small part is searched whole.
+// sample verifies the answer of an exhausted part. sample searches the part itself; if the time is
+// not enough, it then searches a random shard of it. A part that is searched completely must match
+// in states, moves, depth and number of findings; otherwise everything found here must be in the
+// answer. Searches that vary are not sampled.
 func (s *sharedSearch) sample(ctx context.Context, p *piece, r *explore.Result) error {
 	if !r.Exhausted || s.bound.Varies {
 		return nil
@@ -317,7 +327,8 @@ func (s *sharedSearch) sample(ctx context.Context, p *piece, r *explore.Result) 
 	return err
 }
 
-// searchHere searches here for a time, and returns an error if the answer lacks what that finds.
+// searchHere searches on this machine for at most d. searchHere returns a *wrongAnswer if the
+// answer r lacks something that this search finds.
 func (s *sharedSearch) searchHere(ctx context.Context, b explore.Bound, d time.Duration, r *explore.Result) (explore.Result, error) {
 	within, cancel := context.WithTimeout(ctx, d)
 	defer cancel()
@@ -339,7 +350,7 @@ func (s *sharedSearch) searchHere(ctx context.Context, b explore.Bound, d time.D
 	return here, nil
 }
 
-// drop takes back what is known by other parts.
+// drop removes items from the queue whose result follows from other parts.
 func (s *sharedSearch) drop(ctx context.Context) error {
 	var known func(p *piece, above bool) error
 	known = func(p *piece, above bool) error {
@@ -362,11 +373,11 @@ func (s *sharedSearch) drop(ctx context.Context) error {
 	return errors.Join(all...)
 }
 
-// large is for how long a part has been waited for that is cut in halves.
+// large is the waiting time after which a part is split into halves.
 const large = 10 * time.Second
 
-// split has large parts searched by halves too, if there are workers that have nothing to do:
-// what is known first, the part or its halves, is taken.
+// split puts the halves of long-running parts into the queue if workers are idle. The part stays in
+// the queue: whichever is answered first, the part or both halves, counts.
 func (s *sharedSearch) split(ctx context.Context) error {
 	state, err := s.shared.State(ctx)
 	if err != nil || state.Waiting > 0 {

@@ -16,20 +16,20 @@ import (
 	"github.com/lockfault/lockfault/strategies"
 )
 
-// An explorer plays scripts in worker processes. What goes on from another script is played where that
-// was, for its run is kept there: see [explore.RunCache].
+// explorer plays scripts in worker processes. A script that continues another is played by the
+// worker that caches its run: see [explore.RunCache].
 type explorer struct {
 	options  *exploreOptions
 	strategy strategies.Strategy
 	pool     workerpool.Options
-	workers  []workerpool.IdleWorkers // of one worker each
-	keeps    []bool                   // there may be runs
+	workers  []workerpool.IdleWorkers // one worker each, by lane
+	keeps    []bool                   // lanes whose worker may cache runs
 
 	seed  maphash.Seed
-	homes map[int]map[uint64][]int // for paths of so many moves, by their hash: the lanes where their runs are
+	homes map[int]map[uint64][]int // number of moves → hash of the path → lanes that cache its run
 }
 
-// newExplorer returns one with so many workers. Whoever makes one closes it.
+// newExplorer returns an explorer with the given number of workers. The caller closes it.
 func newExplorer(o *exploreOptions, strategy strategies.Strategy, workers int, options workerpool.Options) *explorer {
 	options.Workers = 1
 	options.Fresh = func(j any) bool { return j.(job).Isolated }
@@ -39,7 +39,7 @@ func newExplorer(o *exploreOptions, strategy strategies.Strategy, workers int, o
 	}
 }
 
-// close ends the workers.
+// close ends the worker processes and waits for them.
 func (e *explorer) close() {
 	var ends sync.WaitGroup
 	for i := range e.workers {
@@ -50,7 +50,7 @@ func (e *explorer) close() {
 
 // PlayAlone implements [explore.Player].
 func (e *explorer) PlayAlone(ctx context.Context, trial explore.Trial) (look explore.Outcome, err error) {
-	trial.Moves = 0 // how it ends is seen in the same process
+	trial.Moves = 0 // run it to its end in the same process
 	err = workerpool.Run(ctx, e.pool, slices.Values([]job{e.job(true, []explore.Trial{trial}, []int{0})}), func(_ job, r workerpool.Result[played]) error {
 		look = looksOf(r)[0]
 		return nil
@@ -99,22 +99,22 @@ func (e *explorer) End(ctx context.Context) (left string, err error) {
 	return left, nil
 }
 
-// sheaf is how many trials a worker is given at most at a time: so it is not woken for each.
+// sheaf is the largest number of trials per job, which saves waking the worker for each.
 const sheaf = 16
 
-// An itemBatch is trials that are being played.
+// itemBatch is a list of trials during one call of Play.
 type itemBatch struct {
 	*explorer
 	trials   []explore.Trial
 	outcomes []explore.Outcome
 
-	mu         sync.Mutex // guards what follows, and homes
-	own        [][]int    // the trials that are for a lane, by their places
-	unassigned []int      // those for any
-	singly     []bool     // a lane has lost a worker, and it isn't known by which trial
+	mu         sync.Mutex // guards the fields below, and homes
+	own        [][]int    // indexes of the trials assigned to each lane
+	unassigned []int      // indexes of the trials for any lane
+	singly     []bool     // lanes that lost a worker to an unknown trial, and play trials one by one
 }
 
-// play plays what a lane gets, until nothing is left for it.
+// play plays the trials of a lane until none is left for it.
 func (d *itemBatch) play(ctx context.Context, lane int) error {
 	options := d.pool
 	options.Idle = &d.workers[lane]
@@ -136,13 +136,13 @@ func (d *itemBatch) play(ctx context.Context, lane int) error {
 	return nil
 }
 
-// next returns what a lane plays next.
+// next returns the indexes of the next trials of a lane, at most sheaf; none if no trial is left.
 func (d *itemBatch) next(lane int) (places []int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	from, n := &d.own[lane], sheaf
 	if len(*from) == 0 {
-		from, n = &d.unassigned, min(sheaf, 1+len(d.unassigned)/len(d.workers)/2) // there is something left for each
+		from, n = &d.unassigned, min(sheaf, 1+len(d.unassigned)/len(d.workers)/2) // leave some for the other lanes
 	}
 	if d.singly[lane] {
 		n = 1
@@ -152,7 +152,8 @@ func (d *itemBatch) next(lane int) (places []int) {
 	return places
 }
 
-// take takes note of what a worker saw. What it did not come to is played again.
+// take records the outcomes of a job. Trials without an outcome are queued again; after a worker's
+// failure in a job of several trials, all of them are repeated one by one.
 func (d *itemBatch) take(lane int, places []int, r workerpool.Result[played]) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -169,8 +170,9 @@ func (d *itemBatch) take(lane int, places []int, r workerpool.Result[played]) {
 	d.own[lane] = append(d.own[lane], places[len(seen):]...)
 }
 
-// assign says which trials are for which lane, and which for any, by their places. All have as many
-// moves; runs of other numbers are gone, see [explore.RunCache].
+// assign distributes trials by their indexes: own to the lanes that cache the runs they continue,
+// others to any lane. All trials have the same number of moves; cached runs of other lengths are
+// gone, see [explore.RunCache].
 func (e *explorer) assign(trials []explore.Trial) (own [][]int, others []int) {
 	own = make([][]int, len(e.workers))
 	for i, trial := range trials {
@@ -191,7 +193,7 @@ func (e *explorer) assign(trials []explore.Trial) (own [][]int, others []int) {
 	return own, others
 }
 
-// settle takes note of the lane that has a trial's run.
+// settle records the lane that caches the run of a trial.
 func (e *explorer) settle(trial explore.Trial, lane int) {
 	if trial.Moves == 0 || trial.Last {
 		return
@@ -206,7 +208,8 @@ func (e *explorer) settle(trial explore.Trial, lane int) {
 
 func (e *explorer) hash(path string) uint64 { return maphash.String(e.seed, path) }
 
-// job returns some trials, by their places, as work for a worker.
+// job returns the trials at the given indexes as a job of a worker. With alone it runs in a new
+// process.
 func (e *explorer) job(alone bool, trials []explore.Trial, places []int) job {
 	list := make([]explore.Trial, len(places))
 	for i, at := range places {
@@ -218,21 +221,21 @@ func (e *explorer) job(alone bool, trials []explore.Trial, places []int) job {
 	}
 }
 
-// pack encodes looks. They are most of what goes between processes, and JSON would take as long as many a
-// script.
+// pack encodes outcomes with gob. Outcomes are most of the traffic between processes, and encoding
+// them as JSON would take as long as playing many a script.
 func pack(looks []explore.Outcome) ([]byte, error) {
 	var b bytes.Buffer
 	err := gob.NewEncoder(&b).Encode(looks)
 	return b.Bytes(), err
 }
 
-// unpack undoes pack.
+// unpack decodes the output of pack.
 func unpack(text []byte) (looks []explore.Outcome, err error) {
 	err = gob.NewDecoder(bytes.NewReader(text)).Decode(&looks)
 	return looks, err
 }
 
-// looksOf returns what a worker saw: something at least.
+// looksOf returns the outcomes of a job, at least one: a failure becomes an outcome with an error.
 func looksOf(r workerpool.Result[played]) []explore.Outcome {
 	switch {
 	case r.Failure != nil:

@@ -13,8 +13,8 @@ import (
 	"github.com/lockfault/lockfault/internal/worlds"
 )
 
-// redisVariable is the environment variable that names what --redis does, for
-// those who want no password in a list of processes.
+// redisVariable is the environment variable that replaces --redis, so that passwords do not appear
+// in process lists.
 const redisVariable = "LOCKFAULT_REDIS"
 
 func (o *playOptions) addRedisFlag(cmd *cobra.Command) {
@@ -22,7 +22,8 @@ func (o *playOptions) addRedisFlag(cmd *cobra.Command) {
 		"`addresses` of the world external, with commas between them, one for each node: host:port or redis[s]://user:password@host:port/db; default from $"+redisVariable)
 }
 
-// checkRedis checks what --redis says beside the other flags, and names the run.
+// checkRedis validates --redis against --world, reads redisVariable if the flag is not set, and
+// chooses a name for the run.
 func (o *playOptions) checkRedis() error {
 	if !slices.Contains(o.worlds, worlds.External) {
 		if len(o.place.Redis) > 0 {
@@ -36,16 +37,16 @@ func (o *playOptions) checkRedis() error {
 	if len(o.place.Redis) == 0 {
 		return usage("--world %s needs --redis, such as --redis redis://127.0.0.1:6379, or $%s", worlds.External, redisVariable)
 	}
-	redis.SetLogger(nopLogger{}) // what it would say of a failed connection, errors say too
+	redis.SetLogger(nopLogger{}) // returned errors already describe failed connections
 	o.place.Run = worlds.NewRun()
 	return nil
 }
 
-// departure is how long it may take to clean up behind a run.
+// departure is the longest time for cleaning up after a run.
 const departure = 5 * time.Minute
 
-// leave removes what a run has left at a place that is not our own, and returns
-// how playing there ended. What may be left is said first.
+// leave removes the run's data from servers that the user provides, even if ctx is done. leave
+// returns the error of the cleanup or, without one, ended.
 func (o *playOptions) leave(ctx context.Context, world string, ended error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), departure)
 	defer cancel()

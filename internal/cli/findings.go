@@ -21,10 +21,10 @@ import (
 	"github.com/lockfault/lockfault/strategies"
 )
 
-// findingsFile is the name of a file that has a search in it.
+// findingsFile is the name of the file that holds the result of a search.
 const findingsFile = "findings.json"
 
-// readSearch reads the search in a directory.
+// readSearch reads and validates findings.json in dir.
 func readSearch(dir string) (*search, error) {
 	path := filepath.Join(dir, findingsFile)
 	text, err := readOut(dir, findingsFile, input.Document)
@@ -41,7 +41,7 @@ func readSearch(dir string) (*search, error) {
 	return s, nil
 }
 
-// spoiled says what no search has written, or nothing.
+// spoiled returns why no search can have written s, or "".
 func (s *search) spoiled() string {
 	if s.Strategy == "" || s.Clients < 1 || s.Rounds < 1 || s.Nodes < 1 {
 		return "it doesn't say what was searched"
@@ -76,7 +76,8 @@ func (s *search) spoiled() string {
 	return ""
 }
 
-// checkFinding says why a finding of any origin can't be that of a search of the strategy.
+// checkFinding returns why a finding from an untrusted source cannot come from a search of the
+// strategy, or "".
 func checkFinding(f explore.Finding, file, strategy string) string {
 	switch {
 	case !slices.Contains(checker.Anomalies(), f.Anomaly):
@@ -94,7 +95,7 @@ func checkFinding(f explore.Finding, file, strategy string) string {
 	return ""
 }
 
-// options returns what the search was asked for, as far as its file says it.
+// options returns the flags of the search, as far as its file records them.
 func (s *search) options() *exploreOptions {
 	e := &exploreOptions{bound: explore.Bound{
 		Clients: s.Clients, Rounds: s.Rounds, Nodes: s.Nodes, Replicas: s.Replicas, TTL: s.TTL,
@@ -107,9 +108,10 @@ func (s *search) options() *exploreOptions {
 	return e
 }
 
-// command returns what to type to have the same searched again, in words. Nothing in it depends on how many work on
-// it, where the result goes, or where real servers are to be had; and limits are in it only where they ended the search,
-// for what was searched to the end is the same with others.
+// command returns the words of a command that repeats the search. command omits flags that do not
+// affect the result: the number of workers, the output and the servers. command includes a limit
+// only if the search was not exhausted, because an exhausted search gives the same result with
+// other limits.
 func (o *exploreOptions) command(strategy string, r explore.Result) []string {
 	b := o.bound
 	words := []string{product, "explore", strategy}
@@ -153,8 +155,8 @@ func (o *exploreOptions) command(strategy string, r explore.Result) []string {
 	return words
 }
 
-// writePage writes the page of the search beside its file. It plays what was found once more, for what happens in
-// it, so whoever joins shards, and whoever has nothing but the file, writes the same page.
+// writePage writes the page of the search next to its file. writePage plays the findings again to
+// get their histories, so that merged shards and a lone findings.json give the same page.
 func (s *search) writePage(ctx context.Context, registry strategies.Registry, dir string) error {
 	p, err := s.page(ctx, registry)
 	if err != nil {
@@ -167,7 +169,7 @@ func (s *search) writePage(ctx context.Context, registry strategies.Registry, di
 	return writeOut(dir, reports.HTMLFile, b.Bytes())
 }
 
-// page returns what the page says.
+// page returns the contents of the page.
 func (s *search) page(ctx context.Context, registry strategies.Registry) (reports.Findings, error) {
 	strategy, known := registry.Lookup(s.Strategy)
 	p := reports.Findings{Strategy: s.Strategy, Summary: strategy.Summary, Conclusions: s.conclusions(), Searched: s.searched(), Coverage: s.coverage(), Provenance: s.provenance(),
@@ -206,7 +208,7 @@ func (s *search) page(ctx context.Context, registry strategies.Registry) (report
 	return p, err
 }
 
-// flags returns those with which a single script is played as the search played it.
+// flags returns the flags with which a single script is played as in the search.
 func (s *search) flags(strategy strategies.Strategy) []string {
 	o := playOptions{seed: s.Seed, failover: byReplicaOf}
 	if s.Nodes != max(1, strategy.Nodes) {
@@ -215,14 +217,14 @@ func (s *search) flags(strategy strategies.Strategy) []string {
 	return o.flags()
 }
 
-// play plays what was found in virtual time, and puts into the list what it came to.
+// play plays the findings in virtual time and stores the results in list.
 func (s *search) play(ctx context.Context, strategy strategies.Strategy, list []reports.Found) error {
 	if len(list) == 0 {
 		return nil
 	}
 	on, err := strategy.On(s.Nodes)
 	if err != nil {
-		for i := range list { // another program searched
+		for i := range list { // the search came from another program
 			list[i].Cell.Reason = err.Error()
 		}
 		return nil
@@ -254,10 +256,11 @@ func (s *search) play(ctx context.Context, strategy strategies.Strategy, list []
 	})
 }
 
-// mostPlayed is how many of a search's findings are played at a time: there are a few, and each takes a millisecond.
+// mostPlayed is the number of findings played at a time. A search has few, and each takes about a
+// millisecond.
 const mostPlayed = 2
 
-// said says what a world said of a finding; nothing if it was not asked.
+// said returns the result of a finding in a world, or "" if it was not played there.
 func (f *finding) said(world string) string {
 	said := f.Worlds[world]
 	if lease := f.Leases[world]; said != "" && lease != "" {
@@ -266,7 +269,7 @@ func (f *finding) said(world string) string {
 	return said
 }
 
-// conclusions say what the search means, and what it doesn't.
+// conclusions returns sentences on what the search proves, and what it does not.
 func (s *search) conclusions() []string {
 	looked := count(s.States, "state", "states")
 	within := s.options().about()
@@ -305,10 +308,10 @@ func (s *search) conclusions() []string {
 	return list
 }
 
-// outOfTime is the cut of a search that --for ended.
+// outOfTime is the Cut of a search that --for ended.
 const outOfTime = "out of time"
 
-// cutReason says why a search ended, in a sentence.
+// cutReason returns a clause that explains the Cut of a search.
 func cutReason(cut string) string {
 	switch cut {
 	case outOfTime:
@@ -328,7 +331,7 @@ func cutReason(cut string) string {
 	return cut
 }
 
-// searched says what was searched: what, and which.
+// searched returns rows of label and value that describe what was searched.
 func (s *search) searched() [][2]string {
 	list := [][2]string{{"strategy", s.Strategy}, {"clients", fmt.Sprint(s.Clients)}, {"rounds", fmt.Sprintf("%d for each client", s.Rounds)}, {"nodes", fmt.Sprint(s.Nodes)}}
 	if s.Replicas > 0 {
@@ -365,7 +368,7 @@ func (s *search) searched() [][2]string {
 	return append(list, [2]string{"looked at", how})
 }
 
-// times says how often something may happen.
+// times returns text for "at most n times".
 func times(n int) string {
 	switch n {
 	case 1:
@@ -376,7 +379,7 @@ func times(n int) string {
 	return fmt.Sprintf("%d times at most", n)
 }
 
-// coverage says how much was looked at: what, and how much.
+// coverage returns rows of label and value that describe how much was searched.
 func (s *search) coverage() [][2]string {
 	var list [][2]string
 	if s.Schedules > 0 {
@@ -399,7 +402,7 @@ func (s *search) coverage() [][2]string {
 	)
 }
 
-// provenance says where the search is from.
+// provenance returns rows of label and value that identify the search: seed, version and command.
 func (s *search) provenance() [][2]string {
 	list := [][2]string{{"seed", fmt.Sprint(s.Seed)}}
 	if s.Version != "" {
@@ -418,7 +421,7 @@ func (s *search) provenance() [][2]string {
 	return append(list, [2]string{"to check", fmt.Sprintf("%s report DIR makes this file again from %s; to search again may take another --for", product, findingsFile)})
 }
 
-// reportFindings writes the page of a search again.
+// reportFindings writes the page of the search in dir again.
 func reportFindings(ctx context.Context, registry strategies.Registry, dir string) error {
 	s, err := readSearch(dir)
 	if err != nil {

@@ -14,9 +14,9 @@ import (
 	"github.com/lockfault/lockfault/strategies"
 )
 
-// plan returns what the cells of a run depend on: only a run with the same plan
-// goes on where this one ends. What doesn't change a cell is not among it: how
-// many are played at a time, what is expected of them, and what is done with them.
+// plan returns the traits of a run that determine its cells: a run resumes another only if their
+// plans are equal. Settings that do not change a cell are left out, such as the number of jobs, the
+// expectations and the output formats.
 func (o *runOptions) plan(list []strategies.Strategy, scripts []chosen) (reports.Plan, error) {
 	build, err := digestOfThisProgram()
 	if err != nil {
@@ -30,7 +30,7 @@ func (o *runOptions) plan(list []strategies.Strategy, scripts []chosen) (reports
 		titles = append(titles, s.Name)
 	}
 	p := reports.Plan{Cells: len(list) * len(scripts) * len(o.worlds), Differs: reports.Cell.Differs}
-	p.Cell = func(place int) reports.CellName { // as cells numbers them
+	p.Cell = func(place int) reports.CellName { // in the order in which cells numbers them
 		return reports.CellName{
 			World:    o.worlds[place/(len(list)*len(scripts))],
 			Strategy: list[place%len(list)].Name,
@@ -66,12 +66,11 @@ func (o *runOptions) plan(list []strategies.Strategy, scripts []chosen) (reports
 	return p, nil
 }
 
-// digest returns a short name for a text. Nobody tries to find another text of
-// the same name.
+// digest returns the CRC-32 of text in hexadecimal. Collisions by intent are not a concern here.
 func digest(text []byte) string { return fmt.Sprintf("%08x", crc32.ChecksumIEEE(text)) }
 
-// digestOfThisProgram tells builds apart that call themselves by one version: a
-// working copy's, or a user's with strategies that have changed.
+// digestOfThisProgram returns a checksum of the executable. The checksum distinguishes builds with
+// the same version, such as builds of a working copy or of a user's changed strategies.
 func digestOfThisProgram() (string, error) {
 	name, err := os.Executable()
 	if err != nil {
@@ -89,14 +88,14 @@ func digestOfThisProgram() (string, error) {
 	return fmt.Sprintf("%08x", sum.Sum32()), nil
 }
 
-// withoutSecrets returns where the servers are that the addresses name.
+// withoutSecrets returns host and path of each address, without credentials.
 func withoutSecrets(addresses []string) []string {
 	var list []string
 	for _, text := range addresses {
 		if !strings.Contains(text, "://") {
 			text = "redis://" + text
 		}
-		where := "?" // what can't be read was refused before
+		where := "?" // invalid addresses were refused before
 		if u, err := url.Parse(strings.TrimSpace(text)); err == nil {
 			where = u.Host + u.Path
 		}

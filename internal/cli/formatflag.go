@@ -10,13 +10,14 @@ import (
 	"github.com/lockfault/lockfault/reports"
 )
 
-// A chosenForm is a form of a run's report, and the file to write it to; empty is standard output.
+// chosenForm is a report format and the file to write it to; an empty file is standard output.
 type chosenForm struct {
 	reports.Format
 	file string
 }
 
-// forms returns the forms of a report. The table is a run's own: it says more than results do.
+// forms returns all formats of a run's report. The table exists only for runs, because it shows
+// more than the results hold.
 func forms() []reports.Format {
 	return append([]reports.Format{{Name: formatTable, Lines: true}}, reports.Forms()...)
 }
@@ -28,7 +29,8 @@ func formNames() (names []string) {
 	return names
 }
 
-// chooseForms reads what a user asked for: FORM, or FORM=FILE.
+// chooseForms parses the values of --format: FORM or FORM=FILE. At most one document can go to
+// standard output.
 func chooseForms(words []string, out string) (list []chosenForm, err error) {
 	document := ""
 	for _, word := range words {
@@ -60,7 +62,7 @@ func chooseForms(words []string, out string) (list []chosenForm, err error) {
 	return list, nil
 }
 
-// checkFormFile says what is wrong with the file that a form is to be written to.
+// checkFormFile returns a usage error if a format cannot be written to file.
 func checkFormFile(word, file, out string, list []chosenForm) error {
 	if info, err := os.Stat(filepath.Dir(file)); err != nil || !info.IsDir() {
 		return usage("--format %s: there is no directory %s", word, filepath.Dir(file))
@@ -77,7 +79,7 @@ func checkFormFile(word, file, out string, list []chosenForm) error {
 			return usage("--format: %s and another form can't both go to %s", word, file)
 		}
 	}
-	if err != nil || info.Mode().IsRegular() { // pipes and devices are written into
+	if err != nil || info.Mode().IsRegular() { // pipes and devices need no check
 		if err := atomicdir.CheckFile(file); err != nil {
 			return usage("--format %s: %v", word, pathErrorText(err))
 		}
@@ -85,7 +87,7 @@ func checkFormFile(word, file, out string, list []chosenForm) error {
 	return nil
 }
 
-// checkInputs says which form would be written over what the run reads.
+// checkInputs returns a usage error if a format's file is also an input of the run.
 func (o *runOptions) checkInputs(scripts []chosen) error {
 	inputs := []string{o.costs, o.expect}
 	if o.baseline != "" {
@@ -108,12 +110,12 @@ func (o *runOptions) checkInputs(scripts []chosen) error {
 	return nil
 }
 
-// onOutput reports whether one of the forms goes to standard output.
+// onOutput reports whether a format goes to standard output.
 func onOutput(list []chosenForm) bool {
 	return slices.ContainsFunc(list, func(f chosenForm) bool { return f.file == "" })
 }
 
-// tabled reports whether the table is printed, or nothing is.
+// tabled reports whether standard output shows the table or no format at all.
 func (o *runOptions) tabled() bool {
 	return !onOutput(o.forms) || slices.ContainsFunc(o.forms, func(f chosenForm) bool { return f.Name == formatTable })
 }

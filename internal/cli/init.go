@@ -19,7 +19,7 @@ import (
 //go:embed start
 var start embed.FS
 
-// A starting is a file that init writes, and that of start which it is made of.
+// starting is a file that init writes, and the embedded file that it is made from.
 type starting struct{ name, of string }
 
 func startings() []starting {
@@ -53,7 +53,7 @@ Then put your lock in the place of that one. docs/locktest.md goes on from there
 	}
 }
 
-// initialise writes the files, and says what comes next.
+// initialise writes the files into dir and prints the next commands.
 func initialise(cmd *cobra.Command, dir string) error {
 	if dir == "" {
 		return usage("the directory's name is empty: leave it out to write where you are")
@@ -97,7 +97,7 @@ func initialise(cmd *cobra.Command, dir string) error {
 	return nil
 }
 
-// createFile writes a file that must not be there yet, and the directories above it.
+// createFile creates a file that must not exist, and its parent directories.
 func createFile(in *below.Dir, name, text string) error {
 	if err := in.MkdirAll(filepath.Dir(name), 0o777); err != nil {
 		return err
@@ -110,7 +110,7 @@ func createFile(in *below.Dir, name, text string) error {
 	return errors.Join(err, file.Close())
 }
 
-// packageName makes a package's name of a directory's.
+// packageName derives a package name from the name of a directory.
 func packageName(dir string) string {
 	name := strings.Map(func(r rune) rune {
 		switch {
@@ -128,7 +128,7 @@ func packageName(dir string) string {
 	return name
 }
 
-// inModule reports whether a directory is part of a module: it, or one above it, has a go.mod.
+// inModule reports whether dir or one of its parents has a go.mod.
 func inModule(dir string) bool {
 	for {
 		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {

@@ -67,8 +67,7 @@ func newListCommand(a *app) *cobra.Command {
 	}
 }
 
-// listVarying says, a line each, of which strategies the same seed need not give the
-// same history.
+// listVarying writes a line for each strategy whose history may differ between runs of one seed.
 func listVarying(w io.Writer, registry strategies.Registry) error {
 	separator := "\n"
 	for _, s := range registry.All() {

@@ -27,14 +27,14 @@ type mapOptions struct {
 	format string
 	out    string
 
-	chosen chosen            // the scenario as it is, and
-	file   string            // the name and
-	script *scenarios.Script // what is in it with params where there were none
-	axes   []scenarios.Param // one or two
+	chosen chosen            // the scenario as the user named it
+	file   string            // file name of the script that is played
+	script *scenarios.Script // the script, with lines of --x and --y made params
+	axes   []scenarios.Param // 1 or 2
 	broken []checker.Anomaly
 }
 
-// The forms that a map is printed in.
+// Output formats of a map in addition to table and json.
 const (
 	formatCSV = "csv"
 	formatSVG = "svg"
@@ -42,7 +42,7 @@ const (
 
 func mapForms() []string { return []string{formatTable, formatJSON, formatCSV, formatSVG} }
 
-// mostSteps is how many steps an axis may have.
+// mostSteps is the largest number of steps of an axis.
 const mostSteps = 4096
 
 func newMapCommand(a *app) *cobra.Command {
@@ -96,7 +96,7 @@ points came to nothing, and 130 if it was interrupted.`,
 	return cmd
 }
 
-// anyAnomaly is the word for all of them.
+// anyAnomaly is the value of --of that selects all anomalies.
 const anyAnomaly = "any"
 
 func (o *mapOptions) check(cmd *cobra.Command) error {
@@ -130,10 +130,11 @@ func (o *mapOptions) check(cmd *cobra.Command) error {
 	return nil
 }
 
-// An axisFlag is what its user said of an axis: the name of a param, or a line, and a range.
+// axisFlag is the parsed value of --x or --y: the name of a param or a line number, and the text of
+// a range.
 type axisFlag struct{ flag, said, name, text string }
 
-// flagged returns what was said of the axes.
+// flagged returns the parsed values of --x and --y.
 func (o *mapOptions) flagged() []axisFlag {
 	list := []axisFlag{{flag: "x", said: o.x}, {flag: "y", said: o.y}}
 	for i, a := range list {
@@ -143,7 +144,7 @@ func (o *mapOptions) flagged() []axisFlag {
 	return list
 }
 
-// open reads the script, and makes params of what is to be one.
+// open reads the script and turns the lengths of time that --x and --y name by line into params.
 func (o *mapOptions) open(ctx context.Context, word string) (err error) {
 	if o.chosen, err = chooseScenario(ctx, word); err != nil {
 		return err
@@ -153,8 +154,8 @@ func (o *mapOptions) open(ctx context.Context, word string) (err error) {
 	if source == nil {
 		o.file, source = o.chosen.Name+scriptSuffix, scenarios.Source(o.chosen.Name)
 	}
-	var before *[2]int // the line that was opened before, and which length of time on it
-	added := 0         // lines, above all others
+	var before *[2]int // line and index of the length of time that --x named
+	added := 0         // lines added at the top of the script
 	for i, axis := range o.flagged() {
 		number, nth, several := strings.Cut(axis.name, ":")
 		line, err := strconv.Atoi(number)
@@ -176,7 +177,7 @@ func (o *mapOptions) open(ctx context.Context, word string) (err error) {
 			return usage("--x and --y are both of line %d: name two lengths of time", line)
 		}
 		if before != nil && line == before[0] && which > before[1] {
-			which-- // that one is a param by now
+			which-- // the first length of time is already a param
 		}
 		param := "line-" + strings.ReplaceAll(axis.name, ":", "-")
 		if source, err = scenarios.OpenSpan(o.file, source, line+added, which, param, r); err != nil {
@@ -201,7 +202,7 @@ func (o *mapOptions) open(ctx context.Context, word string) (err error) {
 	return nil
 }
 
-// choose finds the params of the axes.
+// choose sets o.axes to the params that --x and --y name, by default the first two of the script.
 func (o *mapOptions) choose() error {
 	params := o.script.Params
 	var names []string
@@ -245,7 +246,7 @@ func (o *mapOptions) choose() error {
 	return nil
 }
 
-// text returns the script at a point.
+// text returns the source of the script at a point.
 func (o *mapOptions) text(at sweep.Point) []byte {
 	of := *o.script
 	of.Params = slices.Clone(of.Params)
@@ -254,14 +255,14 @@ func (o *mapOptions) text(at sweep.Point) []byte {
 		values[p.Name] = o.value(i, at)
 		for j := range of.Params {
 			if of.Params[j].Name == p.Name {
-				of.Params[j].Range = p.Range // which may be another than the script's
+				of.Params[j].Range = p.Range // --x or --y may have changed the range
 			}
 		}
 	}
 	return of.With(values)
 }
 
-// value returns an axis's value at a point.
+// value returns the value of an axis at a point, as written in the script.
 func (o *mapOptions) value(axis int, at sweep.Point) string {
 	r, step := o.axes[axis].Range, at.X
 	if axis == 1 {
@@ -344,11 +345,12 @@ func (o *mapOptions) run(cmd *cobra.Command, a *app, args []string) error {
 	return o.print(cmd, m)
 }
 
-// mapCells are what points came to, by where they are: those whose values are written alike
-// are one.
+// mapCells holds the cell of each point by the text of where. Points with the same text share a
+// cell.
 type mapCells map[string]reports.Cell
 
-// ask plays points, each once.
+// ask plays the points that are not in cells, stores their cells and returns the answers of all
+// points.
 func (o *mapOptions) ask(cmd *cobra.Command, ctx context.Context, s strategies.Strategy, points []sweep.Point, cells mapCells, progress *progress) ([]string, error) {
 	world := o.worlds[0]
 	workers := o.jobs
@@ -387,7 +389,7 @@ func (o *mapOptions) ask(cmd *cobra.Command, ctx context.Context, s strategies.S
 	return answers, err
 }
 
-// job returns the job of playing a point, the nth.
+// job returns the job that plays the point at, with number n.
 func (o *mapOptions) job(s strategies.Strategy, n int, at sweep.Point) job {
 	j := job{
 		Number: n, Strategy: s.Name, Scenario: o.script.Name, File: o.file, Source: o.text(at),
@@ -395,16 +397,18 @@ func (o *mapOptions) job(s strategies.Strategy, n int, at sweep.Point) job {
 	}
 	if o.varies() {
 		if script, err := scenarios.Parse(o.file, j.Source); err == nil {
-			j.TTL, j.Fixed = script.TTL, true // in real time, too, where another lease is taken
+			j.TTL, j.Fixed = script.TTL, true // in real time too, where the default lease differs
 		}
 	}
 	return j
 }
 
-// varies reports whether the lease is another one at each point.
+// varies reports whether the lease is a param of the script, so that it differs from point to
+// point.
 func (o *mapOptions) varies() bool { return o.ttl == 0 && o.script.OpenTTL() }
 
-// answer says what a point came to.
+// answer returns the answer of a cell: the anomalies of --of that it shows, [reports.MapHeld], or
+// [reports.MapVoid] without a verdict.
 func (o *mapOptions) answer(c reports.Cell) string {
 	if !c.Decided() || c.Verdict == reports.NotApplicable {
 		return reports.MapVoid

@@ -20,7 +20,7 @@ import (
 	"github.com/lockfault/lockfault/strategies"
 )
 
-// ticks is how many values stand at an axis.
+// ticks is the number of labels of an axis.
 const ticks = 5
 
 func (o *mapOptions) axis(i int) reports.MapAxis {
@@ -32,7 +32,7 @@ func (o *mapOptions) axis(i int) reports.MapAxis {
 	return a
 }
 
-// mapReport puts a map into the words of a report.
+// mapReport converts a map into a report.
 func (o *mapOptions) mapReport(s strategies.Strategy, scenario string, drawn *sweep.Map, cells mapCells) *reports.MapReport {
 	steps := o.plan.Steps()
 	m := &reports.MapReport{
@@ -90,7 +90,7 @@ func (o *mapOptions) mapReport(s strategies.Strategy, scenario string, drawn *sw
 	return m
 }
 
-// span says how long so many steps of a range are, and no less than is written apart.
+// span returns the length of n steps of a range; for a range of whole numbers at least 1.
 func span(r scenarios.Range, n, steps int) string {
 	length := (r.To - r.From) * float64(n) / float64(steps)
 	if r.Whole {
@@ -99,7 +99,7 @@ func span(r scenarios.Range, n, steps int) string {
 	return r.Text(length)
 }
 
-// where says where a point is.
+// where returns the values of the params at a point, as text.
 func (o *mapOptions) where(at sweep.Point) string {
 	text := o.axes[0].Name + " " + o.value(0, at)
 	if !o.plan.Line {
@@ -108,8 +108,9 @@ func (o *mapOptions) where(at sweep.Point) string {
 	return text
 }
 
-// lines says what is along lines through the map, at its sides and through its middle, and
-// chooses a boundary whose sides are kept: one through the middle, if there is one.
+// lines adds the answers along lines through the map (the middle and both edges, along each axis)
+// to m. lines also adds the scripts of both sides of a boundary: the first boundary found, with the
+// middle lines first.
 func (o *mapOptions) lines(m *reports.MapReport, drawn *sweep.Map, cells mapCells) {
 	steps, first := o.plan.Steps(), 1<<o.plan.Halvings
 	middle := o.plan.Squares / 2 * first
@@ -157,7 +158,7 @@ func (o *mapOptions) lines(m *reports.MapReport, drawn *sweep.Map, cells mapCell
 		if boundary != nil || o.plan.Line || c.Answer == reports.MapVoid {
 			continue
 		}
-		// What is broken is an island between these lines.
+		// The broken area is an island between the lines above.
 		i := slices.IndexFunc(m.Probes, func(p reports.MapProbe) bool { return p.X == c.X && p.Y == c.Y })
 		at := sweep.Point{X: m.Probes[i].I, Y: m.Probes[i].J}
 		along(drawn.Row(at.Y), 0, "with "+o.axes[1].Name+" "+c.Y+", ")
@@ -187,7 +188,7 @@ func (o *mapOptions) lines(m *reports.MapReport, drawn *sweep.Map, cells mapCell
 	}
 }
 
-// beside returns the path of a file in the directory, which no command takes for a flag.
+// beside returns the path of a file in --out, with "./" in front if it could be taken for a flag.
 func (o *mapOptions) beside(file string) string {
 	path := filepath.Join(o.out, file)
 	if strings.HasPrefix(path, "-") {
@@ -196,13 +197,14 @@ func (o *mapOptions) beside(file string) string {
 	return path
 }
 
-// sideFile is the name of the file for the script of one side.
+// sideFile returns the file name of the script of one side of the boundary.
 func sideFile(strategy, scenario, answer string) string {
 	words := strings.FieldsFunc(answer, func(r rune) bool { return r == ' ' || r == ',' })
 	return strings.Join(append([]string{strategy, scenario}, words...), "-") + scriptSuffix
 }
 
-// checkSides says which script in the directory would be lost that no map wrote.
+// checkSides returns a usage error if writing the map would destroy a file. Such a file is the
+// user's script, or a script that the previous map did not write.
 func (o *mapOptions) checkSides(strategy string) error {
 	former, err := reports.ReadMap(o.out)
 	if err != nil {
@@ -228,7 +230,7 @@ func (o *mapOptions) checkSides(strategy string) error {
 	return nil
 }
 
-// flags are what a command needs to play the same again.
+// flags returns the flags that repeat a cell of the map, as text with a leading space.
 func (o *mapOptions) flags() string {
 	text := ""
 	if o.worlds[0] != worlds.Sim {
@@ -246,7 +248,7 @@ func (o *mapOptions) flags() string {
 	return text
 }
 
-// command returns what draws the map again.
+// command returns the command that draws the map again.
 func (o *mapOptions) command(s strategies.Strategy, scenario string) string {
 	text := fmt.Sprintf("%s map %s %s", product, shell.Quote(s.Name), shell.Quote(scenario))
 	for i, p := range o.axes {
@@ -268,7 +270,8 @@ func (o *mapOptions) command(s strategies.Strategy, scenario string) string {
 	return text + o.flags()
 }
 
-// print prints the map, and writes it if it is to be kept.
+// print prints the map in the chosen format, and first writes it into --out if that is set. The
+// error is [ExitUndecided] if points have no verdict.
 func (o *mapOptions) print(cmd *cobra.Command, m *reports.MapReport) error {
 	if o.out != "" {
 		if err := o.write(m); err != nil {
@@ -299,13 +302,14 @@ func (o *mapOptions) print(cmd *cobra.Command, m *reports.MapReport) error {
 	return nil
 }
 
-// write writes the map's files; those with its data last, which say what the others are of.
+// write writes the files of the map into --out. write writes the JSON data last, so that this file
+// describes the others.
 func (o *mapOptions) write(m *reports.MapReport) error {
 	former, err := reports.ReadMap(o.out)
 	if err == nil {
 		for _, s := range former.Sides {
 			if s.File == filepath.Base(s.File) && strings.HasPrefix(s.File, former.Strategy+"-") && !slices.ContainsFunc(m.Sides, func(x reports.MapScript) bool { return x.File == s.File }) {
-				removeOut(o.out, s.File) // of what is not there any more
+				removeOut(o.out, s.File) // not part of the new map
 			}
 		}
 	}

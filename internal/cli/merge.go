@@ -51,7 +51,7 @@ if the directories are not all the shards of one search.`,
 	return cmd
 }
 
-// A shard is one of a search, as its directory has it.
+// shard is a shard of a search, with the directory that it was read from.
 type shard struct {
 	dir string
 	search
@@ -89,7 +89,7 @@ func (o *mergeOptions) merge(cmd *cobra.Command, a *app, dirs []string) error {
 		return err
 	}
 	if found == nil {
-		found = []finding{} // as a search writes it
+		found = []finding{} // empty, not null, as a search writes it
 	}
 	if o.out == "" {
 		return statusOf(result, found)
@@ -104,7 +104,7 @@ func (o *mergeOptions) merge(cmd *cobra.Command, a *app, dirs []string) error {
 	return statusOf(result, found)
 }
 
-// readShard reads the shard in a directory.
+// readShard reads and validates the shard in a directory.
 func readShard(dir string) (*shard, error) {
 	info, err := os.Stat(dir)
 	switch {
@@ -137,7 +137,7 @@ func readShard(dir string) (*shard, error) {
 	return s, nil
 }
 
-// spoiled says what no search has written, or nothing.
+// spoiled returns why no search can have written the shard, or "".
 func (s *shard) spoiled() string {
 	common := s.Common
 	switch {
@@ -157,7 +157,8 @@ func (s *shard) spoiled() string {
 	return s.search.spoiled()
 }
 
-// sameCommand reports whether all shards were searched with the same limits, which are those of the whole.
+// sameCommand reports whether all shards have the same command, and therefore the same limits. The
+// common command is also the command of the whole search.
 func sameCommand(shards []*shard) bool {
 	for _, s := range shards {
 		if len(s.Command) == 0 || !slices.Equal(s.Command, shards[0].Command) {
@@ -167,7 +168,9 @@ func sameCommand(shards []*shard) bool {
 	return true
 }
 
-// arrange puts the shards in their order, nil for those that are missing, if they are of one search.
+// arrange returns the shards in order, with a nil Result for missing ones. arrange returns an error
+// if the shards belong to different searches, if one is given twice, or, without --partial, if one
+// is missing.
 func (o *mergeOptions) arrange(shards []*shard) ([]explore.Shard, error) {
 	first := shards[0]
 	results := make([]explore.Shard, first.Shards)
@@ -198,7 +201,7 @@ func (o *mergeOptions) arrange(shards []*shard) ([]explore.Shard, error) {
 	return nil, fmt.Errorf(which+", or join the others with --partial", first.Shards)
 }
 
-// differs says in what two shards are of different searches, or nothing.
+// differs returns in what s differs from a shard of the same search as first, or "".
 func (s *shard) differs(first *shard) string {
 	type pair struct {
 		name       string
@@ -224,7 +227,7 @@ func (s *shard) differs(first *shard) string {
 	return ""
 }
 
-// whichever returns a finding as the shards have it, with what other worlds said of it.
+// whichever returns f as the shard that found it recorded it, with the results in other worlds.
 func whichever(shards []*shard, f explore.Finding) finding {
 	for _, s := range shards {
 		for _, had := range s.search.Findings {
@@ -234,18 +237,18 @@ func whichever(shards []*shard, f explore.Finding) finding {
 			}
 		}
 	}
-	return finding{} // unreachable: it is one of theirs
+	return finding{} // unreachable: f comes from a shard
 }
 
-// options returns what the whole search would have been asked for.
+// options returns the options of the whole search.
 func (s *shard) options() *exploreOptions {
 	e := s.search.options()
 	e.doubled = s.Shards > 1 && e.bound.Doubles()
 	return e
 }
 
-// checkOut is checkOut of the search, and keeps a shard from being overwritten with the
-// whole.
+// checkOut checks --out as a search does, and also returns a usage error if it is the directory of
+// a shard.
 func (o *mergeOptions) checkOut(e *exploreOptions, shards []*shard) error {
 	if err := e.checkOut(); err != nil || o.out == "" {
 		return err

@@ -9,10 +9,10 @@ import (
 	"github.com/lockfault/lockfault/internal/input"
 )
 
-// The functions here work on files of a directory that --out names. The directory may be in a
-// repository of somebody else's, so no symbolic link below it is followed.
+// The functions of this file work on files in the directory of --out. They do not follow symbolic
+// links below it, because the directory may be part of another person's repository.
 
-// makeOut makes the directory, and returns an error if one of the files can't be written there.
+// makeOut creates the directory and returns an error if a file in it could not be written.
 func makeOut(dir string, files ...string) error {
 	in, err := below.Make(dir, 0o777)
 	if err != nil {
@@ -27,7 +27,7 @@ func makeOut(dir string, files ...string) error {
 	return nil
 }
 
-// writeOut replaces a file, or makes it.
+// writeOut writes a file atomically, replacing it if it exists.
 func writeOut(dir, name string, text []byte) error {
 	in, err := below.Open(dir)
 	if err != nil {
@@ -40,7 +40,7 @@ func writeOut(dir, name string, text []byte) error {
 	})
 }
 
-// readOut reads a file.
+// readOut reads a file of at most most bytes.
 func readOut(dir, name string, most int64) ([]byte, error) {
 	in, err := below.Open(dir)
 	if err != nil {
@@ -55,7 +55,7 @@ func readOut(dir, name string, most int64) ([]byte, error) {
 	return input.ReadAll(f, filepath.Join(dir, name), most)
 }
 
-// removeOut removes a file, which may be missing. What can't be removed stays.
+// removeOut removes a file if it exists. removeOut ignores errors.
 func removeOut(dir, name string) {
 	in, err := below.Open(dir)
 	if err != nil {

@@ -68,8 +68,8 @@ colours.`,
 	return cmd
 }
 
-// terminal returns the terminal that the command reads from and the one that it writes to,
-// usually one and the same, if both are some in which a cursor can be moved.
+// terminal returns the terminals for input and output, usually the same device. ok is false unless
+// both are terminals with cursor movement.
 func terminal(cmd *cobra.Command) (in, out *os.File, ok bool) {
 	in, _ = cmd.InOrStdin().(*os.File)
 	if o, wrapped := cmd.OutOrStdout().(*output); wrapped {

@@ -21,24 +21,24 @@ import (
 	"github.com/lockfault/lockfault/strategies"
 )
 
-// playOptions say how cells are played, for every command that plays some.
+// playOptions holds the flags that say how cells are played, for all commands that play cells.
 type playOptions struct {
 	worlds      []string
 	failover    string
 	place       worlds.Place
 	seed        uint64
 	ttl         time.Duration
-	nodes       int // of every strategy; 0 is each its own
+	nodes       int // number of nodes of every strategy; 0 keeps each strategy's own
 	cellTimeout time.Duration
 	expect      string
 	isolate     bool
-	isolating   bool // isolate was given
+	isolating   bool // --isolate was given
 	subject     *subject
-	services    []worlds.Service // that there are besides Redis
-	missing     []error          // why some of those that are needed can't be started
+	services    []worlds.Service // available services other than Redis
+	missing     []error          // errors of needed services that cannot be started
 	subjectFlags
 	queue  queueFlags
-	shared *shared // nil if all is played here
+	shared *shared // nil if everything is played on this machine
 }
 
 const defaultSeed = 1
@@ -51,7 +51,7 @@ func (o *playOptions) addFlags(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&o.isolate, "isolate", false, "play each cell of virtual time in a process of its own: all cells, or none with =false; default those of strategies that are not built in")
 }
 
-// addWorldFlags adds the flags that say where cells are played.
+// addWorldFlags adds the flags for the worlds in which cells are played.
 func (o *playOptions) addWorldFlags(cmd *cobra.Command, names string) {
 	cmd.Flags().Uint64Var(&o.seed, "seed", defaultSeed, "`number` that decides latencies, tie-breaks and the strategies' randomness")
 	cmd.Flags().DurationVar(&o.ttl, "ttl", 0, "lease to use in place of each script's own, such as 10s")
@@ -63,15 +63,16 @@ func (o *playOptions) addWorldFlags(cmd *cobra.Command, names string) {
 	cmd.Flags().DurationVar(&o.cellTimeout, "cell-timeout", 0, "real time that one cell may take; default 20s in virtual time, minutes in real time")
 }
 
-// Who promotes a replica.
+// Values of --failover: who promotes a replica in real time.
 const (
-	byReplicaOf = "replicaof" // lockfault, by REPLICAOF NO ONE
-	bySentinel  = "sentinel"  // three sentinels, whom clients ask
+	byReplicaOf = "replicaof" // lockfault, with REPLICAOF NO ONE
+	bySentinel  = "sentinel"  // three sentinels, which clients ask for the primary
 )
 
 func promoters() []string { return []string{byReplicaOf, bySentinel} }
 
-// on returns the strategies on the number of nodes that was asked for.
+// on returns the strategies with the number of nodes of --nodes, or list unchanged if the flag is
+// not set.
 func (o *playOptions) on(list []strategies.Strategy) ([]strategies.Strategy, error) {
 	if o.nodes == 0 {
 		return list, nil
@@ -79,7 +80,7 @@ func (o *playOptions) on(list []strategies.Strategy) ([]strategies.Strategy, err
 	list = slices.Clone(list)
 	for i, s := range list {
 		if s.Program != nil {
-			continue // --subject-nodes is about it
+			continue // --subject-nodes applies to programs
 		}
 		on, err := s.On(o.nodes)
 		if err != nil {
@@ -90,7 +91,7 @@ func (o *playOptions) on(list []strategies.Strategy) ([]strategies.Strategy, err
 	return list, nil
 }
 
-// nodesOf returns the number of nodes that a strategy was asked to run on; 0 is its own.
+// nodesOf returns the value of --nodes for a strategy; 0 means the strategy's own number.
 func (o *playOptions) nodesOf(s strategies.Strategy) int {
 	if s.Program != nil {
 		return 0
@@ -135,11 +136,10 @@ func (o *playOptions) check(cmd *cobra.Command) error {
 	return o.checkRedis()
 }
 
-// cells yields the job of every pair of a scenario and a strategy in that world,
-// with histories below the directory. They are numbered scenario by scenario, the
-// first has that number; but they come mixed: what a scenario takes most of, such as
-// servers that start, or a strategy, such as five of them, isn't wanted by all who
-// play at a time.
+// cells returns a sequence with the job of each pair of scenario and strategy in a world. Histories
+// go below dir. Jobs are numbered scenario by scenario, beginning with first. They are yielded in
+// diagonal order, so that jobs that need the same scarce resource do not run at the same time, such
+// as a scenario that starts servers or a strategy with five nodes.
 func (o *playOptions) cells(world string, first int, scripts []chosen, list []strategies.Strategy, dir string) iter.Seq[job] {
 	place := o.at(world)
 	place.Logs = filepath.Join(dir, reports.LogsDir)
@@ -174,10 +174,9 @@ func (o *playOptions) cells(world string, first int, scripts []chosen, list []st
 	}
 }
 
-// isolated reports whether a strategy's cells of virtual time are played in processes of
-// their own: all clients of such a cell are in one process, and what a package keeps
-// in its variables would be there for the next cell. The built-in strategies keep
-// nothing.
+// isolated reports whether each cell of a strategy in virtual time gets its own process. All
+// clients of such a cell share a process, so package variables of a lock would otherwise carry
+// state into the next cell. Built-in strategies keep no such state and are not isolated by default.
 func (o *playOptions) isolated(s strategies.Strategy) bool {
 	if o.isolating {
 		return o.isolate
@@ -185,12 +184,13 @@ func (o *playOptions) isolated(s strategies.Strategy) bool {
 	return !s.Builtin()
 }
 
-// isolated reports whether a job's worker is to do nothing else. Clients in real worlds
-// are processes of their own.
+// isolated reports whether the worker of a job must be a fresh process. Jobs in real worlds need
+// none, because their clients are processes, unless the job also runs its twin in virtual time.
 func (j job) isolated() bool { return j.Isolated && (!j.Place.Real() || j.Twin) }
 
-// lease returns the lease that replaces each script's own, 0 if none does:
-// worlds that are compared need the same.
+// lease returns the lease that replaces the scripts' own leases; 0 keeps them. Without --ttl it is
+// 0 for a single world, and the longest default of the worlds if several are compared, which needs
+// equal leases.
 func (o *playOptions) lease() time.Duration {
 	if o.ttl != 0 || len(o.worlds) < 2 {
 		return o.ttl
@@ -202,7 +202,7 @@ func (o *playOptions) lease() time.Duration {
 	return longest
 }
 
-// sweep removes what dead processes left of a world.
+// sweep removes what killed processes left in a world.
 func (o *playOptions) sweep(world string) {
 	o.at(world).Sweep()
 	for _, service := range o.services {
@@ -210,8 +210,8 @@ func (o *playOptions) sweep(world string) {
 	}
 }
 
-// leaseOf is lease for one strategy: what runs on another service than Redis has that one's lease
-// unless the user gives one.
+// leaseOf returns the lease for a strategy. Without --ttl it is at least the default lease of the
+// strategy's service.
 func (o *playOptions) leaseOf(s strategies.Strategy) time.Duration {
 	lease := o.lease()
 	if i := slices.IndexFunc(o.services, func(service worlds.Service) bool { return service.Name() == s.RunsOn() }); i >= 0 && o.ttl == 0 {
@@ -220,7 +220,7 @@ func (o *playOptions) leaseOf(s strategies.Strategy) time.Duration {
 	return lease
 }
 
-// limitOf returns how much real time a job may take.
+// limitOf returns the longest real time that a job may take.
 func limitOf(of any) time.Duration {
 	j, ok := of.(job)
 	if !ok {
@@ -232,14 +232,13 @@ func limitOf(of any) time.Duration {
 	case !j.Place.Real():
 		return simLimit
 	default:
-		// Three leases and a half are what scripts wait at most; whatever else
-		// takes time doesn't depend on the lease.
+		// Scripts wait at most 3.5 leases; the other costs do not depend on the lease.
 		return realLimit + 40*j.TTL
 	}
 }
 
-// grace returns how long a worker may take to end: an engine removes one container
-// after the other, of all workers. 0 is the pool's own.
+// grace returns how long a worker may take to exit; 0 selects the pool's default. A container
+// engine removes the containers of all workers one after the other, which takes longer.
 func grace(world string) time.Duration {
 	if world == worlds.Docker {
 		return 30 * time.Second
@@ -247,14 +246,14 @@ func grace(world string) time.Duration {
 	return 0
 }
 
-// The limits of limit.
+// Default limits of limitOf.
 const (
 	simLimit  = 20 * time.Second
 	realLimit = 2 * time.Minute
 )
 
-// prepare finds out, before anything is replaced, whether the scripts speak of who
-// there is, there is something to play, and the worlds are there.
+// prepare checks, before anything is replaced, that the scripts name existing strategies, that at
+// least one cell applies and that the worlds are available.
 func (o *playOptions) prepare(ctx context.Context, registry strategies.Registry, scripts []chosen, list []strategies.Strategy) error {
 	if err := checkNames(registry, scripts); err != nil {
 		return err
@@ -280,8 +279,8 @@ func (o *playOptions) prepare(ctx context.Context, registry strategies.Registry,
 	return o.findServices(ctx, needed)
 }
 
-// findServices finds out which of the services that are needed can't be started here. If there is none that can it returns why,
-// and else takes note: cells of the others are played.
+// findServices checks which needed services can be started here. If none can, it returns the first
+// error; otherwise it records the missing services, whose cells become not applicable.
 func (o *playOptions) findServices(ctx context.Context, needed map[string]bool) error {
 	if !slices.Contains(o.worlds, worlds.Process) {
 		return nil
@@ -303,7 +302,8 @@ func (o *playOptions) findServices(ctx context.Context, needed map[string]bool) 
 	return ctx.Err()
 }
 
-// notFound is the status of a run some of whose cells were not played because their service is missing.
+// notFound returns the exit status of a run that skipped cells because a service is missing, or
+// nil.
 func (o *playOptions) notFound() error {
 	if len(o.missing) == 0 {
 		return nil
@@ -311,35 +311,36 @@ func (o *playOptions) notFound() error {
 	return &statusError{code: ExitUndecided}
 }
 
-// attempts is how often a cell is played that the machine was too slow for, and
-// stretch how many times as long the lease may become. One that can't be given a longer
-// lease, since its script tells spans in seconds, waits for a better moment.
+// Limits of reruns of cells for which the machine was too slow. attempts is the number of plays of
+// a cell, and stretch the largest factor by which its lease grows. A cell whose script states times
+// in seconds cannot get a longer lease; it gets rigidAttempts plays at the same lease, in the hope
+// of a quieter machine.
 const (
 	attempts      = 4
 	rigidAttempts = 10
 	stretch       = 8
 )
 
-// strained is the strain from which fewer cells are played at a time, before there are
-// some that it is too much for.
+// strained is the strain of a cell above which fewer cells are played at a time, before the first
+// cell fails for lateness.
 const strained = 0.5
 
-// busy reports whether a job shows that the machine had too much to do.
+// busy reports whether the result of a job shows that the machine is overloaded.
 func busy(answer any, failure *workerpool.Failure) bool {
 	p := answer.(played)
 	return p.Late > 0 || p.Strain > strained || failure != nil && failure.Limit > 0
 }
 
-// play plays the jobs in worker processes, or on other machines, and calls done with what each came to,
-// its cell above all, in the order in which they finish: what it showed, not yet what was expected of
-// it. Cells for which the machine was too slow are played again when the others are
-// done, with a longer lease, which bears more, and a quarter as many at a time.
+// play plays the jobs in worker processes, or on other machines with --on, and calls done with each
+// result in the order of completion. The cell of a result has observations, not yet expectations.
+// Cells for which the machine was too slow are played again after the others, with a longer lease,
+// which tolerates more lateness, and with a quarter of the workers.
 func (o *playOptions) play(ctx context.Context, world string, workers int, jobs iter.Seq[job], done func(job, played) error) (err error) {
 	start, err := startWorker()
 	if err != nil {
 		return err
 	}
-	defer o.sweep(world) // what workers left that were killed
+	defer o.sweep(world) // remains of killed workers
 	tempdir.Sweep("", tracePrefix)
 	defer func() { err = o.leave(ctx, world, err) }()
 	var crew workerpool.IdleWorkers
@@ -357,12 +358,12 @@ func (o *playOptions) play(ctx context.Context, world string, workers int, jobs 
 		}
 		err := run(ctx, options, jobs, func(j job, r workerpool.Result[played]) error {
 			cell := r.Value.Cell
-			// The worker may be a program of another machine.
+			// Overwrite the names: the worker may run on another machine.
 			cell.World, cell.Strategy, cell.Scenario = j.Place.World, j.Strategy, j.Scenario
 			if cell.History != "" {
 				cell.History = j.HistoryLink
 			}
-			// A cell that takes too long among others is played once more among fewer.
+			// A cell that exceeds its limit in a real world is played once more, with fewer others.
 			endless := world != worlds.Sim && r.Failure != nil && r.Failure.Limit > 0 && len(j.Late) == 0
 			switch {
 			case endless:
@@ -398,8 +399,8 @@ func (o *playOptions) play(ctx context.Context, world string, workers int, jobs 
 	}
 }
 
-// deservesAnother reports whether the machine may be why a cell came to nothing, and another time be less so. An error may have
-// come of lateness; one that comes again has another reason.
+// deservesAnother reports whether a cell has no verdict because of the machine and should be played
+// again. An error may be caused by lateness once; if it repeats, it has another cause.
 func (o *playOptions) deservesAnother(j job, was played) bool {
 	limit := attempts
 	if was.Rigid && o.ttl == 0 {
@@ -408,8 +409,8 @@ func (o *playOptions) deservesAnother(j job, was played) bool {
 	return was.Late > 0 && len(j.Late)+1 < limit && (was.Cell.Verdict != reports.Error || len(j.Late) == 0)
 }
 
-// flagArgs returns the job of playing a cell anew, with a longer lease unless its user
-// wants that lease, or the script is about that one.
+// rerun returns the job that plays a cell again. Its lease is longer, unless the user set --ttl, or
+// the script or the job needs this lease.
 func (o *playOptions) rerun(j job, was played) job {
 	j.Late = append(slices.Clip(j.Late), was.Cell.Reason)
 	lease := was.Cell.Lease
@@ -425,7 +426,7 @@ func (o *playOptions) rerun(j job, was played) job {
 	return j
 }
 
-// verdictStatus returns how a command ends that came to these verdicts.
+// verdictStatus returns the exit status for a tally of verdicts, or nil for status 0.
 func verdictStatus(t reports.Tally) error {
 	switch {
 	case t.Unknown+t.Failed > 0:

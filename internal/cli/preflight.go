@@ -12,7 +12,8 @@ import (
 	"github.com/lockfault/lockfault/strategies"
 )
 
-// checkFailover refuses sentinels where they would have nothing to do.
+// checkFailover returns a usage error if --failover sentinel is used in a world that does not
+// support it.
 func (o *playOptions) checkFailover() error {
 	switch {
 	case o.failover != bySentinel:
@@ -28,9 +29,8 @@ func (o *playOptions) checkFailover() error {
 	return nil
 }
 
-// checkSelection refuses a selection of cells that can't come to anything,
-// before any of them is played: a lease that is too short for a script, and a world
-// in which no cell applies.
+// checkSelection returns a usage error if a lease is too short for a script or if no cell applies
+// in a world. No cell has been played then.
 func (o *playOptions) checkSelection(scripts []chosen, list []strategies.Strategy) error {
 	for _, world := range o.worlds {
 		if err := o.checkLease(world, scripts); err != nil {
@@ -43,8 +43,9 @@ func (o *playOptions) checkSelection(scripts []chosen, list []strategies.Strateg
 	return nil
 }
 
-// checkLease refuses a lease that is too short for a script, the longest if there
-// are several. A script's own is its author's affair.
+// checkLease returns a usage error if the lease of a world is shorter than a script allows.
+// checkLease reports the script that needs the longest lease. A lease set by the script itself is
+// not checked.
 func (o *playOptions) checkLease(world string, scripts []chosen) error {
 	place := o.at(world)
 	ttl := o.lease()
@@ -70,7 +71,7 @@ func (o *playOptions) checkLease(world string, scripts []chosen) error {
 	return usage("the lease of %v in the world %s is too short: give --ttl %v or more, because %s", ttl, world, least, why)
 }
 
-// checkApplies refuses a world in which no cell can be played.
+// checkApplies returns a usage error if no cell can be played in a world.
 func (o *playOptions) checkApplies(world string, scripts []chosen, list []strategies.Strategy) error {
 	var place harness.Place
 	if where := o.at(world); where.Real() {
@@ -98,12 +99,12 @@ func (o *playOptions) checkApplies(world string, scripts []chosen, list []strate
 	return usage("there is nothing to play in the world %s: none of the %d cells applies, such as %s", world, len(list)*len(scripts), first)
 }
 
-// longLease is from when on a lease is long in virtual time: an hour of a lock that
-// polls takes seconds of real time.
+// longLease is the lease from which polling locks are slow in virtual time: a simulated hour of
+// polling takes seconds of real time.
 const longLease = time.Hour
 
-// polling says what a lock that polls would want, if the lease is a long one and the
-// world that of virtual time; else it is empty.
+// polling returns advice for locks that poll, if the world is sim and the lease at least longLease;
+// otherwise "".
 func (o *playOptions) polling(world string) string {
 	if world != worlds.Sim || o.lease() < longLease {
 		return ""
@@ -111,7 +112,8 @@ func (o *playOptions) polling(world string) string {
 	return fmt.Sprintf("a lock that polls asks for as long as the lease, %v, and each question takes real time: give a shorter --ttl, or a longer --cell-timeout", o.lease())
 }
 
-// warn says on standard error what its user should know before cells are played.
+// warn prints warnings about missing services and long leases on standard error, before cells are
+// played.
 func (o *playOptions) warn(cmd *cobra.Command) {
 	for _, err := range o.missing {
 		fmt.Fprintf(cmd.ErrOrStderr(), "lockfault: %v: its cells are not applicable\n", err)
@@ -123,7 +125,7 @@ func (o *playOptions) warn(cmd *cobra.Command) {
 	}
 }
 
-// at returns the place of a world.
+// at returns the settings of --world and its related flags for one world.
 func (o *playOptions) at(world string) worlds.Place {
 	place := o.place
 	place.World = world

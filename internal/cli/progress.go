@@ -11,28 +11,28 @@ import (
 	"github.com/lockfault/lockfault/reports"
 )
 
-// A progress says how far a run has come: on a terminal on a line that is written over and
-// over, elsewhere, as in the log of a CI, on a line once in a while.
+// progress reports how far a run is. On a terminal a single line is overwritten; elsewhere, as in
+// the log of a CI system, a new line is printed at most once a minute.
 type progress struct {
-	w     io.Writer             // nil: nothing
+	w     io.Writer             // nil prints nothing
 	clear func(sequence string) // writes an escape sequence; nil unless w is a terminal
-	each  bool                  // a line for each cell
+	each  bool                  // print a line for each cell
 	total int
 	done  int
-	first int // how many were done before
+	first int // number of cells finished by an earlier run
 	begun time.Time
 	last  time.Time
 	trend trend
 }
 
 const (
-	// progressPause is the least time between two versions of the line on a terminal.
+	// progressPause is the shortest time between two updates on a terminal.
 	progressPause = 50 * time.Millisecond
-	// logPause is the least time between two lines elsewhere: what is over sooner has none.
+	// logPause is the shortest time between two lines elsewhere; shorter runs print none.
 	logPause = time.Minute
 )
 
-// clearLine takes the cursor to the beginning of an empty line.
+// clearLine moves the cursor to the beginning of the line and erases the line.
 const clearLine = "\r\x1b[K"
 
 func newProgress(w io.Writer, total int) *progress {
@@ -46,10 +46,11 @@ func newProgress(w io.Writer, total int) *progress {
 	return p
 }
 
-// had notes that so many are done by an earlier run.
+// had records that done cells were finished by an earlier run.
 func (p *progress) had(done int) { p.done, p.first = done, done }
 
-// due says whether it is time for a line.
+// due reports whether enough time has passed for the next line. If so, it records the time of that
+// line.
 func (p *progress) due() bool {
 	if p.w == nil {
 		return false
@@ -66,7 +67,7 @@ func (p *progress) due() bool {
 	return true
 }
 
-// say writes the line.
+// say prints a progress line.
 func (p *progress) say(text string) {
 	if p.clear != nil {
 		p.clear(clearLine)
@@ -76,7 +77,7 @@ func (p *progress) say(text string) {
 	}
 }
 
-// finished counts a cell.
+// finished counts a cell and prints progress.
 func (p *progress) finished(j job, c reports.Cell) {
 	p.done++
 	if p.each {
@@ -97,8 +98,8 @@ func (p *progress) finished(j job, c reports.Cell) {
 	}
 }
 
-// left says how long the rest takes if it is like what was done so far; nothing before that
-// means anything.
+// left returns the estimated remaining time at the present rate, or "" before 10 cells and 2 s,
+// when an estimate is meaningless.
 func (p *progress) left() string {
 	took, done := time.Since(p.begun), p.done-p.first
 	if done < 10 || took < 2*time.Second || p.done >= p.total {
@@ -108,7 +109,7 @@ func (p *progress) left() string {
 	return fmt.Sprintf(", about %v left", max(time.Second, rest.Round(time.Second)))
 }
 
-// searched tells how far a search has come.
+// searched prints the progress of a search.
 func (p *progress) searched(r explore.Result, took time.Duration) {
 	p.trend.add(r)
 	if p.due() {
@@ -117,7 +118,7 @@ func (p *progress) searched(r explore.Result, took time.Duration) {
 	}
 }
 
-// close removes the line.
+// close removes the progress line from a terminal.
 func (p *progress) close() {
 	if p.clear != nil && p.w != nil {
 		p.clear(clearLine)

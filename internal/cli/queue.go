@@ -21,15 +21,15 @@ import (
 	"github.com/lockfault/lockfault/strategies"
 )
 
-// An Option is what a program has besides its strategies.
+// Option adds a capability, other than a strategy, to a program.
 type Option func(*app)
 
-// WithQueue lets the program share its work with other machines, by queues that the engine
-// reaches. A [queue.Host] can be the server of one too.
+// WithQueue enables distributed work through queues that engine connects to. If engine is also a
+// [queue.Host], the command queue can serve one.
 func WithQueue(engine queue.Engine) Option { return func(a *app) { a.engine = engine } }
 
-// WithServices lets the program play locks of other services than Redis, whose strategies are not in its
-// registry.
+// WithServices adds services other than Redis and their built-in strategies. These strategies must
+// not be in the program's registry: WithServices panics if a name is taken.
 func WithServices(list ...worlds.Service) Option {
 	return func(a *app) {
 		a.services = list
@@ -43,9 +43,9 @@ func WithServices(list ...worlds.Service) Option {
 	}
 }
 
-// queueFlags say where a queue is.
+// queueFlags holds the flags that give the address and credentials of a queue.
 type queueFlags struct {
-	flag string // that names it
+	flag string // name of the flag with the URL
 	at   queue.Address
 }
 
@@ -58,10 +58,10 @@ func (q *queueFlags) addFlags(flags *pflag.FlagSet, flag, about string) {
 	flags.StringVar(&q.at.Key, "queue-key", "", "`file` of that certificate's key")
 }
 
-// onAbout says what --on is.
+// onAbout is the help text of --on.
 const onAbout = "`URL` of a queue whose workers play, such as nats://127.0.0.1:4222, in place of this machine"
 
-// connect connects to the queue.
+// connect connects to the queue. The caller closes the connection.
 func (q *queueFlags) connect(cmd *cobra.Command, a *app) (queue.Conn, error) {
 	if a.engine == nil {
 		return nil, usage("--%s: this program was built without queues: give cli.Main one by cli.WithQueue", q.flag)
@@ -77,7 +77,7 @@ func (q *queueFlags) connect(cmd *cobra.Command, a *app) (queue.Conn, error) {
 	return c, nil
 }
 
-// words returns what to type to name the queue, and the file of its credentials.
+// words returns the value of the URL flag and --queue-creds, as typed in a shell.
 func (q *queueFlags) words() string {
 	text := shell.Quote(q.at.URLs)
 	if q.at.Credentials != "" {
@@ -86,7 +86,8 @@ func (q *queueFlags) words() string {
 	return text
 }
 
-// programOf returns who this program is to a queue.
+// programOf returns the identity of this program for a queue: a hash of its version, its build and
+// its strategies. Only workers of the same identity take its work.
 func programOf(registry strategies.Registry) (queue.Program, error) {
 	build, err := digestOfThisProgram()
 	if err != nil {
@@ -101,14 +102,14 @@ func programOf(registry strategies.Registry) (queue.Program, error) {
 	return queue.Program{Class: fmt.Sprintf("%x", sum.Sum(nil)[:8]), Version: v}, nil
 }
 
-// here are the flags that say how a command's results are shown, or what this machine does, and
-// not what is played.
+// here returns the names of the flags that affect only the output or this machine, and not the
+// cells that are played.
 func here() []string {
 	return []string{"on", "queue-creds", "queue-ca", "queue-cert", "queue-key", "out", "format", "quiet", "verbose", "resume", "jobs", "costs", "baseline", "accept", "shrink"}
 }
 
-// campaignOf returns the name of a command's campaign, by which who asks for the same again
-// goes on with it, and what to say of it.
+// campaignOf returns the name and the description of a command's campaign. The name is a hash of
+// the command and its flags, so that repeating the command resumes the campaign.
 func campaignOf(cmd *cobra.Command, args []string) (name, says string) {
 	words := append([]string{cmd.Name()}, args...)
 	cmd.Flags().Visit(func(f *pflag.Flag) {
@@ -120,7 +121,7 @@ func campaignOf(cmd *cobra.Command, args []string) (name, says string) {
 	return fmt.Sprintf("%x", sum[:8]), strings.Join(words, " ")
 }
 
-// check says what of the flags makes no sense.
+// check returns a usage error if a flag of the queue is empty or given without the URL.
 func (q *queueFlags) check(cmd *cobra.Command) error {
 	for _, name := range []string{q.flag, "queue-creds", "queue-ca", "queue-cert", "queue-key"} {
 		f := cmd.Flags().Lookup(name)
@@ -135,7 +136,7 @@ func (q *queueFlags) check(cmd *cobra.Command) error {
 	return nil
 }
 
-// share opens the command's campaign if it is to be on a queue. Whoever calls it calls leave.
+// share opens the command's campaign on a queue if --on is set. The caller must call leave.
 func (o *playOptions) share(cmd *cobra.Command, a *app, args []string) (leave func(), err error) {
 	if err := o.queue.check(cmd); err != nil {
 		return nil, err
@@ -182,15 +183,16 @@ func (o *playOptions) share(cmd *cobra.Command, a *app, args []string) (leave fu
 		if n := g.Refused(); n > 0 {
 			say(fmt.Sprintf("%s of workers refused", count(n, "answer", "answers")))
 		}
-		_ = g.Close(true) // what is left there, the servers forget in a week
+		_ = g.Close(true) // the servers delete the rest after a week
 		c.Close()
 	}, nil
 }
 
-// lonely is how long there may be no worker until that is said.
+// lonely is the waiting time without workers after which a message is printed.
 const lonely = 5 * time.Second
 
-// watch calls say once, if there is work and no worker for a while.
+// watch calls say once if items are waiting and no worker is connected, and then returns. watch
+// also returns when ctx is done.
 func (s *shared) watch(ctx context.Context, say func()) {
 	ticker := time.NewTicker(lonely)
 	defer ticker.Stop()

@@ -12,15 +12,15 @@ import (
 	"github.com/lockfault/lockfault/internal/explore"
 )
 
-// randomOptions say how schedules are drawn in place of a search of all.
+// randomOptions holds the flags for drawing random schedules instead of searching all.
 type randomOptions struct {
-	random    string // the method; empty for a search of all
+	random    string // the method; empty for an exhaustive search
 	depth     int
 	schedules int
 	shrink    bool
 }
 
-// defaultDepth is the --pct-depth of who gives none: most failures of locks are two orders.
+// defaultDepth is the default of --pct-depth: most failures of locks depend on two orderings.
 const defaultDepth = 3
 
 func (o *randomOptions) addFlags(flags *pflag.FlagSet) {
@@ -30,7 +30,7 @@ func (o *randomOptions) addFlags(flags *pflag.FlagSet) {
 	flags.BoolVar(&o.shrink, "shrink", false, "shrink the script of each finding; default with --random only")
 }
 
-// check sees to it that they make sense.
+// check validates the flags and sets the default of --shrink.
 func (o *randomOptions) check(cmd *cobra.Command) error {
 	given := cmd.Flags().Changed
 	var methods []string
@@ -63,7 +63,8 @@ func (o *randomOptions) check(cmd *cobra.Command) error {
 	return nil
 }
 
-// search searches all, or draws schedules, and shrinks what was found. Shrinking takes its own time.
+// search searches all schedules, or draws random ones, and then shrinks the findings if --shrink is
+// set. The limit of --for does not apply to shrinking.
 func (o *exploreOptions) search(cmd *cobra.Command, strategy string, e *explorer, player explore.Player, tell func(r explore.Result, end context.CancelCauseFunc)) (explore.Result, error) {
 	ctx, end := context.WithCancelCause(cmd.Context())
 	defer end(nil)
@@ -92,7 +93,7 @@ func (o *exploreOptions) search(cmd *cobra.Command, strategy string, e *explorer
 	return result, err
 }
 
-// pctDepth returns the depth where it matters, else 0.
+// pctDepth returns the depth if the method is pct, otherwise 0.
 func (o *randomOptions) pctDepth() int {
 	if o.random == string(explore.PCT) {
 		return o.depth
@@ -100,7 +101,7 @@ func (o *randomOptions) pctDepth() int {
 	return 0
 }
 
-// about says how schedules were drawn.
+// about returns the method, depth and seed as text.
 func (o *randomOptions) about(seed uint64) string {
 	text := o.random
 	if o.pctDepth() > 0 {
@@ -109,7 +110,7 @@ func (o *randomOptions) about(seed uint64) string {
 	return fmt.Sprintf("%s, seed %d", text, seed)
 }
 
-// summary is the last line about schedules that were drawn.
+// summary returns the summary line of a search of random schedules.
 func (o *exploreOptions) summary(strategy string, r explore.Result, took time.Duration) string {
 	return fmt.Sprintf("%s, %s; %s: %s, %s; %s, %s; the longest path has %d; %.1fs; ended: %s\n",
 		strategy, o.about(), o.drawn.about(o.seed), count(r.Schedules, "schedule", "schedules"), count(r.States, "state", "states"),

@@ -12,9 +12,10 @@ import (
 	"github.com/lockfault/lockfault/scenarios"
 )
 
-// readText reads a script, or what else it is called, "-" from standard input: no more
-// of it than tells that it is too large, and no longer than until ctx is done, for who
-// writes a pipe may take his time. The error is how the command ends.
+// readText reads a small text file such as a script, or standard input for "-". readText reads at
+// most one byte more than scenarios.MaxFile, enough for the parser to reject the text. readText
+// returns early when ctx is done, because the writer of a pipe may be slow. what names the text in
+// errors, which carry an exit status.
 func readText(ctx context.Context, stdin io.Reader, what, file string) ([]byte, error) {
 	r, done, err := openInterruptible(ctx, stdin, file)
 	if err != nil {
@@ -31,11 +32,10 @@ func readText(ctx context.Context, stdin io.Reader, what, file string) ([]byte, 
 	return source, nil
 }
 
-// openInterruptible returns what there is to read in a file, or for "-" on standard input,
-// whose end need not come, nor its beginning: reads end when ctx is done. A file
-// that lies on a disk is returned as it is, and can be read twice. A pipe or a device is refused
-// unless it is one of the process's own descriptors, as a shell names the output of <(COMMAND).
-// Call done when nothing more is wanted.
+// openInterruptible opens a file, or standard input for "-", for reads that end when ctx is done.
+// Regular files are returned directly, as an *os.File that can be read twice. Pipes and devices are
+// refused unless they are descriptors of this process, as in the shell's <(COMMAND). The caller
+// must call done after reading.
 func openInterruptible(ctx context.Context, stdin io.Reader, file string) (r io.Reader, done func(), err error) {
 	if f, ok := stdin.(*os.File); file == "-" && ok && isRegular(f.Stat()) {
 		return f, func() {}, nil
@@ -49,7 +49,7 @@ func openInterruptible(ctx context.Context, stdin io.Reader, file string) (r io.
 	}
 	out, in := io.Pipe()
 	stop := context.AfterFunc(ctx, func() { in.CloseWithError(context.Cause(ctx)) })
-	go func() { // which stays in a read that never ends, and ends with the process
+	go func() { // may block in a read until the process exits
 		defer stop()
 		if file != "-" {
 			f, err := os.Open(file)
@@ -66,7 +66,7 @@ func openInterruptible(ctx context.Context, stdin io.Reader, file string) (r io.
 	return out, func() { out.Close() }, nil
 }
 
-// isDescriptor reports whether a path names an open descriptor of the process that reads it.
+// isDescriptor reports whether a path names an open descriptor of this process.
 func isDescriptor(file string) bool {
 	return file == "/dev/stdin" || strings.HasPrefix(file, "/dev/fd/") || strings.HasPrefix(file, "/proc/self/fd/")
 }

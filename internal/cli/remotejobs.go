@@ -30,23 +30,23 @@ import (
 	"github.com/lockfault/lockfault/reports"
 )
 
-// shared plays jobs on other machines: it is to them what [workerpool.Run] is to processes. It believes
-// no answer: a verdict is derived from the history that comes with it, and of what has no history
-// a sample is played here.
+// shared plays jobs on other machines: its run replaces [workerpool.Run]. shared trusts no answer:
+// verdicts are derived again from the histories in the answers, and a sample of the answers without
+// history is replayed on this machine.
 type shared struct {
 	queue.Job
 	say    func(string)
-	player player // of this process, which says what applies; it plays nothing
+	player player // decides which cells apply; it plays nothing
 	random *mathrand.Rand
 
-	// here plays a job in this process's own workers.
+	// here plays a job in a worker process of this machine.
 	here   func(context.Context, workerpool.Options, job) (workerpool.Result[played], error)
-	held   map[string][]claim        // answers that are not settled, by their worker
-	firsts map[string]map[string]int // the least window that shows an anomaly, by strategy and anomaly
+	held   map[string][]claim        // answers that wait for a sample, by worker
+	firsts map[string]map[string]int // first window that shows an anomaly, by strategy and anomaly
 }
 
-// newShared returns what plays by a campaign. What is sampled is decided by a seed of this process:
-// a worker that knew it could tell when it is watched.
+// newShared returns a shared that uses a campaign. Samples are chosen by a secret random seed: a
+// worker that could predict them could cheat in the other answers.
 func newShared(g queue.Job, a *app, say func(string)) (*shared, error) {
 	var seed [32]byte
 	if _, err := rand.Read(seed[:]); err != nil {
@@ -59,46 +59,47 @@ func newShared(g queue.Job, a *app, say func(string)) (*shared, error) {
 }
 
 const (
-	// ahead is how many jobs of a command are on a queue at a time at most.
+	// ahead is the largest number of jobs of a command on a queue at a time.
 	ahead = 4096
-	// sampled is of how many answers of a worker one is played here. The others are taken if it
-	// comes out the same, and none of them is if not.
+	// sampled is the number of answers of a worker among which one is replayed here. If the replay
+	// agrees, all of them are accepted, otherwise none.
 	sampled = 32
-	// maxFiles is how many bytes of files an answer has at most: in JSON they are larger.
+	// maxFiles is the largest size in bytes of the files of an answer. They are larger in JSON.
 	maxFiles = queue.MaxAnswer / 2
-	// maxBody is how many bytes an answer has without its files: no worker process answers by a longer line.
+	// maxBody is the largest size in bytes of an answer without its files. No worker process writes
+	// a longer line.
 	maxBody = 16 << 20
-	// maxHeld is how many bytes of a worker's answers are held back.
+	// maxHeld is the size in bytes of unsettled answers of a worker at which they are settled.
 	maxHeld = 64 << 20
 )
 
-// The names of the files of an answer.
+// Names of the files of an answer.
 const (
 	historyFile = "history.jsonl"
 	logsPrefix  = reports.LogsDir + "/"
 )
 
-// A question is a job, and the item that asks for it.
+// question is a job with its queue item.
 type question struct {
 	job
 	item queue.Item
-	// own is the result of a job that there is nothing to play of.
+	// own is the result of a job that does not apply, which is not put into the queue.
 	own *workerpool.Result[played]
-	// replayed says that playing it anew comes out the same, so that it can be sampled.
+	// replayed reports whether a replay gives the same result, so that the answer can be sampled.
 	replayed bool
 	history  bool
-	meta     checker.Meta // of its history
+	meta     checker.Meta // the expected metadata of the history
 }
 
-// A claim is an answer that was checked as far as it can be without playing.
+// claim is an answer that passed all checks except a replay.
 type claim struct {
 	question
 	answer queue.Answer
 	result workerpool.Result[played]
-	size   int // of its body in bytes
+	size   int // of the body, in bytes
 }
 
-// ask returns what to ask the workers for a job.
+// ask returns the question for a job.
 func (s *shared) ask(j job) (question, error) {
 	strategy, err := s.player.strategy(j)
 	if err != nil {
@@ -127,7 +128,7 @@ func (s *shared) ask(j job) (question, error) {
 	return q, err
 }
 
-// imageOf returns the image of a place, where it matters.
+// imageOf returns the image of a place, or "" outside the world docker.
 func imageOf(p worlds.Place) string {
 	if p.World != worlds.Docker {
 		return ""
@@ -135,14 +136,14 @@ func imageOf(p worlds.Place) string {
 	return p.Image
 }
 
-// run is [workerpool.Run] by the workers of the queue, which have options of their own: those here are of the
-// process that samples.
+// run does the work of [workerpool.Run] with the workers of the queue. The options apply to the
+// local process that replays samples; remote workers have their own.
 func (s *shared) run(ctx context.Context, options workerpool.Options, jobs iter.Seq[job], done func(job, workerpool.Result[played]) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var mu sync.Mutex
-	by := map[string]question{}         // those that are not answered yet
-	asked := make(chan question, ahead) // each once
+	by := map[string]question{}         // unanswered questions by item name
+	asked := make(chan question, ahead) // each question once
 	go func() {
 		defer close(asked)
 		for j := range jobs {
@@ -170,7 +171,7 @@ func (s *shared) run(ctx context.Context, options workerpool.Options, jobs iter.
 			}
 		}
 	}()
-	// next takes that many answers, and those to what is asked anew because of them.
+	// next takes n answers, plus one for each item that they cause to be put again.
 	next := func(n int) error {
 		for ; n > 0; n-- {
 			answer, err := s.Next(ctx)
@@ -215,7 +216,8 @@ func (s *shared) run(ctx context.Context, options workerpool.Options, jobs iter.
 	return context.Cause(ctx)
 }
 
-// take takes an answer, or refuses it, and returns how many items are asked anew.
+// take accepts, holds or refuses an answer. take returns the number of items put into the queue
+// again.
 func (s *shared) take(ctx context.Context, options workerpool.Options, q question, answer queue.Answer, done func(job, workerpool.Result[played]) error) (anew int, err error) {
 	if answer.Err != nil {
 		return 0, done(q.job, workerpool.Result[played]{Failure: &workerpool.Failure{Reason: answer.Err.Error()}})
@@ -255,8 +257,8 @@ func sizeOf(claims []claim) (n int) {
 	return n
 }
 
-// settle plays one of the answers of a worker that are held, an outlier or one drawn at random, and
-// takes them all if that comes out the same.
+// settle replays one of a worker's held answers, an outlier or a random one, and accepts all of
+// them if the replay agrees.
 func (s *shared) settle(ctx context.Context, options workerpool.Options, worker string, done func(job, workerpool.Result[played]) error) (anew int, err error) {
 	held := s.held[worker]
 	drawn := s.random.IntN(len(held))
@@ -266,8 +268,8 @@ func (s *shared) settle(ctx context.Context, options workerpool.Options, worker 
 	return s.settleBy(ctx, options, worker, drawn, done)
 }
 
-// outlier returns the index of the answer with the most acquires if these are more than twice as many
-// as the median of all answers that count acquires; else -1.
+// outlier returns the index of the answer with the most acquires, or -1. The answer is an outlier
+// if it has more than twice the median of all answers with counts.
 func outlier(claims []claim) int {
 	most := -1
 	var all []int
@@ -288,7 +290,7 @@ func outlier(claims []claim) int {
 	return most
 }
 
-// settleBy is settle by the answer with that index.
+// settleBy is settle with the answer at index i as the sample.
 func (s *shared) settleBy(ctx context.Context, options workerpool.Options, worker string, i int, done func(job, workerpool.Result[played]) error) (anew int, err error) {
 	held := s.held[worker]
 	delete(s.held, worker)
@@ -307,8 +309,8 @@ func (s *shared) settleBy(ctx context.Context, options workerpool.Options, worke
 	return 0, nil
 }
 
-// exclude takes no more answers of the worker that gave these, which are wrong or doubtful, and has
-// all of them asked anew.
+// exclude refuses all further answers of the worker that gave these claims. The items of the
+// claims, which are wrong or doubtful, and of its held answers are put into the queue again.
 func (s *shared) exclude(ctx context.Context, claims []claim, why string) (anew int, err error) {
 	worker := claims[0].answer.Worker
 	claims = append(claims, s.held[worker]...)
@@ -322,8 +324,9 @@ func (s *shared) exclude(ctx context.Context, claims []claim, why string) (anew 
 	return len(claims), nil
 }
 
-// incident reports whether an answer counts an anomaly in an earlier window than all before: what a
-// soak shows as the first of its kind is always played here.
+// incident reports whether an answer counts an anomaly in an earlier window than all previous
+// answers. The first window of each anomaly appears in the report of a soak, so it is always
+// replayed here.
 func (s *shared) incident(c claim) bool {
 	counts := c.result.Value.Counts
 	if counts == nil {
@@ -343,7 +346,7 @@ func (s *shared) incident(c claim) bool {
 	return found
 }
 
-// replay plays a job here.
+// replay plays a job on this machine, without a history.
 func (s *shared) replay(ctx context.Context, options workerpool.Options, j job) (workerpool.Result[played], error) {
 	j.History, j.HistoryLink, j.Twin = "", "", false
 	return s.here(ctx, options, j)
@@ -359,7 +362,7 @@ func playHere(ctx context.Context, options workerpool.Options, j job) (here work
 	return here, err
 }
 
-// twin plays in virtual time what was played in real time with another lease than the run's.
+// twin plays in virtual time a cell that was played in real time with another lease than the run's.
 func (s *shared) twin(ctx context.Context, options workerpool.Options, c *claim) error {
 	j := c.job
 	j.Place = worlds.Place{World: worlds.Sim}
@@ -374,7 +377,8 @@ func decided(r workerpool.Result[played]) bool {
 	return r.Failure == nil && (r.Value.Cell.Verdict == reports.Held || r.Value.Cell.Verdict == reports.Violated)
 }
 
-// unlike says in what an answer is not what was played here; empty if it is, or if either has no verdict.
+// unlike returns how an answer differs from the replay, or "" if they agree or either has no
+// verdict.
 func unlike(c claim, here workerpool.Result[played]) string {
 	if !decided(c.result) || !decided(here) {
 		return ""
@@ -391,7 +395,7 @@ func unlike(c claim, here workerpool.Result[played]) string {
 	return ""
 }
 
-// settled returns an answer without what may differ from one time to the next, in the form that JSON gives it.
+// settled returns a result without the fields that vary between runs, as decoded JSON.
 func settled(p played) (is any) {
 	p.Cell.Elapsed, p.Cell.History, p.Cell.Late, p.Cell.Reruns, p.Strain = 0, "", nil, 0, 0
 	text, err := json.Marshal(p)
@@ -404,16 +408,16 @@ func settled(p played) (is any) {
 	return is
 }
 
-// A wrongAnswer is what is wrong with an answer that its worker signed.
+// wrongAnswer is the error of a signed answer that cannot be correct.
 type wrongAnswer struct{ why string }
 
 func (w *wrongAnswer) Error() string { return w.why }
 
 func wrongly(format string, args ...any) error { return &wrongAnswer{fmt.Sprintf(format, args...)} }
 
-// read reads an answer to a question, and keeps its files where they are to be. What its history
-// tells is derived anew, and what it says of anything else than its question is dropped. The error
-// is a *wrongAnswer if no worker of this build would give such an answer.
+// read decodes an answer and stores its files. read derives the verdict from the history again, and
+// drops everything that the question did not ask for. The error is a *wrongAnswer if no worker of
+// this build would give the answer.
 func (s *shared) read(q question, answer queue.Answer) (result workerpool.Result[played], err error) {
 	if len(answer.Body) > maxBody {
 		return result, wrongly("its answer to %s has %d bytes without its files, more than the limit of %d", answer.Name, len(answer.Body), maxBody)
@@ -434,7 +438,7 @@ func (s *shared) read(q question, answer queue.Answer) (result workerpool.Result
 		World: q.Place.World, Strategy: q.Strategy, Scenario: q.Scenario, Verdict: cell.Verdict, Reason: cell.Reason,
 		Anomalies: cell.Anomalies, Virtual: cell.Virtual, Elapsed: cell.Elapsed, RoundTrips: cell.RoundTrips, Measures: cell.Measures,
 		MetNothing: cell.MetNothing, Lease: cell.Lease, Late: q.Late, Reruns: len(q.Late),
-		// What a history tells, of a cell that comes without one.
+		// Fields that a history determines, for cells that come without one.
 		Witnesses: cell.Witnesses, Unjudged: cell.Unjudged, Linearizable: cell.Linearizable, Conflict: cell.Conflict,
 		Commands: cell.Commands, Nodes: cell.Nodes, Validity: cell.Validity, Tokens: cell.Tokens, Together: cell.Together,
 	}
@@ -461,7 +465,8 @@ func (s *shared) read(q question, answer queue.Answer) (result workerpool.Result
 	return result, keepLogs(q.job, answer)
 }
 
-// derive puts into an answer what its history tells.
+// derive replaces the verdict and details of an answer by the results that its history shows, and
+// writes the history to its place.
 func (s *shared) derive(q question, answer queue.Answer, v *played) error {
 	text, ok := answer.Files[historyFile]
 	is := decided(workerpool.Result[played]{Value: *v})
@@ -476,7 +481,7 @@ func (s *shared) derive(q question, answer queue.Answer, v *played) error {
 		return wrongly("its answer to %s has a history that can't be read: %v", answer.Name, err)
 	}
 	meta := q.meta
-	meta.Fenced = h.Meta.Fenced // is learnt while it is played
+	meta.Fenced = h.Meta.Fenced // learnt only during play
 	if !reflect.DeepEqual(h.Meta, meta) {
 		return wrongly("its answer to %s has the history of something else", answer.Name)
 	}
@@ -506,7 +511,8 @@ func (s *shared) derive(q question, answer queue.Answer, v *played) error {
 	return reports.WriteHistory(strings.TrimSuffix(q.History, filepath.FromSlash(q.HistoryLink)), q.HistoryLink, h)
 }
 
-// keepLogs writes the logs that come with an answer below the directory of logs, if anybody wants them.
+// keepLogs writes the logs of an answer into the log directory, if one is set. keepLogs skips files
+// outside the cell's own directory.
 func keepLogs(j job, answer queue.Answer) error {
 	if j.Place.Logs == "" {
 		return nil
@@ -525,7 +531,7 @@ func keepLogs(j job, answer queue.Answer) error {
 		return err
 	}
 	defer in.Close()
-	own := path.Join(j.Place.World, j.Strategy, j.Scenario) // the directory of the cell's logs
+	own := path.Join(j.Place.World, j.Strategy, j.Scenario) // directory of the cell's logs
 	for _, name := range names {
 		if path.Dir(name) != own {
 			continue

@@ -93,7 +93,7 @@ func (o *reportOptions) report(cmd *cobra.Command, a *app, dir string) error {
 		return recheck(cmd.Context(), cmd.OutOrStdout(), dir)
 	}
 	if o.cell == "" && o.format != "" {
-		var text bytes.Buffer // whole or not at all
+		var text bytes.Buffer // write all of the text or nothing
 		f := reports.Forms()[slices.Index(known, o.format)]
 		if err := f.Write(&text, reports.Source{Results: filepath.Join(dir, reports.ResultsFile), Err: cmd.Context().Err}); err != nil {
 			return err
@@ -112,7 +112,7 @@ func (o *reportOptions) report(cmd *cobra.Command, a *app, dir string) error {
 	if !found || strategy == "" || scenario == "" {
 		return usage("--cell does not take %q: give a strategy and a scenario, such as redlock/gc-pause-holding", o.cell)
 	}
-	var drawing bytes.Buffer // whole or not at all
+	var drawing bytes.Buffer // write all of the drawing or nothing
 	err := reports.DrawCell(&drawing, dir, strategy, scenario, o.world, o.format)
 	if errors.Is(err, reports.ErrNoCell) {
 		return usage("there is no cell %s in %s", o.cell, filepath.Join(dir, reports.ResultsFile))
@@ -124,7 +124,8 @@ func (o *reportOptions) report(cmd *cobra.Command, a *app, dir string) error {
 	return err
 }
 
-// recheck derives the results of a report again.
+// recheck derives the results of a report again from its histories and prints the differences. The
+// error is [ExitDiffers] if a result differs.
 func recheck(ctx context.Context, w io.Writer, dir string) error {
 	r, err := reports.RecheckDir(ctx, dir)
 	if err != nil {

@@ -36,7 +36,7 @@ type runOptions struct {
 	verbose   bool
 }
 
-// The formats of a run's output.
+// Values of --format for the commands that print tables.
 const (
 	formatTable    = "table"
 	formatMarkdown = "markdown"
@@ -148,7 +148,7 @@ func (o *runOptions) run(cmd *cobra.Command, a *app) error {
 		}
 	}
 	var baseline *reports.Results
-	if o.baseline != "" { // before this run takes its place
+	if o.baseline != "" { // read it before this run replaces it
 		if baseline, err = readResults(o.baseline); err != nil {
 			return err
 		}
@@ -226,7 +226,7 @@ func (o *runOptions) run(cmd *cobra.Command, a *app) error {
 		}
 	}
 	report.Judge(expected.of)
-	if !interrupted { // the report of an interrupted run is written with what is there
+	if !interrupted { // an interrupted run still writes a report of its finished cells
 		report.Until(cmd.Context().Err)
 	}
 	switch closed := report.Close(); {
@@ -282,7 +282,7 @@ func (o *runOptions) run(cmd *cobra.Command, a *app) error {
 	return cmp.Or(s.status(), o.notFound(), diffStatus(of.Since))
 }
 
-// since compares what was played with a run before, of which more may have been played.
+// since compares the results with a baseline, restricted to the cells that this run played.
 func since(baseline *reports.Results, results string) (*reports.Diff, error) {
 	now, err := reports.ReadResults(results)
 	if err != nil {
@@ -296,7 +296,7 @@ func since(baseline *reports.Results, results string) (*reports.Diff, error) {
 	return diff, nil
 }
 
-// open opens the report, anew or where a run has ended.
+// open creates the report, or resumes that of an interrupted run with --resume.
 func (o *runOptions) open(head reports.Head, plan reports.Plan) (*reports.Report, error) {
 	if !o.resume {
 		return reports.Create(o.out, head, plan)
@@ -308,7 +308,7 @@ func (o *runOptions) open(head reports.Head, plan reports.Plan) (*reports.Report
 	return report, err
 }
 
-// without returns the jobs that are not done.
+// without returns the jobs whose number is not done.
 func without(jobs iter.Seq[job], done func(number int) bool) iter.Seq[job] {
 	return func(yield func(job) bool) {
 		for j := range jobs {
@@ -319,8 +319,8 @@ func without(jobs iter.Seq[job], done func(number int) bool) iter.Seq[job] {
 	}
 }
 
-// workers returns how many cells are played at a time. In real time a cell
-// mostly waits.
+// workers returns the number of cells played at a time. The number is --jobs if given, or a
+// multiple of its default in real time, where a cell mostly waits.
 func (o *runOptions) workers(cmd *cobra.Command, world string) int {
 	if cmd.Flags().Changed("jobs") {
 		return o.jobs
@@ -328,9 +328,8 @@ func (o *runOptions) workers(cmd *cobra.Command, world string) int {
 	return o.at(world).Crowd() * o.jobs
 }
 
-// print writes the report to out in the chosen forms. What differed, and where the
-// report lies, goes with the table, but must not spoil a document: without a table it
-// goes to side.
+// print writes the report in the chosen formats to out. Notes, the tally and the path of the report
+// follow the table; without a table they go to side, so that they do not spoil a document.
 func (o *runOptions) print(out, side io.Writer, s *summary, of reports.Source, said *runNotes) error {
 	measures := make([]reports.Measures, len(o.worlds))
 	head, err := reports.Scan(of.Results, func(c reports.Cell) error {
@@ -388,7 +387,7 @@ func (o *runOptions) print(out, side io.Writer, s *summary, of reports.Source, s
 	return b.Flush()
 }
 
-// write writes the forms that were asked for.
+// write writes the report in each format of --format.
 func (o *runOptions) write(out io.Writer, s *summary, measures []reports.Measures, of reports.Source) error {
 	for _, f := range o.forms {
 		var err error
@@ -410,7 +409,7 @@ func (o *runOptions) write(out io.Writer, s *summary, measures []reports.Measure
 	return nil
 }
 
-// table prints the comparison, world by world.
+// table prints the comparison of each world.
 func (o *runOptions) table(out io.Writer, s *summary, measures []reports.Measures) error {
 	worlds, matrices := s.all.Worlds()
 	for i, m := range matrices {

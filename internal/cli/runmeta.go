@@ -11,8 +11,8 @@ import (
 	"github.com/lockfault/lockfault/strategies"
 )
 
-// head returns what results.json says of the whole run. Nothing in it depends on how many
-// cells are played at a time, or on where the report goes.
+// head returns the metadata of results.json. head does not depend on the number of jobs or on the
+// path of the report.
 func (o *runOptions) head(list []strategies.Strategy, scripts []chosen, costs []reports.Cost) reports.Head {
 	h := reports.Head{
 		Costs: costs, Version: version.Of(), World: strings.Join(o.worlds, ","), Seed: o.seed, TTL: o.lease(),
@@ -45,8 +45,8 @@ func (o *runOptions) head(list []strategies.Strategy, scripts []chosen, costs []
 	return h
 }
 
-// flags returns the flags that a cell depends on, in whatever world it is played, but for where
-// real servers are to be had, which other machines have elsewhere.
+// flags returns the flags that determine a cell in any world. flags omits the addresses and
+// programs of real servers, which differ between machines.
 func (o *playOptions) flags() []string {
 	var list []string
 	if o.seed != defaultSeed {

@@ -13,21 +13,22 @@ import (
 	"github.com/lockfault/lockfault/reports"
 )
 
-// runNotes are what there is to say of a run's cells beside what was expected of them.
+// runNotes collects notes on the cells of a run: differences, improvements and undecided
+// server-side judgements.
 type runNotes struct {
-	program   string // what to type for it
+	program   string // the command name that a user types
 	o         *playOptions
 	scripts   []chosen
 	expected  *expectations
-	accepted  *acceptance // nil if nothing was
+	accepted  *acceptance // nil if nothing was accepted
 	differing screen
 	better    screen
 	unjudged  screen
-	said      map[string]bool // that is in unjudged, of whole services
-	by        map[string]int  // how many are better, by who says what is expected
+	said      map[string]bool // service-wide texts that unjudged already has
+	by        map[string]int  // number of better cells, by the source of the expectation
 }
 
-// add takes a cell.
+// add records the notes on a cell.
 func (r *runNotes) add(c reports.Cell) {
 	place := ""
 	if len(r.o.worlds) > 1 {
@@ -46,7 +47,7 @@ func (r *runNotes) add(c reports.Cell) {
 	case text == "":
 	case len(c.Unjudged.Events) > 0:
 		r.unjudged.add(of + text)
-	case !r.said[text]: // it is the same of all that run on that service
+	case !r.said[text]: // the same text for every cell on that service
 		if r.said == nil {
 			r.said = map[string]bool{}
 		}
@@ -62,7 +63,7 @@ func (r *runNotes) add(c reports.Cell) {
 	}
 }
 
-// print says which cells are not as expected, which are better, and what follows.
+// print writes the notes and what the user can do about them.
 func (r *runNotes) print(w io.Writer) {
 	r.differing.print(w)
 	r.better.print(w)
@@ -81,7 +82,7 @@ func (r *runNotes) print(w io.Writer) {
 	}
 }
 
-// A screen is as many lines as fit on one; the report has them all.
+// screen keeps the first 40 lines and counts the rest; the report has all of them.
 type screen struct {
 	list []string
 	more int
@@ -112,7 +113,7 @@ func countCells(n int) string {
 	return fmt.Sprintf("%d cells", n)
 }
 
-// traceOf returns the command that tells the story of a cell of this run.
+// traceOf returns the trace command for a cell of this run.
 func (o *playOptions) traceOf(program string, c reports.Cell, scripts []chosen) string {
 	scenario := c.Scenario
 	if i := slices.IndexFunc(scripts, func(s chosen) bool { return s.Name == c.Scenario }); i >= 0 {

@@ -9,20 +9,21 @@ import (
 	"github.com/lockfault/lockfault/strategies"
 )
 
-// selection is which locks are meant, and of which services.
+// selection holds the flags that select strategies and services.
 type selection struct {
 	strategies []string
 	of         []string // services
 }
 
-// selectFlags adds the flags that say so.
+// selectFlags adds the flags --strategy and --service.
 func (o *selection) selectFlags(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&o.strategies, "strategy", nil, "`names`, patterns or @tags of strategies, with commas between them; default all")
 	flags.StringSliceVar(&o.of, "service", []string{strategies.Redis}, "`names` of the services whose locks are meant, with commas between them: see list services")
 }
 
-// among returns the registry of what --service names: the strategies that words, patterns and tags are
-// about. Who names locks of other services alone and says nothing of services means those, too.
+// among returns the registry in which names, patterns and tags of strategies are looked up: the
+// services of --service. Without the flag these are Redis and the services of locks that --strategy
+// names and that Redis does not have.
 func (o *selection) among(cmd *cobra.Command, a *app) (strategies.Registry, error) {
 	known := []string{strategies.Redis}
 	for _, s := range a.services {
@@ -42,12 +43,12 @@ func (o *selection) among(cmd *cobra.Command, a *app) (strategies.Registry, erro
 	return a.everything.Of(o.of...), nil
 }
 
-// naming returns the registry of Redis and, for each word that is about no lock of its, of the services of those
-// that it is about.
+// naming returns the registry of Redis plus, for each word that matches no lock on Redis, the
+// services of the locks that it matches.
 func (a *app) naming(words []string) strategies.Registry {
 	of := []string{strategies.Redis}
 	for _, word := range words {
-		meant, _ := a.everything.Select(word) // whoever chooses says that nothing is meant
+		meant, _ := a.everything.Select(word) // chooseStrategies reports words without a match
 		if slices.ContainsFunc(meant, func(s strategies.Strategy) bool { return s.RunsOn() == strategies.Redis }) {
 			continue
 		}

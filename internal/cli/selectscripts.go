@@ -15,9 +15,9 @@ import (
 	"github.com/lockfault/lockfault/strategies"
 )
 
-// chooseStrategies returns the strategies that the words name, by name,
-// pattern or @tag, in the registry's order; no words mean all. Whoever isn't in there may be meant with another
-// service: everything has those of all.
+// chooseStrategies returns the strategies that the words name by name, pattern or @tag, in the
+// order of the registry; no words select all. everything is the registry of all services; the error
+// for a word uses it to name the service of a lock that registry lacks.
 func chooseStrategies(registry, everything strategies.Registry, words []string) ([]strategies.Strategy, error) {
 	words = withClassic(words, classicStrategies)
 	for _, word := range words {
@@ -45,16 +45,16 @@ func chooseStrategies(registry, everything strategies.Registry, words []string) 
 	return registry.Select(words...)
 }
 
-// A chosen is a scenario to play.
+// chosen is a scenario to play.
 type chosen struct {
 	*scenarios.Script
-	// file and source are those of a user's own script; empty for one of
-	// the library.
+	// file and source are the path and text of a user's script. They are empty for scenarios of the
+	// library.
 	file   string
 	source []byte
 }
 
-// written returns a script that this program wrote.
+// written parses a script that this program generated.
 func written(file, text string) (chosen, error) {
 	script, err := scenarios.Parse(file, []byte(text))
 	if err != nil {
@@ -63,10 +63,10 @@ func written(file, text string) (chosen, error) {
 	return chosen{Script: script, file: file, source: []byte(text)}, nil
 }
 
-// chooseScenarios returns the scenarios that the words name, by name or pattern of
-// names, or by the path of a file, of a directory, or a pattern of files: first
-// those of the library in its order, then the files, each once. No words mean the
-// whole library; those about other services belong to it if some lock is one of theirs.
+// chooseScenarios returns the scenarios that the words name. A word is a name, a pattern of names,
+// or the path of a file, of a directory or a pattern of files. Scenarios of the library come first,
+// in its order, then files, each once. No words select the whole library. Scenarios about other
+// services match patterns only if others is true.
 func chooseScenarios(ctx context.Context, words []string, others bool) ([]chosen, error) {
 	if len(words) == 0 {
 		words = []string{"*"}
@@ -128,18 +128,17 @@ func chooseScenarios(ctx context.Context, words []string, others bool) ([]chosen
 	return list, nil
 }
 
-// isFile reports whether a word names files rather than scenarios of the library.
+// isFile reports whether a word has the form of a path rather than a scenario's name.
 func isFile(word string) bool {
 	return strings.ContainsAny(word, `/\`) || strings.HasSuffix(word, scriptSuffix) || word == "." || word == ".."
 }
 
-// scriptSuffix ends the names of the scripts in a directory.
+// scriptSuffix is the extension of script files.
 const scriptSuffix = ".txt"
 
-// scriptFiles returns the files that a word names: the one of that name, the
-// scripts in the directory of that name, or the files that match the pattern, in
-// the order of their names. A file that the user did not name itself must be a regular file, and a
-// symbolic link must not lead out of its directory.
+// scriptFiles returns the files that a word names, sorted by name: a file, the scripts in a
+// directory, or the matches of a pattern. A file that the user did not name literally must be a
+// regular file, and a symbolic link must not lead out of its directory.
 func scriptFiles(word string) ([]string, error) {
 	info, err := os.Stat(word)
 	switch {
@@ -150,7 +149,7 @@ func scriptFiles(word string) ([]string, error) {
 		}
 		return list, checkFound(list)
 	case err == nil || !strings.ContainsAny(word, "*?["):
-		return []string{word}, nil // whoever reads it says what is wrong
+		return []string{word}, nil // the reader reports a missing file
 	}
 	matches, err := filepath.Glob(word)
 	if err != nil {
@@ -163,7 +162,8 @@ func scriptFiles(word string) ([]string, error) {
 	return list, checkFound(list)
 }
 
-// checkFound checks files that were found in a directory, which somebody else may have filled.
+// checkFound returns a usage error for files that are not regular, or links out of their directory.
+// The directory may have been filled by another person.
 func checkFound(list []string) error {
 	for _, file := range list {
 		in, err := os.OpenRoot(filepath.Dir(file))
@@ -182,7 +182,7 @@ func checkFound(list []string) error {
 	return nil
 }
 
-// scriptsIn returns the scripts in a directory.
+// scriptsIn returns the scripts in a directory, or a usage error if it has none.
 func scriptsIn(dir string) (list []string, err error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -208,7 +208,7 @@ func isDir(name string) bool {
 func readScenario(ctx context.Context, file string) (chosen, error) {
 	source, err := readText(ctx, nil, "script", file)
 	if err != nil {
-		// Who puts ".txt" to a name of the library means that name.
+		// A library name with ".txt" most likely means the library scenario.
 		if name := strings.TrimSuffix(file, ".txt"); ctx.Err() == nil && slices.Contains(scenarios.All(), name) {
 			return chosen{}, usage("there is no file %s, did you mean the scenario %q?", file, name)
 		}
@@ -221,9 +221,9 @@ func readScenario(ctx context.Context, file string) (chosen, error) {
 	return chosen{Script: script, file: file, source: source}, nil
 }
 
-// checkNames refuses scripts that speak of strategies or tags that there aren't,
-// in the registry or among those that come with lockfault: scripts are shared among
-// programs, of which not each has all.
+// checkNames returns an error for scripts that name unknown strategies or tags. The names of the
+// registry and all names that come with lockfault are known, because scripts are shared between
+// programs with different strategies.
 func checkNames(registry strategies.Registry, scripts []chosen) error {
 	var names, tags []string
 	for _, s := range append(registry.All(), strategies.Builtin().All()...) {
@@ -257,7 +257,7 @@ func checkNames(registry strategies.Registry, scripts []chosen) error {
 	return nil
 }
 
-// pathErrorText drops the name of the system call, which tells a user nothing.
+// pathErrorText removes the name of the system call from a path error, which does not help users.
 func pathErrorText(err error) error {
 	var p *fs.PathError
 	if errors.As(err, &p) {

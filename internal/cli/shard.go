@@ -17,7 +17,7 @@ func (o *exploreOptions) addShardFlag(flags *pflag.FlagSet) {
 	flags.StringVar(&o.shardIndex, "shard-index", "", "`I/N` as --shard has it, but counted from 0, as an Indexed Job of Kubernetes counts")
 }
 
-// checkShard reads --shard and --shard-index.
+// checkShard parses --shard and --shard-index into o.bound.
 func (o *exploreOptions) checkShard(cmd *cobra.Command) error {
 	for _, f := range []struct {
 		name, text, span string
@@ -44,20 +44,22 @@ func (o *exploreOptions) checkShard(cmd *cobra.Command) error {
 	return nil
 }
 
-// shardNames is what a file says of where a search is from, and of a shard, which one it is, and
-// of which build, for all have to be of one.
+// shardNames is the part of findings.json that identifies the origin of a search. The origin is the
+// command and version and, for a shard, its number and the build, which must be equal in all
+// shards.
 type shardNames struct {
-	// Command is what to type for the whole search, in words.
+	// Command holds the words of the command of the whole search.
 	Command []string `json:"command,omitempty"`
 	Version string   `json:"version,omitempty"`
 	Shard   int      `json:"shard,omitempty"`
 	Shards  int      `json:"shards,omitempty"`
 	Build   string   `json:"build,omitempty"`
-	// AtMost is said of shards that were joined, if a state may be counted more than once.
+	// AtMost reports that numbers of joined shards are upper bounds, because a state may be counted
+	// more than once.
 	AtMost bool `json:"at_most,omitempty"`
 }
 
-// shardNames returns those of this search.
+// shardNames returns the identification of this search, without its command.
 func (o *exploreOptions) shardNames() (shardNames, error) {
 	if o.bound.Shards == 0 {
 		return shardNames{AtMost: o.doubled, Version: version.Of()}, nil
@@ -66,8 +68,8 @@ func (o *exploreOptions) shardNames() (shardNames, error) {
 	return shardNames{Shard: o.bound.Shard, Shards: o.bound.Shards, Version: version.Of(), Build: build}, err
 }
 
-// remark says how much of a shard is its own, or how exact the numbers of those are that were joined; nothing of a
-// search that has no shards.
+// remark returns a note on how many states every shard repeats, or on the accuracy of joined
+// numbers. remark returns "" for a search without shards.
 func (n shardNames) remark(r explore.Result) string {
 	switch {
 	case n.AtMost:

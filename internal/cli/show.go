@@ -25,8 +25,8 @@ func newShowCommand() *cobra.Command {
 	}
 }
 
-// chooseScenario returns the one scenario that the word names: of the library, of those for
-// maps, or a file.
+// chooseScenario returns the single scenario that a word names: of the library, of the map
+// scenarios, or a file.
 func chooseScenario(ctx context.Context, word string) (chosen, error) {
 	if file, src := scenarios.MapSource(word); src != nil {
 		return written(file, string(src))

@@ -54,7 +54,7 @@ anomaly, 3 if it ended in an error or the lock did not do the same each time, an
 	return cmd
 }
 
-// subject returns what is to be shrunk, if that makes sense.
+// subject validates the flags and returns the strategy and the script to shrink.
 func (o *shrinkOptions) subject(cmd *cobra.Command, a *app) (s strategies.Strategy, script chosen, err error) {
 	if err := o.check(cmd); err != nil {
 		return s, script, err
@@ -73,7 +73,7 @@ func (o *shrinkOptions) subject(cmd *cobra.Command, a *app) (s strategies.Strate
 	case cmd.Flags().Changed("anomaly") && !slices.Contains(words, o.anomaly):
 		return s, script, unknown("anomaly", o.anomaly, words, "docs/anomalies.md lists them")
 	}
-	registry := a.registry // it plays in virtual time
+	registry := a.registry // shrinking plays in virtual time
 	list, err := chooseStrategies(registry, a.everything, []string{o.strategy})
 	if err != nil {
 		return s, script, err
@@ -140,7 +140,7 @@ func (o *shrinkOptions) shrink(cmd *cobra.Command, a *app) error {
 	return nil
 }
 
-// print prints a script, or writes it and says what became of it.
+// print prints the script, or writes it to --out and prints a summary.
 func (o *shrinkOptions) print(cmd *cobra.Command, shrunk explore.ShrinkResult) error {
 	if o.out == "" {
 		_, err := fmt.Fprint(cmd.OutOrStdout(), shrunk.Script)

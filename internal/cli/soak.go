@@ -37,10 +37,10 @@ type soakOptions struct {
 	shrink  time.Duration
 }
 
-// The lease of a soak, unless its user wants another one.
+// soakLease is the default lease of a soak.
 const soakLease = 30 * time.Second
 
-// mostWindows is how many windows a soak may have.
+// mostWindows is the largest number of windows of a soak.
 const mostWindows = 10_000_000
 
 func newSoakCommand(a *app) *cobra.Command {
@@ -103,7 +103,7 @@ windows came to nothing, and 130 if it was interrupted: what was counted by then
 	return cmd
 }
 
-// check completes the plan, or says what is wrong with it.
+// check validates the flags and completes the plan.
 func (o *soakOptions) check(cmd *cobra.Command) error {
 	if err := o.playOptions.check(cmd); err != nil {
 		return err
@@ -180,12 +180,12 @@ func (o *soakOptions) check(cmd *cobra.Command) error {
 	return nil
 }
 
-// windows returns how many there are.
+// windows returns the number of windows.
 func (o *soakOptions) windows() int {
 	return int((o.length + o.plan.Window - 1) / o.plan.Window)
 }
 
-// planOf returns the plan for a strategy, on as many nodes as it has.
+// planOf returns the plan for a strategy, with the strategy's number of nodes.
 func (o *soakOptions) planOf(s strategies.Strategy) soak.Plan {
 	p := o.plan
 	p.Nodes = max(1, s.Nodes)
@@ -275,7 +275,8 @@ func (o *soakOptions) run(cmd *cobra.Command, a *app, args []string) error {
 	return o.print(cmd, &all)
 }
 
-// checkOut makes the directory for what is kept, and says what would be lost in it.
+// checkOut creates the directory of --out. A file in it that does not belong to a soak and would be
+// overwritten is a usage error.
 func (o *soakOptions) checkOut(list []strategies.Strategy) error {
 	if o.out == "" {
 		return nil
@@ -298,7 +299,8 @@ func (o *soakOptions) checkOut(list []strategies.Strategy) error {
 	return nil
 }
 
-// workers returns how many windows are played at a time: in real time they mostly wait.
+// workers returns the number of windows played at a time. The number is --jobs if given, or a
+// multiple of its default in real time, where windows mostly wait.
 func (o *soakOptions) workers(cmd *cobra.Command, world string) int {
 	if cmd.Flags().Changed("jobs") {
 		return o.jobs
@@ -306,7 +308,7 @@ func (o *soakOptions) workers(cmd *cobra.Command, world string) int {
 	return min(o.at(world).Crowd()*o.jobs, o.windows())
 }
 
-// window returns the script of a window.
+// window returns the script of window n.
 func (o *soakOptions) window(s strategies.Strategy, n int) (chosen, error) {
 	return written(windowName(n)+scriptSuffix, o.planOf(s).Script(n))
 }
@@ -330,10 +332,10 @@ func (o *soakOptions) windowsOf(s strategies.Strategy) iter.Seq[job] {
 	}
 }
 
-// seedOf returns the seed that a window is played with, by whomever.
+// seedOf returns the seed of a window. seedOf does not depend on the worker that plays the window.
 func (o *soakOptions) seedOf(window int) uint64 { return o.seed + uint64(window) }
 
-// incidents finds the script of the first window that showed each anomaly, as small as it gets.
+// incidents adds to one, for each anomaly, the shrunk script of the first window that showed it.
 func (o *soakOptions) incidents(ctx context.Context, s strategies.Strategy, one *lockSoaked, progress *progress) error {
 	for _, anomaly := range checker.Anomalies() {
 		first, ok := one.first[anomaly]
@@ -356,7 +358,7 @@ func (o *soakOptions) incidents(ctx context.Context, s strategies.Strategy, one 
 	return nil
 }
 
-// replay returns the command that plays a script of a window.
+// replay returns the command that plays the script of a window.
 func (o *soakOptions) replay(s strategies.Strategy, file string, window int) string {
 	text := fmt.Sprintf("%s trace %s %s --seed %d", product, shell.Quote(s.Name), shell.Quote(file), o.seedOf(window))
 	if n := o.nodesOf(s); n > 0 {
@@ -365,8 +367,9 @@ func (o *soakOptions) replay(s strategies.Strategy, file string, window int) str
 	return text
 }
 
-// small returns the script of the window that showed an anomaly, made smaller as far as there is
-// time: that of a shorter window at first, which begins with the same faults.
+// small returns the script of the window that showed an anomaly, shrunk as far as --shrink allows,
+// and text on the number of steps. small first tries a window cut off two leases after the anomaly,
+// which begins with the same faults. Windows of real worlds are not shrunk.
 func (o *soakOptions) small(ctx context.Context, s strategies.Strategy, anomaly checker.Anomaly, first firstSeen) (text, said string, err error) {
 	plan := o.planOf(s)
 	text, said = plan.Script(first.window), "all of its steps"
@@ -397,7 +400,7 @@ func (o *soakOptions) small(ctx context.Context, s strategies.Strategy, anomaly 
 	return text, said, ctx.Err()
 }
 
-// planText returns the plan as whoever reads it wants to know it.
+// planText returns the plan in the form of the report.
 func (o *soakOptions) planText() soakPlan {
 	p := soakPlan{World: o.worlds[0], Windows: o.windows(), Window: o.plan.Window, Clients: o.plan.Clients, Think: o.plan.Think, Hold: o.plan.Hold,
 		TTL: o.plan.TTL, Replicas: o.plan.Replicas, Lag: o.plan.Lag, Seed: o.plan.Seed, Nemeses: []string{}}
@@ -407,7 +410,7 @@ func (o *soakOptions) planText() soakPlan {
 	return p
 }
 
-// finite returns a number that JSON has a form for.
+// finite returns &x, or nil for infinities and NaN, which JSON cannot represent.
 func finite(x float64) *float64 {
 	if math.IsInf(x, 0) || math.IsNaN(x) {
 		return nil

@@ -22,10 +22,10 @@ import (
 	"github.com/lockfault/lockfault/strategies"
 )
 
-// soakFile is the name of what a soak writes.
+// soakFile is the name of the file with the results of a soak.
 const soakFile = "soak.json"
 
-// soakReport is what a soak counted.
+// soakReport holds the results of a soak.
 type soakReport struct {
 	Tool        string        `json:"tool"`
 	Version     string        `json:"version"`
@@ -34,7 +34,7 @@ type soakReport struct {
 	Locks       []*lockSoaked `json:"locks"`
 }
 
-// readSoaked reads what a soak wrote into a directory; empty with an error.
+// readSoaked reads the results of a soak from dir. With an error it returns an empty report.
 func readSoaked(dir string) (all soakReport, err error) {
 	text, err := readOut(dir, soakFile, input.Document)
 	if err != nil {
@@ -49,7 +49,7 @@ func readSoaked(dir string) (all soakReport, err error) {
 	return all, nil
 }
 
-// files are the names of the scripts that it wrote.
+// files returns the names of the scripts that the soak wrote.
 func (s *soakReport) files() (names []string) {
 	for _, l := range s.Locks {
 		for _, i := range l.Incidents {
@@ -61,7 +61,7 @@ func (s *soakReport) files() (names []string) {
 	return names
 }
 
-// A soakPlan is the plan.
+// soakPlan is the plan of a soak as written to soak.json.
 type soakPlan struct {
 	World    string        `json:"world"`
 	Windows  int           `json:"windows"`
@@ -76,10 +76,11 @@ type soakPlan struct {
 	Nemeses  []string      `json:"nemeses"`
 }
 
-// A lockSoaked is what was counted of one lock.
+// lockSoaked holds the counts of one lock.
 type lockSoaked struct {
 	Strategy string `json:"strategy"`
-	// Windows were counted, and Void came to nothing: Why is what the first of them said.
+	// Windows is the number of counted windows, Void the number of windows without a result, and
+	// Why the reason of the first void window.
 	Windows int    `json:"windows"`
 	Void    int    `json:"windows_void"`
 	Why     string `json:"why,omitempty"`
@@ -108,10 +109,10 @@ type lockSoaked struct {
 
 	sum   soak.Sum
 	first map[checker.Anomaly]firstSeen
-	void  int // the first window that came to nothing, and one more; 0 if there is none
+	void  int // 1 + the number of the first void window; 0 if no window is void
 }
 
-// An incident is the first window that showed an anomaly.
+// incident is the first window that showed an anomaly, with its script.
 type incident struct {
 	Anomaly checker.Anomaly `json:"anomaly"`
 	Window  int             `json:"window"`
@@ -127,7 +128,7 @@ type firstSeen struct {
 	at     time.Duration
 }
 
-// A rate is one with its bounds; null is without bound.
+// rate is a rate with its 95 % confidence bounds; null means unbounded.
 type rate struct {
 	Of       *float64 `json:"rate"`
 	Least    *float64 `json:"least"`
@@ -137,7 +138,7 @@ type rate struct {
 
 func rateOf(r soak.Rate) rate { return rate{finite(r.Of), finite(r.Least), finite(r.Most), r} }
 
-// quantiles are of how long something took.
+// quantiles summarizes durations.
 type quantiles struct {
 	Count int           `json:"count"`
 	Sum   time.Duration `json:"sum"`
@@ -155,7 +156,7 @@ func newLockSoaked(s strategies.Strategy) *lockSoaked {
 	return &lockSoaked{Strategy: s.Name, first: map[checker.Anomaly]firstSeen{}}
 }
 
-// add adds a window, in any order.
+// add adds the result of a window. Windows may be added in any order.
 func (l *lockSoaked) add(window int, p played) {
 	if p.Counts == nil {
 		l.Void++
@@ -172,7 +173,7 @@ func (l *lockSoaked) add(window int, p played) {
 	}
 }
 
-// settle puts the sums into their places.
+// settle computes the exported fields from the sums.
 func (l *lockSoaked) settle() {
 	s := &l.sum
 	l.Windows, l.Virtual, l.Acquired, l.Failed, l.Unknown = s.Windows, s.Virtual, s.Acquired, s.Failed, s.Unknown
@@ -185,7 +186,7 @@ func (l *lockSoaked) settle() {
 	}
 }
 
-// print prints what was counted, and writes it if it is to be kept.
+// print prints the results, and first writes them into --out if that is set.
 func (o *soakOptions) print(cmd *cobra.Command, all *soakReport) error {
 	all.Version = version.Of()
 	void := 0
@@ -205,7 +206,7 @@ func (o *soakOptions) print(cmd *cobra.Command, all *soakReport) error {
 	} else if o.out != "" {
 		for _, name := range former.files() {
 			if !slices.Contains(all.files(), name) {
-				removeOut(o.out, name) // of what is not there any more
+				removeOut(o.out, name) // not part of the new report
 			}
 		}
 		for _, l := range all.Locks {
@@ -251,7 +252,7 @@ func (s *soakReport) table(w io.Writer) {
 	}
 }
 
-// million is how many acquires rates are told of.
+// million is the number of acquires that rates refer to.
 const million = 1e6
 
 func (l *lockSoaked) table(w io.Writer) {
@@ -294,7 +295,7 @@ func (l *lockSoaked) table(w io.Writer) {
 	}
 }
 
-// perMillion says a rate for each million acquires.
+// perMillion returns a rate and its bounds per million acquires.
 func perMillion(r soak.Rate) string {
 	switch {
 	case math.IsInf(r.Most, 1) && r.Of > 0:
@@ -305,7 +306,7 @@ func perMillion(r soak.Rate) string {
 	return fmt.Sprintf("%s per million (%s to %s)", figure(r.Of*million), figure(r.Least*million), figure(r.Most*million))
 }
 
-// percent says a rate as a share.
+// percent returns a rate and its bounds in percent.
 func percent(r soak.Rate) string {
 	switch {
 	case math.IsInf(r.Most, 1) && r.Of > 0:
@@ -316,7 +317,7 @@ func percent(r soak.Rate) string {
 	return fmt.Sprintf("%s %% (%s to %s)", figure(r.Of*100), figure(r.Least*100), figure(min(1, r.Most)*100))
 }
 
-// figure says a number to three digits.
+// figure returns a number with three significant digits.
 func figure(x float64) string {
 	if x >= 1000 {
 		return reports.Thousands(int(x + 0.5))
@@ -324,7 +325,7 @@ func figure(x float64) string {
 	return fmt.Sprintf("%.3g", x)
 }
 
-// hours says a long time.
+// hours returns a duration, from 2 h on in whole hours.
 func hours(d time.Duration) string {
 	if d < 2*time.Hour {
 		return d.Round(time.Second).String()

@@ -19,14 +19,14 @@ import (
 	"github.com/lockfault/lockfault/strategies"
 )
 
-// The forms of the protocol that a program may speak.
+// Values of --subject-protocol.
 const (
 	simpleProtocol = "simple"
 	fullProtocol   = "full"
 )
 
-// A subject is a program of the user's that is each client of its cells, as workers
-// are told of it.
+// subject is a user's program that runs as each client of its cells, as described to worker
+// processes.
 type subject struct {
 	Name  string
 	Words []string
@@ -35,7 +35,7 @@ type subject struct {
 	Full  bool
 }
 
-// strategy returns the program as a strategy.
+// strategy returns the strategy that runs the program.
 func (s *subject) strategy() strategies.Strategy {
 	return strategies.Strategy{
 		Name: s.Name, Summary: "the program " + strings.Join(s.Words, " "), Source: "--subject",
@@ -43,7 +43,7 @@ func (s *subject) strategy() strategies.Strategy {
 	}
 }
 
-// with returns the registry that also has the program, if there is one.
+// with returns the registry extended by the program, or the registry itself if s is nil.
 func (s *subject) with(registry strategies.Registry) (strategies.Registry, error) {
 	if s == nil {
 		return registry, nil
@@ -51,7 +51,7 @@ func (s *subject) with(registry strategies.Registry) (strategies.Registry, error
 	return registry.With(s.strategy())
 }
 
-// subjectFlags are what the command line says of a program.
+// subjectFlags holds the flags that describe a user's program.
 type subjectFlags struct {
 	command, name, protocol string
 	nodes                   int
@@ -65,14 +65,14 @@ func (f *subjectFlags) addFlags(cmd *cobra.Command) {
 	f.addTraits(flags)
 }
 
-// addTraits adds the flags that say what can't be known of a program.
+// addTraits adds the flags for properties that cannot be detected from a program.
 func (f *subjectFlags) addTraits(flags *pflag.FlagSet) {
 	flags.StringVar(&f.name, "subject-name", "", "`name` of the program's lock in reports; default the name of its file")
 	flags.IntVar(&f.nodes, "subject-nodes", 1, "`number` of independent Redis nodes that the program wants")
 	flags.StringSliceVar(&f.tags, "subject-tags", nil, "`tags` of the program's lock, with commas between them, such as extending,fenced: scripts ask for them")
 }
 
-// flagArgs returns the flags that name the same program.
+// flagArgs returns the flags that describe the same program.
 func (f *subjectFlags) flagArgs() []string {
 	args := []string{"--subject", f.command}
 	if f.name != "" {
@@ -90,8 +90,8 @@ func (f *subjectFlags) flagArgs() []string {
 	return args
 }
 
-// read returns the program that the flags name, nil if they name none, for a run in
-// these worlds. It finds out what can be known without starting it.
+// read returns the program that the flags describe, or nil without --subject. read checks
+// everything that can be checked without starting the program.
 func (f *subjectFlags) read(cmd *cobra.Command, registry strategies.Registry, names []string) (*subject, error) {
 	if !cmd.Flags().Changed("subject") {
 		for _, name := range []string{"subject-name", "subject-nodes", "subject-tags", "subject-protocol"} {
@@ -113,7 +113,7 @@ func (f *subjectFlags) read(cmd *cobra.Command, registry strategies.Registry, na
 	return s, nil
 }
 
-// program returns the program of the command, which errors call by that name.
+// program returns the program of the flags; called names the command in error messages.
 func (f *subjectFlags) program(cmd *cobra.Command, registry strategies.Registry, called string) (*subject, error) {
 	words, err := commandWords(called, f.command)
 	if err != nil {
@@ -130,7 +130,7 @@ func (f *subjectFlags) program(cmd *cobra.Command, registry strategies.Registry,
 	case s.Name == "":
 		s.Name = nameOf(words)
 	}
-	// One that has several nodes can't but be of that group.
+	// The number of nodes determines the group: single-node or multi-node.
 	own, other := strategies.TagSingle, strategies.TagMulti
 	if f.nodes > 1 {
 		own, other = other, own
@@ -158,9 +158,9 @@ func (f *subjectFlags) program(cmd *cobra.Command, registry strategies.Registry,
 	return s, nil
 }
 
-// chooseSubject reads what program there is, and returns the strategies to play: those
-// that the words name, and the program beside them, or else it alone. The registry that it
-// returns knows them all.
+// chooseSubject reads the program of --subject and returns the strategies to play. These are the
+// strategies that the words name plus the program, or only the program if words is empty. The
+// returned registry contains all of them.
 func (o *playOptions) chooseSubject(cmd *cobra.Command, a *app, registry strategies.Registry, words []string) (strategies.Registry, []strategies.Strategy, error) {
 	var err error
 	if o.subject, err = o.subjectFlags.read(cmd, registry, o.worlds); err != nil {
@@ -181,7 +181,8 @@ func (o *playOptions) chooseSubject(cmd *cobra.Command, a *app, registry strateg
 	return all, list, err
 }
 
-// commandWords returns the words of a command whose program is there.
+// commandWords returns the words of a command, with the path of its program, or a usage error if
+// the program cannot be started.
 func commandWords(flag, command string) ([]string, error) {
 	words, err := shell.Split(command)
 	switch {
@@ -204,8 +205,8 @@ func commandWords(flag, command string) ([]string, error) {
 	return words, nil
 }
 
-// nameOf derives a strategy's name from a command: that of the first argument which
-// looks like a file, or of the program.
+// nameOf derives a strategy's name from a command: from the first argument with a file extension,
+// or else from the program.
 func nameOf(words []string) string {
 	file := words[0]
 	for _, word := range words[1:] {
@@ -227,8 +228,8 @@ func nameOf(words []string) string {
 	return name
 }
 
-// refuseProgram refuses a strategy that a command can't do anything with, since it
-// plays in virtual time.
+// refuseProgram returns a usage error for a strategy that is a program, because the command plays
+// in virtual time.
 func refuseProgram(cmd *cobra.Command, s strategies.Strategy) error {
 	if s.Program == nil {
 		return nil
@@ -236,15 +237,15 @@ func refuseProgram(cmd *cobra.Command, s strategies.Strategy) error {
 	return usage("%s is a program, and %q plays in virtual time, which is for locks in Go: play it with \"%s run --world process\"", s.Name, cmd.Name(), cmd.Root().Name())
 }
 
-// addNoSubjectFlag lets a command that plays in virtual time say so to who asks it for
-// a program of his.
+// addNoSubjectFlag adds a hidden flag --subject that explains in its error that programs cannot be
+// played in virtual time.
 func addNoSubjectFlag(cmd *cobra.Command) {
 	const name = "subject"
 	cmd.Flags().String(name, "", "a program can't be played in virtual time")
-	_ = cmd.Flags().MarkHidden(name) // it was added in the line before
+	_ = cmd.Flags().MarkHidden(name) // cannot fail: the flag exists
 	args := cmd.Args
 	cmd.Args = func(cmd *cobra.Command, given []string) error {
-		if cmd.Flags().Changed(name) { // whatever else is missing then
+		if cmd.Flags().Changed(name) { // even if arguments are missing too
 			return usage("--subject is not for %q, which plays in virtual time, and programs don't: use \"%s run --subject %s --world process\"",
 				cmd.Name(), cmd.Root().Name(), shell.Quote(cmd.Flag(name).Value.String()))
 		}

@@ -6,11 +6,11 @@ import (
 	"github.com/lockfault/lockfault/reports"
 )
 
-// A summary is what a run's exit status says. The zero value is that of no cells.
+// summary computes the exit status of a run. The zero value has no cells and is ready for use.
 type summary struct {
 	all    reports.Comparison
 	agree  reports.Agreement
-	absent map[string]string // by world, why one of its cells was not played
+	absent map[string]string // by world, the reason why a cell was not played
 }
 
 func (s *summary) add(c reports.Cell) error {
@@ -26,8 +26,8 @@ func (s *summary) add(c reports.Cell) error {
 	return s.all.Add(c)
 }
 
-// status returns how the run ends. A world in which nothing was played is no
-// success: the machine lacks something that was not known before.
+// status returns the exit status, or nil for status 0. A world in which no cell was played is
+// [ExitUndecided]: the machine lacks something that was only found out while playing.
 func (s *summary) status() error {
 	names, matrices := s.all.Worlds()
 	for i, m := range matrices {

@@ -49,11 +49,10 @@ others did meanwhile comes behind it. --all tells every event.`,
 	return cmd
 }
 
-// neighbours is how many lines before and behind an event are told, unless its
-// user says.
+// neighbours is the default number of lines that --around prints before and after an event.
 const neighbours = 10
 
-// view returns how much of the story is to be told, of a cell with those names.
+// view returns the part of the story that the flags select. names are the valid values of --only.
 func (o *traceOptions) view(cmd *cobra.Command, names []string) (reports.View, error) {
 	v := reports.View{All: o.all, Only: o.only}
 	if cmd.Flags().Changed("only") && len(o.only) == 0 {
@@ -80,7 +79,7 @@ func (o *traceOptions) view(cmd *cobra.Command, names []string) (reports.View, e
 	return v, nil
 }
 
-// names returns what the events of a cell can be of: clients, nodes and servers.
+// names returns the names of the clients, nodes and servers of a cell.
 func names(script chosen, strategy strategies.Strategy) []string {
 	list := slices.Clone(script.Clients)
 	for i := range max(1, strategy.Nodes) {

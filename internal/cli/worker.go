@@ -32,7 +32,7 @@ type joinOptions struct {
 	jobs        int
 	memory      string
 	servers     []string // programs that items may name
-	images      []string // likewise
+	images      []string // images that items may name
 	cellTimeout time.Duration
 	searchLimit time.Duration
 }
@@ -56,7 +56,7 @@ and --redis-server and --image name all others that items may ask for.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if flags := cmd.Flags(); flags.NFlag() == 0 && !term.IsTerminal(int(os.Stdin.Fd())) {
-				return work(a) // of a parent process
+				return work(a) // a worker process of a parent process
 			}
 			return o.join(cmd, a)
 		},
@@ -136,33 +136,33 @@ func (o *joinOptions) join(cmd *cobra.Command, a *app) error {
 	return err
 }
 
-// joinPrefix begins the names of the directories in which workers play.
+// joinPrefix begins the names of the temporary directories of queue workers.
 const joinPrefix = "lockfault-worker-"
 
-// queueWorker are what a worker of a queue plays with.
+// queueWorker plays the items of a queue.
 type queueWorker struct {
 	registry    strategies.Registry
 	jobs        int
 	memory      memoryLimit
-	temp        string // directory
+	temp        string // temporary directory
 	pool        workerpool.Options
 	orders      chan order
-	servers     map[string]string // programs that items may name
+	servers     map[string]string // programs that items may name, by file name
 	images      []string
 	searchLimit time.Duration
 
 	mu   sync.Mutex
-	n    int                     // directories that were made
-	seen map[string]worlds.Place // where it has played, by the world
+	n    int                     // number of directories handed out
+	seen map[string]worlds.Place // places of real worlds that were played in, by world
 }
 
-// An order is a job, and whom to tell of it.
+// order is a job and the channel for its result.
 type order struct {
 	job
 	answer chan workerpool.Result[played]
 }
 
-// play plays what is ordered, until ctx is done.
+// play plays the orders until ctx is done.
 func (h *queueWorker) play(ctx context.Context) error {
 	return workerpool.Run(ctx, h.pool, func(yield func(order) bool) {
 		for {
@@ -181,14 +181,14 @@ func (h *queueWorker) play(ctx context.Context) error {
 	})
 }
 
-// sweep removes what is left of worlds where it has played.
+// sweep removes what killed processes left in the worlds that were played in.
 func (h *queueWorker) sweep() {
 	for _, place := range h.seen {
 		place.Sweep()
 	}
 }
 
-// do does a task of the queue.
+// do performs a task of the queue.
 func (h *queueWorker) do(ctx context.Context, t queue.Task) (queue.Answer, error) {
 	if t.Kind == queue.Search {
 		return h.search(ctx, t)
@@ -196,17 +196,18 @@ func (h *queueWorker) do(ctx context.Context, t queue.Task) (queue.Answer, error
 	return h.cell(ctx, t)
 }
 
-// unread is the failure of a job that can't be read, or that workers died of.
+// unread returns an answer with a failure, for a job that this worker cannot play or that killed
+// its workers.
 func unread(format string, args ...any) (queue.Answer, error) {
 	text, err := json.Marshal(workerpool.Result[played]{Failure: &workerpool.Failure{Reason: fmt.Sprintf(format, args...)}})
 	return queue.Answer{Body: text}, err
 }
 
-// deaths is how often a job may end its process until that is taken for what it does: a
-// process may have been ended with its machine, or by who wanted memory.
+// deaths is the number of times a job must end its process before the job is taken to be the cause.
+// Before that, the cause may be a shutdown of the machine or a lack of memory.
 const deaths = 3
 
-// cell plays a job.
+// cell plays the cell of a task.
 func (h *queueWorker) cell(ctx context.Context, t queue.Task) (queue.Answer, error) {
 	if t.Times > queue.MostTimes {
 		return unread("it was given to %d workers, and none of them answered: what it takes of a machine may end them", queue.MostTimes)
@@ -252,7 +253,8 @@ func (h *queueWorker) cell(ctx context.Context, t queue.Task) (queue.Answer, err
 	return queue.Answer{Body: text, Files: files}, err
 }
 
-// job returns the job that an item asks for. What an item names must be known to this worker.
+// job returns the job for an item. job returns an error if the item names a strategy, server
+// program or image that this worker does not allow.
 func (h *queueWorker) job(c item.Cell) (j job, err error) {
 	s, ok := h.registry.Lookup(c.Strategy)
 	if !ok {
@@ -275,7 +277,8 @@ func (h *queueWorker) job(c item.Cell) (j job, err error) {
 	return j, nil
 }
 
-// serversByName returns server programs by the names of their files: those that the user gave, and the usual ones.
+// serversByName returns server programs by file name: the standard programs and the programs of
+// --redis-server.
 func serversByName(programs []string) (map[string]string, error) {
 	by := map[string]string{"redis-server": "redis-server", "valkey-server": "valkey-server"}
 	for i, program := range programs {
@@ -288,7 +291,8 @@ func serversByName(programs []string) (map[string]string, error) {
 	return by, nil
 }
 
-// directory returns where a job may write, and takes note of where it is played.
+// directory returns the path of a new directory for a job, which is not created, and records the
+// place for sweep.
 func (h *queueWorker) directory(place worlds.Place) string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -299,17 +303,18 @@ func (h *queueWorker) directory(place worlds.Place) string {
 	return filepath.Join(h.temp, fmt.Sprint(h.n))
 }
 
-// errTooLarge is of files that are larger than an answer may be.
+// errTooLarge reports that the files of an answer exceed maxFiles.
 var errTooLarge = errors.New("too large for an answer")
 
-// filesIn returns what is in a directory, by the names that it has there.
+// filesIn returns the contents of the regular files below dir, by slash-separated relative path. A
+// missing directory has no files.
 func filesIn(dir string) (map[string][]byte, error) {
 	files := map[string][]byte{}
 	size := int64(0)
 	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
-			return nil // nothing was written
+			return nil // the job wrote no files
 		case err != nil || !e.Type().IsRegular():
 			return err
 		}
@@ -329,13 +334,13 @@ func filesIn(dir string) (map[string][]byte, error) {
 	return files, err
 }
 
-// A searched is what came of a part.
+// searched is the answer for a part of a search.
 type searched struct {
 	Result explore.Result
-	Err    string // why there is none
+	Err    string // the error, if the search has no result
 }
 
-// search searches a part, in all of the worker's processes.
+// search searches a part of a search with all worker processes.
 func (h *queueWorker) search(ctx context.Context, t queue.Task) (queue.Answer, error) {
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
@@ -383,10 +388,10 @@ func (h *queueWorker) search(ctx context.Context, t queue.Task) (queue.Answer, e
 	result, err := explore.Search(ctx, p.Bound, e, func(explore.Result) { h.memory.check(end) })
 	var cut explore.Cut
 	if cause := context.Cause(ctx); cause != nil && !errors.As(cause, &cut) && !errors.Is(cause, errDropped) {
-		return queue.Answer{}, cause // it is the worker that was stopped
+		return queue.Answer{}, cause // this worker was stopped
 	}
 	return reply(result, err)
 }
 
-// errDropped ends a search that nobody needs any more.
+// errDropped ends a search whose result is no longer needed.
 var errDropped = errors.New("nobody needs it any more")

@@ -25,68 +25,68 @@ import (
 	"github.com/lockfault/lockfault/strategies"
 )
 
-// workerCommand is the name of the command that makes a process a worker: of its parent,
-// unless --join names a queue.
+// workerCommand is the name of the command for worker processes: of the parent process or, with
+// --join, of a queue.
 const workerCommand = "worker"
 
-// A job is one cell for a worker to play.
+// job is the work that a worker process does at a time: a cell, or the trials of a search.
 type job struct {
-	Number   int // in the order of the report
+	Number   int // position in the report
 	Strategy string
 	Scenario string
-	File     string // of a user's own script, with its Source
+	File     string // path of a user's own script, whose text is Source
 	Source   []byte
 	Place    worlds.Place
 	Seed     uint64
 	TTL      time.Duration
-	Base     time.Duration `json:",omitempty"` // what TTL was before the machine was too slow
-	Limit    time.Duration // real time that it may take; 0 is what its world takes
-	Fixed    bool          // the lease is what the cell is about, and stays
-	Nodes    int           // of the strategy, if not its own number
-	// Subject is a program of the user's that is a strategy too; nil if there is none.
+	Base     time.Duration `json:",omitempty"` // TTL before reruns for lateness
+	Limit    time.Duration // longest real time; 0 selects the default of the world
+	Fixed    bool          // the cell requires this lease, so reruns keep it
+	Nodes    int           // number of nodes of the strategy; 0 selects its own
+	// Subject is the user's program that is added as a strategy, or nil.
 	Subject *subject `json:",omitempty"`
-	// Late is how the machine was too slow each time that the cell was played
-	// before. Twin says that the lease is not that of the run, so that the cell
-	// is played in virtual time, too.
+	// Late holds the reason why the machine was too slow for each previous play of the cell. Twin
+	// reports that the lease differs from that of the run, so that the cell is played in virtual
+	// time too, as a reference.
 	Late []string
 	Twin bool
-	// Isolated says that a cell of virtual time leaves nothing behind for others, nor
-	// they for it.
+	// Isolated reports that a cell in virtual time must not share its process with other cells.
 	Isolated bool
-	// Trials ask for how cells stand at their ends, as a search wants to know it; each has its
-	// script.
+	// Trials are the scripts of a search, each to be played for the state at its end. They replace
+	// the cell.
 	Trials []explore.Trial `json:",omitempty"`
-	places []int           // of these, for who handed them out
-	// Count asks for what is counted of the history, in place of all that a report says of it.
+	places []int           // indexes of Trials in the caller's list
+	// Count asks for the counts of a soak instead of the full cell.
 	Count bool `json:",omitempty"`
-	// Leave asks for what the runs leave that were kept of former jobs.
+	// Leave asks the worker to end the runs that it cached for earlier jobs.
 	Leave bool `json:",omitempty"`
-	// History is the file to write the history to, and HistoryLink what to
-	// call it in the results.
+	// History is the path of the file for the history, and HistoryLink its path relative to the
+	// report.
 	History, HistoryLink string
 }
 
-// played is what a worker answers.
+// played is the result of a job.
 type played struct {
 	Cell reports.Cell
-	// Late is by how much the machine was too slow, if it was: the cell should
-	// be played again, when less is going on.
+	// Late is the amount by which the machine was too slow, or 0. A late cell should be played
+	// again on a less busy machine.
 	Late time.Duration
-	// Strain is how late it was in parts of what would be too much.
+	// Strain is the lateness as a fraction of the tolerated lateness.
 	Strain float64
-	// Rigid says that the script tells time in seconds: a longer lease would
-	// make another script of it.
+	// Rigid reports that the script states times in seconds, so that a longer lease would change
+	// its meaning.
 	Rigid bool
-	// Outcomes are how the cells of a job's trials stood at their ends; see [pack]. After one that ended in an error
-	// there is none.
+	// Outcomes holds the outcomes of the job's trials, encoded by [pack]. The list ends with the
+	// first outcome that has an error.
 	Outcomes []byte `json:",omitempty"`
-	// Counts are of a job that asks for them, if it came to its end.
+	// Counts holds the counts of a job with Count that ended with a verdict.
 	Counts *soak.Counts `json:",omitempty"`
-	// Left is what was wrong with the end of runs that were kept.
+	// Left describes an error at the end of cached runs.
 	Left string `json:",omitempty"`
 }
 
-// startWorker returns the command of a worker process: this executable.
+// startWorker returns a function that creates the command of a worker process, which runs this
+// executable.
 func startWorker() (func() *exec.Cmd, error) {
 	executable, err := os.Executable()
 	if err != nil {
@@ -94,19 +94,21 @@ func startWorker() (func() *exec.Cmd, error) {
 	}
 	return func() *exec.Cmd {
 		cmd := exec.Command(executable, workerCommand)
-		cmd.Args[0] = os.Args[0] // for a program that goes by several names
+		cmd.Args[0] = os.Args[0] // for a program with several names
 		return cmd
 	}, nil
 }
 
-// work is the life of a worker process. It does not return.
+// work serves jobs as a worker process until its input ends, and then exits the process. work
+// returns only errors from before the first job. work replaces os.Stdin and calls vtime.Main, so
+// nothing else should run in the process.
 func work(a *app) error {
 	in := stdio.Input(os.Stdin)
 	out, err := stdio.Output()
 	if err != nil {
 		return err
 	}
-	// What a strategy reads is not meant to be the next job.
+	// A strategy that reads standard input must not consume the next job.
 	null, err := os.Open(os.DevNull)
 	if err != nil {
 		return err
@@ -128,9 +130,9 @@ func work(a *app) error {
 	return nil
 }
 
-// tune fits the runtime to a worker, unless its environment says otherwise. The
-// workers share the cores among them, and the goroutines of one cell mostly
-// wait for one another, so a second thread would only hand them to and fro.
+// tune sets GOMAXPROCS to 1, unless the environment sets it, and the garbage collector's target.
+// The workers share the cores, and the goroutines of a cell mostly wait for one another, so a
+// second thread would only add switches.
 func tune() {
 	if os.Getenv("GOMAXPROCS") == "" {
 		runtime.GOMAXPROCS(1)
@@ -138,39 +140,38 @@ func tune() {
 	collectLess()
 }
 
-// collectLess fits the garbage collector to this program, unless its environment says
-// otherwise: what it keeps is small, but it makes a lot of garbage. What --memory sets is
-// kept to all the same.
+// collectLess sets GOGC to 400, unless the environment sets it: the program has little live data
+// and a lot of garbage. The limit of --memory still applies.
 func collectLess() {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(400)
 	}
 }
 
-// A player plays jobs, one at a time.
+// player plays jobs, one at a time.
 type player struct {
 	registry   strategies.Registry
 	services   []worlds.Service
 	executable string
-	scripts    map[source]*scenarios.Script // that were parsed
+	scripts    map[source]*scenarios.Script // parsed scripts
 	runs       explore.RunCache
 
-	env atomic.Pointer[worlds.Env] // of the last cell on real servers; it has those still
+	env atomic.Pointer[worlds.Env] // servers of the last cell in a real world, kept for the next
 }
 
-// source is where a script is from: a file with its text, or the library.
+// source identifies a script: by file and text, or by a name of the library.
 type source struct{ file, name, text string }
 
-// abandon ends the servers that there are, also those of a cell that is being
-// played. Its clients' processes end with this one.
+// abandon stops the servers of the player, also during a cell. The processes of its clients end
+// with this process. abandon is safe to call while play runs.
 func (p *player) abandon() {
 	if venue := p.env.Load(); venue != nil {
-		_ = venue.Close() // nobody is left to be told
+		_ = venue.Close() // the process ends: the error cannot be reported
 	}
 }
 
-// play plays a cell. Its process had better not be used again if goroutines
-// may be left over from it.
+// play plays a job. retire reports that the process should not be used again, because goroutines of
+// the job may still run.
 func (p *player) play(t *testing.T, j job) (answer played, retire bool) {
 	cell := &answer.Cell
 	*cell = reports.Cell{World: j.Place.World, Strategy: j.Strategy, Scenario: j.Scenario, Verdict: reports.Error}
@@ -198,7 +199,7 @@ func (p *player) play(t *testing.T, j job) (answer played, retire bool) {
 	}
 	outcome := harness.Play(t, played)
 	if len(outcome.History.Events) > 0 && j.History != "" {
-		// The directory of the attempt ends where the name in the results begins.
+		// The directory of the report is History without HistoryLink.
 		dir := strings.TrimSuffix(j.History, filepath.FromSlash(j.HistoryLink))
 		if err := reports.WriteHistory(dir, j.HistoryLink, outcome.History); err != nil {
 			cell.Verdict, cell.Reason = reports.Error, err.Error()
@@ -229,7 +230,7 @@ func (p *player) play(t *testing.T, j job) (answer played, retire bool) {
 	return answer, outcome.Status == harness.Error
 }
 
-// strategy returns the job's strategy, on as many nodes as the job asks for.
+// strategy returns the strategy of a job, with the job's number of nodes.
 func (p *player) strategy(j job) (strategies.Strategy, error) {
 	registry, err := j.Subject.with(p.registry)
 	if err != nil {
@@ -245,7 +246,7 @@ func (p *player) strategy(j job) (strategies.Strategy, error) {
 	return strategy, nil
 }
 
-// cell returns the job's cell with that strategy. It starts nothing.
+// cell returns the cell of a job. cell starts no clients or servers.
 func (p *player) cell(j job, strategy strategies.Strategy) (harness.Cell, error) {
 	script, err := p.load(j)
 	if err != nil {
@@ -255,7 +256,7 @@ func (p *player) cell(j job, strategy strategies.Strategy) (harness.Cell, error)
 	return harness.Cell{Strategy: strategy, Script: script, Place: place, Seed: j.Seed, TTL: j.TTL}, err
 }
 
-// playTrials plays trials, until one of them ends in an error.
+// playTrials plays trials until one ends in an error.
 func (p *player) playTrials(t *testing.T, j job, strategy strategies.Strategy) (looks []explore.Outcome, retire bool) {
 	for _, trial := range j.Trials {
 		var look explore.Outcome
@@ -271,11 +272,12 @@ func (p *player) playTrials(t *testing.T, j job, strategy strategies.Strategy) (
 	return looks, false
 }
 
-// place returns where the job's cell is to be played. Clients' processes and
-// watchmen are this executable too.
+// place returns the place in which a job is played, nil for virtual time. place keeps the servers
+// of the previous job if they fit, and otherwise stops them. Processes of clients and the watchman
+// run this executable.
 func (p *player) place(j job) (harness.Place, error) {
 	if !j.Place.Real() {
-		return nil, nil // in virtual time
+		return nil, nil // virtual time
 	}
 	if venue := p.env.Load(); venue != nil {
 		if venue.Is(j.Place) {
@@ -293,10 +295,11 @@ func (p *player) place(j job) (harness.Place, error) {
 	return venue, nil
 }
 
-// mostScripts is how many scripts a worker keeps: soaks and maps have one for each job.
+// mostScripts is the largest number of cached scripts: soaks and maps have a new script for each
+// job.
 const mostScripts = 64
 
-// load returns the job's script.
+// load returns the parsed script of a job, from the cache if possible.
 func (p *player) load(j job) (*scenarios.Script, error) {
 	of := source{j.File, j.Scenario, string(j.Source)}
 	if script := p.scripts[of]; script != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/lockfault/lockfault/strategies/all"
 )
 
-// BenchmarkPlayed searches without tables, in this process alone, and says how many scripts are played in a second of the
-// processor's time: from the beginning each, and each from where another ended.
+// BenchmarkPlayed searches without tables in this process, and reports the scripts played per
+// second of processor time: each from its beginning, and each from the end of another.
 func BenchmarkPlayed(b *testing.B) {
 	for _, c := range []struct {
 		strategy string
@@ -60,7 +60,7 @@ func BenchmarkPlayed(b *testing.B) {
 	}
 }
 
-// spent returns the processor's time that this process has had.
+// spent returns the processor time used by this process.
 func spent() time.Duration {
 	var usage syscall.Rusage
 	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &usage)

@@ -15,7 +15,8 @@ import (
 	"github.com/lockfault/lockfault/strategies"
 )
 
-// What each budget of its own is good for, and what a sound lock shows of it.
+// TestFindsWhatIsKnownByBudget checks what each budget finds on its own, and what a correct lock
+// shows under it.
 func TestFindsWhatIsKnownByBudget(t *testing.T) {
 	racetest.Skip(t)
 	for _, c := range []struct {
@@ -23,20 +24,20 @@ func TestFindsWhatIsKnownByBudget(t *testing.T) {
 		budget   Fault
 		want     string
 	}{
-		// A lease runs out while its holder is stopped, be it one that is renewed.
+		// A lease expires while its holder is paused, even a lease that is renewed.
 		{"set-nx-px-lua", Pause, "overlap stale-write"},
 		{"redisson", Pause, "overlap stale-write"},
 		{"getset-timestamp", Pause, "foreign-release ghost overlap stale-write unreleasable"},
-		// A request that never arrives leaves a key without a lease.
+		// A lost request leaves a key without a lease.
 		{"setnx-expire", LoseRequest, "stuck-lock"},
 		{"set-nx-px-lua", LoseRequest, ""},
 		{"fenced", LoseRequest, ""},
 		{"set-nx-px-lua", Partition, "overlap stale-write"},
-		// A caller that gives up between two commands leaves it so, too.
+		// A caller that gives up between two commands also leaves a key without a lease.
 		{"setnx-expire", Cancel, "stuck-lock"},
 		{"set-nx-px-lua", Cancel, ""},
 		{"fenced", Cancel, ""},
-		// Who comes back finds a key that nobody will ever remove.
+		// A restarted client finds a key that no client will ever remove.
 		{"setnx-expire", ClientRestart, "stuck-lock"},
 		{"set-nx-px-lua", ClientRestart, ""},
 		{"fenced", ClientRestart, ""},
@@ -52,8 +53,8 @@ func TestFindsWhatIsKnownByBudget(t *testing.T) {
 	}
 }
 
-// A client that comes back has a round more, and who is stopped or cut off is so until a move
-// ends that.
+// TestMisfortunesEnd checks that a restarted client has one more round, and that a paused or
+// partitioned client stays so until a transition ends the fault.
 func TestMisfortunesEnd(t *testing.T) {
 	fenced, _ := strategies.Builtin().Lookup("fenced")
 	for budget, c := range map[Fault]struct{ begins, ends string }{
@@ -91,8 +92,8 @@ func TestMisfortunesEnd(t *testing.T) {
 	}
 }
 
-// An extend that doesn't look whose key it is prolongs another's, and what a holder does
-// once it does once.
+// TestFindsWhatIsKnownOfHolders checks that an extend without an ownership check extends another
+// client's key, and that a holder does each nested operation once.
 func TestFindsWhatIsKnownOfHolders(t *testing.T) {
 	racetest.Skip(t)
 	blind := strategies.Strategy{
@@ -103,7 +104,7 @@ func TestFindsWhatIsKnownOfHolders(t *testing.T) {
 	if _, ok := anomalies(r)[checker.ForeignExtend]; !ok {
 		t.Errorf("an extend that doesn't look: found %v, want foreign-extend", anomalies(r))
 	}
-	// A second try that overwrites what the first has kept: the release misses.
+	// A second attempt overwrites the recorded owner value, so the release fails.
 	forgetful := strategies.Strategy{
 		Name: "forgetful", Summary: "SETNX of a new number each time", Source: "this test", Tags: []string{strategies.TagSingle},
 		New: func(env strategies.Env) (strategies.Lock, error) { return &forgetfulLock{bareLock: bareLock{env}}, nil },
@@ -117,7 +118,7 @@ func TestFindsWhatIsKnownOfHolders(t *testing.T) {
 	fenced, _ := strategies.Builtin().Lookup("fenced")
 	player := &reader{stage: stage{t: t, strategy: fenced}}
 	r, err := Search(t.Context(), Bound{WithoutTables: true, Clients: 1, Rounds: 2, Extend: true, Reenter: true, Nodes: 1, TTL: scenarios.Defaults().TTL}, player, nil)
-	// It doesn't let its holder in again, and nothing else is wrong with it.
+	// The lock does not admit its own holder again, and has no other anomaly.
 	if _, ok := anomalies(r)[checker.SelfDeadlock]; err != nil || len(r.Findings) != 1 || !ok || !r.Exhausted {
 		t.Errorf("fenced: found %v, exhausted %t, %v %v", anomalies(r), r.Exhausted, err, r.Failures)
 	}
@@ -130,7 +131,7 @@ func TestFindsWhatIsKnownOfHolders(t *testing.T) {
 	}
 }
 
-// blindLock prolongs whatever key it finds.
+// blindLock extends any key that it finds.
 type blindLock struct{ bareLock }
 
 func (l blindLock) Acquire(ctx context.Context) error {
@@ -147,7 +148,7 @@ func (l blindLock) Extend(ctx context.Context) error {
 	return l.env.Nodes[0].PExpire(ctx, l.env.Key, l.env.TTL).Err()
 }
 
-// forgetfulLock keeps the value of its latest attempt only.
+// forgetfulLock keeps only the owner value of its latest attempt.
 type forgetfulLock struct {
 	bareLock
 	tries int
@@ -173,7 +174,7 @@ func (l *forgetfulLock) Release(ctx context.Context) error {
 	return l.bareLock.Release(ctx)
 }
 
-// reader keeps the scripts.
+// A reader records the scripts.
 type reader struct {
 	stage
 	scripts []string
@@ -186,7 +187,7 @@ func (r *reader) Play(ctx context.Context, trials []Trial) ([]Outcome, error) {
 	return r.stage.Play(ctx, trials)
 }
 
-// The faults are told apart by name, and each says what it does.
+// TestEveryFaultIsTold checks that faults have distinct names and descriptions.
 func TestEveryFaultIsTold(t *testing.T) {
 	said := map[string]Fault{}
 	for _, f := range Faults() {
@@ -201,7 +202,8 @@ func TestEveryFaultIsTold(t *testing.T) {
 	}
 }
 
-// A fault may come while a client waits for nothing but time, and after a part of that.
+// TestFaultsComeWhileSomebodyWaits checks that a fault may happen while a client waits only for
+// time, also after a part of the wait.
 func TestFaultsComeWhileSomebodyWaits(t *testing.T) {
 	patient := strategies.Strategy{
 		Name: "patient", Summary: "looks half a lease later whether the lock is still its own", Source: "this test", Tags: []string{strategies.TagSingle},

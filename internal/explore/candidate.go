@@ -11,18 +11,19 @@ import (
 	"github.com/lockfault/lockfault/scenarios"
 )
 
-// A candidate is a script that is being shrunk. It is not changed once it is made.
+// A candidate is a script during shrinking. A candidate is immutable: its methods return changed
+// copies.
 type candidate struct {
-	// clients are those that take part. head is what stands before the units and
-	// is not left out: settings, and the orders that each path of a search begins with.
+	// clients are the clients that take part. head holds the lines before the units, which
+	// shrinking keeps: settings, and the lines with which every path of a search begins.
 	clients, head []string
-	// units are what is left out as a whole: the lines of a move, or one line.
+	// units are removed as a whole: each is the lines of one transition, or a single line.
 	units [][]string
-	// path says that they are moves.
+	// path reports whether the units are transitions of a search.
 	path bool
 }
 
-// draftOf returns the draft of a finding.
+// draftOf returns the candidate of a finding.
 func draftOf(f Finding) candidate {
 	lines := strings.Split(strings.TrimRight(f.Script, "\n"), "\n")
 	moves := 0
@@ -34,8 +35,8 @@ func draftOf(f Finding) candidate {
 	return d
 }
 
-// draftOfScript returns the draft of any script: its units are its steps. What it expects is
-// left out, and so are its comments, which are about the whole.
+// draftOfScript returns the candidate of any script: its units are the script's steps. Expect lines
+// and comments are dropped, because they describe the whole script.
 func draftOfScript(name string, text []byte) (candidate, error) {
 	script, err := scenarios.Parse(name, text)
 	if err != nil {
@@ -68,7 +69,7 @@ func draftOfScript(name string, text []byte) (candidate, error) {
 	return d, nil
 }
 
-// clientsOf returns the clients that settings declare.
+// clientsOf returns the clients that the settings declare.
 func clientsOf(head []string) []string {
 	for _, line := range head {
 		if words := strings.Fields(line); len(words) > 1 && words[0] == "clients" {
@@ -78,7 +79,8 @@ func clientsOf(head []string) []string {
 	return nil
 }
 
-// text returns the draft as a script in its canonical form; an error says that it is none.
+// text returns the candidate as a script in canonical form, or an error if it is not a valid
+// script.
 func (d candidate) text(comment string, expect []checker.Anomaly) (string, error) {
 	var b strings.Builder
 	if comment != "" {
@@ -104,7 +106,7 @@ func (d candidate) text(comment string, expect []checker.Anomaly) (string, error
 	return string(script.Format()), nil
 }
 
-// requests returns how many requests units let through.
+// requests returns the number of requests that the units deliver.
 func (d candidate) requests() int {
 	n := 0
 	for _, unit := range d.units {
@@ -118,7 +120,7 @@ func (d candidate) requests() int {
 	return n
 }
 
-// without returns the draft without some of its units.
+// without returns the candidate without the units for which out returns true.
 func (d candidate) without(out func(i int) bool) candidate {
 	units := make([][]string, 0, len(d.units))
 	for i, unit := range d.units {
@@ -130,8 +132,8 @@ func (d candidate) without(out func(i int) bool) candidate {
 	return d
 }
 
-// each returns the draft with each line replaced by what it becomes: ok is false for one that
-// goes.
+// each returns the candidate with each line replaced by the result of become; a line is removed if
+// ok is false.
 func (d candidate) each(become func(line string) (string, bool)) candidate {
 	through := func(lines []string) []string {
 		var list []string
@@ -155,11 +157,11 @@ func (d candidate) each(become func(line string) (string, bool)) candidate {
 	return d
 }
 
-// isStatement reports whether a line is more than a comment, or nothing.
+// isStatement reports whether a line is neither empty nor a comment.
 func isStatement(line string) bool { return line != "" && !strings.HasPrefix(line, "#") }
 
-// A sentence is a line, taken apart: the words among which clients are named, and the
-// rest. Behind before and after stand commands, which look like clients.
+// A sentence is a line split into words that may name clients, and the rest. The rest begins at
+// "before" or "after", because the commands that follow look like client names.
 type sentence struct{ words, rest []string }
 
 func sentenceOf(line string) sentence {
@@ -174,7 +176,7 @@ func sentenceOf(line string) sentence {
 
 func (s sentence) String() string { return strings.Join(slices.Concat(s.words, s.rest), " ") }
 
-// named returns which clients a line names, in its order.
+// named returns the clients that a line names, in the order of the line.
 func (d candidate) named(line string) []string {
 	var list []string
 	for _, word := range sentenceOf(line).words {
@@ -185,7 +187,7 @@ func (d candidate) named(line string) []string {
 	return list
 }
 
-// sole returns the only client that a unit is about; empty if it is about none, or several.
+// sole returns the only client that a unit names; "" if the unit names none or several.
 func (d candidate) sole(unit []string) string {
 	var sole string
 	for _, line := range unit {
@@ -199,8 +201,8 @@ func (d candidate) sole(unit []string) string {
 	return sole
 }
 
-// withoutClient returns the draft without a client: without the lines that are about nobody
-// else, and without its name in others.
+// withoutClient returns the candidate without a client: lines that name only this client are
+// removed, and its name is removed from other lines.
 func (d candidate) withoutClient(client string) candidate {
 	out := d.each(func(line string) (string, bool) {
 		named := d.named(line)
@@ -218,7 +220,8 @@ func (d candidate) withoutClient(client string) candidate {
 	return out
 }
 
-// renamed returns the draft with the names A, B and so on for clients, in the order in which units name them.
+// renamed returns the candidate with its clients renamed to A, B and so on, in the order in which
+// the units name them.
 func (d candidate) renamed() candidate {
 	var order []string
 	for _, unit := range d.units {
@@ -242,7 +245,7 @@ func (d candidate) renamed() candidate {
 		return s.String(), true
 	})
 	out.clients = clientsOf(out.head)
-	for i, line := range out.head { // there, their order says nothing
+	for i, line := range out.head { // the order of clients has no meaning here
 		s := sentenceOf(line)
 		is := func(word string) bool { return slices.Contains(out.clients, word) }
 		if first := slices.IndexFunc(s.words, is); first >= 0 {
@@ -254,8 +257,8 @@ func (d candidate) renamed() candidate {
 	return out
 }
 
-// recounted returns a path in which each wait for a client's answers says how many requests of its operation were let
-// through, some of which may have been left out.
+// recounted returns the path with the number in each "await … replies" line updated to the
+// delivered requests of the client's operation. Shrinking may have removed some of the requests.
 func (d candidate) recounted() candidate {
 	passed := map[string]int{}
 	if !d.path {

@@ -8,8 +8,8 @@ import (
 	"github.com/lockfault/lockfault/checker"
 )
 
-// judge asks the checker what is wrong with those histories that were put together. Positions that stand next to
-// each other have most of their paths in common, so each judge has a part of the list that hangs together.
+// judge runs the checker on the assembled histories of all nodes without an outcome. Nearby nodes
+// share most of their paths, so each judge gets a contiguous part of the list.
 func (s *search) judge(list []*searchNode) {
 	workers := min(runtime.GOMAXPROCS(0), 1+len(list)/64)
 	for len(s.judges) < workers {
@@ -38,17 +38,19 @@ func (s *search) judge(list []*searchNode) {
 	}
 }
 
-// A pathChecker follows paths and judges what they add to a history: what two paths have in common only once, if
-// one is followed after the other. The zero value has followed none.
+// A pathChecker judges the assembled histories of paths. The common beginning of two paths is
+// judged only once if the paths are judged in succession. The zero value is ready for use, by one
+// goroutine at a time.
 type pathChecker struct {
 	judge     *checker.Incremental
-	at        []*path          // the path that it follows, from its beginning
-	histories []historyBuilder // what was put together behind each move
+	at        []*path          // the current path, from its beginning
+	histories []historyBuilder // the assembled history after each transition of the path
 	last      historyBuilder
-	outcomes  []*Outcome // that there were, of nothing but anomalies
+	outcomes  []*Outcome // outcomes returned before, with anomalies only
 }
 
-// showing returns a look that shows these anomalies. There are many positions, and few different ones.
+// showing returns an outcome with the given anomalies. Outcomes are shared: there are many nodes
+// and few distinct outcomes.
 func (f *pathChecker) showing(all []checker.Anomaly) *Outcome {
 	for _, look := range f.outcomes {
 		if slices.Equal(look.Anomalies, all) {
@@ -60,7 +62,8 @@ func (f *pathChecker) showing(all []checker.Anomaly) *Outcome {
 	return look
 }
 
-// judged returns what a path shows, of whose moves it is known what they did, and whether servers were not judged.
+// judged returns the anomalies of a path whose transitions all have known effects, and reports
+// whether servers were not judged.
 func (f *pathChecker) judged(t *path, meta checker.Meta) (found []checker.Anomaly, unjudged bool) {
 	if f.judge == nil {
 		f.judge = checker.NewJudge(meta)
@@ -74,7 +77,7 @@ func (f *pathChecker) judged(t *path, meta checker.Meta) (found []checker.Anomal
 	return f.judge.Anomalies()
 }
 
-// follow goes to the end of a path, from where it leads away from the one that was followed before.
+// follow moves to the end of a path, from the point where the path leaves the current one.
 func (f *pathChecker) follow(t *path) {
 	var todo []*path
 	for ; t != nil && (t.depth >= len(f.at) || f.at[t.depth] != t); t = t.before {
@@ -103,7 +106,7 @@ func (f *pathChecker) follow(t *path) {
 	}
 }
 
-// soFar returns how far histories are put together on the path that it follows.
+// soFar returns the history assembled for the current path.
 func (f *pathChecker) soFar() historyBuilder {
 	if len(f.histories) == 0 {
 		return historyBuilder{}
@@ -111,7 +114,8 @@ func (f *pathChecker) soFar() historyBuilder {
 	return f.histories[len(f.histories)-1]
 }
 
-// progress puts together what a move tells that follows another, in the same memory each time.
+// addMove assembles the verdict-relevant events of a transition after the history before. It reuses
+// the builder's memory.
 func (w *historyBuilder) addMove(before historyBuilder, t *path) {
 	events, held := w.events, w.held
 	*w = before

@@ -11,7 +11,8 @@ import (
 	"github.com/lockfault/lockfault/strategies"
 )
 
-// What judges say who go on from one path to the next is what the checker says of each whole history.
+// TestJudgesMissNothing checks that judges that continue from one path to the next find the same as
+// the checker finds in each whole history.
 func TestJudgesMissNothing(t *testing.T) {
 	racetest.Skip(t)
 	shown, unjudged := map[checker.Anomaly]int{}, 0
@@ -51,7 +52,7 @@ func TestJudgesMissNothing(t *testing.T) {
 					lines, _ := q.trail.script()
 					t.Fatalf("%s %s: the judge says %v, and of the whole history the checker says %v\n%q", c.strategy, random, got, want.Anomalies(), lines)
 				}
-				if q.outcome.Meta.TTL == 0 && !q.trail.mute() && q.unjudged != (want.Unjudged != nil) { // it was not played
+				if q.outcome.Meta.TTL == 0 && !q.trail.mute() && q.unjudged != (want.Unjudged != nil) { // the path was not played
 					t.Fatalf("%s %s: the judge says unjudged: %v, and the checker %v", c.strategy, random, q.unjudged, want.Unjudged)
 				}
 				for _, a := range q.outcome.Anomalies {
@@ -80,7 +81,7 @@ func TestJudgesMissNothing(t *testing.T) {
 	}
 }
 
-// told returns a hash of what a judge is told of a path.
+// told returns a hash of the events that a judge gets of a path.
 func told(f *pathChecker, t *path, meta checker.Meta) string {
 	if f.judge == nil {
 		f.judge = checker.NewJudge(meta)

@@ -11,7 +11,8 @@ import (
 	"github.com/lockfault/lockfault/faults"
 )
 
-// reach finds out where moves lead: what is known is looked up, and the rest played.
+// reach finds the states to which transitions lead: known effects are looked up, the other
+// transitions are played.
 func (s *search) reach(ctx context.Context, list []*searchNode) error {
 	for todo := list; len(todo) > 0; {
 		var play, later []*searchNode
@@ -39,16 +40,16 @@ func (s *search) reach(ctx context.Context, list []*searchNode) error {
 	return nil
 }
 
-// cacheStatus is what tables know of a move.
+// A cacheStatus reports what the tables contain about a transition.
 type cacheStatus int
 
 const (
-	isPlayed cacheStatus = iota // it is another move each time
-	isLearnt                    // they don't know it yet
+	isPlayed cacheStatus = iota // the effect depends on more than the key: always play
+	isLearnt                    // the effect is not in the tables yet
 	isKnown
 )
 
-// lookUp takes over where a move leads, as far as it is known.
+// lookUp sets the state to which a transition leads, if the tables contain it.
 func (s *search) lookUp(q *searchNode) cacheStatus {
 	switch {
 	case s.bound.WithoutTables:
@@ -78,13 +79,14 @@ func (s *search) lookUp(q *searchNode) cacheStatus {
 	return isPlayed
 }
 
-// pendingKeys is what is about to be played for the first time.
+// pendingKeys holds the keys that are about to be played for the first time.
 type pendingKeys struct {
 	moves   map[local]bool
 	singles map[componentKey]bool
 }
 
-// of reports whether a move needs to be played to learn what it does.
+// of reports whether a transition must be played to learn its effect, and marks the keys as
+// pending.
 func (asked pendingKeys) of(q *searchNode) (needed bool) {
 	if q.half != nil && !q.half.known {
 		q = q.half.searchNode
@@ -101,11 +103,11 @@ func (asked pendingKeys) of(q *searchNode) (needed bool) {
 	return needed
 }
 
-// errLeft says that a run which was kept left something behind when it ended, and it isn't known for which
-// script that would have shown.
+// errLeft reports that a cached run failed to clean up at its end. The script that caused the
+// failure is not known.
 var errLeft = errors.New("explore: a run that was kept left something behind")
 
-// endRuns ends those that are kept still.
+// endRuns ends the runs that the player still keeps.
 func (s *search) endRuns(ctx context.Context) error {
 	keeper, ok := s.player.(ResumingPlayer)
 	if !ok {
@@ -118,10 +120,10 @@ func (s *search) endRuns(ctx context.Context) error {
 	return err
 }
 
-// play plays what leads to some positions, and learns from it.
+// play plays the scripts of the nodes and records their effects in the tables.
 func (s *search) play(ctx context.Context, list []*searchNode) error {
 	if len(list) == 0 {
-		return nil // what is being played may go on
+		return nil // a check that is being played may continue
 	}
 	if err := s.checked(ctx); err != nil || s.result.Untabled != "" {
 		return err
@@ -146,7 +148,7 @@ func (s *search) play(ctx context.Context, list []*searchNode) error {
 	return nil
 }
 
-// acquire counts a script that was played, and learns from what it came to.
+// take counts a script that was played, and learns from its outcome.
 func (s *search) take(ctx context.Context, q *searchNode, look *Outcome) error {
 	if look.Left != "" {
 		return errLeft
@@ -155,7 +157,7 @@ func (s *search) take(ctx context.Context, q *searchNode, look *Outcome) error {
 	return s.learn(ctx, q, look)
 }
 
-// learn takes note of what a script came to.
+// learn records the outcome of a script.
 func (s *search) learn(ctx context.Context, q *searchNode, look *Outcome) error {
 	q.outcome = look
 	if look.Err != "" {
@@ -187,7 +189,7 @@ func (s *search) learn(ctx context.Context, q *searchNode, look *Outcome) error 
 	if s.bound.WithoutTables {
 		return nil
 	}
-	// What is put together is judged like what happened.
+	// The assembled history is judged and must show the same anomalies as the played one.
 	var weaver historyBuilder
 	if got := checker.Check(weaver.telling(q.trail, s.meta)).Anomalies(); !slices.Equal(got, look.Anomalies) {
 		return s.mistrust(ctx, q, look, fmt.Sprintf("it showed %v, and put together its history shows %v", look.Anomalies, got))
@@ -195,8 +197,8 @@ func (s *search) learn(ctx context.Context, q *searchNode, look *Outcome) error 
 	return nil
 }
 
-// differs compares what happened in a script with what the tables say of its moves;
-// it returns the first difference, or nothing.
+// differs compares the outcome of a script with the effects in the tables and returns the first
+// difference, or "".
 func (s *search) differs(q *searchNode, parts parts, look *Outcome) string {
 	if before := q.trail.before; before != nil && before.footing().tally.digest() != look.Before {
 		return otherwise
@@ -207,9 +209,10 @@ func (s *search) differs(q *searchNode, parts parts, look *Outcome) string {
 	return s.tables.differs(parts, q.parts)
 }
 
-// mistrust finds out why a script didn't come to what the tables say: whether the lock does
-// not do the same each time, which is a failure unless it is known for that, or what one client does depends on what
-// another has done, in ways that nothing shows. Then the tables are of no use.
+// mistrust finds out why a script contradicts the tables. Either the lock is not reproducible,
+// which is a failure unless [Bound.Varies] is set, or the effect of a client's transition depends
+// on other clients in a way that snapshots do not show. In the latter case the tables cannot be
+// used.
 func (s *search) mistrust(ctx context.Context, q *searchNode, look *Outcome, differs string) error {
 	trial := s.bound.trial(q.trail)
 	again, err := s.player.PlayAlone(ctx, trial)
@@ -231,10 +234,10 @@ func (s *search) mistrust(ctx context.Context, q *searchNode, look *Outcome, dif
 	return nil
 }
 
-// otherwise says that it was not the last move that came to something else.
+// otherwise is the difference reported when the events before the last transition differ.
 const otherwise = "what had happened before did so in another way"
 
-// first shows the first event of a history that stands differently in another.
+// first describes the first event that differs between two histories.
 func first(got, want []checker.Event) string {
 	for i := range min(len(got), len(want)) {
 		if digest(got[i:i+1], faults.Instant) != digest(want[i:i+1], faults.Instant) {
@@ -244,7 +247,7 @@ func first(got, want []checker.Event) string {
 	return otherwise
 }
 
-// brief shows an event on one line, whatever its errors are made of.
+// brief formats an event on one line, whatever its texts contain.
 func brief(e checker.Event) string {
 	words := []string{fmt.Sprintf("at %v", faults.Instant(e.Time)), string(e.Kind)}
 	for _, word := range [...]string{e.Client, e.Node, string(e.Op), string(e.Result), e.Error, e.Command, e.Reply, e.Value, e.Text} {

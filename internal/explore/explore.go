@@ -1,14 +1,15 @@
-// Package explore searches the ways in which a lock's clients and servers can meet
-// for those that violate something, and says so when there is none within a bound.
+// Package explore searches all schedules of a lock's clients and servers within a bound, and
+// reports the anomalies found or that none exists.
 //
-// It is a search over scripts. Every request of every client is held by the gate
-// (hold … before any), time stands still, and a move is a line or two of the script
-// language: a held request is passed, a client begins, a fault happens, time goes on
-// to the end of a lease. So a path of the search is a script, what it finds can be
-// played like any other, in every world, and there is no second player.
+// A search enumerates scripts. The gate holds every request of every client ("hold … before any"),
+// simulated time stands still, and each transition is one or more lines of the script language: a
+// held request is passed, a client begins an operation, a fault happens, or time advances to the
+// end of a lease. Each path of the search is therefore a script, and each finding can be played
+// like any other script, in every world.
 //
-// A [Bound] and a [Player] come in, a [Result] goes out. The package knows no world
-// and no strategy: whoever plays the scripts does.
+// A [Bound] and a [Player] come in, a [Result] goes out. The package depends on no world and no
+// strategy: the Player plays the scripts. The package does not measure how often an anomaly occurs:
+// package soak does.
 package explore
 
 import (
@@ -22,71 +23,76 @@ import (
 	"github.com/lockfault/lockfault/scenarios"
 )
 
-// A Bound says how far a search goes.
+// A Bound limits a search. The zero value is not valid; [Bound.Check] returns what is wrong.
 type Bound struct {
-	// Clients take part, at least one and at most 26.
+	// Clients is the number of clients, from 1 to [MaxClients].
 	Clients int
-	// Rounds is how often each client tries to get the lock, at least 1.
+	// Rounds is the number of times that each client tries to acquire the lock, at least 1.
 	Rounds int
-	// Nodes and Replicas are those of the script; Nodes is 1 for a lock on one.
+	// Nodes and Replicas are the numbers of nodes and of replicas per node in the script. Nodes is
+	// 1 for a lock on a single node.
 	Nodes, Replicas int
 	// TTL is the lease.
 	TTL time.Duration
-	// Extend lets a holder prolong its lease, and Reenter lets it try to get the lock that
-	// it has, once in each round, before it writes and releases.
+	// Extend lets a holder extend its lease, and Reenter lets a holder try to acquire the lock that
+	// it already holds. Each happens at most once per round, before the holder writes and releases.
 	Extend, Reenter bool
-	// OneThread gives the threads of all clients one id, as those of several processes may have.
+	// OneThread gives the threads of all clients the same id, as threads of different processes may
+	// have.
 	OneThread bool
-	// Retries is how often the clients' library repeats a command that got no answer.
+	// Retries is the number of times that the clients' library retries a command without a reply.
 	Retries int
-	// Budget is how often each kind of fault may happen. Those that are not in it
-	// don't.
+	// Budget is the largest number of faults of each kind on one path. A kind without an entry does
+	// not happen.
 	Budget map[Fault]int
-	// Moves is the length of the longest path; 0 means any.
+	// Moves is the largest number of transitions on a path; 0 means no limit.
 	Moves int
-	// States is how many states may be kept; 0 means any number.
+	// States is the largest number of states to keep; 0 means no limit.
 	States int
-	// UntilFirst ends the search with the first violation.
+	// UntilFirst ends the search at the first finding.
 	UntilFirst bool
-	// Until ends the search with the first of these.
+	// Until ends the search at the first finding of one of these anomalies.
 	Until []checker.Anomaly
-	// WithoutTables has every move played, also those of which it is known what
-	// they do.
+	// WithoutTables plays every transition, including those whose effect is already in the tables.
 	WithoutTables bool
-	// Varies says of the lock that two runs of one script may differ in the order of what
-	// happens, which its author knows. So that is no failure, as it is of any other: what such a script came to
-	// is gone on from, and a finding has to show the same anomalies each time it is played, but not by the same history.
+	// Varies declares that two runs of one script may order events differently, which the author of
+	// the lock knows. A run that differs is then not a failure, as it is for any other lock: the
+	// search continues from the result that was seen, and a finding must show the same anomalies
+	// each time it is played, but not an identical history.
 	Varies bool
 
-	// Shard, from 1, is the part of the search that is looked at, of so many; both are 0
-	// for all of it.
+	// Shard, from 1 to Shards, is the number of the part of the search to explore, and Shards is
+	// the number of parts. Both are 0 to explore everything.
 	Shard, Shards int
 
-	// Reach, if not nil, returns how many moves paths may still have; 0 means any. It may become less during
-	// the search, by what the search of another shard has found. Called by the search alone.
+	// Reach, if not nil, returns the current limit on the transitions of a path; 0 means no limit.
+	// The limit may shrink during the search, when the search of another shard has a finding. Only
+	// the search calls Reach, never concurrently.
 	Reach func() int `json:"-"`
 
-	// For tests: without the reductions, so that clients begin at any time and in
-	// any order; and with each path for itself, whatever it leads to.
+	// plain disables the reductions: clients begin at any time and in any order. [Draw] and tests
+	// set plain. apart, for tests, keeps every path separate, whatever state the path leads to.
 	plain, apart bool
-	// judged, if not nil, is called with each position of which it was found out what it shows.
+	// judged, if not nil, is called with each node after the node's anomalies are known.
 	judged func(*searchNode, checker.Meta)
-	// afresh has each script played from its beginning.
+	// afresh plays each script from its beginning. The search sets afresh after a cached run failed
+	// to clean up.
 	afresh bool
 }
 
-// The largest numbers of a [Bound]. A search with fewer has more states than any machine holds.
+// The largest numbers of a [Bound]. A search within smaller bounds already has more states than a
+// machine can hold.
 const (
-	MaxClients = 26 // they are called A to Z
+	MaxClients = 26 // named A to Z
 	MaxRounds  = 1000
 	MaxBudget  = 1000 // of one kind of fault
 	MaxMoves   = 1_000_000
 	MaxStates  = 1_000_000_000
-	MaxShards  = 10_000 // each has what is common to all of them
+	MaxShards  = 10_000 // each shard repeats the part that all shards have in common
 )
 
-// Check returns what is wrong with a bound of any origin: a number that is too large or too small,
-// an unknown fault or anomaly, a lease or a number of replicas that no script can have.
+// Check returns an error if a bound of any origin is invalid. Invalid are numbers out of range,
+// unknown faults or anomalies, and a lease or number of replicas that no script can have.
 func (b Bound) Check() error {
 	for _, n := range []struct {
 		name            string
@@ -122,79 +128,85 @@ func (b Bound) Check() error {
 
 // A Player plays scripts.
 type Player interface {
-	// Play plays scripts, in any order, and returns what came of each, in theirs.
-	// It blocks until all are done, or ctx is; its error ends the search.
+	// Play plays scripts, in any order, and returns their outcomes in the order of trials. Play
+	// blocks until all scripts are played or ctx is done. Its error ends the search.
 	Play(ctx context.Context, trials []Trial) ([]Outcome, error)
-	// PlayAlone plays a script in a process that nothing else was played in.
+	// PlayAlone plays a script in a process that has played nothing else.
 	PlayAlone(ctx context.Context, trial Trial) (Outcome, error)
 }
 
 // A ResumingPlayer is a [Player] that keeps runs in a [RunCache].
 type ResumingPlayer interface {
 	Player
-	// End ends them, and says what was wrong with that; nothing if it is empty.
+	// End ends all cached runs and returns a description of what went wrong with that; left is
+	// empty if nothing did.
 	End(ctx context.Context) (left string, err error)
 }
 
 // A Finding is a shortest script that shows an anomaly.
 type Finding struct {
 	Anomaly checker.Anomaly `json:"anomaly"`
-	// Script is it, in the language of docs/script.md, with an expect line.
+	// Script is the script, in the language of docs/script.md, with an expect line.
 	Script string `json:"script"`
-	// Anomalies are all that it shows.
+	// Anomalies are all anomalies that the script shows.
 	Anomalies []checker.Anomaly `json:"anomalies"`
-	// Moves is how long its path was, and Requests how many were delivered in it.
+	// Moves is the number of transitions on the path, and Requests the number of requests delivered
+	// on the path.
 	Moves    int `json:"moves"`
 	Requests int `json:"requests"`
-	// ShrunkFrom is how long the path was from which this was shrunk; 0 if it wasn't.
+	// ShrunkFrom is the number of transitions on the path before shrinking; 0 if the path was not
+	// shrunk.
 	ShrunkFrom int `json:"shrunk_from,omitempty"`
-	// Course says where among all paths of so many moves it is, in a search that has
-	// shards: which move was made at each place, by its number there.
+	// Course identifies the path among all paths of the same length, in a search with shards: the
+	// number of the transition taken at each node, from 1.
 	Course []int `json:"course,omitempty"`
 
-	path [][]string // the lines of each move
+	path [][]string // the lines of each transition
 }
 
-// A Result is what a search came to.
+// A Result is the result of a search.
 type Result struct {
-	// Findings are in the order in which they were found: the shortest first.
+	// Findings are in the order in which the search found them: shortest path first.
 	Findings []Finding `json:"findings"`
-	// States is how many different ones were seen, Ends in how many of them everybody is
-	// done, and Merged how often a path led to one that was known.
+	// States is the number of distinct states seen. Ends is the number of states in which every
+	// client is done. Merged is the number of paths that led to a state already seen.
 	States int `json:"states"`
 	Ends   int `json:"ends"`
 	Merged int `json:"merged"`
-	// Moves is how many were looked at, and Runs how many scripts were played for
-	// them; what the others do was known from those. Depth is the longest path.
+	// Moves is the number of transitions explored, and Runs the number of scripts played for them;
+	// the effects of the other transitions were already in the tables. Depth is the length of the
+	// longest path.
 	Moves int `json:"moves"`
 	Runs  int `json:"runs"`
 	Depth int `json:"depth"`
-	// Schedules is how many were drawn to their ends; 0 for a search of all.
+	// Schedules is the number of schedules drawn to their ends; 0 for an exhaustive search.
 	Schedules int `json:"schedules,omitempty"`
-	// Untabled says why what one script showed was not taken to hold for others; empty
-	// if it was, or if nobody wanted that.
+	// Untabled is the reason why the effect of one transition was not reused for other paths; empty
+	// if it was reused, or if [Bound.WithoutTables] was set.
 	Untabled string `json:"untabled,omitempty"`
-	// Varied is how many scripts began otherwise than the one that they go on from, of a lock that
-	// varies.
+	// Varied is the number of scripts whose beginning differed from the run that they continue, for
+	// a lock with [Bound.Varies].
 	Varied int `json:"varied,omitempty"`
-	// Exhausted reports whether everything within the bound was seen. If not, Cut
-	// says why, unless there are Failures.
+	// Exhausted reports whether the search explored everything within the bound. If not, Cut is the
+	// reason, unless there are Failures.
 	Exhausted bool   `json:"exhausted"`
 	Cut       string `json:"cut,omitempty"`
-	// Common is how much of that is in every shard; nil in a search that has none.
+	// Common counts the part of the result that every shard repeats; nil without shards.
 	Common *Counts `json:"common,omitempty"`
-	// Failures are scripts that ended in an error, or came out differently when
-	// they were played again; with any, the search is not exhaustive.
+	// Failures are scripts that ended in an error, or whose outcome differed when they were played
+	// again. A search with failures is not exhaustive.
 	Failures []Failure `json:"failures,omitempty"`
-	// Unjudged says why anomalies of servers were not judged in some state.
+	// Unjudged is the reason why server-side anomalies were not judged in some state; empty if they
+	// were.
 	Unjudged string `json:"unjudged,omitempty"`
 }
 
-// A Failure is a script that came to nothing.
+// A Failure is a script without a usable outcome.
 type Failure struct {
 	Script string `json:"script"`
 	Err    string `json:"error"`
 }
 
-// mostFailures ends a search: a lock that fails so often isn't one to be searched.
+// mostFailures is the number of failures that ends a search: a lock that fails so often cannot be
+// searched.
 const mostFailures = 10

@@ -9,26 +9,26 @@ import (
 	"github.com/lockfault/lockfault/faults"
 )
 
-// A historyHash is the hash of what has happened until now, to the millisecond: a history that goes
-// on is not hashed from the beginning. In which order different clients and nodes did what they did at the same time in a
-// step makes no difference. The zero value has seen nothing.
+// A historyHash is an incremental hash of a history, with times rounded to milliseconds. Within a
+// step, the order of simultaneous events of different clients and nodes does not affect the hash.
+// The zero value is the hash of the empty history.
 type historyHash struct {
-	sum  hash.Hash // of all that is not in open; nil for nothing
+	sum  hash.Hash // hash of all events not in open; nil for none
 	open []checker.Event
-	step bool // what is open happened in a step
+	step bool // the open events happened in a step
 	line []byte
 }
 
-// begin begins another step.
+// begin begins the next step.
 func (t *historyHash) begin() {
 	t.flush()
 	t.step = true
 }
 
-// add adds what happened in a step.
+// add adds events of the current step.
 func (t *historyHash) add(events ...checker.Event) { t.open = append(t.open, events...) }
 
-// flush counts what is open, to which nothing comes any more.
+// flush hashes the open events, to which no more events can be added.
 func (t *historyHash) flush() {
 	if t.sum == nil {
 		t.sum = sha256.New()
@@ -46,31 +46,31 @@ func (t *historyHash) flush() {
 	t.open = t.open[:0]
 }
 
-// digest returns the hash, where no more happens in the last step.
+// digest returns the hash. No more events may be added to the last step.
 func (t *historyHash) digest() string {
 	t.flush()
 	return hex.EncodeToString(t.sum.Sum(nil)[:16])
 }
 
-// clone returns one that counts on by itself.
+// clone returns an independent copy.
 func (t *historyHash) clone() historyHash {
 	t.flush()
 	sum, err := t.sum.(hash.Cloner).Clone()
 	if err != nil {
-		panic(err) // those of the standard library can
+		panic(err) // the hashes of the standard library never fail
 	}
 	return historyHash{sum: sum, step: t.step}
 }
 
-// A hashState is what a history goes on from behind a move: nobody needs to put it together again
-// for each move that follows.
+// A hashState is the state after a transition from which a history can be continued. Without it,
+// the history would be assembled again for each transition that follows.
 type hashState struct {
 	weaver historyBuilder
 	tally  historyHash
 }
 
-// footing returns what the history goes on from behind a move whose parts, and those of all before it, are
-// known.
+// footing returns the hashState after the transition. The parts of this transition and of all
+// transitions before it must be known.
 func (t *path) footing() *hashState {
 	var todo []*path
 	at := t
@@ -100,12 +100,12 @@ func (t *path) footing() *hashState {
 		}
 	}
 	f.tally.flush()
-	f.weaver.events, f.tally.open, f.tally.line = nil, nil, nil // there are many of these
+	f.weaver.events, f.tally.open, f.tally.line = nil, nil, nil // many hashStates are kept, so they hold no spare memory
 	t.foot = &f
 	return &f
 }
 
-// clone returns one that goes on by itself, with the same events behind it.
+// clone returns an independent copy without the events: the copy only continues the history.
 func (w *historyBuilder) clone() historyBuilder {
 	c := *w
 	c.events, c.held = nil, append([]checker.Event(nil), w.held...)

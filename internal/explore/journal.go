@@ -15,26 +15,27 @@ import (
 	"github.com/lockfault/lockfault/internal/flock"
 )
 
-// A Journal is a [Player] that keeps in a file what each script came to, and asks
-// another player only for those that it has not. So a search whose process was killed,
-// at whatever moment, goes on when it is started again, and comes to what it would have
-// come to: a search is a function of what its scripts came to.
+// A Journal is a [Player] that records the outcome of each script in a file, and asks another
+// player only for outcomes that are not in the file. A search whose process was killed at any point
+// therefore continues after a restart and reaches the same result: a search is a function of the
+// outcomes of its scripts.
 //
-// What is written is there when Play returns, even if the process is killed. A script
-// that came to nothing is not kept: whether it was the lock's fault or the machine's, the
-// next search sees for itself. Again is not kept either, for it asks whether a script comes out
-// the same once more.
+// Outcomes are written when Play returns, even if the process is killed afterwards. The outcome of
+// a script that failed is not recorded: the next search finds out whether the lock or the machine
+// was the cause. The outcome of PlayAlone is not recorded either, because its callers check whether
+// a script is reproducible.
 //
-// The file grows at its end only, by a block for each call of Play. In memory are a few bytes for each
-// script; what it came to is read when it is asked for. It is for one goroutine at a time.
+// The file only grows at its end, by at least one block for each call of Play that plays something.
+// Memory holds a few bytes per script; outcomes are read from the file on demand. Not safe for
+// concurrent use.
 type Journal struct {
 	player Player
 	file   *os.File
 	path   string
-	end    int64 // of the last block
+	end    int64 // end of the last block
 	packer packer
-	// The blocks' beginnings in the file, and which of them has a script. A script goes
-	// by half its key here; the block has all of it.
+	// blocks holds the offset of each block in the file, and index the block of each script. The
+	// index uses only half of a script's key; the block holds the whole key.
 	blocks []int64
 	index  map[half]uint32
 
@@ -42,21 +43,21 @@ type Journal struct {
 	dropped       int64
 }
 
-// A Subject is what the scripts of a journal are played with. What else bounds a search
-// is in the scripts: so a search with a larger budget takes over what a smaller
-// one has played.
+// A Subject identifies what the scripts of a journal are played with. The other limits of a search
+// are part of the scripts, so a search with a larger budget reuses the outcomes of a smaller one.
 type Subject struct {
 	Strategy string
 	Seed     uint64
 	TTL      time.Duration
-	// Version and Build name the program, in which the lock is.
+	// Version and Build identify the program that contains the lock.
 	Version, Build string
 }
 
-// portion is how many scripts are played before they are written: what a kill costs at most.
+// portion is the number of scripts played before they are written: at most this many are lost when
+// the process is killed.
 const portion = 256
 
-// A key is what a script is known by, and half of it is enough to find it.
+// A key identifies a script, and a half of a key is enough to find it.
 type (
 	key  [16]byte
 	half [8]byte
@@ -69,15 +70,17 @@ func keyOf(t Trial) key {
 
 func (k key) half() half { return half(k[:]) }
 
-// OpenJournal opens the file, or makes it if there is none, for a search of the subject,
-// whose scripts the player plays. A file that is no journal, or that of another subject, is an error, and
-// is left as it is; so is one that another process has open. If the path is a symbolic link, the
-// journal is the file that it leads to; a link that leads to no file is an error. What was being written when a
-// process was killed is dropped.
+// OpenJournal opens or creates a journal file for a search of the subject, whose scripts player
+// plays.
+//
+// OpenJournal returns an error, and leaves the file unchanged, if the file is not a journal,
+// belongs to another subject, or is open in another process. If path is a symbolic link, the
+// journal is the link's target; a link without a target is an error. An incomplete block at the
+// end, left by a killed process, is removed.
 func OpenJournal(path string, of Subject, player Player) (*Journal, error) {
 	info, err := os.Stat(path)
 	switch {
-	case err == nil && !info.Mode().IsRegular(): // to open a pipe may block
+	case err == nil && !info.Mode().IsRegular(): // opening a pipe may block
 		return nil, &fs.PathError{Op: "open", Path: path, Err: errors.New("not a regular file")}
 	case errors.Is(err, fs.ErrNotExist):
 		if link, err := os.Lstat(path); err == nil && link.Mode()&fs.ModeSymlink != 0 {
@@ -104,19 +107,19 @@ func OpenJournal(path string, of Subject, player Player) (*Journal, error) {
 	return j, nil
 }
 
-// Known returns how many scripts were in the journal when it was opened.
+// Known returns the number of scripts in the journal when it was opened.
 func (j *Journal) Known() int { return j.known }
 
-// Served returns how many scripts needn't be played, because they were in the journal.
+// Served returns the number of outcomes that were read from the journal instead of played.
 func (j *Journal) Served() int { return j.served }
 
-// Dropped returns how many bytes at the end of the file were not whole when it was opened.
+// Dropped returns the number of bytes of incomplete blocks removed when the file was opened.
 func (j *Journal) Dropped() int64 { return j.dropped }
 
-// Close lets others have the file. Idempotent.
-func (j *Journal) Close() { _ = j.file.Close() } // what was written is there
+// Close closes the file and releases its lock. Close is idempotent.
+func (j *Journal) Close() { _ = j.file.Close() } // everything is already written
 
-// PlayAlone implements [Player].
+// PlayAlone implements [Player]. It does not use the journal.
 func (j *Journal) PlayAlone(ctx context.Context, trial Trial) (Outcome, error) {
 	return j.player.PlayAlone(ctx, trial)
 }
@@ -133,7 +136,7 @@ func (j *Journal) End(ctx context.Context) (left string, err error) {
 func (j *Journal) Play(ctx context.Context, trials []Trial) ([]Outcome, error) {
 	looks := make([]Outcome, len(trials))
 	if err := ctx.Err(); err != nil {
-		return looks, err // the player may not be asked
+		return looks, err // the player may not be called at all
 	}
 	keys := make([]key, len(trials))
 	for i, trial := range trials {
@@ -166,7 +169,7 @@ func (j *Journal) Play(ctx context.Context, trials []Trial) ([]Outcome, error) {
 	return looks, nil
 }
 
-// recall fills in what is known, and returns the places of what isn't.
+// recall fills in the outcomes that the journal has, and returns the indexes of the others.
 func (j *Journal) recall(keys []key, looks []Outcome) (missing []int, err error) {
 	wanted := map[uint32][]int{}
 	for i, k := range keys {
@@ -187,7 +190,7 @@ func (j *Journal) recall(keys []key, looks []Outcome) (missing []int, err error)
 		}
 		for _, i := range wanted[at] {
 			n := slices.Index(b.keys, keys[i])
-			if n < 0 { // another's key begins like this one
+			if n < 0 { // another key with the same half
 				missing = append(missing, i)
 				continue
 			}
@@ -211,7 +214,7 @@ func (j *Journal) write(list []entry) error {
 		return err
 	}
 	if _, err := j.file.WriteAt(text, j.end); err != nil {
-		_ = j.file.Truncate(j.end) // or who opens it next drops what there is of it
+		_ = j.file.Truncate(j.end) // otherwise the next OpenJournal drops the incomplete block
 		return err
 	}
 	for _, e := range list {

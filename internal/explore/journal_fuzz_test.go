@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// FuzzBlocks checks that a block of a checkpoint is read or refused, whatever is in it.
+// FuzzBlocks checks that a block of arbitrary bytes is either read or refused.
 func FuzzBlocks(f *testing.F) {
 	var p packer
 	for _, list := range [][]entry{{{}}, {{outcome: Outcome{Err: "x"}}, {}}} {
@@ -29,8 +29,8 @@ func FuzzBlocks(f *testing.F) {
 	})
 }
 
-// FuzzJournal checks that a checkpoint is read or refused, whatever is in it, and that what is read is
-// read again.
+// FuzzJournal checks that a journal of arbitrary bytes is either read or refused, and that a
+// journal that was read can be read again.
 func FuzzJournal(f *testing.F) {
 	path := filepath.Join(f.TempDir(), "checkpoint")
 	j, err := OpenJournal(path, Subject{}, nil)

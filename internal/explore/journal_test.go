@@ -21,17 +21,17 @@ import (
 	"github.com/lockfault/lockfault/strategies"
 )
 
-// subject is that of the searches here.
+// subject is the subject of the searches in this file.
 var subject = Subject{Strategy: "set-nx-px-del", Seed: 1, TTL: 30 * time.Second, Version: "v1", Build: "abcd"}
 
-// bound is a search that finds something, in a hundred runs.
+// bound is the bound of a search that needs about a hundred runs and has findings.
 var bound = Bound{Clients: 2, Rounds: 1, Nodes: 1, TTL: 30 * time.Second, Budget: map[Fault]int{Advance: 1}}
 
-// memory plays scripts that were played before, and counts them.
+// A memory plays scripts by looking up recorded outcomes, and counts them.
 type memory struct {
 	looks  map[string]Outcome
 	played map[string]int
-	// dies says in which call of Play it is killed: at 1 in the first; at 0 never.
+	// dies is the number of the call of Play in which the process is killed, from 1; 0 means never.
 	dies int
 }
 
@@ -53,7 +53,7 @@ func (m *memory) PlayAlone(_ context.Context, trial Trial) (Outcome, error) {
 	return m.looks["again: "+trial.Script], nil
 }
 
-// remembering keeps what is played.
+// A remembering records the outcomes of the scripts that are played.
 type remembering struct {
 	stage
 	looks map[string]Outcome
@@ -73,14 +73,14 @@ func (r *remembering) PlayAlone(ctx context.Context, trial Trial) (Outcome, erro
 	return look, err
 }
 
-// whole is the search without a journal, once it was made.
+// whole is the result of the search without a journal, computed once.
 var whole struct {
 	result Result
 	looks  map[string]Outcome
 }
 
-// undisturbed searches without a journal, and returns what came of it and a player that
-// knows all that was played.
+// undisturbed searches without a journal, and returns the result and a player that has recorded all
+// outcomes.
 func undisturbed(t *testing.T) (Result, *memory) {
 	t.Helper()
 	if whole.looks != nil {
@@ -123,7 +123,7 @@ func content(t *testing.T, path string) []byte {
 	return text
 }
 
-// put makes a file anew: to overwrite one takes some systems long.
+// put creates a file anew, because overwriting a file is slow on some systems.
 func put(t *testing.T, path string, text []byte) {
 	t.Helper()
 	if err := os.Remove(path); err != nil && !os.IsNotExist(err) {
@@ -134,8 +134,8 @@ func put(t *testing.T, path string, text []byte) {
 	}
 }
 
-// However often a search is killed, it comes to the same, and what was written isn't played
-// again.
+// TestKilledSearchGoesOn checks that a search killed any number of times has the same result, and
+// that recorded scripts are not played again.
 func TestKilledSearchGoesOn(t *testing.T) {
 	racetest.Skip(t)
 	want, m := undisturbed(t)
@@ -164,7 +164,7 @@ func TestKilledSearchGoesOn(t *testing.T) {
 	if len(m.played) != want.Runs {
 		t.Errorf("%d scripts were played, there are %d", len(m.played), want.Runs)
 	}
-	// And once more, when it is complete.
+	// Once more, with the complete journal.
 	m.dies = 1
 	before := content(t, path)
 	j := open(t, path, m)
@@ -177,7 +177,7 @@ func TestKilledSearchGoesOn(t *testing.T) {
 	}
 }
 
-// What a kill leaves of the file is any beginning of it.
+// TestTornJournal checks a journal truncated at any byte, as a kill may leave it.
 func TestTornJournal(t *testing.T) {
 	racetest.Skip(t)
 	want, m := undisturbed(t)
@@ -194,7 +194,7 @@ func TestTornJournal(t *testing.T) {
 	}
 	ends = ends[:6] // later blocks are long, and no different
 	whole := complete[:ends[5]]
-	last := ends[len(ends)-3] // where the last two begin
+	last := ends[len(ends)-3] // where the last two blocks begin
 	known := map[int64]int{}
 	for n := range int64(len(whole)) + 1 {
 		near := slices.ContainsFunc(ends, func(end int64) bool { return n == end-1 || n == end })
@@ -235,7 +235,7 @@ func TestTornJournal(t *testing.T) {
 	}
 }
 
-// What a disk spoils is not believed.
+// TestDamagedJournal checks that damaged blocks are not used.
 func TestDamagedJournal(t *testing.T) {
 	racetest.Skip(t)
 	want, m := undisturbed(t)
@@ -262,7 +262,7 @@ func TestDamagedJournal(t *testing.T) {
 		}
 		j.Close()
 	}
-	// Nor what is spoiled while it is open.
+	// Blocks damaged while the journal is open are not used either.
 	put(t, path, whole)
 	j = open(t, path, m)
 	if _, err := j.file.WriteAt([]byte{whole[len(whole)-1] ^ 1}, int64(len(whole)-1)); err != nil {
@@ -273,7 +273,8 @@ func TestDamagedJournal(t *testing.T) {
 	}
 }
 
-// Only the same search of the same program goes on, and nothing else is touched.
+// TestJournalOfAnother checks that only the same search of the same program continues a journal,
+// and that no other file is changed.
 func TestJournalOfAnother(t *testing.T) {
 	_, m := undisturbed(t)
 	dir := t.TempDir()
@@ -328,7 +329,7 @@ func TestJournalOfAnother(t *testing.T) {
 	}
 }
 
-// Two don't write to one file.
+// TestJournalOfTwo checks that two searches do not write to the same file.
 func TestJournalOfTwo(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("files are not kept from others there")
@@ -342,7 +343,8 @@ func TestJournalOfTwo(t *testing.T) {
 	open(t, path, &memory{})
 }
 
-// What can't be written ends the search, and what was written before stays.
+// TestJournalThatCantBeWritten checks that a write error ends the search, and that everything
+// written before stays.
 func TestJournalThatCantBeWritten(t *testing.T) {
 	want, m := undisturbed(t)
 	path := filepath.Join(t.TempDir(), "journal")
@@ -372,7 +374,7 @@ func TestJournalThatCantBeWritten(t *testing.T) {
 	}
 }
 
-// fill makes every field of a value another than it was.
+// fill sets every field of a value to a value other than before.
 func fill(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Struct:
@@ -405,8 +407,8 @@ func fill(v reflect.Value) {
 	}
 }
 
-// All that there is of a look is kept, and nothing of those that came to nothing; and a
-// script goes by all of its key.
+// TestJournalKeepsLooks checks that a journal keeps every field of an outcome, records no outcome
+// of a failed script, and compares the whole key of a script.
 func TestJournalKeepsLooks(t *testing.T) {
 	var full Outcome
 	fill(reflect.ValueOf(&full).Elem())
@@ -443,7 +445,7 @@ func TestJournalKeepsLooks(t *testing.T) {
 	}
 }
 
-// Who has been told to end plays nothing, not even what is known.
+// TestJournalEnds checks that nothing is played or looked up after the context is done.
 func TestJournalEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -453,8 +455,8 @@ func TestJournalEnds(t *testing.T) {
 	}
 }
 
-// BenchmarkJournal tells what a hundred thousand scripts cost: on disk, and in the memory of who
-// opens the file again.
+// BenchmarkJournal measures the cost of a hundred thousand scripts: on disk, and in memory when the
+// file is opened again.
 func BenchmarkJournal(b *testing.B) {
 	const scripts = 100_000
 	look := func(i int) Outcome {
@@ -514,7 +516,7 @@ func BenchmarkJournal(b *testing.B) {
 	}
 }
 
-// heap returns how much memory is in use, without garbage.
+// heap returns the memory in use, without garbage.
 func heap() uint64 {
 	runtime.GC()
 	var stats runtime.MemStats

@@ -15,24 +15,24 @@ import (
 	"github.com/lockfault/lockfault/internal/input"
 )
 
-// A journal's file begins with a line that says what was searched, for people to read.
-// Blocks follow, one for each portion of scripts:
+// A journal file begins with a line that describes the search, for human readers. One block for
+// each portion of scripts follows:
 //
 //	length of the looks, number of keys, checksum   4 bytes each, the least significant first
 //	keys                                            16 bytes each
 //	looks                                           lines of JSON, deflated
 //
-// Looks that were seen one after the other are much alike, so together they take a
-// tenth of what each would take on its own. A script's key is enough to know it by; its text would be longer
-// than all the rest.
+// A look is an [Outcome]. Outcomes recorded in succession are similar, so compressing them together
+// takes a tenth of the space of compressing each alone. A script is identified by its key; storing
+// its text would take more space than everything else.
 
-// journalKind and journalFormat are what the first line says of the file.
+// journalKind and journalFormat identify the file in its first line.
 const (
 	journalKind   = "checkpoint of lockfault explore"
 	journalFormat = 1
 )
 
-// heading is the first line.
+// A heading is the first line of a journal file.
 type heading struct {
 	Kind     string `json:"file"`
 	Format   int    `json:"format"`
@@ -43,10 +43,10 @@ type heading struct {
 	Build    string `json:"build"`
 }
 
-// longestHeading is how far the first line of a file is looked for.
+// longestHeading is the largest length of the first line in bytes.
 const longestHeading = 1 << 16
 
-// An entry is a script and what it came to.
+// An entry is a script's key and outcome.
 type entry struct {
 	key     key
 	outcome Outcome
@@ -55,32 +55,32 @@ type entry struct {
 // A block is a part of the file.
 type block struct {
 	keys []key
-	body []byte // packed
+	body []byte // compressed
 }
 
-// The parts of a block, in bytes.
+// The sizes of the parts of a block, in bytes.
 const (
 	frameLen = 12
 	keyLen   = len(key{})
 )
 
-// longestBody keeps a length that was damaged from taking all the memory.
+// longestBody limits the length of a block, so that a damaged length does not exhaust the memory.
 const longestBody = 1 << 28
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// checksum returns that of a block: of all but itself.
+// checksum returns the checksum of a block, computed over everything but the checksum itself.
 func checksum(text []byte) uint32 {
 	return crc32.Update(crc32.Checksum(text[:frameLen-4], castagnoli), castagnoli, text[frameLen:])
 }
 
-// A packer makes blocks. The zero value is one.
+// A packer encodes blocks. The zero value is ready for use.
 type packer struct {
 	deflate *flate.Writer
 	text    bytes.Buffer
 }
 
-// pack returns the block of the entries, which is good until the next call.
+// pack returns the block of the entries. The result is valid until the next call.
 func (p *packer) pack(list []entry) ([]byte, error) {
 	p.text.Reset()
 	p.text.Write(make([]byte, frameLen))
@@ -88,7 +88,7 @@ func (p *packer) pack(list []entry) ([]byte, error) {
 		p.text.Write(e.key[:])
 	}
 	if p.deflate == nil {
-		p.deflate, _ = flate.NewWriter(nil, flate.DefaultCompression) // it knows that level
+		p.deflate, _ = flate.NewWriter(nil, flate.DefaultCompression) // the level is valid, so no error is possible
 	}
 	p.deflate.Reset(&p.text)
 	out := json.NewEncoder(p.deflate)
@@ -107,11 +107,11 @@ func (p *packer) pack(list []entry) ([]byte, error) {
 	return text, nil
 }
 
-// errDamaged is said of a block that is not what was written.
+// errDamaged reports a block that differs from what was written.
 var errDamaged = errors.New("it is damaged: remove it to begin anew")
 
-// readBlock reads the block that begins there. It is io.ErrUnexpectedEOF where the file
-// ends before it does, io.EOF where it doesn't begin.
+// readBlock reads the block at an offset. The error is io.EOF if the file ends before the block,
+// and io.ErrUnexpectedEOF if it ends within the block.
 func readBlock(file io.ReaderAt, at int64) (block, error) {
 	return nextBlock(io.NewSectionReader(file, at, 1<<62))
 }
@@ -125,7 +125,7 @@ func nextBlock(r io.Reader) (block, error) {
 	if n == 0 || n > portion || length > longestBody {
 		return block{}, errDamaged
 	}
-	// Memory grows with what is there, not with a length that was damaged.
+	// Memory grows with the data present, not with a possibly damaged length.
 	rest := bytes.NewBuffer(text)
 	switch read, err := io.CopyN(rest, r, n*int64(keyLen)+length); {
 	case errors.Is(err, io.EOF) || err == nil && read < n*int64(keyLen)+length:
@@ -144,10 +144,10 @@ func nextBlock(r io.Reader) (block, error) {
 	return b, nil
 }
 
-// size returns how many bytes it takes in the file.
+// size returns the size of the block in the file, in bytes.
 func (b block) size() int64 { return int64(frameLen + len(b.keys)*keyLen + len(b.body)) }
 
-// lines returns the looks, one for each key.
+// lines returns the outcomes as lines of JSON, one for each key.
 func (b block) lines() ([][]byte, error) {
 	text, err := input.ReadAll(flate.NewReader(bytes.NewReader(b.body)), "block", longestBody)
 	if tooLarge := (*input.TooLargeError)(nil); errors.As(err, &tooLarge) {
@@ -163,8 +163,8 @@ func (b block) lines() ([][]byte, error) {
 	return lines, nil
 }
 
-// read reads a file that is there, as far as its blocks are whole, and begins one that is
-// empty. What was begun and not ended is cut off; the next block takes its place.
+// read reads an existing file up to its first incomplete or damaged block, and writes the heading
+// of an empty file. Everything from that block on is cut off.
 func (j *Journal) read(of Subject) error {
 	is := heading{journalKind, journalFormat, of.Strategy, of.Seed, of.TTL.String(), of.Version, of.Build}
 	text, err := json.Marshal(is)
@@ -175,7 +175,7 @@ func (j *Journal) read(of Subject) error {
 	r := bufio.NewReaderSize(j.file, longestHeading)
 	line, err := r.ReadSlice('\n')
 	switch {
-	case errors.Is(err, io.EOF) && bytes.HasPrefix(text, line): // it ended before it had begun
+	case errors.Is(err, io.EOF) && bytes.HasPrefix(text, line): // killed while the heading was being written
 		j.end = int64(len(text))
 		_, err := j.file.WriteAt(text, 0)
 		return err
@@ -204,7 +204,7 @@ func (j *Journal) read(of Subject) error {
 	}
 }
 
-// cut drops what is behind the last whole block.
+// cut removes everything after the last complete block.
 func (j *Journal) cut() error {
 	info, err := j.file.Stat()
 	if err != nil {
@@ -214,7 +214,7 @@ func (j *Journal) cut() error {
 	return j.file.Truncate(j.end)
 }
 
-// check returns an error that says how the heading differs from a file's first line.
+// check returns an error that describes how the heading differs from a file's first line.
 func (is heading) check(line []byte) error {
 	var was heading
 	if err := json.Unmarshal(line, &was); err != nil || was.Kind != journalKind || !strings.HasSuffix(string(line), "\n") {

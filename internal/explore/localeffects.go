@@ -8,11 +8,12 @@ import (
 	"github.com/lockfault/lockfault/faults"
 )
 
-// A componentKey is the key for the effect on one client or node, or on the common components, of a
-// transition that delivers nothing: everything that this effect can depend on.
+// A componentKey is the key for the effect of a transition that delivers nothing on one component.
+// The key holds everything that this effect can depend on. A component is a client, a node, or what
+// all have in common.
 type componentKey struct {
 	move, faults, common int32
-	awaits               int32 // the client that the transition awaits, since only that client determines the duration
+	awaits               int32 // the client that the transition awaits: it alone determines the duration
 	kind                 kind
 	thing                int32
 }
@@ -35,7 +36,7 @@ type componentEffect struct {
 }
 
 // spreads reports whether the effect of a transition from p may be independent for each client and
-// node: no server sends anything to a client, and no client watches a server.
+// node. This requires that no server sends anything to a client, and no client watches a server.
 func (t *transitionCache) spreads(p *searchNode) bool {
 	talks := func(s faults.ServerView) bool { return len(s.Talks) > 0 }
 	for _, n := range p.parts.nodes {

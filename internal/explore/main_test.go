@@ -12,7 +12,7 @@ type quiet struct{}
 
 func (quiet) Printf(context.Context, string, ...any) {}
 
-// go-redis logs each connection that it can't make, and here many can't be.
+// TestMain turns off the log of go-redis, which reports each failed connection: many fail here.
 func TestMain(m *testing.M) {
 	redis.SetLogger(quiet{})
 	os.Exit(m.Run())

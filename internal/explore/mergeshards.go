@@ -7,17 +7,21 @@ import (
 	"strings"
 )
 
-// A Shard is what came of one of so many shards of a search, from 1; no Result is of one that is missing.
+// A Shard is the result of one shard of a search: number Number of Of, from 1. A nil Result means
+// that the shard is missing.
 type Shard struct {
 	Number, Of int
 	Result     *Result
 }
 
-// Join returns what a search came to from what shards did that are all of it together, in the order of what is
-// to be said of them. Not all need be of one number: shard 1 of 2 is shards 1 and 3 of 4. It is what the whole search comes to, but for
-// Runs, which is how many scripts all shards played. A shard that is missing or was cut is a cut of the
-// whole, unless the search ends with a finding, by its bound: then it is that of the whole, and so are the findings; how many
-// states there were until then is known of no order of the shards.
+// Join merges the results of shards that together cover a whole search, in the order in which
+// messages list the shards. The shards need not have the same Of: shard 1 of 2 equals shards 1 and
+// 3 of 4.
+//
+// The result equals that of the whole search, except for Runs, which is the number of scripts that
+// all shards played. A missing or cut shard cuts the whole, unless the search ends at a finding, by
+// its bound: then Cut and Findings are those of the whole search, and the number of states seen
+// before the finding is not determined.
 func Join(shards []Shard, b Bound) Result {
 	var whole Result
 	var cuts []string
@@ -52,7 +56,7 @@ func Join(shards []Shard, b Bound) Result {
 	}
 	whole.Cut = strings.Join(cuts, "; ")
 	if same := shards[0].Result; same != nil && len(cuts) == len(shards) && !slices.ContainsFunc(shards, func(s Shard) bool { return s.Result == nil || s.Result.Cut != same.Cut }) {
-		whole.Cut = same.Cut // as of the whole search
+		whole.Cut = same.Cut // the whole search has this cut, too
 	}
 	var until string
 	if whole.Findings, until = earliest(whole.Findings, b); until != "" {
@@ -62,7 +66,7 @@ func Join(shards []Shard, b Bound) Result {
 	return whole
 }
 
-// add adds a shard without what is in every one.
+// add adds the result of a shard, without the part that every shard repeats.
 func (r *Result) add(shard *Result) {
 	var common Counts
 	if shard.Common != nil {
@@ -79,14 +83,14 @@ func (r *Result) add(shard *Result) {
 	r.Unjudged = cmp.Or(r.Unjudged, shard.Unjudged)
 	r.Findings = append(r.Findings, shard.Findings...)
 	for _, f := range shard.Failures {
-		if !slices.ContainsFunc(r.Failures, func(other Failure) bool { return other.Script == f.Script }) { // one on a path that is in every shard
+		if !slices.ContainsFunc(r.Failures, func(other Failure) bool { return other.Script == f.Script }) { // a failure on a path that every shard explores is listed once
 			r.Failures = append(r.Failures, f)
 		}
 	}
 }
 
-// disagreement says which two shards, both exhausted, don't have the same in common. What
-// is in every shard is the same, unless the lock does not do the same each time.
+// disagreement names two exhausted shards whose common parts differ, or returns "". The common part
+// is the same in every shard, unless the lock is not reproducible.
 func disagreement(shards []Shard) string {
 	var first *Shard
 	for i, s := range shards {
@@ -101,8 +105,8 @@ func disagreement(shards []Shard) string {
 	return ""
 }
 
-// earliest returns, for each anomaly, the finding that a whole search comes upon first, in
-// the order in which it does, up to that with which it ends, and why.
+// earliest returns, for each anomaly, the finding that a whole search reaches first, in the order
+// of a whole search. If a finding ends the search, list stops there and until is the reason.
 func earliest(all []Finding, b Bound) (list []Finding, until string) {
 	slices.SortStableFunc(all, func(a, b Finding) int {
 		return cmp.Or(cmp.Compare(a.Moves, b.Moves), slices.Compare(a.Course, b.Course),
@@ -111,7 +115,7 @@ func earliest(all []Finding, b Bound) (list []Finding, until string) {
 	var last Finding
 	for _, f := range all {
 		if until != "" && (f.Moves != last.Moves || !slices.Equal(f.Course, last.Course)) {
-			break // another path than that which ends it
+			break // a path after the one that ends the search
 		}
 		if slices.ContainsFunc(list, func(other Finding) bool { return other.Anomaly == f.Anomaly }) {
 			continue

@@ -12,58 +12,56 @@ import (
 	"github.com/lockfault/lockfault/internal/harness"
 )
 
-// A Fault is a kind of fault that a search may be allowed, by the name of its flag.
+// A Fault is a kind of fault that a search may inject, named like its flag.
 type Fault string
 
 // The kinds of faults.
 const (
-	// Advance lets time go on to the end of the next lease on a server, while
-	// requests are on their way and clients stand between two of theirs.
+	// Advance moves time to the end of the next lease on a server, while requests are in transit
+	// and clients are between two requests.
 	Advance Fault = "advance"
-	// Tick lets time go on by 0.4 TTLs: a lease is not over then, and what a lock does
-	// in the background to prolong it is due.
+	// Tick moves time by 0.4 TTLs: no lease has expired then, but a background extension is due.
 	Tick Fault = "tick"
-	// Crash ends a client that is in the middle of something, or holds.
+	// Crash ends the process of a client that is in an operation or holds the lock.
 	Crash Fault = "crash"
-	// ClientRestart does so, too, and the client comes back without a memory, with a
-	// round in place of the one that it was in.
+	// ClientRestart does the same as Crash and restarts the client without its memory. The client
+	// gets one more round in place of the interrupted one.
 	ClientRestart Fault = "client-restart"
-	// Cancel ends the context of the operation that a client is in.
+	// Cancel cancels the context of the operation that a client is in.
 	Cancel Fault = "cancel"
-	// Pause stops the process of such a client for longer than a lease. It goes on
-	// whenever it likes after that.
+	// Pause stops the process of a client that is in an operation or holds, for longer than a
+	// lease. The client resumes at any later point.
 	Pause Fault = "pause"
-	// LoseReply resets the connection of a request instead of answering it, and
-	// LoseRequest does so before it has arrived.
+	// LoseReply resets the connection of a request instead of delivering the reply. LoseRequest
+	// resets the connection before the request arrives.
 	LoseReply   Fault = "lose-reply"
 	LoseRequest Fault = "lose-request"
-	// Partition cuts a client off, from a node or from all, for longer than a lease.
-	// That is mended at any time after.
+	// Partition cuts a client off, from one node or from all nodes, for longer than a lease. The
+	// partition heals at any later point.
 	Partition Fault = "partition"
-	// Restart ends a node's primary, which comes back with its data, and
-	// RestartEmpty without.
+	// Restart restarts a node's primary with its data, and RestartEmpty without its data.
 	Restart      Fault = "restart"
 	RestartEmpty Fault = "restart-empty"
-	// Failover promotes a replica. What a primary writes may or may not have
-	// reached it: its stream may be stopped at any time before.
+	// Failover promotes a replica. Writes of the old primary may or may not have reached the
+	// replica: replication may stop at any earlier point.
 	Failover Fault = "failover"
-	// Flush is FLUSHALL on a node.
+	// Flush runs FLUSHALL on a node.
 	Flush Fault = "flush"
-	// ClientClock and NodeClock set a clock ahead by more than a lease, and NodeClockBack
-	// sets one back, by so much that a lease lasts longer than anybody should wait for one.
+	// ClientClock and NodeClock move a clock forward by more than a lease. NodeClockBack moves a
+	// clock back so far that a lease lasts longer than any client should wait for the lock.
 	ClientClock   Fault = "client-clock"
 	NodeClock     Fault = "node-clock"
 	NodeClockBack Fault = "node-clock-back"
-	// Hang has the work of a holder never end, while another asks for the lock. Nothing
-	// follows.
+	// Hang makes the work of a holder never end, while another client asks for the lock. No
+	// transition follows Hang.
 	Hang Fault = "hang"
 )
 
-// stopReplication is what is said of a node from which nothing reaches a replica any
-// more.
+// stopReplication is the rest of the line, after the node's name, that stops replication from a
+// node.
 const stopReplication = " replication stop"
 
-// Faults returns the kinds of faults, in the order in which moves are made of them.
+// Faults returns all kinds of faults, in the order in which transitions are generated for them.
 func Faults() []Fault {
 	return []Fault{
 		Advance, Tick, Crash, ClientRestart, Cancel, Pause, LoseReply, LoseRequest, Partition,
@@ -71,7 +69,7 @@ func Faults() []Fault {
 	}
 }
 
-// About says in a few words what a kind of fault does.
+// About returns a short description of what a kind of fault does.
 func (f Fault) About() string {
 	switch f {
 	case Advance:
@@ -112,34 +110,34 @@ func (f Fault) About() string {
 	return ""
 }
 
-// These are spans in TTLs. What a lock does by the clock it does after round ones, of
-// milliseconds or parts of a lease, and where two things happen at the same time, chance
-// decides which comes first.
+// Spans of time in TTLs. A lock schedules its timers after round spans: whole milliseconds or
+// simple fractions of a lease. The spans here are not round, because when two timers are due at the
+// same time, chance decides which fires first.
 const (
-	beyond = 1.107 // a lease is over
-	within = 0.403 // it is not, but what prolongs it is due
-	past   = 0.007 // this is added to the end of a lease
+	beyond = 1.107 // longer than a lease
+	within = 0.403 // shorter than a lease, but an extension is due
+	past   = 0.007 // added to the end of a lease
 	moment = "0.0213ttl"
 )
 
-// A move is what may happen next.
+// A move is a transition that is possible in a state.
 type move struct {
 	lines  []string
-	cost   Fault  // which budget it takes from; empty for none
-	fault  string // what is remembered of it: clocks and links have no memory that a view shows
-	client int    // 1 + the number of the client that it lets go on; 0 if it is about more than one
-	begun  bool   // that client begins a round
-	sends  bool   // it delivers a request
-	to     string // the node that it delivers it to
-	closes bool   // nothing follows
+	cost   Fault  // the kind of fault to take from the budget; empty for none
+	fault  string // recorded in searchNode.faults, because a snapshot does not show the history of clocks and links
+	client int    // 1 + the index of the client that makes progress; 0 if more than one does
+	begun  bool   // the client begins a round
+	sends  bool   // the transition delivers a request
+	to     string // the node that receives the request
+	closes bool   // no transition follows
 }
 
-// anywhere is where a move delivers that lets all requests of a client through.
+// anywhere is the value of move.to for a transition that passes all requests of a client.
 const anywhere = "*"
 
-// settle are the lines after which a client has come as far as it gets. One that
-// waits for the lock, or for time, gets a moment. One that is stopped, or whom nobody hears,
-// gets nowhere.
+// settle returns the lines that wait until a client makes no more progress. A client that waits for
+// the lock or for time gets a short moment. A client that is paused or cut off from all nodes makes
+// no progress.
 func (p *searchNode) settle(c harness.ClientView) []string {
 	if c.Paused || slices.Contains(p.cuts(c.Name), "") {
 		return []string{"wait 1µs"}
@@ -147,46 +145,47 @@ func (p *searchNode) settle(c harness.ClientView) []string {
 	return awaited(c.Name)
 }
 
-// awaited is settle for a client that is not stopped.
+// awaited returns the lines of settle for a client that is neither paused nor cut off.
 func awaited(client string) []string {
 	return []string{"await " + client + " held within " + moment, "wait 1µs"}
 }
 
-// searchNode is a state with what led to it.
+// A searchNode is a state together with the path that led to it.
 type searchNode struct {
 	trail     *path    // the path
-	lines     []string // it, while moves are made from here, where they depend on it: on several nodes
+	lines     []string // the path as lines, set while moves are generated if there are several nodes
 	parts     parts
 	moves     int
 	requests  int
-	rounds    []int            // how many each client has begun
-	idle      []bool           // which clients may begin one now: see after
-	spent     map[Fault]int    // of the budget
-	budgetKey [2]string        // that, as a state is known by it
-	faults    []string         // what happened that a view doesn't show
-	view      harness.Snapshot // once moves are made from here
-	closed    bool             // nothing follows: it is only looked at what time brings
-	words     int32            // the number of the faults
-	memory    []int32          // of those that each client can remember, then of those that nodes can
+	rounds    []int            // rounds begun by each client
+	idle      []bool           // clients that may begin a round now: see after
+	spent     map[Fault]int    // faults taken from the budget
+	budgetKey [2]string        // spent, encoded for the identity of the state
+	faults    []string         // faults whose effect a snapshot does not show
+	view      harness.Snapshot // set while moves are generated
+	closed    bool             // no transition follows; the node only shows what passing time reveals
+	words     int32            // index of the faults in the tables
+	memory    []int32          // numbers of the faults that can affect each client, then nodes
 	shows     []checker.Anomaly
-	shards    *shardAssignment // which shards follow it; nil in a search that has none
+	shards    *shardAssignment // the shards that explore the node; nil in a search without shards
 
-	// Until it is known where this is: where the move began, by what it is looked up
-	// if it is local or spreads, whether it was, and what came of it.
+	// The fields below are used until the state is known: where the transition began, the keys for
+	// the lookup of its effect if it is local or spreads, whether the effect was known, and the
+	// outcome.
 	from           parts
-	before         []int32 // memory then
+	before         []int32 // memory at the beginning of the transition
 	key            local
 	nodes          []int
 	local, spreads bool
 	half           *splitMove
 	known          bool
 	outcome        *Outcome
-	unjudged       bool     // what is wrong with servers was not judged
-	id             identity // once it has arrived
+	unjudged       bool     // server-side anomalies were not judged
+	id             identity // set by arrive
 }
 
-// moves returns what may happen next, in one order, and reports whether it is only faults:
-// everybody is done, and time may show what was forgotten.
+// moves returns the possible transitions in a fixed order. done reports whether only faults are
+// left: all clients are done, and the passage of time may reveal what a client left behind.
 func (b Bound) moves(p *searchNode) (list []move, done bool) {
 	if p.closed {
 		return nil, false
@@ -195,7 +194,7 @@ func (b Bound) moves(p *searchNode) (list []move, done bool) {
 		if holds(p.view, c.Name) {
 			list = append(list, b.pass(p, i)...)
 		}
-		// What it does in the background keeps it from nothing.
+		// An operation in the background does not prevent the client from starting another.
 		switch {
 		case c.Crashed || c.Busy || c.Paused:
 		case c.Holding:
@@ -209,12 +208,13 @@ func (b Bound) moves(p *searchNode) (list []move, done bool) {
 	waits := slices.ContainsFunc(p.view.Clients, func(c harness.ClientView) bool { return c.Busy && !c.Crashed })
 	done = len(list) == 0 && !waits
 	if len(list) == 0 && waits {
-		list = append(list, move{lines: []string{"wait 0.1ttl"}}) // for nothing but faults can happen
+		list = append(list, move{lines: []string{"wait 0.1ttl"}}) // only faults could happen otherwise
 	}
 	return append(list, b.faults(p)...), done
 }
 
-// nestedMoves returns what else a holder may do with the lock that it has, once in a round.
+// nestedMoves returns the other operations of a holder on the lock that it holds, each at most once
+// per round.
 func (b Bound) nestedMoves(p *searchNode, i int) []move {
 	c := p.view.Clients[i]
 	var list []move
@@ -233,8 +233,8 @@ func (b Bound) nestedMoves(p *searchNode, i int) []move {
 	return list
 }
 
-// begins reports whether a client begins a round next, in one of the orders that are
-// looked at. Clients are alike until they begin, so the first does so first.
+// begins reports whether a client may begin a round next, in one of the explored orders. Clients
+// are interchangeable until they begin, so the first client begins first.
 func (b Bound) begins(p *searchNode, i int, c *harness.ClientView) bool {
 	rounds := b.Rounds
 	for _, fault := range p.faults {
@@ -246,8 +246,8 @@ func (b Bound) begins(p *searchNode, i int, c *harness.ClientView) bool {
 	return able && (b.plain || p.idle[i] && (i == 0 || p.rounds[i-1] > 0))
 }
 
-// pass returns the ways in which a client's request can be delivered: the oldest, or the
-// oldest on each node.
+// pass returns the ways to deliver a held request of a client: the oldest request, or the oldest
+// one on each node.
 func (b Bound) pass(p *searchNode, i int) []move {
 	c := p.view.Clients[i]
 	var list []move
@@ -259,8 +259,8 @@ func (b Bound) pass(p *searchNode, i int) []move {
 		lines := append([]string{pass}, p.settle(c)...)
 		answered := lines
 		if on != "" {
-			// Others of its requests are held meanwhile, which says nothing of this one: in
-			// real time it is waited for, and so is its answer.
+			// Other requests of the client are held meanwhile and do not show that this one has
+			// arrived. In real time, the script has to wait for this request and for its reply.
 			arrived := "await " + c.Name + " held" + on + " within " + moment
 			lines = append([]string{arrived}, lines...)
 			answered = slices.Concat([]string{arrived, pass}, p.answers(c), p.settle(c))
@@ -271,8 +271,8 @@ func (b Bound) pass(p *searchNode, i int) []move {
 			list = append(list, move{lines: lost, cost: LoseReply, fault: lost[0], client: i + 1, sends: true, to: to})
 		}
 		if b.left(p, LoseRequest) && !c.Crashed && len(p.cuts(c.Name)) == 0 {
-			// The gate has let it in as far as its door, so it is the link that loses it: a
-			// link that has lost something is reset when it is mended.
+			// The gate has already received the request, so the link loses it: a link that has lost
+			// data is reset when it heals.
 			from := strings.Replace(on, " on ", " from ", 1)
 			lost := slices.Concat([]string{"partition " + c.Name + from, pass, "heal " + c.Name + from}, p.settle(c))
 			list = append(list, move{lines: lost, cost: LoseRequest, fault: c.Name + " loses a request" + on, client: i + 1})
@@ -281,18 +281,18 @@ func (b Bound) pass(p *searchNode, i int) []move {
 	return list
 }
 
-// doors returns where a client's requests wait, as the ends of orders that mean one of
-// these nodes: " on n2". With one node there is nothing to say.
+// doors returns the nodes at which requests of a client wait, as suffixes of script lines such as "
+// on n2". With one node the suffix is empty.
 //
-// Nodes that the path has not named are alike as long as the same waits there, so of
-// those one is enough: what follows on another is the same with the two names
+// Nodes that the path has not named are interchangeable as long as the same requests wait at them,
+// so one of them is enough: the continuation at another node is the same with the two names
 // exchanged.
 func (b Bound) doors(p *searchNode, client string) []string {
 	if b.Nodes < 2 {
 		return []string{""}
 	}
 	var ends []string
-	var known [][]faults.HeldView // what waits at nodes that were not named
+	var known [][]faults.HeldView // requests waiting at nodes that were not named
 	for i := range b.Nodes {
 		n := faults.NodeName(i)
 		held := waiting(p.view, n)
@@ -310,7 +310,7 @@ func (b Bound) doors(p *searchNode, client string) []string {
 	return ends
 }
 
-// waiting returns what the gate holds of a node, without its name.
+// waiting returns the requests that the gate holds for a node, without the node's name.
 func waiting(v harness.Snapshot, node string) []faults.HeldView {
 	var held []faults.HeldView
 	for _, m := range v.Held {
@@ -322,13 +322,14 @@ func waiting(v harness.Snapshot, node string) []faults.HeldView {
 	return held
 }
 
-// named reports whether a line of the path is about a node by its name.
+// named reports whether a line of the path contains a node's name.
 func (p *searchNode) named(node string) bool {
 	return slices.ContainsFunc(p.lines, func(line string) bool { return slices.Contains(strings.Fields(line), node) })
 }
 
-// answers waits for as many answers as a client's operation has had requests delivered,
-// with one more; not where one may have been lost.
+// answers returns a line that waits for the reply to the next request of the client's operation.
+// The line counts the requests delivered so far, plus one. The result is nil if a reply may have
+// been lost.
 func (p *searchNode) answers(c harness.ClientView) []string {
 	requests := 1
 	for _, line := range slices.Backward(p.lines) {
@@ -344,8 +345,8 @@ func (p *searchNode) answers(c harness.ClientView) []string {
 	return nil
 }
 
-// mends returns how what befell a client ends: it goes on, or is no longer cut off. That
-// takes from no budget.
+// mends returns the transitions that end the faults of a client: the client resumes, or its
+// partition heals. These transitions take from no budget.
 func (p *searchNode) mends(c harness.ClientView) []move {
 	var list []move
 	if c.Paused && !c.Crashed {
@@ -359,8 +360,8 @@ func (p *searchNode) mends(c harness.ClientView) []move {
 	return list
 }
 
-// cuts returns from where a client is cut off, as the ends of orders: empty for all nodes,
-// or " from n2".
+// cuts returns the nodes from which a client is cut off, as suffixes of script lines: "" for all
+// nodes, or " from n2".
 func (p *searchNode) cuts(client string) []string {
 	var cuts []string
 	for _, fault := range p.faults {
@@ -381,7 +382,7 @@ func holds(v harness.Snapshot, client string) bool {
 
 func (b Bound) left(p *searchNode, f Fault) bool { return p.spent[f] < b.Budget[f] }
 
-// faults returns the faults that may happen next, other than those of a message.
+// faults returns the faults that may happen next, except those that affect a single message.
 func (b Bound) faults(p *searchNode) []move {
 	var list []move
 	add := func(f Fault, lines ...string) {
@@ -424,7 +425,8 @@ func (b Bound) faults(p *searchNode) []move {
 			add(NodeClockBack, n+" clock -2.1ttl")
 		}
 		if b.left(p, Failover) && b.Replicas > 0 {
-			// What has set out gets there, in every world; what shall not is stopped before.
+			// Writes that were sent reach the replica, in every world; to lose them, a transition
+			// stops replication earlier.
 			list = append(list, move{lines: []string{"wait 0.01ttl", n + " failover", "wait 1µs"}, cost: Failover, fault: n + " failover"})
 			if !p.stopped(n) {
 				list = append(list, move{lines: []string{n + stopReplication}, fault: n + stopReplication})
@@ -434,8 +436,8 @@ func (b Bound) faults(p *searchNode) []move {
 	return list
 }
 
-// hangs returns how the work of a holder may never end: while the network is in nobody's way, another asks for the lock
-// for longer than anybody should be kept waiting.
+// hangs returns the transition in which the work of a holder never ends. The network passes
+// everything, and another client asks for the lock for longer than any client should have to wait.
 func (b Bound) hangs(p *searchNode) []move {
 	if !slices.ContainsFunc(p.view.Clients, func(c harness.ClientView) bool { return c.Holding && !c.Paused }) {
 		return nil
@@ -449,11 +451,11 @@ func (b Bound) hangs(p *searchNode) []move {
 	return []move{{lines: []string{b.freely(), p.view.Clients[i].Name + " acquire within 5.503ttl"}, cost: Hang, closes: true}}
 }
 
-// freely is the line from which on the network lets all through.
+// freely returns the line that makes the network pass everything from then on.
 func (b Bound) freely() string { return "pass " + strings.Join(b.names(), " ") }
 
-// misfortunes returns the faults that may befall a client that is in the middle of
-// something, or holds.
+// misfortunes returns the faults that may happen to a client that is in an operation or holds the
+// lock.
 func (b Bound) misfortunes(p *searchNode, c harness.ClientView) []move {
 	var list []move
 	if b.left(p, Crash) {
@@ -484,8 +486,8 @@ func (b Bound) misfortunes(p *searchNode, c harness.ClientView) []move {
 	return list
 }
 
-// away reports whether something that happened may be why an operation waited in vain,
-// other than the lock.
+// away reports whether a fault on the path may explain why an operation waited in vain, so that the
+// lock is not to blame.
 func (p *searchNode) away() bool {
 	for _, f := range []Fault{Advance, Tick, Pause, LoseReply, LoseRequest, Partition, Restart, RestartEmpty, Failover} {
 		if p.spent[f] > 0 {
@@ -495,7 +497,7 @@ func (p *searchNode) away() bool {
 	return slices.ContainsFunc(p.faults, func(fault string) bool { return strings.HasSuffix(fault, stopReplication) })
 }
 
-// stopped reports whether nothing reaches a node's replicas: a promotion ends that.
+// stopped reports whether replication from a node is stopped: a failover ends the stop.
 func (p *searchNode) stopped(node string) bool {
 	for _, fault := range slices.Backward(p.faults) {
 		switch fault {
@@ -508,9 +510,9 @@ func (p *searchNode) stopped(node string) bool {
 	return false
 }
 
-// jumps returns the spans that time may go on by: to where the next key on a server
-// will be gone, and to where a lease that begins now is over, for locks whose leases
-// no server knows.
+// jumps returns the spans by which Advance may move time. One ends at the expiry of the next key on
+// a server. The other ends when a lease that begins now is over, for locks whose leases no server
+// keeps.
 func (b Bound) jumps(v harness.Snapshot) []string {
 	spans := []string{span(beyond)}
 	var next time.Duration
@@ -529,5 +531,5 @@ func (b Bound) jumps(v harness.Snapshot) []string {
 	return spans
 }
 
-// span returns a number of TTLs as scripts write it.
+// span formats a number of TTLs as scripts write it.
 func span(ttls float64) string { return fmt.Sprintf("%gttl", math.Round(ttls*1000)/1000) }

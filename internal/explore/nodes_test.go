@@ -14,7 +14,8 @@ import (
 	"github.com/lockfault/lockfault/strategies"
 )
 
-// atOnce asks all its nodes at the same time, and has the lock when so many of them say so.
+// atOnce sends a request to all its nodes at the same time, and holds the lock when the given
+// number of nodes agree.
 func atOnce(nodes, enough int) strategies.Strategy {
 	return strategies.Strategy{
 		Name: "at-once", Summary: "SET NX PX on all nodes at the same time", Source: "this test", Nodes: nodes,
@@ -30,7 +31,7 @@ type atOnceLock struct {
 	enough int
 }
 
-// each asks all nodes and returns how many said yes.
+// each sends a request to all nodes and returns the number of nodes that agreed.
 func (l *atOnceLock) each(ask func(redis.UniversalClient) bool) int {
 	answers := make(chan bool, len(l.env.Nodes))
 	for _, node := range l.env.Nodes {
@@ -78,8 +79,9 @@ func on(t *testing.T, strategy strategies.Strategy, b Bound) Result {
 	return r
 }
 
-// Requests of one client to several nodes arrive in every order: that half of the nodes is
-// not enough shows only where A is first on one and B on the other.
+// TestEachNodeHasItsOrder checks that requests of one client to several nodes arrive in every
+// order. That half of the nodes is not a quorum shows only where A is first on one node and B on
+// the other.
 func TestEachNodeHasItsOrder(t *testing.T) {
 	racetest.Skip(t)
 	half := Bound{Clients: 2, Rounds: 1, Moves: 9}
@@ -98,8 +100,8 @@ func TestEachNodeHasItsOrder(t *testing.T) {
 	}
 }
 
-// Redlock on three nodes can be searched to the end: two clients who split the nodes
-// between them both give way, and a node that forgets gives it to two.
+// TestRedlockOnThree checks that a search of Redlock on three nodes is exhaustive: two clients that
+// split the nodes both give up, and a node that loses its data gives the lock to both.
 func TestRedlockOnThree(t *testing.T) {
 	racetest.Skip(t)
 	redlock, _ := strategies.Builtin().Lookup("redlock")
@@ -116,7 +118,8 @@ func TestRedlockOnThree(t *testing.T) {
 	}
 }
 
-// That nodes are alike until they are named loses nothing.
+// TestReductionsLoseNothingOnNodes checks that treating unnamed nodes as interchangeable loses
+// nothing.
 func TestReductionsLoseNothingOnNodes(t *testing.T) {
 	racetest.Skip(t)
 	for _, c := range []struct {

@@ -6,31 +6,32 @@ import (
 	"slices"
 )
 
-// A schedule is one that is being drawn.
+// A schedule is a schedule that is being drawn.
 type schedule struct {
 	random Random
 	nodes  int
 	rng    *rand.Rand
 	at     *searchNode
-	failed bool // its script came to nothing
-	made   int  // moves so far, without faults
-	// due are the faults that are to come, in their order.
+	failed bool // the schedule's script failed
+	made   int  // transitions so far, faults excluded
+	// due holds the faults to come, in their order.
 	due []due
-	// ranks are the priorities of those that move, and falls says after how many moves
-	// one gets a priority below all others. For PCT.
+	// ranks holds the priorities of the movers, and falls the numbers of transitions after which
+	// the foremost mover gets a priority below all others. Only PCT uses them.
 	ranks map[string]float64
 	falls []int
 }
 
-// due is a fault that comes before the move of that number, or as soon as there can be one of that
-// kind after.
+// A due is a fault that happens before the transition with the given number, or as soon as a fault
+// of its kind is possible after that.
 type due struct {
 	before int
 	kind   Fault
 }
 
-// newSchedule returns the schedule of that number at its beginning. The length is how many moves
-// a schedule has, without faults; where it is below 0 there are no faults, and priorities stay.
+// newSchedule returns the schedule with the given number at its beginning. length is the expected
+// number of transitions, faults excluded; if it is negative, there are no faults, and priorities do
+// not change.
 func newSchedule(b Bound, r Random, number uint64, length int) *schedule {
 	s := &schedule{random: r, nodes: b.Nodes, rng: rand.New(rand.NewPCG(r.Seed, number)), ranks: map[string]float64{}}
 	if length < 0 {
@@ -52,8 +53,8 @@ func newSchedule(b Bound, r Random, number uint64, length int) *schedule {
 	return s
 }
 
-// choose returns one of the moves that are possible, or nil for none of them. A fault comes when it is
-// due, or where nothing else can happen though not everybody is done.
+// choose returns one of the possible transitions, or nil to end the schedule. A fault is chosen
+// when it is due, or when no other transition is possible although not every client is done.
 func (s *schedule) choose(moves []move, done bool) *move {
 	var others []move
 	kinds := map[Fault][]move{}
@@ -83,7 +84,7 @@ func (s *schedule) choose(moves []move, done bool) *move {
 	return &others[s.rng.IntN(len(others))]
 }
 
-// foremost returns the moves of whoever has the highest priority.
+// foremost returns the transitions of the mover with the highest priority.
 func (s *schedule) foremost(moves []move) []move {
 	for _, m := range moves {
 		if who := s.mover(m); s.ranks[who] == 0 {
@@ -100,8 +101,8 @@ func (s *schedule) foremost(moves []move) []move {
 	return slices.DeleteFunc(moves, func(m move) bool { return s.mover(m) != first })
 }
 
-// mover returns who makes a move: a client, or what it has sent to one of several nodes, or
-// nobody but the move itself.
+// mover returns the name of what a transition advances: a client, or a client's message to one of
+// several nodes. For a transition without a client, mover returns the transition's first line.
 func (s *schedule) mover(m move) string {
 	switch {
 	case m.client == 0:

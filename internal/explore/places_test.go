@@ -11,8 +11,8 @@ import (
 	"github.com/lockfault/lockfault/strategies"
 )
 
-// Whatever a server remembers of who came last to a place makes another state: a lock that
-// goes by it in one of two orders is found out.
+// TestPlacesOfAServer checks that everything that a server records about the order of its clients
+// belongs to the state: a lock that depends on one of two orders is found.
 func TestPlacesOfAServer(t *testing.T) {
 	racetest.Skip(t)
 	for name, place := range map[string]place{
@@ -35,7 +35,7 @@ func TestPlacesOfAServer(t *testing.T) {
 			"return redis.call('xreadgroup', 'group', 'g', 'nobody', 'streams', KEYS[1], '>') and 'A' or 'B'",
 		},
 	} {
-		var made atomic.Int64 // locks, A's and B's in turn
+		var made atomic.Int64 // locks made so far, A's and B's in turn
 		lock := strategies.Strategy{
 			Name: "places", Summary: "lets the second in who was first here and last there", Source: "this test", Tags: []string{strategies.TagSingle},
 			New: func(env strategies.Env) (strategies.Lock, error) {
@@ -49,7 +49,7 @@ func TestPlacesOfAServer(t *testing.T) {
 	}
 }
 
-// A place can be written to and read, by scripts.
+// A place can be written and read by scripts.
 type place struct{ write, read string }
 
 type placesLock struct {
@@ -58,8 +58,8 @@ type placesLock struct {
 	me string
 }
 
-// TryAcquire has one client in, and the other too if it came first to one place and last to
-// the other, when both are there.
+// TryAcquire admits a client, and also the other one if it was first at one place and last at the
+// other, when both clients are there.
 func (l placesLock) TryAcquire(ctx context.Context) error {
 	redis, me := l.env.Nodes[0], l.me
 	for i := range 2 {

@@ -8,32 +8,34 @@ import (
 	"github.com/lockfault/lockfault/internal/harness"
 )
 
-// A RunCache plays trials in virtual time, and keeps what they have come to: one whose path goes on from that
-// of another is played on from there, in the same world with the same clients, not from the beginning. So it is no
-// other run than one that was played at once, and what comes of it is the same to the byte. A run goes on
-// once: who comes second has one of its own. The zero value is ready for use, by one goroutine at a time; whoever is done
-// with it calls [RunCache.End].
+// A RunCache plays trials in virtual time and keeps their runs. A trial whose path continues that
+// of a kept run is played on from there, in the same world with the same clients, instead of from
+// the beginning. The outcome is byte-identical to that of a run played at once. Each run is
+// continued at most once; a second trial with the same prefix gets a new run.
+//
+// The zero value is ready for use, by one goroutine at a time. The caller must call [RunCache.End]
+// when done.
 type RunCache struct {
-	cell  string // of which the runs are
-	moves int    // of the trial that was played last
+	cell  string // the cell that the runs belong to
+	moves int    // transitions of the trial that was played last
 	runs  map[string][]*cachedRun
 	many  int
 	spare *harness.ServerPool
-	left  string // what a run left behind; from then on none is kept
+	left  string // what a run failed to clean up; from then on no run is kept
 }
 
-// mostKept is how many runs a house keeps: some 100 KiB each.
+// mostKept is the largest number of runs that a RunCache keeps; each takes some 100 KiB.
 const mostKept = 256
 
-// A cachedRun is a run that may go on, with a path of so many moves.
+// A cachedRun is a run that may be continued, and the number of transitions on its path.
 type cachedRun struct {
 	*harness.Run
 	past  historyCursor
 	moves int
 }
 
-// From returns the path that a trial goes on from, and Path its own, as scripts begin; both are empty for a
-// trial that nobody goes on from.
+// From returns the beginning of the script that the trial continues, up to its Mark. From and
+// [Trial.Path] return "" for a trial that must be played from the beginning.
 func (t Trial) From() string {
 	if t.Moves == 0 {
 		return ""
@@ -45,7 +47,7 @@ func (t Trial) From() string {
 	return t.Script[:len(t.Script)-len(rest)]
 }
 
-// Path returns the path of a trial; see [Trial.From].
+// Path returns the beginning of the script that contains the trial's whole path; see [Trial.From].
 func (t Trial) Path() string {
 	if t.Moves == 0 {
 		return ""
@@ -53,8 +55,8 @@ func (t Trial) Path() string {
 	return t.Script[:strings.LastIndex(t.Script, "\nexpect ")]
 }
 
-// Play plays a trial as [Play] does. How a run ends that was kept is seen when it does, and [Outcome.Left] says what was
-// wrong with that.
+// Play plays a trial as the function [Play] does. [Outcome.Left] describes what went wrong when a
+// kept run ended, which may be the run of an earlier trial.
 func (h *RunCache) Play(t *testing.T, cell harness.Cell, trial Trial) (look Outcome) {
 	if ok, _ := cell.Applies(); !ok || trial.Moves == 0 || h.left != "" || cell.Place != nil || cell.Limit > 0 {
 		return Play(t, cell, trial)
@@ -80,12 +82,12 @@ func (h *RunCache) Play(t *testing.T, cell harness.Cell, trial Trial) (look Outc
 		h.keep(trial.Path(), run)
 	} else if err := run.End(); err != nil {
 		look = Outcome{Err: err.Error()}
-		h.spare = nil // somebody may have them still
+		h.spare = nil // goroutines of the run may still use the spare servers
 	}
 	return look
 }
 
-// acquire returns a run with that path, nil if there is none.
+// acquire removes and returns a kept run with the given path; nil if there is none.
 func (h *RunCache) acquire(path string) *cachedRun {
 	list := h.runs[path]
 	if len(list) == 0 {
@@ -107,8 +109,8 @@ func (h *RunCache) keep(path string, run *cachedRun) {
 	h.many++
 }
 
-// tidy ends runs that nobody goes on from, now that paths of so many moves are played: searches play them
-// layer by layer.
+// tidy ends the runs that no trial continues any more, now that paths of the given length are
+// played: searches play their paths layer by layer.
 func (h *RunCache) tidy(moves int) {
 	if h.moves == moves {
 		return
@@ -130,7 +132,8 @@ func (h *RunCache) end(path string) {
 	}
 }
 
-// End ends all runs, and says what was wrong with that; nothing if it is empty. The house may go on.
+// End ends all kept runs and returns a description of what went wrong; left is "" if nothing did.
+// The RunCache may be used again after End.
 func (h *RunCache) End() (left string) {
 	for path := range h.runs {
 		h.end(path)

@@ -17,7 +17,8 @@ import (
 	"github.com/lockfault/lockfault/strategies/all"
 )
 
-// A keeping plays each trial in a house and from its beginning, and tells where the two differ.
+// A keeping plays each trial in a RunCache and from its beginning, and reports where the two
+// differ.
 type keeping struct {
 	stage
 	house   RunCache
@@ -44,7 +45,7 @@ func (k *keeping) Play(ctx context.Context, trials []Trial) ([]Outcome, error) {
 	return looks, err
 }
 
-// A lodger plays scripts in a house in this process.
+// A lodger plays scripts in a RunCache in this process.
 type lodger struct {
 	stage
 	house RunCache
@@ -64,7 +65,7 @@ func (l *lodger) Play(ctx context.Context, trials []Trial) ([]Outcome, error) {
 
 func (l *lodger) End(context.Context) (string, error) { return l.house.End(), nil }
 
-// everything is a bound with a fault of each kind, as far as a strategy can have them.
+// everything is a bound with one fault of each kind that a strategy can have.
 func everything(s strategies.Strategy) Bound {
 	b := Bound{Clients: 2, Rounds: 2, Nodes: max(1, s.Nodes), TTL: 30 * time.Second, Budget: map[Fault]int{}, WithoutTables: true}
 	for _, f := range Faults() {
@@ -74,8 +75,9 @@ func everything(s strategies.Strategy) Bound {
 	return b
 }
 
-// What goes on from another script comes to what it comes to when it is played at once, whatever the lock:
-// some that are drawn, or with LOCKFAULT_ALL all.
+// TestGoesOnAsIfPlayedAtOnce checks, for every lock, that a script continued from another one has
+// the outcome of a script played at once: for a random selection of scripts, or with LOCKFAULT_ALL
+// for all.
 func TestGoesOnAsIfPlayedAtOnce(t *testing.T) {
 	racetest.Skip(t)
 	locks := slices.DeleteFunc(all.Registry().All(), func(s strategies.Strategy) bool { return s.Program != nil || s.HistoryVaries != "" })
@@ -94,7 +96,7 @@ func TestGoesOnAsIfPlayedAtOnce(t *testing.T) {
 			if k.wentOn < k.played/2 || r.Schedules == 0 {
 				t.Errorf("only %d of %d scripts went on from another", k.wentOn, k.played)
 			}
-			// Many begin anew here, with what others have left.
+			// Many scripts begin anew here, with servers that others have left.
 			b := everything(s)
 			b.States = 80
 			if _, err := Search(t.Context(), b, k, nil); err != nil {
@@ -110,7 +112,7 @@ func TestGoesOnAsIfPlayedAtOnce(t *testing.T) {
 	}
 }
 
-// A forgetful lock is SET NX and DEL, with something that isn't as it should be.
+// A forgetful lock is SET NX and DEL with a defect.
 type forgetful struct {
 	env  strategies.Env
 	with func(ctx context.Context, env strategies.Env)
@@ -138,7 +140,8 @@ func forgetfulWith(with func(ctx context.Context, env strategies.Env)) strategie
 	}
 }
 
-// The comparison can fail: something that runs share shows.
+// TestGoesOnSeesWhatRunsShare checks that the comparison can fail: it detects state that runs
+// share.
 func TestGoesOnSeesWhatRunsShare(t *testing.T) {
 	tries := 0
 	shared := forgetfulWith(func(ctx context.Context, env strategies.Env) {
@@ -157,8 +160,9 @@ func TestGoesOnSeesWhatRunsShare(t *testing.T) {
 	}
 }
 
-// A run that leaves something behind when it ends, long after its script was looked at, is not passed over: all is
-// played from its beginning then, where it is known which script that is.
+// TestWhatKeptRunsLeaveIsSeen checks that a run that leaves something behind at its end, long after
+// its outcome was used, is detected: everything is then played from its beginning, where the script
+// responsible is known.
 func TestWhatKeptRunsLeaveIsSeen(t *testing.T) {
 	leaves := forgetfulWith(func(ctx context.Context, env strategies.Env) {
 		if env.Key == harness.LockKey {

@@ -7,56 +7,61 @@ import (
 	"strings"
 )
 
-// A Method is a way to draw schedules, by the word of its flag.
+// A Method is a method of drawing schedules, named like the value of its flag.
 type Method string
 
 // The methods.
 const (
-	// Walk takes each move with the same chance.
+	// Walk chooses among the possible transitions with equal probability.
 	Walk Method = "walk"
-	// PCT is probabilistic concurrency testing (Burckhardt and others, ASPLOS 2010): who has
-	// the highest priority moves, and at a few random places gets the lowest.
+	// PCT is probabilistic concurrency testing (Burckhardt and others, ASPLOS 2010). The client or
+	// message with the highest priority moves, and at a few random points it receives the lowest
+	// priority.
 	PCT Method = "pct"
 )
 
-// Methods returns the methods.
+// Methods returns all methods.
 func Methods() []Method { return []Method{Walk, PCT} }
 
-// Random says how schedules are drawn. A schedule is one path from the beginning to an end.
+// Random configures the drawing of schedules. A schedule is one path from the root to an end.
 type Random struct {
 	Method Method
-	// Depth is at how many places, and one, priorities of PCT change. From 1 to [MostDepth]; of no
-	// use to other methods.
+	// Depth is 1 plus the number of points at which PCT changes priorities, from 1 to [MostDepth].
+	// Other methods ignore Depth.
 	Depth int
-	// Schedules is how many are drawn; 0 means until the context is done.
+	// Schedules is the number of schedules to draw; 0 means until the context is done.
 	Schedules int
-	// Seed decides all that is drawn.
+	// Seed determines all random choices.
 	Seed uint64
 }
 
-// pilots is how many schedules are drawn without faults, before all others: they show how
-// long a schedule is.
+// pilots is the number of schedules drawn first, without faults, to measure the length of a
+// schedule.
 const pilots = 8
 
-// batch is how many are drawn at a time after these.
+// batch is the number of schedules drawn at a time after the pilots.
 const batch = 256
 
-// MostDepth is the largest depth of PCT: priorities change before moves, of which a schedule has no more.
+// MostDepth is the largest depth of PCT: priorities change before a transition, and a schedule has
+// at most this number of them.
 const MostDepth = longestSchedule
 
-// longestSchedule is how many moves a schedule has at most: a lock may wait for ever.
+// longestSchedule is the largest number of transitions of a schedule, because a lock may wait
+// forever.
 const longestSchedule = 1000
 
-// Draw draws schedules within the bound, and keeps for each anomaly the script of the first that
-// shows it. It goes through some hundred of them at a time, a move of each after the other: so it plays
-// what none of them has played, and looks up the rest, as [Search] does. It blocks until it has drawn as
-// many as it shall, or ctx is done. What it returns is never exhausted, and says in Cut what ended it. The error
-// is the player's. tell, which may be nil, is called now and then with what there is so far.
+// Draw draws random schedules within the bound, and keeps the first script that shows each anomaly.
+// Draw advances some hundred schedules at a time by one transition each, plays the transitions that
+// no schedule has played before, and looks up the others, as [Search] does.
+//
+// Draw blocks until all schedules are drawn or ctx is done. The result is never exhausted; its Cut
+// is the reason why drawing ended. The error is the player's. If not nil, tell is called from time
+// to time with the result so far.
 func Draw(ctx context.Context, b Bound, r Random, player Player, tell func(Result)) (Result, error) {
 	if r.Method == PCT && (r.Depth < 1 || r.Depth > MostDepth) {
 		return Result{}, fmt.Errorf("depth %d: must be between 1 and %d", r.Depth, MostDepth)
 	}
-	b.plain = true // how likely an order is must not depend on which others would show the same
+	b.plain = true // the probability of an order must not depend on which other orders are equivalent to it
 	return conduct(ctx, b, player, tell, func(s *search, ctx context.Context) error {
 		return (&sampler{search: s, random: r, known: map[step]*outcome{}}).run(ctx)
 	})
@@ -66,26 +71,26 @@ func Draw(ctx context.Context, b Bound, r Random, player Player, tell func(Resul
 type sampler struct {
 	*search
 	random Random
-	drawn  uint64            // how many schedules were begun
-	length int               // the most moves of a schedule so far, without faults
-	known  map[step]*outcome // moves that were made; nothing is in there without tables
+	drawn  uint64            // number of schedules begun
+	length int               // most transitions of a schedule so far, faults excluded
+	known  map[step]*outcome // results of steps already taken; empty without tables
 }
 
-// A step is a move, by its number in the tables, in a state.
+// A step is a transition, given by its number in the tables, from a state.
 type step struct {
 	from identity
 	move int32
 }
 
-// An outcome is what became of a step.
+// An outcome is the result of a step.
 type outcome struct {
 	parts  parts
 	added  []*pathSegment
 	failed bool
 }
 
-// run draws batches of schedules. How large they are is the same each time, since what one
-// schedule showed of its length goes for those of later batches.
+// run draws batches of schedules. Batch sizes are fixed, because the length of the schedules in one
+// batch affects the schedules in later batches.
 func (l *sampler) run(ctx context.Context) error {
 	root := l.root()
 	if err := l.reach(ctx, []*searchNode{root}); err != nil || l.result.Untabled != "" {
@@ -110,7 +115,7 @@ func (l *sampler) run(ctx context.Context) error {
 	return nil
 }
 
-// batch draws so many schedules to their ends, a move of each at a time.
+// batch draws size schedules to their ends, one transition of each at a time.
 func (l *sampler) batch(ctx context.Context, root *searchNode, size int) error {
 	list := make([]*schedule, size)
 	length := l.length
@@ -124,7 +129,7 @@ func (l *sampler) batch(ctx context.Context, root *searchNode, size int) error {
 	}
 	for len(list) > 0 && l.result.Cut == "" {
 		if err := ctx.Err(); err != nil {
-			return err // it may be long before something needs to be played
+			return err // a long time may pass before something needs to be played
 		}
 		going := list[:0]
 		var steps []step
@@ -147,7 +152,8 @@ func (l *sampler) batch(ctx context.Context, root *searchNode, size int) error {
 	return nil
 }
 
-// next takes a schedule to its next position, whose view is not known yet; ok is false at its end.
+// next moves a schedule to its next node, whose snapshot is not known yet; ok is false at the
+// schedule's end.
 func (l *sampler) next(s *schedule) (next step, ok bool) {
 	p := s.at
 	if p.closed || s.failed || p.moves >= longestSchedule || l.bound.Moves > 0 && p.moves >= l.bound.Moves {
@@ -172,9 +178,9 @@ func (l *sampler) next(s *schedule) (next step, ok bool) {
 	return next, true
 }
 
-// make finds out where steps lead that schedules have taken, and takes note of it. One that was made
-// before, or that several schedules take at once, leads where it led then: states with one
-// identity are one.
+// make finds the states to which the steps lead and records them. A step that was taken before, or
+// that several schedules take at once, leads to the same state as before: states with the same
+// identity are equal.
 func (l *sampler) make(ctx context.Context, list []*schedule, steps []step) error {
 	var ask, judge []*searchNode
 	for i, s := range list {
@@ -183,7 +189,7 @@ func (l *sampler) make(ctx context.Context, list []*schedule, steps []step) erro
 		}
 		ask = append(ask, s.at)
 		if !l.bound.WithoutTables {
-			l.known[steps[i]] = nil // until it is known
+			l.known[steps[i]] = nil // until its result is known
 		}
 	}
 	if err := l.reach(ctx, ask); err != nil || l.result.Untabled != "" {
@@ -191,7 +197,7 @@ func (l *sampler) make(ctx context.Context, list []*schedule, steps []step) erro
 	}
 	for i, s := range list {
 		q := s.at
-		if q.outcome != nil { // it was asked for
+		if q.outcome != nil { // the step was in ask
 			s.failed = q.outcome.Err != ""
 			if !l.bound.WithoutTables {
 				l.known[steps[i]] = &outcome{q.parts, q.trail.parts, s.failed}
@@ -208,7 +214,7 @@ func (l *sampler) make(ctx context.Context, list []*schedule, steps []step) erro
 	l.judge(judge)
 	for _, s := range list {
 		if s.at.outcome == nil {
-			continue // it failed where another had failed, which was said
+			continue // the step failed before, and that failure is already recorded
 		}
 		l.arrive(ctx, s.at)
 		if l.result.Cut != "" || l.result.Untabled != "" {
@@ -219,8 +225,8 @@ func (l *sampler) make(ctx context.Context, list []*schedule, steps []step) erro
 	return l.check(ctx, slices.DeleteFunc(ask, func(q *searchNode) bool { return !l.samples(q) }))
 }
 
-// kindOf returns the kind of a fault; empty for other moves. That a replica hears nothing any more
-// goes with failovers.
+// kindOf returns the kind of fault of a transition; empty for a transition that is no fault.
+// Stopping replication counts as a kind, because it goes with failovers.
 func kindOf(m move) Fault {
 	if m.cost == "" && len(m.lines) > 0 && isStop(m.lines[0]) {
 		return stopping
@@ -228,7 +234,7 @@ func kindOf(m move) Fault {
 	return m.cost
 }
 
-// stopping is the kind of moves that stop a stream of replication. They take from no budget.
+// stopping is the kind of transitions that stop replication. They take from no budget.
 const stopping Fault = "replication-stop"
 
 func isStop(line string) bool { return strings.HasSuffix(line, stopReplication) }

@@ -13,7 +13,8 @@ import (
 	"github.com/lockfault/lockfault/strategies"
 )
 
-// staged returns the stage of a built-in strategy, on so many nodes if that isn't 0, and the bound for it.
+// staged returns the stage of a built-in strategy, on the given number of nodes if that is not 0,
+// and its bound.
 func staged(t *testing.T, name string, nodes int, b Bound) (*stage, Bound) {
 	t.Helper()
 	strategy, ok := strategies.Builtin().Lookup(name)
@@ -40,8 +41,8 @@ func drawn(t *testing.T, s *stage, b Bound, r Random) Result {
 	return result
 }
 
-// The failures that locks are known for are found by chance, too, and what they are shrunk to takes as
-// many moves as the shortest that there is.
+// TestDrawsWhatIsKnown checks that drawing finds the known failures of locks, too, and that they
+// shrink to the shortest possible length.
 func TestDrawsWhatIsKnown(t *testing.T) {
 	racetest.Skip(t)
 	for _, c := range []struct {
@@ -50,7 +51,7 @@ func TestDrawsWhatIsKnown(t *testing.T) {
 		budget   map[Fault]int
 		want     checker.Anomaly
 		moves    int
-		seeds    [2]uint64 // for walk and pct, of which not each finds it so soon
+		seeds    [2]uint64 // for walk and pct; not every seed finds it this soon
 	}{
 		{"getset-timestamp", 0, map[Fault]int{Advance: 1}, checker.Overlap, 7, [2]uint64{7, 7}},
 		{"set-nx-px-del", 0, map[Fault]int{Advance: 1}, checker.ForeignRelease, 7, [2]uint64{7, 7}},
@@ -58,7 +59,7 @@ func TestDrawsWhatIsKnown(t *testing.T) {
 		{"redlock", 3, map[Fault]int{RestartEmpty: 1}, checker.Overlap, 9, [2]uint64{5, 7}},
 	} {
 		player, b := staged(t, c.strategy, c.nodes, Bound{Clients: 2, Rounds: 1, Budget: c.budget})
-		b.UntilFirst = c.nodes > 0 // all of it takes long
+		b.UntilFirst = c.nodes > 0 // an exhaustive run takes long
 		for i, method := range Methods() {
 			r := drawn(t, player, b, Random{Method: method, Depth: 3, Schedules: 300, Seed: c.seeds[i]})
 			if _, ok := anomalies(r)[c.want]; !ok {
@@ -85,7 +86,7 @@ func TestDrawsWhatIsKnown(t *testing.T) {
 	}
 }
 
-// minimal checks that each move of a finding is needed.
+// minimal checks that each transition of a finding is needed.
 func minimal(t *testing.T, player Player, f Finding) {
 	t.Helper()
 	d := draftOf(f)
@@ -108,7 +109,8 @@ func minimal(t *testing.T, player Player, f Finding) {
 	}
 }
 
-// What is drawn is within what is searched: each anomaly that turns up does so in the search of all, too.
+// TestDrawsNothingButWhatIsThere checks that drawing stays within the search: each anomaly drawn is
+// found by the exhaustive search, too.
 func TestDrawsNothingButWhatIsThere(t *testing.T) {
 	racetest.Skip(t)
 	rng := rand.New(rand.NewPCG(5, 5))
@@ -134,8 +136,8 @@ func TestDrawsNothingButWhatIsThere(t *testing.T) {
 	}
 }
 
-// The same seed draws the same, another one something else; and what more is drawn changes nothing of
-// what was.
+// TestSeedDecides checks that the same seed draws the same schedules and another seed others, and
+// that drawing more does not change the earlier schedules.
 func TestSeedDecides(t *testing.T) {
 	racetest.Skip(t)
 	player, b := staged(t, "getset-timestamp", 0, Bound{Clients: 2, Rounds: 1, Budget: map[Fault]int{Advance: 1}})
@@ -163,7 +165,8 @@ func TestSeedDecides(t *testing.T) {
 	}
 }
 
-// A fault comes before each move with about the same chance, and not at all as often.
+// TestFaultsComeAnywhere checks that a fault happens before each transition with about the same
+// probability, and with about the same probability not at all.
 func TestFaultsComeAnywhere(t *testing.T) {
 	racetest.Skip(t)
 	const length, schedules = 9, 20000
@@ -195,12 +198,14 @@ func TestFaultsComeAnywhere(t *testing.T) {
 	}
 }
 
-// Priorities find what needs d-1 orders of moves with the chance that is promised, where a walk
-// finds it once in thousands.
+// TestPrioritiesKeepTheirPromise checks that PCT finds a failure that needs d-1 ordering
+// constraints with the guaranteed probability, where a random walk finds it once in thousands of
+// schedules.
 func TestPrioritiesKeepTheirPromise(t *testing.T) {
 	racetest.Skip(t)
 	const clients, each, schedules = 3, 8, 20000
-	// A does all but its last move before the others do anything, who do all before that.
+	// A makes all but its last transition before the others begin, and the others make all theirs
+	// before that one.
 	hit := func(method Method, depth int) float64 {
 		hits := 0
 		for i := range schedules {
@@ -239,7 +244,8 @@ func TestPrioritiesKeepTheirPromise(t *testing.T) {
 	}
 }
 
-// What ends drawing is said, and what was found by then is there.
+// TestDrawingEnds checks that the result has the reason why drawing ended, and the findings until
+// then.
 func TestDrawingEnds(t *testing.T) {
 	player, bound := staged(t, "set-nx-px-lua", 0, Bound{Clients: 2, Rounds: 1, Budget: map[Fault]int{Flush: 1}})
 	for want, change := range map[string]func(*Bound){

@@ -8,7 +8,7 @@ import (
 	"github.com/lockfault/lockfault/scenarios"
 )
 
-// names returns the clients' names.
+// names returns the names of the clients.
 func (b Bound) names() []string {
 	list := make([]string, b.Clients)
 	for i := range list {
@@ -17,7 +17,7 @@ func (b Bound) names() []string {
 	return list
 }
 
-// trial returns a path as one to be played.
+// trial returns the trial of a path.
 func (b Bound) trial(t *path) Trial {
 	lines, last := t.script()
 	text := b.script(lines, nil)
@@ -28,8 +28,8 @@ func (b Bound) trial(t *path) Trial {
 	return trial
 }
 
-// script returns a path as a script. Clients wait for as long as it takes: how long
-// is what the search decides.
+// script returns a path as a script. Clients wait without a practical limit, because the search
+// decides how time passes.
 func (b Bound) script(lines []string, expect []checker.Anomaly) string {
 	var s strings.Builder
 	s.WriteString(b.head())
@@ -48,7 +48,7 @@ func (b Bound) script(lines []string, expect []checker.Anomaly) string {
 	return s.String()
 }
 
-// head returns what each script begins with.
+// head returns the lines with which every script begins.
 func (b Bound) head() string {
 	var s strings.Builder
 	clients := strings.Join(b.names(), " ")

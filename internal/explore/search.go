@@ -17,26 +17,29 @@ import (
 	"github.com/lockfault/lockfault/internal/harness"
 )
 
-// identity is what a state is known by.
+// An identity identifies a state: a 128-bit hash.
 type identity [16]byte
 
-// chunk is how many moves at least are looked at at once, and of a layer that is large, a part so large that who plays
-// and who judges have enough to do: a layer's thirty-second, or most.
+// A layer is explored in chunks: at least chunk transitions, and in a large layer a thirty-second
+// of it, at most most. Large chunks give the player and the judges enough work.
 const (
 	chunk = 256
 	most  = 2048
 )
 
-// Search looks at every state that can be reached within the bound, those with the
-// shortest paths first, and keeps the first script for each anomaly that it sees. It
-// blocks until it is done or ctx is; then it returns what it has found so far, not
-// exhausted. The error is the player's. tell, which may be nil, is called now and
-// then with what there is so far.
+// Search explores every state within the bound, in order of path length, and keeps the first script
+// for each anomaly.
+//
+// Search blocks until it is done or ctx is done; in the latter case it returns the result so far,
+// not exhausted. The error is the player's. If not nil, tell is called from time to time with the
+// result so far.
 func Search(ctx context.Context, b Bound, player Player, tell func(Result)) (Result, error) {
 	return conduct(ctx, b, player, tell, (*search).run)
 }
 
-// conduct runs a search, without tables if they turn out to be of no use, and says how it ended.
+// conduct runs a search and sets the result's Cut and Exhausted. If cached runs leave something
+// behind, conduct searches again without cached runs; if the tables turn out to be invalid for the
+// lock, it searches again without tables.
 func conduct(ctx context.Context, b Bound, player Player, tell func(Result), run func(*search, context.Context) error) (Result, error) {
 	s := newSearch(b, player, tell)
 	err := s.whole(ctx, run)
@@ -80,7 +83,7 @@ func conduct(ctx context.Context, b Bound, player Player, tell func(Result), run
 	return s.result, err
 }
 
-// whole makes a search, to the end of all that it began.
+// whole runs a search and waits for everything that it started.
 func (s *search) whole(ctx context.Context, run func(*search, context.Context) error) error {
 	err := run(s, ctx)
 	if late := s.checked(ctx); err == nil {
@@ -89,13 +92,13 @@ func (s *search) whole(ctx context.Context, run func(*search, context.Context) e
 	return err
 }
 
-// A Cut is the cause of a context that ends a search before it is done, and says why.
+// A Cut is the cause of a context that ends a search early. Its text becomes [Result.Cut].
 type Cut string
 
-// Error says what the result will.
+// Error returns the text.
 func (c Cut) Error() string { return string(c) }
 
-// Beyond is the cut of a search that was as far as its [Bound.Reach].
+// Beyond is the Cut of a search that has reached its [Bound.Reach].
 const Beyond = "as far as another shard's finding"
 
 func newSearch(b Bound, player Player, tell func(Result)) *search {
@@ -110,20 +113,19 @@ type search struct {
 	meta     checker.Meta
 	judges   []*pathChecker
 	checks   *checks // nil if nothing is being played
-	// doubted is the last path on which servers were not judged, until it is known why.
+	// doubted is the last path on which servers were not judged, until the reason is known.
 	doubted *path
 	seen    map[identity]bool
 	found   []checker.Anomaly
 	result  Result
-	// fleeting are, of a lock that varies, anomalies that a script showed once and no script has shown
-	// each time.
+	// fleeting holds, for a lock with Bound.Varies, anomalies that a script showed once and that no
+	// script has shown each time.
 	fleeting []flakyFinding
-	// common is what of the result is in every shard.
+	// common counts the part of the result that every shard repeats.
 	common Counts
 }
 
-// run goes from the states that can be reached by so many moves to those that take
-// one more.
+// run explores layer by layer: from the states reached by n transitions to those reached by n+1.
 func (s *search) run(ctx context.Context) error {
 	root := s.root()
 	if s.bound.Shards > 0 {
@@ -146,13 +148,12 @@ func (s *search) run(ctx context.Context) error {
 	return err
 }
 
-// root returns where all paths begin. Its view is not known yet.
+// root returns the node where all paths begin. Its snapshot is not known yet.
 func (s *search) root() *searchNode {
 	return &searchNode{trail: &path{}, memory: make([]int32, s.bound.Clients+1), rounds: make([]int, s.bound.Clients), idle: everybody(s.bound.Clients), spent: map[Fault]int{}, budgetKey: budgetKey(nil)}
 }
 
-// follow makes all moves that can be made from some positions, and returns where nobody
-// has been before.
+// follow makes all transitions from the nodes of a layer, and returns the nodes with new states.
 func (s *search) follow(ctx context.Context, layer []*searchNode) (fresh []*searchNode, err error) {
 	var next []*searchNode
 	at := max(chunk, min(most, len(layer)/32))
@@ -171,7 +172,7 @@ func (s *search) follow(ctx context.Context, layer []*searchNode) (fresh []*sear
 			next = append(next, s.after(p, m))
 		}
 		next = s.deal(p, moves, next)
-		layer[i] = nil // there may be many
+		layer[i] = nil // frees memory: a layer may be large
 		if len(next) < at && i < len(layer)-1 {
 			continue
 		}
@@ -181,18 +182,18 @@ func (s *search) follow(ctx context.Context, layer []*searchNode) (fresh []*sear
 		}
 		next = nil
 	}
-	return fresh, s.checked(ctx) // runs of other paths than the next layer's are not kept
+	return fresh, s.checked(ctx) // the player does not keep runs of paths outside the next layer
 }
 
-// close returns the position in which so much time has gone by that what was
-// forgotten shows, and somebody who still can has asked for the lock. The network is in
-// nobody's way any more: a lock that looks after itself in the background, and was not told
-// that it is over, would lose what it keeps if its requests were held for so long.
+// close returns the node in which enough time has passed to reveal locks left behind. A client that
+// still can asks for the lock. The network passes everything from then on: if requests were held
+// for so long, a lock that extends its lease in the background and was not released would lose the
+// lease.
 func (s *search) close(p *searchNode) *searchNode {
 	lines := []string{s.bound.freely(), "wait 1.6ttl"}
 	var ask move
 	if i := asker(p.view); i >= 0 {
-		// The time is no multiple of a pause between two tries.
+		// The span is not a multiple of the pause between two attempts.
 		ask = move{lines: []string{p.view.Clients[i].Name + " acquire within 1.003ttl"}, client: i + 1, sends: true, to: anywhere}
 	}
 	q := s.after(p, move{lines: append(slices.Clip(lines), ask.lines...), closes: true})
@@ -202,9 +203,9 @@ func (s *search) close(p *searchNode) *searchNode {
 	return q
 }
 
-// asker returns the number of the client that asks for the lock at the end: the first that can, and
-// rather one whose the lock is nowhere, since a lock may let in again whom it keeps others out for. It is -1 if
-// nobody can.
+// asker returns the index of the client that asks for the lock at the end, or -1 if no client can.
+// The first client that owns no lock on a server is preferred, since a lock may admit its own
+// holder while it keeps others out.
 func asker(v harness.Snapshot) int {
 	able := func(c harness.ClientView) bool { return !c.Crashed && !c.Busy }
 	others := slices.IndexFunc(v.Clients, func(c harness.ClientView) bool {
@@ -216,12 +217,12 @@ func asker(v harness.Snapshot) int {
 	return slices.IndexFunc(v.Clients, able)
 }
 
-// after returns where a move leads. Its view is not known yet.
+// after returns the node to which a transition leads. The node's snapshot is not known yet.
 //
-// When a client begins makes no difference as long as time stands still and no fault
-// happens: its first request is held, and what others do meanwhile it doesn't see. So
-// of all these orders one is looked at: clients begin as soon as they can, in the
-// order of their names, or after the next fault, or not at all.
+// The point at which a client begins is irrelevant as long as time stands still and no fault
+// happens: the client's first request is held, and the client does not see what other clients do
+// meanwhile. Only one of these orders is explored: clients begin as soon as they can, in the order
+// of their names, or after the next fault, or not at all.
 func (s *search) after(p *searchNode, m move) *searchNode {
 	q := &searchNode{
 		trail: &path{before: p.trail, depth: p.trail.depth + 1}, moves: p.moves + 1, requests: p.requests,
@@ -269,7 +270,7 @@ func everybody(clients int) []bool {
 	return list
 }
 
-// visit finds out where moves lead, and returns those positions that are new.
+// visit finds the states to which transitions lead, and returns the nodes with new states.
 func (s *search) visit(ctx context.Context, list []*searchNode) ([]*searchNode, error) {
 	if err := s.reach(ctx, list); err != nil || s.result.Untabled != "" {
 		return nil, err
@@ -294,12 +295,12 @@ func (s *search) visit(ctx context.Context, list []*searchNode) ([]*searchNode, 
 	return fresh, s.check(ctx, check)
 }
 
-// ends reports whether no path goes on from a position, though nobody has been there before.
+// ends reports whether the search does not continue from a node although its state is new.
 func (s *search) ends(q *searchNode) bool {
 	return q.closed || s.bound.Moves > 0 && q.moves >= s.bound.Moves
 }
 
-// doubt says why servers were not judged at the last position where they weren't.
+// doubt sets the reason why servers were not judged, from the last node where they were not.
 func (s *search) doubt() {
 	if s.doubted != nil {
 		var w historyBuilder
@@ -308,8 +309,7 @@ func (s *search) doubt() {
 	}
 }
 
-// arrive takes note of where a position turned out to be, and reports whether nobody
-// has been there.
+// arrive records the state and the anomalies of a node, and reports whether the state is new.
 func (s *search) arrive(ctx context.Context, q *searchNode) bool {
 	r := &s.result
 	r.Moves++
@@ -349,7 +349,7 @@ func (s *search) arrive(ctx context.Context, q *searchNode) bool {
 	return true
 }
 
-// fails takes note of a script that came to nothing.
+// fails records a script without a usable outcome.
 func (s *search) fails(q *searchNode, why string) {
 	r := &s.result
 	r.Failures = append(r.Failures, Failure{s.bound.trial(q.trail).Script, why})
@@ -358,10 +358,9 @@ func (s *search) fails(q *searchNode, why string) {
 	}
 }
 
-// settled returns the anomalies that are there to stay, and that are the lock's.
-// Whether an operation waited in vain shows when nothing more is under way that could
-// explain it, and a lock whose server was away, or didn't answer for as long as a lease
-// takes, is unavailable for that reason.
+// settled returns the anomalies that are final and that the lock causes. Whether an operation
+// waited in vain is only clear when no operation is in progress that could explain it. A lock whose
+// server was unreachable, or did not reply for as long as a lease, is unavailable for that reason.
 func (s *search) settled(p *searchNode, all []checker.Anomaly) []checker.Anomaly {
 	if len(all) == 0 {
 		return nil
@@ -378,10 +377,12 @@ func (s *search) settled(p *searchNode, all []checker.Anomaly) []checker.Anomaly
 	})
 }
 
-// late are faults that there were not always: without one, states have the names that they had before.
+// late lists the faults that were added later: a state without them keeps the identity that it had
+// before.
 var late = []Fault{Cancel, NodeClockBack, Hang}
 
-// budgetKey returns how what is spent is written in what a state is known by: before and after the faults that happened.
+// budgetKey encodes the spent budget for the identity of a state, in two parts: one before and one
+// after the number of the faults that happened.
 func budgetKey(spent map[Fault]int) (text [2]string) {
 	var early, after []byte
 	for _, f := range Faults() {
@@ -397,7 +398,8 @@ func budgetKey(spent map[Fault]int) (text [2]string) {
 	return [2]string{string(early), string(after)}
 }
 
-// identify returns what a state is known by: all that what comes next can depend on.
+// identify returns the identity of a state: a hash of everything that the continuation can depend
+// on.
 func (s *search) identify(p *searchNode) identity {
 	b := make([]byte, 0, 256)
 	number := func(n int) { b = binary.AppendUvarint(b, uint64(n)) }
@@ -428,15 +430,15 @@ func (s *search) identify(p *searchNode) identity {
 	return identity(h.Sum(nil))
 }
 
-// A flakyFinding anomaly is one that a script showed, and not each time.
+// A flakyFinding is an anomaly that a script showed once, but not each time.
 type flakyFinding struct {
 	Failure // the first such script
 	anomaly checker.Anomaly
-	scripts int // how many
+	scripts int // number of such scripts
 }
 
-// fleets takes note of a script that does not show an anomaly each time. The next that shows it
-// may, unless there were too many: each is played twice more.
+// fleets records a script that does not show an anomaly each time. The next script that shows the
+// anomaly is tried again, up to a limit, because each try plays two more runs.
 func (s *search) fleets(a checker.Anomaly, f Failure) {
 	i := slices.IndexFunc(s.fleeting, func(f flakyFinding) bool { return f.anomaly == a })
 	if i < 0 {
@@ -448,7 +450,7 @@ func (s *search) fleets(a checker.Anomaly, f Failure) {
 	}
 }
 
-// find keeps a script that shows an anomaly, if it does so again.
+// find adds a finding if its script shows the same anomalies when it is played again.
 func (s *search) find(ctx context.Context, a checker.Anomaly, p *searchNode, shows []checker.Anomaly) {
 	if s.checked(ctx) != nil {
 		return
@@ -465,7 +467,7 @@ func (s *search) find(ctx context.Context, a checker.Anomaly, p *searchNode, sho
 		s.result.Failures = append(s.result.Failures, Failure{script, unsound.Why})
 		return
 	case err != nil:
-		return // the search is about to learn that, too
+		return // the search will see the same error
 	}
 	s.fleeting = slices.DeleteFunc(s.fleeting, func(f flakyFinding) bool { return f.anomaly == a })
 	s.result.Findings = append(s.result.Findings, Finding{
@@ -474,10 +476,10 @@ func (s *search) find(ctx context.Context, a checker.Anomaly, p *searchNode, sho
 	s.result.Cut = cmp.Or(s.bound.until(a), s.result.Cut)
 }
 
-// Ends reports whether a search ends with an anomaly.
+// Ends reports whether a search ends when an anomaly is found.
 func (b Bound) Ends(a checker.Anomaly) bool { return b.until(a) != "" }
 
-// until says why a search ends with an anomaly, if it does.
+// until returns the reason why a search ends with an anomaly, or "" if it does not.
 func (b Bound) until(a checker.Anomaly) string {
 	switch {
 	case b.UntilFirst:
@@ -488,17 +490,17 @@ func (b Bound) until(a checker.Anomaly) string {
 	return ""
 }
 
-// tooLong returns the cut of a search whose paths have a most number of moves.
+// tooLong returns the Cut of a search with a limit on the length of paths.
 func (b Bound) tooLong() string {
 	return fmt.Sprintf("paths of more than %d moves were not followed", b.Moves)
 }
 
-// Asks reports whether a search within the bound that has no findings may end with that cut because
-// its user asked for that.
+// Asks reports whether cut is what the user asked for: empty, or the limit on the length of paths.
+// A search without findings and with such a cut is not incomplete.
 func (b Bound) Asks(cut string) bool { return cut == "" || b.Moves > 0 && cut == b.tooLong() }
 
-// steady plays a script twice, each time in a process of its own, and returns what it came to if that was the same.
-// Where it is known what it shows, it shows that.
+// steady plays a script twice, each time in its own process, and returns the outcome if both are
+// equal. If shows is not empty, both runs must show exactly these anomalies.
 func steady(ctx context.Context, player Player, script string, shows []checker.Anomaly) (Outcome, error) {
 	var first Outcome
 	for i := range 2 {

@@ -19,7 +19,7 @@ import (
 	"github.com/lockfault/lockfault/strategies"
 )
 
-// stage plays scripts with a strategy in this process.
+// A stage plays scripts with a strategy in this process.
 type stage struct {
 	t        *testing.T
 	strategy strategies.Strategy
@@ -63,7 +63,7 @@ func found(t *testing.T, name string, b Bound) Result {
 	return result
 }
 
-// anomalies returns what was found, and the length of the shortest script for each.
+// anomalies returns the anomalies found, and the length of the shortest script for each.
 func anomalies(r Result) map[checker.Anomaly]int {
 	list := map[checker.Anomaly]int{}
 	for _, f := range r.Findings {
@@ -72,7 +72,7 @@ func anomalies(r Result) map[checker.Anomaly]int {
 	return list
 }
 
-// The failures that locks are known for are found without being told.
+// TestFindsWhatIsKnown checks that a search finds the known failures of locks without hints.
 func TestFindsWhatIsKnown(t *testing.T) {
 	racetest.Skip(t)
 	for _, c := range []struct {
@@ -93,16 +93,19 @@ func TestFindsWhatIsKnown(t *testing.T) {
 		{"set-nx-px-del", Bound{Clients: 2, Rounds: 1, Budget: map[Fault]int{LoseReply: 1}}, ""},
 		{"set-nx-px-lua", Bound{Clients: 2, Rounds: 1, Retries: 1, Budget: map[Fault]int{LoseReply: 1}}, "ghost"},
 		{"set-nx-px-del", Bound{Clients: 2, Rounds: 1, Retries: 1, Budget: map[Fault]int{LoseReply: 1}}, "foreign-release ghost"},
-		// What its watchdog renews for ever stays, and who asks for it is not its owner.
+		// A lease that a watchdog renews forever stays, and the client that asks for the lock is
+		// not its owner.
 		{"redisson", Bound{Clients: 2, Rounds: 1, Retries: 1, Budget: map[Fault]int{LoseReply: 1}}, "stuck-lock"},
-		// A lease that a clock prolongs keeps others out when its holder is dead, but where clients keep it by their own.
+		// A lease prolonged by a clock keeps other clients out after the holder has died, but not
+		// where clients keep the lease themselves.
 		{"set-nx-px-lua", Bound{Clients: 2, Rounds: 1, Budget: map[Fault]int{NodeClockBack: 1}}, ""},
 		{"set-nx-px-lua", Bound{Clients: 2, Rounds: 1, Budget: map[Fault]int{NodeClockBack: 1, Crash: 1}}, "unavailable"},
 		{"getset-timestamp", Bound{Clients: 2, Rounds: 1, Budget: map[Fault]int{NodeClockBack: 1, Crash: 1}}, ""},
-		// Who hangs has company when the lease is over, or none for ever.
+		// When a holder hangs, another client gets the lock after the lease, or never without a
+		// lease.
 		{"set-nx-px-lua", Bound{Clients: 2, Rounds: 1, Budget: map[Fault]int{Hang: 1}}, "overlap"},
 		{"redisson", Bound{Clients: 2, Rounds: 1, Budget: map[Fault]int{Hang: 1}}, "starvation"},
-		// An owner that is a thread and nothing else is another process's, too.
+		// An owner value that is only a thread id is also that of another process.
 		{"set-nx-px-lua-thread-id", Bound{Clients: 2, Rounds: 1, Budget: map[Fault]int{Advance: 1}}, "overlap stale-write"},
 		{"set-nx-px-lua-thread-id", Bound{Clients: 2, Rounds: 1, OneThread: true, Budget: map[Fault]int{Advance: 1}}, "foreign-release overlap stale-write"},
 		{"redisson", Bound{Clients: 2, Rounds: 1, OneThread: true, Budget: map[Fault]int{Advance: 1}}, "overlap stale-write"},
@@ -122,7 +125,8 @@ func TestFindsWhatIsKnown(t *testing.T) {
 	}
 }
 
-// A holder goes on while what its lock does in the background is under way.
+// TestBackgroundKeepsNobodyFromWork checks that a holder continues while its lock works in the
+// background.
 func TestBackgroundKeepsNobodyFromWork(t *testing.T) {
 	tidy := strategies.Strategy{
 		Name: "tidy", Summary: "SET NX PX, looks after itself in the background, and tidies up behind a release", Source: "this test",
@@ -139,8 +143,8 @@ func TestBackgroundKeepsNobodyFromWork(t *testing.T) {
 	}
 }
 
-// A fault may come when everybody is done: a release that never reached the replica is
-// undone then.
+// TestFaultsComeAtTheEndToo checks that a fault may happen after all clients are done: a release
+// that never reached the replica is undone then.
 func TestFaultsComeAtTheEndToo(t *testing.T) {
 	racetest.Skip(t)
 	bare := strategies.Strategy{
@@ -171,7 +175,7 @@ func (l bareLock) Acquire(ctx context.Context) error {
 
 func (l bareLock) TryAcquire(ctx context.Context) error { return l.Acquire(ctx) }
 
-// Release asks until it is answered.
+// Release repeats a release until it gets a reply.
 func (l bareLock) Release(ctx context.Context) error {
 	for ctx.Err() == nil {
 		if err := l.env.Nodes[0].Del(ctx, l.env.Key).Err(); err == nil {
@@ -218,8 +222,8 @@ func (l *tidyLock) Close() error {
 	return nil
 }
 
-// What is left out loses nothing: the same anomalies are found, by scripts that are no
-// longer.
+// TestReductionsLoseNothing checks that the reductions lose nothing: the same anomalies are found,
+// by scripts that are not longer.
 func TestReductionsLoseNothing(t *testing.T) {
 	racetest.Skip(t)
 	budgets := []map[Fault]int{{}, {Advance: 1}, {Crash: 1}, {LoseReply: 1}, {RestartEmpty: 1}, {NodeClock: 1}, {ClientClock: 1}, {Flush: 1}, {Hang: 1}}
@@ -245,7 +249,7 @@ func TestReductionsLoseNothing(t *testing.T) {
 	}
 }
 
-// Nor does it lose anything that two ways to one state are one.
+// TestMergingLosesNothing checks that merging paths to the same state loses no anomaly.
 func TestMergingLosesNothing(t *testing.T) {
 	racetest.Skip(t)
 	for name, budget := range map[string]map[Fault]int{
@@ -264,7 +268,7 @@ func TestMergingLosesNothing(t *testing.T) {
 	}
 }
 
-// The same search finds the same.
+// TestSearchIsDeterministic checks that a search is reproducible.
 func TestSearchIsDeterministic(t *testing.T) {
 	racetest.Skip(t)
 	b := Bound{Clients: 2, Rounds: 1, Budget: map[Fault]int{Advance: 1, Crash: 1}}
@@ -274,7 +278,7 @@ func TestSearchIsDeterministic(t *testing.T) {
 	}
 }
 
-// A search that is cut short says so.
+// TestCutShort checks that an interrupted search reports why.
 func TestCutShort(t *testing.T) {
 	for want, b := range map[string]Bound{
 		"paths of more than 3 moves were not followed": {Clients: 2, Rounds: 1, Moves: 3},
@@ -294,7 +298,8 @@ func TestCutShort(t *testing.T) {
 	}
 }
 
-// A lock that does something else the second time is told apart from one that fails.
+// TestNondeterminismIsSaid checks that a lock that is not reproducible is distinguished from one
+// that fails.
 func TestNondeterminismIsSaid(t *testing.T) {
 	strategy, _ := strategies.Builtin().Lookup("set-nx-px-del")
 	b := Bound{Clients: 2, Rounds: 1, Nodes: 1, TTL: 30 * time.Second, Budget: map[Fault]int{Advance: 1}}
@@ -308,7 +313,7 @@ func TestNondeterminismIsSaid(t *testing.T) {
 	}
 }
 
-// fickle returns another print each time.
+// fickle returns another Print each time.
 type fickle struct{ stage }
 
 func (f *fickle) Play(ctx context.Context, trials []Trial) ([]Outcome, error) {

@@ -8,29 +8,28 @@ import (
 	"strings"
 )
 
-// A search can be split into shards, for several machines. Each path of it belongs to one of
-// them, or, as long as little has happened on it, to all: all follow it then. A lot is drawn
-// at the first fault, or when A, which begins first, has made so many moves. What is
-// drawn is a matter of what has happened until then, so all shards draw the same, and of
-// the state behind it, as far as states remember what led to them: so two paths
-// that lead to one state nearly always have one lot, and no two shards look at what
-// follows on it.
+// A search can be split into shards, for several machines. Each path belongs to one shard, or,
+// while it is short, to all shards: all shards explore it. A path is assigned to a shard at its
+// first fault, or when client A, which begins first, has made undrawn transitions. The assignment
+// is a hash of the transition and of the state, as far as states record what led to them. All
+// shards therefore compute the same assignment, and two paths that lead to the same state nearly
+// always belong to the same shard, so that no two shards explore its continuation.
 
-// undrawn is how many moves A makes before a lot is drawn. Few make few lots, and many
-// leave much to all shards.
+// undrawn is the number of transitions of A before a path is assigned. A small number gives few
+// distinct assignments, and a large one leaves much work to all shards.
 const undrawn = 3
 
-// A shardAssignment says which shards follow a path. It is kept for each, with what it takes to
-// say where in the order of a whole search a path is.
+// A shardAssignment records which shards explore a path, and the position of the path in the order
+// of a whole search.
 type shardAssignment struct {
 	before *shardAssignment
-	nth    int32 // of the moves from there
-	drawn  bool  // it belongs to this shard alone
-	moves  int8  // how many A has made; of no interest once it is drawn
+	nth    int32 // number of the transition among those from the node before
+	drawn  bool  // the path belongs to this shard alone
+	moves  int8  // number of transitions of A; irrelevant once drawn
 }
 
-// Counts are how much there is in a search, or in the part of it that is in every
-// shard, as in [Result].
+// Counts are the counts of a search, or of the part of a search that every shard repeats, as in
+// [Result].
 type Counts struct {
 	States int `json:"states"`
 	Ends   int `json:"ends"`
@@ -38,9 +37,9 @@ type Counts struct {
 	Moves  int `json:"moves"`
 }
 
-// class returns what of a lot is part of a state. Two paths whose lots differ in that are not
-// one, even if the state is: what one shard leaves to another is not counted on by
-// whoever has come there by another way.
+// class returns the part of an assignment that belongs to the identity of a state. Two paths with
+// different classes are not merged even if they lead to equal states: one path may leave to another
+// shard what the other path does not.
 func (l *shardAssignment) class() int {
 	if l.drawn {
 		return 0
@@ -48,7 +47,7 @@ func (l *shardAssignment) class() int {
 	return 1 + int(l.moves)
 }
 
-// course returns the numbers of the moves that led there.
+// course returns the numbers of the transitions that led to the node.
 func (l *shardAssignment) course() []int {
 	if l == nil {
 		return nil
@@ -61,15 +60,15 @@ func (l *shardAssignment) course() []int {
 	return list
 }
 
-// shared adds to a count of what is in every shard, if a position is.
+// shared increments a count of the part that every shard repeats, if the node belongs to that part.
 func (s *search) shared(p *searchNode, count *int) {
 	if p.shards != nil && !p.shards.drawn {
 		*count++
 	}
 }
 
-// deal drops what is another shard's of where a path leads: the last of the list are
-// where these moves do, and before them may be its close.
+// deal removes the nodes that belong to other shards. The last len(moves) nodes of list are the
+// results of moves; the node before them may be the closing node of p.
 func (s *search) deal(p *searchNode, moves []move, list []*searchNode) []*searchNode {
 	if p.shards == nil {
 		return list
@@ -99,14 +98,14 @@ func (s *search) deal(p *searchNode, moves []move, list []*searchNode) []*search
 	return kept
 }
 
-// draw reports whether a lot is drawn with a move from a position, and whose it is, from 1.
+// draw reports whether a transition assigns the path to a shard, and returns the shard, from 1.
 func (s *search) draw(p *searchNode, m move) (drawn bool, shard int) {
 	var text strings.Builder
 	show := func(client int) {
 		fmt.Fprintf(&text, "%+v\n", s.tables.clients.list[p.parts.clients[client]])
 	}
 	switch {
-	case m.cost == "": // no fault, nor what one begins with
+	case m.cost == "": // neither a fault nor a transition that prepares one
 		if m.client != 1 || p.shards.moves < undrawn {
 			return false, 0
 		}
@@ -126,8 +125,8 @@ func (s *search) draw(p *searchNode, m move) (drawn bool, shard int) {
 	return true, 1 + int(binary.BigEndian.Uint64(sum[:])%uint64(s.bound.Shards))
 }
 
-// befalls returns the number of the client that a fault is about, if it makes no
-// difference to others whether it was before or after what they did: -1 if it may.
+// befalls returns the index of the client that a fault affects, or -1. It is -1 if the order of the
+// fault and the transitions of other clients may matter.
 func (s *search) befalls(m move) int {
 	switch m.cost {
 	case LoseReply, LoseRequest:
@@ -139,10 +138,10 @@ func (s *search) befalls(m move) int {
 	return -1
 }
 
-// Doubles reports whether two shards of a search may look at the same state, so that who adds up
-// counts it twice. After a fault that takes time, all that a client learns is dated behind
-// it. One that takes none, and what A does beside it, lead to one state in either order, but
-// the lot is drawn with whichever comes first.
+// Doubles reports whether two shards may explore the same state, so that the sum of their counts
+// includes it twice. After a fault that takes time, everything that a client learns has a later
+// time. A fault that takes no time and a transition of A lead to the same state in either order,
+// but the shard depends on which comes first.
 func (b Bound) Doubles() bool {
 	for _, f := range Faults() {
 		switch f {

@@ -14,7 +14,7 @@ import (
 	"github.com/lockfault/lockfault/strategies"
 )
 
-// playingOnce plays each script once, in whichever search it is asked for.
+// A playingOnce plays each script once, whichever search asks for it.
 type playingOnce struct {
 	stage
 	known map[Trial]Outcome
@@ -37,7 +37,7 @@ func (r *playingOnce) Play(ctx context.Context, trials []Trial) ([]Outcome, erro
 	return looks, nil
 }
 
-// sharded searches all shards of so many; no shards are the whole.
+// sharded searches all shards of the given number; 0 shards are the whole search.
 func sharded(t *testing.T, player Player, b Bound, of int) []*Result {
 	t.Helper()
 	list := make([]*Result, max(1, of))
@@ -54,7 +54,7 @@ func sharded(t *testing.T, player Player, b Bound, of int) []*Result {
 	return list
 }
 
-// shown returns a result as a file has it, without what depends on how it was searched.
+// shown formats a result as in a file, without the fields that depend on how it was searched.
 func shown(t *testing.T, r Result) string {
 	t.Helper()
 	r.Runs = 0
@@ -65,8 +65,8 @@ func shown(t *testing.T, r Result) string {
 	return string(text)
 }
 
-// Shards that are joined are the whole search: the same findings by the same scripts, and the
-// same numbers, or, where states may be counted twice, a few more.
+// TestShardsAreTheWhole checks that joined shards equal the whole search: the same findings by the
+// same scripts, and the same counts, or slightly larger ones where states may be counted twice.
 func TestShardsAreTheWhole(t *testing.T) {
 	racetest.Skip(t)
 	for _, c := range []struct {
@@ -95,7 +95,7 @@ func TestShardsAreTheWhole(t *testing.T) {
 		for _, of := range []int{1, 2, 3, 7} {
 			shards := sharded(t, player, c.bound, of)
 			joined := Join(inOrder(shards), c.bound)
-			if c.bound.Moves > 0 { // who was cut is said
+			if c.bound.Moves > 0 { // the Cut names the shard
 				if joined.Exhausted || joined.Cut == "" {
 					t.Errorf("%s %v, %d shards: exhausted %t, %q", c.strategy, c.bound.Budget, of, joined.Exhausted, joined.Cut)
 				}
@@ -122,7 +122,7 @@ func TestShardsAreTheWhole(t *testing.T) {
 	}
 }
 
-// A path that is not in every shard is in one only, and each is in one.
+// TestShardsAreDisjoint checks that each path that is not in every shard is in exactly one.
 func TestShardsAreDisjoint(t *testing.T) {
 	racetest.Skip(t)
 	strategy, _ := strategies.Builtin().Lookup("getset-timestamp")
@@ -168,7 +168,8 @@ func TestShardsAreDisjoint(t *testing.T) {
 	}
 }
 
-// What isn't there, was cut or doesn't agree is said, and then nothing is exhausted.
+// TestJoinSaysWhatIsMissing checks that missing, cut and contradicting shards are reported, and
+// that the result is then not exhausted.
 func TestJoinSaysWhatIsMissing(t *testing.T) {
 	fine := func() *Result { return &Result{Exhausted: true, Moves: 5, Common: &Counts{Moves: 2}} }
 	late := fine()
@@ -204,8 +205,8 @@ func inOrder(results []*Result) (list []Shard) {
 	return list
 }
 
-// Of two scripts the shortest is kept, and of those the one that a whole search comes to
-// first, be it the one with more requests.
+// TestJoinKeepsTheFirst checks that the shortest of two scripts is kept, and of equal ones the one
+// that a whole search finds first, even if it has more requests.
 func TestJoinKeepsTheFirst(t *testing.T) {
 	find := func(a checker.Anomaly, moves, requests int, course ...int) Finding {
 		return Finding{Anomaly: a, Anomalies: []checker.Anomaly{checker.Overlap, checker.StaleWrite}, Moves: moves, Requests: requests, Course: course}
@@ -220,8 +221,9 @@ func TestJoinKeepsTheFirst(t *testing.T) {
 	}
 }
 
-// Two paths to one state are not one if other shards may follow what comes next on them; how
-// many moves A had made is of no interest once the lot is drawn.
+// TestLotsArePartOfAState checks that two paths to one state are not merged if other shards may
+// explore the continuation, and that the number of A's transitions is irrelevant once the path is
+// assigned to a shard.
 func TestLotsArePartOfAState(t *testing.T) {
 	racetest.Skip(t)
 	s := newSearch(Bound{Clients: 1, Rounds: 1}, nil, nil)

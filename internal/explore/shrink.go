@@ -11,33 +11,33 @@ import (
 	"github.com/lockfault/lockfault/internal/harness"
 )
 
-// A ShrinkResult is a script that was made smaller.
+// A ShrinkResult is the result of shrinking a script.
 type ShrinkResult struct {
-	// Script is it, in the language of docs/script.md, with an expect line.
+	// Script is the shrunk script, in the language of docs/script.md, with an expect line.
 	Script string
-	// Anomaly is the one that was kept, and Anomalies are all that the script shows.
+	// Anomaly is the anomaly that was kept, and Anomalies are all anomalies that the script shows.
 	Anomaly   checker.Anomaly
 	Anomalies []checker.Anomaly
-	// Units is how many units are left of it, and From how many there were: moves of a search,
-	// or steps of any other script.
+	// Units is the number of units left, and From the number before shrinking. A unit is a
+	// transition of a search, or a step of any other script.
 	Units, From int
-	// Plays is how many scripts were played for it.
+	// Plays is the number of candidates played.
 	Plays int
-	// Minimal reports whether it was seen that each unit is needed. It is false if
-	// that was interrupted, or took more than [MostPlays].
+	// Minimal reports whether each remaining unit was found to be needed. It is false if shrinking
+	// was interrupted or reached the limit [MostPlays].
 	Minimal bool
 }
 
-// MostPlays is how many scripts are played at most to shrink one.
+// MostPlays is the largest number of candidates played to shrink one script.
 const MostPlays = 2000
 
-// An NotShownError is the error of a script that does not show the anomaly that is to be kept.
+// A NotShownError reports that a script does not show the anomaly to keep.
 type NotShownError struct {
-	Anomaly checker.Anomaly // empty for any
+	Anomaly checker.Anomaly // empty for any anomaly
 	Shows   []checker.Anomaly
 }
 
-// Error says what it shows instead.
+// Error returns the anomalies that the script shows instead.
 func (e *NotShownError) Error() string {
 	if len(e.Shows) == 0 {
 		return "it shows no anomaly"
@@ -49,28 +49,30 @@ func (e *NotShownError) Error() string {
 	return fmt.Sprintf("it does not show %s, but %s", e.Anomaly, strings.Join(words, " "))
 }
 
-// An NotReproducibleError is the error of a script that can't be shrunk, or of what it was shrunk to: it ended in
-// an error, or the lock does not do the same each time.
+// A NotReproducibleError reports that a script, or its shrunk version, ended in an error or did not
+// give the same result each time.
 type NotReproducibleError struct{ Script, Why string }
 
-// Error says why.
+// Error returns the reason.
 func (e *NotReproducibleError) Error() string { return e.Why }
 
-// Shrink returns a smaller script, in which a unit is a step, that shows an anomaly which a script
-// shows: the first of them, if none is named. It tries what can be left out, in one order, and plays each
-// candidate: so the result is the same each time. A candidate counts if it shows the anomaly and stays
-// within what the script did:
+// Shrink returns a smaller script, whose units are steps, that still shows an anomaly of the given
+// script: a, or the first anomaly if a is empty. Shrink tries removals in a fixed order and plays
+// each candidate, so the result is reproducible. A candidate is accepted if it shows the anomaly
+// and does not go beyond the original script:
 //
-//   - no more releases and extensions by clients that don't hold the lock, nor by those that
-//     never did,
-//   - no more time, but for a tenth of a lease: a script that waits by chance is no better than
-//     one that says so; for what a search has found, no more time at all,
-//   - for anomalies that show when nothing more is under way: nothing more is,
-//   - for what a search has found: an end that lets all through finds nothing held, unless
-//     it did.
+//   - clients release or extend a lock that they do not hold, or never held, at most as often as
+//     before,
+//   - the script takes at most a tenth of a lease longer: a script that waits by chance is no
+//     better than one with an explicit wait. A finding of a search may not take more time at all,
+//   - for anomalies that are final only when no operation is in progress: no operation is in
+//     progress at the end, unless one was before,
+//   - for a finding of a search: no messages are held when the end of the path passes everything,
+//     unless there were some before.
 //
-// It blocks until it is done or ctx is. Then the error is that of ctx, and what there is so far is
-// returned; it was not played again. Other errors are [*NotShownError], [*NotReproducibleError], that of [scenarios.Parse], and the player's.
+// Shrink blocks until it is done or ctx is done. In the latter case Shrink returns ctx's error and
+// the smallest script so far, which was not played again. Other errors are [*NotShownError],
+// [*NotReproducibleError], the error of [scenarios.Parse], and the player's error.
 func Shrink(ctx context.Context, player Player, name string, text []byte, a checker.Anomaly) (ShrinkResult, error) {
 	d, err := draftOfScript(name, text)
 	if err != nil {
@@ -94,10 +96,12 @@ func Shrink(ctx context.Context, player Player, name string, text []byte, a chec
 	return s.run(ctx, &look, fmt.Sprintf("%s of %s, shrunk from %s.", s.anomaly, look.Meta.Strategy, name))
 }
 
-// ShrinkFindings shrinks what a search has found, as [Shrink] does; there a unit is a move. What is not the same
-// when it is played again stays as it was, and the script is among the failures. It blocks until it
-// is done or ctx is, whose error is none: what was not shrunk until then stays as it was. The error
-// is the player's.
+// ShrinkFindings shrinks the findings of a search in place, as [Shrink] does, with transitions as
+// units. A finding that is not reproducible stays unchanged, and its script is added to the
+// failures.
+//
+// ShrinkFindings blocks until it is done or ctx is done. When ctx is done, ShrinkFindings returns
+// nil and leaves the remaining findings unchanged. The error is the player's.
 func ShrinkFindings(ctx context.Context, player Player, r *Result) error {
 	for i := range r.Findings {
 		f := &r.Findings[i]
@@ -126,7 +130,7 @@ func ShrinkFindings(ctx context.Context, player Player, r *Result) error {
 	return nil
 }
 
-// unless returns an error, unless it is that of the context.
+// unless returns err, or nil if the context is done.
 func unless(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return nil
@@ -134,29 +138,29 @@ func unless(ctx context.Context, err error) error {
 	return err
 }
 
-// A shrinker shrinks a draft.
+// A shrinker shrinks a candidate.
 type shrinker struct {
 	player  Player
 	anomaly checker.Anomaly
 	best    candidate
-	shows   []checker.Anomaly // the best, all of them
+	shows   []checker.Anomaly // all anomalies that best shows
 	ttl     time.Duration
-	// Limits of what a candidate does, which are those of the script that it began with.
+	// The limits for candidates: what the original script did.
 	longest time.Duration
 	misuse  misuse
 	busy    bool
 	crowded bool
 
-	memo  map[string]bool // whether a script will do
+	memo  map[string]bool // whether a script was accepted
 	plays int
-	most  int // plays
+	most  int // largest number of plays
 }
 
 func newShrinker(player Player, a checker.Anomaly, d candidate) *shrinker {
 	return &shrinker{player: player, anomaly: a, best: d, memo: map[string]bool{}, most: MostPlays}
 }
 
-// run shrinks the draft, of which it is known how it ends.
+// run shrinks the candidate, whose outcome is look.
 func (s *shrinker) run(ctx context.Context, look *Outcome, comment string) (ShrinkResult, error) {
 	s.limits(look)
 	s.shows = look.Anomalies
@@ -177,11 +181,11 @@ func (s *shrinker) run(ctx context.Context, look *Outcome, comment string) (Shri
 	return result, err
 }
 
-// blink is how much longer than before a path may take: in a search, time stands still unless a
-// fault moves it, and requests must not run out of time because one of them was left out.
+// blink is the extra duration allowed for a path. In a search, time stands still unless a fault
+// moves it, and requests must not time out because a unit was removed.
 const blink = time.Millisecond
 
-// limits has candidates stay within what a script did that ended like that.
+// limits sets the limits for candidates from the outcome of the original script.
 func (s *shrinker) limits(look *Outcome) {
 	s.ttl = look.Meta.TTL
 	s.longest, s.misuse, s.busy = look.Part.Took+s.ttl/10, misuses(look.Part.Events), busy(look)
@@ -190,8 +194,8 @@ func (s *shrinker) limits(look *Outcome) {
 	}
 }
 
-// shrink tries what can be left out, in the order of what makes a script simplest, until nothing can. Each step
-// takes something away or renames what is left, so it ends.
+// shrink tries all removals until none is accepted, starting with those that simplify a script
+// most. Each accepted change removes something or renames what is left, so shrink terminates.
 func (s *shrinker) shrink(ctx context.Context) error {
 	steps := []func(context.Context) (bool, error){s.clients, s.rounds, s.families, s.chunks, s.singles, s.names, s.measures}
 	for again := true; again; {
@@ -207,7 +211,7 @@ func (s *shrinker) shrink(ctx context.Context) error {
 	return nil
 }
 
-// clients leaves out clients with all that they do.
+// clients removes clients with everything that they do.
 func (s *shrinker) clients(ctx context.Context) (bool, error) {
 	return s.repeat(ctx, func(d candidate) (list []candidate) {
 		for _, name := range slices.Backward(d.clients) {
@@ -219,17 +223,18 @@ func (s *shrinker) clients(ctx context.Context) (bool, error) {
 	})
 }
 
-// rounds leaves out a client's round.
+// rounds removes single rounds of a client.
 func (s *shrinker) rounds(ctx context.Context) (bool, error) {
 	return s.lists(ctx, candidate.rounds)
 }
 
-// families leaves out faults, with what ends them, and then what else makes sense only together.
+// families removes faults together with the lines that end them, then other units that only make
+// sense together.
 func (s *shrinker) families(ctx context.Context) (bool, error) {
 	return s.lists(ctx, candidate.families)
 }
 
-// lists leaves out lists of units.
+// lists removes the lists of units that of returns.
 func (s *shrinker) lists(ctx context.Context, of func(candidate) [][]int) (bool, error) {
 	return s.repeat(ctx, func(d candidate) (list []candidate) {
 		for _, out := range of(d) {
@@ -239,7 +244,7 @@ func (s *shrinker) lists(ctx context.Context, of func(candidate) [][]int) (bool,
 	})
 }
 
-// chunks leaves out units that follow one another: half of them, a quarter, and so on.
+// chunks removes consecutive units: half of all units, then a quarter, and so on.
 func (s *shrinker) chunks(ctx context.Context) (changed bool, err error) {
 	for size := len(s.best.units) / 2; size > 1; size /= 2 {
 		did, err := s.repeat(ctx, func(d candidate) (list []candidate) {
@@ -255,7 +260,7 @@ func (s *shrinker) chunks(ctx context.Context) (changed bool, err error) {
 	return changed, nil
 }
 
-// singles leaves out one unit.
+// singles removes single units.
 func (s *shrinker) singles(ctx context.Context) (bool, error) {
 	return s.repeat(ctx, func(d candidate) (list []candidate) {
 		for out := range slices.Backward(d.units) {
@@ -265,7 +270,7 @@ func (s *shrinker) singles(ctx context.Context) (bool, error) {
 	})
 }
 
-// measures makes pauses shorter, jumps of clocks smaller, and rounds fewer, each by bisection.
+// measures reduces pauses, clock jumps and numbers of rounds, each by bisection.
 func (s *shrinker) measures(ctx context.Context) (changed bool, err error) {
 	for i := range s.best.units {
 		for k := range s.best.units[i] {
@@ -280,9 +285,9 @@ func (s *shrinker) measures(ctx context.Context) (changed bool, err error) {
 	return changed, nil
 }
 
-// bisect makes a measure as small as it may be, as far as what is smaller than one that is too small is so, too.
+// bisect minimizes a value, assuming that every value below a rejected one is rejected, too.
 func (s *shrinker) bisect(ctx context.Context, unit, line int, m tunable) (changed bool, err error) {
-	low, high := -1, m.now // what is known not to do, and to do
+	low, high := -1, m.now // the largest rejected and the smallest accepted value
 	for high-low > 1 {
 		at := low + (high-low)/2
 		did, err := s.try(ctx, []candidate{s.best.withMeasure(unit, line, m, at)})
@@ -298,12 +303,12 @@ func (s *shrinker) bisect(ctx context.Context, unit, line int, m tunable) (chang
 	return changed, nil
 }
 
-// names calls clients A, B and so on, in the order in which they come.
+// names renames the clients to A, B and so on, in the order of their first use.
 func (s *shrinker) names(ctx context.Context) (bool, error) {
 	return s.try(ctx, []candidate{s.best.renamed()})
 }
 
-// repeat tries candidates until none of them will do.
+// repeat tries candidates until none is accepted.
 func (s *shrinker) repeat(ctx context.Context, candidates func(candidate) []candidate) (changed bool, err error) {
 	for {
 		did, err := s.try(ctx, candidates(s.best))
@@ -314,11 +319,11 @@ func (s *shrinker) repeat(ctx context.Context, candidates func(candidate) []cand
 	}
 }
 
-// abreast is how many candidates are played at a time, of which the first that will do counts. It
-// doesn't depend on the machine, so that plays are the same everywhere.
+// abreast is the number of candidates played at a time; the first accepted one is used. abreast
+// does not depend on the machine, so that the number of plays is the same everywhere.
 const abreast = 4
 
-// try makes the first of the candidates that will do the best, and reports whether there was one.
+// try sets best to the first accepted candidate of list, and reports whether there is one.
 func (s *shrinker) try(ctx context.Context, list []candidate) (bool, error) {
 	best, err := s.best.text("", nil)
 	if err != nil {
@@ -333,7 +338,7 @@ func (s *shrinker) try(ctx context.Context, list []candidate) (bool, error) {
 			some[i] = some[i].recounted()
 			text, err := some[i].text("", nil)
 			if err != nil || text == best {
-				continue // it is no script, or no other
+				continue // invalid or unchanged
 			}
 			texts[i] = text
 			if _, known := s.memo[text]; !known && looks[text] == nil && s.plays+len(trials) < s.most {
@@ -365,7 +370,7 @@ func (s *shrinker) try(ctx context.Context, list []candidate) (bool, error) {
 	return false, nil
 }
 
-// does reports whether a candidate that ended like that will do.
+// does reports whether a candidate with the given outcome is accepted.
 func (s *shrinker) does(d candidate, look *Outcome) bool {
 	if look.Err != "" || !slices.Contains(look.Anomalies, s.anomaly) || look.Part.Took > s.longest || misuses(look.Part.Events).exceeds(s.misuse) {
 		return false
@@ -376,8 +381,9 @@ func (s *shrinker) does(d candidate, look *Outcome) bool {
 	return s.busy || !lasting(s.anomaly) || !busy(look)
 }
 
-// crowded reports whether messages were held when the end of a path let all through. On a path each that is held
-// has a move of its own, so that the search, and not chance, decides which comes first.
+// crowded reports whether messages were held when the end of a path passed everything. On a path of
+// a search, each held message has its own transition, so that the search and not chance decides
+// their order.
 func (d candidate) crowded(look *Outcome) bool {
 	var lines []string
 	for _, unit := range d.units {
@@ -397,24 +403,25 @@ func (d candidate) crowded(look *Outcome) bool {
 	return false
 }
 
-// lasting reports whether an anomaly is one that shows when nothing more is under way that might
+// lasting reports whether an anomaly is final only when no operation is in progress that could
 // explain it.
 func lasting(a checker.Anomaly) bool {
 	return slices.Contains([]checker.Anomaly{checker.Unavailable, checker.StuckLock, checker.Starvation, checker.SelfDeadlock}, a)
 }
 
-// busy reports whether a client was in the middle of something at the end.
+// busy reports whether a client was in an operation at the end.
 func busy(look *Outcome) bool {
 	return slices.ContainsFunc(look.View.Clients, func(c harness.ClientView) bool { return c.Busy })
 }
 
-// misuse is how often clients released or extended a lock that they didn't hold, and how often they had
-// never held it: what that shows is not the lock's fault. A script may be about the first.
+// A misuse counts the releases and extensions by clients that did not hold the lock, and by clients
+// that had never held it. The lock is not to blame for their consequences. A script may be about
+// the first kind.
 type misuse struct{ idle, never int }
 
 func (m misuse) exceeds(limit misuse) bool { return m.idle > limit.idle || m.never > limit.never }
 
-// misuses counts.
+// misuses counts the misuses in a history.
 func misuses(events []checker.Event) (m misuse) {
 	holds, held := map[string]int{}, map[string]bool{}
 	for _, e := range events {

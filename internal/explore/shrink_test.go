@@ -14,7 +14,7 @@ import (
 	"github.com/lockfault/lockfault/scenarios"
 )
 
-// shrunk shrinks a script of the library.
+// shrunk shrinks a scenario of the library.
 func shrunk(t *testing.T, strategy, scenario string, a checker.Anomaly) (ShrinkResult, string) {
 	t.Helper()
 	player, _ := staged(t, strategy, 0, Bound{})
@@ -30,7 +30,7 @@ func shrunk(t *testing.T, strategy, scenario string, a checker.Anomaly) (ShrinkR
 	if err != nil || string(script.Format()) != got.Script {
 		t.Fatalf("%v:\n%s", err, got.Script)
 	}
-	// It is what it says, and no step of it can go.
+	// The result shows the anomaly, and no step of it can be removed.
 	d, err := draftOfScript("small.txt", []byte(got.Script))
 	if err != nil || len(d.units) != got.Units {
 		t.Fatalf("%v; %d steps, want %d", err, len(d.units), got.Units)
@@ -60,13 +60,14 @@ func mustFormat(t *testing.T, scenario string) []byte {
 	return script.Format()
 }
 
-// steps returns the lines of a script between its settings and what it expects, with commas between them.
+// steps returns the lines of a script between its settings and its expect line, separated by
+// commas.
 func steps(script string) string {
 	parts := strings.Split(strings.TrimSpace(script), "\n\n")
 	return strings.ReplaceAll(parts[len(parts)-2], "\n", ", ")
 }
 
-// What is not needed goes, what is needed stays.
+// TestShrinks checks that units that are not needed are removed, and needed ones kept.
 func TestShrinks(t *testing.T) {
 	racetest.Skip(t)
 	for _, c := range []struct {
@@ -92,11 +93,11 @@ func TestShrinks(t *testing.T) {
 	}
 }
 
-// A pretender plays no script, but says of each what it shows.
+// A pretender does not play scripts, but defines what each shows.
 type pretender struct {
 	shows  func(*scenarios.Script) bool
 	plays  int
-	cancel func() // after some plays
+	cancel func() // called after some plays
 	print  func(plays int) string
 }
 
@@ -150,7 +151,7 @@ stop it
 expect none
 `
 
-// lines counts the steps of a script that have a word.
+// lines counts the steps of a script that contain a word.
 func lines(s *scenarios.Script, word string) (n int) {
 	for _, step := range s.Steps {
 		if slices.Contains(strings.Fields(step.Do.String()), word) {
@@ -160,7 +161,7 @@ func lines(s *scenarios.Script, word string) (n int) {
 	return n
 }
 
-// Whatever an anomaly needs is what is left.
+// TestShrinksToWhatIsNeeded checks that exactly the steps that an anomaly needs are left.
 func TestShrinksToWhatIsNeeded(t *testing.T) {
 	racetest.Skip(t)
 	waits := func(s *scenarios.Script, least time.Duration) bool {
@@ -201,7 +202,8 @@ func TestShrinksToWhatIsNeeded(t *testing.T) {
 	}
 }
 
-// Who comes first is A, in the header too, where the order says nothing.
+// TestRenames checks that the first client is renamed to A, in the header too, where the order has
+// no meaning.
 func TestRenames(t *testing.T) {
 	const mine = "clients Z A B\nthread 7 A B\n\nhold B A before SET or none\nB acquire\nA acquire\n\nexpect none\n"
 	d, err := draftOfScript("mine.txt", []byte(mine))
@@ -218,7 +220,8 @@ func TestRenames(t *testing.T) {
 	}
 }
 
-// It ends, whatever the lock shows, and says so where not everything was tried.
+// TestShrinkingIsBounded checks that shrinking ends, whatever the lock shows, and reports if not
+// everything was tried.
 func TestShrinkingIsBounded(t *testing.T) {
 	d, err := draftOfScript("long.txt", []byte(long))
 	if err != nil {
@@ -233,7 +236,8 @@ func TestShrinkingIsBounded(t *testing.T) {
 	}
 }
 
-// What can't be shrunk is said, and what was interrupted is there.
+// TestShrinkingFails checks that a script that cannot be shrunk is reported, and that an
+// interrupted result is returned.
 func TestShrinkingFails(t *testing.T) {
 	yes, no := func(s *scenarios.Script) bool { return lines(s, "acquire") > 0 }, func(*scenarios.Script) bool { return false }
 	var absent *NotShownError
@@ -247,7 +251,7 @@ func TestShrinkingFails(t *testing.T) {
 	if _, err := Shrink(t.Context(), &pretender{shows: yes}, "x", []byte("clients"), ""); !errors.As(err, &syntax) {
 		t.Error(err)
 	}
-	// From the first two plays on, and at the last only.
+	// From the first two plays on, and at the last play only.
 	for _, from := range []int{2, 15} {
 		var unsound *NotReproducibleError
 		prints := func(plays int) string {

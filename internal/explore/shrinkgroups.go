@@ -5,10 +5,10 @@ import (
 	"slices"
 )
 
-// Which units of a draft go together when one of them goes.
+// This file groups the units of a candidate that shrinking removes together.
 
-// rounds returns the rounds of each client: lists of the units that are about it alone, from one in which it
-// begins a round to the next.
+// rounds returns the rounds of each client. A round is a list of the units that name only this
+// client, from one that begins a round to the next.
 func (d candidate) rounds() [][]int {
 	var list [][]int
 	for _, client := range d.clients {
@@ -34,8 +34,9 @@ func (d candidate) rounds() [][]int {
 	return list
 }
 
-// families returns lists of units that have to do with one another, so that one of them may make no sense
-// without the others: a pause and its end, what is held and what lets it pass. First come those with faults.
+// families returns lists of related units, which may make no sense without each other. Examples are
+// a pause and its end, or a held message and the line that passes it. Families with faults come
+// first.
 func (d candidate) families() [][]int {
 	var keys []string
 	lists := map[string][]int{}
@@ -65,8 +66,8 @@ func (d candidate) families() [][]int {
 	return list
 }
 
-// familyOf returns a name for the lines that a line has to do with, and whether it is a fault; the
-// name is empty if it stands for itself.
+// familyOf returns the name of the family of a line, and whether the family is a fault; the name is
+// "" if the line has no family.
 func familyOf(line string) (name string, fault bool) {
 	s := sentenceOf(line)
 	first, last := s.words[0], s.words[len(s.words)-1]

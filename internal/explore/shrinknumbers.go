@@ -9,24 +9,24 @@ import (
 	"github.com/lockfault/lockfault/faults"
 )
 
-// jumps reports whether time goes on in a line for longer than it takes to see to something.
+// jumps reports whether a line lets time pass for longer than a client needs to make progress.
 func jumps(line string) bool {
 	return strings.HasPrefix(line, "wait ") && len(measuresOf(line, time.Second)) > 0
 }
 
-// A tunable is a number in a line that may be smaller: the span of a pause, or of a clock's jump, or how
-// many rounds there are. It has a grid of values, from 0.
+// A tunable is a number in a line that can be reduced: the span of a pause or clock jump, or a
+// number of rounds. Its values are on a grid that begins at 0.
 type tunable struct {
-	at   int // the word
-	now  int // the value on the grid that is nearest from above
+	at   int // index of the word
+	now  int // the nearest value on the grid that is not smaller
 	show func(int) string
 }
 
-// finest is the step between two spans that are tried, in TTLs. past is added: what a lock does by the
-// clock it does after round ones.
+// finest is the step between two spans that are tried, in TTLs. The constant past is added to each
+// span, because locks schedule their timers after round spans.
 const finest = 0.01
 
-// measuresOf returns what may be smaller in a line.
+// measuresOf returns the numbers in a line that can be reduced.
 func measuresOf(line string, ttl time.Duration) (list []tunable) {
 	words := sentenceOf(line).words
 	for i, word := range words[:max(0, len(words)-1)] {
@@ -45,7 +45,7 @@ func measuresOf(line string, ttl time.Duration) (list []tunable) {
 	return list
 }
 
-// measureOf returns a span as a measure, if it is long enough to be made smaller.
+// measureOf returns a span as a tunable; ok is false if the span is too short to be reduced.
 func measureOf(at int, word string, ttl time.Duration) (m tunable, ok bool) {
 	unsigned := strings.TrimLeft(word, "+-")
 	sign := word[:len(word)-len(unsigned)]
@@ -70,7 +70,7 @@ func measureOf(at int, word string, ttl time.Duration) (m tunable, ok bool) {
 	return m, true
 }
 
-// withMeasure returns the draft with another value in a line of a unit.
+// withMeasure returns the candidate with another value in one line.
 func (d candidate) withMeasure(unit, line int, m tunable, value int) candidate {
 	s := sentenceOf(d.units[unit][line])
 	s.words = slices.Clone(s.words)

@@ -2,17 +2,19 @@ package explore
 
 import "time"
 
-// splitMove is where the first half of a move leads that is known by its halves: time goes
-// on, for each client and node by itself, and then one client does something. Both are in
-// tables where the whole is not: nothing is looked at between them. Whether the position is known says the
-// position.
+// A splitMove is the node after the first half of a transition that consists of two halves. In the
+// first half, time passes, for each client and node separately; in the second, one client does
+// something. The effects of both halves are in tables where that of the whole is not, because no
+// other transition is explored between them. The embedded node's known field reports whether the
+// first half is known.
 type splitMove struct {
 	*searchNode
 	then move // the second half
 }
 
-// halfway finds out where the first half of a move leads, if it has one, and reports whether
-// nothing more needs to be known of that. A move is left whole of which halves are no use.
+// halfway finds the state after the first half of a transition, if it has halves, and reports
+// whether nothing more is needed for the first half. A transition whose halves cannot be looked up
+// is treated as a whole.
 func (s *search) halfway(q *searchNode) bool {
 	if q.half == nil || q.half.known {
 		return true
@@ -28,8 +30,7 @@ func (s *search) halfway(q *searchNode) bool {
 	return true
 }
 
-// goOn says that the first half of a move is known: where the second leads is looked up from
-// there.
+// goOn marks the first half of a transition as known and sets the key of the second half.
 func (s *search) goOn(q *searchNode) {
 	h := q.half
 	h.known = true
@@ -41,7 +42,7 @@ func (s *search) goOn(q *searchNode) {
 	q.from, q.before, q.key, q.nodes, q.local = h.parts, h.memory, key, nodes, true
 }
 
-// learnHalf takes note of what the first half of a move came to.
+// learnHalf records the effect of the first half of a transition.
 func (s *search) learnHalf(q *searchNode, look *Outcome) {
 	h := q.half
 	h.parts = s.tables.parts(look.Half.View)
@@ -51,8 +52,8 @@ func (s *search) learnHalf(q *searchNode, look *Outcome) {
 	s.goOn(q)
 }
 
-// adds says what the move added to the history, of which the second half is given if it has
-// halves.
+// adds sets the contribution of the transition to the history. If the transition has halves, part
+// is the contribution of the second half.
 func (q *searchNode) adds(part *pathSegment) {
 	if q.half != nil {
 		part = &pathSegment{Part: q.half.trail.part().and(&part.Part)}
@@ -60,8 +61,8 @@ func (q *searchNode) adds(part *pathSegment) {
 	q.trail.adds(part)
 }
 
-// rest returns what the second half of a move added to the history, if it has halves, of what
-// the whole did.
+// rest returns the contribution of the second half of a transition, given that of the whole
+// transition; without halves it returns the whole.
 func (q *searchNode) rest(whole Part) Part {
 	if q.half == nil {
 		return whole
@@ -71,7 +72,7 @@ func (q *searchNode) rest(whole Part) Part {
 	return second
 }
 
-// split returns what a part's first steps added, which took so long, and the others.
+// split splits a part after the given number of steps, which took the given duration.
 func (p *Part) split(steps int, took time.Duration) (first, second Part) {
 	at := p.Steps[steps]
 	first = Part{Events: p.Events[:at:at], Steps: p.Steps[:steps:steps], Took: took}
@@ -85,7 +86,7 @@ func (p *Part) split(steps int, took time.Duration) (first, second Part) {
 	return first, second
 }
 
-// and returns what two moves add that follow each other.
+// and returns the contribution of two transitions in succession.
 func (p *Part) and(then *Part) Part {
 	whole := Part{Took: p.Took + then.Took}
 	whole.Events = append(whole.Events, p.Events...)

@@ -13,8 +13,8 @@ import (
 	"github.com/lockfault/lockfault/strategies"
 )
 
-// Tables change nothing but how many scripts are played. A few searches are made, others each
-// time; LOCKFAULT_ALL asks for all.
+// TestTablesLoseNothing checks that tables change only the number of scripts played. Each run makes
+// a random selection of searches; LOCKFAULT_ALL selects all.
 func TestTablesLoseNothing(t *testing.T) {
 	racetest.Skip(t)
 	budgets := []map[Fault]int{
@@ -55,8 +55,8 @@ func TestTablesLoseNothing(t *testing.T) {
 	}
 }
 
-// A lock whose clients know of each other by a variable, which in virtual time they share, is
-// searched without tables, and that is said.
+// TestWhatTablesCantKnow checks that a lock whose clients share a variable, as they do in virtual
+// time, is searched without tables, and that the result reports this.
 func TestWhatTablesCantKnow(t *testing.T) {
 	racetest.Skip(t)
 	var attempts atomic.Int64
@@ -74,7 +74,7 @@ func TestWhatTablesCantKnow(t *testing.T) {
 	if with.Untabled == "" || without.Untabled != "" {
 		t.Errorf("untabled %q, %q", with.Untabled, without.Untabled)
 	}
-	// And no state is one that others are like, for all that is known.
+	// The search is not exhaustive: states that look equal may differ in what snapshots do not show.
 	if with.Exhausted || with.Cut == "" {
 		t.Errorf("exhausted %t, %q", with.Exhausted, with.Cut)
 	}

@@ -17,65 +17,67 @@ import (
 	"github.com/lockfault/lockfault/internal/harness"
 )
 
-// A Trial is a script to be played.
+// A Trial is a script to play.
 type Trial struct {
 	Script string
-	// Mark is the line, from 1, where its last move begins; 0 if that is of no
-	// interest.
+	// Mark is the line, from 1, where the last transition of the path begins; 0 if the caller needs
+	// no [Outcome.Part] for it.
 	Mark int
-	// Half is a line of it before which it is of interest how things stand; 0 for none.
+	// Half is a line of the last transition before which a snapshot is taken for [Outcome.Half]; 0
+	// for none.
 	Half int
-	// Moves is how many its path has, which goes on from another's, and Last says that none goes on from it;
-	// Moves is 0 for one that has to be played from the beginning.
+	// Moves is the number of transitions on the path, which continues the path of another trial.
+	// Last reports that no other trial continues this path. Moves is 0 for a trial that must be
+	// played from the beginning.
 	Moves int
 	Last  bool
 }
 
-// An Outcome is how a script ended.
+// An Outcome is the result of playing a script.
 type Outcome struct {
-	// View is how things stand at its end.
+	// View is the snapshot at the end of the script.
 	View harness.Snapshot
-	// Anomalies are those that it shows, in the checker's order.
+	// Anomalies are the anomalies that the history shows, in the checker's order.
 	Anomalies []checker.Anomaly
-	// Unjudged says why anomalies of servers were not judged; empty if they were.
+	// Unjudged is the reason why server-side anomalies were not judged; empty if they were.
 	Unjudged string
-	// Print is a hash of its history, for a trial without a mark: that of a script that
-	// is played twice is the same. Of a strategy that varies it shows the anomalies alone.
+	// Print is a hash of the history, set for a trial without a Mark: playing the same script again
+	// gives the same hash. For a strategy whose history varies, Print lists only the anomalies.
 	Print string
-	// Before is a hash of what happened before the mark, and Part what happened
-	// from there on.
+	// Before is a hash of the events before the Mark, and Part holds the events from the Mark on.
 	Before string
 	Part   Part
-	// Half is how things stood in the midst of the part, for a trial that asks for it.
+	// Half is the snapshot within the Part, for a trial with a Half.
 	Half *Half `json:",omitempty"`
-	// Meta is what the history says about itself.
+	// Meta is the metadata of the history.
 	Meta checker.Meta
-	// Err says why there is none of this: the script, or the lock, was in error.
+	// Err is the reason why the other fields are empty: the script or the lock failed.
 	Err string
-	// Left says what another run left behind that was kept in the same house.
+	// Left describes what another run, kept in the same [RunCache], failed to clean up.
 	Left string `json:",omitempty"`
 }
 
-// A Part is what a move adds to a history. Its times are those since the move
-// began.
+// A Part is the contribution of one transition to a history. Its times are relative to the
+// beginning of the transition.
 type Part struct {
-	// Events are there without the steps: which lines they were is of no interest.
+	// Events excludes the step events: which lines of the script they belong to is irrelevant.
 	Events []checker.Event
-	// Steps says before which of the events the move's steps stand.
+	// Steps holds, for each step of the transition, the index in Events before which the step
+	// stands.
 	Steps []int
-	// Took is how much time went by.
+	// Took is the duration of the transition, in simulated time.
 	Took time.Duration
 }
 
-// A Half is how things stood after some of a part's steps.
+// A Half is a snapshot taken after some of the steps of a Part.
 type Half struct {
 	View  harness.Snapshot
-	Steps int           // how many
-	Took  time.Duration // until then
+	Steps int           // number of steps before the snapshot
+	Took  time.Duration // duration until the snapshot
 }
 
-// Play plays a trial with a cell that has its script, in virtual time: what a player does with
-// each, in whatever process.
+// Play plays a trial in virtual time, using a cell that has the trial's script. A [Player] calls
+// Play for each trial, in a process of its choice.
 func Play(t *testing.T, cell harness.Cell, trial Trial) Outcome {
 	outcome, views := harness.PlaySnapshots(t, cell, trial.Half)
 	look := lookAt(outcome, views, trial, &historyCursor{})
@@ -85,13 +87,15 @@ func Play(t *testing.T, cell harness.Cell, trial Trial) Outcome {
 	return look
 }
 
-// A historyCursor is how far a history was looked at that goes on. The zero value is at its beginning.
+// A historyCursor holds the position up to which a growing history has been hashed. The zero value
+// is the beginning of the history.
 type historyCursor struct {
 	upto  int
 	tally historyHash
 }
 
-// lookAt returns how a cell ended of which there are such views.
+// lookAt returns the outcome of a played cell. views are the snapshots taken, the one at the end
+// last; past moves forward to the trial's mark.
 func lookAt(outcome harness.Outcome, views []harness.Snapshot, trial Trial, past *historyCursor) Outcome {
 	mark, half := trial.Mark, trial.Half
 	switch outcome.Status {
@@ -147,13 +151,14 @@ func lookAt(outcome harness.Outcome, views []harness.Snapshot, trial Trial, past
 	return look
 }
 
-// same reports whether two looks at the same trial show the same.
+// same reports whether two outcomes of the same trial are equal.
 func (l *Outcome) same(other *Outcome) bool {
 	return l.Before == other.Before && reflect.DeepEqual(l.View, other.View) &&
 		digest(l.Part.Events, exactly) == digest(other.Part.Events, exactly)
 }
 
-// strip returns the events up to the end, without the steps, and where these stood.
+// strip returns the events before the End event without the step events, and the positions of the
+// steps.
 func strip(events []checker.Event) (list []checker.Event, steps []int) {
 	for _, e := range events {
 		switch e.Kind {
@@ -168,13 +173,13 @@ func strip(events []checker.Event) (list []checker.Event, steps []int) {
 	return list, steps
 }
 
-// dates returns the times in an event that may not be said, which are 0 then.
+// dates returns the optional times of an event; an optional time that is not set is 0.
 func dates(e *checker.Event) [2]*time.Duration {
 	return [...]*time.Duration{&e.Until, &e.Expires}
 }
 
-// message reports whether an event is about a message. Such a one always says when it was
-// sent, which may be at 0.
+// message reports whether an event is about a message. Such an event always has a send time, which
+// may be 0.
 func message(e checker.Event) bool {
 	switch e.Kind {
 	case checker.Request, checker.Reply, checker.Push, checker.Held, checker.Passed, checker.Dropped:
@@ -183,15 +188,16 @@ func message(e checker.Event) bool {
 	return false
 }
 
-// origin is the date at which a part begins, 0 being none.
+// origin stands for an optional time equal to the beginning of a Part, because 0 means that the
+// time is not set.
 const origin time.Duration = math.MinInt64
 
-// since returns an event with times since another began.
+// since returns an event with its times made relative to the time began.
 func since(began time.Duration, e checker.Event) checker.Event {
 	return moved(e, -began, func(date time.Duration) time.Duration { return cmp.Or(date-began, origin) })
 }
 
-// after undoes since, for another begin.
+// after reverses since, for another time began.
 func after(began time.Duration, e checker.Event) checker.Event {
 	return moved(e, began, func(date time.Duration) time.Duration {
 		if date == origin {
@@ -201,7 +207,8 @@ func after(began time.Duration, e checker.Event) checker.Event {
 	})
 }
 
-// shift returns an event of a part in one that began so much before.
+// shift returns an event of a Part with its times made relative to a beginning that is earlier by
+// before.
 func shift(e checker.Event, before time.Duration) checker.Event {
 	return moved(e, before, func(date time.Duration) time.Duration {
 		if date == origin {
@@ -211,7 +218,8 @@ func shift(e checker.Event, before time.Duration) checker.Event {
 	})
 }
 
-// moved returns an event whose times are later, and its dates something else, where it has any.
+// moved returns an event whose times are later by the given duration, and whose optional times,
+// where set, are mapped by date.
 func moved(e checker.Event, by time.Duration, date func(time.Duration) time.Duration) checker.Event {
 	e.Time += by
 	if message(e) {
@@ -225,10 +233,10 @@ func moved(e checker.Event, by time.Duration, date func(time.Duration) time.Dura
 	return e
 }
 
-// exactly leaves times as they are.
+// exactly returns t unchanged.
 func exactly(t time.Duration) time.Duration { return t }
 
-// digest returns a hash of events, with times as they are or to the instant.
+// digest returns a hash of events, after mapping their times with to.
 func digest(events []checker.Event, to func(time.Duration) time.Duration) string {
 	sum := sha256.New()
 	var line []byte
@@ -240,7 +248,7 @@ func digest(events []checker.Event, to func(time.Duration) time.Duration) string
 	return hex.EncodeToString(sum.Sum(nil)[:16])
 }
 
-// timed gives an event other times, and no number.
+// timed maps all times of an event and clears the event's index.
 func timed(e *checker.Event, to func(time.Duration) time.Duration) {
 	e.Index = 0
 	e.Time, e.Sent = to(e.Time), to(e.Sent)
@@ -249,37 +257,38 @@ func timed(e *checker.Event, to func(time.Duration) time.Duration) {
 	}
 }
 
-// arrange puts events in order of time, those at the same time by whose they are.
+// arrange sorts events by time, and events at the same time by their owner's name.
 func arrange(events []checker.Event) {
 	slices.SortStableFunc(events, func(a, b checker.Event) int {
 		return cmp.Or(cmp.Compare(a.Time, b.Time), strings.Compare(ownerName(a), ownerName(b)))
 	})
 }
 
-// ownerName returns the client whose event one is, else the node, or nothing. Clients' names are
-// before nodes'.
+// ownerName returns the event's client, else its node, else "". Client names sort before node
+// names.
 func ownerName(e checker.Event) string { return cmp.Or(e.Client, e.Node) }
 
-// A path is a path of a search: a move, and the path to where it began, which is nil for the
-// first, which has no lines.
+// A path is a path of a search: its last transition, and the path before that transition. The path
+// of the root node has no lines and a nil before.
 type path struct {
 	before *path
-	depth  int // how many moves there are before it
+	depth  int // number of transitions; 0 for the root
 	lines  []string
-	// What the move added to the history, once that is known: in several parts where
-	// each client and node is known by itself. All have the same steps and took as long.
+	// The contribution of the transition to the history, once known. There are several parts if the
+	// effect on each client and node is known separately; all parts have the same steps and
+	// duration.
 	parts []*pathSegment
-	foot  *hashState // nil until it is asked for
+	foot  *hashState // computed on demand; nil until then
 }
 
-// A pathSegment is a part that is kept.
+// A pathSegment is a Part that is kept in memory.
 type pathSegment struct {
 	Part
-	relevant []checker.Event // the events that tell; nil until somebody asks
-	mute     bool            // it can't show an anomaly that had not shown before
+	relevant []checker.Event // the events that affect a verdict; nil until first used
+	mute     bool            // the part cannot show an anomaly that was not shown before
 }
 
-// adds says what a move adds to the history.
+// adds sets the contribution of the transition to the history.
 func (t *path) adds(parts ...*pathSegment) {
 	t.parts = parts
 	for _, p := range parts {
@@ -292,13 +301,13 @@ func (t *path) adds(parts ...*pathSegment) {
 	}
 }
 
-// mute reports whether the move can't show an anomaly that had not shown before.
+// mute reports whether the transition cannot show an anomaly that was not shown before.
 func (t *path) mute() bool {
 	return !slices.ContainsFunc(t.parts, func(p *pathSegment) bool { return !p.mute })
 }
 
-// relevant returns what tells of what the move added. There are too many different ones that are put together
-// to keep them.
+// relevant returns the events of the transition that affect a verdict. The result for several parts
+// is not cached: there are too many distinct combinations.
 func (t *path) relevant() []checker.Event {
 	if len(t.parts) == 1 {
 		return t.parts[0].relevant
@@ -306,7 +315,7 @@ func (t *path) relevant() []checker.Event {
 	return t.part().relevantEvents()
 }
 
-// part returns what the move added to the history.
+// part returns the contribution of the transition to the history.
 func (t *path) part() *Part {
 	if len(t.parts) == 1 {
 		return &t.parts[0].Part
@@ -315,7 +324,8 @@ func (t *path) part() *Part {
 	return &whole
 }
 
-// progress returns the events that tell, and those that say when requests set out.
+// relevantEvents returns the events that affect a verdict, and the events that record when held
+// requests were sent.
 func (p *Part) relevantEvents() []checker.Event {
 	tells := make([]checker.Event, 0, len(p.Events))
 	for _, e := range p.Events {
@@ -326,7 +336,7 @@ func (p *Part) relevantEvents() []checker.Event {
 	return slices.Clip(tells)
 }
 
-// moves returns the moves of a path, the first one first.
+// moves returns the transitions of a path, from the first to the last.
 func (t *path) moves() []*path {
 	n := 0
 	for at := t; at != nil; at = at.before {
@@ -340,7 +350,8 @@ func (t *path) moves() []*path {
 	return list
 }
 
-// script returns the path as lines of a script, and where the last move's begin, from 0.
+// script returns the path as lines of a script, and the index of the first line of the last
+// transition.
 func (t *path) script() (lines []string, last int) {
 	for _, move := range t.moves() {
 		last = len(lines)
@@ -349,7 +360,7 @@ func (t *path) script() (lines []string, last int) {
 	return lines, last
 }
 
-// path returns the lines of each move.
+// path returns the lines of each transition; the root, which has no lines, is left out.
 func (t *path) path() [][]string {
 	var path [][]string
 	for _, move := range t.moves() {
@@ -360,8 +371,8 @@ func (t *path) path() [][]string {
 	return path
 }
 
-// history puts together what happened on a path, as far as its moves are known. Nothing is
-// played for it: calls are numbered anew, times are moved to where they belong.
+// history assembles the history of a path from the known effects of its transitions. Nothing is
+// played: calls are renumbered and times are shifted to their place in the path.
 func (t *path) history() []checker.Event {
 	var w historyBuilder
 	for _, move := range t.moves() {
@@ -374,23 +385,24 @@ func (t *path) history() []checker.Event {
 	return w.events
 }
 
-// A historyBuilder puts histories together. The zero value has none.
+// A historyBuilder assembles a history from Parts. The zero value is empty and ready for use.
 type historyBuilder struct {
 	events []checker.Event
 	now    time.Duration
 	calls  int
-	open   [26]int // the call that each client is in
+	open   [26]int // the current call of each client
 	held   []checker.Event
-	short  bool // leaves out what doesn't tell
+	short  bool // leaves out events that do not affect a verdict
 }
 
 func heldRequest(e checker.Event) bool {
 	return e.Kind == checker.Held && e.Direction == faults.Before.Direction()
 }
 
-// setOut says when a request set out that may have been held: a move that lets one through was
-// perhaps played behind others, which took a few microseconds more or less, and whether it was
-// before a call or in it matters.
+// setOut sets the send time of a request that may have been held to the time in its Held event. The
+// transition that passed the request may have been played after other transitions, which shifts the
+// send time by a few microseconds, and the verdict depends on whether the request was sent before
+// or during a call.
 func (w *historyBuilder) setOut(e *checker.Event) {
 	i := slices.IndexFunc(w.held, func(h checker.Event) bool {
 		return h.Client == e.Client && h.Node == e.Node && h.Command == e.Command && (h.Sent-e.Sent).Abs() < time.Millisecond/2
@@ -427,7 +439,8 @@ func (w *historyBuilder) add(events []checker.Event, took time.Duration) {
 	w.now += took
 }
 
-// telling puts together what tells of a history, in the same memory each time.
+// telling assembles the verdict-relevant history of a path. The result shares the builder's memory
+// and is valid until the next call.
 func (w *historyBuilder) telling(t *path, meta checker.Meta) checker.History {
 	*w = historyBuilder{events: w.events[:0], held: w.held[:0], short: true}
 	for _, move := range t.moves() {

@@ -7,8 +7,8 @@ import (
 	"github.com/lockfault/lockfault/checker"
 )
 
-// What a move did goes for another time as well, also what happened at 0, which is not
-// the same as to say no time.
+// TestPartsMove checks that the effect of a transition is valid at any other time, including events
+// at time 0, which differs from a time that is not set.
 func TestPartsMove(t *testing.T) {
 	for _, began := range []time.Duration{0, 1, time.Millisecond} {
 		for _, e := range []checker.Event{

@@ -13,8 +13,8 @@ import (
 	"github.com/lockfault/lockfault/strategies"
 )
 
-// A lock that is known for not doing the same each time is searched all the same, and a finding shows each
-// time what it showed. Of any other it is a failure.
+// TestWhatVariesIsSearchedToo checks that a lock with HistoryVaries is searched all the same, and
+// that a finding shows the same anomalies each time. For any other lock a variation is a failure.
 func TestWhatVariesIsSearchedToo(t *testing.T) {
 	racetest.Skip(t)
 	b := Bound{Clients: 2, Rounds: 1, Nodes: 1, TTL: 30 * time.Second, Budget: map[Fault]int{Advance: 1}}
@@ -45,7 +45,8 @@ func TestWhatVariesIsSearchedToo(t *testing.T) {
 	}
 }
 
-// Where a script doesn't show each time what it showed, another may; else that is a failure, once for each anomaly.
+// TestWhatShowsOnceIsNotFound checks that another script may show an anomaly that a first one did
+// not show each time; otherwise there is one failure for each anomaly.
 func TestWhatShowsOnceIsNotFound(t *testing.T) {
 	racetest.Skip(t)
 	b := Bound{Clients: 2, Rounds: 1, Nodes: 1, TTL: 30 * time.Second, Budget: map[Fault]int{Advance: 1}, Varies: true}
@@ -57,8 +58,8 @@ func TestWhatShowsOnceIsNotFound(t *testing.T) {
 	}
 }
 
-// wavering is set-nx-px-del, but before it acquires it looks at one of two keys, whichever it did not look
-// at the last time in this process.
+// wavering is set-nx-px-del, except that before it acquires it reads one of two keys, alternately
+// within this process.
 func wavering(why string) strategies.Strategy {
 	var turns atomic.Int64
 	return strategies.Strategy{

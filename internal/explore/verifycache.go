@@ -5,16 +5,17 @@ import (
 	"encoding/binary"
 )
 
-// sample is how many paths end where the tables say they do for one that is played to see whether it does.
+// sample sets the share of known paths that are played to verify the tables: one in sample.
 const sample = 100
 
-// samples reports whether a path that ends is to be played, all of whose moves may be known. Which are is a matter of
-// the state where it ends, so it is the same each time.
+// samples reports whether the path to q is played to verify the tables. Only a path whose last
+// transition was looked up is played, and the choice depends only on the state, so it is
+// reproducible.
 func (s *search) samples(q *searchNode) bool {
 	return q.known && binary.BigEndian.Uint16(q.id[:]) < (1<<16)/sample
 }
 
-// checks are paths that are being played to see whether they come to what the tables say.
+// checks holds the paths that are being played to verify the tables.
 type checks struct {
 	list     []*searchNode
 	outcomes []Outcome
@@ -22,7 +23,8 @@ type checks struct {
 	done     chan struct{}
 }
 
-// check has paths played while the search goes on, all of as many moves. What comes of it is taken note of by checked.
+// check starts to play the paths of the nodes, all of the same length, while the search continues.
+// The method checked records the outcomes.
 func (s *search) check(ctx context.Context, list []*searchNode) error {
 	if len(list) == 0 || s.result.Cut != "" || s.result.Untabled != "" {
 		return nil
@@ -44,8 +46,9 @@ func (s *search) check(ctx context.Context, list []*searchNode) error {
 	return nil
 }
 
-// checked waits for the paths that are being played, and takes note of what they came to. A player does one
-// thing at a time, so this goes before all that is asked of it; and never depends on who was quicker. An error stays.
+// checked waits for the paths that are being played, and records their outcomes. A player does one
+// thing at a time, so checked precedes every other use of the player; the result of the search
+// therefore never depends on timing. An error is returned again by later calls.
 func (s *search) checked(ctx context.Context) error {
 	c := s.checks
 	if c == nil {

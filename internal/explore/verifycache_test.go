@@ -11,8 +11,9 @@ import (
 	"github.com/lockfault/lockfault/strategies"
 )
 
-// Of paths whose moves are all known some are played, and where one comes to something else than the tables
-// say, the search says that: here every script that ends does, and no other.
+// TestKnownPathsAreChecked checks that a sample of the paths whose transitions are all known is
+// played, and that the search reports a path that contradicts the tables: here, every script at the
+// end of a path does.
 func TestKnownPathsAreChecked(t *testing.T) {
 	racetest.Skip(t)
 	strategy, ok := strategies.Builtin().Lookup("set-nx-px-lua")
@@ -36,10 +37,11 @@ func TestKnownPathsAreChecked(t *testing.T) {
 		if upright.known == 0 {
 			t.Fatalf("%s: no path was played of which all is known", name)
 		}
-		// One who does otherwise each time it is asked for a known path, and one who always does.
+		// The first liar lies only in Play, like a lock that is not reproducible. The second one
+		// also lies in PlayAlone, like a lock for which the tables are invalid.
 		for _, once := range []bool{true, false} {
 			if !once && name == "draw" {
-				continue // it would play all there is, which is much
+				continue // a search without tables would take too long
 			}
 			r, err := way(t.Context(), &liar{stage: stage{t: t, strategy: strategy}, lies: true, once: once})
 			if err != nil {
@@ -55,8 +57,8 @@ func TestKnownPathsAreChecked(t *testing.T) {
 	}
 }
 
-// A liar plays scripts like a stage, but may lie about whether A has the lock in those that are played to see whether the
-// tables are right.
+// A liar plays scripts like a stage, but may report a wrong holder in scripts that are played to
+// verify the tables: in Play only, or with once unset in PlayAlone, too.
 type liar struct {
 	stage
 	lies, once bool
@@ -89,8 +91,8 @@ func (l *liar) PlayAlone(ctx context.Context, trial Trial) (Outcome, error) {
 	return look, err
 }
 
-// checking reports whether a script is played of which all is known: its moves were played, one after the other or
-// in another order, and nobody goes on from it.
+// checking reports whether a script is played for verification: all its transitions were played
+// before, in some order, and no trial continues its path.
 func (l *liar) checking(trial Trial) bool {
 	if l.seen == nil {
 		l.seen = map[string]bool{}

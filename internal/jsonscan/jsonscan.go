@@ -1,9 +1,10 @@
-// Package jsonscan has the parts of a reader of JSON lines that looks for fields that it
-// knows, in one pass and without a copy of anything. They take what is plain and refuse the
-// rest, wrong or only rare: that is for encoding/json, which also says what is wrong.
+// Package jsonscan provides the parts of a fast reader of JSON lines that looks for known fields,
+// in one pass and without copying. The functions accept plain JSON and reject everything else,
+// invalid or only rare; callers use encoding/json for rejected lines, which also explains what is
+// wrong.
 //
-// All of them get the whole line and where to begin in it, and return where what they took
-// is over, or -1.
+// Every function gets the whole line and a position in it, and returns the position after the
+// accepted part, or -1.
 package jsonscan
 
 import (
@@ -12,8 +13,7 @@ import (
 	"unicode/utf8"
 )
 
-// Blanks returns where the spaces that begin at i, of which there are most
-// often none, are over.
+// Blanks returns the position after the spaces that begin at i, which is usually i.
 func Blanks(b []byte, i int) int {
 	for i < len(b) && b[i] <= ' ' && (b[i] == ' ' || b[i] == '\t' || b[i] == '\r' || b[i] == '\n') {
 		i++
@@ -21,11 +21,11 @@ func Blanks(b []byte, i int) int {
 	return i
 }
 
-// Text returns the inside of the string that begins at from, behind its quote,
-// and where it is over; -1 if there is something wrong with it, or it has
-// escapes, unless it may have them: then its inside is not to be used.
+// Text returns the contents of the string whose contents begin at from, after the opening quote,
+// and the position after the closing quote. The position is -1 if the string is invalid, or if it
+// has escapes and escapes is false. If the string has escapes, the contents must not be used.
 func Text(b []byte, from int, escapes bool) ([]byte, int) {
-	beyond := false // ASCII
+	beyond := false // beyond ASCII
 	for i := from; ; {
 		i = Plain(b, i)
 		if i >= len(b) {
@@ -50,8 +50,7 @@ func Text(b []byte, from int, escapes bool) ([]byte, int) {
 	}
 }
 
-// escape returns where the escape is over whose letter is at i; -1 if it is
-// none.
+// escape returns the position after the escape whose letter is at i; -1 if the escape is invalid.
 func escape(b []byte, i int) int {
 	if i >= len(b) {
 		return -1
@@ -73,16 +72,14 @@ func escape(b []byte, i int) int {
 	return -1
 }
 
-// Plain returns where, from i on, there is a quote, a backslash, a control
-// character or something beyond ASCII; len(b) if nowhere. It looks at eight bytes
-// at a time: most texts are shorter.
+// Plain returns the position of the first quote, backslash, control character or non-ASCII byte
+// from i on; len(b) if there is none. Plain examines eight bytes at a time; most texts are shorter.
 func Plain(b []byte, i int) int {
 	const ones, highs = 0x0101010101010101, 0x8080808080808080
 	for ; i+8 <= len(b); i += 8 {
 		x := binary.LittleEndian.Uint64(b[i:])
 		quote, slash := x^(ones*'"'), x^(ones*'\\')
-		// Of each the lowest bit that is set is right: nothing was borrowed
-		// from below it.
+		// In each term, the lowest set bit is correct, because no borrow came from below it.
 		if found := (x | (x-ones*' ')&^x | (quote-ones)&^quote | (slash-ones)&^slash) & highs; found != 0 {
 			return i + bits.TrailingZeros64(found)/8
 		}
@@ -95,8 +92,8 @@ func Plain(b []byte, i int) int {
 	return len(b)
 }
 
-// Number returns the whole number that begins at i, and where it is over; -1
-// if it is not a plain one, or too long to be sure that it fits.
+// Number returns the whole number that begins at i, and the position after it. The position is -1
+// if the number is not a plain one, or has more than 18 digits and may not fit.
 func Number(b []byte, i int) (int64, int) {
 	from := i
 	if b[i] == '-' {
@@ -112,7 +109,7 @@ func Number(b []byte, i int) (int64, int) {
 		n = n*10 + int64(d)
 		i++
 	}
-	// Beyond 18 digits n may have gone over.
+	// More than 18 digits may have overflowed n.
 	if i == digits || i-digits > 18 || b[digits] == '0' && i-digits > 1 {
 		return 0, -1
 	}

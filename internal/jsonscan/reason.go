@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Reason returns what is wrong with JSON, from an error of encoding/json, in the words of the file: its
-// keys, and no name of a Go type. Another error is returned as it is, and nil for nil.
+// Reason returns an error of encoding/json in terms of the file: with its keys, and without names
+// of Go types. Reason returns other errors unchanged, and nil for nil.
 func Reason(err error) error {
 	var syntax *json.SyntaxError
 	var kind *json.UnmarshalTypeError
@@ -28,8 +28,8 @@ func Reason(err error) error {
 	return err
 }
 
-// Key returns the key of the value that has the wrong type, as the file has it. The error's own path
-// names embedded Go types, too.
+// Key returns the JSON key of the value that has the wrong type. The path in the error itself also
+// names embedded Go types.
 func Key(err *json.UnmarshalTypeError) string {
 	return err.Field[strings.LastIndex(err.Field, ".")+1:]
 }

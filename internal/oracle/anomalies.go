@@ -45,8 +45,8 @@ func staleWrite(r run, w []int) error {
 	return need(mine == w[0] && mine < other && !granted, "the other began later than the writer's latest acquire")
 }
 
-// did proves something of the State that a witness's last event stands for:
-// of that event, or of one of those right behind it if it is a request.
+// did calls prove for the State that the last event of a witness stands for: the event itself or,
+// for a request, one of the changes directly after it.
 func (r run) did(w []int, prove func(at int) error) error {
 	if len(w) != 2 {
 		return errors.New("want two events")
@@ -70,8 +70,8 @@ func (r run) did(w []int, prove func(at int) error) error {
 	return errors.Join(errs...)
 }
 
-// foreign checks that the State at is a command's on a key that belonged to
-// another client, since the State gave, and returns the key before and after.
+// foreign checks that the State at is a command's change to a key that another client had owned
+// since the State gave. foreign returns the key before and after.
 func (r run) foreign(gave, at int) (before, after checker.Event, err error) {
 	after = r.at(at)
 	before = r.key(after.Server, at)
@@ -103,9 +103,9 @@ func foreignExtend(r run, w []int) error {
 	})
 }
 
-// granted returns the expiry that the owner of a server's key, whose it is since
-// the State gave, or the server's clock had given it before event at: what others
-// did to it doesn't count, but that they gave it one at all.
+// granted returns the expiry that the owner of a server's key, or the server's clock, had set last
+// before event at. The State gave began the ownership. Changes by other clients do not count,
+// unless they gave a key without an expiry one.
 func (r run) granted(server string, gave, at int) time.Duration {
 	granted := r.at(gave).Expires
 	for i := gave + 1; i < at; i++ {
@@ -124,8 +124,8 @@ func (r run) granted(server string, gave, at int) time.Duration {
 	return granted
 }
 
-// recreated checks that the State at brought a key back that its client, which
-// had acquired at the Return acquired, had lost.
+// recreated checks that the State at created again a key that its client had lost. The client had
+// acquired at the Return acquired.
 func (r run) recreated(acquired, at int) error {
 	e := r.at(at)
 	c, underWay, ok := r.latest(e.Client, at)
@@ -148,8 +148,8 @@ func (r run) recreated(acquired, at int) error {
 	)
 }
 
-// sentWhile reports whether the command of the State at set out at such a time, if
-// the history tells when commands do.
+// sentWhile reports whether the command of the State at was sent at a time for which is returns
+// true; false if the history has no send times.
 func (r run) sentWhile(at int, is func(time.Duration) bool) bool {
 	timed := slices.ContainsFunc(r.Events, func(e checker.Event) bool { return e.Kind == checker.Request && e.Sent != 0 })
 	e := r.at(at)
@@ -171,8 +171,7 @@ func lostLock(r run, w []int) error {
 	}
 	took := w[2]
 	e := r.at(took)
-	// The acquire's return is either of the others: a straggling node may
-	// give the key after it.
+	// The acquire's return is either of the others: a slow node may grant the key after it.
 	acquired, gave := w[1], w[0]
 	if r.at(acquired).Kind != checker.Return {
 		acquired, gave = gave, acquired
@@ -184,7 +183,7 @@ func lostLock(r run, w []int) error {
 	}
 	lost := false
 	for _, server := range r.owns(client, took) {
-		due := time.Duration(0) // as it was granted
+		due := time.Duration(0) // as granted
 		for i := r.tenure(server, took); i < took; i++ {
 			s := r.at(i)
 			if s.Kind != checker.State || s.Server != server {
@@ -214,7 +213,7 @@ func unreleasable(r run, w []int) error {
 		acquired, replaced = replaced, acquired
 	}
 	begin, _ := r.callOf(acquired)
-	if begin.op == checker.Extend { // it went on after its validity: its acquire is the one before
+	if begin.op == checker.Extend { // after a lapse, the acquire is the previous one
 		begin = call{invoke: acquired}
 		for _, other := range r.all {
 			if other.end == acquired {
@@ -326,7 +325,7 @@ func stuckLock(r run, w []int) error {
 	)
 }
 
-// extending reports whether the command of the State at is of a call of extend.
+// extending reports whether the command of the State at belongs to a call of extend.
 func (r run) extending(at int) bool {
 	return slices.ContainsFunc(r.all, func(c call) bool {
 		during := func(sent time.Duration) bool { return c.from <= sent && sent < c.to }
@@ -334,11 +333,11 @@ func (r run) extending(at int) bool {
 	})
 }
 
-// ending is the end of a client's hold at event at; release is the call that
-// ended it, if one did.
+// ending is the end of a client's hold at event at; release is the call that ended it, if a release
+// did.
 type ending struct {
 	client  string
-	at      int // or before that event, if its validity had lapsed by then
+	at      int // or before event at, if the validity had lapsed by then
 	t       time.Duration
 	lapsed  bool
 	release call
@@ -354,7 +353,7 @@ func (r run) endings() []ending {
 			}
 			end := ending{client: client, at: i, t: e.Time}
 			switch {
-			case r.hold(client, i) < 0: // its validity is over, and it published that last
+			case r.hold(client, i) < 0: // the validity that it published last is over
 				end.lapsed = true
 				for _, ret := range before.Events {
 					if ret.Client == client && ret.Kind == checker.Return && ret.Result == checker.OK && ret.Until > 0 {
@@ -372,7 +371,7 @@ func (r run) endings() []ending {
 	return all
 }
 
-// waiter returns the call that a witness ends with, or that never came back.
+// waiter returns the acquire that the witness ends with, or that never returned.
 func (r run) waiter(w []int) call {
 	for _, i := range slices.Backward(w) {
 		if c, ok := r.callOf(i); ok && c.takes() && (i == c.invoke || slices.Contains(w, c.invoke)) {
@@ -383,8 +382,8 @@ func (r run) waiter(w []int) call {
 }
 
 func starvation(r run, w []int) error {
-	// The holder's beginning is the first Return, and the waiter's Invoke the
-	// first of another client; either may come first.
+	// The first Return is the beginning of the hold, and the first Invoke of another client is the
+	// waiter's; either may come first.
 	holder := slices.IndexFunc(w, func(i int) bool { return r.at(i).Kind == checker.Return })
 	if holder < 0 {
 		return errors.New("want a holder")
@@ -446,7 +445,7 @@ func unavailable(r run, w []int) error {
 	)
 }
 
-// haunted reports whether a ghost's key was there during the call.
+// haunted reports whether the key of a ghost existed during the call.
 func (r run) haunted(c call) bool {
 	for _, failed := range r.all {
 		if !failed.takes() || failed.result != checker.Fail {
@@ -466,8 +465,8 @@ func (r run) haunted(c call) bool {
 	return false
 }
 
-// refusedWrite wants the writer's latest acquire, the accepted write with the
-// larger token, in whatever order, and the refused write.
+// refusedWrite expects three events: the writer's latest acquire and the accepted write with the
+// larger token, in any order, and the refused write.
 func refusedWrite(r run, w []int) error {
 	if len(w) != 3 {
 		return errors.New("want three events")
@@ -512,8 +511,8 @@ func refusedWrite(r run, w []int) error {
 	)
 }
 
-// ownsNode reports whether right before event i the client owns the key on each
-// server that counts of a node, and there is one.
+// ownsNode reports whether, before event i, the client owns the key on every counting server of a
+// node, and the node has at least one.
 func (r run) ownsNode(client, node string, i int) bool {
 	owns := false
 	for _, server := range r.counting(i) {
@@ -542,8 +541,8 @@ func tokenOrder(r run, w []int) error {
 	)
 }
 
-// own returns the token that the client got last and has not certainly given
-// up, right before event i; 0 if there is none.
+// own returns the token that the client got last and has not certainly given up, before event i; 0
+// if there is none.
 func (r run) own(client string, i int) int64 {
 	token, depth := int64(0), 0
 	for j, e := range r.Events[:i] {

@@ -6,7 +6,7 @@ import (
 	"github.com/lockfault/lockfault/checker"
 )
 
-// Doubtful reports whether what is on the servers doesn't tell whose the lock is.
+// Doubtful reports whether the keys on the servers do not always identify the owner of the lock.
 func Doubtful(h checker.History) bool {
 	r, _ := relevant(h, nil)
 	return r.doubtful()
@@ -22,8 +22,8 @@ func (r run) doubtful() bool {
 	})
 }
 
-// tookAway reports whether the last that the caller of an acquire did to the key
-// during the call was to remove it.
+// tookAway reports whether the last change that the caller of an acquire made to the key during the
+// call was to remove it.
 func (r run) tookAway(c call) bool {
 	if r.hold(c.client, c.invoke) >= 0 {
 		return false

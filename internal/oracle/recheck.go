@@ -1,10 +1,10 @@
-// Package recheck proves the witnesses of package checker a second time, by
-// definitions written down as plainly as possible: each looks at the whole
-// history again and none shares code with the checker. A history and a witness
-// go in, nil or what is wrong with the witness comes out.
+// Package oracle checks the witnesses of package checker a second time, by definitions written as
+// plainly as possible. Each definition looks at the whole history again, and none shares code with
+// the checker. A history and a witness come in; nil or the reason why the witness proves nothing
+// goes out.
 //
-// It is for tests. It takes quadratic time.
-// Of this module it imports checker only.
+// The package is for tests and takes at least quadratic time. The only import from this module is
+// checker.
 package oracle
 
 import (
@@ -17,10 +17,10 @@ import (
 	"github.com/lockfault/lockfault/checker"
 )
 
-// Witness returns nil if the witness proves its anomaly in the history, and
-// otherwise an error that says which part of the definition does not hold. The
-// history must be well-formed: a client has at most one call under way, and
-// each Return has its Invoke. Safe for concurrent use.
+// Witness returns nil if the witness proves its anomaly in the history, and otherwise an error that
+// names the part of the definition that does not hold. The history must be well-formed: a client
+// has at most one call under way, and each Return has its Invoke. Witness is safe for concurrent
+// use.
 func Witness(h checker.History, w checker.Witness) error {
 	if len(w.Events) < 2 || !slices.IsSorted(w.Events) || len(slices.Compact(slices.Clone(w.Events))) < len(w.Events) {
 		return fmt.Errorf("recheck: %s: events %v are not two or more in ascending order", w.Anomaly, w.Events)
@@ -53,7 +53,7 @@ func Witness(h checker.History, w checker.Witness) error {
 	return nil
 }
 
-// need returns an error that says what is not so, unless it is.
+// need returns nil if ok, and otherwise an error that names the missing condition.
 func need(ok bool, what string) error {
 	if ok {
 		return nil
@@ -61,19 +61,19 @@ func need(ok bool, what string) error {
 	return errors.New("not so: " + what)
 }
 
-// run is a history to look things up in: its events that matter here, its
-// calls and the names of its clients.
+// run is a history prepared for lookups: its relevant events, its calls and the names of its
+// clients.
 type run struct {
 	checker.History
 	all   []call
 	names []string
 }
 
-// relevant returns the run of a history, without the messages and notes that
-// no definition mentions, and where the named events are in it.
+// relevant returns the run of a history, without the messages and notes that no definition
+// mentions, and the positions of the named events in it.
 func relevant(h checker.History, named []int) (r run, at []int) {
 	r.Meta = h.Meta
-	for i, e := range h.Events { // what comes after the end is no part of the run
+	for i, e := range h.Events { // events after End are not part of the run
 		if e.Kind == checker.End {
 			h.Events = h.Events[:i+1]
 			break
@@ -83,7 +83,7 @@ func relevant(h checker.History, named []int) (r run, at []int) {
 		isNamed := slices.Contains(named, i)
 		switch e.Kind {
 		case checker.Request, checker.Push, checker.Held, checker.Passed, checker.Dropped, checker.Step, checker.Measure:
-			if !isNamed && i != len(h.Events)-1 { // the last tells when the history ended
+			if !isNamed && i != len(h.Events)-1 { // the last event gives the end of the history
 				continue
 			}
 		}
@@ -104,8 +104,7 @@ func (r run) at(i int) checker.Event { return r.Events[min(i, len(r.Events)-1)] 
 func (r run) tolerance() time.Duration { return r.Meta.TTL / 100 }
 func (r run) patience() time.Duration  { return r.Meta.TTL + r.Meta.Grace }
 
-// hold returns which event began the hold that the client has right before
-// event i, and -1 if it has none.
+// hold returns the event that began the client's hold before event i, or -1.
 func (r run) hold(client string, i int) int {
 	began, depth, until, lapsed := -1, 0, time.Duration(0), false
 	begin := func(j int, e checker.Event) {
@@ -155,14 +154,14 @@ func (r run) hold(client string, i int) int {
 // begins reports whether event i begins a hold of its client.
 func (r run) begins(i int) bool { return r.upTo(i+1).hold(r.at(i).Client, i+1) == i }
 
-// acquires reports whether event i says that an acquire succeeded.
+// acquires reports whether event i is the return of a successful acquire.
 func (r run) acquires(i int) bool {
 	e := r.at(i)
 	return e.Kind == checker.Return && e.Result == checker.OK && (e.Op == checker.Acquire || e.Op == checker.TryAcquire)
 }
 
-// heldByOthers reports whether another client holds right before some event
-// behind from and up to to.
+// heldByOthers reports whether another client holds the lock before some event i with from < i <=
+// to.
 func (r run) heldByOthers(client string, from, to int) bool {
 	for i := from + 1; i <= to; i++ {
 		for _, other := range r.names {
@@ -174,11 +173,10 @@ func (r run) heldByOthers(client string, from, to int) bool {
 	return false
 }
 
-// heldByAnybody is heldByOthers for everybody.
+// heldByAnybody is heldByOthers for all clients.
 func (r run) heldByAnybody(from, to int) bool { return r.heldByOthers("", from, to) }
 
-// key returns the last State of a server before event i; a zero Event if there
-// was none.
+// key returns the last State of a server before event i; a zero Event if the server has none.
 func (r run) key(server string, i int) checker.Event {
 	for j := i - 1; j >= 0; j-- {
 		if e := r.Events[j]; e.Kind == checker.State && e.Server == server {
@@ -188,9 +186,8 @@ func (r run) key(server string, i int) checker.Event {
 	return checker.Event{}
 }
 
-// tenure returns which State began the server's owner's ownership of the key,
-// as it stands right before event i. One that came along at a failover began on the
-// server that counted before.
+// tenure returns the State that began the current ownership of the key on a server, before event i.
+// An ownership that a failover transferred began on the server that counted before.
 func (r run) tenure(server string, i int) int {
 	first, owner := -1, r.key(server, i).Owner
 	for j := i - 1; j >= 0; j-- {
@@ -218,8 +215,8 @@ func (r run) tenure(server string, i int) int {
 	return first
 }
 
-// ownedSince returns the server that counts right before event i on which the ownership
-// goes on that began with the State gave; "" if none does.
+// ownedSince returns the server that counts before event i and has the ownership that began with
+// the State gave; "" if no server has it.
 func (r run) ownedSince(gave, i int) string {
 	for _, server := range r.counting(i) {
 		if r.tenure(server, i) == gave {
@@ -229,8 +226,8 @@ func (r run) ownedSince(gave, i int) string {
 	return ""
 }
 
-// countedSince reports whether the ownership that began with the State gave has been one
-// of a server that counts ever since, as things stand right before event i.
+// countedSince reports whether the ownership that began with the State gave has been on a counting
+// server ever since, up to event i.
 func (r run) countedSince(gave, i int) bool {
 	for j := gave + 1; j < i; j++ {
 		if e := r.at(j); e.Node == r.at(gave).Node && (e.Kind == checker.Fault || e.Kind == checker.State) && r.ownedSince(gave, j+1) == "" {
@@ -240,7 +237,7 @@ func (r run) countedSince(gave, i int) bool {
 	return r.ownedSince(gave, i) != ""
 }
 
-// split reports whether a node's servers are on two sides right before event i.
+// split reports whether a node is split before event i.
 func (r run) split(node string, i int) bool {
 	split := false
 	for _, e := range r.Events[:i] {
@@ -257,8 +254,8 @@ func (r run) split(node string, i int) bool {
 	return split
 }
 
-// counting returns the servers that speak for their nodes to some client right
-// before event i.
+// counting returns the servers that count before event i: those that act as their node for some
+// client.
 func (r run) counting(i int) []string {
 	counts := map[string][]string{}
 	primary := map[string]string{}
@@ -288,8 +285,7 @@ func (r run) counting(i int) []string {
 	return all
 }
 
-// owns returns the counting servers on which the client owns the key right
-// before event i.
+// owns returns the counting servers on which the client owns the key before event i.
 func (r run) owns(client string, i int) []string {
 	var on []string
 	for _, server := range r.counting(i) {
@@ -300,8 +296,8 @@ func (r run) owns(client string, i int) []string {
 	return on
 }
 
-// call is an operation, from its Invoke to its Return or the crash of its
-// client; end is the number of events if it had neither.
+// call is an operation, from its Invoke to its Return or the crash of its client; without either,
+// end is the number of events.
 type call struct {
 	client      string
 	op          checker.Op
@@ -309,7 +305,7 @@ type call struct {
 	from, to    time.Duration
 	result      checker.Result
 	crashed     bool
-	gaveUp      int // where its caller gave up; -1 if it did not
+	gaveUp      int // the event at which its caller gave up, or -1
 }
 
 // cancelled reports whether the caller gave up.
@@ -348,8 +344,8 @@ func (r run) callOf(i int) (call, bool) {
 	return call{}, false
 }
 
-// latest returns the client's last acquire or try that was called before event
-// i, and whether it was under way there.
+// latest returns the client's last acquire or try that was called before event i, and whether it
+// was under way then.
 func (r run) latest(client string, i int) (last call, underWay, ok bool) {
 	for _, c := range r.all {
 		if c.client == client && c.takes() && c.invoke < i {
@@ -359,7 +355,7 @@ func (r run) latest(client string, i int) (last call, underWay, ok bool) {
 	return last, underWay, ok
 }
 
-// paused reports whether the client stands still right before event i.
+// paused reports whether the client is paused before event i.
 func (r run) paused(client string, i int) bool {
 	paused := false
 	for _, e := range r.Events[:i] {
@@ -375,7 +371,7 @@ func (r run) paused(client string, i int) bool {
 	return paused
 }
 
-// pausedIn reports whether the client stood still for a part of the call.
+// pausedIn reports whether the client was paused during a part of the call.
 func (r run) pausedIn(c call) bool {
 	for i := c.invoke + 1; i <= c.end; i++ {
 		if r.paused(c.client, i) {
@@ -385,14 +381,15 @@ func (r run) pausedIn(c call) bool {
 	return false
 }
 
-// upTo is the history before event i.
+// upTo returns the run without event i and the events after it; all keeps the calls of the whole
+// history.
 func (r run) upTo(i int) run {
 	r.Events = r.Events[:i]
 	return r
 }
 
-// longest returns the longest time within the call in which the caller does not
-// stand still, has not given up, and ok is true of what is between events i-1 and i.
+// longest returns the longest continuous time within the call in which the caller is not paused,
+// has not given up, and ok(i) is true for the time between events i-1 and i.
 func (r run) longest(c call, ok func(i int) bool) time.Duration {
 	var best, sum time.Duration
 	if c.cancelled() {
@@ -409,8 +406,8 @@ func (r run) longest(c call, ok func(i int) bool) time.Duration {
 	return best
 }
 
-// Overlaps reports whether holds of two clients intersect anywhere, by trying
-// every event and every client.
+// Overlaps reports whether holds of two clients overlap anywhere, by trying every event and every
+// client.
 func Overlaps(h checker.History) bool {
 	r, _ := relevant(h, nil)
 	for i, e := range r.Events {

@@ -1,12 +1,13 @@
-// Package queue is what work for many machines goes through: who asks publishes items and
-// takes answers, and workers anywhere take items and give answers.
+// Package queue defines the interface of a work queue that spreads work over many machines. A
+// requester publishes items and takes answers; workers on any machine take items and give answers.
 //
-// It names the parts and holds no engine. One is in [github.com/lockfault/lockfault/internal/queue/nats],
-// and programs that don't distribute work link none.
+// The package contains no engine. Package [github.com/lockfault/lockfault/internal/queue/nats]
+// implements one, so that programs that do not distribute work do not link an engine.
 //
-// What an engine promises, whatever dies at whatever moment: every item that was put is
-// answered once, and what is answered is kept until the campaign is closed. So an item may be
-// played more than once, by workers of which all but one are too late.
+// An engine guarantees, whatever process is killed at any time, that each item that was put is
+// answered exactly once, and that each answer is kept until the campaign is closed. An item may
+// therefore be played more than once; all answers to it but the first are discarded. The queue must
+// not be trusted: the requester checks each answer.
 package queue
 
 import (
@@ -15,42 +16,42 @@ import (
 	"fmt"
 )
 
-// An Address says where the servers of a queue are, and how to be let in.
+// An Address holds the location of a queue's servers and the credentials for them.
 type Address struct {
-	// URLs are those of its servers, with commas between them. They hold no user and no password.
+	// URLs are the servers' URLs, separated by commas. URLs must not contain a user or a password.
 	URLs string
-	// Credentials is the file that holds the secret of a user; empty means none.
+	// Credentials is the file that holds the secret of a user; empty means no credentials.
 	Credentials string
-	// CA, Certificate and Key are files of TLS: who vouches for the servers, and what
-	// vouches for us; empty is what the system has, and nothing.
+	// CA is the file with the CA certificates for the servers (default: system roots). Certificate
+	// and Key are the files of the client's certificate and its key (default: none).
 	CA, Certificate, Key string
 }
 
-// A Program is who plays: all that take part in a campaign must be the same, since another's
-// locks may not do the same.
+// A Program identifies the program that plays the items. All workers and requesters of a campaign
+// must run the same program, because the locks of another build may behave differently.
 type Program struct {
-	// Class is a short name of the build and of the strategies that it knows: letters and
+	// Class is a short name of the build and of the strategies that it contains: letters and
 	// digits.
 	Class string
-	// Version is what it calls itself.
+	// Version is the program's version, for messages.
 	Version string
 }
 
-// A Kind says what an item takes of a worker.
+// A Kind is the kind of an item, which determines how much of a worker the item takes.
 type Kind string
 
 const (
-	// Cell is an item for one of a worker's processes.
+	// Cell is the kind of an item that takes one of a worker's processes.
 	Cell Kind = "cell"
-	// Search is an item for all of them.
+	// Search is the kind of an item that takes all of a worker's processes.
 	Search Kind = "search"
 )
 
 // An Item is a piece of work.
 type Item struct {
 	Kind Kind
-	// Name tells it from others of its campaign: letters, digits and hyphens. Items of one name
-	// are one item.
+	// Name identifies the item within its campaign: letters, digits and hyphens. Items with the
+	// same name are the same item.
 	Name string
 	Body []byte
 }
@@ -58,151 +59,162 @@ type Item struct {
 // MaxAnswer is the largest size of an answer in bytes, decompressed: its body and its files.
 const MaxAnswer = 128 << 20
 
-// An Answer is what came of an item. Whatever is in it comes from a worker, and proves nothing:
-// the requester checks it.
+// An Answer is the result of an item. Its content comes from a worker and proves nothing: the
+// requester checks it.
 type Answer struct {
 	Name string
 	Body []byte
-	// Files are what goes with it, by the name that its worker gave each.
+	// Files are files that belong to the answer, by the names that the worker gave them.
 	Files map[string][]byte
-	// Worker identifies the worker: [Job.Next] fills it with the worker's public key, after
-	// it has verified the worker's signature.
+	// Worker identifies the worker: [Job.Next] fills it with the worker's public key, after it has
+	// verified the worker's signature.
 	Worker string `json:"-"`
-	// Err says why the item has no answer: MostTimes answers to it were refused. The rest is
-	// empty then.
+	// Err is the reason why the item has no answer: [MostTimes] answers to it were refused. All
+	// other fields except Name are empty then.
 	Err error `json:"-"`
 }
 
-// An AddressError is of an address that makes no sense, or of a file that is named with it and
-// can't be read: trying again is of no use.
+// An AddressError reports an invalid address, or an unreadable file that an address names. Retrying
+// is useless.
 type AddressError struct{ Err error }
 
-// Error says what is wrong.
+// Error returns the text of Err.
 func (e *AddressError) Error() string { return e.Err.Error() }
 
-// Unwrap returns what is wrong.
+// Unwrap returns Err.
 func (e *AddressError) Unwrap() error { return e.Err }
 
-// BadAddress returns an [AddressError].
+// BadAddress returns an [AddressError] with a formatted text; format may contain %w.
 func BadAddress(format string, args ...any) error {
 	return &AddressError{fmt.Errorf(format, args...)}
 }
 
-// Short returns the beginning of the name of a worker, for messages.
+// Short returns the first 12 characters of the name of a worker, for messages.
 func Short(worker string) string { return worker[:min(len(worker), 12)] }
 
-// ErrForeign is of a worker that there is work for, but of another program's.
+// ErrForeign reports that only work of another program is waiting.
 var ErrForeign = errors.New("work of another program")
 
-// ErrBadItem is of what is in a queue and is no item: it is removed from the queue, and gets no answer.
+// ErrBadItem reports a message in a queue that is not an item. The message is removed from the
+// queue and gets no answer.
 var ErrBadItem = errors.New("not an item")
 
-// An Engine reaches queues. Safe for concurrent use.
+// An Engine connects to queues. Safe for concurrent use.
 type Engine interface {
-	// Connect connects to one that runs, and returns an error that names it if it can't be
-	// reached within a few seconds. If it can't be reached later on, it is waited for, and say
-	// is told of that, and when it is there again. Whoever connects closes.
+	// Connect connects to a running queue. It returns an error that names the queue if the queue
+	// cannot be reached within a few seconds. If the connection is lost later, it is restored when
+	// possible; say is called with a message when that takes long, and again when it is restored.
+	// The caller must close the Conn.
 	Connect(ctx context.Context, at Address, say func(string)) (Conn, error)
 }
 
-// A Host is an [Engine] that can be a queue's server itself.
+// A Host is an [Engine] that can also run a queue's server.
 type Host interface {
 	Engine
-	// Serve is a server until ctx is done. It calls ready with its address once it takes
-	// connections, and with the file of its credentials; without one if Config says who is let in.
+	// Serve runs a server until ctx is done. It calls ready with the server's URL once the server
+	// accepts connections, and with the path of its credentials file; credentials is empty if
+	// [ServerOptions.Config] configures authentication.
 	Serve(ctx context.Context, o ServerOptions, ready func(url, credentials string)) error
 }
 
-// ServerOptions say what server [Host.Serve] is.
+// ServerOptions configure [Host.Serve].
 type ServerOptions struct {
-	// Listen is HOST:PORT. Without Config the host has to be a loopback one.
+	// Listen is the address HOST:PORT to listen on. Without Config the server requires its
+	// credentials on every address. With Config, an address other than loopback requires that Config
+	// configures authentication.
 	Listen string
-	// Dir is where it keeps what was put.
+	// Dir is the directory for stored data.
 	Dir string
-	// Credentials is the file that holds the secret of the server's one user. Serve creates it
-	// with mode 0600 if it does not exist. Empty means a file in Dir. It must be empty with
-	// Config, which says itself who is let in.
+	// Credentials is the file that holds the secret of the server's one user. Serve creates it with
+	// mode 0600 if it does not exist. Empty means a file in Dir. Credentials must be empty with
+	// Config, which configures authentication itself.
 	Credentials string
-	// Config is a file in the engine's own language, for all that there is beside that; Listen
-	// and Dir replace what it says if they aren't empty.
+	// Config is a configuration file in the engine's own language, for all other settings. Listen
+	// and Dir, if not empty, override it.
 	Config string
 }
 
 // A Conn is a connection to a queue. Safe for concurrent use.
 type Conn interface {
-	// Campaign opens the campaign of that name, of a program, or goes on with it: what was
-	// put and answered before is there. Says is told to workers of other programs.
+	// Campaign opens or resumes the campaign of a program with the given name. Items and answers of
+	// an unfinished campaign are still there. The text says describes the campaign to workers of
+	// other programs.
 	Campaign(ctx context.Context, p Program, name, says string) (Job, error)
-	// Work takes items of any campaign of the program and hands them over, until ctx is done:
-	// then it gives back those that aren't answered. If all that waits is another
-	// program's when it begins, the error is [ErrForeign].
+	// Work takes items of all campaigns of the program and passes them to w, until ctx is done;
+	// then it gives back the items without an answer. If only work of another program is waiting at
+	// the beginning, Work returns [ErrForeign].
 	Work(ctx context.Context, p Program, w Worker) error
-	// Worker returns the name by which requesters know the worker of this connection, see
+	// Worker returns the name by which requesters identify the worker of this connection; see
 	// [Answer.Worker].
 	Worker() string
-	// Close ends the connection.
+	// Close closes the connection.
 	Close()
 }
 
-// A Job is the work of one command. Put and Next may be called concurrently with each
-// other and with anything else; two calls of Next may not.
+// A Job is the requester's side of a campaign: the work of one command. Its methods are safe for
+// concurrent use, except that only one goroutine may call Next at a time.
 type Job interface {
-	// Put adds an item. It blocks while the queue can't be reached.
+	// Put adds an item. Put blocks while the queue cannot be reached.
 	Put(ctx context.Context, item Item) error
-	// Next returns the next answer to an item that was put: each once. It blocks. An answer that
-	// is larger than [MaxAnswer], can't be decoded or is not signed by its worker, and every answer
-	// of a worker that was excluded, is refused, and its item is asked anew.
+	// Next returns the next answer to an item that was put, each answer once. Next blocks until
+	// there is one or ctx is done. An answer is refused if it is larger than [MaxAnswer], cannot be
+	// decoded, is not signed by its worker, or comes from an excluded worker; its item is then
+	// published again.
 	Next(ctx context.Context) (Answer, error)
-	// Refuse removes an answer that Next returned, because it is wrong, and asks its item anew. From
-	// then on all answers of its worker are refused if exclude is set.
+	// Refuse removes a wrong answer that Next returned, and publishes its item again. If exclude is
+	// set, all later answers of its worker are refused.
 	Refuse(ctx context.Context, item Item, a Answer, exclude bool) error
-	// Refused returns how many answers were refused so far.
+	// Refused returns the number of answers refused so far.
 	Refused() int
-	// State says how much is on its way.
+	// State returns how much work is in progress.
 	State(ctx context.Context) (State, error)
-	// SetNote sets a note that workers see which are at work on an item: see [Task.Notes].
+	// SetNote sets a note, which workers that are at work on an item receive; see [Task.Notes].
 	SetNote(ctx context.Context, key, value string) error
-	// Drop takes an item back: nobody needs its answer any more. A worker that is at work on
-	// it is told by the note [Dropped].
+	// Drop withdraws an item whose answer is not needed any more. A worker that is at work on the
+	// item receives the note [Dropped].
 	Drop(ctx context.Context, item Item) error
-	// Close ends it. All that the queue has of it is removed, if forget is set.
+	// Close closes the job. If forget is set, everything that the queue stores of the campaign is
+	// removed.
 	Close(forget bool) error
 }
 
-// A State is how much work is on its way in all campaigns of a program.
+// A State counts the work in progress in all campaigns of a program.
 type State struct {
 	Waiting int // items that no worker has
-	InHand  int // that one has
-	Idle    int // workers that wait for one
+	InHand  int // items that a worker has
+	Idle    int // requests of workers that wait for an item
 }
 
-// A Task is an item in the hands of a worker.
+// A Task is an item that was given to a worker.
 type Task struct {
 	Item
 	Campaign string
-	// Times is how often it was given to a worker, this time included.
+	// Times is the number of times that the item was given to a worker, this time included.
 	Times int
-	// Notes are those of the campaign, as they are and as they change: keys and values. It ends with
-	// the task. Only searches have it.
+	// Notes receives the campaign's notes: the current ones first, then each change. It is closed
+	// when the task ends. Notes is nil for a cell.
 	Notes <-chan Note
 }
 
-// A Note is what [Job.SetNote] says.
+// A Note is a note set by [Job.SetNote].
 type Note struct{ Key, Value string }
 
-// Dropped and an item's name are the key of the note that says that nobody needs its answer.
+// Dropped, followed by an item's name, is the key of the note that the item's answer is not needed
+// any more.
 const Dropped = "dropped-"
 
-// A Worker is what does the work of one process.
+// A Worker performs the tasks of one process.
 type Worker struct {
-	// Slots is how many cells it plays at a time.
+	// Slots is the number of cells that the worker plays at a time; less than 1 means 1.
 	Slots int
-	// Do does a task, and returns what came of it. [ErrBadItem] removes the task from the queue; any
-	// other error gives it back, for others. Called concurrently, for twice as many cells as there are hands: so the next ones
-	// are there when one is done. A search is alone.
+	// Do performs a task and returns its answer. [ErrBadItem] removes the item from the queue; any
+	// other error gives the item back, for other workers. Do is called concurrently, for up to 2 ×
+	// Slots cells, so that the next cells are already there when others are done. A search runs
+	// alone.
 	Do func(ctx context.Context, t Task) (Answer, error)
 }
 
-// MostTimes is how often an item is given to workers: one that so many died of is answered
-// without being played, and one so many answers of which were refused gets an answer that says so.
+// MostTimes limits how often an item is given to workers. An item that so many workers did not
+// survive is answered without being played, and an item with so many refused answers gets an answer
+// with [Answer.Err].
 const MostTimes = 10

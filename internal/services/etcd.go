@@ -11,7 +11,7 @@ import (
 	etcdlocks "github.com/lockfault/lockfault/strategies/etcd"
 )
 
-// Etcd is a cluster of as many members as a lock has nodes.
+// Etcd is a [worlds.Service] that starts an etcd cluster with one member for each node of the lock.
 type Etcd struct{ etcd.Service }
 
 // Summary implements [worlds.Service].
@@ -42,6 +42,6 @@ func (Etcd) Host(ctx context.Context, nodes, _ int, dir string) (worlds.Host, er
 // Sweep implements [worlds.Service].
 func (Etcd) Sweep(dir string) { etcd.Sweep(dir) }
 
-// Lease implements [worlds.Service]: etcd counts leases in seconds, looks twice a second for those
-// that are over, and gives each the time of an election more when there was one.
+// Lease implements [worlds.Service]. etcd counts leases in whole seconds, checks twice a second for
+// expired ones, and extends all leases by an election timeout after an election.
 func (Etcd) Lease() time.Duration { return 4 * time.Second }

@@ -13,7 +13,8 @@ import (
 	postgreslocks "github.com/lockfault/lockfault/strategies/postgres"
 )
 
-// Postgres is a primary for each of a lock's nodes, with standbys where a script has replicas.
+// Postgres is a [worlds.Service] that starts PostgreSQL with a primary, and standbys if the script
+// has replicas.
 type Postgres struct{ postgres.Service }
 
 // Summary implements [worlds.Service].
@@ -47,10 +48,12 @@ func newPostgres(ctx context.Context, options postgres.Options) (_ worlds.Host, 
 // Sweep implements [worlds.Service].
 func (Postgres) Sweep(dir string) { postgres.Sweep(dir) }
 
-// Lease implements [worlds.Service]: statements take a millisecond or two, and a server that was killed a second to be back.
+// Lease implements [worlds.Service]. A statement takes 1 ms to 2 ms, and a killed server needs 1 s
+// to restart.
 func (Postgres) Lease() time.Duration { return 2 * time.Second }
 
-// Pgbouncer is PostgreSQL behind PgBouncer, which lends the one session that it has to one transaction after the other.
+// Pgbouncer is a [worlds.Service] that starts PostgreSQL behind PgBouncer, which lends its only
+// session to one transaction after the other.
 type Pgbouncer struct{}
 
 // Speaks implements [worlds.Service].
@@ -65,7 +68,8 @@ func (Pgbouncer) Name() string { return postgreslocks.Pooled }
 // Login implements [real.Service].
 func (Pgbouncer) Login(password string) real.Login { return postgres.Service{}.Login(password) }
 
-// MovesClocks implements [real.Clocked]: they are the servers', not the pooler's.
+// MovesClocks implements [real.Clocked]. The servers' clocks move; the pooler has no clock of its
+// own to move.
 func (Pgbouncer) MovesClocks() (set, drift bool) { return true, true }
 
 // Summary implements [worlds.Service].

@@ -1,9 +1,9 @@
-// Package services puts together what is needed to play locks of other services than
-// Redis: their strategies, and who starts their servers. It exists for main functions; package worlds
-// says what a [worlds.Service] is.
+// Package services provides the services other than Redis: their strategies and the code that
+// starts their servers. The package is meant for main functions; package worlds defines
+// [worlds.Service].
 package services
 
 import "github.com/lockfault/lockfault/internal/worlds"
 
-// All returns the services, in the order in which reports list them.
+// All returns the services in the order of reports.
 func All() []worlds.Service { return []worlds.Service{Etcd{}, Postgres{}, Pgbouncer{}, ZooKeeper{}} }

@@ -11,7 +11,8 @@ import (
 	zookeeperlocks "github.com/lockfault/lockfault/strategies/zookeeper"
 )
 
-// ZooKeeper is an ensemble of as many members as a lock has nodes.
+// ZooKeeper is a [worlds.Service] that starts a ZooKeeper ensemble with one member for each node of
+// the lock.
 type ZooKeeper struct{ zookeeper.Service }
 
 // Summary implements [worlds.Service].
@@ -42,6 +43,6 @@ func (ZooKeeper) Host(_ context.Context, nodes, _ int, dir string) (worlds.Host,
 // Sweep implements [worlds.Service].
 func (ZooKeeper) Sweep(dir string) { zookeeper.Sweep(dir) }
 
-// Lease implements [worlds.Service]: sessions could be shorter, but who loses his server looks for another one
-// once in a second, and when the leader is gone there is none for half of that.
+// Lease implements [worlds.Service]. Shorter sessions are possible, but a client that loses its
+// server tries another one only once a second, and a lost leader is missing for half a second.
 func (ZooKeeper) Lease() time.Duration { return 4 * time.Second }

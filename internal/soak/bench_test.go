@@ -10,7 +10,7 @@ import (
 	"github.com/lockfault/lockfault/strategies/all"
 )
 
-// BenchmarkWindow plays an hour of virtual time of five clients that think 10 s and hold for 1 s.
+// BenchmarkWindow plays one hour of virtual time with five clients that think 10 s and hold 1 s.
 func BenchmarkWindow(b *testing.B) {
 	pause, err := soak.ParseNemesis("pause:5m:10s..60s", 30*time.Second)
 	if err != nil {

@@ -7,36 +7,38 @@ import (
 	"github.com/lockfault/lockfault/checker"
 )
 
-// Counts is what is counted of a window.
+// Counts holds the counts of a window.
 type Counts struct {
-	// Virtual is the time that the window took in its world.
+	// Virtual is the duration of the window, in the time of its world.
 	Virtual time.Duration `json:"virtual_ns"`
-	// Acquired is how many acquires succeeded, Failed how many came back without the lock, and
-	// Unknown how many ended otherwise.
+	// Acquired is the number of successful acquires, Failed the number of acquires that returned
+	// without the lock, and Unknown the number of acquires with any other result.
 	Acquired int `json:"acquired"`
 	Failed   int `json:"failed"`
 	Unknown  int `json:"unknown"`
-	// Overlaps are how long two clients or more believed at once, each time.
+	// Overlaps holds the duration of each overlap: a time in which two or more clients believed
+	// that they held the lock.
 	Overlaps []time.Duration `json:"overlaps_ns,omitempty"`
-	// Updates is how many updates the resource accepted, Refused how many it refused, and Lost how
-	// many of the accepted ones are not in what it is in the end: another was made of what was
-	// there before, and put in its place.
+	// Updates is the number of updates that the resource accepted, and Refused the number that it
+	// refused. Lost is the number of accepted updates that are not part of the final value, because
+	// a later update was based on an older value.
 	Updates int `json:"updates"`
 	Refused int `json:"refused"`
 	Lost    int `json:"lost"`
-	// Outages are how long nobody believed though somebody asked, each time that this was longer
-	// than a tenth of a lease.
+	// Outages holds the duration of each time, longer than a tenth of a lease, in which no client
+	// held the lock although a client asked for it.
 	Outages []time.Duration `json:"outages_ns,omitempty"`
-	// Recoveries are how long it took from the death of a holder until somebody believed, each time
-	// that somebody did.
+	// Recoveries holds the time from the crash of the only holder to the next hold, for each such
+	// crash that was followed by a hold.
 	Recoveries []time.Duration `json:"recoveries_ns,omitempty"`
-	// Anomalies are how many of each the checker named.
+	// Anomalies is the number of witnesses of each anomaly.
 	Anomalies map[checker.Anomaly]int `json:"anomalies,omitempty"`
-	// First is when the first of each was proved.
+	// First is the earliest time at which a witness of each anomaly was complete.
 	First map[checker.Anomaly]time.Duration `json:"first_ns,omitempty"`
 }
 
-// Count counts what is in a history, of which the checker said that. It is linear in the events.
+// Count counts the events of a history with the given verdict, in time linear in the number of
+// events.
 func Count(h checker.History, v checker.Verdict) Counts {
 	c := Counts{Anomalies: map[checker.Anomaly]int{}, First: map[checker.Anomaly]time.Duration{}}
 	if n := len(h.Events); n > 0 {
@@ -59,12 +61,12 @@ func Count(h checker.History, v checker.Verdict) Counts {
 	return c
 }
 
-// updates counts acquires, and follows what the resource is made of: each update is made of what
-// was there when its client got the lock, and of itself.
+// updates counts acquires, and follows the value of the resource: each update is based on the value
+// at the time when its client acquired the lock.
 func (c *Counts) updates(events []checker.Event) {
-	parents := []int{-1}      // of each state of the resource, the first is nobody's
-	now := 0                  // the state that it is in
-	found := map[string]int{} // the state that each client made its update of
+	parents := []int{-1}      // index of the base value of each value; -1 for the initial one
+	now := 0                  // index of the current value
+	found := map[string]int{} // index of the value that each client's update is based on
 	for _, e := range events {
 		switch {
 		case e.Kind == checker.Return && (e.Op == checker.Acquire || e.Op == checker.TryAcquire):
@@ -93,13 +95,13 @@ func (c *Counts) updates(events []checker.Event) {
 	c.Lost = c.Updates - kept
 }
 
-// beliefs follows who believes, and who asks.
+// beliefs computes overlaps, outages and recoveries from the holds and the acquires in progress.
 func (c *Counts) beliefs(h checker.History) {
 	holds := checker.Holds(h)
 	type change struct {
 		at    time.Duration
 		event int
-		by    int // how many more believe
+		by    int // change in the number of holds
 		death bool
 	}
 	var list []change
@@ -116,7 +118,7 @@ func (c *Counts) beliefs(h checker.History) {
 	shortest := h.Meta.TTL / 10
 	believers, next := 0, 0
 	asking := map[string]bool{}
-	together, alone, died := time.Duration(-1), time.Duration(-1), time.Duration(-1) // since when; -1 is not
+	together, alone, died := time.Duration(-1), time.Duration(-1), time.Duration(-1) // when the current period began; -1 if there is none
 	apply := func(x change) {
 		was := believers
 		believers += x.by

@@ -9,31 +9,32 @@ import (
 	"github.com/lockfault/lockfault/faults"
 )
 
-// A Nemesis causes faults of one kind, again and again.
+// A Nemesis injects faults of one kind, again and again.
 type Nemesis struct {
 	kind *kind
-	// Every is how much time is between the beginnings of two, on average: they come without a
-	// memory, so that is exponentially distributed.
+	// Every is the mean time between the beginnings of two faults. The times are exponentially
+	// distributed, so faults are independent of earlier ones.
 	Every time.Duration
-	// Least and Most are from how long one lasts, or how far a clock jumps, to how long at most: as
-	// likely between them.
+	// Least and Most bound the duration of a fault, or the size of a clock jump. Values between
+	// them are equally likely.
 	Least, Most time.Duration
 }
 
-// A kind is what a nemesis does.
+// A kind is a kind of nemesis.
 type kind struct {
 	name, text string
-	server     bool // it befalls nodes, and not clients
-	instant    bool // nothing lasts; the span, if it has one, is how far
+	server     bool // it affects nodes, not clients
+	instant    bool // the fault has no end; the span, if any, is the size of a clock jump
 	spanless   bool
-	// does returns the lines that begin it, and those that end it.
+	// does returns the lines that begin the fault, and those that end it.
 	does func(w *writer, who string, span time.Duration) (begin, end []string)
 }
 
-// resumeMark stands for the line by which a client goes on for the rest of the window.
+// resumeMark stands for the line with which a client resumes its rounds for the rest of the window.
 const resumeMark = "again"
 
-// simple returns a fault of two verbs.
+// simple returns a fault with one line that begins it and one that ends it; no line ends it if end
+// is "".
 func simple(begin, end string) func(*writer, string, time.Duration) ([]string, []string) {
 	return func(_ *writer, who string, _ time.Duration) ([]string, []string) {
 		if end == "" {
@@ -43,7 +44,7 @@ func simple(begin, end string) func(*writer, string, time.Duration) ([]string, [
 	}
 }
 
-// jump moves a clock, in either direction.
+// jump moves a clock forward or backward, with equal probability.
 func jump(w *writer, who string, span time.Duration) ([]string, []string) {
 	sign := "+"
 	if w.random.IntN(2) == 0 {
@@ -78,7 +79,7 @@ func kinds() []kind {
 	}
 }
 
-// Kinds returns the kinds of nemeses by name, and what each does.
+// Kinds returns the name of each kind of nemesis and a description of what it does.
 func Kinds() (list [][2]string) {
 	for _, k := range kinds() {
 		list = append(list, [2]string{k.name, k.text})
@@ -86,13 +87,13 @@ func Kinds() (list [][2]string) {
 	return list
 }
 
-// Kind returns the name of what a nemesis does.
+// Kind returns the name of the nemesis's kind.
 func (n Nemesis) Kind() string { return n.kind.name }
 
-// NeedsReplicas reports whether nodes need replicas for it.
+// NeedsReplicas reports whether the nemesis needs nodes with replicas.
 func (n Nemesis) NeedsReplicas() bool { return n.kind.name == "failover" }
 
-// String returns the nemesis as [ParseNemesis] reads it.
+// String returns the nemesis in the syntax of [ParseNemesis].
 func (n Nemesis) String() string {
 	text := n.kind.name + ":" + faults.Span{Abs: n.Every}.String()
 	switch {
@@ -104,8 +105,8 @@ func (n Nemesis) String() string {
 	return text + ":" + faults.Span{Abs: n.Least}.String() + ".." + faults.Span{Abs: n.Most}.String()
 }
 
-// ParseNemesis reads KIND[:EVERY[:SPAN|SPAN..SPAN]]. Spans may be in leases. By default one comes
-// every 20 leases, and takes from a tenth of a lease to two.
+// ParseNemesis parses KIND[:EVERY[:SPAN|SPAN..SPAN]]. Spans may be given in leases. The defaults
+// are one fault every 20 leases on average, with a duration from a tenth of a lease to two leases.
 func ParseNemesis(text string, ttl time.Duration) (Nemesis, error) {
 	words := strings.Split(text, ":")
 	all := kinds()
@@ -149,12 +150,12 @@ func ParseNemesis(text string, ttl time.Duration) (Nemesis, error) {
 	return n, nil
 }
 
-// An UnknownKind is the error of a nemesis of which there is none.
+// An UnknownKind reports a nemesis whose kind does not exist.
 type UnknownKind struct{ Name string }
 
 func (e *UnknownKind) Error() string { return fmt.Sprintf("there is no nemesis %q", e.Name) }
 
-// length reads a span of at least a millisecond.
+// length parses a span, rounded to milliseconds, of at least 1 ms.
 func length(word string, ttl time.Duration) (time.Duration, error) {
 	span, err := faults.ParseSpan(word)
 	if err != nil {
@@ -167,12 +168,12 @@ func length(word string, ttl time.Duration) (time.Duration, error) {
 	return d, nil
 }
 
-// gap draws how long it takes until the next.
+// gap draws the time until the next fault, at least 1 ms.
 func (n Nemesis) gap(random *rand.Rand) time.Duration {
 	return max(time.Millisecond, time.Duration(random.ExpFloat64()*float64(n.Every)).Round(time.Millisecond))
 }
 
-// span draws how long one lasts.
+// span draws the duration of a fault.
 func (n Nemesis) span(random *rand.Rand) time.Duration {
 	if n.Most == n.Least {
 		return n.Least

@@ -1,10 +1,10 @@
-// Package soak asks how often a lock fails, where scripts ask whether it can: clients use one
-// lock for hours while random faults befall them, and what came of it is counted.
+// Package soak measures how often a lock fails, where scenarios show whether it can fail. In a
+// soak, clients use one lock for hours under random faults, and the results are counted.
 //
-// A soak is many windows that know nothing of each other: scripts of their own, drawn from the
-// plan's seed and their number. So each can be played alone, again, by others, at the same time,
-// or on real servers, and memory doesn't grow with time. The package plays nothing: it writes
-// scripts, counts histories, and adds up what was counted.
+// A soak consists of many independent windows. Each window is a script drawn from the plan's seed
+// and the window's number, so each window can be replayed alone, run in parallel or on real
+// servers, and memory does not grow with time. A [Plan] comes in, scripts go out; histories come
+// in, [Counts] and their [Sum] go out. The package plays no scripts.
 package soak
 
 import (
@@ -17,35 +17,36 @@ import (
 	"github.com/lockfault/lockfault/faults"
 )
 
-// A Plan says what clients do and what befalls them.
+// A Plan describes the clients and the faults of a soak.
 type Plan struct {
-	// Clients is how many want the lock, at most [MostClients].
+	// Clients is the number of clients, at most [MostClients].
 	Clients int
-	// Think is how long one does something else between two rounds, on average; Hold is how long
-	// its update takes: what is between acquire and release.
+	// Think is the mean pause of a client between two rounds. Hold is the duration of a client's
+	// update, between acquire and release.
 	Think, Hold time.Duration
-	// TTL is the lease, Patience how long an acquire tries; 0 is a script's default.
+	// TTL is the lease, and Patience the longest duration of an acquire; 0 means a script's
+	// default.
 	TTL, Patience time.Duration
-	// Nodes is how many nodes the lock has, Replicas how many replicas each of them, and Lag by how
-	// much what these get is late.
+	// Nodes is the number of nodes, Replicas the number of replicas per node, and Lag the
+	// replication lag.
 	Nodes, Replicas int
 	Lag             time.Duration
-	// Window is how long clients begin rounds in a window.
+	// Window is the time in which clients begin rounds in a window.
 	Window time.Duration
-	// Nemeses are what causes faults, each for itself.
+	// Nemeses inject faults, independently of each other.
 	Nemeses []Nemesis
-	// Seed decides all that is random.
+	// Seed determines all random choices.
 	Seed uint64
 }
 
-// MostClients is how many clients a plan may have: there are as many names.
+// MostClients is the largest number of clients of a plan: one for each name from A to Z.
 const MostClients = 26
 
-// MostFaults is how many faults a window of a plan may have on average, so that its script is no
-// larger than scripts may be.
+// MostFaults is the largest mean number of faults in a window, so that a window's script does not
+// exceed the size limit of scripts.
 const MostFaults = 5000
 
-// Expected returns how many faults a window has on average.
+// Expected returns the mean number of faults in a window.
 func (p Plan) Expected() float64 {
 	n := 0.0
 	for _, nemesis := range p.Nemeses {
@@ -62,7 +63,7 @@ func (p Plan) Names() (names []string) {
 	return names
 }
 
-// Script returns the script of the window of that number, from 0.
+// Script returns the script of the window with the given number, from 0.
 func (p Plan) Script(window int) string {
 	w := writer{plan: p, random: rand.New(rand.NewPCG(p.Seed, uint64(window))), hurt: map[string]bool{}}
 	w.head(window)
@@ -75,12 +76,12 @@ type writer struct {
 	plan   Plan
 	random *rand.Rand
 	text   strings.Builder
-	at     time.Duration // since clients began; what was written has waited so far
-	ends   []end         // of faults that last, in no order
+	at     time.Duration // time since the clients began, as waited for so far
+	ends   []end         // ends of current faults, in no order
 	hurt   map[string]bool
 }
 
-// An end is what ends a fault.
+// An end is the end of a fault.
 type end struct {
 	at    time.Duration
 	of    string // the client or node
@@ -114,7 +115,7 @@ func (w *writer) head(window int) {
 	w.line("begin %s %s", strings.Join(p.Names(), " "), w.rounds())
 }
 
-// rounds returns what a client is to do for the rest of the window.
+// rounds returns the rest of the line that lets a client run rounds for the rest of the window.
 func (w *writer) rounds() string {
 	text := "rounds for " + faults.Span{Abs: w.plan.Window - w.at}.String()
 	if w.plan.Hold > 0 {
@@ -126,9 +127,9 @@ func (w *writer) rounds() string {
 	return text
 }
 
-// play writes faults in the order of time, then ends what lasts and waits for everybody.
+// play writes faults in the order of time, then ends the current faults and waits for all clients.
 func (w *writer) play() {
-	next := make([]time.Duration, len(w.plan.Nemeses)) // when each strikes again
+	next := make([]time.Duration, len(w.plan.Nemeses)) // when each nemesis injects its next fault
 	for i, n := range w.plan.Nemeses {
 		next[i] = n.gap(w.random)
 	}
@@ -158,7 +159,7 @@ func (w *writer) play() {
 	}
 }
 
-// until lets time pass.
+// until writes a wait until the given time.
 func (w *writer) until(at time.Duration) {
 	if at = at.Truncate(time.Millisecond); at > w.at {
 		w.line("wait %s", faults.Span{Abs: at - w.at})
@@ -166,7 +167,7 @@ func (w *writer) until(at time.Duration) {
 	}
 }
 
-// nextEnd returns which fault ends first, -1 if none lasts.
+// nextEnd returns the index of the fault that ends first, or -1 if there is none.
 func (w *writer) nextEnd() int {
 	first := -1
 	for i, e := range w.ends {
@@ -177,7 +178,7 @@ func (w *writer) nextEnd() int {
 	return first
 }
 
-// end ends a fault, when it is due or the window is over.
+// end ends a fault at the time at which it is due, or at the end of the window.
 func (w *writer) end(i int) {
 	e := w.ends[i]
 	w.ends = slices.Delete(w.ends, i, i+1)
@@ -193,8 +194,8 @@ func (w *writer) end(i int) {
 	}
 }
 
-// strike writes what a nemesis does, to somebody whom nothing befalls at the moment: if there is
-// nobody, it does nothing.
+// strike writes a fault on a random client or node that has no fault at the moment; without such a
+// client or node strike does nothing.
 func (w *writer) strike(n Nemesis) {
 	var well []string
 	for _, name := range w.victims(n.kind) {
@@ -217,7 +218,7 @@ func (w *writer) strike(n Nemesis) {
 	}
 }
 
-// victims returns whom a kind may befall.
+// victims returns the clients or nodes that a kind may affect.
 func (w *writer) victims(k *kind) (names []string) {
 	if !k.server {
 		return w.plan.Names()

@@ -57,7 +57,8 @@ func TestParseNemesis(t *testing.T) {
 	}
 }
 
-// Whatever the plan, each window is a script, and the same each time; nobody is hurt twice at once.
+// TestWindowsAreScripts checks that each window of any plan is a valid and reproducible script, and
+// that no client or node has two faults at once.
 func TestWindowsAreScripts(t *testing.T) {
 	kinds := soak.Kinds()
 	rapid.Check(t, func(t *rapid.T) {
@@ -98,7 +99,7 @@ func TestWindowsAreScripts(t *testing.T) {
 	})
 }
 
-// A shorter window begins with the same faults.
+// TestShorterWindows checks that a shorter window begins with the same faults.
 func TestShorterWindows(t *testing.T) {
 	n, err := soak.ParseNemesis("pause:1m:5s..20s", lease)
 	if err != nil {
@@ -152,17 +153,17 @@ func (s *scribe) write(at float64, client string, accepted bool) {
 func TestCount(t *testing.T) {
 	s := newScribe("A", "B", "C")
 	s.acquire(0, 1, "A", checker.OK)
-	s.acquire(2, 5, "B", checker.OK) // with A
-	s.write(6, "B", true)            // made of nothing
-	s.write(7, "A", true)            // made of nothing, too: B's is lost
-	s.release(8, "A")                // together from 5 to 8
+	s.acquire(2, 5, "B", checker.OK) // overlaps with A
+	s.write(6, "B", true)            // based on the initial value
+	s.write(7, "A", true)            // also based on the initial value: B's update is lost
+	s.release(8, "A")                // overlap from 5 to 8
 	s.acquire(9, 10, "C", checker.Fail)
 	s.write(11, "B", false)
 	s.release(12, "B")
 	s.acquire(13, 13, "C", checker.OK)
-	s.write(14, "C", true) // made of A's
+	s.write(14, "C", true) // based on A's update
 	s.at(15, checker.Event{Kind: checker.Crash, Client: "C"})
-	s.acquire(20, 45, "A", checker.OK) // 30 s after C's death, asked for 25 of them
+	s.acquire(20, 45, "A", checker.OK) // 30 s after C's crash, asked for during 25 of them
 	s.release(46, "A")
 	s.at(47, checker.Event{Kind: checker.End})
 	v := checker.Verdict{Witnesses: []checker.Witness{{Anomaly: checker.Overlap, Events: []int{1, 3}}, {Anomaly: checker.Overlap, Events: []int{5}}}}
@@ -188,7 +189,8 @@ func TestCount(t *testing.T) {
 	}
 }
 
-// Lost updates are those that are not in what a set is in the end to which each adds itself.
+// TestLostUpdatesAreOfASet checks lost updates against a model: a set to which each update adds
+// itself, so that lost updates are missing at the end.
 func TestLostUpdatesAreOfASet(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := newScribe("A", "B", "C")
@@ -214,8 +216,9 @@ func TestLostUpdatesAreOfASet(t *testing.T) {
 	})
 }
 
-// The bounds of a count are Garwood's, from his table; what is the same in all windows has no
-// other; what differs by more than chance has wider ones, and what is of one window none.
+// TestRates checks the confidence intervals. For a count they are Garwood's, from his table; equal
+// windows have the same interval; windows that differ by more than chance have a wider one, and a
+// single window has none.
 func TestRates(t *testing.T) {
 	sum := func(counts ...int) *soak.Sum {
 		var s soak.Sum

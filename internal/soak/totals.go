@@ -10,8 +10,8 @@ import (
 	"github.com/lockfault/lockfault/checker"
 )
 
-// A Sum adds up windows. Its size doesn't depend on how many. The zero value is empty. Not safe
-// for concurrent use.
+// A Sum is the sum of the counts of windows. Its size does not depend on the number of windows. The
+// zero value is empty and ready for use. Not safe for concurrent use.
 type Sum struct {
 	Windows                   int
 	Virtual                   time.Duration
@@ -22,7 +22,7 @@ type Sum struct {
 	overlaps, losses, stops   ratio
 }
 
-// Add adds a window.
+// Add adds the counts of a window.
 func (s *Sum) Add(c Counts) {
 	s.Windows++
 	s.Virtual += c.Virtual
@@ -42,24 +42,23 @@ func (s *Sum) Add(c Counts) {
 	s.stops.add(len(c.Outages), c.Acquired)
 }
 
-// Overlaps returns how many overlaps there were for each acquire that succeeded.
+// Overlaps returns the number of overlaps per successful acquire.
 func (s *Sum) Overlaps() Rate { return s.overlaps.rate() }
 
-// Losses returns which part of the accepted updates was lost.
+// Losses returns the share of the accepted updates that was lost.
 func (s *Sum) Losses() Rate { return s.losses.rate() }
 
-// Outages returns how many outages there were for each acquire that succeeded.
+// Outages returns the number of outages per successful acquire.
 func (s *Sum) Outages() Rate { return s.stops.rate() }
 
-// Durations are how long something took. They keep how often each length came, to two digits.
-// The zero value is empty.
+// Durations is a histogram of durations, with a precision of two digits. The zero value is empty.
 type Durations struct {
 	Count int
 	Sum   time.Duration
 	of    *hdrhistogram.Histogram
 }
 
-// longest is the longest that is told from longer ones.
+// longest is the largest duration that is distinguished from larger ones.
 const longest = 1000 * time.Hour
 
 func (d *Durations) add(list []time.Duration) {
@@ -69,12 +68,12 @@ func (d *Durations) add(list []time.Duration) {
 		}
 		d.Count++
 		d.Sum += x
-		_ = d.of.RecordValue(int64(min(longest, max(x, time.Microsecond)) / time.Microsecond)) // within its bounds
+		_ = d.of.RecordValue(int64(min(longest, max(x, time.Microsecond)) / time.Microsecond)) // always within the histogram's bounds
 	}
 }
 
-// Quantile returns the length that a share, from 0 to 100, of them doesn't exceed, to two digits; 0
-// if there are none.
+// Quantile returns the duration that the given percentage, from 0 to 100, of the durations does not
+// exceed, to two digits. It returns 0 if there are no durations.
 func (d *Durations) Quantile(percent float64) time.Duration {
 	if d.of == nil {
 		return 0
@@ -82,18 +81,19 @@ func (d *Durations) Quantile(percent float64) time.Duration {
 	return time.Duration(d.of.ValueAtQuantile(percent)) * time.Microsecond
 }
 
-// A Rate is how many of something there were for each of something else, and between which bounds
-// what it would be after for ever lies: with 95 % confidence.
+// A Rate is the number of occurrences per unit, with a 95 % confidence interval from Least to Most
+// for the long-term rate.
 type Rate struct {
 	Of, Least, Most float64
 }
 
-// FewWindows is how many windows are too few for bounds to be relied on. With a pause of 5 s
-// every 5 s on average, and a lease of 2 s, bounds of 6 windows of a minute had the rate of 400
-// in them 19 times in 25, of 12 windows 12 times in 15, of 30 windows 15 times in 16.
+// FewWindows is the number of windows below which the confidence interval is unreliable. With a
+// pause of 5 s every 5 s on average, and a lease of 2 s, the interval contained the rate of 400
+// windows in 19 of 25 trials with 6 windows of a minute, in 12 of 15 with 12 windows, and in 15 of
+// 16 with 30 windows.
 const FewWindows = 30
 
-// A ratio adds up what a rate is of, window by window.
+// A ratio accumulates the numerator and the denominator of a rate, window by window.
 type ratio struct {
 	windows    int
 	x, n       float64
@@ -107,12 +107,13 @@ func (r *ratio) add(x, n int) {
 	r.xx, r.xn, r.nn = r.xx+a*a, r.xn+a*b, r.nn+b*b
 }
 
-// rate returns the rate with the wider of two intervals. The exact one for events that come
-// without a memory (F. Garwood, Fiduciary limits for the Poisson distribution, Biometrika 28,
-// 1936) holds however few there are. Where one brings others with it, windows differ by more than
-// chance, and the ratio estimator's (W. G. Cochran, Sampling Techniques, 3rd edition, section
-// 6.4), with windows as the units that are independent, is wider. With few windows it is too narrow all the same, where few of them have
-// most of the events: see [FewWindows]. With one that has any there are no bounds.
+// rate returns the rate with the wider of two confidence intervals. The exact interval for
+// independent events (F. Garwood, Fiduciary limits for the Poisson distribution, Biometrika 28,
+// 1936) is valid for any number of events. Where one event causes others, windows differ by more
+// than chance, and the interval of the ratio estimator (W. G. Cochran, Sampling Techniques, 3rd
+// edition, section 6.4), with windows as the independent units, is wider. With few windows it is
+// still too narrow if a few of them contain most of the events: see [FewWindows]. With a single
+// window that has events, the interval is unbounded.
 func (r *ratio) rate() Rate {
 	if r.n == 0 {
 		return Rate{0, 0, math.Inf(1)}

@@ -1,6 +1,7 @@
-// Package mapping finds where in a plane a lock is safe: it asks at points of a lattice, and
-// then ever closer wherever answers differ. It knows nothing of locks; what an answer is, is
-// a word.
+// Package sweep finds the regions of a plane in which a lock is safe: it evaluates points of a
+// lattice, and refines the lattice wherever results differ. A [Plan] and an [Ask] function come in,
+// a [Map] goes out. Results are words without meaning to the package. A Map does not prove that the
+// interior of a square is uniform.
 package sweep
 
 import (
@@ -11,51 +12,51 @@ import (
 	"slices"
 )
 
-// A Point is one of the lattice, counted from 0 along both axes.
+// A Point is a point of the lattice, counted from 0 along both axes.
 type Point struct{ X, Y int }
 
-// A Plan says how close a map is looked at. Its axes have Squares squares at first, each of
-// which is halved in both directions up to Halvings times. The zero value is of no use.
+// A Plan sets the resolution of a map. Each axis has Squares squares at first; each square is
+// halved in both directions up to Halvings times. The zero value is not valid.
 type Plan struct {
-	Squares  int  // on a side
-	Halvings int  // of what is not alike
-	Line     bool // there is one axis only
+	Squares  int  // on each side
+	Halvings int  // of squares with different results
+	Line     bool // the map has one axis only
 	Seed     uint64
 }
 
-// Steps is how many steps of the lattice an axis has.
+// Steps returns the number of steps of the lattice along an axis.
 func (p Plan) Steps() int { return p.Squares << p.Halvings }
 
-// A Square is a part of the map with its lower corner, and as wide and high as Side; on a
-// line it has no height.
+// A Square is a part of the map, given by its lower left corner and its side. On a line a square
+// has no height.
 type Square struct {
 	At   Point
 	Side int
-	// Answer is what its lower corner was answered, and Mixed that another of its points was
-	// answered something else, and it is too small to be halved.
+	// Answer is the result at the lower left corner. Mixed reports that another point of the square
+	// has a different result, and that the square is too small to be halved.
 	Answer string
 	Mixed  bool
 }
 
-// A Map is what was found.
+// A Map holds the results of a sweep.
 type Map struct {
 	Plan    Plan
 	Answers map[Point]string
-	Squares []Square // which cover all of it, from below, and from left to right
-	// Loose is how many squares of the first size are alike at all points that were asked, and
-	// so were looked at no closer.
+	Squares []Square // cover the whole map, from bottom to top and from left to right
+	// Loose is the number of squares of the first size whose evaluated points all have the same
+	// result, so that they were not refined.
 	Loose int
 }
 
-// Ask answers points, in their order. It is called with those that are asked at a time.
+// Ask returns the results of points, in the order of points.
 type Ask func(ctx context.Context, points []Point) ([]string, error)
 
-// Draw asks until all squares are alike, or as small as they get. The same answers make the
-// same map. It returns an error of ask, and the map so far.
+// Draw evaluates points until every square is uniform or has the smallest size. The same results
+// give the same map. If ask returns an error, Draw returns that error and the map so far.
 //
-// A square is alike if its corners, the points of its smaller neighbours on its sides, and if
-// it is of the first size one point at random inside of it are answered alike: what lies
-// between those stays unseen.
+// A square is uniform if its corners, the points of its smaller neighbours on its sides, and, for a
+// square of the first size, one random point inside have the same result. A deviation between these
+// points is not detected.
 func Draw(ctx context.Context, p Plan, ask Ask) (*Map, error) {
 	m := &Map{Plan: p, Answers: map[Point]string{}}
 	first := 1 << p.Halvings
@@ -116,7 +117,7 @@ func Draw(ctx context.Context, p Plan, ask Ask) (*Map, error) {
 	return m, nil
 }
 
-// byPlace orders points from below, and from left to right.
+// byPlace orders points from bottom to top, and from left to right.
 func byPlace(a, b Point) int { return cmp.Or(cmp.Compare(a.Y, b.Y), cmp.Compare(a.X, b.X)) }
 
 func (m *Map) corners(s Square) []Point {
@@ -127,7 +128,7 @@ func (m *Map) corners(s Square) []Point {
 	return list
 }
 
-// ask asks those that were not asked before.
+// ask evaluates the points that were not evaluated before.
 func (m *Map) ask(ctx context.Context, points []Point, ask Ask) error {
 	slices.SortFunc(points, byPlace)
 	points = slices.DeleteFunc(slices.Compact(points), func(p Point) bool { _, ok := m.Answers[p]; return ok })
@@ -144,7 +145,7 @@ func (m *Map) ask(ctx context.Context, points []Point, ask Ask) error {
 	return nil
 }
 
-// sorted returns the points that were asked, from left to right within each row.
+// sorted returns the x coordinates of the evaluated points by y coordinate, in ascending order.
 func (m *Map) sorted() map[int][]int {
 	rows := map[int][]int{}
 	for at := range m.Answers {
@@ -156,7 +157,7 @@ func (m *Map) sorted() map[int][]int {
 	return rows
 }
 
-// mixed reports whether points in a square, its border included, were answered differently.
+// mixed reports whether points in a square, including its border, have different results.
 func (m *Map) mixed(s Square, rows map[int][]int) bool {
 	height := s.Side
 	if m.Plan.Line {
@@ -175,19 +176,19 @@ func (m *Map) mixed(s Square, rows map[int][]int) bool {
 	return false
 }
 
-// A Run is a part of a row whose points were answered alike: from the first of them to the
-// last, both of which were asked.
+// A Run is a part of a row or column whose evaluated points have the same result. Both ends were
+// evaluated.
 type Run struct {
 	From, To Point
 	Answer   string
 }
 
-// Row returns what was answered along a row, from left to right.
+// Row returns the runs of a row, from left to right.
 func (m *Map) Row(y int) []Run {
 	return m.runs(func(at Point) bool { return at.Y == y })
 }
 
-// Column returns what was answered along a column, from below.
+// Column returns the runs of a column, from bottom to top.
 func (m *Map) Column(x int) []Run {
 	return m.runs(func(at Point) bool { return at.X == x })
 }

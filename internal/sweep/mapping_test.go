@@ -10,7 +10,7 @@ import (
 	"github.com/lockfault/lockfault/internal/sweep"
 )
 
-// asks returns an Ask that answers by a function, and counts.
+// asks returns an Ask that evaluates points with a function, and counts them.
 func asks(of func(sweep.Point) string, asked *int) sweep.Ask {
 	seen := map[sweep.Point]bool{}
 	return func(_ context.Context, points []sweep.Point) ([]string, error) {
@@ -27,7 +27,8 @@ func asks(of func(sweep.Point) string, asked *int) sweep.Ask {
 	}
 }
 
-// A boundary is found as closely as a full grid finds it, with a part of its questions.
+// TestBoundary checks that a boundary is found as exactly as with a full grid, with a fraction of
+// the points.
 func TestBoundary(t *testing.T) {
 	plan := sweep.Plan{Squares: 16, Halvings: 3}
 	of := func(at sweep.Point) string {
@@ -52,8 +53,9 @@ func TestBoundary(t *testing.T) {
 	}
 }
 
-// Whatever is there, the squares cover the map once, each is what its points are, an island
-// as large as a square of the first size is found, and the same answers make the same map.
+// TestDraw checks, for arbitrary results, that the squares cover the map exactly once and match the
+// results of their points, that an island as large as a square of the first size is found, and that
+// the same results give the same map.
 func TestDraw(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		plan := sweep.Plan{Squares: rapid.IntRange(1, 6).Draw(t, "squares"), Halvings: rapid.IntRange(0, 3).Draw(t, "halvings"), Line: rapid.Bool().Draw(t, "line"), Seed: rapid.Uint64().Draw(t, "seed")}
@@ -117,8 +119,8 @@ func TestDraw(t *testing.T) {
 	})
 }
 
-// What is inside of one square only, and fills that, is found by the point at random. All
-// other squares were looked at no closer, which the map says.
+// TestInside checks that the random point finds a region that fills the inside of a single square.
+// The map reports that all other squares were not refined.
 func TestInside(t *testing.T) {
 	for _, line := range []bool{false, true} {
 		plan := sweep.Plan{Squares: 4, Halvings: 3, Line: line, Seed: 7}
@@ -163,7 +165,7 @@ func TestInside(t *testing.T) {
 	}
 }
 
-// An error of who answers ends it.
+// TestAskFails checks that an error of Ask ends the sweep.
 func TestAskFails(t *testing.T) {
 	none := errors.New("none")
 	_, err := sweep.Draw(t.Context(), sweep.Plan{Squares: 2}, func(context.Context, []sweep.Point) ([]string, error) { return nil, none })

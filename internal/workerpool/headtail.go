@@ -6,19 +6,18 @@ import (
 	"sync"
 )
 
-// An headTail keeps the beginning and the end of what is written to it. A
-// stack trace says what happened first and where the process was last, and
-// neither may be lost to a flood in between. The zero value is empty and
-// ready for use. Safe for concurrent use.
+// A headTail keeps the beginning and the end of its input. A stack trace shows its cause first and
+// its location last, and neither may be lost in between. The zero value is empty and ready for use.
+// Safe for concurrent use.
 type headTail struct {
 	mu   sync.Mutex
 	head []byte
-	tail []byte // a ring once it is full; oldest byte at next
+	tail []byte // a ring buffer once it is full; the oldest byte is at next
 	next int
 	lost int
 }
 
-// How much an excerpt keeps.
+// The sizes of the two parts in bytes.
 const (
 	headLimit = 40 << 10
 	tailLimit = 16 << 10
@@ -51,14 +50,14 @@ func (e *headTail) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// Reset forgets everything.
+// Reset discards everything.
 func (e *headTail) Reset() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.head, e.tail, e.next, e.lost = e.head[:0], e.tail[:0], 0, 0
 }
 
-// String returns what was kept, and says how much was not.
+// String returns the kept text, with the number of bytes left out.
 func (e *headTail) String() string {
 	e.mu.Lock()
 	defer e.mu.Unlock()

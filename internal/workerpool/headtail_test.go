@@ -7,8 +7,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// However the writes fall, the beginning and the end are kept in order, and
-// nothing is lost of what fits.
+// TestExcerpt checks that the beginning and the end are kept in order, however the input is split
+// into writes, and that input that fits is kept completely.
 func TestExcerpt(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var e headTail

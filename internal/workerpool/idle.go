@@ -8,15 +8,15 @@ import (
 	"time"
 )
 
-// An IdleWorkers is workers that have nothing to do: what they keep, such as servers, is
-// there for the next [Run]. The zero value is empty. Whoever makes one closes it.
-// Safe for concurrent use.
+// IdleWorkers holds idle workers, so that what they keep, such as servers, is available to the next
+// [Run]. The zero value is empty and ready for use. The creator must call Close. Safe for
+// concurrent use.
 type IdleWorkers struct {
 	mu   sync.Mutex
 	idle []*worker
 }
 
-// graceOr returns the grace that a zero value stands for.
+// graceOr returns grace, or the default if grace is less than 1.
 func graceOr(grace time.Duration) time.Duration {
 	if grace < 1 {
 		return 2 * time.Second
@@ -24,8 +24,8 @@ func graceOr(grace time.Duration) time.Duration {
 	return grace
 }
 
-// Close ends the workers, and returns when they have ended. Each has that long to
-// leave when asked, before it is killed; less than 1 means 2 s.
+// Close ends the workers, and returns when they have ended. Each worker has grace to exit when
+// asked, before it is killed; less than 1 means 2 s.
 func (c *IdleWorkers) Close(grace time.Duration) {
 	grace = graceOr(grace)
 	c.mu.Lock()
@@ -39,7 +39,7 @@ func (c *IdleWorkers) Close(grace time.Duration) {
 	ends.Wait()
 }
 
-// take returns a worker that lives, nil if there is none.
+// take removes and returns a live worker; nil if there is none.
 func (c *IdleWorkers) take() *worker {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -53,7 +53,7 @@ func (c *IdleWorkers) take() *worker {
 	return nil
 }
 
-// put takes a worker back; nil is none.
+// put adds a worker; a nil worker is ignored.
 func (c *IdleWorkers) put(w *worker) {
 	if w == nil {
 		return

@@ -6,40 +6,40 @@ import (
 	"sync"
 )
 
-// limiter says how many jobs may be in hand at a time, where more than the machine can take
-// spoil each other. It finds out as a sender finds out what a network can take: after
-// each round of jobs one more, until the machine shows that it has too much to do, then
-// seven tenths. What is in hand when it slows down may show the same, and says nothing
-// new. The first rounds are twice as large as the one before, to twice the start.
+// A limiter limits the number of jobs in progress where too many jobs at a time would disturb each
+// other. It adapts like a sender to a network: after each round of jobs the limit grows by 1, until
+// a job shows that the machine is overloaded, and then shrinks to seven tenths. Jobs that were
+// already in progress when the limit shrank may show the same overload and do not shrink it again.
+// Up to twice the start value, the limit doubles each round.
 //
-// Source of the algorithm: V. Jacobson, "Congestion Avoidance and Control", SIGCOMM 1988
-// (slow start, and additive increase with multiplicative decrease), and R. Jain and K. K.
-// Ramakrishnan, "Congestion Avoidance in Computer Networks with a Connectionless Network
-// Layer", 1988 (to slow down at signs of congestion, before anything is lost).
+// Source of the algorithm: V. Jacobson, "Congestion Avoidance and Control", SIGCOMM 1988 (slow
+// start, and additive increase with multiplicative decrease), and R. Jain and K. K. Ramakrishnan,
+// "Congestion Avoidance in Computer Networks with a Connectionless Network Layer", 1988 (slowing
+// down at signs of congestion, before anything is lost).
 type limiter struct {
 	mu        sync.Mutex
 	change    *sync.Cond
 	most      float64
-	width     float64 // how many may be in hand
-	threshold float64 // from where it grows slowly
+	width     float64 // the current limit
+	threshold float64 // the limit grows slowly from here on
 	inHand    int
-	slowed    int // how often
+	slowed    int // number of times that the limit shrank
 }
 
-// A turn is a job that is in hand.
+// A turn is the permission to have one job in progress.
 type turn struct {
-	slowed int  // how often it had slowed down when the job began
-	full   bool // no more could be in hand
+	slowed int  // value of limiter.slowed when the job began
+	full   bool // the limit was reached
 }
 
-// newPace starts with some jobs at a time, and most is the limit.
+// newPace returns a limiter that begins at start jobs and never exceeds most.
 func newPace(start, most int) *limiter {
 	p := &limiter{most: float64(most), width: float64(min(start, most)), threshold: float64(2 * start)}
 	p.change = sync.NewCond(&p.mu)
 	return p
 }
 
-// begin waits until another job may be in hand, or the context is done.
+// begin blocks until another job may begin or ctx is done. The caller must call end in both cases.
 func (p *limiter) begin(ctx context.Context) (turn, error) {
 	defer context.AfterFunc(ctx, func() {
 		p.mu.Lock()
@@ -55,7 +55,7 @@ func (p *limiter) begin(ctx context.Context) (turn, error) {
 	return turn{p.slowed, p.inHand >= int(p.width)}, ctx.Err()
 }
 
-// end gives a turn back that came to nothing.
+// end ends a turn.
 func (p *limiter) end() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -63,7 +63,7 @@ func (p *limiter) end() {
 	p.change.Broadcast()
 }
 
-// learn is told whether a job showed that the machine had too much to do.
+// learn adapts the limit to whether a job showed that the machine was overloaded.
 func (p *limiter) learn(t turn, busy bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -72,7 +72,7 @@ func (p *limiter) learn(t turn, busy bool) {
 		p.slowed++
 		p.width = max(1, 0.7*p.width)
 		p.threshold = p.width
-	case busy || !t.full: // that fewer went well says nothing of more
+	case busy || !t.full: // a job below the limit shows nothing about a higher limit
 	case p.width < p.threshold:
 		p.width = min(p.most, p.width+1)
 	default:

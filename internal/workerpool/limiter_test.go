@@ -7,9 +7,8 @@ import (
 	"time"
 )
 
-// model gives a pace jobs that a machine can take so many of at a time, and returns the
-// share of them that showed that it had too much to do, and how many were in hand on
-// average.
+// model runs jobs under a limiter, for a machine with the given capacity. It returns the share of
+// the jobs that showed an overload, and the mean number of jobs in progress.
 func model(p *limiter, jobs, can int) (busy, width float64) {
 	type job struct {
 		turn turn
@@ -41,7 +40,8 @@ func model(p *limiter, jobs, can int) (busy, width float64) {
 	return busy / float64(jobs), width / float64(jobs)
 }
 
-// It finds what a machine can take, again if that changes.
+// TestPace checks that the limiter finds the capacity of the machine, and finds it again after a
+// change.
 func TestPace(t *testing.T) {
 	p := newPace(2, 40)
 	for _, can := range []int{10, 3, 25, 1, 12} {
@@ -51,15 +51,15 @@ func TestPace(t *testing.T) {
 		if least, most := 0.6*float64(can), 1.1*float64(can)+1; width < least || width > most {
 			t.Errorf("a machine that takes %d had %.1f jobs; want %.1f to %.1f", can, width, least, most)
 		}
-		// Each time that it finds out, a round is in hand; with one or two at a time it finds
-		// out all the time.
+		// Each probe affects a whole round of jobs; with a capacity of one or two the limiter
+		// probes all the time.
 		if limit := max(0.3, 1.5/float64(can)); busy > limit {
 			t.Errorf("a machine that takes %d: %.3f of the jobs found it busy; want at most %.3f", can, busy, limit)
 		}
 	}
 }
 
-// What is never busy gets as much as may be.
+// TestPaceIsNotLazy checks that the limit reaches its maximum if no job shows an overload.
 func TestPaceIsNotLazy(t *testing.T) {
 	for _, c := range []struct{ start, most, jobs int }{{2, 12, 100}, {4, 24, 350}, {12, 12, 1}, {30, 12, 1}} {
 		p := newPace(c.start, c.most)
@@ -70,7 +70,7 @@ func TestPaceIsNotLazy(t *testing.T) {
 	}
 }
 
-// Few jobs that go well say nothing of many.
+// TestPaceNeedsEvidence checks that jobs below the limit do not raise it.
 func TestPaceNeedsEvidence(t *testing.T) {
 	p := newPace(4, 40)
 	for range 100 {

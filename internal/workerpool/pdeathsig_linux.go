@@ -5,11 +5,10 @@ import (
 	"syscall"
 )
 
-// wakeOrphan makes the system continue the process, should it be stopped, when
-// its parent dies: then it sees that its input has ended, and leaves as it always
-// does. SIGTERM would wait until somebody else continued it, and SIGKILL give it
-// no time to clear away what it has started. The system does this at the end of
-// any thread that has started processes; one that runs doesn't mind.
+// wakeOrphan makes the kernel send SIGCONT to the process when its parent dies. A stopped worker
+// then sees that its input has ended, and exits as usual. SIGTERM would have no effect until
+// another process continued the worker, and SIGKILL would leave no time to clean up. The kernel
+// also sends the signal when the thread that started the process ends; a running worker ignores it.
 func wakeOrphan(cmd *exec.Cmd) {
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = new(syscall.SysProcAttr)

@@ -4,6 +4,6 @@ package workerpool
 
 import "os/exec"
 
-// wakeOrphan does nothing here: a stopped worker whose parent has died ends
-// when somebody continues it.
+// wakeOrphan does nothing on this system: a stopped worker whose parent died ends when another
+// process continues it.
 func wakeOrphan(*exec.Cmd) {}

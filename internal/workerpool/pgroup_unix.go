@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// lead makes the process the leader of a group of its own, which its children join,
-// so that they can be ended with it.
+// lead makes the process the leader of a new process group. Its children join the group, so that
+// they can be ended together.
 func lead(cmd *exec.Cmd) {
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = new(syscall.SysProcAttr)
@@ -16,7 +16,7 @@ func lead(cmd *exec.Cmd) {
 	cmd.SysProcAttr.Setpgid = true
 }
 
-// endGroup kills the group that this process leads, itself too.
+// endGroup kills the process group that this process leads, including this process.
 func endGroup() {
 	if syscall.Getpgrp() == syscall.Getpid() {
 		_ = syscall.Kill(0, syscall.SIGKILL)

@@ -1,11 +1,11 @@
-// Package pool spreads jobs over worker processes, so that a job that
-// panics, hangs or ends its process spoils itself and no other.
+// Package workerpool runs jobs in worker processes, so that a job that panics, hangs or ends its
+// process affects no other job.
 //
-// [Run] is the parent's side: jobs come in, one [Result] for each goes out.
-// [Serve] is the worker's. Between them goes one line of JSON per job on the
-// worker's standard input and one per answer on its standard output; what
-// the worker prints on standard error is kept, within bounds, to explain its
-// death. Of this module the package imports only internal/proc.
+// [Run] is the parent's side: jobs come in, and one [Result] for each goes out. [Serve] is the
+// worker's side. A job is one line of JSON on the worker's standard input, and an answer one line
+// on its standard output; what the worker prints on standard error is kept, within bounds, to
+// explain the worker's death. Jobs and answers must be encodable as JSON. The package imports only
+// internal/proc from this module.
 package workerpool
 
 import (
@@ -18,54 +18,53 @@ import (
 	"time"
 )
 
-// Options say how [Run] runs. Start must be set; every other zero value has a
-// default.
+// Options configure [Run]. Start must be set; all other fields have a default.
 type Options struct {
-	// Workers is how many jobs are in hand at once, each in a process of its own; less
+	// Workers is the largest number of jobs in progress at a time, each in its own process; less
 	// than 1 means 1.
 	Workers int
-	// Busy reports whether by its answer, an R, or its failure a job shows that the
-	// machine had too much to do. Then fewer than Workers are in hand at once, as many
-	// as the machine is found to take: at first one for each processor. Nil means that
-	// none shows that. Called concurrently.
+	// Busy reports whether a job's answer, an R, or its failure shows that the machine was
+	// overloaded. If Busy is set, the number of jobs in progress adapts to what the machine can
+	// take: it begins at one per processor and never exceeds Workers. Nil means that no job shows
+	// an overload. Called concurrently.
 	Busy func(answer any, failure *Failure) bool
-	// Start returns the command of a new worker, a program that calls
-	// [Serve]. Run sets its standard streams and starts it. Called
-	// concurrently.
+	// Start returns the command of a new worker: a program that calls [Serve]. Run sets the
+	// command's standard streams and starts it. Called concurrently.
 	Start func() *exec.Cmd
-	// Limit returns how long, in real time, a worker may take for a job, a J; the
-	// start of the process is not counted. Nil, and less than 1, mean 20 s. Called concurrently.
+	// Limit returns the longest real time for a job, a J, without the start of the process. Nil,
+	// and a limit less than 1, mean 20 s. Called concurrently.
 	Limit func(job any) time.Duration
-	// Grace is how long a worker has to say where it hangs, or to leave when
-	// asked, before it is killed. Less than 1 means 2 s.
+	// Grace is the time that a worker has to report where it hangs, or to exit when asked, before
+	// it is killed. Less than 1 means 2 s.
 	Grace time.Duration
-	// Fresh reports whether a job, a J, must be the first that its worker does, and
-	// the last: what it leaves in the process would spoil others. Nil means none.
+	// Fresh reports whether a job, a J, must be the first and last job of its worker, because its
+	// remains in the process would affect other jobs. Nil means that no job needs this. Called
+	// concurrently.
 	Fresh func(job any) bool
-	// Idle has the workers between one Run and the next. If it is nil, they
-	// end with this one.
+	// Idle keeps the workers between two calls of Run. If Idle is nil, the workers end when Run
+	// returns.
 	Idle *IdleWorkers
 }
 
-// A Result is what became of one job.
+// A Result is the result of one job.
 type Result[R any] struct {
-	// Value is the worker's answer; zero if there is a Failure.
+	// Value is the worker's answer; the zero value if there is a Failure.
 	Value R
-	// Failure says why there is no answer; nil if there is one.
+	// Failure is the reason why there is no answer; nil if there is one.
 	Failure *Failure
-	// Stderr is what the worker wrote on standard error during the job, if it
-	// retired or failed after it: its beginning and its end, at most 64 KiB.
+	// Stderr is what the worker wrote on standard error during the job, if the worker was not kept.
+	// Only the beginning and the end are kept, some 56 KiB.
 	Stderr string
 }
 
-// A Failure is how a worker failed to answer.
+// A Failure is the reason why a worker gave no answer.
 type Failure struct {
-	// Reason says what happened, in one line.
+	// Reason describes the failure in one line.
 	Reason string
-	// Output is what the worker wrote on standard error during the job: its
-	// beginning and its end, at most 64 KiB.
+	// Output is what the worker wrote on standard error during the job: the beginning and the end,
+	// some 56 KiB.
 	Output string
-	// Limit is how long there was no answer, if that is why; else 0.
+	// Limit is the time limit that the job exceeded; 0 if the failure has another reason.
 	Limit time.Duration
 }
 
@@ -77,7 +76,7 @@ func (f *Failure) Error() string {
 	return f.Reason + "\n\n" + f.Output
 }
 
-// limit returns how long a worker may take for a job.
+// limit returns the time limit of a job.
 func (o *Options) limit(job any) time.Duration {
 	if o.Limit != nil {
 		if limit := o.Limit(job); limit > 0 {
@@ -87,16 +86,14 @@ func (o *Options) limit(job any) time.Duration {
 	return 20 * time.Second
 }
 
-// Run hands out jobs, one at a time to each worker, and calls done with the
-// result of each as it comes, one call at a time. A worker that dies or
-// exceeds the limit fails the job in hand; another takes its place. Workers
-// that answer with retire set are replaced as well.
+// Run gives jobs to workers, one at a time to each, and calls done with each result, one call at a
+// time. A worker that dies or exceeds the limit fails its current job and is replaced. A worker
+// whose answer has retire set is replaced as well.
 //
-// Run blocks until every job is done and every worker it started has ended, or
-// is in the crew, or until ctx is done: then no more jobs are handed out, those in hand are
-// given up without a call of done, and ctx's error is returned. A process
-// that can't be started is an error too, as is done returning one, and ends
-// the run likewise.
+// Run blocks until every job is done and every worker that it started has ended or is in
+// options.Idle. If ctx is done earlier, Run hands out no more jobs, abandons the current ones
+// without a call of done, and returns ctx's error. Run ends in the same way, with the respective
+// error, if a process cannot be started or done returns an error.
 func Run[J, R any](ctx context.Context, options Options, jobs iter.Seq[J], done func(J, Result[R]) error) error {
 	options.Grace = graceOr(options.Grace)
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -113,7 +110,7 @@ func Run[J, R any](ctx context.Context, options Options, jobs iter.Seq[J], done 
 			}
 		}
 	}()
-	var mu sync.Mutex // one call of done at a time
+	var mu sync.Mutex // serializes the calls of done
 	deliver := func(job J, result Result[R]) error {
 		mu.Lock()
 		defer mu.Unlock()
@@ -150,7 +147,7 @@ func Run[J, R any](ctx context.Context, options Options, jobs iter.Seq[J], done 
 	return context.Cause(ctx)
 }
 
-// supervise sees to one job after the other until there are none.
+// supervise does one job after another until there are no more.
 func supervise[J, R any](ctx context.Context, options Options, crew *IdleWorkers, pace *limiter, queue <-chan J, deliver func(J, Result[R]) error) error {
 	for {
 		turn, err := pace.begin(ctx)
@@ -173,7 +170,7 @@ func supervise[J, R any](ctx context.Context, options Options, crew *IdleWorkers
 	}
 }
 
-// work has a worker of the crew do a job, or a new one.
+// work does a job in an idle worker or in a new one.
 func work[J, R any](ctx context.Context, options Options, crew *IdleWorkers, job J) (result Result[R], err error) {
 	fresh := options.Fresh != nil && options.Fresh(job)
 	w := crew.take()

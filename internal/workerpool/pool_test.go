@@ -23,7 +23,7 @@ import (
 	"github.com/lockfault/lockfault/internal/workerpool"
 )
 
-// The test binary doubles as the worker.
+// TestMain runs the tests, or a worker, since the test binary is also the worker program.
 func TestMain(m *testing.M) {
 	switch os.Getenv("POOL_TEST_PROGRAM") {
 	case "worker":
@@ -59,11 +59,10 @@ type reply struct {
 	Text   string
 }
 
-// started is the file that a job has made.
+// started is the file that a job has created.
 var started atomic.Pointer[string]
 
-// abandon ends the job first, which takes away what it waits for, and then the
-// rest.
+// abandon ends the job first, which removes what the job waits for, and then everything else.
 func abandon() {
 	if file := started.Load(); file != nil {
 		os.Remove(*file)
@@ -86,7 +85,7 @@ func handle(j job) (reply, bool) {
 	case "spin":
 		spin()
 	case "start something":
-		started.Store(&j.Text) // whoever sees the file may end the job at once
+		started.Store(&j.Text) // a test that sees the file may end the job at once
 		if err := os.WriteFile(j.Text, nil, 0o600); err != nil {
 			panic(err)
 		}
@@ -105,7 +104,7 @@ func handle(j job) (reply, bool) {
 	case "stop":
 		syscall.Kill(os.Getpid(), syscall.SIGSTOP)
 		select {}
-	case "deaf": // ends for nothing but SIGKILL
+	case "deaf": // ends only on SIGKILL
 		for {
 			syscall.Kill(os.Getpid(), syscall.SIGSTOP)
 		}
@@ -143,12 +142,12 @@ func program(name string) func() *exec.Cmd {
 	return func() *exec.Cmd {
 		cmd := exec.Command(os.Args[0])
 		cmd.Env = append(os.Environ(), "POOL_TEST_PROGRAM="+name,
-			"GORACE=atexit_sleep_ms=0") // or every worker takes a second to leave
+			"GORACE=atexit_sleep_ms=0") // otherwise every worker takes a second to exit
 		return cmd
 	}
 }
 
-// within gives every job that long.
+// within sets the same limit for every job.
 func within(limit time.Duration) func(any) time.Duration {
 	return func(any) time.Duration { return limit }
 }
@@ -162,7 +161,7 @@ func TestEveryJobIsAnsweredOnce(t *testing.T) {
 		var jobs []job
 		for n := range 200 {
 			text := ""
-			if n%50 == 0 { // longer than a pipe holds
+			if n%50 == 0 { // longer than the buffer of a pipe
 				text = strings.Repeat("y", 100_000)
 			}
 			jobs = append(jobs, job{N: n, Text: text})
@@ -192,8 +191,8 @@ func TestEveryJobIsAnsweredOnce(t *testing.T) {
 	}
 }
 
-// Who stays in a crew does the jobs of the next run, unless it has ended, and ends
-// with the crew.
+// TestACrewStays checks that idle workers do the jobs of the next run, unless they have ended, and
+// end when IdleWorkers is closed.
 func TestACrewStays(t *testing.T) {
 	var crew workerpool.IdleWorkers
 	defer crew.Close(0)
@@ -222,7 +221,7 @@ func TestACrewStays(t *testing.T) {
 	if err := syscall.Kill(first[0], syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	for syscall.Kill(first[0], 0) == nil { // waited for by its parent
+	for syscall.Kill(first[0], 0) == nil { // its parent waits for it
 		time.Sleep(time.Millisecond)
 	}
 	third := run(2)
@@ -262,7 +261,7 @@ func TestABadJobSpoilsOnlyItself(t *testing.T) {
 			t.Parallel()
 			o := options(1)
 			if test.limited {
-				// Long enough for the good jobs, whatever the machine does.
+				// Long enough for the good jobs on any machine.
 				o.Limit, o.Grace = within(8*time.Second), 8*time.Second
 			}
 			jobs := []job{{N: 1}, {Do: test.do, N: 2}, {N: 3}, {N: 4}}
@@ -336,7 +335,8 @@ func TestARetiringWorkerIsReplaced(t *testing.T) {
 	}
 }
 
-// A fresh job has a worker to itself; the others go on sharing.
+// TestAFreshJobIsAlone checks that a fresh job has a worker of its own, and that other jobs still
+// share workers.
 func TestAFreshJobIsAlone(t *testing.T) {
 	jobs := []job{{N: 1}, {N: 2}, {N: 3, Text: "fresh"}, {N: 4, Text: "fresh"}, {N: 5}, {N: 6}}
 	o := options(1)
@@ -357,7 +357,8 @@ func TestAFreshJobIsAlone(t *testing.T) {
 	}
 }
 
-// What is printed before a worker is ready is no answer.
+// TestAWorkerMayPrintBeforeItIsReady checks that output before a worker is ready is not taken for
+// an answer.
 func TestAWorkerMayPrintBeforeItIsReady(t *testing.T) {
 	o := options(1)
 	o.Start = program("chatty worker")
@@ -398,8 +399,8 @@ func TestCancelEndsTheWorkers(t *testing.T) {
 	expectGone(t, pids)
 }
 
-// However a job in hand ends before its time, what it has started outside of
-// its process ends with it.
+// TestAbandonedJobs checks that when a job is ended early, in whatever way, everything that it
+// started outside of its process is ended as well.
 func TestAbandonedJobs(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -425,7 +426,7 @@ func TestAbandonedJobs(t *testing.T) {
 					break
 				}
 				select {
-				case err := <-ended: // so quickly that nobody saw it
+				case err := <-ended: // before the test saw the file
 					ended <- err
 				case <-time.After(time.Millisecond):
 					continue
@@ -464,8 +465,8 @@ func TestStartFails(t *testing.T) {
 	}
 }
 
-// A program that is no worker at all must not be started over and over for
-// nothing: each job gets its failure, with what the program had to say.
+// TestNotAWorker checks that a program that is not a worker is not started over and over: each job
+// gets a failure with the program's output.
 func TestNotAWorker(t *testing.T) {
 	o := options(1)
 	o.Start = program("not a worker")
@@ -481,8 +482,8 @@ func TestNotAWorker(t *testing.T) {
 	}
 }
 
-// parent runs two workers, one busy for ever with a job that starts something
-// and one waiting, and prints their process ids.
+// parent runs two workers, one with a job that starts something and never ends, and one idle, and
+// prints their process ids.
 func parent() {
 	jobs := iter.Seq[job](func(yield func(job) bool) {
 		yield(job{N: 1})
@@ -496,8 +497,8 @@ func parent() {
 	})
 }
 
-// A worker whose parent was killed goes, stopped or not, and clears away what
-// its job has started.
+// TestNoOrphanSurvivesAKilledParent checks that a worker whose parent was killed exits, stopped or
+// not, and cleans up what its job started.
 func TestNoOrphanSurvivesAKilledParent(t *testing.T) {
 	for _, c := range []struct {
 		name, do string
@@ -568,8 +569,8 @@ func expectGone(t *testing.T, pids []int) {
 	}
 }
 
-// alive reports whether the process exists; one that has ended but was not
-// collected by whoever inherited it is dead.
+// alive reports whether the process is alive. A process that has ended but was not waited for by
+// the process that inherited it is dead.
 func alive(pid int) bool {
 	if syscall.Kill(pid, 0) != nil {
 		return false
@@ -593,8 +594,8 @@ func BenchmarkJob(b *testing.B) {
 	}
 }
 
-// Where nothing else ends a worker whose parent died, the end of its input
-// must, even while it is busy.
+// TestABusyWorkerEndsWithItsInput checks that the end of its input ends a worker whose parent died,
+// even while the worker is busy, on systems where nothing else does.
 func TestABusyWorkerEndsWithItsInput(t *testing.T) {
 	cmd := program("worker")()
 	stdin, err := cmd.StdinPipe()

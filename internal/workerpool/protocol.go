@@ -17,29 +17,28 @@ type request struct {
 type answer struct {
 	Seq    int             `json:"seq"`
 	Result json.RawMessage `json:"result"`
-	// Retire says that the worker had better not be used again.
+	// Retire asks the parent not to use the worker again.
 	Retire bool `json:"retire,omitempty"`
-	// Ready is only set in a worker's first line, which answers no job.
+	// Ready is set only in a worker's first line, which answers no job.
 	Ready bool `json:"ready,omitempty"`
 }
 
-// lineLimit bounds a line of the protocol, so that a worker that prints
-// without end does not fill its parent's memory.
+// lineLimit is the largest length of a line in bytes, so that a worker that prints without end does
+// not exhaust its parent's memory.
 const lineLimit = 16 << 20
 
 var errEndlessLine = errors.New("a line without end")
 
-// A lineWriter cuts what is written to it into lines.
+// A lineWriter splits its input into lines.
 type lineWriter struct {
 	part []byte
-	// take receives each line, without its end. What it returns ends the
-	// writing.
+	// take receives each line, without its newline. An error of take ends the writing.
 	take func(line []byte) error
-	// endless is called, if it isn't nil, when a line has no end.
+	// endless, if not nil, is called when a line exceeds lineLimit.
 	endless func()
 }
 
-// Write blocks as long as take does.
+// Write passes each complete line to take, and blocks as long as take does.
 func (w *lineWriter) Write(p []byte) (int, error) {
 	n := len(p)
 	for {

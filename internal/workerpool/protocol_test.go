@@ -25,7 +25,7 @@ func TestLineWriterCutsAnywhere(t *testing.T) {
 			rest = rest[n:]
 		}
 		want := strings.Split(text, "\n")
-		want = want[:len(want)-1] // what has no end is no line
+		want = want[:len(want)-1] // text without a newline is no line
 		if !slices.Equal(lines, want) {
 			t.Fatalf("%q became %q", text, lines)
 		}

@@ -17,25 +17,23 @@ import (
 	"time"
 )
 
-// Serve is the life of a worker process: it reads jobs from in, calls handle
-// for each, one after the other, and writes the answers to out, which nobody
-// else may write to. A true retire asks the parent for a new process, say
-// because this one is left with goroutines that don't end.
+// Serve runs a worker process: it reads jobs from in, calls handle for each in turn, and writes the
+// answers to out. Nothing else may write to out. If handle returns retire, the parent replaces the
+// process, for example because it is left with goroutines that do not end.
 //
-// Serve returns when in ends. Should in end while handle is at work, because
-// the parent has no more use for the answer or is dead, or should nobody read the
-// answer, Serve ends the process. It takes over some signals: an interrupt from the terminal and its
-// end are for the parent to act on and are ignored; SIGTERM ends the process;
-// SIGQUIT, where there is one, makes it write the stacks of all goroutines, the
-// busy ones first, to os.Stderr and end the process.
+// Serve returns when in ends. If in ends while handle is at work, because the parent does not need
+// the answer any more or is dead, or if writing an answer fails, Serve ends the process. Serve
+// takes over some signals: an interrupt from the terminal and a hangup are ignored, because the
+// parent acts on them; SIGTERM ends the process; SIGQUIT, where it exists, writes the stacks of all
+// goroutines to os.Stderr, busy ones first, and ends the process.
 //
-// Before the process ends in the midst of a job, abandon is called, if it isn't
-// nil, and has a few seconds to end what the job has started outside of this
-// process. It may be called when handle is not at work, too.
+// Before Serve ends the process during a job, it calls abandon, if not nil, which has a few seconds
+// to clean up what the job started outside of this process. Serve may also call abandon when handle
+// is not at work.
 func Serve[J, R any](in io.Reader, out io.Writer, handle func(J) (result R, retire bool), abandon func()) error {
 	signal.Ignore(parentsOwn...)
 	OutlivePipe()
-	var ending sync.Mutex // for ever with the one who ends the process
+	var ending sync.Mutex // never unlocked by the goroutine that ends the process
 	end := func(status int) {
 		ending.Lock()
 		if abandon != nil {
@@ -104,10 +102,10 @@ func Serve[J, R any](in io.Reader, out io.Writer, handle func(J) (result R, reti
 	return broken
 }
 
-// farewell is how long an abandoned job's remains may take to end.
+// farewell is the time limit for abandon.
 const farewell = 10 * time.Second
 
-// within returns when f does, or when the time is up.
+// within returns when f does, or after d.
 func within(d time.Duration, f func()) {
 	done := make(chan struct{})
 	go func() {
@@ -120,8 +118,8 @@ func within(d time.Duration, f func()) {
 	}
 }
 
-// stacks returns the stacks of all goroutines, those first that may be the
-// reason why there is no answer: busy ones, and ones that wait for a mutex.
+// stacks returns the stacks of all goroutines. Those that may be the reason for a missing answer
+// come first: busy ones, and ones that wait for a mutex.
 func stacks() []byte {
 	all := make([]byte, 4<<20)
 	all = all[:runtime.Stack(all, true)]
@@ -130,10 +128,10 @@ func stacks() []byte {
 	return append(bytes.Join(list, []byte("\n\n")), '\n')
 }
 
-// room is how stacks name this package.
+// room is the prefix of this package's functions in stacks.
 const room = "github.com/lockfault/lockfault/internal/workerpool."
 
-// rank returns a smaller number for what is more likely to be the reason.
+// rank returns a smaller number for a goroutine that is more likely to be the reason.
 func rank(stack []byte) int {
 	line, _, _ := bytes.Cut(stack, []byte("\n"))
 	header := string(line)
@@ -143,7 +141,7 @@ func rank(stack []byte) int {
 	case strings.Contains(header, "synctest bubble"), strings.Contains(header, "sync.") && strings.Contains(header, "Lock"):
 		return 0
 	case bytes.Contains(stack, []byte("created by os/signal.")), bytes.Contains(stack, []byte("created by "+room)):
-		return 3 // the worker's own
+		return 3 // goroutines of the worker itself
 	case strings.Contains(header, "[runn"): // running, runnable
 		return 0
 	default:

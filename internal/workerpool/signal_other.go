@@ -4,16 +4,16 @@ package workerpool
 
 import "os"
 
-// parentsOwn are the signals that a terminal sends to the parent and its
-// workers alike, and that are the parent's to act on.
+// parentsOwn are the signals that a terminal sends to the parent and its workers alike, and that
+// only the parent acts on.
 var parentsOwn = []os.Signal{os.Interrupt}
 
 func wake(*os.Process) {}
 
-// interrogate does nothing here: there is no signal for it.
+// interrogate does nothing on this system, which has no such signal.
 func interrogate(*os.Process) {}
 
-// OutlivePipe does nothing: such a write returns an error here anyway.
+// OutlivePipe does nothing on this system, where such a write returns an error anyway.
 func OutlivePipe() {}
 
 func watchQuit(func()) {}

@@ -14,20 +14,20 @@ import (
 	"github.com/lockfault/lockfault/internal/proc"
 )
 
-// startLimit is how long a process may take until it is a ready worker, on a
-// machine as slow and as busy as can be.
+// startLimit is the time that a process has to become a ready worker, on a very slow and busy
+// machine.
 const startLimit = time.Minute
 
-// late is for how long an answer may be on its way when the time is up.
+// late is the extra time for an answer that is in transit when the time limit is reached.
 const late = 500 * time.Millisecond
 
-// A worker is one worker process, seen from its parent. One goroutine uses it.
+// A worker is the parent's side of one worker process. Not safe for concurrent use.
 type worker struct {
 	cmd     *exec.Cmd
 	stdin   io.WriteCloser
 	stderr  headTail
-	lines   chan []byte   // what it writes on standard output
-	left    chan struct{} // closed when nobody listens any more
+	lines   chan []byte   // lines of the worker's standard output
+	left    chan struct{} // closed when the output is not read any more
 	leaving sync.Once
 	exited  chan struct{} // closed when the process and its output have ended
 	status  error         // of the process; valid after exited
@@ -66,7 +66,7 @@ func start(cmd *exec.Cmd) (*worker, error) {
 		return nil, fmt.Errorf("pool: start a worker: %w", err)
 	}
 	go func() {
-		// What a job has started and not ended goes with the worker.
+		// Processes that a job started and did not end are ended with the worker.
 		if proc.AwaitEnd(cmd.Process.Pid) {
 			proc.EndGroup(cmd.Process.Pid)
 		}
@@ -76,8 +76,8 @@ func start(cmd *exec.Cmd) (*worker, error) {
 	return w, nil
 }
 
-// do lets the worker do one job and stores its answer in value. The error is
-// a *[Failure], or ctx's; either way the worker is of no more use.
+// do does one job in the worker and stores its answer in value. The error is a *[Failure], ctx's,
+// or that of encoding the job; after any error the worker must be stopped.
 func (w *worker) do(ctx context.Context, options Options, job, value any) (retire bool, err error) {
 	if !w.ready {
 		if err := w.begin(ctx, options.Grace); err != nil {
@@ -90,8 +90,8 @@ func (w *worker) do(ctx context.Context, options Options, job, value any) (retir
 	if err != nil {
 		return false, fmt.Errorf("pool: encode a job: %w", err)
 	}
-	// A worker that does not read must not stop its parent; the goroutine
-	// ends when the worker does, and its error shows as a missing answer.
+	// A worker that does not read must not block its parent. The goroutine ends when the worker
+	// does; its error shows as a missing answer.
 	go func(seq int) { _ = writeLine(w.stdin, request{Seq: seq, Job: text}) }(w.seq)
 
 	line, err := w.receive(ctx, options.limit(job), options.Grace)
@@ -108,8 +108,8 @@ func (w *worker) do(ctx context.Context, options Options, job, value any) (retir
 	return a.Retire, nil
 }
 
-// begin waits until the worker is ready. What packages print when they are
-// initialised comes before.
+// begin waits until the worker is ready. Lines that packages print during their initialization come
+// first and are kept as standard error.
 func (w *worker) begin(ctx context.Context, grace time.Duration) error {
 	for !w.ready {
 		line, err := w.receive(ctx, startLimit, grace)
@@ -124,7 +124,7 @@ func (w *worker) begin(ctx context.Context, grace time.Duration) error {
 	return nil
 }
 
-// receive waits for the worker's next line.
+// receive returns the worker's next line.
 func (w *worker) receive(ctx context.Context, limit, grace time.Duration) ([]byte, error) {
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
@@ -137,7 +137,7 @@ func (w *worker) receive(ctx context.Context, limit, grace time.Duration) ([]byt
 		w.stop(grace)
 		return nil, context.Cause(ctx)
 	case <-timer.C:
-		select { // a machine that stood still hears of the time before it hears of an answer
+		select { // after the machine was suspended, the timer may fire before an answer is read
 		case line := <-w.lines:
 			return line, nil
 		case <-time.After(min(limit, late)):
@@ -153,10 +153,11 @@ func (w *worker) receive(ctx context.Context, limit, grace time.Duration) ([]byt
 	}
 }
 
-// leave stops listening, so that the process does not wait with its output.
+// leave stops reading the worker's output, so that the process does not block on it.
 func (w *worker) leave() { w.leaving.Do(func() { close(w.left) }) }
 
-// stop ends the worker, gently if it can be, and returns when it has ended.
+// stop ends the worker, by closing its input and after grace by killing it, and returns when the
+// worker has ended.
 func (w *worker) stop(grace time.Duration) {
 	w.leave()
 	w.stdin.Close()
@@ -166,14 +167,14 @@ func (w *worker) stop(grace time.Duration) {
 	}
 }
 
-// kill ends the process and returns when it has ended.
+// kill kills the process and returns when it has ended.
 func (w *worker) kill() {
 	w.cmd.Process.Kill()
 	w.leave()
 	<-w.exited
 }
 
-// wait reports whether the process has ended by itself within d.
+// wait reports whether the process ends within d.
 func (w *worker) wait(d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -185,7 +186,7 @@ func (w *worker) wait(d time.Duration) bool {
 	}
 }
 
-// died returns the failure of a process that has ended unasked.
+// died returns the failure for a process that ended without being asked.
 func (w *worker) died() *Failure {
 	status := "exit status 0"
 	if w.status != nil {
@@ -203,7 +204,7 @@ func (w *worker) fail(format string, args ...any) *Failure {
 	return &Failure{Reason: fmt.Sprintf(format, args...), Output: w.stderr.String()}
 }
 
-// clip keeps a line short enough for a message.
+// clip shortens a line for a message.
 func clip(line []byte) string {
 	const limit = 200
 	if len(line) <= limit {

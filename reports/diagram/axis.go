@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// A Scale says how a piece of the axis is drawn.
+// A Scale is the way in which a segment of the axis is drawn.
 type Scale int
 
 // The scales.
 const (
 	ToLease   Scale = iota // to the scale of the lease, the same in the whole picture
-	Magnified              // to one scale that tells events apart, the same in the whole picture, but that a step has a least width
-	Folded                 // not to scale: nothing happened for longer than would fit
+	Magnified              // to one larger scale, with a smallest width for each step
+	Folded                 // not to scale: a long time without events
 )
 
 // A Segment is the time between two events on the axis.
@@ -24,42 +24,42 @@ type Segment struct {
 	Scale    Scale
 }
 
-// Length is how long the piece is.
+// Length returns the duration of the segment.
 func (s Segment) Length() time.Duration { return s.To - s.From }
 
-// An Axis leads from times to places. It has two scales, for a lease of half a minute and
-// commands that take half a millisecond fit no single one: what happens in quick succession is
-// magnified, the idle time in between is drawn to the scale of the lease, and what is too
-// long for that is folded. Steps that would be too short to be seen even so are widened.
+// An Axis maps times to positions. An Axis has two scales, since a lease of 30 s and commands of
+// 0.5 ms do not fit a single one. Events in quick succession are magnified, idle times between them
+// are drawn to the scale of the lease, and longer idle times are folded. Steps that would be too
+// narrow even so are widened.
 type Axis struct {
 	Segments []Segment
-	// LeaseWidth is how long a lease is where the scale is that of the lease.
+	// LeaseWidth is the width of a lease at the scale of the lease.
 	LeaseWidth float64
-	// Times is by how much the magnified pieces are.
+	// Times is the magnification of the [Magnified] segments, relative to the scale of the lease.
 	Times float64
-	// Digits is how many digits behind the point tell the times apart that the axis was
-	// made for.
+	// Digits is the number of decimal places that distinguishes the times of the axis.
 	Digits int
 }
 
-// What an axis looks like, in units of which 1000 are about a page's width.
+// Dimensions of an axis. A page is about 1000 units wide.
 const (
-	leaseWidth   = 300.0  // of a lease, if there is room
-	leastLease   = 90.0   // of a lease
-	mostIdle     = 700.0  // of all that is drawn to the lease's scale
-	visible      = 9.0    // from here on a length is seen at the lease's scale
-	step         = 15.0   // between two events that are as far apart as most
-	mostStep     = 70.0   // what would be longer is folded
-	leastStep    = 7.0    // between any two, so that they can be told apart
-	foldedWidth  = 34.0   // of a fold
-	foldedLeases = 1.5    // how many leases without an event are folded
-	leastAxis    = 900.0  // of the whole, as far as stretching helps
-	mostStretch  = 2.5    // of all widths alike
-	margin       = 8.0    // before the first and behind the last
-	mostClose    = 2200.0 // of all that is magnified
+	leaseWidth   = 300.0  // width of a lease, if there is room
+	leastLease   = 90.0   // smallest width of a lease
+	mostIdle     = 700.0  // largest width of all segments at the lease's scale
+	visible      = 9.0    // smallest width of a segment at the lease's scale
+	step         = 15.0   // width of a median magnified step
+	mostStep     = 70.0   // wider magnified steps are folded
+	leastStep    = 7.0    // smallest width of a step, so that events are distinct
+	foldedWidth  = 34.0   // width of a folded segment
+	foldedLeases = 1.5    // longer times without events, in leases, are folded
+	leastAxis    = 900.0  // smallest width of the axis, as far as stretching helps
+	mostStretch  = 2.5    // largest factor by which all widths are stretched
+	margin       = 8.0    // before the first time and after the last
+	mostClose    = 2200.0 // largest width of all magnified segments, roughly
 )
 
-// NewAxis makes the axis for the times at which something is to be seen.
+// NewAxis returns an axis for the times at which a picture shows something. The times may be
+// unsorted. If the lease is unknown (0), the whole period takes its place.
 func NewAxis(lease time.Duration, times []time.Duration) Axis {
 	times = slices.Compact(slices.Sorted(slices.Values(times)))
 	if len(times) == 0 {
@@ -70,7 +70,7 @@ func NewAxis(lease time.Duration, times []time.Duration) Axis {
 	for i := range gaps {
 		gaps[i] = times[i+1] - times[i]
 	}
-	if lease <= 0 { // nobody knows it: the whole takes its place
+	if lease <= 0 { // unknown: use the whole period
 		lease = max(1, times[len(times)-1]-times[0])
 	}
 	idle := 0.0
@@ -84,7 +84,7 @@ func NewAxis(lease time.Duration, times []time.Duration) Axis {
 	}
 	unit := magnification(gaps, lease, a.LeaseWidth)
 	a.Times = unit / (a.LeaseWidth / float64(lease))
-	// A short story need not be a small one.
+	// Stretch the axis of a short story.
 	type drawn struct {
 		scale Scale
 		width float64
@@ -111,7 +111,7 @@ func NewAxis(lease time.Duration, times []time.Duration) Axis {
 
 func inLeases(d, lease time.Duration) float64 { return float64(d) / float64(lease) }
 
-// scaleOf says how the time between two events is drawn.
+// scaleOf returns the scale and the width of the time between two events.
 func (a Axis) scaleOf(gap, lease time.Duration, unit float64) (Scale, float64) {
 	if w := a.LeaseWidth * inLeases(gap, lease); w >= visible {
 		if inLeases(gap, lease) > foldedLeases {
@@ -126,8 +126,8 @@ func (a Axis) scaleOf(gap, lease time.Duration, unit float64) (Scale, float64) {
 	return Magnified, max(w, leastStep)
 }
 
-// magnification returns how wide a nanosecond is in the magnified pieces: such that half of
-// the steps there are at least as long as a step should be.
+// magnification returns the width of a nanosecond in the magnified segments. magnification makes
+// half of their steps at least as wide as step, unless all of them together would be too wide.
 func magnification(gaps []time.Duration, lease time.Duration, leaseWidth float64) float64 {
 	var short []time.Duration
 	for _, gap := range gaps {
@@ -146,7 +146,7 @@ func magnification(gaps []time.Duration, lease time.Duration, leaseWidth float64
 	return unit
 }
 
-// Pieces returns the segments, neighbours of one scale joined.
+// Pieces returns the segments with neighbours of the same scale joined, except folded ones.
 func (a Axis) Pieces() []Segment {
 	var list []Segment
 	for _, s := range a.Segments {
@@ -160,7 +160,7 @@ func (a Axis) Pieces() []Segment {
 	return list
 }
 
-// X returns the place of a time. What lies outside of the axis lies at its end.
+// X returns the position of a time. A time outside the axis maps to the nearer end.
 func (a Axis) X(t time.Duration) float64 {
 	n := len(a.Segments)
 	if n == 0 {
@@ -178,7 +178,7 @@ func (a Axis) X(t time.Duration) float64 {
 	return s.X + s.Width*float64(t-s.From)/float64(s.To-s.From)
 }
 
-// Ends returns the first time and the last.
+// Ends returns the first and the last time of the axis.
 func (a Axis) Ends() (from, to time.Duration) {
 	if len(a.Segments) == 0 {
 		return 0, 0
@@ -186,7 +186,7 @@ func (a Axis) Ends() (from, to time.Duration) {
 	return a.Segments[0].From, a.Segments[len(a.Segments)-1].To
 }
 
-// Width returns how wide the whole is.
+// Width returns the width of the whole axis with its margins.
 func (a Axis) Width() float64 {
 	if len(a.Segments) == 0 {
 		return 2 * margin
@@ -195,13 +195,13 @@ func (a Axis) Width() float64 {
 	return last.X + last.Width + margin
 }
 
-// Seconds says a time with as many digits as tell the axis's times apart.
+// Seconds formats a time in seconds with the decimal places of the axis.
 func (a Axis) Seconds(t time.Duration) string { return fixed(t.Seconds(), a.Digits) }
 
 func fixed(x float64, digits int) string { return strconv.FormatFloat(x, 'f', digits, 64) }
 
-// digitsFor returns how many digits of seconds tell the times apart: three at least, and
-// six at most, unless it takes more to tell the first from the last.
+// digitsFor returns the number of decimal places of seconds that distinguishes the times: from 3 to
+// 6, or up to 9 if the first and the last time need more.
 func digitsFor(times []time.Duration) int {
 	for digits := 3; digits < 6; digits++ {
 		last, same := "", false

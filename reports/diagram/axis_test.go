@@ -19,8 +19,8 @@ func ms(list ...float64) []time.Duration {
 	return times
 }
 
-// A lease is seen as a length, commands of half a millisecond are told apart, and what is too long for
-// either scale is folded.
+// TestAxis checks that a lease has a visible length, that commands of half a millisecond are
+// distinct, and that times too long for either scale are folded.
 func TestAxis(t *testing.T) {
 	a := diagram.NewAxis(lease, ms(0, 0.5, 1, 15_001, 15_001.5, 100_000, 100_050, 100_050.5))
 	want := []struct {
@@ -51,7 +51,8 @@ func TestAxis(t *testing.T) {
 	}
 }
 
-// Whatever the times, later is further right, and what the lease's scale shows has one scale.
+// TestAxisIsInOrderAndToScale checks for random times that later times are further to the right,
+// and that the segments at the lease's scale have one scale.
 func TestAxisIsInOrderAndToScale(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 2000 {

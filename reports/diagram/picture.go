@@ -1,93 +1,92 @@
-// Package picture has the story of one cell as data: lanes, spans of time, moments and
-// an axis. Whatever draws a story (as SVG, as Mermaid, on a terminal) draws this and knows
-// nothing else. The package knows neither histories nor how anything is drawn.
+// Package diagram represents the story of one cell as data: lanes, spans of time, moments and an
+// axis. The package reports makes a [Picture], and the packages that draw (as SVG, Mermaid or a
+// trace) take it as their only input. This package may not depend on histories or on any output
+// format.
 package diagram
 
 import "time"
 
-// A Picture is what is to be seen of one cell. Its lists are in an order that depends on
-// nothing but the history.
+// A Picture holds everything that a drawing of a cell shows. The order of its lists depends only on
+// the history.
 type Picture struct {
-	Title string // what was played, in a few words
-	// Lease is how long the lease was; 0 if nobody knows.
+	Title string // the cell, in a few words
+	// Lease is the lease; 0 if unknown.
 	Lease time.Duration
-	// End is when the run was over. What was granted may last longer, and the axis then
-	// goes on.
+	// End is the end of the run. The axis extends beyond it if a lease or a validity ends later.
 	End      time.Duration
 	Lanes    []Lane
-	Spans    []Span     // by From, then as they were found
+	Spans    []Span     // by From, then in the order of detection
 	Overlaps []Overlap  // by From
 	Points   []Point    // in the order of the history
-	Proofs   []Proof    // what was found, in the order of the verdict
-	Sentence []Sentence // the story in short; none if it is too long for that
+	Proofs   []Proof    // anomalies, in the order of the verdict
+	Sentence []Sentence // the story in short; empty if it is too long for that
 	Axis     Axis
-	// Left counts the moments that are left out, before the first that is there, among
-	// them, and behind the last.
+	// Left counts the moments and spans that are left out.
 	Left Left
 }
 
-// A LaneKind says who a lane is about.
+// A LaneKind is the kind of participant that a lane shows.
 type LaneKind int
 
-// The kinds of lanes, in the order in which they lie.
+// The kinds of lanes, in the order in which they are drawn.
 const (
 	Client   LaneKind = iota
-	Server            // a node, or one of several servers behind it
-	Resource          // what the lock protects
+	Server            // a server of a node
+	Resource          // the resource that the lock protects
 )
 
-// A Lane is one participant.
+// A Lane shows one participant.
 type Lane struct {
 	Kind LaneKind
 	Name string
-	// Number counts the clients from 0, so that each has its own colour wherever it is seen.
+	// Number counts the clients from 0, so that each client has the same colour everywhere.
 	Number int
 }
 
-// A SpanKind says what lasted.
+// A SpanKind is the kind of a span.
 type SpanKind int
 
 // The kinds of spans.
 const (
 	Hold   SpanKind = iota // the client believed that it held the lock
-	Call                   // an operation, from its call to its return
-	Key                    // the key on the server was somebody's
-	Stop                   // the process stood still or was dead
+	Call                   // an operation, from its invocation to its return
+	Key                    // the key on the server had the same owner
+	Stop                   // the process was paused or dead
 	Cut                    // messages were lost: a partition
-	Gated                  // the gate kept a message
-	Odd                    // any other fault that lasts: a split, a slow replica, a clock that runs fast
-	Repeat                 // a client asked the same again and again
+	Gated                  // the gate held a message
+	Odd                    // another lasting fault: a split, a slow replica, a fast clock
+	Repeat                 // a client repeated the same requests
 )
 
-// A Span is something that lasted, in one lane.
+// A Span is a period in one lane.
 type Span struct {
 	Kind SpanKind
 	Lane int
-	// From and To are when it began and ended, in the picture or beyond its axis.
+	// From and To are the start and the end. They may lie beyond the axis.
 	From, To time.Duration
 	// Began and Ended are the numbers of the events, or -1.
 	Began, Ended int
-	// Open says that nothing ended it before the run was over.
+	// Open reports whether the span lasted until the end of the run.
 	Open bool
-	// Owner is the lane of the client to whom the key belongs; -1 if nobody knows.
+	// Owner is the lane of the client that owns the key; -1 if unknown.
 	Owner int
-	// Until is when the key expires or the validity ends, if that is not To; 0 if never.
+	// Until is the expiry of the key or the end of the validity; 0 if neither applies.
 	Until time.Duration
-	Label string // in a word or two
-	Text  string // in a sentence
+	Label string // one or two words
+	Text  string // a sentence
 }
 
-// Length says how long it was, whatever is seen of it.
+// Length returns the duration of the whole span, including parts beyond the axis.
 func (s Span) Length() time.Duration { return s.To - s.From }
 
-// An Overlap is a time in which two clients believed at once.
+// An Overlap is a period in which two clients believed that they held the lock.
 type Overlap struct {
 	A, B     int // lanes
 	From, To time.Duration
 	Open     bool // it lasted until the end of the run
 }
 
-// Label says how long it was.
+// Label returns the length of the overlap as text.
 func (o Overlap) Label() string {
 	switch length := o.To - o.From; {
 	case o.Open && length <= 0:
@@ -101,28 +100,28 @@ func (o Overlap) Label() string {
 	}
 }
 
-// A MomentKind says what happened.
+// A MomentKind is the kind of a moment.
 type MomentKind int
 
 // The kinds of moments.
 const (
-	Invoke  MomentKind = iota // a client called
-	Return                    // and was told
+	Invoke  MomentKind = iota // a client invoked an operation
+	Return                    // an operation returned
 	Request                   // a server executed a command
-	Reply                     // a client received an answer
-	Push                      // or a message
-	Stopped                   // the gate kept a message
-	Passed                    // and let it go on
+	Reply                     // a client received a reply
+	Push                      // a client received a pushed message
+	Stopped                   // the gate held a message
+	Passed                    // the gate passed a held message
 	Dropped                   // a message was lost
-	State                     // the key changed, not by a command
-	Write                     // the resource decided
-	Lost                      // a client was told that it had lost the lock
-	Process                   // a client's process stopped, went on, died or began anew; a caller gave up
-	Fault                     // the script did something to a node, a link or a clock
-	Rounds                    // a client asked the same again and again
+	State                     // the key changed, not by the previous event
+	Write                     // the resource accepted or refused a write
+	Lost                      // a client's lock reported its loss
+	Process                   // a process paused, resumed, crashed or restarted; a caller gave up
+	Fault                     // a fault of a node, a link or a clock
+	Rounds                    // a client repeated the same requests
 )
 
-// Between reports whether moments of the kind are messages: from one lane to another.
+// Between reports whether moments of the kind are messages from one lane to another.
 func (k MomentKind) Between() bool {
 	switch k {
 	case Request, Reply, Push, Stopped, Passed, Dropped, Write, Rounds:
@@ -131,32 +130,32 @@ func (k MomentKind) Between() bool {
 	return false
 }
 
-// A Point is something that happened.
+// A Point is a moment: an event, or several that are shown together.
 type Point struct {
 	Kind MomentKind
-	// Event is its number in the history; of rounds that of the first. With are those of the
-	// other events that it tells: what a command made of the key, the rest of the rounds.
+	// Event is the number of the event in the history, or of the first of several. With holds the
+	// numbers of the other events: the change that a command made, or the rest of the rounds.
 	Event int
 	With  []int
 	At    time.Duration
-	// Sent is when the message set out, if anybody knows.
+	// Sent is when the message was sent; 0 if unknown.
 	Sent time.Duration
-	// From and To are lanes; To is -1 where one lane is all. Both are -1 for what was done
-	// to no lane that is shown.
+	// From and To are lanes. To is -1 for a moment in a single lane. Both are -1 if no shown lane
+	// is concerned.
 	From, To int
-	Label    string // in a few words
-	Effect   string // what it made of the key, in a few words
-	Text     string // in a sentence
-	// Good and Bad say how it came out, where that is the question: an operation that
-	// succeeded, a write that was accepted.
+	Label    string // a few words
+	Effect   string // the new state of the key, in a few words
+	Text     string // a sentence
+	// Good and Bad report success and failure, for moments that have either: an operation that
+	// succeeded, a write that was refused.
 	Good, Bad bool
-	Proof     []int // those of its events that prove something
+	Proof     []int // numbers of its events that prove something
 }
 
-// Proves reports whether it is about something that proves anything.
+// Proves reports whether the moment contains an event that proves something.
 func (m Point) Proves() bool { return len(m.Proof) > 0 }
 
-// A Proof is an anomaly and the events that prove it.
+// A Proof is an anomaly with the events that prove it.
 type Proof struct {
 	Anomaly, Text string
 	Events        []int
@@ -168,9 +167,9 @@ type Sentence struct {
 	Text  string
 }
 
-// Left counts what is left out: moments before the first, among the others and after the last, and
-// spans.
+// Left counts what is left out: moments before the first shown one, between the shown ones and
+// after the last, and spans.
 type Left struct{ Before, Among, Behind, Spans int }
 
-// All returns how many moments are left out.
+// All returns the number of moments that are left out.
 func (l Left) All() int { return l.Before + l.Among + l.Behind }

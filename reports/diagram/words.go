@@ -5,8 +5,7 @@ import (
 	"time"
 )
 
-// Words says a length of time with three digits at most, which is as much as anybody
-// compares: 30 s, 109 ms, 1.52 ms, 475 µs.
+// Words formats a duration with at most 3 significant digits: 30 s, 109 ms, 1.52 ms, 475 µs.
 func Words(d time.Duration) string {
 	unit, name := time.Duration(1), " ns"
 	switch {
@@ -20,8 +19,8 @@ func Words(d time.Duration) string {
 	return Digits(float64(d)/float64(unit), 3) + name
 }
 
-// Digits writes a number with so many digits, of those behind the point only what is not
-// zero.
+// Digits formats a number with n digits, without trailing zeros after the decimal point. Digits
+// before the point are never cut.
 func Digits(x float64, n int) string {
 	behind := n
 	for rest := x; rest >= 1 && behind > 0; rest /= 10 {

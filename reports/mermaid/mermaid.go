@@ -1,5 +1,6 @@
-// Package mermaid writes a picture as the text of a Mermaid sequence diagram, for documents
-// that draw such, and reads what it writes.
+// Package mermaid converts a picture to the text of a Mermaid sequence diagram, and parses that
+// text. The text is for documents in which Mermaid diagrams are drawn. The package may not be used
+// to parse other Mermaid diagrams.
 package mermaid
 
 import (
@@ -13,14 +14,14 @@ import (
 
 // A Diagram is a sequence diagram.
 type Diagram struct {
-	Participants []string // their names
+	Participants []string // names
 	Lines        []Line
 }
 
 // A Line is an arrow between two participants, or a note over one or two.
 type Line struct {
 	Arrow    string // one of the constants, or empty for a note
-	From, To int    // places of participants; the same for a note over one
+	From, To int    // indices of participants; equal for a note over one
 	Text     string
 }
 
@@ -74,8 +75,8 @@ func Of(p diagram.Picture) Diagram {
 	return d
 }
 
-// Write writes the diagram. Names stand for themselves however they are spelled: what an
-// arrow names is p0, p1 and so on.
+// Write writes the diagram. Any name is safe, since arrows refer to participants as p0, p1 and so
+// on.
 func (d Diagram) Write(w io.Writer) error {
 	b := bufio.NewWriter(w)
 	b.WriteString("sequenceDiagram\n")
@@ -95,8 +96,9 @@ func (d Diagram) Write(w io.Writer) error {
 	return b.Flush()
 }
 
-// escape writes what means something to Mermaid, or to the HTML that it makes, by its
-// number, and of an empty text a blank, since a line must have one.
+// escape replaces characters that are special in Mermaid, or in the HTML that it makes, by their
+// codes. A text that is empty, "end" or has outer space is enclosed in invisible characters, since
+// a line must have a text.
 func escape(text string) string {
 	var b strings.Builder
 	for _, r := range text {
@@ -109,7 +111,7 @@ func escape(text string) string {
 	}
 	text = b.String()
 	if trimmed := strings.TrimSpace(text); trimmed == "" || strings.EqualFold(trimmed, "end") || trimmed != text {
-		text = "#8203;" + text + "#8203;" // of no width
+		text = "#8203;" + text + "#8203;" // zero-width space
 	}
 	return text
 }

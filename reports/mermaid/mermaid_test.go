@@ -9,7 +9,7 @@ import (
 	"github.com/lockfault/lockfault/reports/mermaid"
 )
 
-// hostile are texts that mean something to Mermaid, to HTML, or to a terminal.
+// hostile returns texts that are special in Mermaid, in HTML, or on a terminal.
 func hostile() []string {
 	return []string{"A", "<script>alert(1)</script>", "a|b", "`x`", "line\nline", "\x1b[31mred", "a;b#c:d", "end", "END", " ", "", "%%{init}%%", "p0->>p1: x",
 		`"quoted" \ back`, "é → ü", strings.Repeat("x", 10_000), "&lt;", "\u2028"}

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Parse reads a diagram of the kind that [Diagram.Write] writes, and no other.
+// Parse parses a diagram that [Diagram.Write] wrote. Any other input is an error.
 func Parse(text string) (Diagram, error) {
 	participant := regexp.MustCompile(`^    participant p(\d+) as (.+)$`)
 	arrow := regexp.MustCompile(`^    p(\d+)(->>|-->>|-x)p(\d+): (.+)$`)
@@ -53,7 +53,7 @@ func Parse(text string) (Diagram, error) {
 	return d, nil
 }
 
-// unescape is the reverse of escape.
+// unescape reverses escape.
 func unescape(text string) (string, error) {
 	var b strings.Builder
 	for text != "" {

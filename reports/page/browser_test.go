@@ -22,8 +22,8 @@ import (
 	"github.com/lockfault/lockfault/reports"
 )
 
-// report writes a report of a few cells, one of which is not as expected, and returns the
-// page's address. The cells' names are harmless unless they are given.
+// report writes a report of a few cells, with one that differs from its expectation, and returns
+// the page's address. The cells' names are harmless unless the caller gives others.
 func report(t *testing.T, strategies ...string) string {
 	t.Helper()
 	if len(strategies) == 0 {
@@ -67,7 +67,7 @@ func report(t *testing.T, strategies ...string) string {
 	return (&url.URL{Scheme: "file", Path: filepath.Join(dir, reports.HTMLFile)}).String()
 }
 
-// history is A, who stands still while B acquires, some time after the lease.
+// history returns a history in which A is paused while B acquires, the given time after the lease.
 func history(strategy, scenario string, after time.Duration) checker.History {
 	h := checker.History{Meta: checker.Meta{Format: 1, World: "sim", Strategy: strategy, Scenario: scenario, TTL: 30 * time.Second,
 		Clients: []string{"A", "B"}, Nodes: []string{"n1"}}}
@@ -91,7 +91,7 @@ func history(strategy, scenario string, after time.Duration) checker.History {
 	return h
 }
 
-// A browser shows a page, and notes what it should not do.
+// A browser shows a page, and records requests and errors of the page.
 type browser struct {
 	*testing.T
 	ctx  context.Context
@@ -99,7 +99,7 @@ type browser struct {
 	said []string
 }
 
-// browse opens a page in a browser of its own.
+// browse opens a page in a new browser.
 func browse(t *testing.T, address string, width, height int64) *browser {
 	t.Helper()
 	path := ""
@@ -162,7 +162,7 @@ func (b *browser) do(steps ...chromedp.Action[chromedp.Void]) {
 	b.must(chromedp.Do(ctx, steps...))
 }
 
-// eval returns what an expression is.
+// eval returns the value of an expression.
 func eval[V any](b *browser, expression string) V {
 	b.Helper()
 	v, err := chromedp.Run(b.ctx, chromedp.Evaluate[V](expression))
@@ -170,7 +170,7 @@ func eval[V any](b *browser, expression string) V {
 	return v
 }
 
-// expect fails unless an expression is true.
+// expect fails the test unless an expression is true.
 func (b *browser) expect(says, expression string) {
 	b.Helper()
 	if !eval[bool](b, expression) {
@@ -178,7 +178,7 @@ func (b *browser) expect(says, expression string) {
 	}
 }
 
-// quiet fails if the page has asked for something, or complained.
+// quiet fails the test if the page has made a request or reported an error.
 func (b *browser) quiet() {
 	b.Helper()
 	b.mu.Lock()
@@ -210,7 +210,7 @@ func TestPageInABrowser(t *testing.T) {
 	b.expect("the event is marked", `document.querySelector('li.here').dataset.e === '7'`)
 	b.expect("the address has cell, event and filter", `location.hash === '#set-nx-px/gc-pause/7?anomaly=overlap'`)
 
-	// Whoever gets that address sees the same.
+	// The address leads to the same state in another browser.
 	link := eval[string](b, "location.href")
 	other := browse(t, link, 1280, 900)
 	other.expect("the story is open", open+` === 'set-nx-px/gc-pause'`)
@@ -234,7 +234,7 @@ func TestPageInABrowser(t *testing.T) {
 	b.quiet()
 }
 
-// In the dark the page is dark, and its text is not.
+// TestPageInTheDark checks that the page has a dark background and light text in dark mode.
 func TestPageInTheDark(t *testing.T) {
 	b := browse(t, report(t), 1280, 900)
 	light := eval[string](b, `getComputedStyle(document.body).backgroundColor`)
@@ -248,7 +248,8 @@ func TestPageInTheDark(t *testing.T) {
 	b.quiet()
 }
 
-// On a telephone nothing sticks out: what is wide scrolls in its own box.
+// TestPageIsNarrow checks that nothing exceeds the width of a phone: wide elements scroll in their
+// own box.
 func TestPageIsNarrow(t *testing.T) {
 	for _, width := range []int64{390, 1280} {
 		b := browse(t, report(t)+"#redlock/gc-pause", width, 800)
@@ -257,7 +258,7 @@ func TestPageIsNarrow(t *testing.T) {
 	}
 }
 
-// Who doesn't see a control hears its name.
+// TestPageHasNames checks that each control has a name for screen readers.
 func TestPageHasNames(t *testing.T) {
 	b := browse(t, report(t)+"#redlock/gc-pause", 1280, 900)
 	tree, err := chromedp.Call(b.ctx, accessibility.GetFullAXTree, accessibility.GetFullAXTreeParams{})
@@ -288,7 +289,7 @@ func TestPageHasNames(t *testing.T) {
 	}
 }
 
-// All of it can be read where no script runs.
+// TestPageWithoutScript checks that everything is readable without scripts.
 func TestPageWithoutScript(t *testing.T) {
 	b := browse(t, "about:blank", 1280, 900)
 	_, err := chromedp.Call(b.ctx, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true})
@@ -304,7 +305,7 @@ func TestPageWithoutScript(t *testing.T) {
 	}
 }
 
-// Names that look like HTML are names.
+// TestPageOfHostileNames checks that names that look like HTML are shown as text.
 func TestPageOfHostileNames(t *testing.T) {
 	b := browse(t, report(t, `<script>console.error(1)</script>`, `"><img src="http://192.0.2.1/x" onerror="console.error(1)">`), 1280, 900)
 	b.do(chromedp.Click(chromedp.CSS(`#unexpected a`)))

@@ -9,7 +9,7 @@ import (
 //go:embed compare.html
 var compareSource string
 
-// Differences are those of two reports.
+// Differences holds the differences between two reports.
 type Differences struct {
 	Title, Tally string
 	Old, New     string
@@ -18,10 +18,10 @@ type Differences struct {
 	Costs        [][5]string // strategy, what, old, new, times
 }
 
-// A Became is the cells that became the same, in groups.
+// A Became holds the cells with one kind of change, in groups.
 type Became struct {
 	Title string
-	Alarm bool        // it is what to look at first
+	Alarm bool        // to be looked at first
 	Rows  [][3]string // strategy, what, under what
 }
 

@@ -15,11 +15,11 @@ import (
 	"github.com/lockfault/lockfault/reports"
 )
 
-// longName is of a client, and longer than there is room for.
+// longName is a client's name that is longer than there is room for.
 const longName = "a-client-with-a-long-name"
 
-// long writes the page of a story that is longer than its picture: A's command makes the key its own, the other asks again and
-// again, and A holds on while much else happens.
+// long writes the page of a story that is longer than its picture: A acquires, the other client
+// asks repeatedly, and A holds the lock while many other events happen.
 func long(t *testing.T) string {
 	t.Helper()
 	h := checker.History{Meta: checker.Meta{Format: 1, World: "sim", Strategy: "x", Scenario: "y", TTL: 30 * time.Second, Clients: []string{"A", longName}, Nodes: []string{"n1"}}}
@@ -64,7 +64,8 @@ func long(t *testing.T) string {
 	return (&url.URL{Scheme: "file", Path: file}).String()
 }
 
-// Whatever event an address has, what it says is true, and nothing is left of the event before.
+// TestLinksToEvents checks that the page shows the right state for an address with any event, and
+// nothing of the previous event.
 func TestLinksToEvents(t *testing.T) {
 	b := browse(t, long(t)+"#overlap", 1280, 900)
 	const cursor = live + `.querySelector('.cur').getAttribute('d') !== ''`
@@ -99,7 +100,7 @@ func TestLinksToEvents(t *testing.T) {
 	b.quiet()
 }
 
-// What goes on beyond the picture is as long as it was.
+// TestTimelineOfWhatIsCut checks that spans that continue beyond the picture keep their length.
 func TestTimelineOfWhatIsCut(t *testing.T) {
 	b := browse(t, long(t)+"#overlap", 1280, 900)
 	for range 10 {
@@ -119,7 +120,8 @@ func TestTimelineOfWhatIsCut(t *testing.T) {
 	b.quiet()
 }
 
-// The button that has the focus keeps it, and a name that is cut is there in full.
+// TestHeadsOfLanes checks that the focused button keeps the focus, and that a name that is cut has
+// its full text as a title.
 func TestHeadsOfLanes(t *testing.T) {
 	b := browse(t, long(t)+"#overlap", 1280, 900)
 	b.do(chromedp.Evaluate[chromedp.Void](`document.querySelector('button[aria-label="pin lane n1"]').focus()`), chromedp.KeyEvent("ws0"))

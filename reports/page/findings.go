@@ -11,44 +11,44 @@ import (
 //go:embed findings.html
 var findingsSource string
 
-// Findings are what a search came to.
+// Findings holds the result of a search.
 type Findings struct {
 	Title, Summary                 string
 	Conclusions, Notes             []string
-	Searched, Coverage, Provenance [][2]string // what, and which
-	Worlds                         []string    // of real servers, that were asked
+	Searched, Coverage, Provenance [][2]string // names and values
+	Worlds                         []string    // worlds with real servers
 	List                           []Finding
 	Failures                       []Failure
-	Stories                        []Story // one for each of the list
+	Stories                        []Story // one for each finding, in the same order
 }
 
-// A Finding is a line of the table.
+// A Finding is a row of the table.
 type Finding struct {
-	ID             string // of its story
+	ID             string // ID of its story
 	Anomaly, Means string
 	Moves          int
 	Requests       int
 	ShrunkFrom     int
-	Said           []Said // by the worlds
+	Said           []Said // answers of the worlds, in their order
 	File           string
 }
 
-// A Said is what a world said of a finding.
+// A Said is the answer of a world to a finding.
 type Said struct {
 	Text             string
 	Asked, Confirmed bool
 }
 
-// A Failure is a script that came to nothing.
+// A Failure is a script that ended without a result.
 type Failure struct{ Text, Script string }
 
-// OfFindings writes what a search came to as one HTML file.
+// OfFindings writes the result of a search as one HTML file.
 func OfFindings(w io.Writer, f Findings) error {
 	t, err := parse(findingsSource)
 	if err != nil {
 		return err
 	}
-	if t, err = t.Parse(source); err != nil { // which has the stories
+	if t, err = t.Parse(source); err != nil { // for the template of stories
 		return err
 	}
 	return t.ExecuteTemplate(w, "findings", struct {

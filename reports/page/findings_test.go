@@ -18,8 +18,8 @@ import (
 	"github.com/lockfault/lockfault/reports"
 )
 
-// findings writes the page of a search that found these anomalies, and returns its address. The names are harmless
-// unless one is given.
+// findings writes the page of a search that found these anomalies, and returns its address. The
+// names are harmless unless the caller gives another.
 func findings(t *testing.T, name string, list ...checker.Anomaly) string {
 	t.Helper()
 	f := reports.Findings{
@@ -80,7 +80,7 @@ func TestFindingsInABrowser(t *testing.T) {
 	b.do(chromedp.KeyEvent("\x1b"))
 	b.expect("Esc leads back", open+` === '' && location.hash === '#findings'`)
 
-	// As Markdown, the script is one, and no diagram.
+	// As Markdown, the copied text is a script, not a diagram.
 	b.do(chromedp.Click(chromedp.CSS(`#findings a[href="#overlap"]`)))
 	b.do(chromedp.Evaluate[chromedp.Void](`Object.defineProperty(navigator, 'clipboard', {value: {writeText: t => { window.copied = t; return Promise.resolve(); }}})`))
 	b.do(chromedp.Click(chromedp.CSS(`article.open button[data-do=copy]`)))
@@ -95,7 +95,8 @@ func TestFindingsInABrowser(t *testing.T) {
 	b.quiet()
 }
 
-// On a telephone nothing sticks out, and in the dark the page is dark, also where nothing was found.
+// TestFindingsAreNarrowAndDark checks the width of a phone and dark mode, also for a page without
+// findings.
 func TestFindingsAreNarrowAndDark(t *testing.T) {
 	for _, list := range [][]checker.Anomaly{{checker.Overlap}, nil} {
 		b := browse(t, findings(t, strings.Repeat("a-long-name", 30), list...)+"#overlap", 390, 800)
@@ -107,7 +108,7 @@ func TestFindingsAreNarrowAndDark(t *testing.T) {
 	}
 }
 
-// Who doesn't see a control hears its name.
+// TestFindingsHaveNames checks that each control has a name for screen readers.
 func TestFindingsHaveNames(t *testing.T) {
 	b := browse(t, findings(t, "set-nx-px", checker.Overlap, checker.Ghost)+"#overlap", 1280, 900)
 	tree, err := chromedp.Call(b.ctx, accessibility.GetFullAXTree, accessibility.GetFullAXTreeParams{})
@@ -130,7 +131,7 @@ func TestFindingsHaveNames(t *testing.T) {
 	}
 }
 
-// All of it can be read where no script runs.
+// TestFindingsWithoutScript checks that everything is readable without scripts.
 func TestFindingsWithoutScript(t *testing.T) {
 	b := browse(t, "about:blank", 1280, 900)
 	_, err := chromedp.Call(b.ctx, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true})
@@ -145,7 +146,7 @@ func TestFindingsWithoutScript(t *testing.T) {
 	}
 }
 
-// Names that look like HTML are names.
+// TestFindingsOfHostileNames checks that names that look like HTML are shown as text.
 func TestFindingsOfHostileNames(t *testing.T) {
 	for _, name := range []string{`<script>console.error(1)</script>`, `"><img src="http://192.0.2.1/x" onerror="console.error(1)">`, "two\nlines</style></script><script>console.error(1)</script>"} {
 		b := browse(t, findings(t, name, checker.Overlap), 1280, 900)

@@ -11,30 +11,30 @@ import (
 //go:embed histories.html
 var historiesSource string
 
-// Histories are what was checked.
+// Histories holds the checked histories.
 type Histories struct {
 	Title string
 	List  []History
 }
 
-// A History is one of them.
+// A History is a checked history.
 type History struct {
 	Name, Verdict, Spec string
-	Bad                 bool // it isn't valid
+	Bad                 bool // not valid
 	Notes               []string
 	Violations          []Violation
 }
 
-// A Violation is what is wrong with a history.
+// A Violation is a violation in a history.
 type Violation struct {
 	Rule, Key, Text string
 	Certain         bool
-	Timeline        template.HTML // drawn here, and escaped there
+	Timeline        template.HTML // SVG whose texts are already escaped
 	Sentences       []Sentence    // by lines
-	Left            int           // how many there are beside
+	Left            int           // number of moments that are left out
 }
 
-// OfHistories writes what was checked as one HTML file.
+// OfHistories writes the checked histories as one HTML file.
 func OfHistories(w io.Writer, h Histories) error {
 	t, err := parse(historiesSource)
 	if err != nil {

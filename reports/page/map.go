@@ -14,14 +14,14 @@ var mapSource string
 // A Map is a map of where a lock is safe.
 type Map struct {
 	Title, Missed, Void string
-	Picture             string // SVG
+	Picture             string // SVG whose texts are already escaped
 	Broken              []string
 	Lines               [][2]string
 	Sides               []MapSide
 	Provenance          [][2]string
 }
 
-// A MapSide is a script of one side of a boundary.
+// A MapSide is a script on one side of a boundary.
 type MapSide struct{ Answer, At, Command, Script string }
 
 // OfMap writes a map as one HTML file.

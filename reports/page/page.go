@@ -1,6 +1,6 @@
-// Package page writes a report as one HTML file that needs nothing else: no network, no
-// script of others, and to be read not even its own. What it shows it is given; it decides
-// only how that looks.
+// Package page writes a report as one self-contained HTML file: it needs no network and no foreign
+// script, and can be read without its own script. The input is the finished text and the drawings;
+// the package only decides on their layout. The package may not be used to derive results.
 package page
 
 import (
@@ -28,27 +28,27 @@ var (
 	zoom string
 )
 
-// A Head is all but the stories.
+// A Head holds everything of a report except the stories.
 type Head struct {
 	Title      string
 	Tally      string
-	Warning    string      // that the run was interrupted, say
-	Provenance [][2]string // what, and which
-	Unexpected []Group     // the cells that are not as expected
+	Warning    string      // such as that the run was interrupted
+	Provenance [][2]string // names and values
+	Unexpected []Group     // cells that differ from their expectation
 	Better     []Group
 	Ranking    []Rank
-	Measured   bool // there are quantiles
+	Measured   bool // whether quantiles were measured
 	Worlds     []string
-	Since      *Differences // nil if nothing was compared
+	Since      *Differences // nil without a comparison
 	Agreement  []string
 	Matrix     Matrix
 	Anomalies  []Anomaly
-	Faults     []string // the kinds of faults that there are scripts with
+	Faults     []string // kinds of faults in the scripts
 	Scripts    []Script
 	Inherent   []Inherent
 }
 
-// A Group is the cells of which the same is said.
+// A Group holds links to cells with the same text.
 type Group struct {
 	Summary string
 	Links   []Link
@@ -67,14 +67,14 @@ type Rank struct {
 	Acquire, Release                 string // round trips and commands
 	Recovery, NodeDown, Overlap      string
 	Stale                            int
-	Chance                           int // scenarios in which it is chance what it shows
+	Chance                           int // number of scenarios whose result depends on chance
 	P50, P99                         string
 	Advice                           string
 	NodesSort, RecoveryNS, OverlapNS int64
 	AcquireSort, ReleaseSort         int64
 }
 
-// A Matrix is the comparison.
+// A Matrix is the comparison of strategies and scenarios.
 type Matrix struct {
 	Strategies []string
 	Rows       []Row
@@ -83,61 +83,61 @@ type Matrix struct {
 // A Row is a scenario.
 type Row struct {
 	Scenario string
-	Faults   string // their kinds, with spaces between them
+	Faults   string // kinds of faults, separated by spaces
 	Squares  []Square
 }
 
-// A Square is a strategy under a scenario, in all worlds.
+// A Square is the entry for a strategy under a scenario, in all worlds.
 type Square struct {
-	Part              // in the first world
-	OtherParts []Part // in the others
+	Part              // first world
+	OtherParts []Part // other worlds
 	Class      string
-	Anomalies  string // of all, with spaces between them
+	Anomalies  string // anomalies in all worlds, separated by spaces
 	Text       string
 }
 
-// A Part is what the comparison shows of a cell.
+// A Part is the entry of a single cell.
 type Part struct {
-	World string // empty for the first
-	ID    string // of its story; empty if there is none
-	Name  string // for who doesn't see where it stands
+	World string // empty for the first world
+	ID    string // ID of its story; empty without a story
+	Name  string // full name, for screen readers
 	Words []Word
 	Marks string
 }
 
-// A Word is an anomaly in short.
+// A Word is an abbreviated anomaly.
 type Word struct {
 	Short     string
 	Avoidable bool
 }
 
-// An Anomaly is explained by the legend.
+// An Anomaly is an entry of the legend.
 type Anomaly struct{ Name, Short, Text string }
 
-// A Script is a scenario's text.
+// A Script is the text of a scenario.
 type Script struct{ Name, Text, Hash string }
 
-// An Inherent is an anomaly that all locks of a kind showed under a scenario.
+// An Inherent is an anomaly that all locks of a class showed under a scenario.
 type Inherent struct{ Anomaly, Class, Scenarios string }
 
-// A Story is that of one cell.
+// A Story is the story of one cell.
 type Story struct {
 	ID, Name, World, Scenario, Verdict, Class string
 	Difference                                string
 	Proofs                                    []Proof
 	Notes                                     []string
-	Elsewhere                                 []Link        // the same cell in the other worlds
-	Timeline, Sequence                        template.HTML // drawn here, and escaped there
+	Elsewhere                                 []Link        // the cell in other worlds
+	Timeline, Sequence                        template.HTML // SVG whose texts are already escaped
 	Mermaid                                   string
 	Sentences                                 []Sentence
 	Left                                      int
 	Command, Trace                            string
-	Same                                      string // the story that is the same, in place of all but the proofs
+	Same                                      string // story with the same pictures; those here are empty
 	HasScript                                 bool
-	Script                                    string // in full, where the page has no part for scripts
+	Script                                    string // for pages without a list of scripts
 }
 
-// At is the story that has the events of this one.
+// At returns the ID of the story that shows the events of this story.
 func (s Story) At() string {
 	if s.Same != "" {
 		return s.Same
@@ -145,7 +145,7 @@ func (s Story) At() string {
 	return s.ID
 }
 
-// A Proof is an anomaly and what proves it.
+// A Proof is an anomaly with its evidence.
 type Proof struct {
 	Anomaly, Text, Avoided string
 	Events                 []int
@@ -158,26 +158,28 @@ type Sentence struct {
 	Proves bool
 }
 
-// brief escapes what has to be between tags.
+// brief escapes the characters that are special between tags.
 var brief = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
 
-// HTML is the text, in which an apostrophe, of which there are thousands, is one.
+// HTML returns the escaped text. Unlike html/template it keeps apostrophes, which occur thousands
+// of times.
 func (s Sentence) HTML() template.HTML {
 	return template.HTML(brief.Replace(s.Text))
 }
 
-// A Writer writes the file: the head first, then the stories one by one.
+// A Writer writes the file: the head first, then the stories one by one. The caller must call
+// Close.
 type Writer struct {
 	w io.Writer
 	t *template.Template
 }
 
-// parse parses what makes a file, and what begins each.
+// parse parses a template, together with the parts that every file has.
 func parse(source string) (*template.Template, error) {
 	return template.New("").Parse(top + differences + source)
 }
 
-// New begins a file.
+// New writes the head of a file, and returns a Writer for the rest.
 func New(w io.Writer, h Head) (*Writer, error) {
 	t, err := parse(source)
 	if err != nil {
@@ -194,13 +196,12 @@ func New(w io.Writer, h Head) (*Writer, error) {
 // Story writes a story.
 func (p *Writer) Story(s Story) error { return p.t.ExecuteTemplate(p.w, "story", s) }
 
-// Close writes the end.
+// Close writes the end of the file. Close does not close the underlying writer.
 func (p *Writer) Close() error {
 	return p.t.ExecuteTemplate(p.w, "foot", code())
 }
 
-// code is the script of a file with stories.
-// Only who reads the source needs its comments and how it is set.
+// code returns the script of a file with stories, without comments and indentation.
 func code() template.JS {
 	var b strings.Builder
 	for line := range strings.Lines(zoom + script) {

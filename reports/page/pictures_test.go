@@ -11,8 +11,9 @@ import (
 	"github.com/lockfault/lockfault/reports"
 )
 
-// TestPictures takes the pictures of docs/reports.md, of the report in LOCKFAULT_REPORT: make pictures says it. A picture
-// differs from one machine's letters to another's, so none is compared; that the page can be seen at all is.
+// TestPictures takes the screenshots for docs/reports.md from the report in LOCKFAULT_REPORT, as
+// make pictures does. Fonts differ between machines, so the test does not compare screenshots, but
+// checks that the page is visible.
 func TestPictures(t *testing.T) {
 	dir, docs := os.Getenv("LOCKFAULT_REPORT"), t.TempDir()
 	address, story := "", "#redlock/gc-pause"

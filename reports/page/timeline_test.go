@@ -16,7 +16,7 @@ import (
 	"github.com/lockfault/lockfault/reports/diagram"
 )
 
-// The picture that is seen, and its zoom.
+// Expressions for the visible picture and for its zoom factor.
 const (
 	live = `document.querySelector('article.open .live')`
 	zoom = `(() => { const svg = document.querySelector('article.open svg[data-axis]'), end = svg.dataset.axis.split(';').slice(1).reduce((x, item) => x + +item.split(',')[0], 0);
@@ -24,13 +24,14 @@ const (
 	said = `document.querySelector('article.open .zoom output').textContent`
 )
 
-// timeline opens the story of A, who stands still for longer than its lease.
+// timeline opens the story in which A is paused for longer than its lease.
 func timeline(t *testing.T, at string, width int64) *browser {
 	t.Helper()
 	return browse(t, report(t)+"#redlock/gc-pause"+at, width, 900)
 }
 
-// xOf returns where on the screen an event lies: by what the file says, not by what the script made of it.
+// xOf returns the position of an event on the screen. It reads the position from the file, not from
+// what the script made of it.
 func (b *browser) xOf(event int) float64 {
 	b.Helper()
 	text := eval[string](b, `document.querySelector('article.open svg[data-axis]').dataset.axis`)
@@ -38,7 +39,7 @@ func (b *browser) xOf(event int) float64 {
 	text, _, _ = strings.Cut(text, "|")
 	for _, item := range strings.Split(text, ";")[1:] {
 		for i, field := range strings.Split(item, ",") {
-			field, _, _ = strings.Cut(field, "+") // what is told together with it
+			field, _, _ = strings.Cut(field, "+") // without the numbers of events shown together
 			n, err := strconv.Atoi(field)
 			b.must(err)
 			switch {
@@ -55,7 +56,7 @@ func (b *browser) xOf(event int) float64 {
 	return 0
 }
 
-// soon fails unless an expression is true before long.
+// soon fails the test unless an expression becomes true in a short time.
 func (b *browser) soon(says, expression string) {
 	b.Helper()
 	for range 100 {
@@ -69,7 +70,7 @@ func (b *browser) soon(says, expression string) {
 
 func near(a, b float64) bool { return math.Abs(a-b) < 1.5 }
 
-// By key, button and wheel time becomes wider, and letters do not.
+// TestTimelineZooms checks that keys, buttons and the wheel stretch time, but not text.
 func TestTimelineZooms(t *testing.T) {
 	b := timeline(t, "", 1280)
 	const letters = `[...document.querySelectorAll('article.open .live text')].find(e => e.textContent === 'B').getBoundingClientRect().width`
@@ -96,7 +97,7 @@ func TestTimelineZooms(t *testing.T) {
 	b.do(chromedp.Click(chromedp.CSS(`.zoom button[aria-label^="zoom out"]`)))
 	b.expect("and the one out", fmt.Sprintf(`Math.abs(%s - 1.5) < 0.01`, zoom))
 
-	// What is below the pointer stays there.
+	// The point below the pointer stays in place.
 	at := b.xOf(7)
 	y := eval[float64](b, live+`.getBoundingClientRect().top + 60`)
 	_, err := chromedp.Call(b.ctx, input.DispatchMouseEvent, input.DispatchMouseEventParams{Type: input.DispatchMouseEventTypeMouseWheel, X: at, Y: y, DeltaX: 0.001, DeltaY: -300, Modifiers: 2})
@@ -121,11 +122,12 @@ func TestTimelineZooms(t *testing.T) {
 	b.quiet()
 }
 
-// A lane that is pinned comes first, with all that is in it and leads to it.
+// TestTimelinePins checks that a pinned lane moves to the top with everything in it and the
+// messages to it.
 func TestTimelinePins(t *testing.T) {
 	b := timeline(t, "", 1280)
 	const order = `[...document.querySelectorAll('article.open .heads button')].map(e => e.textContent).join()`
-	// Where the request of B to n1 begins and ends, from the heads of the two lanes.
+	// The vertical ends of B's request to n1, relative to the heads of the two lanes.
 	const arrow = `(() => { const top = name => parseFloat([...document.querySelectorAll('article.open .heads button')].find(e => e.textContent === name).style.top);
 		const n = document.querySelector('article.open .live>path.m').getAttribute('d').match(/[\d.]+/g).map(Number); return [n[1] - top('B'), n[3] - top('n1')].join() })()`
 	b.expect("the lanes are in their order", order+` === 'A,B,C,n1,resource'`)
@@ -145,7 +147,8 @@ func TestTimelinePins(t *testing.T) {
 	b.quiet()
 }
 
-// A length that is selected is that of the history, whatever the scales in between.
+// TestTimelineMeasures checks that a selected length is that of the history, whatever the scales in
+// between.
 func TestTimelineMeasures(t *testing.T) {
 	b := timeline(t, "", 1280)
 	events := history("redlock", "gc-pause", 0).Events
@@ -172,7 +175,7 @@ func TestTimelineMeasures(t *testing.T) {
 	}
 	b.expect("it is drawn", `document.querySelector('article.open .live .sel').getBBox().width > 20`)
 
-	// What A believed, from its acquire to the end.
+	// The hold of A, from its acquire to the end.
 	belief := `[...document.querySelectorAll('article.open .live path.h0')][0].getBoundingClientRect()`
 	b.do(chromedp.MouseClickXY(eval[float64](b, belief+`.left`)+200, eval[float64](b, belief+`.top`)+5))
 	want := "A believed that it held the lock for 34 s, to the end of the run: " + length(events[2].Time, events[len(events)-1].Time)
@@ -182,7 +185,7 @@ func TestTimelineMeasures(t *testing.T) {
 	b.expect("Esc takes the selection back first", said+` === '' && document.querySelector('article.open .live .sel').getAttribute('d') === ''`)
 	b.expect("and leads nowhere", open+` === 'redlock/gc-pause'`)
 
-	// What was for an instant is one at each zoom.
+	// An instant stays an instant at each zoom.
 	b.do(chromedp.KeyEvent("wwwwww"), chromedp.Evaluate[chromedp.Void](`document.querySelector('article.open .draw').scrollLeft = 1e6`))
 	instant := live + `.querySelector('path.h2').getBoundingClientRect()`
 	b.expect("it is as narrow as before", instant+`.width < 4`)
@@ -191,7 +194,7 @@ func TestTimelineMeasures(t *testing.T) {
 	b.expect("it says so: "+eval[string](b, said), said+` === `+strconv.Quote(want))
 	b.do(chromedp.KeyEvent(kb.Escape), chromedp.KeyEvent("0"))
 
-	// By keys alone.
+	// With the keyboard only.
 	b.do(chromedp.KeyEvent("b"))
 	b.expect("b selects what lasted: "+eval[string](b, said), said+`.startsWith("A's acquire succeeded, after 2 ms: 0.000 s to 0.002 s, 2 ms")`)
 	b.do(chromedp.KeyEvent(kb.Escape), chromedp.Evaluate[chromedp.Void](`document.querySelector('article.open .draw').focus()`), chromedp.KeyEvent(kb.Home))
@@ -207,7 +210,8 @@ func TestTimelineMeasures(t *testing.T) {
 	b.quiet()
 }
 
-// On paper it is as the program drew it, whatever was done to it on the screen.
+// TestTimelineOnPaper checks that the printed timeline is the original drawing, whatever the zoom
+// on the screen.
 func TestTimelineOnPaper(t *testing.T) {
 	b := timeline(t, "", 390)
 	was := eval[string](b, `document.querySelector('article.open svg[data-axis]').outerHTML`)

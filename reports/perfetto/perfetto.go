@@ -1,7 +1,7 @@
-// Package perfetto writes a picture for a viewer of traces: in the Trace Event Format, as JSON,
-// which ui.perfetto.dev, chrome://tracing and others read. The form is described in "Trace Event
-// Format", a document of the Chromium project: a lane is a process, what lasts is a slice of a
-// thread, what happens is an instant.
+// Package perfetto writes a picture as a trace in the Trace Event Format, the JSON format that
+// ui.perfetto.dev, chrome://tracing and other viewers read. The format is described in "Trace Event
+// Format", a document of the Chromium project. A lane becomes a process, a span a slice of a
+// thread, and a moment an instant. The package does not read traces.
 package perfetto
 
 import (
@@ -16,13 +16,13 @@ import (
 	"github.com/lockfault/lockfault/reports/diagram"
 )
 
-// An event is one of the trace.
+// An event is an event of the trace.
 type event struct {
 	Name  string  `json:"name"`
 	Kind  string  `json:"cat,omitempty"`
 	Phase string  `json:"ph"`
 	TS    micros  `json:"ts"`
-	Dur   *micros `json:"dur,omitempty"` // of a slice
+	Dur   *micros `json:"dur,omitempty"` // of slices only
 	PID   int     `json:"pid"`
 	TID   int     `json:"tid"`
 	Scope string  `json:"s,omitempty"`
@@ -30,9 +30,9 @@ type event struct {
 }
 
 type args struct {
-	Name      string `json:"name,omitempty"` // of a process or thread
+	Name      string `json:"name,omitempty"` // name of a process or thread
 	SortIndex *int   `json:"sort_index,omitempty"`
-	Event     *int   `json:"event,omitempty"` // in the history
+	Event     *int   `json:"event,omitempty"` // number in the history
 	Text      string `json:"says,omitempty"`
 	To        string `json:"to,omitempty"`
 	Effect    string `json:"effect,omitempty"`
@@ -40,36 +40,36 @@ type args struct {
 	Open      bool   `json:"open,omitempty"`
 }
 
-// micros is a time as the format has it: microseconds, with three digits behind the point.
+// micros is a time in the format's unit: microseconds, with 3 decimal places.
 type micros time.Duration
 
-// MarshalJSON writes the number.
+// MarshalJSON returns the number.
 func (m micros) MarshalJSON() ([]byte, error) {
 	return fmt.Appendf(nil, "%d.%03d", int64(m)/1000, int64(m)%1000), nil
 }
 
 func length(d time.Duration) *micros { return (*micros)(&d) }
 
-// A threadKind is for spans of one kind.
+// A threadKind describes the threads for spans of one kind.
 type threadKind struct {
 	kind diagram.SpanKind
 	name string
 }
 
-// Threads of a lane, in the order in which they lie. What overlaps is put on further ones, which
-// have numbers of their own.
+// threads holds the threads of a lane, in the order of display. Spans that overlap go to further
+// threads with their own numbers.
 var threads = []threadKind{
 	{diagram.Hold, "belief"}, {diagram.Key, "key"}, {diagram.Call, "operations"}, {diagram.Repeat, "asks again"},
 	{diagram.Stop, "process"}, {diagram.Cut, "partition"}, {diagram.Gated, "kept by the gate"}, {diagram.Odd, "fault"},
 }
 
 const (
-	happens  = 1   // the thread of moments
-	apart    = 100 // between the threads of two kinds
-	together = 1   // the process of overlaps; lanes follow
+	happens  = 1   // thread of the moments
+	apart    = 100 // distance between the thread numbers of two kinds
+	together = 1   // process of overlaps; lanes follow
 )
 
-// Write writes the picture.
+// Write writes the picture as a trace.
 func Write(w io.Writer, p diagram.Picture) error {
 	t := &trace{Picture: p}
 	for i, lane := range p.Lanes {
@@ -126,9 +126,10 @@ func (t *trace) sorted(what string, pid, tid, at int) {
 	t.events = append(t.events, event{Name: what, Phase: "M", PID: pid, TID: tid, Args: &args{SortIndex: &at}})
 }
 
-// spans puts those of a kind on threads of a lane, so that on none two overlap.
+// spans distributes the spans of a kind over threads of a lane, so that spans on a thread do not
+// overlap.
 func (t *trace) spans(lane int, list []diagram.Span, first int, name string) {
-	var busy, free places // the threads, by the end of the last span on each, and those on which it is over, by number
+	var busy, free places // threads by the end of their last span, and idle threads by number
 	threads := 0
 	for _, s := range list {
 		for len(busy) > 0 && busy[0].order <= s.From {
@@ -156,13 +157,13 @@ func (t *trace) spans(lane int, list []diagram.Span, first int, name string) {
 	}
 }
 
-// A place is a thread in an order.
+// A place is a thread with its sort key.
 type place struct {
 	order  time.Duration
 	thread int
 }
 
-// places are a heap.
+// places is a heap for container/heap, smallest key first.
 type places []place
 
 func (p places) Len() int           { return len(p) }
@@ -181,7 +182,7 @@ func (t *trace) moment(m diagram.Point) {
 	if m.From >= 0 {
 		e.PID = pid(m.From)
 	} else {
-		e.Scope = "g" // it befell nobody that is shown
+		e.Scope = "g" // no shown lane is concerned
 	}
 	if m.To >= 0 {
 		e.Args.To = nameOf(t.Lanes[m.To])
@@ -189,7 +190,7 @@ func (t *trace) moment(m diagram.Point) {
 	t.events = append(t.events, e)
 }
 
-// overlaps says what was found, each on a thread of its own.
+// overlaps adds the overlaps and the proofs, each on a thread of its own.
 func (t *trace) overlaps() {
 	for i, o := range t.Overlaps {
 		tid := apart + i
@@ -212,7 +213,7 @@ func (t *trace) overlaps() {
 	}
 }
 
-// write writes one event a line.
+// write writes the trace as JSON, an event on each line.
 func (t *trace) write(w io.Writer) error {
 	b := bufio.NewWriter(w)
 	title, err := json.Marshal(t.Title)

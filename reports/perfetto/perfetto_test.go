@@ -12,7 +12,7 @@ import (
 	"github.com/lockfault/lockfault/reports/perfetto"
 )
 
-// A read event is what a viewer makes of one.
+// read holds an event as a viewer reads it.
 type read struct {
 	Name     string
 	Ph       string
@@ -21,8 +21,8 @@ type read struct {
 	Args     map[string]any
 }
 
-// TestSlicesDoNotOverlap draws pictures and sees that each span and moment comes through, with its time, and that
-// on no thread two slices overlap, which viewers would draw one inside of the other.
+// TestSlicesDoNotOverlap checks with random pictures that each span and moment appears with its
+// time, and that slices on a thread do not overlap. Viewers would nest overlapping slices.
 func TestSlicesDoNotOverlap(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := diagram.Picture{Title: rapid.String().Draw(t, "title")}

@@ -1,4 +1,6 @@
-// Package svg draws a picture as SVG: as a timeline to scale, and as a sequence diagram.
+// Package svg draws a picture as a timeline or a sequence diagram in SVG, and draws the map of a
+// lock's safe areas. The output is a complete file or an element of a page. The package does not
+// read SVG.
 package svg
 
 import (
@@ -11,8 +13,8 @@ import (
 	"unicode/utf8"
 )
 
-// Style is what the drawings need of CSS. Colours are variables, so that a page can be dark;
-// whatever a colour says a word or a pattern says too.
+// Style is the CSS that the drawings need. Colours are variables, so that a page can have a dark
+// mode. A word or a pattern repeats the meaning of each colour.
 const Style = `.lf{--bg:#fff;--ink:#1b1f24;--dim:#57606a;--line:#d0d7de;--tint:#f3f5f8;--bad:#b3261e;--warn:#8a5a00;--c0:#1f5fbf;--c1:#a8480c;--c2:#1b7340;--c3:#7a3fb0;--c4:#8a1f5c;--c5:#3d5a66;font:11px/1.2 system-ui,sans-serif;fill:var(--ink)}
 @media(prefers-color-scheme:dark){.lf{--bg:#0d1117;--ink:#e6edf3;--dim:#9aa5b1;--line:#30363d;--tint:#1c2229;--bad:#ff8a80;--warn:#e3b341;--c0:#79b0ff;--c1:#ffa657;--c2:#6fdd8b;--c3:#d2a8ff;--c4:#ff9bce;--c5:#a5c3cf}}
 .lf .z{fill:var(--tint)}.lf .f{fill:url(#lf-fold);stroke:var(--line)}.lf .l{stroke:var(--line);fill:none}.lf .d{fill:var(--dim)}.lf .b{font-weight:600}.lf .m{stroke:var(--dim);fill:none;stroke-width:.8}.lf .x{stroke:var(--bad);fill:none;stroke-width:1.4}.lf .w{stroke:var(--bad);stroke-dasharray:4 3;fill:none}.lf .wt{fill:var(--bad);font-weight:600}.lf .o{fill:var(--bad);fill-opacity:.13;stroke:var(--bad)}.lf .e{text-anchor:end}.lf .c{text-anchor:middle}.lf text{paint-order:stroke;stroke:var(--bg);stroke-width:2.5px;stroke-opacity:.85}
@@ -20,26 +22,28 @@ const Style = `.lf{--bg:#fff;--ink:#1b1f24;--dim:#57606a;--line:#d0d7de;--tint:#
 .lf .h0,.lf .k0{fill:var(--c0);stroke:var(--c0)}.lf .h1,.lf .k1{fill:var(--c1);stroke:var(--c1)}.lf .h2,.lf .k2{fill:var(--c2);stroke:var(--c2)}.lf .h3,.lf .k3{fill:var(--c3);stroke:var(--c3)}.lf .h4,.lf .k4{fill:var(--c4);stroke:var(--c4)}.lf .h5,.lf .k5{fill:var(--c5);stroke:var(--c5)}.lf .g{fill:none}.lf .n{fill:none;stroke:var(--dim)}.lf .a{fill:currentColor}.lf .y{stroke-dasharray:3 2}
 `
 
-// Patterns are what the drawings fill surfaces with. A page has them once.
+// Patterns is the SVG of the fill patterns. A page must contain it once.
 const Patterns = `<defs><pattern id="lf-fold" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)"><path d="M0 0V6" stroke="currentColor" stroke-opacity=".25"/></pattern><pattern id="lf-stop" width="5" height="5" patternUnits="userSpaceOnUse" patternTransform="rotate(-45)"><path d="M0 0V5" stroke="currentColor" stroke-opacity=".55" stroke-width="1.5"/></pattern><pattern id="lf-cut" width="5" height="5" patternUnits="userSpaceOnUse"><circle cx="2" cy="2" r="1.1" fill="currentColor" fill-opacity=".55"/></pattern></defs>`
 
-// A canvas collects the elements of a drawing. One that stands alone is XML; one in a page, which
-// has hundreds of them, is written as briefly as HTML allows.
+// A canvas collects the elements of a drawing. If unscaled is true, the drawing is an XML file; if
+// not, it is an element of a page, which has hundreds of them, and is written as briefly as HTML
+// allows.
 //
-// What has a place in time or in a lane is at absolute coordinates, and a glyph there is drawn by relative ones:
-// so whoever stretches time (the page's script) moves the former and leaves the latter as they are.
+// Positions in time or in a lane are absolute coordinates, and the shape of a glyph uses relative
+// ones: the page's script stretches time by moving absolute coordinates only, so glyphs keep their
+// shape.
 type canvas struct {
 	b        strings.Builder
 	unscaled bool
 }
 
-// brief escapes what has to be between tags.
+// brief escapes the characters that are special between tags.
 var brief = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
 
-// An attribute of an element.
+// An attribute is an attribute of an element.
 type attribute struct{ name, value string }
 
-// element begins an element; end or the caller ends it.
+// element writes the start of an element. The caller must finish it, for example with end.
 func (c *canvas) element(name string, attributes ...attribute) {
 	c.b.WriteString("<" + name)
 	for _, a := range attributes {
@@ -50,7 +54,7 @@ func (c *canvas) element(name string, attributes ...attribute) {
 	}
 }
 
-// quoted is an attribute's value, with quotation marks where they are needed.
+// quoted returns an attribute's value, in quotation marks if they are needed.
 func (c *canvas) quoted(value string) string {
 	if c.unscaled || strings.ContainsAny(value, " \t\n\f\r\"'=<>`&") {
 		return `"` + html.EscapeString(value) + `"`
@@ -58,7 +62,7 @@ func (c *canvas) quoted(value string) string {
 	return value
 }
 
-// escaped is text between tags: in a page an apostrophe is one.
+// escaped returns an escaped text for use between tags. In a page it keeps apostrophes.
 func (c *canvas) escaped(text string) string {
 	if c.unscaled {
 		return html.EscapeString(text)
@@ -66,22 +70,22 @@ func (c *canvas) escaped(text string) string {
 	return brief.Replace(text)
 }
 
-// end ends an element that has nothing but a title in it, if that.
+// end finishes an element that contains nothing, or only a title.
 func (c *canvas) end(element, title string) {
 	switch {
 	case title != "":
 		c.b.WriteString("><title>" + c.escaped(title) + "</title></" + element + ">")
 	case c.unscaled:
 		c.b.WriteString("/>")
-	default: // a slash would belong to the value before it
+	default: // without the space, the slash would belong to the previous value
 		c.b.WriteString(" />")
 	}
 }
 
-// text writes a text at a place, escaped.
+// text writes a text at a position, escaped.
 func (c *canvas) text(x, y float64, class, text string) { c.beside(x, 0, y, class, text) }
 
-// beside writes a text so far to the right of a place.
+// beside writes a text at a position, shifted to the right by dx.
 func (c *canvas) beside(x, dx, y float64, class, text string) {
 	distance := ""
 	if dx != 0 {
@@ -91,12 +95,13 @@ func (c *canvas) beside(x, dx, y float64, class, text string) {
 	c.b.WriteString(">" + c.escaped(text) + "</text>")
 }
 
-// inside ends an element with a text in it, escaped.
+// inside finishes an element that contains a text, which it escapes.
 func (c *canvas) inside(element, text string) {
 	c.b.WriteString(">" + c.escaped(text) + "</" + element + ">")
 }
 
-// name writes a name that may be too long, which a title then has in full.
+// name writes a name. A name that is too long for the room is shortened, with the full name as its
+// title.
 func (c *canvas) name(x, y float64, name string, room float64) {
 	c.element("text", attribute{"x", at(x)}, attribute{"y", at(y)})
 	short := fit(name, room)
@@ -107,7 +112,7 @@ func (c *canvas) name(x, y float64, name string, room float64) {
 	c.b.WriteString("</text>")
 }
 
-// group writes what a function writes, in a group, unless that is nothing.
+// group writes the output of a function in a group. group writes nothing if that is empty.
 func (c *canvas) group(class, transform string, write func()) {
 	outer := c.b.String()
 	c.b.Reset()
@@ -125,13 +130,14 @@ func (c *canvas) group(class, transform string, write func()) {
 // rect draws a rectangle, with a title unless it is empty.
 func (c *canvas) rect(x, y, w, h float64, class, title string) { c.path(class, title, box(x, y, w, h)) }
 
-// box is a rectangle as a path, at least one unit wide.
+// box returns a rectangle as a path, at least one unit wide.
 func box(x, y, w, h float64) string {
 	right := max(math.Round(x+w), math.Round(x)+1)
 	return fmt.Sprintf("M%s,%sH%sv%sH%sz", at(x), at(y), at(right), at(h), at(x))
 }
 
-// cutBox is a box that ends in a point where it goes on beyond the picture.
+// cutBox returns a box as a path, with a pointed end on each side where it continues beyond the
+// picture.
 func cutBox(x, y, w, h float64, before, behind bool) string {
 	right := max(math.Round(x+w), math.Round(x)+1)
 	half := math.Round(h / 2)
@@ -148,7 +154,7 @@ func cutBox(x, y, w, h float64, before, behind bool) string {
 	return d + "z"
 }
 
-// path draws lines, if there are any.
+// path draws a path. path writes nothing if d is empty.
 func (c *canvas) path(class, title, d string) {
 	if d == "" {
 		return
@@ -157,7 +163,7 @@ func (c *canvas) path(class, title, d string) {
 	c.end("path", title)
 }
 
-// write puts the drawing together. One that stands alone has its own style.
+// write writes the whole drawing. A drawing that is a file of its own includes its style.
 func (c *canvas) write(w io.Writer, width, height float64, name string, more ...attribute) error {
 	inner := c.b.String()
 	c.b.Reset()
@@ -176,16 +182,16 @@ func (c *canvas) write(w io.Writer, width, height float64, name string, more ...
 	return err
 }
 
-// at writes a place, in whole units.
+// at formats a coordinate as a whole number.
 func at(x float64) string { return strconv.Itoa(int(math.Round(x))) }
 
-// widthOf estimates how wide a text is.
+// widthOf estimates the width of a text.
 func widthOf(text string) float64 { return 6.1 * float64(utf8.RuneCountInString(text)) }
 
-// tickWidth is as wide as a time gets in any common font.
+// tickWidth returns an upper bound for the width of a time in common fonts.
 func tickWidth(text string) float64 { return 7.2 * float64(utf8.RuneCountInString(text)) }
 
-// fit shortens a text to a width; where not even three letters fit it returns none.
+// fit shortens a text to a width. fit returns "" if not even 3 characters fit.
 func fit(text string, width float64) string {
 	if widthOf(text) <= width {
 		return text

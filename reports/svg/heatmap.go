@@ -10,37 +10,37 @@ import (
 type Heat struct {
 	Name     string
 	X        Axis
-	Y        *Axis // nil if there is one axis only
+	Y        *Axis // nil for a map with one axis
 	Areas    []Area
 	Boundary [][3]int // squares in which areas meet
 }
 
-// An Axis has a number of steps, and texts at equal distances from its beginning to its end.
+// An Axis has a number of steps, and labels at equal distances from its beginning to its end.
 type Axis struct {
 	Name  string
 	Steps int
 	Ticks []string
 }
 
-// An Area is squares, by the steps of their lower corners and how many steps they are wide and
-// high. Safe is what nothing is wrong with, and Void what nothing is known of.
+// An Area is a set of squares. Each square holds the steps of its lower corner and its side in
+// steps. Safe marks an area without anomalies, and Void an area without verdicts.
 type Area struct {
 	Name       string
 	Safe, Void bool
 	Squares    [][3]int
 }
 
-// The map's measures.
+// Dimensions of the map.
 const (
 	heatWide  = 480.0
-	heatLine  = 40.0 // how high it is with one axis
+	heatLine  = 40.0 // height of a map with one axis
 	heatLeft  = 86.0
 	heatTop   = 34.0
 	heatBelow = 44.0
 )
 
-// Write draws it. What an area is a letter in the legend says, and a pattern, not its colour
-// alone.
+// Write draws the map. If alone is true, the output is a complete file. A pattern and the legend
+// distinguish the areas, not only their colours.
 func (h Heat) Write(w io.Writer, alone bool) error {
 	c := &canvas{unscaled: alone}
 	left, high, rows := 16.0, heatLine, 1
@@ -115,7 +115,8 @@ func (h Heat) Write(w io.Writer, alone bool) error {
 	return c.write(w, max(left+wide+30, at), heatTop+high+heatBelow, h.Name)
 }
 
-// anchor has texts at the ends of an axis stay inside of the picture.
+// anchor returns the text-anchor of label i of n. anchor keeps the labels at the ends of an axis
+// inside the picture.
 func anchor(i, n int) string {
 	switch {
 	case i == 0 && n > 1:

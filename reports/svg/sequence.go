@@ -8,7 +8,7 @@ import (
 	"github.com/lockfault/lockfault/reports/diagram"
 )
 
-// What a sequence diagram measures.
+// Dimensions of a sequence diagram.
 const (
 	column    = 150.0
 	rowHeight = 19.0
@@ -16,8 +16,8 @@ const (
 )
 
 // Sequence draws the moments from top to bottom, in their order and not to scale, as messages
-// between the participants. A bar on a client's line is its belief that it holds the lock,
-// on a server's that the key is somebody's.
+// between the participants. A bar on a client's line shows a hold, and a bar on a server's line
+// shows that the key has an owner. If alone is true, the output is a complete file.
 func Sequence(w io.Writer, p diagram.Picture, alone bool) error {
 	c := &sequence{canvas: canvas{unscaled: alone}, labels: canvas{unscaled: alone}}
 	x := func(lane int) float64 { return 120 + column*float64(lane) }
@@ -47,7 +47,7 @@ func Sequence(w io.Writer, p diagram.Picture, alone bool) error {
 		}
 		return top, end
 	}
-	var plain []string // classes of bars, in a page, where those of the timeline say what they are
+	var plain []string // classes of bars in a page, where the timeline shows their texts
 	bars := map[string]string{}
 	for _, s := range p.Spans {
 		if s.Kind != diagram.Hold && s.Kind != diagram.Key && s.Kind != diagram.Stop {
@@ -88,14 +88,14 @@ func Sequence(w io.Writer, p diagram.Picture, alone bool) error {
 	return c.write(w, 120+column*float64(max(1, len(p.Lanes)))-20, bottom+28, nameOf(p, "sequence diagram"))
 }
 
-// A sequence diagram is being drawn: what its arrows are made of, and above them their labels.
+// A sequence holds the state of a drawing: the paths of its arrows, and the labels above them.
 type sequence struct {
 	canvas
 	sent, answered, lost, heads string
 	labels                      canvas
 }
 
-// numbers writes those of the events beside the rows.
+// numbers writes the numbers of the events next to the rows.
 func (c *sequence) numbers(p diagram.Picture, y func(int) float64) {
 	for _, proves := range []bool{false, true} {
 		class := "d e"

@@ -11,28 +11,28 @@ import (
 	"github.com/lockfault/lockfault/reports/diagram"
 )
 
-// Where things lie in a timeline.
+// Positions in a timeline.
 const (
 	gutter   = 74.0 // left of the axis, for the names of lanes
-	flagsTop = 12.0 // of the row of numbers of what proves something
+	flagsTop = 12.0 // row with the numbers of proving events
 	lanesTop = 50.0
-	// unitWidth is that of the word before the times.
+	// unitWidth is the width of the word before the times.
 	unitWidth = 52.0
 )
 
-// A timeline is being drawn.
+// A timeline holds the state of a drawing.
 type timeline struct {
 	canvas
 	p      diagram.Picture
-	tops   []float64 // of lanes
+	tops   []float64 // tops of the lanes
 	bottom float64
-	cuts   []string // how much is cut off at each point, in the order in which they are drawn
+	cuts   []string // lengths cut off at each pointed end, in drawing order
 }
 
-// Timeline draws time from left to right, to scale, with a lane for each participant: what
-// clients believed and called, whose the key was on each server, what the resource decided,
-// and the faults. One that stands alone brings its style along; one that doesn't stands above the
-// picture's sentences, and what those say it doesn't say again.
+// Timeline draws time from left to right, to scale, with a lane for each participant: the holds and
+// operations of clients, the owner of the key on each server, the decisions of the resource, and
+// the faults. If alone is true, the output is a complete file with its style. Otherwise it is an
+// element of a page, above the picture's sentences, whose text it does not repeat.
 func Timeline(w io.Writer, p diagram.Picture, alone bool) error {
 	t := &timeline{canvas: canvas{unscaled: alone}, p: p}
 	y := lanesTop
@@ -47,20 +47,23 @@ func Timeline(w io.Writer, p diagram.Picture, alone bool) error {
 	t.overlaps()
 	t.points()
 	var scale []attribute
-	if !alone { // what leads from places back to times
+	if !alone { // maps positions back to times
 		scale = []attribute{{"data-axis", t.places()}}
 	}
 	width := gutter + max(p.Axis.Width(), 260) + 16
-	if list := t.ticks(); len(list) > 0 { // the last time can be read to its end
+	if list := t.ticks(); len(list) > 0 { // leave room for the last label
 		last := list[len(list)-1]
 		width = max(width, last.label+tickWidth(last.text)/2)
 	}
 	return t.write(w, width, t.bottom+34, nameOf(p, "timeline"), scale...)
 }
 
-// places are the places at which something is to be seen, with their times and the numbers of the moments: "4;82,0,1;9,476,2,1"
-// are four digits behind the point of a second, 82 at 0 with event 1, and 9 further 476 later with events 3 and 4.
-// Times are in units with three digits more than those. Behind a bar is how much of what lasted lies beyond each point.
+// places encodes the positions at which the timeline shows something, with their times and the
+// numbers of the moments, for the page's script.
+//
+// For example, "4;82,0,1;9,476,2,1" means: 4 decimal places of a second; position 82 at time 0 with
+// event 1; 9 further, 476 later, with events 3 and 4. Times have 3 decimal places more than the
+// first number says. After a bar come the lengths of spans that are cut off at each pointed end.
 func (t *timeline) places() string {
 	axis := t.p.Axis
 	if len(axis.Segments) == 0 {
@@ -70,7 +73,7 @@ func (t *timeline) places() string {
 	var lastX, lastTime, event int
 	text := strconv.Itoa(axis.Digits)
 	moments := t.p.Points
-	place := func(at time.Duration) { // the number of a moment is followed by those that it tells, too
+	place := func(at time.Duration) { // the number of a moment precedes those of its other events
 		x, now := int(math.Round(gutter+axis.X(at))), int(math.Round(float64(at)/unit))
 		text += fmt.Sprintf(";%d,%d", x-lastX, now-lastTime)
 		for len(moments) > 0 && moments[0].At <= at {
@@ -91,11 +94,11 @@ func (t *timeline) places() string {
 	return text
 }
 
-// unitOf is that of times in a page, in nanoseconds.
+// unitOf returns the unit of times in a page, in nanoseconds.
 func unitOf(a diagram.Axis) float64 { return math.Pow10(max(0, 6-a.Digits)) }
 
-// together says which other events a moment tells: how many of the next ones it does, doesn't, does and so on. "+" is
-// the next alone.
+// together encodes the other events of a moment: the number of following events that belong to it,
+// that do not, that do, and so on. "+" stands for the next event alone.
 func together(m diagram.Point) string {
 	if len(m.With) == 0 {
 		return ""
@@ -125,7 +128,7 @@ func heightOf(kind diagram.LaneKind) float64 {
 	return 22
 }
 
-// axis draws the scale, and says of each piece how it is drawn.
+// axis draws the scale, with the length of each piece.
 func (t *timeline) axis() {
 	type label struct {
 		x, y float64
@@ -133,7 +136,7 @@ func (t *timeline) axis() {
 	}
 	var labels []label
 	pieces := t.p.Axis.Pieces()
-	surfaces := map[diagram.Scale]string{} // whose lengths are written below them
+	surfaces := map[diagram.Scale]string{} // pieces whose lengths are written below them
 	for _, piece := range pieces {
 		x, w := gutter+piece.X, piece.Width
 		length := diagram.Words(piece.Length())
@@ -182,19 +185,19 @@ func (t *timeline) axis() {
 	})
 }
 
-// A tick is a time that stands above the picture: at a place, with a label there or close by.
+// A tick is a time above the picture, at position x. Its label is at x or nearby.
 type tick struct {
 	x, label float64
 	text     string
 }
 
-// ticks are as many times as there is room for, the first and the last in any case.
+// ticks returns as many times as there is room for. The first and the last are always included.
 func (t *timeline) ticks() []tick {
 	var list []tick
 	add := func(at time.Duration, end bool) {
 		text := t.p.Axis.Seconds(at)
 		n := tick{x: gutter + t.p.Axis.X(at), text: text}
-		n.label = max(n.x, unitWidth+tickWidth(text)/2) // beside the unit
+		n.label = max(n.x, unitWidth+tickWidth(text)/2) // to the right of the unit
 		close := func() bool { return len(list) > 0 && n.label-list[len(list)-1].label < widthOf(text)+8 }
 		for end && len(list) > 1 && close() {
 			list = list[:len(list)-1]
@@ -233,7 +236,7 @@ func (t *timeline) lanes() {
 	}
 }
 
-// spans draws what lasted, first what lies behind the rest.
+// spans draws the spans, first those in the background.
 func (t *timeline) spans() {
 	for _, s := range t.p.Spans {
 		if s.Kind == diagram.Stop || s.Kind == diagram.Cut {
@@ -252,7 +255,7 @@ func (t *timeline) span(s diagram.Span) {
 	w := gutter + t.p.Axis.X(s.To) - x
 	y, h, class := t.band(s)
 	says := s.Text
-	if !t.unscaled && s.Kind == diagram.Key && s.Owner >= 0 { // that it was its owner an arrow says
+	if !t.unscaled && s.Kind == diagram.Key && s.Owner >= 0 { // an arrow shows that the owner sent the command
 		own := ", by a command of " + t.p.Lanes[s.Owner].Name
 		says = strings.Replace(strings.TrimSuffix(says, own), own+",", ",", 1)
 	}
@@ -263,12 +266,12 @@ func (t *timeline) span(s diagram.Span) {
 		label += " " + diagram.Words(s.Length())
 	}
 	room := w
-	if s.Open && s.Until > s.To { // what was granted lasts longer than what came of it
+	if s.Open && s.Until > s.To { // the lease outlasts the run
 		end := gutter + t.p.Axis.X(s.Until)
 		if end > x+w+2 {
 			granted := "granted until " + t.p.Axis.Seconds(s.Until) + " s"
 			if says := strconv.FormatFloat(s.Until.Seconds(), 'f', 3, 64); strings.Contains(s.Text, "until "+says) {
-				granted = "" // the bar beside it says so
+				granted = "" // the bar next to it already shows this
 			}
 			t.rect(x+w, y, end-x-w, h, class+" g", granted)
 			room = end - x
@@ -279,13 +282,14 @@ func (t *timeline) span(s diagram.Span) {
 	}
 }
 
-// beyond returns how much of a length lies before and behind the picture.
+// beyond returns how much of a period lies before and after the picture.
 func (t *timeline) beyond(from, to time.Duration) (before, behind time.Duration) {
 	first, last := t.p.Axis.Ends()
 	return max(0, first-from), max(0, to-last)
 }
 
-// bar draws what lasted. Of one that is cut its title says how much is seen; in a page the script does.
+// bar draws a span. If the span is cut in a file of its own, its title gives the visible length; in
+// a page the script does.
 func (t *timeline) bar(class, says, d string, before, behind, length time.Duration) {
 	if before+behind > 0 && t.unscaled {
 		says += " (the picture shows " + diagram.Words(length-before-behind) + " of it)"
@@ -298,7 +302,7 @@ func (t *timeline) bar(class, says, d string, before, behind, length time.Durati
 	t.path(class, says, d)
 }
 
-// band says where in its lane a kind of span lies, and how it looks.
+// band returns the vertical position, the height and the class of a span in its lane.
 func (t *timeline) band(s diagram.Span) (y, h float64, class string) {
 	y = t.tops[s.Lane]
 	colour := " n"
@@ -329,9 +333,9 @@ func (t *timeline) overlaps() {
 		x := gutter + t.p.Axis.X(o.From)
 		w := max(2, gutter+t.p.Axis.X(o.To)-x)
 		a, b := min(o.A, o.B), max(o.A, o.B)
-		// Its lower edge is a place in a lane, too.
+		// The lower edge is also a position in a lane.
 		before, behind := t.beyond(o.From, o.To)
-		points := [2]string{} // where it goes on
+		points := [2]string{} // pointed ends, where the overlap continues
 		if behind > 0 {
 			points[1] = "l4,6-4,6"
 		}
@@ -349,14 +353,13 @@ func (t *timeline) overlaps() {
 	}
 }
 
-// points draws messages as lines from where they set out to where they arrived, and marks
-// what is no message.
+// points draws messages as lines from their sending to their arrival, and marks the other moments.
 func (t *timeline) points() {
 	var flags []flag
-	var plain, proving string // the messages that came through, and the lines of what proves something
+	var plain, proving string // messages that arrived, and lines of proving events
 	type mark struct {
 		d, says string
-		told    bool // by the sentences
+		told    bool // whether the sentences contain it
 	}
 	var marks []mark
 	told := map[diagram.Sentence]bool{}
@@ -369,9 +372,9 @@ func (t *timeline) points() {
 		case m.Kind.Between() && m.Kind != diagram.Write && m.Kind != diagram.Rounds && m.From >= 0 && m.To >= 0:
 			if d := t.message(m, x); t.unscaled {
 				t.path("m", messageOf(m), d)
-			} else { // in a page the words stand elsewhere
+			} else { // in a page the text is elsewhere
 				from, to, _ := strings.Cut(d, "L")
-				if strings.HasSuffix(plain, "L"+from[min(1, len(from)):]) { // an answer that came of it
+				if strings.HasSuffix(plain, "L"+from[min(1, len(from)):]) { // a reply to that message
 					plain += "L" + to
 				} else {
 					plain += d
@@ -379,7 +382,7 @@ func (t *timeline) points() {
 			}
 		case m.From >= 0 && (m.Kind == diagram.Fault || m.Kind == diagram.State || m.Kind == diagram.Lost || m.Kind == diagram.Process):
 			d := fmt.Sprintf("M%s,%sv%sm-3-3,3,3,3-3", at(x), at(t.tops[m.From]-3), at(heightOf(t.p.Lanes[m.From].Kind)))
-			if n := len(marks); n > 0 && marks[n-1].d == d { // what lies upon another could not be pointed at
+			if n := len(marks); n > 0 && marks[n-1].d == d { // a mark on top of another could not be pointed at
 				marks[n-1].says += "; " + m.Text
 				marks[n-1].told = marks[n-1].told && told[diagram.Sentence{Event: m.Event, Text: m.Text}]
 			} else {
@@ -414,7 +417,7 @@ func (t *timeline) points() {
 	})
 }
 
-// writes marks what the resource decided, one beside the other where they came at once.
+// writes marks the decisions of the resource, side by side if they coincide.
 func (t *timeline) writes() {
 	t.group("v", "", func() {
 		last := -1000.0
@@ -438,7 +441,7 @@ func (t *timeline) writes() {
 	})
 }
 
-// messageOf says a message in a few words.
+// messageOf describes a message in a few words.
 func messageOf(m diagram.Point) string {
 	says := fmt.Sprintf("#%d %s", m.Event, m.Label)
 	if m.Effect != "" {
@@ -447,7 +450,8 @@ func messageOf(m diagram.Point) string {
 	return says
 }
 
-// message draws one that came through, and returns it instead, or one that did not.
+// message returns the path of a message that arrived. If the message did not arrive, message draws
+// it and returns "".
 func (t *timeline) message(m diagram.Point, x float64) string {
 	from, to := t.middle(m.From), t.middle(m.To)
 	sent := x
@@ -455,14 +459,15 @@ func (t *timeline) message(m diagram.Point, x float64) string {
 		sent = gutter + t.p.Axis.X(m.Sent)
 	}
 	if m.Kind == diagram.Dropped || m.Kind == diagram.Stopped {
-		// First to where it should have arrived: half of the way is no place in a lane.
+		// The first coordinate is where it should have arrived, since half of the way is not a
+		// position in a lane.
 		t.path("x", messageOf(m), fmt.Sprintf("M%s,%sM%s,%sL%s,%sm-3-3,6,6m0-6-6,6", at(x), at(to), at(sent), at(from), at(x), at((from+to)/2)))
 		return ""
 	}
 	return fmt.Sprintf("M%s,%sL%s,%s", at(sent), at(from), at(x), at(to))
 }
 
-// middle is where messages leave a lane, and arrive.
+// middle returns the vertical position at which messages leave or reach a lane.
 func (t *timeline) middle(lane int) float64 {
 	if t.p.Lanes[lane].Kind == diagram.Client {
 		return t.tops[lane] + 28
@@ -470,13 +475,13 @@ func (t *timeline) middle(lane int) float64 {
 	return t.tops[lane]
 }
 
-// A flag has the numbers of events that prove something.
+// A flag holds the numbers of proving events at a position.
 type flag struct {
 	x    float64
 	text string
 }
 
-// raise adds a number, to the last flag if it would lie upon that.
+// raise adds a number, to the last flag if a new flag would overlap with it.
 func raise(flags []flag, x float64, event int) []flag {
 	text := fmt.Sprintf("#%d", event)
 	if n := len(flags); n > 0 && x-flags[n-1].x < (widthOf(flags[n-1].text)+widthOf(text))/2+6 {
@@ -486,7 +491,7 @@ func raise(flags []flag, x float64, event int) []flag {
 	return append(flags, flag{x, text})
 }
 
-// nameOf names a drawing for who doesn't see it.
+// nameOf returns the accessible name of a drawing.
 func nameOf(p diagram.Picture, kind string) string {
 	if p.Title == "" {
 		return kind

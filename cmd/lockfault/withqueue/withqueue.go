@@ -1,6 +1,6 @@
-// Package withqueue adds the sharing of work with other machines to a program of package lockfault: the
-// commands queue and worker, and --on of others. It is a package of its own because it links a server of
-// NATS.
+// Package withqueue adds distributed work to a program of package lockfault: the commands queue and
+// worker, and the flag --on of other commands. The package is separate because it links a NATS
+// server.
 package withqueue
 
 import (

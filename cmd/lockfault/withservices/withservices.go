@@ -1,6 +1,6 @@
-// Package withservices adds etcd, PostgreSQL and ZooKeeper to a program of package lockfault: worlds for
-// locks that run on them, and the built-in locks of --service. It is a package of its own because it
-// links the clients of these services.
+// Package withservices adds etcd, PostgreSQL and ZooKeeper to a program of package lockfault. The
+// package adds worlds for locks that run on these services, and the built-in locks of --service.
+// The package is separate because it links the services' client libraries.
 package withservices
 
 import (

@@ -8,47 +8,47 @@ import (
 	"github.com/lockfault/lockfault/reports"
 )
 
-// everybody is the lane of who follows no lane.
+// everybody is the value of lane if all lanes are followed.
 const everybody = -1
 
 const (
-	// slower is how many times as long as it took a time is shown: what is between a
-	// request and its reply is some tenths of a millisecond.
+	// slower is the factor by which the playback is slower than the story: a request and its reply
+	// are only tenths of a millisecond apart.
 	slower = 1000
-	// shortest and longest are how long an event is shown at least and at most while
-	// time goes on by itself: what is sooner over nobody sees, and nobody wants to
-	// wait for a lease to end.
+	// shortest and longest bound the time between two events of the playback. An event shown for
+	// less time is invisible, and a user should not have to wait for the end of a lease.
 	shortest = 100 * time.Millisecond
 	longest  = 1500 * time.Millisecond
 )
 
-// A Model is a story on a screen: how far it is told, and how that looks. It knows no
-// terminal: keys go in by their names, and lines come out.
+// Model is the state of a story on a screen: the current event and the layout. Model is independent
+// of the terminal: names of keys come in, and lines go out. A Model is a value; its methods return
+// the changed copy.
 type Model struct {
 	narrative     reports.Narrative
 	colour        bool
 	sizes         sizes
 	width, height int
-	verdict       []string // in lines as wide as the window
+	verdict       []string // wrapped to the width of the window
 
-	at      int // the row that is told last
-	lane    int // that is followed, or everybody
-	scroll  int // how many lines of the verdict are above what is seen of it
+	at      int // index of the current row
+	lane    int // the lane that is followed, or everybody
+	scroll  int // number of lines of the verdict above the visible part
 	running bool
-	// turn numbers what is waited for, so that who waited for what was called off
-	// can be told from who waits now.
+	// turn is the number of the current wait. turn changes with each wait, so that the timer of a
+	// cancelled wait can be ignored.
 	turn int
 	done bool
-	note string // what the last key could not do
+	note string // message if the last key had no effect
 }
 
-// New returns the story at its first event. Colours only repeat what is said in words or
-// signs as well.
+// New returns a Model of the story at its first event, for a window of 80 columns and 24 lines.
+// Colours only repeat what words or signs say as well.
 func New(told reports.Narrative, colour bool) Model {
 	return Model{narrative: told, colour: colour, sizes: measure(told), lane: everybody}.Resize(80, 24)
 }
 
-// Resize fits the story into a window of so many columns and lines.
+// Resize fits the story into a window of the given numbers of columns and lines.
 func (m Model) Resize(width, height int) Model {
 	m.width, m.height = max(1, width), max(1, height)
 	m.verdict = nil
@@ -61,10 +61,11 @@ func (m Model) Resize(width, height int) Model {
 	return m
 }
 
-// Done reports whether its user has seen enough.
+// Done reports whether the user has quit.
 func (m Model) Done() bool { return m.done }
 
-// Press does what a key means, by its name, such as space, n, left or ctrl+c.
+// Press handles a key, given by its name, such as space, n, left or ctrl+c. Unknown keys only clear
+// the note.
 func (m Model) Press(key string) Model {
 	m.note = ""
 	switch key {
@@ -91,8 +92,8 @@ func (m Model) Press(key string) Model {
 	return m
 }
 
-// Waits returns how long the story waits until it goes on by itself, and the number to
-// go on with. It is 0 if the story stands still.
+// Waits returns the duration of the wait before the playback continues, and the turn to pass to
+// GoOn. The duration is 0 if the playback is stopped.
 func (m Model) Waits() (time.Duration, int) {
 	to := m.later()
 	if !m.running || to < 0 {
@@ -101,7 +102,7 @@ func (m Model) Waits() (time.Duration, int) {
 	return pace(m.narrative.Rows[to].At - m.narrative.Rows[m.at].At), m.turn
 }
 
-// pace returns how long a time is shown.
+// pace returns the duration of the wait for a gap of simulated time.
 func pace(gap time.Duration) time.Duration {
 	if gap > longest/slower {
 		return longest
@@ -109,7 +110,8 @@ func pace(gap time.Duration) time.Duration {
 	return max(shortest, gap*slower)
 }
 
-// GoOn goes on by itself, if that was not called off since.
+// GoOn moves the playback to its next row. GoOn does nothing if the wait with this turn was
+// cancelled.
 func (m Model) GoOn(turn int) Model {
 	if !m.running || turn != m.turn {
 		return m
@@ -122,10 +124,10 @@ func (m Model) GoOn(turn int) Model {
 	return m
 }
 
-// last returns the place of the last row, 0 if there is none.
+// last returns the index of the last row, or 0 without rows.
 func (m Model) last() int { return max(0, len(m.narrative.Rows)-1) }
 
-// ended reports whether the story is told to its end.
+// ended reports whether the last row is shown.
 func (m Model) ended() bool { return m.at == m.last() }
 
 func (m Model) to(at int) Model {
@@ -133,14 +135,14 @@ func (m Model) to(at int) Model {
 	return m
 }
 
-// halt stops what goes on by itself: who takes a step by hand wants to stay there.
+// halt stops the playback, because a user who moves by hand wants to stay there.
 func (m Model) halt() Model {
 	m.running = false
 	m.turn++
 	return m
 }
 
-// run lets time go on, from the beginning if the story is over, or stops it.
+// run starts the playback, from the beginning if the story is at its end, or stops it.
 func (m Model) run() Model {
 	if m.running {
 		return m.halt()
@@ -153,7 +155,7 @@ func (m Model) run() Model {
 	return m
 }
 
-// next goes on to the next row, or through the verdict.
+// next moves to the next row, or after the last row through the verdict.
 func (m Model) next() Model {
 	switch to := m.later(); {
 	case to >= 0:
@@ -168,7 +170,7 @@ func (m Model) next() Model {
 	return m
 }
 
-// back is the reverse of next.
+// back undoes next.
 func (m Model) back() Model {
 	if m.scroll > 0 {
 		m.scroll--
@@ -186,7 +188,7 @@ func (m Model) back() Model {
 	return m
 }
 
-// later returns the next row of who is followed, or -1.
+// later returns the index of the next row of the followed lane, or -1.
 func (m Model) later() int {
 	for at := m.at + 1; at < len(m.narrative.Rows); at++ {
 		if m.follows(at) {
@@ -196,12 +198,12 @@ func (m Model) later() int {
 	return -1
 }
 
-// follows reports whether a row is of the lane that is followed.
+// follows reports whether a row belongs to the followed lane.
 func (m Model) follows(at int) bool {
 	return m.lane == everybody || slices.Contains(m.narrative.Rows[at].Lanes, m.lane)
 }
 
-// follow chooses a lane; behind the last, and before the first, are all of them.
+// follow selects a lane. Numbers after the last lane and before everybody wrap around.
 func (m Model) follow(lane int) Model {
 	switch {
 	case lane < everybody:
@@ -210,6 +212,6 @@ func (m Model) follow(lane int) Model {
 		lane = everybody
 	}
 	m.lane = lane
-	m.turn++ // what comes next is another row
+	m.turn++ // the wait for the previous next row is void
 	return m
 }

@@ -9,31 +9,32 @@ import (
 	"github.com/lockfault/lockfault/reports"
 )
 
-// The marks say without colour what else is said.
+// Marks that repeat the meaning of colours.
 const (
-	markNow = ">" // of the row that is told last, and of a truth that it changed
-	markOwn = "*" // of the rows of the lane that is followed
+	markNow = ">" // the current row, and a truth that it changed
+	markOwn = "*" // a row of the followed lane
 )
 
 const (
-	// widest is how wide a column of a truth becomes: below, it stands in full.
+	// widest is the largest width of the column of a truth in the table; the panel below shows it
+	// in full.
 	widest = 24
-	// leastWhat is how wide the column of what happens stays before a truth gets one.
+	// leastWhat is the width that the column of events keeps before columns of truths are shown.
 	leastWhat = 46
-	// narrow is the width below which there is no room for the numbers of events.
+	// narrow is the window width below which the numbers of events are left out.
 	narrow = 50
-	// gap is what stands between two columns.
+	// gap is the number of spaces between two columns.
 	gap = 2
 )
 
-// sizes are how wide the columns of a story are by themselves, and its longest truths.
+// sizes holds the natural widths of the columns of a story, and its longest truths.
 type sizes struct {
 	number, seconds, what int
 	truths                [4]int
-	longest               [4]string // what there is to say about a truth
+	longest               [4]string // the longest text of each truth in the panel
 }
 
-// The places of the four truths.
+// Indexes of the four truths.
 const (
 	belief = iota
 	server
@@ -41,11 +42,11 @@ const (
 	damage
 )
 
-// A truth is one of the four, as the panel says it.
+// truth is one of the four truths as the panel shows it.
 type truth struct {
 	name    string
 	text    string
-	changed bool // by the row that is told last
+	changed bool // by the current row
 }
 
 func measure(told reports.Narrative) sizes {
@@ -64,10 +65,10 @@ func measure(told reports.Narrative) sizes {
 	return s
 }
 
-// columns are the texts of a row that stand in columns of their own.
+// columns returns the texts of a row for the columns of the four truths.
 func columns(r reports.Row) [4]string { return [4]string{r.Belief, r.Server, r.Result, r.Damage} }
 
-// truths returns what there is to say after a row.
+// truths returns the four truths after a row.
 func truths(r reports.Row) [4]truth {
 	either := func(list []string, with, none string) string {
 		if len(list) == 0 {
@@ -91,10 +92,10 @@ func truths(r reports.Row) [4]truth {
 	}
 }
 
-// hardSpace is a space within what is better not broken into two lines.
+// hardSpace is a space at which lines are not broken.
 const hardSpace = "\u00a0"
 
-// mostWrites is how many writes are told apart: of more, the last.
+// mostWrites is the number of writes that are listed; earlier ones are only counted.
 const mostWrites = 6
 
 func latest(writes []string) []string {
@@ -104,25 +105,25 @@ func latest(writes []string) []string {
 	return writes
 }
 
-// A layout is how the lines of a window are shared out.
+// layout is the distribution of the lines of a window.
 type layout struct {
-	clientNames, head, rules, keys bool   // whether there is such a line
-	rows                           int    // of the story, at most
+	clientNames, head, rules, keys bool   // whether the line is shown
+	rows                           int    // largest number of rows of the story
 	panel                          [4]int // lines of each truth
 	verdict                        []string
-	seen                           int // how many lines of the verdict are
+	seen                           int // visible lines of the verdict
 }
 
-// layout shares out the lines. What matters on a stage comes first: what happens now, and
-// the truths; what else there is fits in where there is room.
+// layout distributes the lines of the window. The current event and the truths come first;
+// everything else is shown if there is room.
 func (m Model) layout() layout {
 	l := layout{keys: m.height >= 12, clientNames: m.height >= 10, head: m.height >= 14, rules: m.height >= 18}
 	least := 1
 	if l.rules {
 		least = 3
 	}
-	most := max(1, m.height/12)     // lines for a truth
-	if len(m.narrative.Rows) == 0 { // there is nothing but a verdict
+	most := max(1, m.height/12)     // lines for each truth
+	if len(m.narrative.Rows) == 0 { // only a verdict
 		l.head, l.rules, least = false, false, 0
 	} else {
 		for i := range l.panel {
@@ -135,19 +136,20 @@ func (m Model) layout() layout {
 			left--
 		}
 	}
-	room := left - least // for the panel and the verdict
+	room := left - least // room for the panel and the verdict
 	if m.ended() {
 		l.verdict = m.verdict
 		if l.rules {
 			room--
 			left--
 		}
-		// In a window that is all but closed the verdict is in place of some truths.
+		// In a very small window the verdict replaces some truths.
 		l.seen = min(len(l.verdict), max(room-sum(l.panel), (room+2)/3))
 		room -= l.seen
 	}
 	l.seen = max(0, l.seen)
-	// First each truth is shortened, then they go: who believes, and whether two do, last.
+	// Shorten all truths before removing any. Belief and damage, which show an overlap, are removed
+	// last.
 	for _, least := range []int{1, 0} {
 		for _, i := range []int{result, server, damage, belief} {
 			for l.panel[i] > least && sum(l.panel) > room {
@@ -166,13 +168,13 @@ func sum(list [4]int) (n int) {
 	return n
 }
 
-// hidden is how many lines of the verdict don't fit into the window.
+// hidden returns the number of lines of the verdict that do not fit into the window.
 func (m Model) hidden() int {
 	l := m.layout()
 	return len(l.verdict) - l.seen
 }
 
-// Screen returns the lines of the window, with an escape code in them only for colours.
+// Screen returns the lines of the window. They contain escape codes only for colours.
 func (m Model) Screen() []string {
 	l := m.layout()
 	var lines []string
@@ -198,7 +200,7 @@ func (m Model) Screen() []string {
 			add(m.row(m.narrative.Rows[at], now, own), style)
 		}
 		for blank := m.at + 1; blank < l.rows; blank++ {
-			add("", "") // so that the panel stays where it is
+			add("", "") // keep the panel in its place
 		}
 	}
 	if l.rules {
@@ -222,7 +224,7 @@ func (m Model) Screen() []string {
 				}
 				add(before+line, style)
 			}
-			for range l.panel[i] - len(told) { // so that the others stay where they are
+			for range l.panel[i] - len(told) { // keep the other truths in their places
 				add("", "")
 			}
 		}
@@ -256,7 +258,7 @@ func mark(is bool) string {
 	return ""
 }
 
-// heading says which cell it is and how far it is told.
+// heading returns the name of the cell and the position in the story.
 func (m Model) heading() string {
 	where := ""
 	if n := len(m.narrative.Rows); n > 0 {
@@ -271,8 +273,8 @@ func (m Model) heading() string {
 	return m.narrative.Heading
 }
 
-// clientLines says who can be followed, and in brackets who is. Where there are too many for a
-// line, some before that one are left out.
+// clientLines returns the list of lanes that can be followed, with the current one in brackets. If
+// the line is too long, lanes before the current one are left out.
 func (m Model) clientLines() string {
 	names := append([]string{"all"}, m.narrative.Lanes...)
 	at := m.lane + 1
@@ -289,7 +291,7 @@ func (m Model) clientLines() string {
 	return ""
 }
 
-// keys says what to press, or what the last key could not do.
+// keys returns the help line on keys, or the note on the last key.
 func (m Model) keys(l layout) string {
 	hidden := len(l.verdict) - l.seen
 	switch {
@@ -303,7 +305,8 @@ func (m Model) keys(l layout) string {
 	return "space next  b back  g first  G last  r run/stop  ↑↓ follow  esc all  q quit"
 }
 
-// row is a line of the table: in columns what fits into the window, from the left.
+// row returns a line of the table, with as many columns of truths, from the left, as fit into the
+// window.
 func (m Model) row(r reports.Row, now, own string) string {
 	line := fmt.Sprintf("%-1s%-1s ", now, own)
 	if m.width >= narrow {
@@ -329,10 +332,10 @@ func (m Model) row(r reports.Row, now, own string) string {
 	return strings.TrimRight(line, " ")
 }
 
-// indent is where what is said of a truth begins.
+// indent is the column at which the text of a truth begins.
 const indent = 10
 
-// wrapped breaks what is said of a truth into at most so many lines.
+// wrapped breaks the text of a truth into at most most lines.
 func (m Model) wrapped(says string, most int) []string {
 	room := max(1, m.width-indent)
 	lines := fold(says, room, "")
@@ -348,8 +351,8 @@ func (m Model) wrapped(says string, most int) []string {
 	return lines
 }
 
-// fold breaks a text into lines of a width, where words end if it can. The lines behind
-// the first begin with the indent, if there is room for it.
+// fold breaks a text into lines of at most limit columns, at spaces if possible. Lines after the
+// first begin with indent, unless it takes more than half of the width.
 func fold(text string, limit int, indent string) []string {
 	if width(indent)*2 > limit {
 		indent = ""
@@ -365,10 +368,10 @@ func fold(text string, limit int, indent string) []string {
 	return lines
 }
 
-// width is how many columns of a terminal a text takes.
+// width returns the number of terminal columns of a text.
 func width(text string) int { return ansi.StringWidth(text) }
 
-// pad makes a text as wide as its column, by cutting it if need be.
+// pad pads or truncates a text to size columns.
 func pad(text string, size int, right bool) string {
 	text = ansi.Truncate(text, size, "…")
 	space := strings.Repeat(" ", max(0, size-width(text)))
@@ -378,7 +381,7 @@ func pad(text string, size int, right bool) string {
 	return text + space
 }
 
-// The styles are the escape codes that begin them.
+// Styles, as the escape codes that begin and end them.
 const (
 	bold  = "\x1b[1m"
 	red   = "\x1b[1;31m"

@@ -1,8 +1,7 @@
-// Package stage shows the story of a cell in a terminal, one event after the other, for
-// whoever explains a race to others. What the story says is the reports' affair, and
-// what keys there are and how it looks is that of a [Model], which needs no terminal.
-//
-// A telling and a terminal go in; nothing comes out.
+// Package tui shows the story of a cell in a terminal, one event after the other. A
+// [reports.Narrative] and a terminal come in; nothing goes out. The package contains no knowledge
+// of locks: package reports words the story, and [Model] handles keys and layout without a
+// terminal.
 package tui
 
 import (
@@ -17,11 +16,11 @@ import (
 	"github.com/lockfault/lockfault/reports"
 )
 
-// Show shows a story in a terminal until its user has seen enough, or the context is
-// done, whose error it returns then.
+// Show shows a story in a terminal and blocks until the user quits or ctx is done; then it returns
+// the error of ctx.
 func Show(ctx context.Context, in, out *os.File, told reports.Narrative, colour bool) error {
 	program := tea.NewProgram(player{New(told, colour)}, tea.WithContext(ctx), tea.WithInput(in), tea.WithOutput(out),
-		tea.WithoutSignalHandler()) // signals end the context
+		tea.WithoutSignalHandler()) // signals cancel ctx
 	_, err := program.Run()
 	if errors.Is(err, tea.ErrProgramKilled) && ctx.Err() != nil {
 		return ctx.Err()
@@ -29,16 +28,16 @@ func Show(ctx context.Context, in, out *os.File, told reports.Narrative, colour 
 	return err
 }
 
-// A player is a Model as the library wants it.
+// player adapts a Model to [tea.Model].
 type player struct{ Model }
 
-// An alarm says that it is time to go on, with the number that Waits gave.
+// alarm is the message at the end of a wait, with the turn from Waits.
 type alarm int
 
-// Init is part of [tea.Model].
+// Init implements [tea.Model].
 func (p player) Init() tea.Cmd { return nil }
 
-// Update is part of [tea.Model].
+// Update implements [tea.Model].
 func (p player) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	before := p.turn
 	switch msg := msg.(type) {
@@ -53,15 +52,15 @@ func (p player) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		return p, tea.Quit
 	}
 	wait, turn := p.Waits()
-	if wait == 0 || turn == before { // it waits already
+	if wait == 0 || turn == before { // the timer of this turn already runs
 		return p, nil
 	}
 	return p, tea.Tick(wait, func(time.Time) tea.Msg { return alarm(turn) })
 }
 
-// View is part of [tea.Model].
+// View implements [tea.Model].
 func (p player) View() tea.View {
 	view := tea.NewView(strings.Join(p.Screen(), "\n"))
-	view.AltScreen = true // what was on the terminal before comes back
+	view.AltScreen = true // restores the previous contents of the terminal at the end
 	return view
 }

@@ -1,9 +1,9 @@
-// Package item says what an item of a queue may say: the names of a strategy and a scenario, the
-// text of a script, seeds and bounded numbers. Nothing in an item is a path, a program or an
-// argument list, so that a worker that decodes an item of an unknown publisher plays scripts with
-// the strategies that it has, and does nothing else.
+// Package item encodes and decodes the items of a queue. An item contains the names of a strategy
+// and a scenario, the text of a script, seeds and bounded numbers. Nothing in an item is a path, a
+// program or an argument list, so a worker that decodes an item of an unknown publisher only plays
+// scripts with the strategies that it has.
 //
-// Servers and images have names that the worker's own command line gives them.
+// The names of servers and images in an item are names that the worker's own command line defines.
 package item
 
 import (
@@ -23,14 +23,15 @@ import (
 	"github.com/lockfault/lockfault/scenarios"
 )
 
-// What the numbers and texts of an item may be at most.
+// The limits of the numbers and texts of an item.
 const (
-	// MaxBody is the largest item in bytes: a script of the largest size in JSON, and some more.
+	// MaxBody is the largest size of an item in bytes: a script of the largest size in JSON, and
+	// some more.
 	MaxBody = 2 * scenarios.MaxFile
 	// MaxLease is the longest lease, and MaxLimit the longest real time for one cell or script.
 	MaxLease = 24 * time.Hour
 	MaxLimit = 24 * time.Hour
-	// MaxName is the longest name in bytes.
+	// MaxName is the largest length of a name in bytes.
 	MaxName = 255
 )
 
@@ -38,12 +39,12 @@ const (
 type Cell struct {
 	Strategy string `json:"strategy"`
 	Nodes    int    `json:"nodes,omitempty"` // 0 means the strategy's own number
-	// Scenario names a scenario of the library, or of Script, which has its name from File.
+	// Scenario names a scenario of the library, or of Script; the file name of Script is File.
 	Scenario string `json:"scenario"`
 	File     string `json:"file,omitempty"`
 	Script   string `json:"script,omitempty"`
-	// World is where to play: [Worlds] has the names. Server and Image name a server program and an
-	// image that the worker allows; empty means the worker's default.
+	// World is one of [Worlds]. Server and Image name a server program and an image that the worker
+	// allows; empty means the worker's default.
 	World    string `json:"world"`
 	Server   string `json:"server,omitempty"`
 	Image    string `json:"image,omitempty"`
@@ -52,17 +53,17 @@ type Cell struct {
 	Seed  uint64        `json:"seed"`
 	Lease time.Duration `json:"lease_ns,omitempty"` // 0 means the script's own
 	Limit time.Duration `json:"limit_ns,omitempty"` // of real time; 0 means the world's own
-	// Isolated asks for a process that plays nothing else, Count for what a soak counts in place of all
-	// that a report says, and History for the history.
+	// Isolated asks for a process that plays nothing else. Count asks for the counts of a soak
+	// instead of a report, and History for the history.
 	Isolated bool `json:"alone,omitempty"`
 	Count    bool `json:"count,omitempty"`
 	History  bool `json:"history,omitempty"`
 }
 
-// Worlds returns the worlds that an item may name: all but those of somebody's own servers.
+// Worlds returns the worlds that an item may name: all but external servers.
 func Worlds() []string { return []string{"sim", "process", "docker"} }
 
-// A Search asks for a search, or a part of one.
+// A Search asks for a search, or one shard of a search.
 type Search struct {
 	Strategy string        `json:"strategy"`
 	Nodes    int           `json:"nodes,omitempty"`
@@ -71,7 +72,7 @@ type Search struct {
 	Bound    explore.Bound `json:"bound"`
 }
 
-// Item returns the item of the queue that says it.
+// Item returns the queue item that encodes the cell, or an error if the cell is invalid.
 func (c Cell) Item() (queue.Item, error) {
 	if err := c.check(); err != nil {
 		return queue.Item{}, err
@@ -79,7 +80,7 @@ func (c Cell) Item() (queue.Item, error) {
 	return encode(queue.Cell, c, c.Strategy, c.Scenario, c.World)
 }
 
-// Item returns the item of the queue that says it.
+// Item returns the queue item that encodes the search, or an error if the search is invalid.
 func (s Search) Item() (queue.Item, error) {
 	if err := s.check(); err != nil {
 		return queue.Item{}, err
@@ -91,7 +92,7 @@ func (s Search) words() []string {
 	return []string{s.Strategy, fmt.Sprint(max(1, s.Bound.Shard)), fmt.Sprint(max(1, s.Bound.Shards))}
 }
 
-// ReadCell returns what an item of any origin says. The error says which part may not be played.
+// ReadCell decodes an item of any origin. The error names the invalid part.
 func ReadCell(of queue.Item) (c Cell, err error) {
 	if err := decode(of, &c); err != nil {
 		return Cell{}, err
@@ -102,7 +103,7 @@ func ReadCell(of queue.Item) (c Cell, err error) {
 	return c, named(of, c.Strategy, c.Scenario, c.World)
 }
 
-// ReadSearch returns what an item of any origin says. The error says which part may not be played.
+// ReadSearch decodes an item of any origin. The error names the invalid part.
 func ReadSearch(of queue.Item) (s Search, err error) {
 	if err := decode(of, &s); err != nil {
 		return Search{}, err
@@ -121,7 +122,7 @@ func encode(kind queue.Kind, of any, words ...string) (queue.Item, error) {
 	return queue.Item{Kind: kind, Name: name(body, words...), Body: body}, err
 }
 
-// decode reads one JSON object that has no fields but those of its kind.
+// decode decodes exactly one JSON object without unknown fields.
 func decode(of queue.Item, into any) error {
 	if len(of.Body) > MaxBody {
 		return fmt.Errorf("item: %d bytes, more than the limit of %d", len(of.Body), MaxBody)
@@ -137,8 +138,8 @@ func decode(of queue.Item, into any) error {
 	return nil
 }
 
-// named returns an error if an item's name is not that of its content: an answer to it would pass
-// for the answer to another item.
+// named returns an error if an item's name does not match its content: an answer to the item would
+// otherwise pass for the answer to another item.
 func named(of queue.Item, words ...string) error {
 	if is := name(of.Body, words...); of.Name != is {
 		return fmt.Errorf("item: it is named %s, and its content has the name %s", of.Name, is)
@@ -146,7 +147,7 @@ func named(of queue.Item, words ...string) error {
 	return nil
 }
 
-// name returns a name for an item: some words, and a digest of what is in it.
+// name returns the name of an item: some words, and a digest of its body.
 func name(body []byte, words ...string) string {
 	tame := func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' {
@@ -154,7 +155,7 @@ func name(body []byte, words ...string) string {
 		}
 		return '-'
 	}
-	const most = 40 // of a word
+	const most = 40 // bytes of a word
 	var text strings.Builder
 	for _, word := range words {
 		word = strings.Map(tame, word)

@@ -25,7 +25,7 @@ func search() item.Search {
 	}}
 }
 
-// What is asked comes out as it went in.
+// TestRoundTrip checks that decoding reverses encoding.
 func TestRoundTrip(t *testing.T) {
 	racetest.Skip(t)
 	t.Parallel()
@@ -50,7 +50,7 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// Nothing in an item is a path, a program or a number without a bound.
+// TestRefused checks that an item contains no path, no program and no unbounded number.
 func TestRefused(t *testing.T) {
 	t.Parallel()
 	cells := map[string]struct {
@@ -108,7 +108,8 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// An item is what its kind says, has the name of its content, and nothing more.
+// TestForged checks that an item must match its kind, have the name of its content, and contain
+// nothing else.
 func TestForged(t *testing.T) {
 	t.Parallel()
 	i, err := cell().Item()
@@ -133,7 +134,7 @@ func TestForged(t *testing.T) {
 	}
 }
 
-// What is read from any bytes is what may be asked.
+// FuzzItem checks that everything decoded from arbitrary bytes is a valid request.
 func FuzzItem(f *testing.F) {
 	for _, of := range []interface{ Item() (queue.Item, error) }{cell(), search()} {
 		i, err := of.Item()

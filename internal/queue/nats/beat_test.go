@@ -13,7 +13,7 @@ import (
 	"github.com/lockfault/lockfault/internal/queue"
 )
 
-// silence returns for how long nothing was said at most, from then until now.
+// silence returns the longest time without a recorded sign of life, from the beginning until now.
 func silence(since time.Time, said []time.Time) (most time.Duration) {
 	for _, at := range append(said, time.Now()) {
 		most = max(most, at.Sub(since))
@@ -22,11 +22,11 @@ func silence(since time.Time, said []time.Time) (most time.Duration) {
 	return most
 }
 
-// A message is an item that was delivered, and takes note of what is said of it.
+// A message is a delivered item that records the replies to it.
 type message struct {
 	jetstream.Msg
 	said  []time.Time
-	given int // back
+	given int // number of times that it was given back
 }
 
 func (m *message) Subject() string { return workSubject + ".class.cell.round.a" }
@@ -42,7 +42,8 @@ func (m *message) InProgress() error {
 	return nil
 }
 
-// A worker that takes long says that it lives, so often that one that is lost does no harm.
+// TestAWorkerSaysThatItLives checks that a busy worker shows that it is alive, often enough that
+// one lost message does no harm.
 func TestAWorkerSaysThatItLives(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -59,7 +60,7 @@ func TestAWorkerSaysThatItLives(t *testing.T) {
 	})
 }
 
-// A bucket takes note of when something was put.
+// A bucket records the times at which notes were put.
 type bucket struct {
 	jetstream.KeyValue
 	mu  sync.Mutex
@@ -73,7 +74,8 @@ func (b *bucket) PutString(_ context.Context, key, _ string) (uint64, error) {
 	return 1, nil
 }
 
-// Who asks says that he does, so often that one that is lost does no harm.
+// TestWhoAsksSaysSo checks that a requester shows that it is alive, often enough that one lost
+// message does no harm.
 func TestWhoAsksSaysSo(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -14,12 +14,12 @@ import (
 	"github.com/lockfault/lockfault/internal/below"
 )
 
-// maxCredentials is the largest size of a file of credentials in bytes.
+// maxCredentials is the largest size of a credentials file in bytes.
 const maxCredentials = 64 << 10
 
-// credentials returns the option that says who we are by what a file holds: the seed of an NKey,
-// which [natsd.Engine.Serve] generates and the server never sees; credentials of NATS, with a JWT;
-// or a line USER:PASSWORD.
+// credentials returns the option for authentication with a file. The file holds the seed of an
+// NKey, which the Serve method of package natsserver generates and which is never sent to a server;
+// NATS credentials with a JWT; or one line USER:PASSWORD.
 func credentials(file string) (nats.Option, error) {
 	text, err := readCredentials(file)
 	if err != nil {
@@ -58,9 +58,9 @@ func readCredentials(file string) ([]byte, error) {
 	return text, err
 }
 
-// NewCredentials returns the user that the credentials in a file stand for: the public part of an
-// NKey. It creates the file with mode 0600 if it does not exist. It returns an error if another user
-// knows the file's content or can replace the file.
+// NewCredentials returns the user of the credentials in a file: the public part of an NKey.
+// NewCredentials creates the file with mode 0600 if it does not exist. It returns an error if
+// another user may know the file's content or can replace the file.
 func NewCredentials(file string) (user string, err error) {
 	if err := below.CheckParents(file); err != nil {
 		return "", err
@@ -89,7 +89,7 @@ func NewCredentials(file string) (user string, err error) {
 	return pair.PublicKey()
 }
 
-// writeSeed draws an NKey and writes its seed to a file that does not exist yet.
+// writeSeed draws an NKey and writes its seed to a file, which must not exist.
 func writeSeed(file string) (seed []byte, err error) {
 	pair, err := nkeys.CreateUser()
 	if err != nil {
@@ -106,8 +106,8 @@ func writeSeed(file string) (seed []byte, err error) {
 	return seed, errors.Join(err, f.Close())
 }
 
-// CheckDir returns an error unless a directory belongs to this user, no other user may write to it, and
-// nothing directly in it is a symbolic link.
+// CheckDir returns an error unless a directory belongs to this user, no other user may write to it,
+// and nothing directly in it is a symbolic link.
 func CheckDir(dir string) error {
 	about, err := os.Stat(dir)
 	if err != nil {

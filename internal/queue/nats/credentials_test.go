@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// The key of a queue is made once, and nobody else may know it.
+// TestNewCredentials checks that the key of a queue is created once, and must not be readable by
+// another user.
 func TestNewCredentials(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "queue.key")
@@ -47,7 +48,7 @@ func TestNewCredentials(t *testing.T) {
 	}
 }
 
-// A queue keeps nothing where another user may lead it elsewhere.
+// TestCheckDir checks that a queue stores nothing in a directory that another user could redirect.
 func TestCheckDir(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

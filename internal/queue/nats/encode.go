@@ -19,15 +19,16 @@ import (
 
 // The headers of an answer.
 const (
-	// objectHeader holds the name of the object that has the text of an answer that is too large
-	// for a message.
+	// objectHeader holds the name of the object with the text of an answer that is too large for a
+	// message.
 	objectHeader = "Lockfault-Object"
 	// workerHeader holds the public key of the worker, and signatureHeader its signature.
 	workerHeader    = "Lockfault-Worker"
 	signatureHeader = "Lockfault-Signature"
 )
 
-// pack encodes an answer. Histories are most of it, and shrink to a tenth.
+// pack encodes an answer as compressed JSON. Most of an answer is histories, which compress to a
+// tenth.
 func pack(a queue.Answer) ([]byte, error) {
 	text, err := json.Marshal(a)
 	if err != nil {
@@ -39,17 +40,17 @@ func pack(a queue.Answer) ([]byte, error) {
 	var b bytes.Buffer
 	w := gzip.NewWriter(&b)
 	_, err = w.Write(text)
-	err = errors.Join(err, w.Close()) // which writes the end
+	err = errors.Join(err, w.Close()) // Close writes the last block
 	return b.Bytes(), err
 }
 
-// unpack undoes pack, for a text of any origin.
+// unpack decodes a text of any origin that pack may have written.
 func unpack(text []byte) (a queue.Answer, err error) {
 	r, err := gzip.NewReader(bytes.NewReader(text))
 	if err != nil {
 		return a, err
 	}
-	all, err := io.ReadAll(io.LimitReader(r, queue.MaxAnswer+1)) // with its checksum
+	all, err := io.ReadAll(io.LimitReader(r, queue.MaxAnswer+1)) // reading to the end also verifies the checksum
 	switch {
 	case err != nil:
 		return a, err
@@ -59,8 +60,9 @@ func unpack(text []byte) (a queue.Answer, err error) {
 	return a, json.Unmarshal(all, &a)
 }
 
-// A worker signs its answers with a key that it draws when it connects, so that no other can answer
-// in its name: a worker that is excluded for a wrong answer has given that answer.
+// An identity is the key with which a worker signs its answers. The worker draws the key when it
+// connects, so that no other worker can answer in its name: a worker that is excluded for a wrong
+// answer has given that answer.
 type identity struct{ key ed25519.PrivateKey }
 
 func newIdentity() (identity, error) {
@@ -70,19 +72,19 @@ func newIdentity() (identity, error) {
 
 func (i identity) name() string { return hex.EncodeToString(i.key.Public().(ed25519.PublicKey)) }
 
-// sign adds the headers of the worker to an answer with that text and subject.
+// sign adds the headers of the worker to an answer with the given subject and text.
 func (i identity) sign(h nats.Header, subject string, text []byte) {
 	h.Set(workerHeader, i.name())
 	h.Set(signatureHeader, base64.StdEncoding.EncodeToString(ed25519.Sign(i.key, signed(subject, text))))
 }
 
-// signed returns what a signature is of: the text, as the answer of that subject and no other.
+// signed returns the bytes that are signed: they bind the text to the subject.
 func signed(subject string, text []byte) []byte {
 	sum := sha256.Sum256(text)
 	return append([]byte("lockfault answer\n"+subject+"\n"), sum[:]...)
 }
 
-// verify returns the name of the worker that signed a text as the answer of that subject.
+// verify returns the name of the worker that signed the text as the answer with the given subject.
 func verify(h nats.Header, subject string, text []byte) (worker string, err error) {
 	worker = h.Get(workerHeader)
 	key, err := hex.DecodeString(worker)

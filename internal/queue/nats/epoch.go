@@ -11,23 +11,23 @@ import (
 	"github.com/nats-io/nuid"
 )
 
-// Each time that a campaign is asked for it is a round, unless it is on: then who asks goes on
-// with the round that there is, of somebody who died or who asks for the same. So what a
-// worker answers when a round is over, no later one takes for its own. It is over when one of
-// those who ask has all that he wants: the others, if there are any, have it to its end, and
-// who asks after that begins another.
+// A campaign runs in rounds. The first requester begins a round; a later requester of the same
+// campaign joins the current round, which may be that of a requester that died or that asks for the
+// same. A late answer of a worker to an ended round is therefore never taken for an answer of a
+// later round. A round ends when one of its requesters has all its answers: the others keep the
+// round until they are done, and any later requester begins a new round.
 
-// The keys of notes about that.
+// The keys of notes about rounds.
 const (
-	round    = "round" // of a campaign: the name of the round that is on
-	roundKey = "says"  // of a round: what it is; as long as it is there, the round is on
-	asks     = "asks-" // of a round, with a name: somebody asks
+	round    = "round" // of a campaign: the name of the current round
+	roundKey = "says"  // of a round: its description; the round is current as long as the note exists
+	asks     = "asks-" // of a round, followed by an id: the round has this requester
 )
 
-// gone is for how long nobody says that he asks whom nobody waits for any more.
+// gone is the time without a sign of life after which a requester is considered dead.
 const gone = 45 * time.Second
 
-// begin finds the round that is on, or begins one.
+// begin finds the current round of the campaign, or begins one.
 func (g *job) begin(ctx context.Context, what string) error {
 	err := persist(ctx, patience, func(ctx context.Context) error {
 		e, err := g.notes.Get(ctx, g.register())
@@ -35,7 +35,7 @@ func (g *job) begin(ctx context.Context, what string) error {
 			g.round = string(e.Value())
 			return nil
 		}
-		if err == nil { // no round of ours: anybody who is let in can write a note
+		if err == nil { // any client with credentials can write a note, so the text may name no round
 			return errors.Join(fmt.Errorf("%w: a note that names no round", errNotYet), g.notes.Purge(ctx, g.register()))
 		}
 		if !errors.Is(err, jetstream.ErrKeyNotFound) {
@@ -43,7 +43,7 @@ func (g *job) begin(ctx context.Context, what string) error {
 		}
 		id := nuid.Next()
 		if _, err = g.notes.Create(ctx, g.register(), []byte(id)); errors.Is(err, jetstream.ErrKeyExists) {
-			return fmt.Errorf("%w: %w", errNotYet, err) // somebody was faster
+			return fmt.Errorf("%w: %w", errNotYet, err) // another requester was faster
 		}
 		g.round = id
 		return err
@@ -55,15 +55,16 @@ func (g *job) begin(ctx context.Context, what string) error {
 	return g.ask(ctx)
 }
 
-// isToken reports whether a text is the name of a round: part of a subject, and of nothing else.
+// isToken reports whether a text is a valid name of a round: letters and digits, so that it is a
+// single token of a subject.
 func isToken(text string) bool {
 	return len(text) > 0 && len(text) <= 64 && strings.Trim(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789") == ""
 }
 
-// register is the key of the note that has the round.
+// register returns the key of the note that names the current round.
 func (g *job) register() string { return g.program.Class + "." + g.name + "." + round }
 
-// end has who asks from now on begin another round.
+// end ends the round: later requesters begin a new one.
 func (g *job) end(ctx context.Context) error {
 	e, err := g.notes.Get(ctx, g.register())
 	switch {
@@ -74,31 +75,32 @@ func (g *job) end(ctx context.Context) error {
 	}
 	err = g.notes.Delete(ctx, g.register(), jetstream.LastRevision(e.Revision()))
 	if coded(err, jetstream.JSErrCodeStreamWrongLastSequence, jetstream.JSErrCodeStreamWrongLastSequenceConstant) {
-		return nil // somebody else did, and began another
+		return nil // another requester ended the round, and a new one has begun
 	}
 	return err
 }
 
-// ask says that somebody asks for the round.
+// ask records that this requester uses the round.
 func (g *job) ask(ctx context.Context) error {
 	return errors.Join(g.SetNote(ctx, roundKey, g.what), g.SetNote(ctx, asks+g.id, ""))
 }
 
-// keepAsking says so until ctx is done.
+// keepAsking repeats ask until ctx is done.
 func (g *job) keepAsking(ctx context.Context) {
 	ticker := time.NewTicker(pulse)
 	defer ticker.Stop()
 	for {
 		select {
 		case <-ticker.C:
-			_ = g.ask(ctx) // or the next time
+			_ = g.ask(ctx) // an error is repaired by the next tick
 		case <-ctx.Done():
 			return
 		}
 	}
 }
 
-// isOnlyRequester reports whether nobody else asks for the round. Times are the servers'.
+// isOnlyRequester reports whether no other live requester uses the round. It compares times of the
+// servers only.
 func (g *job) isOnlyRequester(ctx context.Context) (bool, error) {
 	now, err := g.notes.PutString(ctx, g.key(asks+g.id), "")
 	if err != nil {
@@ -137,7 +139,7 @@ func (g *job) isOnlyRequester(ctx context.Context) (bool, error) {
 	}
 }
 
-// forget removes all that the servers have of the round.
+// forget removes everything that the servers store of the round.
 func (g *job) forget(ctx context.Context) error {
 	var all []error
 	all = append(all, g.work.Purge(ctx, jetstream.WithPurgeSubject(strings.Join([]string{workSubject, g.program.Class, "*", g.round, "*"}, "."))),

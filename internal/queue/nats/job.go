@@ -22,23 +22,23 @@ type job struct {
 	program   queue.Program
 	name      string
 	round     string // of the campaign: see epoch.go
-	what      string // it is
-	id        string // of who asks, among others
+	what      string // description of the round
+	id        string // distinguishes this requester from others of the same round
 	consumers []jetstream.Consumer
 	stop      context.CancelFunc
 
 	mu       sync.Mutex
-	excluded map[string]bool       // workers
-	refused  map[string]int        // how many answers to an item were refused, by its name
-	had      map[string]bool       // answered before they were put
-	pending  map[string]queue.Item // put, and not returned by Next
-	ready    []stored              // of these: their answers are there
-	heard    time.Time             // of the last answer, or of a look for what was lost
-	more     chan struct{}         // there is something ready; of one place
+	excluded map[string]bool       // excluded workers
+	refused  map[string]int        // number of refused answers to each item, by the item's name
+	had      map[string]bool       // items answered before they were put, by name
+	pending  map[string]queue.Item // items that were put, and whose answers Next has not returned
+	ready    []stored              // answers to pending items
+	heard    time.Time             // time of the last answer, or of the last check for lost items
+	more     chan struct{}         // signals that ready is not empty; has a buffer of 1
 }
 
-// A stored is an answer as a server has it: its text, or headers that name the object in which that
-// is; neither, if it has to be asked for.
+// A stored is an answer as stored on a server: its text, or headers with the name of the object
+// that holds the text. An answer with neither is still to be read from the server.
 type stored struct {
 	name    string
 	headers nats.Header
@@ -88,18 +88,18 @@ func (g *job) result(name string) string {
 
 func lastToken(subject string) string { return subject[strings.LastIndexByte(subject, '.')+1:] }
 
-// follow takes note of answers as they are stored, from that place of the stream.
+// follow records answers as they are stored, from the given position of the stream.
 func (g *job) follow(ctx context.Context, from uint64) {
 	for ctx.Err() == nil {
 		from = g.read(ctx, from)
-		select { // what broke off is gone on with
+		select { // reading continues after an interruption
 		case <-time.After(time.Second):
 		case <-ctx.Done():
 		}
 	}
 }
 
-// read is follow until something is in its way, and returns the place where to go on.
+// read records answers until an error occurs, and returns the position at which to continue.
 func (g *job) read(ctx context.Context, from uint64) uint64 {
 	within, cancel := context.WithTimeout(ctx, attempt)
 	defer cancel()
@@ -107,7 +107,7 @@ func (g *job) read(ctx context.Context, from uint64) uint64 {
 	if err != nil {
 		return from
 	}
-	if from > info.State.LastSeq+1 { // a server has lost its disk, and counts anew
+	if from > info.State.LastSeq+1 { // a server has lost its disk, and its sequence numbers begin at 1 again
 		from = 1
 	}
 	answers, err := g.results.OrderedConsumer(within, jetstream.OrderedConsumerConfig{
@@ -134,7 +134,7 @@ func (g *job) read(ctx context.Context, from uint64) uint64 {
 	}
 }
 
-// note takes note of an item whose answer is there.
+// note records a stored answer.
 func (g *job) note(a stored) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -166,7 +166,7 @@ func (g *job) Put(ctx context.Context, item queue.Item) error {
 	return g.publish(ctx, item)
 }
 
-// publish puts an item into the work queue, unless it is there.
+// publish puts an item into the work queue, unless it is already there.
 func (g *job) publish(ctx context.Context, item queue.Item) error {
 	_, err := g.store(ctx, workStream, &nats.Msg{Subject: g.subject(item), Data: item.Body})
 	return err
@@ -185,11 +185,12 @@ func (g *job) Next(ctx context.Context) (queue.Answer, error) {
 			}
 			answer, err := g.open(ctx, a)
 			if err != nil {
-				g.note(a) // for whoever asks again
+				g.note(a) // for the next call
 			}
 			return answer, err
 		}
-		// Whoever asks for a moment at a time has waited for as long as all of them.
+		// The wait spans calls: a caller with a short timeout waits as long in total as with a
+		// single call.
 		g.mu.Lock()
 		left := time.Until(g.heard.Add(g.quiet))
 		g.mu.Unlock()
@@ -204,7 +205,7 @@ func (g *job) Next(ctx context.Context) (queue.Answer, error) {
 				return queue.Answer{}, err
 			}
 			g.mu.Lock()
-			g.heard = time.Now() // what could not be mended is, the next time
+			g.heard = time.Now() // what repair missed is repaired the next time
 			g.mu.Unlock()
 		case <-ctx.Done():
 			timer.Stop()
@@ -214,7 +215,8 @@ func (g *job) Next(ctx context.Context) (queue.Answer, error) {
 	}
 }
 
-// givenUp returns why an item is not asked anew, and takes it as answered; nil if it is.
+// givenUp returns an error if too many answers to the item were refused, and marks the item as
+// answered; else nil.
 func (g *job) givenUp(name string) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -225,19 +227,19 @@ func (g *job) givenUp(name string) error {
 	return fmt.Errorf("%d answers of workers were refused", g.refused[name])
 }
 
-// pop returns an answer that is there and was not returned yet.
+// pop returns an answer that is ready and was not returned yet.
 func (g *job) pop() (a stored, ok bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for len(g.ready) > 0 && !ok {
 		a, g.ready = g.ready[0], g.ready[1:]
-		_, ok = g.pending[a.name] // or it was found by two ways
+		_, ok = g.pending[a.name] // false if the same answer was already found in another way
 	}
 	return a, ok
 }
 
-// mend looks for answers of which nobody has told, and puts items anew that are nowhere: what
-// servers promise to keep, a server that lost its disk has not.
+// mend looks for answers that were not received, and publishes lost items again. A server that lost
+// its disk has lost what it should have kept.
 func (g *job) mend(ctx context.Context) error {
 	g.mu.Lock()
 	var list []queue.Item
@@ -245,7 +247,7 @@ func (g *job) mend(ctx context.Context) error {
 		list = append(list, item)
 	}
 	g.mu.Unlock()
-	if len(list) > 0 { // a server without its disk has forgotten that, too
+	if len(list) > 0 { // a server that lost its disk has also lost its streams and notes
 		if err := g.restore(ctx); err != nil {
 			return err
 		}
@@ -265,11 +267,11 @@ func (g *job) mend(ctx context.Context) error {
 	return nil
 }
 
-// restore has the servers keep what they keep, if they have forgotten it, and says once more that
-// somebody asks.
+// restore creates the streams and consumers again if they are lost, and renews the requester's
+// note.
 func (g *job) restore(ctx context.Context) error {
 	if _, err := g.work.Info(ctx); errors.Is(err, jetstream.ErrStreamNotFound) {
-		fresh := conn{nc: g.nc} // what this one has are names
+		fresh := conn{nc: g.nc} // the fields of g.conn hold only names and stay valid
 		if err := fresh.open(ctx); err != nil {
 			return err
 		}
@@ -282,7 +284,7 @@ func (g *job) restore(ctx context.Context) error {
 	return g.ask(ctx)
 }
 
-// readAnswer looks for an answer.
+// readAnswer reads an answer from the server.
 func (g *job) readAnswer(ctx context.Context, name string) (stored, error) {
 	var m *jetstream.RawStreamMsg
 	err := persist(ctx, forEver, func(ctx context.Context) (err error) {
@@ -295,7 +297,7 @@ func (g *job) readAnswer(ctx context.Context, name string) (stored, error) {
 	return stored{name, m.Header, m.Data}, nil
 }
 
-// A badAnswer is what is wrong with an answer that is refused, whoever stored it.
+// A badAnswer is the error of an answer that is refused, whoever stored it.
 type badAnswer struct {
 	worker string // empty if unknown
 	err    error
@@ -303,14 +305,15 @@ type badAnswer struct {
 
 func (b *badAnswer) Error() string { return b.err.Error() }
 
-// open returns an answer, and takes its item as returned.
+// open returns an answer, and marks its item as returned. An answer that is refused or was removed
+// is replaced by the next one.
 func (g *job) open(ctx context.Context, a stored) (queue.Answer, error) {
 	answer, err := g.fetch(ctx, a)
 	var bad *badAnswer
 	switch {
 	case errors.As(err, &bad):
 		return g.refuseStored(ctx, a.name, bad)
-	case errors.Is(err, jetstream.ErrMsgNotFound): // somebody has removed it
+	case errors.Is(err, jetstream.ErrMsgNotFound): // another process has removed the answer
 		g.mu.Lock()
 		item := g.pending[a.name]
 		delete(g.had, a.name)
@@ -329,7 +332,7 @@ func (g *job) open(ctx context.Context, a stored) (queue.Answer, error) {
 	return answer, nil
 }
 
-// fetch returns an answer, if it is signed by a worker that is not excluded.
+// fetch returns an answer, or a badAnswer if it is not signed by a worker that is not excluded.
 func (g *job) fetch(ctx context.Context, a stored) (answer queue.Answer, err error) {
 	name := a.name
 	if a.object() == "" && a.text == nil {
@@ -359,7 +362,7 @@ func (g *job) fetch(ctx context.Context, a stored) (answer queue.Answer, err err
 	return answer, nil
 }
 
-// refuseStored refuses an answer that can't be opened, and goes on with the next one.
+// refuseStored refuses an answer that cannot be opened, and returns the next one.
 func (g *job) refuseStored(ctx context.Context, name string, bad *badAnswer) (queue.Answer, error) {
 	g.mu.Lock()
 	item := g.pending[name]
@@ -409,12 +412,12 @@ func (g *job) Refused() (n int) {
 	return n
 }
 
-// objectPatience is for how long an object is asked for that was stored before its answer: the server
-// that is asked may not have heard of it yet.
+// objectPatience is the time for which an object may be missing. An object is stored before its
+// answer, but another server of a cluster may not have it yet.
 const objectPatience = 10 * time.Second
 
-// object returns what is in the object that an answer to the item of that name refers to. A worker
-// chooses the object's name, size and content, so any error but that of a lost connection is that of a bad answer.
+// object returns the content of the object to which an answer refers. A worker chooses the object's
+// name, size and content, so any error except a lost connection makes the answer a badAnswer.
 func (g *job) object(ctx context.Context, name, object string) (text []byte, err error) {
 	if !strings.HasPrefix(object, strings.Join([]string{g.program.Class, g.round, name, ""}, "/")) {
 		return nil, &badAnswer{"", errors.New("its object is none of this item's")}
@@ -450,7 +453,7 @@ func (g *job) object(ctx context.Context, name, object string) (text []byte, err
 	return nil, &badAnswer{"", fmt.Errorf("its object can't be read: %w", err)}
 }
 
-// errTooLarge is of an answer whose object is too large.
+// errTooLarge reports an answer whose object is too large.
 var errTooLarge = fmt.Errorf("larger than the limit of %d bytes", queue.MaxAnswer)
 
 // Drop implements [queue.Job].
@@ -487,7 +490,7 @@ func (g *job) State(ctx context.Context) (s queue.State, err error) {
 	return s, nil
 }
 
-// key returns that of a note.
+// key returns the key of a note in the bucket.
 func (g *job) key(key string) string {
 	return strings.Join([]string{g.program.Class, g.round, key}, ".")
 }
@@ -500,7 +503,7 @@ func (g *job) SetNote(ctx context.Context, key, value string) error {
 	})
 }
 
-// departure is how long the end of a campaign may take.
+// departure is the longest duration of Close.
 const departure = 10 * time.Second
 
 // Close implements [queue.Job].
@@ -521,11 +524,11 @@ func (g *job) Close(forget bool) error {
 		case alone:
 			return g.forget(ctx)
 		}
-		return g.notes.Purge(ctx, g.key(asks+g.id)) // it is somebody else's now
+		return g.notes.Purge(ctx, g.key(asks+g.id)) // another requester still uses the round
 	})
 }
 
-// removeObjects removes those of the campaign.
+// removeObjects removes the objects of the round.
 func (g *job) removeObjects(ctx context.Context) error {
 	list, err := g.files.List(ctx)
 	if errors.Is(err, jetstream.ErrNoObjectsFound) {

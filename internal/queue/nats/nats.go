@@ -1,9 +1,11 @@
-// Package nats is a [queue.Engine] of NATS JetStream: https://docs.nats.io/nats-concepts/jetstream.
+// Package nats implements a [queue.Engine] with NATS JetStream:
+// https://docs.nats.io/nats-concepts/jetstream.
 //
-// Items are messages of a work queue, which has one of each subject at most, and loses it when
-// it is acknowledged; answers are messages of a stream that keeps them, stored on condition
-// that there is none of their subject. A worker acknowledges an item when its answer is stored,
-// so whatever dies in between, the item is there still, or its answer is.
+// Items are messages of a work queue stream, which holds at most one message per subject and
+// removes a message when it is acknowledged. Answers are messages of a second stream; an answer is
+// stored on condition that its subject has no message. A worker acknowledges an item after its
+// answer is stored, so if any process dies in between, either the item or its answer is still
+// there.
 package nats
 
 import (
@@ -28,14 +30,15 @@ import (
 	"github.com/lockfault/lockfault/internal/queue"
 )
 
-// Engine is that engine; its zero value is ready.
+// Engine implements [queue.Engine]. The zero value is ready for use.
 type Engine struct {
-	// Quiet is for how long a campaign may hear of no answer until it looks whether something
-	// was lost; 0 means 30 s.
+	// Quiet is the time without an answer after which a campaign checks whether the servers lost
+	// something; 0 means 30 s.
 	Quiet time.Duration
 }
 
-// reach connects, to servers that may have been started just now.
+// reach connects to servers, and retries for a few seconds, because the servers may just have been
+// started.
 func reach(ctx context.Context, urls string, options []nats.Option) (*nats.Conn, error) {
 	const within = 5 * time.Second
 	for began := time.Now(); ; {
@@ -50,11 +53,11 @@ func reach(ctx context.Context, urls string, options []nats.Option) (*nats.Conn,
 	}
 }
 
-// unreached is for how long servers may be away before that is said: another of them, or the
-// same one, is there again by then as a rule.
+// unreached is the time for which servers may be unreachable before a message is shown. Usually
+// this server or another one of the cluster is reachable again by then.
 const unreached = 5 * time.Second
 
-// A wait is for servers that are away.
+// A wait reports that servers are unreachable, and that they are reachable again.
 type wait struct {
 	where string
 	say   func(string)
@@ -83,7 +86,7 @@ func (w *wait) end() {
 	}
 }
 
-// schemes are those of a server's address.
+// schemes returns the URL schemes of a server's address.
 func schemes() []string { return []string{"nats", "tls", "ws", "wss"} }
 
 // Connect implements [queue.Engine].
@@ -100,9 +103,9 @@ func (e Engine) Connect(ctx context.Context, at queue.Address, say func(string))
 	options = append(options,
 		nats.DisconnectErrHandler(func(nc *nats.Conn, _ error) { w.begin(nc) }), nats.ReconnectHandler(func(*nats.Conn) { w.end() }),
 		nats.Name("lockfault"), nats.Timeout(5*time.Second), nats.PingInterval(10*time.Second), nats.MaxPingsOutstanding(2),
-		// A server that is away for a while comes back.
+		// A server that is unreachable for a while is expected to return.
 		nats.MaxReconnects(-1), nats.ReconnectWait(250*time.Millisecond), nats.ReconnectJitter(100*time.Millisecond, 100*time.Millisecond),
-		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}), // what is lost is asked for again
+		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}), // lost messages are requested again
 	)
 	nc, err := reach(ctx, at.URLs, options)
 	if errors.Is(err, nats.ErrAuthorization) && at.Credentials != "" {
@@ -127,13 +130,13 @@ func (e Engine) Connect(ctx context.Context, at queue.Address, say func(string))
 	return c, nil
 }
 
-// shown returns where servers are without who is let in, if the addresses make sense.
+// shown returns the servers' addresses without credentials, or an error if an address is invalid.
 func shown(urls string) (string, error) {
 	var list []string
 	for _, text := range strings.Split(urls, ",") {
 		u, err := url.Parse(strings.TrimSpace(text))
 		switch {
-		case err != nil: // which has the address, and who is let in
+		case err != nil: // the text of err contains the address with its credentials
 			return "", queue.BadAddress("give one such as nats://127.0.0.1:4222")
 		case u.User != nil:
 			return "", queue.BadAddress("the address holds a user or a password, which other users of this machine see: write USER:PASSWORD to a file, and name it with --queue-creds")
@@ -150,7 +153,7 @@ func isPort(text string) bool {
 	return err == nil && n > 0
 }
 
-// secure returns the options that say how to be let in.
+// secure returns the connection options for authentication and TLS.
 func secure(at queue.Address) (options []nats.Option, err error) {
 	if at.Credentials != "" {
 		option, err := credentials(at.Credentials)
@@ -185,10 +188,10 @@ func secure(at queue.Address) (options []nats.Option, err error) {
 	return append(options, nats.Secure(config)), nil
 }
 
-// conn implements [queue.Conn].
+// A conn implements [queue.Conn].
 type conn struct {
 	nc       *nats.Conn
-	identity identity // of its worker
+	identity identity // of the connection's worker
 	where    string
 	say      func(string)
 	quiet    time.Duration
@@ -201,11 +204,11 @@ type conn struct {
 
 // Close implements [queue.Conn].
 func (c *conn) Close() {
-	_ = c.nc.FlushTimeout(2 * time.Second) // what is given back is sent
+	_ = c.nc.FlushTimeout(2 * time.Second) // sends the items that were given back
 	c.nc.Close()
 }
 
-// The names of what a server keeps.
+// The names of the streams, buckets and subjects on a server.
 const (
 	workStream    = "LOCKFAULT_WORK"
 	resultStream  = "LOCKFAULT_RESULTS"
@@ -216,15 +219,15 @@ const (
 )
 
 const (
-	// retention is for how long a server keeps what nobody has taken or removed.
+	// retention is the time for which a server keeps data that nothing has taken or removed.
 	retention = 7 * 24 * time.Hour
-	// replicas is on how many servers of a cluster everything is.
+	// replicas is the number of servers of a cluster that store each message.
 	replicas = 3
-	// notClustered is what a server says that is alone and was asked for more than one.
+	// notClustered is the error code of a single server that was asked for more than one replica.
 	notClustered = 10074
 )
 
-// open finds what the servers keep for lockfault, or has it made.
+// open finds or creates the streams and buckets on the servers.
 func (c *conn) open(ctx context.Context) (err error) {
 	if c.js, err = jetstream.New(c.nc); err != nil {
 		return err
@@ -241,8 +244,8 @@ func (c *conn) open(ctx context.Context) (err error) {
 	return err
 }
 
-// make makes what isn't there yet, on n servers. What is there stays as it is: who runs the
-// servers may have made it.
+// make creates what does not exist yet, with n replicas. Existing streams and buckets stay
+// unchanged: the operator of the servers may have created them.
 func (c *conn) make(ctx context.Context, n int) (err error) {
 	stream := func(config jetstream.StreamConfig) (jetstream.Stream, error) {
 		s, err := c.js.Stream(ctx, config.Name)
@@ -275,18 +278,19 @@ func (c *conn) make(ctx context.Context, n int) (err error) {
 	return err
 }
 
-// The waits of consumers.
+// The parameters of consumers.
 const (
-	// ackWait is for how long a worker may be silent before what it has is given to others.
+	// ackWait is the time without a sign of life of a worker after which its items are given to
+	// others.
 	ackWait = 30 * time.Second
-	// forgotten is for how long nobody of a program need ask for work until the server forgets
-	// it.
+	// forgotten is the time without requests of a program's workers after which the server removes
+	// the consumer.
 	forgotten = 24 * time.Hour
-	// most is how many items may be in hand, and how many workers may wait.
+	// most is the largest number of items in progress, and of waiting requests of workers.
 	most = 100_000
 )
 
-// consumer returns that of a program's items of a kind.
+// consumer returns the consumer of a program's items of a kind.
 func (c *conn) consumer(ctx context.Context, p queue.Program, kind queue.Kind) (consumer jetstream.Consumer, err error) {
 	err = persist(ctx, patience, func(ctx context.Context) error {
 		consumer, err = c.work.CreateOrUpdateConsumer(ctx, jetstream.ConsumerConfig{
@@ -298,8 +302,7 @@ func (c *conn) consumer(ctx context.Context, p queue.Program, kind queue.Kind) (
 	return consumer, err
 }
 
-// store stores a message on condition that there is none of its subject, and reports
-// whether there was.
+// store stores a message on condition that its subject has none, and reports whether it had one.
 func (c *conn) store(ctx context.Context, stream string, m *nats.Msg) (had bool, err error) {
 	err = persist(ctx, forEver, func(ctx context.Context) error {
 		_, err := c.js.PublishMsg(ctx, m, jetstream.WithExpectStream(stream), jetstream.WithExpectLastSequencePerSubject(0))
@@ -311,7 +314,7 @@ func (c *conn) store(ctx context.Context, stream string, m *nats.Msg) (had bool,
 	return false, err
 }
 
-// coded reports whether an error is a server's with one of these codes.
+// coded reports whether err is a server's error with one of the given codes.
 func coded(err error, codes ...jetstream.ErrorCode) bool {
 	var api *jetstream.APIError
 	if errors.As(err, &api) {
@@ -322,16 +325,17 @@ func coded(err error, codes ...jetstream.ErrorCode) bool {
 }
 
 const (
-	// patience is for how long servers may have no leader, or be away, when somebody comes.
+	// patience is the time for which servers may be unreachable or without a leader when a client
+	// connects.
 	patience = 30 * time.Second
-	// forEver is as long as it takes.
+	// forEver is the largest duration: no time limit.
 	forEver = time.Duration(1<<63 - 1)
-	// attempt is how long one request may take.
+	// attempt is the longest duration of one request.
 	attempt = 10 * time.Second
 )
 
-// persist does something until it is done, or fails for a reason that does not pass, or the
-// time is up.
+// persist repeats do until it succeeds, fails for a permanent reason, or the time given by patience
+// has passed.
 func persist(ctx context.Context, patience time.Duration, do func(context.Context) error) error {
 	began := time.Now()
 	for wait := 50 * time.Millisecond; ; wait = min(2*wait, 2*time.Second) {
@@ -349,11 +353,10 @@ func persist(ctx context.Context, patience time.Duration, do func(context.Contex
 	}
 }
 
-// errNotYet is of what was stored and is not found.
+// errNotYet reports that stored data is not found yet.
 var errNotYet = errors.New("not heard of yet")
 
-// passes reports whether the reason of an error is one that passes: servers are away, or
-// elect a leader.
+// passes reports whether an error is temporary: servers are unreachable, or elect a leader.
 func passes(err error) bool {
 	var api *jetstream.APIError
 	var network net.Error

@@ -17,12 +17,12 @@ import (
 )
 
 const (
-	// idle is how long a worker waits for a cell until it looks for a search again.
+	// idle is the time for which a worker waits for a cell before it looks for a search again.
 	idle = time.Second
-	// pulse is how often a worker says that it lives, and who asks that he does.
+	// pulse is the interval at which a worker, or a requester, shows that it is alive.
 	pulse = 10 * time.Second
-	// large is the size in bytes from which an answer is in the object store: servers take
-	// messages of up to a MiB unless told otherwise.
+	// large is the size in bytes above which an answer is stored as an object: servers accept
+	// messages of up to 1 MiB by default.
 	large = 256 << 10
 )
 
@@ -32,7 +32,7 @@ type worker struct {
 	queue.Worker
 	program queue.Program
 	tasks   sync.WaitGroup
-	held    chan struct{} // has a place taken for each cell in hand
+	held    chan struct{} // one element for each cell that was taken and is not done
 }
 
 // Worker implements [queue.Conn].
@@ -58,7 +58,7 @@ func (c *conn) Work(ctx context.Context, p queue.Program, w queue.Worker) error 
 	if foreign != "" {
 		return fmt.Errorf("%w: what waits at %s is for %s, and this is %s, build %s", queue.ErrForeign, c.where, foreign, p.Version, p.Class)
 	}
-	k := &worker{conn: c, Worker: w, program: p, held: make(chan struct{}, 2*w.Slots)} // one in hand, and one beside it
+	k := &worker{conn: c, Worker: w, program: p, held: make(chan struct{}, 2*w.Slots)} // one cell in progress per slot, and one waiting
 	defer k.tasks.Wait()
 	trouble := ""
 	for ctx.Err() == nil {
@@ -84,7 +84,8 @@ func (c *conn) Work(ctx context.Context, p queue.Program, w queue.Worker) error 
 	return context.Cause(ctx)
 }
 
-// foreign says whose the work is that waits, if none of it is this program's.
+// foreign describes the programs whose work is waiting, or returns "" if some of it is this
+// program's or none is waiting.
 func (c *conn) foreign(ctx context.Context, p queue.Program) (text string, err error) {
 	var whose []string
 	ours := false
@@ -110,7 +111,7 @@ func (c *conn) foreign(ctx context.Context, p queue.Program) (text string, err e
 	return strings.Join(slices.Compact(whose), " and "), nil
 }
 
-// takeSearch does a search, if there is one.
+// takeSearch does a search, if one is waiting and no cell is in progress.
 func (k *worker) takeSearch(ctx context.Context, searches jetstream.Consumer) error {
 	if len(k.held) > 0 {
 		return nil
@@ -125,10 +126,10 @@ func (k *worker) takeSearch(ctx context.Context, searches jetstream.Consumer) er
 	return batch.Error()
 }
 
-// takeCells takes as many cells as it may have, and waits for them for a moment.
+// takeCells takes as many cells as there is room for, and waits a moment for them.
 func (k *worker) takeCells(ctx context.Context, cells jetstream.Consumer) error {
 	select {
-	case k.held <- struct{}{}: // there is room for one
+	case k.held <- struct{}{}: // waits until there is room for a cell
 		<-k.held
 	case <-ctx.Done():
 		return nil
@@ -150,12 +151,12 @@ func (k *worker) takeCells(ctx context.Context, cells jetstream.Consumer) error 
 	return nil
 }
 
-// do does one item, and stores its answer before it acknowledges it.
+// do does one item, and stores its answer before it acknowledges the item.
 func (k *worker) do(ctx context.Context, m jetstream.Msg) {
 	about, err := m.Metadata()
 	tokens := strings.Split(m.Subject(), ".")
 	if err != nil || len(tokens) != 6 {
-		m.Term() // nobody's
+		m.Term() // not an item
 		return
 	}
 	t := queue.Task{Item: queue.Item{Kind: queue.Kind(tokens[3]), Name: tokens[5], Body: m.Data()}, Campaign: tokens[4], Times: int(about.NumDelivered)}
@@ -167,7 +168,7 @@ func (k *worker) do(ctx context.Context, m jetstream.Msg) {
 	beats.Go(func() { beat(ctx, m) })
 
 	subject := strings.Join([]string{resultSubject, k.program.Class, t.Campaign, t.Name}, ".")
-	if t.Times > 1 { // whoever had it may have answered
+	if t.Times > 1 { // the previous worker may have answered
 		err := persist(ctx, forEver, func(ctx context.Context) error {
 			_, err := k.results.GetLastMsgForSubject(ctx, subject)
 			return err
@@ -187,44 +188,44 @@ func (k *worker) do(ctx context.Context, m jetstream.Msg) {
 		_, err = k.answer(ctx, subject, t, answer)
 	}
 	if errors.Is(err, queue.ErrBadItem) {
-		const most = 300 // bytes of what may be a publisher's own words
+		const most = 300 // bytes of a text that a publisher may have chosen
 		text := err.Error()
 		if len(text) > most {
 			text = text[:most] + "…"
 		}
 		k.say("an item is refused: " + text)
-		_ = m.Term() // or it is given out again, and refused again
+		_ = m.Term() // otherwise the item is given out and refused again
 		return
 	}
 	if err != nil {
-		m.Nak() // or others have it when this one has been silent for long enough
+		m.Nak() // otherwise the item is given out again after ackWait
 		return
 	}
 	k.acknowledge(ctx, m)
 }
 
-// acknowledge says that an item is done with, also of a worker that is being stopped. What isn't
-// heard of is given out again, and found to be answered.
+// acknowledge acknowledges an item, even if the worker is being stopped. An item whose
+// acknowledgement is lost is given out again, and found to be answered.
 func (k *worker) acknowledge(ctx context.Context, m jetstream.Msg) {
 	_ = persist(context.WithoutCancel(ctx), idle, m.DoubleAck)
 }
 
-// beat says from time to time that an item is being worked on.
+// beat tells the server at intervals that an item is in progress.
 func beat(ctx context.Context, m jetstream.Msg) {
 	ticker := time.NewTicker(pulse)
 	defer ticker.Stop()
 	for {
 		select {
 		case <-ticker.C:
-			_ = m.InProgress() // or it is given out again, and answered once all the same
+			_ = m.InProgress() // after an error the item may be given out again, and is still answered only once
 		case <-ctx.Done():
 			return
 		}
 	}
 }
 
-// watch passes on what a campaign says, until ctx is done, and gives up when the campaign is
-// over.
+// watch passes the notes of a round to the task until ctx is done, and calls over when the round
+// has ended.
 func (k *worker) watch(ctx context.Context, name string, notes chan<- queue.Note, over context.CancelFunc) {
 	defer close(notes)
 	prefix := k.program.Class + "." + name + "."
@@ -242,7 +243,7 @@ func (k *worker) watch(ctx context.Context, name string, notes chan<- queue.Note
 	}
 }
 
-// pass passes on what a watcher sees, until it ends or ctx is done.
+// pass passes the notes that a watcher receives, until the watcher ends or ctx is done.
 func (k *worker) pass(ctx context.Context, watcher jetstream.KeyWatcher, prefix string, notes chan<- queue.Note, over context.CancelFunc) {
 	for {
 		var e jetstream.KeyValueEntry
@@ -252,7 +253,7 @@ func (k *worker) pass(ctx context.Context, watcher jetstream.KeyWatcher, prefix 
 				return
 			}
 			if e = next; e == nil {
-				continue // all that was there has been told
+				continue // all existing notes have been delivered
 			}
 		case <-ctx.Done():
 			return
@@ -262,7 +263,7 @@ func (k *worker) pass(ctx context.Context, watcher jetstream.KeyWatcher, prefix 
 			continue
 		}
 		if e.Operation() != jetstream.KeyValuePut {
-			if key == roundKey { // a round has one name, and nobody begins it twice: this one is over, be it for long
+			if key == roundKey { // a round is never begun twice, so this round is over for good
 				over()
 			}
 			continue
@@ -275,7 +276,7 @@ func (k *worker) pass(ctx context.Context, watcher jetstream.KeyWatcher, prefix 
 	}
 }
 
-// answer stores an answer, and reports whether there was one.
+// answer stores an answer, and reports whether the item already had one.
 func (k *worker) answer(ctx context.Context, subject string, t queue.Task, a queue.Answer) (had bool, err error) {
 	text, err := pack(a)
 	if err != nil {
@@ -284,7 +285,7 @@ func (k *worker) answer(ctx context.Context, subject string, t queue.Task, a que
 	m := &nats.Msg{Subject: subject, Data: text, Header: nats.Header{}}
 	k.identity.sign(m.Header, subject, text)
 	if len(text) > large {
-		// Another worker may play the same: its object is its own.
+		// Another worker may play the same item, so each answer has its own object.
 		object := strings.Join([]string{k.program.Class, t.Campaign, t.Name, nuid.Next()}, "/")
 		m.Data = nil
 		m.Header.Set(objectHeader, object)
@@ -296,7 +297,7 @@ func (k *worker) answer(ctx context.Context, subject string, t queue.Task, a que
 		}
 		defer func() {
 			if had || err != nil {
-				_ = k.files.Delete(ctx, object) // or it goes with the campaign
+				_ = k.files.Delete(ctx, object) // otherwise the object is removed with the campaign
 			}
 		}()
 	}

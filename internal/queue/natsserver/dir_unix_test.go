@@ -12,7 +12,8 @@ import (
 	"github.com/lockfault/lockfault/internal/queue/natsserver"
 )
 
-// A directory in which others could lead the server elsewhere is refused before anything is written.
+// TestUnsafeDirectories checks that a directory that another user could redirect is refused before
+// anything is written.
 func TestUnsafeDirectories(t *testing.T) {
 	top := t.TempDir()
 	elsewhere := filepath.Join(top, "elsewhere")

@@ -1,5 +1,6 @@
-// Package natsd is a server of NATS JetStream within this program, for a queue on one machine
-// and for tests. Who has servers already needs none of it.
+// Package natsserver runs a NATS JetStream server within this program, for a queue on one machine
+// and for tests. A queue on existing NATS servers does not need the package. The server stores its
+// data on this machine only: a replicated queue needs a NATS cluster.
 package natsserver
 
 import (
@@ -22,16 +23,17 @@ import (
 	"github.com/lockfault/lockfault/internal/queue/nats"
 )
 
-// credentialsFile is the name of the file of credentials in a server's directory.
+// credentialsFile is the name of the credentials file in a server's directory.
 const credentialsFile = "queue.key"
 
-// Engine is that of [nats.Engine], which can be a server too. Its zero value is ready.
+// Engine extends [nats.Engine] with a server. The zero value is ready for use.
 type Engine struct{ nats.Engine }
 
 const (
-	// start is how long a server may take until it takes connections.
+	// start is the time that a server has to accept connections.
 	start = 30 * time.Second
-	// syncs is how often what is kept is synced to the disk: what a queue loses is played again.
+	// syncs is the interval at which stored data is synced to the disk. Items and answers lost in a
+	// crash are played again.
 	syncs = 10 * time.Second
 )
 
@@ -47,7 +49,7 @@ func (Engine) Serve(ctx context.Context, o queue.ServerOptions, ready func(url, 
 	if err != nil {
 		return err
 	}
-	// Another user who may write to the directory can lead the server elsewhere, or read what it keeps.
+	// Another user who may write to a parent directory can redirect the server, or read its data.
 	if err := below.CheckParents(options.StoreDir); err != nil {
 		return queue.BadAddress("directory: %w", err)
 	}
@@ -71,7 +73,7 @@ func (Engine) Serve(ctx context.Context, o queue.ServerOptions, ready func(url, 
 		}
 		options.Nkeys = []*server.NkeyUser{{Nkey: user}}
 	}
-	if options.Port > 0 { // the server would try for long, and not say why
+	if options.Port > 0 { // NewServer would retry for a long time, and not report the reason
 		l, err := net.Listen("tcp", net.JoinHostPort(options.Host, strconv.Itoa(options.Port)))
 		if err != nil {
 			return fmt.Errorf("the server can't take connections: %w", err)
@@ -108,10 +110,10 @@ func (Engine) Serve(ctx context.Context, o queue.ServerOptions, ready func(url, 
 	}
 }
 
-// lockFile is the file that the server of a directory locks.
+// lockFile is the file in a server's directory that the server locks.
 const lockFile = "lockfault.lock"
 
-// lock keeps other servers from the directory: two would write the same files.
+// lock locks a server's directory, because two servers would write to the same files.
 func lock(dir string) (unlock func(), err error) {
 	in, err := below.Open(dir)
 	if err != nil {
@@ -132,9 +134,9 @@ func lock(dir string) (unlock func(), err error) {
 	return func() { f.Close() }, nil
 }
 
-// configure returns the server's options, if they are safe.
+// configure returns the server's options, or an error if they are invalid or unsafe.
 func configure(o queue.ServerOptions) (*server.Options, error) {
-	options := &server.Options{Host: "127.0.0.1", NoSigs: true, NoLog: true} // its user hears what matters
+	options := &server.Options{Host: "127.0.0.1", NoSigs: true, NoLog: true} // errors are reported to the caller instead
 	if o.Config != "" {
 		if _, err := os.Stat(o.Config); err != nil {
 			return nil, queue.BadAddress("config: %w", err)
@@ -145,7 +147,7 @@ func configure(o queue.ServerOptions) (*server.Options, error) {
 		}
 		options.NoSigs = true
 		if options.Host == "" {
-			options.Host = "127.0.0.1" // not every address, as the server takes it
+			options.Host = "127.0.0.1" // the server's default is every address
 		}
 	}
 	if o.Listen != "" {
@@ -180,8 +182,8 @@ func configure(o queue.ServerOptions) (*server.Options, error) {
 	return options, nil
 }
 
-// open returns where others than this machine can connect without being asked who they are, of a
-// server that asks for credentials or not; empty if there is no such place.
+// open returns an address at which other machines can connect without authentication, or "" if
+// there is none. credentials reports whether the server requires lockfault's credentials.
 func open(o *server.Options, credentials bool) string {
 	type door struct {
 		name, host string
@@ -196,7 +198,7 @@ func open(o *server.Options, credentials bool) string {
 		{"leafnodes ", o.LeafNode.Host, o.LeafNode.Port, asked || o.LeafNode.Username != "" || len(o.LeafNode.Users) > 0},
 		{"cluster ", o.Cluster.Host, o.Cluster.Port, o.Cluster.Username != "" || o.Cluster.TLSConfig != nil},
 		{"gateway ", o.Gateway.Host, o.Gateway.Port, o.Gateway.Username != "" || o.Gateway.TLSConfig != nil},
-		{"http ", o.HTTPHost, max(o.HTTPPort, o.HTTPSPort), asked}, // it tells, and lets nobody in
+		{"http ", o.HTTPHost, max(o.HTTPPort, o.HTTPSPort), asked}, // this port is read-only
 		{"profile ", o.Host, o.ProfPort, false},
 	} {
 		if d.port != 0 && !d.asked && !loopback(d.host) {
@@ -206,13 +208,14 @@ func open(o *server.Options, credentials bool) string {
 	return ""
 }
 
-// loopback reports whether a host is this machine alone.
+// loopback reports whether a host is the loopback interface.
 func loopback(host string) bool {
 	ip := net.ParseIP(host)
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// guarded reports whether a server asks who comes. A password that is a variable's may be empty.
+// guarded reports whether a server requires authentication. An empty password does not count, since
+// a password from a variable may be empty.
 func guarded(o *server.Options) bool {
 	switch {
 	case o.NoAuthUser != "":

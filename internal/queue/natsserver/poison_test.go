@@ -39,7 +39,7 @@ func zipped(t *testing.T, text io.Reader) []byte {
 	return b.Bytes()
 }
 
-// zeros yields so many bytes of an answer that has no end.
+// zeros yields the given number of bytes of an answer without an end.
 type zeros struct{ left int }
 
 func (z *zeros) Read(p []byte) (int, error) {
@@ -54,8 +54,9 @@ func (z *zeros) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// An answer that nobody signed, or another one, that is garbage, or that grows beyond its bound is refused without
-// ending the command, and the item is asked anew. A worker is excluded for what it has signed alone.
+// TestBadAnswersAreRefused checks that an answer is refused, without ending the command, if it is
+// unsigned, signed by another worker, garbage, or larger than its limit, and that its item is
+// published again. A worker is excluded only for answers that it has signed.
 func TestBadAnswersAreRefused(t *testing.T) {
 	t.Parallel()
 	public, private, err := ed25519.GenerateKey(nil)
@@ -68,9 +69,10 @@ func TestBadAnswersAreRefused(t *testing.T) {
 		m.Header.Set("Lockfault-Worker", hex.EncodeToString(public))
 		m.Header.Set("Lockfault-Signature", base64.StdEncoding.EncodeToString(ed25519.Sign(private, append([]byte("lockfault answer\n"+m.Subject+"\n"), sum[:]...))))
 	}
-	good := zipped(t, strings.NewReader(`{"Body":"bGll"}`)) // a lie
+	good := zipped(t, strings.NewReader(`{"Body":"bGll"}`)) // a wrong answer
 	bomb := zipped(t, &zeros{left: 4 * queue.MaxAnswer})
-	// object makes an answer refer to an object of its item with that metadata; empty is none.
+	// object makes an answer refer to an object of its item with the given metadata; empty means no
+	// object.
 	object := func(meta string) func(m *client.Msg, js jetstream.JetStream) {
 		return func(m *client.Msg, js jetstream.JetStream) {
 			tokens := strings.Split(m.Subject, ".")
@@ -164,7 +166,7 @@ func TestBadAnswersAreRefused(t *testing.T) {
 	}
 }
 
-// resultSubject returns the subject of the answer to the only item that waits.
+// resultSubject returns the subject of the answer to the only waiting item.
 func resultSubject(t *testing.T, js jetstream.JetStream, name string) string {
 	t.Helper()
 	stream, err := js.Stream(t.Context(), "LOCKFAULT_WORK")
@@ -179,7 +181,8 @@ func resultSubject(t *testing.T, js jetstream.JetStream, name string) string {
 	return strings.Join([]string{"lockfault.result", tokens[2], tokens[4], name}, ".")
 }
 
-// A worker that is excluded is not heard again, and one item is not asked for ever.
+// TestAnExcludedWorker checks that all answers of an excluded worker are refused, and that an item
+// is not published again forever.
 func TestAnExcludedWorker(t *testing.T) {
 	t.Parallel()
 	at := serve(t)
@@ -207,7 +210,8 @@ func TestAnExcludedWorker(t *testing.T) {
 	}
 }
 
-// What is in a queue and no item is removed, and nothing is answered: its name may be that of an item.
+// TestBadItemsAreRemoved checks that a message that is not an item is removed from the queue and
+// gets no answer, because its name may be that of an item.
 func TestBadItemsAreRemoved(t *testing.T) {
 	t.Parallel()
 	at := serve(t)

@@ -15,7 +15,7 @@ import (
 	"github.com/lockfault/lockfault/internal/queue"
 )
 
-// employ is work with a stop, which returns when the worker has ended.
+// employ is work with a stop function, which returns when the worker has ended.
 func employ(t *testing.T, c queue.Conn, w queue.Worker) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -31,8 +31,8 @@ func employ(t *testing.T, c queue.Conn, w queue.Worker) (stop func()) {
 	return stop
 }
 
-// soon is next before anything that was lost or kept silent about would be given out, or looked for, again,
-// which is after 30 s.
+// soon is next with a timeout shorter than the 30 s after which lost or unacknowledged items are
+// given out again.
 func soon(t *testing.T, g queue.Job) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
@@ -44,7 +44,7 @@ func soon(t *testing.T, g queue.Job) string {
 	return a.Name + "=" + string(a.Body)
 }
 
-// A holding is how much a server has.
+// A holding counts what a server stores.
 type holding struct{ items, answers, notes, objects, chunks int }
 
 func holdingOf(t *testing.T, js jetstream.JetStream) (h holding) {
@@ -88,8 +88,8 @@ func holdingOf(t *testing.T, js jetstream.JetStream) (h holding) {
 	return h
 }
 
-// The end of a campaign removes all that the server has of it: what waits, what is answered, what was told and
-// what is in objects; and nothing of another one.
+// TestACampaignLeavesNothing checks that the end of a campaign removes everything that the server
+// stores of it, and nothing of another campaign: waiting items, answers, notes and objects.
 func TestACampaignLeavesNothing(t *testing.T) {
 	t.Parallel()
 	url := serve(t)
@@ -118,7 +118,7 @@ func TestACampaignLeavesNothing(t *testing.T) {
 	if err := one.SetNote(t.Context(), "reach", "7"); err != nil {
 		t.Fatal(err)
 	}
-	// Of each, beside: the round, what it is, and who asks.
+	// Three more notes per campaign: the current round, its description, and the requester.
 	if got, want := holdingOf(t, js), (holding{items: 4, answers: 4, notes: 7, objects: 2, chunks: 2}); got != want {
 		t.Errorf("before: %+v, want %+v", got, want)
 	}
@@ -128,7 +128,7 @@ func TestACampaignLeavesNothing(t *testing.T) {
 	if got, want := holdingOf(t, js), (holding{items: 2, answers: 2, notes: 3, objects: 1, chunks: 1}); got != want {
 		t.Errorf("without the one: %+v, want %+v", got, want)
 	}
-	again := campaign(t, connect(t, url), "other") // nobody works any more
+	again := campaign(t, connect(t, url), "other") // no worker is left
 	put(t, again, queue.Cell, "small")
 	if got := soon(t, again); got != "small=small" {
 		t.Error(got)
@@ -143,8 +143,8 @@ func TestACampaignLeavesNothing(t *testing.T) {
 	}
 }
 
-// What a worker has in hand when it is stopped others get at once, whether it was at work or had an answer that it
-// could no longer store.
+// TestAWorkerThatIsStopped checks that the items of a stopped worker are given to other workers at
+// once, whether the worker was still at work or could not store its answer any more.
 func TestAWorkerThatIsStopped(t *testing.T) {
 	t.Parallel()
 	answered := echo
@@ -152,7 +152,7 @@ func TestAWorkerThatIsStopped(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		kind queue.Kind
-		had  int // of two, by a worker with one hand
+		had  int // of two items, by a worker with one slot
 		do   func(context.Context, queue.Task) (queue.Answer, error)
 	}{
 		{"cells at work", queue.Cell, 2, atWork},
@@ -178,7 +178,7 @@ func TestAWorkerThatIsStopped(t *testing.T) {
 				<-held
 			}
 			stop()
-			first.Close() // as its process does
+			first.Close() // as the end of its process does
 			work(t, connect(t, url), ours, queue.Worker{Slots: 1, Do: echo})
 			if had := map[string]bool{soon(t, g): true, soon(t, g): true}; !had["a=a"] || !had["b=b"] {
 				t.Error(had)
@@ -187,11 +187,12 @@ func TestAWorkerThatIsStopped(t *testing.T) {
 	}
 }
 
-// Workers share what waits: none has it all while others wait, and nothing is given to two.
+// TestWorkersShare checks that workers share the waiting items: no worker takes all of them while
+// others wait, and no item is given to two workers.
 func TestWorkersShare(t *testing.T) {
 	t.Parallel()
 	const workers = 3
-	for kind, each := range map[queue.Kind]int{queue.Cell: 2, queue.Search: 1} { // what one with one hand has
+	for kind, each := range map[queue.Kind]int{queue.Cell: 2, queue.Search: 1} { // items that a worker with one slot takes
 		t.Run(string(kind), func(t *testing.T) {
 			t.Parallel()
 			url := serve(t)
@@ -229,12 +230,14 @@ func TestWorkersShare(t *testing.T) {
 	}
 }
 
-// An answer that is there is not replaced by a later one: who asks for the same hears the same.
+// TestAnAnswerIsNotReplaced checks that a stored answer is not replaced by a later one: all
+// requesters of the same item get the same answer.
 func TestAnAnswerIsNotReplaced(t *testing.T) {
 	t.Parallel()
 	url := serve(t)
 	held, free := make(chan bool), make(chan bool)
-	// Searches are played one after the other: at the next one, all is done that there was about the one before.
+	// Searches are played one after the other: when the next one begins, the previous one is
+	// completely done.
 	work(t, connect(t, url), ours, queue.Worker{Do: func(ctx context.Context, task queue.Task) (queue.Answer, error) {
 		if task.Name == "a" {
 			held <- true
@@ -249,7 +252,7 @@ func TestAnAnswerIsNotReplaced(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-held
-	// Taken back, and put anew: so another has it, too.
+	// Dropped and put again, so that another worker has the item, too.
 	if err := g.Drop(t.Context(), item); err != nil {
 		t.Fatal(err)
 	}

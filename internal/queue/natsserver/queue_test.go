@@ -11,7 +11,7 @@ import (
 	"github.com/lockfault/lockfault/internal/queue/natsserver"
 )
 
-// serve starts a server, and returns its address with the credentials that it has generated.
+// serve starts a server, and returns its address with the generated credentials.
 func serve(t *testing.T) queue.Address {
 	t.Helper()
 	return serveIn(t, t.TempDir())
@@ -57,12 +57,12 @@ func connectWith(t *testing.T, e natsserver.Engine, at queue.Address) queue.Conn
 
 var ours = queue.Program{Class: "0123abcd", Version: "v1.2.3"}
 
-// echo answers an item by its body.
+// echo answers an item with the item's body.
 func echo(_ context.Context, t queue.Task) (queue.Answer, error) {
 	return queue.Answer{Body: t.Body, Files: map[string][]byte{"a/b": t.Body}}, nil
 }
 
-// work has a worker work until the test ends.
+// work runs a worker until the test ends.
 func work(t *testing.T, c queue.Conn, p queue.Program, w queue.Worker) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())

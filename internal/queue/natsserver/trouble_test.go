@@ -47,8 +47,8 @@ func next(t *testing.T, g queue.Job) string {
 	return a.Name + "=" + string(a.Body)
 }
 
-// A publisher that died is followed by one that asks for the same: what is answered is not
-// played again, and what waits is not put twice.
+// TestAPublisherGoesOn checks that a requester can take over from one that died: answered items are
+// not played again, and waiting items are not put twice.
 func TestAPublisherGoesOn(t *testing.T) {
 	t.Parallel()
 	url := serve(t)
@@ -77,7 +77,7 @@ func TestAPublisherGoesOn(t *testing.T) {
 	if err := again.Close(true); err != nil {
 		t.Fatal(err)
 	}
-	// What is forgotten is played again.
+	// A removed campaign is played again.
 	g = campaign(t, connect(t, url), "c")
 	put(t, g, queue.Cell, "a")
 	if got := next(t, g); got != "a=a" || played.Load() != 5 {
@@ -85,7 +85,7 @@ func TestAPublisherGoesOn(t *testing.T) {
 	}
 }
 
-// await waits until something is so.
+// await waits until a condition holds.
 func await(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	for began := time.Now(); !is(); time.Sleep(10 * time.Millisecond) {
@@ -95,7 +95,8 @@ func await(t *testing.T, what string, is func() bool) {
 	}
 }
 
-// What a worker gives back others get, and one that many died of is not played for ever.
+// TestAWorkerGivesBack checks that an item given back by a worker goes to other workers, and that
+// an item that many workers did not survive is not played forever.
 func TestAWorkerGivesBack(t *testing.T) {
 	t.Parallel()
 	url := serve(t)
@@ -116,7 +117,8 @@ func TestAWorkerGivesBack(t *testing.T) {
 	}
 }
 
-// Two workers that play the same count once: the one that is too late is not heard.
+// TestTheFirstAnswerIsKept checks that an item played by two workers has one answer: the later
+// answer is discarded.
 func TestTheFirstAnswerIsKept(t *testing.T) {
 	t.Parallel()
 	url := serve(t)
@@ -128,8 +130,8 @@ func TestTheFirstAnswerIsKept(t *testing.T) {
 			return queue.Answer{Body: []byte(answer)}, nil
 		}}
 	}
-	// Two publishers of one campaign: the second puts the item while a worker has it, and it is
-	// rejected; the third when it was acknowledged.
+	// There are two requesters of one campaign. The second puts the item while a worker has it, and
+	// the item is rejected; the third puts it after it was acknowledged.
 	g := campaign(t, connect(t, url), "c")
 	put(t, g, queue.Cell, "a")
 	work(t, connect(t, url), ours, slow("first"))
@@ -146,7 +148,8 @@ func TestTheFirstAnswerIsKept(t *testing.T) {
 	}
 }
 
-// Two who ask for the same: what one takes back the other still gets, and a search goes on.
+// TestTwoWhoAskForTheSame checks two requesters of the same campaign: the other one still gets an
+// item that one of them dropped, and a search continues.
 func TestTwoWhoAskForTheSame(t *testing.T) {
 	t.Parallel()
 	url := serve(t)
@@ -171,14 +174,15 @@ func TestTwoWhoAskForTheSame(t *testing.T) {
 	if err := one.Close(true); err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(300 * time.Millisecond) // for who would give up
+	time.Sleep(300 * time.Millisecond) // time for a worker to give up, if it did
 	close(free)
 	if got := next(t, other); got != "a=a" {
 		t.Error(got)
 	}
 }
 
-// What is answered when nobody asks any more is not for who asks for the same later.
+// TestAnAnswerThatIsTooLate checks that an answer stored after its requester has gone is not used
+// for a later requester of the same item.
 func TestAnAnswerThatIsTooLate(t *testing.T) {
 	t.Parallel()
 	url := serve(t)
@@ -201,7 +205,7 @@ func TestAnAnswerThatIsTooLate(t *testing.T) {
 	}
 	free <- true
 	<-stored
-	time.Sleep(300 * time.Millisecond) // for it to be kept
+	time.Sleep(300 * time.Millisecond) // time for the answer to be stored
 	g = campaign(t, connect(t, url), "c")
 	put(t, g, queue.Cell, "a")
 	if got := next(t, g); got != "a=a" {
@@ -209,7 +213,8 @@ func TestAnAnswerThatIsTooLate(t *testing.T) {
 	}
 }
 
-// What is lost is put anew; and what is found by two ways is one answer.
+// TestWhatIsLostIsPutAnew checks that lost items are published again, and that an answer found in
+// two ways is returned once.
 func TestWhatIsLostIsPutAnew(t *testing.T) {
 	t.Parallel()
 	url := serve(t)
@@ -220,7 +225,7 @@ func TestWhatIsLostIsPutAnew(t *testing.T) {
 		put(t, g, queue.Cell, fmt.Sprint(i))
 	}
 	purge(t, url)
-	// What is answered while the campaign looks may be put, and played, once more.
+	// An item answered during the check may be published, and played, once more.
 	work(t, connect(t, url), ours, queue.Worker{Slots: 1, Do: func(ctx context.Context, task queue.Task) (queue.Answer, error) {
 		time.Sleep(time.Millisecond)
 		return echo(ctx, task)
@@ -233,7 +238,7 @@ func TestWhatIsLostIsPutAnew(t *testing.T) {
 		}
 		had[name] = true
 	}
-	// Who asks for a moment at a time hears of what was lost, too.
+	// A requester that waits for a moment at a time also gets answers that were lost.
 	put(t, g, queue.Cell, "late")
 	purge(t, url)
 	for began := time.Now(); ; {
@@ -247,7 +252,7 @@ func TestWhatIsLostIsPutAnew(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// Nobody waits for more.
+	// No requester waits any more.
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	if a, err := g.Next(ctx); err == nil {
@@ -255,7 +260,7 @@ func TestWhatIsLostIsPutAnew(t *testing.T) {
 	}
 }
 
-// raw returns what the server has, as nobody of lockfault sees it.
+// raw returns what the server stores, read without lockfault's code.
 func raw(t *testing.T, at queue.Address) jetstream.JetStream {
 	t.Helper()
 	option, err := client.NkeyOptionFromSeed(at.Credentials)
@@ -274,7 +279,7 @@ func raw(t *testing.T, at queue.Address) jetstream.JetStream {
 	return js
 }
 
-// purge has the server forget what waits, as one that lost its disk has.
+// purge makes the server lose its waiting items, as a server that lost its disk does.
 func purge(t *testing.T, at queue.Address) {
 	t.Helper()
 	js := raw(t, at)
@@ -285,7 +290,8 @@ func purge(t *testing.T, at queue.Address) {
 	}
 }
 
-// A worker of another program is told whose the work is, and gets none.
+// TestAnotherProgramIsRefused checks that a worker of another program gets no item, and an error
+// that names the program whose work is waiting.
 func TestAnotherProgramIsRefused(t *testing.T) {
 	t.Parallel()
 	url := serve(t)
@@ -303,7 +309,7 @@ func TestAnotherProgramIsRefused(t *testing.T) {
 	if got := next(t, g); got != "a=a" {
 		t.Error(got)
 	}
-	// Nothing waits any more: it may wait for its own.
+	// No work is waiting any more, so the worker may wait for work of its own program.
 	work(t, c, theirs, queue.Worker{Do: echo})
 	mine, err := c.Campaign(t.Context(), theirs, "c", "test")
 	if err != nil {
@@ -315,7 +321,8 @@ func TestAnotherProgramIsRefused(t *testing.T) {
 	}
 }
 
-// A search hears what its campaign says, what it said before, and when nobody needs it any more.
+// TestNotes checks that a search receives the notes of its campaign, earlier ones included, and the
+// note that its answer is not needed any more.
 func TestNotes(t *testing.T) {
 	t.Parallel()
 	url := serve(t)
@@ -360,7 +367,7 @@ func TestNotes(t *testing.T) {
 	}
 }
 
-// A search ends with its campaign.
+// TestASearchEndsWithItsCampaign checks that a search ends with its campaign.
 func TestASearchEndsWithItsCampaign(t *testing.T) {
 	t.Parallel()
 	url := serve(t)
@@ -382,7 +389,7 @@ func TestASearchEndsWithItsCampaign(t *testing.T) {
 	within(t, ended)
 }
 
-// within waits for what comes soon, before anything would be given out again.
+// within waits for an answer with a timeout shorter than the time until items are given out again.
 func within[T any](t *testing.T, soon <-chan T) {
 	t.Helper()
 	select {
@@ -392,7 +399,8 @@ func within[T any](t *testing.T, soon <-chan T) {
 	}
 }
 
-// A campaign may end after a worker has fetched its search, and before the worker listens.
+// TestASearchThatWasOverWhenItBegan checks a campaign that ends after a worker fetched its search
+// and before the worker watches notes.
 func TestASearchThatWasOverWhenItBegan(t *testing.T) {
 	t.Parallel()
 	url := serve(t)
@@ -423,7 +431,8 @@ func TestASearchThatWasOverWhenItBegan(t *testing.T) {
 	within(t, ended)
 }
 
-// What is too large for a message comes through as well, and is removed with its campaign.
+// TestLargeAnswers checks that an answer too large for a message is delivered as well, and is
+// removed with its campaign.
 func TestLargeAnswers(t *testing.T) {
 	t.Parallel()
 	url := serve(t)
@@ -447,7 +456,8 @@ func TestLargeAnswers(t *testing.T) {
 	}
 }
 
-// What was put outlives the server, and those who are connected find it again.
+// TestAServerComesBack checks that items survive a restart of the server, and that connected
+// clients find them again.
 func TestAServerComesBack(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -493,7 +503,8 @@ func TestAServerComesBack(t *testing.T) {
 	}
 }
 
-// Who has no password, or speaks in clear where TLS is asked for, is let in nowhere.
+// TestSecurity checks that a client without a password, or without TLS where the server requires
+// it, is rejected.
 func TestSecurity(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -561,7 +572,7 @@ func TestSecurity(t *testing.T) {
 	}
 }
 
-// certificate writes one of 127.0.0.1 that vouches for itself.
+// certificate writes a self-signed certificate of 127.0.0.1.
 func certificate(t *testing.T, dir string) (ca, cert, key string) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -590,7 +601,8 @@ func certificate(t *testing.T, dir string) (ca, cert, key string) {
 	return cert, cert, key
 }
 
-// A server that others can reach asks who they are.
+// TestItListensHereAlone checks that a server that other machines can reach requires
+// authentication.
 func TestItListensHereAlone(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

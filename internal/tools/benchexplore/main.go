@@ -1,9 +1,9 @@
-// Command benchexplore measures what a search costs, and how long several ways of looking
-// for one failure take to find it, and prints both as tables.
+// Command benchexplore measures the cost of searches and the time that several methods take to find
+// one failure. The command prints both as Markdown tables.
 //
 //	go run ./internal/tools/benchexplore -lockfault bin/lockfault
 //
-// It exits with 0, or with 3 if something could not be measured. Nothing is left of it.
+// The exit status is 0, or 3 if a measurement failed. Temporary files are removed.
 package main
 
 import (
@@ -19,7 +19,7 @@ import (
 	"time"
 )
 
-// searches are what a search is measured by: small and large, one server and three.
+// searches are the measured searches: small and large, on one server and on three.
 var searches = []string{
 	"set-nx-px-lua --clients 3 --rounds 2",
 	"set-nx-px-lua --clients 3 --advance 1 --crash 1",
@@ -27,11 +27,12 @@ var searches = []string{
 	"redlock --nodes 3 --restart-empty 1",
 }
 
-// The failure is a loser of getset-timestamp that puts an old value over that of the
-// winner, who can't release then. Three clients contend for a lock that has run out.
+// clobber is the anomaly that all methods look for. A loser of getset-timestamp restores an old
+// value over that of the winner, who then cannot release. Three clients contend for an expired
+// lock.
 const clobber = "unreleasable"
 
-// A way is one to look for it.
+// way is a method of looking for the failure: its name and its command line.
 type way struct {
 	name string
 	args string
@@ -44,8 +45,8 @@ var variants = []way{
 	{"every order, with tables", "explore getset-timestamp --clients 3 --advance 1"},
 }
 
-// stress is the same without control: three clients on a redis-server, each of which works
-// for longer than its lease. Nobody holds a request back.
+// stress is the script of the comparison without control: three clients on a redis-server, each
+// working longer than its lease. No request is held back.
 const stress = `ttl 1s
 clients A B C
 patience 20ttl
@@ -54,7 +55,7 @@ await A B C done within 60ttl
 expect %s
 `
 
-// result is what is read of findings.json.
+// result holds the fields that are read from findings.json.
 type result struct {
 	States, Moves, Runs, Schedules int
 	Cut, Untabled                  string
@@ -124,7 +125,8 @@ func run(program string, patience time.Duration) error {
 	return nil
 }
 
-// row prints a way when it is known how long the last one took.
+// row returns a function that formats a row. The time of the last method, which *last holds when
+// the function is called, is the unit of the comparison.
 func row(name string, found bool, took time.Duration, last *time.Duration, looked string) func() string {
 	return func() string {
 		than := ""
@@ -141,7 +143,7 @@ type bench struct {
 	patience time.Duration
 }
 
-// search runs the program for a search, and returns what came of it and how long it took.
+// search runs the program and returns the result and the duration of a search.
 func (b bench) search(args string) (r result, took time.Duration, err error) {
 	out := filepath.Join(b.dir, "out")
 	cmd := exec.Command(b.program, append(strings.Fields(args), "--for", b.patience.String(), "--out", out)...)
@@ -159,7 +161,7 @@ func (b bench) search(args string) (r result, took time.Duration, err error) {
 	return r, took, json.Unmarshal(file, &r)
 }
 
-// stress plays until the failure shows, or for as long as patience lasts.
+// stress plays the script until the failure shows or patience is over.
 func (b bench) stress() (took time.Duration, plays int, found bool, err error) {
 	script, out := filepath.Join(b.dir, "stress.txt"), filepath.Join(b.dir, "stress")
 	if err := os.WriteFile(script, fmt.Appendf(nil, stress, clobber), 0o600); err != nil {

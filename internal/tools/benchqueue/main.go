@@ -1,7 +1,7 @@
-// Benchqueue measures what a queue costs: a soak and a search on this machine alone, and by
-// workers of a queue here, in turns, and prints medians. By time, one worker has as many
-// processes as the machine alone; by processor time, of all that takes part, more workers
-// have one each.
+// Command benchqueue measures the overhead of a queue. The command runs a soak and a search on this
+// machine alone and with workers of a local queue, in turns, and prints medians. A single worker
+// has as many processes as the machine alone, so their durations are comparable. Several workers
+// have one process each; compare them by processor time, which includes all participants.
 package main
 
 import (
@@ -38,7 +38,7 @@ func main() {
 	}
 }
 
-// commands are what is measured.
+// commands returns the measured commands.
 func commands() [][]string {
 	return [][]string{
 		{"soak", "set-nx-px-lua", "--for", "100h", "--nemesis", "pause:5m:10s..60s", "--format", "json"},
@@ -88,10 +88,10 @@ func run(ctx context.Context, program, only string, rounds, most int) (err error
 	return nil
 }
 
-// A cost is what something took.
+// cost is the duration and the processor time of a measurement.
 type cost struct{ took, cpu time.Duration }
 
-// median returns the medians of both.
+// median returns the medians of both values.
 func median(all []cost) cost {
 	of := func(by func(cost) time.Duration) time.Duration {
 		var list []time.Duration
@@ -109,7 +109,7 @@ type bench struct {
 	launcher *proc.Launcher
 }
 
-// A process is one that is measured.
+// process is a measured process.
 type process struct {
 	cmd  *exec.Cmd
 	proc *proc.Proc
@@ -123,7 +123,8 @@ func (b *bench) start(args ...string) (process, error) {
 	return p, err
 }
 
-// end asks a process to end, and returns the processor time of it and its children.
+// end interrupts a process, waits for it and returns the processor time of the process and its
+// children.
 func (p process) end() (time.Duration, error) {
 	err := p.cmd.Process.Signal(os.Interrupt)
 	if errors.Is(err, os.ErrProcessDone) {
@@ -134,7 +135,7 @@ func (p process) end() (time.Duration, error) {
 	return state.UserTime() + state.SystemTime(), err
 }
 
-// measure plays the command, by so many workers of a queue, if any.
+// measure runs the command with the given number of workers, or without a queue if workers is 0.
 func (b *bench) measure(ctx context.Context, command []string, workers int) (c cost, err error) {
 	dir, err := tempdir.Make("", "lockfault-benchqueue-")
 	if err != nil {
@@ -175,7 +176,7 @@ func (b *bench) measure(ctx context.Context, command []string, workers int) (c c
 			}
 			others = append(others, p)
 		}
-		time.Sleep(2 * time.Second) // until they wait for work, which is not what is measured
+		time.Sleep(2 * time.Second) // until the workers wait for work: their start is not measured
 		command = append(slices.Clone(command), "--on", "nats://"+at, "--queue-creds", key)
 	}
 	began := time.Now()
@@ -198,7 +199,7 @@ func (b *bench) measure(ctx context.Context, command []string, workers int) (c c
 	return c, err
 }
 
-// await waits until the server has generated its credentials.
+// await waits until the server has written its credentials to file.
 func await(ctx context.Context, file string) error {
 	for {
 		if about, err := os.Stat(file); err == nil && about.Size() > 0 {

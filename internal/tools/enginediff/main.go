@@ -1,5 +1,6 @@
-// Command enginediff shows that a change of names or layout has changed nothing that the engine does.
-// It records what a built lockfault does, and compares the records of two versions:
+// Command enginediff checks that a change of names or layout has not changed the behaviour of the
+// engine. The command records the behaviour of a built lockfault, and compares the records of two
+// versions:
 //
 //	go run ./internal/tools/enginediff -record before -lockfault bin/lockfault
 //	(change names, build again)
@@ -7,12 +8,12 @@
 //	go run ./internal/tools/enginediff -renames docs/renames.txt before after
 //
 // A record holds the verdicts and histories of the selection @classic (17 strategies under 44
-// scenarios) and of 200 settled random scripts, both in virtual time with seed 1, and the golden files
-// and histories of the module's tests. A file of renames has lines "OLD NEW"; wherever OLD stands as
-// a word in the first record, in names of files and in their contents, NEW must stand in the second.
+// scenarios) and of 200 settled random scripts, both in virtual time with seed 1, and the golden
+// files and histories of the module's tests. A file of renames has lines "OLD NEW": where OLD is a
+// word in the first record, in file names or contents, the second record must have NEW.
 //
-// The exit status is 0 if the records are equal, 1 if they differ, and 3 if they could not be made or
-// read.
+// The exit status is 0 if the records are equal, 1 if they differ, and 3 if a record could not be
+// made or read.
 package main
 
 import (
@@ -62,7 +63,7 @@ func main() {
 	}
 }
 
-// scripts is how many settled scripts are played.
+// scripts is the number of settled scripts.
 const scripts = 200
 
 // makeRecord writes a record into a new directory.
@@ -101,11 +102,12 @@ func makeRecord(dir, lockfault string) error {
 	return copyGolden(dir)
 }
 
-// play has the program play cells, and writes their verdicts and histories below the directory.
+// play runs cells with the program and writes their verdicts and histories into dir/name. play
+// drops everything that varies between runs.
 func play(dir, name, lockfault string, args ...string) error {
 	out := filepath.Join(dir, name)
 	cmd := exec.Command(lockfault, append([]string{"run", "--seed", "1", "--quiet", "--out", out}, args...)...)
-	text, failed := cmd.CombinedOutput() // random scripts expect nothing: the exit status says nothing
+	text, failed := cmd.CombinedOutput() // random scripts have no expectations, so the exit status means nothing
 	var cells bytes.Buffer
 	encoder := json.NewEncoder(&cells)
 	_, err := reports.Scan(filepath.Join(out, reports.ResultsFile), func(c reports.Cell) error {
@@ -157,7 +159,7 @@ func copyGolden(dir string) error {
 	return nil
 }
 
-// compare returns a line for each file that differs.
+// compare returns a line for each file that differs between two records.
 func compare(before, after, renames string) (differences []string, err error) {
 	rename, err := readRenames(renames)
 	if err != nil {
@@ -228,7 +230,7 @@ func readRenames(name string) (func(string) string, error) {
 	}, lines.Err()
 }
 
-// readAll returns the renamed contents of all files below a directory by their renamed names.
+// readAll returns the renamed contents of all files below dir, by their renamed paths.
 func readAll(dir string, rename func(string) string) (map[string]string, error) {
 	files := map[string]string{}
 	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {

@@ -1,9 +1,11 @@
-// Command standard prints what comes with the program as the standard: what the strategies of the
-// library show under its scenarios, of the results of a run of all of them.
+// Command genbaseline prints the standard results that are embedded in the program: what the
+// strategies of the library show under its scenarios. The command reads the results of a complete
+// run; make matrix runs both.
 //
 //	lockfault run && go run ./internal/tools/genbaseline lockfault-report/results.json >reports/standard.json
 //
-// make matrix does it. It exits with 0, or with 3 if the results can't be read or are of something else.
+// The exit status is 0, 2 for a wrong command line, or 3 if the results cannot be read or belong to
+// another run.
 package main
 
 import (

@@ -1,9 +1,9 @@
-// Command findings searches every strategy with the same few budgets, plays what is
-// found on redis-server processes too, and prints the page docs/findings.md.
+// Command genfindings searches every strategy with the same budgets, plays the findings on
+// redis-server processes too, and prints the page docs/findings.md.
 //
 //	go run ./internal/tools/genfindings -lockfault bin/lockfault > docs/findings.md
 //
-// It exits with 0, or with 3 if a search could not be made. Nothing is left of it.
+// The exit status is 0, or 3 if a search failed. Temporary files are removed.
 package main
 
 import (
@@ -22,7 +22,7 @@ import (
 	"github.com/lockfault/lockfault/strategies/all"
 )
 
-// budgets are those of every strategy; none is made for one of them.
+// budgets are applied to every strategy; none is tailored to a strategy.
 var budgets = []string{
 	"--rounds 2",
 	"--advance 1 --crash 1 --reenter",
@@ -34,10 +34,10 @@ var budgets = []string{
 	"--lose-reply 1 --retries 1",
 }
 
-// majority is how many nodes a lock is made on that takes any number of them.
+// majority is the number of nodes of locks that run on any number of them.
 const majority = 3
 
-// result is what is read of findings.json.
+// result holds the fields that are read from findings.json.
 type result struct {
 	States, Moves, Runs int
 	Exhausted           bool
@@ -75,7 +75,7 @@ says what a budget is and what is left out; where there are as many runs as move
 | strategy | budget | finds, after moves / requests | states | moves | runs | exhausted |
 |---|---|---|---|---|---|---|
 `, span, majority)
-	var found [][]string // for each strategy, what was found of it
+	var found [][]string // the anomalies found, by strategy
 	for _, s := range all.Registry().All() {
 		var shows []string
 		for i, budget := range budgets {
@@ -107,8 +107,9 @@ says what a budget is and what is left out; where there are as many runs as move
 	return compare(found)
 }
 
-// compare prints which of the anomalies that the library's scenarios show of each strategy
-// the searches found without them.
+// compare prints which anomalies of the library's scenarios the searches found without these
+// scenarios, and a table of the anomalies that they missed. found holds the anomalies of each
+// strategy.
 func compare(found [][]string) error {
 	library, err := scenarios.Library()
 	if err != nil {
@@ -158,7 +159,7 @@ func read(file string) (r result, err error) {
 	return r, json.Unmarshal(text, &r)
 }
 
-// found lists what was found; what redis-server doesn't show is said.
+// found returns the findings as text, with a remark on findings that redis-server does not confirm.
 func (r result) found() string {
 	var list []string
 	for _, f := range r.Findings {

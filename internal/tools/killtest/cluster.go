@@ -14,16 +14,16 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// A cluster is servers on this machine.
+// cluster is a NATS cluster on this machine.
 type cluster struct {
 	urls           string
-	creds          string // file
+	creds          string // path of the credentials file
 	configs        []string
 	user, password string
 	nc             *nats.Conn
 }
 
-// newCluster writes the configurations of so many servers.
+// newCluster writes the configurations of a cluster of n servers. newCluster does not start them.
 func newCluster(dir string, n int) (*cluster, error) {
 	var at []int
 	for free := ports.New(); len(at) < 2*n; {
@@ -60,10 +60,10 @@ cluster { name: drill, listen: "127.0.0.1:%d", routes: ["%s"] }
 	return c, nil
 }
 
-// patience is how long servers may take to be one cluster again, on a busy machine.
+// patience is the longest time in which the servers must form a cluster again, on a busy machine.
 const patience = 3 * time.Minute
 
-// ready waits until the servers are one cluster with a leader.
+// ready waits until the servers are a cluster with a leader.
 func (c *cluster) ready(ctx context.Context) error {
 	return until(ctx, "the servers are no cluster", func(ctx context.Context) (err error) {
 		if c.nc == nil {
@@ -79,7 +79,7 @@ func (c *cluster) ready(ctx context.Context) error {
 	})
 }
 
-// current waits until every server has all that there is.
+// current waits until every server has all streams and consumers completely.
 func (c *cluster) current(ctx context.Context) error {
 	js, err := jetstream.New(c.nc)
 	if err != nil {
@@ -114,7 +114,7 @@ func (c *cluster) current(ctx context.Context) error {
 	})
 }
 
-// whole says what keeps a stream or consumer from being on all servers.
+// whole returns an error if a stream or consumer is not complete on all servers.
 func whole(name string, info *jetstream.ClusterInfo) error {
 	if info == nil || info.Leader == "" || len(info.Replicas) != servers-1 {
 		return fmt.Errorf("%s has no leader, or is not on all: %+v", name, info)
@@ -127,7 +127,8 @@ func whole(name string, info *jetstream.ClusterInfo) error {
 	return nil
 }
 
-// until tries until there is no error.
+// until calls try repeatedly until it returns nil. After patience it returns the last error, with
+// otherwise in front.
 func until(ctx context.Context, otherwise string, try func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

@@ -1,10 +1,10 @@
-// Drill ends servers, workers and the publisher of a shared soak, and then of a shared search,
-// by kill -9, at random moments and in any order, and sees whether every window was counted
-// once, and every part searched: whether what comes of it is, byte for byte, what comes of it
-// on one machine that nothing happens to.
+// Command killtest kills servers, workers and the publisher of a shared soak, and then of a shared
+// search, with SIGKILL. Moments and order are random. The command checks that every window is
+// counted exactly once and every part is searched: the result must be byte-identical to that of a
+// single undisturbed machine.
 //
-// Three servers in processes of their own are a cluster, with a user and a password; one at a
-// time is down, and the next one only when all have what there is. Four workers take work.
+// Three server processes form a cluster with a user and a password. At most one server is down at a
+// time: the next kill of a server waits until all have complete data. Four workers take work.
 package main
 
 import (
@@ -44,7 +44,7 @@ func main() {
 	}
 }
 
-// run ends so many processes during as many soaks as it takes.
+// run performs soaks and searches until the given number of kills is done.
 func run(ctx context.Context, program string, kills, hours int, seed uint64) (err error) {
 	if program, err = filepath.Abs(program); err != nil {
 		return err
@@ -67,7 +67,7 @@ func run(ctx context.Context, program string, kills, hours int, seed uint64) (er
 	}
 	began := time.Now()
 	for n := uint64(0); d.left > 0; n++ {
-		if err := d.soak(ctx, hours, seed+n, d.left/3); err != nil { // the others are for the search
+		if err := d.soak(ctx, hours, seed+n, d.left/3); err != nil { // the other two thirds are for the search
 			return err
 		}
 		if err := d.search(ctx); err != nil {
@@ -79,13 +79,13 @@ func run(ctx context.Context, program string, kills, hours int, seed uint64) (er
 	return nil
 }
 
-// The numbers of what takes part.
+// Numbers of processes.
 const (
 	servers = 3
 	workers = 4
 )
 
-// A drill is the processes that take part.
+// drill holds the processes of the test.
 type drill struct {
 	program  string
 	dir      string
@@ -94,17 +94,17 @@ type drill struct {
 	cluster  *cluster
 	servers  [servers]*process
 	workers  [workers]*process
-	left     int // kills
+	left     int // remaining kills
 	killed   map[string]int
 
-	windows, searches int // that were played
+	windows, searches int // played so far
 }
 
-// A process is one that is started anew when it was ended.
+// process is a process that is restarted after a kill.
 type process struct {
 	args []string
 	proc *proc.Proc
-	out  *bytes.Buffer // of this time; to be read when it has ended
+	out  *bytes.Buffer // output since the last start; read only after the process has ended
 }
 
 // start starts a process of the program.
@@ -121,7 +121,7 @@ func (d *drill) start(p *process) (err error) {
 	return err
 }
 
-// begin starts the servers, and the workers when they are one cluster.
+// begin starts the servers and, after they have formed a cluster, the workers.
 func (d *drill) begin(ctx context.Context) (err error) {
 	if d.cluster, err = newCluster(d.dir, servers); err != nil {
 		return err
@@ -144,7 +144,7 @@ func (d *drill) begin(ctx context.Context) (err error) {
 	return nil
 }
 
-// end ends all that is left.
+// end kills all remaining processes.
 func (d *drill) end() error {
 	var all []error
 	for _, p := range append(d.workers[:], d.servers[:]...) {
@@ -155,7 +155,7 @@ func (d *drill) end() error {
 	return errors.Join(all...)
 }
 
-// said returns what processes wrote on standard error.
+// said returns the last 4000 bytes that the processes wrote on standard error.
 func (d *drill) said() string {
 	text, _ := os.ReadFile(filepath.Join(d.dir, "stderr"))
 	if len(text) > 4000 {
@@ -164,7 +164,7 @@ func (d *drill) said() string {
 	return string(text)
 }
 
-// tally says how often who was ended.
+// tally returns the number of kills by kind of process.
 func (d *drill) tally() string {
 	var list []string
 	for _, who := range []string{"worker", "server", "publisher"} {
@@ -173,13 +173,13 @@ func (d *drill) tally() string {
 	return strings.Join(list, ", ")
 }
 
-// between returns a random time in between.
+// between returns a random duration from least to most.
 func (d *drill) between(least, most time.Duration) time.Duration {
 	return least + time.Duration(d.random.Int64N(int64(most-least)))
 }
 
-// soak has a soak played on one machine, and by the workers while some are ended, so many are
-// left to end then, and compares.
+// soak runs a soak on one machine and again with the workers, with kills until left of them remain,
+// and compares the results.
 func (d *drill) soak(ctx context.Context, hours int, seed uint64, left int) error {
 	const window = 2 * time.Minute
 	args := []string{"soak", "set-nx-px-lua,fenced", "--nemesis", "pause:1m:10s..60s,crash:5m", "--window", window.String(),
@@ -199,7 +199,7 @@ func (d *drill) soak(ctx context.Context, hours int, seed uint64, left int) erro
 	return nil
 }
 
-// search does so with a search.
+// search does the same with a search. Kills continue until none is left or the search ends.
 func (d *drill) search(ctx context.Context) error {
 	args := []string{"explore", "redlock", "--nodes", "3", "--restart-empty", "1", "--for", "1h", "--out"}
 	one, many := filepath.Join(d.dir, "one"), filepath.Join(d.dir, "many")
@@ -224,13 +224,13 @@ func (d *drill) search(ctx context.Context) error {
 	return nil
 }
 
-// found reports whether a search ended with something that was found.
+// found reports whether a search ended with findings, which is exit status 1.
 func found(err error) bool {
 	var exit *exec.ExitError
 	return errors.As(err, &exit) && exit.ExitCode() == 1
 }
 
-// findings returns what a search wrote, without how much had to be played for it.
+// findings returns findings.json without the fields that depend on how the search was distributed.
 func findings(dir string) (string, error) {
 	text, err := os.ReadFile(filepath.Join(dir, "findings.json"))
 	if err != nil {
@@ -246,8 +246,8 @@ func findings(dir string) (string, error) {
 	return string(text), err
 }
 
-// share has a command played by the workers, and ends some of those who take part until so many
-// kills are left. It returns what was printed, and how the publisher ended.
+// share runs a command on the queue, with kills until left of them remain. share returns the
+// standard output and the error of the publisher.
 func (d *drill) share(ctx context.Context, args []string, left int) ([]byte, error) {
 	publisher := &process{args: append(slices.Clone(args), "--on", d.cluster.urls, "--queue-creds", d.cluster.creds)}
 	if err := d.start(publisher); err != nil {
@@ -273,13 +273,13 @@ func (d *drill) share(ctx context.Context, args []string, left int) ([]byte, err
 	}
 }
 
-// kill ends one of those who take part, and starts it again after a while.
+// kill kills a random participant and restarts it after a while.
 func (d *drill) kill(ctx context.Context, publisher *process) error {
 	who, p := "worker", d.workers[d.random.IntN(workers)]
 	switch d.random.IntN(3) {
 	case 0:
 		who, p = "server", d.servers[d.random.IntN(servers)]
-		// One that is down is a minority as long as the others have all that there is.
+		// While a server is down, the other two must have complete data.
 		if err := d.cluster.current(ctx); err != nil {
 			return fmt.Errorf("%w\n%s", err, d.said())
 		}
@@ -288,7 +288,7 @@ func (d *drill) kill(ctx context.Context, publisher *process) error {
 	}
 	select {
 	case <-publisher.proc.Ended():
-		return nil // nothing is being played any more
+		return nil // the command has already ended
 	default:
 	}
 	if err := p.proc.Kill(); err != nil {

@@ -1,12 +1,11 @@
-// Command trackrecord plays what is known to be wrong with other people's lock libraries,
-// in virtual time and on redis-server processes, with the option that cures it and
-// without, and prints the page docs/track-record.md.
+// Command knownbugs plays known defects of other people's lock libraries and prints the page
+// docs/track-record.md. Each defect is played in virtual time and on redis-server processes, with
+// and without the option that cures it.
 //
 //	go run ./internal/tools/knownbugs -lockfault bin/trackrecord >docs/track-record.md
 //
-// The program that it runs is lockfault with these libraries, examples/knownbugs, built.
-//
-// It exits with 0, or with 3 if something could not be played. Nothing is left of it.
+// The program that it runs is built from examples/knownbugs: lockfault with these libraries. The
+// exit status is 0, or 3 if a script could not be played. Temporary files are removed.
 package main
 
 import (
@@ -17,11 +16,11 @@ import (
 	"strings"
 )
 
-// attempts is how often a script is played again on which the machine was too slow.
+// attempts is the number of times that scripts without a verdict are played again.
 const attempts = 5
 
-// module is the directory of the program's source, in which its scripts and the versions
-// of the libraries are, as seen from the repository's root.
+// module is the directory of the program's source, with its scripts and go.mod, relative to the
+// root of the repository.
 const module = "examples/knownbugs"
 
 func main() {
@@ -42,8 +41,7 @@ func run(program string) error {
 	if err != nil {
 		return err
 	}
-	// Only what came to no verdict is played again: what came out otherwise than expected
-	// is what the page has to say.
+	// Play only undecided scripts again: unexpected verdicts are what the page reports.
 	for again := 0; len(undecided(played)) > 0; again++ {
 		scripts := undecided(played)
 		if again == attempts {

@@ -8,8 +8,7 @@ import (
 	"strings"
 )
 
-// readVersions returns the version of each module that the go.mod in that directory
-// requires.
+// readVersions returns the versions that the go.mod in dir requires, by module.
 func readVersions(dir string) (map[string]string, error) {
 	f, err := os.Open(filepath.Join(dir, "go.mod"))
 	if err != nil {
@@ -27,7 +26,7 @@ func readVersions(dir string) (map[string]string, error) {
 	return versions, lines.Err()
 }
 
-// A row is a line of the page's table: what shows a defect, or what cures it.
+// row is a line of the page's table: a strategy that shows a defect, or one that cures it.
 type row struct {
 	library, script, defect, option, strategy string
 	sim, real                                 string // verdicts
@@ -73,7 +72,7 @@ func (r row) line() string {
 	return "| " + strings.Join([]string{r.library, r.script, r.defect, r.option, strategy, r.sim, r.real}, " | ") + " |"
 }
 
-// parseRows reads the rows of a page again.
+// parseRows parses the rows of a page.
 func parseRows(page string) (all []row) {
 	_, table, _ := strings.Cut(page, "\n|---")
 	for _, line := range strings.Split(table, "\n")[1:] {
@@ -87,7 +86,7 @@ func parseRows(page string) (all []row) {
 	return all
 }
 
-// page returns docs/track-record.md.
+// page returns the text of docs/track-record.md.
 func page(list []record, versions map[string]string, played map[cellKey]outcome) (string, error) {
 	all, err := rows(list, versions, played)
 	if err != nil {

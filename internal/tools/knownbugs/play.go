@@ -14,16 +14,17 @@ import (
 	"github.com/lockfault/lockfault/reports"
 )
 
-// A cellKey names a cell.
+// cellKey identifies a cell.
 type cellKey struct{ world, strategy, script string }
 
-// An outcome is what came of a cell.
+// outcome is the result of a cell.
 type outcome struct {
 	cell   reports.Cell
-	events []checker.Event // none if it has no history
+	events []checker.Event // empty if the cell has no history
 }
 
-// verdict says it in words.
+// verdict returns the anomalies, or the verdict if the cell is undecided, as text. If the argument
+// is not nil, the text includes the result of that operation.
 func (o outcome) verdict(tells *shownResult) string {
 	switch o.cell.Verdict {
 	case reports.Held, reports.Violated:
@@ -47,7 +48,7 @@ func (o outcome) verdict(tells *shownResult) string {
 	return text
 }
 
-// result returns what the first such operation returned.
+// result returns the result of the client's first operation of that kind, or "none".
 func (o outcome) result(t shownResult) string {
 	for _, e := range o.events {
 		if e.Kind == checker.Return && e.Client == t.client && string(e.Op) == t.op {
@@ -57,7 +58,7 @@ func (o outcome) result(t shownResult) string {
 	return "none"
 }
 
-// play runs the program in the worlds, with these scripts of the module.
+// play runs the program in the worlds, with the given scripts of the module.
 func play(program, module, worlds string, scripts []string) (map[cellKey]outcome, error) {
 	dir, err := tempdir.Make("", "lockfault-trackrecord-")
 	if err != nil {
@@ -89,7 +90,7 @@ func play(program, module, worlds string, scripts []string) (map[cellKey]outcome
 	return played, nil
 }
 
-// undecided returns the scripts under which a cell came to no verdict.
+// undecided returns the scripts with a cell that has no verdict.
 func undecided(played map[cellKey]outcome) (list []string) {
 	for key, o := range played {
 		if !o.cell.Decided() {
@@ -100,7 +101,7 @@ func undecided(played map[cellKey]outcome) (list []string) {
 	return slices.Compact(list)
 }
 
-// names returns the scripts of the records, each once.
+// names returns the names of the records' scripts, without duplicates.
 func names() (list []string) {
 	for _, r := range records() {
 		if !slices.Contains(list, r.name) {
@@ -110,7 +111,7 @@ func names() (list []string) {
 	return list
 }
 
-// leaseOf returns the lease that a script is to be played with; empty is the world's.
+// leaseOf returns the lease for a script; "" selects the default of the world.
 func leaseOf(script string) string {
 	for _, r := range records() {
 		if r.name == script && r.lease != "" {
@@ -120,7 +121,7 @@ func leaseOf(script string) string {
 	return ""
 }
 
-// subjects returns the strategies that the records name with a script.
+// subjects returns the strategies of all records of a script.
 func subjects(script string) (list []string) {
 	for _, r := range records() {
 		if r.name != script {
@@ -135,7 +136,7 @@ func subjects(script string) (list []string) {
 	return slices.Compact(list)
 }
 
-// read adds the cells of a report.
+// read adds the cells of a report to played.
 func read(dir, script string, played map[cellKey]outcome) error {
 	_, err := reports.Scan(filepath.Join(dir, reports.ResultsFile), func(c reports.Cell) error {
 		o := outcome{cell: c}

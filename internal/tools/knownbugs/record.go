@@ -1,31 +1,31 @@
 package main
 
-// A record is a known defect of a library, and the scenario that shows it.
+// record is a known defect of a library and the script that shows it.
 type record struct {
-	name    string // the script's, without its .txt
+	name    string // of the script, without .txt
 	library library
-	lease   string // for real time, where the world's own is too short for what the script tells apart
+	lease   string // for real time, if the default lease of the world is too short for the script's differences
 	defect  string
 	sources []source
-	shows   string // the strategy that shows it
+	shows   string // the strategy that shows the defect
 	cures   []cure
-	note    string       // what a reader must know to judge it fairly
-	result  *shownResult // what the script is about, where it is an answer and no anomaly
+	note    string       // context for a fair judgement
+	result  *shownResult // set if the defect is a result of an operation rather than an anomaly
 }
 
-// A source is where a defect is reported, or where the code is that has it.
+// source is a link to a report of the defect, or to the code that has it.
 type source struct{ text, url string }
 
-// A cure is what a user can do, and the strategy that does it.
+// cure is what a user can do against the defect, and the strategy that does it.
 type cure struct{ what, strategy string }
 
-// A shownResult is an operation of a client whose result is to be shown.
+// shownResult identifies an operation whose result is shown.
 type shownResult struct{ client, op string }
 
-// A library is what people call it, and the module that it is in.
+// library is the common name of a library, and its module.
 type library struct{ name, module string }
 
-// on returns an issue or pull request of a repository.
+// on returns the link to an issue or pull request of a GitHub repository.
 func on(repository, kind, number string) source {
 	return source{"#" + number, "https://github.com/" + repository + "/" + kind + "/" + number}
 }

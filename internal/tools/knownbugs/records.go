@@ -1,6 +1,6 @@
 package main
 
-// records returns what is known, in the order of the page.
+// records returns the known defects in the order of the page.
 func records() []record {
 	redsync := library{"redsync", "github.com/go-redsync/redsync/v4"}
 	redislock := library{"redislock", "github.com/bsm/redislock"}

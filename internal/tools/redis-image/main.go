@@ -1,6 +1,6 @@
-// Command redis-image builds a local image out of the redis-server of this
-// machine, or of the program that is its argument, for the world docker where
-// no registry can be reached. Where no engine answers, the exit status is 3.
+// Command redis-image builds a local image from the redis-server of this machine, or from the
+// program in its argument. The image is for the world docker on machines without access to a
+// registry. The exit status is 0, 3 if no container engine answers, or 1 for other errors.
 package main
 
 import (

@@ -1,19 +1,19 @@
-// Command agree plays cells in virtual time and in another world, and says
-// whether the two agree. What it plays is the agreement table, which has every
-// strategy and every kind of fault in it, or settled random scripts. It hands
-// them to a lockfault that was built, and reads its results.
+// Command simdiff plays cells in virtual time and in another world and reports whether the two
+// agree. The command plays the agreement table, which contains every strategy and every kind of
+// fault, or settled random scripts. To play cells, the command runs a built lockfault and reads its
+// results.
 //
 //	go run ./internal/tools/simdiff -lockfault bin/lockfault
 //	go run ./internal/tools/simdiff -lockfault bin/lockfault -settled -count 40 -seed 7
 //	go run ./internal/tools/simdiff -lockfault bin/lockfault -busy 4 -runs 10
 //	go run ./internal/tools/simdiff -lockfault bin/lockfault -world docker -- --image lockfault/redis:local
 //
-// What stands behind the flags is for lockfault run.
+// Arguments after the flags are passed to lockfault run.
 //
-// It exits with 0 if all agree; with 1 if a cell came out differently, or if more
-// than -unknown of them, in percent, were not decided; with 2 for flags that there
-// aren't; and with 3 if it could not play or was interrupted. Scripts that differed
-// are left in -keep, with the report of that run. Nothing else is left.
+// The exit status is 0 if all cells agree; 1 if a cell differs, or if more than -unknown percent of
+// the cells are undecided; 2 for unknown flags; and 3 if cells could not be played or the command
+// was interrupted. The reports of runs with differing cells, and differing settled scripts, are
+// kept in -keep. All other files are removed.
 package main
 
 import (
@@ -116,8 +116,7 @@ func (o options) run(ctx context.Context) (agrees bool, err error) {
 	return agrees, nil
 }
 
-// tally counts the cells of the other world that apply. Rows that are played beside
-// one another add to it.
+// tally counts the applicable cells of the other world. Rows that run concurrently add to it.
 type tally struct {
 	mu                                  sync.Mutex
 	cells, undecided, differing, reruns int
@@ -132,15 +131,15 @@ func (t *tally) add(row *tally) {
 	t.reruns += row.reruns
 }
 
-// lockfaultRun has the program play cells, and calls f with each, as it finds them in what the
-// program leaves in a directory.
+// lockfaultRun runs cells with the program and calls f with each cell of the results. out is the
+// directory of the report.
 func (o options) lockfaultRun(ctx context.Context, out string, f func(reports.Cell) error, args ...string) error {
 	args = append([]string{"run", "--out", out, "--format", "json"}, args...)
 	cmd := exec.CommandContext(ctx, o.lockfault, args...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	var said bytes.Buffer
 	cmd.Stderr = &said
-	played := cmd.Run() // it may expect something else of random scripts: its status says nothing
+	played := cmd.Run() // random scripts have no expectations, so the exit status means nothing
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}
@@ -151,9 +150,9 @@ func (o options) lockfaultRun(ctx context.Context, out string, f func(reports.Ce
 	return err
 }
 
-// play has the program play cells, and tells what became of each that applies in
-// the other world. The names of those that are wrong are returned. Judge says whether
-// a cell that was decided is, or why that can't be known.
+// play runs cells with the program and counts those that apply in the other world. play prints the
+// undecided and the differing ones and returns the scenarios of the latter. judge reports whether a
+// decided cell is wrong, or returns in open why that is unknown.
 func (o options) play(ctx context.Context, dir string, t *tally, judge func(reports.Cell) (wrong bool, open string), args ...string) (differing []string, err error) {
 	out := filepath.Join(dir, "report")
 	args = append([]string{"--world", "sim," + o.world}, args...)
@@ -161,7 +160,7 @@ func (o options) play(ctx context.Context, dir string, t *tally, judge func(repo
 		args = append(args, "--ttl", o.ttl.String())
 	}
 	args = append(args, o.more...)
-	refused := map[string]string{} // by sim
+	refused := map[string]string{} // refusals in sim
 	err = o.lockfaultRun(ctx, out, func(c reports.Cell) error {
 		cell := c.Strategy + " under " + c.Scenario
 		if c.World == "sim" {
@@ -201,9 +200,8 @@ func (o options) play(ctx context.Context, dir string, t *tally, judge func(repo
 	return differing, err
 }
 
-// refusal returns the sentence by which a cell says that a fault is impossible
-// after what came before it, which a script can't always know; empty if it isn't
-// that.
+// refusal returns the sentence with which a cell reports that a fault is impossible after the
+// preceding steps, or "". A script cannot always rule out such a fault.
 func refusal(c reports.Cell) string {
 	if _, sentence, ok := strings.Cut(c.Reason, "\""); ok && strings.Contains(sentence, " is impossible: ") {
 		return sentence
@@ -211,14 +209,13 @@ func refusal(c reports.Cell) string {
 	return ""
 }
 
-// agreesWithSim reports whether a cell that was decided came out as in sim.
+// agreesWithSim reports whether a decided cell has the same result as in sim.
 func agreesWithSim(c reports.Cell) bool { return c.AgreesWithSim != nil && *c.AgreesWithSim }
 
-// busily is the argument with which this program does nothing but keep the machine
-// busy.
+// busily is the argument with which this program only keeps a processor busy.
 const busily = "busily"
 
-// keepBusy starts processes that do nothing else, and returns what ends them.
+// keepBusy starts count processes that keep processors busy, and returns a function that ends them.
 func keepBusy(count int) (calm func() error, err error) {
 	launcher, err := proc.NewLauncher()
 	if err != nil {

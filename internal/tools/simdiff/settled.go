@@ -13,7 +13,7 @@ import (
 	"github.com/lockfault/lockfault/scenarios/racefree"
 )
 
-// subjects are the strategies to play: one of each way to keep a lock.
+// subjects returns the strategies to play: one for each way of keeping a lock.
 func subjects() []racefree.Subject {
 	return []racefree.Subject{
 		{Name: "set-nx-px-lua", Nodes: 1, Replicas: 2},
@@ -25,7 +25,7 @@ func subjects() []racefree.Subject {
 	}
 }
 
-// scripts yields the settled scripts by name.
+// scripts yields the names and texts of the settled scripts.
 func (o options) scripts() iter.Seq2[string, string] {
 	return func(yield func(name, text string) bool) {
 		for i := range o.count {
@@ -61,7 +61,7 @@ func (o options) playSettled(ctx context.Context, dir string, t *tally) error {
 			return err
 		}
 	}
-	// What they expect is nothing: only agreement counts.
+	// These scripts have no expectations: only agreement counts.
 	var failed error
 	judge := func(c reports.Cell) (bool, string) {
 		if agreesWithSim(c) {
@@ -90,14 +90,15 @@ func (o options) playSettled(ctx context.Context, dir string, t *tally) error {
 	return nil
 }
 
-// chances is with how many seeds a cell is played to see whether it is chance.
+// chances is the largest number of seeds with which a cell is tried to see whether its result is
+// random.
 const chances = 16
 
-// chance reports whether a cell that was played again shows one thing or the other in virtual
-// time, as the seed will have it. A script is settled at its own lease. At a longer one it
-// may not be: what a strategy waits for in absolute time, as set-wait does, isn't longer.
+// chance reports whether the result of a rerun cell depends on the seed in virtual time. A script
+// is settled at its own lease, but not always at a longer one: waits of a strategy in absolute
+// time, as in set-wait, do not grow with the lease.
 func (o options) chance(ctx context.Context, dir string, c reports.Cell) (bool, error) {
-	if c.Twin == nil { // it was played at its own lease
+	if c.Twin == nil { // played at its own lease
 		return false, nil
 	}
 	shown := map[string]bool{}
@@ -113,7 +114,7 @@ func (o options) chance(ctx context.Context, dir string, c reports.Cell) (bool, 
 	return len(shown) > 1, nil
 }
 
-// write writes a script below a directory.
+// write writes a script into a directory, which it creates if necessary.
 func write(dir, name, text string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err

@@ -11,24 +11,22 @@ import (
 	"github.com/lockfault/lockfault/reports"
 )
 
-// row is a part of the agreement table: some strategies, or all that there are,
-// under some scenarios; with that many cells for two processors at a time, 0 leaves
-// that to lockfault.
+// row is a part of the agreement table: strategies (all if empty) under scenarios. jobs is the
+// number of cells played at a time per two processors; 0 leaves the number to lockfault.
 type row struct {
 	strategies, scenarios string
 	sentinels             bool
 	jobs                  int
 }
 
-// table returns the agreement table of a world, as lanes of rows that are played
-// one after the other, beside the other lanes. Every strategy and every kind of
-// fault is in there at least once.
+// table returns the agreement table of a world, as lanes that run concurrently; the rows of a lane
+// run one after the other. Every strategy and every kind of fault occurs at least once.
 func table(world string) [][]row {
 	const (
 		kinds = "gc-pause-holding,crash-mid-acquire,client-clock-skew,pause-in-release,failover-lost-write,server-clock-forward,quorum-restart-empty,partition-minority"
 		data  = "harness/testdata/"
 	)
-	if world == "docker" { // clients, links and the gate are the same there
+	if world == "docker" { // clients, links and the gate are the same as in process
 		return [][]row{{
 			{scenarios: "gc-pause-holding"},
 			{scenarios: kinds + "," + data + "more-faults.txt," + data + "more-replication.txt", strategies: "set-nx-px-lua"},
@@ -38,10 +36,11 @@ func table(world string) [][]row {
 	return [][]row{
 		{
 			{jobs: 8, scenarios: kinds},
-			// Not rueidislock, which asks for three keys one after the other: with so much latency it is chance for how many the lease lasts.
+			// Without rueidislock, which requests three keys one after the other: with this latency
+			// it is random for how many of them the lease lasts.
 			{jobs: 4, scenarios: data + "slow-links.txt", strategies: "setnx-*,getset-*,set-*,redisson*,redlock,fenced,redsync*,redislock"},
 		},
-		{ // mostly of waiting, and of servers that start
+		{ // mostly waiting and starting servers
 			{jobs: 4, scenarios: data + "more-faults.txt," + data + "more-replication.txt", strategies: "set-nx-px-lua,redisson,fenced"},
 			{jobs: 4, scenarios: data + "replication-mends.txt," + data + "replication-breaks.txt," + data + "restart-empty.txt", strategies: "set-nx-px-lua,redisson,set-wait,fenced,redlock"},
 			{jobs: 6, scenarios: "acquire-cancelled,partition-after-release,two-failovers", strategies: "set-nx-px-del,redisson,set-wait"},
